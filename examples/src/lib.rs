@@ -1,0 +1,1 @@
+//! What the examples share: how they print their results.

@@ -1,0 +1,99 @@
+//! Diagnostics: what every phase returns beside its output. Rendering them is the host's work.
+
+pub mod codes;
+
+use crate::span::Span;
+
+/// How bad it is. Only errors keep a module from being [`Checked`](crate::check::Checked).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// ptxas would take it, but it is surely not meant, or breaks a protocol of the machine.
+    Warning,
+    /// ptxas would refuse it, or it cannot mean what it says.
+    Error,
+}
+
+/// A stable code, its one-line title and its long explanation (`ptx explain`).
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Code {
+    /// `P0203`.
+    pub id: &'static str,
+    /// What it is about, in one line.
+    pub title: &'static str,
+    /// Markdown: what it means, an example, what to write instead.
+    pub explain: &'static str,
+}
+
+/// A second place that matters to a diagnostic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What to say there.
+    pub text: String,
+}
+
+/// One finding, on exact tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Its stable code.
+    pub code: &'static Code,
+    /// Error or warning.
+    pub severity: Severity,
+    /// The guilty tokens.
+    pub span: Span,
+    /// One sentence, lower case, no full stop.
+    pub message: String,
+    /// Other places.
+    pub labels: Vec<Label>,
+    /// What to write instead; the forms that exist; the near miss.
+    pub help: Vec<String>,
+    /// The section of the PTX manual, such as `9.7.1.1`.
+    pub section: Option<&'static str>,
+}
+
+impl Diagnostic {
+    /// An error on `span`.
+    pub fn error(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
+        Diagnostic {
+            code,
+            severity: Severity::Error,
+            span,
+            message: message.into(),
+            labels: Vec::new(),
+            help: Vec::new(),
+            section: None,
+        }
+    }
+
+    /// A warning on `span`.
+    pub fn warning(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
+    }
+
+    /// Adds a second place.
+    #[must_use]
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Adds a line of help.
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help.push(text.into());
+        self
+    }
+
+    /// Names the section of the PTX manual.
+    #[must_use]
+    pub fn section(mut self, section: &'static str) -> Self {
+        self.section = Some(section);
+        self
+    }
+
+    /// Whether it keeps the module from being checked.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}

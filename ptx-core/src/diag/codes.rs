@@ -1,0 +1,36 @@
+//! Every diagnostic code: one line here, one page in `explain/`.
+//!
+//! P00 lexing · P01 syntax · P02 instruction form · P03 operands and registers · P04 target and version ·
+//! P05 names, labels, flow · P06 module, directives, resources · P07 protocol (warnings) · P08 kernel language ·
+//! P09 attribute and launch.
+
+use super::Code;
+
+macro_rules! codes {
+    ($($id:ident $title:literal)*) => {
+        $(
+            #[doc = $title]
+            pub static $id: Code = Code {
+                id: stringify!($id),
+                title: $title,
+                explain: include_str!(concat!("../../explain/", stringify!($id), ".md")),
+            };
+        )*
+        /// All codes, in order.
+        pub static ALL: &[&Code] = &[$(&$id),*];
+    };
+}
+
+codes! {
+    P0001 "a character that PTX does not have"
+    P0101 "unexpected token"
+    P0201 "unknown instruction"
+    P0202 "unknown modifier for this instruction"
+    P0203 "the modifiers do not make a form of this instruction"
+    P0204 "wrong number or shape of operands"
+}
+
+/// The code with this id, in any case.
+pub fn find(id: &str) -> Option<&'static Code> {
+    ALL.iter().copied().find(|c| c.id.eq_ignore_ascii_case(id))
+}

@@ -1,0 +1,343 @@
+//! The IR: names resolved, scopes flattened, every instruction bound to a row of the table.
+//!
+//! It has no text of its own; spans lead back to the tree, which the emitter prints.
+
+use crate::isa::{Arch, Member, Row, SpecialRegister, Type, Version};
+use crate::span::Span;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+        impl $name {
+            /// As an index.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )* };
+}
+
+ids! {
+    /// A register of a function.
+    RegId
+    /// A variable of the module: [`Module::variables`].
+    VarId
+    /// A function of the module: [`Module::functions`].
+    FuncId
+    /// A label of a function.
+    LabelId
+    /// A `.callprototype` of a function.
+    ProtoId
+    /// A `.branchtargets` or `.calltargets` list of a function.
+    TargetsId
+}
+
+/// A whole module.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// `.version`.
+    pub version: Version,
+    /// `.target`.
+    pub arch: Arch,
+    /// The other words of `.target`: `texmode_independent`, `debug` …
+    pub options: Vec<String>,
+    /// 32 or 64.
+    pub address_size: u32,
+    /// Every variable: of the module, parameters, and those of functions.
+    pub variables: Vec<Variable>,
+    /// Every function, prototypes too.
+    pub functions: Vec<Function>,
+}
+
+/// A state space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// `.global`
+    Global,
+    /// `.shared`
+    Shared,
+    /// `.const`
+    Const,
+    /// `.local`
+    Local,
+    /// `.param`
+    Param,
+    /// `.tex`, or a `.texref`, `.samplerref`, `.surfref` variable.
+    Opaque,
+}
+
+/// A variable with storage.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// As written.
+    pub name: String,
+    /// Its space.
+    pub space: Space,
+    /// The element type.
+    pub ty: Type,
+    /// 1, 2 or 4 (`.v2`, `.v4`).
+    pub vector: u32,
+    /// Array dimensions; 0 stands for `[]`.
+    pub dims: Vec<u64>,
+    /// Alignment in bytes.
+    pub align: u64,
+    /// Size in bytes; 0 for an array without size.
+    pub size: u64,
+    /// `.extern`, `.visible`, `.weak`, `.common`, without the dot.
+    pub linkage: Option<&'static str>,
+    /// For a pointer parameter (`.ptr`): the space and the alignment it points to.
+    pub points_to: Option<(Option<Space>, u64)>,
+    /// The initialiser, byte by byte, and the addresses in it.
+    pub init: Option<Init>,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// An initialiser.
+#[derive(Clone, Debug, Default)]
+pub struct Init {
+    /// The bytes, zero where an address goes.
+    pub bytes: Vec<u8>,
+    /// The addresses in it.
+    pub relocations: Vec<Relocation>,
+}
+
+/// An address in an initialiser.
+#[derive(Clone, Debug)]
+pub struct Relocation {
+    /// Where in the bytes.
+    pub at: u64,
+    /// How many bytes.
+    pub width: u32,
+    /// Of what.
+    pub of: Symbol,
+    /// What is added to it.
+    pub offset: i64,
+    /// Whether it is wrapped in `generic()`.
+    pub generic: bool,
+    /// `mask()`: which byte of the address (shift), if one is selected.
+    pub mask: Option<u64>,
+}
+
+/// Something with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Symbol {
+    /// A variable.
+    Var(VarId),
+    /// A function.
+    Func(FuncId),
+}
+
+/// An entry or a function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// As written.
+    pub name: String,
+    /// `.entry` or `.func`.
+    pub entry: bool,
+    /// `.extern`, `.visible`, `.weak`, without the dot.
+    pub linkage: Option<&'static str>,
+    /// Return parameters: `.param` variables or registers.
+    pub returns: Vec<Param>,
+    /// Parameters.
+    pub params: Vec<Param>,
+    /// Whether it takes more.
+    pub variadic: bool,
+    /// Performance and cluster directives.
+    pub limits: Vec<Limit>,
+    /// The registers of all its scopes.
+    pub registers: Vec<Register>,
+    /// The variables declared in its body.
+    pub variables: Vec<VarId>,
+    /// The labels.
+    pub labels: Vec<Label>,
+    /// `.callprototype`s.
+    pub prototypes: Vec<Signature>,
+    /// `.branchtargets` and `.calltargets`.
+    pub targets: Vec<Vec<Operand>>,
+    /// The instructions, in order.
+    pub insts: Vec<Inst>,
+    /// Whether it has a body.
+    pub defined: bool,
+    /// Its name's span.
+    pub span: Span,
+}
+
+/// A parameter of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Param {
+    /// A `.param` variable.
+    Var(VarId),
+    /// A register (`.func` only).
+    Reg(RegId),
+}
+
+/// What `.callprototype` says.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    /// Its label.
+    pub name: String,
+    /// Type, vector, element count and alignment of each return value.
+    pub returns: Vec<ParamType>,
+    /// The same for each parameter.
+    pub params: Vec<ParamType>,
+    /// Whether it takes more.
+    pub variadic: bool,
+    /// Where.
+    pub span: Span,
+}
+
+/// The type of a parameter without its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamType {
+    /// Element type.
+    pub ty: Type,
+    /// Bytes.
+    pub size: u64,
+    /// Alignment.
+    pub align: u64,
+    /// Whether it is a register, not `.param`.
+    pub register: bool,
+}
+
+/// `.maxntid 128, 1, 1`
+#[derive(Clone, Debug)]
+pub struct Limit {
+    /// Without the dot.
+    pub name: String,
+    /// Its numbers.
+    pub values: Vec<u64>,
+    /// Where.
+    pub span: Span,
+}
+
+/// A register.
+#[derive(Clone, Debug)]
+pub struct Register {
+    /// As written (`%r3` for the third of `%r<5>`).
+    pub name: String,
+    /// Its declared type.
+    pub ty: Type,
+    /// 1, 2 or 4 for `.v2`, `.v4` registers.
+    pub vector: u32,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// A label and the instruction that follows it.
+#[derive(Clone, Debug)]
+pub struct Label {
+    /// As written.
+    pub name: String,
+    /// An index into [`Function::insts`]; may be one past the last.
+    pub at: u32,
+    /// Where.
+    pub span: Span,
+}
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub struct Inst {
+    /// The form it has. `None` for an instruction in `unchecked { }`, which the interpreter refuses.
+    pub row: Option<&'static Row>,
+    /// For each modifier slot of the row: its member, or `None` where an optional one is absent.
+    pub slots: Vec<Option<&'static Member>>,
+    /// `@p`, `@!p`.
+    pub guard: Option<Guard>,
+    /// The operands, in the order of the row's; absent optional ones are [`Operand::Absent`].
+    pub operands: Vec<Operand>,
+    /// All its tokens.
+    pub span: Span,
+    /// The opcode and its modifiers.
+    pub name_span: Span,
+    /// One span for each operand.
+    pub operand_spans: Vec<Span>,
+}
+
+/// `@p`, `@!p`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// The predicate.
+    pub register: RegId,
+    /// Whether it is negated.
+    pub negated: bool,
+}
+
+/// An operand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// An optional operand that is not there.
+    Absent,
+    /// `_`
+    Sink,
+    /// `%r1`
+    Reg(RegId),
+    /// `%r1.x` of a vector register (0–3), or a selector of a video instruction (`.b0`, `.h1`, `.b3210`).
+    Part(RegId, &'static str),
+    /// `%tid.x`
+    Special(&'static SpecialRegister),
+    /// An integer: its 64 bits (two's complement) and whether it was written with a minus.
+    Int(u64),
+    /// A float in single-precision bits: `0f3F800000`.
+    F32(u32),
+    /// A float in double-precision bits: `1.5`, `0d…`.
+    F64(u64),
+    /// The address of a symbol: `x+4`.
+    Symbol(Symbol, i64),
+    /// `[base+offset]`, `[base, {…}]`, `[base, a, b]`: what follows the address stands in `rest`.
+    Memory {
+        /// The address.
+        base: Base,
+        /// What is added to it, in bytes.
+        offset: i64,
+        /// Coordinates and the like.
+        rest: Vec<Operand>,
+    },
+    /// `{a, b}`
+    Vector(Vec<Operand>),
+    /// `(a, b)` of a call.
+    List(Vec<Operand>),
+    /// `a|b`
+    Pair(Box<Operand>, Box<Operand>),
+    /// `!p`
+    Not(Box<Operand>),
+    /// `-x` on a register, where an instruction takes that.
+    Neg(Box<Operand>),
+    /// A label.
+    Label(LabelId),
+    /// A function that is called.
+    Func(FuncId),
+    /// A call prototype.
+    Proto(ProtoId),
+    /// A list of targets.
+    Targets(TargetsId),
+    /// Could not be resolved; a diagnostic says why.
+    Error,
+}
+
+/// The base of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// A register.
+    Reg(RegId),
+    /// A symbol.
+    Symbol(Symbol),
+    /// Nothing: the offset is the address.
+    Absolute,
+}
+
+impl Inst {
+    /// The value of the slot with this name, `"f32"` for `.f32`; `None` if absent or no such slot.
+    pub fn slot(&self, name: &str) -> Option<&'static str> {
+        let row = self.row?;
+        let at = row.slots.iter().position(|s| s.name == name)?;
+        self.slots.get(at).copied().flatten().map(|m| m.text)
+    }
+
+    /// Whether a modifier is there, spelled without its dot.
+    pub fn has(&self, modifier: &str) -> bool {
+        self.slots.iter().flatten().any(|m| m.text == modifier)
+    }
+}

@@ -1,0 +1,327 @@
+//! The instruction table: what the `.isa` files say, as data. `isa/README.md` explains their notation.
+//!
+//! Nothing here knows an opcode. The files are read once, at first use, and live as long as the program.
+
+pub mod find;
+pub mod gate;
+pub mod read;
+pub mod rule;
+
+pub use gate::{Arch, Gate, Suffix, Version};
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// A scalar or packed type, as an index into [`Table::types`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Type(pub u8);
+
+/// What a type's bits mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// `.pred`
+    Pred,
+    /// `.b8` … `.b128`
+    Bits,
+    /// `.u8` … `.u64`
+    Unsigned,
+    /// `.s8` … `.s64`
+    Signed,
+    /// `.f16`, `.bf16`, `.f32`, `.f64`, `.tf32`
+    Float,
+    /// Several elements in one register: `.f16x2`, `.e4m3x2` …
+    Packed,
+    /// `.texref`, `.samplerref`, `.surfref`
+    Opaque,
+}
+
+/// One `type` line.
+#[derive(Debug)]
+pub struct TypeInfo {
+    /// `u32`
+    pub name: &'static str,
+    /// How many bits one value has.
+    pub bits: u32,
+    /// What they mean.
+    pub class: Class,
+    /// The types a register may be declared with to hold it.
+    pub registers: Vec<&'static str>,
+    /// Whether `.reg` may declare it.
+    pub declares: bool,
+    /// Whether an integer literal may stand for it.
+    pub takes_int: bool,
+    /// Whether a float literal may stand for it.
+    pub takes_float: bool,
+}
+
+impl Type {
+    /// Its line of the table.
+    pub fn info(self) -> &'static TypeInfo {
+        &table().types[self.0 as usize]
+    }
+
+    /// `u32`
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// How many bits one value has.
+    pub fn bits(self) -> u32 {
+        self.info().bits
+    }
+
+    /// How many bytes one value takes in memory.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.info().bits.div_ceil(8))
+    }
+
+    /// What its bits mean.
+    pub fn class(self) -> Class {
+        self.info().class
+    }
+
+    /// The type of this name, without its dot.
+    pub fn find(name: &str) -> Option<Type> {
+        table().type_names.get(name).copied()
+    }
+}
+
+/// One value a modifier slot can have.
+#[derive(Debug)]
+pub struct Member {
+    /// Without its dot: `f32`, `shared::cta`, `m64n128k16`.
+    pub text: &'static str,
+    /// Its number, for counts: 4 for `.v4`, 128 for `.m64n128k16`.
+    pub number: u32,
+    /// The type of this name, if there is one.
+    pub ty: Option<Type>,
+    /// Where it exists, beyond what its row says.
+    pub gate: Option<Gate>,
+}
+
+/// A place for one modifier in a row.
+#[derive(Debug)]
+pub struct Slot {
+    /// The set's name (`type`), or the modifier itself where only one is possible (`f32`).
+    pub name: &'static str,
+    /// What can stand there.
+    pub members: &'static [Member],
+    /// Whether it may be absent.
+    pub optional: bool,
+    /// Whether it keeps its place among the other ordered slots (types do).
+    pub ordered: bool,
+}
+
+/// How an instruction uses an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads it.
+    Read,
+    /// Writes it.
+    Write,
+    /// Reads and writes it.
+    ReadWrite,
+}
+
+/// The type of an operand, before a form's modifiers are known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeOf {
+    /// A type of the table.
+    Fixed(Type),
+    /// The type that stands in this slot.
+    Slot(usize),
+    /// Twice as wide as the type in this slot (`mul.wide`).
+    Wide(usize),
+    /// The untyped bits as wide as the type in this slot.
+    Bits(usize),
+}
+
+/// How many elements a vector operand has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    /// The member number of this slot, times…
+    pub slot: Option<usize>,
+    /// … this …
+    pub times: u32,
+    /// … divided by this.
+    pub over: u32,
+}
+
+/// One operand of a row.
+#[derive(Debug)]
+pub struct OperandSpec {
+    /// Its name in the manual.
+    pub name: &'static str,
+    /// Read or written.
+    pub access: Access,
+    /// May be left out.
+    pub optional: bool,
+    /// What it looks like.
+    pub kind: OperandKind,
+}
+
+/// What an operand looks like.
+#[derive(Debug)]
+pub enum OperandKind {
+    /// A register, a literal, or a vector of them.
+    Value(Value),
+    /// `[a]`, `[a, c]`.
+    Memory {
+        /// The spaces its address may be in: a slot, or a fixed one; empty for generic.
+        space: SpaceOf,
+        /// What stands behind the address, inside the brackets.
+        rest: Vec<OperandSpec>,
+    },
+    /// `a|b`; the second may be optional.
+    Pair(Box<OperandSpec>, Box<OperandSpec>),
+    /// A group in braces of different things: `{a, b}`.
+    Group(Vec<OperandSpec>),
+    /// A label.
+    Label,
+    /// A function's name or a register with its address.
+    Func,
+    /// A parenthesised list (of a call).
+    List,
+    /// A label of `.branchtargets`, `.calltargets` or `.callprototype`.
+    Targets,
+    /// The address of a variable, without brackets.
+    Symbol,
+}
+
+/// A register or literal operand.
+#[derive(Debug)]
+pub struct Value {
+    /// Its type.
+    pub ty: TypeOf,
+    /// Elements; `None` for a scalar.
+    pub count: Option<Count>,
+    /// Whether a register may stand there.
+    pub register: bool,
+    /// Whether a literal may stand there.
+    pub literal: bool,
+    /// The literals allowed.
+    pub range: Option<(i64, i64)>,
+    /// Whether `!` may stand before it.
+    pub negatable: bool,
+    /// Whether `_` may stand for it.
+    pub sink: bool,
+    /// Whether a wider register may hold it (`ld`, `st`, `cvt`).
+    pub wider: bool,
+    /// Selectors that may follow it (`.b0`, `.h1`): the members of a set.
+    pub selectors: &'static [Member],
+}
+
+/// Which state space an address is in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SpaceOf {
+    /// Any, or generic.
+    Generic,
+    /// One of these names: `shared`, `global`.
+    Fixed(Vec<&'static str>),
+    /// The one in this slot; generic if the slot is empty.
+    Slot(usize),
+}
+
+/// One instruction form: one line of a file.
+#[derive(Debug)]
+pub struct Row {
+    /// The opcode and the modifiers that name the instruction, in their only order: `mul.lo`.
+    pub name: &'static str,
+    /// The parts of the name behind the opcode.
+    pub parts: Vec<&'static str>,
+    /// The modifiers.
+    pub slots: Vec<Slot>,
+    /// The operands.
+    pub operands: Vec<OperandSpec>,
+    /// Where it exists.
+    pub gate: Gate,
+    /// What the columns cannot say.
+    pub rules: Vec<rule::Rule>,
+    /// The manual's section.
+    pub section: &'static str,
+    /// The form as written in the file, for help texts.
+    pub text: &'static str,
+    /// `integer.isa`
+    pub file: &'static str,
+    /// The line there.
+    pub line: u32,
+    /// Its index in [`Table::rows`].
+    pub id: usize,
+}
+
+impl Row {
+    /// The opcode: `mul`.
+    pub fn opcode(&self) -> &'static str {
+        self.name.split('.').next().unwrap_or(self.name)
+    }
+}
+
+/// One `sreg` line.
+#[derive(Debug, PartialEq)]
+pub struct SpecialRegister {
+    /// `%tid`
+    pub name: &'static str,
+    /// The type of the register or of one component.
+    pub ty: Type,
+    /// The component (`x`), or empty.
+    pub component: &'static str,
+    /// Whether it can be used whole, as a vector.
+    pub vector: bool,
+    /// Where it exists.
+    pub gate: Gate,
+    /// The manual's section.
+    pub section: &'static str,
+}
+
+/// One `directive` line.
+#[derive(Debug)]
+pub struct DirectiveInfo {
+    /// With its dot.
+    pub name: &'static str,
+    /// Where it may stand: `module`, `function`, `entry`, `body`, `debug` …
+    pub place: &'static str,
+    /// The form, for help texts.
+    pub text: &'static str,
+    /// Where it exists.
+    pub gate: Gate,
+    /// The manual's section.
+    pub section: &'static str,
+}
+
+/// One `target` line.
+#[derive(Debug)]
+pub struct TargetInfo {
+    /// What it is.
+    pub arch: Arch,
+    /// The first PTX version that takes it.
+    pub since: Version,
+    /// Whether ptxas still assembles for it.
+    pub assembled: bool,
+    /// Limits by name: `shared`, `registers`, `threads` …
+    pub limits: Vec<(&'static str, u64)>,
+}
+
+/// All that the files say.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Every form.
+    pub rows: Vec<Row>,
+    /// The forms of an opcode.
+    pub opcodes: HashMap<&'static str, Vec<usize>>,
+    /// Every type.
+    pub types: Vec<TypeInfo>,
+    /// By name.
+    pub type_names: HashMap<&'static str, Type>,
+    /// Every special register, one entry a component; by its name as written: `%tid.x`.
+    pub specials: HashMap<&'static str, SpecialRegister>,
+    /// By name, with the dot.
+    pub directives: HashMap<&'static str, DirectiveInfo>,
+    /// Every target.
+    pub targets: Vec<TargetInfo>,
+}
+
+/// The table, read at first use.
+pub fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(read::table)
+}

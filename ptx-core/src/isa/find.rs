@@ -1,0 +1,1 @@
+//! Which row an instruction is: modifiers to slots.

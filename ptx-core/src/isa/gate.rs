@@ -1,0 +1,119 @@
+//! Versions, targets, and the question whether something exists on one.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A PTX version: `8.7`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version {
+    /// 8
+    pub major: u8,
+    /// 7
+    pub minor: u8,
+}
+
+impl FromStr for Version {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (major, minor) = text.split_once('.').ok_or(())?;
+        Ok(Version { major: major.parse().map_err(drop)?, minor: minor.parse().map_err(drop)? })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// What may follow a target's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Suffix {
+    /// `sm_90`: runs on every later chip.
+    None,
+    /// `sm_100f`: runs on the chips of its family.
+    Family,
+    /// `sm_90a`: runs on this chip only.
+    Arch,
+}
+
+/// A target: `sm_90a`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Arch {
+    /// 90
+    pub number: u16,
+    /// `a`, `f` or nothing.
+    pub suffix: Suffix,
+}
+
+impl Arch {
+    /// Without a suffix.
+    pub const fn base(number: u16) -> Arch {
+        Arch { number, suffix: Suffix::None }
+    }
+
+    /// The family of a chip: the chips that share its `f` features.
+    pub fn family(self) -> u16 {
+        self.number / 10
+    }
+
+    /// Whether a program for this target may use what `needed` names: `sm_90` any later one, `sm_100f` the family's
+    /// `f` and `a` targets from that number on, `sm_90a` itself only.
+    pub fn provides(self, needed: Arch) -> bool {
+        match needed.suffix {
+            Suffix::None => self.number >= needed.number,
+            Suffix::Family => {
+                self.suffix != Suffix::None && self.family() == needed.family() && self.number >= needed.number
+            }
+            Suffix::Arch => self == needed,
+        }
+    }
+}
+
+impl FromStr for Arch {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let rest = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_")).ok_or(())?;
+        let (digits, suffix) = match rest.as_bytes().last() {
+            Some(b'a') => (&rest[..rest.len() - 1], Suffix::Arch),
+            Some(b'f') => (&rest[..rest.len() - 1], Suffix::Family),
+            _ => (rest, Suffix::None),
+        };
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(());
+        }
+        Ok(Arch { number: digits.parse().map_err(drop)?, suffix })
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.suffix {
+            Suffix::None => "",
+            Suffix::Family => "f",
+            Suffix::Arch => "a",
+        };
+        write!(f, "sm_{}{suffix}", self.number)
+    }
+}
+
+/// Where something exists: on one of these targets, each from a PTX version on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// In the order of the file.
+    pub anyof: Vec<(Arch, Version)>,
+}
+
+impl Gate {
+    /// Whether it exists for this target and version.
+    pub fn admits(&self, arch: Arch, version: Version) -> bool {
+        self.anyof.iter().any(|(a, v)| arch.provides(*a) && version >= *v)
+    }
+
+    /// The lowest version that takes it on this target.
+    pub fn since(&self, arch: Arch) -> Option<Version> {
+        self.anyof.iter().filter(|(a, _)| arch.provides(*a)).map(|(_, v)| *v).min()
+    }
+}

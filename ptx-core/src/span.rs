@@ -1,0 +1,24 @@
+//! Where something stands in the host's source. Nothing here knows what a host is.
+
+/// A half-open range in the host's source: bytes of a `.ptx` text, or tokens of a macro's input.
+///
+/// Only the host can turn it back into lines and columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// First position.
+    pub lo: u32,
+    /// One past the last position.
+    pub hi: u32,
+}
+
+impl Span {
+    /// The range `lo..hi`.
+    pub const fn new(lo: u32, hi: u32) -> Self {
+        Span { lo, hi }
+    }
+
+    /// The smallest span that holds both.
+    pub fn to(self, other: Span) -> Span {
+        Span { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
+    }
+}

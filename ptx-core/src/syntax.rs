@@ -1,0 +1,248 @@
+//! The lossless syntax tree: every token of the source belongs to exactly one statement, in order.
+//!
+//! Printing walks the tree, never the source. Names and types mean nothing here yet; that is `lower`'s work.
+
+use crate::span::Span;
+use crate::token::{Source, TokenId};
+use std::ops::Range;
+
+/// The index of a statement in its [`Tree`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StmtId(pub u32);
+
+/// The index of an expression in its [`Tree`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExprId(pub u32);
+
+/// A range of [`Tree::lists`]: the children of an expression, the operands of an instruction.
+pub type ExprList = Range<u32>;
+
+/// A range of token indices.
+pub type Tokens = Range<TokenId>;
+
+/// A module, or the statements of a function body.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// The tokens and their text.
+    pub source: Source,
+    /// All statements; children refer to their parents' lists, not the other way round.
+    pub stmts: Vec<Stmt>,
+    /// All expressions.
+    pub exprs: Vec<Expr>,
+    /// The children of expressions and instructions.
+    pub lists: Vec<ExprId>,
+    /// The statements at module level, in order.
+    pub items: Vec<StmtId>,
+    /// The `Eof` token: its trivia is the text behind the last statement.
+    pub eof: Option<TokenId>,
+}
+
+/// A statement. `head` and `tail` are the tokens that are its own; its children stand between them.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    /// The tokens up to the first child (all of them where there is no child).
+    pub head: Tokens,
+    /// The children of a block, a function body, a section.
+    pub children: Vec<StmtId>,
+    /// The tokens behind the last child, such as `}`.
+    pub tail: Tokens,
+    /// What it is.
+    pub kind: StmtKind,
+}
+
+/// What a statement is.
+#[derive(Clone, Debug)]
+pub enum StmtKind {
+    /// `@p add.f32 %f1, %f2, 1.0;`
+    Inst(Inst),
+    /// `$L1:`
+    Label(TokenId),
+    /// `.reg .b32 %r<5>;`, `.visible .global .align 4 .b8 x[16] = {…};`, a `.param` in a body.
+    Var(Var),
+    /// `.entry` or `.func`, a prototype or a definition.
+    Func(Func),
+    /// `{ … }` in a body.
+    Block,
+    /// `.version 8.7`, `.loc 1 2 3`, `.pragma "…";`, `.alias a, b;` …: the name, then what follows.
+    Directive(Directive),
+    /// `.section .debug_info { … }`: its lines are `Data` children.
+    Section(TokenId),
+    /// A line of a section: `.b32 label`, `.b8 1, 2`. The expressions are what follows the type.
+    Data(Directive),
+    /// `proto: .callprototype (…) _ (…);` without its label.
+    Prototype(Prototype),
+    /// A lone `;`.
+    Empty,
+    /// Tokens that are no statement; a diagnostic says why. Kept as they are.
+    Error,
+}
+
+/// `@{!}p opcode.mod.mod a, b, c;`
+#[derive(Clone, Debug)]
+pub struct Inst {
+    /// The guard's register and whether it is negated.
+    pub guard: Option<Guard>,
+    /// The first word: `ld`.
+    pub opcode: TokenId,
+    /// The `Dot` tokens behind it. (`.acc::f32` and the like are one token.)
+    pub modifiers: Tokens,
+    /// The operands, as written.
+    pub operands: ExprList,
+}
+
+/// `@p` or `@!p`.
+#[derive(Clone, Copy, Debug)]
+pub struct Guard {
+    /// The predicate.
+    pub register: TokenId,
+    /// Whether `!` stands before it.
+    pub negated: bool,
+}
+
+/// A variable declaration; one type, one or more names.
+#[derive(Clone, Debug)]
+pub struct Var {
+    /// `.extern`, `.visible`, `.weak`, `.common`.
+    pub linkage: Option<TokenId>,
+    /// `.reg`, `.global`, `.shared`, `.const`, `.local`, `.param`, `.tex` …
+    pub space: TokenId,
+    /// Every `Dot` token between the space and the first name that is not the type: `.align 4`, `.v4`, `.ptr`,
+    /// `.attribute(…)`; in order, each with its arguments.
+    pub attributes: Vec<Directive>,
+    /// The type: `.b32`, `.f32`, `.texref`.
+    pub ty: Option<TokenId>,
+    /// The names.
+    pub names: Vec<Declarator>,
+}
+
+/// One name of a declaration: `%r<5>`, `x[4][2] = {…}`.
+#[derive(Clone, Debug)]
+pub struct Declarator {
+    /// The name.
+    pub name: TokenId,
+    /// `<5>`: how many registers.
+    pub count: Option<ExprId>,
+    /// `[4][]`: one entry a dimension; `None` is `[]`.
+    pub dims: Vec<Option<ExprId>>,
+    /// What follows `=`.
+    pub init: Option<ExprId>,
+}
+
+/// A function or an entry.
+#[derive(Clone, Debug)]
+pub struct Func {
+    /// `.extern`, `.visible`, `.weak`.
+    pub linkage: Option<TokenId>,
+    /// `.entry` or `.func`.
+    pub keyword: TokenId,
+    /// `.attribute(…)`, `.noreturn` and others in front of the name.
+    pub attributes: Vec<Directive>,
+    /// The return parameters.
+    pub returns: Vec<Var>,
+    /// The name; missing after a syntax error.
+    pub name: Option<TokenId>,
+    /// The parameters.
+    pub params: Vec<Var>,
+    /// Whether the parameter list ends in `...`.
+    pub variadic: bool,
+    /// `.maxntid 128, 1, 1` and others between the parameters and the body.
+    pub directives: Vec<Directive>,
+    /// Whether it has a body (the statement's children) or ends in `;`.
+    pub has_body: bool,
+}
+
+/// A directive's name and arguments, whether separated by blanks or by commas.
+#[derive(Clone, Debug)]
+pub struct Directive {
+    /// The `Dot` token.
+    pub name: TokenId,
+    /// What follows it.
+    pub args: ExprList,
+}
+
+/// `.callprototype (ret) _ (params);`
+#[derive(Clone, Debug)]
+pub struct Prototype {
+    /// The return parameters.
+    pub returns: Vec<Var>,
+    /// The parameters.
+    pub params: Vec<Var>,
+    /// Whether the parameter list ends in `...`.
+    pub variadic: bool,
+    /// `.noreturn`, `.abi_preserve 3` …
+    pub directives: Vec<Directive>,
+}
+
+/// An operand, an initialiser, an argument of a directive.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// All its tokens.
+    pub tokens: Tokens,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+/// What an expression is. Names are one `Word` and the `Dot` tokens that touch it: `%r1.x`, `%tid.x`, `bb.1`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A name; its tokens are the expression's tokens. `_` is a name here.
+    Name,
+    /// A literal integer; the value wraps at 64 bits, `lower` reports what does not fit.
+    Int(u64),
+    /// A literal float.
+    Float,
+    /// A string.
+    Str,
+    /// A `Dot` token in argument position: `.b32` in a data line, `.global` in `.ptr .global`.
+    Dot,
+    /// `-x`, `~x`, `!x`, `+x`; the operator's byte.
+    Unary(u8, ExprId),
+    /// `a + b`; the operator's bytes (the second is 0 for one-byte operators).
+    Binary([u8; 2], ExprId, ExprId),
+    /// `a ? b : c`.
+    Ternary(ExprId, ExprId, ExprId),
+    /// `(.s64) x`: the type's token.
+    Cast(TokenId, ExprId),
+    /// `(x)` in an expression; `(a, b)` of a call.
+    Group(ExprList),
+    /// `{a, b}`.
+    Braces(ExprList),
+    /// `[a]`, `[a, {b, c}]`.
+    Brackets(ExprList),
+    /// `a|b`.
+    Pair(ExprId, ExprId),
+    /// `generic(x)`, `mask(x)`, `function_name label` arguments and the like: the name and its arguments.
+    Apply(TokenId, ExprList),
+    /// Could not be parsed; a diagnostic says why.
+    Error,
+}
+
+impl Tree {
+    /// A statement.
+    pub fn stmt(&self, id: StmtId) -> &Stmt {
+        &self.stmts[id.0 as usize]
+    }
+
+    /// An expression.
+    pub fn expr(&self, id: ExprId) -> &Expr {
+        &self.exprs[id.0 as usize]
+    }
+
+    /// The expressions of a list.
+    pub fn list(&self, list: &ExprList) -> &[ExprId] {
+        &self.lists[list.start as usize..list.end as usize]
+    }
+
+    /// Where a run of tokens stands in the host.
+    pub fn span(&self, tokens: &Tokens) -> Span {
+        if tokens.is_empty() {
+            return Span::default();
+        }
+        self.source.span(tokens.start).to(self.source.span(tokens.end - 1))
+    }
+
+    /// The text of an expression without blanks and comments between its tokens: `%r1.x`.
+    pub fn compact(&self, tokens: &Tokens) -> String {
+        tokens.clone().map(|t| self.source.text(t)).collect()
+    }
+}
