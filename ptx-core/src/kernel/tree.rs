@@ -1,0 +1,419 @@
+//! The statement tree that a host gives: plain data, shaped like the Rust that was written, every node with its span.
+//!
+//! No name is resolved and no type is understood here: `&[f32]`, `pred` and `TensorMap` are [`Type`]s like any other.
+//! What the host could not represent it reports itself and leaves as [`ExprKind::Error`], which stays silent from then on.
+
+use crate::isa::{Arch, Version};
+use crate::span::Span;
+use crate::token::Source;
+
+/// A name and where it stands. A label's name has no quote: `'k` is `k`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ident {
+    /// As written; a raw identifier without its `r#`.
+    pub name: String,
+    /// Its token.
+    pub span: Span,
+}
+
+/// What becomes one PTX module: the items of a `#[ptx_module]`, or one kernel alone.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// `const` items.
+    pub consts: Vec<Const>,
+    /// `static` items.
+    pub statics: Vec<Static>,
+    /// Structs that kernels take by value.
+    pub structs: Vec<Struct>,
+    /// Helper functions.
+    pub functions: Vec<Function>,
+    /// Modules whose items are named with a path: `warp::reduce_sum`. The host adds one for each file of
+    /// the prelude that is named.
+    pub modules: Vec<(Ident, Module)>,
+    /// The kernels, in order.
+    pub kernels: Vec<Kernel>,
+}
+
+/// `const N: u32 = 4;`
+#[derive(Clone, Debug)]
+pub struct Const {
+    /// Its name.
+    pub name: Ident,
+    /// Its type.
+    pub ty: Type,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// `static TABLE: [u32; 4] = [1, 2, 3, 4];` is `.const`, `static mut COUNT: u32 = 0;` is `.global`.
+#[derive(Clone, Debug)]
+pub struct Static {
+    /// Its name.
+    pub name: Ident,
+    /// Whether it says `mut`.
+    pub mutable: bool,
+    /// `#[align(16)]`.
+    pub align: Option<Expr>,
+    /// Its type.
+    pub ty: Type,
+    /// Its initial value; zeros without one.
+    pub value: Option<Expr>,
+}
+
+/// A `#[repr(C)]` struct that a kernel takes by value.
+///
+/// The macro of a kernel cannot see a type's fields, so a struct must be declared where the macro sees it: in the same
+/// `#[ptx_module]`, or again in the attribute, `params(Name { field: type, … })`. The host asserts at compile time that
+/// `size_of`, `align_of` and every `offset_of!` are what `layout` says.
+#[derive(Clone, Debug)]
+pub struct Struct {
+    /// Its name.
+    pub name: Ident,
+    /// Its fields, in order.
+    pub fields: Vec<(Ident, Type)>,
+}
+
+/// A `#[ptx_kernel]` function.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its name, and that of the `.entry`.
+    pub name: Ident,
+    /// Its generic parameters.
+    pub generics: Vec<Generic>,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// What the attribute says.
+    pub options: Options,
+    /// Its statements.
+    pub body: Block,
+    /// The whole function.
+    pub span: Span,
+}
+
+/// A `const N: u32` or a `T` in `< >`.
+#[derive(Clone, Debug)]
+pub struct Generic {
+    /// Its name.
+    pub name: Ident,
+    /// The type of a `const` parameter; `None` for a type parameter.
+    pub constant: Option<Type>,
+}
+
+/// A parameter of a kernel or a helper.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: Ident,
+    /// Its type, as written: `u32`, `&[f32]`, `&mut [T]`, `TensorMap`, `Tile<bf16, (M, K)>`, `Params`.
+    pub ty: Type,
+}
+
+/// The options of the attribute that have a meaning in PTX. The launch's own options stay with the host.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `arch("sm_80", "sm_90a")`, each a variant.
+    pub arch: Vec<Arch>,
+    /// `version = "8.7"`.
+    pub version: Option<Version>,
+    /// `block = (32, 8)`: one to three expressions. A constant becomes `.reqntid`; a host expression, nothing.
+    pub block: Vec<Expr>,
+    /// `cluster = 2`: one to three expressions, as above, `.reqnctapercluster`.
+    pub cluster: Vec<Expr>,
+    /// `max_regs = 168`: `.maxnreg`.
+    pub max_regs: Option<Expr>,
+    /// `min_blocks = 2`: `.minnctapersm`.
+    pub min_blocks: Option<Expr>,
+    /// `raw`: no prologue; a parameter's name is its symbol.
+    pub raw: bool,
+    /// `lineinfo`: `.file` and `.loc`.
+    pub lineinfo: bool,
+    /// `instances = [(128, f32), (256, f16)]`.
+    pub instances: Vec<Instance>,
+}
+
+/// One choice of generic arguments.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// In the order of the parameters.
+    pub args: Vec<GenericArg>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// An argument in `< >` or in `instances`. Where both are possible (a lone name) the host gives a type.
+#[derive(Clone, Debug)]
+pub enum GenericArg {
+    /// `f32`, or a lone name.
+    Type(Type),
+    /// `4`, `{ N + 1 }`.
+    Const(Expr),
+}
+
+/// A helper `fn`.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: Ident,
+    /// Its generic parameters.
+    pub generics: Vec<Generic>,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// What follows `->`.
+    pub result: Option<Type>,
+    /// Its statements; a last expression without `;` is its result.
+    pub body: Block,
+    /// `#[noinline]`: a `.func` and a `call`.
+    pub noinline: bool,
+    /// Not the user's source (the prelude): what is wrong inside is reported at the call.
+    pub external: bool,
+    /// The whole function.
+    pub span: Span,
+}
+
+/// A type, as written.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// What it looks like.
+    pub kind: TypeKind,
+    /// All of it.
+    pub span: Span,
+}
+
+/// What a type looks like.
+#[derive(Clone, Debug)]
+pub enum TypeKind {
+    /// `f32`, `pred`, `Tile<bf16, (M, K)>`.
+    Path(Path),
+    /// `[T; N]`
+    Array(Box<Type>, Box<Expr>),
+    /// `[T]`
+    Slice(Box<Type>),
+    /// `&T`, `&mut T`: whether it is `mut`.
+    Ref(bool, Box<Type>),
+    /// `(A, B)`, and `()`.
+    Tuple(Vec<Type>),
+    /// Reported by the host.
+    Error,
+}
+
+/// `a::b::<C>`: generic arguments only behind the last segment.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// The segments.
+    pub segments: Vec<Ident>,
+    /// What stands in `< >`, if anything does.
+    pub args: Vec<GenericArg>,
+}
+
+/// Statements in braces.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// In order.
+    pub stmts: Vec<Stmt>,
+    /// With its braces.
+    pub span: Span,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    /// What it is.
+    pub kind: StmtKind,
+    /// All of it.
+    pub span: Span,
+}
+
+/// What a statement is.
+#[derive(Clone, Debug)]
+pub enum StmtKind {
+    /// `let x: u32 = 1;`
+    Let(Let),
+    /// An expression, and whether `;` follows. Control flow is an expression, as in Rust.
+    Expr(Expr, bool),
+    /// `ptx! { … }`
+    Ptx(Ptx),
+    /// `const` in a body.
+    Const(Const),
+    /// `static` in a body.
+    Static(Static),
+    /// `fn` in a body.
+    Function(Box<Function>),
+    /// Reported by the host.
+    Error,
+}
+
+/// A declaration.
+#[derive(Clone, Debug)]
+pub struct Let {
+    /// `#[shared]`, `#[local]`; without one it is a register.
+    pub memory: Option<Memory>,
+    /// What it names.
+    pub pattern: Pattern,
+    /// Its type; may be missing where the value has one.
+    pub ty: Option<Type>,
+    /// Its value.
+    pub init: Option<Expr>,
+}
+
+/// `#[shared]`, `#[shared(align = 1024)]`, `#[shared(dynamic)]`, `#[local]`.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Which.
+    pub space: MemorySpace,
+    /// `align = …`
+    pub align: Option<Expr>,
+    /// `dynamic`: `.extern .shared`, its size given at launch.
+    pub dynamic: bool,
+    /// The attribute.
+    pub span: Span,
+}
+
+/// A space that a `let` can declare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemorySpace {
+    /// `.shared`
+    Shared,
+    /// `.local`
+    Local,
+}
+
+/// What a declaration names. `mut` has no meaning: registers always are.
+#[derive(Clone, Debug)]
+pub enum Pattern {
+    /// `x`
+    Name(Ident),
+    /// `(x, y)`
+    Tuple(Vec<Pattern>, Span),
+    /// `_`
+    Wild(Span),
+}
+
+/// The inside of `ptx! { … }`, as tokens; the last is `Eof`. `origins` holds one span a token (in text hosts it may be
+/// empty). What PTX does not have, the lexer keeps: `.` before `{NAME}`, `..` in `{acc[..]}`, in any splitting.
+#[derive(Clone, Debug, Default)]
+pub struct Ptx {
+    /// The tokens with their trivia.
+    pub source: Source,
+    /// The whole macro call.
+    pub span: Span,
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// All of it.
+    pub span: Span,
+}
+
+/// What an expression is. Parentheses have no node.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// `12`, `0xffu32`
+    Int(u128, Option<String>),
+    /// `1.5`, `2e3f32`: the digits without `_` and suffix.
+    Float(String, Option<String>),
+    /// `true`
+    Bool(bool),
+    /// `"m64n256k16"`: its value.
+    Str(String),
+    /// `x`, `laneid`, `warp::reduce_sum::<4>`
+    Path(Path),
+    /// `tid.x`, `params.scale`, `pair.0`
+    Field(Box<Expr>, Ident),
+    /// `acc[3]`
+    Index(Box<Expr>, Box<Expr>),
+    /// `a..b`, `a..=b`: the last says whether inclusive.
+    Range(Option<Box<Expr>>, Option<Box<Expr>>, bool),
+    /// `-x`, `!x`
+    Unary(UnaryOp, Box<Expr>),
+    /// `a + b`; the span is the operator's.
+    Binary(BinaryOp, Span, Box<Expr>, Box<Expr>),
+    /// `a = b`
+    Assign(Box<Expr>, Box<Expr>),
+    /// `a += b`; the span is the operator's.
+    AssignOp(BinaryOp, Span, Box<Expr>, Box<Expr>),
+    /// `x as u64`
+    Cast(Box<Expr>, Box<Type>),
+    /// `f(a, b)`
+    Call(Box<Expr>, Vec<Expr>),
+    /// `x.f(a)`: for constants and ranges only.
+    Method(Box<Expr>, Ident, Vec<Expr>),
+    /// `[a, b]`
+    Array(Vec<Expr>),
+    /// `[a; n]`
+    Repeat(Box<Expr>, Box<Expr>),
+    /// `(a, b)`, and `()`.
+    Tuple(Vec<Expr>),
+    /// `&x`, for constants.
+    Ref(Box<Expr>),
+    /// `if c { } else { }`: the last is a [`ExprKind::Block`] or another `If`.
+    If(Box<Expr>, Block, Option<Box<Expr>>),
+    /// `'l: while c { }`
+    While(Option<Ident>, Box<Expr>, Block),
+    /// `'l: loop { }`
+    Loop(Option<Ident>, Block),
+    /// `'l: for i in 0..4 { }`
+    For(Option<Ident>, Pattern, Box<Expr>, Block),
+    /// `{ }`, `'l: { }`
+    Block(Option<Ident>, Block),
+    /// `break 'l`
+    Break(Option<Ident>),
+    /// `continue 'l`
+    Continue(Option<Ident>),
+    /// `return x`
+    Return(Option<Box<Expr>>),
+    /// Reported by the host.
+    Error,
+}
+
+/// A unary operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// `-`
+    Neg,
+    /// `!`
+    Not,
+}
+
+/// A binary operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `/`
+    Div,
+    /// `%`
+    Rem,
+    /// `&`
+    And,
+    /// `|`
+    Or,
+    /// `^`
+    Xor,
+    /// `<<`
+    Shl,
+    /// `>>`
+    Shr,
+    /// `==`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+    /// `&&`
+    LogicalAnd,
+    /// `||`
+    LogicalOr,
+}
