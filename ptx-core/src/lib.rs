@@ -1,6 +1,8 @@
 //! PTX as a library.
 
 pub mod diag;
+#[cfg(feature = "interp")]
+pub mod interp;
 pub mod ir;
 pub mod isa;
 pub mod kernel;

@@ -1,0 +1,21 @@
+//! The CPU device's engine: it runs a checked module exactly as the PTX manual defines it, thread by thread.
+//!
+//! ```text
+//! Module ──Program::new──► Program (one boxed step an instruction) ──Machine::launch──► Stats, or a Fault with its span
+//! ```
+//!
+//! - `machine` owns global memory; `program` decodes; `layout` gives variables their addresses.
+//! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter.
+//! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
+//! - `soft` is binary floating point on integers, for every format and rounding mode.
+//!
+//! Nothing here parses, checks or prints; nothing here knows the host that launches.
+
+mod fault;
+mod global;
+mod machine;
+mod program;
+
+pub use fault::{Fault, FaultKind};
+pub use machine::{Launch, Machine, Options, Stats};
+pub use program::Program;
