@@ -341,3 +341,10 @@ impl Inst {
         self.slots.iter().flatten().any(|m| m.text == modifier)
     }
 }
+
+impl Operand {
+    /// Whether it is a number, not a register or a name.
+    pub fn is_literal(&self) -> bool {
+        matches!(self, Operand::Int(_) | Operand::F32(_) | Operand::F64(_))
+    }
+}

@@ -130,10 +130,21 @@ pub enum TypeOf {
     Fixed(Type),
     /// The type that stands in this slot.
     Slot(usize),
-    /// Twice as wide as the type in this slot (`mul.wide`).
-    Wide(usize),
-    /// The untyped bits as wide as the type in this slot.
-    Bits(usize),
+    /// Made from the type in a slot: `wide(type)`.
+    Made(Shift, usize),
+}
+
+/// How one type is made from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shift {
+    /// The same class, twice as wide (`mul.wide`).
+    Wide,
+    /// `.b` of the same width.
+    Bits,
+    /// `.s` of the same width.
+    Signed,
+    /// `.u` of the same width.
+    Unsigned,
 }
 
 /// How many elements a vector operand has.
@@ -145,6 +156,8 @@ pub struct Count {
     pub times: u32,
     /// … divided by this.
     pub over: u32,
+    /// Whether one element stands in braces too.
+    pub braces: bool,
 }
 
 /// One operand of a row.
@@ -154,8 +167,8 @@ pub struct OperandSpec {
     pub name: &'static str,
     /// Read or written.
     pub access: Access,
-    /// May be left out.
-    pub optional: bool,
+    /// 0 if it must be there; else the number of its optional group, whose operands come and go together.
+    pub group: u8,
     /// What it looks like.
     pub kind: OperandKind,
 }
@@ -245,8 +258,12 @@ pub struct Row {
     pub file: &'static str,
     /// The line there.
     pub line: u32,
-    /// Its index in [`Table::rows`].
-    pub id: usize,
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Row) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 impl Row {
@@ -301,22 +318,19 @@ pub struct TargetInfo {
     pub limits: Vec<(&'static str, u64)>,
 }
 
-/// All that the files say.
-#[derive(Debug, Default)]
+/// All that the files say. Rows are parsed when their opcode is first asked for.
+#[derive(Debug)]
 pub struct Table {
-    /// Every form.
-    pub rows: Vec<Row>,
-    /// The forms of an opcode.
-    pub opcodes: HashMap<&'static str, Vec<usize>>,
+    pub(crate) index: read::Index,
     /// Every type.
     pub types: Vec<TypeInfo>,
-    /// By name.
+    /// By name, without the dot.
     pub type_names: HashMap<&'static str, Type>,
-    /// Every special register, one entry a component; by its name as written: `%tid.x`.
+    /// Every special register, one entry a component; by its name as written: `%tid.x`, `%laneid`.
     pub specials: HashMap<&'static str, SpecialRegister>,
     /// By name, with the dot.
     pub directives: HashMap<&'static str, DirectiveInfo>,
-    /// Every target.
+    /// Every target, oldest first.
     pub targets: Vec<TargetInfo>,
 }
 
@@ -324,4 +338,32 @@ pub struct Table {
 pub fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(read::table)
+}
+
+impl Table {
+    /// The forms of an opcode; empty if there is no such opcode.
+    pub fn forms(&'static self, opcode: &str) -> &'static [Row] {
+        self.index.forms(self, opcode)
+    }
+
+    /// Every opcode, sorted.
+    pub fn opcodes(&self) -> Vec<&'static str> {
+        self.index.opcodes()
+    }
+
+    /// Every form, by opcode.
+    pub fn rows(&'static self) -> impl Iterator<Item = &'static Row> {
+        self.opcodes().into_iter().flat_map(|o| self.forms(o))
+    }
+
+    /// What the files say about a target.
+    pub fn target(&self, arch: Arch) -> Option<&TargetInfo> {
+        self.targets.iter().find(|t| t.arch == arch)
+    }
+
+    /// What is wrong in the files themselves; a test holds it empty.
+    pub fn mistakes(&'static self) -> Vec<String> {
+        self.rows().for_each(drop);
+        self.index.mistakes()
+    }
 }

@@ -1,1 +1,111 @@
-//! Which row an instruction is: modifiers to slots.
+//! Which rows a mnemonic can be: its modifiers against the slots.
+
+use super::{Member, Row, Slot, Table};
+
+/// A row and what stands in its slots.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// The row.
+    pub row: &'static Row,
+    /// One for each slot.
+    pub slots: Vec<Option<&'static Member>>,
+    /// Whether the modifiers stand in another order than the manual's.
+    pub reordered: bool,
+    /// A modifier that is written twice; ptxas lets some pass.
+    pub repeated: Option<usize>,
+}
+
+/// Why a mnemonic is no form of its opcode: the nearest row, and where it stops to fit.
+#[derive(Clone, Debug)]
+pub struct Misfit {
+    /// The row that came furthest.
+    pub row: &'static Row,
+    /// The index of the modifier that has no place in it.
+    pub unplaced: Option<usize>,
+    /// The slot that must be filled and is not.
+    pub missing: Option<usize>,
+    /// How many modifiers found a place, to compare misfits.
+    placed: usize,
+}
+
+impl Table {
+    /// The rows that `opcode` with these modifiers (without their dots) fits, or the nearest misses.
+    pub fn find(&'static self, opcode: &str, modifiers: &[&str]) -> Result<Vec<Form>, Vec<Misfit>> {
+        let (mut forms, mut misfits) = (Vec::new(), Vec::new());
+        for row in self.forms(opcode) {
+            match fit(row, modifiers) {
+                Ok(form) => forms.push(form),
+                Err(misfit) => misfits.push(misfit),
+            }
+        }
+        if !forms.is_empty() {
+            let exact = forms.iter().any(|f| f.repeated.is_none());
+            forms.retain(|f| !exact || f.repeated.is_none());
+            return Ok(forms);
+        }
+        let best = misfits.iter().map(Misfit::score).max();
+        misfits.retain(|m| Some(m.score()) == best);
+        Err(misfits)
+    }
+}
+
+impl Misfit {
+    /// More modifiers placed is nearer; of those, one that only lacks something is nearer than a wrong one.
+    fn score(&self) -> (usize, bool) {
+        (self.placed, self.unplaced.is_none())
+    }
+}
+
+/// Modifiers that ptxas takes twice.
+const REPEATABLE: &[&str] = &["sync", "sat", "relu", "ftz", "aligned"];
+
+fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
+    let named = row.parts.iter().zip(modifiers).take_while(|(part, m)| part == m).count();
+    if named < row.parts.len() {
+        return Err(Misfit { row, unplaced: (named < modifiers.len()).then_some(named), missing: None, placed: named });
+    }
+    let mut form = Form { row, slots: vec![None; row.slots.len()], reordered: false, repeated: None };
+    let mut last = 0;
+    for (at, text) in modifiers.iter().enumerate().skip(named) {
+        match place(row, &form.slots, text) {
+            Some((slot, member)) => {
+                form.reordered |= slot < last;
+                last = slot;
+                form.slots[slot] = Some(member);
+            }
+            None if REPEATABLE.contains(text) && form.slots.iter().flatten().any(|m| m.text == *text) => {
+                form.repeated = Some(at);
+            }
+            None => return Err(Misfit { row, unplaced: Some(at), missing: None, placed: at }),
+        }
+    }
+    match missing(row, &form.slots) {
+        Some(slot) => Err(Misfit { row, unplaced: None, missing: Some(slot), placed: modifiers.len() }),
+        None => Ok(form),
+    }
+}
+
+/// The first free slot that can hold the modifier. An ordered slot is only reached when every ordered slot before
+/// it that must be filled is filled, and none behind it is.
+fn place(row: &'static Row, filled: &[Option<&'static Member>], text: &str) -> Option<(usize, &'static Member)> {
+    let last_ordered = (0..filled.len()).rev().find(|i| row.slots[*i].ordered && filled[*i].is_some());
+    let mut open = true;
+    for (at, slot) in row.slots.iter().enumerate() {
+        let reachable = !slot.ordered || open && last_ordered.is_none_or(|l| l < at);
+        if filled[at].is_none() && reachable {
+            if let Some(member) = member(slot, text) {
+                return Some((at, member));
+            }
+        }
+        open &= !slot.ordered || slot.optional || filled[at].is_some();
+    }
+    None
+}
+
+fn member(slot: &'static Slot, text: &str) -> Option<&'static Member> {
+    slot.members.iter().find(|m| m.text == text)
+}
+
+fn missing(row: &Row, filled: &[Option<&'static Member>]) -> Option<usize> {
+    row.slots.iter().zip(filled).position(|(slot, member)| !slot.optional && member.is_none())
+}

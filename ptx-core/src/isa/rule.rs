@@ -1,5 +1,165 @@
 //! What the columns of a row cannot say: implications between its slots, operands, targets and versions.
 
-/// One rule of a row.
+pub mod named;
+
+use super::find::Form;
+use super::gate::{Arch, Version};
+use super::{OperandSpec, Slot};
+use crate::ir::Operand;
+
+/// One rule of a row: `when => then`, `when <=> then`, or `then` alone.
 #[derive(Debug)]
-pub struct Rule {}
+pub struct Rule {
+    when: Vec<Term>,
+    both: bool,
+    then: Vec<Term>,
+    /// As written, for help texts.
+    pub text: &'static str,
+}
+
+/// An atom, perhaps negated.
+#[derive(Debug)]
+struct Term {
+    negated: bool,
+    atom: Atom,
+}
+
+#[derive(Debug)]
+enum Atom {
+    /// The slot has one of these values; with none listed: it has any.
+    Slot(usize, Vec<&'static str>),
+    /// Two slots have the same member.
+    Same(usize, usize),
+    /// The operand is there.
+    Operand(usize),
+    /// The operand is written as a literal (`true`) or not (`false`).
+    Literal(usize, bool),
+    /// The target provides one of these.
+    Target(Vec<Arch>),
+    /// The version is at least this.
+    Since(Version),
+    /// A function of `named`.
+    Named(named::Check),
+}
+
+/// What a rule is asked about.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    /// The row and its slots' values.
+    pub form: &'a Form,
+    /// The operands, one for each of the row's, [`Operand::Absent`] where left out.
+    pub operands: &'a [Operand],
+    /// The module's target.
+    pub arch: Arch,
+    /// The module's version.
+    pub version: Version,
+}
+
+/// Why a rule does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The target or version is too old for what is asked; the rule's text says what it takes.
+    Gate,
+    /// The combination does not exist.
+    Form,
+}
+
+impl Rule {
+    /// Reads one rule.
+    pub(super) fn read(text: &'static str, slots: &[Slot], operands: &[OperandSpec]) -> Result<Rule, String> {
+        let (when, then, both) = match (text.split_once("<=>"), text.split_once("=>")) {
+            (Some((when, then)), _) => (when, then, true),
+            (None, Some((when, then))) => (when, then, false),
+            (None, None) => ("", text, false),
+        };
+        let read = |side: &'static str| -> Result<Vec<Term>, String> {
+            let words = side.split('&').map(str::trim).filter(|w| !w.is_empty());
+            words.map(|word| term(word, slots, operands)).collect()
+        };
+        Ok(Rule { when: read(when)?, both, then: read(then)?, text })
+    }
+
+    /// Whether it holds.
+    pub fn check(&self, case: &Case) -> Result<(), Broken> {
+        let when = first_false(&self.when, case);
+        let then = first_false(&self.then, case);
+        match (when, then) {
+            (None, Some(term)) => Err(if term.is_gate() { Broken::Gate } else { Broken::Form }),
+            (Some(_), None) if self.both => Err(Broken::Form),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn first_false<'r>(terms: &'r [Term], case: &Case) -> Option<&'r Term> {
+    terms.iter().find(|t| t.atom.holds(case) == t.negated)
+}
+
+impl Term {
+    fn is_gate(&self) -> bool {
+        matches!(self.atom, Atom::Target(_) | Atom::Since(_))
+    }
+}
+
+impl Atom {
+    fn holds(&self, case: &Case) -> bool {
+        let value = |slot: usize| case.form.slots.get(slot).copied().flatten();
+        let operand = |at: usize| case.operands.get(at).unwrap_or(&Operand::Absent);
+        match self {
+            Atom::Slot(slot, values) => value(*slot).is_some_and(|m| values.is_empty() || values.contains(&m.text)),
+            Atom::Same(a, b) => value(*a).map(|m| m.text) == value(*b).map(|m| m.text),
+            Atom::Operand(at) => *operand(*at) != Operand::Absent,
+            Atom::Literal(at, literal) => operand(*at).is_literal() == *literal,
+            Atom::Target(any) => any.iter().any(|needed| case.arch.provides(*needed)),
+            Atom::Since(version) => case.version >= *version,
+            Atom::Named(check) => check(case),
+        }
+    }
+}
+
+fn term(word: &'static str, slots: &[Slot], operands: &[OperandSpec]) -> Result<Term, String> {
+    let (negated, word) = word.strip_prefix('!').map_or((false, word), |w| (true, w.trim()));
+    Ok(Term { negated, atom: atom(word, slots, operands)? })
+}
+
+fn atom(word: &'static str, slots: &[Slot], operands: &[OperandSpec]) -> Result<Atom, String> {
+    if let Some(name) = word.strip_prefix('@') {
+        return named::find(name).map(Atom::Named).ok_or_else(|| format!("no named rule `{name}`"));
+    }
+    let slot = |name: &str| slots.iter().position(|s| s.name == name);
+    let operand = |name: &str| operands.iter().position(|o| o.name == name);
+    if let Some((name, values)) = word.split_once('=') {
+        let (name, values) = (name.trim().trim_start_matches('.'), values.trim());
+        return match (slot(name), operand(name)) {
+            (Some(at), _) if !values.starts_with('.') => {
+                slot(values).map(|b| Atom::Same(at, b)).ok_or_else(|| format!("no slot `{values}`"))
+            }
+            (Some(at), _) => Ok(Atom::Slot(at, members(&slots[at], values)?)),
+            (None, Some(at)) if values == "imm" || values == "reg" => Ok(Atom::Literal(at, values == "imm")),
+            _ => Err(format!("no slot or operand `{name}`")),
+        };
+    }
+    if let Ok(version) = word.parse() {
+        return Ok(Atom::Since(version));
+    }
+    if word.starts_with("sm_") {
+        let targets: Result<Vec<Arch>, ()> = word.split('/').map(|t| t.trim().parse()).collect();
+        return targets.map(Atom::Target).map_err(|()| format!("not targets: {word}"));
+    }
+    let name = word.trim_start_matches('.');
+    match (slot(name), operand(name)) {
+        (Some(at), _) => Ok(Atom::Slot(at, Vec::new())),
+        (None, Some(at)) => Ok(Atom::Operand(at)),
+        (None, None) => Err(format!("no slot or operand `{name}`")),
+    }
+}
+
+/// `.a/.b`, each of which the slot must be able to hold.
+fn members(slot: &Slot, values: &'static str) -> Result<Vec<&'static str>, String> {
+    let one = |value: &'static str| {
+        let text = value.trim().trim_start_matches('.');
+        let known = slot.members.iter().any(|m| m.text == text);
+        if known { Ok(text) } else { Err(format!("slot `{}` has no `.{text}`", slot.name)) }
+    };
+    values.split('/').map(one).collect()
+}

@@ -1,0 +1,313 @@
+//! A row line: name, slots, operands, gate, rules.
+
+use super::Lookup;
+use crate::isa::gate::Gate;
+use crate::isa::rule::Rule;
+use crate::isa::{
+    Access, Count, Member, OperandKind, OperandSpec, Row, Shift, Slot, SpaceOf, Type, TypeOf, Value,
+};
+
+type Result<T> = std::result::Result<T, String>;
+
+/// Parses a row; the section's number and the place in the file are the caller's.
+pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
+    let mut columns = text.split(" | ").map(str::trim);
+    let form = columns.next().unwrap_or("");
+    let (name, rest) = form.split_once(' ').unwrap_or((form, ""));
+    let rest = rest.trim_start();
+    let has_slots = rest.starts_with(['.', '^']) || rest.starts_with("{.") || rest.starts_with("{^");
+    let (mods, operands) = if has_slots { rest.split_once(' ').unwrap_or((rest, "")) } else { ("", rest) };
+    let slots = slots(sets, mods)?;
+    let mut reader = Reader { text: operands.trim(), at: 0, slots: &slots, sets, groups: 0 };
+    let operands = reader.operands("")?;
+    let since = columns.next().ok_or("no version column")?;
+    let targets = columns.next().ok_or("no target column")?;
+    let gate = Gate::read(since, targets).ok_or("cannot read version and targets")?;
+    let rules = match columns.next() {
+        Some(rules) => rules.split(';').map(|r| Rule::read(r.trim(), &slots, &operands)).collect::<Result<_>>()?,
+        None => Vec::new(),
+    };
+    let parts = name.split('.').skip(1).collect();
+    Ok(Row { name, parts, slots, operands, gate, rules, section: "", text: form, file: "", line: 0 })
+}
+
+/// `{.sat}.rnd^.global.f32`
+fn slots(sets: &Lookup, mut text: &'static str) -> Result<Vec<Slot>> {
+    let mut slots = Vec::new();
+    while !text.is_empty() {
+        let (piece, rest, optional) = match text.strip_prefix('{') {
+            Some(inside) => {
+                let (piece, rest) = inside.split_once('}').ok_or("no } after a modifier")?;
+                (piece, rest, true)
+            }
+            None => {
+                let end = text[2..].find(['.', '{', '^']).map_or(text.len(), |i| i + 2);
+                (&text[..end], &text[end..], false)
+            }
+        };
+        slots.push(slot(sets, piece, optional)?);
+        text = rest;
+    }
+    Ok(slots)
+}
+
+fn slot(sets: &Lookup, piece: &'static str, optional: bool) -> Result<Slot> {
+    let (piece, fixed) = piece.strip_prefix('^').map_or((piece, false), |p| (p, true));
+    let name = piece.strip_prefix('.').ok_or_else(|| format!("not a modifier: {piece}"))?;
+    let members = match sets.set(name) {
+        Some(members) => members,
+        None => {
+            let ty = sets.table.type_names.get(name).copied();
+            Vec::leak(vec![Member { text: name, number: 1, ty, gate: None }])
+        }
+    };
+    let ordered = fixed || members.iter().all(|m| m.ty.is_some());
+    Ok(Slot { name, members, optional, ordered })
+}
+
+/// A recursive-descent parser of the operand column.
+struct Reader<'a> {
+    text: &'static str,
+    at: usize,
+    slots: &'a [Slot],
+    sets: &'a Lookup,
+    groups: u8,
+}
+
+impl Reader<'_> {
+    fn rest(&self) -> &'static str {
+        &self.text[self.at..]
+    }
+
+    fn blanks(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    fn eat(&mut self, what: &str) -> bool {
+        self.blanks();
+        let found = self.rest().starts_with(what);
+        if found {
+            self.at += what.len();
+        }
+        found
+    }
+
+    fn need(&mut self, what: &str) -> Result<()> {
+        if self.eat(what) { Ok(()) } else { Err(format!("expected `{what}` before `{}`", self.rest())) }
+    }
+
+    fn take(&mut self, part_of: impl Fn(char) -> bool) -> &'static str {
+        self.blanks();
+        let end = self.rest().find(|c| !part_of(c)).unwrap_or(self.rest().len());
+        let word = &self.rest()[..end];
+        self.at += end;
+        word
+    }
+
+    fn word(&mut self) -> &'static str {
+        self.take(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    }
+
+    /// Operands up to `close` (not eaten).
+    fn operands(&mut self, close: &str) -> Result<Vec<OperandSpec>> {
+        let mut out = Vec::new();
+        loop {
+            self.blanks();
+            if self.rest().is_empty() || !close.is_empty() && self.rest().starts_with(close) {
+                return Ok(out);
+            }
+            if self.rest().starts_with("{,") || self.rest().starts_with("{ ,") {
+                self.optional_group(&mut out)?;
+            } else {
+                out.push(self.operand()?);
+            }
+            self.eat(",");
+        }
+    }
+
+    fn optional_group(&mut self, out: &mut Vec<OperandSpec>) -> Result<()> {
+        self.need("{")?;
+        self.need(",")?;
+        self.groups += 1;
+        let group = self.groups;
+        let mut inside = self.operands("}")?;
+        inside.iter_mut().for_each(|o| o.group = group);
+        out.extend(inside);
+        self.need("}")
+    }
+
+    fn operand(&mut self) -> Result<OperandSpec> {
+        let first = self.single()?;
+        let optional = self.rest().starts_with("{|");
+        if !optional && !self.rest().starts_with('|') {
+            return Ok(first);
+        }
+        self.at += if optional { 2 } else { 1 };
+        let mut second = self.single()?;
+        if optional {
+            second.group = 1;
+            self.need("}")?;
+        }
+        let (name, access) = (first.name, first.access);
+        Ok(OperandSpec { name, access, group: 0, kind: OperandKind::Pair(Box::new(first), Box::new(second)) })
+    }
+
+    fn single(&mut self) -> Result<OperandSpec> {
+        if self.eat("[") {
+            return self.memory();
+        }
+        if self.eat("{") {
+            let inside = self.operands("}")?;
+            self.need("}")?;
+            let (name, access) = inside.first().map_or(("", Access::Read), |o| (o.name, o.access));
+            return Ok(OperandSpec { name, access, group: 0, kind: OperandKind::Group(inside) });
+        }
+        let access = if self.eat("=") {
+            Access::Write
+        } else if self.eat("+") {
+            Access::ReadWrite
+        } else {
+            Access::Read
+        };
+        let name = self.word();
+        self.need(":")?;
+        let kind = self.kind(access)?;
+        Ok(OperandSpec { name, access, group: 0, kind })
+    }
+
+    fn memory(&mut self) -> Result<OperandSpec> {
+        let name = self.word();
+        let space = if self.eat(":") { self.space()? } else { SpaceOf::Generic };
+        let rest = if self.eat(",") { self.operands("]")? } else { Vec::new() };
+        self.need("]")?;
+        Ok(OperandSpec { name, access: Access::Read, group: 0, kind: OperandKind::Memory { space, rest } })
+    }
+
+    fn space(&mut self) -> Result<SpaceOf> {
+        let text = self.take(|c| c.is_ascii_alphanumeric() || c == '_' || c == '/');
+        match self.slots.iter().position(|s| s.name == text) {
+            Some(slot) => Ok(SpaceOf::Slot(slot)),
+            None => Ok(SpaceOf::Fixed(text.split('/').collect())),
+        }
+    }
+
+    fn kind(&mut self, access: Access) -> Result<OperandKind> {
+        let register_only = self.eat("%");
+        let literal_only = self.eat("#");
+        let negatable = self.eat("!");
+        let word = self.word();
+        Ok(match word {
+            "label" => OperandKind::Label,
+            "func" => OperandKind::Func,
+            "list" => OperandKind::List,
+            "targets" => OperandKind::Targets,
+            "symbol" => OperandKind::Symbol,
+            _ => OperandKind::Value(Value {
+                ty: self.type_of(word)?,
+                count: self.count()?,
+                range: self.range()?,
+                wider: self.eat("+"),
+                sink: self.eat("~"),
+                selectors: self.selectors()?,
+                register: !literal_only,
+                literal: !register_only && access == Access::Read,
+                negatable,
+            }),
+        })
+    }
+
+    fn type_of(&mut self, word: &str) -> Result<TypeOf> {
+        let made = [
+            ("wide", Shift::Wide),
+            ("bits", Shift::Bits),
+            ("signed", Shift::Signed),
+            ("unsigned", Shift::Unsigned),
+        ];
+        if let Some((_, shift)) = made.iter().find(|(name, _)| *name == word) {
+            self.need("(")?;
+            let slot = self.slot()?;
+            self.need(")")?;
+            return Ok(TypeOf::Made(*shift, slot));
+        }
+        if let Some(slot) = self.slots.iter().position(|s| s.name == word && s.members.iter().any(|m| m.ty.is_some())) {
+            return Ok(TypeOf::Slot(slot));
+        }
+        let ty: Option<Type> = self.sets.table.type_names.get(word).copied();
+        ty.map(TypeOf::Fixed).ok_or_else(|| format!("no type or slot `{word}`"))
+    }
+
+    fn slot(&mut self) -> Result<usize> {
+        let word = self.word();
+        self.slots.iter().position(|s| s.name == word).ok_or_else(|| format!("no slot `{word}`"))
+    }
+
+    /// `*4`, `*vec`, `*shape/2`, `*num*4`, `*{vec}`
+    fn count(&mut self) -> Result<Option<Count>> {
+        let mut count = Count { slot: None, times: 1, over: 1, braces: false };
+        let mut any = false;
+        loop {
+            if self.eat("*") {
+                let braces = self.eat("{");
+                count.braces |= braces;
+                self.factor(&mut count)?;
+                if braces {
+                    self.more_factors(&mut count)?;
+                    self.need("}")?;
+                }
+            } else if any && self.eat("/") {
+                count.over *= self.number()?;
+            } else {
+                return Ok(any.then_some(count));
+            }
+            any = true;
+        }
+    }
+
+    fn more_factors(&mut self, count: &mut Count) -> Result<()> {
+        loop {
+            if self.eat("*") {
+                self.factor(count)?;
+            } else if self.eat("/") {
+                count.over *= self.number()?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn factor(&mut self, count: &mut Count) -> Result<()> {
+        self.blanks();
+        if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
+            count.times *= self.number()?;
+        } else {
+            count.slot = Some(self.slot()?);
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<u32> {
+        let digits = self.take(|c| c.is_ascii_digit());
+        digits.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("not a count: `{digits}`"))
+    }
+
+    fn range(&mut self) -> Result<Option<(i64, i64)>> {
+        if !self.eat("(") {
+            return Ok(None);
+        }
+        let inside = self.take(|c| c != ')');
+        self.need(")")?;
+        let (lo, hi) = inside.split_once("..").unwrap_or((inside, inside));
+        match (lo.trim().parse(), hi.trim().parse()) {
+            (Ok(lo), Ok(hi)) => Ok(Some((lo, hi))),
+            _ => Err(format!("not a range: ({inside})")),
+        }
+    }
+
+    fn selectors(&mut self) -> Result<&'static [Member]> {
+        if !self.eat("@") {
+            return Ok(&[]);
+        }
+        let name = self.word();
+        self.sets.set(name).ok_or_else(|| format!("no set `{name}` of selectors"))
+    }
+}

@@ -1,0 +1,124 @@
+//! Logical lines of a file, and the lines that are read at once: `type`, `sreg`, `directive`, `target`.
+
+use crate::isa::gate::Gate;
+use crate::isa::{Class, DirectiveInfo, SpecialRegister, Table, TargetInfo, Type, TypeInfo};
+
+/// The lines of a file without comments and blanks, with the number of each; `\` at the end joins the next one.
+pub(super) fn logical(text: &'static str) -> Vec<(u32, &'static str)> {
+    let mut out: Vec<(u32, &'static str)> = Vec::new();
+    let mut joined: Option<(u32, String)> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = strip_comment(line);
+        let (start, mut sofar) = joined.take().unwrap_or((number, String::new()));
+        if let Some(head) = line.strip_suffix('\\') {
+            sofar.push_str(head);
+            joined = Some((start, sofar));
+        } else if !sofar.is_empty() {
+            sofar.push_str(line.trim_start());
+            out.push((start, String::leak(sofar)));
+        } else if !line.is_empty() {
+            out.push((number, line));
+        }
+    }
+    out
+}
+
+fn strip_comment(line: &str) -> &str {
+    let end = if line.starts_with('#') { 0 } else { line.find("  #").unwrap_or(line.len()) };
+    line[..end].trim()
+}
+
+/// Reads a keyword line into the table; `false` if the line is none.
+pub(super) fn keyword(table: &mut Table, text: &'static str) -> bool {
+    let Some((word, rest)) = text.split_once(' ') else { return false };
+    let columns: Vec<&'static str> = rest.split('|').map(str::trim).collect();
+    let read = match word {
+        "type" => type_line(table, &columns),
+        "sreg" => sreg_line(table, &columns),
+        "directive" => directive_line(table, &columns),
+        "target" => target_line(table, &columns),
+        _ => return false,
+    };
+    if read.is_none() {
+        table.index.mistake(format!("cannot read: {text}"));
+    }
+    true
+}
+
+fn type_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
+    let mut words = columns.first()?.split_whitespace();
+    let name = words.next()?;
+    let bits = words.next()?.parse().ok()?;
+    let class = match words.next()? {
+        "pred" => Class::Pred,
+        "bits" => Class::Bits,
+        "unsigned" => Class::Unsigned,
+        "signed" => Class::Signed,
+        "float" => Class::Float,
+        "packed" => Class::Packed,
+        "opaque" => Class::Opaque,
+        _ => return None,
+    };
+    let registers: Vec<&str> = columns.get(1)?.split_whitespace().collect();
+    let literals = columns.get(2).copied().unwrap_or("");
+    table.type_names.insert(name, Type(u8::try_from(table.types.len()).ok()?));
+    table.types.push(TypeInfo {
+        name,
+        bits,
+        class,
+        declares: registers.contains(&name),
+        registers,
+        takes_int: literals.contains("int"),
+        takes_float: literals.contains("float"),
+    });
+    Some(())
+}
+
+/// `%tid.{x,y,z} u32 | 1.0 | all`, `%pm[0..7] u32`, `%laneid u32`.
+fn sreg_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
+    let (names, ty) = columns.first()?.split_once(' ')?;
+    let ty = *table.type_names.get(ty.trim())?;
+    let gate = || Gate::read(columns.get(1)?, columns.get(2)?);
+    let section = table.index.section();
+    let mut add = |name: &'static str, component: &'static str, vector: bool| {
+        let register = SpecialRegister { name, ty, component, vector, gate: gate()?, section };
+        table.specials.insert(name, register);
+        Some(())
+    };
+    if let Some((base, components)) = names.split_once(".{") {
+        add(base, "", true)?;
+        for c in components.trim_end_matches('}').split(',') {
+            add(String::leak(format!("{base}.{c}")), c, false)?;
+        }
+        return Some(());
+    }
+    for (name, _) in super::sets::expand(names)? {
+        add(name, "", false)?;
+    }
+    Some(())
+}
+
+fn directive_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
+    let (name, place) = columns.first()?.split_once(' ').unwrap_or((columns.first()?, ""));
+    let gate = Gate::read(columns.get(2)?, columns.get(3)?)?;
+    let section = table.index.section();
+    let info = DirectiveInfo { name, place: place.trim(), text: columns.get(1)?, gate, section };
+    table.directives.insert(name, info);
+    Some(())
+}
+
+fn target_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
+    let (name, since) = columns.first()?.split_once(' ')?;
+    let limits = columns.get(1).copied().unwrap_or("");
+    table.targets.push(TargetInfo {
+        arch: name.parse().ok()?,
+        since: since.trim().parse().ok()?,
+        assembled: limits != "gone",
+        limits: limits.split_whitespace().filter_map(|l| l.split_once('=')).filter_map(limit).collect(),
+    });
+    Some(())
+}
+
+fn limit((name, value): (&'static str, &str)) -> Option<(&'static str, u64)> {
+    Some((name, value.parse().ok()?))
+}
