@@ -1,11 +1,14 @@
 //! PTX as a library.
 
 pub mod diag;
+pub mod emit;
 #[cfg(feature = "interp")]
 pub mod interp;
 pub mod ir;
 pub mod isa;
 pub mod kernel;
+pub mod lex;
+pub mod parse;
 pub mod span;
 pub mod syntax;
 pub mod token;

@@ -31,6 +31,10 @@ pub struct Tree {
     pub exprs: Vec<Expr>,
     /// The children of expressions and instructions.
     pub lists: Vec<ExprId>,
+    /// The attributes of declarations; each [`Var`] has a range of them.
+    pub directives: Vec<Directive>,
+    /// The names of declarations; each [`Var`] has a range of them.
+    pub declarators: Vec<Declarator>,
     /// The statements at module level, in order.
     pub items: Vec<StmtId>,
     /// The `Eof` token: its trivia is the text behind the last statement.
@@ -55,12 +59,12 @@ pub struct Stmt {
 pub enum StmtKind {
     /// `@p add.f32 %f1, %f2, 1.0;`
     Inst(Inst),
-    /// `$L1:`
-    Label(TokenId),
+    /// `$L1:`; the tokens of the name: a `Word` and the `Dot` tokens that touch it.
+    Label(Tokens),
     /// `.reg .b32 %r<5>;`, `.visible .global .align 4 .b8 x[16] = {…};`, a `.param` in a body.
     Var(Var),
     /// `.entry` or `.func`, a prototype or a definition.
-    Func(Func),
+    Func(Box<Func>),
     /// `{ … }` in a body.
     Block,
     /// `.version 8.7`, `.loc 1 2 3`, `.pragma "…";`, `.alias a, b;` …: the name, then what follows.
@@ -70,7 +74,9 @@ pub enum StmtKind {
     /// A line of a section: `.b32 label`, `.b8 1, 2`. The expressions are what follows the type.
     Data(Directive),
     /// `proto: .callprototype (…) _ (…);` without its label.
-    Prototype(Prototype),
+    Prototype(Box<Prototype>),
+    /// `@@DWARF …` of PTX 1, to the end of its line.
+    Dwarf,
     /// A lone `;`.
     Empty,
     /// Tokens that are no statement; a diagnostic says why. Kept as they are.
@@ -107,23 +113,23 @@ pub struct Var {
     /// `.reg`, `.global`, `.shared`, `.const`, `.local`, `.param`, `.tex` …
     pub space: TokenId,
     /// Every `Dot` token between the space and the first name that is not the type: `.align 4`, `.v4`, `.ptr`,
-    /// `.attribute(…)`; in order, each with its arguments.
-    pub attributes: Vec<Directive>,
+    /// `.attribute(…)`; in order, each with its arguments. A range of [`Tree::directives`].
+    pub attributes: Range<u32>,
     /// The type: `.b32`, `.f32`, `.texref`.
     pub ty: Option<TokenId>,
-    /// The names.
-    pub names: Vec<Declarator>,
+    /// The names, a range of [`Tree::declarators`]; empty for a parameter without a name.
+    pub names: Range<u32>,
 }
 
 /// One name of a declaration: `%r<5>`, `x[4][2] = {…}`.
 #[derive(Clone, Debug)]
 pub struct Declarator {
-    /// The name.
+    /// The name: a `Word`; a `Dot` token where one stands for a name, as in `.b8 .str[4]` (which ptxas refuses).
     pub name: TokenId,
     /// `<5>`: how many registers.
     pub count: Option<ExprId>,
-    /// `[4][]`: one entry a dimension; `None` is `[]`.
-    pub dims: Vec<Option<ExprId>>,
+    /// `[4][]`: one `Brackets` a dimension, with one expression or none.
+    pub dims: ExprList,
     /// What follows `=`.
     pub init: Option<ExprId>,
 }
@@ -209,9 +215,14 @@ pub enum ExprKind {
     Braces(ExprList),
     /// `[a]`, `[a, {b, c}]`.
     Brackets(ExprList),
-    /// `a|b`.
+    /// `a|b` as an operand.
     Pair(ExprId, ExprId),
-    /// `generic(x)`, `mask(x)`, `function_name label` arguments and the like: the name and its arguments.
+    /// `a[3]`.
+    Index(ExprId, ExprId),
+    /// `[a].unified`: something in brackets or braces and a `Dot` token behind it.
+    Select(ExprId, TokenId),
+    /// `generic(x)`, `0xff00(x)`, `.unified(1, 2)`; `function_name x+8` and `inlined_at 1 2 3` without parentheses:
+    /// the token in front and its arguments.
     Apply(TokenId, ExprList),
     /// Could not be parsed; a diagnostic says why.
     Error,
@@ -231,6 +242,16 @@ impl Tree {
     /// The expressions of a list.
     pub fn list(&self, list: &ExprList) -> &[ExprId] {
         &self.lists[list.start as usize..list.end as usize]
+    }
+
+    /// The attributes of a declaration.
+    pub fn attributes(&self, var: &Var) -> &[Directive] {
+        &self.directives[var.attributes.start as usize..var.attributes.end as usize]
+    }
+
+    /// The names of a declaration.
+    pub fn names(&self, var: &Var) -> &[Declarator] {
+        &self.declarators[var.names.start as usize..var.names.end as usize]
     }
 
     /// Where a run of tokens stands in the host.

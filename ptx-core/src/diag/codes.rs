@@ -23,7 +23,12 @@ macro_rules! codes {
 
 codes! {
     P0001 "a character that PTX does not have"
+    P0002 "a comment that never ends"
+    P0003 "a string that never ends"
+    P0004 "a source that is too long"
     P0101 "unexpected token"
+    P0102 "a brace without its partner"
+    P0103 "nested too deeply"
     P0201 "unknown instruction"
     P0202 "unknown modifier for this instruction"
     P0203 "the modifiers do not make a form of this instruction"

@@ -1,0 +1,3 @@
+//! Printing. One file per output; what is printed is made elsewhere.
+
+pub mod ptx;

@@ -1,0 +1,124 @@
+//! Bytes to tokens, and nothing else: manual section 4.1 to 4.5. No token is ever dropped, whatever the bytes are.
+//!
+//! One token is one look at [`CLASS`], then a run over the bytes that continue it. `scan` holds those runs,
+//! `builder` the way in for hosts that bring their text in pieces.
+
+mod builder;
+mod scan;
+
+pub use builder::Builder;
+
+use crate::diag::{Diagnostic, codes};
+use crate::span::Span;
+use crate::token::{Kind, Source, Token};
+use scan::{Class, class};
+
+/// Cuts `bytes` into tokens. Everything is kept: trivia in front of the token it precedes, bytes that PTX does not
+/// have as `Unknown`. Diagnostics: P0001, P0002, P0003, P0004.
+pub fn lex(bytes: &[u8]) -> (Source, Vec<Diagnostic>) {
+    if u32::try_from(bytes.len()).is_err() {
+        let (source, _) = lex(&[]);
+        return (source, vec![Diagnostic::error(&codes::P0004, Span::default(), "the source is longer than 4 GiB")]);
+    }
+    let mut lexer = Lexer::default();
+    lexer.source.tokens.reserve(bytes.len() / 4 + 1);
+    lexer.source.bytes.extend_from_slice(bytes);
+    lexer.run(0);
+    lexer.end();
+    (lexer.source, lexer.diagnostics)
+}
+
+/// The tokens made so far and what was wrong with them.
+#[derive(Debug, Default)]
+struct Lexer {
+    source: Source,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Lexer {
+    /// Lexes the bytes from `at` to the end.
+    fn run(&mut self, mut at: usize) {
+        let bytes = std::mem::take(&mut self.source.bytes);
+        let mut lead = self.source.tokens.last().map_or(0, |t| t.hi as usize);
+        while let Some(lo) = self.trivia(&bytes, at) {
+            let (kind, hi) = token(&bytes, lo, touches_name(&self.source, lead, lo));
+            match kind {
+                Kind::Unknown => self.unknown(&bytes[lo..hi], lo),
+                Kind::Str if !scan::closed(&bytes[lo..hi]) => {
+                    self.report(&codes::P0003, lo, hi, "the string never ends")
+                }
+                _ => {}
+            }
+            self.source.tokens.push(Token { lead: lead as u32, lo: lo as u32, hi: hi as u32, kind });
+            lead = hi;
+            at = hi;
+        }
+        self.source.bytes = bytes;
+    }
+
+    /// Adds `Eof` with what is left as its trivia.
+    fn end(&mut self) {
+        let lead = self.source.tokens.last().map_or(0, |t| t.hi);
+        let end = self.source.bytes.len() as u32;
+        self.source.tokens.push(Token { lead, lo: end, hi: end, kind: Kind::Eof });
+    }
+
+    /// Where the next token starts; `None` at the end.
+    #[inline]
+    fn trivia(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
+        loop {
+            match class(*bytes.get(at)?) {
+                Class::Blank => at += 1,
+                Class::Slash if bytes.get(at + 1) == Some(&b'/') => at = scan::line(bytes, at),
+                Class::Slash if bytes.get(at + 1) == Some(&b'*') => at = self.block_comment(bytes, at),
+                Class::Unknown if scan::is_line_marker(bytes, at) => at = scan::line(bytes, at),
+                _ => return Some(at),
+            }
+        }
+    }
+
+    fn block_comment(&mut self, bytes: &[u8], at: usize) -> usize {
+        scan::block_comment_end(bytes, at).unwrap_or_else(|| {
+            self.report(&codes::P0002, at, at + 2, "the comment never ends");
+            bytes.len()
+        })
+    }
+
+    fn unknown(&mut self, text: &[u8], lo: usize) {
+        let message = match std::str::from_utf8(text) {
+            Ok(text) => format!("`{}` is no character of PTX", text.escape_debug()),
+            Err(_) => "these bytes are no characters of PTX".to_owned(),
+        };
+        self.report(&codes::P0001, lo, lo + text.len(), message);
+    }
+
+    fn report(&mut self, code: &'static crate::diag::Code, lo: usize, hi: usize, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, Span::new(lo as u32, hi as u32), message));
+    }
+}
+
+/// The token that starts at `lo`: what it is and where it ends.
+#[inline]
+fn token(bytes: &[u8], lo: usize, touches_name: bool) -> (Kind, usize) {
+    match class(bytes[lo]) {
+        Class::Word => (Kind::Word, scan::word(bytes, lo + 1)),
+        Class::Dot => scan::dot(bytes, lo, touches_name),
+        Class::Digit => scan::number(bytes, lo),
+        Class::Percent => match scan::word(bytes, lo + 1) {
+            end if end == lo + 1 => (Kind::Punct(b'%'), end),
+            end => (Kind::Word, end),
+        },
+        Class::Quote => (Kind::Str, scan::string(bytes, lo)),
+        Class::Unknown | Class::Blank => (Kind::Unknown, scan::unknown(bytes, lo)),
+        Class::Slash | Class::Punct => (Kind::Punct(bytes[lo]), lo + 1),
+    }
+}
+
+/// Whether a token at `lo` directly follows a name or modifier: there `.5` is a piece of it, elsewhere a number.
+#[inline]
+fn touches_name(source: &Source, lead: usize, lo: usize) -> bool {
+    lead == lo && source.tokens.last().is_some_and(|t| matches!(t.kind, Kind::Word | Kind::Dot))
+}
+
+#[cfg(test)]
+mod tests;
