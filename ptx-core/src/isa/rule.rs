@@ -4,7 +4,7 @@ pub mod named;
 
 use super::find::Form;
 use super::gate::{Arch, Version};
-use super::{OperandSpec, Slot};
+use super::{Member, OperandSpec, Slot};
 use crate::ir::Operand;
 
 /// One rule of a row: `when => then`, `when <=> then`, or `then` alone.
@@ -64,9 +64,17 @@ pub enum Broken {
     Form,
 }
 
+/// What the words of a rule can name.
+pub(super) struct Names<'a> {
+    pub(super) slots: &'a [Slot],
+    pub(super) operands: &'a [OperandSpec],
+    /// The sets of the row's section, by name without the dot.
+    pub(super) sets: &'a dyn Fn(&str) -> Option<&'static [Member]>,
+}
+
 impl Rule {
     /// Reads one rule.
-    pub(super) fn read(text: &'static str, slots: &[Slot], operands: &[OperandSpec]) -> Result<Rule, String> {
+    pub(super) fn read(text: &'static str, names: &Names) -> Result<Rule, String> {
         let (when, then, both) = match (text.split_once("<=>"), text.split_once("=>")) {
             (Some((when, then)), _) => (when, then, true),
             (None, Some((when, then))) => (when, then, false),
@@ -74,7 +82,7 @@ impl Rule {
         };
         let read = |side: &'static str| -> Result<Vec<Term>, String> {
             let words = side.split('&').map(str::trim).filter(|w| !w.is_empty());
-            words.map(|word| term(word, slots, operands)).collect()
+            words.map(|word| term(word, names)).collect()
         };
         Ok(Rule { when: read(when)?, both, then: read(then)?, text })
     }
@@ -117,12 +125,13 @@ impl Atom {
     }
 }
 
-fn term(word: &'static str, slots: &[Slot], operands: &[OperandSpec]) -> Result<Term, String> {
+fn term(word: &'static str, names: &Names) -> Result<Term, String> {
     let (negated, word) = word.strip_prefix('!').map_or((false, word), |w| (true, w.trim()));
-    Ok(Term { negated, atom: atom(word, slots, operands)? })
+    Ok(Term { negated, atom: atom(word, names)? })
 }
 
-fn atom(word: &'static str, slots: &[Slot], operands: &[OperandSpec]) -> Result<Atom, String> {
+fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
+    let (slots, operands) = (names.slots, names.operands);
     if let Some(name) = word.strip_prefix('@') {
         return named::find(name).map(Atom::Named).ok_or_else(|| format!("no named rule `{name}`"));
     }
@@ -134,7 +143,7 @@ fn atom(word: &'static str, slots: &[Slot], operands: &[OperandSpec]) -> Result<
             (Some(at), _) if !values.starts_with('.') => {
                 slot(values).map(|b| Atom::Same(at, b)).ok_or_else(|| format!("no slot `{values}`"))
             }
-            (Some(at), _) => Ok(Atom::Slot(at, members(&slots[at], values)?)),
+            (Some(at), _) => Ok(Atom::Slot(at, members(&slots[at], values, names)?)),
             (None, Some(at)) if values == "imm" || values == "reg" => Ok(Atom::Literal(at, values == "imm")),
             _ => Err(format!("no slot or operand `{name}`")),
         };
@@ -154,12 +163,18 @@ fn atom(word: &'static str, slots: &[Slot], operands: &[OperandSpec]) -> Result<
     }
 }
 
-/// `.a/.b`, each of which the slot must be able to hold.
-fn members(slot: &Slot, values: &'static str) -> Result<Vec<&'static str>, String> {
-    let one = |value: &'static str| {
+/// `.a/.b`: members of the slot, or sets that stand for theirs.
+fn members(slot: &Slot, values: &'static str, names: &Names) -> Result<Vec<&'static str>, String> {
+    let mut all = Vec::new();
+    for value in values.split('/') {
         let text = value.trim().trim_start_matches('.');
-        let known = slot.members.iter().any(|m| m.text == text);
-        if known { Ok(text) } else { Err(format!("slot `{}` has no `.{text}`", slot.name)) }
-    };
-    values.split('/').map(one).collect()
+        if slot.members.iter().any(|m| m.text == text) {
+            all.push(text);
+        } else if let Some(set) = (names.sets)(text) {
+            all.extend(set.iter().map(|m| m.text));
+        } else {
+            return Err(format!("slot `{}` has no `.{text}`", slot.name));
+        }
+    }
+    Ok(all)
 }

@@ -2,7 +2,7 @@
 
 use super::Lookup;
 use crate::isa::gate::Gate;
-use crate::isa::rule::Rule;
+use crate::isa::rule::{Names, Rule};
 use crate::isa::{
     Access, Count, Member, OperandKind, OperandSpec, Row, Shift, Slot, SpaceOf, Type, TypeOf, Value,
 };
@@ -23,8 +23,9 @@ pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
     let since = columns.next().ok_or("no version column")?;
     let targets = columns.next().ok_or("no target column")?;
     let gate = Gate::read(since, targets).ok_or("cannot read version and targets")?;
+    let names = Names { slots: &slots, operands: &operands, sets: &|name| sets.set(name) };
     let rules = match columns.next() {
-        Some(rules) => rules.split(';').map(|r| Rule::read(r.trim(), &slots, &operands)).collect::<Result<_>>()?,
+        Some(rules) => rules.split(';').map(|r| Rule::read(r.trim(), &names)).collect::<Result<_>>()?,
         None => Vec::new(),
     };
     let parts = name.split('.').skip(1).collect();
