@@ -1,1 +1,23 @@
-//! Macros.
+//! The procedural macros of `ptx-launch`: a door. What a kernel means is `ptx-core`'s work.
+//!
+//! ```text
+//! Rust tokens ─kernel─► statement tree ─ptx-core─► PTX text and diagnostics ─launch, report─► Rust tokens
+//! ```
+
+#![allow(unreachable_pub, reason = "the crate exports macros only: `pub` is what a module shows to the others")]
+
+mod attribute;
+mod compile;
+mod kernel;
+mod launch;
+mod report;
+mod single;
+mod tokens;
+
+use proc_macro::TokenStream;
+
+/// Makes a GPU kernel of a function: its PTX as a constant, and a typed launch of the same name.
+#[proc_macro_attribute]
+pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
+    single::expand(options.into(), item.into()).into()
+}

@@ -33,6 +33,16 @@ codes! {
     P0202 "unknown modifier for this instruction"
     P0203 "the modifiers do not make a form of this instruction"
     P0204 "wrong number or shape of operands"
+    P0850 "Rust that the kernel language does not have"
+    P0851 "an attribute that has no meaning here"
+    P0901 "an option that the attribute does not have"
+    P0902 "the same thing given twice"
+    P0903 "an option with a wrong value"
+    P0904 "a signature that a kernel cannot have"
+    P0905 "an option is missing"
+    P0906 "options that contradict each other"
+    P0907 "an item that a kernel module cannot hold"
+    P0908 "a PTX file that cannot be read"
 }
 
 /// The code with this id, in any case.

@@ -1,0 +1,187 @@
+//! The options of `#[ptx_kernel(…)]` and `#[ptx_module(…)]`: reading them; [`table`] says what each may be.
+
+mod table;
+mod values;
+
+use crate::kernel::Reader;
+use proc_macro2::{Ident, TokenStream};
+use ptx_core::diag::codes;
+use ptx_core::kernel::tree;
+use syn::Token;
+use syn::parse::{ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use table::OPTIONS;
+
+/// What an attribute says.
+#[derive(Default)]
+pub struct Attribute {
+    /// What has a meaning in PTX.
+    pub options: tree::Options,
+    /// `params(Name { field: type })`: the structs that the kernel takes by value.
+    pub structs: Vec<tree::Struct>,
+    /// What the launch function needs.
+    pub launch: Launch,
+}
+
+/// The options that only the host sees, as written.
+#[derive(Default)]
+pub struct Launch {
+    /// `grid = n.div_ceil(256)`
+    pub grid: Option<syn::Expr>,
+    /// `block = 256`
+    pub block: Option<syn::Expr>,
+    /// `cluster = 2`
+    pub cluster: Option<syn::Expr>,
+    /// `shared = 4 * n`: bytes of dynamic shared memory.
+    pub shared: Option<syn::Expr>,
+    /// `safe(x.len() >= n)`: the conditions; `None` makes the launch an `unsafe fn`.
+    pub safe: Option<Vec<syn::Expr>>,
+    /// `cooperative`
+    pub cooperative: bool,
+    /// `pdl`
+    pub pdl: bool,
+}
+
+/// One option as it stands there: `name`, `name = value` or `name(values)`.
+struct Arg {
+    name: Ident,
+    value: Value,
+}
+
+/// What follows an option's name.
+enum Value {
+    Nothing,
+    Equals(syn::Expr),
+    List(TokenStream),
+}
+
+impl Reader {
+    /// Reads the options. Every one that is wrong is reported; the others count.
+    pub fn attribute(&mut self, tokens: TokenStream) -> Attribute {
+        let mut attribute = Attribute::default();
+        let mut given: Vec<Ident> = Vec::new();
+        for arg in self.args(tokens) {
+            if given.contains(&arg.name) {
+                self.error(&codes::P0902, &arg.name, format!("`{}` is given twice", arg.name), "remove one of them");
+            } else {
+                self.option(&arg, &mut attribute);
+                given.push(arg.name);
+            }
+        }
+        attribute
+    }
+
+    fn option(&mut self, arg: &Arg, attribute: &mut Attribute) {
+        let name = arg.name.to_string();
+        let Some(option) = OPTIONS.iter().find(|o| o.name == name) else {
+            let nearest = near(&name, OPTIONS.iter().map(|o| o.name));
+            let all: Vec<_> = OPTIONS.iter().map(|o| o.name).collect();
+            let help = match nearest {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the options are {}", all.join(", ")),
+            };
+            return self.error(&codes::P0901, &arg.name, format!("there is no option `{name}`"), &help);
+        };
+        if !(option.read)(self, attribute, arg) {
+            self.error(&codes::P0903, &arg.name, format!("`{name}` is not given like this"), option.like);
+        }
+    }
+
+    /// Splits the attribute at its commas; what does not parse is reported and skipped.
+    fn args(&mut self, tokens: TokenStream) -> Vec<Arg> {
+        let parser = |input: ParseStream<'_>| {
+            let mut args = Vec::new();
+            while !input.is_empty() {
+                match arg(input) {
+                    Ok(arg) => args.push(arg),
+                    Err(error) => self.bad_arg(input, &error)?,
+                }
+                if input.is_empty() {
+                    break;
+                }
+                if let Err(error) = input.parse::<Token![,]>() {
+                    self.bad_arg(input, &error)?;
+                }
+            }
+            Ok(args)
+        };
+        parser.parse2(tokens).unwrap_or_default()
+    }
+
+    /// Reports an error at the next token, and goes on behind the next comma.
+    fn bad_arg(&mut self, input: ParseStream<'_>, error: &syn::Error) -> syn::Result<()> {
+        let span = self.host.token(error.span());
+        self.error_at(&codes::P0903, span, error.to_string(), "options are `name`, `name = value` or `name(values)`");
+        while !input.is_empty() && !input.peek(Token![,]) {
+            input.parse::<proc_macro2::TokenTree>()?;
+        }
+        input.parse::<Option<Token![,]>>().map(drop)
+    }
+
+    /// The values of a list, none where they do not parse; then it is reported.
+    fn values(&mut self, tokens: &TokenStream) -> Vec<syn::Expr> {
+        match Punctuated::<syn::Expr, Token![,]>::parse_terminated.parse2(tokens.clone()) {
+            Ok(values) => values.into_iter().collect(),
+            Err(error) => {
+                let span = self.host.token(error.span());
+                self.error_at(&codes::P0903, span, error.to_string(), "write expressions, with commas between them");
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn arg(input: ParseStream<'_>) -> syn::Result<Arg> {
+    let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
+    let value = if input.parse::<Option<Token![=]>>()?.is_some() {
+        Value::Equals(input.parse()?)
+    } else if input.peek(syn::token::Paren) {
+        let content;
+        syn::parenthesized!(content in input);
+        Value::List(content.parse()?)
+    } else {
+        Value::Nothing
+    };
+    Ok(Arg { name, value })
+}
+
+impl Reader {
+    /// Reports a kernel without what it needs: a target, and instances if it is generic.
+    pub fn complete(&mut self, kernel: &tree::Kernel) {
+        let options = &kernel.options;
+        if options.arch.is_empty() {
+            let help = r#"write `#[ptx_kernel(arch = "sm_80")]`: the oldest GPU that the kernel is for"#;
+            self.error_at(&codes::P0905, kernel.name.span, "the kernel has no `arch`", help);
+        }
+        if !kernel.generics.is_empty() && options.instances.is_empty() {
+            let help = "write `instances = [(128), (256)]`: PTX is made for each at compile time";
+            self.error_at(&codes::P0905, kernel.name.span, "a generic kernel has no `instances`", help);
+        }
+        for instance in &options.instances {
+            let (has, wants) = (instance.args.len(), kernel.generics.len());
+            if has != wants {
+                let message = format!("an instance with {has} arguments; the kernel has {wants} generic parameters");
+                self.error_at(&codes::P0903, instance.span, message, "give each generic parameter one argument");
+            }
+        }
+    }
+}
+
+/// The name nearest to `name`, if one is near: at most two letters differ.
+fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    names.map(|n| (distance(name, n), n)).filter(|(d, _)| *d <= 2).min().map(|(_, n)| n)
+}
+
+/// How many letters to insert, remove or replace.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.chars().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

@@ -1,0 +1,57 @@
+//! Every option, one entry each: its name, how it is written, and what reads its value.
+
+use super::{Arg, Attribute, Value};
+use crate::kernel::Reader;
+
+/// An option of the attribute.
+pub struct Choice {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is written, for help.
+    pub like: &'static str,
+    /// Reads it; `false` where the value has not the option's shape.
+    pub(super) read: fn(&mut Reader, &mut Attribute, &Arg) -> bool,
+}
+
+/// All of them, in the order of the documentation.
+pub const OPTIONS: &[Choice] = &[
+    Choice { name: "arch", like: r#"`arch = "sm_90a"`, or several: `arch("sm_80", "sm_90a")`"#, read: Reader::arch },
+    Choice { name: "version", like: r#"`version = "8.7"`"#, read: Reader::version },
+    Choice { name: "block", like: "`block = 256`, `block = (32, 8)`", read: Reader::block_size },
+    Choice {
+        name: "grid",
+        like: "`grid = n.div_ceil(256)`, `grid = (n, m)`",
+        read: |_, a, arg| keep(arg, &mut a.launch.grid),
+    },
+    Choice { name: "cluster", like: "`cluster = 2`, `cluster = (2, 1)`", read: Reader::cluster_size },
+    Choice { name: "shared", like: "`shared = 4 * n`, in bytes", read: |_, a, arg| keep(arg, &mut a.launch.shared) },
+    Choice {
+        name: "max_regs",
+        like: "`max_regs = 168`",
+        read: |r, a, arg| r.constant_into(arg, &mut a.options.max_regs),
+    },
+    Choice {
+        name: "min_blocks",
+        like: "`min_blocks = 2`",
+        read: |r, a, arg| r.constant_into(arg, &mut a.options.min_blocks),
+    },
+    Choice { name: "cooperative", like: "`cooperative`", read: |_, a, arg| flag(arg, &mut a.launch.cooperative) },
+    Choice { name: "pdl", like: "`pdl`", read: |_, a, arg| flag(arg, &mut a.launch.pdl) },
+    Choice { name: "instances", like: "`instances = [(128, f32), (256, f16)]`", read: Reader::instances },
+    Choice { name: "safe", like: "`safe(x.len() >= n)`", read: Reader::safe },
+    Choice { name: "params", like: "`params(Name { field: f32 })`", read: Reader::params_structs },
+    Choice { name: "lineinfo", like: "`lineinfo`", read: |_, a, arg| flag(arg, &mut a.options.lineinfo) },
+    Choice { name: "raw", like: "`raw`", read: |_, a, arg| flag(arg, &mut a.options.raw) },
+];
+
+fn flag(arg: &Arg, to: &mut bool) -> bool {
+    *to = true;
+    matches!(arg.value, Value::Nothing)
+}
+
+/// `name = expression`, kept as written for the launch function.
+fn keep(arg: &Arg, to: &mut Option<syn::Expr>) -> bool {
+    let Value::Equals(value) = &arg.value else { return false };
+    *to = Some(value.clone());
+    true
+}

@@ -1,0 +1,144 @@
+//! The options whose values need reading.
+
+use super::{Arg, Attribute, Value};
+use crate::kernel::Reader;
+use ptx_core::diag::codes;
+use ptx_core::isa::{Arch, Version};
+use ptx_core::kernel::tree::{Expr, Instance, Struct};
+use std::str::FromStr;
+
+impl Reader {
+    /// `arch = "sm_90a"`, `arch("sm_80", "sm_90a")`
+    pub(super) fn arch(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let values = match &arg.value {
+            Value::Equals(value) => vec![value.clone()],
+            Value::List(values) => self.values(values),
+            Value::Nothing => return false,
+        };
+        for value in &values {
+            let Some(arch) = self.parsed::<Arch>(value, "a target", r#"write it as `"sm_90a"`"#) else { continue };
+            if attribute.options.arch.contains(&arch) {
+                self.error(&codes::P0902, value, format!("`{arch}` is given twice"), "remove one of them");
+            } else {
+                attribute.options.arch.push(arch);
+            }
+        }
+        true
+    }
+
+    /// `version = "8.7"`
+    pub(super) fn version(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::Equals(value) = &arg.value else { return false };
+        attribute.options.version = self.parsed::<Version>(value, "a PTX version", r#"write it as `"8.7"`"#);
+        true
+    }
+
+    /// A string that is the text of a `T`.
+    fn parsed<T: FromStr>(&mut self, value: &syn::Expr, what: &str, help: &str) -> Option<T> {
+        if let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = value
+            && let Ok(parsed) = text.value().parse()
+        {
+            return Some(parsed);
+        }
+        self.error(&codes::P0903, value, format!("this is not {what}"), help);
+        None
+    }
+
+    /// `block = 256`
+    pub(super) fn block_size(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::Equals(value) = &arg.value else { return false };
+        attribute.options.block = self.extents(value, "block");
+        attribute.launch.block = Some(value.clone());
+        true
+    }
+
+    /// `cluster = 2`
+    pub(super) fn cluster_size(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::Equals(value) = &arg.value else { return false };
+        attribute.options.cluster = self.extents(value, "cluster");
+        attribute.launch.cluster = Some(value.clone());
+        true
+    }
+
+    /// One to three extents.
+    fn extents(&mut self, value: &syn::Expr, what: &str) -> Vec<Expr> {
+        let syn::Expr::Tuple(tuple) = value else { return vec![self.expr(value)] };
+        if tuple.elems.is_empty() || tuple.elems.len() > 3 {
+            let message = format!("a {what} has one, two or three extents");
+            self.error(&codes::P0903, value, message, &format!("`{what} = 256`, `{what} = (32, 8)`"));
+            return Vec::new();
+        }
+        tuple.elems.iter().map(|e| self.expr(e)).collect()
+    }
+
+    /// `max_regs = 168`
+    pub(super) fn constant_into(&mut self, arg: &Arg, to: &mut Option<Expr>) -> bool {
+        let Value::Equals(value) = &arg.value else { return false };
+        *to = Some(self.expr(value));
+        true
+    }
+
+    /// `instances = [(128, f32), (256, f16)]`
+    pub(super) fn instances(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::Equals(syn::Expr::Array(list)) = &arg.value else { return false };
+        if list.elems.is_empty() {
+            self.error(&codes::P0903, list, "a generic kernel needs an instance", "`instances = [(128), (256)]`");
+        }
+        attribute.options.instances = list.elems.iter().map(|i| self.instance(i)).collect();
+        true
+    }
+
+    fn instance(&mut self, value: &syn::Expr) -> Instance {
+        let args = match value {
+            syn::Expr::Tuple(tuple) => tuple.elems.iter().map(|e| self.instance_arg(e)).collect(),
+            syn::Expr::Paren(inner) => vec![self.instance_arg(&inner.expr)],
+            other => vec![self.instance_arg(other)],
+        };
+        Instance { args, span: self.host.syntax(value) }
+    }
+
+    /// `safe(x.len() >= n)`, `safe()`
+    pub(super) fn safe(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::List(conditions) = &arg.value else { return false };
+        attribute.launch.safe = Some(self.values(conditions));
+        true
+    }
+
+    /// `params(Name { field: f32 })`
+    pub(super) fn params_structs(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::List(tokens) = &arg.value else { return false };
+        let parser = syn::punctuated::Punctuated::<NamedFields, syn::Token![,]>::parse_terminated;
+        match syn::parse::Parser::parse2(parser, tokens.clone()) {
+            Ok(structs) => attribute.structs = structs.iter().map(|s| self.struct_(&s.name, &s.fields)).collect(),
+            Err(error) => {
+                let span = self.host.token(error.span());
+                self.error_at(&codes::P0903, span, error.to_string(), "`params(Name { field: f32 })`");
+            }
+        }
+        true
+    }
+
+    /// A struct that a kernel takes by value.
+    pub fn struct_(&mut self, name: &syn::Ident, fields: &syn::FieldsNamed) -> Struct {
+        let name = self.ident(name);
+        let mut read = Vec::with_capacity(fields.named.len());
+        for field in &fields.named {
+            if let Some(name) = &field.ident {
+                read.push((self.ident(name), self.ty(&field.ty)));
+            }
+        }
+        Struct { name, fields: read }
+    }
+}
+
+/// `Name { field: type }`
+struct NamedFields {
+    name: syn::Ident,
+    fields: syn::FieldsNamed,
+}
+
+impl syn::parse::Parse for NamedFields {
+    fn parse(input: syn::parse::ParseStream<'_>) -> syn::Result<Self> {
+        Ok(NamedFields { name: input.parse()?, fields: input.parse()? })
+    }
+}

@@ -1,0 +1,86 @@
+//! From Rust syntax (`syn`) to the statement tree of `ptx_core::kernel`.
+//!
+//! One method for each kind of syntax. What the language does not have is an error on its tokens that says what it has
+//! instead; the walk goes on, so that all errors of a kernel are found at once.
+
+mod expr;
+mod function;
+mod literal;
+mod refused;
+mod stmt;
+mod ty;
+
+use crate::tokens::Host;
+use ptx_core::diag::{Code, Diagnostic, codes};
+use ptx_core::kernel::tree;
+use ptx_core::span::Span;
+use quote::ToTokens;
+
+pub use function::Launchable;
+
+/// Reads syntax into the tree, and collects the spans and the errors.
+#[derive(Default)]
+pub struct Reader {
+    /// Where the spans lead.
+    pub host: Host,
+    /// What was wrong so far.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Whether what is read is not the user's source but the prelude.
+    pub external: bool,
+}
+
+impl Reader {
+    /// Reports an error on a piece of syntax.
+    pub fn error(&mut self, code: &'static Code, node: &impl ToTokens, message: impl Into<String>, help: &str) {
+        let span = self.host.syntax(node);
+        self.error_at(code, span, message, help);
+    }
+
+    /// Reports an error on a span.
+    pub fn error_at(&mut self, code: &'static Code, span: Span, message: impl Into<String>, help: &str) {
+        let diagnostic = Diagnostic::error(code, span, message);
+        self.diagnostics.push(if help.is_empty() { diagnostic } else { diagnostic.help(help) });
+    }
+
+    /// Reports syntax that the language does not have.
+    fn refuse(&mut self, node: &impl ToTokens, what: &str, instead: &str) {
+        self.error(&codes::P0850, node, format!("the kernel language has no {what}"), instead);
+    }
+
+    /// A name.
+    pub fn ident(&mut self, ident: &proc_macro2::Ident) -> tree::Ident {
+        let name = ident.to_string();
+        let span = self.host.token(ident.span());
+        tree::Ident { name: name.strip_prefix("r#").map(str::to_owned).unwrap_or(name), span }
+    }
+
+    /// The label of a loop or of a jump: its name has no quote.
+    fn label(&mut self, lifetime: &syn::Lifetime) -> tree::Ident {
+        tree::Ident { name: lifetime.ident.to_string(), span: self.host.token(lifetime.span()) }
+    }
+
+    /// Attributes on something that takes none: those that only speak to Rust's tools are dropped.
+    fn no_attributes(&mut self, attributes: &[syn::Attribute]) {
+        for attribute in attributes.iter().filter(|a| !is_for_tools(a)) {
+            self.attribute_without_meaning(attribute, "");
+        }
+    }
+
+    /// Reports an attribute.
+    fn attribute_without_meaning(&mut self, attribute: &syn::Attribute, help: &str) {
+        let name = path_text(attribute.path());
+        self.error(&codes::P0851, attribute, format!("`#[{name}]` has no meaning here"), help);
+    }
+}
+
+/// `doc`, `allow`, `rustfmt::skip` …: attributes that mean nothing to a kernel and do no harm.
+pub fn is_for_tools(attribute: &syn::Attribute) -> bool {
+    const TOOLS: [&str; 8] = ["doc", "allow", "expect", "warn", "deny", "forbid", "rustfmt", "clippy"];
+    attribute.path().segments.first().is_some_and(|s| TOOLS.iter().any(|t| s.ident == t))
+}
+
+/// `a::b` as text.
+pub fn path_text(path: &syn::Path) -> String {
+    let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+    names.join("::")
+}

@@ -1,0 +1,156 @@
+//! Functions: kernels and helpers.
+
+use super::{Reader, is_for_tools};
+use crate::attribute::{Attribute, Launch};
+use ptx_core::diag::codes;
+use ptx_core::kernel::tree::{Function, Generic, Kernel, Param};
+
+/// What the launch function of a kernel is made of, beside the PTX.
+pub struct Launchable {
+    /// Its doc comments, `cfg`s and lints.
+    pub attributes: Vec<syn::Attribute>,
+    /// Its visibility.
+    pub visibility: syn::Visibility,
+    /// Its name.
+    pub name: syn::Ident,
+    /// Its generic parameters.
+    pub generics: Vec<syn::GenericParam>,
+    /// Its parameters.
+    pub params: Vec<Argument>,
+    /// The options of the host.
+    pub launch: Launch,
+}
+
+/// A parameter of a kernel.
+pub struct Argument {
+    /// Its name.
+    pub name: syn::Ident,
+    /// Its type, as written.
+    pub ty: syn::Type,
+}
+
+impl Reader {
+    /// A `#[ptx_kernel]` function.
+    pub fn kernel(&mut self, attribute: Attribute, item: &syn::ItemFn) -> (Kernel, Launchable) {
+        let attributes: Vec<_> = item.attrs.iter().filter(|a| self.stays_on_launch(a)).cloned().collect();
+        self.no_qualifiers(&item.sig);
+        if let syn::ReturnType::Type(_, ty) = &item.sig.output {
+            let help = "write results through a `&mut [T]` parameter";
+            self.error(&codes::P0904, ty, "a kernel returns nothing", help);
+        }
+        if !matches!(item.sig.safety, syn::Safety::Default) {
+            let help = "the launch is an `unsafe fn` unless the attribute says `safe(conditions)`";
+            self.error(&codes::P0904, &item.sig.safety, "a kernel is not declared `unsafe`", help);
+        }
+        let start = self.host.token(item.sig.fn_token.span);
+        let name = self.ident(&item.sig.ident);
+        let generics = self.generics(&item.sig.generics);
+        let (params, arguments) = self.params(&item.sig.inputs);
+        let body = self.block(&item.block);
+        let span = start.to(body.span);
+        let launchable = Launchable {
+            attributes,
+            visibility: item.vis.clone(),
+            name: item.sig.ident.clone(),
+            generics: item.sig.generics.params.iter().cloned().collect(),
+            params: arguments,
+            launch: attribute.launch,
+        };
+        (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
+    }
+
+    /// Doc comments, `cfg` and lints belong to the launch function; anything else has no meaning.
+    fn stays_on_launch(&mut self, attribute: &syn::Attribute) -> bool {
+        const ON_LAUNCH: [&str; 5] = ["cfg", "cfg_attr", "deprecated", "must_use", "inline"];
+        let stays = is_for_tools(attribute) || ON_LAUNCH.iter().any(|name| attribute.path().is_ident(name));
+        if !stays {
+            self.attribute_without_meaning(attribute, "options of a kernel stand in `#[ptx_kernel(…)]`");
+        }
+        stays
+    }
+
+    /// A helper function.
+    pub fn function(&mut self, item: &syn::ItemFn) -> Function {
+        let mut noinline = false;
+        for attribute in item.attrs.iter().filter(|a| !is_for_tools(a)) {
+            if attribute.path().is_ident("noinline") {
+                noinline = true;
+            } else if !attribute.path().is_ident("inline") {
+                self.attribute_without_meaning(attribute, "a helper takes `#[noinline]`");
+            }
+        }
+        self.no_qualifiers(&item.sig);
+        let start = self.host.token(item.sig.fn_token.span);
+        let name = self.ident(&item.sig.ident);
+        let generics = self.generics(&item.sig.generics);
+        let (params, _) = self.params(&item.sig.inputs);
+        let result = match &item.sig.output {
+            syn::ReturnType::Default => None,
+            syn::ReturnType::Type(_, ty) => Some(self.ty(ty)),
+        };
+        let body = self.block(&item.block);
+        let span = start.to(body.span);
+        Function { name, generics, params, result, body, noinline, external: self.external, span }
+    }
+
+    fn no_qualifiers(&mut self, signature: &syn::Signature) {
+        let help = "write `fn` alone";
+        if let Some(token) = &signature.constness {
+            self.error(&codes::P0904, token, "`const` has no meaning on a function of a kernel", help);
+        }
+        if let Some(token) = &signature.asyncness {
+            self.error(&codes::P0904, token, "`async` has no meaning on a function of a kernel", help);
+        }
+        if let Some(abi) = &signature.abi {
+            self.error(&codes::P0904, abi, "a calling convention has no meaning on a function of a kernel", help);
+        }
+        if let Some(dots) = &signature.variadic {
+            self.error(&codes::P0904, dots, "a function of a kernel has a fixed number of parameters", "");
+        }
+    }
+
+    fn generics(&mut self, generics: &syn::Generics) -> Vec<Generic> {
+        if let Some(clause) = &generics.where_clause {
+            self.refuse(clause, "`where` clauses", "`instances` lists the arguments that exist");
+        }
+        generics.params.iter().filter_map(|p| self.generic(p)).collect()
+    }
+
+    fn generic(&mut self, param: &syn::GenericParam) -> Option<Generic> {
+        match param {
+            syn::GenericParam::Type(param) => {
+                if !param.bounds.is_empty() {
+                    self.refuse(&param.bounds, "bounds", "`instances` lists the types that exist");
+                }
+                Some(Generic { name: self.ident(&param.ident), constant: None })
+            }
+            syn::GenericParam::Const(param) => {
+                Some(Generic { name: self.ident(&param.ident), constant: Some(self.ty(&param.ty)) })
+            }
+            syn::GenericParam::Lifetime(param) => {
+                self.refuse(param, "lifetimes", "write `&[T]` or `&mut [T]`");
+                None
+            }
+        }
+    }
+
+    fn params<'a>(&mut self, inputs: impl IntoIterator<Item = &'a syn::FnArg>) -> (Vec<Param>, Vec<Argument>) {
+        inputs.into_iter().filter_map(|input| self.param(input)).unzip()
+    }
+
+    fn param(&mut self, input: &syn::FnArg) -> Option<(Param, Argument)> {
+        let syn::FnArg::Typed(typed) = input else {
+            self.error(&codes::P0904, input, "a function of a kernel has no `self`", "name the parameter");
+            return None;
+        };
+        self.no_attributes(&typed.attrs);
+        let syn::Pat::Ident(pattern) = &*typed.pat else {
+            self.error(&codes::P0904, &typed.pat, "a parameter is a name", "take the parts out with `let` in the body");
+            return None;
+        };
+        let name = self.ident(&pattern.ident);
+        let ty = self.ty(&typed.ty);
+        let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone() };
+        Some((Param { name, ty }, argument))
+    }
+}

@@ -1,0 +1,42 @@
+//! Literals.
+
+use super::Reader;
+use ptx_core::diag::codes;
+use ptx_core::kernel::tree::{Expr, ExprKind};
+
+impl Reader {
+    /// A literal.
+    pub fn literal(&mut self, literal: &syn::Lit) -> Expr {
+        let span = self.host.token(literal.span());
+        let kind = match literal {
+            syn::Lit::Int(int) if is_float(int.suffix()) => {
+                ExprKind::Float(int.base10_digits().to_owned(), Some(int.suffix().to_owned()))
+            }
+            syn::Lit::Int(int) => match int.base10_digits().parse() {
+                Ok(value) => ExprKind::Int(value, suffix(int.suffix())),
+                Err(_) => {
+                    self.error_at(&codes::P0850, span, "no register holds an integer this large", "128 bits at most");
+                    ExprKind::Error
+                }
+            },
+            syn::Lit::Float(float) => ExprKind::Float(float.base10_digits().to_owned(), suffix(float.suffix())),
+            syn::Lit::Bool(bool) => ExprKind::Bool(bool.value),
+            syn::Lit::Str(str) => ExprKind::Str(str.value()),
+            _ => {
+                let help = "write its number: `b'a'` is `97`";
+                self.error_at(&codes::P0850, span, "the kernel language has no such literal", help);
+                ExprKind::Error
+            }
+        };
+        Expr { kind, span }
+    }
+}
+
+fn suffix(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// `1f32` is an integer literal to Rust's lexer, and a float.
+fn is_float(suffix: &str) -> bool {
+    matches!(suffix, "f16" | "bf16" | "f32" | "f64")
+}

@@ -1,0 +1,55 @@
+//! The Rust that the kernel language does not have, and what it has instead.
+
+use super::{Reader, path_text};
+use ptx_core::diag::codes;
+use ptx_core::kernel::tree::{Expr, ExprKind};
+use syn::Expr as E;
+
+impl Reader {
+    /// Reports an expression that is not of the language.
+    pub fn refuse_expr(&mut self, expr: &syn::Expr) -> Expr {
+        if let E::Macro(call) = expr {
+            self.refuse_macro(&call.mac);
+        } else {
+            let (what, instead) = refusal(expr);
+            self.refuse(expr, what, instead);
+        }
+        Expr { kind: ExprKind::Error, span: self.host.syntax(expr) }
+    }
+
+    /// Reports a macro call: the compiler expands an attribute before what stands inside, so nothing can be called.
+    pub fn refuse_macro(&mut self, call: &syn::Macro) {
+        if super::stmt::is_ptx(&call.path) {
+            let help = "declare the registers with `let` in front of it, and name them inside";
+            self.error(&codes::P0850, &call.path, "`ptx!` is a statement and has no value", help);
+        } else {
+            let message = format!("the macro `{}!` cannot be called inside a kernel", path_text(&call.path));
+            self.error(&codes::P0850, &call.path, message, "write a helper `fn`, which is inlined, or `ptx! { }`");
+        }
+    }
+}
+
+/// What it is, and what to write instead.
+fn refusal(expr: &syn::Expr) -> (&'static str, &'static str) {
+    match expr {
+        E::Match(_) => ("`match`", "write `if … else if …`, or `brx.idx` in `ptx! { }`"),
+        E::Closure(_) => ("closures", "write a helper `fn`, which is inlined"),
+        E::Let(_) => ("`if let` and `while let`", "compare with `==` and name the value in front of it"),
+        E::Unary(_) => ("`*` dereference", "memory is read and written by `ld` and `st` in `ptx! { }`"),
+        E::Reference(_) | E::RawAddr(_) => {
+            ("references to registers", "registers have no address; declare a `#[shared]` or `#[local]` array")
+        }
+        E::Unsafe(_) => {
+            ("`unsafe` blocks", "every `ptx! { }` may already do all that the machine can; remove `unsafe`")
+        }
+        E::Try(_) | E::TryBlock(_) => ("`?`", "nothing in a kernel returns a `Result`; use `if` and `return`"),
+        E::Await(_) | E::Async(_) => {
+            ("`async`", "asynchronous work is `cp.async`, `mbarrier` and the like in `ptx! { }`")
+        }
+        E::Struct(_) => ("struct literals", "write one register for each field"),
+        E::Const(_) => ("`const` blocks", "write `const NAME: u32 = …;` in front of it"),
+        E::Infer(_) => ("`_` as a value", "write a name; the sink `_` belongs to instructions in `ptx! { }`"),
+        E::Yield(_) => ("`yield`", "use `return`"),
+        _ => ("such expression", "see the table of the language in the documentation of `#[ptx_kernel]`"),
+    }
+}

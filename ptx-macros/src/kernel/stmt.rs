@@ -1,0 +1,182 @@
+//! Statements: `let`, `const`, `static`, `fn`, `ptx!` and expressions.
+
+use super::Reader;
+use crate::tokens::source;
+use ptx_core::diag::codes;
+use ptx_core::kernel::tree::{self, Let, Memory, MemorySpace, Pattern, Ptx, Stmt, StmtKind};
+use quote::ToTokens;
+use syn::spanned::Spanned;
+
+impl Reader {
+    /// Statements in braces.
+    pub fn block(&mut self, block: &syn::Block) -> tree::Block {
+        let braces = block.brace_token.span;
+        let open = self.host.token(braces.open());
+        let stmts = block.stmts.iter().map(|s| self.stmt(s)).collect();
+        tree::Block { stmts, span: open.to(self.host.token(braces.close())) }
+    }
+
+    fn stmt(&mut self, stmt: &syn::Stmt) -> Stmt {
+        match stmt {
+            syn::Stmt::Local(local) => self.local(local),
+            syn::Stmt::Item(item) => self.item_in_body(item),
+            syn::Stmt::Expr(syn::Expr::Macro(call), _) => self.macro_call(&call.attrs, &call.mac),
+            syn::Stmt::Expr(expr, semicolon) => {
+                let expr = self.expr(expr);
+                let end = semicolon.map_or(expr.span, |s| self.host.token(s.span()));
+                Stmt { span: expr.span.to(end), kind: StmtKind::Expr(expr, semicolon.is_some()) }
+            }
+            syn::Stmt::Macro(call) => self.macro_call(&call.attrs, &call.mac),
+        }
+    }
+
+    fn local(&mut self, local: &syn::Local) -> Stmt {
+        let memory = self.memory(&local.attrs);
+        let start = self.host.token(local.let_token.span());
+        let (pattern, ty) = match &local.pat {
+            syn::Pat::Type(typed) => (self.pattern(&typed.pat), Some(self.ty(&typed.ty))),
+            pattern => (self.pattern(pattern), None),
+        };
+        let init = local.init.as_ref().map(|init| {
+            if let Some((_, otherwise)) = &init.diverge {
+                self.refuse(&otherwise, "`let … else`", "a `let` names registers and always succeeds");
+            }
+            self.expr(&init.expr)
+        });
+        let span = memory.as_ref().map_or(start, |m| m.span.to(start)).to(self.host.token(local.semi_token.span()));
+        Stmt { kind: StmtKind::Let(Let { memory, pattern, ty, init }), span }
+    }
+
+    /// What a `let` or a `for` names.
+    pub fn pattern(&mut self, pattern: &syn::Pat) -> Pattern {
+        match pattern {
+            syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
+                Pattern::Name(self.ident(&name.ident))
+            }
+            syn::Pat::Tuple(tuple) => {
+                let open = self.host.token(tuple.paren_token.span.open());
+                let parts = tuple.elems.iter().map(|p| self.pattern(p)).collect();
+                Pattern::Tuple(parts, open.to(self.host.token(tuple.paren_token.span.close())))
+            }
+            syn::Pat::Paren(inner) => self.pattern(&inner.pat),
+            syn::Pat::Wild(wild) => Pattern::Wild(self.host.token(wild.underscore_token.span())),
+            other => {
+                self.refuse(other, "such pattern", "write a name or a tuple of names");
+                Pattern::Wild(self.host.syntax(other))
+            }
+        }
+    }
+
+    /// `#[shared]`, `#[shared(align = 1024, dynamic)]`, `#[local]`.
+    fn memory(&mut self, attributes: &[syn::Attribute]) -> Option<Memory> {
+        let mut memory = None;
+        for attribute in attributes.iter().filter(|a| !super::is_for_tools(a)) {
+            let space = match () {
+                () if attribute.path().is_ident("shared") => MemorySpace::Shared,
+                () if attribute.path().is_ident("local") => MemorySpace::Local,
+                () => {
+                    self.attribute_without_meaning(attribute, "a `let` takes `#[shared]` or `#[local]`");
+                    continue;
+                }
+            };
+            if memory.is_some() {
+                self.attribute_without_meaning(attribute, "a `let` has one memory attribute");
+                continue;
+            }
+            memory = Some(self.memory_options(attribute, space));
+        }
+        memory
+    }
+
+    fn memory_options(&mut self, attribute: &syn::Attribute, space: MemorySpace) -> Memory {
+        let span = self.host.syntax(attribute);
+        let mut memory = Memory { space, align: None, dynamic: false, span };
+        let syn::Meta::List(list) = &attribute.meta else { return memory };
+        let parser = syn::punctuated::Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated;
+        match list.parse_args_with(parser) {
+            Ok(options) => options.iter().for_each(|o| self.memory_option(o, &mut memory)),
+            Err(error) => self.bad_memory_option(&list.tokens, &error.to_string()),
+        }
+        memory
+    }
+
+    fn memory_option(&mut self, option: &syn::Meta, memory: &mut Memory) {
+        match option {
+            syn::Meta::NameValue(pair) if pair.path.is_ident("align") => memory.align = Some(self.expr(&pair.value)),
+            syn::Meta::Path(path) if path.is_ident("dynamic") && memory.space == MemorySpace::Shared => {
+                memory.dynamic = true;
+            }
+            other => self.bad_memory_option(other, "unknown option"),
+        }
+    }
+
+    fn bad_memory_option(&mut self, node: &impl ToTokens, message: &str) {
+        self.error(
+            &codes::P0851,
+            node,
+            message,
+            "`#[shared(align = 16)]`, `#[shared(dynamic)]` or `#[local(align = 16)]`",
+        );
+    }
+
+    fn item_in_body(&mut self, item: &syn::Item) -> Stmt {
+        let at = self.host.syntax(item);
+        let kind = match item {
+            syn::Item::Const(item) => StmtKind::Const(self.constant(item)),
+            syn::Item::Static(item) => StmtKind::Static(self.static_(item)),
+            syn::Item::Fn(item) => StmtKind::Function(Box::new(self.function(item))),
+            other => {
+                self.refuse(other, "such item in a body", "a body may hold `const`, `static` and `fn` items");
+                StmtKind::Error
+            }
+        };
+        Stmt { kind, span: at }
+    }
+
+    /// `const N: u32 = 4;`
+    pub fn constant(&mut self, item: &syn::ItemConst) -> tree::Const {
+        self.no_attributes(&item.attrs);
+        tree::Const { name: self.ident(&item.ident), ty: self.ty(&item.ty), value: self.expr(&item.expr) }
+    }
+
+    /// `static TABLE: [u32; 4] = [1, 2, 3, 4];`
+    pub fn static_(&mut self, item: &syn::ItemStatic) -> tree::Static {
+        let mut align = None;
+        for attribute in item.attrs.iter().filter(|a| !super::is_for_tools(a)) {
+            match &attribute.meta {
+                syn::Meta::List(list) if list.path.is_ident("align") => match list.parse_args::<syn::Expr>() {
+                    Ok(value) => align = Some(self.expr(&value)),
+                    Err(error) => self.error(&codes::P0851, list, error.to_string(), "`#[align(16)]`"),
+                },
+                _ => self.attribute_without_meaning(attribute, "a `static` takes `#[align(16)]`"),
+            }
+        }
+        tree::Static {
+            name: self.ident(&item.ident),
+            mutable: matches!(item.mutability, syn::StaticMutability::Mut(_)),
+            align,
+            ty: self.ty(&item.ty),
+            value: Some(self.expr(&item.expr)),
+        }
+    }
+
+    /// A macro call as a statement: `ptx!` only.
+    fn macro_call(&mut self, attributes: &[syn::Attribute], call: &syn::Macro) -> Stmt {
+        self.no_attributes(attributes);
+        if !is_ptx(&call.path) {
+            self.refuse_macro(call);
+            return Stmt { kind: StmtKind::Error, span: self.host.syntax(&call.path) };
+        }
+        let (first, group) = (call.path.span(), call.delimiter.span());
+        let start = self.host.token(first);
+        let (source, mut diagnostics) = source(&mut self.host, group.join(), call.tokens.clone());
+        self.diagnostics.append(&mut diagnostics);
+        let span = start.to(self.host.token(group.close()));
+        Stmt { kind: StmtKind::Ptx(Ptx { source, span }), span }
+    }
+}
+
+/// `ptx`, `ptx_launch::ptx`.
+pub fn is_ptx(path: &syn::Path) -> bool {
+    path.segments.last().is_some_and(|s| s.ident == "ptx")
+}

@@ -1,0 +1,55 @@
+//! Diagnostics as the compiler prints them: errors as `compile_error!`, warnings as uses of something deprecated, which
+//! is the only way a macro has on stable Rust.
+
+use crate::tokens::Host;
+use proc_macro2::{Ident, Span, TokenStream};
+use ptx_core::diag::{Diagnostic, Severity};
+use quote::{quote, quote_spanned};
+use std::fmt::Write;
+
+/// Items that make the compiler print the diagnostics, each on its tokens.
+pub fn report(host: &Host, diagnostics: &[Diagnostic]) -> TokenStream {
+    diagnostics
+        .iter()
+        .map(|diagnostic| match diagnostic.severity {
+            Severity::Error => error(host.ends(diagnostic.span), &text(host, diagnostic)),
+            Severity::Warning => warning(host.ends(diagnostic.span).0, diagnostic.code.id, &text(host, diagnostic)),
+        })
+        .collect()
+}
+
+/// The compiler underlines a macro call from the first token of its path to its last token.
+pub fn error((first, last): (Span, Span), text: &str) -> TokenStream {
+    let path = quote_spanned!(first=> ::core::compile_error);
+    let call = quote_spanned!(last=> ! { #text });
+    quote!(#path #call)
+}
+
+/// `use of deprecated constant `_::P0701`: text`.
+fn warning(at: Span, code: &str, text: &str) -> TokenStream {
+    let declared = Ident::new(code, Span::call_site());
+    let used = Ident::new(code, Span::call_site().located_at(at));
+    quote! {
+        const _: () = {
+            #[deprecated(note = #text)]
+            const #declared: () = ();
+            #used
+        };
+    }
+}
+
+/// The message, then what helps, then where to read more.
+fn text(host: &Host, diagnostic: &Diagnostic) -> String {
+    let mut text = format!("[{}] {}", diagnostic.code.id, diagnostic.message);
+    // Writing to a string does not fail.
+    for label in &diagnostic.labels {
+        let _ = write!(text, "\nnote: line {}: {}", host.line(label.span), label.text);
+    }
+    for help in &diagnostic.help {
+        let _ = write!(text, "\nhelp: {help}");
+    }
+    if let Some(section) = diagnostic.section {
+        let _ = write!(text, "\nnote: PTX manual, section {section}");
+    }
+    text
+}

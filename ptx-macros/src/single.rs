@@ -1,0 +1,26 @@
+//! `#[ptx_kernel]` on a function that stands alone: a PTX module of one kernel.
+
+use crate::kernel::Reader;
+use crate::{compile, launch, report};
+use proc_macro2::TokenStream;
+use ptx_core::kernel::tree::Module;
+use quote::quote;
+
+/// Expands the attribute.
+pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let function: syn::ItemFn = match syn::parse2(item) {
+        Ok(function) => function,
+        Err(error) => return error.into_compile_error(),
+    };
+    let mut reader = Reader::default();
+    let mut attribute = reader.attribute(options);
+    let structs = std::mem::take(&mut attribute.structs);
+    let (kernel, launchable) = reader.kernel(attribute, &function);
+    reader.complete(&kernel);
+    let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
+    let module = Module { structs, kernels: vec![kernel], ..Module::default() };
+    let compiled = compile::module(&mut reader, &module, &arches, version);
+    let launch = launch::single(&launchable, &compiled);
+    let diagnostics = report::report(&reader.host, &reader.diagnostics);
+    quote!(#launch #diagnostics)
+}

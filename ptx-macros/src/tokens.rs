@@ -1,0 +1,84 @@
+//! The macro host: what a [`ptx_core::Span`] is here, and how a `ptx!` body becomes PTX tokens.
+//!
+//! Nothing here knows the kernel language; nothing outside turns a span back into Rust tokens.
+
+mod leaves;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use source::source;
+
+use proc_macro2::Span as RustSpan;
+use ptx_core::kernel::Location;
+use ptx_core::span::Span;
+
+/// The Rust tokens that were given to `ptx-core`. A [`Span`] is a range of them.
+///
+/// Tokens are added in the order of the source, so that the union of two spans is what lies between them.
+#[derive(Default)]
+pub struct Host {
+    spans: Vec<RustSpan>,
+}
+
+impl Host {
+    /// Adds one token.
+    pub fn token(&mut self, span: RustSpan) -> Span {
+        let at = self.spans.len() as u32;
+        self.spans.push(span);
+        Span::new(at, at + 1)
+    }
+
+    /// Adds the first and the last token of a run whose inner tokens nobody will ask for.
+    pub fn run(&mut self, first: RustSpan, last: RustSpan) -> Span {
+        let first = self.token(first);
+        first.to(self.token(last))
+    }
+
+    /// Adds the ends of a piece of syntax.
+    pub fn syntax(&mut self, node: &impl quote::ToTokens) -> Span {
+        let (first, last) = ends(node);
+        self.run(first, last)
+    }
+
+    /// How many tokens there are: where the next one will stand.
+    fn len(&self) -> u32 {
+        self.spans.len() as u32
+    }
+
+    /// The first and the last token of a span; the macro's call site if it has none.
+    pub fn ends(&self, span: Span) -> (RustSpan, RustSpan) {
+        let at = |i: u32| self.spans.get(i as usize).copied().unwrap_or_else(RustSpan::call_site);
+        (at(span.lo), at(span.hi.max(span.lo + 1) - 1))
+    }
+
+    /// The line of the source, from 1, where a span starts.
+    pub fn line(&self, span: Span) -> usize {
+        self.ends(span).0.start().line
+    }
+
+    /// The file, line and column of the source where a span starts.
+    pub fn location(&self, span: Span) -> Option<Location> {
+        let first = self.ends(span).0;
+        let start = first.start();
+        let (line, column) = (u32::try_from(start.line).ok()?, u32::try_from(start.column).ok()? + 1);
+        Some(Location { file: first.file(), line, column })
+    }
+}
+
+/// The spans of the first and the last token of a piece of syntax.
+pub fn ends(node: &impl quote::ToTokens) -> (RustSpan, RustSpan) {
+    let mut trees = node.to_token_stream().into_iter();
+    let Some(first) = trees.next() else {
+        return (RustSpan::call_site(), RustSpan::call_site());
+    };
+    let open = match &first {
+        proc_macro2::TokenTree::Group(group) => group.span_open(),
+        tree => tree.span(),
+    };
+    let close = match trees.last().unwrap_or(first) {
+        proc_macro2::TokenTree::Group(group) => group.span_close(),
+        tree => tree.span(),
+    };
+    (open, close)
+}

@@ -1,0 +1,127 @@
+//! The body of a `ptx!` as PTX tokens: the user's own bytes where the compiler still has them, else text made from
+//! the Rust tokens (inside `macro_rules!`, where the source is the template and not what it expanded to).
+
+use super::Host;
+use super::leaves::Leaves;
+use proc_macro2::{Span as RustSpan, TokenStream};
+use ptx_core::diag::Diagnostic;
+use ptx_core::lex::lex;
+use ptx_core::span::Span;
+use ptx_core::token::{Kind, Source, TokenId};
+
+/// The PTX tokens of a `ptx!` body. `group` is the span of its braces and what they hold.
+///
+/// Each token's origin is the range of Rust tokens that it is made of.
+pub fn source(host: &mut Host, group: RustSpan, body: TokenStream) -> (Source, Vec<Diagnostic>) {
+    let leaves = Leaves::of(body);
+    let base = host.len();
+    host.spans.extend(&leaves.spans);
+    if leaves.spans.is_empty() {
+        host.token(group);
+    }
+    let verbatim = group.source_text().and_then(|text| align(lex(inner(&text).as_bytes()), &leaves, base));
+    verbatim.unwrap_or_else(|| {
+        let (mut source, diagnostics) = lex(spaced(&leaves).as_bytes());
+        let everything = Span::new(base, host.len());
+        source.origins = vec![everything; source.tokens.len()];
+        align((source.clone(), diagnostics), &leaves, base).unwrap_or((source, Vec::new()))
+    })
+}
+
+/// What stands between the delimiters of a macro call.
+fn inner(text: &str) -> &str {
+    let text = text.trim();
+    text.get(1..text.len().saturating_sub(1)).unwrap_or("")
+}
+
+/// Gives each PTX token the Rust tokens that hold its bytes; `None` if the two do not have the same bytes.
+fn align(lexed: (Source, Vec<Diagnostic>), leaves: &Leaves, base: u32) -> Option<(Source, Vec<Diagnostic>)> {
+    let (mut source, mut diagnostics) = lexed;
+    let mut cursor = Cursor { leaves, at: 0, byte: 0 };
+    let mut origins = Vec::with_capacity(source.tokens.len());
+    for token in 0..source.tokens.len() as TokenId {
+        let (first, last) = match source.kind(token) {
+            Kind::Eof => (cursor.at.saturating_sub(1), cursor.at),
+            _ => cursor.take(source.bytes(token))?,
+        };
+        origins.push(Span::new(base + first, base + last.max(first + 1)));
+    }
+    if cursor.byte as usize != leaves.text.len() {
+        return None;
+    }
+    for diagnostic in &mut diagnostics {
+        diagnostic.span = relocate(&source, &origins, diagnostic.span);
+    }
+    source.origins = origins;
+    Some((source, diagnostics))
+}
+
+/// The origin of a byte range: that of the tokens it touches.
+fn relocate(source: &Source, origins: &[Span], bytes: Span) -> Span {
+    let touched = |t: &usize| source.tokens[*t].hi > bytes.lo && source.tokens[*t].lo < bytes.hi.max(bytes.lo + 1);
+    let mut spans = (0..origins.len()).filter(touched).map(|t| origins[t]);
+    let Some(first) = spans.next() else {
+        return origins.last().copied().unwrap_or_default();
+    };
+    spans.fold(first, Span::to)
+}
+
+/// A place in the text of the leaves.
+struct Cursor<'a> {
+    leaves: &'a Leaves,
+    /// The leaf that holds the next byte.
+    at: u32,
+    /// The next byte.
+    byte: u32,
+}
+
+impl Cursor<'_> {
+    /// Steps over bytes; the leaves that hold them.
+    fn take(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
+        let end = self.byte + bytes.len() as u32;
+        if self.leaves.text.as_bytes().get(self.byte as usize..end as usize)? != bytes {
+            return None;
+        }
+        let first = self.at;
+        while self.leaves.ends.get(self.at as usize).is_some_and(|e| *e <= end) {
+            self.at += 1;
+        }
+        let last = self.at + u32::from(self.starts_inside(end));
+        self.byte = end;
+        Some((first, last))
+    }
+
+    /// Whether `end` is behind the first byte of the current leaf.
+    fn starts_inside(&self, end: u32) -> bool {
+        let start = if self.at == 0 { 0 } else { self.leaves.ends[self.at as usize - 1] };
+        end > start
+    }
+}
+
+/// The text of leaves with blanks where PTX needs or wants them.
+fn spaced(leaves: &Leaves) -> String {
+    let mut text = String::with_capacity(leaves.text.len() * 2);
+    for at in 0..leaves.spans.len() {
+        if at > 0 {
+            text.push_str(between(leaves, at));
+        }
+        text.push_str(leaves.leaf(at));
+    }
+    text
+}
+
+/// What to write in front of a leaf: nothing where it touched the one before it, or where PTX would read it as a part
+/// of that one.
+fn between(leaves: &Leaves, at: usize) -> &'static str {
+    let (before, after) = (leaves.leaf(at - 1), leaves.leaf(at));
+    let (end, start) = (leaves.spans[at - 1].end(), leaves.spans[at].start());
+    let same_line = end.line == start.line && leaves.spans[at - 1].file() == leaves.spans[at].file();
+    match () {
+        () if same_line && end.column == start.column => "",
+        () if before == ";" => "\n",
+        () if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(") => "",
+        () if matches!(after, "," | ";" | "]" | ")" | ":") => "",
+        () if after == "." && !same_line => "",
+        () => " ",
+    }
+}

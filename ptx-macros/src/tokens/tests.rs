@@ -1,0 +1,95 @@
+//! What `ptx!` bodies become, in the fallback implementation of proc_macro2.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use super::{Host, source};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use ptx_core::token::Kind;
+
+/// The group of `ptx! { … }` in a text.
+fn group(text: &str) -> Group {
+    let stream: TokenStream = text.parse().expect("Rust tokens");
+    match stream.into_iter().last() {
+        Some(TokenTree::Group(group)) => group,
+        other => panic!("no group: {other:?}"),
+    }
+}
+
+/// Each PTX token with the source text of the first and of the last Rust token it is made of.
+fn origins(text: &str) -> Vec<String> {
+    let group = group(text);
+    let mut host = Host::default();
+    host.token(Span::call_site());
+    let (source, diagnostics) = source(&mut host, group.span(), group.stream());
+    assert_eq!(diagnostics, []);
+    let text_of = |span: Span| span.source_text().unwrap_or_default();
+    let tokens = (0..source.tokens.len() as u32).filter(|t| source.kind(*t) != Kind::Eof);
+    tokens
+        .map(|t| {
+            let (first, last) = host.ends(source.span(t));
+            format!("{} = {} to {}", source.text(t), text_of(first), text_of(last))
+        })
+        .collect()
+}
+
+/// The bytes that the lexer was given.
+fn bytes(text: &str) -> String {
+    let group = group(text);
+    let (source, _) = source(&mut Host::default(), group.span(), group.stream());
+    String::from_utf8(source.bytes).unwrap()
+}
+
+#[test]
+fn every_token_has_its_rust_tokens() {
+    assert_eq!(
+        origins("ptx! { @!%p1 ld.global.v2.f32 {%f1, _}, [%rd1+-8]; }")[..8],
+        [
+            "@ = @ to @",
+            "! = ! to !",
+            "%p1 = % to p1",
+            "ld = ld to ld",
+            ".global = . to global",
+            ".v2 = . to v2",
+            ".f32 = . to f32",
+            "{ = { to {",
+        ]
+    );
+}
+
+#[test]
+fn what_the_rust_lexer_joins_is_split() {
+    let tcgen = origins("ptx! { tcgen05.cp.cta_group::1.128x128b [a], b; }");
+    assert!(tcgen.contains(&".cta_group::1 = . to 1.128x128b".to_owned()), "{tcgen:#?}");
+    assert!(tcgen.contains(&".128x128b = 1.128x128b to 1.128x128b".to_owned()), "{tcgen:#?}");
+}
+
+#[test]
+fn literals_keep_their_spelling() {
+    let text = "ptx! { mov.f32 x, 0f3F800000; mov.u32 y, 5U; mov.f64 z, .5; mov.u32 w, 0x1F; $L1: }";
+    for literal in ["0f3F800000", "5U", "0x1F", "$L1"] {
+        assert!(origins(text).iter().any(|o| o.starts_with(&format!("{literal} = "))), "{literal}");
+    }
+}
+
+#[test]
+fn comments_are_trivia_and_doc_comments_are_not_attributes() {
+    let text = "ptx! {\n  // a\n  /// b\n  add.s32 x, y, z; /* c */ /** d */ //! e\n }";
+    assert_eq!(bytes(text), "\n  // a\n  /// b\n  add.s32 x, y, z; /* c */ /** d */ //! e\n ");
+    assert_eq!(origins(text).len(), 8);
+}
+
+#[test]
+fn an_empty_body_has_no_tokens() {
+    assert_eq!(origins("ptx! { }"), [""; 0]);
+}
+
+#[test]
+fn text_is_made_from_tokens_where_the_source_is_another() {
+    // As in `macro_rules!`: the group's span is that of the template, its tokens are what it expanded to.
+    let template = group("ptx! { add.$ty $d, %r1, 1; $L: ret; }");
+    let expanded = group("{ add.f32 sum, %r1, 1; $L: ret; }");
+    let mut host = Host::default();
+    let (source, diagnostics) = source(&mut host, template.span(), expanded.stream());
+    assert_eq!(diagnostics, []);
+    assert_eq!(String::from_utf8(source.bytes.clone()).unwrap(), "add.f32 sum, %r1, 1;\n$L: ret;");
+    assert_eq!(source.origins.len(), source.tokens.len());
+}
