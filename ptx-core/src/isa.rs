@@ -201,6 +201,24 @@ pub enum OperandKind {
     Symbol,
 }
 
+/// The literals allowed: `(0..31)`, `(24..256:8)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The least.
+    pub lo: i64,
+    /// The greatest.
+    pub hi: i64,
+    /// The distance between two.
+    pub step: i64,
+}
+
+impl Range {
+    /// Whether `value` is one of them.
+    pub fn contains(self, value: i64) -> bool {
+        (self.lo..=self.hi).contains(&value) && (value - self.lo) % self.step == 0
+    }
+}
+
 /// A register or literal operand.
 #[derive(Debug)]
 pub struct Value {
@@ -213,7 +231,7 @@ pub struct Value {
     /// Whether a literal may stand there.
     pub literal: bool,
     /// The literals allowed.
-    pub range: Option<(i64, i64)>,
+    pub range: Option<Range>,
     /// Whether `!` may stand before it.
     pub negatable: bool,
     /// Whether `_` may stand for it.

@@ -68,4 +68,3 @@ pub fn lower(module: &tree::Module, variant: &Variant) -> (Lowered, Vec<Diagnost
     let _ = (module, variant);
     (Lowered::default(), Vec::new())
 }
-

@@ -4,7 +4,7 @@ use super::Lookup;
 use crate::isa::gate::Gate;
 use crate::isa::rule::{Names, Rule};
 use crate::isa::{
-    Access, Count, Member, OperandKind, OperandSpec, Row, Shift, Slot, SpaceOf, Type, TypeOf, Value,
+    Access, Count, Member, OperandKind, OperandSpec, Range, Row, Shift, Slot, SpaceOf, Type, TypeOf, Value,
 };
 
 type Result<T> = std::result::Result<T, String>;
@@ -218,12 +218,8 @@ impl Reader<'_> {
     }
 
     fn type_of(&mut self, word: &str) -> Result<TypeOf> {
-        let made = [
-            ("wide", Shift::Wide),
-            ("bits", Shift::Bits),
-            ("signed", Shift::Signed),
-            ("unsigned", Shift::Unsigned),
-        ];
+        let made =
+            [("wide", Shift::Wide), ("bits", Shift::Bits), ("signed", Shift::Signed), ("unsigned", Shift::Unsigned)];
         if let Some((_, shift)) = made.iter().find(|(name, _)| *name == word) {
             self.need("(")?;
             let slot = self.slot()?;
@@ -291,15 +287,17 @@ impl Reader<'_> {
         digits.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("not a count: `{digits}`"))
     }
 
-    fn range(&mut self) -> Result<Option<(i64, i64)>> {
+    /// `(0..31)`, `(24..256:8)`, `(0)`
+    fn range(&mut self) -> Result<Option<Range>> {
         if !self.eat("(") {
             return Ok(None);
         }
         let inside = self.take(|c| c != ')');
         self.need(")")?;
-        let (lo, hi) = inside.split_once("..").unwrap_or((inside, inside));
-        match (lo.trim().parse(), hi.trim().parse()) {
-            (Ok(lo), Ok(hi)) => Ok(Some((lo, hi))),
+        let (bounds, step) = inside.split_once(':').unwrap_or((inside, "1"));
+        let (lo, hi) = bounds.split_once("..").unwrap_or((bounds, bounds));
+        match (lo.trim().parse(), hi.trim().parse(), step.trim().parse()) {
+            (Ok(lo), Ok(hi), Ok(step)) if step > 0 => Ok(Some(Range { lo, hi, step })),
             _ => Err(format!("not a range: ({inside})")),
         }
     }
