@@ -1,6 +1,7 @@
 //! Diagnostics: what every phase returns beside its output. Rendering them is the host's work.
 
 pub mod codes;
+pub mod near;
 
 use crate::span::Span;
 

@@ -1,0 +1,34 @@
+//! From the syntax tree to the IR: names to registers, variables and labels; mnemonics to rows of the table.
+//!
+//! Phases never abort: what cannot be resolved becomes [`Operand::Error`](crate::ir::Operand) and a diagnostic.
+//! Whole-module rules (flow, limits, protocol) are `check`'s work.
+
+mod bind;
+mod body;
+mod constant;
+mod form;
+mod header;
+mod module;
+mod names;
+mod operand;
+mod report;
+mod variable;
+
+use crate::diag::Diagnostic;
+use crate::ir::Module;
+use crate::isa::{Arch, Version};
+use crate::syntax::Tree;
+
+/// What overrides the text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Instead of `.target`.
+    pub arch: Option<Arch>,
+    /// Instead of `.version`.
+    pub version: Option<Version>,
+}
+
+/// Resolves a whole module.
+pub fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>) {
+    module::lower(tree, options)
+}

@@ -1,0 +1,114 @@
+//! Scopes: what a name means where it stands. Inner scopes hide outer ones.
+
+use crate::ir::{FuncId, LabelId, ProtoId, RegId, Register, TargetsId, VarId};
+use crate::isa::Type;
+use crate::span::Span;
+use std::collections::HashMap;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entity {
+    Reg(RegId),
+    /// A range `%r<5>`: an index into [`Names::ranges`].
+    Range(usize),
+    Var(VarId),
+    Func(FuncId),
+    Label(LabelId),
+    Proto(ProtoId),
+    Targets(TargetsId),
+}
+
+/// `.reg .b32 %r<5>;`: its registers come into being when they are used.
+#[derive(Debug)]
+struct Range {
+    count: u64,
+    ty: Type,
+    vector: u32,
+    span: Span,
+    scope: usize,
+}
+
+/// A declared name and the place of its declaration.
+type Scope<'t> = HashMap<&'t str, (Entity, Span)>;
+
+/// The stack of scopes; the first is the module's.
+#[derive(Debug, Default)]
+pub(super) struct Names<'t> {
+    scopes: Vec<Scope<'t>>,
+    ranges: Vec<Range>,
+}
+
+impl<'t> Names<'t> {
+    pub(super) fn open(&mut self) {
+        self.scopes.push(Scope::new());
+    }
+
+    pub(super) fn close(&mut self) {
+        self.scopes.pop();
+    }
+
+    /// Declares a name; gives the place of an earlier declaration in the same scope.
+    pub(super) fn declare(&mut self, name: &'t str, entity: Entity, span: Span) -> Option<Span> {
+        let scope = self.scopes.last_mut()?;
+        match scope.get(name) {
+            Some((_, earlier)) => Some(*earlier),
+            None => {
+                scope.insert(name, (entity, span));
+                None
+            }
+        }
+    }
+
+    /// Declares `prefix0` to `prefix{count-1}`.
+    pub(super) fn declare_range(
+        &mut self,
+        prefix: &'t str,
+        (count, ty, vector): (u64, Type, u32),
+        span: Span,
+    ) -> Option<Span> {
+        let scope = self.scopes.len().saturating_sub(1);
+        self.ranges.push(Range { count, ty, vector, span, scope });
+        self.declare(prefix, Entity::Range(self.ranges.len() - 1), span)
+    }
+
+    /// What a name means here; a register of a range is added to `registers` at its first use.
+    pub(super) fn find(&mut self, name: &'t str, registers: &mut Vec<Register>) -> Option<Entity> {
+        let plain = self.scopes.iter().rev().find_map(|s| s.get(name)).map(|(entity, _)| *entity);
+        match plain {
+            Some(Entity::Range(_)) | None => self.in_range(name, registers),
+            found => found,
+        }
+    }
+
+    fn in_range(&mut self, name: &'t str, registers: &mut Vec<Register>) -> Option<Entity> {
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        for split in name.len() - digits..name.len() {
+            let (prefix, number) = name.split_at(split);
+            if number.len() > 1 && number.starts_with('0') {
+                continue;
+            }
+            let found = self.scopes.iter().rev().find_map(|s| s.get(prefix));
+            let Some((Entity::Range(at), _)) = found else { continue };
+            let range = &self.ranges[*at];
+            if number.parse().is_ok_and(|n: u64| n < range.count) {
+                let entity = Entity::Reg(RegId(u32::try_from(registers.len()).ok()?));
+                registers.push(Register {
+                    name: name.to_owned(),
+                    ty: range.ty,
+                    vector: range.vector,
+                    span: range.span,
+                });
+                let (scope, span) = (range.scope, range.span);
+                self.scopes.get_mut(scope)?.insert(name, (entity, span));
+                return Some(entity);
+            }
+        }
+        None
+    }
+
+    /// The declared name nearest to this one, for "did you mean".
+    pub(super) fn nearest(&self, name: &str) -> Option<&'t str> {
+        let all = self.scopes.iter().flat_map(|s| s.keys().copied());
+        crate::diag::near::nearest(name, all)
+    }
+}

@@ -1,0 +1,167 @@
+//! Operands: expressions of the tree to [`Operand`]s, with names resolved. What an instruction wants is not known yet.
+
+use super::body::Body;
+use super::constant::{self, Float};
+use super::names::Entity;
+use super::report;
+use crate::ir::{Base, Operand, Symbol};
+use crate::isa::table;
+use crate::syntax::{ExprId, ExprKind, ExprList};
+
+impl<'t> Body<'_, 't> {
+    /// An operand as written.
+    pub(super) fn operand(&mut self, id: ExprId) -> Operand {
+        let tree = self.cx.tree;
+        match &tree.expr(id).kind {
+            ExprKind::Name => self.name(id),
+            ExprKind::Int(value) => Operand::Int(*value),
+            ExprKind::Float => self.float(id, false),
+            ExprKind::Unary(b'-', x) if matches!(tree.expr(*x).kind, ExprKind::Float) => self.float(*x, true),
+            ExprKind::Unary(b'!', x) if matches!(tree.expr(*x).kind, ExprKind::Name) => {
+                Operand::Not(Box::new(self.operand(*x)))
+            }
+            ExprKind::Unary(b'-', x) if matches!(tree.expr(*x).kind, ExprKind::Name) => {
+                Operand::Neg(Box::new(self.operand(*x)))
+            }
+            ExprKind::Braces(list) => Operand::Vector(self.operands(list)),
+            ExprKind::Brackets(list) => self.memory(id, list),
+            ExprKind::Pair(a, b) => Operand::Pair(Box::new(self.operand(*a)), Box::new(self.operand(*b))),
+            ExprKind::Group(list) if constant::integer(tree, id).is_none() => Operand::List(self.operands(list)),
+            ExprKind::Error => Operand::Error,
+            _ => self.sum(id),
+        }
+    }
+
+    pub(super) fn operands(&mut self, list: &ExprList) -> Vec<Operand> {
+        let tree = self.cx.tree;
+        tree.list(list).iter().map(|e| self.operand(*e)).collect()
+    }
+
+    fn float(&mut self, id: ExprId, negated: bool) -> Operand {
+        let text = self.cx.tree.compact(&self.cx.tree.expr(id).tokens);
+        let float = constant::float(&text).map(|f| if negated { f.negated() } else { f });
+        match float {
+            Some(Float::Single(bits)) => Operand::F32(bits),
+            Some(Float::Double(bits)) => Operand::F64(bits),
+            None => Operand::Error,
+        }
+    }
+
+    /// A constant, or a symbol with a constant added.
+    fn sum(&mut self, id: ExprId) -> Operand {
+        if let Some(value) = constant::integer(self.cx.tree, id) {
+            return Operand::Int(value.cast_unsigned());
+        }
+        match self.address(id) {
+            Some((Base::Symbol(symbol), offset)) => Operand::Symbol(symbol, offset),
+            Some((Base::Absolute, _)) => Operand::Error,
+            _ => {
+                let span = self.cx.tree.span(&self.cx.tree.expr(id).tokens);
+                self.cx.diagnostics.push(report::not_an_operand(span));
+                Operand::Error
+            }
+        }
+    }
+
+    /// `base + offset`; a name that cannot be resolved is reported and gives an absolute address.
+    fn address(&mut self, id: ExprId) -> Option<(Base, i64)> {
+        let tree = self.cx.tree;
+        if let Some(value) = constant::integer(tree, id) {
+            return Some((Base::Absolute, value));
+        }
+        match &tree.expr(id).kind {
+            ExprKind::Name => match self.name(id) {
+                Operand::Reg(reg) => Some((Base::Reg(reg), 0)),
+                Operand::Symbol(symbol, offset) => Some((Base::Symbol(symbol), offset)),
+                Operand::Func(func) => Some((Base::Symbol(Symbol::Func(func)), 0)),
+                Operand::Error => Some((Base::Absolute, 0)),
+                _ => None,
+            },
+            ExprKind::Binary(op, a, b) if matches!(op[0], b'+' | b'-') => {
+                let (base, offset) = self.address(*a)?;
+                let delta = constant::integer(tree, *b)?;
+                let delta = if op[0] == b'-' { delta.wrapping_neg() } else { delta };
+                Some((base, offset.wrapping_add(delta)))
+            }
+            ExprKind::Group(list) => match tree.list(list) {
+                [only] => self.address(*only),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn memory(&mut self, id: ExprId, list: &ExprList) -> Operand {
+        let tree = self.cx.tree;
+        let span = tree.span(&tree.expr(id).tokens);
+        let Some((first, rest)) = tree.list(list).split_first() else {
+            self.cx.diagnostics.push(report::not_an_address(span));
+            return Operand::Error;
+        };
+        let address = self.address(*first);
+        let rest = rest.iter().map(|e| self.operand(*e)).collect();
+        match address {
+            Some((base, offset)) => Operand::Memory { base, offset, rest },
+            None => {
+                self.cx.diagnostics.push(report::not_an_address(span));
+                Operand::Error
+            }
+        }
+    }
+
+    fn name(&mut self, id: ExprId) -> Operand {
+        let tree = self.cx.tree;
+        let tokens = &tree.expr(id).tokens;
+        let first = tree.source.text(tokens.start);
+        if first == "_" {
+            return Operand::Sink;
+        }
+        let (whole, suffix) = match tokens.len() {
+            1 => (None, None),
+            _ => (Some(tree.compact(tokens)), Some(tree.source.text(tokens.start + 1))),
+        };
+        if let Some(found) = self.cx.names.find(first, &mut self.function.registers) {
+            return self.entity(found, suffix, id);
+        }
+        if let Some(special) = table().specials.get(whole.as_deref().unwrap_or(first)) {
+            return Operand::Special(special);
+        }
+        if whole.as_deref().unwrap_or(first) == "WARP_SZ" {
+            return Operand::Int(32);
+        }
+        let near = self.cx.names.nearest(first).or_else(|| {
+            crate::diag::near::nearest(whole.as_deref().unwrap_or(first), table().specials.keys().copied())
+        });
+        let name = whole.unwrap_or_else(|| first.to_owned());
+        self.cx.diagnostics.push(report::unknown_name(&name, near, tree.span(tokens)));
+        Operand::Error
+    }
+
+    fn entity(&mut self, entity: Entity, suffix: Option<&str>, id: ExprId) -> Operand {
+        match (entity, suffix) {
+            (Entity::Reg(reg), None) => Operand::Reg(reg),
+            (Entity::Reg(reg), Some(suffix)) => match bind_selector(suffix) {
+                Some(selector) => Operand::Part(reg, selector),
+                None => {
+                    let span = self.cx.tree.span(&self.cx.tree.expr(id).tokens);
+                    self.cx.diagnostics.push(report::unknown_component(suffix, span));
+                    Operand::Error
+                }
+            },
+            (Entity::Var(var), _) => Operand::Symbol(Symbol::Var(var), 0),
+            (Entity::Func(func), _) => Operand::Func(func),
+            (Entity::Label(label), _) => Operand::Label(label),
+            (Entity::Proto(proto), _) => Operand::Proto(proto),
+            (Entity::Targets(targets), _) => Operand::Targets(targets),
+            (Entity::Range(_), _) => Operand::Error,
+        }
+    }
+}
+
+/// A component of a vector register or a selector of a video instruction, without its dot.
+fn bind_selector(suffix: &str) -> Option<&'static str> {
+    const COMPONENTS: &[(&str, &str)] =
+        &[(".x", "x"), (".y", "y"), (".z", "z"), (".w", "w"), (".r", "x"), (".g", "y"), (".b", "z"), (".a", "w")];
+    let component = COMPONENTS.iter().find(|(s, _)| *s == suffix).map(|(_, c)| *c);
+    component.or_else(|| super::form::selectors().get(suffix.trim_start_matches('.')).copied())
+}
