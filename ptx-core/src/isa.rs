@@ -10,6 +10,7 @@ pub mod rule;
 pub use gate::{Arch, Gate, Suffix, Version};
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::OnceLock;
 
 /// A scalar or packed type, as an index into [`Table::types`].
@@ -219,6 +220,16 @@ impl Range {
     }
 }
 
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.lo == self.hi, self.step) {
+            (true, _) => write!(f, "equal to {}", self.lo),
+            (false, 1) => write!(f, "from {} to {}", self.lo, self.hi),
+            (false, step) => write!(f, "from {} to {} in steps of {step}", self.lo, self.hi),
+        }
+    }
+}
+
 /// A register or literal operand.
 #[derive(Debug)]
 pub struct Value {
@@ -238,6 +249,8 @@ pub struct Value {
     pub sink: bool,
     /// Whether a wider register may hold it (`ld`, `st`, `cvt`).
     pub wider: bool,
+    /// Whether a special register may stand there.
+    pub special: bool,
     /// Selectors that may follow it (`.b0`, `.h1`): the members of a set.
     pub selectors: &'static [Member],
 }

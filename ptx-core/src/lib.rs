@@ -8,6 +8,7 @@ pub mod ir;
 pub mod isa;
 pub mod kernel;
 pub mod lex;
+pub mod lower;
 pub mod parse;
 pub mod span;
 pub mod syntax;

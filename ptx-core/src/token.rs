@@ -1,6 +1,7 @@
 //! Tokens and the source that holds them. How text becomes tokens is `lex`'s work.
 
 use crate::span::Span;
+use std::ops::Range;
 
 /// What a token is. Whitespace and comments are not tokens but the trivia in front of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +49,8 @@ pub struct Source {
     pub tokens: Vec<Token>,
     /// For a macro host: what each token's span is there. Empty for text, where a token's span is its byte range.
     pub origins: Vec<Span>,
+    /// Instructions whose opcode is in one of these are taken as they are: `unchecked { … }` of the kernel language.
+    pub unchecked: Vec<Range<TokenId>>,
 }
 
 impl Source {

@@ -163,5 +163,5 @@ fn bind_selector(suffix: &str) -> Option<&'static str> {
     const COMPONENTS: &[(&str, &str)] =
         &[(".x", "x"), (".y", "y"), (".z", "z"), (".w", "w"), (".r", "x"), (".g", "y"), (".b", "z"), (".a", "w")];
     let component = COMPONENTS.iter().find(|(s, _)| *s == suffix).map(|(_, c)| *c);
-    component.or_else(|| super::form::selectors().get(suffix.trim_start_matches('.')).copied())
+    component.or_else(|| super::form::selector(suffix.trim_start_matches('.')))
 }

@@ -209,6 +209,7 @@ impl Reader<'_> {
                 range: self.range()?,
                 wider: self.eat("+"),
                 sink: self.eat("~"),
+                special: self.eat("$"),
                 selectors: self.selectors()?,
                 register: !literal_only,
                 literal: !register_only && access == Access::Read,

@@ -1,0 +1,288 @@
+//! Operands against a form: which written operand is which of the row's, and whether each is what the row wants.
+
+use crate::ir::{Base, Module, Operand, Register, Space, Symbol};
+use crate::isa::find::Form;
+use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpaceOf, Type, TypeOf, Value};
+
+/// Why operands do not fit.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Why {
+    /// Another number of operands.
+    Count,
+    /// Not this kind of operand: an address where a register stands, a vector of another width.
+    Shape(String),
+    /// A register of the wrong class or width: what it is, what is wanted.
+    Class { found: &'static str, wanted: Type },
+    /// A literal where only a register may stand, or of the wrong kind.
+    Literal(Type),
+    /// A literal out of range.
+    Range(Range),
+    /// A variable of another space than the instruction's.
+    Space(&'static str),
+}
+
+/// The first operand (as written) that does not fit, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mismatch {
+    pub(super) operand: usize,
+    pub(super) why: Why,
+}
+
+/// What operands are looked up in.
+#[derive(Clone, Copy)]
+pub(super) struct Binder<'a> {
+    pub(super) form: &'a Form,
+    pub(super) registers: &'a [Register],
+    pub(super) module: &'a Module,
+}
+
+type Fit = Result<(), Why>;
+
+impl Binder<'_> {
+    /// The operands in the order of the row's, absent ones filled in; or the mismatch of the choice of optional
+    /// operands that came furthest.
+    pub(super) fn bind(&self, written: &[Operand]) -> Result<Vec<Operand>, Mismatch> {
+        let specs = &self.form.row.operands;
+        let groups = specs.iter().map(|s| s.group).max().unwrap_or(0).min(8);
+        let mut best = Mismatch { operand: 0, why: Why::Count };
+        for chosen in 0u32..1 << groups {
+            let present = |s: &OperandSpec| s.group == 0 || chosen >> (s.group - 1) & 1 == 1;
+            if specs.iter().filter(|s| present(s)).count() != written.len() {
+                continue;
+            }
+            match self.bind_present(specs, present, written) {
+                Ok(bound) => return Ok(bound),
+                Err(miss) if miss.operand >= best.operand => best = miss,
+                Err(_) => {}
+            }
+        }
+        Err(best)
+    }
+
+    fn bind_present(
+        &self,
+        specs: &[OperandSpec],
+        present: impl Fn(&OperandSpec) -> bool,
+        written: &[Operand],
+    ) -> Result<Vec<Operand>, Mismatch> {
+        let mut next = written.iter().enumerate();
+        let mut bound = Vec::with_capacity(specs.len());
+        for spec in specs {
+            match present(spec).then(|| next.next()).flatten() {
+                Some((at, operand)) => {
+                    self.fit(spec, operand).map_err(|why| Mismatch { operand: at, why })?;
+                    bound.push(operand.clone());
+                }
+                None => bound.push(Operand::Absent),
+            }
+        }
+        Ok(bound)
+    }
+
+    fn fit(&self, spec: &OperandSpec, operand: &Operand) -> Fit {
+        if *operand == Operand::Error {
+            return Ok(());
+        }
+        match (&spec.kind, operand) {
+            (OperandKind::Value(value), _) => self.value(value, spec.access, operand),
+            (OperandKind::Memory { space, rest }, Operand::Memory { base, rest: written, .. }) => {
+                self.base(space, *base)?;
+                self.all(rest, written)
+            }
+            (OperandKind::Pair(a, b), Operand::Pair(x, y)) => self.fit(a, x).and_then(|()| self.fit(b, y)),
+            (OperandKind::Pair(a, b), _) if b.group != 0 => self.fit(a, operand),
+            (OperandKind::Group(specs), Operand::Vector(written)) => self.all(specs, written),
+            (OperandKind::Label, Operand::Label(_))
+            | (OperandKind::Func, Operand::Func(_))
+            | (OperandKind::List, Operand::List(_))
+            | (OperandKind::Targets, Operand::Targets(_) | Operand::Proto(_))
+            | (OperandKind::Symbol, Operand::Symbol(..) | Operand::Func(_)) => Ok(()),
+            (OperandKind::Func, Operand::Reg(reg)) => self.register(Type::find("u64"), false, reg.index()),
+            (kind, _) => Err(Why::Shape(wanted_shape(kind).to_owned())),
+        }
+    }
+
+    fn all(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
+        let required = specs.iter().filter(|s| s.group == 0).count();
+        if !(required..=specs.len()).contains(&written.len()) {
+            return Err(Why::Shape(format!("{} in brackets or braces", plural(required, "operand"))));
+        }
+        specs.iter().zip(written).try_for_each(|(s, w)| self.fit(s, w))
+    }
+
+    fn value(&self, value: &Value, access: Access, operand: &Operand) -> Fit {
+        let Some(count) = &value.count else { return self.scalar(value, access, operand) };
+        let number = self.number(count);
+        match operand {
+            Operand::Vector(elements) if number > 1 || count.braces => {
+                if elements.len() != number as usize {
+                    return Err(Why::Shape(format!("a vector of {}", plural(number as usize, "element"))));
+                }
+                elements.iter().try_for_each(|e| self.scalar(value, access, e))
+            }
+            Operand::Reg(reg) if number > 1 && self.vector_of(reg.index()) == number => {
+                self.register(self.type_of(&value.ty), value.wider, reg.index())
+            }
+            _ if number == 1 && !count.braces => self.scalar(value, access, operand),
+            _ => Err(Why::Shape(format!("a vector of {} in braces", plural(number as usize, "element")))),
+        }
+    }
+
+    fn number(&self, count: &Count) -> u32 {
+        let member = count.slot.and_then(|s| self.form.slots.get(s).copied().flatten());
+        member.map_or(1, |m| m.number) * count.times / count.over
+    }
+
+    fn scalar(&self, value: &Value, access: Access, operand: &Operand) -> Fit {
+        let ty = self.type_of(&value.ty);
+        match operand {
+            Operand::Error => Ok(()),
+            Operand::Sink if value.sink => Ok(()),
+            Operand::Not(inner) if value.negatable => self.scalar(value, access, inner),
+            Operand::Reg(reg) if value.register => {
+                if self.vector_of(reg.index()) != 1 {
+                    return Err(Why::Shape("a scalar register".to_owned()));
+                }
+                self.register(ty, value.wider, reg.index())
+            }
+            Operand::Part(reg, selector) if value.register => self.part(value, ty, reg.index(), selector),
+            Operand::Special(special) if value.special && access == Access::Read => match special.vector {
+                false => declared(special.ty, ty, value.wider),
+                true => Err(Why::Shape("one component of the special register, such as `.x`".to_owned())),
+            },
+            Operand::Int(bits) if value.literal => literal_int(value, ty, *bits),
+            Operand::F32(_) | Operand::F64(_) if value.literal => literal_float(ty),
+            Operand::Int(_) | Operand::F32(_) | Operand::F64(_) => Err(Why::Shape("a register".to_owned())),
+            _ => Err(Why::Shape(if value.register { "a register" } else { "a constant" }.to_owned())),
+        }
+    }
+
+    fn part(&self, value: &Value, ty: Option<Type>, reg: usize, selector: &str) -> Fit {
+        if value.selectors.iter().any(|m| m.text == selector) {
+            return self.register(ty, value.wider, reg);
+        }
+        let component = "xyzw".find(selector).is_some_and(|at| at < self.vector_of(reg) as usize);
+        match component {
+            true => self.register(ty, value.wider, reg),
+            false => Err(Why::Shape(format!("no `.{selector}` here"))),
+        }
+    }
+
+    fn vector_of(&self, reg: usize) -> u32 {
+        self.registers.get(reg).map_or(1, |r| r.vector)
+    }
+
+    fn register(&self, wanted: Option<Type>, wider: bool, reg: usize) -> Fit {
+        match (wanted, self.registers.get(reg)) {
+            (Some(wanted), Some(register)) => declared(register.ty, Some(wanted), wider),
+            _ => Ok(()),
+        }
+    }
+
+    fn type_of(&self, ty: &TypeOf) -> Option<Type> {
+        let slot = |slot: usize| self.form.slots.get(slot).copied().flatten().and_then(|m| m.ty);
+        match ty {
+            TypeOf::Fixed(ty) => Some(*ty),
+            TypeOf::Slot(at) => slot(*at),
+            TypeOf::Made(shift, at) => shifted(*shift, slot(*at)?),
+        }
+    }
+
+    fn base(&self, space: &SpaceOf, base: Base) -> Fit {
+        match base {
+            Base::Absolute => Ok(()),
+            Base::Reg(reg) => match self.registers.get(reg.index()) {
+                Some(r) if r.vector != 1 || !is_address(r.ty) => {
+                    Err(Why::Shape("an address in a 32- or 64-bit integer register".to_owned()))
+                }
+                _ => Ok(()),
+            },
+            Base::Symbol(Symbol::Func(_)) => Ok(()),
+            Base::Symbol(Symbol::Var(var)) => {
+                let space_of = self.module.variables.get(var.index()).map(|v| v.space);
+                self.space(space, space_of)
+            }
+        }
+    }
+
+    fn space(&self, wanted: &SpaceOf, found: Option<Space>) -> Fit {
+        let Some(found) = found.map(space_name) else { return Ok(()) };
+        let named = match wanted {
+            SpaceOf::Generic => return Ok(()),
+            SpaceOf::Fixed(names) => names.clone(),
+            SpaceOf::Slot(slot) => match self.form.slots.get(*slot).copied().flatten() {
+                Some(member) => vec![member.text],
+                None => return Ok(()),
+            },
+        };
+        let fits = |name: &&str| name.split("::").next() == Some(found);
+        if named.iter().any(fits) { Ok(()) } else { Err(Why::Space(found)) }
+    }
+}
+
+fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Const => "const",
+        Space::Local => "local",
+        Space::Param => "param",
+        Space::Opaque => "tex",
+    }
+}
+
+fn is_address(ty: Type) -> bool {
+    matches!(ty.class(), Class::Bits | Class::Unsigned | Class::Signed) && matches!(ty.bits(), 16 | 32 | 64)
+}
+
+/// Whether a register declared as `found` may hold a value of type `wanted`.
+fn declared(found: Type, wanted: Option<Type>, wider: bool) -> Fit {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let same = wanted.info().registers.contains(&found.name());
+    let integer = |t: Type| matches!(t.class(), Class::Bits | Class::Unsigned | Class::Signed);
+    let wide = wider && integer(found) && integer(wanted) && found.bits() > wanted.bits();
+    if same || wide { Ok(()) } else { Err(Why::Class { found: found.name(), wanted }) }
+}
+
+fn shifted(shift: Shift, ty: Type) -> Option<Type> {
+    let (letter, bits) = match shift {
+        Shift::Wide => (ty.name().trim_end_matches(|c: char| c.is_ascii_digit()), ty.bits() * 2),
+        Shift::Bits => ("b", ty.bits()),
+        Shift::Signed => ("s", ty.bits()),
+        Shift::Unsigned => ("u", ty.bits()),
+    };
+    Type::find(&format!("{letter}{bits}"))
+}
+
+fn literal_int(value: &Value, ty: Option<Type>, bits: u64) -> Fit {
+    match (ty, value.range) {
+        (Some(ty), _) if !ty.info().takes_int => Err(Why::Literal(ty)),
+        (_, Some(range)) if !range.contains(bits.cast_signed()) => Err(Why::Range(range)),
+        _ => Ok(()),
+    }
+}
+
+fn literal_float(ty: Option<Type>) -> Fit {
+    match ty {
+        Some(ty) if !ty.info().takes_float => Err(Why::Literal(ty)),
+        _ => Ok(()),
+    }
+}
+
+fn wanted_shape(kind: &OperandKind) -> &'static str {
+    match kind {
+        OperandKind::Memory { .. } => "an address in brackets",
+        OperandKind::Pair(..) => "a pair `a|b`",
+        OperandKind::Group(_) => "a group in braces",
+        OperandKind::Label => "a label",
+        OperandKind::Func => "a function or a register with its address",
+        OperandKind::List => "a list in parentheses",
+        OperandKind::Targets => "the label of `.branchtargets`, `.calltargets` or `.callprototype`",
+        OperandKind::Symbol => "the name of a variable or function",
+        OperandKind::Value(_) => "a register",
+    }
+}
+
+fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}

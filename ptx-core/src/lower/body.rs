@@ -1,0 +1,289 @@
+//! A function's body: scopes, declarations, labels, instructions.
+
+use super::bind::{Binder, Mismatch};
+use super::module::Context;
+use super::names::Entity;
+use super::{constant, report, variable};
+use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId};
+use crate::isa::find::Form;
+use crate::isa::rule::{Broken, Case};
+use crate::isa::{Class, Row};
+use crate::span::Span;
+use crate::syntax::{self, ExprList, Stmt, StmtId, StmtKind, Tokens};
+
+/// A function being lowered.
+pub(super) struct Body<'c, 't> {
+    pub(super) cx: &'c mut Context<'t>,
+    pub(super) function: Function,
+}
+
+/// Why a form was not taken; the later the stage, the nearer the miss.
+#[derive(Clone, Debug)]
+pub(super) enum Refused {
+    Operands(Mismatch),
+    Rule(&'static str),
+    /// A rule about targets or versions.
+    RuleGate(&'static str),
+    /// The row's own gate.
+    Gate,
+    /// The gate of the member in this slot.
+    MemberGate(usize),
+}
+
+impl<'t> Body<'_, 't> {
+    /// The statements of one scope.
+    pub(super) fn scope(&mut self, statements: &'t [StmtId]) {
+        self.labels(statements);
+        for id in statements {
+            self.statement(self.cx.tree.stmt(*id));
+        }
+    }
+
+    fn statement(&mut self, stmt: &'t Stmt) {
+        match &stmt.kind {
+            StmtKind::Inst(inst) => self.instruction(stmt, inst),
+            StmtKind::Label(name) => self.label(name),
+            StmtKind::Var(var) => self.variable(var),
+            StmtKind::Block => {
+                self.cx.names.open();
+                self.scope(&stmt.children);
+                self.cx.names.close();
+            }
+            StmtKind::Directive(directive) => self.targets(directive),
+            StmtKind::Prototype(_)
+            | StmtKind::Func(_)
+            | StmtKind::Section(_)
+            | StmtKind::Data(_)
+            | StmtKind::Dwarf
+            | StmtKind::Empty
+            | StmtKind::Error => {}
+        }
+    }
+
+    /// Declares the labels of a scope before its instructions are read: a branch may go forward.
+    fn labels(&mut self, statements: &'t [StmtId]) {
+        let tree = self.cx.tree;
+        for (at, id) in statements.iter().enumerate() {
+            let StmtKind::Label(name) = &tree.stmt(*id).kind else { continue };
+            let next = statements.get(at + 1).map(|n| tree.stmt(*n));
+            let entity = match next.map(|n| &n.kind) {
+                Some(StmtKind::Prototype(p)) => self.prototype(name, p),
+                Some(StmtKind::Directive(d)) if is_targets(tree.source.text(d.name)) => {
+                    self.function.targets.push(Vec::new());
+                    Entity::Targets(TargetsId(index(self.function.targets.len() - 1)))
+                }
+                _ => self.new_label(name),
+            };
+            self.declare(name.start, entity);
+        }
+    }
+
+    fn new_label(&mut self, name: &Tokens) -> Entity {
+        let (name, span) = (self.cx.tree.compact(name), self.cx.tree.span(name));
+        self.function.labels.push(Label { name, at: u32::MAX, span });
+        Entity::Label(LabelId(index(self.function.labels.len() - 1)))
+    }
+
+    fn prototype(&mut self, name: &Tokens, prototype: &'t syntax::Prototype) -> Entity {
+        let signature = variable::signature(self.cx, name, prototype);
+        self.function.prototypes.push(signature);
+        Entity::Proto(ProtoId(index(self.function.prototypes.len() - 1)))
+    }
+
+    pub(super) fn declare(&mut self, token: u32, entity: Entity) {
+        let (name, span) = (self.cx.tree.source.text(token), self.cx.tree.source.span(token));
+        if let Some(earlier) = self.cx.names.declare(name, entity, span) {
+            self.cx.diagnostics.push(report::duplicate(name, span, earlier));
+        }
+    }
+
+    fn label(&mut self, name: &Tokens) {
+        let at = index(self.function.insts.len());
+        let name = self.cx.tree.source.text(name.start);
+        if let Some(Entity::Label(id)) = self.cx.names.find(name, &mut self.function.registers) {
+            if let Some(label) = self.function.labels.get_mut(id.index()) {
+                label.at = label.at.min(at);
+            }
+        }
+    }
+
+    /// `.branchtargets a, b;` behind its label.
+    fn targets(&mut self, directive: &'t syntax::Directive) {
+        let name = self.cx.tree.source.text(directive.name);
+        if !is_targets(name) {
+            return;
+        }
+        let operands = self.operands(&directive.args);
+        if let Some(free) = self.function.targets.iter_mut().find(|t| t.is_empty()) {
+            *free = operands;
+        }
+    }
+
+    fn variable(&mut self, var: &'t syntax::Var) {
+        let tree = self.cx.tree;
+        if tree.source.text(var.space) == ".reg" {
+            return self.registers(var);
+        }
+        for (token, variable) in variable::variables(self.cx, var) {
+            let id = self.cx.add_variable(variable);
+            self.function.variables.push(id);
+            self.declare(token, Entity::Var(id));
+        }
+    }
+
+    /// `.reg .v2 .b32 a, %r<5>;`
+    fn registers(&mut self, var: &'t syntax::Var) {
+        let Some((ty, vector)) = variable::register_type(self.cx, var) else { return };
+        for name in self.cx.tree.names(var) {
+            let (text, span) = (self.cx.tree.source.text(name.name), self.cx.tree.source.span(name.name));
+            match name.count {
+                Some(count) => {
+                    let count = constant::integer(self.cx.tree, count).and_then(|n| u64::try_from(n).ok());
+                    let Some(count) = count else {
+                        self.cx.diagnostics.push(report::not_constant(span));
+                        continue;
+                    };
+                    if let Some(earlier) = self.cx.names.declare_range(text, (count, ty, vector), span) {
+                        self.cx.diagnostics.push(report::duplicate(text, span, earlier));
+                    }
+                }
+                None => {
+                    let register = self.add_register(Register { name: text.to_owned(), ty, vector, span });
+                    self.declare(name.name, register);
+                }
+            }
+        }
+    }
+
+    fn add_register(&mut self, register: Register) -> Entity {
+        self.function.registers.push(register);
+        Entity::Reg(crate::ir::RegId(index(self.function.registers.len() - 1)))
+    }
+
+    /// A parameter in a register (of a `.func`).
+    pub(super) fn register_param(&mut self, token: u32, register: Register) -> Param {
+        let entity = self.add_register(register);
+        self.declare(token, entity);
+        Param::Reg(crate::ir::RegId(index(self.function.registers.len() - 1)))
+    }
+
+    fn instruction(&mut self, stmt: &'t Stmt, inst: &'t syntax::Inst) {
+        let tree = self.cx.tree;
+        let guard = inst.guard.and_then(|g| self.guard(g));
+        let operands = self.operands(&inst.operands);
+        let name_span = tree.span(&(inst.opcode..inst.modifiers.end.max(inst.opcode + 1)));
+        let spans = self.spans(&inst.operands);
+        let unchecked = tree.source.unchecked.iter().any(|r| r.contains(&inst.opcode));
+        let (row, slots, operands) = match (!unchecked).then(|| self.bind(inst, &operands, name_span, &spans)).flatten() {
+            Some((form, bound)) => (Some(form.row), form.slots, bound),
+            None => (None, Vec::new(), operands),
+        };
+        let operand_spans = aligned(row, &operands, spans);
+        let span = tree.span(&stmt.head);
+        self.function.insts.push(Inst { row, slots, guard, operands, span, name_span, operand_spans });
+    }
+
+    fn spans(&self, list: &ExprList) -> Vec<Span> {
+        let tree = self.cx.tree;
+        tree.list(list).iter().map(|e| tree.span(&tree.expr(*e).tokens)).collect()
+    }
+
+    fn guard(&mut self, guard: syntax::Guard) -> Option<Guard> {
+        let (name, span) = (self.cx.tree.source.text(guard.register), self.cx.tree.source.span(guard.register));
+        match self.cx.names.find(name, &mut self.function.registers) {
+            Some(Entity::Reg(register)) => {
+                let ty = self.function.registers.get(register.index()).map(|r| r.ty);
+                if let Some(ty) = ty.filter(|t| t.class() != Class::Pred) {
+                    self.cx.diagnostics.push(report::guard_type(name, ty, span));
+                }
+                Some(Guard { register, negated: guard.negated })
+            }
+            Some(_) => {
+                self.cx.diagnostics.push(report::guard_name(name, span));
+                None
+            }
+            None => {
+                let near = self.cx.names.nearest(name);
+                self.cx.diagnostics.push(report::unknown_name(name, near, span));
+                None
+            }
+        }
+    }
+
+    /// The form an instruction has and its operands in the form's order; `None` after an error.
+    fn bind(
+        &mut self,
+        inst: &'t syntax::Inst,
+        operands: &[Operand],
+        name_span: Span,
+        spans: &[Span],
+    ) -> Option<(Form, Vec<Operand>)> {
+        let found = self.cx.forms.find(self.cx.tree, inst);
+        let forms = match &*found {
+            Ok(forms) => forms,
+            Err(misfits) => {
+                let diagnostic = report::misfit(self.cx.tree, inst, misfits, name_span);
+                self.cx.diagnostics.push(diagnostic);
+                return None;
+            }
+        };
+        let mut refused = Vec::new();
+        for form in forms {
+            match self.try_form(form, operands) {
+                Ok(bound) => {
+                    if form.reordered {
+                        self.cx.diagnostics.push(report::order(form, name_span));
+                    }
+                    return Some((form.clone(), bound));
+                }
+                Err(why) => refused.push((form, why)),
+            }
+        }
+        let place = report::Place { tree: self.cx.tree, inst, name: name_span, operands: spans };
+        let (arch, version) = (self.cx.module.arch, self.cx.module.version);
+        let diagnostic = report::refused(&place, &refused, arch, version);
+        self.cx.diagnostics.push(diagnostic);
+        None
+    }
+
+    fn try_form(&self, form: &Form, operands: &[Operand]) -> Result<Vec<Operand>, Refused> {
+        let module = &self.cx.module;
+        let binder = Binder { form, registers: &self.function.registers, module };
+        let bound = binder.bind(operands).map_err(Refused::Operands)?;
+        let (arch, version) = (module.arch, module.version);
+        let case = Case { form, operands: &bound, arch, version };
+        for rule in &form.row.rules {
+            rule.check(&case).map_err(|broken| match broken {
+                Broken::Form => Refused::Rule(rule.text),
+                Broken::Gate => Refused::RuleGate(rule.text),
+            })?;
+        }
+        if !form.row.gate.admits(arch, version) {
+            return Err(Refused::Gate);
+        }
+        let closed = |m: &&crate::isa::Member| m.gate.as_ref().is_some_and(|g| !g.admits(arch, version));
+        match form.slots.iter().position(|m| m.as_ref().is_some_and(closed)) {
+            Some(slot) => Err(Refused::MemberGate(slot)),
+            None => Ok(bound),
+        }
+    }
+}
+
+/// The spans of written operands, in the order of the bound ones.
+fn aligned(row: Option<&Row>, operands: &[Operand], spans: Vec<Span>) -> Vec<Span> {
+    if row.is_none() || spans.len() == operands.len() {
+        return spans;
+    }
+    let mut written = spans.into_iter();
+    let place = |o: &Operand| if *o == Operand::Absent { Span::default() } else { written.next().unwrap_or_default() };
+    operands.iter().map(place).collect()
+}
+
+fn is_targets(directive: &str) -> bool {
+    directive == ".branchtargets" || directive == ".calltargets"
+}
+
+/// Indices fit: no source has four thousand million of anything.
+pub(super) fn index(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,58 @@
+//! Mnemonics to forms, remembered: a module says `add.f32` thousands of times.
+
+use crate::isa::find::{Form, Misfit};
+use crate::isa::table;
+use crate::syntax::{Inst, Tree};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::{Mutex, OnceLock};
+
+/// What a mnemonic can be.
+pub(super) type Found = Rc<Result<Vec<Form>, Vec<Misfit>>>;
+
+/// The mnemonics that were looked up.
+#[derive(Debug, Default)]
+pub(super) struct Forms {
+    known: HashMap<String, Found>,
+    key: String,
+}
+
+impl Forms {
+    /// The forms of an instruction's opcode and modifiers.
+    pub(super) fn find(&mut self, tree: &Tree, inst: &Inst) -> Found {
+        self.key.clear();
+        self.key.push_str(tree.source.text(inst.opcode));
+        for m in inst.modifiers.clone() {
+            self.key.push_str(tree.source.text(m));
+        }
+        if let Some(found) = self.known.get(&self.key) {
+            return Rc::clone(found);
+        }
+        let modifiers: Vec<&str> = inst.modifiers.clone().map(|m| modifier(tree, m)).collect();
+        let found = Rc::new(table().find(tree.source.text(inst.opcode), &modifiers));
+        self.known.insert(self.key.clone(), Rc::clone(&found));
+        found
+    }
+}
+
+/// A modifier without its dot.
+pub(super) fn modifier(tree: &Tree, token: u32) -> &str {
+    tree.source.text(token).trim_start_matches('.')
+}
+
+/// The one copy of a selector of a video instruction: `b0`, `h1`, `b3210`.
+pub(super) fn selector(text: &str) -> Option<&'static str> {
+    static KNOWN: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
+    let (kind, digits) = text.split_at_checked(1)?;
+    let shaped = matches!(kind, "b" | "h") && (1..=4).contains(&digits.len());
+    if !shaped || !digits.bytes().all(|b| (b'0'..=b'7').contains(&b)) {
+        return None;
+    }
+    let mut known = KNOWN.get_or_init(Mutex::default).lock().ok()?;
+    if let Some(found) = known.get(text) {
+        return Some(found);
+    }
+    let text: &'static str = String::leak(text.to_owned());
+    known.insert(text);
+    Some(text)
+}

@@ -1,0 +1,75 @@
+//! `.version`, `.target`, `.address_size`.
+
+use super::{Options, constant, report};
+use crate::diag::Diagnostic;
+use crate::ir::Module;
+use crate::isa::{Arch, Version, table};
+use crate::syntax::{Directive, StmtKind, Tree};
+
+/// What stands where a header is missing: everything is allowed there, so that one error stays one error.
+const NEWEST: (Arch, Version) = (Arch::base(121), Version { major: 9, minor: 5 });
+
+/// An empty module with the header's facts.
+pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnostic>) -> Module {
+    let version = options.version.or_else(|| version(tree, diagnostics));
+    let (arch, words) = target(tree, diagnostics);
+    let arch = options.arch.or(arch);
+    if let (Some(arch), Some(version)) = (arch, version) {
+        if let Some(info) = table().target(arch).filter(|t| version < t.since) {
+            let span = directive(tree, ".target").map_or_else(Default::default, |d| tree.source.span(d.name));
+            diagnostics.push(report::target_since(arch, info.since, span));
+        }
+    }
+    Module {
+        version: version.unwrap_or(NEWEST.1),
+        arch: arch.unwrap_or(NEWEST.0),
+        options: words,
+        address_size: address_size(tree),
+        variables: Vec::new(),
+        functions: Vec::new(),
+    }
+}
+
+fn directive<'t>(tree: &'t Tree, name: &str) -> Option<&'t Directive> {
+    tree.items.iter().find_map(|id| match &tree.stmt(*id).kind {
+        StmtKind::Directive(d) if tree.source.text(d.name) == name => Some(d),
+        _ => None,
+    })
+}
+
+fn version(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> Option<Version> {
+    let Some(d) = directive(tree, ".version") else {
+        diagnostics.push(report::no_header(".version 8.7", tree));
+        return None;
+    };
+    let text = tree.list(&d.args).first().map(|e| tree.compact(&tree.expr(*e).tokens)).unwrap_or_default();
+    let version = text.parse().ok().filter(|v| (Version { major: 1, minor: 0 }..=NEWEST.1).contains(v));
+    if version.is_none() {
+        diagnostics.push(report::bad_version(&text, tree.source.span(d.name)));
+    }
+    version
+}
+
+fn target(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> (Option<Arch>, Vec<String>) {
+    let Some(d) = directive(tree, ".target") else {
+        diagnostics.push(report::no_header(".target sm_90", tree));
+        return (None, Vec::new());
+    };
+    let (mut arch, mut words) = (None, Vec::new());
+    for id in tree.list(&d.args) {
+        let tokens = &tree.expr(*id).tokens;
+        let word = tree.compact(tokens);
+        match word.parse::<Arch>() {
+            Ok(found) if table().target(found).is_some() => arch = arch.or(Some(found)),
+            Ok(found) => diagnostics.push(report::unknown_target(&found.to_string(), tree.span(tokens))),
+            Err(()) => words.push(word),
+        }
+    }
+    (arch, words)
+}
+
+fn address_size(tree: &Tree) -> u32 {
+    let arg = directive(tree, ".address_size").and_then(|d| tree.list(&d.args).first().copied());
+    let size = arg.and_then(|e| constant::integer(tree, e)).and_then(|n| u32::try_from(n).ok());
+    size.unwrap_or(if arg.is_none() && tree.items.is_empty() { 64 } else { 32 })
+}

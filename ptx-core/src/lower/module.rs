@@ -1,0 +1,180 @@
+//! Module level: header, variables, functions, in order; a name must be declared before it is used.
+
+use super::body::{Body, index};
+use super::form::Forms;
+use super::names::{Entity, Names};
+use super::{Options, header, report, variable};
+use crate::diag::Diagnostic;
+use crate::ir::{FuncId, Function, Limit, Module, Param, VarId, Variable};
+use crate::syntax::{self, Directive, Stmt, StmtId, StmtKind, Tree};
+
+/// What lowering knows at any point.
+pub(super) struct Context<'t> {
+    pub(super) tree: &'t Tree,
+    pub(super) names: Names<'t>,
+    pub(super) module: Module,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) forms: Forms,
+}
+
+pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let module = header::read(tree, options, &mut diagnostics);
+    let mut cx = Context { tree, names: Names::default(), module, diagnostics, forms: Forms::default() };
+    cx.names.open();
+    for id in &tree.items {
+        cx.item(*id);
+    }
+    (cx.module, cx.diagnostics)
+}
+
+impl<'t> Context<'t> {
+    fn item(&mut self, id: StmtId) {
+        let stmt = self.tree.stmt(id);
+        match &stmt.kind {
+            StmtKind::Var(var) => {
+                for (token, variable) in variable::variables(self, var) {
+                    self.module_variable(token, variable);
+                }
+            }
+            StmtKind::Func(func) => self.function(stmt, func),
+            _ => {}
+        }
+    }
+
+    pub(super) fn add_variable(&mut self, variable: Variable) -> VarId {
+        self.module.variables.push(variable);
+        VarId(index(self.module.variables.len() - 1))
+    }
+
+    /// A variable may be declared `.extern` and then defined.
+    fn module_variable(&mut self, token: u32, variable: Variable) {
+        let (name, span) = (self.tree.source.text(token), self.tree.source.span(token));
+        if let Some(Entity::Var(earlier)) = self.names.find(name, &mut Vec::new()) {
+            if let Some(slot) = self.module.variables.get_mut(earlier.index()) {
+                if slot.linkage == Some("extern") || variable.linkage == Some("extern") {
+                    if slot.linkage == Some("extern") {
+                        *slot = variable;
+                    }
+                    return;
+                }
+            }
+        }
+        let id = self.add_variable(variable);
+        if let Some(earlier) = self.names.declare(name, Entity::Var(id), span) {
+            self.diagnostics.push(report::duplicate(name, span, earlier));
+        }
+    }
+
+    fn function(&mut self, stmt: &'t Stmt, func: &'t syntax::Func) {
+        let Some(name) = func.name else { return };
+        let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
+        let id = self.declare_function(text, name, func.has_body);
+        let mut body = Body { function: self.signature(func, text, span), cx: self };
+        body.cx.names.open();
+        body.function.returns = params(&mut body, &func.returns);
+        body.function.params = params(&mut body, &func.params);
+        if func.has_body {
+            body.cx.names.open();
+            body.scope(&stmt.children);
+            body.cx.names.close();
+        }
+        let function = body.function;
+        self.names.close();
+        if let (Some(id), Some(slot)) = (id, id.and_then(|i| self.module.functions.get_mut(i.index()))) {
+            let _ = id;
+            if func.has_body || !slot.defined {
+                *slot = function;
+            }
+        }
+    }
+
+    /// The function's id: a prototype and its definition share one.
+    fn declare_function(&mut self, text: &'t str, token: u32, has_body: bool) -> Option<FuncId> {
+        let span = self.tree.source.span(token);
+        match self.names.find(text, &mut Vec::new()) {
+            Some(Entity::Func(id)) => {
+                let earlier = self.module.functions.get(id.index())?;
+                if earlier.defined && has_body {
+                    self.diagnostics.push(report::duplicate(text, span, earlier.span));
+                    return None;
+                }
+                Some(id)
+            }
+            Some(_) => {
+                self.diagnostics.push(report::duplicate(text, span, span));
+                None
+            }
+            None => {
+                let id = FuncId(index(self.module.functions.len()));
+                self.module.functions.push(empty(text, span));
+                self.names.declare(text, Entity::Func(id), span);
+                Some(id)
+            }
+        }
+    }
+
+    fn signature(&self, func: &syntax::Func, name: &str, span: crate::span::Span) -> Function {
+        Function {
+            entry: self.tree.source.text(func.keyword) == ".entry",
+            linkage: func.linkage.and_then(|l| variable::linkage(self.tree.source.text(l))),
+            variadic: func.variadic,
+            limits: func.directives.iter().chain(&func.attributes).map(|d| self.limit(d)).collect(),
+            defined: func.has_body,
+            ..empty(name, span)
+        }
+    }
+
+    fn limit(&self, directive: &Directive) -> Limit {
+        let args = self.tree.list(&directive.args);
+        let values = args.iter().filter_map(|a| super::constant::integer(self.tree, *a));
+        Limit {
+            name: self.tree.source.text(directive.name).trim_start_matches('.').to_owned(),
+            values: values.map(i64::cast_unsigned).collect(),
+            span: self.tree.source.span(directive.name),
+        }
+    }
+}
+
+fn params<'t>(body: &mut Body<'_, 't>, vars: &'t [syntax::Var]) -> Vec<Param> {
+    let mut out = Vec::new();
+    for var in vars {
+        if body.cx.tree.source.text(var.space) == ".reg" {
+            let Some((ty, vector)) = variable::register_type(body.cx, var) else { continue };
+            for name in body.cx.tree.names(var) {
+                let (text, span) = (body.cx.tree.source.text(name.name), body.cx.tree.source.span(name.name));
+                let register = crate::ir::Register { name: text.to_owned(), ty, vector, span };
+                out.push(body.register_param(name.name, register));
+            }
+            continue;
+        }
+        for (token, variable) in variable::variables(body.cx, var) {
+            let id = body.cx.add_variable(variable);
+            out.push(Param::Var(id));
+            if body.cx.tree.source.text(token) != "_" {
+                body.declare(token, Entity::Var(id));
+            }
+        }
+    }
+    out
+}
+
+fn empty(name: &str, span: crate::span::Span) -> Function {
+    Function {
+        name: name.to_owned(),
+        entry: false,
+        linkage: None,
+        returns: Vec::new(),
+        params: Vec::new(),
+        variadic: false,
+        limits: Vec::new(),
+        registers: Vec::new(),
+        variables: Vec::new(),
+        labels: Vec::new(),
+        prototypes: Vec::new(),
+        targets: Vec::new(),
+        insts: Vec::new(),
+        defined: false,
+        span,
+    }
+}

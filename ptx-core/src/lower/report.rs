@@ -1,0 +1,312 @@
+//! The diagnostics of lowering: what was found, what exists, what was probably meant.
+
+use super::bind::Why;
+use super::body::Refused;
+use super::form::modifier;
+use crate::diag::near::nearest;
+use crate::diag::{Diagnostic, codes};
+use crate::isa::find::{Form, Misfit};
+use crate::isa::{Arch, Gate, Row, Suffix, Type, Version, table};
+use crate::span::Span;
+use crate::syntax::{Inst, Tree};
+
+/// Where an instruction stands.
+pub(super) struct Place<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) inst: &'a Inst,
+    pub(super) name: Span,
+    pub(super) operands: &'a [Span],
+}
+
+/// How many forms a help lists.
+const MOST_FORMS: usize = 6;
+
+// ---- names and declarations
+
+pub(super) fn unknown_name(name: &str, near: Option<&str>, span: Span) -> Diagnostic {
+    let d = Diagnostic::error(&codes::P0501, span, format!("`{name}` is not declared here"));
+    match near {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d.help(format!("declare it before its use: `.reg .b32 {name};` for a register")),
+    }
+}
+
+pub(super) fn duplicate(name: &str, span: Span, earlier: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0502, span, format!("`{name}` is declared twice in this scope"))
+        .label(earlier, "first declared here")
+}
+
+pub(super) fn guard_type(name: &str, ty: Type, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0305, span, format!("the guard must be a `.pred` register; `{name}` is `.{}`", ty.name()))
+        .help("compute a predicate with `setp`, and guard with that")
+        .section("9.3")
+}
+
+pub(super) fn guard_name(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0305, span, format!("the guard must be a `.pred` register; `{name}` is no register"))
+        .section("9.3")
+}
+
+pub(super) fn unknown_type(text: &str, span: Span) -> Diagnostic {
+    let d = Diagnostic::error(&codes::P0306, span, format!("`{text}` is not a type"));
+    match nearest(text.trim_start_matches('.'), table().types.iter().map(|t| t.name)) {
+        Some(near) => d.help(format!("did you mean `.{near}`?")),
+        None => d,
+    }
+}
+
+pub(super) fn not_a_register_type(ty: Type, span: Span) -> Diagnostic {
+    let registers = ty.info().registers.iter().map(|r| format!("`.{r}`")).collect::<Vec<_>>().join(" or ");
+    let d = Diagnostic::error(&codes::P0306, span, format!("no register is declared as `.{}`", ty.name()));
+    match registers.is_empty() {
+        true => d,
+        false => d.help(format!("a register of type {registers} holds it")),
+    }
+}
+
+pub(super) fn unknown_component(suffix: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0307, span, format!("a register has no component `{suffix}`"))
+        .help("the components of a vector register are `.x`, `.y`, `.z`, `.w`")
+}
+
+pub(super) fn not_constant(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0308, span, "this must be a constant expression").section("4.5")
+}
+
+pub(super) fn not_an_operand(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0309, span, "this is no operand")
+        .help("an operand is a register, a constant, a name with a constant added, or an address in brackets")
+        .section("6.1")
+}
+
+pub(super) fn not_an_address(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0309, span, "this is no address")
+        .help("write `[register]`, `[register+8]`, `[variable]`, `[variable+8]` or `[constant]`")
+        .section("6.4.1")
+}
+
+// ---- header
+
+pub(super) fn no_header(what: &str, tree: &Tree) -> Diagnostic {
+    let span = tree.eof.map_or_else(Span::default, |t| tree.source.span(t));
+    let span = tree.items.first().map_or(span, |i| tree.span(&tree.stmt(*i).head));
+    let name = what.split(' ').next().unwrap_or(what);
+    Diagnostic::error(&codes::P0601, span, format!("the module has no `{name}`")).help(format!("begin with `{what}`"))
+}
+
+pub(super) fn bad_version(text: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0602, span, format!("there is no PTX version `{text}`"))
+        .help("the versions are 1.0 to 9.5")
+        .section("11.1.1")
+}
+
+pub(super) fn unknown_target(text: &str, span: Span) -> Diagnostic {
+    let names: Vec<String> = table().targets.iter().map(|t| t.arch.to_string()).collect();
+    let d = Diagnostic::error(&codes::P0603, span, format!("there is no target `{text}`")).section("11.1.2");
+    match nearest(text, names.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d,
+    }
+}
+
+pub(super) fn target_since(arch: Arch, since: Version, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0402, span, format!("target `{arch}` needs PTX {since} or later"))
+        .help(format!("write `.version {since}`"))
+        .section("11.1.2")
+}
+
+// ---- mnemonics
+
+/// No row has these modifiers.
+pub(super) fn misfit(tree: &Tree, inst: &Inst, misfits: &[Misfit], name: Span) -> Diagnostic {
+    let opcode = tree.source.text(inst.opcode);
+    let Some(best) = misfits.first() else {
+        let d = Diagnostic::error(&codes::P0201, tree.source.span(inst.opcode), format!("there is no instruction `{opcode}`"));
+        return match nearest(opcode, table().opcodes()) {
+            Some(near) => d.help(format!("did you mean `{near}`?")),
+            None => d,
+        };
+    };
+    let rows = misfits.iter().map(|m| m.row);
+    let d = match (best.unplaced, best.missing) {
+        (Some(at), _) => unplaced(tree, inst, opcode, misfits, at),
+        (None, Some(_)) => missing(opcode, misfits, name),
+        (None, None) => {
+            let wanted = best.row.name;
+            Diagnostic::error(&codes::P0203, name, format!("`{opcode}` alone is no instruction")).help(format!("write `{wanted}`"))
+        }
+    };
+    with_forms(d, rows)
+}
+
+fn unplaced(tree: &Tree, inst: &Inst, opcode: &str, misfits: &[Misfit], at: usize) -> Diagnostic {
+    let token = inst.modifiers.start + u32::try_from(at).unwrap_or(0);
+    let (text, span) = (modifier(tree, token), tree.source.span(token));
+    let elsewhere = table().forms(opcode).iter().any(|r| has_member(r, text));
+    let free = misfits.iter().flat_map(|m| m.row.slots.iter()).flat_map(|s| s.members.iter().map(|m| m.text));
+    let near = nearest(text, free);
+    let d = match elsewhere {
+        true => Diagnostic::error(&codes::P0203, span, format!("`.{text}` has no place here in `{opcode}`")),
+        false => Diagnostic::error(&codes::P0202, span, format!("`{opcode}` has no modifier `.{text}`")),
+    };
+    match near {
+        Some(near) => d.help(format!("did you mean `.{near}`?")),
+        None => d,
+    }
+}
+
+fn has_member(row: &Row, text: &str) -> bool {
+    row.parts.contains(&text) || row.slots.iter().any(|s| s.members.iter().any(|m| m.text == text))
+}
+
+fn missing(opcode: &str, misfits: &[Misfit], name: Span) -> Diagnostic {
+    let mut wanted: Vec<String> = Vec::new();
+    for misfit in misfits {
+        let Some(slot) = misfit.missing.and_then(|s| misfit.row.slots.get(s)) else { continue };
+        for member in slot.members.iter().map(|m| format!("`.{}`", m.text)) {
+            if !wanted.contains(&member) {
+                wanted.push(member);
+            }
+        }
+    }
+    let more = if wanted.len() > 12 { " …" } else { "" };
+    wanted.truncate(12);
+    Diagnostic::error(&codes::P0203, name, format!("`{opcode}` lacks one of {}{more}", wanted.join(" ")))
+}
+
+fn with_forms(d: Diagnostic, rows: impl Iterator<Item = &'static Row>) -> Diagnostic {
+    let rows: Vec<&Row> = rows.collect();
+    let section = rows.first().map(|r| r.section);
+    let mut text = String::from(if rows.len() == 1 { "the form is:" } else { "the forms are:" });
+    for row in rows.iter().take(MOST_FORMS) {
+        text.push_str("\n    ");
+        text.push_str(row.text);
+    }
+    if rows.len() > MOST_FORMS {
+        text.push_str(&format!("\n    and {} more: `ptx isa {}`", rows.len() - MOST_FORMS, rows[0].opcode()));
+    }
+    let d = d.help(text);
+    match section {
+        Some(section) => d.section(section),
+        None => d,
+    }
+}
+
+/// The modifiers stand in an order that only ptxas takes.
+pub(super) fn order(form: &Form, name: Span) -> Diagnostic {
+    let mut text = form.row.name.to_owned();
+    for member in form.slots.iter().flatten() {
+        text.push('.');
+        text.push_str(member.text);
+    }
+    Diagnostic::warning(&codes::P0205, name, "the modifiers are not in the manual's order")
+        .help(format!("write `{text}`"))
+        .section(form.row.section)
+}
+
+// ---- operands, rules, gates
+
+/// Rows have the modifiers, but none takes the rest.
+pub(super) fn refused(place: &Place, refused: &[(&Form, Refused)], arch: Arch, version: Version) -> Diagnostic {
+    let rank = |r: &Refused| match r {
+        Refused::Operands(m) => (0, m.operand),
+        Refused::Rule(_) => (1, 0),
+        Refused::RuleGate(_) => (2, 0),
+        Refused::Gate | Refused::MemberGate(_) => (3, 0),
+    };
+    let Some((form, why)) = refused.iter().max_by_key(|(_, r)| rank(r)) else {
+        return Diagnostic::error(&codes::P0203, place.name, "there is no such form");
+    };
+    let rows = refused.iter().filter(|(_, r)| rank(r).0 == rank(why).0).map(|(f, _)| f.row);
+    match why {
+        Refused::Operands(mismatch) => {
+            let span = place.operands.get(mismatch.operand).copied().unwrap_or(place.name);
+            with_forms(operand(place, form, &mismatch.why, span), rows)
+        }
+        Refused::Rule(rule) | Refused::RuleGate(rule) => with_forms(broken(place, rule, arch, version), [form.row].into_iter()),
+        Refused::Gate => gate(place.name, &mnemonic(place), &form.row.gate, arch, version).section(form.row.section),
+        Refused::MemberGate(slot) => member_gate(place, form, *slot, arch, version).section(form.row.section),
+    }
+}
+
+fn mnemonic(place: &Place) -> String {
+    place.tree.compact(&(place.inst.opcode..place.inst.modifiers.end.max(place.inst.opcode + 1)))
+}
+
+fn operand(place: &Place, form: &Form, why: &Why, span: Span) -> Diagnostic {
+    let name = form.row.name;
+    match why {
+        Why::Count => {
+            let (written, wanted) = (place.operands.len(), counts(form.row));
+            let text = format!("`{name}` takes {wanted} operands here, not {written}");
+            Diagnostic::error(&codes::P0204, place.name, text)
+        }
+        Why::Shape(wanted) => Diagnostic::error(&codes::P0301, span, format!("`{name}` wants {wanted} here")),
+        Why::Class { found, wanted } => {
+            let registers: Vec<String> = wanted.info().registers.iter().map(|r| format!("`.{r}`")).collect();
+            let text = format!("a `.{found}` register cannot be a `.{}` operand of `{name}`", wanted.name());
+            let d = Diagnostic::error(&codes::P0302, span, text);
+            match registers.is_empty() {
+                true => d,
+                false => d.help(format!("`.{}` takes a register of type {}", wanted.name(), registers.join(", "))),
+            }
+        }
+        Why::Literal(ty) => {
+            let text = format!("a literal of this kind cannot be a `.{}` operand of `{name}`", ty.name());
+            Diagnostic::error(&codes::P0303, span, text)
+        }
+        Why::Range(range) => Diagnostic::error(&codes::P0304, span, format!("this must be a constant {range}")),
+        Why::Space(space) => {
+            Diagnostic::error(&codes::P0310, span, format!("the variable is in `.{space}`, not in the space of `{}`", mnemonic(place)))
+                .help(format!("address it in its own space: `.{space}`"))
+        }
+    }
+}
+
+fn counts(row: &Row) -> String {
+    let least = row.operands.iter().filter(|o| o.group == 0).count();
+    match row.operands.len() {
+        most if most == least => least.to_string(),
+        most => format!("{least} to {most}"),
+    }
+}
+
+fn broken(place: &Place, rule: &str, arch: Arch, version: Version) -> Diagnostic {
+    let text = format!("`{}` is not a combination that exists for {arch}, PTX {version}", mnemonic(place));
+    Diagnostic::error(&codes::P0206, place.name, text).help(format!("the rule is: {rule}"))
+}
+
+fn member_gate(place: &Place, form: &Form, slot: usize, arch: Arch, version: Version) -> Diagnostic {
+    let Some(member) = form.slots.get(slot).copied().flatten() else {
+        return Diagnostic::error(&codes::P0401, place.name, "not for this target");
+    };
+    let at = place.inst.modifiers.clone().find(|m| modifier(place.tree, *m) == member.text);
+    let span = at.map_or(place.name, |m| place.tree.source.span(m));
+    match &member.gate {
+        Some(g) => gate(span, &format!(".{}", member.text), g, arch, version),
+        None => Diagnostic::error(&codes::P0401, span, "not for this target"),
+    }
+}
+
+/// What it takes to have something.
+pub(super) fn gate(span: Span, what: &str, gate: &Gate, arch: Arch, version: Version) -> Diagnostic {
+    if let Some(since) = gate.since(arch) {
+        return Diagnostic::error(&codes::P0402, span, format!("`{what}` needs PTX {since}; this module is {version}"))
+            .help(format!("write `.version {since}` or later"));
+    }
+    let targets: Vec<String> = gate.anyof.iter().map(|(a, _)| target_name(*a)).collect();
+    let text = format!("`{what}` needs target {}; this module is for {arch}", targets.join(", "));
+    let d = Diagnostic::error(&codes::P0401, span, text);
+    match gate.anyof.first() {
+        Some((first, since)) => d.help(format!("write `.target {first}` (PTX {} or later)", since.max(&version))),
+        None => d,
+    }
+}
+
+fn target_name(arch: Arch) -> String {
+    match arch.suffix {
+        Suffix::None => format!("{arch} or later"),
+        Suffix::Family => format!("{arch} (its family)"),
+        Suffix::Arch => arch.to_string(),
+    }
+}

@@ -1,0 +1,257 @@
+//! Declarations: types, sizes, alignment, initialisers.
+
+use super::module::Context;
+use super::names::Entity;
+use super::{constant, report};
+use crate::ir::{Init, ParamType, Relocation, Signature, Space, Symbol, Variable};
+use crate::isa::{Class, Type};
+use crate::syntax::{self, Declarator, ExprId, ExprKind, Tokens, Var};
+
+/// What all names of a declaration share.
+struct Shape {
+    space: Space,
+    ty: Type,
+    vector: u32,
+    align: u64,
+    linkage: Option<&'static str>,
+    points_to: Option<(Option<Space>, u64)>,
+}
+
+/// The linkage that a directive says.
+pub(super) fn linkage(text: &str) -> Option<&'static str> {
+    ["extern", "visible", "weak", "common"].into_iter().find(|l| text.strip_prefix('.') == Some(l))
+}
+
+fn space(text: &str) -> Option<Space> {
+    Some(match text {
+        ".global" => Space::Global,
+        ".shared" | ".shared::cta" => Space::Shared,
+        ".const" => Space::Const,
+        ".local" => Space::Local,
+        ".param" | ".param::entry" | ".param::func" => Space::Param,
+        ".tex" => Space::Opaque,
+        _ => return None,
+    })
+}
+
+/// The variables of a declaration, each with its name's token.
+pub(super) fn variables(cx: &mut Context<'_>, var: &Var) -> Vec<(u32, Variable)> {
+    let Some(shape) = shape(cx, var) else { return Vec::new() };
+    let tree = cx.tree;
+    let mut out = Vec::new();
+    for name in tree.names(var) {
+        let count = name.count.and_then(|c| constant::integer(tree, c)).and_then(|n| u32::try_from(n).ok());
+        let text = tree.source.text(name.name);
+        match count {
+            // `.local .b32 x<4>;` declares x0 … x3.
+            Some(count) if count <= 4096 => {
+                out.extend((0..count).map(|n| (name.name, variable(cx, &shape, &format!("{text}{n}"), name))));
+            }
+            _ => out.push((name.name, variable(cx, &shape, text, name))),
+        }
+    }
+    out
+}
+
+fn shape(cx: &mut Context<'_>, var: &Var) -> Option<Shape> {
+    let tree = cx.tree;
+    let (ty, vector) = register_type(cx, var)?;
+    let space = space(tree.source.text(var.space))?;
+    let opaque = ty.class() == Class::Opaque;
+    let mut shape = Shape {
+        space: if opaque && space == Space::Global { Space::Opaque } else { space },
+        ty,
+        vector,
+        align: ty.bytes() * u64::from(vector),
+        linkage: var.linkage.and_then(|l| linkage(tree.source.text(l))),
+        points_to: None,
+    };
+    for attribute in tree.attributes(var) {
+        let arg = tree.list(&attribute.args).first().and_then(|e| constant::integer(tree, *e));
+        match (tree.source.text(attribute.name), shape.points_to.as_mut()) {
+            (".ptr", _) => shape.points_to = Some((None, 4)),
+            (".align", Some(points_to)) => points_to.1 = arg.map_or(4, i64::cast_unsigned),
+            (".align", None) => shape.align = arg.map_or(shape.align, i64::cast_unsigned),
+            (word, Some(points_to)) => points_to.0 = self::space(word).or(points_to.0),
+            _ => {}
+        }
+    }
+    Some(shape)
+}
+
+/// The type and vector width of a declaration.
+pub(super) fn register_type(cx: &mut Context<'_>, var: &Var) -> Option<(Type, u32)> {
+    let tree = cx.tree;
+    let token = var.ty?;
+    let text = tree.source.text(token);
+    let Some(ty) = Type::find(text.trim_start_matches('.')) else {
+        cx.diagnostics.push(report::unknown_type(text, tree.source.span(token)));
+        return None;
+    };
+    if tree.source.text(var.space) == ".reg" && !ty.info().declares {
+        cx.diagnostics.push(report::not_a_register_type(ty, tree.source.span(token)));
+    }
+    let widths = [(".v2", 2), (".v4", 4), (".v8", 8)];
+    let width = |d: &syntax::Directive| widths.iter().find(|(n, _)| *n == tree.source.text(d.name)).map(|(_, w)| *w);
+    Some((ty, tree.attributes(var).iter().find_map(width).unwrap_or(1)))
+}
+
+fn variable(cx: &mut Context<'_>, shape: &Shape, name: &str, declarator: &Declarator) -> Variable {
+    let tree = cx.tree;
+    let element = shape.ty.bytes() * u64::from(shape.vector);
+    let mut dims: Vec<u64> = tree.list(&declarator.dims).iter().map(|d| dimension(cx, *d)).collect();
+    let init = declarator.init.map(|init| initialiser(cx, shape.ty, init));
+    if let (Some(first @ 0), Some(init)) = (dims.first().copied(), &init) {
+        let rest: u64 = dims[1..].iter().product::<u64>().max(1);
+        dims[0] = first.max((init.bytes.len() as u64).div_ceil((element * rest).max(1)));
+    }
+    let count = dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).unwrap_or(u64::MAX);
+    Variable {
+        name: name.to_owned(),
+        space: shape.space,
+        ty: shape.ty,
+        vector: shape.vector,
+        dims,
+        align: shape.align,
+        size: element.saturating_mul(count),
+        linkage: shape.linkage,
+        points_to: shape.points_to,
+        init,
+        span: tree.source.span(declarator.name),
+    }
+}
+
+/// `[4]`; 0 for `[]`.
+fn dimension(cx: &mut Context<'_>, id: ExprId) -> u64 {
+    let tree = cx.tree;
+    let ExprKind::Brackets(inside) = &tree.expr(id).kind else { return 0 };
+    let Some(size) = tree.list(inside).first() else { return 0 };
+    match constant::integer(tree, *size).and_then(|n| u64::try_from(n).ok()) {
+        Some(n) => n,
+        None => {
+            cx.diagnostics.push(report::not_constant(tree.span(&tree.expr(*size).tokens)));
+            0
+        }
+    }
+}
+
+/// The bytes of `{1, 2, {3, 4}}`, of a scalar, or of addresses.
+fn initialiser(cx: &mut Context<'_>, ty: Type, id: ExprId) -> Init {
+    let mut init = Init::default();
+    element(cx, ty, id, &mut init);
+    init
+}
+
+fn element(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init) {
+    let tree = cx.tree;
+    match &tree.expr(id).kind {
+        ExprKind::Braces(list) => tree.list(list).iter().for_each(|e| element(cx, ty, *e, init)),
+        _ => {
+            let width = usize::try_from(ty.bytes()).unwrap_or(0);
+            let at = init.bytes.len();
+            let bits = scalar(cx, ty, id, init, at as u64);
+            init.bytes.extend(bits.to_le_bytes().into_iter().chain(std::iter::repeat(0)).take(width));
+        }
+    }
+}
+
+fn scalar(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init, at: u64) -> u64 {
+    let tree = cx.tree;
+    if let Some(value) = constant::integer(tree, id) {
+        let value_f = value as f64;
+        return match (ty.class(), ty.bits()) {
+            (Class::Float, 64) => value_f.to_bits(),
+            (Class::Float, 32) => u64::from((value_f as f32).to_bits()),
+            _ => value.cast_unsigned(),
+        };
+    }
+    if let Some(float) = float(cx, id) {
+        return float_bits(ty, float);
+    }
+    match relocation(cx, id) {
+        Some(found) => init.relocations.push(Relocation { at, width: ty.bits() / 8, ..found }),
+        None => {
+            let span = tree.span(&tree.expr(id).tokens);
+            cx.diagnostics.push(report::not_constant(span));
+        }
+    }
+    0
+}
+
+fn float(cx: &Context<'_>, id: ExprId) -> Option<constant::Float> {
+    let tree = cx.tree;
+    match &tree.expr(id).kind {
+        ExprKind::Float => constant::float(&tree.compact(&tree.expr(id).tokens)),
+        ExprKind::Unary(b'-', x) => float(cx, *x).map(constant::Float::negated),
+        _ => None,
+    }
+}
+
+fn float_bits(ty: Type, float: constant::Float) -> u64 {
+    match (float, ty.bits()) {
+        (constant::Float::Single(bits), 64) => f64::from(f32::from_bits(bits)).to_bits(),
+        (constant::Float::Single(bits), _) => u64::from(bits),
+        (constant::Float::Double(bits), 32) => u64::from((f64::from_bits(bits) as f32).to_bits()),
+        (constant::Float::Double(bits), _) => bits,
+    }
+}
+
+/// An address: `x`, `x+4`, `generic(x)+4`, `0xFF(x)`.
+fn relocation(cx: &mut Context<'_>, id: ExprId) -> Option<Relocation> {
+    let tree = cx.tree;
+    match &tree.expr(id).kind {
+        ExprKind::Name => {
+            let token = tree.expr(id).tokens.start;
+            let of = match cx.names.find(tree.source.text(token), &mut Vec::new())? {
+                Entity::Var(var) => Symbol::Var(var),
+                Entity::Func(func) => Symbol::Func(func),
+                _ => return None,
+            };
+            Some(Relocation { at: 0, width: 0, of, offset: 0, generic: false, mask: None })
+        }
+        ExprKind::Binary(op, a, b) if matches!(op[0], b'+' | b'-') => {
+            let delta = constant::integer(tree, *b)?;
+            let delta = if op[0] == b'-' { delta.wrapping_neg() } else { delta };
+            let inner = relocation(cx, *a)?;
+            Some(Relocation { offset: inner.offset.wrapping_add(delta), ..inner })
+        }
+        ExprKind::Apply(name, args) => {
+            let [arg] = tree.list(args) else { return None };
+            let inner = relocation(cx, *arg)?;
+            match tree.source.text(*name) {
+                "generic" => Some(Relocation { generic: true, ..inner }),
+                mask => {
+                    let digits = mask.trim_start_matches("0x").trim_start_matches("0X");
+                    Some(Relocation { mask: Some(u64::from_str_radix(digits, 16).ok()?), ..inner })
+                }
+            }
+        }
+        ExprKind::Group(list) => match tree.list(list) {
+            [only] => relocation(cx, *only),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `.callprototype`
+pub(super) fn signature(cx: &mut Context<'_>, name: &Tokens, prototype: &syntax::Prototype) -> Signature {
+    Signature {
+        name: cx.tree.compact(name),
+        returns: prototype.returns.iter().flat_map(|v| param_types(cx, v)).collect(),
+        params: prototype.params.iter().flat_map(|v| param_types(cx, v)).collect(),
+        variadic: prototype.variadic,
+        span: cx.tree.span(name),
+    }
+}
+
+fn param_types(cx: &mut Context<'_>, var: &Var) -> Vec<ParamType> {
+    let register = cx.tree.source.text(var.space) == ".reg";
+    let Some((ty, vector)) = register_type(cx, var) else { return Vec::new() };
+    let scalar = ParamType { ty, size: ty.bytes() * u64::from(vector), align: ty.bytes(), register };
+    if register || cx.tree.names(var).is_empty() {
+        return vec![scalar];
+    }
+    let of = |(_, v): (u32, Variable)| ParamType { ty: v.ty, size: v.size, align: v.align, register };
+    variables(cx, var).into_iter().map(of).collect()
+}
