@@ -1,5 +1,6 @@
 //! PTX as a library.
 
+pub mod check;
 pub mod diag;
 pub mod emit;
 #[cfg(feature = "interp")]

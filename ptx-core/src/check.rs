@@ -1,0 +1,52 @@
+//! Whole-module rules, and the proof that they hold: [`Checked`].
+//!
+//! One file of `check/` is one theme: its rules, each a function over the IR. What a single instruction or name does
+//! wrong is found before, by `lower`.
+
+mod version;
+
+use crate::diag::Diagnostic;
+use crate::ir::Module;
+use crate::lower::{Options, lower};
+use crate::syntax::Tree;
+
+pub use version::minimum_version;
+
+/// A module without errors. Only [`check`] makes one: the printer and the interpreter need no checks of their own.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    tree: Tree,
+    module: Module,
+}
+
+impl Checked {
+    /// The text and its structure.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The resolved module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+}
+
+/// A rule: looks at the module and reports.
+type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
+
+/// Every rule, in the order of their codes.
+const RULES: &[Rule] = &[];
+
+/// Lowers and checks a parsed module. `earlier` are the parser's diagnostics, so that a module with syntax errors
+/// is never [`Checked`]; the diagnostics come back in the order of the text.
+pub fn check(tree: Tree, earlier: Vec<Diagnostic>, options: &Options) -> (Option<Checked>, Vec<Diagnostic>) {
+    let (module, lowered) = lower(&tree, options);
+    let mut diagnostics = earlier;
+    diagnostics.extend(lowered);
+    for rule in RULES {
+        rule(&tree, &module, &mut diagnostics);
+    }
+    diagnostics.sort_by_key(|d| (d.span.lo, d.span.hi));
+    let sound = !diagnostics.iter().any(Diagnostic::is_error);
+    (sound.then_some(Checked { tree, module }), diagnostics)
+}

@@ -1,0 +1,42 @@
+//! The lowest PTX version that a module needs, so that older drivers load it.
+
+use crate::ir::{Inst, Module};
+use crate::isa::find::Form;
+use crate::isa::rule::Case;
+use crate::isa::{Arch, Gate, Version, table};
+
+/// The lowest version with which the module's target and every instruction exist.
+pub fn minimum_version(module: &Module) -> Version {
+    let arch = module.arch;
+    let target = table().target(arch).map_or(module.version, |t| t.since);
+    let insts = module.functions.iter().flat_map(|f| &f.insts);
+    insts.map(|inst| of_instruction(inst, arch, module.version)).fold(target, Version::max)
+}
+
+fn of_instruction(inst: &Inst, arch: Arch, newest: Version) -> Version {
+    let Some(row) = inst.row else { return newest };
+    let lowest = Version { major: 1, minor: 0 };
+    let since = |gate: &Gate| gate.since(arch).unwrap_or(newest);
+    let members = inst.slots.iter().flatten().filter_map(|m| m.gate.as_ref());
+    let specials = inst.operands.iter().filter_map(special).map(since);
+    let gates = members.map(since).chain(specials).fold(since(&row.gate), Version::max).max(lowest);
+    let form = Form { row, slots: inst.slots.clone(), reordered: false, repeated: None };
+    let holds = |version: Version| {
+        let case = Case { form: &form, operands: &inst.operands, arch, version };
+        row.rules.iter().all(|rule| rule.check(&case).is_ok())
+    };
+    versions(gates, newest).find(|v| holds(*v)).unwrap_or(newest)
+}
+
+fn special(operand: &crate::ir::Operand) -> Option<&'static Gate> {
+    match operand {
+        crate::ir::Operand::Special(register) => Some(&register.gate),
+        _ => None,
+    }
+}
+
+/// Every version from `lo` to `hi`; minors that never came out do no harm.
+fn versions(lo: Version, hi: Version) -> impl Iterator<Item = Version> {
+    let all = (lo.major..=hi.major).flat_map(|major| (0..=9).map(move |minor| Version { major, minor }));
+    all.filter(move |v| (lo..=hi).contains(v))
+}
