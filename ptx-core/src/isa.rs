@@ -209,14 +209,27 @@ pub struct Range {
     pub lo: i64,
     /// The greatest.
     pub hi: i64,
-    /// The distance between two.
-    pub step: i64,
+    /// How each follows from the one before.
+    pub step: Step,
+}
+
+/// How the literals of a [`Range`] follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// By adding this: `(24..256:8)`.
+    Add(i64),
+    /// By doubling: `(32..512:*2)`.
+    Double,
 }
 
 impl Range {
     /// Whether `value` is one of them.
     pub fn contains(self, value: i64) -> bool {
-        (self.lo..=self.hi).contains(&value) && (value - self.lo) % self.step == 0
+        let reached = match self.step {
+            Step::Add(step) => (value - self.lo) % step == 0,
+            Step::Double => value % self.lo == 0 && (value / self.lo).count_ones() == 1,
+        };
+        (self.lo..=self.hi).contains(&value) && reached
     }
 }
 
@@ -224,8 +237,9 @@ impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.lo == self.hi, self.step) {
             (true, _) => write!(f, "equal to {}", self.lo),
-            (false, 1) => write!(f, "from {} to {}", self.lo, self.hi),
-            (false, step) => write!(f, "from {} to {} in steps of {step}", self.lo, self.hi),
+            (false, Step::Add(1)) => write!(f, "from {} to {}", self.lo, self.hi),
+            (false, Step::Add(step)) => write!(f, "from {} to {} in steps of {step}", self.lo, self.hi),
+            (false, Step::Double) => write!(f, "{} times a power of two, up to {}", self.lo, self.hi),
         }
     }
 }
@@ -264,6 +278,8 @@ pub enum SpaceOf {
     Fixed(Vec<&'static str>),
     /// The one in this slot; generic if the slot is empty.
     Slot(usize),
+    /// Tensor memory: the address is in a register of this type, never a variable.
+    Register(Type),
 }
 
 /// One instruction form: one line of a file.

@@ -190,6 +190,8 @@ impl Binder<'_> {
 
     fn base(&self, space: &SpaceOf, base: Base) -> Fit {
         match base {
+            Base::Reg(reg) if let SpaceOf::Register(ty) = space => self.register(Some(*ty), false, reg.index()),
+            _ if matches!(space, SpaceOf::Register(_)) => Err(Why::Shape("an address in a register".to_owned())),
             Base::Absolute => Ok(()),
             Base::Reg(reg) => match self.registers.get(reg.index()) {
                 Some(r) if r.vector != 1 || !is_address(r.ty) => {
@@ -208,7 +210,7 @@ impl Binder<'_> {
     fn space(&self, wanted: &SpaceOf, found: Option<Space>) -> Fit {
         let Some(found) = found.map(space_name) else { return Ok(()) };
         let named = match wanted {
-            SpaceOf::Generic => return Ok(()),
+            SpaceOf::Generic | SpaceOf::Register(_) => return Ok(()),
             SpaceOf::Fixed(names) => names.clone(),
             SpaceOf::Slot(slot) => match self.form.slots.get(*slot).copied().flatten() {
                 Some(member) => vec![member.text],

@@ -174,7 +174,8 @@ impl<'t> Body<'_, 't> {
         let name_span = tree.span(&(inst.opcode..inst.modifiers.end.max(inst.opcode + 1)));
         let spans = self.spans(&inst.operands);
         let unchecked = tree.source.unchecked.iter().any(|r| r.contains(&inst.opcode));
-        let (row, slots, operands) = match (!unchecked).then(|| self.bind(inst, &operands, name_span, &spans)).flatten() {
+        let (row, slots, operands) = match (!unchecked).then(|| self.bind(inst, &operands, name_span, &spans)).flatten()
+        {
             Some((form, bound)) => (Some(form.row), form.slots, bound),
             None => (None, Vec::new(), operands),
         };

@@ -37,9 +37,13 @@ pub(super) fn duplicate(name: &str, span: Span, earlier: Span) -> Diagnostic {
 }
 
 pub(super) fn guard_type(name: &str, ty: Type, span: Span) -> Diagnostic {
-    Diagnostic::error(&codes::P0305, span, format!("the guard must be a `.pred` register; `{name}` is `.{}`", ty.name()))
-        .help("compute a predicate with `setp`, and guard with that")
-        .section("9.3")
+    Diagnostic::error(
+        &codes::P0305,
+        span,
+        format!("the guard must be a `.pred` register; `{name}` is `.{}`", ty.name()),
+    )
+    .help("compute a predicate with `setp`, and guard with that")
+    .section("9.3")
 }
 
 pub(super) fn guard_name(name: &str, span: Span) -> Diagnostic {
@@ -121,7 +125,11 @@ pub(super) fn target_since(arch: Arch, since: Version, span: Span) -> Diagnostic
 pub(super) fn misfit(tree: &Tree, inst: &Inst, misfits: &[Misfit], name: Span) -> Diagnostic {
     let opcode = tree.source.text(inst.opcode);
     let Some(best) = misfits.first() else {
-        let d = Diagnostic::error(&codes::P0201, tree.source.span(inst.opcode), format!("there is no instruction `{opcode}`"));
+        let d = Diagnostic::error(
+            &codes::P0201,
+            tree.source.span(inst.opcode),
+            format!("there is no instruction `{opcode}`"),
+        );
         return match nearest(opcode, table().opcodes()) {
             Some(near) => d.help(format!("did you mean `{near}`?")),
             None => d,
@@ -133,7 +141,8 @@ pub(super) fn misfit(tree: &Tree, inst: &Inst, misfits: &[Misfit], name: Span) -
         (None, Some(_)) => missing(opcode, misfits, name),
         (None, None) => {
             let wanted = best.row.name;
-            Diagnostic::error(&codes::P0203, name, format!("`{opcode}` alone is no instruction")).help(format!("write `{wanted}`"))
+            Diagnostic::error(&codes::P0203, name, format!("`{opcode}` alone is no instruction"))
+                .help(format!("write `{wanted}`"))
         }
     };
     with_forms(d, rows)
@@ -223,7 +232,9 @@ pub(super) fn refused(place: &Place, refused: &[(&Form, Refused)], arch: Arch, v
             let span = place.operands.get(mismatch.operand).copied().unwrap_or(place.name);
             with_forms(operand(place, form, &mismatch.why, span), rows)
         }
-        Refused::Rule(rule) | Refused::RuleGate(rule) => with_forms(broken(place, rule, arch, version), [form.row].into_iter()),
+        Refused::Rule(rule) | Refused::RuleGate(rule) => {
+            with_forms(broken(place, rule, arch, version), [form.row].into_iter())
+        }
         Refused::Gate => gate(place.name, &mnemonic(place), &form.row.gate, arch, version).section(form.row.section),
         Refused::MemberGate(slot) => member_gate(place, form, *slot, arch, version).section(form.row.section),
     }
@@ -256,10 +267,12 @@ fn operand(place: &Place, form: &Form, why: &Why, span: Span) -> Diagnostic {
             Diagnostic::error(&codes::P0303, span, text)
         }
         Why::Range(range) => Diagnostic::error(&codes::P0304, span, format!("this must be a constant {range}")),
-        Why::Space(space) => {
-            Diagnostic::error(&codes::P0310, span, format!("the variable is in `.{space}`, not in the space of `{}`", mnemonic(place)))
-                .help(format!("address it in its own space: `.{space}`"))
-        }
+        Why::Space(space) => Diagnostic::error(
+            &codes::P0310,
+            span,
+            format!("the variable is in `.{space}`, not in the space of `{}`", mnemonic(place)),
+        )
+        .help(format!("address it in its own space: `.{space}`")),
     }
 }
 

@@ -4,7 +4,7 @@ use super::Lookup;
 use crate::isa::gate::Gate;
 use crate::isa::rule::{Names, Rule};
 use crate::isa::{
-    Access, Count, Member, OperandKind, OperandSpec, Range, Row, Shift, Slot, SpaceOf, Type, TypeOf, Value,
+    Access, Count, Member, OperandKind, OperandSpec, Range, Row, Shift, Slot, SpaceOf, Step, Type, TypeOf, Value,
 };
 
 type Result<T> = std::result::Result<T, String>;
@@ -186,10 +186,13 @@ impl Reader<'_> {
 
     fn space(&mut self) -> Result<SpaceOf> {
         let text = self.take(|c| c.is_ascii_alphanumeric() || c == '_' || c == '/');
-        match self.slots.iter().position(|s| s.name == text) {
-            Some(slot) => Ok(SpaceOf::Slot(slot)),
-            None => Ok(SpaceOf::Fixed(text.split('/').collect())),
-        }
+        let slot = self.slots.iter().position(|s| s.name == text);
+        let ty = self.sets.table.type_names.get(text).copied();
+        Ok(match (slot, ty) {
+            (Some(slot), _) => SpaceOf::Slot(slot),
+            (None, Some(ty)) => SpaceOf::Register(ty),
+            (None, None) => SpaceOf::Fixed(text.split('/').collect()),
+        })
     }
 
     fn kind(&mut self, access: Access) -> Result<OperandKind> {
@@ -288,7 +291,7 @@ impl Reader<'_> {
         digits.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("not a count: `{digits}`"))
     }
 
-    /// `(0..31)`, `(24..256:8)`, `(0)`
+    /// `(0..31)`, `(24..256:8)`, `(32..512:*2)`, `(0)`
     fn range(&mut self) -> Result<Option<Range>> {
         if !self.eat("(") {
             return Ok(None);
@@ -297,8 +300,12 @@ impl Reader<'_> {
         self.need(")")?;
         let (bounds, step) = inside.split_once(':').unwrap_or((inside, "1"));
         let (lo, hi) = bounds.split_once("..").unwrap_or((bounds, bounds));
-        match (lo.trim().parse(), hi.trim().parse(), step.trim().parse()) {
-            (Ok(lo), Ok(hi), Ok(step)) if step > 0 => Ok(Some(Range { lo, hi, step })),
+        let step = match step.trim() {
+            "*2" => Some(Step::Double),
+            number => number.parse().ok().filter(|n| *n > 0).map(Step::Add),
+        };
+        match (lo.trim().parse(), hi.trim().parse(), step) {
+            (Ok(lo), Ok(hi), Some(step)) if step != Step::Double || lo > 0 => Ok(Some(Range { lo, hi, step })),
             _ => Err(format!("not a range: ({inside})")),
         }
     }
