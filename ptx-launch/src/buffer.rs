@@ -1,0 +1,137 @@
+//! Buffers: memory of a device, typed, and its parts ([`View`], [`ViewMut`]). Nothing here launches.
+
+mod memory;
+mod view;
+
+pub use view::{View, ViewMut};
+
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
+use crate::param::Bound;
+use crate::stream::StreamRef;
+use bytemuck::Pod;
+use cudarc::driver::CudaView;
+use memory::Memory;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+
+/// What a buffer may hold: plain data, any bytes of which are a value. Every [`Pod`] type is one.
+pub trait Element: Pod {}
+impl<T: Pod> Element for T {}
+
+/// A `Vec<T>` on a device. It belongs to the device that made it, and keeps it alive.
+///
+/// ```
+/// # use ptx_launch::prelude::*;
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cpu();
+/// let mut x = device.upload(&[1.0f32, 2.0, 3.0])?;
+/// x.slice_mut(1..)?.write(&[5.0, 6.0])?;
+/// assert_eq!(x.download()?, [1.0, 5.0, 6.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Buffer<T> {
+    memory: Memory,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl<T> Buffer<T> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All of it, to read.
+    pub fn view(&self) -> View<'_, T> {
+        View::new(&self.memory, 0, self.len)
+    }
+
+    /// All of it, to write.
+    pub fn view_mut(&mut self) -> ViewMut<'_, T> {
+        ViewMut::new(&mut self.memory, 0, self.len)
+    }
+
+    /// A part, to read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if the range is not inside.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
+        self.view().slice(range)
+    }
+
+    /// A part, to write.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if the range is not inside.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        self.view_mut().into_slice(range)
+    }
+
+    /// cudarc's view of it, for its other libraries; `None` on the CPU device.
+    pub fn as_cuda(&self) -> Option<CudaView<'_, T>> {
+        self.view().into_cuda()
+    }
+
+    #[inline]
+    pub(crate) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        self.memory.bind_read(0, stream)
+    }
+
+    #[inline]
+    pub(crate) fn bind_write<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        self.memory.bind_write(0, stream)
+    }
+}
+
+impl<T: Element> Buffer<T> {
+    /// Memory with no defined contents; the callers fill it at once.
+    pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
+        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+        let memory = Memory::allocate(device, bytes.ok_or_else(|| too_large(len, size_of::<T>()))?)?;
+        Ok(Buffer { memory, len, element: PhantomData })
+    }
+
+    /// Its contents, when all work that writes it has ended.
+    ///
+    /// # Errors
+    /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`]), or of the driver.
+    pub fn download(&self) -> Result<Vec<T>> {
+        self.view().download()
+    }
+
+    /// Overwrites it with `data`, which may be changed or dropped as soon as this returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if the lengths differ, or what the driver says.
+    pub fn write(&mut self, data: &[T]) -> Result<()> {
+        self.view_mut().write(data)
+    }
+
+    /// Sets every byte to zero.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn clear(&mut self) -> Result<()> {
+        self.memory.clear()
+    }
+}
+
+impl<T> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer<{}>({} elements on {})", std::any::type_name::<T>(), self.len, self.memory.home())
+    }
+}
+
+#[cold]
+fn too_large(len: usize, size: usize) -> Error {
+    Error::new(ErrorKind::OutOfMemory, format!("a buffer of {len} elements of {size} bytes is asked for"))
+        .possible("a buffer may have as many bytes as an `isize` can count")
+}

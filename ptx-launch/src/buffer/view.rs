@@ -1,0 +1,182 @@
+//! Parts of buffers.
+
+use super::Element;
+use super::memory::Memory;
+use crate::error::{Error, ErrorKind, Result};
+use crate::param::Bound;
+use crate::stream::StreamRef;
+use cudarc::driver::CudaView;
+use std::marker::PhantomData;
+use std::ops::{Bound as End, Range, RangeBounds};
+
+/// A `&[T]` on a device.
+pub struct View<'a, T> {
+    memory: &'a Memory,
+    start: usize,
+    len: usize,
+    element: PhantomData<&'a [T]>,
+}
+
+/// A `&mut [T]` on a device.
+pub struct ViewMut<'a, T> {
+    memory: &'a mut Memory,
+    start: usize,
+    len: usize,
+    element: PhantomData<&'a mut [T]>,
+}
+
+impl<T> Clone for View<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for View<'_, T> {}
+
+impl<'a, T> View<'a, T> {
+    pub(super) fn new(memory: &'a Memory, start: usize, len: usize) -> Self {
+        View { memory, start, len, element: PhantomData }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A part of it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if the range is not inside.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<View<'a, T>> {
+        let range = inside(&range, self.len)?;
+        Ok(View::new(self.memory, self.start + range.start, range.len()))
+    }
+
+    /// cudarc's view of it; `None` on the CPU device.
+    pub fn into_cuda(self) -> Option<CudaView<'a, T>> {
+        self.memory.as_cuda(self.start, self.len)
+    }
+
+    #[inline]
+    pub(crate) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        self.memory.bind_read(self.start * size_of::<T>(), stream)
+    }
+}
+
+impl<T: Element> View<'_, T> {
+    /// Its contents, when all work that writes it has ended.
+    ///
+    /// # Errors
+    /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`]), or of the driver.
+    pub fn download(&self) -> Result<Vec<T>> {
+        let mut data = Vec::new();
+        data.try_reserve_exact(self.len).map_err(|_| no_host_memory(self.len * size_of::<T>()))?;
+        data.resize(self.len, T::zeroed());
+        self.memory.read(self.start * size_of::<T>(), bytemuck::cast_slice_mut(&mut data))?;
+        Ok(data)
+    }
+}
+
+impl<'a, T> ViewMut<'a, T> {
+    pub(super) fn new(memory: &'a mut Memory, start: usize, len: usize) -> Self {
+        ViewMut { memory, start, len, element: PhantomData }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The same part, to read.
+    pub fn view(&self) -> View<'_, T> {
+        View::new(self.memory, self.start, self.len)
+    }
+
+    /// A part of it, for as long as it is borrowed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if the range is not inside.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        let range = inside(&range, self.len)?;
+        Ok(ViewMut::new(self.memory, self.start + range.start, range.len()))
+    }
+
+    /// A part of it, for as long as the buffer is borrowed.
+    pub(super) fn into_slice(self, range: impl RangeBounds<usize>) -> Result<ViewMut<'a, T>> {
+        let range = inside(&range, self.len)?;
+        Ok(ViewMut::new(self.memory, self.start + range.start, range.len()))
+    }
+
+    #[inline]
+    pub(crate) fn bind_write<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        self.memory.bind_write(self.start * size_of::<T>(), stream)
+    }
+}
+
+impl<T: Element> ViewMut<'_, T> {
+    /// Its contents, when all work that writes it has ended.
+    ///
+    /// # Errors
+    /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`]), or of the driver.
+    pub fn download(&self) -> Result<Vec<T>> {
+        self.view().download()
+    }
+
+    /// Overwrites it with `data`, which may be changed or dropped as soon as this returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if the lengths differ, or what the driver says.
+    pub fn write(&mut self, data: &[T]) -> Result<()> {
+        if data.len() != self.len {
+            return Err(other_length(data.len(), self.len));
+        }
+        self.memory.write(self.start * size_of::<T>(), bytemuck::cast_slice(data))
+    }
+}
+
+/// `range` as indices, if it lies in `0..len`.
+fn inside(range: &impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
+    let start = match range.start_bound() {
+        End::Included(at) => Some(*at),
+        End::Excluded(at) => at.checked_add(1),
+        End::Unbounded => Some(0),
+    };
+    let end = match range.end_bound() {
+        End::Included(at) => at.checked_add(1),
+        End::Excluded(at) => Some(*at),
+        End::Unbounded => Some(len),
+    };
+    match (start, end) {
+        (Some(start), Some(end)) if start <= end && end <= len => Ok(start..end),
+        _ => Err(outside((range.start_bound(), range.end_bound()), len)),
+    }
+}
+
+#[cold]
+fn outside(range: (End<&usize>, End<&usize>), len: usize) -> Error {
+    Error::new(ErrorKind::Condition, format!("the elements {range:?} are asked for"))
+        .possible(format!("a range inside 0..{len}"))
+}
+
+#[cold]
+fn other_length(data: usize, len: usize) -> Error {
+    Error::new(ErrorKind::Condition, format!("{data} elements are written to a buffer of {len}"))
+        .possible("as many elements as the buffer or view has")
+        .help("take a part with `slice_mut(..)`, or make another buffer with `device.upload(…)`")
+}
+
+#[cold]
+fn no_host_memory(bytes: usize) -> Error {
+    Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes of host memory are needed for a download"))
+        .help("download it in parts, with `slice(..)`")
+}

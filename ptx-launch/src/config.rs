@@ -1,0 +1,211 @@
+//! Grid, block, cluster and the other choices of one launch, and nothing about what a device allows.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::int::{Int, ToInt};
+use std::fmt;
+
+/// Three extents: x, y, z. A missing one is 1. Kept wide, so that a value that no device takes is reported, not cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dim(pub(crate) [i64; 3]);
+
+impl Dim {
+    /// As the driver takes it, or nothing when an extent is negative or does not fit 32 bits.
+    #[inline]
+    pub(crate) fn to_u32(self) -> Option<[u32; 3]> {
+        let [x, y, z] = self.0;
+        Some([u32::try_from(x).ok()?, u32::try_from(y).ok()?, u32::try_from(z).ok()?])
+    }
+
+    /// x · y · z.
+    #[inline]
+    pub(crate) fn volume(self) -> i64 {
+        self.0.iter().fold(1, |product: i64, extent| product.saturating_mul(*extent))
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "{x}×{y}×{z}")
+    }
+}
+
+/// What may stand for a grid, a block or a cluster: an integer, or two or three of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a grid, block or cluster size",
+    label = "expected an integer, or a tuple or array of two or three"
+)]
+pub trait IntoDim {
+    /// As extents.
+    fn into_dim(self) -> Dim;
+}
+
+#[inline]
+fn extent(value: impl ToInt) -> i64 {
+    let Int(value) = value.to_int();
+    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+}
+
+impl IntoDim for Dim {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        self
+    }
+}
+
+impl<X: ToInt> IntoDim for X {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        Dim([extent(self), 1, 1])
+    }
+}
+
+impl<X: ToInt, Y: ToInt> IntoDim for (X, Y) {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        Dim([extent(self.0), extent(self.1), 1])
+    }
+}
+
+impl<X: ToInt, Y: ToInt, Z: ToInt> IntoDim for (X, Y, Z) {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        Dim([extent(self.0), extent(self.1), extent(self.2)])
+    }
+}
+
+impl<X: ToInt> IntoDim for [X; 2] {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        Dim([extent(self[0]), extent(self[1]), 1])
+    }
+}
+
+impl<X: ToInt> IntoDim for [X; 3] {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        Dim([extent(self[0]), extent(self[1]), extent(self[2])])
+    }
+}
+
+/// How a kernel is launched. What is not set here comes from the kernel's attribute.
+///
+/// ```
+/// use ptx_launch::Config;
+/// let config = Config::grid((64, 2)).block(256).shared(96 * 1024);
+/// # let _ = config;
+/// ```
+///
+/// A grid with an extent of zero is a launch of no blocks: it succeeds and does nothing, as a loop over an empty range
+/// does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Config {
+    pub(crate) grid: Option<Dim>,
+    pub(crate) block: Option<Dim>,
+    pub(crate) cluster: Option<Dim>,
+    pub(crate) shared: Option<i64>,
+    pub(crate) spread: Option<Spread>,
+    pub(crate) priority: Option<i32>,
+    pub(crate) cooperative: bool,
+    pub(crate) pdl: bool,
+}
+
+/// How the blocks of a cluster are spread over the multiprocessors of a GPU processing cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// As evenly as possible.
+    Even,
+    /// Where there is room.
+    LoadBalance,
+}
+
+impl Config {
+    /// Nothing set.
+    #[inline]
+    pub fn new() -> Config {
+        Config::default()
+    }
+
+    /// This many blocks.
+    #[inline]
+    pub fn grid(blocks: impl IntoDim) -> Config {
+        Config { grid: Some(blocks.into_dim()), ..Config::default() }
+    }
+
+    /// This many threads in a block.
+    #[inline]
+    pub fn block(self, threads: impl IntoDim) -> Config {
+        Config { block: Some(threads.into_dim()), ..self }
+    }
+
+    /// This many blocks in a cluster (compute capability 9.0 and later).
+    #[inline]
+    pub fn cluster(self, blocks: impl IntoDim) -> Config {
+        Config { cluster: Some(blocks.into_dim()), ..self }
+    }
+
+    /// This many bytes of dynamic shared memory; above 48 KiB the kernel is opted in by the launch.
+    #[inline]
+    pub fn shared(self, bytes: impl ToInt) -> Config {
+        Config { shared: Some(extent(bytes)), ..self }
+    }
+
+    /// How the blocks of clusters are placed.
+    #[inline]
+    pub fn spread(self, spread: Spread) -> Config {
+        Config { spread: Some(spread), ..self }
+    }
+
+    /// The priority of this launch among those that wait; lower numbers go first.
+    #[inline]
+    pub fn priority(self, priority: i32) -> Config {
+        Config { priority: Some(priority), ..self }
+    }
+
+    /// All blocks run at the same time, so that they may wait for each other.
+    #[inline]
+    pub fn cooperative(self, on: bool) -> Config {
+        Config { cooperative: on, ..self }
+    }
+
+    /// Programmatic dependent launch: may start before the kernel in front of it has ended; the kernel itself waits
+    /// with `griddepcontrol.wait`.
+    #[inline]
+    pub fn pdl(self, on: bool) -> Config {
+        Config { pdl: on, ..self }
+    }
+
+    /// What the caller chose, completed by what the kernel's attribute says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limits`] when both set a value and the values differ.
+    #[inline]
+    pub fn over(self, attribute: Config) -> Result<Config> {
+        Ok(Config {
+            grid: agree("grid", self.grid, attribute.grid)?,
+            block: agree("block", self.block, attribute.block)?,
+            cluster: agree("cluster", self.cluster, attribute.cluster)?,
+            shared: self.shared.or(attribute.shared),
+            spread: self.spread.or(attribute.spread),
+            priority: self.priority.or(attribute.priority),
+            cooperative: self.cooperative || attribute.cooperative,
+            pdl: self.pdl || attribute.pdl,
+        })
+    }
+}
+
+#[inline]
+fn agree(what: &str, chosen: Option<Dim>, fixed: Option<Dim>) -> Result<Option<Dim>> {
+    match (chosen, fixed) {
+        (Some(chosen), Some(fixed)) if chosen != fixed => Err(disagree(what, chosen, fixed)),
+        _ => Ok(chosen.or(fixed)),
+    }
+}
+
+#[cold]
+fn disagree(what: &str, chosen: Dim, fixed: Dim) -> Error {
+    Error::new(ErrorKind::Limits, format!("a {what} of {chosen} is asked for"))
+        .possible(format!("the kernel's attribute sets it to {fixed}"))
+        .help(format!("leave the {what} out of the `Config`, or out of the attribute"))
+}

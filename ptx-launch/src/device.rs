@@ -1,0 +1,181 @@
+//! Devices: which there are, how one is chosen, and what every one can do. The two kinds stand in `cuda` and `cpu`.
+
+pub(crate) mod cpu;
+pub(crate) mod cuda;
+
+use crate::buffer::{Buffer, Element};
+use crate::error::{Error, ErrorKind, Result};
+use crate::stream::{Queue, Stream};
+use cpu::CpuDevice;
+use cuda::CudaDevice;
+use cudarc::driver::CudaContext;
+use std::fmt;
+use std::sync::Arc;
+
+/// The environment variable that [`Device::best`] follows: `cpu`, `cuda` or `cuda:1`.
+const CHOICE: &str = "PTX_DEVICE";
+
+/// A device that runs kernels: a CUDA GPU, or the CPU of this machine, which interprets the PTX.
+///
+/// A clone is the same device.
+#[derive(Clone)]
+pub struct Device(pub(crate) Inner);
+
+#[derive(Clone)]
+pub(crate) enum Inner {
+    Cuda(CudaDevice),
+    Cpu(CpuDevice),
+}
+
+impl Device {
+    /// A CUDA GPU if this machine has one that works, else the CPU device. The environment variable `PTX_DEVICE`
+    /// overrides the choice: `cpu`, `cuda`, or `cuda:N` for the GPU with ordinal N.
+    ///
+    /// # Errors
+    /// Only if `PTX_DEVICE` asks for something that is not there, or means nothing.
+    pub fn best() -> Result<Device> {
+        match std::env::var(CHOICE) {
+            Ok(choice) => Device::named(&choice),
+            Err(_) => Ok(Device::cuda(0).unwrap_or_else(|_| Device::cpu())),
+        }
+    }
+
+    /// The device that `PTX_DEVICE=choice` asks for: `cpu`, `cuda` or `cuda:N`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadOption`] for any other text, and what [`Device::cuda`] says.
+    pub fn named(choice: &str) -> Result<Device> {
+        match choice.trim().to_ascii_lowercase().split_once(':') {
+            None if choice.trim().eq_ignore_ascii_case("cpu") => Ok(Device::cpu()),
+            None if choice.trim().eq_ignore_ascii_case("cuda") => Device::cuda(0),
+            Some(("cuda", ordinal)) => ordinal.parse().map_or_else(|_| Err(unknown(choice)), Device::cuda),
+            _ => Err(unknown(choice)),
+        }
+    }
+
+    /// The CUDA GPU with this ordinal. While one is alive, every call for the same ordinal gives the same device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`], [`ErrorKind::NoDevice`], or what the driver says.
+    pub fn cuda(ordinal: usize) -> Result<Device> {
+        CudaDevice::open(ordinal).map(|device| Device(Inner::Cuda(device)))
+    }
+
+    /// The device of a context of the user's own, with that context's default stream.
+    ///
+    /// # Errors
+    /// What the driver says when it is asked for the device's properties.
+    pub fn from_cuda(context: &Arc<CudaContext>) -> Result<Device> {
+        CudaDevice::of_context(context).map(|device| Device(Inner::Cuda(device)))
+    }
+
+    /// A CPU device with a memory of its own.
+    pub fn cpu() -> Device {
+        Device(Inner::Cpu(CpuDevice::new()))
+    }
+
+    /// What it is called: `NVIDIA H200`, `CPU (interpreter)`.
+    pub fn name(&self) -> &str {
+        match &self.0 {
+            Inner::Cuda(device) => device.name(),
+            Inner::Cpu(device) => device.name(),
+        }
+    }
+
+    /// Whether it is a CUDA GPU.
+    pub fn is_cuda(&self) -> bool {
+        matches!(self.0, Inner::Cuda(_))
+    }
+
+    /// cudarc's context, or `None` on the CPU device.
+    pub fn as_cuda(&self) -> Option<&Arc<CudaContext>> {
+        match &self.0 {
+            Inner::Cuda(device) => Some(device.context()),
+            Inner::Cpu(_) => None,
+        }
+    }
+
+    /// The default stream.
+    pub fn stream(&self) -> Stream {
+        Stream(match &self.0 {
+            Inner::Cuda(device) => Queue::Cuda(device.clone(), device.default_stream().clone()),
+            Inner::Cpu(device) => Queue::Cpu(device.clone()),
+        })
+    }
+
+    /// A new stream, which runs beside the others. From the first one on, cudarc orders the uses of each buffer on
+    /// different streams with events.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn new_stream(&self) -> Result<Stream> {
+        Ok(Stream(match &self.0 {
+            Inner::Cuda(device) => Queue::Cuda(device.clone(), device.new_stream()?),
+            Inner::Cpu(device) => Queue::Cpu(device.clone()),
+        }))
+    }
+
+    /// Waits until everything that was submitted to it has ended.
+    ///
+    /// # Errors
+    /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`]), or of the driver.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.0 {
+            Inner::Cuda(device) => device.synchronize(),
+            Inner::Cpu(_) => Ok(()),
+        }
+    }
+
+    /// A buffer with a copy of `data`, which may be changed or dropped as soon as this returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], or what the driver says.
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::allocate(self, data.len())?;
+        buffer.write(data)?;
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` elements whose bytes are all zero.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], or what the driver says.
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::allocate(self, len)?;
+        buffer.clear()?;
+        Ok(buffer)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.name())
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cold]
+fn unknown(choice: &str) -> Error {
+    Error::new(ErrorKind::BadOption, format!("no device is called `{choice}`"))
+        .possible("`cpu`, `cuda`, or `cuda:N` with the ordinal of a GPU")
+        .help(format!("set {CHOICE} to one of these, or unset it to take a GPU if there is one"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn names_choose() {
+        assert!(!Device::named(" CPU ").unwrap().is_cuda());
+        for wrong in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:1"] {
+            assert_eq!(Device::named(wrong).unwrap_err().kind(), ErrorKind::BadOption, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The CPU device: memory and launches of the interpreter. Work runs while it is submitted.
+
+use crate::error::{Error, ErrorKind, Result};
+use ptx_core::interp::{Fault, FaultKind, Machine};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A CPU device. A clone is the same one.
+#[derive(Clone)]
+pub(crate) struct CpuDevice(Arc<Mutex<Machine>>);
+
+impl CpuDevice {
+    /// A device with an empty memory.
+    pub(crate) fn new() -> CpuDevice {
+        CpuDevice(Arc::new(Mutex::new(Machine::new())))
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        "CPU (interpreter)"
+    }
+
+    /// Whether both are the same device.
+    #[inline]
+    pub(crate) fn is(&self, other: &CpuDevice) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<CpuMemory> {
+        let address = self.machine().alloc(bytes as u64).map_err(|fault| fault_error(&fault))?;
+        Ok(CpuMemory { device: self.clone(), address, bytes })
+    }
+}
+
+/// An allocation of a CPU device.
+pub(crate) struct CpuMemory {
+    device: CpuDevice,
+    address: u64,
+    bytes: usize,
+}
+
+impl CpuMemory {
+    pub(crate) fn device(&self) -> &CpuDevice {
+        &self.device
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
+        self.device.machine().read(self.address + offset as u64, into).map_err(|fault| fault_error(&fault))
+    }
+
+    pub(crate) fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
+        self.device.machine().write(self.address + offset as u64, from).map_err(|fault| fault_error(&fault))
+    }
+
+    pub(crate) fn clear(&self) -> Result<()> {
+        self.write(0, &vec![0; self.bytes])
+    }
+}
+
+impl Drop for CpuMemory {
+    fn drop(&mut self) {
+        self.device.machine().free(self.address);
+    }
+}
+
+/// What the interpreter reports, in our terms.
+#[cold]
+pub(crate) fn fault_error(fault: &Fault) -> Error {
+    let kind = match fault.kind {
+        FaultKind::OutOfMemory => ErrorKind::OutOfMemory,
+        FaultKind::Launch => ErrorKind::Limits,
+        _ => ErrorKind::Fault,
+    };
+    Error::new(kind, fault.to_string())
+}

@@ -1,0 +1,137 @@
+//! A CUDA GPU: its context, its limits, its default stream. Loading and launching stand in `load` and `launch`.
+#![allow(unsafe_code, reason = "the driver is asked for device attributes")]
+
+use crate::driver::{Driver, cudarc_error};
+use crate::error::{Error, ErrorKind, Result};
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::{CudaContext, CudaStream};
+use ptx_core::isa::Arch;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A CUDA device. A clone is the same one.
+#[derive(Clone)]
+pub(crate) struct CudaDevice(Arc<State>);
+
+struct State {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    name: String,
+}
+
+/// The devices that are alive, by ordinal: the same ordinal gives the same context, and so shares loaded modules.
+static OPEN: Mutex<Vec<(usize, Weak<State>)>> = Mutex::new(Vec::new());
+
+impl CudaDevice {
+    /// The device with this ordinal, opened at most once at a time.
+    pub(crate) fn open(ordinal: usize) -> Result<CudaDevice> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(_, state)| state.strong_count() > 0);
+        if let Some(state) = open.iter().find(|(at, _)| *at == ordinal).and_then(|(_, state)| state.upgrade()) {
+            return Ok(CudaDevice(state));
+        }
+        let driver = Driver::get()?;
+        exists(driver, ordinal)?;
+        let context = CudaContext::new(ordinal).map_err(|e| cudarc_error("the CUDA device does not open", e))?;
+        let device = CudaDevice::of_context(&context)?;
+        open.push((ordinal, Arc::downgrade(&device.0)));
+        Ok(device)
+    }
+
+    /// The device of a context that somebody else made.
+    pub(crate) fn of_context(context: &Arc<CudaContext>) -> Result<CudaDevice> {
+        let name = context.name().map_err(|e| cudarc_error("the device does not tell its name", e))?;
+        Ok(CudaDevice(Arc::new(State { context: context.clone(), stream: context.default_stream(), name })))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.0.context
+    }
+
+    pub(crate) fn default_stream(&self) -> &Arc<CudaStream> {
+        &self.0.stream
+    }
+
+    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>> {
+        self.0.context.new_stream().map_err(|e| cudarc_error("no stream could be made", e))
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.0.context.synchronize().map_err(|e| cudarc_error("work on the device failed", e))
+    }
+
+    pub(crate) fn synchronize_stream(&self, stream: &CudaStream) -> Result<()> {
+        stream.synchronize().map_err(|e| cudarc_error("work on the stream failed", e))
+    }
+}
+
+/// What a device allows, read once for each context.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// For errors.
+    pub(crate) name: String,
+    /// The target that it is: `sm_90`.
+    pub(crate) arch: Arch,
+    pub(crate) grid: [i64; 3],
+    pub(crate) block: [i64; 3],
+    /// Threads of a block.
+    pub(crate) threads: i64,
+    /// Bytes of shared memory that a block may opt in to, static and dynamic together.
+    pub(crate) shared: i64,
+    pub(crate) cooperative: bool,
+}
+
+impl Limits {
+    /// The limits of the context's device.
+    pub(crate) fn read(context: &CudaContext) -> Result<Limits> {
+        let ask = |attribute: Attribute| -> Result<i64> {
+            let value = context.attribute(attribute).map_err(|e| cudarc_error("the device hides a property", e))?;
+            Ok(value.into())
+        };
+        use Attribute as A;
+        let capability = ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? * 10
+            + ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        Ok(Limits {
+            name: context.name().map_err(|e| cudarc_error("the device does not tell its name", e))?,
+            arch: Arch::base(u16::try_from(capability).unwrap_or(0)),
+            grid: [
+                ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+                ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
+                ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
+            ],
+            block: [
+                ask(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
+                ask(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)?,
+                ask(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)?,
+            ],
+            threads: ask(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            shared: ask(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            cooperative: ask(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
+        })
+    }
+}
+
+fn exists(driver: &Driver, ordinal: usize) -> Result<()> {
+    let mut count = 0;
+    // SAFETY: writes one integer.
+    driver.check(unsafe { (driver.cuDeviceGetCount)(&raw mut count) }, "the CUDA devices cannot be counted")?;
+    match usize::try_from(count) {
+        Ok(count) if ordinal < count => Ok(()),
+        _ => Err(absent(ordinal, count)),
+    }
+}
+
+#[cold]
+fn absent(ordinal: usize, count: i32) -> Error {
+    let possible = match count {
+        0 => "none: the driver sees no GPU".to_owned(),
+        1 => "0: this machine has one GPU".to_owned(),
+        _ => format!("0 to {}", count - 1),
+    };
+    Error::new(ErrorKind::NoDevice, format!("CUDA device {ordinal} is asked for"))
+        .possible(possible)
+        .help("check CUDA_VISIBLE_DEVICES, or use the CPU device: PTX_DEVICE=cpu")
+}

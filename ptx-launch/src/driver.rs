@@ -1,0 +1,206 @@
+//! The driver API as a table of function pointers, found at run time: the calls that cudarc's safe layer lacks, and
+//! those that must not depend on the CUDA version that cudarc was built for. A missing symbol is an error, never a panic.
+//!
+//! Nothing here knows kernels or buffers.
+#![allow(unsafe_code, reason = "foreign functions")]
+#![allow(non_snake_case, reason = "the driver's names")]
+
+use crate::error::{Error, ErrorKind, Result};
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream};
+use libloading::Library;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+/// `CUresult` as a number: a newer driver may answer with codes that no binding lists.
+pub(crate) type Code = c_int;
+
+/// The file names of the driver, in the order in which cudarc tries them.
+const LIBRARIES: &[&str] = &["libcuda.so", "libcuda.so.1", "nvcuda.dll"];
+
+/// What cudarc calls for contexts, streams, memory and events. It panics on a missing symbol, so they are looked up
+/// before its first call.
+const CUDARC_CALLS: &[&str] = &[
+    "cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxSynchronize", "cuDeviceGet", "cuDeviceGetName",
+    "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuDeviceTotalMem_v2", "cuEventCreate",
+    "cuEventDestroy_v2", "cuEventQuery", "cuEventRecord", "cuEventSynchronize", "cuMemAllocAsync", "cuMemAlloc_v2",
+    "cuMemFreeAsync", "cuMemFree_v2", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
+    "cuMemsetD8Async", "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize", "cuStreamWaitEvent",
+];
+
+macro_rules! table {
+    (
+        required { $($name:ident($($arg:ty),*);)* }
+        optional { $($opt:ident($($opt_arg:ty),*) $since:literal;)* }
+    ) => {
+        /// The driver's functions, by their names in its manual.
+        pub(crate) struct Driver {
+            $(pub(crate) $name: unsafe extern "C" fn($($arg),*) -> Code,)*
+            $($opt: Option<unsafe extern "C" fn($($opt_arg),*) -> Code>,)*
+            _library: Library,
+        }
+
+        impl Driver {
+            fn resolve(library: Library) -> Result<Driver> {
+                for name in CUDARC_CALLS {
+                    // SAFETY: the pointer is not called, only looked up.
+                    unsafe { library.get::<*const c_void>(*name) }.map_err(|_| missing(name, "11.2"))?;
+                }
+                Ok(Driver {
+                    // SAFETY: the signature is the one of the driver's manual for this symbol.
+                    $($name: *unsafe { library.get(stringify!($name)) }
+                        .map_err(|_| missing(stringify!($name), "11.4"))?,)*
+                    // SAFETY: as above.
+                    $($opt: unsafe { library.get(stringify!($opt)) }.ok().map(|symbol| *symbol),)*
+                    _library: library,
+                })
+            }
+
+            $(
+                /// The function, if this driver has it.
+                pub(crate) fn $opt(&self) -> Result<unsafe extern "C" fn($($opt_arg),*) -> Code> {
+                    self.$opt.ok_or_else(|| missing(stringify!($opt), $since))
+                }
+            )*
+        }
+    };
+}
+
+table! {
+    required {
+        cuInit(c_uint);
+        cuDriverGetVersion(*mut c_int);
+        cuDeviceGetCount(*mut c_int);
+        cuDeviceGetAttribute(*mut c_int, c_int, c_int);
+        cuGetErrorName(Code, *mut *const c_char);
+        cuGetErrorString(Code, *mut *const c_char);
+        cuCtxGetCurrent(*mut CUcontext);
+        cuCtxSetCurrent(CUcontext);
+        cuModuleLoadDataEx(*mut CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
+        cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
+        cuFuncGetAttribute(*mut c_int, c_int, CUfunction);
+        cuFuncSetAttribute(CUfunction, c_int, c_int);
+        cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, CUfunction, c_int, usize);
+        cuLaunchKernel(
+            CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void,
+            *mut *mut c_void
+        );
+        cuEventElapsedTime(*mut f32, CUevent, CUevent);
+        cuPointerGetAttribute(*mut c_void, c_int, CUdeviceptr);
+        cuStreamBeginCapture_v2(CUstream, c_int);
+        cuStreamEndCapture(CUstream, *mut CUgraph);
+        cuStreamIsCapturing(CUstream, *mut c_int);
+        cuGraphInstantiateWithFlags(*mut CUgraphExec, CUgraph, u64);
+        cuGraphLaunch(CUgraphExec, CUstream);
+        cuGraphDestroy(CUgraph);
+        cuGraphExecDestroy(CUgraphExec);
+    }
+    optional {
+        cuLaunchKernelEx(*const c_void, CUfunction, *mut *mut c_void, *mut *mut c_void) "11.8";
+        cuOccupancyMaxActiveClusters(*mut c_int, CUfunction, *const c_void) "11.8";
+    }
+}
+
+impl Driver {
+    /// The driver of this machine, looked for once in the life of the process.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`], or what `cuInit` says.
+    pub(crate) fn get() -> Result<&'static Driver> {
+        static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
+        DRIVER.get_or_init(Driver::open).as_ref().map_err(Error::clone)
+    }
+
+    fn open() -> Result<Driver> {
+        // SAFETY: loading the driver runs its initialisers, which every CUDA program runs.
+        let library = LIBRARIES.iter().find_map(|name| unsafe { Library::new(name) }.ok()).ok_or_else(no_driver)?;
+        let driver = Driver::resolve(library)?;
+        // SAFETY: `cuInit` may be called at any time, from any thread.
+        driver.check(unsafe { (driver.cuInit)(0) }, "the CUDA driver does not start")?;
+        Ok(driver)
+    }
+
+    /// The CUDA version that the driver supports: (12, 8).
+    pub(crate) fn version(&self) -> (u32, u32) {
+        let mut version = 0;
+        // SAFETY: writes one integer.
+        let code = unsafe { (self.cuDriverGetVersion)(&raw mut version) };
+        let version = if code == 0 { u32::try_from(version).unwrap_or(0) } else { 0 };
+        (version / 1000, version % 1000 / 10)
+    }
+
+    /// An error unless `code` is success.
+    #[inline]
+    pub(crate) fn check(&self, code: Code, asked: &str) -> Result<()> {
+        if code == 0 { Ok(()) } else { Err(self.error(code, asked)) }
+    }
+
+    /// What `code` means, as an error about `asked`.
+    #[cold]
+    pub(crate) fn error(&self, code: Code, asked: &str) -> Error {
+        let (name, text) = (self.text(self.cuGetErrorName, code), self.text(self.cuGetErrorString, code));
+        let error = Error::new(kind_of(code), format!("{asked}: {text} ({name}, {code})")).code(code);
+        match advice(code) {
+            Some(help) => error.help(help),
+            None => error,
+        }
+    }
+
+    fn text(&self, of: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, code: Code) -> String {
+        let mut text = std::ptr::null();
+        // SAFETY: gives a pointer to a constant string of the driver, or null for an unknown code.
+        let known = unsafe { of(code, &raw mut text) } == 0 && !text.is_null();
+        // SAFETY: checked not to be null; the string is constant and ends in a zero.
+        if known { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() } else { "unknown".to_owned() }
+    }
+}
+
+/// The kinds that programs may want to tell apart. Codes: `cuda.h`, `cudaError_enum`.
+fn kind_of(code: Code) -> ErrorKind {
+    match code {
+        2 => ErrorKind::OutOfMemory,
+        3 | 34 | 803 | 804 => ErrorKind::DriverTooOld,
+        100 | 101 => ErrorKind::NoDevice,
+        700 | 702 | 710 | 714..=719 => ErrorKind::Fault,
+        200 | 209 | 218 | 222 => ErrorKind::Load,
+        801 => ErrorKind::Unsupported,
+        _ => ErrorKind::Driver,
+    }
+}
+
+fn advice(code: Code) -> Option<&'static str> {
+    Some(match code {
+        2 => "drop buffers that are no longer used, or use smaller ones",
+        34 => "this is the toolkit's stub of libcuda: take its folder out of LD_LIBRARY_PATH",
+        46 | 805 => "another process uses the device exclusively, or the device is busy",
+        100 => "run on the CPU device: PTX_DEVICE=cpu, or `Device::cpu()`",
+        700 | 702 | 710 | 714..=719 => {
+            "an earlier kernel failed and took the CUDA context with it: run it on the CPU device, which names the line"
+        }
+        803 | 804 => "the driver's library and kernel module differ in version: reboot, or install the driver again",
+        _ => return None,
+    })
+}
+
+/// What cudarc reports, in our terms.
+#[cold]
+pub(crate) fn cudarc_error(asked: &str, error: DriverError) -> Error {
+    match Driver::get() {
+        Ok(driver) => driver.error(error.0 as Code, asked),
+        Err(error) => error,
+    }
+}
+
+#[cold]
+fn no_driver() -> Error {
+    Error::new(ErrorKind::NoDriver, "there is no CUDA driver on this machine (libcuda.so was not found)")
+        .possible("the CPU device: `Device::cpu()`, or PTX_DEVICE=cpu with `Device::best()`")
+        .help("install the NVIDIA driver; no toolkit is needed")
+}
+
+#[cold]
+fn missing(symbol: &str, since: &str) -> Error {
+    Error::new(ErrorKind::DriverTooOld, format!("the CUDA driver has no `{symbol}`"))
+        .possible(format!("drivers of CUDA {since} and later have it"))
+        .help("install a newer NVIDIA driver, or use the CPU device: PTX_DEVICE=cpu")
+}

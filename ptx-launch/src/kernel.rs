@@ -1,0 +1,121 @@
+//! What the macros generate for a kernel, as data: the module's PTX in its variants, the entry, its parameters.
+//!
+//! All of it is `const`. How a module is loaded stands in `load`, how an entry is launched in `launch`.
+
+use crate::cache::Cache;
+use crate::device::cpu::CpuKernel;
+use crate::device::cuda::{CudaKernel, CudaModule};
+use crate::param::Param;
+
+/// A PTX module: the same kernels, assembled for one or several targets.
+#[derive(Debug)]
+pub struct Module {
+    /// What errors call it: the name of the kernel or of the Rust module.
+    pub name: &'static str,
+    /// One text for each target, in the order of the attribute.
+    pub variants: &'static [Variant],
+    pub(crate) loaded: Cache<CudaModule>,
+}
+
+/// The text of a module for one target.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// `sm_90a`
+    pub arch: &'static str,
+    /// The PTX.
+    pub ptx: &'static str,
+    /// Where its lines come from.
+    pub lines: LineMap,
+}
+
+/// Which line of Rust made which line of PTX.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LineMap {
+    /// The Rust files, as rustc names them.
+    pub files: &'static [&'static str],
+    /// (line of the PTX, index into `files`, line of that file), both lines from 1, ascending in the first. A line of
+    /// PTX that is not listed belongs to the last one before it.
+    pub lines: &'static [(u32, u32, u32)],
+}
+
+/// An entry of a module, with what its attribute says. The macros make a `static` of it for every kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    /// The entry's name in the PTX.
+    pub entry: &'static str,
+    /// Its module.
+    pub module: &'static Module,
+    /// Its parameters, in order.
+    pub params: &'static [Param],
+    pub(crate) on_cuda: Cache<CudaKernel>,
+    pub(crate) on_cpu: Cache<CpuKernel>,
+}
+
+impl Module {
+    /// A module with these variants; at least one.
+    pub const fn new(name: &'static str, variants: &'static [Variant]) -> Module {
+        Module { name, variants, loaded: Cache::new() }
+    }
+}
+
+impl Variant {
+    /// The PTX for one target.
+    pub const fn new(arch: &'static str, ptx: &'static str, lines: LineMap) -> Variant {
+        Variant { arch, ptx, lines }
+    }
+}
+
+impl LineMap {
+    /// A map; see the fields for the shape.
+    pub const fn new(files: &'static [&'static str], lines: &'static [(u32, u32, u32)]) -> LineMap {
+        LineMap { files, lines }
+    }
+
+    /// The Rust file and line of a line of the PTX.
+    pub fn source(&self, ptx_line: u32) -> Option<(&'static str, u32)> {
+        let after = self.lines.partition_point(|(line, ..)| *line <= ptx_line);
+        let (_, file, line) = self.lines.get(after.checked_sub(1)?)?;
+        Some((self.files.get(*file as usize)?, *line))
+    }
+}
+
+impl Kernel {
+    /// The entry `entry` of `module`.
+    pub const fn new(module: &'static Module, entry: &'static str, params: &'static [Param]) -> Kernel {
+        Kernel { entry, module, params, on_cuda: Cache::new(), on_cpu: Cache::new() }
+    }
+
+    /// The bytes that the parameters take, and where each starts: each at the next multiple of its alignment.
+    pub(crate) fn layout(&self) -> (usize, impl Iterator<Item = (usize, &Param)>) {
+        let place = |end: &mut usize, param: &'static Param| {
+            let at = end.next_multiple_of(param.align.max(1));
+            *end = at + param.size;
+            Some((at, param))
+        };
+        let size = self.params.iter().scan(0, place).last().map_or(0, |(at, param)| at + param.size);
+        (size, self.params.iter().scan(0, place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_belong_to_the_last_one_before() {
+        let map = LineMap::new(&["a.rs", "b.rs"], &[(5, 0, 10), (7, 1, 3)]);
+        assert_eq!(map.source(4), None);
+        assert_eq!(map.source(6), Some(("a.rs", 10)));
+        assert_eq!(map.source(70), Some(("b.rs", 3)));
+    }
+
+    #[test]
+    fn parameters_are_aligned() {
+        static MODULE: Module = Module::new("m", &[]);
+        static PARAMS: [Param; 3] = [Param::value::<f32>("a"), Param::pointer("x"), Param::value::<u16>("n")];
+        let kernel = Kernel::new(&MODULE, "k", &PARAMS);
+        let (size, at) = kernel.layout();
+        assert_eq!(size, 18);
+        assert_eq!(at.map(|(at, _)| at).collect::<Vec<_>>(), [0, 8, 16]);
+    }
+}

@@ -1,0 +1,74 @@
+//! What a kernel takes: plain values ([`KernelParam`]), device memory ([`ReadSlice`], [`WriteSlice`]), and the form in
+//! which both reach a launch ([`Arg`]). The buffers themselves stand in `buffer`.
+#![allow(unsafe_code, reason = "`KernelParam` promises a memory layout")]
+
+mod slice;
+
+pub use slice::{Bound, ReadSlice, WriteSlice};
+
+use half::{bf16, f16};
+use std::ffi::c_void;
+use std::marker::PhantomData;
+
+/// A value that travels to a kernel by its bytes. `#[derive(KernelParam)]` implements it for `#[repr(C)]` structs of
+/// such values.
+///
+/// # Safety
+/// Every byte of the value is initialised (no padding), it has no pointers to the host and no destructor, and its layout
+/// is the one that the kernel's `.param` declares.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a kernel parameter",
+    label = "expected an integer, a float, or a struct with `#[derive(KernelParam)]`",
+    note = "derive it on a `#[repr(C)]` struct: `#[repr(C)] #[derive(Clone, Copy, KernelParam)] struct S {{ … }}`"
+)]
+pub unsafe trait KernelParam: Copy + 'static {}
+
+macro_rules! plain {
+    ($($ty:ty)*) => { $(
+        // SAFETY: a number has no padding and no pointers.
+        unsafe impl KernelParam for $ty {}
+    )* };
+}
+plain! { u8 u16 u32 u64 i8 i16 i32 i64 u128 i128 f32 f64 f16 bf16 }
+
+// SAFETY: an array has the padding of its elements, which have none.
+unsafe impl<T: KernelParam, const N: usize> KernelParam for [T; N] {}
+
+/// One parameter of an entry, as the PTX declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// The name in the Rust signature.
+    pub name: &'static str,
+    /// Bytes.
+    pub size: usize,
+    /// Alignment in bytes.
+    pub align: usize,
+}
+
+impl Param {
+    /// A parameter that holds a `T`.
+    pub const fn value<T: KernelParam>(name: &'static str) -> Param {
+        Param { name, size: size_of::<T>(), align: align_of::<T>() }
+    }
+
+    /// A parameter that holds a device pointer.
+    pub const fn pointer(name: &'static str) -> Param {
+        Param { name, size: 8, align: 8 }
+    }
+}
+
+/// A pointer to one argument on the caller's stack. An array of them is what the driver's launch takes.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Arg<'a> {
+    pub(crate) at: *const c_void,
+    borrow: PhantomData<&'a ()>,
+}
+
+impl<'a> Arg<'a> {
+    /// The argument is `value`.
+    #[inline]
+    pub fn new<T: KernelParam>(value: &'a T) -> Arg<'a> {
+        Arg { at: (&raw const *value).cast(), borrow: PhantomData }
+    }
+}

@@ -1,0 +1,162 @@
+//! Device memory as an argument: what may be passed for `&[T]` and `&mut [T]`, and how it is tied to a stream.
+
+use super::Arg;
+use crate::buffer::{Buffer, View, ViewMut};
+use crate::device::cpu::CpuDevice;
+use crate::error::{Error, ErrorKind, Result};
+use crate::stream::{StreamKind, StreamRef};
+use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, SyncOnDrop};
+
+/// What may be passed for a kernel's `&[T]`: `&Buffer<T>`, `&View<T>`, and cudarc's `&CudaSlice<T>`, `&CudaView<T>`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read by the kernel as `&[{T}]`",
+    label = "expected a reference to a buffer or view of `{T}`",
+    note = "`&Buffer<{T}>`, `&View<{T}>`, `&CudaSlice<{T}>` and `&CudaView<{T}>` can be passed here"
+)]
+pub trait ReadSlice<T> {
+    /// Number of elements.
+    fn len(&self) -> usize;
+
+    /// Whether it has no elements.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory, made ready to be read by work on `stream`; later writers wait until the result is dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`] when the memory and the stream belong to different devices.
+    fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>>;
+}
+
+/// What may be passed for a kernel's `&mut [T]`: `&mut Buffer<T>`, `&mut ViewMut<T>`, and cudarc's `&mut CudaSlice<T>`,
+/// `&mut CudaViewMut<T>`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written by the kernel as `&mut [{T}]`",
+    label = "expected a mutable reference to a buffer or view of `{T}`",
+    note = "`&mut Buffer<{T}>`, `&mut ViewMut<{T}>`, `&mut CudaSlice<{T}>` and `&mut CudaViewMut<{T}>` can be passed here"
+)]
+pub trait WriteSlice<T> {
+    /// Number of elements.
+    fn len(&self) -> usize;
+
+    /// Whether it has no elements.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory, made ready to be written by work on `stream`; later readers and writers wait until the result is
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`] when the memory and the stream belong to different devices.
+    fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>>;
+}
+
+/// Device memory that is ready for one piece of work on one stream. Dropping it, after the work is submitted, records
+/// the use for other streams, where cudarc's context manages them.
+pub struct Bound<'s> {
+    address: u64,
+    _sync: Option<SyncOnDrop<'s>>,
+}
+
+impl<'s> Bound<'s> {
+    /// As an argument of the launch.
+    #[inline]
+    pub fn arg(&self) -> Arg<'_> {
+        Arg::new(&self.address)
+    }
+
+    /// The device address.
+    #[inline]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Memory of the CPU device.
+    #[inline]
+    pub(crate) fn cpu(address: u64, home: &CpuDevice, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        match stream.kind {
+            StreamKind::Cpu(device) if device.is(home) => Ok(Bound { address, _sync: None }),
+            _ => Err(elsewhere(home.name(), stream)),
+        }
+    }
+
+    /// Memory of a CUDA device that work on `stream` will read.
+    #[inline]
+    pub(crate) fn cuda_read<T>(slice: &'s impl DevicePtr<T>, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        let on = same_context(slice.stream(), stream)?;
+        let (address, sync) = slice.device_ptr(on);
+        Ok(Bound { address, _sync: Some(sync) })
+    }
+
+    /// Memory of a CUDA device that work on `stream` will write.
+    #[inline]
+    pub(crate) fn cuda_write<T>(slice: &'s mut impl DevicePtrMut<T>, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        let on = same_context(slice.stream(), stream)?;
+        let (address, sync) = slice.device_ptr_mut(on);
+        Ok(Bound { address, _sync: Some(sync) })
+    }
+}
+
+/// The stream as cudarc's, if `home` belongs to the same context.
+#[inline]
+fn same_context<'s>(home: &CudaStream, stream: StreamRef<'s>) -> Result<&'s CudaStream> {
+    match stream.kind {
+        StreamKind::Cuda(on) if on.context().cu_ctx() == home.context().cu_ctx() => Ok(on),
+        _ => Err(elsewhere(&format!("CUDA device {}", home.context().ordinal()), stream)),
+    }
+}
+
+#[cold]
+fn elsewhere(home: &str, stream: StreamRef<'_>) -> Error {
+    Error::new(ErrorKind::WrongDevice, format!("a buffer on {home} is passed to a launch on {stream}"))
+        .possible("a kernel reaches only the memory of the device that it runs on")
+        .help("make the buffer with the device of the stream, or copy it there with `download` and `upload`")
+}
+
+macro_rules! readable {
+    ($($ty:ty => $bind:expr;)*) => { $(
+        impl<T> ReadSlice<T> for $ty {
+            #[inline]
+            fn len(&self) -> usize {
+                (**self).len()
+            }
+
+            #[inline]
+            fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+                $bind(&**self, stream)
+            }
+        }
+    )* };
+}
+
+macro_rules! writable {
+    ($($ty:ty => $bind:expr;)*) => { $(
+        impl<T> WriteSlice<T> for $ty {
+            #[inline]
+            fn len(&self) -> usize {
+                (**self).len()
+            }
+
+            #[inline]
+            fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+                $bind(&mut **self, stream)
+            }
+        }
+    )* };
+}
+
+readable! {
+    &Buffer<T> => Buffer::bind_read;
+    &View<'_, T> => View::bind_read;
+    &CudaSlice<T> => Bound::cuda_read;
+    &CudaView<'_, T> => Bound::cuda_read;
+}
+
+writable! {
+    &mut Buffer<T> => Buffer::bind_write;
+    &mut ViewMut<'_, T> => ViewMut::bind_write;
+    &mut CudaSlice<T> => Bound::cuda_write;
+    &mut CudaViewMut<'_, T> => Bound::cuda_write;
+}
