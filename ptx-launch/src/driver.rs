@@ -21,11 +21,31 @@ const LIBRARIES: &[&str] = &["libcuda.so", "libcuda.so.1", "nvcuda.dll"];
 /// What cudarc calls for contexts, streams, memory and events. It panics on a missing symbol, so they are looked up
 /// before its first call.
 const CUDARC_CALLS: &[&str] = &[
-    "cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxSynchronize", "cuDeviceGet", "cuDeviceGetName",
-    "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuDeviceTotalMem_v2", "cuEventCreate",
-    "cuEventDestroy_v2", "cuEventQuery", "cuEventRecord", "cuEventSynchronize", "cuMemAllocAsync", "cuMemAlloc_v2",
-    "cuMemFreeAsync", "cuMemFree_v2", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
-    "cuMemsetD8Async", "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize", "cuStreamWaitEvent",
+    "cuCtxGetCurrent",
+    "cuCtxSetCurrent",
+    "cuCtxSynchronize",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuDeviceTotalMem_v2",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventQuery",
+    "cuEventRecord",
+    "cuEventSynchronize",
+    "cuMemAllocAsync",
+    "cuMemAlloc_v2",
+    "cuMemFreeAsync",
+    "cuMemFree_v2",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemsetD8Async",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamSynchronize",
+    "cuStreamWaitEvent",
 ];
 
 macro_rules! table {
@@ -113,7 +133,7 @@ impl Driver {
 
     fn open() -> Result<Driver> {
         // SAFETY: loading the driver runs its initialisers, which every CUDA program runs.
-        let library = LIBRARIES.iter().find_map(|name| unsafe { Library::new(name) }.ok()).ok_or_else(no_driver)?;
+        let library = LIBRARIES.iter().find_map(|name| unsafe { Library::new(*name) }.ok()).ok_or_else(no_driver)?;
         let driver = Driver::resolve(library)?;
         // SAFETY: `cuInit` may be called at any time, from any thread.
         driver.check(unsafe { (driver.cuInit)(0) }, "the CUDA driver does not start")?;

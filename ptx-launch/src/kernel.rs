@@ -3,8 +3,8 @@
 //! All of it is `const`. How a module is loaded stands in `load`, how an entry is launched in `launch`.
 
 use crate::cache::Cache;
-use crate::device::cpu::CpuKernel;
-use crate::device::cuda::{CudaKernel, CudaModule};
+use crate::launch::CpuKernel;
+use crate::load::{CudaKernel, CudaModule};
 use crate::param::Param;
 
 /// A PTX module: the same kernels, assembled for one or several targets.

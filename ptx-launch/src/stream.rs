@@ -52,7 +52,7 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({})", self.as_stream())
+        write!(f, "Stream({})", AsStream::as_stream(&self))
     }
 }
 
@@ -89,43 +89,41 @@ impl fmt::Display for StreamRef<'_> {
     }
 }
 
-impl<S: AsStream + ?Sized> AsStream for &S {
-    #[inline]
-    fn as_stream(&self) -> StreamRef<'_> {
-        (**self).as_stream()
-    }
+#[inline]
+fn cuda(stream: &CudaStream) -> StreamRef<'_> {
+    StreamRef { kind: StreamKind::Cuda(stream) }
 }
 
-impl AsStream for Stream {
+impl AsStream for &Stream {
     #[inline]
     fn as_stream(&self) -> StreamRef<'_> {
         match &self.0 {
-            Queue::Cuda(_, stream) => stream.as_stream(),
+            Queue::Cuda(_, stream) => cuda(stream),
             Queue::Cpu(device) => StreamRef { kind: StreamKind::Cpu(device) },
         }
     }
 }
 
-impl AsStream for Device {
+impl AsStream for &Device {
     #[inline]
     fn as_stream(&self) -> StreamRef<'_> {
         match &self.0 {
-            Inner::Cuda(device) => device.default_stream().as_stream(),
+            Inner::Cuda(device) => cuda(device.default_stream()),
             Inner::Cpu(device) => StreamRef { kind: StreamKind::Cpu(device) },
         }
     }
 }
 
-impl AsStream for CudaStream {
+impl AsStream for &CudaStream {
     #[inline]
     fn as_stream(&self) -> StreamRef<'_> {
-        StreamRef { kind: StreamKind::Cuda(self) }
+        cuda(self)
     }
 }
 
-impl AsStream for Arc<CudaStream> {
+impl AsStream for &Arc<CudaStream> {
     #[inline]
     fn as_stream(&self) -> StreamRef<'_> {
-        (**self).as_stream()
+        cuda(self)
     }
 }

@@ -22,9 +22,9 @@ impl Memory {
             Inner::Cuda(device) => {
                 // SAFETY: bytes have no invalid values, and `Buffer` fills them before anybody reads.
                 let memory = unsafe { device.default_stream().alloc::<u8>(bytes.max(1)) };
-                memory.map(Memory::Cuda).map_err(|e| {
-                    cudarc_error(&format!("{bytes} bytes are asked for on {}", device.name()), e)
-                })
+                memory
+                    .map(Memory::Cuda)
+                    .map_err(|e| cudarc_error(&format!("{bytes} bytes are asked for on {}", device.name()), e))
             }
             Inner::Cpu(device) => device.allocate(bytes).map(Memory::Cpu),
         }

@@ -73,6 +73,12 @@ impl<'s> Bound<'s> {
         self.address
     }
 
+    /// The same, `bytes` further on.
+    #[inline]
+    pub(crate) fn plus(self, bytes: usize) -> Bound<'s> {
+        Bound { address: self.address + bytes as u64, ..self }
+    }
+
     /// Memory of the CPU device.
     #[inline]
     pub(crate) fn cpu(address: u64, home: &CpuDevice, stream: StreamRef<'s>) -> Result<Bound<'s>> {

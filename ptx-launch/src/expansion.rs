@@ -1,0 +1,44 @@
+//! What the macros' expansions call. Not for people: the macros write it, and `tests/contract.rs` shows how.
+
+pub use crate::config::{Config, IntoDim};
+pub use crate::error::Result;
+pub use crate::int::{Int, ToInt, int};
+pub use crate::kernel::{Kernel, LineMap, Module, Variant};
+pub use crate::launch::launch;
+pub use crate::param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
+pub use crate::stream::{AsStream, StreamRef};
+
+use crate::error::{Error, ErrorKind};
+
+/// A slice parameter in a host expression: all that is known of it there is its length.
+#[derive(Clone, Copy, Debug)]
+pub struct Len(Int);
+
+impl Len {
+    /// The slice that has this many elements.
+    #[inline]
+    pub fn new(len: usize) -> Len {
+        Len(int(len))
+    }
+
+    /// Number of elements.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "it has one, below")]
+    pub fn len(self) -> Int {
+        self.0
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A condition of `safe(…)` that does not hold, with the values of what it names.
+#[cold]
+pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, Int)]) -> Error {
+    let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    Error::new(ErrorKind::Condition, format!("`{}` is launched with {}", kernel.entry, values.join(", ")))
+        .possible(format!("its condition must hold: {condition}"))
+}

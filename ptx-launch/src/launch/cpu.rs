@@ -1,0 +1,79 @@
+//! A launch on the CPU device: the PTX is read and checked once, the parameters are laid out as the entry declares them.
+#![allow(unsafe_code, reason = "arguments are copied from the caller's stack")]
+
+use super::fit::Bounds;
+use crate::config::Config;
+use crate::device::cpu::{CpuDevice, fault_error};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::Kernel;
+use crate::param::Arg;
+use ptx_core::interp::{Launch, Options, Program};
+
+/// A kernel that the interpreter can run.
+#[derive(Debug)]
+pub(crate) struct CpuKernel {
+    program: Program,
+}
+
+impl CpuKernel {
+    fn load(kernel: &Kernel) -> Result<CpuKernel> {
+        Err(Error::new(ErrorKind::Unsupported, format!("`{}` cannot run on the CPU device yet", kernel.entry)))
+    }
+}
+
+/// # Safety
+/// As [`super::launch`].
+pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config, args: &[Arg<'_>]) -> Result<()> {
+    let loaded = match kernel.on_cpu.find(|_| true) {
+        Some(loaded) => loaded,
+        None => kernel.on_cpu.find_or_make(|_| true, || CpuKernel::load(kernel))?,
+    };
+    let shape = bounds(kernel, device).fit(config)?;
+    if shape.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: passed on.
+    let params = unsafe { lay_out(kernel, args) };
+    let launch = Launch {
+        entry: kernel.entry,
+        grid: shape.grid,
+        block: shape.block,
+        cluster: shape.cluster.unwrap_or([1, 1, 1]),
+        dynamic_shared: shape.shared,
+        params: &params,
+        options: Options::default(),
+    };
+    device.machine().launch(&loaded.program, &launch).map(drop).map_err(|fault| fault_error(&fault))
+}
+
+/// The limits of the newest devices: what runs there should run here.
+fn bounds<'a>(kernel: &'a Kernel, device: &'a CpuDevice) -> Bounds<'a> {
+    Bounds {
+        entry: kernel.entry,
+        device: device.name(),
+        grid: [i32::MAX.into(), 65_535, 65_535],
+        block: [1024, 1024, 64],
+        threads: 1024,
+        kernel_threads: 1024,
+        shared: 227 * 1024,
+        kernel_shared: 0,
+        cluster: 16,
+    }
+}
+
+/// The parameter space of the launch.
+///
+/// # Safety
+/// As [`super::launch`].
+unsafe fn lay_out(kernel: &Kernel, args: &[Arg<'_>]) -> Vec<u8> {
+    let (size, places) = kernel.layout();
+    let mut bytes = vec![0; size];
+    for ((at, param), arg) in places.zip(args) {
+        // SAFETY: the caller vouches that the argument has the parameter's size; `KernelParam` has no padding.
+        let value = unsafe { std::slice::from_raw_parts(arg.at.cast::<u8>(), param.size) };
+        if let Some(to) = bytes.get_mut(at..at + param.size) {
+            to.copy_from_slice(value);
+        }
+    }
+    bytes
+}

@@ -1,0 +1,144 @@
+//! Loading: which variant of a module a device takes, the module's handle, the kernel's handle and figures. Once per
+//! context; a second launch finds what the first one loaded without a lock.
+#![allow(unsafe_code, reason = "handles of the driver")]
+
+mod choose;
+mod figures;
+mod jit;
+mod log;
+
+pub use figures::Figures;
+
+use crate::device::cuda::Limits;
+use crate::driver::Driver;
+use crate::error::Result;
+use crate::kernel::{Kernel, Module};
+use cudarc::driver::CudaContext;
+use cudarc::driver::sys::{CUfunction, CUmodule};
+use std::ffi::CString;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+/// A module in a context.
+#[derive(Debug)]
+pub(crate) struct CudaModule {
+    home: Home,
+    handle: Handle<CUmodule>,
+    limits: Arc<Limits>,
+}
+
+/// An entry of a module in a context, with all that a launch must know.
+#[derive(Debug)]
+pub(crate) struct CudaKernel {
+    home: Home,
+    pub(crate) function: Handle<CUfunction>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) figures: Figures,
+    /// Dynamic shared memory that the kernel is opted in to so far, in bytes.
+    granted: AtomicI64,
+    /// Whether clusters of more than 8 blocks are allowed already.
+    wide_clusters: AtomicI64,
+}
+
+/// The context that something was loaded in. The weak reference keeps the address from being used again, so that equal
+/// addresses mean the same context, alive or not.
+#[derive(Debug)]
+struct Home(Weak<CudaContext>);
+
+impl Home {
+    #[inline]
+    fn is(&self, context: &Arc<CudaContext>) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(context))
+    }
+}
+
+/// A handle of the driver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handle<T>(pub(crate) T);
+
+// SAFETY: handles of modules and functions may be used from any thread; the driver locks.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Handle<T> {}
+
+impl Kernel {
+    /// The entry in this context, loaded if it is not yet. `context` is current.
+    #[inline]
+    pub(crate) fn in_context(&self, context: &Arc<CudaContext>) -> Result<&CudaKernel> {
+        match self.on_cuda.find(|kernel| kernel.home.is(context)) {
+            Some(kernel) => Ok(kernel),
+            None => self.on_cuda.find_or_make(|kernel| kernel.home.is(context), || CudaKernel::load(self, context)),
+        }
+    }
+}
+
+impl Module {
+    fn in_context(&self, context: &Arc<CudaContext>) -> Result<&CudaModule> {
+        match self.loaded.find(|module| module.home.is(context)) {
+            Some(module) => Ok(module),
+            None => self.loaded.find_or_make(|module| module.home.is(context), || CudaModule::load(self, context)),
+        }
+    }
+}
+
+impl CudaModule {
+    fn load(module: &Module, context: &Arc<CudaContext>) -> Result<CudaModule> {
+        let driver = Driver::get()?;
+        let limits = Arc::new(Limits::read(context)?);
+        let variant = choose::best(module, limits.arch, driver.version(), &limits.name)?;
+        let handle = Handle(jit::load(driver, module, variant, &limits)?);
+        Ok(CudaModule { home: Home(Arc::downgrade(context)), handle, limits })
+    }
+}
+
+impl CudaKernel {
+    fn load(kernel: &Kernel, context: &Arc<CudaContext>) -> Result<CudaKernel> {
+        let driver = Driver::get()?;
+        let module = kernel.module.in_context(context)?;
+        let asked = format!("the entry `{}` is looked up in module `{}`", kernel.entry, kernel.module.name);
+        let name = CString::new(kernel.entry).unwrap_or_default();
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the module is loaded in the current context; the name ends in a zero.
+        let code = unsafe { (driver.cuModuleGetFunction)(&raw mut function, module.handle.0, name.as_ptr()) };
+        driver.check(code, &asked)?;
+        Ok(CudaKernel {
+            home: Home(Arc::downgrade(context)),
+            function: Handle(function),
+            limits: module.limits.clone(),
+            figures: Figures::read(driver, function)?,
+            granted: AtomicI64::new(48 * 1024),
+            wide_clusters: AtomicI64::new(0),
+        })
+    }
+
+    /// Lets the kernel use `bytes` of dynamic shared memory; above 48 KiB the driver wants to be told, once.
+    #[inline]
+    pub(crate) fn grant_shared(&self, driver: &Driver, bytes: i64) -> Result<()> {
+        let total = bytes + i64::from(self.figures.shared);
+        if total <= self.granted.load(Relaxed) { Ok(()) } else { self.opt_in_shared(driver, bytes) }
+    }
+
+    #[cold]
+    fn opt_in_shared(&self, driver: &Driver, bytes: i64) -> Result<()> {
+        let most = self.limits.shared - i64::from(self.figures.shared);
+        self.set(driver, figures::MAX_DYNAMIC_SHARED, most.max(bytes), "more than 48 KiB of shared memory is allowed")?;
+        self.granted.store(self.limits.shared, Relaxed);
+        Ok(())
+    }
+
+    /// Lets the kernel run in clusters of more than the 8 blocks that every device takes.
+    #[cold]
+    pub(crate) fn allow_wide_clusters(&self, driver: &Driver) -> Result<()> {
+        if self.wide_clusters.load(Relaxed) == 0 {
+            self.set(driver, figures::NON_PORTABLE_CLUSTER, 1, "clusters of more than 8 blocks are allowed")?;
+            self.wide_clusters.store(1, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn set(&self, driver: &Driver, attribute: i32, value: i64, asked: &str) -> Result<()> {
+        let value = i32::try_from(value).unwrap_or(i32::MAX);
+        // SAFETY: the function is loaded in the current context.
+        driver.check(unsafe { (driver.cuFuncSetAttribute)(self.function.0, attribute, value) }, asked)
+    }
+}

@@ -1,0 +1,150 @@
+//! Which variant of a module runs best on a device and is understood by its driver.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{Module, Variant};
+use ptx_core::isa::{Arch, Suffix, Version};
+
+/// The newest PTX that the driver of each CUDA version reads: (CUDA, PTX), ascending.
+const PTX_OF_CUDA: &[((u32, u32), (u8, u8))] = &[
+    ((11, 4), (7, 4)),
+    ((11, 5), (7, 5)),
+    ((11, 6), (7, 6)),
+    ((11, 7), (7, 7)),
+    ((11, 8), (7, 8)),
+    ((12, 0), (8, 0)),
+    ((12, 1), (8, 1)),
+    ((12, 2), (8, 2)),
+    ((12, 3), (8, 3)),
+    ((12, 4), (8, 4)),
+    ((12, 5), (8, 5)),
+    ((12, 7), (8, 6)),
+    ((12, 8), (8, 7)),
+    ((12, 9), (8, 8)),
+    ((13, 0), (9, 0)),
+    ((13, 1), (9, 1)),
+    ((13, 2), (9, 2)),
+    ((13, 3), (9, 3)),
+    ((13, 4), (9, 4)),
+];
+
+/// The best variant for a device with this target and a driver of this CUDA version.
+///
+/// # Errors
+/// [`ErrorKind::NoVariant`] if none runs there, [`ErrorKind::DriverTooOld`] if those that do are too new.
+pub(super) fn best<'m>(module: &'m Module, device: Arch, cuda: (u32, u32), name: &str) -> Result<&'m Variant> {
+    let fitting = || module.variants.iter().filter(|variant| runs_on(target(variant), device));
+    let readable = fitting().filter(|variant| reads(cuda, version(variant.ptx)));
+    match (readable.max_by_key(|variant| rank(target(variant))), fitting().next()) {
+        (Some(best), _) => Ok(best),
+        (None, Some(too_new)) => Err(newer_than_driver(module, too_new, cuda)),
+        (None, None) => Err(no_variant(module, device, name)),
+    }
+}
+
+fn target(variant: &Variant) -> Option<Arch> {
+    variant.arch.parse().ok()
+}
+
+/// `sm_80` runs on every later device, `sm_100f` on those of its family, `sm_90a` on its own only.
+fn runs_on(target: Option<Arch>, device: Arch) -> bool {
+    target.is_some_and(|target| match target.suffix {
+        Suffix::None => device.number >= target.number,
+        Suffix::Family => device.family() == target.family() && device.number >= target.number,
+        Suffix::Arch => device.number == target.number,
+    })
+}
+
+/// The nearer to the device, the better; then the more it may use.
+fn rank(target: Option<Arch>) -> Option<(u16, Suffix)> {
+    target.map(|target| (target.number, target.suffix))
+}
+
+/// `.version` of a PTX text.
+fn version(ptx: &str) -> Option<Version> {
+    ptx.lines().find_map(|line| line.trim().strip_prefix(".version"))?.trim().parse().ok()
+}
+
+/// The newest PTX that a driver reads; nothing for one that is older or newer than the table.
+fn newest(cuda: (u32, u32)) -> Option<Version> {
+    let known = PTX_OF_CUDA.last().is_some_and(|(last, _)| cuda <= *last);
+    let (_, (major, minor)) = PTX_OF_CUDA.iter().rev().find(|(since, _)| cuda >= *since)?;
+    known.then_some(Version { major: *major, minor: *minor })
+}
+
+fn reads(cuda: (u32, u32), ptx: Option<Version>) -> bool {
+    match (newest(cuda), ptx) {
+        (Some(newest), Some(ptx)) => ptx <= newest,
+        _ => true,
+    }
+}
+
+#[cold]
+fn no_variant(module: &Module, device: Arch, name: &str) -> Error {
+    let targets: Vec<&str> = module.variants.iter().map(|variant| variant.arch).collect();
+    let asked = format!("`{}` is launched on {name} ({device}), but is made for {}", module.name, targets.join(", "));
+    Error::new(ErrorKind::NoVariant, asked)
+        .possible(format!("a target that runs on {device}: {device}, {device}a, or an earlier one without a suffix"))
+        .help(format!("add \"{device}\" to `arch` of the kernel: arch(\"{}\", \"{device}\")", targets.join("\", \"")))
+}
+
+#[cold]
+fn newer_than_driver(module: &Module, variant: &Variant, (major, minor): (u32, u32)) -> Error {
+    let asked = version(variant.ptx).map_or_else(String::new, |v| v.to_string());
+    let newest = newest((major, minor)).map_or_else(String::new, |v| v.to_string());
+    Error::new(ErrorKind::DriverTooOld, format!("`{}` is PTX {asked} (for {})", module.name, variant.arch))
+        .possible(format!("the driver (CUDA {major}.{minor}) reads PTX up to {newest}"))
+        .help(format!("install a newer driver, or write `version = \"{newest}\"` in the kernel's attribute"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::kernel::LineMap;
+
+    const fn variant(arch: &'static str, ptx: &'static str) -> Variant {
+        Variant::new(arch, ptx, LineMap::new(&[], &[]))
+    }
+
+    static ALL: [Variant; 6] = [
+        variant("sm_80", ".version 7.0\n"),
+        variant("sm_90a", "// made\n.version 8.0\n"),
+        variant("sm_100f", ".version 8.8\n"),
+        variant("sm_100a", ".version 8.7\n"),
+        variant("sm_90", ".version 7.8\n"),
+        variant("sm_120", ".version 9.0\n"),
+    ];
+    static MODULE: Module = Module::new("k", &ALL);
+
+    fn chosen(device: u16, cuda: (u32, u32)) -> &'static str {
+        best(&MODULE, Arch::base(device), cuda, "GPU").unwrap().arch
+    }
+
+    #[test]
+    fn the_nearest_target_wins() {
+        let newest = (13, 5);
+        assert_eq!(
+            [80, 86, 90, 100, 103, 110, 120, 121].map(|n| chosen(n, newest)),
+            ["sm_80", "sm_80", "sm_90a", "sm_100a", "sm_100f", "sm_90", "sm_120", "sm_120"]
+        );
+    }
+
+    #[test]
+    fn the_driver_must_read_it() {
+        assert_eq!(chosen(90, (11, 8)), "sm_90");
+        assert_eq!(chosen(100, (12, 6)), "sm_90");
+        assert_eq!(chosen(120, (12, 9)), "sm_90");
+    }
+
+    #[test]
+    fn nothing_fits() {
+        let error = best(&MODULE, Arch::base(75), (13, 0), "Tesla T4").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoVariant);
+        assert!(error.to_string().contains("Tesla T4 (sm_75)"), "{error}");
+        static NEW: [Variant; 1] = [variant("sm_80", ".version 9.0")];
+        static TOO_NEW: Module = Module::new("k", &NEW);
+        let error = best(&TOO_NEW, Arch::base(90), (12, 4), "H100").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DriverTooOld);
+        assert!(error.to_string().contains("reads PTX up to 8.4"), "{error}");
+    }
+}

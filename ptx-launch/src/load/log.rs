@@ -1,0 +1,55 @@
+//! What ptxas says about a module, with the lines of Rust that its lines of PTX come from.
+
+use crate::kernel::Variant;
+use std::fmt::Write;
+
+/// Each line of the log that names a line of the PTX, followed by where that comes from.
+pub(super) fn explain(log: &str, variant: &Variant) -> String {
+    let mut text = String::new();
+    for line in log.lines().filter(|line| !line.trim().is_empty()) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n    {}", line.trim_end());
+        if let Some(at) = ptx_line(line) {
+            text.push_str(&origin(variant, at));
+        }
+    }
+    text
+}
+
+/// The number in `ptxas …, line 12; error : …`.
+fn ptx_line(message: &str) -> Option<u32> {
+    let (_, after) = message.split_once(", line ")?;
+    after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn origin(variant: &Variant, ptx_line: u32) -> String {
+    let mut text = String::new();
+    if let Some((file, line)) = variant.lines.source(ptx_line) {
+        let _ = write!(text, "\n      --> {file}:{line}");
+    }
+    if let Some(ptx) = ptx_line.checked_sub(1).and_then(|at| variant.ptx.lines().nth(at as usize)) {
+        let _ = write!(text, "\n       | {}", ptx.trim());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::LineMap;
+
+    #[test]
+    fn lines_lead_to_rust() {
+        let lines = LineMap::new(&["src/main.rs"], &[(2, 0, 17)]);
+        let variant = Variant::new("sm_80", ".version 7.0\n  add.f99 %f1, %f2;\n", lines);
+        let log = "ptxas application ptx input, line 2; error   : Not a name of any known instruction: 'add.f99'\n\n\
+                   ptxas fatal   : Ptx assembly aborted due to errors\n";
+        assert_eq!(
+            explain(log, &variant),
+            "\n    ptxas application ptx input, line 2; error   : Not a name of any known instruction: 'add.f99'\
+             \n      --> src/main.rs:17\
+             \n       | add.f99 %f1, %f2;\
+             \n    ptxas fatal   : Ptx assembly aborted due to errors"
+        );
+    }
+}
