@@ -24,14 +24,14 @@ impl CpuKernel {
 /// # Safety
 /// As [`super::launch`].
 pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config, args: &[Arg<'_>]) -> Result<()> {
-    let loaded = match kernel.on_cpu.find(|_| true) {
-        Some(loaded) => loaded,
-        None => kernel.on_cpu.find_or_make(|_| true, || CpuKernel::load(kernel))?,
-    };
     let shape = bounds(kernel, device).fit(config)?;
     if shape.is_empty() {
         return Ok(());
     }
+    let loaded = match kernel.on_cpu.find(|_| true) {
+        Some(loaded) => loaded,
+        None => kernel.on_cpu.find_or_make(|_| true, || CpuKernel::load(kernel))?,
+    };
     // SAFETY: passed on.
     let params = unsafe { lay_out(kernel, args) };
     let launch = Launch {
