@@ -1,18 +1,106 @@
 //! Tokens to the syntax tree. Says what stands where, never what it means.
+//!
+//! One function per production, one file per group of them. A production that meets a token it has no use for
+//! reports it and returns [`Stuck`]; the statement around it becomes `Error` and `recover` finds the next one, so that
+//! one bad line costs one diagnostic. Whatever the tokens are: each ends up in exactly one statement, nothing panics,
+//! recursion is bounded by [`MAX_DEPTH`], and the time is linear.
+
+mod cursor;
+mod directive;
+mod expr;
+mod func;
+mod inst;
+mod name;
+mod recover;
+mod stmt;
+mod var;
 
 use crate::diag::Diagnostic;
-use crate::syntax::{Stmt, StmtId, StmtKind, Tree};
-use crate::token::Source;
+use crate::syntax::{ExprId, Stmt, StmtId, StmtKind, Tokens, Tree};
+use crate::token::{Kind, Source, Token, TokenId};
+
+/// How many scopes and brackets may nest, together. Readers of the tree may recurse this deep.
+pub const MAX_DEPTH: u32 = 256;
 
 /// Parses a module: what a `.ptx` file holds. Every token ends up in the tree.
+///
+/// Diagnostics: P0101 to P0104.
 pub fn parse(source: Source) -> (Tree, Vec<Diagnostic>) {
-    parse_body(source)
+    let mut parser = Parser::new(source);
+    let items = parser.module();
+    parser.finish_tree(items)
 }
 
 /// Parses the statements of a function body, without its braces.
+///
+/// Diagnostics: P0101 to P0104.
 pub fn parse_body(source: Source) -> (Tree, Vec<Diagnostic>) {
-    let last = (source.tokens.len() as u32).saturating_sub(1);
-    let stmt = Stmt { head: 0..last, children: Vec::new(), tail: last..last, kind: StmtKind::Error };
-    let tree = Tree { source, stmts: vec![stmt], items: vec![StmtId(0)], eof: Some(last), ..Tree::default() };
-    (tree, Vec::new())
+    let mut parser = Parser::new(source);
+    let items = parser.statements();
+    parser.finish_tree(items)
 }
+
+/// A production met a token that it has no use for, and has reported it.
+#[derive(Debug)]
+struct Stuck;
+
+type Parsed<T> = Result<T, Stuck>;
+
+/// The tree so far, and where in its tokens we are.
+struct Parser {
+    tree: Tree,
+    /// The next token.
+    at: TokenId,
+    /// The `Eof` token.
+    end: TokenId,
+    /// How many scopes and brackets are open.
+    depth: u32,
+    /// Expressions of lists that are still open, innermost last.
+    pending: Vec<ExprId>,
+    diagnostics: Vec<Diagnostic>,
+    /// Where a missing `}` was reported last: one report for all scopes that end there.
+    unclosed_at: Option<TokenId>,
+}
+
+impl Parser {
+    fn new(mut source: Source) -> Self {
+        if source.tokens.last().is_none_or(|t| t.kind != Kind::Eof) {
+            let end = source.bytes.len() as u32;
+            source.tokens.push(Token { lead: end, lo: end, hi: end, kind: Kind::Eof });
+        }
+        let count = source.tokens.len();
+        let mut tree = Tree { source, ..Tree::default() };
+        tree.stmts.reserve(count / 8);
+        tree.exprs.reserve(count / 3);
+        tree.lists.reserve(count / 3);
+        Parser {
+            tree,
+            at: 0,
+            end: count as TokenId - 1,
+            depth: 0,
+            pending: Vec::new(),
+            diagnostics: Vec::new(),
+            unclosed_at: None,
+        }
+    }
+
+    fn finish_tree(mut self, items: Vec<StmtId>) -> (Tree, Vec<Diagnostic>) {
+        self.tree.items = items;
+        self.tree.eof = Some(self.end);
+        (self.tree, self.diagnostics)
+    }
+
+    fn push_stmt(&mut self, head: Tokens, kind: StmtKind) -> StmtId {
+        let tail = head.end..head.end;
+        self.push_parent(head, Vec::new(), tail, kind)
+    }
+
+    fn push_parent(&mut self, head: Tokens, children: Vec<StmtId>, tail: Tokens, kind: StmtKind) -> StmtId {
+        let id = StmtId(self.tree.stmts.len() as u32);
+        self.tree.stmts.push(Stmt { head, children, tail, kind });
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests;

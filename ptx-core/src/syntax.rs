@@ -203,7 +203,7 @@ pub enum ExprKind {
     Dot,
     /// `-x`, `~x`, `!x`, `+x`; the operator's byte.
     Unary(u8, ExprId),
-    /// `a + b`; the operator's bytes (the second is 0 for one-byte operators).
+    /// `a + b`; the operator's bytes (the second is 0 for one-byte operators). `=` only in a sampler's initialiser.
     Binary([u8; 2], ExprId, ExprId),
     /// `a ? b : c`.
     Ternary(ExprId, ExprId, ExprId),

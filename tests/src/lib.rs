@@ -1,1 +1,3 @@
 //! What the tests share: finding ptxas, the corpus, and rendering diagnostics.
+
+pub mod corpus;

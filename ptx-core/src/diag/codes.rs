@@ -29,6 +29,7 @@ codes! {
     P0101 "unexpected token"
     P0102 "a brace without its partner"
     P0103 "nested too deeply"
+    P0104 "too many syntax errors"
     P0201 "unknown instruction"
     P0202 "unknown modifier for this instruction"
     P0203 "the modifiers do not make a form of this instruction"

@@ -1,0 +1,255 @@
+//! Operands, initialisers and constant expressions: manual section 4.5.5 and chapter 6.
+
+use super::{MAX_DEPTH, Parsed, Parser};
+use crate::syntax::{Expr, ExprId, ExprKind, ExprList};
+use crate::token::{Kind, TokenId};
+
+/// Binds tighter than comparison and shift: what may stand in `%r<…>`.
+pub(super) const ADDITIVE: u8 = 9;
+
+impl Parser {
+    pub(super) fn push_expr(&mut self, first: TokenId, kind: ExprKind) -> ExprId {
+        let id = ExprId(self.tree.exprs.len() as u32);
+        self.tree.exprs.push(Expr { tokens: first..self.at, kind });
+        id
+    }
+
+    /// `operand ("," operand)*`
+    pub(super) fn operands(&mut self) -> Parsed<ExprList> {
+        let base = self.pending.len();
+        loop {
+            let operand = self.expr()?;
+            self.pending.push(operand);
+            if !self.eat(b',') {
+                return Ok(self.list_from(base));
+            }
+        }
+    }
+
+    /// Moves the expressions pushed since `base` to a list of the tree.
+    pub(super) fn list_from(&mut self, base: usize) -> ExprList {
+        let start = self.tree.lists.len() as u32;
+        self.tree.lists.extend(self.pending.drain(base..));
+        start..self.tree.lists.len() as u32
+    }
+
+    /// `expr = binary ["?" expr ":" expr]`
+    #[inline]
+    pub(super) fn expr(&mut self) -> Parsed<ExprId> {
+        let first = self.at;
+        if self.kind() == Kind::Word && matches!(self.nth(1), Kind::Punct(b',' | b';' | b'}' | b']')) {
+            self.at += 1;
+            return Ok(self.push_expr(first, ExprKind::Name));
+        }
+        let condition = self.binary(0)?;
+        if self.at(b'?') { self.ternary(first, condition) } else { Ok(condition) }
+    }
+
+    fn ternary(&mut self, first: TokenId, condition: ExprId) -> Parsed<ExprId> {
+        self.bump();
+        let yes = self.deeper(Self::expr)?;
+        self.expect(b':')?;
+        let no = self.deeper(Self::expr)?;
+        Ok(self.push_expr(first, ExprKind::Ternary(condition, yes, no)))
+    }
+
+    /// Operators that bind at least as tightly as `level`, from the left.
+    pub(super) fn binary(&mut self, level: u8) -> Parsed<ExprId> {
+        let first = self.at;
+        let mut left = self.unary()?;
+        let mut chain = 0;
+        while let Some((op, binds)) = self.operator().filter(|&(_, binds)| binds >= level) {
+            chain += 1;
+            if self.depth + chain >= MAX_DEPTH {
+                return Err(self.too_deep());
+            }
+            self.at += if op[1] == 0 { 1 } else { 2 };
+            let right = self.deeper(|p| p.binary(binds + 1))?;
+            let kind = if op == *b"|\0" && self.is_register_like(left) {
+                ExprKind::Pair(left, right)
+            } else {
+                ExprKind::Binary(op, left, right)
+            };
+            left = self.push_expr(first, kind);
+        }
+        Ok(left)
+    }
+
+    /// Whether `a|b` with this on the left is a pair of registers and no bitwise or.
+    fn is_register_like(&self, expr: ExprId) -> bool {
+        matches!(self.tree.expr(expr).kind, ExprKind::Name | ExprKind::Braces(_) | ExprKind::Pair(..))
+    }
+
+    /// The operator that comes next and how tightly it binds. The bytes of `<<` must touch.
+    #[inline]
+    fn operator(&self) -> Option<([u8; 2], u8)> {
+        let Kind::Punct(first) = self.kind() else { return None };
+        if matches!(first, b',' | b';' | b'}' | b']' | b')') {
+            return None;
+        }
+        let second = match self.nth(1) {
+            Kind::Punct(second) if self.next_touches() => second,
+            _ => 0,
+        };
+        binds([first, second]).map(|b| ([first, second], b)).or_else(|| binds([first, 0]).map(|b| ([first, 0], b)))
+    }
+
+    fn next_touches(&self) -> bool {
+        self.tree.source.tokens.get(self.at as usize + 1).is_some_and(|t| t.lead == t.lo)
+    }
+
+    /// Runs a production one level deeper, if there may be one.
+    pub(super) fn deeper<T>(&mut self, production: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.too_deep());
+        }
+        self.depth += 1;
+        let result = production(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// `unary = ("-" | "+" | "~" | "!" | "(" type ")") unary | postfix`
+    fn unary(&mut self) -> Parsed<ExprId> {
+        let first = self.at;
+        match self.kind() {
+            Kind::Punct(op @ (b'-' | b'+' | b'~' | b'!')) => {
+                self.bump();
+                let operand = self.deeper(Self::unary)?;
+                Ok(self.push_expr(first, ExprKind::Unary(op, operand)))
+            }
+            Kind::Punct(b'(') if self.nth(1) == Kind::Dot && self.nth(2) == Kind::Punct(b')') => {
+                let ty = self.at + 1;
+                self.at += 3;
+                let operand = self.deeper(Self::unary)?;
+                Ok(self.push_expr(first, ExprKind::Cast(ty, operand)))
+            }
+            _ => self.primary(),
+        }
+    }
+
+    /// `primary = name | literal | type | "(" list ")" | "{" list "}" | "[" list "]"`, with what may follow each.
+    fn primary(&mut self) -> Parsed<ExprId> {
+        let first = self.at;
+        match self.kind() {
+            Kind::Word | Kind::Dot => self.name(),
+            Kind::Int => self.integer(),
+            Kind::Float => Ok(self.leaf(ExprKind::Float)),
+            Kind::Str => Ok(self.leaf(ExprKind::Str)),
+            Kind::Punct(b'(') => {
+                let list = self.bracketed(b')')?;
+                Ok(self.push_expr(first, ExprKind::Group(list)))
+            }
+            Kind::Punct(b'{') => {
+                let list = self.bracketed(b'}')?;
+                self.selected(first, ExprKind::Braces(list))
+            }
+            Kind::Punct(b'[') => {
+                let list = self.bracketed(b']')?;
+                self.selected(first, ExprKind::Brackets(list))
+            }
+            _ => Err(self.stuck("an operand")),
+        }
+    }
+
+    fn leaf(&mut self, kind: ExprKind) -> ExprId {
+        let first = self.bump();
+        self.push_expr(first, kind)
+    }
+
+    /// `name = Word Dot* ["(" list ")" | "[" expr "]"]`, or a `Dot` token as an argument.
+    fn name(&mut self) -> Parsed<ExprId> {
+        let kind = if self.kind() == Kind::Dot { ExprKind::Dot } else { ExprKind::Name };
+        let first = self.bump();
+        while self.kind() == Kind::Dot && self.touches() {
+            self.at += 1;
+        }
+        if self.at(b'(') {
+            return self.apply(first);
+        }
+        let name = self.push_expr(first, kind);
+        if self.at(b'[') { self.index(first, name) } else { Ok(name) }
+    }
+
+    /// `"(" list ")"` behind a name or a mask.
+    fn apply(&mut self, first: TokenId) -> Parsed<ExprId> {
+        let list = self.bracketed(b')')?;
+        Ok(self.push_expr(first, ExprKind::Apply(first, list)))
+    }
+
+    /// `name "[" expr "]"`
+    fn index(&mut self, first: TokenId, name: ExprId) -> Parsed<ExprId> {
+        self.bump();
+        let index = self.deeper(Self::expr)?;
+        self.expect(b']')?;
+        Ok(self.push_expr(first, ExprKind::Index(name, index)))
+    }
+
+    /// An integer; a mask in front of a parenthesis; `1.x`.
+    fn integer(&mut self) -> Parsed<ExprId> {
+        let first = self.bump();
+        match self.kind() {
+            Kind::Punct(b'(') => self.apply(first),
+            Kind::Dot if self.touches() => {
+                self.dots();
+                Ok(self.push_expr(first, ExprKind::Name))
+            }
+            _ => {
+                let value = value(self.tree.source.bytes(first));
+                Ok(self.push_expr(first, ExprKind::Int(value)))
+            }
+        }
+    }
+
+    /// `[a].unified`: brackets or braces and a `Dot` token behind them on the same line.
+    fn selected(&mut self, first: TokenId, kind: ExprKind) -> Parsed<ExprId> {
+        let inner = self.push_expr(first, kind);
+        if self.kind() != Kind::Dot || self.starts_line() {
+            return Ok(inner);
+        }
+        let field = self.bump();
+        Ok(self.push_expr(first, ExprKind::Select(inner, field)))
+    }
+
+    /// `open [expr ("," expr)*] close`, where `open` comes next.
+    pub(super) fn bracketed(&mut self, close: u8) -> Parsed<ExprList> {
+        self.bump();
+        if self.eat(close) {
+            return Ok(0..0);
+        }
+        let list = self.deeper(Self::operands)?;
+        self.expect(close)?;
+        Ok(list)
+    }
+}
+
+/// How tightly a binary operator binds: manual section 4.5.5, table 5. `=` is for `{addr_mode_0 = wrap}`, section 5.3.
+fn binds(op: [u8; 2]) -> Option<u8> {
+    Some(match &op {
+        b"=\0" => 0,
+        b"||" => 1,
+        b"&&" => 2,
+        b"|\0" => 3,
+        b"^\0" => 4,
+        b"&\0" => 5,
+        b"==" | b"!=" => 6,
+        b"<\0" | b">\0" | b"<=" | b">=" => 7,
+        b"<<" | b">>" => 8,
+        b"+\0" | b"-\0" => ADDITIVE,
+        b"*\0" | b"/\0" | b"%\0" => 10,
+        _ => return None,
+    })
+}
+
+/// The value of an integer literal, modulo 2^64.
+fn value(text: &[u8]) -> u64 {
+    let text = text.strip_suffix(b"U").unwrap_or(text);
+    let (digits, radix) = match text {
+        [b'0', b'x' | b'X', digits @ ..] => (digits, 16),
+        [b'0', b'b' | b'B', digits @ ..] => (digits, 2),
+        [b'0', digits @ ..] => (digits, 8),
+        digits => (digits, 10),
+    };
+    let digit = |&b: &u8| u64::from((b as char).to_digit(16).unwrap_or(0));
+    digits.iter().fold(0, |value: u64, b| value.wrapping_mul(radix).wrapping_add(digit(b)))
+}

@@ -1,0 +1,112 @@
+//! Functions, entries and call prototypes: manual section 7.1, 11.1 and 11.2.
+
+use super::name::{Start, start};
+use super::{Parsed, Parser};
+use crate::syntax::{Directive, Func, Prototype, StmtId, StmtKind, Var};
+use crate::token::{Kind, TokenId};
+
+/// `"(" params ")"`: the parameters, and whether `...` ends them.
+type Params = (Vec<Var>, bool);
+
+impl Parser {
+    /// `function = [linkage] keyword attribute* ["(" returns ")"] name ["(" params ")"] directive* (";" | block)`
+    ///
+    /// A mistake in front of the body costs one diagnostic; the body is still read.
+    pub(super) fn func(&mut self, first: TokenId) -> Parsed<StmtId> {
+        let linkage = self.linkage();
+        let keyword = self.bump();
+        let mut func = Func {
+            linkage,
+            keyword,
+            attributes: Vec::new(),
+            returns: Vec::new(),
+            name: None,
+            params: Vec::new(),
+            variadic: false,
+            directives: Vec::new(),
+            has_body: false,
+        };
+        let header = self.header(&mut func);
+        if header.is_err() {
+            self.skip_header();
+        }
+        if !self.at(b'{') {
+            if !self.eat(b';') && header.is_ok() {
+                self.end_of_statement()?;
+            }
+            return Ok(self.push_stmt(first..self.at, StmtKind::Func(Box::new(func))));
+        }
+        func.has_body = true;
+        let (head, children, tail) = self.braced(first);
+        Ok(self.push_parent(head, children, tail, StmtKind::Func(Box::new(func))))
+    }
+
+    /// What stands between `.entry` and the body.
+    fn header(&mut self, func: &mut Func) -> Parsed<()> {
+        while self.kind() == Kind::Dot {
+            func.attributes.push(self.attribute()?);
+        }
+        func.returns = self.params()?.0;
+        func.name = Some(self.expect_word("the function's name")?);
+        (func.params, func.variadic) = self.params()?;
+        func.directives = self.header_directives()?;
+        if matches!(self.kind(), Kind::Punct(b'{' | b';')) || self.starts_line() {
+            return Ok(());
+        }
+        Err(self.stuck("`{`, `;` or a directive such as `.maxntid`"))
+    }
+
+    /// `.callprototype ["(" returns ")"] "_" ["(" params ")"] directive* ";"`
+    pub(super) fn prototype(&mut self, first: TokenId) -> Parsed<StmtId> {
+        self.bump();
+        let (returns, _) = self.params()?;
+        self.expect_word("`_`")?;
+        let (params, variadic) = self.params()?;
+        let directives = self.header_directives()?;
+        self.end_of_statement()?;
+        let prototype = Prototype { returns, params, variadic, directives };
+        Ok(self.push_stmt(first..self.at, StmtKind::Prototype(Box::new(prototype))))
+    }
+
+    /// `["(" [variable ("," variable)*] ["..."] ")"]`
+    fn params(&mut self) -> Parsed<Params> {
+        let mut params = Vec::new();
+        if !self.eat(b'(') {
+            return Ok((params, false));
+        }
+        let mut variadic = false;
+        while !self.at(b')') {
+            if self.at(b'.') {
+                variadic = self.ellipsis()?;
+                break;
+            }
+            params.push(self.variable(None)?);
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        self.expect(b')')?;
+        Ok((params, variadic))
+    }
+
+    /// `...`
+    fn ellipsis(&mut self) -> Parsed<bool> {
+        for _ in 0..3 {
+            self.expect(b'.')?;
+        }
+        Ok(true)
+    }
+
+    /// `(Dot arguments)*` behind the parameters. A `.pragma` has a `;` of its own.
+    fn header_directives(&mut self) -> Parsed<Vec<Directive>> {
+        let mut directives = Vec::new();
+        while self.kind() == Kind::Dot && !self.at_function() {
+            let closed = start(self.tree.source.bytes(self.at)) == Start::Closed;
+            directives.push(self.directive(closed)?);
+            if closed {
+                self.expect(b';')?;
+            }
+        }
+        Ok(directives)
+    }
+}

@@ -1,0 +1,40 @@
+//! The files of `../shared/corpus`, where they are present. Read by the tests that need real PTX.
+
+use std::path::{Path, PathBuf};
+
+/// One line of the corpus' manifest.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Path inside the corpus: `triton3.4/softmax.ptx`.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its `.target`.
+    pub target: String,
+    /// Whether ptxas accepts it.
+    pub accepted: bool,
+}
+
+/// The folder of the corpus: `PTX_CORPUS`, or `shared/corpus` beside the workspace or a folder above it.
+pub fn folder() -> Option<PathBuf> {
+    let from_env = std::env::var_os("PTX_CORPUS").map(PathBuf::from);
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let beside = workspace.map(|dir| dir.join("shared/corpus"));
+    from_env.into_iter().chain(beside).find(|dir| dir.join("manifest.tsv").is_file())
+}
+
+/// All samples of a corpus.
+///
+/// # Errors
+/// If the manifest cannot be read.
+pub fn samples(folder: &Path) -> std::io::Result<Vec<Sample>> {
+    let manifest = std::fs::read_to_string(folder.join("manifest.tsv"))?;
+    let sample = |line: &str| {
+        let mut fields = line.split('\t');
+        let name = fields.next()?.to_owned();
+        let target = fields.nth(1)?.to_owned();
+        let accepted = fields.nth(1)? == "accepted";
+        Some(Sample { path: folder.join(&name), name, target, accepted })
+    };
+    Ok(manifest.lines().skip(1).filter_map(sample).collect())
+}
