@@ -16,6 +16,7 @@ mod stmt;
 mod var;
 
 use crate::diag::Diagnostic;
+use crate::lex::lex;
 use crate::syntax::{ExprId, Stmt, StmtId, StmtKind, Tokens, Tree};
 use crate::token::{Kind, Source, Token, TokenId};
 
@@ -29,6 +30,14 @@ pub fn parse(source: Source) -> (Tree, Vec<Diagnostic>) {
     let mut parser = Parser::new(source);
     let items = parser.module();
     parser.finish_tree(items)
+}
+
+/// Lexes and parses the bytes of a `.ptx` file; the diagnostics of both, in that order.
+pub fn parse_text(bytes: &[u8]) -> (Tree, Vec<Diagnostic>) {
+    let (source, mut diagnostics) = lex(bytes);
+    let (tree, syntax) = parse(source);
+    diagnostics.extend(syntax);
+    (tree, diagnostics)
 }
 
 /// Parses the statements of a function body, without its braces.

@@ -2,7 +2,7 @@
 #![allow(clippy::panic, reason = "tests")]
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use ptx_core::{emit, lex, parse};
+use ptx_core::{emit, parse};
 use ptx_tests::corpus::{self, Sample};
 
 fn main() -> std::process::ExitCode {
@@ -22,9 +22,7 @@ fn trial(sample: Sample) -> Trial {
 
 fn roundtrip(sample: &Sample) -> Result<(), Failed> {
     let text = std::fs::read(&sample.path)?;
-    let (source, mut diagnostics) = lex::lex(&text);
-    let (tree, syntax) = parse::parse(source);
-    diagnostics.extend(syntax);
+    let (tree, diagnostics) = parse::parse_text(&text);
     if let Some(at) = first_difference(&text, &emit::ptx::print(&tree)) {
         return Err(format!("differs at byte {at}").into());
     }

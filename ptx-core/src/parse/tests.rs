@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::emit::ptx::print;
-use crate::lex::lex;
 use crate::syntax::ExprKind;
 
 /// Parses a body and checks that it prints back and that every token has one statement.
