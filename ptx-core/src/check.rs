@@ -3,6 +3,13 @@
 //! One file of `check/` is one theme: its rules, each a function over the IR. What a single instruction or name does
 //! wrong is found before, by `lower`.
 
+mod access;
+mod calls;
+mod flow;
+mod header;
+mod limits;
+mod resources;
+mod variables;
 mod version;
 
 use crate::diag::Diagnostic;
@@ -35,7 +42,7 @@ impl Checked {
 type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
 
 /// Every rule, in the order of their codes.
-const RULES: &[Rule] = &[];
+const RULES: &[Rule] = &[header::check, variables::check, limits::check, calls::check, resources::check, flow::check];
 
 /// Lowers and checks a parsed module. `earlier` are the parser's diagnostics, so that a module with syntax errors
 /// is never [`Checked`]; the diagnostics come back in the order of the text.

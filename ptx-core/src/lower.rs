@@ -14,6 +14,8 @@ mod operand;
 mod report;
 mod variable;
 
+pub(crate) use report::gate;
+
 use crate::diag::Diagnostic;
 use crate::ir::Module;
 use crate::isa::{Arch, Version};

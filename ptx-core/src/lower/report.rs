@@ -302,7 +302,7 @@ fn member_gate(place: &Place, form: &Form, slot: usize, arch: Arch, version: Ver
 }
 
 /// What it takes to have something.
-pub(super) fn gate(span: Span, what: &str, gate: &Gate, arch: Arch, version: Version) -> Diagnostic {
+pub(crate) fn gate(span: Span, what: &str, gate: &Gate, arch: Arch, version: Version) -> Diagnostic {
     if let Some(since) = gate.since(arch) {
         return Diagnostic::error(&codes::P0402, span, format!("`{what}` needs PTX {since}; this module is {version}"))
             .help(format!("write `.version {since}` or later"));

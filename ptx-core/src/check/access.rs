@@ -1,0 +1,74 @@
+//! Walks over operands: which registers an instruction reads and writes, which symbols it names.
+
+use crate::ir::{Base, Inst, Operand, RegId, Symbol};
+use crate::isa::{Access, OperandKind, OperandSpec};
+
+/// Calls `visit` for every register of an instruction, sources first, then destinations.
+pub(super) fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
+    if let Some(guard) = inst.guard {
+        visit(guard.register, Access::Read);
+    }
+    let Some(row) = inst.row else {
+        // An instruction that the table does not know may do anything.
+        return inst.operands.iter().for_each(|o| leaves(o, &mut |r| visit(r, Access::Write)));
+    };
+    for wanted in [Access::Read, Access::ReadWrite, Access::Write] {
+        for (spec, operand) in row.operands.iter().zip(&inst.operands) {
+            one(spec, operand, wanted, visit);
+        }
+    }
+}
+
+fn one(spec: &OperandSpec, operand: &Operand, wanted: Access, visit: &mut dyn FnMut(RegId, Access)) {
+    match (&spec.kind, operand) {
+        (OperandKind::Pair(a, b), Operand::Pair(x, y)) => {
+            one(a, x, wanted, visit);
+            one(b, y, wanted, visit);
+        }
+        (OperandKind::Pair(a, _), x) => one(a, x, wanted, visit),
+        (OperandKind::Memory { .. }, _) if wanted == Access::Read => leaves(operand, &mut |r| visit(r, wanted)),
+        (OperandKind::Memory { .. }, _) => {}
+        _ if spec.access == wanted => leaves(operand, &mut |r| visit(r, wanted)),
+        _ => {}
+    }
+}
+
+/// Every register in an operand.
+fn leaves(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
+    match operand {
+        Operand::Reg(reg) | Operand::Part(reg, _) => visit(*reg),
+        Operand::Memory { base, rest, .. } => {
+            if let Base::Reg(reg) = base {
+                visit(*reg);
+            }
+            rest.iter().for_each(|o| leaves(o, visit));
+        }
+        Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|o| leaves(o, visit)),
+        Operand::Pair(a, b) => {
+            leaves(a, visit);
+            leaves(b, visit);
+        }
+        Operand::Not(inner) | Operand::Neg(inner) => leaves(inner, visit),
+        _ => {}
+    }
+}
+
+/// Every symbol in an operand.
+pub(super) fn symbols(operand: &Operand, visit: &mut dyn FnMut(Symbol)) {
+    match operand {
+        Operand::Symbol(symbol, _) => visit(*symbol),
+        Operand::Memory { base, rest, .. } => {
+            if let Base::Symbol(symbol) = base {
+                visit(*symbol);
+            }
+            rest.iter().for_each(|o| symbols(o, visit));
+        }
+        Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|o| symbols(o, visit)),
+        Operand::Pair(a, b) => {
+            symbols(a, visit);
+            symbols(b, visit);
+        }
+        Operand::Not(inner) | Operand::Neg(inner) => symbols(inner, visit),
+        _ => {}
+    }
+}

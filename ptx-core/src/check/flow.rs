@@ -1,0 +1,197 @@
+//! Flow inside a function: registers read before they are written, code that nothing reaches, labels that nothing uses.
+//!
+//! ptxas takes all of these; they are warnings.
+
+use super::access;
+use crate::diag::{Diagnostic, codes};
+use crate::ir::{Function, Inst, LabelId, Module, Operand, Param, RegId};
+use crate::isa::Access;
+use crate::syntax::Tree;
+use std::collections::HashSet;
+
+/// Instructions behind which a thread does not go on, unless they are guarded.
+const ENDS: &[&str] = &["ret", "exit", "bra", "brx"];
+
+/// The analysis of one function stays under this many bits.
+const MOST_BITS: usize = 1 << 27;
+
+pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    for function in module.functions.iter().filter(|f| f.defined) {
+        let graph = Graph::new(function);
+        unused_labels(function, &graph, out);
+        unreachable(function, &graph, out);
+        uninitialised(function, &graph, out);
+    }
+}
+
+/// The basic blocks of a function.
+struct Graph {
+    /// The first instruction of each block, and one past the last of all.
+    starts: Vec<usize>,
+    /// Where each block goes.
+    next: Vec<Vec<usize>>,
+    /// Which blocks the entry reaches.
+    reached: Vec<bool>,
+    /// Labels that something names.
+    used: HashSet<LabelId>,
+}
+
+impl Graph {
+    fn new(function: &Function) -> Graph {
+        let end = function.insts.len();
+        let mut starts: Vec<usize> = function.labels.iter().map(|l| (l.at as usize).min(end)).collect();
+        starts.extend((0..end).filter(|i| ends(&function.insts[*i])).map(|i| i + 1));
+        starts.extend([0, end]);
+        starts.sort_unstable();
+        starts.dedup();
+        let block_at = |inst: usize| starts.partition_point(|s| *s <= inst) - 1;
+        let mut used = HashSet::new();
+        let mut next = Vec::new();
+        for pair in starts.windows(2) {
+            let mut to = Vec::new();
+            let last = &function.insts[pair[1] - 1];
+            for label in last.operands.iter().flat_map(|o| labels(o, function)) {
+                used.insert(label);
+                to.extend(function.labels.get(label.index()).map(|l| l.at as usize).filter(|at| *at < end).map(block_at));
+            }
+            if (!ends(last) || last.guard.is_some()) && pair[1] < end {
+                to.push(block_at(pair[1]));
+            }
+            next.push(to);
+        }
+        let named = function.insts.iter().flat_map(|i| &i.operands).flat_map(|o| labels(o, function));
+        used.extend(named);
+        let reached = reach(&next);
+        Graph { starts, next, reached, used }
+    }
+
+    fn range(&self, block: usize) -> std::ops::Range<usize> {
+        self.starts[block]..self.starts[block + 1]
+    }
+}
+
+fn ends(inst: &Inst) -> bool {
+    inst.row.is_some_and(|r| ENDS.contains(&r.opcode()))
+}
+
+/// The labels that an operand names, through a list of targets too.
+fn labels(operand: &Operand, function: &Function) -> Vec<LabelId> {
+    let one = |o: &Operand| match o {
+        Operand::Label(label) => Some(*label),
+        _ => None,
+    };
+    match operand {
+        Operand::Targets(id) => {
+            function.targets.get(id.index()).into_iter().flatten().filter_map(one).collect()
+        }
+        other => one(other).into_iter().collect(),
+    }
+}
+
+fn reach(next: &[Vec<usize>]) -> Vec<bool> {
+    let mut reached = vec![false; next.len()];
+    let mut pending = vec![0];
+    while let Some(block) = pending.pop() {
+        if reached.get(block) == Some(&false) {
+            reached[block] = true;
+            pending.extend(&next[block]);
+        }
+    }
+    reached
+}
+
+fn unused_labels(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
+    for (at, label) in function.labels.iter().enumerate() {
+        let id = LabelId(u32::try_from(at).unwrap_or(u32::MAX));
+        if !graph.used.contains(&id) {
+            let text = format!("nothing branches to the label `{}`", label.name);
+            out.push(Diagnostic::warning(&codes::P0504, label.span, text));
+        }
+    }
+}
+
+/// One warning for each run of blocks that nothing reaches.
+fn unreachable(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
+    let mut before = true;
+    for (block, reached) in graph.reached.iter().enumerate() {
+        let first = &function.insts[graph.starts[block]];
+        let only_return = graph.range(block).len() == 1 && ends(first);
+        if !reached && before && !only_return {
+            out.push(
+                Diagnostic::warning(&codes::P0505, first.span, "no thread gets here")
+                    .help("the instruction before it leaves, and no branch leads here"),
+            );
+        }
+        before = *reached;
+    }
+}
+
+/// Registers that are read where no path, or not every path, has written them. A guarded write counts as a write.
+fn uninitialised(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
+    let words = function.registers.len().div_ceil(64);
+    if words * 64 * graph.next.len() > MOST_BITS {
+        return;
+    }
+    let mut written = vec![vec![u64::MAX; words]; graph.next.len()];
+    let Some(entry) = written.first_mut() else { return };
+    *entry = vec![0; words];
+    function.params.iter().for_each(|p| if let Param::Reg(reg) = p { set(entry, *reg) });
+    let mut pending: Vec<usize> = (0..graph.next.len()).rev().filter(|b| graph.reached[*b]).collect();
+    while let Some(block) = pending.pop() {
+        let mut state = written[block].clone();
+        function.insts[graph.range(block)].iter().for_each(|i| apply(i, &mut state));
+        for next in &graph.next[block] {
+            if meet(&mut written[*next], &state) && !pending.contains(next) {
+                pending.push(*next);
+            }
+        }
+    }
+    report(function, graph, written, out);
+}
+
+fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &mut Vec<Diagnostic>) {
+    let mut told = HashSet::new();
+    for block in (0..graph.next.len()).filter(|b| graph.reached[*b]) {
+        let state = &mut written[block];
+        for inst in &function.insts[graph.range(block)] {
+            access::registers(inst, &mut |reg, access| {
+                if access != Access::Write && !get(state, reg) && told.insert(reg) {
+                    let name = function.registers.get(reg.index()).map_or("", |r| &r.name);
+                    let text = format!("`{name}` is read here, but not written on every path that leads here");
+                    out.push(
+                        Diagnostic::warning(&codes::P0503, inst.span, text).help("give it a value before the branch"),
+                    );
+                }
+            });
+            apply(inst, state);
+        }
+    }
+}
+
+fn apply(inst: &Inst, state: &mut [u64]) {
+    access::registers(inst, &mut |reg, access| {
+        if access != Access::Read {
+            set(state, reg);
+        }
+    });
+}
+
+fn set(state: &mut [u64], reg: RegId) {
+    if let Some(word) = state.get_mut(reg.index() / 64) {
+        *word |= 1 << (reg.index() % 64);
+    }
+}
+
+fn get(state: &[u64], reg: RegId) -> bool {
+    state.get(reg.index() / 64).is_none_or(|word| word >> (reg.index() % 64) & 1 == 1)
+}
+
+/// Keeps what both have; whether that changed anything.
+fn meet(into: &mut [u64], from: &[u64]) -> bool {
+    let mut changed = false;
+    for (a, b) in into.iter_mut().zip(from) {
+        changed |= *a & b != *a;
+        *a &= b;
+    }
+    changed
+}

@@ -1,0 +1,63 @@
+//! The first statements of a module: `.version`, then `.target`; their words.
+
+use crate::diag::{Diagnostic, codes};
+use crate::ir::Module;
+use crate::syntax::{StmtKind, Tree};
+
+/// What `.target` takes beside a target.
+const OPTIONS: &[&str] = &["texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"];
+
+pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    order(tree, out);
+    for word in module.options.iter().filter(|w| !OPTIONS.contains(&w.as_str())) {
+        let span = directive(tree, ".target").map(|d| tree.span(&tree.stmt(d).head)).unwrap_or_default();
+        out.push(
+            Diagnostic::error(&codes::P0603, span, format!("`.target` does not take `{word}`"))
+                .help(format!("it takes one target and {}", OPTIONS.join(", ")))
+                .section("11.1.2"),
+        );
+    }
+    address_size(tree, module, out);
+}
+
+/// `.version` and `.target` come first, each once and in this order.
+fn order(tree: &Tree, out: &mut Vec<Diagnostic>) {
+    let wanted = [(".version", "11.1.1"), (".target", "11.1.2")];
+    let mut items = tree.items.iter().map(|id| tree.stmt(*id)).filter(|s| !matches!(s.kind, StmtKind::Error));
+    for (name, section) in wanted {
+        let Some(stmt) = items.next() else { return };
+        let found = match &stmt.kind {
+            StmtKind::Directive(d) => tree.source.text(d.name) == name,
+            _ => false,
+        };
+        if !found && directive(tree, name).is_some() {
+            let text = format!("`{name}` must stand here: a module begins with `.version`, then `.target`");
+            out.push(Diagnostic::error(&codes::P0604, tree.span(&stmt.head), text).section(section));
+            return;
+        }
+    }
+}
+
+fn directive(tree: &Tree, name: &str) -> Option<crate::syntax::StmtId> {
+    tree.items.iter().copied().find(|id| match &tree.stmt(*id).kind {
+        StmtKind::Directive(d) => tree.source.text(d.name) == name,
+        _ => false,
+    })
+}
+
+fn address_size(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    let Some(at) = directive(tree, ".address_size") else { return };
+    let span = tree.span(&tree.stmt(at).head);
+    match module.address_size {
+        64 => {}
+        32 if module.arch.number < 90 => {}
+        32 => out.push(
+            Diagnostic::error(&codes::P0615, span, format!("{} has no 32-bit addresses", module.arch))
+                .help("write `.address_size 64`")
+                .section("11.1.3"),
+        ),
+        other => out.push(
+            Diagnostic::error(&codes::P0615, span, format!("addresses have 32 or 64 bits, not {other}")).section("11.1.3"),
+        ),
+    }
+}

@@ -1,0 +1,78 @@
+//! What a kernel takes: static shared memory, bytes of parameters, threads.
+
+use crate::diag::{Diagnostic, codes};
+use crate::ir::{Function, Module, Operand, Param, Space, Symbol, VarId};
+use crate::isa::{Arch, Version};
+use crate::syntax::Tree;
+use std::collections::HashSet;
+
+/// Static shared memory that a block can have on every target; more must be dynamic.
+const STATIC_SHARED: u64 = 48 * 1024;
+/// Constant memory of a module.
+const CONSTANT: u64 = 64 * 1024;
+
+pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    for function in module.functions.iter().filter(|f| f.entry && f.defined) {
+        shared(function, module, out);
+        parameters(function, module, out);
+    }
+    let constant: u64 = module.variables.iter().filter(|v| v.space == Space::Const).map(|v| v.size).sum();
+    if let Some(last) = module.variables.iter().rfind(|v| v.space == Space::Const && constant > CONSTANT) {
+        let text = format!("the module has {constant} bytes of constants; {CONSTANT} is the most");
+        out.push(Diagnostic::error(&codes::P0611, last.span, text).section("5.1.3"));
+    }
+}
+
+/// The shared variables that the kernel or a function that it may call uses.
+fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
+    let mut seen = HashSet::new();
+    let mut used = HashSet::new();
+    reach(function, module, &mut seen, &mut used);
+    let size = |id: &VarId| module.variables.get(id.index()).filter(|v| v.space == Space::Shared).map_or(0, |v| v.size);
+    let total: u64 = used.iter().map(size).fold(0, u64::saturating_add);
+    if total > STATIC_SHARED {
+        let text = format!("`{}` has {total} bytes of static shared memory; {STATIC_SHARED} is the most", function.name);
+        out.push(
+            Diagnostic::error(&codes::P0611, function.span, text)
+                .help("declare it `.extern .shared .align 16 .b8 name[];` and give the size at launch")
+                .section("5.1.7"),
+        );
+    }
+}
+
+fn reach(function: &Function, module: &Module, seen: &mut HashSet<String>, used: &mut HashSet<VarId>) {
+    let mut pending = vec![function];
+    while let Some(function) = pending.pop() {
+        if !seen.insert(function.name.clone()) {
+            continue;
+        }
+        used.extend(function.variables.iter().copied());
+        for operand in function.insts.iter().flat_map(|i| &i.operands) {
+            super::access::symbols(operand, &mut |symbol| match symbol {
+                Symbol::Var(var) => {
+                    used.insert(var);
+                }
+                Symbol::Func(func) => pending.extend(module.functions.get(func.index())),
+            });
+            if let Operand::Func(func) = operand {
+                pending.extend(module.functions.get(func.index()));
+            }
+        }
+    }
+}
+
+/// 4,352 bytes; 32,764 from PTX 8.1 on sm_70.
+fn parameters(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
+    let large = module.arch.provides(Arch::base(70)) && module.version >= Version { major: 8, minor: 1 };
+    let most = if large { 32764 } else { 4352 };
+    let mut bytes = 0u64;
+    for param in &function.params {
+        let Param::Var(id) = param else { continue };
+        let Some(v) = module.variables.get(id.index()) else { continue };
+        bytes = bytes.next_multiple_of(v.align.max(1)).saturating_add(v.size);
+    }
+    if bytes > most {
+        let text = format!("`{}` has {bytes} bytes of parameters; {most} is the most", function.name);
+        out.push(Diagnostic::error(&codes::P0611, function.span, text).section("5.1.6.1"));
+    }
+}
