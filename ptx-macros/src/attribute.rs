@@ -5,7 +5,7 @@ mod values;
 
 use crate::kernel::Reader;
 use proc_macro2::{Ident, TokenStream};
-use ptx_core::diag::codes;
+use ptx_core::diag::{codes, near::nearest};
 use ptx_core::kernel::tree;
 use syn::Token;
 use syn::parse::{ParseStream, Parser};
@@ -21,6 +21,17 @@ pub struct Attribute {
     pub structs: Vec<tree::Struct>,
     /// What the launch function needs.
     pub launch: Launch,
+    /// `instances`, as written.
+    pub instances: Vec<Vec<syn::Expr>>,
+    /// The names of the options that stand there.
+    pub given: Vec<Ident>,
+}
+
+impl Attribute {
+    /// Whether the option stands there, with a right value or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.given.iter().any(|given| given == name)
+    }
 }
 
 /// The options that only the host sees, as written.
@@ -59,13 +70,12 @@ impl Reader {
     /// Reads the options. Every one that is wrong is reported; the others count.
     pub fn attribute(&mut self, tokens: TokenStream) -> Attribute {
         let mut attribute = Attribute::default();
-        let mut given: Vec<Ident> = Vec::new();
         for arg in self.args(tokens) {
-            if given.contains(&arg.name) {
+            if attribute.given.contains(&arg.name) {
                 self.error(&codes::P0902, &arg.name, format!("`{}` is given twice", arg.name), "remove one of them");
             } else {
                 self.option(&arg, &mut attribute);
-                given.push(arg.name);
+                attribute.given.push(arg.name);
             }
         }
         attribute
@@ -74,9 +84,9 @@ impl Reader {
     fn option(&mut self, arg: &Arg, attribute: &mut Attribute) {
         let name = arg.name.to_string();
         let Some(option) = OPTIONS.iter().find(|o| o.name == name) else {
-            let nearest = near(&name, OPTIONS.iter().map(|o| o.name));
+            let near = nearest(&name, OPTIONS.iter().map(|o| o.name));
             let all: Vec<_> = OPTIONS.iter().map(|o| o.name).collect();
-            let help = match nearest {
+            let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the options are {}", all.join(", ")),
             };
@@ -146,42 +156,26 @@ fn arg(input: ParseStream<'_>) -> syn::Result<Arg> {
 }
 
 impl Reader {
-    /// Reports a kernel without what it needs: a target, and instances if it is generic.
-    pub fn complete(&mut self, kernel: &tree::Kernel) {
-        let options = &kernel.options;
-        if options.arch.is_empty() {
-            let help = r#"write `#[ptx_kernel(arch = "sm_80")]`: the oldest GPU that the kernel is for"#;
-            self.error_at(&codes::P0905, kernel.name.span, "the kernel has no `arch`", help);
+    /// Reports what has no target.
+    pub fn needs_arch(&mut self, attribute: &Attribute, name: &Ident, what: &str, like: &str) {
+        if !attribute.has("arch") {
+            let help = format!("write `{like}`: the oldest GPU that it is for");
+            self.error(&codes::P0905, name, format!("the {what} has no `arch`"), &help);
         }
-        if !kernel.generics.is_empty() && options.instances.is_empty() {
+    }
+
+    /// Reports generics without instances, and instances that do not fit the generics.
+    pub fn needs_instances(&mut self, given: bool, kernel: &tree::Kernel) {
+        if !kernel.generics.is_empty() && !given {
             let help = "write `instances = [(128), (256)]`: PTX is made for each at compile time";
             self.error_at(&codes::P0905, kernel.name.span, "a generic kernel has no `instances`", help);
         }
-        for instance in &options.instances {
+        for instance in &kernel.options.instances {
             let (has, wants) = (instance.args.len(), kernel.generics.len());
             if has != wants {
-                let message = format!("an instance with {has} arguments; the kernel has {wants} generic parameters");
+                let message = format!("this instance has {has} arguments, the kernel {wants} generic parameters");
                 self.error_at(&codes::P0903, instance.span, message, "give each generic parameter one argument");
             }
         }
     }
-}
-
-/// The name nearest to `name`, if one is near: at most two letters differ.
-fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names.map(|n| (distance(name, n), n)).filter(|(d, _)| *d <= 2).min().map(|(_, n)| n)
-}
-
-/// How many letters to insert, remove or replace.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.chars().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }

@@ -1,15 +1,18 @@
 //! The way through `ptx-core`, once for each target: statement tree, PTX tokens, syntax tree, checks, text.
 
 use crate::kernel::Reader;
+use ptx_core::check::{Checked, check, minimum_version};
 use ptx_core::diag::Diagnostic;
 use ptx_core::emit;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::kernel::tree::Module;
 use ptx_core::kernel::{self, Entry, Variant};
 use ptx_core::lex::Builder;
+use ptx_core::lower::Options;
 use ptx_core::parse::parse;
 use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
+use ptx_core::token::Source;
 
 /// A PTX module for one target.
 pub struct Text {
@@ -19,6 +22,13 @@ pub struct Text {
     pub ptx: String,
     /// Which span made which line: the line, from 1, and the span of its first token.
     pub lines: Vec<(u32, Span)>,
+}
+
+impl Text {
+    /// What stands for the text of a module with errors.
+    fn empty(arch: Arch) -> Self {
+        Text { arch, ptx: String::new(), lines: Vec::new() }
+    }
 }
 
 /// What became of a module.
@@ -55,8 +65,8 @@ fn variant(
     found: &mut Vec<Diagnostic>,
 ) -> (Text, Vec<Entry>) {
     let locate = |span| reader.host.location(span);
-    let version = version.unwrap_or(Version { major: 9, minor: 0 });
-    let (lowered, mut diagnostics) = kernel::lower(module, &Variant { arch, version, locate: &locate });
+    let trial = version.unwrap_or(NEWEST);
+    let (lowered, mut diagnostics) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
     found.append(&mut diagnostics);
     let mut builder = Builder::new();
     for (piece, span) in &lowered.pieces {
@@ -64,11 +74,30 @@ fn variant(
     }
     let (source, mut diagnostics) = builder.finish();
     found.append(&mut diagnostics);
-    let (tree, mut diagnostics) = parse(source);
+    let (checked, mut diagnostics) = checked(source);
     found.append(&mut diagnostics);
-    let ptx = String::from_utf8_lossy(&emit::ptx::print(&tree)).into_owned();
-    (Text { arch, ptx, lines: lines(&tree) }, lowered.entries)
+    (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), lowered.entries)
 }
+
+/// Parses and checks.
+pub fn checked(source: Source) -> (Option<Checked>, Vec<Diagnostic>) {
+    let (tree, diagnostics) = parse(source);
+    check(tree, diagnostics, &Options::default())
+}
+
+/// The text of a checked module. Where the user does not choose, its version becomes the lowest that it needs, so that
+/// older drivers load it.
+fn text(checked: &Checked, trial: Version, version: Option<Version>) -> Text {
+    let mut ptx = String::from_utf8_lossy(&emit::ptx::print(checked.tree())).into_owned();
+    if version.is_none() {
+        let lowest = minimum_version(checked.module());
+        ptx = ptx.replacen(&format!(".version {trial}"), &format!(".version {lowest}"), 1);
+    }
+    Text { arch: checked.module().arch, ptx, lines: lines(checked.tree()) }
+}
+
+/// What a module is tried with where its version is not given.
+const NEWEST: Version = Version { major: 9, minor: 5 };
 
 /// Which span stands first on each line.
 fn lines(tree: &Tree) -> Vec<(u32, Span)> {

@@ -16,7 +16,7 @@ use ptx_core::kernel::tree;
 use ptx_core::span::Span;
 use quote::ToTokens;
 
-pub use function::Launchable;
+pub use function::{Argument, Launchable};
 
 /// Reads syntax into the tree, and collects the spans and the errors.
 #[derive(Default)]

@@ -1,12 +1,46 @@
-//! The Rust that a kernel becomes: a module with its PTX, and a launch function.
+//! The Rust that a kernel becomes: a module with its PTX as data, and a typed function that launches it.
+//!
+//! `ptx-launch/tests/contract.rs` is the same written by hand; `ptx_launch::expansion` is all that it calls.
+
+mod argument;
+mod data;
+mod function;
+mod host;
+mod instances;
 
 use crate::compile::Compiled;
 use crate::kernel::Launchable;
+use crate::tokens::Host;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// A kernel that stands alone.
-pub fn single(kernel: &Launchable, compiled: &Compiled) -> TokenStream {
-    let _ = (kernel, compiled);
-    quote!()
+/// A kernel with all that its Rust is made of.
+pub struct Launch<'a> {
+    /// What the user wrote.
+    pub kernel: &'a Launchable,
+    /// What the compiler made of it.
+    pub compiled: &'a Compiled,
+    /// Which of the compiled module's kernels it is.
+    pub index: usize,
+}
+
+/// A kernel that stands alone: its module holds the PTX.
+pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled) -> TokenStream {
+    let launch = Launch { kernel, compiled, index: 0 };
+    let texts = data::texts(host, &kernel.name.to_string(), compiled);
+    let kernel = launch.data(&texts, &quote!(MODULE));
+    let function = launch.function();
+    quote!(#kernel #function)
+}
+
+/// The kernels of a module, which hold the PTX of all of them together.
+pub fn several(host: &Host, name: &syn::Ident, kernels: &[Launchable], compiled: &Compiled) -> TokenStream {
+    let texts = data::texts(host, &name.to_string(), compiled);
+    let shared = data::shared();
+    let each = kernels.iter().enumerate().map(|(index, kernel)| {
+        let launch = Launch { kernel, compiled, index };
+        let (kernel, function) = (launch.data(&shared, &quote!(MODULE)), launch.function());
+        quote!(#kernel #function)
+    });
+    quote!(#texts #(#each)*)
 }

@@ -10,6 +10,7 @@ mod attribute;
 mod compile;
 mod kernel;
 mod launch;
+mod module;
 mod report;
 mod single;
 mod tokens;
@@ -20,4 +21,10 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
     single::expand(options.into(), item.into()).into()
+}
+
+/// Makes one PTX module of several kernels and of the constants, helpers and statics that they share.
+#[proc_macro_attribute]
+pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
+    module::expand(options.into(), item.into()).into()
 }

@@ -15,12 +15,12 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut reader = Reader::default();
     let mut attribute = reader.attribute(options);
     let structs = std::mem::take(&mut attribute.structs);
+    reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
     let (kernel, launchable) = reader.kernel(attribute, &function);
-    reader.complete(&kernel);
     let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
     let module = Module { structs, kernels: vec![kernel], ..Module::default() };
     let compiled = compile::module(&mut reader, &module, &arches, version);
-    let launch = launch::single(&launchable, &compiled);
+    let launch = launch::single(&reader.host, &launchable, &compiled);
     let diagnostics = report::report(&reader.host, &reader.diagnostics);
     quote!(#launch #diagnostics)
 }

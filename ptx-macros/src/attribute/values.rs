@@ -84,17 +84,13 @@ impl Reader {
         if list.elems.is_empty() {
             self.error(&codes::P0903, list, "a generic kernel needs an instance", "`instances = [(128), (256)]`");
         }
-        attribute.options.instances = list.elems.iter().map(|i| self.instance(i)).collect();
+        for value in &list.elems {
+            let args = parts(value);
+            let read = args.iter().map(|a| self.instance_arg(a)).collect();
+            attribute.options.instances.push(Instance { args: read, span: self.host.syntax(value) });
+            attribute.instances.push(args);
+        }
         true
-    }
-
-    fn instance(&mut self, value: &syn::Expr) -> Instance {
-        let args = match value {
-            syn::Expr::Tuple(tuple) => tuple.elems.iter().map(|e| self.instance_arg(e)).collect(),
-            syn::Expr::Paren(inner) => vec![self.instance_arg(&inner.expr)],
-            other => vec![self.instance_arg(other)],
-        };
-        Instance { args, span: self.host.syntax(value) }
     }
 
     /// `safe(x.len() >= n)`, `safe()`
@@ -128,6 +124,15 @@ impl Reader {
             }
         }
         Struct { name, fields: read }
+    }
+}
+
+/// The arguments of one instance: `(128, f32)`, `(128)` or `128`.
+fn parts(value: &syn::Expr) -> Vec<syn::Expr> {
+    match value {
+        syn::Expr::Tuple(tuple) => tuple.elems.iter().cloned().collect(),
+        syn::Expr::Paren(inner) => vec![(*inner.expr).clone()],
+        other => vec![other.clone()],
     }
 }
 

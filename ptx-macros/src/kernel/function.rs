@@ -17,6 +17,8 @@ pub struct Launchable {
     pub generics: Vec<syn::GenericParam>,
     /// Its parameters.
     pub params: Vec<Argument>,
+    /// The generic arguments that exist.
+    pub instances: Vec<Vec<syn::Expr>>,
     /// The options of the host.
     pub launch: Launch,
 }
@@ -42,6 +44,7 @@ impl Reader {
             let help = "the launch is an `unsafe fn` unless the attribute says `safe(conditions)`";
             self.error(&codes::P0904, &item.sig.safety, "a kernel is not declared `unsafe`", help);
         }
+        let given = attribute.has("instances");
         let start = self.host.token(item.sig.fn_token.span);
         let name = self.ident(&item.sig.ident);
         let generics = self.generics(&item.sig.generics);
@@ -54,9 +57,12 @@ impl Reader {
             name: item.sig.ident.clone(),
             generics: item.sig.generics.params.iter().cloned().collect(),
             params: arguments,
+            instances: attribute.instances,
             launch: attribute.launch,
         };
-        (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
+        let kernel = Kernel { name, generics, params, options: attribute.options, body, span };
+        self.needs_instances(given, &kernel);
+        (kernel, launchable)
     }
 
     /// Doc comments, `cfg` and lints belong to the launch function; anything else has no meaning.

@@ -1,0 +1,142 @@
+//! How each parameter of a kernel is passed at a launch.
+
+use super::Launch;
+use super::data::rt;
+use crate::kernel::Argument;
+use proc_macro2::{Span, TokenStream};
+use ptx_core::kernel::EntryParam;
+use quote::quote;
+use syn::{Ident, Type};
+
+/// What a parameter's type means to the host.
+pub enum Passing {
+    /// `&[T]`: anything that can be read as that.
+    Read(Type),
+    /// `&mut [T]`: anything that can be written as that.
+    Write(Type),
+    /// `TensorMap`: 128 bytes, by reference.
+    Map,
+    /// A number or a struct.
+    Value(Type),
+}
+
+impl Argument {
+    /// How it is passed.
+    pub fn passing(&self) -> Passing {
+        match &self.ty {
+            Type::Reference(reference) => match &*reference.elem {
+                Type::Slice(slice) if reference.mutability.is_some() => Passing::Write(absolute(&slice.elem)),
+                Type::Slice(slice) => Passing::Read(absolute(&slice.elem)),
+                _ => Passing::Value(absolute(&self.ty)),
+            },
+            ty if is(ty, "TensorMap") => Passing::Map,
+            ty => Passing::Value(absolute(ty)),
+        }
+    }
+
+    /// Whether host expressions see it as an integer.
+    pub fn is_integer(&self) -> bool {
+        const INTEGERS: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
+        INTEGERS.iter().any(|name| is(&self.ty, name))
+    }
+
+    /// The variable that holds it while it is bound to the stream.
+    fn bound(&self) -> Ident {
+        Ident::new(&format!("__{}", self.name), Span::mixed_site())
+    }
+
+    /// The parameter of the launch function.
+    pub fn declaration(&self) -> TokenStream {
+        let (name, rt) = (&self.name, rt());
+        match self.passing() {
+            Passing::Read(element) => quote!(#name: impl #rt::ReadSlice<#element>),
+            Passing::Write(element) => quote!(mut #name: impl #rt::WriteSlice<#element>),
+            Passing::Map => quote!(#name: &::ptx_launch::TensorMap),
+            Passing::Value(ty) => quote!(#name: #ty),
+        }
+    }
+
+    /// Ties memory to the stream.
+    pub fn binding(&self, stream: &Ident) -> Option<TokenStream> {
+        let (name, bound, rt) = (&self.name, self.bound(), rt());
+        match self.passing() {
+            Passing::Read(t) => Some(quote!(let #bound = #rt::ReadSlice::<#t>::bind(&#name, #stream)?;)),
+            Passing::Write(t) => Some(quote!(let #bound = #rt::WriteSlice::<#t>::bind(&mut #name, #stream)?;)),
+            Passing::Map | Passing::Value(_) => None,
+        }
+    }
+
+    /// The argument as the driver takes it.
+    fn arg(&self) -> TokenStream {
+        let (name, bound, rt) = (&self.name, self.bound(), rt());
+        match self.passing() {
+            Passing::Read(_) | Passing::Write(_) => quote!(#rt::Bound::arg(&#bound)),
+            Passing::Map => quote!(#rt::Arg::new(#name)),
+            Passing::Value(_) => quote!(#rt::Arg::new(&#name)),
+        }
+    }
+
+    /// How the PTX declares it.
+    fn param(&self) -> TokenStream {
+        let (name, rt) = (self.name.to_string(), rt());
+        match self.passing() {
+            Passing::Read(_) | Passing::Write(_) => quote!(#rt::Param::pointer(#name)),
+            Passing::Map => quote!(#rt::Param::value::<::ptx_launch::TensorMap>(#name)),
+            Passing::Value(ty) => quote!(#rt::Param::value::<#ty>(#name)),
+        }
+    }
+}
+
+impl Launch<'_> {
+    /// The arguments in the order of the entry's parameters.
+    pub fn args(&self) -> Vec<TokenStream> {
+        self.in_order().map(Argument::arg).collect()
+    }
+
+    /// The parameters as the PTX declares them.
+    pub fn params(&self) -> Vec<TokenStream> {
+        self.in_order().map(Argument::param).collect()
+    }
+
+    /// The arguments that the entry takes; all of them where there is no entry, after an error.
+    fn in_order(&self) -> impl Iterator<Item = &Argument> {
+        let entry = self.compiled.entries.iter().find(|e| e.kernel == self.index);
+        let all = || (0..self.kernel.params.len()).map(EntryParam::Value).collect();
+        let params: Vec<EntryParam> = entry.map_or_else(all, |e| e.params.clone());
+        params.into_iter().filter_map(|param| match param {
+            EntryParam::Value(at) => self.kernel.params.get(at),
+            EntryParam::Dim(_) | EntryParam::Map(_) => None,
+        })
+    }
+
+    /// Whether the types of the signature may be anything but what the language itself has.
+    pub fn needs_scope(&self) -> bool {
+        let named = |argument: &Argument| match argument.passing() {
+            Passing::Read(ty) | Passing::Write(ty) | Passing::Value(ty) => !is_builtin(&ty),
+            Passing::Map => false,
+        };
+        !self.kernel.generics.is_empty() || self.kernel.params.iter().any(named)
+    }
+}
+
+/// The types that every kernel knows without importing them, and where they are.
+const KNOWN: [&str; 2] = ["f16", "bf16"];
+
+/// The type by a path that holds everywhere, if it is one that kernels know.
+pub fn absolute(ty: &Type) -> Type {
+    match KNOWN.iter().find(|name| is(ty, name)) {
+        Some(_) => Type::Verbatim(quote!(::ptx_launch::prelude::#ty)),
+        None => ty.clone(),
+    }
+}
+
+fn is_builtin(ty: &Type) -> bool {
+    matches!(ty, Type::Verbatim(_)) || BUILTIN.iter().any(|name| is(ty, name))
+}
+
+const BUILTIN: [&str; 12] = ["u8", "u16", "u32", "u64", "u128", "i8", "i16", "i32", "i64", "i128", "f32", "f64"];
+
+/// Whether a type is this name alone.
+fn is(ty: &Type, name: &str) -> bool {
+    matches!(ty, Type::Path(path) if path.qself.is_none() && path.path.is_ident(name))
+}

@@ -1,0 +1,113 @@
+//! The constants and statics of a kernel: `NAME::PTX`, its module, its entry and parameters.
+
+use super::Launch;
+use crate::compile::{Compiled, Text};
+use crate::tokens::Host;
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+
+/// What the generated code calls.
+pub fn rt() -> TokenStream {
+    quote!(::ptx_launch::expansion)
+}
+
+/// The PTX of a module and the static that is loaded.
+pub fn texts(host: &Host, name: &str, compiled: &Compiled) -> TokenStream {
+    let rt = rt();
+    let first = compiled.texts.first().map_or("", |text| text.ptx.as_str());
+    let rest = compiled.texts.iter().enumerate().map(|(at, text)| {
+        let (arch, lines) = (text.arch.to_string(), line_map(host, text));
+        let ptx = if at == 0 { quote!(PTX) } else { text.ptx.as_str().into_token_stream() };
+        quote!(#rt::Variant::new(#arch, #ptx, #lines))
+    });
+    quote! {
+        /// The PTX, made at compile time. With several targets: that of the first one in the attribute.
+        pub const PTX: &str = #first;
+        /// The PTX for each target.
+        pub const VARIANTS: &[#rt::Variant] = &[#(#rest),*];
+        /// What is loaded: one module for all its kernels.
+        pub static MODULE: #rt::Module = #rt::Module::new(#name, VARIANTS);
+    }
+}
+
+/// The same for a kernel whose module stands around it.
+pub fn shared() -> TokenStream {
+    quote! {
+        #[doc(inline)]
+        pub use super::{PTX, VARIANTS};
+        use super::MODULE;
+    }
+}
+
+impl Launch<'_> {
+    /// The module with the kernel's name: `texts`, and the static of the kernel or of its instances.
+    pub fn data(&self, texts: &TokenStream, module: &TokenStream) -> TokenStream {
+        let (name, visibility) = (&self.kernel.name, &self.kernel.visibility);
+        let doc = format!("The PTX of [`{name}()`], and what it is made of.");
+        let configured = self.configured();
+        let types = self.needs_scope().then(|| {
+            quote!(
+                #[allow(unused_imports)]
+                use super::*;
+            )
+        });
+        let kernels = if self.kernel.generics.is_empty() { self.kernel_static(module) } else { self.instances(module) };
+        quote! {
+            #configured
+            #[doc = #doc]
+            #visibility mod #name {
+                #types
+                #texts
+                #kernels
+            }
+        }
+    }
+
+    /// `#[cfg]`s, which the module has in common with the function.
+    fn configured(&self) -> TokenStream {
+        let attributes =
+            self.kernel.attributes.iter().filter(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr"));
+        quote!(#(#attributes)*)
+    }
+
+    fn kernel_static(&self, module: &TokenStream) -> TokenStream {
+        let kernel = self.kernel_value(self.entry(None), module);
+        let rt = rt();
+        quote! {
+            /// The kernel: its figures, its occupancy, loading it ahead of the first launch.
+            pub static KERNEL: #rt::Kernel = #kernel;
+        }
+    }
+
+    /// `Kernel::new(…)` for one entry.
+    pub fn kernel_value(&self, entry: String, module: &TokenStream) -> TokenStream {
+        let (rt, params) = (rt(), self.params());
+        quote!(#rt::Kernel::new(&#module, #entry, &[#(#params),*]))
+    }
+
+    /// The entry's name in the PTX.
+    pub fn entry(&self, instance: Option<usize>) -> String {
+        let mut entries = self.compiled.entries.iter();
+        let entry = entries.find(|e| e.kernel == self.index && e.instance == instance);
+        entry.map_or_else(|| self.kernel.name.to_string(), |e| e.name.clone())
+    }
+}
+
+/// Which line of Rust made which line of the PTX, where that changes.
+fn line_map(host: &Host, text: &Text) -> TokenStream {
+    let mut files: Vec<String> = Vec::new();
+    let mut lines: Vec<(u32, u32, u32)> = Vec::new();
+    for (line, span) in &text.lines {
+        let Some(place) = host.location(*span) else { continue };
+        let known = files.iter().position(|f| *f == place.file);
+        let file = known.unwrap_or_else(|| {
+            files.push(place.file);
+            files.len() - 1
+        }) as u32;
+        if lines.last().is_none_or(|(_, f, l)| (*f, *l) != (file, place.line)) {
+            lines.push((*line, file, place.line));
+        }
+    }
+    let (rt, lines) = (rt(), lines.iter().map(|(ptx, file, line)| quote!((#ptx, #file, #line))));
+    quote!(#rt::LineMap::new(&[#(#files),*], &[#(#lines),*]))
+}

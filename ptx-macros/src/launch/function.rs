@@ -1,0 +1,92 @@
+//! The launch function.
+
+use super::Launch;
+use super::data::rt;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote};
+
+const SAFETY: &str = " # Safety
+ The kernel reads and writes device memory through its arguments: they must be as large as its body assumes, and nothing
+ else may use what it writes until it has ended.";
+
+const ERRORS: &str = " # Errors
+ Those of [`ptx_launch::Error`].";
+
+impl Launch<'_> {
+    /// `pub fn NAME(stream, config, …) -> Result<()>`
+    pub fn function(&self) -> TokenStream {
+        let kernel = self.kernel;
+        let (attributes, visibility, name, rt) = (&kernel.attributes, &kernel.visibility, &kernel.name, rt());
+        let [stream, config] = [local("stream"), local("config")];
+        let unsafety = self.unsafety();
+        let docs = self.docs();
+        let (generics, bound) = self.generics();
+        let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
+        let declarations = kernel.params.iter().map(|p| p.declaration());
+        let body = self.body(&stream, &config);
+        quote! {
+            #(#attributes)*
+            #docs
+            #[allow(unsafe_code, clippy::too_many_arguments)]
+            #visibility #unsafety fn #name #generics(
+                #stream: impl #rt::AsStream,
+                #wants_config
+                #(#declarations),*
+            ) -> ::ptx_launch::Result<()>
+            #bound
+            {
+                #body
+            }
+        }
+    }
+
+    fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
+        let (rt, host) = (rt(), self.host(config));
+        let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream));
+        let (the_kernel, args) = (self.reference(), self.args());
+        quote! {
+            let #config = #host;
+            let #stream = #rt::AsStream::as_stream(&#stream);
+            #(#bindings)*
+            // SAFETY: the arguments are those of the entry, by the same signature; the author of `safe`, or the caller,
+            // vouches for the rest.
+            unsafe { #rt::launch(#the_kernel, #stream, &#config, &[#(#args),*]) }
+        }
+    }
+
+    /// The kernel, or the one of these generic arguments.
+    pub fn reference(&self) -> TokenStream {
+        let name = &self.kernel.name;
+        match self.instance_type() {
+            Some(instance) => quote!(<#instance as #name::Exists>::KERNEL),
+            None => quote!(&#name::KERNEL),
+        }
+    }
+
+    /// Without both, the call has to say how many blocks and threads.
+    pub fn takes_config(&self) -> bool {
+        self.kernel.launch.grid.is_none() || self.kernel.launch.block.is_none()
+    }
+
+    fn unsafety(&self) -> Option<TokenStream> {
+        self.kernel.launch.safe.is_none().then(|| quote!(unsafe))
+    }
+
+    /// What the user's own doc comments do not say.
+    fn docs(&self) -> TokenStream {
+        let has_docs = self.kernel.attributes.iter().any(|a| a.path().is_ident("doc"));
+        let own = if has_docs { String::new() } else { format!(" Launches the kernel `{}`.", self.kernel.name) };
+        let safety = self.kernel.launch.safe.is_none().then_some(SAFETY);
+        [Some(own.as_str()), safety, Some(ERRORS)]
+            .into_iter()
+            .flatten()
+            .map(|text| quote!(#[doc = #text] #[doc = ""]))
+            .collect::<TokenStream>()
+            .into_token_stream()
+    }
+}
+
+/// A variable that no parameter of the user can hide.
+pub fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}

@@ -1,0 +1,122 @@
+//! Generic kernels: one type for each list of arguments, and a trait that only those of `instances` have.
+
+use super::Launch;
+use super::argument::absolute;
+use super::data::rt;
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::GenericParam;
+
+impl<'a> Launch<'a> {
+    /// `NAME::Instance<…>`, for a generic kernel.
+    pub fn instance_type(&self) -> Option<TokenStream> {
+        let (name, args) = (&self.kernel.name, self.generic_names());
+        (!args.is_empty()).then(|| quote!(#name::Instance<#(#args),*>))
+    }
+
+    /// The launch function's generic parameters and its `where` clause.
+    pub fn generics(&self) -> (Option<TokenStream>, Option<TokenStream>) {
+        let Some(instance) = self.instance_type() else { return (None, None) };
+        let (name, rt, declared) = (&self.kernel.name, rt(), self.declared());
+        let types = self.types().map(|t| quote!(#t: #rt::KernelParam,));
+        (Some(quote!(<#(#declared),*>)), Some(quote!(where #(#types)* #instance: #name::Exists)))
+    }
+
+    /// The instances of a generic kernel.
+    pub fn instances(&self, module: &TokenStream) -> TokenStream {
+        let (rt, declared, types) = (rt(), self.declared(), self.types());
+        let message = format!("the kernel `{}` has no instance with these arguments", self.kernel.name);
+        let label = format!("the instances are {}", self.listed());
+        let all = self.kernel.instances.iter().enumerate().map(|(at, args)| self.instance(at, args, module));
+        quote! {
+            /// The instance with these arguments.
+            pub struct Instance<#(#declared),*>(::core::marker::PhantomData<(#(#types,)*)>);
+            /// The kernel of an instance that exists.
+            #[diagnostic::on_unimplemented(
+                message = #message,
+                label = #label,
+                note = "add it to `instances` in the kernel's attribute"
+            )]
+            pub trait Exists {
+                /// Its kernel.
+                const KERNEL: &'static #rt::Kernel;
+            }
+            #(#all)*
+        }
+    }
+
+    fn instance(&self, at: usize, args: &[syn::Expr], module: &TokenStream) -> TokenStream {
+        let (rt, args) = (rt(), args.iter().map(generic_arg).collect::<Vec<_>>());
+        let kernel = self.kernel_value(self.entry(Some(at)), module);
+        let names = self.kernel.generics.iter().zip(&args).map(|(generic, arg)| match generic {
+            GenericParam::Const(generic) => {
+                let (name, ty) = (&generic.ident, &generic.ty);
+                quote!(const #name: #ty = #arg;)
+            }
+            GenericParam::Type(generic) => {
+                let name = &generic.ident;
+                quote!(type #name = #arg;)
+            }
+            GenericParam::Lifetime(_) => quote!(),
+        });
+        quote! {
+            impl Exists for Instance<#(#args),*> {
+                const KERNEL: &'static #rt::Kernel = {
+                    #(#[allow(dead_code)] #names)*
+                    static KERNEL: #rt::Kernel = #kernel;
+                    &KERNEL
+                };
+            }
+        }
+    }
+
+    /// `<3>`, `<4>`
+    fn listed(&self) -> String {
+        let one = |args: &Vec<syn::Expr>| {
+            let args: Vec<_> = args.iter().map(|a| a.to_token_stream().to_string()).collect();
+            format!("`<{}>`", args.join(", "))
+        };
+        self.kernel.instances.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The generic parameters as a type or a function declares them.
+    fn declared(&self) -> Vec<TokenStream> {
+        let declare = |generic: &GenericParam| match generic {
+            GenericParam::Const(generic) => {
+                let (name, ty) = (&generic.ident, &generic.ty);
+                Some(quote!(const #name: #ty))
+            }
+            GenericParam::Type(generic) => Some(generic.ident.to_token_stream()),
+            GenericParam::Lifetime(_) => None,
+        };
+        self.kernel.generics.iter().filter_map(declare).collect()
+    }
+
+    fn generic_names(&self) -> Vec<&'a syn::Ident> {
+        let name = |generic: &'a GenericParam| match generic {
+            GenericParam::Const(generic) => Some(&generic.ident),
+            GenericParam::Type(generic) => Some(&generic.ident),
+            GenericParam::Lifetime(_) => None,
+        };
+        self.kernel.generics.iter().filter_map(name).collect()
+    }
+
+    fn types(&self) -> impl Iterator<Item = &syn::Ident> {
+        self.kernel.generics.iter().filter_map(|generic| match generic {
+            GenericParam::Type(generic) => Some(&generic.ident),
+            _ => None,
+        })
+    }
+}
+
+/// An argument as it stands in `< >`: a name alone, anything else in braces.
+fn generic_arg(value: &syn::Expr) -> TokenStream {
+    match value {
+        syn::Expr::Path(path) => {
+            let ty = syn::TypePath { attrs: Vec::new(), qself: None, path: path.path.clone() };
+            absolute(&syn::Type::Path(ty)).into_token_stream()
+        }
+        syn::Expr::Lit(_) | syn::Expr::Block(_) => value.to_token_stream(),
+        other => quote!({ #other }),
+    }
+}

@@ -1,0 +1,126 @@
+//! `#[ptx_module]`: several kernels, and what they share, in one PTX module.
+
+use crate::attribute::Attribute;
+use crate::kernel::{Launchable, Reader};
+use crate::{compile, launch, report};
+use proc_macro2::TokenStream;
+use ptx_core::diag::codes;
+use ptx_core::kernel::tree;
+use quote::quote;
+
+/// Expands the attribute.
+pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let item: syn::ItemMod = match syn::parse2(item) {
+        Ok(item) => item,
+        Err(error) => return error.into_compile_error(),
+    };
+    let mut items = Items::default();
+    items.options(options, &item);
+    for inner in item.content.iter().flat_map(|(_, items)| items) {
+        items.item(inner);
+    }
+    items.expand(&item)
+}
+
+/// What a module holds, sorted.
+#[derive(Default)]
+struct Items {
+    reader: Reader,
+    attribute: Attribute,
+    module: tree::Module,
+    launchables: Vec<Launchable>,
+    /// The items that are Rust's too: constants, structs, `use`.
+    kept: Vec<syn::Item>,
+}
+
+impl Items {
+    fn options(&mut self, options: TokenStream, item: &syn::ItemMod) {
+        self.attribute = self.reader.attribute(options);
+        self.module.structs = std::mem::take(&mut self.attribute.structs);
+        for name in self.attribute.given.iter().filter(|n| !OF_MODULES.iter().any(|m| *n == m)) {
+            let help = "a module takes `arch`, `version`, `params` and `lineinfo`";
+            self.reader.error(&codes::P0906, name, format!("`{name}` is an option of a kernel"), help);
+        }
+        if item.content.is_none() {
+            let help = "write the module's items in braces here; the macro sees no other file";
+            self.reader.error(&codes::P0907, item, "the module has no body", help);
+        }
+        self.reader.needs_arch(&self.attribute, &item.ident, "module", r#"#[ptx_module(arch = "sm_80")]"#);
+    }
+
+    fn item(&mut self, item: &syn::Item) {
+        match item {
+            syn::Item::Const(constant) => {
+                self.module.consts.push(self.reader.constant(constant));
+                self.kept.push(item.clone());
+            }
+            syn::Item::Static(item) => self.module.statics.push(self.reader.static_(item)),
+            syn::Item::Struct(of) => self.struct_(of),
+            syn::Item::Use(_) | syn::Item::Type(_) => self.kept.push(item.clone()),
+            syn::Item::Fn(function) => self.function(function),
+            other => {
+                let help = "it may hold `const`, `static`, `struct`, `use`, helper `fn`s and kernels";
+                self.reader.error(&codes::P0907, other, "a kernel module cannot hold this item", help);
+            }
+        }
+    }
+
+    fn struct_(&mut self, item: &syn::ItemStruct) {
+        if let syn::Fields::Named(fields) = &item.fields {
+            self.module.structs.push(self.reader.struct_(&item.ident, fields));
+        }
+        self.kept.push(syn::Item::Struct(item.clone()));
+    }
+
+    /// A kernel, a helper, or a `const fn`, which is the host's: `shared = bytes(STAGES)` calls it.
+    fn function(&mut self, item: &syn::ItemFn) {
+        let is_kernel = |a: &syn::Attribute| a.path().segments.last().is_some_and(|s| s.ident == "ptx_kernel");
+        let Some(at) = item.attrs.iter().position(is_kernel) else {
+            if item.sig.constness.is_some() {
+                return self.kept.push(syn::Item::Fn(item.clone()));
+            }
+            return self.module.functions.push(self.reader.function(item));
+        };
+        let mut item = item.clone();
+        let options = match item.attrs.remove(at).meta {
+            syn::Meta::List(list) => list.tokens,
+            _ => TokenStream::new(),
+        };
+        self.kernel(options, &item);
+    }
+
+    fn kernel(&mut self, options: TokenStream, item: &syn::ItemFn) {
+        let mut attribute = self.reader.attribute(options);
+        self.module.structs.append(&mut attribute.structs);
+        for name in attribute.given.iter().filter(|n| *n == "arch" || *n == "version") {
+            let message = format!("`{name}` is given to the whole module");
+            self.reader.error(&codes::P0906, name, message, "move it to `#[ptx_module(…)]`");
+        }
+        attribute.options.arch.clone_from(&self.attribute.options.arch);
+        attribute.options.version = self.attribute.options.version;
+        attribute.options.lineinfo |= self.attribute.options.lineinfo;
+        let (kernel, launchable) = self.reader.kernel(attribute, item);
+        self.module.kernels.push(kernel);
+        self.launchables.push(launchable);
+    }
+
+    fn expand(mut self, item: &syn::ItemMod) -> TokenStream {
+        let options = &self.attribute.options;
+        let (arches, version) = (options.arch.clone(), options.version);
+        let compiled = compile::module(&mut self.reader, &self.module, &arches, version);
+        let launches = launch::several(&self.reader.host, &item.ident, &self.launchables, &compiled);
+        let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics);
+        let (kept, attributes, visibility, name) = (&self.kept, &item.attrs, &item.vis, &item.ident);
+        quote! {
+            #(#attributes)*
+            #visibility mod #name {
+                #(#[allow(dead_code)] #kept)*
+                #launches
+                #diagnostics
+            }
+        }
+    }
+}
+
+/// The options that a module may have.
+const OF_MODULES: [&str; 4] = ["arch", "version", "params", "lineinfo"];
