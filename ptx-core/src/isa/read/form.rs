@@ -54,16 +54,19 @@ fn slots(sets: &Lookup, mut text: &'static str) -> Result<Vec<Slot>> {
 
 fn slot(sets: &Lookup, piece: &'static str, optional: bool) -> Result<Slot> {
     let (piece, fixed) = piece.strip_prefix('^').map_or((piece, false), |p| (p, true));
-    let name = piece.strip_prefix('.').ok_or_else(|| format!("not a modifier: {piece}"))?;
-    let members = match sets.set(name) {
-        Some(members) => members,
-        None => {
-            let ty = sets.table.type_names.get(name).copied();
-            Vec::leak(vec![Member { text: name, number: 1, ty, gate: None }])
-        }
+    let piece = piece.strip_prefix('.').ok_or_else(|| format!("not a modifier: {piece}"))?;
+    let (name, members) = match piece.strip_suffix(')').and_then(|p| p.split_once('(')) {
+        Some((name, values)) => (name, plain_members(sets, values)),
+        None => (piece, sets.set(piece).unwrap_or_else(|| plain_members(sets, piece))),
     };
     let ordered = fixed || members.iter().all(|m| m.ty.is_some());
     Ok(Slot { name, members, optional, ordered })
+}
+
+/// `f16/bf16`: these modifiers, without gates.
+fn plain_members(sets: &Lookup, values: &'static str) -> &'static [Member] {
+    let one = |text| Member { text, number: 1, ty: sets.table.type_names.get(text).copied(), gate: None };
+    Vec::leak(values.split('/').map(one).collect())
 }
 
 /// A recursive-descent parser of the operand column.
