@@ -41,8 +41,11 @@ impl Checked {
 /// A rule: looks at the module and reports.
 type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
 
-/// Every rule, in the order of their codes.
-const RULES: &[Rule] = &[header::check, variables::check, limits::check, calls::check, resources::check, flow::check];
+/// What ptxas refuses.
+const RULES: &[Rule] = &[header::check, variables::check, limits::check, calls::check, resources::check];
+
+/// What is surely not meant: asked only of a module without errors, which would mislead it.
+const WARNINGS: &[Rule] = &[flow::check];
 
 /// Lowers and checks a parsed module. `earlier` are the parser's diagnostics, so that a module with syntax errors
 /// is never [`Checked`]; the diagnostics come back in the order of the text.
@@ -53,7 +56,10 @@ pub fn check(tree: Tree, earlier: Vec<Diagnostic>, options: &Options) -> (Option
     for rule in RULES {
         rule(&tree, &module, &mut diagnostics);
     }
-    diagnostics.sort_by_key(|d| (d.span.lo, d.span.hi));
     let sound = !diagnostics.iter().any(Diagnostic::is_error);
+    for rule in WARNINGS.iter().filter(|_| sound) {
+        rule(&tree, &module, &mut diagnostics);
+    }
+    diagnostics.sort_by_key(|d| (d.span.lo, d.span.hi));
     (sound.then_some(Checked { tree, module }), diagnostics)
 }

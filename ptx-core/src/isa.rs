@@ -6,6 +6,7 @@ pub mod find;
 pub mod gate;
 pub mod read;
 pub mod rule;
+pub mod show;
 
 pub use gate::{Arch, Gate, Suffix, Version};
 

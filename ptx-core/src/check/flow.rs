@@ -154,18 +154,24 @@ fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &
     for block in (0..graph.next.len()).filter(|b| graph.reached[*b]) {
         let state = &mut written[block];
         for inst in &function.insts[graph.range(block)] {
+            let mut unset = Vec::new();
             access::registers(inst, &mut |reg, access| {
                 if access != Access::Write && !get(state, reg) && told.insert(reg) {
-                    let name = function.registers.get(reg.index()).map_or("", |r| &r.name);
-                    let text = format!("`{name}` is read here, but not written on every path that leads here");
-                    out.push(
-                        Diagnostic::warning(&codes::P0503, inst.span, text).help("give it a value before the branch"),
-                    );
+                    unset.extend(function.registers.get(reg.index()).map(|r| format!("`{}`", r.name)));
                 }
             });
+            if !unset.is_empty() {
+                out.push(unwritten(inst, &unset));
+            }
             apply(inst, state);
         }
     }
+}
+
+fn unwritten(inst: &Inst, names: &[String]) -> Diagnostic {
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let text = format!("{} {are} read here, but not written on every path that leads here", names.join(", "));
+    Diagnostic::warning(&codes::P0503, inst.span, text).help("write it first, on every path")
 }
 
 fn apply(inst: &Inst, state: &mut [u64]) {

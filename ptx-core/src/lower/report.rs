@@ -6,7 +6,7 @@ use super::form::modifier;
 use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::find::{Form, Misfit};
-use crate::isa::{Arch, Gate, Row, Suffix, Type, Version, table};
+use crate::isa::{Arch, Gate, Row, Suffix, Type, Version, show, table};
 use crate::span::Span;
 use crate::syntax::{Inst, Tree};
 
@@ -20,6 +20,8 @@ pub(super) struct Place<'a> {
 
 /// How many forms a help lists.
 const MOST_FORMS: usize = 6;
+/// How many members of a set it lists.
+const MOST_MEMBERS: usize = 12;
 
 // ---- names and declarations
 
@@ -184,21 +186,24 @@ fn missing(opcode: &str, misfits: &[Misfit], name: Span) -> Diagnostic {
 }
 
 fn with_forms(d: Diagnostic, rows: impl Iterator<Item = &'static Row>) -> Diagnostic {
-    let rows: Vec<&Row> = rows.collect();
-    let section = rows.first().map(|r| r.section);
-    let mut text = String::from(if rows.len() == 1 { "the form is:" } else { "the forms are:" });
-    for row in rows.iter().take(MOST_FORMS) {
-        text.push_str("\n    ");
-        text.push_str(row.text);
+    let mut forms: Vec<(String, &Row)> = Vec::new();
+    for row in rows {
+        let form = show::form(row);
+        if forms.iter().all(|(known, _)| *known != form) {
+            forms.push((form, row));
+        }
     }
-    if rows.len() > MOST_FORMS {
-        text.push_str(&format!("\n    and {} more: `ptx isa {}`", rows.len() - MOST_FORMS, rows[0].opcode()));
+    let Some((_, first)) = forms.first() else { return d };
+    let mut text = String::from(if forms.len() == 1 { "the form is:" } else { "the forms are:" });
+    for (form, _) in forms.iter().take(MOST_FORMS) {
+        text.push_str(&format!("\n    {form}"));
     }
-    let d = d.help(text);
-    match section {
-        Some(section) => d.section(section),
-        None => d,
+    if forms.len() == 1 {
+        show::sets(first, MOST_MEMBERS).iter().for_each(|set| text.push_str(&format!("\n    {set}")));
+    } else if forms.len() > MOST_FORMS {
+        text.push_str(&format!("\n    and {} more: `ptx isa {}`", forms.len() - MOST_FORMS, first.opcode()));
     }
+    d.help(text).section(first.section)
 }
 
 /// The modifiers stand in an order that only ptxas takes.
