@@ -151,7 +151,8 @@ impl Binder<'_> {
                 true => Err(Why::Shape("one component of the special register, such as `.x`".to_owned())),
             },
             Operand::Int(bits) if value.literal => literal_int(value, ty, *bits),
-            Operand::F32(_) | Operand::F64(_) if value.literal => literal_float(ty),
+            Operand::F32(_) if value.literal => literal_float(ty, 32),
+            Operand::F64(_) if value.literal => literal_float(ty, 64),
             Operand::Int(_) | Operand::F32(_) | Operand::F64(_) => Err(Why::Shape("a register".to_owned())),
             _ => Err(Why::Shape(if value.register { "a register" } else { "a constant" }.to_owned())),
         }
@@ -241,9 +242,18 @@ fn is_address(ty: Type) -> bool {
 fn declared(found: Type, wanted: Option<Type>, wider: bool) -> Fit {
     let Some(wanted) = wanted else { return Ok(()) };
     let same = wanted.info().registers.contains(&found.name());
-    let integer = |t: Type| matches!(t.class(), Class::Bits | Class::Unsigned | Class::Signed);
-    let wide = wider && integer(found) && integer(wanted) && found.bits() > wanted.bits();
+    let wide = wider && found.bits() > wanted.bits() && widens(found.class(), wanted.class());
     if same || wide { Ok(()) } else { Err(Why::Class { found: found.name(), wanted }) }
+}
+
+/// Untyped bits hold everything and are held by everything; integers (of which ptxas thinks `.f16x2` is one) hold integers.
+fn widens(found: Class, wanted: Class) -> bool {
+    let integer = |c: Class| matches!(c, Class::Unsigned | Class::Signed);
+    match (found, wanted) {
+        (Class::Pred | Class::Opaque, _) => false,
+        (Class::Bits, _) | (_, Class::Bits) => true,
+        (found, wanted) => integer(wanted) && (integer(found) || found == Class::Packed),
+    }
 }
 
 fn shifted(shift: Shift, ty: Type) -> Option<Type> {
@@ -264,9 +274,11 @@ fn literal_int(value: &Value, ty: Option<Type>, bits: u64) -> Fit {
     }
 }
 
-fn literal_float(ty: Option<Type>) -> Fit {
+/// Floating-point operands take both widths of literal, untyped ones their own.
+fn literal_float(ty: Option<Type>, bits: u32) -> Fit {
     match ty {
         Some(ty) if !ty.info().takes_float => Err(Why::Literal(ty)),
+        Some(ty) if ty.class() == Class::Bits && ty.bits() != bits => Err(Why::Literal(ty)),
         _ => Ok(()),
     }
 }
