@@ -156,8 +156,10 @@ pub struct Count {
     pub slot: Option<usize>,
     /// … this …
     pub times: u32,
-    /// … divided by this.
+    /// … divided by this …
     pub over: u32,
+    /// … less this.
+    pub minus: u32,
     /// Whether one element stands in braces too.
     pub braces: bool,
 }

@@ -34,6 +34,8 @@ enum Atom {
     Operand(usize),
     /// The operand is written as a literal (`true`) or not (`false`).
     Literal(usize, bool),
+    /// The operand is one of these integers.
+    Number(usize, Vec<i64>),
     /// The target provides one of these.
     Target(Vec<Arch>),
     /// The version is at least this.
@@ -118,6 +120,7 @@ impl Atom {
             Atom::Same(a, b) => value(*a).map(|m| m.text) == value(*b).map(|m| m.text),
             Atom::Operand(at) => *operand(*at) != Operand::Absent,
             Atom::Literal(at, literal) => operand(*at).is_literal() == *literal,
+            Atom::Number(at, any) => matches!(operand(*at), Operand::Int(bits) if any.contains(&bits.cast_signed())),
             Atom::Target(any) => any.iter().any(|needed| case.arch.provides(*needed)),
             Atom::Since(version) => case.version >= *version,
             Atom::Named(check) => check(case),
@@ -145,6 +148,7 @@ fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
             }
             (Some(at), _) => Ok(Atom::Slot(at, members(&slots[at], values, names)?)),
             (None, Some(at)) if values == "imm" || values == "reg" => Ok(Atom::Literal(at, values == "imm")),
+            (None, Some(at)) => numbers(values).map(|all| Atom::Number(at, all)),
             _ => Err(format!("no slot or operand `{name}`")),
         };
     }
@@ -161,6 +165,11 @@ fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
         (None, Some(at)) => Ok(Atom::Operand(at)),
         (None, None) => Err(format!("no slot or operand `{name}`")),
     }
+}
+
+/// `4/8/16`
+fn numbers(values: &str) -> Result<Vec<i64>, String> {
+    values.split('/').map(|v| v.trim().parse().map_err(|_| format!("not a number: `{v}`"))).collect()
 }
 
 /// `.a/.b`: members of the slot, or sets that stand for theirs.

@@ -1,6 +1,6 @@
 //! Operands against a form: which written operand is which of the row's, and whether each is what the row wants.
 
-use crate::ir::{Base, Module, Operand, Register, Space, Symbol};
+use crate::ir::{Base, Module, Operand, Register, Space, Symbol, Variable};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpaceOf, Type, TypeOf, Value};
 
@@ -42,7 +42,10 @@ impl Binder<'_> {
     /// The operands in the order of the row's, absent ones filled in; or the mismatch of the choice of optional
     /// operands that came furthest.
     pub(super) fn bind(&self, written: &[Operand]) -> Result<Vec<Operand>, Mismatch> {
-        let specs = &self.form.row.operands;
+        self.choose(&self.form.row.operands, written)
+    }
+
+    fn choose(&self, specs: &[OperandSpec], written: &[Operand]) -> Result<Vec<Operand>, Mismatch> {
         let groups = specs.iter().map(|s| s.group).max().unwrap_or(0).min(8);
         let mut best = Mismatch { operand: 0, why: Why::Count };
         for chosen in 0u32..1 << groups {
@@ -102,19 +105,23 @@ impl Binder<'_> {
         }
     }
 
+    /// What stands in brackets behind an address, or in a group.
     fn all(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
-        let required = specs.iter().filter(|s| s.group == 0).count();
-        if !(required..=specs.len()).contains(&written.len()) {
-            return Err(Why::Shape(format!("{} in brackets or braces", plural(required, "operand"))));
+        match self.choose(specs, written) {
+            Ok(_) => Ok(()),
+            Err(Mismatch { why: Why::Count, .. }) => {
+                let required = specs.iter().filter(|s| s.group == 0).count();
+                Err(Why::Shape(format!("{} in brackets or braces", plural(required, "operand"))))
+            }
+            Err(miss) => Err(miss.why),
         }
-        specs.iter().zip(written).try_for_each(|(s, w)| self.fit(s, w))
     }
 
     fn value(&self, value: &Value, access: Access, operand: &Operand) -> Fit {
         let Some(count) = &value.count else { return self.scalar(value, access, operand) };
         let number = self.number(count);
         match operand {
-            Operand::Vector(elements) if number > 1 || count.braces => {
+            Operand::Vector(elements) => {
                 if elements.len() != number as usize {
                     return Err(Why::Shape(format!("a vector of {}", plural(number as usize, "element"))));
                 }
@@ -130,7 +137,7 @@ impl Binder<'_> {
 
     fn number(&self, count: &Count) -> u32 {
         let member = count.slot.and_then(|s| self.form.slots.get(s).copied().flatten());
-        member.map_or(1, |m| m.number) * count.times / count.over
+        (member.map_or(1, |m| m.number) * count.times / count.over).saturating_sub(count.minus)
     }
 
     fn scalar(&self, value: &Value, access: Access, operand: &Operand) -> Fit {
@@ -138,6 +145,10 @@ impl Binder<'_> {
         match operand {
             Operand::Error => Ok(()),
             Operand::Sink if value.sink => Ok(()),
+            Operand::Symbol(Symbol::Var(var), 0) if ty.is_some_and(|t| t.class() == Class::Opaque) => {
+                let found = self.module.variables.get(var.index()).map(|v| v.ty);
+                if found == ty { Ok(()) } else { Err(Why::Shape("a register with a handle".to_owned())) }
+            }
             Operand::Not(inner) if value.negatable => self.scalar(value, access, inner),
             Operand::Reg(reg) if value.register => {
                 if self.vector_of(reg.index()) != 1 {
@@ -190,37 +201,56 @@ impl Binder<'_> {
     }
 
     fn base(&self, space: &SpaceOf, base: Base) -> Fit {
+        if let SpaceOf::Register(ty) = space {
+            return match base {
+                Base::Reg(reg) => self.register(Some(*ty), false, reg.index()),
+                _ => Err(Why::Shape("an address in a register".to_owned())),
+            };
+        }
+        let spaces = self.spaces(space);
         match base {
-            Base::Reg(reg) if let SpaceOf::Register(ty) = space => self.register(Some(*ty), false, reg.index()),
-            _ if matches!(space, SpaceOf::Register(_)) => Err(Why::Shape("an address in a register".to_owned())),
-            Base::Absolute => Ok(()),
-            Base::Reg(reg) => match self.registers.get(reg.index()) {
-                Some(r) if r.vector != 1 || !is_address(r.ty) => {
-                    Err(Why::Shape("an address in a 32- or 64-bit integer register".to_owned()))
-                }
-                _ => Ok(()),
-            },
+            Base::Absolute if spaces.contains(&"local") => Ok(()),
+            Base::Absolute => Err(Why::Shape("an address in a register or of a variable".to_owned())),
+            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(&spaces, r)),
             Base::Symbol(Symbol::Func(_)) => Ok(()),
             Base::Symbol(Symbol::Var(var)) => {
-                let space_of = self.module.variables.get(var.index()).map(|v| v.space);
-                self.space(space, space_of)
+                self.module.variables.get(var.index()).map_or(Ok(()), |v| in_space(&spaces, v))
             }
         }
     }
 
-    fn space(&self, wanted: &SpaceOf, found: Option<Space>) -> Fit {
-        let Some(found) = found.map(space_name) else { return Ok(()) };
-        let named = match wanted {
-            SpaceOf::Generic | SpaceOf::Register(_) => return Ok(()),
+    /// The spaces an address may be in; none for a generic one.
+    fn spaces(&self, wanted: &SpaceOf) -> Vec<&'static str> {
+        match wanted {
+            SpaceOf::Generic | SpaceOf::Register(_) => Vec::new(),
             SpaceOf::Fixed(names) => names.clone(),
-            SpaceOf::Slot(slot) => match self.form.slots.get(*slot).copied().flatten() {
-                Some(member) => vec![member.text],
-                None => return Ok(()),
-            },
-        };
-        let fits = |name: &&str| name.split("::").next() == Some(found);
-        if named.iter().any(fits) { Ok(()) } else { Err(Why::Space(found)) }
+            SpaceOf::Slot(slot) => self.form.slots.get(*slot).copied().flatten().map(|m| m.text).into_iter().collect(),
+        }
     }
+
+    /// An address in a register. Handles of textures, and addresses in windows that are as large as the memory, take
+    /// a whole one.
+    fn address(&self, spaces: &[&'static str], register: &Register) -> Fit {
+        let opaque = spaces.iter().any(|s| Type::find(s).is_some());
+        let whole = spaces.iter().all(|s| *s == "global") && self.module.address_size == 64;
+        match register.ty.bits() {
+            bits if register.vector != 1 || !is_address(register.ty) || opaque && bits != 64 => {
+                Err(Why::Shape("an address in a 32- or 64-bit integer register".to_owned()))
+            }
+            32 if whole => Err(Why::Shape("a 64-bit address".to_owned())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a variable is in one of these spaces; every space but `.param` has generic addresses.
+fn in_space(spaces: &[&'static str], variable: &Variable) -> Fit {
+    let found = match variable.space {
+        Space::Opaque => variable.ty.name(),
+        space => space_name(space),
+    };
+    let fits = spaces.iter().any(|name| name.split("::").next() == Some(found));
+    if fits || spaces.is_empty() && found != "param" { Ok(()) } else { Err(Why::Space(found)) }
 }
 
 fn space_name(space: Space) -> &'static str {

@@ -182,7 +182,9 @@ impl Reader<'_> {
     fn memory(&mut self) -> Result<OperandSpec> {
         let name = self.word();
         let space = if self.eat(":") { self.space()? } else { SpaceOf::Generic };
-        let rest = if self.eat(",") { self.operands("]")? } else { Vec::new() };
+        self.blanks();
+        let more = self.rest().starts_with("{,") || self.eat(",");
+        let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
         Ok(OperandSpec { name, access: Access::Read, group: 0, kind: OperandKind::Memory { space, rest } })
     }
@@ -245,9 +247,9 @@ impl Reader<'_> {
         self.slots.iter().position(|s| s.name == word).ok_or_else(|| format!("no slot `{word}`"))
     }
 
-    /// `*4`, `*vec`, `*shape/2`, `*num*4`, `*{vec}`
+    /// `*4`, `*vec`, `*shape/2`, `*num*4`, `*{vec}`, `*{dim-1}`
     fn count(&mut self) -> Result<Option<Count>> {
-        let mut count = Count { slot: None, times: 1, over: 1, braces: false };
+        let mut count = Count { slot: None, times: 1, over: 1, minus: 0, braces: false };
         let mut any = false;
         loop {
             if self.eat("*") {
@@ -273,6 +275,8 @@ impl Reader<'_> {
                 self.factor(count)?;
             } else if self.eat("/") {
                 count.over *= self.number()?;
+            } else if self.eat("-") {
+                count.minus += self.number()?;
             } else {
                 return Ok(());
             }
@@ -284,7 +288,9 @@ impl Reader<'_> {
         if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
             count.times *= self.number()?;
         } else {
-            count.slot = Some(self.slot()?);
+            let word = self.take(|c| c.is_ascii_alphanumeric() || c == '_');
+            let slot = self.slots.iter().position(|s| s.name == word);
+            count.slot = Some(slot.ok_or_else(|| format!("no slot `{word}`"))?);
         }
         Ok(())
     }
