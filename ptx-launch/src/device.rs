@@ -9,6 +9,7 @@ use crate::stream::{Queue, Stream};
 use cpu::CpuDevice;
 use cuda::CudaDevice;
 use cudarc::driver::CudaContext;
+use ptx_core::interp::Options;
 use std::fmt;
 use std::sync::Arc;
 
@@ -69,9 +70,16 @@ impl Device {
         CudaDevice::of_context(context).map(|device| Device(Inner::Cuda(device)))
     }
 
-    /// A CPU device with a memory of its own.
+    /// A CPU device with a memory of its own. It interprets the PTX, checks every memory access, and names the line of
+    /// Rust that went wrong.
     pub fn cpu() -> Device {
-        Device(Inner::Cpu(CpuDevice::new()))
+        Device::cpu_with(Options::default())
+    }
+
+    /// A CPU device that runs its launches with these options: the watcher, the seed of the interleaving, the limit on
+    /// steps.
+    pub fn cpu_with(options: Options) -> Device {
+        Device(Inner::Cpu(CpuDevice::new(options)))
     }
 
     /// What it is called: `NVIDIA H200`, `CPU (interpreter)`.

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::DriverError;
-use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream};
+use cudarc::driver::sys::{CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream};
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -91,11 +91,8 @@ table! {
         cuInit(c_uint);
         cuDriverGetVersion(*mut c_int);
         cuDeviceGetCount(*mut c_int);
-        cuDeviceGetAttribute(*mut c_int, c_int, c_int);
         cuGetErrorName(Code, *mut *const c_char);
         cuGetErrorString(Code, *mut *const c_char);
-        cuCtxGetCurrent(*mut CUcontext);
-        cuCtxSetCurrent(CUcontext);
         cuModuleLoadDataEx(*mut CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
         cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
         cuFuncGetAttribute(*mut c_int, c_int, CUfunction);
@@ -118,6 +115,12 @@ table! {
     optional {
         cuLaunchKernelEx(*const c_void, CUfunction, *mut *mut c_void, *mut *mut c_void) "11.8";
         cuOccupancyMaxActiveClusters(*mut c_int, CUfunction, *const c_void) "11.8";
+    }
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Driver{:?}", self.version())
     }
 }
 
@@ -147,6 +150,13 @@ impl Driver {
         let code = unsafe { (self.cuDriverGetVersion)(&raw mut version) };
         let version = if code == 0 { u32::try_from(version).unwrap_or(0) } else { 0 };
         (version / 1000, version % 1000 / 10)
+    }
+
+    /// Whether host memory is unknown to the driver, so that an asynchronous copy from it is staged before it returns.
+    pub(crate) fn is_pageable(&self, memory: &[u8]) -> bool {
+        let mut kind: c_uint = 0;
+        // SAFETY: writes one integer, the value of CU_POINTER_ATTRIBUTE_MEMORY_TYPE (2); any address may be asked about.
+        unsafe { (self.cuPointerGetAttribute)((&raw mut kind).cast(), 2, memory.as_ptr() as CUdeviceptr) != 0 }
     }
 
     /// An error unless `code` is success.

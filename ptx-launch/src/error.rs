@@ -83,6 +83,13 @@ impl Error {
         self
     }
 
+    /// The same error, with text in front of what was asked, and behind it.
+    #[must_use]
+    pub(crate) fn about(mut self, before: &str, after: &str) -> Self {
+        self.0.asked = format!("{before}{}{after}", self.0.asked);
+        self
+    }
+
     /// What sort of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

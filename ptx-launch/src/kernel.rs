@@ -3,7 +3,7 @@
 //! All of it is `const`. How a module is loaded stands in `load`, how an entry is launched in `launch`.
 
 use crate::cache::Cache;
-use crate::launch::CpuKernel;
+use crate::launch::CpuProgram;
 use crate::load::{CudaKernel, CudaModule};
 use crate::param::Param;
 
@@ -15,6 +15,7 @@ pub struct Module {
     /// One text for each target, in the order of the attribute.
     pub variants: &'static [Variant],
     pub(crate) loaded: Cache<CudaModule>,
+    pub(crate) interpreted: Cache<CpuProgram>,
 }
 
 /// The text of a module for one target.
@@ -48,13 +49,12 @@ pub struct Kernel {
     /// Its parameters, in order.
     pub params: &'static [Param],
     pub(crate) on_cuda: Cache<CudaKernel>,
-    pub(crate) on_cpu: Cache<CpuKernel>,
 }
 
 impl Module {
     /// A module with these variants; at least one.
     pub const fn new(name: &'static str, variants: &'static [Variant]) -> Module {
-        Module { name, variants, loaded: Cache::new() }
+        Module { name, variants, loaded: Cache::new(), interpreted: Cache::new() }
     }
 }
 
@@ -62,6 +62,13 @@ impl Variant {
     /// The PTX for one target.
     pub const fn new(arch: &'static str, ptx: &'static str, lines: LineMap) -> Variant {
         Variant { arch, ptx, lines }
+    }
+
+    /// A line of the PTX and where it comes from, as lines to put under a message.
+    pub(crate) fn origin(&self, ptx_line: u32) -> String {
+        let source = self.lines.source(ptx_line).map(|(file, line)| format!("\n      --> {file}:{line}"));
+        let ptx = ptx_line.checked_sub(1).and_then(|at| self.ptx.lines().nth(at as usize));
+        source.unwrap_or_default() + &ptx.map(|ptx| format!("\n       | {}", ptx.trim())).unwrap_or_default()
     }
 }
 
@@ -82,7 +89,7 @@ impl LineMap {
 impl Kernel {
     /// The entry `entry` of `module`.
     pub const fn new(module: &'static Module, entry: &'static str, params: &'static [Param]) -> Kernel {
-        Kernel { entry, module, params, on_cuda: Cache::new(), on_cpu: Cache::new() }
+        Kernel { entry, module, params, on_cuda: Cache::new() }
     }
 
     /// The bytes that the parameters take, and where each starts: each at the next multiple of its alignment.

@@ -6,8 +6,11 @@ mod attributes;
 mod cpu;
 mod cuda;
 mod fit;
+mod program;
 
-pub(crate) use cpu::CpuKernel;
+pub(crate) use cuda::{cluster_config, shape};
+pub(crate) use fit::Shape;
+pub(crate) use program::CpuProgram;
 
 use crate::config::Config;
 use crate::error::Result;
@@ -28,7 +31,7 @@ use crate::stream::{StreamKind, StreamRef};
 pub unsafe fn launch(kernel: &Kernel, stream: StreamRef<'_>, config: &Config, args: &[Arg<'_>]) -> Result<()> {
     match stream.kind {
         // SAFETY: passed on.
-        StreamKind::Cuda(stream) => unsafe { cuda::launch(kernel, stream, config, args) },
+        StreamKind::Cuda(stream, _) => unsafe { cuda::launch(kernel, stream, config, args) },
         // SAFETY: passed on.
         StreamKind::Cpu(device) => unsafe { cpu::launch(kernel, device, config, args) },
     }

@@ -8,6 +8,7 @@ mod driver;
 mod error;
 #[doc(hidden)]
 pub mod expansion;
+mod graph;
 mod int;
 mod kernel;
 mod launch;
@@ -15,14 +16,18 @@ mod load;
 mod param;
 pub mod prelude;
 mod stream;
+mod timing;
 
 pub use buffer::{Buffer, Element, View, ViewMut};
 pub use config::{Config, Dim, IntoDim, Spread};
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
+pub use graph::Graph;
 pub use int::{Int, ToInt};
 pub use kernel::{Kernel, LineMap, Module, Variant};
-pub use load::Figures;
+pub use load::{Figures, Occupancy};
 pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
+pub use ptx_core::interp::Options as CpuOptions;
 pub use ptx_macros::*;
 pub use stream::{AsStream, Stream, StreamRef};
+pub use timing::{Timer, Timing};

@@ -6,8 +6,10 @@ mod choose;
 mod figures;
 mod jit;
 mod log;
+mod occupancy;
 
 pub use figures::Figures;
+pub use occupancy::Occupancy;
 
 use crate::device::cuda::Limits;
 use crate::driver::Driver;

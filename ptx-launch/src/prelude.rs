@@ -1,7 +1,9 @@
 //! What most programs need: `use ptx_launch::prelude::*;`.
 
 #[doc(no_inline)]
-pub use crate::{AsStream, Buffer, Config, Device, Kernel, KernelParam, ReadSlice, Stream, View, ViewMut, WriteSlice};
+pub use crate::{
+    AsStream, Buffer, Config, Device, Kernel, KernelParam, ReadSlice, Stream, Timer, View, ViewMut, WriteSlice,
+};
 #[doc(no_inline)]
 pub use half::{bf16, f16};
 pub use ptx_macros::*;

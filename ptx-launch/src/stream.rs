@@ -1,8 +1,10 @@
 //! Streams: queues of work on a device. Ours, and cudarc's own, through one trait.
+#![allow(unsafe_code, reason = "the driver is asked whether a stream is captured")]
 
 use crate::device::cpu::CpuDevice;
 use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};
+use crate::driver::Driver;
 use crate::error::Result;
 use cudarc::driver::CudaStream;
 use std::fmt;
@@ -76,14 +78,43 @@ pub struct StreamRef<'a> {
 
 #[derive(Clone, Copy)]
 pub(crate) enum StreamKind<'a> {
-    Cuda(&'a CudaStream),
+    Cuda(&'a CudaStream, Events),
     Cpu(&'a CpuDevice),
+}
+
+/// What becomes of the events by which cudarc orders the uses of memory on different streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Events {
+    /// cudarc decides.
+    Kept,
+    /// The stream is being captured, and may not wait for what happens outside of the capture.
+    LeftOut,
+}
+
+impl Events {
+    /// One comparison, unless the context manages several streams.
+    #[inline]
+    fn of(stream: &CudaStream) -> Events {
+        if stream.context().is_managing_stream_synchronization() {
+            Events::unless_captured(stream)
+        } else {
+            Events::Kept
+        }
+    }
+
+    fn unless_captured(stream: &CudaStream) -> Events {
+        let Ok(driver) = Driver::get() else { return Events::Kept };
+        let mut status = 0;
+        // SAFETY: writes one integer; the stream is alive.
+        let code = unsafe { (driver.cuStreamIsCapturing)(stream.cu_stream(), &raw mut status) };
+        if code == 0 && status != 0 { Events::LeftOut } else { Events::Kept }
+    }
 }
 
 impl fmt::Display for StreamRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            StreamKind::Cuda(stream) => write!(f, "CUDA device {}", stream.context().ordinal()),
+            StreamKind::Cuda(stream, _) => write!(f, "CUDA device {}", stream.context().ordinal()),
             StreamKind::Cpu(device) => f.write_str(device.name()),
         }
     }
@@ -91,7 +122,7 @@ impl fmt::Display for StreamRef<'_> {
 
 #[inline]
 fn cuda(stream: &CudaStream) -> StreamRef<'_> {
-    StreamRef { kind: StreamKind::Cuda(stream) }
+    StreamRef { kind: StreamKind::Cuda(stream, Events::of(stream)) }
 }
 
 impl AsStream for &Stream {

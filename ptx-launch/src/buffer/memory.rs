@@ -3,7 +3,7 @@
 
 use crate::device::cpu::CpuMemory;
 use crate::device::{Device, Inner};
-use crate::driver::cudarc_error;
+use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::StreamRef;
@@ -67,14 +67,18 @@ impl Memory {
         }
     }
 
-    /// Copies in; `from` is no longer needed when it returns.
+    /// Copies in; `from` is no longer needed when it returns: of pageable memory the driver takes a copy first, for
+    /// pinned memory the stream is waited for.
     pub(super) fn write(&mut self, offset: usize, from: &[u8]) -> Result<()> {
         match self {
             Memory::Cuda(slice) => {
                 let stream: Arc<CudaStream> = slice.stream().clone();
                 let mut part = slice.try_slice_mut(offset..offset + from.len()).ok_or_else(out_of_bounds)?;
                 stream.memcpy_htod(from, &mut part).map_err(|e| cudarc_error("an upload failed", e))?;
-                stream.synchronize().map_err(|e| cudarc_error("an upload failed", e))
+                match Driver::get()?.is_pageable(from) {
+                    true => Ok(()),
+                    false => stream.synchronize().map_err(|e| cudarc_error("an upload failed", e)),
+                }
             }
             Memory::Cpu(memory) => memory.write(offset, from),
         }

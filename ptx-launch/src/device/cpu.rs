@@ -1,17 +1,26 @@
 //! The CPU device: memory and launches of the interpreter. Work runs while it is submitted.
 
 use crate::error::{Error, ErrorKind, Result};
-use ptx_core::interp::{Fault, FaultKind, Machine};
+use ptx_core::interp::{Fault, FaultKind, Machine, Options};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A CPU device. A clone is the same one.
 #[derive(Clone)]
-pub(crate) struct CpuDevice(Arc<Mutex<Machine>>);
+pub(crate) struct CpuDevice(Arc<State>);
+
+struct State {
+    machine: Mutex<Machine>,
+    options: Options,
+}
 
 impl CpuDevice {
-    /// A device with an empty memory.
-    pub(crate) fn new() -> CpuDevice {
-        CpuDevice(Arc::new(Mutex::new(Machine::new())))
+    /// A device with an empty memory, whose launches run with these options.
+    pub(crate) fn new(options: Options) -> CpuDevice {
+        CpuDevice(Arc::new(State { machine: Mutex::new(Machine::new()), options }))
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        self.0.options
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -25,7 +34,7 @@ impl CpuDevice {
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn allocate(&self, bytes: usize) -> Result<CpuMemory> {

@@ -81,7 +81,7 @@ pub(crate) struct Limits {
     pub(crate) threads: i64,
     /// Bytes of shared memory that a block may opt in to, static and dynamic together.
     pub(crate) shared: i64,
-    pub(crate) cooperative: bool,
+    pub(crate) multiprocessors: u32,
 }
 
 impl Limits {
@@ -109,7 +109,7 @@ impl Limits {
             ],
             threads: ask(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
             shared: ask(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-            cooperative: ask(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
+            multiprocessors: ask(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?.try_into().unwrap_or(0),
         })
     }
 }

@@ -1,25 +1,14 @@
-//! A launch on the CPU device: the PTX is read and checked once, the parameters are laid out as the entry declares them.
+//! A launch on the CPU device: the parameters are laid out as the entry declares them, and the interpreter runs.
 #![allow(unsafe_code, reason = "arguments are copied from the caller's stack")]
 
 use super::fit::Bounds;
+use super::program::CpuProgram;
 use crate::config::Config;
-use crate::device::cpu::{CpuDevice, fault_error};
-use crate::error::{Error, ErrorKind, Result};
+use crate::device::cpu::CpuDevice;
+use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::param::Arg;
-use ptx_core::interp::{Launch, Options, Program};
-
-/// A kernel that the interpreter can run.
-#[derive(Debug)]
-pub(crate) struct CpuKernel {
-    program: Program,
-}
-
-impl CpuKernel {
-    fn load(kernel: &Kernel) -> Result<CpuKernel> {
-        Err(Error::new(ErrorKind::Unsupported, format!("`{}` cannot run on the CPU device yet", kernel.entry)))
-    }
-}
+use ptx_core::interp::Launch;
 
 /// # Safety
 /// As [`super::launch`].
@@ -28,10 +17,7 @@ pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config
     if shape.is_empty() {
         return Ok(());
     }
-    let loaded = match kernel.on_cpu.find(|_| true) {
-        Some(loaded) => loaded,
-        None => kernel.on_cpu.find_or_make(|_| true, || CpuKernel::load(kernel))?,
-    };
+    let program = CpuProgram::of(kernel.module)?;
     // SAFETY: passed on.
     let params = unsafe { lay_out(kernel, args) };
     let launch = Launch {
@@ -41,9 +27,10 @@ pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config
         cluster: shape.cluster.unwrap_or([1, 1, 1]),
         dynamic_shared: shape.shared,
         params: &params,
-        options: Options::default(),
+        options: device.options(),
     };
-    device.machine().launch(&loaded.program, &launch).map(drop).map_err(|fault| fault_error(&fault))
+    let result = device.machine().launch(program.decoded(), &launch);
+    result.map(|stats| print!("{}", stats.printed)).map_err(|fault| program.explain(kernel, &fault))
 }
 
 /// The limits of the newest devices: what runs there should run here.

@@ -24,7 +24,7 @@ pub(super) unsafe fn launch(kernel: &Kernel, stream: &CudaStream, config: &Confi
     context.bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
     let driver = Driver::get()?;
     let loaded = kernel.in_context(context)?;
-    let shape = bounds(kernel, loaded).fit(config)?;
+    let shape = shape(kernel, loaded, config)?;
     if shape.is_empty() {
         return Ok(());
     }
@@ -36,10 +36,11 @@ pub(super) unsafe fn launch(kernel: &Kernel, stream: &CudaStream, config: &Confi
     }
 }
 
+/// The configuration as the driver takes it.
 #[inline]
-fn bounds<'a>(kernel: &'a Kernel, loaded: &'a CudaKernel) -> Bounds<'a> {
+pub(crate) fn shape(kernel: &Kernel, loaded: &CudaKernel, config: &Config) -> Result<Shape> {
     let limits = &*loaded.limits;
-    Bounds {
+    let bounds = Bounds {
         entry: kernel.entry,
         device: &limits.name,
         grid: limits.grid,
@@ -49,7 +50,15 @@ fn bounds<'a>(kernel: &'a Kernel, loaded: &'a CudaKernel) -> Bounds<'a> {
         shared: limits.shared,
         kernel_shared: loaded.figures.shared.into(),
         cluster: if limits.arch.number >= 90 { 16 } else { 1 },
-    }
+    };
+    bounds.fit(config)
+}
+
+/// Calls `ask` with the `CUlaunchConfig` of a launch.
+pub(crate) fn cluster_config<R>(config: &Config, shape: &Shape, ask: impl FnOnce(*const c_void) -> R) -> R {
+    let attributes = Attributes::new(config, shape);
+    let launch_config = attributes.launch_config(shape, std::ptr::null_mut());
+    ask((&raw const launch_config).cast())
 }
 
 /// # Safety

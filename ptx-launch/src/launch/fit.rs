@@ -23,11 +23,11 @@ pub(super) struct Bounds<'a> {
 
 /// A configuration that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) grid: [u32; 3],
-    pub(super) block: [u32; 3],
-    pub(super) cluster: Option<[u32; 3]>,
-    pub(super) shared: u32,
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) cluster: Option<[u32; 3]>,
+    pub(crate) shared: u32,
 }
 
 impl Shape {

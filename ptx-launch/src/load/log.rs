@@ -10,7 +10,7 @@ pub(super) fn explain(log: &str, variant: &Variant) -> String {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n    {}", line.trim_end());
         if let Some(at) = ptx_line(line) {
-            text.push_str(&origin(variant, at));
+            text.push_str(&variant.origin(at));
         }
     }
     text
@@ -20,17 +20,6 @@ pub(super) fn explain(log: &str, variant: &Variant) -> String {
 fn ptx_line(message: &str) -> Option<u32> {
     let (_, after) = message.split_once(", line ")?;
     after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-}
-
-fn origin(variant: &Variant, ptx_line: u32) -> String {
-    let mut text = String::new();
-    if let Some((file, line)) = variant.lines.source(ptx_line) {
-        let _ = write!(text, "\n      --> {file}:{line}");
-    }
-    if let Some(ptx) = ptx_line.checked_sub(1).and_then(|at| variant.ptx.lines().nth(at as usize)) {
-        let _ = write!(text, "\n       | {}", ptx.trim());
-    }
-    text
 }
 
 #[cfg(test)]

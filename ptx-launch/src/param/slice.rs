@@ -4,7 +4,7 @@ use super::Arg;
 use crate::buffer::{Buffer, View, ViewMut};
 use crate::device::cpu::CpuDevice;
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{StreamKind, StreamRef};
+use crate::stream::{Events, StreamKind, StreamRef};
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, SyncOnDrop};
 
 /// What may be passed for a kernel's `&[T]`: `&Buffer<T>`, `&View<T>`, and cudarc's `&CudaSlice<T>`, `&CudaView<T>`.
@@ -88,28 +88,50 @@ impl<'s> Bound<'s> {
         }
     }
 
+    #[inline]
+    fn synced((address, sync): (u64, SyncOnDrop<'s>)) -> Bound<'s> {
+        Bound { address, _sync: Some(sync) }
+    }
+
+    /// The address alone. cudarc gives it only for a stream that then waits: for one on which nobody else waits, which
+    /// leaves the captured one alone.
+    #[cold]
+    fn captured<T>(slice: &impl DevicePtr<T>) -> Bound<'s> {
+        let bystander = slice.stream().context().per_thread_stream();
+        let (address, sync) = slice.device_ptr(&bystander);
+        std::mem::forget(sync);
+        Bound { address, _sync: None }
+    }
+
     /// Memory of a CUDA device that work on `stream` will read.
     #[inline]
     pub(crate) fn cuda_read<T>(slice: &'s impl DevicePtr<T>, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let on = same_context(slice.stream(), stream)?;
-        let (address, sync) = slice.device_ptr(on);
-        Ok(Bound { address, _sync: Some(sync) })
+        let (on, events) = same_context(slice.stream(), stream)?;
+        match events {
+            Events::Kept => Ok(Bound::synced(slice.device_ptr(on))),
+            Events::LeftOut => Ok(Bound::captured(slice)),
+        }
     }
 
     /// Memory of a CUDA device that work on `stream` will write.
     #[inline]
-    pub(crate) fn cuda_write<T>(slice: &'s mut impl DevicePtrMut<T>, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let on = same_context(slice.stream(), stream)?;
-        let (address, sync) = slice.device_ptr_mut(on);
-        Ok(Bound { address, _sync: Some(sync) })
+    pub(crate) fn cuda_write<T, S>(slice: &'s mut S, stream: StreamRef<'s>) -> Result<Bound<'s>>
+    where
+        S: DevicePtr<T> + DevicePtrMut<T>,
+    {
+        let (on, events) = same_context(slice.stream(), stream)?;
+        match events {
+            Events::Kept => Ok(Bound::synced(slice.device_ptr_mut(on))),
+            Events::LeftOut => Ok(Bound::captured(slice)),
+        }
     }
 }
 
 /// The stream as cudarc's, if `home` belongs to the same context.
 #[inline]
-fn same_context<'s>(home: &CudaStream, stream: StreamRef<'s>) -> Result<&'s CudaStream> {
+fn same_context<'s>(home: &CudaStream, stream: StreamRef<'s>) -> Result<(&'s CudaStream, Events)> {
     match stream.kind {
-        StreamKind::Cuda(on) if on.context().cu_ctx() == home.context().cu_ctx() => Ok(on),
+        StreamKind::Cuda(on, events) if on.context().cu_ctx() == home.context().cu_ctx() => Ok((on, events)),
         _ => Err(elsewhere(&format!("CUDA device {}", home.context().ordinal()), stream)),
     }
 }

@@ -1,0 +1,94 @@
+//! Loading ahead, and what a kernel takes of a device: figures and occupancy.
+#![allow(unsafe_code, reason = "calls of the driver")]
+
+use super::{CudaKernel, Figures};
+use crate::config::Config;
+use crate::device::{Device, Inner};
+use crate::driver::{Driver, cudarc_error};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::Kernel;
+use crate::launch::cluster_config;
+
+/// How much of a device a kernel fills with a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Occupancy {
+    /// Blocks that a multiprocessor runs at the same time.
+    pub blocks: u32,
+    /// Threads that a multiprocessor runs at the same time.
+    pub threads: u32,
+    /// Multiprocessors of the device.
+    pub multiprocessors: u32,
+    /// Clusters that the whole device runs at the same time, if the configuration has clusters.
+    pub clusters: Option<u32>,
+}
+
+impl Kernel {
+    /// Loads it, so that the first launch does not. On the CPU device there is nothing to do.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoVariant`], [`ErrorKind::DriverTooOld`], or [`ErrorKind::Load`] with what the assembler says.
+    pub fn load(&self, device: &Device) -> Result<()> {
+        match &device.0 {
+            Inner::Cuda(_) => self.on(device).map(drop),
+            Inner::Cpu(_) => Ok(()),
+        }
+    }
+
+    /// What it takes: registers, shared memory, local memory.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::load`]; [`ErrorKind::Unsupported`] on the CPU device, which has no registers.
+    pub fn figures(&self, device: &Device) -> Result<Figures> {
+        Ok(self.on(device)?.figures)
+    }
+
+    /// How many blocks of this configuration run at the same time.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::figures`], and [`ErrorKind::Limits`] for a configuration that the device does not take.
+    pub fn occupancy(&self, device: &Device, config: &Config) -> Result<Occupancy> {
+        let (driver, loaded) = (Driver::get()?, self.on(device)?);
+        let shape = crate::launch::shape(self, loaded, config)?;
+        loaded.grant_shared(driver, shape.shared.into())?;
+        let threads = shape.block.iter().product::<u32>();
+        let mut blocks = 0;
+        let size = threads.try_into().unwrap_or(i32::MAX);
+        // SAFETY: writes one integer; the function is loaded in the current context.
+        let code = unsafe {
+            (driver.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+                &raw mut blocks,
+                loaded.function.0,
+                size,
+                shape.shared as usize,
+            )
+        };
+        driver.check(code, "the occupancy of a kernel is asked for")?;
+        let blocks = u32::try_from(blocks).unwrap_or(0);
+        let clusters = shape.cluster.map(|_| clusters(driver, loaded, config, &shape)).transpose()?;
+        Ok(Occupancy { blocks, threads: blocks * threads, multiprocessors: loaded.limits.multiprocessors, clusters })
+    }
+
+    fn on(&self, device: &Device) -> Result<&CudaKernel> {
+        let Inner::Cuda(device) = &device.0 else { return Err(no_registers(self)) };
+        device.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+        self.in_context(device.context())
+    }
+}
+
+fn clusters(driver: &Driver, kernel: &CudaKernel, config: &Config, shape: &crate::launch::Shape) -> Result<u32> {
+    let ask = driver.cuOccupancyMaxActiveClusters()?;
+    let mut count = 0;
+    let code = cluster_config(config, shape, |launch| {
+        // SAFETY: writes one integer; the configuration lives past the call.
+        unsafe { ask(&raw mut count, kernel.function.0, launch) }
+    });
+    driver.check(code, "the number of clusters is asked for")?;
+    Ok(u32::try_from(count).unwrap_or(0))
+}
+
+#[cold]
+fn no_registers(kernel: &Kernel) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("the figures of `{}` on the CPU device are asked for", kernel.entry))
+        .possible("a CUDA device assembles the kernel and reports registers, memory and occupancy")
+}

@@ -1,0 +1,499 @@
+//! A CUDA driver without a GPU: a `libcuda.so` whose device memory is host memory, which counts its calls, refuses what
+//! it is told to refuse, and knows by heart what the kernels `saxpy` and `vector` do. The tests load it before
+//! cudarc looks for the real one, so that everything above the driver is exercised on any machine.
+//!
+//! It is compiled by `tests/stub/mod.rs`, not by cargo.
+#![allow(non_snake_case, clippy::missing_safety_doc)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+type Code = c_int;
+const SUCCESS: Code = 0;
+const INVALID_VALUE: Code = 1;
+const OUT_OF_MEMORY: Code = 2;
+const INVALID_PTX: Code = 218;
+const NOT_FOUND: Code = 500;
+
+/// Bytes of "device" memory in all.
+const CAPACITY: u64 = 1 << 30;
+
+#[derive(Default)]
+struct State {
+    calls: HashMap<&'static str, u64>,
+    refusals: HashMap<String, (Code, u64)>,
+    memory: BTreeMap<u64, usize>,
+    functions: Vec<String>,
+    opted_in: HashMap<u64, u64>,
+    launch: Option<Launch>,
+    capturing: Option<u64>,
+}
+
+/// What the last launch asked for: grid, block, dynamic shared bytes, stream, launch attributes.
+#[derive(Clone, Default)]
+struct Launch {
+    words: Vec<u64>,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+static HANDLES: AtomicU64 = AtomicU64::new(0x1000);
+thread_local!(static CURRENT: Cell<u64> = const { Cell::new(0) });
+
+fn with<R>(action: impl FnOnce(&mut State) -> R) -> R {
+    let mut state = STATE.lock().unwrap_or_else(|e| e.into_inner());
+    action(state.get_or_insert_with(State::default))
+}
+
+/// Counts a call, and gives the code that the test wants it to fail with.
+fn enter(name: &'static str) -> Code {
+    with(|state| {
+        *state.calls.entry(name).or_default() += 1;
+        match state.refusals.get_mut(name) {
+            Some((code, times)) if *times > 0 => {
+                *times -= 1;
+                *code
+            }
+            _ => SUCCESS,
+        }
+    })
+}
+
+fn handle() -> u64 {
+    HANDLES.fetch_add(16, SeqCst)
+}
+
+unsafe fn put<T>(to: *mut T, value: T) -> Code {
+    unsafe { to.write(value) };
+    SUCCESS
+}
+
+// What the tests call.
+
+/// How often a function was called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stub_calls(name: *const c_char) -> u64 {
+    let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("");
+    with(|state| if name.is_empty() { state.calls.values().sum() } else { state.calls.get(name).copied().unwrap_or(0) })
+}
+
+/// The next `times` calls of a function answer with `code`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stub_refuse(name: *const c_char, code: Code, times: u64) {
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+    with(|state| state.refusals.insert(name, (code, times)));
+}
+
+/// Live allocations.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_allocations() -> u64 {
+    with(|state| state.memory.len() as u64)
+}
+
+/// One number of the last launch: 0–2 grid, 3–5 block, 6 shared bytes, 7 stream, 8 count of attributes, then their
+/// numbers and first three words.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_launch(index: usize) -> u64 {
+    with(|state| state.launch.as_ref().and_then(|launch| launch.words.get(index).copied()).unwrap_or(u64::MAX))
+}
+
+// Functions that only succeed.
+
+macro_rules! succeed {
+    ($($name:ident($($ty:ty),*);)*) => { $(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($(_: $ty),*) -> Code {
+            enter(stringify!($name))
+        }
+    )* };
+}
+type P = *mut c_void;
+succeed! {
+    cuInit(c_uint);
+    cuCtxSynchronize();
+    cuDevicePrimaryCtxRelease_v2(c_int);
+    cuStreamDestroy_v2(P);
+    cuStreamSynchronize(P);
+    cuEventDestroy_v2(P);
+    cuEventQuery(P);
+    cuEventRecord(P, P);
+    cuEventSynchronize(P);
+    cuGraphLaunch(P, P);
+    cuGraphDestroy(P);
+    cuGraphExecDestroy(P);
+    cuModuleUnload(P);
+}
+
+macro_rules! fresh_handle {
+    ($($name:ident($($ty:ty),*);)*) => { $(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(to: *mut u64, $(_: $ty),*) -> Code {
+            match enter(stringify!($name)) {
+                SUCCESS => unsafe { put(to, handle()) },
+                code => code,
+            }
+        }
+    )* };
+}
+fresh_handle! {
+    cuStreamCreate(c_uint);
+    cuStreamCreateWithPriority(c_uint, c_int);
+    cuEventCreate(c_uint);
+    cuGraphInstantiateWithFlags(P, u64);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitEvent(stream: u64, _event: P, _flags: c_uint) -> Code {
+    match enter("cuStreamWaitEvent") {
+        // An event from outside the capture: CUDA_ERROR_STREAM_CAPTURE_ISOLATION.
+        SUCCESS if with(|state| state.capturing == Some(stream)) => 905,
+        code => code,
+    }
+}
+
+// The device.
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDriverGetVersion(to: *mut c_int) -> Code {
+    match enter("cuDriverGetVersion") {
+        SUCCESS => unsafe { put(to, 12_080) },
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetCount(to: *mut c_int) -> Code {
+    match enter("cuDeviceGetCount") {
+        SUCCESS => unsafe { put(to, 2) },
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGet(to: *mut c_int, ordinal: c_int) -> Code {
+    match enter("cuDeviceGet") {
+        SUCCESS => unsafe { put(to, ordinal) },
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetName(to: *mut c_char, len: c_int, _device: c_int) -> Code {
+    let name = c"Stub GPU";
+    unsafe { to.copy_from(name.as_ptr(), name.to_bytes_with_nul().len().min(len as usize)) };
+    enter("cuDeviceGetName")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceTotalMem_v2(to: *mut usize, _device: c_int) -> Code {
+    unsafe { put(to, CAPACITY as usize) };
+    enter("cuDeviceTotalMem_v2")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetAttribute(to: *mut c_int, attribute: c_int, _device: c_int) -> Code {
+    let value = match attribute {
+        1..=3 => 1024,
+        4 => 64,
+        5 => c_int::MAX,
+        6 | 7 => 65_535,
+        16 => 132,
+        75 => 9,
+        76 => 0,
+        95 | 115 => 1,
+        97 => 232_448,
+        _ => 0,
+    };
+    unsafe { put(to, value) };
+    enter("cuDeviceGetAttribute")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(to: *mut u64, device: c_int) -> Code {
+    match enter("cuDevicePrimaryCtxRetain") {
+        SUCCESS => unsafe { put(to, 0xC0DE_0000 + device as u64) },
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxGetCurrent(to: *mut u64) -> Code {
+    unsafe { put(to, CURRENT.get()) };
+    enter("cuCtxGetCurrent")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxSetCurrent(context: u64) -> Code {
+    CURRENT.set(context);
+    enter("cuCtxSetCurrent")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorName(code: Code, to: *mut *const c_char) -> Code {
+    let name = match code {
+        INVALID_VALUE => c"CUDA_ERROR_INVALID_VALUE",
+        OUT_OF_MEMORY => c"CUDA_ERROR_OUT_OF_MEMORY",
+        INVALID_PTX => c"CUDA_ERROR_INVALID_PTX",
+        700 => c"CUDA_ERROR_ILLEGAL_ADDRESS",
+        _ => return unsafe { put(to, std::ptr::null()) } + INVALID_VALUE,
+    };
+    unsafe { put(to, name.as_ptr()) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorString(code: Code, to: *mut *const c_char) -> Code {
+    unsafe { cuGetErrorName(code, to) }
+}
+
+// Memory.
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAlloc_v2(to: *mut u64, bytes: usize) -> Code {
+    match enter("cuMemAlloc_v2") {
+        SUCCESS if bytes == 0 => INVALID_VALUE,
+        SUCCESS => with(|state| {
+            if state.memory.values().sum::<usize>() as u64 + bytes as u64 > CAPACITY {
+                return OUT_OF_MEMORY;
+            }
+            let address = unsafe { alloc_zeroed(Layout::from_size_align_unchecked(bytes, 256)) } as u64;
+            state.memory.insert(address, bytes);
+            unsafe { put(to, address) }
+        }),
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocAsync(to: *mut u64, bytes: usize, _stream: P) -> Code {
+    unsafe { cuMemAlloc_v2(to, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> Code {
+    enter("cuMemFree_v2");
+    match with(|state| state.memory.remove(&address)) {
+        Some(bytes) => {
+            unsafe { dealloc(address as *mut u8, Layout::from_size_align_unchecked(bytes, 256)) };
+            SUCCESS
+        }
+        None => INVALID_VALUE,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFreeAsync(address: u64, _stream: P) -> Code {
+    unsafe { cuMemFree_v2(address) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, _stream: P) -> Code {
+    unsafe { (to as *mut u8).copy_from(from, bytes) };
+    enter("cuMemcpyHtoDAsync_v2")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, _stream: P) -> Code {
+    unsafe { to.copy_from(from as *const u8, bytes) };
+    enter("cuMemcpyDtoHAsync_v2")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, _stream: P) -> Code {
+    unsafe { (to as *mut u8).copy_from(from as *const u8, bytes) };
+    enter("cuMemcpyDtoDAsync_v2")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD8Async(to: u64, value: u8, count: usize, _stream: P) -> Code {
+    unsafe { (to as *mut u8).write_bytes(value, count) };
+    enter("cuMemsetD8Async")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuPointerGetAttribute(_to: P, _attribute: c_int, _pointer: u64) -> Code {
+    enter("cuPointerGetAttribute");
+    INVALID_VALUE
+}
+
+// Modules.
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoadDataEx(
+    to: *mut u64,
+    image: *const c_char,
+    count: c_uint,
+    options: *const c_int,
+    values: *const *mut c_char,
+) -> Code {
+    let code = enter("cuModuleLoadDataEx");
+    let text = unsafe { CStr::from_ptr(image) }.to_str().unwrap_or("");
+    let wrong = text.lines().position(|line| line.contains("not.an.instruction"));
+    match (code, wrong) {
+        (SUCCESS, None) => unsafe { put(to, handle()) },
+        (SUCCESS, Some(at)) => {
+            let log = format!("ptxas application ptx input, line {}; error   : Not a name of any known instruction\0", at + 1);
+            let is_error_log = |i: &usize| unsafe { *options.add(*i) } == 5;
+            if let Some(i) = (0..count as usize).find(is_error_log) {
+                unsafe { (*values.add(i)).copy_from(log.as_ptr().cast(), log.len()) };
+            }
+            INVALID_PTX
+        }
+        (code, _) => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoadData(to: *mut u64, image: *const c_char) -> Code {
+    unsafe { cuModuleLoadDataEx(to, image, 0, std::ptr::null(), std::ptr::null()) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetFunction(to: *mut u64, _module: P, name: *const c_char) -> Code {
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+    match enter("cuModuleGetFunction") {
+        SUCCESS if name == "missing" => NOT_FOUND,
+        SUCCESS => with(|state| {
+            state.functions.push(name);
+            unsafe { put(to, state.functions.len() as u64) }
+        }),
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncGetAttribute(to: *mut c_int, attribute: c_int, _function: u64) -> Code {
+    let value = match attribute {
+        0 => 1024,
+        1 => 1024,
+        4 => 32,
+        5 | 6 => 90,
+        _ => 0,
+    };
+    unsafe { put(to, value) };
+    enter("cuFuncGetAttribute")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuFuncSetAttribute(function: u64, attribute: c_int, value: c_int) -> Code {
+    if attribute == 8 {
+        with(|state| state.opted_in.insert(function, value as u64));
+    }
+    enter("cuFuncSetAttribute")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    to: *mut c_int,
+    _function: u64,
+    block: c_int,
+    _shared: usize,
+) -> Code {
+    unsafe { put(to, 2048 / block.max(1)) };
+    enter("cuOccupancyMaxActiveBlocksPerMultiprocessor")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuOccupancyMaxActiveClusters(to: *mut c_int, _function: u64, _config: P) -> Code {
+    unsafe { put(to, 66) };
+    enter("cuOccupancyMaxActiveClusters")
+}
+
+// Launches.
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernel(
+    function: u64,
+    gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+    shared: c_uint,
+    stream: u64,
+    params: *const *const c_void,
+    _extra: P,
+) -> Code {
+    let words = [gx, gy, gz, bx, by, bz, shared].map(u64::from).into_iter().chain([stream, 0]).collect();
+    match enter("cuLaunchKernel") {
+        SUCCESS => unsafe { run(function, Launch { words }, params) },
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernelEx(
+    config: *const u32,
+    function: u64,
+    params: *const *const c_void,
+    _extra: P,
+) -> Code {
+    // CUlaunchConfig: seven words, padding, stream, attributes, their number.
+    let word = |at: usize| u64::from(unsafe { config.add(at).read() });
+    let stream = unsafe { config.add(8).cast::<u64>().read() };
+    let attributes = unsafe { config.add(10).cast::<*const u32>().read() };
+    let count = word(12);
+    let mut words: Vec<u64> = (0..7).map(word).chain([stream, count]).collect();
+    for i in 0..count as usize {
+        // CUlaunchAttribute: a number, padding, 64 bytes of value.
+        let at = |word: usize| u64::from(unsafe { attributes.add(18 * i + word).read() });
+        words.extend([at(0), at(2), at(3), at(4)]);
+    }
+    match enter("cuLaunchKernelEx") {
+        SUCCESS => unsafe { run(function, Launch { words }, params) },
+        code => code,
+    }
+}
+
+unsafe fn run(function: u64, launch: Launch, params: *const *const c_void) -> Code {
+    let (name, granted) = with(|state| {
+        let name = state.functions.get(function as usize - 1).cloned().unwrap_or_default();
+        (name, state.opted_in.get(&function).copied().unwrap_or(47 * 1024))
+    });
+    if CURRENT.get() == 0 || launch.words[6] > granted {
+        return INVALID_VALUE;
+    }
+    let capturing = with(|state| state.capturing == Some(launch.words[7]));
+    with(|state| state.launch = Some(launch));
+    if name == "saxpy" && !capturing {
+        unsafe { saxpy(params) };
+    }
+    SUCCESS
+}
+
+/// `y = alpha * x + y`: (f32, pointer, pointer, u32).
+unsafe fn saxpy(params: *const *const c_void) {
+    unsafe {
+        let alpha = (*params).cast::<f32>().read();
+        let x = (*params.add(1)).cast::<*const f32>().read();
+        let y = (*params.add(2)).cast::<*mut f32>().read();
+        for i in 0..(*params.add(3)).cast::<u32>().read() as usize {
+            y.add(i).write(alpha.mul_add(x.add(i).read(), y.add(i).read()));
+        }
+    }
+}
+
+// Time and graphs.
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventElapsedTime(to: *mut f32, _from: P, _until: P) -> Code {
+    unsafe { put(to, 0.25) };
+    enter("cuEventElapsedTime")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamBeginCapture_v2(stream: u64, _mode: c_int) -> Code {
+    with(|state| state.capturing = Some(stream));
+    enter("cuStreamBeginCapture_v2")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamEndCapture(_stream: u64, to: *mut u64) -> Code {
+    with(|state| state.capturing = None);
+    unsafe { put(to, handle()) };
+    enter("cuStreamEndCapture")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamIsCapturing(stream: u64, to: *mut c_int) -> Code {
+    unsafe { put(to, c_int::from(with(|state| state.capturing == Some(stream)))) };
+    enter("cuStreamIsCapturing")
+}

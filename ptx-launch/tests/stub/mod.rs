@@ -1,0 +1,67 @@
+//! Compiles the driver stub and loads it, before anything in this process asks for `libcuda.so`.
+#![allow(unsafe_code, unreachable_pub, reason = "the stub's own functions")]
+
+use libloading::Library;
+use std::ffi::CString;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The loaded stub. Tests that look at its counters hold the guard, so that no other test calls it meanwhile.
+pub struct Stub(&'static Library, #[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+impl Stub {
+    /// Loads it, at the first call, and locks it.
+    pub fn lock() -> Stub {
+        static LIBRARY: OnceLock<Library> = OnceLock::new();
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        Stub(LIBRARY.get_or_init(build), turn)
+    }
+
+    /// How often a function of the driver was called; all of them for an empty name.
+    pub fn calls(&self, name: &str) -> u64 {
+        let name = CString::new(name).unwrap();
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<unsafe extern "C" fn(*const i8) -> u64>("stub_calls").unwrap()(name.as_ptr().cast()) }
+    }
+
+    /// The next call of a function answers with this code.
+    pub fn refuse(&self, name: &str, code: i32) {
+        let name = CString::new(name).unwrap();
+        // SAFETY: the stub's signature.
+        unsafe {
+            self.0.get::<unsafe extern "C" fn(*const i8, i32, u64)>("stub_refuse").unwrap()(
+                name.as_ptr().cast(),
+                code,
+                1,
+            );
+        }
+    }
+
+    /// Live allocations of the stub's memory.
+    pub fn allocations(&self) -> u64 {
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<extern "C" fn() -> u64>("stub_allocations").unwrap()() }
+    }
+
+    /// Numbers of the last launch; see the stub.
+    pub fn launch(&self, range: std::ops::Range<usize>) -> Vec<u64> {
+        // SAFETY: the stub's signature.
+        range.map(|i| unsafe { self.0.get::<extern "C" fn(usize) -> u64>("stub_launch").unwrap()(i) }).collect()
+    }
+}
+
+/// `libcuda.so` by its soname: whoever opens that name from now on gets this one.
+fn build() -> Library {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stub/driver.rs");
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libcuda-stub-{}.so", std::process::id()));
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(["--edition=2024", "--crate-type=cdylib", "--crate-name=stub", "-Clink-arg=-Wl,-soname,libcuda.so"]);
+    let status = rustc.arg(&source).arg("-o").arg(&library).status().unwrap();
+    assert!(status.success(), "the driver stub does not compile");
+    // SAFETY: its initialisers do nothing.
+    let loaded = unsafe { Library::new(&library) }.unwrap();
+    std::fs::remove_file(library).unwrap();
+    loaded
+}

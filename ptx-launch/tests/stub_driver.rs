@@ -1,0 +1,343 @@
+//! Everything above the CUDA driver, on a stub of the driver: numbers, number of driver calls, memory, errors.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unsafe_code, reason = "tests")]
+
+mod expansion;
+mod stub;
+
+use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
+use expansion::{Shape, saxpy, tiles};
+use ptx_launch::expansion as rt;
+use ptx_launch::prelude::*;
+use ptx_launch::{Error, ErrorKind, Spread};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use stub::Stub;
+
+/// Counts the allocations of each thread.
+struct Counting;
+
+thread_local!(static ALLOCATIONS: Cell<u64> = const { Cell::new(0) });
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+/// A device that is not shared with the other tests: on a context of its own.
+fn device() -> Device {
+    Device::from_cuda(&CudaContext::new(0).unwrap()).unwrap()
+}
+
+fn vectors(device: &Device, n: usize) -> (Buffer<f32>, Buffer<f32>) {
+    (device.upload(&vec![1.0; n]).unwrap(), device.upload(&vec![2.0; n]).unwrap())
+}
+
+/// A kernel of one launch, from PTX text.
+fn kernel(entry: &'static str, arch: &'static str, ptx: &'static str, lines: rt::LineMap) -> &'static Kernel {
+    let variants = Box::leak(Box::new([rt::Variant::new(arch, ptx, lines)]));
+    let module = Box::leak(Box::new(rt::Module::new("test", variants)));
+    Box::leak(Box::new(Kernel::new(module, entry, &[])))
+}
+
+fn launch(kernel: &Kernel, device: &Device, config: Config) -> Result<(), Error> {
+    // SAFETY: the stub runs nothing, and the kernel takes nothing.
+    unsafe { rt::launch(kernel, device.as_stream(), &config, &[]) }
+}
+
+#[test]
+fn the_numbers_are_right() {
+    let stub = Stub::lock();
+    let device = Device::cuda(0).unwrap();
+    assert_eq!((device.name(), device.is_cuda()), ("Stub GPU", true));
+    let (x, mut y) = vectors(&device, 1000);
+    saxpy(&device.stream(), 3.0, &x, &mut y, 999).unwrap();
+    let y = y.download().unwrap();
+    assert_eq!((y[0], y[998], y[999]), (5.0, 5.0, 2.0));
+    assert_eq!(stub.launch(0..9), [4, 1, 1, 256, 1, 1, 0, 0, 0]);
+}
+
+#[test]
+fn views_and_the_users_own_slices() {
+    let _stub = Stub::lock();
+    let context = CudaContext::new(0).unwrap();
+    let stream = context.default_stream();
+    let x = stream.clone_htod(&[1.0f32; 8]).unwrap();
+    let mut y = stream.alloc_zeros::<f32>(8).unwrap();
+    saxpy(&stream, 2.0, &x, &mut y, 8).unwrap();
+    saxpy(&stream, 2.0, &x.slice(4..), &mut y.slice_mut(6..), 2).unwrap();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0, 4.0]);
+    let device = Device::from_cuda(&context).unwrap();
+    let mut z = device.zeros::<f32>(8).unwrap();
+    saxpy(&stream, 1.0, &x, &mut z.slice_mut(2..4).unwrap(), 2).unwrap();
+    assert_eq!(z.as_cuda().unwrap().len(), 8);
+    assert_eq!(z.download().unwrap(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+}
+
+#[test]
+fn one_launch_is_two_driver_calls_and_no_allocation() {
+    let stub = Stub::lock();
+    let device = device();
+    let (x, mut y) = vectors(&device, 256);
+    saxpy(&device, 1.0, &x, &mut y, 256).unwrap();
+    let (all, launches) = (stub.calls(""), stub.calls("cuLaunchKernel"));
+    let allocated = allocations(|| saxpy(&device, 1.0, &x, &mut y, 256).unwrap());
+    assert_eq!(allocated, 0);
+    assert_eq!(stub.calls("cuLaunchKernel") - launches, 1);
+    // The other one asks which context is current.
+    assert_eq!(stub.calls("") - all, 2);
+}
+
+#[test]
+fn managed_streams_cost_no_more_than_in_cudarc() {
+    let stub = Stub::lock();
+    let device = device();
+    let stream = device.new_stream().unwrap();
+    let (x, mut y) = vectors(&device, 256);
+    saxpy(&stream, 1.0, &x, &mut y, 256).unwrap();
+    let events = || stub.calls("cuStreamWaitEvent") + stub.calls("cuEventRecord");
+
+    let before = events();
+    assert_eq!(allocations(|| saxpy(&stream, 1.0, &x, &mut y, 256).unwrap()), 0);
+    let ours = events() - before;
+
+    let theirs = stream.as_cuda().unwrap();
+    let function = theirs.context().load_module(saxpy::PTX.into()).unwrap().load_function("saxpy").unwrap();
+    let (a, mut b) = (theirs.alloc_zeros::<f32>(256).unwrap(), theirs.alloc_zeros::<f32>(256).unwrap());
+    let before = events();
+    let mut builder = theirs.launch_builder(&function);
+    builder.arg(&1.0f32).arg(&a).arg(&mut b).arg(&256u32);
+    // SAFETY: the arguments are those of the kernel.
+    unsafe { builder.launch(LaunchConfig::for_num_elems(256)) }.unwrap();
+    assert!(ours <= events() - before, "{ours} events");
+}
+
+#[test]
+fn threads_load_a_kernel_once() {
+    let stub = Stub::lock();
+    let device = device();
+    let (loads, allocations) = (stub.calls("cuModuleLoadDataEx"), stub.allocations());
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let (x, mut y) = vectors(&device, 64);
+                for _ in 0..50 {
+                    saxpy(&device, 1.0, &x, &mut y, 64).unwrap();
+                }
+                assert_eq!(y.download().unwrap(), [52.0; 64]);
+            });
+        }
+    });
+    assert_eq!(stub.calls("cuModuleLoadDataEx") - loads, 1);
+    assert_eq!(stub.allocations(), allocations);
+}
+
+#[test]
+fn dropping_in_any_order() {
+    let stub = Stub::lock();
+    let before = stub.allocations();
+    let device = device();
+    let stream = device.new_stream().unwrap();
+    let (x, mut y) = vectors(&device, 16);
+    drop(device);
+    saxpy(&stream, 1.0, &x, &mut y, 16).unwrap();
+    drop(stream);
+    assert_eq!(y.download().unwrap(), [3.0; 16]);
+    drop((x, y));
+    assert_eq!(stub.allocations(), before);
+}
+
+#[test]
+fn a_new_context_loads_again() {
+    let stub = Stub::lock();
+    let loads = stub.calls("cuModuleLoadDataEx");
+    for _ in 0..3 {
+        let device = device();
+        let (x, mut y) = vectors(&device, 16);
+        saxpy(&device, 1.0, &x, &mut y, 16).unwrap();
+    }
+    assert_eq!(stub.calls("cuModuleLoadDataEx") - loads, 3);
+}
+
+#[test]
+fn the_same_ordinal_is_the_same_device() {
+    let _stub = Stub::lock();
+    let (a, b) = (Device::cuda(1).unwrap(), Device::cuda(1).unwrap());
+    assert!(std::sync::Arc::ptr_eq(a.as_cuda().unwrap(), b.as_cuda().unwrap()));
+}
+
+#[test]
+fn devices_that_are_not_there() {
+    let _stub = Stub::lock();
+    let error = Device::cuda(7).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoDevice);
+    assert!(error.to_string().contains("CUDA device 7 is asked for\n  possible: 0 to 1"), "{error}");
+}
+
+#[test]
+fn buffers_stay_with_their_device() {
+    let _stub = Stub::lock();
+    let (zero, one, cpu) = (Device::cuda(0).unwrap(), Device::cuda(1).unwrap(), Device::cpu());
+    let ((x, _), (_, mut y), (z, _)) = (vectors(&zero, 4), vectors(&one, 4), vectors(&cpu, 4));
+    for error in [saxpy(&one, 1.0, &x, &mut y, 4).unwrap_err(), saxpy(&one, 1.0, &z, &mut y, 4).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::WrongDevice);
+        assert!(error.to_string().contains("to a launch on CUDA device 1"), "{error}");
+    }
+    assert_eq!(y.download().unwrap(), [2.0; 4]);
+}
+
+#[test]
+fn attributes_reach_the_driver() {
+    let stub = Stub::lock();
+    let device = device();
+    let mut out = device.zeros::<u32>(1).unwrap();
+    let config = Config::grid(8).block(128).spread(Spread::LoadBalance).priority(-2).pdl(true).cooperative(true);
+    // SAFETY: the stub runs nothing.
+    unsafe { tiles::<4>(&device, config.shared(100 * 1024), &[0; 16], Shape { m: 1, n: 1 }, &mut out) }.unwrap();
+    assert_eq!(stub.launch(0..9), [8, 1, 1, 128, 1, 1, 102_400, 0, 5]);
+    let attributes = stub.launch(9..29);
+    let attributes: Vec<&[u64]> = attributes.chunks(4).collect();
+    let priority = u64::from((-2_i32).cast_unsigned());
+    assert_eq!(attributes, [[4, 2, 1, 1], [5, 2, 0, 0], [2, 1, 0, 0], [6, 1, 0, 0], [8, priority, 0, 0]]);
+}
+
+#[test]
+fn large_shared_memory_is_opted_in_once() {
+    let stub = Stub::lock();
+    let device = device();
+    let kernel = kernel("big", "sm_80", ".version 7.0", rt::LineMap::default());
+    let before = stub.calls("cuFuncSetAttribute");
+    for kilobytes in [1, 47, 200, 100, 226] {
+        launch(kernel, &device, Config::grid(1).block(32).shared(kilobytes * 1024)).unwrap();
+    }
+    assert_eq!(stub.calls("cuFuncSetAttribute") - before, 1);
+    let error = launch(kernel, &device, Config::grid(1).block(32).shared(227 * 1024)).unwrap_err();
+    assert!(error.to_string().contains("231424 bytes: 232448 of a block, less 1024 static ones"), "{error}");
+}
+
+#[test]
+fn assembler_errors_name_the_rust_line() {
+    let _stub = Stub::lock();
+    let ptx = ".version 7.0\n.target sm_80\n  not.an.instruction %r1;\n";
+    let kernel = kernel("k", "sm_80", ptx, rt::LineMap::new(&["src/kernels.rs"], &[(1, 0, 40), (3, 0, 42)]));
+    let error = kernel.load(&device()).unwrap_err();
+    assert_eq!((error.kind(), error.driver_code()), (ErrorKind::Load, Some(218)));
+    let text = error.to_string();
+    assert!(text.contains("`test` (sm_80) does not load on Stub GPU (sm_90)"), "{text}");
+    assert!(
+        text.contains("line 3; error   : Not a name of any known instruction\n      --> src/kernels.rs:42"),
+        "{text}"
+    );
+    assert!(text.contains("| not.an.instruction %r1;"), "{text}");
+}
+
+#[test]
+fn variants_that_do_not_fit() {
+    let _stub = Stub::lock();
+    let device = device();
+    let other_chip = kernel("k", "sm_100a", ".version 8.7", rt::LineMap::default()).load(&device).unwrap_err();
+    assert_eq!(other_chip.kind(), ErrorKind::NoVariant);
+    let too_new = kernel("k", "sm_90", ".version 9.1", rt::LineMap::default()).load(&device).unwrap_err();
+    assert_eq!(too_new.kind(), ErrorKind::DriverTooOld);
+    assert!(too_new.to_string().contains("the driver (CUDA 12.8) reads PTX up to 8.7"), "{too_new}");
+}
+
+#[test]
+fn a_missing_entry_and_a_failed_load_can_be_tried_again() {
+    let stub = Stub::lock();
+    let device = device();
+    let error = kernel("missing", "sm_80", ".version 7.0", rt::LineMap::default()).load(&device).unwrap_err();
+    assert!(error.to_string().contains("the entry `missing` is looked up in module `test`"), "{error}");
+    let kernel = kernel("k", "sm_80", ".version 7.0", rt::LineMap::default());
+    stub.refuse("cuModuleLoadDataEx", 2);
+    assert_eq!(kernel.load(&device).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    kernel.load(&device).unwrap();
+}
+
+#[test]
+fn memory_that_is_not_there() {
+    let stub = Stub::lock();
+    let (device, before) = (device(), stub.allocations());
+    let error = device.zeros::<u64>(1 << 28).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    assert!(error.to_string().contains("2147483648 bytes are asked for on Stub GPU"), "{error}");
+    assert_eq!(device.zeros::<u64>(usize::MAX).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(stub.allocations(), before);
+    assert!(device.zeros::<u64>(0).unwrap().download().unwrap().is_empty());
+}
+
+#[test]
+fn a_failed_kernel_is_told_and_nothing_panics_afterwards() {
+    let stub = Stub::lock();
+    let device = device();
+    let (x, mut y) = vectors(&device, 16);
+    stub.refuse("cuLaunchKernel", 700);
+    let error = saxpy(&device, 1.0, &x, &mut y, 16).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Fault);
+    assert!(error.to_string().contains("`saxpy` is launched (grid [1, 1, 1], block [256, 1, 1], 0 bytes)"), "{error}");
+    stub.refuse("cuCtxSynchronize", 700);
+    assert_eq!(device.synchronize().unwrap_err().kind(), ErrorKind::Fault);
+    stub.refuse("cuStreamSynchronize", 700);
+    assert_eq!(y.download().unwrap_err().kind(), ErrorKind::Fault);
+}
+
+#[test]
+fn a_capture_waits_for_nothing_outside() {
+    let stub = Stub::lock();
+    let device = device();
+    let (x, mut y) = vectors(&device, 16);
+    let stream = device.new_stream().unwrap();
+    saxpy(&stream, 1.0, &x, &mut y, 16).unwrap();
+    let launches = stub.calls("cuLaunchKernel");
+    let graph = stream.capture(|stream| (0..10).try_for_each(|_| saxpy(stream, 1.0, &x, &mut y, 16))).unwrap();
+    assert_eq!(stub.calls("cuLaunchKernel") - launches, 10);
+    // SAFETY: `x` and `y` are alive, and nobody else uses them.
+    unsafe { graph.launch() }.unwrap();
+    stream.synchronize().unwrap();
+    device.synchronize().unwrap();
+    let (bad, destroyed) = (stream.capture(|_| saxpy(&stream, 1.0, &x, &mut y, 99)), stub.calls("cuGraphDestroy"));
+    assert_eq!((bad.unwrap_err().kind(), destroyed), (ErrorKind::Condition, 1));
+    assert_eq!(device.stream().capture(|_| Ok(())).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn figures_and_occupancy() {
+    let _stub = Stub::lock();
+    let device = device();
+    let figures = saxpy::KERNEL.figures(&device).unwrap();
+    assert_eq!((figures.registers, figures.shared, figures.max_threads), (32, 1024, 1024));
+    let config = Config::grid(8).block(256).cluster(2);
+    let occupancy = saxpy::KERNEL.occupancy(&device, &config).unwrap();
+    assert_eq!((occupancy.blocks, occupancy.threads, occupancy.clusters), (8, 2048, Some(66)));
+    assert_eq!(saxpy::KERNEL.figures(&Device::cpu()).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn time_is_taken_by_events() {
+    let stub = Stub::lock();
+    let device = device();
+    let (x, mut y) = vectors(&device, 16);
+    let launches = stub.calls("cuLaunchKernel");
+    let timer = Timer::new().warm_up(2).runs(5).batch(10);
+    let timing = timer.measure(&device, || saxpy(&device, 0.0, &x, &mut y, 16)).unwrap();
+    assert_eq!((timing.runs(), timing.median().as_micros()), (5, 25));
+    assert_eq!(stub.calls("cuLaunchKernel") - launches, 70);
+}
