@@ -260,7 +260,7 @@ pub struct Value {
     pub literal: bool,
     /// The literals allowed.
     pub range: Option<Range>,
-    /// Whether `!` may stand before it.
+    /// Whether `!` (of a predicate) or `-` (of a number) may stand before it.
     pub negatable: bool,
     /// Whether `_` may stand for it.
     pub sink: bool,

@@ -36,6 +36,8 @@ enum Atom {
     Literal(usize, bool),
     /// The operand is one of these integers.
     Number(usize, Vec<i64>),
+    /// A minus stands before the operand.
+    Negated(usize),
     /// The target provides one of these.
     Target(Vec<Arch>),
     /// The version is at least this.
@@ -121,6 +123,7 @@ impl Atom {
             Atom::Operand(at) => *operand(*at) != Operand::Absent,
             Atom::Literal(at, literal) => operand(*at).is_literal() == *literal,
             Atom::Number(at, any) => matches!(operand(*at), Operand::Int(bits) if any.contains(&bits.cast_signed())),
+            Atom::Negated(at) => matches!(operand(*at), Operand::Neg(_)),
             Atom::Target(any) => any.iter().any(|needed| case.arch.provides(*needed)),
             Atom::Since(version) => case.version >= *version,
             Atom::Named(check) => check(case),
@@ -148,6 +151,7 @@ fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
             }
             (Some(at), _) => Ok(Atom::Slot(at, members(&slots[at], values, names)?)),
             (None, Some(at)) if values == "imm" || values == "reg" => Ok(Atom::Literal(at, values == "imm")),
+            (None, Some(at)) if values == "neg" => Ok(Atom::Negated(at)),
             (None, Some(at)) => numbers(values).map(|all| Atom::Number(at, all)),
             _ => Err(format!("no slot or operand `{name}`")),
         };

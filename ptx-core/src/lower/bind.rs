@@ -149,7 +149,8 @@ impl Binder<'_> {
                 let found = self.module.variables.get(var.index()).map(|v| v.ty);
                 if found == ty { Ok(()) } else { Err(Why::Shape("a register with a handle".to_owned())) }
             }
-            Operand::Not(inner) if value.negatable => self.scalar(value, access, inner),
+            Operand::Not(inner) if value.negatable && is_predicate(ty) => self.scalar(value, access, inner),
+            Operand::Neg(inner) if value.negatable && !is_predicate(ty) => self.scalar(value, access, inner),
             Operand::Reg(reg) if value.register => {
                 if self.vector_of(reg.index()) != 1 {
                     return Err(Why::Shape("a scalar register".to_owned()));
@@ -262,6 +263,10 @@ fn space_name(space: Space) -> &'static str {
         Space::Param => "param",
         Space::Opaque => "tex",
     }
+}
+
+fn is_predicate(ty: Option<Type>) -> bool {
+    ty.is_some_and(|t| t.class() == Class::Pred)
 }
 
 fn is_address(ty: Type) -> bool {

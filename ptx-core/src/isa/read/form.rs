@@ -203,7 +203,7 @@ impl Reader<'_> {
     fn kind(&mut self, access: Access) -> Result<OperandKind> {
         let register_only = self.eat("%");
         let literal_only = self.eat("#");
-        let negatable = self.eat("!");
+        let negatable = self.eat("!") || self.eat("-");
         let word = self.word();
         Ok(match word {
             "label" => OperandKind::Label,

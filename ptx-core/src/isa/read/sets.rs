@@ -96,7 +96,7 @@ fn gates(text: &str) -> Option<Gate> {
     Some(Gate { anyof })
 }
 
-/// `m64n[8..256:8]k16` to every name and its number; a name without brackets to itself.
+/// `m64n[8..256:8]k16` to every name and its number (the first bracket's); a name without brackets to itself.
 pub(super) fn expand(word: &'static str) -> Option<Vec<(&'static str, Option<u32>)>> {
     let Some((head, rest)) = word.split_once('[') else { return Some(vec![(word, None)]) };
     let (inside, tail) = rest.split_once(']')?;
@@ -107,6 +107,7 @@ pub(super) fn expand(word: &'static str) -> Option<Vec<(&'static str, Option<u32
         }
         None => inside.split(',').map(|n| n.trim().parse().ok()).collect::<Option<Vec<u32>>>()?,
     };
-    let name = |n: u32| (&*String::leak(format!("{head}{n}{tail}")), Some(n));
-    Some(numbers.into_iter().map(name).collect())
+    let tails = expand(tail)?;
+    let name = |n: u32, tail: &str| (&*String::leak(format!("{head}{n}{tail}")), Some(n));
+    Some(numbers.into_iter().flat_map(|n| tails.iter().map(move |(tail, _)| name(n, tail))).collect())
 }
