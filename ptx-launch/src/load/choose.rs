@@ -4,8 +4,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Module, Variant};
 use ptx_core::isa::{Arch, Suffix, Version};
 
+/// A version of CUDA.
+type Cuda = (u32, u32);
+
 /// The newest PTX that the driver of each CUDA version reads: (CUDA, PTX), ascending.
-const PTX_OF_CUDA: &[((u32, u32), (u8, u8))] = &[
+const PTX_OF_CUDA: &[(Cuda, (u8, u8))] = &[
     ((11, 4), (7, 4)),
     ((11, 5), (7, 5)),
     ((11, 6), (7, 6)),
@@ -31,7 +34,7 @@ const PTX_OF_CUDA: &[((u32, u32), (u8, u8))] = &[
 ///
 /// # Errors
 /// [`ErrorKind::NoVariant`] if none runs there, [`ErrorKind::DriverTooOld`] if those that do are too new.
-pub(super) fn best<'m>(module: &'m Module, device: Arch, cuda: (u32, u32), name: &str) -> Result<&'m Variant> {
+pub(super) fn best<'m>(module: &'m Module, device: Arch, cuda: Cuda, name: &str) -> Result<&'m Variant> {
     let fitting = || module.variants.iter().filter(|variant| runs_on(target(variant), device));
     let readable = fitting().filter(|variant| reads(cuda, version(variant.ptx)));
     match (readable.max_by_key(|variant| rank(target(variant))), fitting().next()) {
@@ -65,13 +68,13 @@ fn version(ptx: &str) -> Option<Version> {
 }
 
 /// The newest PTX that a driver reads; nothing for one that is older or newer than the table.
-fn newest(cuda: (u32, u32)) -> Option<Version> {
+fn newest(cuda: Cuda) -> Option<Version> {
     let known = PTX_OF_CUDA.last().is_some_and(|(last, _)| cuda <= *last);
     let (_, (major, minor)) = PTX_OF_CUDA.iter().rev().find(|(since, _)| cuda >= *since)?;
     known.then_some(Version { major: *major, minor: *minor })
 }
 
-fn reads(cuda: (u32, u32), ptx: Option<Version>) -> bool {
+fn reads(cuda: Cuda, ptx: Option<Version>) -> bool {
     match (newest(cuda), ptx) {
         (Some(newest), Some(ptx)) => ptx <= newest,
         _ => true,
@@ -88,7 +91,7 @@ fn no_variant(module: &Module, device: Arch, name: &str) -> Error {
 }
 
 #[cold]
-fn newer_than_driver(module: &Module, variant: &Variant, (major, minor): (u32, u32)) -> Error {
+fn newer_than_driver(module: &Module, variant: &Variant, (major, minor): Cuda) -> Error {
     let asked = version(variant.ptx).map_or_else(String::new, |v| v.to_string());
     let newest = newest((major, minor)).map_or_else(String::new, |v| v.to_string());
     Error::new(ErrorKind::DriverTooOld, format!("`{}` is PTX {asked} (for {})", module.name, variant.arch))
@@ -116,7 +119,7 @@ mod tests {
     ];
     static MODULE: Module = Module::new("k", &ALL);
 
-    fn chosen(device: u16, cuda: (u32, u32)) -> &'static str {
+    fn chosen(device: u16, cuda: Cuda) -> &'static str {
         best(&MODULE, Arch::base(device), cuda, "GPU").unwrap().arch
     }
 
