@@ -1,7 +1,7 @@
-//! Performance and cluster directives: their numbers, and which exclude each other.
+//! Performance and cluster directives: where they stand, their numbers, which exclude or need each other.
 
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Limit, Module};
+use crate::ir::{Function, Limit, Module};
 use crate::isa::table;
 use crate::syntax::Tree;
 
@@ -26,11 +26,16 @@ const NUMBERS: &[Numbers] = &[
 const EXCLUSIVE: &[(&str, &str)] =
     &[("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank"), ("maxnctapersm", "minnctapersm")];
 
+/// A directive and those that must stand beside it.
+const NEEDS: &[(&str, &[&str])] = &[("blocksareclusters", &["reqntid", "reqnctapercluster"])];
+
 pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
         for limit in &function.limits {
+            place(function, limit, out);
             numbers(limit, out);
             gate(limit, module, out);
+            needs(function, limit, out);
         }
         for (a, b) in EXCLUSIVE {
             let find = |name: &str| function.limits.iter().find(|l| l.name == name);
@@ -39,6 +44,24 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
                 out.push(Diagnostic::error(&codes::P0610, second.span, text).label(first.span, "the other stands here"));
             }
         }
+    }
+}
+
+fn place(function: &Function, limit: &Limit, out: &mut Vec<Diagnostic>) {
+    let Some(info) = table().directives.get(format!(".{}", limit.name).as_str()) else { return };
+    let here = if function.entry { "entry" } else { "func" };
+    if !info.place.split(' ').any(|place| place == here) {
+        let text = format!("`.{}` has no place in an `.{here}`", limit.name);
+        out.push(Diagnostic::error(&codes::P0616, limit.span, text).section(info.section));
+    }
+}
+
+fn needs(function: &Function, limit: &Limit, out: &mut Vec<Diagnostic>) {
+    let Some((name, needed)) = NEEDS.iter().find(|(name, _)| *name == limit.name) else { return };
+    let missing = needed.iter().find(|n| function.limits.iter().all(|l| l.name != **n));
+    if let Some(missing) = missing {
+        let text = format!("`.{name}` needs `.{missing}` beside it");
+        out.push(Diagnostic::error(&codes::P0610, limit.span, text));
     }
 }
 

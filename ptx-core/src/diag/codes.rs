@@ -68,6 +68,7 @@ codes! {
     P0613 "a callee that cannot be called"
     P0614 "a vector that is too wide"
     P0615 "no such address size"
+    P0616 "a directive where it has no place"
     P0850 "Rust that the kernel language does not have"
     P0851 "an attribute that has no meaning here"
     P0901 "an option that the attribute does not have"
