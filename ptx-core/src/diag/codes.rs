@@ -79,6 +79,10 @@ codes! {
     P0906 "options that contradict each other"
     P0907 "an item that a kernel module cannot hold"
     P0908 "a PTX file that cannot be read"
+    P0909 "instructions outside of a kernel"
+    P0910 "an entry that the PTX does not have"
+    P0911 "a signature that is not the entry's"
+    P0912 "a struct that cannot be a kernel parameter"
 }
 
 /// The code with this id, in any case.
