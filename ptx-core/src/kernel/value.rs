@@ -54,9 +54,7 @@ impl Const {
             Const::Bool(value) => value.to_string(),
             Const::Str(text) => text.clone(),
             Const::Arch(arch) => arch.to_string(),
-            Const::Array(items) | Const::Tuple(items) => {
-                items.iter().map(Const::text).collect::<Vec<_>>().join(", ")
-            }
+            Const::Array(items) | Const::Tuple(items) => items.iter().map(Const::text).collect::<Vec<_>>().join(", "),
         }
     }
 }

@@ -168,7 +168,8 @@ impl<'a> Lowerer<'a> {
         self.scopes.current = inner;
         let Some(ty) = self.ty(&param.ty) else { return Binding::Error };
         self.scopes.current = caller;
-        let value = if is_place(arg) && self.special(arg).is_none() { self.value(arg) } else { self.computed(param, &ty, arg) };
+        let value =
+            if is_place(arg) && self.special(arg).is_none() { self.value(arg) } else { self.computed(param, &ty, arg) };
         self.passed(value, &ty, param, arg.span)
     }
 

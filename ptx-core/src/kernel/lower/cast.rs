@@ -56,9 +56,9 @@ fn unsigned(ty: Type) -> String {
     if ty.class() == Class::Bits { format!("u{}", ty.bits()) } else { ty.name().to_owned() }
 }
 
-impl Lowerer<'_> {
+impl<'a> Lowerer<'a> {
     /// `x as T`
-    pub(super) fn cast(&mut self, inner: &Expr, ty: &tree::Type, dest: Option<&Value>, span: Span) -> Value {
+    pub(super) fn cast(&mut self, inner: &'a Expr, ty: &tree::Type, dest: Option<&Value>, span: Span) -> Value {
         let Some(Ty::Scalar(to)) = self.ty(ty) else { return Value::Error };
         let value = self.value(inner);
         let Some(Ty::Scalar(from)) = value.ty() else { return self.no_cast(&value, to, span) };

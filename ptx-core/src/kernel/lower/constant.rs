@@ -94,7 +94,12 @@ impl<'a> Lowerer<'a> {
             Some(name) => match types::find(name) {
                 Some(ty) => Ok(Some(ty)),
                 None => {
-                    self.fail(&codes::P0812, span, format!("no literal has the suffix `{name}`"), "write `u32`, `f32` …");
+                    self.fail(
+                        &codes::P0812,
+                        span,
+                        format!("no literal has the suffix `{name}`"),
+                        "write `u32`, `f32` …",
+                    );
                     Err(Fail::Reported)
                 }
             },
@@ -246,7 +251,12 @@ impl<'a> Lowerer<'a> {
         match usize::try_from(len) {
             Ok(len) if len <= 1 << 20 => Ok(Const::Array(vec![value; len])),
             _ => {
-                self.fail(&codes::P0806, item.span, "this constant has over a million elements", "write a shorter array");
+                self.fail(
+                    &codes::P0806,
+                    item.span,
+                    "this constant has over a million elements",
+                    "write a shorter array",
+                );
                 Err(Fail::Reported)
             }
         }

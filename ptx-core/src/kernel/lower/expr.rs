@@ -43,7 +43,9 @@ impl<'a> Lowerer<'a> {
             ExprKind::Tuple(items) | ExprKind::Array(items) => self.items(items, dest, expr.span),
             ExprKind::Repeat(item, len) => self.repeat(item, len, dest, expr.span),
             ExprKind::Ref(inner) => self.lower(inner, dest),
-            ExprKind::Range(..) => self.no_value("a range", "use it in `for i in 0..4` or in `ptx! { {acc[0..4]} }`", expr.span),
+            ExprKind::Range(..) => {
+                self.no_value("a range", "use it in `for i in 0..4` or in `ptx! { {acc[0..4]} }`", expr.span)
+            }
             ExprKind::Method(_, name, _) => self.no_method(&name.name, name.span),
             _ => self.flow(expr, dest),
         }
@@ -119,7 +121,9 @@ impl<'a> Lowerer<'a> {
     pub(super) fn mismatch(&mut self, value: &Value, dest: &Value, span: Span) -> Value {
         let (from, to) = (value.describe(), dest.describe());
         let help = match dest.ty() {
-            Some(Ty::Scalar(ty)) => format!("convert it, `… as {}`, or declare the register with the type of the value", types::name(ty)),
+            Some(Ty::Scalar(ty)) => {
+                format!("convert it, `… as {}`, or declare the register with the type of the value", types::name(ty))
+            }
             _ => "write a value of the same shape".to_owned(),
         };
         self.fail(&codes::P0802, span, format!("this is {from}, and what it is written to is {to}"), help)
@@ -144,7 +148,9 @@ impl<'a> Lowerer<'a> {
             Binding::Param(index) => self.param_value(index, span),
             Binding::Error | Binding::Const(_) => Value::Error,
             Binding::Function(_) => self.no_value(&format!("the function `{text}`"), "call it", span),
-            Binding::Type(_) | Binding::Struct(_) => self.no_value(&format!("the type `{text}`"), "name a register", span),
+            Binding::Type(_) | Binding::Struct(_) => {
+                self.no_value(&format!("the type `{text}`"), "name a register", span)
+            }
             Binding::Module(_) => self.no_value(&format!("the module `{text}`"), "name one of its items", span),
         }
     }
@@ -193,10 +199,17 @@ impl<'a> Lowerer<'a> {
                 let help = format!("write `ptx! {{ ld.shared.u32 d, [{}]; }}`", symbol.name);
                 return self.fail(&codes::P0807, span, "memory is read with an instruction", help);
             }
-            other => return self.fail(&codes::P0807, span, format!("{} has no elements", other.describe()), "index an array"),
+            other => {
+                return self.fail(
+                    &codes::P0807,
+                    span,
+                    format!("{} has no elements", other.describe()),
+                    "index an array",
+                );
+            }
         };
         match self.constant(index) {
-            Ok(Const::Int(at, _)) => self.at(&array, at, index.span),
+            Ok(Const::Int(at, _)) => self.element_at(&array, at, index.span),
             Ok(_) => self.fail(&codes::P0807, index.span, "an index is an integer", "write a constant integer"),
             Err(Fail::Reported) => Value::Error,
             Err(Fail::NotConstant(..)) => {
@@ -207,7 +220,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The element of an array.
-    pub(super) fn at(&mut self, array: &Array, index: i128, span: Span) -> Value {
+    pub(super) fn element_at(&mut self, array: &Array, index: i128, span: Span) -> Value {
         match u64::try_from(index) {
             Ok(index) if index < array.len => array.at(index),
             _ => {
@@ -263,7 +276,9 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Value {
         let shift = matches!(op, Op::Binary(BinaryOp::Shl | BinaryOp::Shr));
-        let Some((left, right)) = self.operand_types(op, (a, a_span), (b, b_span), shift, at) else { return Value::Error };
+        let Some((left, right)) = self.operand_types(op, (a, a_span), (b, b_span), shift, at) else {
+            return Value::Error;
+        };
         let Some((row, result)) = self.operator(op, left, at) else { return Value::Error };
         let Some(a) = self.operand(a, left, a_span) else { return Value::Error };
         let Some(b) = self.operand(b, right, b_span) else { return Value::Error };

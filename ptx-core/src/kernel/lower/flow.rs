@@ -222,8 +222,10 @@ impl<'a> Lowerer<'a> {
 
     fn no_loop(&mut self, name: Option<&Ident>, what: &str, span: Span) -> Option<Label> {
         let diagnostic = match name {
-            Some(name) => Diagnostic::error(&codes::P0809, name.span, format!("no loop here is called `'{}`", name.name))
-                .help(format!("name the loop: `'{}: loop {{ … }}`", name.name)),
+            Some(name) => {
+                Diagnostic::error(&codes::P0809, name.span, format!("no loop here is called `'{}`", name.name))
+                    .help(format!("name the loop: `'{}: loop {{ … }}`", name.name))
+            }
             None => Diagnostic::error(&codes::P0809, span, format!("`{what}` stands in no loop"))
                 .help("use `return` to leave the kernel"),
         };

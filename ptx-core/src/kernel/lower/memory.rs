@@ -38,7 +38,15 @@ impl<'a> Lowerer<'a> {
         self.scopes.bind(&name.name, Binding::Value(value));
     }
 
-    fn variable(&mut self, space: &str, wide: &str, name: &str, ty: &'a tree::Type, align: Option<u64>, span: Span) -> Value {
+    fn variable(
+        &mut self,
+        space: &str,
+        wide: &str,
+        name: &str,
+        ty: &'a tree::Type,
+        align: Option<u64>,
+        span: Span,
+    ) -> Value {
         let Some((element, dims)) = self.stored_type(ty) else { return Value::Error };
         let symbol = self.f.symbols.unique(name);
         let align = align.unwrap_or(element.bytes());

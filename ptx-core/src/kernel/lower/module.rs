@@ -4,8 +4,8 @@ use super::{Lowerer, Pieces};
 use crate::diag::Diagnostic;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{Const, Module, Struct};
-use crate::kernel::{Lowered, StructLayout};
 use crate::kernel::value::Value;
+use crate::kernel::{Lowered, StructLayout};
 use crate::span::Span;
 
 impl<'a> Lowerer<'a> {
@@ -15,19 +15,19 @@ impl<'a> Lowerer<'a> {
         let modules = self.scopes.open(None, false);
         for (name, inner) in &module.modules {
             let scope = self.scopes.open(Some(modules), false);
-            self.items(inner);
+            self.declare_items(inner);
             self.scopes.current = modules;
             self.scopes.bind(&name.name, Binding::Module(scope));
         }
         self.scopes.open(Some(modules), false);
-        self.items(module);
+        self.declare_items(module);
         for (index, kernel) in module.kernels.iter().enumerate() {
             self.kernel(index, kernel);
         }
     }
 
     /// Gives the items of a module their meaning.
-    fn items(&mut self, module: &'a Module) {
+    fn declare_items(&mut self, module: &'a Module) {
         for item in &module.consts {
             self.scopes.bind(&item.name.name, Binding::Const(item));
         }

@@ -281,7 +281,9 @@ impl<'a> Lowerer<'a> {
 
     /// Reports a field that a struct parameter does not have.
     pub(super) fn unknown_field(&mut self, index: usize, field: &str, span: Span) -> Value {
-        let Some(Param { kind: Kind::Struct(name, layout), .. }) = self.f.params.get(index) else { return Value::Error };
+        let Some(Param { kind: Kind::Struct(name, layout), .. }) = self.f.params.get(index) else {
+            return Value::Error;
+        };
         let names: Vec<&str> = layout.fields.iter().map(|(name, ..)| name.as_str()).collect();
         let help = match nearest(field, names.iter().copied()) {
             Some(near) => format!("there is `{near}`"),

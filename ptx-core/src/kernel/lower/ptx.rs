@@ -92,7 +92,9 @@ impl Copy<'_> {
 
     /// The text between two tokens, both outside.
     fn between(&self, open: TokenId, close: TokenId) -> String {
-        (open + 1..close).map(|at| String::from_utf8_lossy(self.source.trivia(at)).into_owned() + self.text(at)).collect()
+        (open + 1..close)
+            .map(|at| String::from_utf8_lossy(self.source.trivia(at)).into_owned() + self.text(at))
+            .collect()
     }
 
     /// The blanks and comments in front of a token, lines moved to our indentation.

@@ -29,7 +29,9 @@ impl<'a> Lowerer<'a> {
         let known = self.scopes.visible().chain(specials);
         diagnostic = match nearest(name, known) {
             Some(near) => diagnostic.help(format!("there is `{near}`")),
-            None => diagnostic.help(format!("declare it: `let {}: u32;`", name.split(['.', ':']).next().unwrap_or(name))),
+            None => {
+                diagnostic.help(format!("declare it: `let {}: u32;`", name.split(['.', ':']).next().unwrap_or(name)))
+            }
         };
         self.report(diagnostic);
         Value::Error
@@ -68,7 +70,12 @@ impl<'a> Lowerer<'a> {
             TypeKind::Ref(_, inner) if matches!(inner.kind, TypeKind::Slice(_)) => types::find("u64").map(Ty::Scalar),
             TypeKind::Ref(_, inner) => self.ty(inner),
             TypeKind::Slice(_) => {
-                self.fail(&codes::P0812, ty.span, "a slice has no size", "write an array, `[f32; 4]`, or a pointer, `&[f32]`");
+                self.fail(
+                    &codes::P0812,
+                    ty.span,
+                    "a slice has no size",
+                    "write an array, `[f32; 4]`, or a pointer, `&[f32]`",
+                );
                 None
             }
             TypeKind::Error => None,

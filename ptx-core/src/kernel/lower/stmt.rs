@@ -137,7 +137,12 @@ impl<'a> Lowerer<'a> {
 
     fn declare_array(&mut self, name: &str, element: &Ty, len: u64, ty: &Ty, span: Span) -> Value {
         let Ty::Scalar(scalar) = ty.innermost() else {
-            return self.fail(&codes::P0812, span, "an array of tuples has no register class", "write a tuple of arrays");
+            return self.fail(
+                &codes::P0812,
+                span,
+                "an array of tuples has no register class",
+                "write a tuple of arrays",
+            );
         };
         let count = ty.registers();
         let base = self.f.registers.unique_array(&format!("%{name}"), count);
@@ -186,7 +191,12 @@ impl<'a> Lowerer<'a> {
         let place = self.target(target);
         let wide = if op == BinaryOp::Mul { self.wide(value) } else { None };
         if wide.is_some() {
-            return self.fail(&codes::P0803, value.span, "`wide` gives a wider result than its target", "write `x = wide(a) * b`");
+            return self.fail(
+                &codes::P0803,
+                value.span,
+                "`wide` gives a wider result than its target",
+                "write `x = wide(a) * b`",
+            );
         }
         let operand = self.value(value);
         self.operate(Op::Binary(op), at, (&place, target.span), (&operand, value.span), Some(&place), span);

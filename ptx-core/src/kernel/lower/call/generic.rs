@@ -38,7 +38,12 @@ impl<'a> Lowerer<'a> {
     }
 
     /// One argument as it is written.
-    pub(in super::super) fn generic_argument(&mut self, generic: &Generic, arg: &GenericArg, span: Span) -> Option<Binding<'a>> {
+    pub(in super::super) fn generic_argument(
+        &mut self,
+        generic: &Generic,
+        arg: &GenericArg,
+        span: Span,
+    ) -> Option<Binding<'a>> {
         match (&generic.constant, arg) {
             (Some(ty), GenericArg::Const(expr)) => self.constant_argument(expr, ty),
             (Some(ty), GenericArg::Type(tree::Type { kind: TypeKind::Path(path), span })) => {
@@ -46,8 +51,14 @@ impl<'a> Lowerer<'a> {
             }
             (None, GenericArg::Type(ty)) => self.ty(ty).map(Binding::Type),
             _ => {
-                let (name, kind) = (&generic.name.name, if generic.constant.is_some() { "a constant" } else { "a type" });
-                self.fail(&codes::P0811, span, format!("the generic parameter `{name}` is {kind}"), format!("write {kind}"));
+                let (name, kind) =
+                    (&generic.name.name, if generic.constant.is_some() { "a constant" } else { "a type" });
+                self.fail(
+                    &codes::P0811,
+                    span,
+                    format!("the generic parameter `{name}` is {kind}"),
+                    format!("write {kind}"),
+                );
                 None
             }
         }
@@ -58,7 +69,13 @@ impl<'a> Lowerer<'a> {
         self.of_type(value, ty, expr.span).ok().map(|value| Binding::Value(Value::Const(value)))
     }
 
-    fn inferred_argument(&mut self, generic: &Generic, function: &Function, args: &[Expr], span: Span) -> Option<Binding<'a>> {
+    fn inferred_argument(
+        &mut self,
+        generic: &Generic,
+        function: &Function,
+        args: &[Expr],
+        span: Span,
+    ) -> Option<Binding<'a>> {
         for (param, arg) in function.params.iter().zip(args) {
             if let Some(actual) = self.type_of(arg)
                 && let Some(binding) = matched(&param.ty, &actual, &generic.name.name)

@@ -184,7 +184,13 @@ impl Lowerer<'_> {
         }
     }
 
-    fn int_operation(&mut self, op: BinaryOp, a: (i128, Option<Type>), b: (i128, Option<Type>), span: Span) -> Evaluated {
+    fn int_operation(
+        &mut self,
+        op: BinaryOp,
+        a: (i128, Option<Type>),
+        b: (i128, Option<Type>),
+        span: Span,
+    ) -> Evaluated {
         let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         if let (Some(s), Some(t), false) = (a.1, b.1, shift)
             && s != t
@@ -196,7 +202,9 @@ impl Lowerer<'_> {
         }
         let ty = if shift { a.1 } else { a.1.or(b.1) };
         let value = match (op, ty) {
-            (BinaryOp::Shl, Some(ty)) if b.0 < i128::from(ty.bits()) => integers(op, a.0, b.0).map(|value| wrap(value, ty)),
+            (BinaryOp::Shl, Some(ty)) if b.0 < i128::from(ty.bits()) => {
+                integers(op, a.0, b.0).map(|value| wrap(value, ty))
+            }
             _ => integers(op, a.0, b.0),
         };
         if value.is_none() && b.0 == 0 {
@@ -206,7 +214,13 @@ impl Lowerer<'_> {
         self.checked(value, ty, span)
     }
 
-    fn float_operation(&mut self, op: BinaryOp, a: (f64, Option<Type>), b: (f64, Option<Type>), span: Span) -> Evaluated {
+    fn float_operation(
+        &mut self,
+        op: BinaryOp,
+        a: (f64, Option<Type>),
+        b: (f64, Option<Type>),
+        span: Span,
+    ) -> Evaluated {
         if let (Some(s), Some(t)) = (a.1, b.1)
             && s != t
         {

@@ -63,7 +63,7 @@ impl<'a> Lowerer<'a> {
                 };
                 match method_of_int(method, *a, b) {
                     Some(value) => self.checked(value, ty.or(other.filter(|_| method != "pow")), span),
-                    None => self.no_method(name),
+                    None => self.no_constant_method(name),
                 }
             }
             (Const::Float(a, ty), b, method) => {
@@ -73,14 +73,14 @@ impl<'a> Lowerer<'a> {
                 };
                 match method_of_float(method, *a, b) {
                     Some(value) => Ok(Const::Float(value, *ty)),
-                    None => self.no_method(name),
+                    None => self.no_constant_method(name),
                 }
             }
-            _ => self.no_method(name),
+            _ => self.no_constant_method(name),
         }
     }
 
-    fn no_method(&mut self, name: &Ident) -> Evaluated {
+    fn no_constant_method(&mut self, name: &Ident) -> Evaluated {
         let message = format!("constants have no method `{}`", name.name);
         let help = "there are `min`, `max`, `pow`, `div_ceil`, `next_multiple_of`, `ilog2`, `is_power_of_two`, \
                     `next_power_of_two`, `abs`, `count_ones`, `trailing_zeros`, `len`, `to_bits`, `sqrt`, `recip`";

@@ -14,7 +14,7 @@ impl Lowerer<'_> {
             return self.resolve(copy);
         }
         let array = copy.is(copy.at + 1, b'<');
-        let emitted = self.free_name(copy, &name, array);
+        let emitted = self.free_declaration(copy, &name, array);
         self.scopes.bind_verbatim(&name, emitted.clone());
         if array {
             // `.reg .b32 r<4>;` names r0 to r3.
@@ -27,7 +27,7 @@ impl Lowerer<'_> {
     }
 
     /// The name itself if it is free. In a scope of PTX it need not stay taken.
-    fn free_name(&mut self, copy: &Copy<'_>, name: &str, array: bool) -> String {
+    fn free_declaration(&mut self, copy: &Copy<'_>, name: &str, array: bool) -> String {
         let register = copy.statement.declares.as_deref() == Some(".reg");
         let inner = copy.braces.iter().any(|brace| matches!(brace, Brace::Scope(..)));
         let clashes = !name.starts_with('%') && !self.f.symbols.is_free(name);

@@ -31,7 +31,8 @@ impl<'a> Lowerer<'a> {
             Some((Binding::Value(value), _)) => self.resolve_value(copy, value),
             Some((Binding::Param(index), _)) => self.resolve_param(copy, index),
             Some((Binding::Const(_), _)) => {
-                let path = Path { segments: vec![Ident { name: name.to_owned(), span: copy.span() }], args: Vec::new() };
+                let path =
+                    Path { segments: vec![Ident { name: name.to_owned(), span: copy.span() }], args: Vec::new() };
                 let value = self.require_constant(&Expr { kind: ExprKind::Path(path), span: copy.span() });
                 self.resolve_value(copy, value.map_or(Value::Error, Value::Const));
             }
@@ -86,8 +87,7 @@ impl<'a> Lowerer<'a> {
 
     /// In `ld.param` a parameter is its symbol, elsewhere its value.
     fn resolve_param(&mut self, copy: &mut Copy<'_>, index: usize) {
-        let Some((symbol, structure)) =
-            self.f.params.get(index).map(|p| (p.symbol.clone(), p.struct_name().is_some()))
+        let Some((symbol, structure)) = self.f.params.get(index).map(|p| (p.symbol.clone(), p.struct_name().is_some()))
         else {
             return self.verbatim(copy);
         };
