@@ -1,4 +1,4 @@
-//! Names that are taken, and the next free one like a given one.
+//! Names that are taken, and the next free one like a given one. Near misses are `diag::near`'s.
 
 use std::collections::HashSet;
 
@@ -58,32 +58,6 @@ fn numbered(name: &str, base: &str, len: u64) -> bool {
     plain && digits.bytes().all(|b| b.is_ascii_digit()) && digits.parse().is_ok_and(|n: u64| n < len)
 }
 
-/// The candidate that a mistyped name most likely means.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (name.chars().count() / 3).clamp(1, 3);
-    candidates
-        .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= limit && *candidate != name)
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// How many characters to insert, drop or change.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,12 +72,5 @@ mod tests {
         assert_eq!(names.unique("%acc4"), "%acc4");
         assert_eq!(names.unique_array("%acc", 4), "%acc_1");
         assert_eq!(names.unique_array("%i", 2), "%i");
-    }
-
-    #[test]
-    fn near_misses() {
-        assert_eq!(nearest("aplha", ["alpha", "beta"].into_iter()), Some("alpha"));
-        assert_eq!(nearest("x", ["alpha", "y"].into_iter()), Some("y"));
-        assert_eq!(nearest("gamma", ["alpha"].into_iter()), None);
     }
 }

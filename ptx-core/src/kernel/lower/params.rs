@@ -2,12 +2,13 @@
 
 use super::{Lowerer, Pieces};
 use crate::diag::codes;
+use crate::diag::near::nearest;
+use crate::kernel::EntryParam;
 use crate::kernel::layout::Layout;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, GenericArg, TypeKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Array, Reg, Value};
-use crate::kernel::{EntryParam, names::nearest};
 use crate::span::Span;
 
 /// What a parameter holds.

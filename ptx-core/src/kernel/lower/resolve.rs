@@ -1,9 +1,9 @@
 //! What names and types in the source mean.
 
 use super::Lowerer;
+use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::{self, SpecialRegister};
-use crate::kernel::names::nearest;
 use crate::kernel::scope::{Binding, Found};
 use crate::kernel::tree::{self, Expr, ExprKind, Ident, Path, TypeKind};
 use crate::kernel::types::{self, Ty};
