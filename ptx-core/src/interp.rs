@@ -11,10 +11,20 @@
 //!
 //! Nothing here parses, checks or prints; nothing here knows the host that launches.
 
+mod block;
+mod ctx;
 mod fault;
 mod global;
+mod grid;
+mod layout;
 mod machine;
+mod ops;
 mod program;
+mod site;
+mod soft;
+mod space;
+mod special;
+mod warp;
 
 pub use fault::{Fault, FaultKind};
 pub use machine::{Launch, Machine, Options, Stats};

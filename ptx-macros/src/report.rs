@@ -25,9 +25,10 @@ pub fn error((first, last): (Span, Span), text: &str) -> TokenStream {
     quote!(#path #call)
 }
 
-/// `use of deprecated constant `_::P0701`: text`, at one token.
+/// `use of deprecated constant `_::P0701`: text`.
 fn warning(at: Span, code: &str, text: &str) -> TokenStream {
-    let (declared, used) = (Ident::new(code, Span::call_site()), Ident::new(code, at));
+    let declared = Ident::new(code, Span::call_site());
+    let used = Ident::new(code, Span::call_site().located_at(at));
     quote! {
         const _: () = {
             #[deprecated(note = #text)]

@@ -48,18 +48,26 @@ pub struct Fault {
     pub block: Option<[u32; 3]>,
     /// The guilty address, as the instruction saw it.
     pub address: Option<u64>,
+    /// The lane of the warp, until the scheduler knows the thread.
+    pub(super) lane: Option<u8>,
 }
 
 impl Fault {
     /// A fault that no instruction caused yet: the scheduler adds where it happened.
     pub(super) fn new(kind: FaultKind, message: impl Into<String>) -> Fault {
         let message = message.into();
-        Fault { kind, message, span: None, function: None, thread: None, block: None, address: None }
+        Fault { kind, message, span: None, function: None, thread: None, block: None, address: None, lane: None }
     }
 
     /// Adds the guilty address.
     pub(super) fn at(mut self, address: u64) -> Fault {
         self.address = Some(address);
+        self
+    }
+
+    /// Adds the guilty lane of the running warp.
+    pub(super) fn lane(mut self, lane: usize) -> Fault {
+        self.lane = Some(lane as u8);
         self
     }
 }

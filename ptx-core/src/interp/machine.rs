@@ -1,13 +1,25 @@
 //! The machine: global memory, and launches on it.
 
+use super::block::Engine;
 use super::fault::{Fault, FaultKind};
 use super::global::Global;
-use super::program::Program;
+use super::grid::{Grid, check_dimensions};
+use super::layout::Home;
+use super::program::{Entry, Program};
+use super::space::{Where, code_address};
+use crate::ir::{Relocation, Symbol, VarId};
+use std::collections::HashMap;
+
+/// The shared memory that a block can have, in bytes: that of the largest chips.
+const SHARED_LIMIT: u64 = 227 << 10;
 
 /// A device: its global memory and what runs on it. Addresses depend only on the order of the calls.
 #[derive(Debug, Default)]
 pub struct Machine {
     global: Global,
+    /// The variables of each program that ran here.
+    loaded: HashMap<u64, Loaded>,
+    launches: u64,
 }
 
 /// One launch of an entry.
@@ -94,12 +106,141 @@ impl Machine {
         Ok(())
     }
 
+    /// The address and size of a variable of a program in global memory; the program is loaded if it was not.
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfMemory`] if its variables do not fit.
+    pub fn symbol(&mut self, program: &Program, name: &str) -> Result<Option<(u64, u64)>, Fault> {
+        self.load(program)?;
+        let Some(loaded) = self.loaded.get(&program.id) else { return Ok(None) };
+        let globals = program.layout.globals.iter().zip(&loaded.addresses);
+        let named = globals.filter_map(|(id, address)| program.variables.get(id.index()).map(|v| (v, *address)));
+        Ok(named.into_iter().find(|(v, _)| v.name == name).map(|(v, address)| (address, v.size)))
+    }
+
     /// Runs an entry to its end.
     ///
     /// # Errors
     /// A [`Fault`] that names the instruction, the thread and the reason. Memory then holds what was written so far.
     pub fn launch(&mut self, program: &Program, launch: &Launch) -> Result<Stats, Fault> {
-        let _ = program;
-        Err(Fault::new(FaultKind::Launch, format!("no entry `{}` in this program", launch.entry)))
+        let entry = find_entry(program, launch.entry)?;
+        check_dimensions(launch.grid, launch.block, launch.cluster)?;
+        check_sizes(entry, launch)?;
+        self.load(program)?;
+        self.launches += 1;
+        let Some(loaded) = self.loaded.get(&program.id) else {
+            return Err(Fault::new(FaultKind::Launch, "the program is not loaded"));
+        };
+        let grid = Grid {
+            id: self.launches,
+            grid: launch.grid,
+            block: launch.block,
+            cluster: launch.cluster,
+            params: launch.params.to_vec(),
+            constants: &loaded.constants,
+            addresses: &loaded.addresses,
+            dynamic: entry.shared.next_multiple_of(entry.dynamic_align),
+            dynamic_bytes: u64::from(launch.dynamic_shared),
+            seed: launch.options.seed,
+            step_limit: launch.options.step_limit.unwrap_or(u64::MAX),
+        };
+        let mut stats = Stats::default();
+        Engine { program, grid: &grid, global: &mut self.global, stats: &mut stats }.run(entry)?;
+        Ok(stats)
+    }
+
+    /// Gives a program's variables their memory and their first values, once.
+    fn load(&mut self, program: &Program) -> Result<(), Fault> {
+        if self.loaded.contains_key(&program.id) {
+            return Ok(());
+        }
+        let mut addresses = Vec::new();
+        for id in &program.layout.globals {
+            let size = program.variables.get(id.index()).map_or(0, |v| v.size);
+            addresses.push(self.global.alloc(size)?);
+        }
+        for (id, address) in program.layout.globals.iter().zip(&addresses) {
+            let bytes = initial(program, &addresses, *id);
+            self.global.bytes_mut(*address, bytes.len() as u64)?.copy_from_slice(&bytes);
+        }
+        let mut constants = vec![0; program.layout.constant_bytes as usize];
+        for (id, at) in &program.layout.constants {
+            let bytes = initial(program, &addresses, *id);
+            if let Some(to) = constants.get_mut(*at as usize..*at as usize + bytes.len()) {
+                to.copy_from_slice(&bytes);
+            }
+        }
+        self.loaded.insert(program.id, Loaded { addresses, constants });
+        Ok(())
+    }
+}
+
+/// A program's variables on a machine.
+#[derive(Debug)]
+struct Loaded {
+    /// The address of each variable in global memory.
+    addresses: Vec<u64>,
+    /// The constant bank.
+    constants: Vec<u8>,
+}
+
+fn find_entry<'p>(program: &'p Program, name: &str) -> Result<&'p Entry, Fault> {
+    program.functions.iter().find(|f| f.entry && f.defined && f.name == name).ok_or_else(|| {
+        let known: Vec<&str> = program.entries().collect();
+        let message = format!("no entry `{name}` in this program; it has {}", known.join(", "));
+        Fault::new(FaultKind::Launch, message)
+    })
+}
+
+fn check_sizes(entry: &Entry, launch: &Launch) -> Result<(), Fault> {
+    if launch.params.len() as u64 != entry.params {
+        let message = format!("{} bytes of parameters; `{}` takes {}", launch.params.len(), entry.name, entry.params);
+        return Err(Fault::new(FaultKind::Launch, message));
+    }
+    let shared = entry.shared.next_multiple_of(entry.dynamic_align) + u64::from(launch.dynamic_shared);
+    if shared > SHARED_LIMIT && entry.shared + u64::from(launch.dynamic_shared) > SHARED_LIMIT {
+        let (fixed, dynamic) = (entry.shared, launch.dynamic_shared);
+        let message =
+            format!("{fixed} bytes of static and {dynamic} of dynamic shared memory; a block can have {SHARED_LIMIT}");
+        return Err(Fault::new(FaultKind::Launch, message));
+    }
+    Ok(())
+}
+
+/// The first bytes of a variable: its initialiser with the addresses filled in.
+fn initial(program: &Program, addresses: &[u64], id: VarId) -> Vec<u8> {
+    let Some(data) = program.variables.get(id.index()) else { return Vec::new() };
+    let mut bytes = vec![0; data.size as usize];
+    let Some(init) = &data.init else { return bytes };
+    for (to, from) in bytes.iter_mut().zip(&init.bytes) {
+        *to = *from;
+    }
+    for relocation in &init.relocations {
+        let value = relocated(program, addresses, relocation).to_le_bytes();
+        let width = relocation.width.min(8) as usize;
+        let at = relocation.at as usize;
+        if let Some(to) = bytes.get_mut(at..at.saturating_add(width)) {
+            to.copy_from_slice(&value[..width]);
+        }
+    }
+    bytes
+}
+
+/// The value of an address in an initialiser.
+fn relocated(program: &Program, addresses: &[u64], relocation: &Relocation) -> u64 {
+    let (space, base) = match relocation.of {
+        Symbol::Func(id) => (Where::Generic, code_address(id.index())),
+        Symbol::Var(id) => match program.layout.home(id) {
+            Some(Home::Global(index)) => (Where::Global, addresses.get(index as usize).copied().unwrap_or(0)),
+            Some(Home::Const(at)) => (Where::Const, at),
+            Some(Home::Shared(at)) => (Where::Shared, at),
+            _ => (Where::Generic, 0),
+        },
+    };
+    let address = base.wrapping_add(relocation.offset as u64);
+    let address = if relocation.generic { space.to_generic(address) } else { address };
+    match relocation.mask {
+        Some(mask) if mask != 0 => (address & mask) >> mask.trailing_zeros(),
+        _ => address,
     }
 }

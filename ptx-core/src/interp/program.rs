@@ -1,11 +1,84 @@
 //! Decoding: a module becomes one step an instruction, once.
 
-use crate::diag::Diagnostic;
-use crate::ir::Module;
+use super::ctx::Step;
+use super::layout::{Home, Layout};
+use super::ops;
+use super::site::Site;
+use crate::diag::{Diagnostic, codes};
+use crate::ir::{Function, Init, Inst, Module, Operand, Param, VarId};
+use crate::isa::Arch;
+use crate::span::Span;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A module, decoded for the machine.
-#[derive(Debug)]
-pub struct Program {}
+/// A module, decoded for the machine. Its variables in global memory belong to the machine that launches it: every
+/// machine has its own, initialised at the first launch.
+pub struct Program {
+    pub(super) id: u64,
+    pub(super) arch: Arch,
+    pub(super) functions: Vec<Entry>,
+    pub(super) code: Vec<Code>,
+    pub(super) layout: Layout,
+    /// Name, size and initialiser of every variable, by its number in the module.
+    pub(super) variables: Vec<Data>,
+    /// Where jumps back lead, with the label: for naming loops.
+    loops: Vec<(u32, u32, String)>,
+}
+
+/// One instruction.
+pub(super) struct Code {
+    pub step: Step,
+    /// The predicate's slot and whether it is negated.
+    pub guard: Option<(u32, bool)>,
+    pub span: Span,
+    pub function: u32,
+}
+
+/// What running a function needs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entry {
+    pub name: String,
+    pub entry: bool,
+    pub defined: bool,
+    /// Its first instruction.
+    pub start: u32,
+    /// 64-bit slots of registers.
+    pub registers: u32,
+    /// Bytes of local memory.
+    pub frame: u64,
+    /// Bytes of parameters (entries).
+    pub params: u64,
+    /// Bytes of static shared memory (entries).
+    pub shared: u64,
+    /// The alignment of dynamic shared memory.
+    pub dynamic_align: u64,
+    /// Where arguments go.
+    pub arguments: Vec<Slot>,
+    /// Where results are.
+    pub results: Vec<Slot>,
+}
+
+/// A parameter of a function: registers, or bytes of its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Register { slot: u32, bits: u32 },
+    Frame { offset: u64, size: u64 },
+}
+
+/// A variable's contents.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Data {
+    pub name: String,
+    pub size: u64,
+    pub init: Option<Init>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.functions.iter().map(|e| e.name.as_str()).collect();
+        f.debug_struct("Program").field("arch", &self.arch).field("functions", &names).finish_non_exhaustive()
+    }
+}
 
 impl Program {
     /// Decodes every function of a module.
@@ -13,7 +86,143 @@ impl Program {
     /// # Errors
     /// One diagnostic for each instruction that the CPU device cannot run.
     pub fn new(module: &Module) -> Result<Program, Vec<Diagnostic>> {
-        let _ = module;
-        Ok(Program {})
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let layout = Layout::new(module);
+        let starts = starts(module);
+        let (mut code, mut errors, mut loops) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, function) in module.functions.iter().enumerate().filter(|(_, f)| f.defined) {
+            for inst in &function.insts {
+                match decode(module, &layout, index, inst, &starts) {
+                    Ok(step) => code.push(step),
+                    Err(error) => errors.push(error),
+                }
+            }
+            code.push(fall_off(function, index));
+            loops.extend(loops_of(function, starts[index]));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(Program {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            arch: module.arch,
+            functions: (0..module.functions.len()).map(|i| entry(module, &layout, i, &starts)).collect(),
+            code,
+            layout,
+            variables: module.variables.iter().map(data).collect(),
+            loops,
+        })
     }
+
+    /// The target it was written for.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The names of the entries, in order.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str())
+    }
+
+    /// How many bytes of parameters an entry takes.
+    pub fn param_bytes(&self, entry: &str) -> Option<u64> {
+        self.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.params)
+    }
+
+    /// How many bytes of static shared memory an entry takes.
+    pub fn shared_bytes(&self, entry: &str) -> Option<u64> {
+        self.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.shared)
+    }
+
+    pub(super) fn function_name(&self, index: u32) -> Option<String> {
+        self.functions.get(index as usize).map(|f| f.name.clone())
+    }
+
+    /// The label of the smallest loop around an instruction.
+    pub(super) fn loop_around(&self, pc: u32) -> Option<&str> {
+        let around = self.loops.iter().filter(|(first, last, _)| (*first..=*last).contains(&pc));
+        around.min_by_key(|(first, last, _)| last - first).map(|(_, _, name)| name.as_str())
+    }
+}
+
+/// The first instruction of each function; each has one more than its IR: the return at its end.
+fn starts(module: &Module) -> Vec<u32> {
+    let mut next = 0;
+    let mut starts = Vec::with_capacity(module.functions.len());
+    for function in &module.functions {
+        starts.push(next);
+        next += if function.defined { function.insts.len() as u32 + 1 } else { 0 };
+    }
+    starts
+}
+
+fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts: &[u32]) -> Result<Code, Diagnostic> {
+    let refuse = |what: String| {
+        Diagnostic::error(&codes::P0990, inst.name_span, format!("the CPU device cannot run this: {what}"))
+    };
+    let row = inst.row.ok_or_else(|| refuse("it stands in `unchecked`, so its meaning is unknown".into()))?;
+    let site = Site::new(module, layout, function, inst, row, starts);
+    let step = ops::decode(&site).map_err(|what| refuse(what).section(row.section))?;
+    let guard = match inst.guard {
+        Some(guard) => Some((site.slot(guard.register).map_err(refuse)?, guard.negated)),
+        None => None,
+    };
+    Ok(Code { step, guard, span: inst.span, function: function as u32 })
+}
+
+/// The return at the end of every function.
+fn fall_off(function: &Function, index: usize) -> Code {
+    Code { step: Box::new(ops::control::ret), guard: None, span: function.span, function: index as u32 }
+}
+
+/// The jumps back of a function: from label to jump.
+fn loops_of(function: &Function, start: u32) -> Vec<(u32, u32, String)> {
+    let mut found = Vec::new();
+    for (at, inst) in function.insts.iter().enumerate() {
+        for operand in &inst.operands {
+            let Operand::Label(id) = operand else { continue };
+            let Some(label) = function.labels.get(id.index()).filter(|l| l.at as usize <= at) else { continue };
+            found.push((start + label.at, start + at as u32, label.name.clone()));
+        }
+    }
+    found
+}
+
+fn entry(module: &Module, layout: &Layout, index: usize, starts: &[u32]) -> Entry {
+    let function = &module.functions[index];
+    let sizes = &layout.functions[index];
+    let slot = |param: &Param| match param {
+        Param::Reg(register) => {
+            let bits = function.registers.get(register.index()).map_or(64, |r| r.ty.bits());
+            sizes.slots.get(register.index()).map(|slot| Slot::Register { slot: *slot, bits })
+        }
+        Param::Var(id) => frame_slot(module, layout, *id),
+    };
+    let dynamic =
+        module.variables.iter().enumerate().filter(|(i, _)| layout.homes.get(*i) == Some(&Some(Home::Dynamic)));
+    Entry {
+        name: function.name.clone(),
+        entry: function.entry,
+        defined: function.defined,
+        start: starts[index],
+        registers: sizes.registers,
+        frame: sizes.frame,
+        params: sizes.params,
+        shared: sizes.shared,
+        dynamic_align: dynamic.map(|(_, v)| v.align).max().unwrap_or(1).max(16),
+        arguments: function.params.iter().filter_map(slot).collect(),
+        results: function.returns.iter().filter_map(slot).collect(),
+    }
+}
+
+/// A parameter variable of a `.func`, or one of a body that a call names.
+pub(super) fn frame_slot(module: &Module, layout: &Layout, id: VarId) -> Option<Slot> {
+    match layout.home(id)? {
+        Home::Frame(offset) => Some(Slot::Frame { offset, size: module.variables.get(id.index())?.size }),
+        _ => None,
+    }
+}
+
+fn data(variable: &crate::ir::Variable) -> Data {
+    Data { name: variable.name.clone(), size: variable.size, init: variable.init.clone() }
 }

@@ -1,0 +1,367 @@
+//! A block: its place in the grid, its barriers, and how its warps take turns.
+
+use super::ctx::{Ctx, Flow};
+use super::fault::{Fault, FaultKind};
+use super::global::Global;
+use super::grid::Grid;
+use super::machine::Stats;
+use super::program::Program;
+use super::warp::{TURN, Warp, lanes};
+
+/// How many instructions a warp runs before the next one has its turn.
+const QUANTUM: u64 = 4096;
+/// How many barriers a block has.
+pub(super) const BARRIERS: usize = 16;
+
+/// What the threads of a block share beside memory.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// `%ctaid`.
+    pub id: [u32; 3],
+    /// `%cluster_ctarank`.
+    pub rank: usize,
+    /// The lanes of each warp that have not exited.
+    pub live: Vec<u32>,
+    barriers: Vec<Barrier>,
+    wakes: Vec<Waiter>,
+}
+
+/// One barrier of a block.
+#[derive(Clone, Debug, Default)]
+struct Barrier {
+    /// Lanes that have arrived, by warp.
+    arrived: Vec<u32>,
+    /// Threads that have arrived, where a count is given; a whole warp counts 32 even if some lanes do not exist.
+    count: u32,
+    /// How many must arrive; all of the block's if none is given.
+    expected: Option<u32>,
+    /// Who waits.
+    waiters: Vec<Waiter>,
+    /// The predicates of `bar.red`.
+    votes: Votes,
+}
+
+/// The predicates that arrived at a reduction barrier.
+#[derive(Clone, Copy, Debug, Default)]
+struct Votes {
+    yes: u32,
+    no: u32,
+}
+
+/// How a `bar.red` joins its predicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    Popc,
+    And,
+    Or,
+}
+
+/// Lanes that wait at a barrier.
+#[derive(Clone, Debug)]
+pub(super) struct Waiter {
+    pub warp: u32,
+    pub lanes: u32,
+    /// The register (absolute) that gets the reduction, and which.
+    pub result: Option<(u32, Join)>,
+    value: u64,
+}
+
+impl Waiter {
+    /// Lanes of a warp that go on once the barrier is complete.
+    pub(super) fn new(warp: u32, lanes: u32, result: Option<(u32, Join)>) -> Waiter {
+        Waiter { warp, lanes, result, value: 0 }
+    }
+}
+
+/// An arrival at a barrier.
+pub(super) struct Arrival {
+    pub warp: u32,
+    pub lanes: u32,
+    /// How many threads the barrier is for, if the instruction says.
+    pub expected: Option<u32>,
+    /// In how many of the lanes the predicate holds.
+    pub yes: u32,
+}
+
+impl Block {
+    /// A block whose warps have these live lanes.
+    pub(super) fn new(id: [u32; 3], rank: usize, live: Vec<u32>) -> Block {
+        let barrier = Barrier { arrived: vec![0; live.len()], ..Barrier::default() };
+        Block { id, rank, live, barriers: vec![barrier; BARRIERS], wakes: Vec::new() }
+    }
+
+    /// `%clusterid`.
+    pub(super) fn cluster_id(&self, grid: &Grid) -> [u32; 3] {
+        std::array::from_fn(|d| self.id[d] / grid.cluster[d])
+    }
+
+    /// `%cluster_ctaid`.
+    pub(super) fn in_cluster(&self, grid: &Grid) -> [u32; 3] {
+        std::array::from_fn(|d| self.id[d] % grid.cluster[d])
+    }
+
+    /// Lanes arrive at a barrier, and wait there if `waiter` says so.
+    pub(super) fn arrive(&mut self, barrier: usize, arrival: &Arrival, waiter: Option<Waiter>) -> Result<(), Fault> {
+        let live = self.live.get(arrival.warp as usize).copied().unwrap_or(0);
+        let Some(state) = self.barriers.get_mut(barrier) else {
+            let message = format!("barrier {barrier}; a block has the barriers 0 to {}", BARRIERS - 1);
+            return Err(Fault::new(FaultKind::Sync, message));
+        };
+        let first = state.count == 0 && state.arrived.iter().all(|m| *m == 0);
+        if !first && state.expected != arrival.expected {
+            let say = |n: Option<u32>| n.map_or("all threads of the block".to_string(), |n| format!("{n} threads"));
+            let message = format!(
+                "barrier {barrier} for {}, while others wait there for {}",
+                say(arrival.expected),
+                say(state.expected)
+            );
+            return Err(Fault::new(FaultKind::Sync, message));
+        }
+        state.expected = arrival.expected;
+        let leads = live.trailing_zeros() == arrival.lanes.trailing_zeros();
+        state.count += arrival.lanes.count_ones() + if leads { 32 - live.count_ones() } else { 0 };
+        if let Some(mask) = state.arrived.get_mut(arrival.warp as usize) {
+            *mask |= arrival.lanes;
+        }
+        state.votes.yes += arrival.yes;
+        state.votes.no += arrival.lanes.count_ones() - arrival.yes;
+        state.waiters.extend(waiter);
+        self.complete(barrier);
+        Ok(())
+    }
+
+    /// Lanes of a warp that end: barriers for the whole block no longer wait for them.
+    pub(super) fn exit(&mut self, warp: u32, group: u32) {
+        if let Some(live) = self.live.get_mut(warp as usize) {
+            *live &= !group;
+        }
+        (0..BARRIERS).for_each(|b| self.complete(b));
+    }
+
+    /// Wakes everyone at a barrier if all have arrived.
+    fn complete(&mut self, barrier: usize) {
+        let Some(state) = self.barriers.get_mut(barrier).filter(|s| s.count > 0) else { return };
+        let done = match state.expected {
+            Some(expected) => state.count >= expected,
+            None => state.arrived.iter().zip(&self.live).all(|(arrived, live)| live & !arrived == 0),
+        };
+        if !done {
+            return;
+        }
+        let votes = state.votes;
+        let fresh = Barrier { arrived: vec![0; self.live.len()], ..Barrier::default() };
+        let old = std::mem::replace(state, fresh);
+        self.wakes.extend(old.waiters.into_iter().map(|w| Waiter { value: votes.result(w.result), ..w }));
+    }
+
+    /// Lets woken lanes go on.
+    fn wake(&mut self, warps: &mut [Warp]) {
+        for wake in self.wakes.drain(..) {
+            let Some(warp) = warps.get_mut(wake.warp as usize) else { continue };
+            warp.waiting &= !wake.lanes;
+            for lane in lanes(wake.lanes) {
+                warp.pc[lane] += 1;
+                if let Some(register) = wake.result.and_then(|(r, _)| warp.regs.get_mut(r as usize)) {
+                    register[lane] = wake.value;
+                }
+            }
+        }
+    }
+
+    /// Who waits where, for a message.
+    fn waiting(&self) -> String {
+        let mut places = Vec::new();
+        for (number, barrier) in self.barriers.iter().enumerate().filter(|(_, b)| !b.waiters.is_empty()) {
+            let threads: u32 = barrier.waiters.iter().map(|w| w.lanes.count_ones()).sum();
+            let expected = barrier.expected.map_or("all threads of the block".to_string(), |n| format!("{n} threads"));
+            places.push(format!("{threads} threads wait at barrier {number} for {expected}"));
+        }
+        places.join("; ")
+    }
+}
+
+impl Votes {
+    fn result(self, join: Option<(u32, Join)>) -> u64 {
+        match join.map(|(_, join)| join) {
+            Some(Join::Popc) => u64::from(self.yes),
+            Some(Join::And) => u64::from(self.no == 0),
+            Some(Join::Or) => u64::from(self.yes > 0),
+            None => 0,
+        }
+    }
+}
+
+/// What a block's warps run on.
+pub(super) struct Engine<'a> {
+    pub program: &'a Program,
+    pub grid: &'a Grid<'a>,
+    pub global: &'a mut Global,
+    pub stats: &'a mut Stats,
+}
+
+impl Engine<'_> {
+    /// Gives every warp of a block turns, until nobody can go on or `budget` instructions are spent.
+    pub(super) fn run_block(
+        &mut self,
+        shared: &mut Vec<Vec<u8>>,
+        block: &mut Block,
+        warps: &mut [Warp],
+        budget: u64,
+    ) -> Result<(), Fault> {
+        let end = self.stats.warp_instructions.saturating_add(budget);
+        loop {
+            let mut idle = true;
+            for turn in 0..warps.len() {
+                let index = self.grid.turn(turn, warps.len(), self.stats.warp_instructions);
+                let Some(warp) = warps.get_mut(index).filter(|w| w.ready() != 0) else { continue };
+                idle = false;
+                self.run_warp(shared, block, warp)?;
+                block.wake(warps);
+            }
+            if idle || self.stats.warp_instructions >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs a warp until it waits, ends, or its turn is over.
+    fn run_warp(&mut self, shared: &mut Vec<Vec<u8>>, block: &mut Block, warp: &mut Warp) -> Result<(), Fault> {
+        let limit = self.grid.step_limit;
+        if self.stats.warp_instructions >= limit {
+            return Err(endless(self.program, warp, block, limit));
+        }
+        let end = limit.min(self.stats.warp_instructions.saturating_add(QUANTUM));
+        let mut ctx = Ctx {
+            program: self.program,
+            grid: self.grid,
+            global: self.global,
+            stats: self.stats,
+            cluster: shared,
+            block,
+            warp,
+        };
+        while ctx.stats.warp_instructions < end {
+            let Some(group) = ctx.warp.choose() else { return Ok(()) };
+            let alone = group == ctx.warp.live;
+            let start = ctx.stats.warp_instructions;
+            if ctx.run_group(group, end)? {
+                return Ok(());
+            }
+            ctx.warp.turn += if alone { 0 } else { ctx.stats.warp_instructions - start };
+        }
+        Ok(())
+    }
+}
+
+impl Ctx<'_> {
+    /// Runs lanes that agree, as long as they agree and no other lane should come first. Says whether the warp yields.
+    fn run_group(&mut self, group: u32, end: u64) -> Result<bool, Fault> {
+        let until = self.warp.next_meeting(group);
+        let start = self.stats.warp_instructions;
+        let end = if until == u32::MAX { end } else { end.min(start + TURN) };
+        let program = self.program;
+        let mut pc = self.warp.at;
+        loop {
+            self.warp.at = pc;
+            let Some(inst) = program.code.get(pc as usize) else {
+                return Err(Fault::new(FaultKind::Undefined, "execution ran past the end of the program"));
+            };
+            let active = match inst.guard {
+                None => group,
+                Some((slot, negated)) => {
+                    let mask = self.fetch_mask(super::ctx::Src::Reg(slot));
+                    group & if negated { !mask } else { mask }
+                }
+            };
+            self.stats.warp_instructions += 1;
+            self.stats.instructions += u64::from(active.count_ones());
+            let flow = match active {
+                0 => Flow::Next,
+                _ => (inst.step)(self, active).map_err(|fault| self.locate(fault, active))?,
+            };
+            match flow {
+                Flow::Next => pc += 1,
+                Flow::Jump(to) if active == group => pc = to,
+                Flow::Jump(to) => {
+                    self.warp.jump(active, to);
+                    self.warp.jump(group & !active, pc + 1);
+                    return Ok(false);
+                }
+                Flow::Apart => {
+                    self.warp.jump(group & !active, pc + 1);
+                    return Ok(false);
+                }
+                Flow::Yield => {
+                    self.warp.jump(group, pc + 1);
+                    return Ok(true);
+                }
+            }
+            if pc >= until || self.stats.warp_instructions >= end {
+                self.warp.jump(group, pc);
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Adds where a fault happened.
+    fn locate(&self, mut fault: Fault, active: u32) -> Fault {
+        let lane = fault.lane.map_or(active.trailing_zeros() as usize % 32, usize::from);
+        let inst = self.program.code.get(self.warp.at as usize);
+        fault.span = inst.map(|i| i.span);
+        fault.function = inst.and_then(|i| self.program.function_name(i.function));
+        fault.thread = self.warp.tid.get(lane).copied();
+        fault.block = Some(self.block.id);
+        fault
+    }
+}
+
+impl Warp {
+    /// The program counter at which the running group should look around again: where the nearest other lanes are. It
+    /// is 0 (at once) while somebody else has the turn, and never for a warp that agrees.
+    fn next_meeting(&self, group: u32) -> u32 {
+        let others = (self.ready() | self.meeting) & !group;
+        if others == 0 {
+            return u32::MAX;
+        }
+        let nearest = lanes(others).filter(|&lane| self.base[lane] == self.origin).map(|lane| self.pc[lane]).min();
+        let nearest = nearest.unwrap_or(u32::MAX);
+        if self.others_turn() || nearest <= self.at { 0 } else { nearest.min(u32::MAX - 1) }
+    }
+}
+
+/// The fault of a run that does not end.
+fn endless(program: &Program, warp: &Warp, block: &Block, limit: u64) -> Fault {
+    let lane = warp.ready().trailing_zeros() as usize % 32;
+    let pc = warp.pc[lane];
+    let inside = program.loop_around(pc).map_or(String::new(), |name| format!("; it is in the loop at `{name}`"));
+    let mut fault = Fault::new(
+        FaultKind::StepLimit,
+        format!("the launch still runs after {limit} warp instructions, the limit{inside}"),
+    );
+    let inst = program.code.get(pc as usize);
+    fault.span = inst.map(|i| i.span);
+    fault.function = inst.and_then(|i| program.function_name(i.function));
+    fault.thread = Some(warp.tid[lane]);
+    fault.block = Some(block.id);
+    fault
+}
+
+/// The fault of a block in which nobody can go on.
+pub(super) fn deadlock(program: &Program, block: &Block, warps: &[Warp]) -> Fault {
+    let mut who = block.waiting();
+    for warp in warps.iter().filter(|w| w.meeting | w.syncing != 0) {
+        let count = (warp.meeting | warp.syncing).count_ones();
+        let text = format!("{count} threads of warp {} wait for the other lanes of their member mask", warp.index);
+        who = if who.is_empty() { text } else { format!("{who}; {text}") };
+    }
+    let mut fault = Fault::new(FaultKind::Deadlock, format!("no thread of the block can go on: {who}"));
+    if let Some(warp) = warps.iter().find(|w| w.live != 0) {
+        let lane = warp.live.trailing_zeros() as usize % 32;
+        let inst = program.code.get(warp.pc[lane] as usize);
+        fault.span = inst.map(|i| i.span);
+        fault.function = inst.and_then(|i| program.function_name(i.function));
+        fault.thread = Some(warp.tid[lane]);
+    }
+    fault.block = Some(block.id);
+    fault
+}

@@ -1,0 +1,180 @@
+//! A launch: its dimensions, what it starts with, and which blocks are resident.
+
+use super::block::{Block, Engine, deadlock};
+use super::fault::{Fault, FaultKind};
+use super::program::Entry;
+use super::warp::Warp;
+use std::collections::VecDeque;
+
+/// Instructions a cluster runs before another may start beside it.
+const SLICE: u64 = 1 << 20;
+/// How many bytes of registers and shared memory all resident blocks may take.
+const RESIDENT_BYTES: u64 = 4 << 30;
+
+/// What is the same for every thread of a launch.
+#[derive(Debug)]
+pub(super) struct Grid<'a> {
+    pub id: u64,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub cluster: [u32; 3],
+    /// The entry's parameters.
+    pub params: Vec<u8>,
+    /// The constant bank.
+    pub constants: &'a [u8],
+    /// The address of each variable in global memory.
+    pub addresses: &'a [u64],
+    /// Where dynamic shared memory starts, and how much there is.
+    pub dynamic: u64,
+    pub dynamic_bytes: u64,
+    pub seed: u64,
+    pub step_limit: u64,
+}
+
+/// The blocks of a cluster while they are resident.
+struct Cluster {
+    shared: Vec<Vec<u8>>,
+    blocks: Vec<(Block, Vec<Warp>)>,
+}
+
+impl Grid<'_> {
+    /// The address of a variable in global memory.
+    pub(super) fn address(&self, variable: u32) -> u64 {
+        self.addresses.get(variable as usize).copied().unwrap_or(0)
+    }
+
+    /// Threads of a block.
+    pub(super) fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Clusters in x, y, z.
+    pub(super) fn clusters(&self) -> [u32; 3] {
+        std::array::from_fn(|d| self.grid[d] / self.cluster[d].max(1))
+    }
+
+    /// Which of `count` has the turn. Seed 0 goes in order; others shuffle, always in the same way.
+    pub(super) fn turn(&self, turn: usize, count: usize, now: u64) -> usize {
+        if self.seed == 0 {
+            return turn;
+        }
+        (mix(self.seed ^ mix(now ^ turn as u64)) % count.max(1) as u64) as usize
+    }
+
+    fn warps(&self) -> u32 {
+        self.threads().div_ceil(32)
+    }
+}
+
+/// A 64-bit finaliser (splitmix64).
+fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+impl Engine<'_> {
+    /// Runs every block of the grid. Blocks start in order; one that runs long lets others start beside it, so that
+    /// blocks may wait for each other.
+    pub(super) fn run(&mut self, entry: &Entry) -> Result<(), Fault> {
+        let [x, y, z] = self.grid.clusters().map(u64::from);
+        let total = x * y * z;
+        let most = (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize;
+        let mut resident: VecDeque<Cluster> = VecDeque::new();
+        let mut next = 0;
+        while next < total || !resident.is_empty() {
+            if next < total && resident.len() < most {
+                let id = [(next % x) as u32, (next / x % y) as u32, (next / x / y) as u32];
+                resident.push_front(self.start(entry, id)?);
+                next += 1;
+            }
+            if let Some(mut cluster) = resident.pop_front() {
+                if !self.run_cluster(&mut cluster)? {
+                    resident.push_back(cluster);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a cluster for a slice; says whether it has ended.
+    fn run_cluster(&mut self, cluster: &mut Cluster) -> Result<bool, Fault> {
+        let budget = SLICE / cluster.blocks.len().max(1) as u64;
+        for (block, warps) in &mut cluster.blocks {
+            self.run_block(&mut cluster.shared, block, warps, budget)?;
+        }
+        match cluster.blocks.iter().find(|(_, warps)| warps.iter().any(|w| w.live != 0)) {
+            None => Ok(true),
+            Some(_) if cluster.blocks.iter().any(|(_, w)| w.iter().any(|w| w.ready() != 0)) => Ok(false),
+            Some((block, warps)) => Err(deadlock(self.program, block, warps)),
+        }
+    }
+
+    /// The bytes that one resident cluster takes, at least 1.
+    fn cluster_bytes(&self, entry: &Entry) -> u64 {
+        let blocks: u64 = self.grid.cluster.iter().map(|d| u64::from(*d)).product();
+        let registers = u64::from(self.grid.warps()) * (u64::from(entry.registers) * 256 + 4096);
+        (blocks * (registers + self.grid.dynamic + self.grid.dynamic_bytes)).max(1)
+    }
+
+    /// Makes the blocks of a cluster.
+    fn start(&self, entry: &Entry, id: [u32; 3]) -> Result<Cluster, Fault> {
+        let [cx, cy, cz] = self.grid.cluster;
+        let shared = (self.grid.dynamic + self.grid.dynamic_bytes) as usize;
+        let mut cluster = Cluster { shared: Vec::new(), blocks: Vec::new() };
+        for rank in 0..cx * cy * cz {
+            let inner = [rank % cx, rank / cx % cy, rank / cx / cy];
+            let at = std::array::from_fn(|d| id[d] * self.grid.cluster[d] + inner[d]);
+            let warps = (0..self.grid.warps()).map(|w| self.start_warp(entry, w)).collect::<Result<Vec<_>, _>>()?;
+            let live = warps.iter().map(|w| w.live).collect();
+            cluster.shared.push(vec![0; shared]);
+            cluster.blocks.push((Block::new(at, rank as usize, live), warps));
+        }
+        Ok(cluster)
+    }
+
+    fn start_warp(&self, entry: &Entry, index: u32) -> Result<Warp, Fault> {
+        let [x, y, _] = self.grid.block;
+        let first = index * 32;
+        let tid = std::array::from_fn(|lane| {
+            let t = first + lane as u32;
+            [t % x, t / x % y, t / x / y]
+        });
+        let mut warp = Warp::new(index, tid, (self.grid.threads() - first).min(32), entry.start, entry.registers);
+        for lane in 0..if entry.frame > 0 { 32 } else { 0 } {
+            warp.reserve(lane, 0, entry.frame)?;
+        }
+        Ok(warp)
+    }
+}
+
+/// Checks the dimensions of a launch.
+pub(super) fn check_dimensions(grid: [u32; 3], block: [u32; 3], cluster: [u32; 3]) -> Result<(), Fault> {
+    const GRID: [u32; 3] = [0x7fff_ffff, 65535, 65535];
+    const BLOCK: [u32; 3] = [1024, 1024, 64];
+    let refuse = |message: String| Err(Fault::new(FaultKind::Launch, message));
+    for d in 0..3 {
+        let axis = ["x", "y", "z"][d];
+        for (what, asked, most) in [("grid", grid[d], GRID[d]), ("block", block[d], BLOCK[d])] {
+            if asked == 0 || asked > most {
+                return refuse(format!("a {what} of {asked} in {axis}; 1 to {most} are possible"));
+            }
+        }
+        if cluster[d] == 0 || grid[d] % cluster[d] != 0 {
+            return refuse(format!(
+                "a grid of {} in {axis} with clusters of {}: it must be a multiple",
+                grid[d], cluster[d]
+            ));
+        }
+    }
+    let threads: u64 = block.iter().map(|d| u64::from(*d)).product();
+    if threads > 1024 {
+        return refuse(format!("a block of {threads} threads; 1024 are possible"));
+    }
+    let blocks: u64 = cluster.iter().map(|d| u64::from(*d)).fold(1, u64::saturating_mul);
+    if blocks > 16 {
+        return refuse(format!("a cluster of {blocks} blocks; 16 are possible"));
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The registry of semantics: which decoder an instruction has.
+//!
+//! Each file of `ops/` is one family: a list of [`Op`]s and the functions they name. To give an instruction semantics,
+//! add a line to a family; nothing here knows an opcode.
+
+pub(super) mod atomic;
+pub(super) mod barrier;
+pub(super) mod bits;
+pub(super) mod carry;
+pub(super) mod compare;
+pub(super) mod control;
+pub(super) mod convert;
+pub(super) mod float;
+pub(super) mod half;
+pub(super) mod host;
+pub(super) mod integer;
+pub(super) mod memory;
+pub(super) mod moves;
+pub(super) mod warp;
+
+use super::site::{Decoded, Site};
+use crate::isa::Row;
+
+/// Semantics for the instructions of a name.
+pub(super) struct Op {
+    /// The opcode and the modifiers that must be there, in the name or among the others: `mul.hi`.
+    pub name: &'static str,
+    /// The types it is for, separated by blanks; all if empty. The type is that of the first source.
+    pub types: &'static str,
+    /// How it is decoded.
+    pub decode: fn(&Site) -> Decoded,
+}
+
+/// One line of a family.
+pub(super) const fn op(name: &'static str, types: &'static str, decode: fn(&Site) -> Decoded) -> Op {
+    Op { name, types, decode }
+}
+
+const FAMILIES: &[&[Op]] = &[
+    integer::OPS,
+    carry::OPS,
+    bits::OPS,
+    float::OPS,
+    half::OPS,
+    compare::OPS,
+    convert::OPS,
+    moves::OPS,
+    memory::OPS,
+    atomic::OPS,
+    warp::OPS,
+    barrier::OPS,
+    control::OPS,
+];
+
+/// Decodes an instruction; one with a modifier that its decoder does not know is refused.
+pub(super) fn decode(site: &Site) -> Decoded {
+    let ty = site.main_type().map_or("", |t| t.name());
+    let present = |part: &str| site.modifiers().any(|m| m == part);
+    let op = candidates(site.row.opcode()).filter(|op| op.admits(ty) && op.parts().all(present));
+    let op = best(op).ok_or_else(|| format!("`{}` on .{ty} has no semantics here yet", site.row.name))?;
+    site.accept(&op.parts().collect::<Vec<_>>());
+    let step = (op.decode)(site)?;
+    match site.ignored() {
+        Some(modifier) => Err(format!("`.{modifier}` of `{}` has no semantics here yet", site.row.name)),
+        None => Ok(step),
+    }
+}
+
+/// Whether some family knows a form at all.
+pub(super) fn knows(row: &Row) -> bool {
+    let present =
+        |part: &str| row.parts.contains(&part) || row.slots.iter().any(|s| s.members.iter().any(|m| m.text == part));
+    candidates(row.opcode()).any(|op| op.parts().all(present))
+}
+
+fn candidates(opcode: &str) -> impl Iterator<Item = &'static Op> {
+    FAMILIES.iter().copied().flatten().filter(move |op| op.name.split('.').next() == Some(opcode))
+}
+
+/// The one that asks for most modifiers; of equals the first.
+fn best(ops: impl Iterator<Item = &'static Op>) -> Option<&'static Op> {
+    ops.fold(None, |found: Option<&Op>, op| match found {
+        Some(old) if old.parts().count() >= op.parts().count() => found,
+        _ => Some(op),
+    })
+}
+
+impl Op {
+    fn parts(&self) -> impl Iterator<Item = &'static str> {
+        self.name.split('.').skip(1)
+    }
+
+    fn admits(&self, ty: &str) -> bool {
+        self.types.is_empty() || self.types.split(' ').any(|t| t == ty)
+    }
+}

@@ -1,0 +1,170 @@
+//! Loads and stores of every space, and what only hints at them (9.7.9).
+
+use super::moves::{extends, space};
+use super::{Op, op};
+use crate::interp::ctx::{Ctx, Dst, Flow, Src};
+use crate::interp::fault::Fault;
+use crate::interp::site::{Address, Decoded, Refusal, Site};
+use crate::interp::soft::mask;
+use crate::interp::space::number;
+use crate::interp::warp::lanes;
+use crate::ir::Operand;
+use crate::isa::Type;
+
+pub(super) const OPS: &[Op] = &[
+    op("ld", "", ld),
+    op("ldu", "", ld),
+    op("st", "", st),
+    op("prefetch", "", nothing),
+    op("prefetchu", "", nothing),
+    op("applypriority", "", nothing),
+    op("discard", "", nothing),
+    op("createpolicy", "", policy),
+    op("st.bulk", "", clear),
+];
+
+/// The most bytes that one instruction moves.
+const MOST: usize = 64;
+
+/// The element type: the last type among the modifiers.
+fn element(site: &Site) -> Result<Type, Refusal> {
+    site.accept(&["v2", "v4", "v8"]);
+    site.types().last().copied().ok_or_else(|| "an access without a type".into())
+}
+
+/// The width of the register that an operand is: values are extended to it.
+fn register_bits(site: &Site, operand: &Operand, ty: Type) -> u32 {
+    match operand {
+        Operand::Reg(register) | Operand::Part(register, _) => site.width(*register).min(64),
+        _ => ty.bits().min(64),
+    }
+}
+
+/// Where the bytes of an access go: for each word its offset, its width, and the register with the bits it keeps.
+fn targets(site: &Site, at: usize, ty: Type) -> Result<Vec<(usize, usize, Dst)>, Refusal> {
+    let bytes = ty.bytes() as usize;
+    let mut words = Vec::new();
+    for (i, operand) in site.elements(at).iter().enumerate() {
+        let dst = site.destination(operand, ty)?;
+        let dst = Dst { mask: mask(register_bits(site, operand, ty)), ..dst };
+        words.push((i * bytes, bytes.min(8), dst));
+        if bytes > 8 {
+            words.push((i * bytes + 8, 8, Dst { slot: dst.slot + 1, mask: u64::MAX }));
+        }
+    }
+    Ok(words)
+}
+
+fn ld(site: &Site) -> Decoded {
+    let ty = element(site)?;
+    let address = site.address(1, space(site))?;
+    let words = targets(site, 0, ty)?;
+    let size = site.elements(0).len() * ty.bytes() as usize;
+    if size > MOST {
+        return Err(format!("a load of {size} bytes"));
+    }
+    let unused = if extends(ty) { 64 - ty.bits() } else { 0 };
+    if let ([(_, _, dst)], true) = (words.as_slice(), size <= 8) {
+        let dst = *dst;
+        return Ok(Box::new(move |ctx, group| load_one(ctx, group, address, size, dst, unused)));
+    }
+    Ok(Box::new(move |ctx, group| {
+        let base = ctx.fetch(address.base);
+        for lane in lanes(group) {
+            let mut buffer = [0; MOST];
+            let at = base[lane].wrapping_add(address.offset);
+            buffer[..size].copy_from_slice(ctx.bytes(address.space, lane, at, size as u64)?);
+            for (offset, bytes, dst) in &words {
+                let value = buffer.get(*offset..*offset + *bytes).map_or(0, number);
+                ctx.store_lane(*dst, lane, ((value << unused) as i64 >> unused) as u64);
+            }
+        }
+        Ok(Flow::Next)
+    }))
+}
+
+/// A load of one value of up to 8 bytes in each lane.
+fn load_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, dst: Dst, unused: u32) -> Result<Flow, Fault> {
+    let base = ctx.fetch(address.base);
+    let mut values = [0; 32];
+    for lane in lanes(group) {
+        let at = base[lane].wrapping_add(address.offset);
+        let value = number(ctx.bytes(address.space, lane, at, size as u64)?);
+        values[lane] = ((value << unused) as i64 >> unused) as u64;
+    }
+    ctx.store(dst, group, |lane| values[lane]);
+    Ok(Flow::Next)
+}
+
+/// Where the bytes of a store come from: offset, width, source.
+fn sources(site: &Site, at: usize, ty: Type) -> Result<Vec<(usize, usize, Src)>, Refusal> {
+    let bytes = ty.bytes() as usize;
+    let mut words = Vec::new();
+    for (i, operand) in site.elements(at).iter().enumerate() {
+        let src = site.source(operand, ty)?;
+        words.push((i * bytes, bytes.min(8), src));
+        if bytes > 8 {
+            let high = if let Src::Reg(slot) = src { Src::Reg(slot + 1) } else { Src::Value(0) };
+            words.push((i * bytes + 8, 8, high));
+        }
+    }
+    Ok(words)
+}
+
+fn st(site: &Site) -> Decoded {
+    let ty = element(site)?;
+    let address = site.address(0, space(site))?;
+    let words = sources(site, 1, ty)?;
+    let size = site.elements(1).len() * ty.bytes() as usize;
+    if size > MOST {
+        return Err(format!("a store of {size} bytes"));
+    }
+    Ok(Box::new(move |ctx, group| {
+        let base = ctx.fetch(address.base);
+        for lane in lanes(group) {
+            let mut buffer = [0; MOST];
+            for (offset, bytes, src) in &words {
+                let value = ctx.fetch_lane(*src, lane).to_le_bytes();
+                if let Some(to) = buffer.get_mut(*offset..*offset + *bytes) {
+                    to.copy_from_slice(&value[..*bytes]);
+                }
+            }
+            let at = base[lane].wrapping_add(address.offset);
+            ctx.bytes_mut(address.space, lane, at, size as u64)?.copy_from_slice(&buffer[..size]);
+        }
+        Ok(Flow::Next)
+    }))
+}
+
+/// An instruction that changes only how fast others are.
+fn nothing(site: &Site) -> Decoded {
+    site.accept_all();
+    Ok(Box::new(|_, _| Ok(Flow::Next)))
+}
+
+/// A cache policy is a number that only hints read.
+fn policy(site: &Site) -> Decoded {
+    site.accept_all();
+    let dst = site.dst(0)?;
+    Ok(Box::new(move |ctx, group| {
+        ctx.store(dst, group, |_| 0);
+        Ok(Flow::Next)
+    }))
+}
+
+/// `st.bulk`: zeroes a range of shared memory.
+fn clear(site: &Site) -> Decoded {
+    let address = site.address(0, space(site))?;
+    let size = site.src(1)?;
+    Ok(Box::new(move |ctx, group| {
+        for lane in lanes(group) {
+            let at = ctx.fetch_lane(address.base, lane).wrapping_add(address.offset);
+            let bytes = ctx.fetch_lane(size, lane);
+            for step in (0..bytes).step_by(8) {
+                let at = at.wrapping_add(step);
+                ctx.bytes_mut(address.space, lane, at, 8)?.fill(0);
+            }
+        }
+        Ok(Flow::Next)
+    }))
+}

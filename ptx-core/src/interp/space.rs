@@ -1,0 +1,211 @@
+//! The address map: where each space lies in the generic address space, and which bytes an address names.
+
+use super::ctx::Ctx;
+use super::fault::{Fault, FaultKind};
+use super::soft::mask;
+use crate::ir::Space;
+
+/// Generic windows: the number above bit 40 tells the space, what is below it is the address in that space.
+const WINDOW: u32 = 40;
+const LOCAL: u64 = 1;
+const SHARED: u64 = 2;
+const CONST: u64 = 3;
+const PARAM: u64 = 4;
+const CODE: u64 = 5;
+/// Where a thread's local memory starts: never 0, and apart from the entry's parameters, so that `ld.param` can tell.
+pub(super) const LOCAL_START: u64 = 1 << 16;
+/// Bits of a `shared::cluster` address below the block's rank plus one.
+pub(super) const RANK: u32 = 24;
+
+/// The space that an instruction names, or that a generic address is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Where {
+    Generic,
+    Global,
+    Shared,
+    Const,
+    Local,
+    Param,
+}
+
+impl Where {
+    /// The space a modifier names; none is generic.
+    pub(super) fn of(modifier: Option<&str>) -> Where {
+        const NAMES: [(&str, Where); 5] = [
+            ("global", Where::Global),
+            ("shared", Where::Shared),
+            ("const", Where::Const),
+            ("local", Where::Local),
+            ("param", Where::Param),
+        ];
+        let name = modifier.unwrap_or("").split("::").next().unwrap_or("");
+        NAMES.iter().find(|(n, _)| *n == name).map_or(Where::Generic, |(_, space)| *space)
+    }
+
+    fn window(self) -> u64 {
+        match self {
+            Where::Local => LOCAL << WINDOW,
+            Where::Shared => SHARED << WINDOW,
+            Where::Const => CONST << WINDOW,
+            Where::Param => PARAM << WINDOW,
+            Where::Generic | Where::Global => 0,
+        }
+    }
+
+    /// The generic address of an address in this space.
+    pub(super) fn to_generic(self, address: u64) -> u64 {
+        address.wrapping_add(self.window())
+    }
+
+    /// The address in this space of a generic one.
+    pub(super) fn from_generic(self, address: u64) -> u64 {
+        address.wrapping_sub(self.window())
+    }
+
+    /// How a message calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Where::Generic => "generic",
+            Where::Global => "global",
+            Where::Shared => "shared",
+            Where::Const => "const",
+            Where::Local => "local",
+            Where::Param => "param",
+        }
+    }
+}
+
+impl From<Space> for Where {
+    fn from(space: Space) -> Where {
+        match space {
+            Space::Global | Space::Opaque => Where::Global,
+            Space::Shared => Where::Shared,
+            Space::Const => Where::Const,
+            Space::Local => Where::Local,
+            Space::Param => Where::Param,
+        }
+    }
+}
+
+/// The space of a generic address, and the address there.
+pub(super) fn resolve(address: u64) -> (Where, u64) {
+    let space = match address >> WINDOW {
+        LOCAL => Where::Local,
+        SHARED => Where::Shared,
+        CONST => Where::Const,
+        PARAM => Where::Param,
+        _ => return (Where::Global, address),
+    };
+    (space, address & mask(WINDOW))
+}
+
+/// The address of a function, 16 bytes apart.
+pub(super) fn code_address(function: usize) -> u64 {
+    (CODE << WINDOW) + 16 * (function as u64 + 1)
+}
+
+/// The function at an address.
+pub(super) fn function_at(address: u64) -> Option<usize> {
+    let offset = address.checked_sub(CODE << WINDOW)?;
+    if offset % 16 == 0 { (offset / 16).checked_sub(1).map(|f| f as usize) } else { None }
+}
+
+impl Ctx<'_> {
+    /// The bytes that a lane reads at an address.
+    pub(super) fn bytes(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<&[u8], Fault> {
+        let (space, at) = self.place(space, lane, address, size)?;
+        let found = match space {
+            Where::Global | Where::Generic => return self.global.bytes(at, size),
+            Where::Shared => {
+                let (rank, at) = self.shared_place(at);
+                self.cluster.get(rank).and_then(|s| range(s, at, size))
+            }
+            Where::Const => range(&self.grid.constants, at, size),
+            Where::Local => at.checked_sub(LOCAL_START).and_then(|at| range(&self.warp.local[lane], at, size)),
+            Where::Param => range(&self.grid.params, at, size),
+        };
+        found.ok_or_else(|| self.outside(space, lane, address, size))
+    }
+
+    /// The bytes that a lane writes at an address.
+    pub(super) fn bytes_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
+        let (space, at) = self.place(space, lane, address, size)?;
+        let missing = match space {
+            Where::Global | Where::Generic => return self.global.bytes_mut(at, size),
+            Where::Const | Where::Param => {
+                let message = format!("a write to {} memory, which kernels can only read", space.name());
+                return Err(Fault::new(FaultKind::BadAccess, message).at(address).lane(lane));
+            }
+            Where::Shared => {
+                let (rank, at) = self.shared_place(at);
+                !self.cluster.get(rank).is_some_and(|s| range(s, at, size).is_some())
+            }
+            Where::Local => {
+                !at.checked_sub(LOCAL_START).is_some_and(|at| range(&self.warp.local[lane], at, size).is_some())
+            }
+        };
+        if missing {
+            return Err(self.outside(space, lane, address, size));
+        }
+        let (rank, near) = self.shared_place(at);
+        let found = match space {
+            Where::Local => range_mut(&mut self.warp.local[lane], at.wrapping_sub(LOCAL_START), size),
+            _ => self.cluster.get_mut(rank).and_then(|s| range_mut(s, near, size)),
+        };
+        found.ok_or_else(|| Fault::new(FaultKind::OutOfBounds, "an address outside its space").at(address).lane(lane))
+    }
+
+    /// Resolves a generic address, checks the alignment, and tells parameters of functions (which lie on the local
+    /// stack) from those of the entry.
+    fn place(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<(Where, u64), Fault> {
+        if size.is_power_of_two() && address & (size - 1) != 0 {
+            let message = format!("an access of {size} bytes at an address that is no multiple of {size}");
+            return Err(Fault::new(FaultKind::Misaligned, message).at(address).lane(lane));
+        }
+        Ok(match space {
+            Where::Generic => resolve(address),
+            Where::Param if address >= LOCAL_START => (Where::Local, address),
+            Where::Shared => (space, address & mask(32)),
+            _ => (space, address),
+        })
+    }
+
+    /// Which block's shared memory of the cluster, and where in it.
+    fn shared_place(&self, at: u64) -> (usize, u64) {
+        match (at >> RANK) as usize {
+            0 => (self.block.rank, at),
+            rank => (rank - 1, at & mask(RANK)),
+        }
+    }
+
+    fn outside(&self, space: Where, lane: usize, address: u64, size: u64) -> Fault {
+        let has = match space {
+            Where::Shared => self.cluster.get(self.block.rank).map_or(0, Vec::len),
+            Where::Const => self.grid.constants.len(),
+            Where::Local => self.warp.local[lane].len(),
+            Where::Param => self.grid.params.len(),
+            Where::Generic | Where::Global => 0,
+        };
+        let message = format!("{size} bytes of {} memory outside the {has} bytes that there are", space.name());
+        Fault::new(FaultKind::OutOfBounds, message).at(address).lane(lane)
+    }
+}
+
+fn range(bytes: &[u8], at: u64, size: u64) -> Option<&[u8]> {
+    let at = usize::try_from(at).ok()?;
+    bytes.get(at..at.checked_add(size as usize)?)
+}
+
+fn range_mut(bytes: &mut [u8], at: u64, size: u64) -> Option<&mut [u8]> {
+    let at = usize::try_from(at).ok()?;
+    bytes.get_mut(at..at.checked_add(size as usize)?)
+}
+
+/// Up to eight bytes as a number.
+pub(super) fn number(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word)
+}

@@ -1,0 +1,186 @@
+//! A warp: registers, program counters, local memory and call stacks of 32 lanes, and which of them run next.
+
+use super::fault::{Fault, FaultKind};
+use super::program::Slot;
+use super::space::LOCAL_START;
+use std::sync::Arc;
+
+/// One value for each lane.
+pub(super) type Lanes = [u64; 32];
+
+/// How much local memory one thread may use, as on the chips.
+const LOCAL_LIMIT: u64 = 512 << 10;
+
+/// How many steps a group of lanes has, while others of its warp could run too.
+pub(super) const TURN: u64 = 256;
+
+/// What a lane goes back to when a function returns.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    /// The call instruction.
+    pub call: u32,
+    /// The caller's first register.
+    pub base: u32,
+    /// The caller's first byte of local memory.
+    pub frame: u32,
+    /// Where the caller wants the results.
+    pub results: Arc<[Slot]>,
+}
+
+/// 32 lanes.
+#[derive(Debug)]
+pub(super) struct Warp {
+    /// Its number in the block.
+    pub index: u32,
+    /// `%tid` of each lane.
+    pub tid: [[u32; 3]; 32],
+    /// All registers of all frames; a lane's frame starts at `base`.
+    pub regs: Vec<Lanes>,
+    /// The next instruction of each lane.
+    pub pc: [u32; 32],
+    /// The first register of each lane's frame.
+    pub base: [u32; 32],
+    /// The first byte of each lane's frame in its local memory.
+    pub frame: [u32; 32],
+    /// Callers.
+    pub calls: [Vec<Frame>; 32],
+    /// Local memory, as much as the frames need.
+    pub local: [Vec<u8>; 32],
+    /// `CC.CF`.
+    pub carry: u32,
+    /// Lanes that exist and have not exited.
+    pub live: u32,
+    /// Lanes that wait at a barrier of the block.
+    pub waiting: u32,
+    /// Lanes that wait until others reach the same instruction.
+    pub meeting: u32,
+    /// Lanes that wait in `bar.warp.sync`, and for whom.
+    pub syncing: u32,
+    /// The member mask of each lane in `syncing`.
+    pub members: [u32; 32],
+    /// The instruction that runs now.
+    pub at: u32,
+    /// The first register of the frame that runs now.
+    pub origin: u32,
+    /// Steps taken while lanes disagreed: decides whose turn it is.
+    pub turn: u64,
+}
+
+/// The numbers of the set bits.
+pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (lane < 32).then_some(lane as usize)
+    })
+}
+
+impl Warp {
+    /// A warp of the first `count` lanes at the entry's first instruction.
+    pub(super) fn new(index: u32, tid: [[u32; 3]; 32], count: u32, entry: u32, registers: u32) -> Warp {
+        Warp {
+            index,
+            tid,
+            regs: vec![[0; 32]; registers as usize],
+            pc: [entry; 32],
+            base: [0; 32],
+            frame: [0; 32],
+            calls: Default::default(),
+            local: Default::default(),
+            carry: 0,
+            live: if count >= 32 { u32::MAX } else { (1 << count) - 1 },
+            waiting: 0,
+            meeting: 0,
+            syncing: 0,
+            members: [0; 32],
+            at: entry,
+            origin: 0,
+            turn: 0,
+        }
+    }
+
+    /// Lanes that can take a step.
+    pub(super) fn ready(&self) -> u32 {
+        self.live & !self.waiting & !self.meeting & !self.syncing
+    }
+
+    /// Chooses the lanes that run next: the deepest call first, then the lowest program counter, so that paths meet
+    /// again; every other [`TURN`] one of the others, so that nobody spins for ever on what another lane holds.
+    pub(super) fn choose(&mut self) -> Option<u32> {
+        let ready = self.ready();
+        let lowest = lanes(ready).min_by_key(|&lane| (u32::MAX - self.base[lane], self.pc[lane]))?;
+        (self.at, self.origin) = (self.pc[lowest], self.base[lowest]);
+        let others = ready & !self.together(ready);
+        if self.others_turn() && others != 0 {
+            let first = (self.turn / TURN / 2 % 32) as u32;
+            let leader = ((others.rotate_right(first).trailing_zeros() + first) % 32) as usize;
+            (self.at, self.origin) = (self.pc[leader], self.base[leader]);
+        }
+        let group = self.together(ready | self.meeting);
+        self.meeting &= !group;
+        Some(group)
+    }
+
+    /// Whether lanes that are not the lowest have the turn.
+    pub(super) fn others_turn(&self) -> bool {
+        self.turn / TURN % 2 == 1
+    }
+
+    /// Those of `among` that are at the current instruction.
+    fn together(&self, among: u32) -> u32 {
+        lanes(among)
+            .filter(|&lane| self.pc[lane] == self.at && self.base[lane] == self.origin)
+            .fold(0, |mask, lane| mask | 1 << lane)
+    }
+
+    /// Sets where lanes go on.
+    pub(super) fn jump(&mut self, group: u32, pc: u32) {
+        for lane in lanes(group) {
+            self.pc[lane] = pc;
+        }
+    }
+
+    /// Lanes that end. Whoever waits to meet them need not any longer.
+    pub(super) fn exit(&mut self, group: u32) {
+        self.live &= !group;
+        self.meeting = 0;
+        self.release();
+    }
+
+    /// Lanes that reach a `bar.warp.sync`: everyone goes on whose members are all there.
+    pub(super) fn arrive(&mut self, group: u32, members: impl Fn(usize) -> u32) {
+        for lane in lanes(group) {
+            self.members[lane] = members(lane);
+        }
+        self.syncing |= group;
+        self.release();
+    }
+
+    fn release(&mut self) {
+        let there = self.syncing | !self.live;
+        let done =
+            lanes(self.syncing).filter(|&lane| self.members[lane] & !there == 0).fold(0, |m, lane| m | 1 << lane);
+        for lane in lanes(done) {
+            self.pc[lane] += 1;
+        }
+        self.syncing &= !done;
+    }
+
+    /// Makes a lane's local memory `size` bytes beyond its frame's start.
+    pub(super) fn reserve(&mut self, lane: usize, frame: u32, size: u64) -> Result<(), Fault> {
+        let end = u64::from(frame) + size;
+        if end > LOCAL_LIMIT {
+            let message =
+                format!("{end} bytes of local memory for one thread; {LOCAL_LIMIT} are allowed (endless recursion?)");
+            return Err(Fault::new(FaultKind::OutOfMemory, message).lane(lane));
+        }
+        self.frame[lane] = frame;
+        self.local[lane].resize(end as usize, 0);
+        Ok(())
+    }
+
+    /// The address of a byte of a lane's frame.
+    pub(super) fn local_address(&self, lane: usize, offset: u64) -> u64 {
+        LOCAL_START + u64::from(self.frame[lane]) + offset
+    }
+}

@@ -1,0 +1,5 @@
+//! The CPU device's engine, on whole kernels in PTX text and on single instructions.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+
+mod harness;
+mod kernels;

@@ -1,5 +1,0 @@
-use ptx_launch::prelude::*;
-
-ptx_file!("missing.ptx");
-
-fn main() {}

@@ -1,7 +1,0 @@
-use ptx_launch::prelude::*;
-
-fn host() {
-    ptx! { add.u32 x, x, 1; }
-}
-
-fn main() {}
