@@ -115,6 +115,14 @@ table! {
     optional {
         cuLaunchKernelEx(*const c_void, CUfunction, *mut *mut c_void, *mut *mut c_void) "11.8";
         cuOccupancyMaxActiveClusters(*mut c_int, CUfunction, *const c_void) "11.8";
+        cuTensorMapReplaceAddress(*mut c_void, *mut c_void) "12.0";
+        cuTensorMapEncodeTiled(
+            *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32, u32, u32, u32, u32
+        ) "12.0";
+        cuTensorMapEncodeIm2col(
+            *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, *const i32, *const i32, u32, u32, *const u32,
+            u32, u32, u32, u32
+        ) "12.0";
     }
 }
 

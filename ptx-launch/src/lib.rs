@@ -16,6 +16,7 @@ mod load;
 mod param;
 pub mod prelude;
 mod stream;
+mod tensor_map;
 mod timing;
 
 pub use buffer::{Buffer, Element, View, ViewMut};
@@ -30,4 +31,5 @@ pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 pub use ptx_core::interp::Options as CpuOptions;
 pub use ptx_macros::*;
 pub use stream::{AsStream, Stream, StreamRef};
+pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
 pub use timing::{Timer, Timing};

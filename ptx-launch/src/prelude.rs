@@ -2,7 +2,8 @@
 
 #[doc(no_inline)]
 pub use crate::{
-    AsStream, Buffer, Config, Device, Kernel, KernelParam, ReadSlice, Stream, Timer, View, ViewMut, WriteSlice,
+    AsStream, Buffer, Config, Device, Kernel, KernelParam, ReadSlice, Stream, TensorMap, Timer, View, ViewMut,
+    WriteSlice,
 };
 #[doc(no_inline)]
 pub use half::{bf16, f16};

@@ -76,6 +76,12 @@ pub struct StreamRef<'a> {
     pub(crate) kind: StreamKind<'a>,
 }
 
+impl StreamRef<'_> {
+    pub(crate) fn is_cuda(self) -> bool {
+        matches!(self.kind, StreamKind::Cuda(..))
+    }
+}
+
 #[derive(Clone, Copy)]
 pub(crate) enum StreamKind<'a> {
     Cuda(&'a CudaStream, Events),

@@ -31,7 +31,8 @@ fn the_attribute_and_the_call_must_agree() {
     let mut out = device.zeros::<u32>(1).unwrap();
     let config = Config::grid(2).block(32).cluster(4);
     // SAFETY: it does not get as far as a launch.
-    let error = unsafe { tiles::<3>(&device, config, &[0; 16], Shape { m: 1, n: 1 }, &mut out) }.unwrap_err();
+    let error = unsafe { tiles::<3>(&device, config, &TensorMap::from_raw([0; 16]), Shape { m: 1, n: 1 }, &mut out) }
+        .unwrap_err();
     assert!(error.to_string().contains("the kernel's attribute sets it to 2×1×1"), "{error}");
 }
 

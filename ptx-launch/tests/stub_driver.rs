@@ -9,7 +9,7 @@ use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
 use expansion::{Shape, saxpy, tiles};
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
-use ptx_launch::{Error, ErrorKind, Spread};
+use ptx_launch::{Error, ErrorKind, Promotion, Spread, Swizzle};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use stub::Stub;
@@ -211,7 +211,10 @@ fn attributes_reach_the_driver() {
     let mut out = device.zeros::<u32>(1).unwrap();
     let config = Config::grid(8).block(128).spread(Spread::LoadBalance).priority(-2).pdl(true).cooperative(true);
     // SAFETY: the stub runs nothing.
-    unsafe { tiles::<4>(&device, config.shared(100 * 1024), &[0; 16], Shape { m: 1, n: 1 }, &mut out) }.unwrap();
+    unsafe {
+        tiles::<4>(&device, config.shared(100 * 1024), &TensorMap::from_raw([0; 16]), Shape { m: 1, n: 1 }, &mut out)
+    }
+    .unwrap();
     assert_eq!(stub.launch(0..9), [8, 1, 1, 128, 1, 1, 102_400, 0, 5]);
     let attributes = stub.launch(9..29);
     let attributes: Vec<&[u64]> = attributes.chunks(4).collect();
@@ -340,4 +343,28 @@ fn time_is_taken_by_events() {
     let timing = timer.measure(&device, || saxpy(&device, 0.0, &x, &mut y, 16)).unwrap();
     assert_eq!((timing.runs(), timing.median().as_micros()), (5, 25));
     assert_eq!(stub.calls("cuLaunchKernel") - launches, 70);
+}
+
+#[test]
+fn tensor_maps_are_encoded_innermost_first() {
+    let _stub = Stub::lock();
+    let device = device();
+    let memory = device.zeros::<bf16>(4096).unwrap();
+    let of = |shape: &[usize]| TensorMap::of(&device, &memory, shape).unwrap();
+    let map = of(&[32, 128]).tile(&[16, 64]).swizzle(Swizzle::B128).promotion(Promotion::B256).build().unwrap();
+    let address = map.to_raw()[0];
+    // Address, type, rank, shape, stride, tile, steps, interleave, swizzle, promotion, fill.
+    assert_eq!(map.to_raw()[1..], [9, 2, 128, 32, 256, 64, 16, 1, 1, 0, 3, 3, 0, 0, 0]);
+    let map = of(&[2, 4, 4, 64]).im2col(&[-1, -2], &[1, 2], 16, 32).build().unwrap();
+    // Address, type, rank, shape, corners, channels, pixels.
+    let corners = [-2i64, -1, 2, 1].map(i64::cast_unsigned);
+    assert_eq!(map.to_raw()[1..7], [9, 4, 64, 4, 4, 2]);
+    assert_eq!(map.to_raw()[7..13], [corners[0], corners[1], corners[2], corners[3], 16, 32]);
+    let part = memory.slice(1024..).unwrap();
+    assert_eq!(map.moved_to(&device, &part).unwrap().to_raw()[0], address + 2048);
+    let error = of(&[32, 128]).tile(&[16, 128]).swizzle(Swizzle::B128).build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TensorMap);
+    let cpu = Device::cpu();
+    let error = TensorMap::of(&cpu, &cpu.zeros::<f32>(64).unwrap(), &[8, 8]).unwrap().build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
 }

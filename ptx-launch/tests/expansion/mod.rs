@@ -154,8 +154,11 @@ pub mod tiles {
     /// The PTX of all instances.
     pub const PTX: &str = VARIANTS[0].ptx;
     const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", "…", rt::LineMap::new(&[], &[]))];
-    const PARAMS: &[rt::Param] =
-        &[rt::Param::value::<super::Map>("a"), rt::Param::value::<super::Shape>("shape"), rt::Param::pointer("out")];
+    const PARAMS: &[rt::Param] = &[
+        rt::Param::value::<::ptx_launch::TensorMap>("a"),
+        rt::Param::value::<super::Shape>("shape"),
+        rt::Param::pointer("out"),
+    ];
     /// The module.
     pub static MODULE: rt::Module = rt::Module::new("tiles", VARIANTS);
 
@@ -185,9 +188,6 @@ pub mod tiles {
     }
 }
 
-/// Stands for `TensorMap` until the runtime has it.
-type Map = [u64; 16];
-
 /// The doc comments of the kernel stand here.
 ///
 /// # Safety
@@ -199,7 +199,7 @@ type Map = [u64; 16];
 pub unsafe fn tiles<const STAGES: u32>(
     stream: impl ::ptx_launch::expansion::AsStream,
     config: ::ptx_launch::expansion::Config,
-    a: &Map,
+    a: &::ptx_launch::TensorMap,
     shape: Shape,
     mut out: impl ::ptx_launch::expansion::WriteSlice<u32>,
 ) -> ::ptx_launch::Result<()>

@@ -334,7 +334,10 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     match (code, wrong) {
         (SUCCESS, None) => unsafe { put(to, handle()) },
         (SUCCESS, Some(at)) => {
-            let log = format!("ptxas application ptx input, line {}; error   : Not a name of any known instruction\0", at + 1);
+            let log = format!(
+                "ptxas application ptx input, line {}; error   : Not a name of any known instruction\0",
+                at + 1
+            );
             let is_error_log = |i: &usize| unsafe { *options.add(*i) } == 5;
             if let Some(i) = (0..count as usize).find(is_error_log) {
                 unsafe { (*values.add(i)).copy_from(log.as_ptr().cast(), log.len()) };
@@ -406,7 +409,12 @@ pub unsafe extern "C" fn cuOccupancyMaxActiveClusters(to: *mut c_int, _function:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuLaunchKernel(
     function: u64,
-    gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+    gx: c_uint,
+    gy: c_uint,
+    gz: c_uint,
+    bx: c_uint,
+    by: c_uint,
+    bz: c_uint,
     shared: c_uint,
     stream: u64,
     params: *const *const c_void,
@@ -496,4 +504,67 @@ pub unsafe extern "C" fn cuStreamEndCapture(_stream: u64, to: *mut u64) -> Code 
 pub unsafe extern "C" fn cuStreamIsCapturing(stream: u64, to: *mut c_int) -> Code {
     unsafe { put(to, c_int::from(with(|state| state.capturing == Some(stream)))) };
     enter("cuStreamIsCapturing")
+}
+
+// Tensor maps: the stub writes down what it is given.
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeTiled(
+    map: *mut u64,
+    element: u32,
+    rank: u32,
+    address: u64,
+    shape: *const u64,
+    strides: *const u64,
+    tile: *const u32,
+    steps: *const u32,
+    interleave: u32,
+    swizzle: u32,
+    promotion: u32,
+    fill: u32,
+) -> Code {
+    let rank = rank as usize;
+    let words = |list: *const u64, n: usize| (0..n).map(move |i| unsafe { list.add(i).read() });
+    let halves = |list: *const u32| (0..rank).map(move |i| u64::from(unsafe { list.add(i).read() }));
+    let given = [address, element.into(), rank as u64].into_iter();
+    let given =
+        given.chain(words(shape, rank)).chain(words(strides, rank - 1)).chain(halves(tile)).chain(halves(steps));
+    let given = given.chain([interleave, swizzle, promotion, fill].map(u64::from));
+    given.take(16).enumerate().for_each(|(i, word)| unsafe { map.add(i).write(word) });
+    enter("cuTensorMapEncodeTiled")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeIm2col(
+    map: *mut u64,
+    element: u32,
+    rank: u32,
+    address: u64,
+    shape: *const u64,
+    _strides: *const u64,
+    lower: *const i32,
+    upper: *const i32,
+    channels: u32,
+    pixels: u32,
+    _steps: *const u32,
+    _interleave: u32,
+    _swizzle: u32,
+    _promotion: u32,
+    _fill: u32,
+) -> Code {
+    let rank = rank as usize;
+    let corner =
+        |list: *const i32| (0..rank - 2).map(move |i| i64::from(unsafe { list.add(i).read() }).cast_unsigned());
+    let given = [address, element.into(), rank as u64].into_iter();
+    let given =
+        given.chain((0..rank).map(|i| unsafe { shape.add(i).read() })).chain(corner(lower)).chain(corner(upper));
+    let given = given.chain([channels, pixels].map(u64::from));
+    given.take(16).enumerate().for_each(|(i, word)| unsafe { map.add(i).write(word) });
+    enter("cuTensorMapEncodeIm2col")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapReplaceAddress(map: *mut u64, address: u64) -> Code {
+    unsafe { map.write(address) };
+    enter("cuTensorMapReplaceAddress")
 }

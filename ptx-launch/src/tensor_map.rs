@@ -1,0 +1,276 @@
+//! Tensor maps: what `cp.async.bulk.tensor` wants to know of a tensor in global memory (PTX ISA, section 5.5).
+//!
+//! The rules stand in `rules`, the driver's encoder in `encode`. Nothing here launches.
+#![allow(unsafe_code, reason = "a map travels by its bytes")]
+
+mod element;
+mod encode;
+mod rules;
+
+pub use element::{ElementType, TensorElement};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::param::{KernelParam, ReadSlice};
+use crate::stream::AsStream;
+
+/// A tensor map: 128 opaque bytes, passed by value as a grid constant.
+///
+/// It holds an address, not a borrow: a kernel that moves data through it must not outlive the buffer, and its events are
+/// not tracked between streams.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(C, align(64))]
+pub struct TensorMap(pub(crate) [u64; 16]);
+
+// SAFETY: 128 bytes without padding, which hold no host pointer.
+unsafe impl KernelParam for TensorMap {}
+
+impl std::fmt::Debug for TensorMap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TensorMap(…)")
+    }
+}
+
+/// The order of 16-byte pieces of a tile's rows in shared memory, so that columns read without bank conflicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Swizzle {
+    /// As in global memory.
+    #[default]
+    None,
+    /// Within rows of 32 bytes.
+    B32,
+    /// Within rows of 64 bytes.
+    B64,
+    /// Within rows of 128 bytes.
+    B128,
+    /// Within rows of 128 bytes, in pieces of 32 bytes (driver 12.8).
+    B128Atom32,
+    /// The same, and the two 8-byte halves of 16 bytes exchanged in every other piece (driver 12.8).
+    B128Atom32Flip8,
+    /// Within rows of 128 bytes, in pieces of 64 bytes (driver 12.8).
+    B128Atom64,
+}
+
+/// How channels are interleaved in global memory: NC/8HWC8 layouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interleave {
+    /// They are not.
+    #[default]
+    None,
+    /// In slices of 16 bytes.
+    B16,
+    /// In slices of 32 bytes.
+    B32,
+}
+
+/// How much the L2 cache fetches at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Promotion {
+    /// What is asked for.
+    #[default]
+    None,
+    /// 64 bytes.
+    B64,
+    /// 128 bytes.
+    B128,
+    /// 256 bytes.
+    B256,
+}
+
+/// What elements outside of the tensor read as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fill {
+    /// Zero.
+    #[default]
+    Zero,
+    /// A special NaN, which the tensor cores multiply as zero; for floating-point types.
+    Nan,
+}
+
+/// A tensor map in the making. Dimensions, strides and tiles are in the order of Rust arrays, the innermost last; PTX
+/// coordinates have it first.
+///
+/// ```no_run
+/// # use ptx_launch::prelude::*;
+/// # use ptx_launch::{Swizzle, TensorMap};
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cuda(0)?;
+/// let a = device.zeros::<bf16>(4096 * 1024)?;
+/// let map = TensorMap::of(&device, &a, &[4096, 1024])?.tile(&[128, 64]).swizzle(Swizzle::B128).build()?;
+/// # let _ = map;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct TensorMapBuilder {
+    element: ElementType,
+    address: u64,
+    /// Bytes from the address to the end of the buffer.
+    capacity: usize,
+    /// What the device is called, if it is not a CUDA device.
+    elsewhere: Option<String>,
+    shape: Vec<usize>,
+    /// In elements; the innermost is 1.
+    strides: Option<Vec<usize>>,
+    mode: Mode,
+    /// Every how many elements one is taken.
+    step: Option<Vec<usize>>,
+    interleave: Interleave,
+    swizzle: Swizzle,
+    promotion: Promotion,
+    fill: Fill,
+}
+
+/// What one instruction moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Mode {
+    /// A box of elements.
+    Tiled { tile: Vec<usize> },
+    /// Pixels of a bounding box: corners relative to the tensor's own, outermost first without batch and channels.
+    Im2col { lower: Vec<i32>, upper: Vec<i32>, channels: usize, pixels: usize },
+}
+
+impl TensorMap {
+    /// Starts a map of the tensor with this shape in `memory`, which lies on the device of `stream`, packed unless
+    /// [`strides`](TensorMapBuilder::strides) says otherwise.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`] when memory and stream belong to different devices.
+    pub fn of<T: TensorElement>(
+        stream: impl AsStream,
+        memory: impl ReadSlice<T>,
+        shape: &[usize],
+    ) -> Result<TensorMapBuilder> {
+        let stream = stream.as_stream();
+        Ok(TensorMapBuilder {
+            element: T::TYPE,
+            address: memory.bind(stream)?.address(),
+            capacity: memory.len() * size_of::<T>(),
+            elsewhere: (!stream.is_cuda()).then(|| stream.to_string()),
+            shape: shape.to_vec(),
+            strides: None,
+            mode: Mode::Tiled { tile: shape.to_vec() },
+            step: None,
+            interleave: Interleave::None,
+            swizzle: Swizzle::None,
+            promotion: Promotion::None,
+            fill: Fill::Zero,
+        })
+    }
+}
+
+impl TensorMap {
+    /// A map that something else encoded.
+    pub const fn from_raw(words: [u64; 16]) -> TensorMap {
+        TensorMap(words)
+    }
+
+    /// The 128 bytes.
+    pub const fn to_raw(&self) -> [u64; 16] {
+        self.0
+    }
+
+    /// The same map of other memory of the same shape: cheaper than to build another one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`], [`ErrorKind::DriverTooOld`], or what the driver says, which wants the same alignment.
+    pub fn moved_to<T: TensorElement>(&self, stream: impl AsStream, memory: impl ReadSlice<T>) -> Result<TensorMap> {
+        let stream = stream.as_stream();
+        let address = memory.bind(stream)?.address();
+        if stream.is_cuda() { self.with_address(address) } else { Err(no_maps(&stream.to_string())) }
+    }
+}
+
+impl TensorMapBuilder {
+    /// Moves boxes of this size, in elements.
+    pub fn tile(self, tile: &[usize]) -> Self {
+        TensorMapBuilder { mode: Mode::Tiled { tile: tile.to_vec() }, ..self }
+    }
+
+    /// Moves `pixels` pixels of `channels` channels at a time, out of the bounding box between two corners: offsets from
+    /// the first and the last pixel, for depth, height and width as far as the tensor (NDHWC, NHWC, NWC) has them.
+    pub fn im2col(self, lower: &[i32], upper: &[i32], channels: usize, pixels: usize) -> Self {
+        let (lower, upper) = (lower.to_vec(), upper.to_vec());
+        TensorMapBuilder { mode: Mode::Im2col { lower, upper, channels, pixels }, ..self }
+    }
+
+    /// Distances between neighbours of each dimension, in elements; the last one is 1.
+    pub fn strides(self, strides: &[usize]) -> Self {
+        TensorMapBuilder { strides: Some(strides.to_vec()), ..self }
+    }
+
+    /// Takes one of so many elements in each dimension.
+    pub fn step(self, step: &[usize]) -> Self {
+        TensorMapBuilder { step: Some(step.to_vec()), ..self }
+    }
+
+    /// Reads the elements as another type of the same size: `Tf32` for `f32`, packed types for `u8`.
+    pub fn element(self, element: ElementType) -> Self {
+        TensorMapBuilder { element, ..self }
+    }
+
+    /// The order in shared memory.
+    pub fn swizzle(self, swizzle: Swizzle) -> Self {
+        TensorMapBuilder { swizzle, ..self }
+    }
+
+    /// The order of channels in global memory.
+    pub fn interleave(self, interleave: Interleave) -> Self {
+        TensorMapBuilder { interleave, ..self }
+    }
+
+    /// How much the L2 cache fetches at once.
+    pub fn promotion(self, promotion: Promotion) -> Self {
+        TensorMapBuilder { promotion, ..self }
+    }
+
+    /// What elements outside read as.
+    pub fn fill(self, fill: Fill) -> Self {
+        TensorMapBuilder { fill, ..self }
+    }
+
+    /// The map.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TensorMap`] with the rule that is broken,
+    /// [`ErrorKind::DriverTooOld`], or what the driver says.
+    pub fn build(&self) -> Result<TensorMap> {
+        self.check()?;
+        match &self.elsewhere {
+            None => self.encode(),
+            Some(device) => Err(no_maps(device)),
+        }
+    }
+
+    /// Distances in elements, given or packed.
+    fn element_strides(&self) -> Vec<usize> {
+        let packed = || {
+            let mut strides: Vec<usize> = self.shape.iter().rev().scan(1, next_stride).collect();
+            strides.reverse();
+            strides
+        };
+        self.strides.clone().unwrap_or_else(packed)
+    }
+
+    /// Every how many elements one is taken, given or all.
+    fn steps(&self) -> Vec<usize> {
+        self.step.clone().unwrap_or_else(|| vec![1; self.shape.len()])
+    }
+
+    /// Bytes of so many elements.
+    fn bytes(&self, elements: usize) -> usize {
+        elements.saturating_mul(self.element.bits()) / 8
+    }
+}
+
+#[cold]
+fn no_maps(device: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("a tensor map is made for {device}"))
+        .possible("tensor maps of CUDA devices of compute capability 9.0 and later")
+}
+
+fn next_stride(product: &mut usize, extent: &usize) -> Option<usize> {
+    let stride = *product;
+    *product = product.saturating_mul(*extent);
+    Some(stride)
+}

@@ -1,0 +1,115 @@
+//! The driver's encoder. It runs on the host and needs a driver, but no context.
+#![allow(unsafe_code, reason = "calls of the driver")]
+
+use super::{Mode, TensorMap, TensorMapBuilder};
+use crate::driver::Driver;
+use crate::error::Result;
+use std::ffi::c_void;
+
+/// The most dimensions that a map has.
+const RANK: usize = 5;
+
+/// What the driver is given, innermost dimension first.
+struct Lists {
+    shape: [u64; RANK],
+    /// In bytes, from the second dimension on.
+    strides: [u64; RANK],
+    steps: [u32; RANK],
+}
+
+impl TensorMap {
+    pub(super) fn with_address(mut self, address: u64) -> Result<TensorMap> {
+        let driver = Driver::get()?;
+        let replace = driver.cuTensorMapReplaceAddress()?;
+        // SAFETY: the map is 128 bytes, aligned to 64.
+        let code = unsafe { replace((&raw mut self).cast(), address as *mut c_void) };
+        driver.check(code, &format!("the address of a tensor map is replaced by {address:#x}"))?;
+        Ok(self)
+    }
+}
+
+impl TensorMapBuilder {
+    /// The 128 bytes. The rules have been checked.
+    pub(super) fn encode(&self) -> Result<TensorMap> {
+        let driver = Driver::get()?;
+        let mut map = TensorMap([0; 16]);
+        let lists = self.lists();
+        let code = match &self.mode {
+            Mode::Tiled { tile } => self.tiled(driver, &mut map, &lists, &reversed(tile))?,
+            Mode::Im2col { lower, upper, channels, pixels } => {
+                let corners = (reversed(lower), reversed(upper));
+                self.im2col_of(driver, &mut map, &lists, corners, (*channels as u32, *pixels as u32))?
+            }
+        };
+        driver.check(code, &format!("a tensor map of {:?} elements {:?} is encoded", self.shape, self.element))?;
+        Ok(map)
+    }
+
+    fn lists(&self) -> Lists {
+        let strides = self.element_strides().into_iter().map(|stride| self.bytes(stride) as u64);
+        let mut strides: Vec<u64> = strides.collect();
+        strides.pop();
+        Lists { shape: reversed(&self.shape), strides: reversed(&strides), steps: reversed(&self.steps()) }
+    }
+
+    fn tiled(&self, driver: &Driver, map: &mut TensorMap, lists: &Lists, tile: &[u32; RANK]) -> Result<i32> {
+        let encode = driver.cuTensorMapEncodeTiled()?;
+        // SAFETY: the map is 128 bytes, aligned to 64; every list is as long as the highest rank.
+        Ok(unsafe {
+            encode(
+                (&raw mut *map).cast(),
+                self.element.code(),
+                self.shape.len() as u32,
+                self.address as *mut c_void,
+                lists.shape.as_ptr(),
+                lists.strides.as_ptr(),
+                tile.as_ptr(),
+                lists.steps.as_ptr(),
+                self.interleave as u32,
+                self.swizzle as u32,
+                self.promotion as u32,
+                self.fill as u32,
+            )
+        })
+    }
+
+    fn im2col_of(
+        &self,
+        driver: &Driver,
+        map: &mut TensorMap,
+        lists: &Lists,
+        (lower, upper): ([i32; RANK], [i32; RANK]),
+        (channels, pixels): (u32, u32),
+    ) -> Result<i32> {
+        let encode = driver.cuTensorMapEncodeIm2col()?;
+        // SAFETY: as for `tiled`.
+        Ok(unsafe {
+            encode(
+                (&raw mut *map).cast(),
+                self.element.code(),
+                self.shape.len() as u32,
+                self.address as *mut c_void,
+                lists.shape.as_ptr(),
+                lists.strides.as_ptr(),
+                lower.as_ptr(),
+                upper.as_ptr(),
+                channels,
+                pixels,
+                lists.steps.as_ptr(),
+                self.interleave as u32,
+                self.swizzle as u32,
+                self.promotion as u32,
+                self.fill as u32,
+            )
+        })
+    }
+}
+
+/// The list the other way round, as the driver's type; the values fit by the rules.
+fn reversed<T: Copy + TryInto<U>, U: Copy + Default>(list: &[T]) -> [U; RANK] {
+    let mut all = [U::default(); RANK];
+    for (to, from) in all.iter_mut().zip(list.iter().rev()) {
+        *to = (*from).try_into().unwrap_or_default();
+    }
+    all
+}
