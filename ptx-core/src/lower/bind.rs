@@ -174,8 +174,8 @@ impl Binder<'_> {
         if value.selectors.iter().any(|m| m.text == selector) {
             return self.register(ty, value.wider, reg);
         }
-        let component = "xyzw".find(selector).is_some_and(|at| at < self.vector_of(reg) as usize);
-        match component {
+        let elements = self.vector_of(reg) as usize;
+        match elements > 1 && "xyzw".find(selector).is_some_and(|at| at < elements) {
             true => self.register(ty, value.wider, reg),
             false => Err(Why::Shape(format!("no `.{selector}` here"))),
         }

@@ -16,7 +16,9 @@ impl<'t> Body<'_, 't> {
             ExprKind::Name => self.name(id),
             ExprKind::Int(value) => Operand::Int(*value),
             ExprKind::Float => self.float(id, false),
-            ExprKind::Unary(b'-', x) if matches!(tree.expr(*x).kind, ExprKind::Float) => self.float(*x, true),
+            ExprKind::Unary(sign @ (b'-' | b'+'), x) if matches!(tree.expr(*x).kind, ExprKind::Float) => {
+                self.float(*x, *sign == b'-')
+            }
             ExprKind::Unary(b'!', x) if matches!(tree.expr(*x).kind, ExprKind::Name) => {
                 Operand::Not(Box::new(self.operand(*x)))
             }
@@ -118,10 +120,10 @@ impl<'t> Body<'_, 't> {
         }
         let (whole, suffix) = match tokens.len() {
             1 => (None, None),
-            _ => (Some(tree.compact(tokens)), Some(tree.source.text(tokens.start + 1))),
+            _ => (Some(tree.compact(tokens)), Some(tree.compact(&(tokens.start + 1..tokens.end)))),
         };
         if let Some(found) = self.cx.names.find(first, &mut self.function.registers) {
-            return self.entity(found, suffix, id);
+            return self.entity(found, suffix.as_deref(), id);
         }
         if let Some(special) = table().specials.get(whole.as_deref().unwrap_or(first)) {
             return Operand::Special(special);
@@ -142,12 +144,9 @@ impl<'t> Body<'_, 't> {
             (Entity::Reg(reg), None) => Operand::Reg(reg),
             (Entity::Reg(reg), Some(suffix)) => match bind_selector(suffix) {
                 Some(selector) => Operand::Part(reg, selector),
-                None => {
-                    let span = self.cx.tree.span(&self.cx.tree.expr(id).tokens);
-                    self.cx.diagnostics.push(report::unknown_component(suffix, span));
-                    Operand::Error
-                }
+                None => self.unknown_component(suffix, id),
             },
+            (Entity::Var(_), Some(suffix)) => self.unknown_component(suffix, id),
             (Entity::Var(var), _) => Operand::Symbol(Symbol::Var(var), 0),
             (Entity::Func(func), _) => Operand::Func(func),
             (Entity::Label(label), _) => Operand::Label(label),
@@ -155,6 +154,12 @@ impl<'t> Body<'_, 't> {
             (Entity::Targets(targets), _) => Operand::Targets(targets),
             (Entity::Range(_), _) => Operand::Error,
         }
+    }
+
+    fn unknown_component(&mut self, suffix: &str, id: ExprId) -> Operand {
+        let span = self.cx.tree.span(&self.cx.tree.expr(id).tokens);
+        self.cx.diagnostics.push(report::unknown_component(suffix, span));
+        Operand::Error
     }
 }
 
