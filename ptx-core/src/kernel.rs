@@ -3,9 +3,18 @@
 //! A host (the macros) gives a [`tree::Module`]; [`lower`] gives PTX tokens, each with the span of what it came from.
 //! From there on it is PTX like any other: `parse`, `lower`, `check`. Nothing here knows `syn` or a proc macro.
 
+mod layout;
+mod lower;
+mod names;
+mod operators;
+mod scope;
 pub mod tree;
+mod types;
+mod value;
 
-use crate::diag::Diagnostic;
+pub use lower::lower;
+pub use operators::markdown as operators;
+
 use crate::isa::{Arch, Version};
 use crate::span::Span;
 
@@ -37,6 +46,23 @@ pub struct Lowered {
     pub pieces: Vec<(String, Span)>,
     /// One entry for each kernel and instance, in order.
     pub entries: Vec<Entry>,
+    /// One layout for each of the module's structs, in order; the host asserts that Rust agrees.
+    pub structs: Vec<StructLayout>,
+    /// What stood in `unchecked { }`: an instruction with such a span needs no row of the table.
+    pub unchecked: Vec<Span>,
+}
+
+/// What a `#[repr(C)]` struct must be in Rust, for the kernel to find its fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StructLayout {
+    /// Its name.
+    pub name: String,
+    /// `size_of`
+    pub size: u64,
+    /// `align_of`
+    pub align: u64,
+    /// `offset_of!` for each field.
+    pub offsets: Vec<(String, u64)>,
 }
 
 /// A `.entry` of a lowered module.
@@ -61,10 +87,4 @@ pub enum EntryParam {
     Dim(String),
     /// The tensor map that `#[tma]` makes for the parameter of this index.
     Map(usize),
-}
-
-/// Lowers a module for one variant. What it makes is complete for what was right; every error is reported.
-pub fn lower(module: &tree::Module, variant: &Variant) -> (Lowered, Vec<Diagnostic>) {
-    let _ = (module, variant);
-    (Lowered::default(), Vec::new())
 }

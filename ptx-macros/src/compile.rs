@@ -3,12 +3,12 @@
 use crate::kernel::Reader;
 use ptx_core::check::{Checked, check, minimum_version};
 use ptx_core::diag::Diagnostic;
-use ptx_core::emit;
+use ptx_core::{emit, ir};
 use ptx_core::isa::{Arch, Version};
 use ptx_core::kernel::tree::Module;
 use ptx_core::kernel::{self, Entry, Variant};
 use ptx_core::lex::Builder;
-use ptx_core::lower::Options;
+use ptx_core::lower::{Options, lower};
 use ptx_core::parse::parse;
 use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
@@ -85,15 +85,25 @@ pub fn checked(source: Source) -> (Option<Checked>, Vec<Diagnostic>) {
     check(tree, diagnostics, &Options::default())
 }
 
+/// What a module declares, be it right or not: a module with errors still has entries to launch.
+pub fn declared(source: Source) -> ir::Module {
+    lower(&parse(source).0, &Options::default()).0
+}
+
 /// The text of a checked module. Where the user does not choose, its version becomes the lowest that it needs, so that
 /// older drivers load it.
 fn text(checked: &Checked, trial: Version, version: Option<Version>) -> Text {
-    let mut ptx = String::from_utf8_lossy(&emit::ptx::print(checked.tree())).into_owned();
+    let mut ptx = as_written(checked);
     if version.is_none() {
         let lowest = minimum_version(checked.module());
         ptx = ptx.replacen(&format!(".version {trial}"), &format!(".version {lowest}"), 1);
     }
     Text { arch: checked.module().arch, ptx, lines: lines(checked.tree()) }
+}
+
+/// The text of a module that the user wrote whole.
+pub fn as_written(checked: &Checked) -> String {
+    String::from_utf8_lossy(&emit::ptx::print(checked.tree())).into_owned()
 }
 
 /// What a module is tried with where its version is not given.

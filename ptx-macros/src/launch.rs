@@ -8,6 +8,8 @@ mod function;
 mod host;
 mod instances;
 
+pub use argument::Passing;
+
 use crate::compile::Compiled;
 use crate::kernel::Launchable;
 use crate::tokens::Host;
@@ -43,4 +45,19 @@ pub fn several(host: &Host, name: &syn::Ident, kernels: &[Launchable], compiled:
         quote!(#kernel #function)
     });
     quote!(#texts #(#each)*)
+}
+
+/// The entries of a PTX text, which have no module around them: the first holds what is loaded.
+pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &TokenStream) -> TokenStream {
+    let Some(first) = kernels.first().map(|k| &k.name) else { return quote!(const _: &str = #ptx;) };
+    let each = kernels.iter().enumerate().map(|(index, kernel)| {
+        let launch = Launch { kernel, compiled, index };
+        let (texts, module) = match index {
+            0 => (data::text(&first.to_string(), arch, ptx), quote!(MODULE)),
+            _ => (data::same_text(ptx), quote!(super::#first::MODULE)),
+        };
+        let (kernel, function) = (launch.data(&texts, &module), launch.function());
+        quote!(#kernel #function)
+    });
+    quote!(#(#each)*)
 }

@@ -11,8 +11,10 @@ mod compile;
 mod kernel;
 mod launch;
 mod module;
+mod param;
 mod report;
 mod single;
+mod text_module;
 mod tokens;
 
 use proc_macro::TokenStream;
@@ -27,4 +29,23 @@ pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
     module::expand(options.into(), item.into()).into()
+}
+
+/// In a kernel: its instructions. At item level: a whole PTX module, which becomes a constant and a typed launch for
+/// every entry.
+#[proc_macro]
+pub fn ptx(body: TokenStream) -> TokenStream {
+    text_module::expand(body.into()).into()
+}
+
+/// A PTX module from a file, checked: a constant and a typed launch for every entry.
+#[proc_macro]
+pub fn ptx_file(input: TokenStream) -> TokenStream {
+    text_module::expand_file(input.into()).into()
+}
+
+/// Lets a `#[repr(C)]` struct be passed to kernels by value.
+#[proc_macro_derive(KernelParam)]
+pub fn kernel_param(item: TokenStream) -> TokenStream {
+    param::expand(item.into()).into()
 }

@@ -25,10 +25,9 @@ pub fn error((first, last): (Span, Span), text: &str) -> TokenStream {
     quote!(#path #call)
 }
 
-/// `use of deprecated constant `_::P0701`: text`.
+/// `use of deprecated constant `_::P0701`: text`, at one token.
 fn warning(at: Span, code: &str, text: &str) -> TokenStream {
-    let declared = Ident::new(code, Span::call_site());
-    let used = Ident::new(code, Span::call_site().located_at(at));
+    let (declared, used) = (Ident::new(code, Span::call_site()), Ident::new(code, at));
     quote! {
         const _: () = {
             #[deprecated(note = #text)]

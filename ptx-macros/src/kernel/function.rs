@@ -29,6 +29,8 @@ pub struct Argument {
     pub name: syn::Ident,
     /// Its type, as written.
     pub ty: syn::Type,
+    /// Bytes and alignment, where the PTX says them and not the type.
+    pub layout: Option<(u64, u64)>,
 }
 
 impl Reader {
@@ -156,7 +158,7 @@ impl Reader {
         };
         let name = self.ident(&pattern.ident);
         let ty = self.ty(&typed.ty);
-        let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone() };
+        let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone(), layout: None };
         Some((Param { name, ty }, argument))
     }
 }

@@ -3,7 +3,7 @@
 use super::Launch;
 use super::data::rt;
 use crate::kernel::Argument;
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Literal, Span, TokenStream};
 use ptx_core::kernel::EntryParam;
 use quote::quote;
 use syn::{Ident, Type};
@@ -38,6 +38,11 @@ impl Argument {
     pub fn is_integer(&self) -> bool {
         const INTEGERS: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
         INTEGERS.iter().any(|name| is(&self.ty, name))
+    }
+
+    /// Its bytes, if it is one of the types that every kernel knows.
+    pub fn known_size(&self) -> Option<u64> {
+        BUILTIN.iter().find(|(name, _)| is(&self.ty, name)).map(|(_, size)| *size)
     }
 
     /// The variable that holds it while it is bound to the stream.
@@ -79,6 +84,10 @@ impl Argument {
     /// How the PTX declares it.
     fn param(&self) -> TokenStream {
         let (name, rt) = (self.name.to_string(), rt());
+        if let Some((size, align)) = self.layout {
+            let (size, align) = (Literal::u64_unsuffixed(size), Literal::u64_unsuffixed(align));
+            return quote!(#rt::Param { name: #name, size: #size, align: #align });
+        }
         match self.passing() {
             Passing::Read(_) | Passing::Write(_) => quote!(#rt::Param::pointer(#name)),
             Passing::Map => quote!(#rt::Param::value::<::ptx_launch::TensorMap>(#name)),
@@ -119,7 +128,7 @@ impl Launch<'_> {
     }
 }
 
-/// The types that every kernel knows without importing them, and where they are.
+/// The types of kernels that are not Rust's own.
 const KNOWN: [&str; 2] = ["f16", "bf16"];
 
 /// The type by a path that holds everywhere, if it is one that kernels know.
@@ -131,10 +140,26 @@ pub fn absolute(ty: &Type) -> Type {
 }
 
 fn is_builtin(ty: &Type) -> bool {
-    matches!(ty, Type::Verbatim(_)) || BUILTIN.iter().any(|name| is(ty, name))
+    matches!(ty, Type::Verbatim(_)) || BUILTIN.iter().any(|(name, _)| is(ty, name))
 }
 
-const BUILTIN: [&str; 12] = ["u8", "u16", "u32", "u64", "u128", "i8", "i16", "i32", "i64", "i128", "f32", "f64"];
+/// The types that every kernel knows, and their bytes.
+const BUILTIN: [(&str, u64); 14] = [
+    ("u8", 1),
+    ("u16", 2),
+    ("u32", 4),
+    ("u64", 8),
+    ("u128", 16),
+    ("i8", 1),
+    ("i16", 2),
+    ("i32", 4),
+    ("i64", 8),
+    ("i128", 16),
+    ("f16", 2),
+    ("bf16", 2),
+    ("f32", 4),
+    ("f64", 8),
+];
 
 /// Whether a type is this name alone.
 fn is(ty: &Type, name: &str) -> bool {

@@ -39,6 +39,25 @@ pub fn shared() -> TokenStream {
     }
 }
 
+/// A PTX text for one target, written by the user.
+pub fn text(name: &str, arch: &str, ptx: &TokenStream) -> TokenStream {
+    let (rt, same) = (rt(), same_text(ptx));
+    quote! {
+        #same
+        /// What is loaded: one module for all entries of the text.
+        pub static MODULE: #rt::Module =
+            #rt::Module::new(#name, &[#rt::Variant::new(#arch, PTX, #rt::LineMap::new(&[], &[]))]);
+    }
+}
+
+/// The constant alone.
+pub fn same_text(ptx: &TokenStream) -> TokenStream {
+    quote! {
+        /// The PTX.
+        pub const PTX: &str = #ptx;
+    }
+}
+
 impl Launch<'_> {
     /// The module with the kernel's name: `texts`, and the static of the kernel or of its instances.
     pub fn data(&self, texts: &TokenStream, module: &TokenStream) -> TokenStream {

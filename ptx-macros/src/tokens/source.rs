@@ -9,7 +9,8 @@ use ptx_core::lex::lex;
 use ptx_core::span::Span;
 use ptx_core::token::{Kind, Source, TokenId};
 
-/// The PTX tokens of a `ptx!` body. `group` is the span of its braces and what they hold.
+/// The PTX tokens of a `ptx!` body. `group` is the span of its braces and what they hold, or of
+/// the whole macro call.
 ///
 /// Each token's origin is the range of Rust tokens that it is made of.
 pub fn source(host: &mut Host, group: RustSpan, body: TokenStream) -> (Source, Vec<Diagnostic>) {
@@ -28,10 +29,11 @@ pub fn source(host: &mut Host, group: RustSpan, body: TokenStream) -> (Source, V
     })
 }
 
-/// What stands between the delimiters of a macro call.
+/// What stands between the delimiters of a macro call, given with its path or without.
 fn inner(text: &str) -> &str {
-    let text = text.trim();
-    text.get(1..text.len().saturating_sub(1)).unwrap_or("")
+    let text = text.trim_end();
+    let open = text.find(['{', '(', '[']).map_or(0, |at| at + 1);
+    text.get(open..text.len().saturating_sub(1)).unwrap_or("")
 }
 
 /// Gives each PTX token the Rust tokens that hold its bytes; `None` if the two do not have the same bytes.

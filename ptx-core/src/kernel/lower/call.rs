@@ -1,0 +1,255 @@
+//! Helpers: a call writes the helper's body where it stands; `#[noinline]` makes a `.func` and a `call`.
+
+mod generic;
+mod outline;
+
+use super::{Label, Lowerer};
+use crate::diag::codes;
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{self, Expr, ExprKind, Param, StmtKind, TypeKind};
+use crate::kernel::types::{self, Ty};
+use crate::kernel::value::{Reg, Value};
+use crate::span::Span;
+
+/// A function whose statements are being written.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    /// Where `return` goes; nowhere in an entry or a `.func`, which return.
+    pub(super) end: Option<Label>,
+    /// Where its result goes.
+    pub(super) dest: Option<Value>,
+}
+
+impl Frame {
+    /// Whether `return` is `ret`.
+    pub(super) fn returns(&self) -> bool {
+        self.end.is_none()
+    }
+}
+
+impl<'a> Lowerer<'a> {
+    /// `f(a, b)`
+    pub(super) fn call(&mut self, callee: &'a Expr, args: &'a [Expr], dest: Option<&Value>, span: Span) -> Value {
+        let ExprKind::Path(path) = &callee.kind else {
+            return self.fail(&codes::P0813, callee.span, "only functions can be called", "name a helper `fn`");
+        };
+        let name = super::constant::path_text(path);
+        let Some(found) = self.find(path) else { return self.unknown_function(&name, callee.span) };
+        let Binding::Function(function) = found.binding else {
+            return self.fail(&codes::P0813, callee.span, format!("`{name}` is no function"), "name a helper `fn`");
+        };
+        if args.len() != function.params.len() {
+            let message = format!("`{name}` takes {} arguments, here are {}", function.params.len(), args.len());
+            return self.fail(&codes::P0811, span, message, format!("it is `fn {}`", signature(function)));
+        }
+        let address = std::ptr::from_ref(function) as usize;
+        if self.expanding.contains(&address) {
+            let help = "a helper is written where it is called: use a loop";
+            return self.fail(&codes::P0810, span, format!("`{name}` calls itself"), help);
+        }
+        let Some(generics) = self.generic_arguments(function, path, args, span) else { return Value::Error };
+        let caller = self.scopes.current;
+        let inner = self.scopes.open(Some(found.scope), true);
+        for (name, binding) in generics {
+            self.scopes.bind(&name, binding);
+        }
+        self.expanding.push(address);
+        let value = if function.noinline {
+            self.call_outlined(function, (caller, inner), args, dest, span)
+        } else {
+            self.expand(function, (caller, inner), args, dest, span)
+        };
+        self.expanding.pop();
+        self.scopes.close(inner, caller);
+        value
+    }
+
+    fn unknown_function(&mut self, name: &str, span: Span) -> Value {
+        match name {
+            "wide" => {
+                let help = "write `wide(a) * b`, or `a as u64`";
+                self.fail(&codes::P0803, span, "`wide` is one side of a `*`: `mul.wide`", help)
+            }
+            "min" | "max" => {
+                let help = format!("write the instruction: `ptx! {{ {name}.u32 d, a, b; }}`");
+                self.fail(&codes::P0801, span, format!("`{name}` is for constants"), help)
+            }
+            _ => self.unknown(name, span),
+        }
+    }
+
+    /// Writes a helper's body here.
+    fn expand(
+        &mut self,
+        function: &'a tree::Function,
+        (caller, inner): (usize, usize),
+        args: &'a [Expr],
+        dest: Option<&Value>,
+        span: Span,
+    ) -> Value {
+        if !self.arguments(function, (caller, inner), args) {
+            return Value::Error;
+        }
+        let over = self.over;
+        if function.external {
+            self.over = over.or(Some(span));
+        }
+        let value = self.body(function, dest, span);
+        self.over = over;
+        value
+    }
+
+    fn body(&mut self, function: &'a tree::Function, dest: Option<&Value>, span: Span) -> Value {
+        let result = match &function.result {
+            Some(ty) => match self.ty(ty) {
+                Some(ty) => Some(ty),
+                None => return Value::Error,
+            },
+            None => None,
+        };
+        let dest = result.map(|ty| match dest {
+            Some(dest) => dest.clone(),
+            None => self.result_register(function, &ty, span),
+        });
+        let end = self.label(&format!("${}_end", function.name.name));
+        self.f.frames.push(Frame { end: Some(end), dest: dest.clone() });
+        self.statements(&function.body, dest.as_ref());
+        self.f.frames.pop();
+        if dest.is_some() && !self.gives(function) {
+            return self.no_result(function);
+        }
+        self.place(end, function.span);
+        dest.unwrap_or_else(Value::unit)
+    }
+
+    fn result_register(&mut self, function: &tree::Function, ty: &Ty, span: Span) -> Value {
+        match ty {
+            Ty::Scalar(ty) => Value::Reg(self.temporary(*ty)),
+            other => self.declare_named(&function.name.name, other, span),
+        }
+    }
+
+    /// Whether a body that is written ended in a value or a jump.
+    fn gives(&self, function: &tree::Function) -> bool {
+        self.f.dead || matches!(function.body.stmts.last().map(|stmt| &stmt.kind), Some(StmtKind::Expr(_, false)))
+    }
+
+    fn no_result(&mut self, function: &tree::Function) -> Value {
+        let message = format!("`{}` can end without giving its result", function.name.name);
+        let help = "end it with an expression without `;`, or with `return`";
+        self.fail(&codes::P0811, function.name.span, message, help)
+    }
+
+    /// Gives the parameters their meaning: the register that is passed, or one that holds the value.
+    fn arguments(&mut self, function: &'a tree::Function, (caller, inner): (usize, usize), args: &'a [Expr]) -> bool {
+        let mut right = true;
+        for (param, arg) in function.params.iter().zip(args) {
+            let binding = self.argument(param, (caller, inner), arg);
+            right &= !matches!(binding, Binding::Error);
+            self.scopes.current = inner;
+            self.scopes.bind(&param.name.name, binding);
+        }
+        self.scopes.current = inner;
+        right
+    }
+
+    fn argument(&mut self, param: &'a Param, (caller, inner): (usize, usize), arg: &'a Expr) -> Binding<'a> {
+        self.scopes.current = caller;
+        if let Some(binding) = self.struct_argument(param, arg) {
+            return binding;
+        }
+        if let Ok(value) = self.constant_quietly(arg) {
+            self.scopes.current = inner;
+            return match self.of_type(value, &param.ty, arg.span) {
+                Ok(value) => Binding::Value(Value::Const(value)),
+                Err(_) => Binding::Error,
+            };
+        }
+        self.scopes.current = inner;
+        let Some(ty) = self.ty(&param.ty) else { return Binding::Error };
+        self.scopes.current = caller;
+        let value =
+            if is_place(arg) && self.special(arg).is_none() { self.value(arg) } else { self.computed(param, &ty, arg) };
+        self.passed(value, &ty, param, arg.span)
+    }
+
+    /// A struct parameter of the kernel is passed on as it is.
+    fn struct_argument(&mut self, param: &'a Param, arg: &Expr) -> Option<Binding<'a>> {
+        let (ExprKind::Path(path), TypeKind::Path(ty)) = (&arg.kind, &param.ty.kind) else { return None };
+        let Binding::Param(index) = self.find(path)?.binding else { return None };
+        let name = &ty.segments.last()?.name;
+        (self.f.params.get(index)?.struct_name()? == name).then_some(Binding::Param(index))
+    }
+
+    fn computed(&mut self, param: &Param, ty: &Ty, arg: &'a Expr) -> Value {
+        let dest = self.declare_named(&param.name.name, ty, arg.span);
+        self.lower(arg, Some(&dest))
+    }
+
+    fn passed(&mut self, value: Value, ty: &Ty, param: &Param, span: Span) -> Binding<'a> {
+        let value = match (value, ty) {
+            (Value::Error, _) => return Binding::Error,
+            (Value::Reg(reg), Ty::Scalar(ty)) if types::meet(reg.ty, *ty) => Value::Reg(Reg { ty: *ty, ..reg }),
+            (Value::Symbol(symbol), Ty::Scalar(ty)) if types::meet(symbol.address, *ty) => {
+                let reg = self.register(&param.name.name, *ty, span);
+                self.mov(&reg, &symbol.name, span);
+                Value::Reg(reg)
+            }
+            (value @ (Value::Array(_) | Value::Tuple(_)), ty) if value.ty().as_ref() == Some(ty) => value,
+            (value, ty) => {
+                let (from, to) = (value.describe(), ty.name());
+                let message = format!("this is {from}, and `{}` is `{to}`", param.name.name);
+                self.fail(&codes::P0802, span, message, format!("convert it: `… as {to}`"));
+                return Binding::Error;
+            }
+        };
+        Binding::Value(value)
+    }
+
+    /// `return x`
+    pub(super) fn return_from(&mut self, value: Option<&'a Expr>, span: Span) -> Value {
+        let Some(frame) = self.f.frames.last().cloned() else { return Value::Error };
+        match (value, &frame.dest) {
+            (Some(value), Some(dest)) => {
+                self.lower(value, Some(dest));
+            }
+            (Some(value), None) => {
+                let message = "this function has no result";
+                return self.fail(&codes::P0811, value.span, message, "write its type behind `->`, or `return` alone");
+            }
+            (None, Some(_)) => {
+                return self.fail(&codes::P0811, span, "this function has a result", "write `return` with a value");
+            }
+            (None, None) => {}
+        }
+        match frame.end {
+            Some(end) => self.jump(end, "", span),
+            None => self.ret(span),
+        }
+        Value::unit()
+    }
+
+    /// `ret`, if anything gets here.
+    pub(super) fn ret(&mut self, span: Span) {
+        if !self.f.dead {
+            self.inst("ret", span);
+            self.f.dead = true;
+        }
+    }
+}
+
+/// Whether it names a register, so that it is passed as it is.
+fn is_place(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Path(_) => true,
+        ExprKind::Field(base, _) | ExprKind::Index(base, _) | ExprKind::Ref(base) => is_place(base),
+        ExprKind::Tuple(items) => items.iter().all(is_place),
+        _ => false,
+    }
+}
+
+/// `wait(bar, phase)`
+fn signature(function: &tree::Function) -> String {
+    let names: Vec<_> = function.params.iter().map(|param| param.name.name.as_str()).collect();
+    format!("{}({})", function.name.name, names.join(", "))
+}

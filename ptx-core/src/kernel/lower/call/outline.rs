@@ -1,0 +1,147 @@
+//! `#[noinline]`: the helper as a `.func` of its own, with registers as parameters, and `call`.
+
+use super::{Frame, Lowerer};
+use crate::diag::codes;
+use crate::isa::Type;
+use crate::kernel::lower::kernel::frame_text;
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{Expr, Function, Pattern};
+use crate::kernel::types::{self, Ty};
+use crate::kernel::value::{Reg, Value};
+use crate::span::Span;
+
+impl<'a> Lowerer<'a> {
+    /// `call (result), f, (a, b);`
+    pub(super) fn call_outlined(
+        &mut self,
+        function: &'a Function,
+        (caller, inner): (usize, usize),
+        args: &'a [Expr],
+        dest: Option<&Value>,
+        span: Span,
+    ) -> Value {
+        let Some((params, result)) = self.outline_types(function) else { return Value::Error };
+        let Some(name) = self.outlined(function, inner) else { return Value::Error };
+        self.scopes.current = caller;
+        let mut passed = Vec::new();
+        for (ty, arg) in params.iter().zip(args) {
+            let dest = self.result_register(function, ty, arg.span);
+            registers(&self.lower(arg, Some(&dest)), &mut passed);
+        }
+        let result = result.map(|ty| match dest {
+            Some(dest) => dest.clone(),
+            None => self.result_register(function, &ty, span),
+        });
+        let mut returned = Vec::new();
+        result.iter().for_each(|value| registers(value, &mut returned));
+        let returned = if returned.is_empty() { String::new() } else { format!("({}), ", list(&returned)) };
+        let passed = if passed.is_empty() { String::new() } else { format!(", ({})", list(&passed)) };
+        self.inst(&format!("call {returned}{name}{passed}"), span);
+        result.unwrap_or_else(Value::unit)
+    }
+
+    /// The name of the `.func`, written at its first call.
+    pub(in super::super) fn outlined(&mut self, function: &'a Function, inner: usize) -> Option<String> {
+        let generics: Vec<String> = function
+            .generics
+            .iter()
+            .filter_map(|generic| self.scopes.find_in(inner, &generic.name.name))
+            .map(|binding| match binding {
+                Binding::Type(ty) => ty.name(),
+                Binding::Value(Value::Const(value)) => value.text(),
+                _ => String::new(),
+            })
+            .collect();
+        let key = (std::ptr::from_ref(function) as usize, generics.join("_"));
+        if let Some(name) = self.called.get(&key) {
+            return Some(name.clone());
+        }
+        let suffix = if generics.is_empty() { String::new() } else { format!("_{}", generics.join("_")) };
+        let plain = format!("{}{suffix}", function.name.name);
+        let name = self.symbols.unique(&plain.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+        self.called.insert(key, name.clone());
+        self.write_function(function, &name, inner)?;
+        Some(name)
+    }
+
+    fn outline_types(&mut self, function: &'a Function) -> Option<(Vec<Ty>, Option<Ty>)> {
+        let params: Vec<Ty> = function.params.iter().map(|param| self.ty(&param.ty)).collect::<Option<_>>()?;
+        let result = match &function.result {
+            Some(ty) => Some(self.ty(ty)?),
+            None => None,
+        };
+        let mut all = Vec::new();
+        params.iter().chain(&result).for_each(|ty| scalars(ty, &mut all));
+        if let Some(small) = all.iter().find(|ty| ty.bits() < 32) {
+            let message = format!("a `{}` cannot be passed to a `.func`", types::name(*small));
+            self.fail(&codes::P0811, function.name.span, message, "pass a `u32`, or inline the helper");
+            return None;
+        }
+        Some((params, result))
+    }
+
+    fn write_function(&mut self, function: &'a Function, name: &str, inner: usize) -> Option<()> {
+        let (params, result) = self.outline_types(function)?;
+        let body = self.new_body(self.f.lineinfo);
+        let outer = std::mem::replace(&mut self.f, body);
+        let loops_over = self.over;
+        self.scopes.current = inner;
+        let result = result.map(|ty| self.declare_named(&function.name.name, &ty, function.name.span));
+        let result_count = self.f.text.len();
+        for (param, ty) in function.params.iter().zip(&params) {
+            let value = self.declare(&Pattern::Name(param.name.clone()), ty, param.name.span);
+            self.scopes.bind(&param.name.name, Binding::Value(value));
+        }
+        let mut declared = std::mem::take(&mut self.f.text);
+        let parameters = declared.split_off(result_count);
+        self.f.frames.push(Frame { end: None, dest: result.clone() });
+        self.statements(&function.body, result.as_ref());
+        self.f.frames.pop();
+        if result.is_some() && !self.gives(function) {
+            self.no_result(function);
+        }
+        self.ret(function.span);
+        self.over = loops_over;
+        let body = std::mem::replace(&mut self.f, outer);
+        let returns = if declared.is_empty() { String::new() } else { format!("({}) ", signature(&declared)) };
+        let head = format!("\n.func {returns}{name}({})\n", signature(&parameters));
+        self.functions.push((head, self.at(function.name.span)));
+        self.functions.extend(frame_text(body, Vec::new(), function.span));
+        Some(())
+    }
+}
+
+/// The declarations `.reg .f32 %x;` as parameters; `%a<4>` as four of them.
+fn signature(declared: &[(String, Span)]) -> String {
+    let mut out = Vec::new();
+    for (text, _) in declared {
+        let text = text.trim().trim_end_matches(';');
+        match text.split_once('<') {
+            Some((head, count)) => {
+                let count: u64 = count.trim_end_matches('>').parse().unwrap_or(0);
+                out.extend((0..count).map(|at| format!("{head}{at}")));
+            }
+            None => out.push(text.to_owned()),
+        }
+    }
+    out.join(", ")
+}
+
+fn scalars(ty: &Ty, out: &mut Vec<Type>) {
+    match ty {
+        Ty::Scalar(ty) => out.push(*ty),
+        Ty::Array(element, _) => scalars(element, out),
+        Ty::Tuple(parts) => parts.iter().for_each(|part| scalars(part, out)),
+    }
+}
+
+fn registers(value: &Value, out: &mut Vec<Reg>) {
+    match value {
+        Value::Reg(reg) => out.push(reg.clone()),
+        other => super::super::expr::parts(other).unwrap_or_default().iter().for_each(|part| registers(part, out)),
+    }
+}
+
+fn list(registers: &[Reg]) -> String {
+    registers.iter().map(|reg| reg.name.as_str()).collect::<Vec<_>>().join(", ")
+}

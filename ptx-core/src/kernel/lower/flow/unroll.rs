@@ -1,0 +1,142 @@
+//! `for`: the body once for each item, the variable a constant.
+
+use super::{Label, Lowerer};
+use crate::diag::codes;
+use crate::kernel::lower::constant::Fail;
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{Block, Expr, ExprKind, Ident, Pattern};
+use crate::kernel::value::{Const, Value};
+use crate::span::Span;
+
+/// More turns than this are a mistake.
+const MOST_TURNS: i128 = 1 << 16;
+
+impl<'a> Lowerer<'a> {
+    pub(super) fn unroll(
+        &mut self,
+        name: Option<&Ident>,
+        pattern: &'a Pattern,
+        items: &'a Expr,
+        body: &'a Block,
+        span: Span,
+    ) -> Value {
+        let Some(items) = self.items_of(items) else {
+            // What the body says is still worth reading; its variable stays silent.
+            self.turn(pattern, Value::Error, body);
+            return Value::Error;
+        };
+        let base = match name {
+            Some(name) => format!("${}", name.name),
+            None => format!("$for_{}", self.number("for")),
+        };
+        let end = self.label(&format!("{base}_end"));
+        for (turn, item) in items.into_iter().enumerate() {
+            if self.f.full {
+                break;
+            }
+            let next = self.next_label(&base, turn);
+            self.enter(name, end, Some(next));
+            self.turn(pattern, item, body);
+            self.f.loops.pop();
+            self.place(next, span);
+        }
+        self.place(end, span);
+        Value::unit()
+    }
+
+    fn next_label(&mut self, base: &str, turn: usize) -> Label {
+        self.label(&format!("{base}_next_{turn}"))
+    }
+
+    fn turn(&mut self, pattern: &'a Pattern, item: Value, body: &'a Block) {
+        let current = self.scopes.current;
+        let scope = self.scopes.open(Some(current), false);
+        self.bind_pattern(pattern, item);
+        self.block(body, None);
+        self.scopes.close(scope, current);
+    }
+
+    /// What a `for` runs over: a range, with `.rev()` and `.step_by(n)`, or an array.
+    fn items_of(&mut self, expr: &'a Expr) -> Option<Vec<Value>> {
+        match &expr.kind {
+            ExprKind::Range(Some(from), Some(to), inclusive) => self.range(from, to, *inclusive, expr.span),
+            ExprKind::Method(receiver, name, args) => self.adapted(receiver, name, args),
+            ExprKind::Ref(inner) => self.items_of(inner),
+            _ => match self.value(expr) {
+                Value::Error => None,
+                value => super::super::expr::parts(&value).or_else(|| self.not_items(expr.span)),
+            },
+        }
+    }
+
+    fn adapted(&mut self, receiver: &'a Expr, name: &Ident, args: &'a [Expr]) -> Option<Vec<Value>> {
+        let mut items = self.items_of(receiver)?;
+        match (name.name.as_str(), args) {
+            ("rev", []) => items.reverse(),
+            ("iter" | "into_iter" | "copied", []) => {}
+            ("enumerate", []) => {
+                let pair = |(at, item)| Value::Tuple(vec![Value::Const(Const::Int(at as i128, None)), item]);
+                items = items.into_iter().enumerate().map(pair).collect();
+            }
+            ("step_by", [step]) => match self.count(step)? {
+                0 => {
+                    self.fail(&codes::P0805, step.span, "a step of 0 never ends", "write a step from 1 on");
+                    return None;
+                }
+                step => items = items.into_iter().step_by(usize::try_from(step).ok()?).collect(),
+            },
+            _ => return self.not_items(name.span),
+        }
+        Some(items)
+    }
+
+    fn range(&mut self, from: &'a Expr, to: &'a Expr, inclusive: bool, span: Span) -> Option<Vec<Value>> {
+        let (from, to) = (self.bound(from)?, self.bound(to)?);
+        let ty = from.1.or(to.1);
+        let to = to.0 + i128::from(inclusive);
+        if to - from.0 > MOST_TURNS {
+            let message = format!("this unrolls {} times", to - from.0);
+            self.fail(&codes::P0818, span, message, "`for` always unrolls: write `while` with a counter");
+            return None;
+        }
+        Some((from.0..to).map(|value| Value::Const(Const::Int(value, ty))).collect())
+    }
+
+    fn bound(&mut self, expr: &'a Expr) -> Option<(i128, Option<crate::isa::Type>)> {
+        match self.constant(expr) {
+            Ok(Const::Int(value, ty)) => Some((value, ty)),
+            Ok(_) => self.not_items(expr.span),
+            Err(Fail::Reported) => None,
+            Err(Fail::NotConstant(span, why)) => {
+                let help = "`for` is unrolled: for a loop at run time write `while i < n { …; i += 1; }`";
+                self.fail(&codes::P0805, span, format!("this is not known at compile time: {why}"), help);
+                None
+            }
+        }
+    }
+
+    fn not_items<T>(&mut self, span: Span) -> Option<T> {
+        let help = "write a range, `0..4`, with `.rev()` or `.step_by(2)`, or a constant array";
+        self.fail(&codes::P0813, span, "`for` cannot run over this", help);
+        None
+    }
+
+    /// Gives the names of a pattern their values.
+    pub(in super::super) fn bind_pattern(&mut self, pattern: &'a Pattern, value: Value) {
+        match pattern {
+            Pattern::Wild(_) => {}
+            Pattern::Name(name) => self.scopes.bind(&name.name, Binding::Value(value)),
+            Pattern::Tuple(patterns, span) => {
+                let parts = super::super::expr::parts(&value).filter(|parts| parts.len() == patterns.len());
+                if parts.is_none() && value != Value::Error {
+                    let message = format!("{} names for {}", patterns.len(), value.describe());
+                    self.fail(&codes::P0802, *span, message, "write one name for each part");
+                }
+                let mut parts = parts.unwrap_or_default().into_iter();
+                for pattern in patterns {
+                    self.bind_pattern(pattern, parts.next().unwrap_or(Value::Error));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The type an expression will have, without writing anything: for `let` without a type and for generics.
+
+use super::Lowerer;
+use crate::isa::Type;
+use crate::kernel::operators::{self, Op};
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{Expr, ExprKind, UnaryOp};
+use crate::kernel::types::Ty;
+use crate::kernel::value::Value;
+
+impl Lowerer<'_> {
+    /// The type of an expression; `None` for a bare literal and for what is wrong.
+    pub(super) fn type_of(&mut self, expr: &Expr) -> Option<Ty> {
+        if let Some(special) = self.special(expr) {
+            return Some(Ty::Scalar(special.ty));
+        }
+        if let Ok(value) = self.constant_quietly(expr) {
+            return Value::Const(value).ty();
+        }
+        match &expr.kind {
+            ExprKind::Path(_) | ExprKind::Field(..) | ExprKind::Index(..) => self.place_type(expr),
+            ExprKind::Unary(op, inner) => self.unary_type(*op, inner),
+            ExprKind::Binary(op, _, a, b) => {
+                let ty = self.operands_type(a, b)?;
+                let op = if self.wide(a).is_some() || self.wide(b).is_some() { Op::Wide } else { Op::Binary(*op) };
+                operators::find(op, ty)?.result(ty).map(Ty::Scalar)
+            }
+            ExprKind::Cast(_, ty) => self.ty(ty),
+            ExprKind::Tuple(parts) => parts.iter().map(|part| self.type_of(part)).collect::<Option<_>>().map(Ty::Tuple),
+            ExprKind::Array(items) => {
+                let element = items.iter().find_map(|item| self.type_of(item))?;
+                Some(Ty::Array(Box::new(element), items.len() as u64))
+            }
+            ExprKind::Repeat(item, len) => {
+                let (element, len) = (self.type_of(item)?, self.count(len)?);
+                Some(Ty::Array(Box::new(element), len))
+            }
+            ExprKind::Call(callee, args) => self.call_type(callee, args),
+            ExprKind::Ref(inner) => self.type_of(inner),
+            _ => None,
+        }
+    }
+
+    fn unary_type(&mut self, op: UnaryOp, inner: &Expr) -> Option<Ty> {
+        let ty = self.type_of(inner)?.scalar()?;
+        operators::find(Op::Unary(op), ty)?.result(ty).map(Ty::Scalar)
+    }
+
+    fn operands_type(&mut self, a: &Expr, b: &Expr) -> Option<Type> {
+        let a = self.wide(a).unwrap_or(a);
+        let b = self.wide(b).unwrap_or(b);
+        self.type_of(a).or_else(|| self.type_of(b))?.scalar()
+    }
+
+    /// The type of what a name, a field or an index stands for.
+    fn place_type(&mut self, expr: &Expr) -> Option<Ty> {
+        match &expr.kind {
+            ExprKind::Path(path) => match self.find(path)?.binding {
+                Binding::Value(value) => value.ty(),
+                Binding::Param(index) => self.f.params.get(index)?.ty.clone(),
+                _ => None,
+            },
+            ExprKind::Index(base, _) => match self.type_of(base)? {
+                Ty::Array(element, _) => Some(*element),
+                _ => None,
+            },
+            ExprKind::Field(base, field) => match self.type_of(base) {
+                Some(Ty::Tuple(parts)) => parts.get(field.name.parse::<usize>().ok()?).cloned(),
+                _ => self.struct_field(expr).map(|field| field.ty),
+            },
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A kernel as an `.entry`: parameters, limits, declarations, prologue, body.
+
+use super::call::Frame;
+use super::{Body, Lowerer, Pieces};
+use crate::diag::codes;
+use crate::isa;
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{Expr, GenericArg, Instance, Kernel};
+use crate::kernel::value::{Const, Value};
+use crate::kernel::{Entry, types};
+use crate::span::Span;
+
+impl<'a> Lowerer<'a> {
+    /// All instances of a kernel.
+    pub(super) fn kernel(&mut self, index: usize, kernel: &'a Kernel) {
+        if kernel.generics.is_empty() {
+            return self.entry(index, kernel, None);
+        }
+        if kernel.options.instances.is_empty() {
+            let message = format!("`{}` is generic, and nothing says for which arguments to make it", kernel.name.name);
+            self.fail(&codes::P0811, kernel.name.span, message, "write `instances = [(…), (…)]` in the attribute");
+        }
+        for (at, instance) in kernel.options.instances.iter().enumerate() {
+            self.entry(index, kernel, Some((at, instance)));
+        }
+    }
+
+    fn entry(&mut self, index: usize, kernel: &'a Kernel, instance: Option<(usize, &'a Instance)>) {
+        let root = self.scopes.current;
+        let scope = self.scopes.open(Some(root), true);
+        self.f = self.new_body(kernel.options.lineinfo);
+        self.f.raw = kernel.options.raw;
+        let suffix = match instance {
+            None => Some(String::new()),
+            Some((_, instance)) => self.bind_instance(kernel, instance),
+        };
+        if let Some(suffix) = suffix {
+            let name = self.symbols.unique(&format!("{}{suffix}", kernel.name.name));
+            self.write_entry(index, kernel, instance.map(|(at, _)| at), name);
+        }
+        self.scopes.close(scope, root);
+    }
+
+    /// Gives the generic parameters their values, and the entry's name its suffix.
+    fn bind_instance(&mut self, kernel: &'a Kernel, instance: &'a Instance) -> Option<String> {
+        if kernel.generics.len() != instance.args.len() {
+            let (takes, has) = (kernel.generics.len(), instance.args.len());
+            let message = format!("`{}` takes {takes} generic arguments, here are {has}", kernel.name.name);
+            self.fail(&codes::P0811, instance.span, message, "write one for each, in order: `(128, f32)`");
+            return None;
+        }
+        let mut suffix = String::new();
+        for (generic, arg) in kernel.generics.iter().zip(&instance.args) {
+            let binding = self.generic_argument(generic, arg, instance.span)?;
+            suffix.push('_');
+            suffix.push_str(&argument_text(&binding, arg));
+            self.scopes.bind(&generic.name.name, binding);
+        }
+        Some(suffix.replace('-', "m").replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "_"))
+    }
+
+    fn write_entry(&mut self, index: usize, kernel: &'a Kernel, instance: Option<usize>, name: String) {
+        self.declare_params(kernel);
+        let limits = self.limits(kernel);
+        self.f.frames.push(Frame { end: None, dest: None });
+        self.statements(&kernel.body, None);
+        self.ret(kernel.span);
+        let prologue = self.prologue();
+        let body = std::mem::replace(&mut self.f, Body::default());
+        let params: Vec<String> = body.params.iter().map(|param| format!("    {}", param.declaration())).collect();
+        let params = if params.is_empty() { String::new() } else { format!("\n{}\n", params.join(",\n")) };
+        let head = format!("\n.visible .entry {name}({params})\n{limits}");
+        self.functions.push((head, self.at(kernel.name.span)));
+        let origins = body.params.iter().map(|param| param.origin.clone()).collect();
+        self.functions.extend(frame_text(body, prologue, kernel.name.span));
+        self.entries.push(Entry { name, kernel: index, instance, params: origins });
+    }
+
+    /// `.reqntid`, `.reqnctapercluster`, `.maxnreg`, `.minnctapersm`.
+    fn limits(&mut self, kernel: &'a Kernel) -> String {
+        let options = &kernel.options;
+        let mut out = String::new();
+        if let Some(block) = self.extent(&options.block) {
+            out.push_str(&format!(".reqntid {block}\n"));
+        }
+        if let Some(cluster) = self.extent(&options.cluster) {
+            out.push_str(&format!(".explicitcluster\n.reqnctapercluster {cluster}\n"));
+        }
+        for (name, value) in [("maxnreg", &options.max_regs), ("minnctapersm", &options.min_blocks)] {
+            if let Some(count) = value.as_ref().and_then(|expr| self.count(expr)) {
+                out.push_str(&format!(".{name} {count}\n"));
+            }
+        }
+        out
+    }
+
+    /// `256, 1, 1`, if the expressions are constants; else the launch decides.
+    fn extent(&mut self, exprs: &'a [Expr]) -> Option<String> {
+        let mut all = Vec::new();
+        for expr in exprs {
+            match self.constant_quietly(expr) {
+                Ok(Const::Int(value, _)) if value > 0 => all.push(value.to_string()),
+                Ok(Const::Tuple(items) | Const::Array(items)) => all.extend(items.iter().map(Const::text)),
+                _ => return None,
+            }
+        }
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// A body in which the names are taken that mean something else to PTX.
+    pub(super) fn new_body(&self, lineinfo: bool) -> Body {
+        let mut body = Body { lineinfo, ..Body::default() };
+        for special in isa::table().specials.keys() {
+            if let Some(name) = special.split('.').next().filter(|name| body.registers.is_free(name)) {
+                body.registers.unique(name);
+            }
+        }
+        for info in &isa::table().types {
+            body.registers.unique_array(&format!("%{}_", info.name), u64::MAX);
+        }
+        body.symbols = self.symbols.clone();
+        body
+    }
+
+    /// `.loc` for a statement, if the kernel asks for it.
+    pub(super) fn line_of(&mut self, span: Span) {
+        if !self.f.lineinfo || self.f.dead {
+            return;
+        }
+        let span = self.at(span);
+        let Some(at) = (self.variant.locate)(span) else { return };
+        let file = match self.files.iter().position(|file| *file == at.file) {
+            Some(file) => file,
+            None => {
+                self.files.push(at.file);
+                self.files.len() - 1
+            }
+        };
+        self.push(format!("    .loc {} {} {}\n", file + 1, at.line, at.column), span);
+    }
+}
+
+/// `{ variables, temporaries, prologue, statements }`
+pub(super) fn frame_text(body: Body, prologue: Pieces, span: Span) -> Pieces {
+    let mut out = vec![("{\n".to_owned(), span)];
+    out.extend(body.variables);
+    for (class, count) in body.temporaries {
+        out.push((format!("    .reg .{class} %{class}_<{count}>;\n"), span));
+    }
+    out.extend(prologue);
+    out.extend(body.text);
+    out.push(("}\n".to_owned(), span));
+    out
+}
+
+fn argument_text(binding: &Binding<'_>, arg: &GenericArg) -> String {
+    match (binding, arg) {
+        (Binding::Type(ty), _) => ty.scalar().map_or_else(|| ty.name(), types::name),
+        (Binding::Value(Value::Const(value)), _) => value.text(),
+        _ => String::new(),
+    }
+}

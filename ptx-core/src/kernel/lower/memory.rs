@@ -1,0 +1,201 @@
+//! Variables in memory: `#[shared]`, `#[local]`, `static`, and the layout of structs.
+
+use super::Lowerer;
+use super::constant::Fail;
+use crate::diag::codes;
+use crate::isa::Type;
+use crate::kernel::layout::Layout;
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{self, Expr, Let, Memory, MemorySpace, Pattern, TypeKind};
+use crate::kernel::types::{self, Ty};
+use crate::kernel::value::{Const, Symbol, Value};
+use crate::span::Span;
+
+/// Inner structs deeper than this are a mistake.
+const DEEPEST: usize = 32;
+
+impl<'a> Lowerer<'a> {
+    /// `#[shared] let t: [bf16; N];`
+    pub(super) fn memory(&mut self, memory: &'a Memory, item: &'a Let, span: Span) {
+        let (Pattern::Name(name), Some(ty)) = (&item.pattern, &item.ty) else {
+            self.fail(&codes::P0814, span, "memory needs one name and a type", "write `#[shared] let t: [f32; 256];`");
+            return;
+        };
+        if let Some(init) = &item.init {
+            let help = "write it with `st.shared` and wait for all threads with `bar.sync`";
+            self.fail(&codes::P0814, init.span, "shared and local memory has no initial value", help);
+        }
+        let align = self.alignment(memory.align.as_ref());
+        let value = if memory.dynamic {
+            self.dynamic(&name.name, ty, align, name.span)
+        } else {
+            let (space, wide) = match memory.space {
+                MemorySpace::Shared => ("shared", "u32"),
+                MemorySpace::Local => ("local", "u64"),
+            };
+            self.variable(space, wide, &name.name, ty, align, name.span)
+        };
+        self.scopes.bind(&name.name, Binding::Value(value));
+    }
+
+    fn variable(
+        &mut self,
+        space: &str,
+        wide: &str,
+        name: &str,
+        ty: &'a tree::Type,
+        align: Option<u64>,
+        span: Span,
+    ) -> Value {
+        let Some((element, dims)) = self.stored_type(ty) else { return Value::Error };
+        let symbol = self.f.symbols.unique(name);
+        let align = align.unwrap_or(element.bytes());
+        let text = format!("    .{space} .align {align} .{} {symbol}{dims};\n", types::stored(element));
+        let span = self.at(span);
+        self.f.variables.push((text, span));
+        symbol_value(symbol, wide)
+    }
+
+    /// `.extern .shared`: all of them start at the same address.
+    fn dynamic(&mut self, name: &str, ty: &'a tree::Type, align: Option<u64>, span: Span) -> Value {
+        let element = match &ty.kind {
+            TypeKind::Slice(element) | TypeKind::Array(element, _) => self.stored_type(element),
+            _ => self.stored_type(ty),
+        };
+        let Some((element, _)) = element else { return Value::Error };
+        let symbol = self.symbols.unique(name);
+        let align = align.unwrap_or(element.bytes().max(16));
+        let text = format!(".extern .shared .align {align} .{} {symbol}[];\n", types::stored(element));
+        let span = self.at(span);
+        self.globals.push((text, span));
+        symbol_value(symbol, "u32")
+    }
+
+    /// The element's type and the dimensions as text: `[16][32]`.
+    fn stored_type(&mut self, ty: &'a tree::Type) -> Option<(Type, String)> {
+        let (element, dims) = match self.ty(ty)? {
+            Ty::Scalar(ty) => (ty, String::new()),
+            array @ Ty::Array(..) => {
+                let mut dims = String::new();
+                let mut inner = &array;
+                while let Ty::Array(element, len) = inner {
+                    dims.push_str(&format!("[{len}]"));
+                    inner = element;
+                }
+                (array.innermost().scalar()?, dims)
+            }
+            Ty::Tuple(_) => return self.not_stored(ty.span),
+        };
+        if element.name() == "pred" || element.bits() < 8 {
+            return self.not_stored(ty.span);
+        }
+        Some((element, dims))
+    }
+
+    fn not_stored<T>(&mut self, span: Span) -> Option<T> {
+        self.fail(&codes::P0814, span, "memory holds no such type", "write an array of numbers: `[f32; 256]`");
+        None
+    }
+
+    fn alignment(&mut self, align: Option<&Expr>) -> Option<u64> {
+        let expr = align?;
+        let align = self.count(expr)?;
+        if align.is_power_of_two() && align <= 1 << 16 {
+            return Some(align);
+        }
+        self.fail(&codes::P0814, expr.span, format!("{align} is no alignment"), "write a power of two");
+        None
+    }
+
+    /// `static` is `.const`, `static mut` is `.global`; written once, however often its block is.
+    pub(super) fn static_item(&mut self, item: &'a tree::Static) -> Value {
+        let address = std::ptr::from_ref(item) as usize;
+        if let Some(value) = self.statics.get(&address) {
+            return value.clone();
+        }
+        let value = self.write_static(item).unwrap_or(Value::Error);
+        self.statics.insert(address, value.clone());
+        value
+    }
+
+    fn write_static(&mut self, item: &'a tree::Static) -> Option<Value> {
+        let (element, dims) = self.stored_type(&item.ty)?;
+        let align = self.alignment(item.align.as_ref()).unwrap_or(element.bytes());
+        let init = match &item.value {
+            None => String::new(),
+            Some(expr) => {
+                let value = self.require_constant(expr)?;
+                let value = match self.of_type(value, &item.ty, expr.span) {
+                    Ok(value) => value,
+                    Err(Fail::Reported | Fail::NotConstant(..)) => return None,
+                };
+                format!(" = {}", self.initialiser(&value, element, expr.span)?)
+            }
+        };
+        let symbol = self.symbols.unique(&item.name.name);
+        let space = if item.mutable { ".visible .global" } else { ".const" };
+        let text = format!("{space} .align {align} .{} {symbol}{dims}{init};\n", types::stored(element));
+        let span = self.at(item.name.span);
+        self.globals.push((text, span));
+        Some(symbol_value(symbol, "u64"))
+    }
+
+    fn initialiser(&mut self, value: &Const, element: Type, span: Span) -> Option<String> {
+        match value {
+            Const::Array(items) => {
+                let items: Vec<String> =
+                    items.iter().map(|item| self.initialiser(item, element, span)).collect::<Option<_>>()?;
+                Some(format!("{{{}}}", items.join(", ")))
+            }
+            other => self.immediate(other, element, span),
+        }
+    }
+
+    /// Where the fields of a struct lie, as `#[repr(C)]` says.
+    pub(super) fn layout(&mut self, item: &'a tree::Struct) -> Option<Layout> {
+        self.layout_at(item, 0)
+    }
+
+    fn layout_at(&mut self, item: &'a tree::Struct, depth: usize) -> Option<Layout> {
+        if depth > DEEPEST {
+            let message = format!("`{}` holds itself", item.name.name);
+            self.fail(&codes::P0817, item.name.span, message, "hold a pointer, `u64`, instead");
+            return None;
+        }
+        let mut layout = Layout::new();
+        for (name, ty) in &item.fields {
+            let inner = match &ty.kind {
+                TypeKind::Path(path) => self.find(path).map(|found| found.binding),
+                _ => None,
+            };
+            if let Some(Binding::Struct(inner)) = inner {
+                let inner = self.layout_at(inner, depth + 1)?;
+                let offset = layout.place(&name.name, inner.size, inner.align);
+                let path = |(field, at, ty): (String, u64, Ty)| (format!("{}.{field}", name.name), offset + at, ty);
+                layout.fields.extend(inner.fields.into_iter().map(path));
+                continue;
+            }
+            let ty = self.field_type(ty)?;
+            let align = ty.innermost().scalar().map_or(1, |ty| ty.bytes());
+            let size = self.bytes(&ty)?;
+            let offset = layout.place(&name.name, size, align);
+            layout.fields.push((name.name.clone(), offset, ty));
+        }
+        Some(layout.finish())
+    }
+
+    fn field_type(&mut self, ty: &'a tree::Type) -> Option<Ty> {
+        match self.ty(ty)? {
+            Ty::Tuple(_) => self.not_stored(ty.span),
+            scalar if scalar.innermost().scalar().is_none_or(|ty| ty.name() == "pred") => self.not_stored(ty.span),
+            other => Some(other),
+        }
+    }
+}
+
+fn symbol_value(name: String, address: &str) -> Value {
+    match types::find(address) {
+        Some(address) => Value::Symbol(Symbol { name, address }),
+        None => Value::Error,
+    }
+}

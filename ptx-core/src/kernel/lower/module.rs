@@ -1,0 +1,82 @@
+//! The module around the functions: its items, its header.
+
+use super::{Lowerer, Pieces};
+use crate::diag::Diagnostic;
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{Const, Module, Struct};
+use crate::kernel::value::Value;
+use crate::kernel::{Lowered, StructLayout};
+use crate::span::Span;
+
+impl<'a> Lowerer<'a> {
+    /// Everything: first what has a name, then the kernels.
+    pub(super) fn module(&mut self) {
+        let module = self.module;
+        let modules = self.scopes.open(None, false);
+        for (name, inner) in &module.modules {
+            let scope = self.scopes.open(Some(modules), false);
+            self.declare_items(inner);
+            self.scopes.current = modules;
+            self.scopes.bind(&name.name, Binding::Module(scope));
+        }
+        self.scopes.open(Some(modules), false);
+        self.declare_items(module);
+        for (index, kernel) in module.kernels.iter().enumerate() {
+            self.kernel(index, kernel);
+        }
+    }
+
+    /// Gives the items of a module their meaning.
+    fn declare_items(&mut self, module: &'a Module) {
+        for item in &module.consts {
+            self.scopes.bind(&item.name.name, Binding::Const(item));
+        }
+        for item in &module.functions {
+            self.scopes.bind(&item.name.name, Binding::Function(item));
+        }
+        for item in &module.structs {
+            self.scopes.bind(&item.name.name, Binding::Struct(item));
+        }
+        for item in &module.statics {
+            let value = self.static_item(item);
+            self.scopes.bind(&item.name.name, Binding::Value(value));
+        }
+        for item in &module.consts {
+            let _: Option<Value> = self.require_constant_item(item);
+        }
+    }
+
+    /// Evaluates a constant although nothing may name it: what is wrong in it is reported.
+    fn require_constant_item(&mut self, item: &'a Const) -> Option<Value> {
+        let value = self.require_constant(&item.value)?;
+        self.of_type(value, &item.ty, item.value.span).ok().map(Value::Const)
+    }
+
+    fn struct_layout(&mut self, item: &'a Struct) -> StructLayout {
+        let layout = self.layout(item).unwrap_or_default();
+        StructLayout { name: item.name.name.clone(), size: layout.size, align: layout.align, offsets: layout.own }
+    }
+
+    /// The text of the module.
+    pub(super) fn finish(mut self) -> (Lowered, Vec<Diagnostic>) {
+        let span = self.module.kernels.first().map_or_else(Span::default, |kernel| kernel.name.span);
+        let (version, arch) = (self.variant.version, self.variant.arch);
+        let mut pieces: Pieces = vec![
+            (format!(".version {version}\n"), span),
+            (format!(".target {arch}\n"), span),
+            (".address_size 64\n".to_owned(), span),
+        ];
+        for (at, file) in self.files.iter().enumerate() {
+            pieces.push((format!(".file {} \"{}\"\n", at + 1, file.replace('\\', "/")), span));
+        }
+        if !self.globals.is_empty() {
+            pieces.push(("\n".to_owned(), span));
+        }
+        pieces.append(&mut self.globals);
+        pieces.append(&mut self.functions);
+        let module = self.module;
+        let structs = module.structs.iter().map(|item| self.struct_layout(item)).collect();
+        let lowered = Lowered { pieces, entries: self.entries, structs, unchecked: self.unchecked };
+        (lowered, self.diagnostics)
+    }
+}

@@ -1,0 +1,338 @@
+//! Parameters of a kernel: their `.param`, and the prologue that loads those that are used as a value.
+
+use super::{Lowerer, Pieces};
+use crate::diag::codes;
+use crate::diag::near::nearest;
+use crate::kernel::EntryParam;
+use crate::kernel::layout::Layout;
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{self, Expr, ExprKind, GenericArg, TypeKind};
+use crate::kernel::types::{self, Ty};
+use crate::kernel::value::{Array, Reg, Value};
+use crate::span::Span;
+
+/// What a parameter holds.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// A number.
+    Scalar,
+    /// A device pointer to elements of this many bytes.
+    Pointer(u64),
+    /// 128 bytes of tensor map.
+    Map,
+    /// A struct by value: its name and layout.
+    Struct(String, Layout),
+}
+
+/// A parameter of the kernel that is being written.
+#[derive(Clone, Debug)]
+pub(super) struct Param {
+    /// Its name in the PTX.
+    pub(super) symbol: String,
+    /// What the launch passes there.
+    pub(super) origin: EntryParam,
+    kind: Kind,
+    /// The type of its value; `None` for a struct.
+    pub(super) ty: Option<Ty>,
+    /// Where its value is, once something used it.
+    register: String,
+    used: bool,
+    /// The fields that are used: path, offset, registers.
+    fields: Vec<(String, u64, Value)>,
+    span: Span,
+}
+
+/// A field of a struct parameter.
+pub(super) struct Field {
+    param: usize,
+    path: String,
+    offset: u64,
+    /// Its type.
+    pub(super) ty: Ty,
+}
+
+impl Param {
+    /// The name of its struct.
+    pub(super) fn struct_name(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Struct(name, _) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// `.param .u64 .ptr .global .align 4 x`
+    pub(super) fn declaration(&self) -> String {
+        let name = &self.symbol;
+        match (&self.kind, &self.ty) {
+            (Kind::Pointer(align), _) => format!(".param .u64 .ptr .global .align {align} {name}"),
+            (Kind::Map, _) => format!(".param .align 128 .b8 {name}[128]"),
+            (Kind::Struct(_, layout), _) => format!(".param .align {} .b8 {name}[{}]", layout.align, layout.size),
+            (Kind::Scalar, Some(Ty::Scalar(ty))) => format!(".param .{} {name}", types::stored(*ty)),
+            (Kind::Scalar, _) => format!(".param .b32 {name}"),
+        }
+    }
+
+    /// The instructions that load it.
+    fn load(&self) -> Vec<String> {
+        let (reg, name) = (&self.register, &self.symbol);
+        match (&self.kind, &self.ty) {
+            (Kind::Pointer(_), _) => vec![
+                format!(".reg .u64 {reg}"),
+                format!("ld.param.u64 {reg}, [{name}]"),
+                format!("cvta.to.global.u64 {reg}, {reg}"),
+            ],
+            (Kind::Map, _) => vec![
+                format!(".reg .u64 {reg}"),
+                format!("mov.u64 {reg}, {name}"),
+                format!("cvta.param.u64 {reg}, {reg}"),
+            ],
+            (Kind::Scalar, Some(Ty::Scalar(ty))) => vec![
+                format!(".reg .{} {reg}", types::register(*ty).unwrap_or("b32")),
+                format!("ld.param.{} {reg}, [{name}]", types::stored(*ty)),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
+    fn load_fields(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for (_, offset, value) in &self.fields {
+            match value {
+                Value::Reg(reg) => {
+                    out.push(format!(".reg .{} {}", types::register(reg.ty).unwrap_or("b32"), reg.name));
+                    out.push(load_field(reg, &self.symbol, *offset));
+                }
+                Value::Array(array) => {
+                    let Some(ty) = array.element.innermost().scalar() else { continue };
+                    let names = array.names(0, array.len);
+                    let class = types::register(ty).unwrap_or("b32");
+                    out.push(format!(".reg .{class} {}<{}>", array.base, names.len()));
+                    let offsets = (*offset..).step_by(usize::try_from(ty.bytes()).unwrap_or(1));
+                    let load = |(name, offset): (String, u64)| load_field(&Reg { name, ty }, &self.symbol, offset);
+                    out.extend(names.into_iter().zip(offsets).map(load));
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+}
+
+fn load_field(reg: &Reg, symbol: &str, offset: u64) -> String {
+    let at = if offset == 0 { symbol.to_owned() } else { format!("{symbol}+{offset}") };
+    format!("ld.param.{} {}, [{at}]", types::stored(reg.ty), reg.name)
+}
+
+impl<'a> Lowerer<'a> {
+    /// Declares the parameters of a kernel, and behind them the dimensions that its tiles name.
+    pub(super) fn declare_params(&mut self, kernel: &'a tree::Kernel) {
+        let mut dims = Vec::new();
+        for (at, param) in kernel.params.iter().enumerate() {
+            self.declare_param(at, param, &mut dims);
+        }
+        for (name, span) in dims {
+            let ty = types::find("u32").map(Ty::Scalar);
+            self.add_param(&name, EntryParam::Dim(name.clone()), Kind::Scalar, ty, span);
+        }
+    }
+
+    fn declare_param(&mut self, at: usize, param: &'a tree::Param, dims: &mut Vec<(String, Span)>) {
+        let pointer = types::find("u64").map(Ty::Scalar);
+        let (kind, ty) = match &param.ty.kind {
+            TypeKind::Ref(_, inner) => match &inner.kind {
+                TypeKind::Slice(element) => (Kind::Pointer(self.element_size(element)), pointer),
+                _ => return self.bad_param(param),
+            },
+            TypeKind::Path(path) => match path.segments.last().map_or("", |s| s.name.as_str()) {
+                "TensorMap" => (Kind::Map, pointer),
+                "Tile" | "TileMut" => {
+                    self.dims(&path.args, dims);
+                    let element = match path.args.first() {
+                        Some(GenericArg::Type(element)) => self.element_size(element),
+                        _ => 1,
+                    };
+                    (Kind::Pointer(element), pointer)
+                }
+                _ => match self.find(path).map(|found| found.binding) {
+                    Some(Binding::Struct(item)) => match self.layout(item) {
+                        Some(layout) => (Kind::Struct(item.name.name.clone(), layout), None),
+                        None => return self.scopes.bind(&param.name.name, Binding::Error),
+                    },
+                    _ => match self.param_scalar(param) {
+                        Some(ty) => (Kind::Scalar, Some(ty)),
+                        None => return self.scopes.bind(&param.name.name, Binding::Error),
+                    },
+                },
+            },
+            TypeKind::Error => return self.scopes.bind(&param.name.name, Binding::Error),
+            _ => return self.bad_param(param),
+        };
+        self.add_param(&param.name.name, EntryParam::Value(at), kind, ty, param.name.span);
+    }
+
+    fn param_scalar(&mut self, param: &'a tree::Param) -> Option<Ty> {
+        match self.ty(&param.ty)? {
+            Ty::Scalar(ty) if ty.name() != "pred" => Some(Ty::Scalar(ty)),
+            _ => {
+                self.bad_param(param);
+                None
+            }
+        }
+    }
+
+    fn bad_param(&mut self, param: &'a tree::Param) {
+        let help = "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Tile` and structs by value";
+        self.fail(&codes::P0812, param.ty.span, "a kernel cannot take this", help);
+        self.scopes.bind(&param.name.name, Binding::Error);
+    }
+
+    /// The bytes of what a pointer points to, as its alignment.
+    fn element_size(&mut self, element: &'a tree::Type) -> u64 {
+        if let TypeKind::Path(path) = &element.kind
+            && let Some(Binding::Struct(item)) = self.find(path).map(|found| found.binding)
+        {
+            return self.layout(item).map_or(1, |layout| layout.align);
+        }
+        let bytes = self.ty(element).and_then(|ty| ty.innermost().scalar()).map_or(1, |ty| ty.bytes());
+        bytes.max(1)
+    }
+
+    /// The names in `Tile<T, (M, K)>` that are no constants.
+    fn dims(&mut self, args: &'a [GenericArg], dims: &mut Vec<(String, Span)>) {
+        let mut names = Vec::new();
+        for arg in args.iter().skip(1) {
+            dim_names(arg, &mut names);
+        }
+        for (name, span) in names {
+            if self.scopes.find(&name).is_none() && !dims.iter().any(|(known, _)| *known == name) {
+                dims.push((name, span));
+            }
+        }
+    }
+
+    fn add_param(&mut self, name: &str, origin: EntryParam, kind: Kind, ty: Option<Ty>, span: Span) {
+        let symbol = self.f.symbols.unique(name);
+        let register = self.f.registers.unique(&format!("%{name}"));
+        let param = Param { symbol, origin, kind, ty, register, used: false, fields: Vec::new(), span };
+        self.f.params.push(param);
+        self.scopes.bind(name, Binding::Param(self.f.params.len() - 1));
+    }
+
+    /// The register that holds a parameter.
+    pub(super) fn param_value(&mut self, index: usize, span: Span) -> Value {
+        let raw = self.f.raw;
+        let Some(param) = self.f.params.get_mut(index) else { return Value::Error };
+        let symbol = param.symbol.clone();
+        match (&param.kind, &param.ty) {
+            (Kind::Struct(..), _) => {
+                let help = format!("use one of its fields: `{symbol}.…`");
+                self.fail(&codes::P0817, span, format!("`{symbol}` is a struct and no register"), help)
+            }
+            (_, Some(Ty::Scalar(ty))) if !raw => {
+                param.used = true;
+                Value::Reg(Reg { name: param.register.clone(), ty: *ty })
+            }
+            _ => {
+                let help = format!("load it: `ptx! {{ ld.param.u32 r, [{symbol}]; }}`");
+                self.fail(&codes::P0816, span, "a `raw` kernel has no prologue that loads its parameters", help)
+            }
+        }
+    }
+
+    /// The field that `p.a.b` names, if `p` is a struct parameter.
+    pub(super) fn struct_field(&self, expr: &Expr) -> Option<Field> {
+        let (param, path) = self.field_path(expr)?;
+        let Kind::Struct(_, layout) = &self.f.params.get(param)?.kind else { return None };
+        let (_, offset, ty) = layout.fields.iter().find(|(name, ..)| *name == path)?;
+        Some(Field { param, path, offset: *offset, ty: ty.clone() })
+    }
+
+    fn field_path(&self, expr: &Expr) -> Option<(usize, String)> {
+        let ExprKind::Field(base, field) = &expr.kind else { return None };
+        match &base.kind {
+            ExprKind::Path(path) => match self.find(path)?.binding {
+                Binding::Param(index) => Some((index, field.name.clone())),
+                _ => None,
+            },
+            _ => self.field_path(base).map(|(index, path)| (index, format!("{path}.{}", field.name))),
+        }
+    }
+
+    /// The registers that hold a field.
+    pub(super) fn field_value(&mut self, field: &Field, span: Span) -> Value {
+        if self.f.raw {
+            return self.param_value(field.param, span);
+        }
+        let Some(param) = self.f.params.get_mut(field.param) else { return Value::Error };
+        if let Some((.., value)) = param.fields.iter().find(|(path, ..)| *path == field.path) {
+            return value.clone();
+        }
+        let base = format!("{}_{}", param.register, field.path.replace('.', "_"));
+        let value = match &field.ty {
+            Ty::Scalar(ty) => Value::Reg(Reg { name: self.f.registers.unique(&base), ty: *ty }),
+            Ty::Array(element, len) => {
+                let base = self.f.registers.unique_array(&base, field.ty.registers());
+                Value::Array(Array { base, start: 0, element: (**element).clone(), len: *len })
+            }
+            Ty::Tuple(_) => Value::Error,
+        };
+        param.fields.push((field.path.clone(), field.offset, value.clone()));
+        value
+    }
+
+    /// Reports a field that a struct parameter does not have.
+    pub(super) fn unknown_field(&mut self, index: usize, field: &str, span: Span) -> Value {
+        let Some(Param { kind: Kind::Struct(name, layout), .. }) = self.f.params.get(index) else {
+            return Value::Error;
+        };
+        let names: Vec<&str> = layout.fields.iter().map(|(name, ..)| name.as_str()).collect();
+        let help = match nearest(field, names.iter().copied()) {
+            Some(near) => format!("there is `{near}`"),
+            None => format!("it has `{}`", names.join("`, `")),
+        };
+        let message = format!("`{name}` has no field `{field}`");
+        self.fail(&codes::P0817, span, message, help)
+    }
+
+    /// The loads of what is used, in the order of the parameters.
+    pub(super) fn prologue(&mut self) -> Pieces {
+        let mut out = Pieces::new();
+        for param in &self.f.params {
+            let own = if param.used { param.load() } else { Vec::new() };
+            let lines = own.into_iter().chain(param.load_fields());
+            out.extend(lines.map(|line| (format!("    {line};\n"), param.span)));
+        }
+        out
+    }
+}
+
+fn dim_names(arg: &GenericArg, out: &mut Vec<(String, Span)>) {
+    match arg {
+        GenericArg::Type(ty) => type_names(ty, out),
+        GenericArg::Const(expr) => expr_names(expr, out),
+    }
+}
+
+fn type_names(ty: &tree::Type, out: &mut Vec<(String, Span)>) {
+    match &ty.kind {
+        TypeKind::Path(path) => out.extend(path.segments.iter().map(|s| (s.name.clone(), s.span))),
+        TypeKind::Tuple(parts) => parts.iter().for_each(|part| type_names(part, out)),
+        TypeKind::Slice(inner) => type_names(inner, out),
+        _ => {}
+    }
+}
+
+fn expr_names(expr: &Expr, out: &mut Vec<(String, Span)>) {
+    match &expr.kind {
+        ExprKind::Path(path) => out.extend(path.segments.iter().map(|s| (s.name.clone(), s.span))),
+        ExprKind::Array(items) | ExprKind::Tuple(items) => items.iter().for_each(|item| expr_names(item, out)),
+        ExprKind::Block(_, block) => {
+            for stmt in &block.stmts {
+                if let tree::StmtKind::Expr(expr, _) = &stmt.kind {
+                    expr_names(expr, out);
+                }
+            }
+        }
+        _ => {}
+    }
+}

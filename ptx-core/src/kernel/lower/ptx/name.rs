@@ -1,0 +1,225 @@
+//! Names among the operands of `ptx!`: registers, arrays, parameters, memory, constants, labels.
+
+use super::{Brace, Copy, Lowerer};
+use crate::diag::codes;
+use crate::isa;
+use crate::kernel::lower::splice::{self, Index};
+use crate::kernel::lower::{expr, literal};
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{Expr, ExprKind, Ident, Path};
+use crate::kernel::value::{Const, Value};
+use crate::span::Span;
+use crate::token::{Kind, TokenId};
+
+impl<'a> Lowerer<'a> {
+    /// Writes what the name at the cursor stands for.
+    pub(super) fn resolve(&mut self, copy: &mut Copy<'_>) {
+        let text = copy.text(copy.at).to_owned();
+        if let Some(emitted) = self.scopes.find_verbatim(&text).map(str::to_owned) {
+            return self.write(copy, &emitted, 1);
+        }
+        let name = text.strip_prefix('%').unwrap_or(&text);
+        if text == "_" || self.is_special(copy, &text) {
+            return self.verbatim(copy);
+        }
+        match self.scopes.find(name).map(|found| (found.binding, found.outside)) {
+            Some((Binding::Value(Value::Reg(_) | Value::Array(_) | Value::Tuple(_)) | Binding::Param(_), true)) => {
+                let message = format!("`{name}` is a register of the function around this one");
+                self.fail(&codes::P0801, copy.span(), message, "pass it as an argument");
+                self.verbatim(copy);
+            }
+            Some((Binding::Value(value), _)) => self.resolve_value(copy, value),
+            Some((Binding::Param(index), _)) => self.resolve_param(copy, index),
+            Some((Binding::Const(_), _)) => {
+                let path =
+                    Path { segments: vec![Ident { name: name.to_owned(), span: copy.span() }], args: Vec::new() };
+                let value = self.require_constant(&Expr { kind: ExprKind::Path(path), span: copy.span() });
+                self.resolve_value(copy, value.map_or(Value::Error, Value::Const));
+            }
+            Some((Binding::Function(function), _)) => self.resolve_function(copy, function),
+            Some((Binding::Error, _)) => self.verbatim(copy),
+            Some((Binding::Type(_) | Binding::Struct(_) | Binding::Module(_), _)) => {
+                let help = format!("in a modifier write `.{{{name}}}`");
+                self.fail(&codes::P0820, copy.span(), format!("`{name}` is no operand"), help);
+                self.verbatim(copy);
+            }
+            None => self.unresolved(copy, &text),
+        }
+    }
+
+    fn is_special(&self, copy: &Copy<'_>, text: &str) -> bool {
+        if !text.starts_with('%') {
+            return false;
+        }
+        let specials = &isa::table().specials;
+        specials.contains_key(text) || specials.contains_key(format!("{text}{}", copy.text(copy.at + 1)).as_str())
+    }
+
+    /// A name that means nothing: perhaps a special register without its `%`, or something of PTX's own.
+    fn unresolved(&mut self, copy: &mut Copy<'_>, text: &str) {
+        let specials = &isa::table().specials;
+        let whole = format!("%{text}{}", copy.text(copy.at + 1));
+        if specials.contains_key(whole.as_str()) || specials.contains_key(format!("%{text}").as_str()) {
+            return self.write(copy, &format!("%{text}"), 1);
+        }
+        let unchecked = copy.braces.iter().any(|brace| matches!(brace, Brace::Unchecked(_)));
+        let own = copy.statement.foreign || unchecked || text == "WARP_SZ" || text.starts_with('%');
+        if !own {
+            self.unknown(text, copy.span());
+        }
+        self.verbatim(copy);
+    }
+
+    fn resolve_function(&mut self, copy: &mut Copy<'_>, function: &'a crate::kernel::tree::Function) {
+        if !function.generics.is_empty() {
+            let help = "call it as a statement: `f::<4>(a)`";
+            self.fail(&codes::P0820, copy.span(), "a generic helper has no single name in the PTX", help);
+            return self.verbatim(copy);
+        }
+        let caller = self.scopes.current;
+        let home = self.scopes.find(&function.name.name).map_or(caller, |found| found.scope);
+        let inner = self.scopes.open(Some(home), true);
+        let name = self.outlined(function, inner);
+        self.scopes.close(inner, caller);
+        let text = name.unwrap_or_else(|| function.name.name.clone());
+        self.write(copy, &text, 1);
+    }
+
+    /// In `ld.param` a parameter is its symbol, elsewhere its value.
+    fn resolve_param(&mut self, copy: &mut Copy<'_>, index: usize) {
+        let Some((symbol, structure)) = self.f.params.get(index).map(|p| (p.symbol.clone(), p.struct_name().is_some()))
+        else {
+            return self.verbatim(copy);
+        };
+        if self.f.raw || copy.statement.param {
+            return self.write(copy, &symbol, 1);
+        }
+        if !structure {
+            let value = self.param_value(index, copy.span());
+            return self.resolve_value(copy, value);
+        }
+        let field = copy.text(copy.at + 1).trim_start_matches('.').to_owned();
+        if copy.at + 1 < copy.end && copy.source.kind(copy.at + 1) == Kind::Dot {
+            self.resolve_field(copy, index, &field);
+        } else {
+            self.write(copy, &symbol, 1);
+        }
+    }
+
+    /// `params.scale`, `params.shape.rows`
+    fn resolve_field(&mut self, copy: &mut Copy<'_>, index: usize, field: &str) {
+        let span = copy.span();
+        let name = copy.text(copy.at).trim_start_matches('%').to_owned();
+        let ident = |name: &str| Ident { name: name.to_owned(), span };
+        let path = Path { segments: vec![ident(&name)], args: Vec::new() };
+        let mut expr = Expr { kind: ExprKind::Path(path), span };
+        let mut count: TokenId = 1;
+        while copy.at + count < copy.end && copy.source.kind(copy.at + count) == Kind::Dot {
+            for part in copy.text(copy.at + count).split('.').skip(1) {
+                expr = Expr { kind: ExprKind::Field(Box::new(expr), ident(part)), span };
+            }
+            count += 1;
+            if self.struct_field(&expr).is_some() {
+                break;
+            }
+        }
+        let value = match self.struct_field(&expr) {
+            Some(found) => self.field_value(&found, span),
+            None => self.unknown_field(index, field, span),
+        };
+        self.write_value(copy, value, count);
+    }
+
+    fn resolve_value(&mut self, copy: &mut Copy<'_>, value: Value) {
+        self.write_value(copy, value, 1);
+    }
+
+    /// Writes a value in place of `count` tokens and of the indices that follow.
+    fn write_value(&mut self, copy: &mut Copy<'_>, mut value: Value, mut count: TokenId) {
+        loop {
+            let next = copy.at + count;
+            let indexed = matches!(value, Value::Array(_) | Value::Const(Const::Array(_)));
+            if indexed && copy.is(next, b'[') {
+                let Some(close) = copy.closing(next, b'[', b']') else { break };
+                let (text, span) = (copy.between(next, close), copy.source.span(next).to(copy.source.span(close)));
+                count = close - copy.at + 1;
+                match self.indexed(&value, &text, span) {
+                    Ok(one) => value = one,
+                    Err(list) => return self.write(copy, &list, count),
+                }
+                continue;
+            }
+            match (&value, copy.text(next).strip_prefix('.').and_then(|n| n.parse::<usize>().ok())) {
+                (Value::Tuple(parts), Some(at)) if at < parts.len() => {
+                    value = parts[at].clone();
+                    count += 1;
+                }
+                _ => break,
+            }
+        }
+        let text = self.operand_text(&value, copy.span()).unwrap_or_else(|| copy.text(copy.at).to_owned());
+        self.write(copy, &text, count);
+    }
+
+    fn operand_text(&mut self, value: &Value, span: Span) -> Option<String> {
+        match value {
+            Value::Reg(reg) => Some(reg.name.clone()),
+            Value::Const(Const::Array(_) | Const::Tuple(_)) | Value::Array(_) | Value::Tuple(_) => {
+                let help = "name one element, `acc[0]`, or all of them, `{acc[..]}`";
+                self.fail(&codes::P0820, span, format!("{} is no operand", value.describe()), help);
+                None
+            }
+            Value::Const(value) => Some(literal::spliced(value)),
+            Value::Symbol(symbol) => Some(symbol.name.clone()),
+            Value::Error => None,
+        }
+    }
+
+    /// One element, or the text of a list of them.
+    fn indexed(&mut self, value: &Value, text: &str, span: Span) -> Result<Value, String> {
+        let Some(parsed) = splice::index(text, span) else {
+            let help = "write a constant, `acc[3]`, or a range, `{acc[0..4]}`";
+            return Ok(self.fail(&codes::P0820, span, format!("`{}` is no index", text.trim()), help));
+        };
+        let parts = expr::parts(value).unwrap_or_default();
+        match parsed {
+            Index::One(at) => Ok(self.one(&parts, &at, span)),
+            Index::Range(from, to, inclusive) => {
+                let from = from.map_or(Some(0), |from| self.count(&from));
+                let to = to.map_or(Some(parts.len() as u64), |to| self.count(&to));
+                let (Some(from), Some(to)) = (from, to) else { return Err(String::new()) };
+                let to = to + u64::from(inclusive);
+                match parts.get(from as usize..to as usize) {
+                    Some(slice) => Err(self.list(slice, span)),
+                    None => {
+                        let message = format!("{from}..{to} is past the end: there are {} elements", parts.len());
+                        self.fail(&codes::P0807, span, message, "write a range inside the array");
+                        Err(String::new())
+                    }
+                }
+            }
+        }
+    }
+
+    fn one(&mut self, parts: &[Value], at: &Expr, span: Span) -> Value {
+        let Some(at) = self.count(at) else { return Value::Error };
+        match parts.get(at as usize) {
+            Some(value) => value.clone(),
+            None => {
+                let message = format!("the index {at} is past the end: there are {} elements", parts.len());
+                self.fail(&codes::P0807, span, message, "write a smaller index")
+            }
+        }
+    }
+
+    fn list(&mut self, parts: &[Value], span: Span) -> String {
+        let mut names = Vec::new();
+        for part in parts {
+            match part {
+                Value::Array(array) => names.extend(array.names(0, array.len)),
+                other => names.extend(self.operand_text(other, span)),
+            }
+        }
+        names.join(", ")
+    }
+}

@@ -1,0 +1,122 @@
+//! What names and types in the source mean.
+
+use super::Lowerer;
+use crate::diag::near::nearest;
+use crate::diag::{Diagnostic, codes};
+use crate::isa::{self, SpecialRegister};
+use crate::kernel::scope::{Binding, Found};
+use crate::kernel::tree::{self, Expr, ExprKind, Ident, Path, TypeKind};
+use crate::kernel::types::{self, Ty};
+use crate::kernel::value::{Const, Value};
+use crate::span::Span;
+
+impl<'a> Lowerer<'a> {
+    /// What a path means: a name here, or an item of a module.
+    pub(super) fn find(&self, path: &Path) -> Option<Found<'a>> {
+        let (first, rest) = path.segments.split_first()?;
+        let mut found = self.scopes.find(&first.name)?;
+        for segment in rest {
+            let Binding::Module(scope) = found.binding else { return None };
+            found = Found { binding: self.scopes.find_in(scope, &segment.name)?, scope, outside: false };
+        }
+        Some(found)
+    }
+
+    /// Reports a name that means nothing here, with the one that it may have meant.
+    pub(super) fn unknown(&mut self, name: &str, span: Span) -> Value {
+        let mut diagnostic = Diagnostic::error(&codes::P0801, span, format!("nothing here is called `{name}`"));
+        let specials = isa::table().specials.keys().map(|key| key.trim_start_matches('%'));
+        let known = self.scopes.visible().chain(specials);
+        diagnostic = match nearest(name, known) {
+            Some(near) => diagnostic.help(format!("there is `{near}`")),
+            None => {
+                diagnostic.help(format!("declare it: `let {}: u32;`", name.split(['.', ':']).next().unwrap_or(name)))
+            }
+        };
+        self.report(diagnostic);
+        Value::Error
+    }
+
+    /// The special register that this name or `name.component` is, unless the user gave the name a meaning.
+    pub(super) fn special(&self, expr: &Expr) -> Option<&'static SpecialRegister> {
+        let key = match &expr.kind {
+            ExprKind::Path(path) => format!("%{}", self.free_name(path)?),
+            ExprKind::Field(base, component) => match &base.kind {
+                ExprKind::Path(path) => format!("%{}.{}", self.free_name(path)?, component.name),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        isa::table().specials.get(key.as_str())
+    }
+
+    fn free_name<'p>(&self, path: &'p Path) -> Option<&'p str> {
+        match path.segments.as_slice() {
+            [Ident { name, .. }] if self.scopes.find(name).is_none() => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Understands a type that registers can have.
+    pub(super) fn ty(&mut self, ty: &tree::Type) -> Option<Ty> {
+        match &ty.kind {
+            TypeKind::Path(path) => self.named_type(path, ty.span),
+            TypeKind::Array(element, len) => {
+                let element = self.ty(element)?;
+                let len = self.count(len)?;
+                Some(Ty::Array(Box::new(element), len))
+            }
+            TypeKind::Tuple(parts) => parts.iter().map(|part| self.ty(part)).collect::<Option<_>>().map(Ty::Tuple),
+            TypeKind::Ref(_, inner) if matches!(inner.kind, TypeKind::Slice(_)) => types::find("u64").map(Ty::Scalar),
+            TypeKind::Ref(_, inner) => self.ty(inner),
+            TypeKind::Slice(_) => {
+                self.fail(
+                    &codes::P0812,
+                    ty.span,
+                    "a slice has no size",
+                    "write an array, `[f32; 4]`, or a pointer, `&[f32]`",
+                );
+                None
+            }
+            TypeKind::Error => None,
+        }
+    }
+
+    fn named_type(&mut self, path: &Path, span: Span) -> Option<Ty> {
+        match self.find(path).map(|found| found.binding) {
+            Some(Binding::Type(ty)) => return Some(ty),
+            Some(Binding::Error) => return None,
+            _ => {}
+        }
+        let name = path.segments.last().map_or("", |ident| ident.name.as_str());
+        if name == "TensorMap" || name == "Tile" || name == "TileMut" {
+            return types::find("u64").map(Ty::Scalar);
+        }
+        if let (Some(ty), 1) = (types::find(name), path.segments.len()) {
+            return Some(Ty::Scalar(ty));
+        }
+        let help = match name {
+            "bool" => "a register that is true or false is a `pred`".to_owned(),
+            "usize" => "write `u32` or `u64`".to_owned(),
+            "isize" => "write `i32` or `i64`".to_owned(),
+            _ => match nearest(name, isa::table().types.iter().map(|info| info.name)) {
+                Some(near) => format!("there is `{near}`"),
+                None => "registers are `pred`, `b8` to `b128`, `u8` to `u64`, `i8` to `i64`, `f16`, `f16x2`, `bf16`, `bf16x2`, `f32`, `f64` or a packed type".into(),
+            },
+        };
+        self.fail(&codes::P0812, span, format!("no register has the type `{name}`"), help);
+        None
+    }
+
+    /// A constant that counts something.
+    pub(super) fn count(&mut self, expr: &Expr) -> Option<u64> {
+        match self.require_constant(expr)? {
+            Const::Int(value, _) if (0..=1 << 32).contains(&value) => u64::try_from(value).ok(),
+            other => {
+                let what = other.text();
+                self.fail(&codes::P0805, expr.span, format!("`{what}` counts nothing"), "write an integer from 0 on");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Statements: blocks, declarations, assignments.
+
+use super::Lowerer;
+use crate::diag::codes;
+use crate::kernel::operators::Op;
+use crate::kernel::scope::Binding;
+use crate::kernel::tree::{BinaryOp, Block, Expr, ExprKind, Let, Path, Pattern, Stmt, StmtKind};
+use crate::kernel::types::Ty;
+use crate::kernel::value::{Array, Const, Value};
+use crate::span::Span;
+
+/// More registers than this are a mistake: a thread has 255.
+const MOST_REGISTERS: u64 = 1 << 14;
+
+impl<'a> Lowerer<'a> {
+    /// A block in a scope of its own; its last expression goes to `dest`.
+    pub(super) fn block(&mut self, block: &'a Block, dest: Option<&Value>) -> Value {
+        let current = self.scopes.current;
+        let scope = self.scopes.open(Some(current), false);
+        let value = self.statements(block, dest);
+        self.scopes.close(scope, current);
+        value
+    }
+
+    /// The statements of a block in the scope that is open.
+    pub(super) fn statements(&mut self, block: &'a Block, dest: Option<&Value>) -> Value {
+        for stmt in &block.stmts {
+            self.declare_item(stmt);
+        }
+        self.declare_labels(block);
+        let mut value = Value::unit();
+        for (at, stmt) in block.stmts.iter().enumerate() {
+            self.line_of(stmt.span);
+            let last = at + 1 == block.stmts.len();
+            value = self.statement(stmt, dest.filter(|_| last));
+        }
+        value
+    }
+
+    /// Items are known in the whole block, before and behind them.
+    fn declare_item(&mut self, stmt: &'a Stmt) {
+        match &stmt.kind {
+            StmtKind::Const(item) => self.scopes.bind(&item.name.name, Binding::Const(item)),
+            StmtKind::Function(item) => self.scopes.bind(&item.name.name, Binding::Function(item)),
+            StmtKind::Static(item) => {
+                let value = self.static_item(item);
+                self.scopes.bind(&item.name.name, Binding::Value(value));
+            }
+            _ => {}
+        }
+    }
+
+    fn statement(&mut self, stmt: &'a Stmt, dest: Option<&Value>) -> Value {
+        match &stmt.kind {
+            StmtKind::Let(item) => self.declaration(item, stmt.span),
+            StmtKind::Expr(expr, false) => return self.lower(expr, dest),
+            StmtKind::Expr(expr, true) => {
+                self.lower(expr, None);
+            }
+            StmtKind::Ptx(ptx) => self.ptx(ptx),
+            StmtKind::Const(item) => {
+                // Read even if nothing names it, so that what is wrong in it is reported.
+                let path = Path { segments: vec![item.name.clone()], args: Vec::new() };
+                let _ = self.constant(&Expr { kind: ExprKind::Path(path), span: item.name.span });
+            }
+            StmtKind::Static(_) | StmtKind::Function(_) | StmtKind::Error => {}
+        }
+        Value::unit()
+    }
+
+    fn declaration(&mut self, item: &'a Let, span: Span) {
+        if let Some(memory) = &item.memory {
+            return self.memory(memory, item, span);
+        }
+        let ty = match (&item.ty, &item.init) {
+            (Some(ty), _) => self.ty(ty),
+            (None, Some(init)) => self.inferred(init),
+            (None, None) => {
+                self.fail(&codes::P0804, span, "a register needs a type", "write it: `let x: u32;`");
+                None
+            }
+        };
+        let target = match ty {
+            Some(ty) => self.declare(&item.pattern, &ty, span),
+            None => Value::Error,
+        };
+        if let Some(init) = &item.init {
+            self.lower(init, Some(&target));
+        }
+        self.bind_pattern(&item.pattern, target);
+    }
+
+    fn inferred(&mut self, init: &'a Expr) -> Option<Ty> {
+        let reported = self.diagnostics.len();
+        let ty = self.type_of(init);
+        if ty.is_none() && self.diagnostics.len() == reported {
+            // What is wrong in the value explains more than the missing type.
+            let value = self.lower(init, None);
+            if value != Value::Error && self.diagnostics.len() == reported {
+                let help = "write it: `let x: u32 = …;`";
+                self.fail(&codes::P0804, init.span, "the value does not say which type the register has", help);
+            }
+        }
+        ty
+    }
+
+    /// Declares the registers of a pattern.
+    pub(super) fn declare(&mut self, pattern: &Pattern, ty: &Ty, span: Span) -> Value {
+        match (pattern, ty) {
+            (Pattern::Name(name), ty) => self.declare_named(&name.name, ty, name.span),
+            (Pattern::Wild(span), ty) => self.declare_named("unused", ty, *span),
+            (Pattern::Tuple(patterns, _), Ty::Tuple(parts)) if patterns.len() == parts.len() => {
+                Value::Tuple(patterns.iter().zip(parts).map(|(pattern, ty)| self.declare(pattern, ty, span)).collect())
+            }
+            (Pattern::Tuple(patterns, span), ty) => {
+                let message = format!("{} names for `{}`", patterns.len(), ty.name());
+                self.fail(&codes::P0802, *span, message, "write one name for each part of the type")
+            }
+        }
+    }
+
+    /// Declares the registers of one name.
+    pub(super) fn declare_named(&mut self, name: &str, ty: &Ty, span: Span) -> Value {
+        if ty.registers() > MOST_REGISTERS {
+            let message = format!("`{}` is {} registers", ty.name(), ty.registers());
+            return self.fail(&codes::P0807, span, message, "put it into memory: `#[shared] let` or `#[local] let`");
+        }
+        match ty {
+            Ty::Scalar(ty) => Value::Reg(self.register(name, *ty, span)),
+            Ty::Tuple(parts) => {
+                let part = |(at, ty): (usize, &Ty)| self.declare_named(&format!("{name}_{at}"), ty, span);
+                Value::Tuple(parts.iter().enumerate().map(part).collect())
+            }
+            Ty::Array(element, len) => self.declare_array(name, element, *len, ty, span),
+        }
+    }
+
+    fn declare_array(&mut self, name: &str, element: &Ty, len: u64, ty: &Ty, span: Span) -> Value {
+        let Ty::Scalar(scalar) = ty.innermost() else {
+            return self.fail(
+                &codes::P0812,
+                span,
+                "an array of tuples has no register class",
+                "write a tuple of arrays",
+            );
+        };
+        let count = ty.registers();
+        let base = self.f.registers.unique_array(&format!("%{name}"), count);
+        let class = crate::kernel::types::register(*scalar).unwrap_or("b32");
+        self.push(format!("    .reg .{class} {base}<{count}>;\n"), span);
+        Value::Array(Array { base, start: 0, element: element.clone(), len })
+    }
+
+    /// `a = b`
+    pub(super) fn assign(&mut self, target: &'a Expr, value: &'a Expr) -> Value {
+        if let (ExprKind::Tuple(targets), ExprKind::Tuple(values)) = (&target.kind, &value.kind)
+            && targets.len() == values.len()
+        {
+            return self.assign_together(targets, values);
+        }
+        let target = self.target(target);
+        self.lower(value, Some(&target));
+        Value::unit()
+    }
+
+    /// `(a, b) = (c, d)`: a value that a later one still needs is written last.
+    fn assign_together(&mut self, targets: &'a [Expr], values: &'a [Expr]) -> Value {
+        let places: Vec<Value> = targets.iter().map(|target| self.target(target)).collect();
+        let mut late = Vec::new();
+        for (at, (place, value)) in places.iter().zip(values).enumerate() {
+            let needed = values.iter().skip(at + 1).any(|later| mentions(later, &targets[at]));
+            match (needed, place) {
+                (true, Value::Reg(reg)) => {
+                    let keep = Value::Reg(self.temporary(reg.ty));
+                    self.lower(value, Some(&keep));
+                    late.push((place.clone(), keep, value.span));
+                }
+                _ => {
+                    self.lower(value, Some(place));
+                }
+            }
+        }
+        for (place, keep, span) in late {
+            self.store(keep, Some(&place), span);
+        }
+        Value::unit()
+    }
+
+    /// `a += b`
+    pub(super) fn assign_op(&mut self, op: BinaryOp, at: Span, target: &'a Expr, value: &'a Expr, span: Span) -> Value {
+        let place = self.target(target);
+        let wide = if op == BinaryOp::Mul { self.wide(value) } else { None };
+        if wide.is_some() {
+            return self.fail(
+                &codes::P0803,
+                value.span,
+                "`wide` gives a wider result than its target",
+                "write `x = wide(a) * b`",
+            );
+        }
+        let operand = self.value(value);
+        self.operate(Op::Binary(op), at, (&place, target.span), (&operand, value.span), Some(&place), span);
+        Value::unit()
+    }
+
+    /// What can be written to.
+    fn target(&mut self, expr: &'a Expr) -> Value {
+        let value = match &expr.kind {
+            ExprKind::Tuple(items) => Value::Tuple(items.iter().map(|item| self.target(item)).collect()),
+            ExprKind::Path(path) if path.segments.iter().any(|s| s.name == "_") => {
+                return self.not_assignable("`_`".into(), expr.span);
+            }
+            _ => self.value(expr),
+        };
+        match value {
+            Value::Const(Const::Int(..) | Const::Float(..) | Const::Bool(_) | Const::Str(_)) => {
+                self.not_assignable("a constant".into(), expr.span)
+            }
+            Value::Symbol(symbol) => {
+                let help = format!("write `ptx! {{ st.shared.u32 [{}], x; }}`", symbol.name);
+                self.fail(&codes::P0808, expr.span, "memory is written with an instruction", help)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Whether an expression may read what `target` names.
+fn mentions(expr: &Expr, target: &Expr) -> bool {
+    let (Some(name), false) = (root(target), same(expr, target)) else { return true };
+    match &expr.kind {
+        ExprKind::Path(path) => path.segments.first().is_some_and(|s| s.name == name),
+        ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Str(_) => false,
+        ExprKind::Field(inner, _) | ExprKind::Unary(_, inner) | ExprKind::Cast(inner, _) | ExprKind::Ref(inner) => {
+            mentions(inner, target)
+        }
+        ExprKind::Index(a, b) | ExprKind::Binary(_, _, a, b) => mentions(a, target) || mentions(b, target),
+        ExprKind::Call(_, args) | ExprKind::Tuple(args) | ExprKind::Array(args) => {
+            args.iter().any(|arg| mentions(arg, target))
+        }
+        _ => true,
+    }
+}
+
+fn same(a: &Expr, b: &Expr) -> bool {
+    matches!((&a.kind, &b.kind), (ExprKind::Path(a), ExprKind::Path(b))
+        if a.segments.len() == 1 && a.segments.first().map(|s| &s.name) == b.segments.first().map(|s| &s.name))
+}
+
+/// The name that a place starts with.
+fn root(expr: &Expr) -> Option<&str> {
+    match &expr.kind {
+        ExprKind::Path(path) => path.segments.first().map(|s| s.name.as_str()),
+        ExprKind::Index(base, _) | ExprKind::Field(base, _) => root(base),
+        _ => None,
+    }
+}

@@ -1,0 +1,189 @@
+//! What each operator is, for each type: one instruction. The table is data; `lower` and the documentation read it.
+
+use super::tree::{BinaryOp, UnaryOp};
+use crate::isa::Type;
+
+/// An operator, as the table knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// `a + b`
+    Binary(BinaryOp),
+    /// `-a`
+    Unary(UnaryOp),
+    /// `wide(a) * b`
+    Wide,
+}
+
+/// What an operator's result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gives {
+    /// The operands' type.
+    Same,
+    /// `pred`.
+    Pred,
+    /// Twice as wide.
+    Wide,
+}
+
+/// One line: an operator on some types is one instruction. `{t}` stands for the type, `{b}` for its untyped bits.
+#[derive(Debug)]
+pub(crate) struct Operator {
+    /// The operator.
+    pub(crate) op: Op,
+    /// The types, as PTX names them.
+    pub(crate) types: &'static str,
+    /// The instruction.
+    pub(crate) inst: &'static str,
+    /// What it gives.
+    pub(crate) gives: Gives,
+}
+
+const INTS: &str = "u16 s16 u32 s32 u64 s64";
+const BITS: &str = "b16 u16 s16 b32 u32 s32 b64 u64 s64";
+const FLOATS: &str = "f32 f64 f16 f16x2 bf16 bf16x2 f32x2";
+const ORDERED: &str = "u16 s16 u32 s32 u64 s64 f32 f64 f16 bf16";
+
+macro_rules! operators {
+    ($($kind:ident $op:ident : $types:expr => $inst:literal, $gives:ident;)*) => {
+        &[$(Operator { op: operators!(@ $kind $op), types: $types, inst: $inst, gives: Gives::$gives }),*]
+    };
+    (@ binary $op:ident) => { Op::Binary(BinaryOp::$op) };
+    (@ unary $op:ident) => { Op::Unary(UnaryOp::$op) };
+    (@ wide $op:ident) => { Op::Wide };
+}
+
+/// Every operator on every type that has a single instruction for it.
+///
+/// Float arithmetic names its rounding, so that ptxas does not fuse it. `/` on floats is the IEEE one.
+pub(crate) const TABLE: &[Operator] = operators! {
+    binary Add: INTS => "add.{t}", Same;
+    binary Add: "u16x2 s16x2" => "add.{t}", Same;
+    binary Add: FLOATS => "add.rn.{t}", Same;
+    binary Sub: INTS => "sub.{t}", Same;
+    binary Sub: FLOATS => "sub.rn.{t}", Same;
+    binary Mul: INTS => "mul.lo.{t}", Same;
+    binary Mul: FLOATS => "mul.rn.{t}", Same;
+    wide Mul: "u16 s16 u32 s32" => "mul.wide.{t}", Wide;
+    binary Div: INTS => "div.{t}", Same;
+    binary Div: "f32 f64" => "div.rn.{t}", Same;
+    binary Rem: INTS => "rem.{t}", Same;
+    binary And: BITS => "and.{b}", Same;
+    binary Or: BITS => "or.{b}", Same;
+    binary Xor: BITS => "xor.{b}", Same;
+    binary And: "pred" => "and.pred", Same;
+    binary Or: "pred" => "or.pred", Same;
+    binary Xor: "pred" => "xor.pred", Same;
+    binary Shl: BITS => "shl.{b}", Same;
+    binary Shr: BITS => "shr.{t}", Same;
+    binary Eq: ORDERED => "setp.eq.{t}", Pred;
+    binary Eq: "b16 b32 b64" => "setp.eq.{t}", Pred;
+    binary Ne: INTS => "setp.ne.{t}", Pred;
+    binary Ne: "b16 b32 b64" => "setp.ne.{t}", Pred;
+    binary Ne: "f32 f64 f16 bf16" => "setp.neu.{t}", Pred;
+    binary Lt: ORDERED => "setp.lt.{t}", Pred;
+    binary Le: ORDERED => "setp.le.{t}", Pred;
+    binary Gt: ORDERED => "setp.gt.{t}", Pred;
+    binary Ge: ORDERED => "setp.ge.{t}", Pred;
+    unary Neg: "s16 s32 s64 f32 f64 f16 f16x2 bf16 bf16x2" => "neg.{t}", Same;
+    unary Not: BITS => "not.{b}", Same;
+    unary Not: "pred" => "not.pred", Same;
+};
+
+impl Operator {
+    /// The instruction for a type.
+    pub(crate) fn text(&self, ty: Type) -> String {
+        self.inst.replace("{t}", ty.name()).replace("{b}", &format!("b{}", ty.bits()))
+    }
+
+    /// The type of the result for operands of this type.
+    pub(crate) fn result(&self, ty: Type) -> Option<Type> {
+        match self.gives {
+            Gives::Same => Some(ty),
+            Gives::Pred => Type::find("pred"),
+            Gives::Wide => Type::find(&format!("{}{}", &ty.name()[..1], ty.bits() * 2)),
+        }
+    }
+}
+
+/// The instruction of an operator on a type.
+pub(crate) fn find(op: Op, ty: Type) -> Option<&'static Operator> {
+    TABLE.iter().find(|row| row.op == op && row.types.split(' ').any(|name| name == ty.name()))
+}
+
+/// What to write where an operator has no single instruction.
+pub(crate) fn instead(op: Op, ty: Type) -> String {
+    let t = ty.name();
+    match op {
+        Op::Binary(BinaryOp::LogicalAnd) => "write `&`, which is `and.pred`: both sides are evaluated".into(),
+        Op::Binary(BinaryOp::LogicalOr) => "write `|`, which is `or.pred`: both sides are evaluated".into(),
+        Op::Binary(BinaryOp::Rem) => {
+            format!("write `ptx! {{ div.rn.{t} …; cvt.rzi.{t}.{t} …; fma.rn.{t} …; }}` for a remainder")
+        }
+        Op::Binary(BinaryOp::Div) => {
+            format!("write `ptx! {{ rcp.approx.ftz.f32 …; mul.rn.{t} …; }}`, or convert to `f32` first")
+        }
+        Op::Binary(BinaryOp::Eq) => "write `!(a ^ b)`, which is `xor.pred` and `not.pred`".into(),
+        Op::Binary(BinaryOp::Ne) => "write `a ^ b`, which is `xor.pred`".into(),
+        Op::Unary(UnaryOp::Neg) => "write `0 - x`, which is `sub`".into(),
+        _ if ty.bits() == 8 => format!("convert it first, `x as u32`, which is `cvt.u32.{t}`"),
+        _ => format!("convert it first with `as`, or write the instructions for `.{t}` in `ptx! {{ … }}`"),
+    }
+}
+
+/// How an operator is written.
+pub(crate) fn symbol(op: Op) -> &'static str {
+    use BinaryOp as B;
+    match op {
+        Op::Wide => "wide(a) *",
+        Op::Unary(UnaryOp::Neg) => "-",
+        Op::Unary(UnaryOp::Not) => "!",
+        Op::Binary(binary) => {
+            const SYMBOLS: &[(BinaryOp, &str)] = &[
+                (B::Add, "+"),
+                (B::Sub, "-"),
+                (B::Mul, "*"),
+                (B::Div, "/"),
+                (B::Rem, "%"),
+                (B::And, "&"),
+                (B::Or, "|"),
+                (B::Xor, "^"),
+                (B::Shl, "<<"),
+                (B::Shr, ">>"),
+                (B::Eq, "=="),
+                (B::Ne, "!="),
+                (B::Lt, "<"),
+                (B::Le, "<="),
+                (B::Gt, ">"),
+                (B::Ge, ">="),
+                (B::LogicalAnd, "&&"),
+                (B::LogicalOr, "||"),
+            ];
+            SYMBOLS.iter().find(|(op, _)| *op == binary).map_or("?", |(_, text)| text)
+        }
+    }
+}
+
+/// The table as Markdown, for the documentation.
+pub fn markdown() -> String {
+    let mut out = String::from("| operator | types | instruction | result |\n|---|---|---|---|\n");
+    for row in TABLE {
+        let types: Vec<_> = row.types.split(' ').map(|t| format!("`{}`", rust_name(t))).collect();
+        let result = match row.gives {
+            Gives::Same => "the same type",
+            Gives::Pred => "`pred`",
+            Gives::Wide => "twice as wide",
+        };
+        let written = match row.op {
+            Op::Unary(_) => format!("`{}a`", symbol(row.op)),
+            Op::Wide => "`wide(a) * b`".to_owned(),
+            Op::Binary(_) => format!("`a {} b`", symbol(row.op).replace('|', "\\|")),
+        };
+        let inst = row.inst.replace("{t}", ".type").replace("{b}", ".bits").replace("..", ".");
+        out.push_str(&format!("| {written} | {} | `{inst}` | {result} |\n", types.join(" ")));
+    }
+    out
+}
+
+fn rust_name(name: &str) -> String {
+    Type::find(name).map_or_else(|| name.to_owned(), super::types::name)
+}

@@ -1,0 +1,160 @@
+//! The types of the language: the names a user writes, and what PTX calls the registers that hold them.
+
+use crate::isa::{Class, Type};
+
+/// A type whose names are resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ty {
+    /// One register.
+    Scalar(Type),
+    /// `[T; N]`: that many of them.
+    Array(Box<Ty>, u64),
+    /// `(A, B)`, and `()`.
+    Tuple(Vec<Ty>),
+}
+
+impl Ty {
+    /// How many registers it takes.
+    pub(crate) fn registers(&self) -> u64 {
+        match self {
+            Ty::Scalar(_) => 1,
+            Ty::Array(element, count) => element.registers().saturating_mul(*count),
+            Ty::Tuple(parts) => parts.iter().map(Ty::registers).sum(),
+        }
+    }
+
+    /// The type of the elements of an array of arrays.
+    pub(crate) fn innermost(&self) -> &Ty {
+        match self {
+            Ty::Array(element, _) => element.innermost(),
+            other => other,
+        }
+    }
+
+    /// The scalar it is, if it is one.
+    pub(crate) fn scalar(&self) -> Option<Type> {
+        match self {
+            Ty::Scalar(ty) => Some(*ty),
+            _ => None,
+        }
+    }
+
+    /// As the user writes it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Ty::Scalar(ty) => name(*ty),
+            Ty::Array(element, count) => format!("[{}; {count}]", element.name()),
+            Ty::Tuple(parts) => format!("({})", parts.iter().map(Ty::name).collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
+
+/// The scalar of this name: PTX's, with `i` for its `s`.
+pub(crate) fn find(name: &str) -> Option<Type> {
+    let signed = name.strip_prefix('i').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let ty = Type::find(&signed.map_or_else(|| name.to_owned(), |rest| format!("s{rest}")))?;
+    register(ty).map(|_| ty)
+}
+
+/// As the user writes it: `i32` for `.s32`.
+pub(crate) fn name(ty: Type) -> String {
+    match (ty.class(), ty.name().strip_prefix('s')) {
+        (Class::Signed | Class::Packed, Some(rest)) => format!("i{rest}"),
+        _ => ty.name().to_owned(),
+    }
+}
+
+/// The type a register is declared with to hold it; `None` if no register can.
+pub(crate) fn register(ty: Type) -> Option<&'static str> {
+    let info = ty.info();
+    if info.declares { Some(info.name) } else { info.registers.first().copied() }
+}
+
+/// What `mov` and `selp` call it; `None` where they cannot (8 bits).
+pub(crate) fn moved(ty: Type) -> Option<String> {
+    (ty.class() == Class::Pred || ty.bits() >= 16).then(|| stored(ty))
+}
+
+/// What `ld` and `st` call it.
+pub(crate) fn stored(ty: Type) -> String {
+    match ty.class() {
+        Class::Packed => format!("b{}", ty.bits()),
+        Class::Float if !matches!(ty.name(), "f32" | "f64") => format!("b{}", ty.bits()),
+        _ => ty.name().to_owned(),
+    }
+}
+
+/// The untyped bits of the same width.
+pub(crate) fn bits(ty: Type) -> String {
+    format!("b{}", ty.bits())
+}
+
+/// Whether a register of one may be used as the other: the same type, or the same width and one of them untyped.
+pub(crate) fn meet(a: Type, b: Type) -> bool {
+    a == b || (a.bits() == b.bits() && (a.class() == Class::Bits || b.class() == Class::Bits))
+}
+
+/// Whether its values are integers.
+pub(crate) fn is_integer(ty: Type) -> bool {
+    matches!(ty.class(), Class::Bits | Class::Unsigned | Class::Signed)
+}
+
+/// Exponent and mantissa bits of a float.
+pub(crate) fn float_format(ty: Type) -> Option<(u32, u32)> {
+    match ty.name() {
+        "f64" => Some((11, 52)),
+        "f32" => Some((8, 23)),
+        "f16" => Some((5, 10)),
+        "bf16" => Some((8, 7)),
+        _ => None,
+    }
+}
+
+/// `value` rounded to the nearest value of a format, ties to even, as its bits.
+pub(crate) fn round(value: f64, exponent: u32, mantissa: u32) -> u64 {
+    let bits = value.to_bits();
+    let sign = (bits >> 63) << (exponent + mantissa);
+    let infinity = ((1u64 << exponent) - 1) << mantissa;
+    if value.is_nan() {
+        return sign | infinity | 1 << (mantissa - 1);
+    }
+    if value.is_infinite() || value == 0.0 {
+        return sign | if value == 0.0 { 0 } else { infinity };
+    }
+    let fraction = bits & ((1 << 52) - 1);
+    let (biased, implicit) = ((bits >> 52 & 0x7ff) as i64, 1u64 << 52);
+    let (scale, full) = if biased == 0 { (-1022, fraction) } else { (biased - 1023, fraction | implicit) };
+    let target = scale + (1 << (exponent - 1)) - 1;
+    let drop = i64::from(52 - mantissa) + (1 - target).max(0);
+    let kept = if drop > 63 { 0 } else { round_shift(full, drop as u32) };
+    let encoded = if target < 1 { kept } else { kept + ((target as u64 - 1) << mantissa) };
+    sign | encoded.min(infinity)
+}
+
+/// `value >> by`, to nearest, ties to even.
+fn round_shift(value: u64, by: u32) -> u64 {
+    if by == 0 {
+        return value;
+    }
+    let (quotient, rest, half) = (value >> by, value & ((1 << by) - 1), 1u64 << (by - 1));
+    quotient + u64::from(rest > half || (rest == half && quotient & 1 == 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::round;
+
+    #[test]
+    fn rounds_to_nearest_even() {
+        for value in [0.0, 1.0, -1.5, 0.1, 3.4e38, 1e39, 1e-45, 1.1754943e-38, 5.877472e-39, f64::INFINITY] {
+            assert_eq!(round(value, 8, 23), u64::from((value as f32).to_bits()), "{value}");
+            assert_eq!(round(value, 11, 52), value.to_bits(), "{value}");
+        }
+        assert_eq!(round(1.0, 5, 10), 0x3C00);
+        assert_eq!(round(65504.0, 5, 10), 0x7BFF);
+        assert_eq!(round(65520.0, 5, 10), 0x7C00);
+        assert_eq!(round(5.960_464_477_539_063e-8, 5, 10), 1);
+        assert_eq!(round(1.0, 8, 7), 0x3F80);
+        assert_eq!(round(1.003_906_25, 8, 7), 0x3F80);
+    }
+}

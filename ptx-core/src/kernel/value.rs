@@ -1,0 +1,156 @@
+//! What an expression is worth: registers, constants, addresses.
+
+use super::types::{self, Ty};
+use crate::isa::{Arch, Type};
+
+/// A constant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Const {
+    /// An integer, and its type unless it is a bare literal that adopts one.
+    Int(i128, Option<Type>),
+    /// A float, likewise.
+    Float(f64, Option<Type>),
+    /// `true`
+    Bool(bool),
+    /// `"m64n256k16"`
+    Str(String),
+    /// `[1, 2]`
+    Array(Vec<Const>),
+    /// `(1, 2)`
+    Tuple(Vec<Const>),
+    /// `arch`, `sm_90a`
+    Arch(Arch),
+}
+
+impl Const {
+    /// What to call it in a message.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Const::Int(_, None) => "an integer".into(),
+            Const::Float(_, None) => "a float".into(),
+            Const::Int(_, Some(ty)) | Const::Float(_, Some(ty)) => format!("`{}`", types::name(*ty)),
+            Const::Bool(_) => "`bool`".into(),
+            Const::Str(_) => "a string".into(),
+            Const::Array(_) => "an array".into(),
+            Const::Tuple(_) => "a tuple".into(),
+            Const::Arch(_) => "a target".into(),
+        }
+    }
+
+    /// Its scalar type, if it has one.
+    pub(crate) fn scalar(&self) -> Option<Type> {
+        match self {
+            Const::Int(_, ty) | Const::Float(_, ty) => *ty,
+            Const::Bool(_) => Type::find("pred"),
+            _ => None,
+        }
+    }
+
+    /// As text: in a modifier `.{NAME}`, in the name of an instance.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Const::Int(value, _) => value.to_string(),
+            Const::Float(value, _) => value.to_string(),
+            Const::Bool(value) => value.to_string(),
+            Const::Str(text) => text.clone(),
+            Const::Arch(arch) => arch.to_string(),
+            Const::Array(items) | Const::Tuple(items) => items.iter().map(Const::text).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+/// A register.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reg {
+    /// With its `%`.
+    pub(crate) name: String,
+    /// Its type in the language.
+    pub(crate) ty: Type,
+}
+
+/// Registers `%base<start>` and on, seen as an array.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Array {
+    /// With its `%`.
+    pub(crate) base: String,
+    /// The number of the first register.
+    pub(crate) start: u64,
+    /// What an element is.
+    pub(crate) element: Ty,
+    /// How many elements.
+    pub(crate) len: u64,
+}
+
+/// A variable in memory, used by its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Symbol {
+    /// Its name in the PTX.
+    pub(crate) name: String,
+    /// The type of its address: `u32` in shared memory, `u64` elsewhere.
+    pub(crate) address: Type,
+}
+
+/// The value of an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// A register.
+    Reg(Reg),
+    /// Several.
+    Array(Array),
+    /// A constant.
+    Const(Const),
+    /// Several values.
+    Tuple(Vec<Value>),
+    /// A variable in memory.
+    Symbol(Symbol),
+    /// What was wrong is reported.
+    Error,
+}
+
+impl Value {
+    /// `()`
+    pub(crate) fn unit() -> Value {
+        Value::Tuple(Vec::new())
+    }
+
+    /// Its type, unless it is a bare literal.
+    pub(crate) fn ty(&self) -> Option<Ty> {
+        match self {
+            Value::Reg(reg) => Some(Ty::Scalar(reg.ty)),
+            Value::Array(array) => Some(Ty::Array(Box::new(array.element.clone()), array.len)),
+            Value::Const(value) => value.scalar().map(Ty::Scalar),
+            Value::Tuple(parts) => parts.iter().map(Value::ty).collect::<Option<_>>().map(Ty::Tuple),
+            Value::Symbol(symbol) => Some(Ty::Scalar(symbol.address)),
+            Value::Error => None,
+        }
+    }
+
+    /// What to call it in a message.
+    pub(crate) fn describe(&self) -> String {
+        match (self, self.ty()) {
+            (Value::Const(value), _) => value.describe(),
+            (_, Some(ty)) => format!("`{}`", ty.name()),
+            _ => "this".into(),
+        }
+    }
+}
+
+impl Array {
+    /// The element of this number.
+    pub(crate) fn at(&self, index: u64) -> Value {
+        let start = self.start + index * self.element.registers();
+        match &self.element {
+            Ty::Scalar(ty) => Value::Reg(Reg { name: format!("{}{start}", self.base), ty: *ty }),
+            Ty::Array(element, len) => {
+                Value::Array(Array { base: self.base.clone(), start, element: (**element).clone(), len: *len })
+            }
+            Ty::Tuple(_) => Value::Error,
+        }
+    }
+
+    /// The names of the registers of elements `from..to`.
+    pub(crate) fn names(&self, from: u64, to: u64) -> Vec<String> {
+        let each = self.element.registers();
+        (self.start + from * each..self.start + to * each).map(|n| format!("{}{n}", self.base)).collect()
+    }
+}

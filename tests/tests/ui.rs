@@ -1,0 +1,12 @@
+//! What the compiler prints for each mistake: `tests/ui/**/*.rs`, one mistake each, with the expected output beside it.
+//!
+//! `cargo test -p ptx-tests --test ui -- trybuild=NAME` runs those whose path contains NAME; `TRYBUILD=overwrite` renews
+//! the expected outputs, which are read before they are committed.
+
+#[test]
+fn ui() {
+    let cases = trybuild::TestCases::new();
+    for folder in ["attribute", "syntax", "language", "ptx", "module", "launch"] {
+        cases.compile_fail(format!("ui/{folder}/*.rs"));
+    }
+}

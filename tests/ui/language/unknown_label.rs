@@ -1,0 +1,10 @@
+use ptx_launch::prelude::*;
+
+#[ptx_kernel(arch = "sm_80")]
+pub fn kernel(out: &mut [u32]) {
+    loop {
+        break 'outer;
+    }
+}
+
+fn main() {}

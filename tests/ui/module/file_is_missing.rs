@@ -1,0 +1,5 @@
+use ptx_launch::prelude::*;
+
+ptx_file!("missing.ptx");
+
+fn main() {}

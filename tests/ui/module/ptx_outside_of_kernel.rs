@@ -1,0 +1,7 @@
+use ptx_launch::prelude::*;
+
+fn host() {
+    ptx! { add.u32 x, x, 1; }
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use ptx_launch::prelude::*;
+
+#[ptx_kernel(arch = "sm_80")]
+pub fn kernel(out: &mut [u32]) {
+    #[shared(bytes = 16)]
+    let tile: [f32; 4];
+}
+
+fn main() {}

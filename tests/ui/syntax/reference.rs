@@ -1,0 +1,9 @@
+use ptx_launch::prelude::*;
+
+#[ptx_kernel(arch = "sm_80")]
+pub fn kernel(out: &mut [u32]) {
+    let x: u32 = 1;
+    let y: u64 = &mut x;
+}
+
+fn main() {}
