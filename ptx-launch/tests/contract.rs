@@ -4,6 +4,8 @@
 mod expansion;
 
 use expansion::{Shape, saxpy, tiles};
+use ptx_launch::ErrorKind;
+use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
 
 #[test]
@@ -11,7 +13,7 @@ fn conditions_are_checked_on_the_host() {
     let device = Device::cpu();
     let (x, mut y) = (device.upload(&[1.0f32; 10]).unwrap(), device.zeros::<f32>(10).unwrap());
     let error = saxpy(&device.stream(), 3.0, &x, &mut y, 11).unwrap_err();
-    assert_eq!(error.kind(), ptx_launch::ErrorKind::Condition);
+    assert_eq!(error.kind(), ErrorKind::Condition);
     let text = error.to_string();
     assert!(text.contains("`saxpy` is launched with x.len() = 10, y.len() = 10, n = 11"), "{text}");
     assert!(text.contains("its condition must hold: x.len() >= n"), "{text}");
@@ -41,5 +43,61 @@ fn buffers_stay_with_their_device() {
     let (device, other) = (Device::cpu(), Device::cpu());
     let (x, mut y) = (device.upload(&[1.0f32; 4]).unwrap(), other.zeros::<f32>(4).unwrap());
     let error = saxpy(&device, 3.0, &x, &mut y, 4).unwrap_err();
-    assert_eq!(error.kind(), ptx_launch::ErrorKind::WrongDevice);
+    assert_eq!(error.kind(), ErrorKind::WrongDevice);
+}
+
+#[test]
+fn the_numbers_are_right_on_the_cpu() {
+    let device = Device::cpu();
+    let values: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    let (x, mut y) = (device.upload(&values).unwrap(), device.upload(&values).unwrap());
+    saxpy(&device.stream(), 2.0, &x, &mut y, 999).unwrap();
+    let y = y.download().unwrap();
+    assert!(y.iter().zip(&values).take(999).all(|(y, x)| *y == 3.0 * x));
+    assert_eq!(y[999], 999.0);
+}
+
+#[test]
+fn faults_on_the_cpu_name_the_rust_line() {
+    let device = Device::cpu();
+    let (x, mut y) = (device.upload(&[1.0f32; 8]).unwrap(), device.zeros::<f32>(4).unwrap());
+    let (on, read, mut write) = (&device, &x, &mut y);
+    let stream = on.as_stream();
+    let (a, b) = (ReadSlice::bind(&read, stream).unwrap(), WriteSlice::bind(&mut write, stream).unwrap());
+    let args = [rt::Arg::new(&1.0f32), a.arg(), b.arg(), rt::Arg::new(&8u32)];
+    // SAFETY: `y` is too short, which the CPU device finds.
+    let error = unsafe { rt::launch(&saxpy::KERNEL, stream, &Config::grid(1).block(32), &args) }.unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.kind(), ErrorKind::Fault);
+    assert!(text.starts_with("`saxpy` failed on the CPU device: "), "{text}");
+    assert!(text.contains("mod.rs:12\n       | ld.global.f32 vy, [py];"), "{text}");
+    drop((a, b));
+    assert_eq!(y.download().unwrap(), [0.0; 4], "a later use of the device works");
+}
+
+#[test]
+fn ptx_that_is_wrong_is_told_on_the_cpu() {
+    static VARIANTS: [rt::Variant; 1] = [rt::Variant::new("sm_80", WRONG, rt::LineMap::new(&["a.rs"], &[(6, 0, 60)]))];
+    const WRONG: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n  add.x9 1;\n}\n";
+    static MODULE: rt::Module = rt::Module::new("k", &VARIANTS);
+    static KERNEL: Kernel = Kernel::new(&MODULE, "k", &[]);
+    // SAFETY: the kernel takes nothing.
+    let error = unsafe { rt::launch(&KERNEL, (&Device::cpu()).as_stream(), &Config::grid(1), &[]) }.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Load);
+    assert!(error.to_string().contains("--> a.rs:60\n       | add.x9 1;"), "{error}");
+}
+
+#[test]
+fn threads_share_a_cpu_device() {
+    let device = Device::cpu();
+    std::thread::scope(|scope| {
+        for seed in 0..4u8 {
+            let device = &device;
+            scope.spawn(move || {
+                let (x, mut y) = (device.upload(&[f32::from(seed); 64]).unwrap(), device.zeros::<f32>(64).unwrap());
+                (0..10).for_each(|_| saxpy(device, 1.0, &x, &mut y, 64).unwrap());
+                assert_eq!(y.download().unwrap(), [10.0 * f32::from(seed); 64]);
+            });
+        }
+    });
 }

@@ -64,7 +64,7 @@ $L_end:
 	ret;
 }
 ",
-        rt::LineMap::new(&[file!()], &[(15, 0, 11), (36, 0, 12)]),
+        rt::LineMap::new(&[file!()], &[(15, 0, 11), (33, 0, 12)]),
     )];
     /// The module; `#[ptx_module]` makes one for all its kernels.
     pub static MODULE: rt::Module = rt::Module::new("saxpy", VARIANTS);
