@@ -1,5 +1,7 @@
 //! Operands against a form: which written operand is which of the row's, and whether each is what the row wants.
 
+mod vector;
+
 use crate::ir::{Base, Module, Operand, Register, Space, Symbol, Variable};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpaceOf, Type, TypeOf, Value};
@@ -125,7 +127,7 @@ impl Binder<'_> {
                 if elements.len() != number as usize {
                     return Err(Why::Shape(format!("a vector of {}", plural(number as usize, "element"))));
                 }
-                elements.iter().try_for_each(|e| self.scalar(value, access, e))
+                self.elements(value, access, elements)
             }
             Operand::Reg(reg) if number > 1 && self.vector_of(reg.index()) == number => {
                 self.register(self.type_of(&value.ty), value.wider, reg.index())
