@@ -295,6 +295,8 @@ pub enum Operand {
         /// Coordinates and the like.
         rest: Vec<Operand>,
     },
+    /// `[a].unified`, until the form is known; afterwards it is the address in it.
+    Unified(Box<Operand>),
     /// `{a, b}`
     Vector(Vec<Operand>),
     /// `(a, b)` of a call.

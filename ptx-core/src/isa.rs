@@ -188,6 +188,8 @@ pub enum OperandKind {
         space: SpaceOf,
         /// What stands behind the address, inside the brackets.
         rest: Vec<OperandSpec>,
+        /// Whether `.unified` may follow.
+        unified: bool,
     },
     /// `a|b`; the second may be optional.
     Pair(Box<OperandSpec>, Box<OperandSpec>),
@@ -201,8 +203,8 @@ pub enum OperandKind {
     List,
     /// A label of `.branchtargets`, `.calltargets` or `.callprototype`.
     Targets,
-    /// The address of a variable, without brackets.
-    Symbol,
+    /// The address of a variable in one of these spaces (any: generic), without brackets.
+    Symbol(SpaceOf),
 }
 
 /// The literals allowed: `(0..31)`, `(24..256:8)`.

@@ -61,7 +61,8 @@ impl Call<'_> {
         for (formal, actual) in formals.iter().zip(actuals) {
             let formal = self.formal(callee, *formal);
             if let Some(formal) = formal.filter(|f| !self.fits(f, actual)) {
-                let text = format!("this argument does not fit the parameter of `{}`: `.{}`", callee.name, describe(&formal));
+                let text =
+                    format!("this argument does not fit the parameter of `{}`: `.{}`", callee.name, describe(&formal));
                 let d = Diagnostic::error(&codes::P0612, self.inst.span, text).label(callee.span, "declared here");
                 out.push(d.section("9.7.12.5"));
             }
@@ -89,7 +90,9 @@ impl Call<'_> {
                 _ => formal.size == u64::from(self.module.address_size / 8),
             },
             Operand::Reg(reg) => match self.caller.registers.get(reg.index()) {
-                Some(r) => r.ty.bytes() * u64::from(r.vector) == formal.size && same_kind(r.ty.class(), formal.ty.class()),
+                Some(r) => {
+                    r.ty.bytes() * u64::from(r.vector) == formal.size && same_kind(r.ty.class(), formal.ty.class())
+                }
                 None => true,
             },
             _ => true,

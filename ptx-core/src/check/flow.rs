@@ -52,7 +52,9 @@ impl Graph {
             let last = &function.insts[pair[1] - 1];
             for label in last.operands.iter().flat_map(|o| labels(o, function)) {
                 used.insert(label);
-                to.extend(function.labels.get(label.index()).map(|l| l.at as usize).filter(|at| *at < end).map(block_at));
+                to.extend(
+                    function.labels.get(label.index()).map(|l| l.at as usize).filter(|at| *at < end).map(block_at),
+                );
             }
             if (!ends(last) || last.guard.is_some()) && pair[1] < end {
                 to.push(block_at(pair[1]));
@@ -81,9 +83,7 @@ fn labels(operand: &Operand, function: &Function) -> Vec<LabelId> {
         _ => None,
     };
     match operand {
-        Operand::Targets(id) => {
-            function.targets.get(id.index()).into_iter().flatten().filter_map(one).collect()
-        }
+        Operand::Targets(id) => function.targets.get(id.index()).into_iter().flatten().filter_map(one).collect(),
         other => one(other).into_iter().collect(),
     }
 }
@@ -135,7 +135,11 @@ fn uninitialised(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) 
     let mut written = vec![vec![u64::MAX; words]; graph.next.len()];
     let Some(entry) = written.first_mut() else { return };
     *entry = vec![0; words];
-    function.params.iter().for_each(|p| if let Param::Reg(reg) = p { set(entry, *reg) });
+    function.params.iter().for_each(|p| {
+        if let Param::Reg(reg) = p {
+            set(entry, *reg)
+        }
+    });
     let mut pending: Vec<usize> = (0..graph.next.len()).rev().filter(|b| graph.reached[*b]).collect();
     while let Some(block) = pending.pop() {
         let mut state = written[block].clone();

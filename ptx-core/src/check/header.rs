@@ -57,7 +57,8 @@ fn address_size(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
                 .section("11.1.3"),
         ),
         other => out.push(
-            Diagnostic::error(&codes::P0615, span, format!("addresses have 32 or 64 bits, not {other}")).section("11.1.3"),
+            Diagnostic::error(&codes::P0615, span, format!("addresses have 32 or 64 bits, not {other}"))
+                .section("11.1.3"),
         ),
     }
 }

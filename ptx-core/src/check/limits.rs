@@ -41,7 +41,9 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
             let find = |name: &str| function.limits.iter().find(|l| l.name == name);
             if let (Some(first), Some(second)) = (find(a), find(b)) {
                 let text = format!("`.{a}` and `.{b}` exclude each other");
-                out.push(Diagnostic::error(&codes::P0610, second.span, text).label(first.span, "the other stands here"));
+                out.push(
+                    Diagnostic::error(&codes::P0610, second.span, text).label(first.span, "the other stands here"),
+                );
             }
         }
     }
@@ -68,7 +70,8 @@ fn needs(function: &Function, limit: &Limit, out: &mut Vec<Diagnostic>) {
 fn numbers(limit: &Limit, out: &mut Vec<Diagnostic>) {
     let Some(rule) = NUMBERS.iter().find(|n| n.name == limit.name) else { return };
     if !(rule.least..=rule.most).contains(&limit.values.len()) {
-        let text = format!("`.{}` takes {} to {} numbers, not {}", limit.name, rule.least, rule.most, limit.values.len());
+        let text =
+            format!("`.{}` takes {} to {} numbers, not {}", limit.name, rule.least, rule.most, limit.values.len());
         out.push(Diagnostic::error(&codes::P0609, limit.span, text).section("11.4"));
     } else if !rule.zero && limit.values.contains(&0) {
         let text = format!("the numbers of `.{}` are greater than zero", limit.name);

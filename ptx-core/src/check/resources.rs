@@ -31,7 +31,8 @@ fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     let size = |id: &VarId| module.variables.get(id.index()).filter(|v| v.space == Space::Shared).map_or(0, |v| v.size);
     let total: u64 = used.iter().map(size).fold(0, u64::saturating_add);
     if total > STATIC_SHARED {
-        let text = format!("`{}` has {total} bytes of static shared memory; {STATIC_SHARED} is the most", function.name);
+        let text =
+            format!("`{}` has {total} bytes of static shared memory; {STATIC_SHARED} is the most", function.name);
         out.push(
             Diagnostic::error(&codes::P0611, function.span, text)
                 .help("declare it `.extern .shared .align 16 .b8 name[];` and give the size at launch")

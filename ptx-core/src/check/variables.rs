@@ -57,8 +57,12 @@ fn entry(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
             Param::Reg(reg) => {
                 let span = function.registers.get(reg.index()).map(|r| r.span).unwrap_or_default();
                 out.push(
-                    Diagnostic::error(&codes::P0608, span, "the parameters of an entry are in `.param`, not in registers")
-                        .section("5.1.6.1"),
+                    Diagnostic::error(
+                        &codes::P0608,
+                        span,
+                        "the parameters of an entry are in `.param`, not in registers",
+                    )
+                    .section("5.1.6.1"),
                 );
             }
             Param::Var(id) => {

@@ -1,10 +1,11 @@
 //! Operands against a form: which written operand is which of the row's, and whether each is what the row wants.
 
+mod address;
 mod vector;
 
-use crate::ir::{Base, Module, Operand, Register, Space, Symbol, Variable};
+use crate::ir::{Module, Operand, Param, Register, Symbol};
 use crate::isa::find::Form;
-use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpaceOf, Type, TypeOf, Value};
+use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, Type, TypeOf, Value};
 
 /// Why operands do not fit.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +37,8 @@ pub(super) struct Binder<'a> {
     pub(super) form: &'a Form,
     pub(super) registers: &'a [Register],
     pub(super) module: &'a Module,
+    /// The parameters of the entry it stands in.
+    pub(super) entry_params: &'a [Param],
 }
 
 type Fit = Result<(), Why>;
@@ -76,7 +79,10 @@ impl Binder<'_> {
             match present(spec).then(|| next.next()).flatten() {
                 Some((at, operand)) => {
                     self.fit(spec, operand).map_err(|why| Mismatch { operand: at, why })?;
-                    bound.push(operand.clone());
+                    bound.push(match operand {
+                        Operand::Unified(address) => (**address).clone(),
+                        other => other.clone(),
+                    });
                 }
                 None => bound.push(Operand::Absent),
             }
@@ -90,18 +96,20 @@ impl Binder<'_> {
         }
         match (&spec.kind, operand) {
             (OperandKind::Value(value), _) => self.value(value, spec.access, operand),
-            (OperandKind::Memory { space, rest }, Operand::Memory { base, rest: written, .. }) => {
+            (OperandKind::Memory { space, rest, .. }, Operand::Memory { base, rest: written, .. }) => {
                 self.base(space, *base)?;
                 self.all(rest, written)
             }
+            (OperandKind::Memory { unified: true, .. }, Operand::Unified(inner)) => self.fit(spec, inner),
             (OperandKind::Pair(a, b), Operand::Pair(x, y)) => self.fit(a, x).and_then(|()| self.fit(b, y)),
             (OperandKind::Pair(a, b), _) if b.group != 0 => self.fit(a, operand),
             (OperandKind::Group(specs), Operand::Vector(written)) => self.all(specs, written),
             (OperandKind::Label, Operand::Label(_))
             | (OperandKind::Func, Operand::Func(_))
             | (OperandKind::List, Operand::List(_))
-            | (OperandKind::Targets, Operand::Targets(_) | Operand::Proto(_))
-            | (OperandKind::Symbol, Operand::Symbol(..) | Operand::Func(_)) => Ok(()),
+            | (OperandKind::Targets, Operand::Targets(_) | Operand::Proto(_)) => Ok(()),
+            (OperandKind::Symbol(space), Operand::Symbol(Symbol::Var(var), _)) => self.variable(space, *var),
+            (OperandKind::Symbol(space), Operand::Func(_)) => self.function(space),
             (OperandKind::Func, Operand::Reg(reg)) => self.register(Type::find("u64"), false, reg.index()),
             (kind, _) => Err(Why::Shape(wanted_shape(kind).to_owned())),
         }
@@ -132,6 +140,7 @@ impl Binder<'_> {
             Operand::Reg(reg) if number > 1 && self.vector_of(reg.index()) == number => {
                 self.register(self.type_of(&value.ty), value.wider, reg.index())
             }
+            Operand::Sink if number == 1 => Err(Why::Shape("a register".to_owned())),
             _ if number == 1 && !count.braces => self.scalar(value, access, operand),
             _ => Err(Why::Shape(format!("a vector of {} in braces", plural(number as usize, "element")))),
         }
@@ -202,77 +211,10 @@ impl Binder<'_> {
             TypeOf::Made(shift, at) => shifted(*shift, slot(*at)?),
         }
     }
-
-    fn base(&self, space: &SpaceOf, base: Base) -> Fit {
-        if let SpaceOf::Register(ty) = space {
-            return match base {
-                Base::Reg(reg) => self.register(Some(*ty), false, reg.index()),
-                _ => Err(Why::Shape("an address in a register".to_owned())),
-            };
-        }
-        let spaces = self.spaces(space);
-        match base {
-            Base::Absolute if spaces.contains(&"local") => Ok(()),
-            Base::Absolute => Err(Why::Shape("an address in a register or of a variable".to_owned())),
-            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(&spaces, r)),
-            Base::Symbol(Symbol::Func(_)) => Ok(()),
-            Base::Symbol(Symbol::Var(var)) => {
-                self.module.variables.get(var.index()).map_or(Ok(()), |v| in_space(&spaces, v))
-            }
-        }
-    }
-
-    /// The spaces an address may be in; none for a generic one.
-    fn spaces(&self, wanted: &SpaceOf) -> Vec<&'static str> {
-        match wanted {
-            SpaceOf::Generic | SpaceOf::Register(_) => Vec::new(),
-            SpaceOf::Fixed(names) => names.clone(),
-            SpaceOf::Slot(slot) => self.form.slots.get(*slot).copied().flatten().map(|m| m.text).into_iter().collect(),
-        }
-    }
-
-    /// An address in a register. Handles of textures, and addresses in windows that are as large as the memory, take
-    /// a whole one.
-    fn address(&self, spaces: &[&'static str], register: &Register) -> Fit {
-        let opaque = spaces.iter().any(|s| Type::find(s).is_some());
-        let whole = spaces.iter().all(|s| *s == "global") && self.module.address_size == 64;
-        match register.ty.bits() {
-            bits if register.vector != 1 || !is_address(register.ty) || opaque && bits != 64 => {
-                Err(Why::Shape("an address in a 32- or 64-bit integer register".to_owned()))
-            }
-            32 if whole => Err(Why::Shape("a 64-bit address".to_owned())),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Whether a variable is in one of these spaces; every space but `.param` has generic addresses.
-fn in_space(spaces: &[&'static str], variable: &Variable) -> Fit {
-    let found = match variable.space {
-        Space::Opaque => variable.ty.name(),
-        space => space_name(space),
-    };
-    let fits = spaces.iter().any(|name| name.split("::").next() == Some(found));
-    if fits || spaces.is_empty() && found != "param" { Ok(()) } else { Err(Why::Space(found)) }
-}
-
-fn space_name(space: Space) -> &'static str {
-    match space {
-        Space::Global => "global",
-        Space::Shared => "shared",
-        Space::Const => "const",
-        Space::Local => "local",
-        Space::Param => "param",
-        Space::Opaque => "tex",
-    }
 }
 
 fn is_predicate(ty: Option<Type>) -> bool {
     ty.is_some_and(|t| t.class() == Class::Pred)
-}
-
-fn is_address(ty: Type) -> bool {
-    matches!(ty.class(), Class::Bits | Class::Unsigned | Class::Signed) && matches!(ty.bits(), 16 | 32 | 64)
 }
 
 /// Whether a register declared as `found` may hold a value of type `wanted`.
@@ -329,7 +271,7 @@ fn wanted_shape(kind: &OperandKind) -> &'static str {
         OperandKind::Func => "a function or a register with its address",
         OperandKind::List => "a list in parentheses",
         OperandKind::Targets => "the label of `.branchtargets`, `.calltargets` or `.callprototype`",
-        OperandKind::Symbol => "the name of a variable or function",
+        OperandKind::Symbol(_) => "the name of a variable or function",
         OperandKind::Value(_) => "a register",
     }
 }

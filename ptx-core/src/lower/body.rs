@@ -249,7 +249,8 @@ impl<'t> Body<'_, 't> {
 
     fn try_form(&self, form: &Form, operands: &[Operand]) -> Result<Vec<Operand>, Refused> {
         let module = &self.cx.module;
-        let binder = Binder { form, registers: &self.function.registers, module };
+        let entry_params = if self.function.entry { &self.function.params[..] } else { &[] };
+        let binder = Binder { form, registers: &self.function.registers, module, entry_params };
         let bound = binder.bind(operands).map_err(Refused::Operands)?;
         let (arch, version) = (module.arch, module.version);
         let case = Case { form, operands: &bound, arch, version };

@@ -27,6 +27,9 @@ impl<'t> Body<'_, 't> {
             }
             ExprKind::Braces(list) => Operand::Vector(self.operands(list)),
             ExprKind::Brackets(list) => self.memory(id, list),
+            ExprKind::Select(address, field) if tree.source.text(*field) == ".unified" => {
+                Operand::Unified(Box::new(self.operand(*address)))
+            }
             ExprKind::Pair(a, b) => Operand::Pair(Box::new(self.operand(*a)), Box::new(self.operand(*b))),
             ExprKind::Group(list) if constant::integer(tree, id).is_none() => Operand::List(self.operands(list)),
             ExprKind::Error => Operand::Error,
@@ -79,11 +82,9 @@ impl<'t> Body<'_, 't> {
                 Operand::Error => Some((Base::Absolute, 0)),
                 _ => None,
             },
-            ExprKind::Binary(op, a, b) if matches!(op[0], b'+' | b'-') => {
+            ExprKind::Binary(op, a, b) if op[0] == b'+' => {
                 let (base, offset) = self.address(*a)?;
-                let delta = constant::integer(tree, *b)?;
-                let delta = if op[0] == b'-' { delta.wrapping_neg() } else { delta };
-                Some((base, offset.wrapping_add(delta)))
+                Some((base, offset.wrapping_add(constant::integer(tree, *b)?)))
             }
             ExprKind::Group(list) => match tree.list(list) {
                 [only] => self.address(*only),

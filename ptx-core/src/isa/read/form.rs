@@ -186,7 +186,8 @@ impl Reader<'_> {
         let more = self.rest().starts_with("{,") || self.eat(",");
         let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
-        Ok(OperandSpec { name, access: Access::Read, group: 0, kind: OperandKind::Memory { space, rest } })
+        let unified = self.eat(".unified");
+        Ok(OperandSpec { name, access: Access::Read, group: 0, kind: OperandKind::Memory { space, rest, unified } })
     }
 
     fn space(&mut self) -> Result<SpaceOf> {
@@ -210,7 +211,12 @@ impl Reader<'_> {
             "func" => OperandKind::Func,
             "list" => OperandKind::List,
             "targets" => OperandKind::Targets,
-            "symbol" => OperandKind::Symbol,
+            "symbol" if self.eat("[") => {
+                let space = self.space()?;
+                self.need("]")?;
+                OperandKind::Symbol(space)
+            }
+            "symbol" => OperandKind::Symbol(SpaceOf::Generic),
             _ => OperandKind::Value(Value {
                 ty: self.type_of(word)?,
                 count: self.count()?,

@@ -1,0 +1,95 @@
+//! Addresses and names of variables: which spaces they may be in.
+
+use super::{Binder, Class, Fit, Type, Why};
+use crate::ir::{Base, Param, Register, Space, Symbol, VarId, Variable};
+use crate::isa::SpaceOf;
+
+impl Binder<'_> {
+    /// The base of `[base+offset]`.
+    pub(super) fn base(&self, space: &SpaceOf, base: Base) -> Fit {
+        if let SpaceOf::Register(ty) = space {
+            return self.held(*ty, base);
+        }
+        let spaces = self.spaces(space);
+        match base {
+            Base::Absolute if spaces.contains(&"local") => Ok(()),
+            Base::Absolute => Err(Why::Shape("an address in a register or of a variable".to_owned())),
+            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(&spaces, r)),
+            Base::Symbol(Symbol::Func(_)) => Err(Why::Space("func")),
+            Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => match self.variable_space(var) {
+                Some(found @ ("const" | "param")) => Err(Why::Space(found)),
+                _ => Ok(()),
+            },
+            Base::Symbol(Symbol::Var(var)) => self.variable(space, var),
+        }
+    }
+
+    /// A value that is no address: a handle (of a texture: also its variable), an address of tensor memory.
+    fn held(&self, ty: Type, base: Base) -> Fit {
+        match base {
+            Base::Reg(reg) => self.register(Some(ty), false, reg.index()),
+            Base::Symbol(Symbol::Var(var)) if self.variable_space(var) == Some(ty.name()) => Ok(()),
+            _ => Err(Why::Shape("a register".to_owned())),
+        }
+    }
+
+    /// A variable by its name.
+    pub(super) fn variable(&self, space: &SpaceOf, var: VarId) -> Fit {
+        let (Some(found), spaces) = (self.variable_space(var), self.spaces(space)) else { return Ok(()) };
+        let of_entry = self.entry_params.contains(&Param::Var(var));
+        let fits = |name: &&str| match name.split_once("::") {
+            Some(("param", "func")) => found == "param" && !of_entry,
+            Some((space, _)) => space == found,
+            None => *name == found,
+        };
+        if spaces.is_empty() || spaces.iter().any(fits) { Ok(()) } else { Err(Why::Space(found)) }
+    }
+
+    /// A function by its name.
+    pub(super) fn function(&self, space: &SpaceOf) -> Fit {
+        let spaces = self.spaces(space);
+        if spaces.is_empty() || spaces.contains(&"func") { Ok(()) } else { Err(Why::Space("func")) }
+    }
+
+    /// The spaces an address may be in; none for a generic one.
+    fn spaces(&self, wanted: &SpaceOf) -> Vec<&'static str> {
+        match wanted {
+            SpaceOf::Generic | SpaceOf::Register(_) => Vec::new(),
+            SpaceOf::Fixed(names) => names.clone(),
+            SpaceOf::Slot(slot) => self.form.slots.get(*slot).copied().flatten().map(|m| m.text).into_iter().collect(),
+        }
+    }
+
+    /// An address in a register. Handles, and addresses in windows as large as the memory, take all 64 bits.
+    fn address(&self, spaces: &[&'static str], register: &Register) -> Fit {
+        let handle = spaces.iter().any(|s| Type::find(s).is_some());
+        let whole = spaces.iter().all(|s| *s == "global") && self.module.address_size == 64;
+        match register.ty.bits() {
+            _ if register.vector != 1 || !is_address(register.ty) || spaces == ["param::func"] => {
+                Err(Why::Shape("an address in a 32- or 64-bit integer register".to_owned()))
+            }
+            32 if whole || handle => Err(Why::Shape("a 64-bit address".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// The space of a variable as instructions name it; an opaque variable's is its type.
+    fn variable_space(&self, var: VarId) -> Option<&'static str> {
+        self.module.variables.get(var.index()).map(space_name)
+    }
+}
+
+fn space_name(variable: &Variable) -> &'static str {
+    match variable.space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Const => "const",
+        Space::Local => "local",
+        Space::Param => "param",
+        Space::Opaque => variable.ty.name(),
+    }
+}
+
+fn is_address(ty: Type) -> bool {
+    matches!(ty.class(), Class::Bits | Class::Unsigned | Class::Signed) && matches!(ty.bits(), 16 | 32 | 64)
+}
