@@ -1,4 +1,70 @@
-//! Launch runtime.
+//! Kernels written in Rust's shape and PTX's instructions, launched through typed functions, on CUDA devices and on the
+//! CPU.
+//!
+//! ```
+//! use ptx_launch::prelude::*;
+//!
+//! #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), safe(x.len() >= n, y.len() >= n))]
+//! pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
+//!     let i: u32 = ctaid.x * ntid.x + tid.x;
+//!     if i < n {
+//!         let (px, py): (u64, u64) = (x + wide(i) * 4, y + wide(i) * 4);
+//!         let (vx, vy): (f32, f32);
+//!         ptx! {
+//!             ld.global.f32   vx, [px];
+//!             ld.global.f32   vy, [py];
+//!             fma.rn.f32      vy, alpha, vx, vy;
+//!             st.global.f32   [py], vy;
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> ptx_launch::Result<()> {
+//!     let device = Device::best()?;
+//!     let x = device.upload(&vec![1.0f32; 1000])?;
+//!     let mut y = device.upload(&vec![2.0f32; 1000])?;
+//!     saxpy(&device.stream(), 3.0, &x, &mut y, 1000)?;
+//!     assert_eq!(y.download()?[0], 5.0);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The macros check the kernel when the program is built, and leave two things: a module `saxpy` with the PTX as a
+//! constant, and a function `saxpy` that launches it. This crate is what that function stands on, and all that an
+//! application needs besides.
+//!
+//! # A launch
+//!
+//! The first argument says where: a [`Stream`], a [`Device`] (its default stream), or cudarc's `CudaStream`. The others
+//! are the kernel's own: `&[T]` takes a reference to a [`Buffer`], a [`View`], or cudarc's `CudaSlice` or `CudaView`,
+//! `&mut [T]` a mutable one; numbers and `#[derive(KernelParam)]` structs go by value, a [`TensorMap`] by reference.
+//! What the kernel's attribute does not say of grid and block stands in a [`Config`] behind the stream. With
+//! `safe(…)` the function checks its conditions first and is safe; without, it is `unsafe`, and its documentation says
+//! what the caller vouches for.
+//!
+//! A launch on a CUDA device is two calls of the driver, one of which asks whether the right context is current, and no
+//! allocation. Arguments stay on the caller's stack, checks are comparisons with limits that were read when the kernel
+//! was loaded, and the kernel's handle is found without a lock. Events are recorded only when cudarc's context manages
+//! several streams, by cudarc's own protocol, so that launches mix with its other libraries.
+//!
+//! # Loading
+//!
+//! A kernel is loaded into a context by its first launch there, or by [`Kernel::load`]. Of several targets in `arch` the
+//! loader takes the best one that the device runs and the driver reads. When the driver's assembler refuses it, the
+//! error has its log, with the lines of Rust that its lines of PTX come from.
+//! [`Kernel::figures`] and [`Kernel::occupancy`] tell what it takes of the device.
+//!
+//! # Devices
+//!
+//! [`Device::best`] is a CUDA GPU if this machine has one, else the CPU device; `PTX_DEVICE=cpu|cuda|cuda:N` chooses.
+//! The CPU device interprets the PTX, thread by thread, and stops at the first access outside of a buffer with the line
+//! of Rust that did it. Its launches return when they have ended; those on a GPU return at once, and
+//! [`Buffer::download`] and [`Stream::synchronize`] wait.
+//!
+//! # Errors
+//!
+//! Nothing panics. An [`Error`] says what was asked, what is possible and what to do; [`Error::kind`] is for programs.
+//! After a kernel has failed on a GPU, its context is lost, and every later call says so.
 
 mod buffer;
 mod cache;
