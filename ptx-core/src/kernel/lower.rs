@@ -55,8 +55,8 @@ pub(crate) struct Lowerer<'a> {
     evaluating: Vec<usize>,
     /// `#[noinline]` helpers that are written, by what makes them different.
     called: HashMap<(usize, String), String>,
-    /// Statics of bodies and modules that are written, by address.
-    statics: HashMap<usize, Value>,
+    /// Variables of the module that are written, by the address of what declares them and what makes them different.
+    statics: HashMap<(usize, String), Value>,
     /// In the source of the prelude: the call that led there.
     over: Option<Span>,
     /// Files of `.file`, in order.
@@ -76,8 +76,8 @@ struct Body {
     registers: Names,
     labels: Names,
     symbols: Names,
-    /// Every label made, and whether something jumps to it.
-    targets: Vec<(String, bool)>,
+    /// Every label made, and how many jumps go there.
+    targets: Vec<(String, u32)>,
     /// `if`, `while` … : how many there are.
     counts: HashMap<&'static str, u32>,
     loops: Vec<flow::Loop>,
@@ -87,6 +87,10 @@ struct Body {
     lineinfo: bool,
     /// Nothing reaches what would be written now.
     dead: bool,
+    /// … because of a condition that is known: what follows is left out, as the other side of that `if` is.
+    decided: bool,
+    /// The statement whose `.loc` stands before the next instruction.
+    line: Option<Span>,
     /// A limit was passed and reported.
     full: bool,
 }
@@ -139,6 +143,9 @@ impl<'a> Lowerer<'a> {
 
     /// Writes one instruction of our own.
     fn inst(&mut self, text: &str, span: Span) {
+        if let Some(line) = self.take_line() {
+            self.push(line, span);
+        }
         self.push(format!("    {text};\n"), span);
     }
 
@@ -188,7 +195,7 @@ impl<'a> Lowerer<'a> {
     /// A new label like this one.
     fn label(&mut self, base: &str) -> Label {
         let name = self.f.labels.unique(base);
-        self.f.targets.push((name, false));
+        self.f.targets.push((name, 0));
         Label(self.f.targets.len() - 1)
     }
 
@@ -205,23 +212,33 @@ impl<'a> Lowerer<'a> {
             return;
         }
         let Some(target) = self.f.targets.get_mut(label.0) else { return };
-        target.1 = true;
+        target.1 += 1;
         let text = format!("{guard}bra {}", target.0);
         self.inst(&text, span);
         self.f.dead = guard.is_empty();
     }
 
-    /// Places a label; one that nothing jumps to is not written.
+    /// Places a label. A jump to what follows is not written, nor a label that nothing jumps to.
     fn place(&mut self, label: Label, span: Span) {
-        if let Some((name, true)) = self.f.targets.get(label.0).cloned() {
-            self.push(format!("{name}:\n"), span);
+        let Some((name, jumps)) = self.f.targets.get_mut(label.0) else { return };
+        let jump = format!("    bra {name};\n");
+        while self.f.text.pop_if(|(text, _)| *text == jump).is_some() {
+            *jumps -= 1;
             self.f.dead = false;
+            self.f.text.pop_if(|(text, _)| text.starts_with("    .loc"));
         }
+        if *jumps > 0 {
+            let text = format!("{name}:\n");
+            self.f.dead = false;
+            self.push(text, span);
+        }
+        self.f.decided &= self.f.dead;
     }
 
     /// Places a label that something may jump to later.
     fn place_ahead(&mut self, label: Label, span: Span) -> usize {
         self.f.dead = false;
+        self.f.decided = false;
         let at = self.f.text.len();
         if let Some((name, _)) = self.f.targets.get(label.0).cloned() {
             self.push(format!("{name}:\n"), span);
@@ -231,7 +248,7 @@ impl<'a> Lowerer<'a> {
 
     /// Takes back a label placed ahead that nothing jumped to.
     fn withdraw(&mut self, label: Label, at: usize) {
-        if let (Some((_, false)), Some(piece)) = (self.f.targets.get(label.0), self.f.text.get_mut(at)) {
+        if let (Some((_, 0)), Some(piece)) = (self.f.targets.get(label.0), self.f.text.get_mut(at)) {
             piece.0.clear();
         }
     }

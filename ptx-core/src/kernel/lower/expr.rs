@@ -167,6 +167,12 @@ impl<'a> Lowerer<'a> {
                     return self.field_value(&found, expr.span);
                 }
                 if let ExprKind::Path(path) = &base.kind
+                    && let Some(Binding::Param(index)) = self.find(path).map(|found| found.binding)
+                    && self.f.params.get(index).is_some_and(|param| param.struct_name().is_some())
+                {
+                    return self.unknown_field(index, &field.name, field.span);
+                }
+                if let ExprKind::Path(path) = &base.kind
                     && self.find(path).is_none()
                 {
                     let text = format!("{}.{}", super::constant::path_text(path), field.name);

@@ -98,8 +98,7 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Value {
         let predicate = match self.condition(condition) {
-            Condition::Known(true) => return self.block(then, dest),
-            Condition::Known(false) => return otherwise.map_or_else(Value::unit, |expr| self.lower(expr, dest)),
+            Condition::Known(known) => return self.chosen(known, then, otherwise, dest),
             Condition::Error => {
                 // Both sides are still read, so that what is wrong in them is reported now.
                 self.block(then, dest);
@@ -125,6 +124,18 @@ impl<'a> Lowerer<'a> {
         }
         self.place(end, span);
         dest.cloned().unwrap_or_else(Value::unit)
+    }
+
+    /// The side of an `if` whose condition is known. Where it leaves, what follows is not there either.
+    fn chosen(&mut self, known: bool, then: &'a Block, otherwise: Option<&'a Expr>, dest: Option<&Value>) -> Value {
+        let before = self.f.dead;
+        let value = match otherwise {
+            _ if known => self.block(then, dest),
+            Some(expr) => self.lower(expr, dest),
+            None => Value::unit(),
+        };
+        self.f.decided |= self.f.dead && !before;
+        value
     }
 
     fn untyped_if(&mut self, span: Span) -> Value {

@@ -122,13 +122,16 @@ impl<'a> Lowerer<'a> {
         body
     }
 
-    /// `.loc` for a statement, if the kernel asks for it.
+    /// Remembers the statement that the next instruction belongs to, if the kernel asks for lines.
     pub(super) fn line_of(&mut self, span: Span) {
-        if !self.f.lineinfo || self.f.dead {
-            return;
+        if self.f.lineinfo {
+            self.f.line = Some(self.at(span));
         }
-        let span = self.at(span);
-        let Some(at) = (self.variant.locate)(span) else { return };
+    }
+
+    /// `.loc` for the next instruction, once.
+    pub(super) fn take_line(&mut self) -> Option<String> {
+        let at = (self.variant.locate)(self.f.line.take()?)?;
         let file = match self.files.iter().position(|file| *file == at.file) {
             Some(file) => file,
             None => {
@@ -136,7 +139,7 @@ impl<'a> Lowerer<'a> {
                 self.files.len() - 1
             }
         };
-        self.push(format!("    .loc {} {} {}\n", file + 1, at.line, at.column), span);
+        Some(format!("    .loc {} {} {}\n", file + 1, at.line, at.column))
     }
 }
 
@@ -148,6 +151,9 @@ pub(super) fn frame_text(body: Body, prologue: Pieces, span: Span) -> Pieces {
         out.push((format!("    .reg .{class} %{class}_<{count}>;\n"), span));
     }
     out.extend(prologue);
+    if out.len() > 1 {
+        out.push(("\n".to_owned(), span));
+    }
     out.extend(body.text);
     out.push(("}\n".to_owned(), span));
     out

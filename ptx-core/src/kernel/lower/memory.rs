@@ -63,12 +63,18 @@ impl<'a> Lowerer<'a> {
             _ => self.stored_type(ty),
         };
         let Some((element, _)) = element else { return Value::Error };
-        let symbol = self.symbols.unique(name);
         let align = align.unwrap_or(element.bytes().max(16));
-        let text = format!(".extern .shared .align {align} .{} {symbol}[];\n", types::stored(element));
+        let declared = format!(".extern .shared .align {align} .{}", types::stored(element));
+        let key = (std::ptr::from_ref(ty) as usize, declared);
+        if let Some(value) = self.statics.get(&key) {
+            return value.clone();
+        }
+        let symbol = self.symbols.unique(name);
         let span = self.at(span);
-        self.globals.push((text, span));
-        symbol_value(symbol, "u32")
+        self.globals.push((format!("{} {symbol}[];\n", key.1), span));
+        let value = symbol_value(symbol, "u32");
+        self.statics.insert(key, value.clone());
+        value
     }
 
     /// The element's type and the dimensions as text: `[16][32]`.
@@ -109,12 +115,12 @@ impl<'a> Lowerer<'a> {
 
     /// `static` is `.const`, `static mut` is `.global`; written once, however often its block is.
     pub(super) fn static_item(&mut self, item: &'a tree::Static) -> Value {
-        let address = std::ptr::from_ref(item) as usize;
-        if let Some(value) = self.statics.get(&address) {
+        let key = (std::ptr::from_ref(item) as usize, String::new());
+        if let Some(value) = self.statics.get(&key) {
             return value.clone();
         }
         let value = self.write_static(item).unwrap_or(Value::Error);
-        self.statics.insert(address, value.clone());
+        self.statics.insert(key, value.clone());
         value
     }
 

@@ -164,9 +164,6 @@ impl<'a> Lowerer<'a> {
 
     fn token(&mut self, copy: &mut Copy<'_>) {
         let at = copy.at;
-        if copy.statement.fresh && at == 0 || copy.source.trivia(at).contains(&b'\n') {
-            self.line_of(copy.span());
-        }
         match copy.source.kind(at) {
             Kind::Punct(b'{') => self.open_brace(copy),
             Kind::Punct(b'}') => self.close_brace(copy),
@@ -188,8 +185,23 @@ impl<'a> Lowerer<'a> {
             lead = format!("    {}", lead.trim_start_matches(['\n', ' ', '\t', '\r']));
         }
         let span = copy.span().to(copy.source.span(copy.at + count - 1));
+        if lead.contains('\n') || first {
+            self.split_line(copy, &mut lead);
+        }
         self.push(lead + text, span);
         copy.at += count;
+    }
+
+    /// Puts the `.loc` of an instruction in front of its line.
+    fn split_line(&mut self, copy: &Copy<'_>, lead: &mut String) {
+        let label = copy.is(copy.at + 1, b':');
+        if label || copy.source.kind(copy.at) != Kind::Word && !copy.is(copy.at, b'@') {
+            return;
+        }
+        self.line_of(copy.span());
+        if let Some(line) = self.take_line() {
+            lead.insert_str(lead.rfind('\n').map_or(0, |at| at + 1), &line);
+        }
     }
 
     /// Leaves tokens out; their trivia stays.

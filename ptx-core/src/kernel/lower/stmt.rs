@@ -33,6 +33,9 @@ impl<'a> Lowerer<'a> {
             self.line_of(stmt.span);
             let last = at + 1 == block.stmts.len();
             value = self.statement(stmt, dest.filter(|_| last));
+            if self.f.dead && self.f.decided {
+                break;
+            }
         }
         value
     }

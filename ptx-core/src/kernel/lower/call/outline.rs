@@ -25,6 +25,13 @@ impl<'a> Lowerer<'a> {
         self.scopes.current = caller;
         let mut passed = Vec::new();
         for (ty, arg) in params.iter().zip(args) {
+            let place = super::is_place(arg) && self.special(arg).is_none();
+            let value = if place { self.value(arg) } else { Value::unit() };
+            let fits = matches!((&value, ty), (Value::Reg(reg), Ty::Scalar(ty)) if types::meet(reg.ty, *ty));
+            if fits || (place && value.ty().as_ref() == Some(ty) && !matches!(value, Value::Const(_))) {
+                registers(&value, &mut passed);
+                continue;
+            }
             let dest = self.result_register(function, ty, arg.span);
             registers(&self.lower(arg, Some(&dest)), &mut passed);
         }
