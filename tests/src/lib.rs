@@ -1,3 +1,4 @@
 //! What the tests share: finding ptxas, the corpus, and rendering diagnostics.
 
 pub mod corpus;
+pub mod ptxas;

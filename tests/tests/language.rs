@@ -1,52 +1,40 @@
-//! What the macros expand to: the text of `NAME::PTX`, and that ptxas takes it.
-#![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+//! What the macros expand to: the text of `NAME::PTX`, and that ptxas takes it. One file of `language/` is one theme.
+#![allow(unsafe_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use ptx_launch::prelude::*;
+#[path = "language/from_macros.rs"]
+mod from_macros;
+#[path = "language/generics.rs"]
+mod generics;
+#[path = "language/modules.rs"]
+mod modules;
+#[path = "language/statements.rs"]
+mod statements;
+#[path = "language/text.rs"]
+mod text;
 
-mod text {
-    //! Whole modules.
-    use super::*;
+use libtest_mimic::{Arguments, Completion, Trial};
+use ptx_tests::ptxas;
 
-    ptx! {
-        // A comment that stays.
-        .version 7.0
-        .target sm_80
-        .address_size 64
+fn main() -> std::process::ExitCode {
+    let trials = [text::trials(), statements::trials(), generics::trials(), modules::trials(), from_macros::trials()];
+    libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()
+}
 
-        .visible .entry scale(.param .u64 .ptr .global .align 4 x, .param .f32 factor)
-        {
-            .reg .b64 %rd<4>;
-            .reg .b32 %r1;
-            .reg .f32 %f<4>;
-            ld.param.u64 %rd1, [x];
-            ld.param.f32 %f1, [factor];
-            mov.u32 %r1, %tid.x;
-            mul.wide.u32 %rd2, %r1, 4;
-            add.s64 %rd3, %rd1, %rd2;
-            ld.global.f32 %f2, [%rd3];
-            mul.rn.f32 %f3, %f2, %f1;
-            st.global.f32 [%rd3], %f3;
-            ret;
-        }
-    }
+/// A check as a trial of its name.
+macro_rules! passes {
+    ($check:ident) => {
+        libtest_mimic::Trial::test(stringify!($check), || {
+            $check();
+            Ok(())
+        })
+    };
+}
+pub(crate) use passes;
 
-    ptx_file!("language/add.ptx",
-        #[ptx_kernel(grid = n.div_ceil(128), safe(a.len() >= n, b.len() >= n, c.len() >= n))]
-        pub fn vec_add(a: &[f32], b: &[f32], c: &mut [f32], n: u32));
-
-    #[test]
-    fn a_module_in_the_source_keeps_its_bytes() {
-        assert!(scale::PTX.starts_with("\n        // A comment that stays.\n        .version 7.0\n"));
-        let launch = |device: &Device, config: Config, x: u64, factor: f32| {
-            // SAFETY: it is never called.
-            unsafe { scale(device, config, x, factor) }
-        };
-        let _ = launch;
-    }
-
-    #[test]
-    fn a_module_from_a_file_is_the_file() {
-        assert_eq!(vec_add::PTX, include_str!("language/add.ptx"));
-        assert_eq!(vec_add::KERNEL.entry, "vec_add");
-    }
+/// That ptxas takes a text.
+pub fn assembles(name: &str, ptx: &'static str) -> Trial {
+    Trial::ignorable_test(format!("{name} assembles"), move || match ptxas::find() {
+        None => Ok(Completion::ignored_with(ptxas::ABSENT)),
+        Some(_) => Ok(ptxas::assemble(ptx).map(|()| Completion::Completed)?),
+    })
 }
