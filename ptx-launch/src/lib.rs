@@ -83,6 +83,7 @@ mod param;
 pub mod prelude;
 mod stream;
 mod tensor_map;
+mod tile;
 mod timing;
 
 pub use buffer::{Buffer, Element, View, ViewMut};
@@ -98,4 +99,5 @@ pub use ptx_core::interp::Options as CpuOptions;
 pub use ptx_macros::*;
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
+pub use tile::{ReadTile, Tile, WriteTile};
 pub use timing::{Timer, Timing};

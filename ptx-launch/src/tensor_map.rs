@@ -10,8 +10,8 @@ mod rules;
 pub use element::{ElementType, TensorElement};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::{KernelParam, ReadSlice};
-use crate::stream::AsStream;
+use crate::param::{Bound, KernelParam, ReadSlice};
+use crate::stream::{AsStream, StreamRef};
 
 /// A tensor map: 128 opaque bytes, passed by value as a grid constant.
 ///
@@ -142,10 +142,21 @@ impl TensorMap {
         shape: &[usize],
     ) -> Result<TensorMapBuilder> {
         let stream = stream.as_stream();
-        Ok(TensorMapBuilder {
+        let bound = memory.bind(stream)?;
+        Ok(TensorMap::of_bound::<T>(&bound, stream, memory.len(), shape))
+    }
+
+    /// The same for memory of `len` elements that is bound to the stream already: what a launch does.
+    pub fn of_bound<T: TensorElement>(
+        memory: &Bound<'_>,
+        stream: StreamRef<'_>,
+        len: usize,
+        shape: &[usize],
+    ) -> TensorMapBuilder {
+        TensorMapBuilder {
             element: T::TYPE,
-            address: memory.bind(stream)?.address(),
-            capacity: memory.len() * size_of::<T>(),
+            address: memory.address(),
+            capacity: len * size_of::<T>(),
             elsewhere: (!stream.is_cuda()).then(|| stream.to_string()),
             shape: shape.to_vec(),
             strides: None,
@@ -155,7 +166,7 @@ impl TensorMap {
             swizzle: Swizzle::None,
             promotion: Promotion::None,
             fill: Fill::Zero,
-        })
+        }
     }
 }
 

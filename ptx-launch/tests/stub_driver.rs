@@ -6,7 +6,7 @@ mod expansion;
 mod stub;
 
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
-use expansion::{Shape, saxpy, tiles};
+use expansion::{Shape, saxpy, scale, tiles};
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, ErrorKind, Promotion, Spread, Swizzle};
@@ -367,4 +367,15 @@ fn tensor_maps_are_encoded_innermost_first() {
     let cpu = Device::cpu();
     let error = TensorMap::of(&cpu, &cpu.zeros::<f32>(64).unwrap(), &[8, 8]).unwrap().build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn tiles_bind_their_dimensions() {
+    let stub = Stub::lock();
+    let device = device();
+    let (a, mut c) = (device.zeros::<f32>(128 * 96).unwrap(), device.zeros::<f32>(128 * 96).unwrap());
+    scale(&device, a.tile([128, 96]).unwrap(), c.tile_mut([128, 96]).unwrap()).unwrap();
+    assert_eq!(stub.launch(0..6), [2, 2, 1, 128, 1, 1]);
+    let error = scale(&device, a.tile([64, 96]).unwrap(), c.tile_mut([128, 96]).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("`scale` is launched with M = 64 in `a`, 128 in `c`"), "{error}");
 }

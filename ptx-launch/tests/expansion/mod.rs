@@ -220,3 +220,73 @@ where
         )
     }
 }
+
+// The source: dimensions that the tiles name, a tensor map made at the launch.
+//
+// #[ptx_kernel(arch = "sm_90a", block = 128, grid = (N.div_ceil(64), M.div_ceil(64)), safe())]
+// pub fn scale(#[tma(box = [64, 32], swizzle = 128)] a: Tile<f32, (M, N)>, c: TileMut<f32, (M, N)>) { … }
+
+/// The PTX of [`scale()`], and what it is made of.
+pub mod scale {
+    use ::ptx_launch::expansion as rt;
+
+    /// The PTX.
+    pub const PTX: &str = VARIANTS[0].ptx;
+    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", ".version 8.0", rt::LineMap::new(&[], &[]))];
+    /// The module.
+    pub static MODULE: rt::Module = rt::Module::new("scale", VARIANTS);
+    /// The kernel: the parameters of the signature, then the dimensions, then the tensor maps.
+    pub static KERNEL: rt::Kernel = rt::Kernel::new(
+        &MODULE,
+        "scale",
+        &[
+            rt::Param::pointer("a"),
+            rt::Param::pointer("c"),
+            rt::Param::value::<u32>("M"),
+            rt::Param::value::<u32>("N"),
+            rt::Param::value::<rt::TensorMap>("a_map"),
+        ],
+    );
+}
+
+/// The doc comments of the kernel stand here.
+///
+/// # Errors
+/// Those of [`ptx_launch::Error`].
+pub fn scale(
+    stream: impl ::ptx_launch::expansion::AsStream,
+    a: impl ::ptx_launch::expansion::ReadTile<f32, 2>,
+    mut c: impl ::ptx_launch::expansion::WriteTile<f32, 2>,
+) -> ::ptx_launch::Result<()> {
+    use ::ptx_launch::expansion as rt;
+    let (__a_shape, __c_shape) = (rt::ReadTile::shape(&a), rt::WriteTile::shape(&c));
+    let __m = rt::dim(&scale::KERNEL, "M", &[("a", __a_shape[0]), ("c", __c_shape[0])])?;
+    let __n = rt::dim(&scale::KERNEL, "N", &[("a", __a_shape[1]), ("c", __c_shape[1])])?;
+    let __config = {
+        #[allow(non_snake_case, reason = "the user's names")]
+        let (M, N) = (rt::int(__m), rt::int(__n));
+        rt::Config::grid((N.div_ceil(rt::int(64)), M.div_ceil(rt::int(64)))).block(rt::int(128))
+    };
+    let __stream = rt::AsStream::as_stream(&stream);
+    let __a = rt::ReadSlice::bind(&a, __stream)?;
+    let __c = rt::WriteSlice::bind(&mut c, __stream)?;
+    let __a_map = rt::TensorMap::of_bound::<f32>(&__a, __stream, rt::ReadSlice::len(&a), &__a_shape)
+        .tile(&[64, 32])
+        .swizzle(rt::Swizzle::B128)
+        .build()?;
+    // SAFETY: the arguments are those of the entry, by the same signature; the author vouches for the body with `safe`.
+    unsafe {
+        rt::launch(
+            &scale::KERNEL,
+            __stream,
+            &__config,
+            &[
+                rt::Bound::arg(&__a),
+                rt::Bound::arg(&__c),
+                rt::Arg::new(&__m),
+                rt::Arg::new(&__n),
+                rt::Arg::new(&__a_map),
+            ],
+        )
+    }
+}
