@@ -94,6 +94,12 @@ table! {
         cuGetErrorName(Code, *mut *const c_char);
         cuGetErrorString(Code, *mut *const c_char);
         cuModuleLoadDataEx(*mut CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
+        cuLinkCreate_v2(c_uint, *mut c_int, *mut *mut c_void, *mut *mut c_void);
+        cuLinkAddData_v2(
+            *mut c_void, c_int, *mut c_void, usize, *const c_char, c_uint, *mut c_int, *mut *mut c_void
+        );
+        cuLinkComplete(*mut c_void, *mut *mut c_void, *mut usize);
+        cuLinkDestroy(*mut c_void);
         cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
         cuFuncGetAttribute(*mut c_int, c_int, CUfunction);
         cuFuncSetAttribute(CUfunction, c_int, c_int);

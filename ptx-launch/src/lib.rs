@@ -52,6 +52,7 @@
 //! A kernel is loaded into a context by its first launch there, or by [`Kernel::load`]. Of several targets in `arch` the
 //! loader takes the best one that the device runs and the driver reads. When the driver's assembler refuses it, the
 //! error has its log, with the lines of Rust that its lines of PTX come from.
+//! With `PTX_CACHE=folder` the assembled kernels are kept there for the program's next start.
 //! [`Kernel::figures`] and [`Kernel::occupancy`] tell what it takes of the device.
 //!
 //! # Devices

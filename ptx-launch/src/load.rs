@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "handles of the driver")]
 
 mod choose;
+mod disk;
 mod figures;
 mod jit;
 mod log;
@@ -88,7 +89,7 @@ impl CudaModule {
         let driver = Driver::get()?;
         let limits = Arc::new(Limits::read(context)?);
         let variant = choose::best(module, limits.arch, driver.version(), &limits.name)?;
-        let handle = Handle(jit::load(driver, module, variant, &limits)?);
+        let handle = Handle(jit::Jit { driver, module, variant, limits: &limits }.load()?);
         Ok(CudaModule { home: Home(Arc::downgrade(context)), handle, limits })
     }
 }

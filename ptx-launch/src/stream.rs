@@ -4,8 +4,8 @@
 use crate::device::cpu::CpuDevice;
 use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};
-use crate::driver::Driver;
-use crate::error::Result;
+use crate::driver::{Driver, cudarc_error};
+use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::CudaStream;
 use std::fmt;
 use std::sync::Arc;
@@ -40,16 +40,38 @@ impl Stream {
         }
     }
 
+    /// What is submitted to it from now on starts when what is in `other` now has ended. The host does not wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`] when they belong to different devices, or what the driver says.
+    pub fn join(&self, other: &Stream) -> Result<()> {
+        match (&self.0, &other.0) {
+            (Queue::Cuda(_, stream), Queue::Cuda(_, other)) => {
+                stream.join(other).map_err(|e| cudarc_error("a stream waits for another one", e))
+            }
+            // On the CPU device what was submitted has ended.
+            (Queue::Cpu(_), Queue::Cpu(_)) => Ok(()),
+            _ => Err(no_order(self, other)),
+        }
+    }
+
     /// Waits until all work in it has ended.
     ///
     /// # Errors
-    /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`](crate::ErrorKind::Fault)), or of the driver.
+    /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`]), or of the driver.
     pub fn synchronize(&self) -> Result<()> {
         match &self.0 {
             Queue::Cuda(device, stream) => device.synchronize_stream(stream),
             Queue::Cpu(_) => Ok(()),
         }
     }
+}
+
+#[cold]
+fn no_order(stream: &Stream, other: &Stream) -> Error {
+    Error::new(ErrorKind::WrongDevice, format!("{stream:?} waits for {other:?}"))
+        .possible("streams of the same kind of device wait for each other")
+        .help("wait on the host, with `synchronize`")
 }
 
 impl fmt::Debug for Stream {

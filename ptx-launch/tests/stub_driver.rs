@@ -379,3 +379,24 @@ fn tiles_bind_their_dimensions() {
     let error = scale(&device, a.tile([64, 96]).unwrap(), c.tile_mut([128, 96]).unwrap()).unwrap_err();
     assert!(error.to_string().contains("`scale` is launched with M = 64 in `a`, 128 in `c`"), "{error}");
 }
+
+#[test]
+fn cubins_are_kept_on_disk() {
+    let stub = Stub::lock();
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{}", std::process::id()));
+    // SAFETY: tests that read the environment hold the stub's lock.
+    unsafe { std::env::set_var("PTX_CACHE", &folder) };
+    let load = |ptx| kernel("k", "sm_80", ptx, rt::LineMap::default()).load(&device());
+    let links = || (stub.calls("cuLinkCreate_v2"), stub.calls("cuLinkDestroy"));
+    load(".version 7.0 // one").unwrap();
+    load(".version 7.0 // one").unwrap();
+    assert_eq!(links(), (1, 1), "the second start assembles nothing");
+    load(".version 7.0 // two").unwrap();
+    let error = load(".version 7.0\nnot.an.instruction;").unwrap_err();
+    assert!(error.to_string().contains("line 2; error   : Not a name of any known instruction"), "{error}");
+    assert_eq!(links(), (3, 3));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("PTX_CACHE") };
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -44,7 +44,6 @@ fn implementation(item: &syn::ItemStruct) -> TokenStream {
     let padding =
         format!("`{name}` has padding: add fields for it, so that every byte that the kernel sees is initialised");
     quote! {
-        #[allow(unsafe_code)]
         // SAFETY: every field is a `KernelParam`, and there is no padding, as is asserted below.
         unsafe impl ::ptx_launch::expansion::KernelParam for #name {}
         const _: () = {

@@ -348,6 +348,56 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     }
 }
 
+// The linker: its cubin is the text.
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLinkCreate_v2(
+    _count: c_uint,
+    _options: *const c_int,
+    values: *const *mut c_char,
+    to: *mut *mut Linker,
+) -> Code {
+    let linker = Box::new(Linker { text: Vec::new(), log: unsafe { *values } });
+    unsafe { put(to, Box::into_raw(linker)) };
+    enter("cuLinkCreate_v2")
+}
+
+pub struct Linker {
+    text: Vec<u8>,
+    log: *mut c_char,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLinkAddData_v2(
+    linker: *mut Linker,
+    _kind: c_int,
+    data: *const u8,
+    size: usize,
+    _name: *const c_char,
+    _count: c_uint,
+    _options: P,
+    _values: P,
+) -> Code {
+    let linker = unsafe { &mut *linker };
+    linker.text = unsafe { std::slice::from_raw_parts(data, size) }.to_vec();
+    let mut module = 0;
+    enter("cuLinkAddData_v2");
+    unsafe { cuModuleLoadDataEx(&mut module, data.cast(), 1, &5, &linker.log) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLinkComplete(linker: *mut Linker, to: *mut *const u8, size: *mut usize) -> Code {
+    let linker = unsafe { &*linker };
+    let _ = unsafe { put(to, linker.text.as_ptr()) + put(size, linker.text.len()) };
+    enter("cuLinkComplete")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLinkDestroy(linker: *mut Linker) -> Code {
+    drop(unsafe { Box::from_raw(linker) });
+    enter("cuLinkDestroy")
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuModuleLoadData(to: *mut u64, image: *const c_char) -> Code {
     unsafe { cuModuleLoadDataEx(to, image, 0, std::ptr::null(), std::ptr::null()) }

@@ -27,7 +27,7 @@ impl Launch<'_> {
         quote! {
             #(#attributes)*
             #docs
-            #[allow(unsafe_code, clippy::too_many_arguments)]
+            #[allow(clippy::too_many_arguments)]
             #visibility #unsafety fn #name #generics(
                 #stream: impl #rt::AsStream,
                 #wants_config
