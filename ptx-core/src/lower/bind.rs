@@ -188,7 +188,7 @@ impl Binder<'_> {
         let elements = self.vector_of(reg) as usize;
         match elements > 1 && "xyzw".find(selector).is_some_and(|at| at < elements) {
             true => self.register(ty, value.wider, reg),
-            false => Err(Why::Shape(format!("no `.{selector}` here"))),
+            false => Err(Why::Shape(format!("an operand without `.{selector}`"))),
         }
     }
 

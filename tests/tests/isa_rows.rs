@@ -1,0 +1,114 @@
+//! The table against ptxas: each row is judged on every target, at its first version and just below it.
+#![allow(clippy::panic, reason = "tests")]
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use ptx_core::check::check;
+use ptx_core::diag::Diagnostic;
+use ptx_core::isa::{Arch, Version, table};
+use ptx_core::lower::Options;
+use ptx_core::parse::parse_text;
+use ptx_tests::instance::{Instance, instances};
+use ptx_tests::judge::Judge;
+use ptx_tests::ptxas;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many disagreements a failure prints.
+const SHOWN: usize = 40;
+
+fn main() -> std::process::ExitCode {
+    let trials = match Judge::find() {
+        Some(judge) => files().into_iter().map(|(file, all)| trial(&judge, file, all)).collect(),
+        None => vec![Trial::test(format!("rows (ignored: {})", ptxas::ABSENT), || Ok(())).with_ignored_flag(true)],
+    };
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn files() -> BTreeMap<&'static str, Vec<Instance>> {
+    let mut files: BTreeMap<_, Vec<Instance>> = BTreeMap::new();
+    for row in table().rows() {
+        files.entry(row.file).or_default().extend(instances(row));
+    }
+    files
+}
+
+fn trial(judge: &Judge, file: &'static str, all: Vec<Instance>) -> Trial {
+    let judge = judge.clone();
+    Trial::test(file, move || agree(&judge, &all))
+}
+
+fn agree(judge: &Judge, all: &[Instance]) -> Result<(), Failed> {
+    let mut points: BTreeMap<(Arch, Version), Vec<&Instance>> = BTreeMap::new();
+    for instance in all {
+        for point in points_of(instance) {
+            points.entry(point).or_default().push(instance);
+        }
+    }
+    let (mut judged, mut wrong) = (0, Vec::new());
+    for ((arch, version), instances) in points {
+        judged += instances.len();
+        wrong.extend(disagreements(judge, arch, version, &instances)?);
+    }
+    match wrong.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} of {judged} verdicts differ:\n{}", wrong[..n.min(SHOWN)].join("\n")).into()),
+    }
+}
+
+/// Every target in the newest version; and for each gate of the row and of its modifiers the first version, and the
+/// one before, on the first target.
+fn points_of(instance: &Instance) -> BTreeSet<(Arch, Version)> {
+    let newest = table().targets.iter().map(|t| t.since).max();
+    let targets = || table().targets.iter().filter(|t| t.assembled);
+    let mut points: BTreeSet<_> = targets().filter_map(|t| Some((t.arch, newest?))).collect();
+    let members = instance.slots.iter().flatten().filter_map(|m| m.gate.as_ref());
+    for (needed, since) in std::iter::once(&instance.row.gate).chain(members).flat_map(|g| &g.anyof) {
+        let Some(first) = targets().find(|t| t.arch.provides(*needed)) else { continue };
+        let since = (*since).max(first.since);
+        points.insert((first.arch, since));
+        points.extend(before(since).filter(|v| *v >= first.since).map(|v| (first.arch, v)));
+    }
+    points
+}
+
+/// The version that came out before this one, as far as it is in the same major version or is the last of the other.
+fn before(version: Version) -> Option<Version> {
+    const LAST: &[(u8, u8)] = &[(6, 5), (7, 8), (8, 8)];
+    match version.minor.checked_sub(1) {
+        Some(minor) => Some(Version { minor, ..version }),
+        None => LAST.iter().find(|l| l.0 + 1 == version.major).map(|&(major, minor)| Version { major, minor }),
+    }
+}
+
+fn disagreements(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -> Result<Vec<String>, Failed> {
+    let header = format!(".version {version}\n.target {arch}\n.address_size 64");
+    let kernel = |(n, i): (usize, &&Instance)| format!(".visible .entry k{n}() {{ {} ret; }}", i.body);
+    let kernels: Vec<String> = all.iter().enumerate().map(kernel).collect();
+    let theirs = judge.refusals(&header, &arch.to_string(), &kernels)?;
+    let ours = refusals(&header, &kernels);
+    let mut out = Vec::new();
+    for ((instance, theirs), ours) in all.iter().zip(theirs).zip(ours) {
+        if theirs.is_some() != ours.is_some() {
+            let why =
+                theirs.map_or_else(|| format!("we say: {}", ours.unwrap_or_default()), |t| format!("ptxas says: {t}"));
+            out.push(format!("{arch} {version} line {}: {}: {why}", instance.row.line, instance.body));
+        }
+    }
+    Ok(out)
+}
+
+/// For each kernel the first error on its line.
+fn refusals(header: &str, kernels: &[String]) -> Vec<Option<String>> {
+    let text = format!("{header}\n{}\n", kernels.join("\n"));
+    let (tree, earlier) = parse_text(text.as_bytes());
+    let (_, diagnostics) = check(tree, earlier, &Options::default());
+    let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).collect();
+    let mut start = header.len() + 1;
+    let mut out = Vec::with_capacity(kernels.len());
+    for kernel in kernels {
+        let end = start + kernel.len();
+        let here = |d: &&&Diagnostic| (start..=end).contains(&(d.span.lo as usize));
+        out.push(errors.iter().find(here).map(|d| d.message.clone()));
+        start = end + 1;
+    }
+    out
+}
