@@ -65,12 +65,12 @@ impl Writer<'_> {
     fn operand(&mut self, spec: &OperandSpec) -> Option<String> {
         match &spec.kind {
             OperandKind::Value(value) => self.value(value, spec.access),
-            OperandKind::Memory { space, rest } => self.memory(space, rest),
+            OperandKind::Memory { space, rest, .. } => self.memory(space, rest),
             OperandKind::Pair(a, b) if b.group != 0 && !self.optional => self.operand(a),
             OperandKind::Pair(a, b) => Some(format!("{}|{}", self.operand(a)?, self.operand(b)?)),
             OperandKind::Group(specs) => Some(format!("{{{}}}", self.list(specs)?)),
             OperandKind::Label => Some("L".to_owned()),
-            OperandKind::Symbol => Some("s".to_owned()),
+            OperandKind::Symbol(_) => Some("s".to_owned()),
             OperandKind::Func | OperandKind::List | OperandKind::Targets => None,
         }
     }
