@@ -7,6 +7,7 @@ mod layout;
 mod lower;
 mod names;
 mod operators;
+pub mod prelude;
 mod scope;
 pub mod tree;
 mod types;

@@ -15,6 +15,7 @@ use ptx_core::diag::{Code, Diagnostic, codes};
 use ptx_core::kernel::tree;
 use ptx_core::span::Span;
 use quote::ToTokens;
+use std::collections::BTreeSet;
 
 pub use function::{Argument, Launchable};
 
@@ -27,6 +28,8 @@ pub struct Reader {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether what is read is not the user's source but the prelude.
     pub external: bool,
+    /// The first names of paths with several: modules of the prelude, perhaps.
+    pub named: BTreeSet<String>,
 }
 
 impl Reader {

@@ -12,6 +12,7 @@ mod kernel;
 mod launch;
 mod module;
 mod param;
+mod prelude;
 mod report;
 mod single;
 mod text_module;

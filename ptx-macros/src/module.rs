@@ -107,6 +107,7 @@ impl Items {
     fn expand(mut self, item: &syn::ItemMod) -> TokenStream {
         let options = &self.attribute.options;
         let (arches, version) = (options.arch.clone(), options.version);
+        self.module.modules.append(&mut self.reader.prelude());
         let compiled = compile::module(&mut self.reader, &self.module, &arches, version);
         let launches = launch::several(&self.reader.host, &item.ident, &self.launchables, &compiled);
         let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics);

@@ -18,7 +18,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
     let (kernel, launchable) = reader.kernel(attribute, &function);
     let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
-    let module = Module { structs, kernels: vec![kernel], ..Module::default() };
+    let modules = reader.prelude();
+    let module = Module { structs, modules, kernels: vec![kernel], ..Module::default() };
     let compiled = compile::module(&mut reader, &module, &arches, version);
     let launch = launch::single(&reader.host, &launchable, &compiled);
     let diagnostics = report::report(&reader.host, &reader.diagnostics);

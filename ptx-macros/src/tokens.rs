@@ -12,6 +12,7 @@ pub use source::source;
 use proc_macro2::Span as RustSpan;
 use ptx_core::kernel::Location;
 use ptx_core::span::Span;
+use std::collections::VecDeque;
 
 /// The Rust tokens that were given to `ptx-core`. A [`Span`] is a range of them.
 ///
@@ -19,6 +20,8 @@ use ptx_core::span::Span;
 #[derive(Default)]
 pub struct Host {
     spans: Vec<RustSpan>,
+    /// The `ptx!` blocks that are read next, in order, of a text that the compiler never saw: the prelude.
+    pub texts: VecDeque<String>,
 }
 
 impl Host {

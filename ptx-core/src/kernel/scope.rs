@@ -97,6 +97,16 @@ impl<'a> Scopes<'a> {
         None
     }
 
+    /// The module of this name: `warp` in `warp::reduce_sum`, even where a register is called `warp`.
+    pub(crate) fn find_module(&self, name: &str) -> Option<Found<'a>> {
+        self.chain().find_map(|(index, scope)| match scope.names.get(name) {
+            Some(binding @ Binding::Module(_)) => {
+                Some(Found { binding: binding.clone(), scope: index, outside: false })
+            }
+            _ => None,
+        })
+    }
+
     /// What a name means in exactly this scope.
     pub(crate) fn find_in(&self, scope: usize, name: &str) -> Option<Binding<'a>> {
         self.all.get(scope)?.names.get(name).cloned()

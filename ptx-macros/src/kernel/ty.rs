@@ -73,6 +73,9 @@ impl Reader {
                 other => self.refuse(other, "generic arguments here", "write them behind the last name"),
             }
         }
+        if let [first, _, ..] = segments.as_slice() {
+            self.named.insert(first.name.clone());
+        }
         let start = segments.first().map_or(end, |s| s.span);
         (Path { segments, args }, start.to(end))
     }

@@ -20,7 +20,8 @@ pub fn source(host: &mut Host, group: RustSpan, body: TokenStream) -> (Source, V
     if leaves.spans.is_empty() {
         host.token(group);
     }
-    let verbatim = group.source_text().and_then(|text| align(lex(inner(&text).as_bytes()), &leaves, base));
+    let text = host.texts.pop_front().or_else(|| group.source_text());
+    let verbatim = text.and_then(|text| align(lex(inner(&text).as_bytes()), &leaves, base));
     verbatim.unwrap_or_else(|| {
         let (mut source, diagnostics) = lex(spaced(&leaves).as_bytes());
         let everything = Span::new(base, host.len());

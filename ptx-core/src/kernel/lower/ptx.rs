@@ -181,6 +181,16 @@ impl<'a> Lowerer<'a> {
         let first = copy.at == 0 && copy.lead.is_empty();
         let trivia = copy.trivia(copy.at);
         let mut lead = std::mem::take(&mut copy.lead) + &trivia;
+        let starts = copy.statement.fresh && !copy.statement.guarded && !copy.is(copy.at, b';');
+        if starts
+            && !first
+            && copy.at > 0
+            && copy.is(copy.at - 1, b';')
+            && lead.trim().is_empty()
+            && !lead.contains('\n')
+        {
+            lead = "\n    ".to_owned();
+        }
         if first {
             lead = format!("    {}", lead.trim_start_matches(['\n', ' ', '\t', '\r']));
         }

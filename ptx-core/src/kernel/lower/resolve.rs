@@ -14,7 +14,10 @@ impl<'a> Lowerer<'a> {
     /// What a path means: a name here, or an item of a module.
     pub(super) fn find(&self, path: &Path) -> Option<Found<'a>> {
         let (first, rest) = path.segments.split_first()?;
-        let mut found = self.scopes.find(&first.name)?;
+        let mut found = match rest {
+            [] => self.scopes.find(&first.name)?,
+            _ => self.scopes.find_module(&first.name)?,
+        };
         for segment in rest {
             let Binding::Module(scope) = found.binding else { return None };
             found = Found { binding: self.scopes.find_in(scope, &segment.name)?, scope, outside: false };

@@ -20,7 +20,7 @@ impl<'a> Lowerer<'a> {
         if function.generics.is_empty() && path.args.is_empty() {
             return Some(Vec::new());
         }
-        if !path.args.is_empty() && path.args.len() != function.generics.len() {
+        if path.args.len() > function.generics.len() {
             let (takes, has) = (function.generics.len(), path.args.len());
             let message = format!("`{}` takes {takes} generic arguments, here are {has}", function.name.name);
             self.fail(&codes::P0811, span, message, "write one for each, or none where the types say them");

@@ -1,0 +1,53 @@
+//! Within a block of one dimension: reductions over its warps. Every thread must call them.
+
+/// The sum of `x` over a block of `WARPS` warps, in every thread: a warp reduction, `st.shared` by the first lane of
+/// each warp, `bar.sync 0`, `WARPS` times `ld.shared` and an addition, `bar.sync 0`.
+fn reduce_sum<const WARPS: u32, T>(x: T) -> T {
+    #[shared]
+    let partial: [T; WARPS];
+    let mine: T = warp::reduce_sum(x);
+    store(partial, mine);
+    ptx! { bar.sync 0; }
+    let sum: T;
+    ptx! { ld.shared.{T} sum, [partial]; }
+    for at in 1..WARPS {
+        let other: T;
+        ptx! { ld.shared.{T} other, [partial + 4 * at]; }
+        sum += other;
+    }
+    ptx! { bar.sync 0; }
+    sum
+}
+
+/// The largest `x` of a block of `WARPS` warps, in every thread: as `reduce_sum`, with `max`.
+fn reduce_max<const WARPS: u32, T>(x: T) -> T {
+    #[shared]
+    let partial: [T; WARPS];
+    let mine: T = warp::reduce_max(x);
+    store(partial, mine);
+    ptx! { bar.sync 0; }
+    let most: T;
+    ptx! { ld.shared.{T} most, [partial]; }
+    for at in 1..WARPS {
+        let other: T;
+        ptx! {
+            ld.shared.{T} other, [partial + 4 * at];
+            max.{T} most, most, other;
+        }
+    }
+    ptx! { bar.sync 0; }
+    most
+}
+
+/// The first lane of each warp writes its warp's value: `shr`, `mul.lo`, `add`, `st.shared`.
+fn store<T>(partial: u32, value: T) {
+    if laneid == 0 {
+        let at: u32 = partial + (tid.x >> 5) * 4;
+        ptx! { st.shared.{T} [at], value; }
+    }
+}
+
+/// Waits for all threads of the block: `bar.sync 0`.
+fn sync() {
+    ptx! { bar.sync 0; }
+}

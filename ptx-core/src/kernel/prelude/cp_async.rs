@@ -1,0 +1,31 @@
+//! Copies from global to shared memory that do not wait. For `sm_80` and later.
+
+/// 16 bytes, past the first-level cache: `cp.async.cg.shared.global`.
+fn copy16(to: u32, from: u64) {
+    ptx! { cp.async.cg.shared.global [to], [from], 16; }
+}
+
+/// 16 bytes, of which the first `bytes` are read and the rest is zero: `cp.async.cg.shared.global`.
+fn copy16_zero(to: u32, from: u64, bytes: u32) {
+    ptx! { cp.async.cg.shared.global [to], [from], 16, bytes; }
+}
+
+/// `BYTES` bytes, 4, 8 or 16, through all caches: `cp.async.ca.shared.global`.
+fn copy<const BYTES: u32>(to: u32, from: u64) {
+    ptx! { cp.async.ca.shared.global [to], [from], BYTES; }
+}
+
+/// Ends a group of copies: `cp.async.commit_group`.
+fn commit() {
+    ptx! { cp.async.commit_group; }
+}
+
+/// Waits until at most `PENDING` groups are on their way: `cp.async.wait_group`.
+fn wait<const PENDING: u32>() {
+    ptx! { cp.async.wait_group PENDING; }
+}
+
+/// Waits for all copies: `cp.async.wait_all`.
+fn wait_all() {
+    ptx! { cp.async.wait_all; }
+}

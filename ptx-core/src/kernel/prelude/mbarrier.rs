@@ -1,0 +1,59 @@
+//! Barriers in shared memory, `u64` each, that count arrivals and bytes. `bar` is the barrier's address.
+//! For `sm_90` and later.
+
+/// Makes a barrier for `count` arrivals a phase: `mbarrier.init`.
+fn init(bar: u32, count: u32) {
+    ptx! { mbarrier.init.shared::cta.b64 [bar], count; }
+}
+
+/// Makes the initialised barriers visible to the cluster and to asynchronous copies: `fence.mbarrier_init`.
+fn fence_init() {
+    ptx! { fence.mbarrier_init.release.cluster; }
+}
+
+/// Ends a barrier's use: `mbarrier.inval`.
+fn invalidate(bar: u32) {
+    ptx! { mbarrier.inval.shared::cta.b64 [bar]; }
+}
+
+/// Arrives: `mbarrier.arrive`.
+fn arrive(bar: u32) {
+    ptx! { mbarrier.arrive.shared::cta.b64 _, [bar]; }
+}
+
+/// Arrives, and expects `bytes` more before the phase ends: `mbarrier.arrive.expect_tx`.
+fn arrive_expect(bar: u32, bytes: u32) {
+    ptx! { mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], bytes; }
+}
+
+/// Expects `bytes` more before the phase ends: `mbarrier.expect_tx`.
+fn expect(bar: u32, bytes: u32) {
+    ptx! { mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], bytes; }
+}
+
+/// Arrives at the same barrier of the cluster's block `block`: `mapa` and `mbarrier.arrive` on the remote address.
+fn arrive_remote(bar: u32, block: u32) {
+    let remote: u32;
+    ptx! {
+        mapa.shared::cluster.u32 remote, bar, block;
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];
+    }
+}
+
+/// Waits until the phase of parity `phase` has ended: a loop around `mbarrier.try_wait.parity`.
+fn wait(bar: u32, phase: u32) {
+    loop {
+        let done: pred;
+        ptx! { mbarrier.try_wait.parity.shared::cta.b64 done, [bar], phase; }
+        if done {
+            break;
+        }
+    }
+}
+
+/// Whether the phase of parity `phase` has ended: `mbarrier.test_wait.parity`.
+fn test(bar: u32, phase: u32) -> pred {
+    let done: pred;
+    ptx! { mbarrier.test_wait.parity.shared::cta.b64 done, [bar], phase; }
+    done
+}

@@ -1,0 +1,74 @@
+//! Copies of tiles that a tensor map describes. One thread issues them. `map` is a `TensorMap` parameter, `to` and `from`
+//! are addresses in shared memory, `bar` that of an `mbarrier`. For `sm_90` and later.
+
+/// Fetches a tensor map: `prefetch.tensormap`.
+fn prefetch(map: TensorMap) {
+    ptx! { prefetch.tensormap [map]; }
+}
+
+/// A box of one dimension: `cp.async.bulk.tensor.1d`.
+fn load_1d(to: u32, map: TensorMap, x: u32, bar: u32) {
+    ptx! { cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x}], [bar]; }
+}
+
+/// A box of two dimensions, the innermost first: `cp.async.bulk.tensor.2d`.
+fn load_2d(to: u32, map: TensorMap, x: u32, y: u32, bar: u32) {
+    ptx! { cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y}], [bar]; }
+}
+
+/// A box of three dimensions: `cp.async.bulk.tensor.3d`.
+fn load_3d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, bar: u32) {
+    ptx! { cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z}], [bar]; }
+}
+
+/// A box of four dimensions: `cp.async.bulk.tensor.4d`.
+fn load_4d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, bar: u32) {
+    ptx! { cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z, w}], [bar]; }
+}
+
+/// A box of five dimensions: `cp.async.bulk.tensor.5d`.
+fn load_5d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, bar: u32) {
+    ptx! { cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z, w, v}], [bar]; }
+}
+
+/// A box of two dimensions to the same place in every block of `mask`: `cp.async.bulk.tensor.2d … .multicast::cluster`.
+fn load_2d_multicast(to: u32, map: TensorMap, x: u32, y: u32, bar: u32, mask: u16) {
+    ptx! {
+        cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [to], [map, {x, y}], [bar], mask;
+    }
+}
+
+/// From shared memory to a box of two dimensions: `cp.async.bulk.tensor.2d.global.shared::cta`.
+fn store_2d(map: TensorMap, x: u32, y: u32, from: u32) {
+    ptx! { cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {x, y}], [from]; }
+}
+
+/// From shared memory to a box of three dimensions: `cp.async.bulk.tensor.3d.global.shared::cta`.
+fn store_3d(map: TensorMap, x: u32, y: u32, z: u32, from: u32) {
+    ptx! { cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [map, {x, y, z}], [from]; }
+}
+
+/// Adds shared memory to a box of two dimensions: `cp.reduce.async.bulk.tensor.2d … .add`.
+fn add_2d(map: TensorMap, x: u32, y: u32, from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [map, {x, y}], [from]; }
+}
+
+/// Ends a group of stores: `cp.async.bulk.commit_group`.
+fn commit() {
+    ptx! { cp.async.bulk.commit_group; }
+}
+
+/// Waits until at most `PENDING` groups still read shared memory: `cp.async.bulk.wait_group.read`.
+fn wait_read<const PENDING: u32>() {
+    ptx! { cp.async.bulk.wait_group.read PENDING; }
+}
+
+/// Waits until at most `PENDING` groups are not done: `cp.async.bulk.wait_group`.
+fn wait<const PENDING: u32>() {
+    ptx! { cp.async.bulk.wait_group PENDING; }
+}
+
+/// Lets asynchronous copies see what this thread wrote to shared memory: `fence.proxy.async.shared::cta`.
+fn fence() {
+    ptx! { fence.proxy.async.shared::cta; }
+}

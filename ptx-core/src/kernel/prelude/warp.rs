@@ -1,0 +1,98 @@
+//! Within a warp: reductions, scans, broadcasts. All 32 lanes must be there.
+
+/// How many lanes a warp has.
+const LANES: u32 = 32;
+
+/// Every lane's mask.
+const ALL: u32 = 0xffffffff;
+
+/// The sum of `x` over the warp, in every lane: five times `shfl.sync.bfly.b32` and an addition.
+fn reduce_sum<T>(x: T) -> T {
+    let sum: T = x;
+    for step in [16, 8, 4, 2, 1] {
+        let other: T;
+        ptx! { shfl.sync.bfly.b32 other, sum, step, 31, ALL; }
+        sum += other;
+    }
+    sum
+}
+
+/// The largest `x` of the warp, in every lane: five times `shfl.sync.bfly.b32` and `max`.
+fn reduce_max<T>(x: T) -> T {
+    let most: T = x;
+    for step in [16, 8, 4, 2, 1] {
+        let other: T;
+        ptx! {
+            shfl.sync.bfly.b32 other, most, step, 31, ALL;
+            max.{T} most, most, other;
+        }
+    }
+    most
+}
+
+/// The smallest `x` of the warp, in every lane: five times `shfl.sync.bfly.b32` and `min`.
+fn reduce_min<T>(x: T) -> T {
+    let least: T = x;
+    for step in [16, 8, 4, 2, 1] {
+        let other: T;
+        ptx! {
+            shfl.sync.bfly.b32 other, least, step, 31, ALL;
+            min.{T} least, least, other;
+        }
+    }
+    least
+}
+
+/// The sum of `x` over this lane and those before it: five times `shfl.sync.up.b32` and a guarded addition.
+fn scan_sum<T>(x: T) -> T {
+    let sum: T = x;
+    for step in [1, 2, 4, 8, 16] {
+        let other: T;
+        let inside: pred;
+        ptx! { shfl.sync.up.b32 other|inside, sum, step, 0, ALL; }
+        if inside {
+            sum += other;
+        }
+    }
+    sum
+}
+
+/// `x` of one lane, in every lane: `shfl.sync.idx.b32`.
+fn broadcast<T>(x: T, lane: u32) -> T {
+    let value: T;
+    ptx! { shfl.sync.idx.b32 value, x, lane, 31, ALL; }
+    value
+}
+
+/// The lanes where `p` holds, as a mask: `vote.sync.ballot.b32`.
+fn ballot(p: pred) -> b32 {
+    let mask: b32;
+    ptx! { vote.sync.ballot.b32 mask, p, ALL; }
+    mask
+}
+
+/// Whether `p` holds in any lane: `vote.sync.any.pred`.
+fn any(p: pred) -> pred {
+    let found: pred;
+    ptx! { vote.sync.any.pred found, p, ALL; }
+    found
+}
+
+/// Whether `p` holds in every lane: `vote.sync.all.pred`.
+fn all(p: pred) -> pred {
+    let found: pred;
+    ptx! { vote.sync.all.pred found, p, ALL; }
+    found
+}
+
+/// True in one lane of the warp: `elect.sync`. For `sm_90` and later.
+fn elect() -> pred {
+    let chosen: pred;
+    ptx! { elect.sync _|chosen, ALL; }
+    chosen
+}
+
+/// Waits for all lanes: `bar.warp.sync`.
+fn sync() {
+    ptx! { bar.warp.sync ALL; }
+}
