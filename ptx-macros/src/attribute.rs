@@ -93,7 +93,12 @@ impl Reader {
             return self.error(&codes::P0901, &arg.name, format!("there is no option `{name}`"), &help);
         };
         if !(option.read)(self, attribute, arg) {
-            self.error(&codes::P0903, &arg.name, format!("`{name}` is not given like this"), option.like);
+            self.error(
+                &codes::P0903,
+                &arg.name,
+                format!("`{name}` is not given like this"),
+                &format!("write {}", option.like),
+            );
         }
     }
 
@@ -161,21 +166,6 @@ impl Reader {
         if !attribute.has("arch") {
             let help = format!("write `{like}`: the oldest GPU that it is for");
             self.error(&codes::P0905, name, format!("the {what} has no `arch`"), &help);
-        }
-    }
-
-    /// Reports generics without instances, and instances that do not fit the generics.
-    pub fn needs_instances(&mut self, given: bool, kernel: &tree::Kernel) {
-        if !kernel.generics.is_empty() && !given {
-            let help = "write `instances = [(128), (256)]`: PTX is made for each at compile time";
-            self.error_at(&codes::P0905, kernel.name.span, "a generic kernel has no `instances`", help);
-        }
-        for instance in &kernel.options.instances {
-            let (has, wants) = (instance.args.len(), kernel.generics.len());
-            if has != wants {
-                let message = format!("this instance has {has} arguments, the kernel {wants} generic parameters");
-                self.error_at(&codes::P0903, instance.span, message, "give each generic parameter one argument");
-            }
         }
     }
 }

@@ -1,18 +1,21 @@
 //! The way through `ptx-core`, once for each target: statement tree, PTX tokens, syntax tree, checks, text.
 
+mod echoes;
+
 use crate::kernel::Reader;
 use ptx_core::check::{Checked, check, minimum_version};
 use ptx_core::diag::Diagnostic;
-use ptx_core::{emit, ir};
 use ptx_core::isa::{Arch, Version};
 use ptx_core::kernel::tree::Module;
-use ptx_core::kernel::{self, Entry, Variant};
+use ptx_core::kernel::{self, Entry, Lowered, StructLayout, Variant};
 use ptx_core::lex::Builder;
 use ptx_core::lower::{Options, lower};
 use ptx_core::parse::parse;
 use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
-use ptx_core::token::Source;
+use ptx_core::token::{Source, TokenId};
+use ptx_core::{emit, ir};
+use std::ops::Range;
 
 /// A PTX module for one target.
 pub struct Text {
@@ -38,6 +41,10 @@ pub struct Compiled {
     pub texts: Vec<Text>,
     /// The entries, the same in all of them.
     pub entries: Vec<Entry>,
+    /// What the structs must look like in Rust.
+    pub structs: Vec<StructLayout>,
+    /// Whether something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
+    pub failed: bool,
 }
 
 /// Compiles a module for every target. What is wrong is reported once, not once for each target.
@@ -45,15 +52,17 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     let mut compiled = Compiled::default();
     let mut found = Vec::new();
     for &arch in arches {
-        let (text, entries) = variant(reader, module, arch, version, &mut found);
+        let (text, lowered) = variant(reader, module, arch, version, &mut found);
         compiled.texts.push(text);
-        compiled.entries = entries;
+        compiled.entries = lowered.entries;
+        compiled.structs = lowered.structs;
     }
     for diagnostic in found {
         if !reader.diagnostics.contains(&diagnostic) {
             reader.diagnostics.push(diagnostic);
         }
     }
+    compiled.failed = reader.failed();
     compiled
 }
 
@@ -63,20 +72,35 @@ fn variant(
     arch: Arch,
     version: Option<Version>,
     found: &mut Vec<Diagnostic>,
-) -> (Text, Vec<Entry>) {
+) -> (Text, Lowered) {
     let locate = |span| reader.host.location(span);
     let trial = version.unwrap_or(NEWEST);
-    let (lowered, mut diagnostics) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
-    found.append(&mut diagnostics);
+    let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
     let mut builder = Builder::new();
     for (piece, span) in &lowered.pieces {
         builder.push(piece, *span);
     }
-    let (source, mut diagnostics) = builder.finish();
-    found.append(&mut diagnostics);
-    let (checked, mut diagnostics) = checked(source);
-    found.append(&mut diagnostics);
-    (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), lowered.entries)
+    let (mut source, lexical) = builder.finish();
+    source.unchecked = ranges(&source, &lowered.unchecked);
+    let (checked, checks) = checked(source);
+    found.extend(echoes::without([reader.diagnostics.clone(), lexical, language, checks]));
+    (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), lowered)
+}
+
+/// The runs of tokens that come from one of the spans.
+fn ranges(source: &Source, spans: &[Span]) -> Vec<Range<TokenId>> {
+    let within = |token: TokenId| {
+        let origin = source.span(token);
+        spans.iter().any(|s| s.lo <= origin.lo && origin.hi <= s.hi)
+    };
+    let mut ranges: Vec<Range<TokenId>> = Vec::new();
+    for token in (0..source.tokens.len() as TokenId).filter(|t| !spans.is_empty() && within(*t)) {
+        match ranges.last_mut().filter(|r| r.end == token) {
+            Some(range) => range.end += 1,
+            None => ranges.push(token..token + 1),
+        }
+    }
+    ranges
 }
 
 /// Parses and checks.

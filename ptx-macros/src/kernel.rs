@@ -33,6 +33,11 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// Whether there was an error.
+    pub fn failed(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
     /// Reports an error on a piece of syntax.
     pub fn error(&mut self, code: &'static Code, node: &impl ToTokens, message: impl Into<String>, help: &str) {
         let span = self.host.syntax(node);

@@ -31,8 +31,8 @@ pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled) -> TokenStr
     let launch = Launch { kernel, compiled, index: 0 };
     let texts = data::texts(host, &kernel.name.to_string(), compiled);
     let kernel = launch.data(&texts, &quote!(MODULE));
-    let function = launch.function();
-    quote!(#kernel #function)
+    let (function, layouts) = (launch.function(), data::layouts(compiled));
+    quote!(#kernel #function #layouts)
 }
 
 /// The kernels of a module, which hold the PTX of all of them together.
@@ -44,7 +44,8 @@ pub fn several(host: &Host, name: &syn::Ident, kernels: &[Launchable], compiled:
         let (kernel, function) = (launch.data(&shared, &quote!(MODULE)), launch.function());
         quote!(#kernel #function)
     });
-    quote!(#texts #(#each)*)
+    let layouts = data::layouts(compiled);
+    quote!(#texts #(#each)* #layouts)
 }
 
 /// The entries of a PTX text, which have no module around them: the first holds what is loaded.

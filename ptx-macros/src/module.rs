@@ -12,7 +12,7 @@ use quote::quote;
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let item: syn::ItemMod = match syn::parse2(item) {
         Ok(item) => item,
-        Err(error) => return error.into_compile_error(),
+        Err(error) => return report::refuse(&mut Reader::default(), &error, "`#[ptx_module]` stands on a module"),
     };
     let mut items = Items::default();
     items.options(options, &item);

@@ -10,7 +10,7 @@ use quote::quote;
 pub fn expand(item: TokenStream) -> TokenStream {
     let item: syn::ItemStruct = match syn::parse2(item) {
         Ok(item) => item,
-        Err(error) => return error.into_compile_error(),
+        Err(error) => return report::refuse(&mut Reader::default(), &error, "it is for structs"),
     };
     let mut reader = Reader::default();
     if !is_repr_c(&item) {

@@ -1,21 +1,31 @@
 //! Diagnostics as the compiler prints them: errors as `compile_error!`, warnings as uses of something deprecated, which
 //! is the only way a macro has on stable Rust.
 
+use crate::kernel::Reader;
 use crate::tokens::Host;
 use proc_macro2::{Ident, Span, TokenStream};
-use ptx_core::diag::{Diagnostic, Severity};
+use ptx_core::diag::{Diagnostic, Severity, codes};
 use quote::{quote, quote_spanned};
 use std::fmt::Write;
 
 /// Items that make the compiler print the diagnostics, each on its tokens.
 pub fn report(host: &Host, diagnostics: &[Diagnostic]) -> TokenStream {
-    diagnostics
-        .iter()
+    let mut sorted: Vec<_> = diagnostics.iter().collect();
+    sorted.sort_by_key(|d| (d.span.lo, d.span.hi));
+    sorted
+        .into_iter()
         .map(|diagnostic| match diagnostic.severity {
             Severity::Error => error(host.ends(diagnostic.span), &text(host, diagnostic)),
             Severity::Warning => warning(host.ends(diagnostic.span).0, diagnostic.code.id, &text(host, diagnostic)),
         })
         .collect()
+}
+
+/// What a macro becomes whose input is not even Rust of the kind that it takes.
+pub fn refuse(reader: &mut Reader, error: &syn::Error, help: &str) -> TokenStream {
+    let span = reader.host.token(error.span());
+    reader.error_at(&codes::P0904, span, error.to_string(), help);
+    report(&reader.host, &reader.diagnostics)
 }
 
 /// The compiler underlines a macro call from the first token of its path to its last token.

@@ -55,6 +55,6 @@ fn launches(reader: &mut Reader, module: &Module, signatures: &[Signature], ptx:
         entries.push(Entry { name, kernel: entries.len(), instance: None, params });
         launchables.push(launchable);
     }
-    let compiled = Compiled { texts: Vec::new(), entries };
+    let compiled = Compiled { entries, failed: reader.failed(), ..Compiled::default() };
     launch::beside(&launchables, &compiled, &module.arch.to_string(), ptx)
 }

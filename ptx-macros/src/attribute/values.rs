@@ -48,7 +48,7 @@ impl Reader {
     pub(super) fn block_size(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::Equals(value) = &arg.value else { return false };
         attribute.options.block = self.extents(value, "block");
-        attribute.launch.block = Some(value.clone());
+        attribute.launch.block = (!attribute.options.block.is_empty()).then(|| value.clone());
         true
     }
 
@@ -56,7 +56,7 @@ impl Reader {
     pub(super) fn cluster_size(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::Equals(value) = &arg.value else { return false };
         attribute.options.cluster = self.extents(value, "cluster");
-        attribute.launch.cluster = Some(value.clone());
+        attribute.launch.cluster = (!attribute.options.cluster.is_empty()).then(|| value.clone());
         true
     }
 

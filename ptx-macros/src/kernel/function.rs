@@ -46,7 +46,6 @@ impl Reader {
             let help = "the launch is an `unsafe fn` unless the attribute says `safe(conditions)`";
             self.error(&codes::P0904, &item.sig.safety, "a kernel is not declared `unsafe`", help);
         }
-        let given = attribute.has("instances");
         let start = self.host.token(item.sig.fn_token.span);
         let name = self.ident(&item.sig.ident);
         let generics = self.generics(&item.sig.generics);
@@ -62,9 +61,7 @@ impl Reader {
             instances: attribute.instances,
             launch: attribute.launch,
         };
-        let kernel = Kernel { name, generics, params, options: attribute.options, body, span };
-        self.needs_instances(given, &kernel);
-        (kernel, launchable)
+        (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
     }
 
     /// Doc comments, `cfg` and lints belong to the launch function; anything else has no meaning.

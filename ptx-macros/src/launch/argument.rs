@@ -5,7 +5,7 @@ use super::data::rt;
 use crate::kernel::Argument;
 use proc_macro2::{Literal, Span, TokenStream};
 use ptx_core::kernel::EntryParam;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::{Ident, Type};
 
 /// What a parameter's type means to the host.
@@ -50,12 +50,20 @@ impl Argument {
         Ident::new(&format!("__{}", self.name), Span::mixed_site())
     }
 
-    /// The parameter of the launch function.
+    /// The parameter of the launch function. The bound stands where the user's type does, for the compiler's notes.
     pub fn declaration(&self) -> TokenStream {
-        let (name, rt) = (&self.name, rt());
+        let name = &self.name;
+        let (first, last) = crate::tokens::ends(&self.ty);
+        let close = quote_spanned!(last=> >);
         match self.passing() {
-            Passing::Read(element) => quote!(#name: impl #rt::ReadSlice<#element>),
-            Passing::Write(element) => quote!(mut #name: impl #rt::WriteSlice<#element>),
+            Passing::Read(element) => {
+                let open = quote_spanned!(first=> ::ptx_launch::expansion::ReadSlice<);
+                quote!(#name: impl #open #element #close)
+            }
+            Passing::Write(element) => {
+                let open = quote_spanned!(first=> ::ptx_launch::expansion::WriteSlice<);
+                quote!(mut #name: impl #open #element #close)
+            }
             Passing::Map => quote!(#name: &::ptx_launch::TensorMap),
             Passing::Value(ty) => quote!(#name: #ty),
         }
@@ -77,7 +85,7 @@ impl Argument {
         match self.passing() {
             Passing::Read(_) | Passing::Write(_) => quote!(#rt::Bound::arg(&#bound)),
             Passing::Map => quote!(#rt::Arg::new(#name)),
-            Passing::Value(_) => quote!(#rt::Arg::new(&#name)),
+            Passing::Value(_) => quote_spanned!(name.span()=> ::ptx_launch::expansion::Arg::new(&#name)),
         }
     }
 
@@ -104,6 +112,9 @@ impl Launch<'_> {
 
     /// The parameters as the PTX declares them.
     pub fn params(&self) -> Vec<TokenStream> {
+        if self.compiled.failed {
+            return Vec::new();
+        }
         self.in_order().map(Argument::param).collect()
     }
 

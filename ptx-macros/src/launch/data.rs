@@ -3,7 +3,8 @@
 use super::Launch;
 use crate::compile::{Compiled, Text};
 use crate::tokens::Host;
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use ptx_core::kernel::StructLayout;
 use quote::{ToTokens, quote};
 
 /// What the generated code calls.
@@ -28,6 +29,27 @@ pub fn texts(host: &Host, name: &str, compiled: &Compiled) -> TokenStream {
         /// What is loaded: one module for all its kernels.
         pub static MODULE: #rt::Module = #rt::Module::new(#name, VARIANTS);
     }
+}
+
+/// That the structs are in Rust what the kernel takes them for.
+pub fn layouts(compiled: &Compiled) -> TokenStream {
+    let one = |layout: &StructLayout| {
+        let name = Ident::new(&layout.name, Span::call_site());
+        let (size, align) = (Literal::u64_unsuffixed(layout.size), Literal::u64_unsuffixed(layout.align));
+        let offsets = layout.offsets.iter().map(|(field, offset)| {
+            let (field, offset) = (Ident::new(field, Span::call_site()), Literal::u64_unsuffixed(*offset));
+            quote!(&& ::core::mem::offset_of!(#name, #field) == #offset)
+        });
+        let message =
+            format!("`{name}` is not laid out as the kernel takes it: are the fields those that it was told?");
+        quote! {
+            const _: () = ::core::assert!(
+                ::core::mem::size_of::<#name>() == #size && ::core::mem::align_of::<#name>() == #align #(#offsets)*,
+                #message
+            );
+        }
+    };
+    compiled.structs.iter().map(one).collect()
 }
 
 /// The same for a kernel whose module stands around it.

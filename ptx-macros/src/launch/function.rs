@@ -23,7 +23,7 @@ impl Launch<'_> {
         let (generics, bound) = self.generics();
         let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
         let declarations = kernel.params.iter().map(|p| p.declaration());
-        let body = self.body(&stream, &config);
+        let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
         quote! {
             #(#attributes)*
             #docs
@@ -51,6 +51,16 @@ impl Launch<'_> {
             // SAFETY: the arguments are those of the entry, by the same signature; the author of `safe`, or the caller,
             // vouches for the rest.
             unsafe { #rt::launch(#the_kernel, #stream, &#config, &[#(#args),*]) }
+        }
+    }
+
+    /// Stands for the body where the kernel has errors.
+    fn no_body(&self, stream: &Ident, config: &Ident) -> TokenStream {
+        let names = self.kernel.params.iter().map(|p| &p.name);
+        let config = self.takes_config().then(|| quote!(&#config,));
+        quote! {
+            let _ = (&#stream, #config #(&#names),*);
+            ::core::unreachable!()
         }
     }
 

@@ -27,7 +27,9 @@ impl<'a> Launch<'a> {
         let (rt, declared, types) = (rt(), self.declared(), self.types());
         let message = format!("the kernel `{}` has no instance with these arguments", self.kernel.name);
         let label = format!("the instances are {}", self.listed());
-        let all = self.kernel.instances.iter().enumerate().map(|(at, args)| self.instance(at, args, module));
+        let fits = |(_, args): &(usize, &Vec<syn::Expr>)| args.len() == self.kernel.generics.len();
+        let all =
+            self.kernel.instances.iter().enumerate().filter(fits).map(|(at, args)| self.instance(at, args, module));
         quote! {
             /// The instance with these arguments.
             pub struct Instance<#(#declared),*>(::core::marker::PhantomData<(#(#types,)*)>);

@@ -32,11 +32,13 @@ impl Parse for Input {
     }
 }
 
+const LIKE: &str = "`ptx_file!(\"kernel.ptx\")`, and signatures behind it: `pub fn add(a: &[f32], n: u32)`";
+
 /// Expands `ptx_file!`.
 pub fn expand(input: TokenStream) -> TokenStream {
     let input: Input = match syn::parse2(input) {
         Ok(input) => input,
-        Err(error) => return error.into_compile_error(),
+        Err(error) => return report::refuse(&mut Reader::default(), &error, LIKE),
     };
     let mut reader = Reader::default();
     let launches = read(&mut reader, &input);

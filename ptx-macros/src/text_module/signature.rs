@@ -86,8 +86,8 @@ impl Reader {
             Passing::Value(_) => argument.known_size(),
         };
         if size.is_some_and(|size| size != param.size) {
-            let bytes = param.size;
-            let message = format!("the entry's parameter `{}` has {bytes} bytes, this type has not", param.name);
+            let has = size.unwrap_or(0);
+            let message = format!("the entry's parameter `{}` has {} bytes, this type {has}", param.name, param.size);
             self.error(&codes::P0911, &argument.ty, message, "write a type of that size");
         }
     }

@@ -5,7 +5,6 @@ pub fn kernel(factor: f32, x: &[f32], y: &mut [f32], n: u32) {}
 
 fn main() -> ptx_launch::Result<()> {
     let device = Device::cpu();
-    let x = device.zeros::<f32>(4)?;
     let mut y = device.zeros::<f32>(4)?;
     kernel(&device, 1.0, &y, &mut y, 4)
 }

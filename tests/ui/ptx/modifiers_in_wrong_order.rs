@@ -1,3 +1,5 @@
+#![deny(deprecated)]
+
 use ptx_launch::prelude::*;
 
 #[ptx_kernel(arch = "sm_80")]

@@ -1,12 +1,12 @@
 use ptx_launch::prelude::*;
 
-#[ptx_kernel(arch = "sm_90", version = "7.0")]
+#[ptx_kernel(arch = "sm_80", version = "7.0")]
 pub fn kernel(out: &mut [u32]) {
     let (x, y): (u32, u32) = (1, 2);
     let f: f32 = 1.0;
     let p: pred = x < y;
     ptx! {
-        add.bf16x2 x, x, y;
+        ld.global.L2::256B.u32 x, [out];
     }
 }
 

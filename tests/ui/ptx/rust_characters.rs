@@ -6,7 +6,7 @@ pub fn kernel(out: &mut [u32]) {
     let f: f32 = 1.0;
     let p: pred = x < y;
     ptx! {
-        add.u32 x, x, y # z;
+        add.u32 x, x, y # p;
     }
 }
 

@@ -1,8 +1,0 @@
-use ptx_launch::prelude::*;
-
-#[ptx_kernel(arch = "sm_80")]
-pub fn kernel(out: &mut [u32]) {
-    let (x, x): (u32, u32);
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use ptx_launch::prelude::*;
-
-#[ptx_kernel(arch = "sm_80")]
-pub fn kernel(out: &mut [u32]) {
-    let x: u32 = clusterid.x;
-}
-
-fn main() {}
