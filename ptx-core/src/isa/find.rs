@@ -57,7 +57,7 @@ impl Misfit {
 }
 
 /// Modifiers that ptxas takes twice.
-const REPEATABLE: &[&str] = &["sync", "aligned", "sat", "satfinite", "relu", "NaN", "approx", "cc", "shiftamt"];
+const REPEATABLE: &[&str] = &["sync", "sat", "satfinite", "relu", "NaN", "approx", "cc", "shiftamt"];
 
 fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
     let named = row.parts.iter().zip(modifiers).take_while(|(part, m)| part == m).count();
