@@ -160,8 +160,18 @@ pub struct Count {
     pub over: u32,
     /// … less this.
     pub minus: u32,
+    /// There may be more elements, up to this number; then one register without braces may also stand for all.
+    pub most: Option<u32>,
     /// Whether one element stands in braces too.
     pub braces: bool,
+}
+
+impl Count {
+    /// Whether a vector of this length may stand where `number` elements are wanted.
+    pub fn takes(&self, number: u32, length: usize) -> bool {
+        let most = self.most.unwrap_or(number).max(number) as usize;
+        length == number as usize || (number as usize..=most).contains(&length) && length.is_power_of_two()
+    }
 }
 
 /// One operand of a row.

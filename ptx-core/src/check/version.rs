@@ -3,17 +3,18 @@
 use crate::ir::{Inst, Module};
 use crate::isa::find::Form;
 use crate::isa::rule::Case;
-use crate::isa::{Arch, Gate, Version, table};
+use crate::isa::{Gate, Version, table};
 
 /// The lowest version with which the module's target and every instruction exist.
 pub fn minimum_version(module: &Module) -> Version {
     let arch = module.arch;
     let target = table().target(arch).map_or(module.version, |t| t.since);
     let insts = module.functions.iter().flat_map(|f| &f.insts);
-    insts.map(|inst| of_instruction(inst, arch, module.version)).fold(target, Version::max)
+    insts.map(|inst| of_instruction(inst, module)).fold(target, Version::max)
 }
 
-fn of_instruction(inst: &Inst, arch: Arch, newest: Version) -> Version {
+fn of_instruction(inst: &Inst, module: &Module) -> Version {
+    let (arch, newest) = (module.arch, module.version);
     let Some(row) = inst.row else { return newest };
     let lowest = Version { major: 1, minor: 0 };
     let since = |gate: &Gate| gate.since(arch).unwrap_or(newest);
@@ -22,7 +23,7 @@ fn of_instruction(inst: &Inst, arch: Arch, newest: Version) -> Version {
     let gates = members.map(since).chain(specials).fold(since(&row.gate), Version::max).max(lowest);
     let form = Form { row, slots: inst.slots.clone(), reordered: false, repeated: None };
     let holds = |version: Version| {
-        let case = Case { form: &form, operands: &inst.operands, arch, version };
+        let case = Case { form: &form, operands: &inst.operands, options: &module.options, arch, version };
         row.rules.iter().all(|rule| rule.check(&case).is_ok())
     };
     versions(gates, newest).find(|v| holds(*v)).unwrap_or(newest)

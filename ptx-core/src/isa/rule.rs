@@ -4,7 +4,7 @@ pub mod named;
 
 use super::find::Form;
 use super::gate::{Arch, Version};
-use super::{Member, OperandSpec, Slot};
+use super::{Member, OperandKind, OperandSpec, Slot};
 use crate::ir::Operand;
 
 /// One rule of a row: `when => then`, `when <=> then`, or `then` alone.
@@ -31,19 +31,53 @@ enum Atom {
     /// Two slots have the same member.
     Same(usize, usize),
     /// The operand is there.
-    Operand(usize),
+    Operand(Place),
     /// The operand is written as a literal (`true`) or not (`false`).
-    Literal(usize, bool),
+    Literal(Place, bool),
     /// The operand is one of these integers.
-    Number(usize, Vec<i64>),
+    Number(Place, Vec<i64>),
+    /// `.target` has this word too.
+    Option(&'static str),
     /// A minus stands before the operand.
-    Negated(usize),
+    Negated(Place),
     /// The target provides one of these.
     Target(Vec<Arch>),
     /// The version is at least this.
     Since(Version),
     /// A function of `named`.
     Named(named::Check),
+}
+
+/// Where an operand is: in the row, or inside the brackets or the pair that stands there.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: usize,
+    inside: Option<usize>,
+}
+
+impl Place {
+    fn find(operands: &[OperandSpec], name: &str) -> Option<Place> {
+        let named = |list: &[OperandSpec]| list.iter().position(|o| o.name == name);
+        if let Some(at) = named(operands) {
+            return Some(Place { at, inside: None });
+        }
+        operands.iter().enumerate().find_map(|(at, o)| match &o.kind {
+            OperandKind::Memory { rest, .. } => named(rest).map(|i| Place { at, inside: Some(i) }),
+            OperandKind::Pair(_, second) if second.name == name => Some(Place { at, inside: Some(1) }),
+            _ => None,
+        })
+    }
+
+    fn of(self, operands: &[Operand]) -> &Operand {
+        let absent = &Operand::Absent;
+        match (operands.get(self.at), self.inside) {
+            (None, _) => absent,
+            (Some(operand), None) => operand,
+            (Some(Operand::Memory { rest, .. }), Some(at)) => rest.get(at).unwrap_or(absent),
+            (Some(Operand::Pair(_, second)), Some(1)) => second,
+            (Some(_), Some(_)) => absent,
+        }
+    }
 }
 
 /// What a rule is asked about.
@@ -53,6 +87,8 @@ pub struct Case<'a> {
     pub form: &'a Form,
     /// The operands, one for each of the row's, [`Operand::Absent`] where left out.
     pub operands: &'a [Operand],
+    /// The other words of `.target`.
+    pub options: &'a [String],
     /// The module's target.
     pub arch: Arch,
     /// The module's version.
@@ -116,14 +152,16 @@ impl Term {
 impl Atom {
     fn holds(&self, case: &Case) -> bool {
         let value = |slot: usize| case.form.slots.get(slot).copied().flatten();
-        let operand = |at: usize| case.operands.get(at).unwrap_or(&Operand::Absent);
         match self {
             Atom::Slot(slot, values) => value(*slot).is_some_and(|m| values.is_empty() || values.contains(&m.text)),
             Atom::Same(a, b) => value(*a).map(|m| m.text) == value(*b).map(|m| m.text),
-            Atom::Operand(at) => *operand(*at) != Operand::Absent,
-            Atom::Literal(at, literal) => operand(*at).is_literal() == *literal,
-            Atom::Number(at, any) => matches!(operand(*at), Operand::Int(bits) if any.contains(&bits.cast_signed())),
-            Atom::Negated(at) => matches!(operand(*at), Operand::Neg(_)),
+            Atom::Operand(place) => *place.of(case.operands) != Operand::Absent,
+            Atom::Literal(place, literal) => place.of(case.operands).is_literal() == *literal,
+            Atom::Option(word) => case.options.iter().any(|o| o == word),
+            Atom::Number(place, any) => {
+                matches!(place.of(case.operands), Operand::Int(bits) if any.contains(&bits.cast_signed()))
+            }
+            Atom::Negated(place) => matches!(place.of(case.operands), Operand::Neg(_)),
             Atom::Target(any) => any.iter().any(|needed| case.arch.provides(*needed)),
             Atom::Since(version) => case.version >= *version,
             Atom::Named(check) => check(case),
@@ -142,7 +180,7 @@ fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
         return named::find(name).map(Atom::Named).ok_or_else(|| format!("no named rule `{name}`"));
     }
     let slot = |name: &str| slots.iter().position(|s| s.name == name);
-    let operand = |name: &str| operands.iter().position(|o| o.name == name);
+    let operand = |name: &str| Place::find(operands, name);
     if let Some((name, values)) = word.split_once('=') {
         let (name, values) = (name.trim().trim_start_matches('.'), values.trim());
         return match (slot(name), operand(name)) {
@@ -158,6 +196,9 @@ fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
     }
     if let Ok(version) = word.parse() {
         return Ok(Atom::Since(version));
+    }
+    if word.starts_with("texmode_") {
+        return Ok(Atom::Option(word));
     }
     if word.starts_with("sm_") {
         let targets: Result<Vec<Arch>, ()> = word.split('/').map(|t| t.trim().parse()).collect();

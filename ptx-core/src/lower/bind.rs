@@ -78,16 +78,27 @@ impl Binder<'_> {
         for spec in specs {
             match present(spec).then(|| next.next()).flatten() {
                 Some((at, operand)) => {
-                    self.fit(spec, operand).map_err(|why| Mismatch { operand: at, why })?;
-                    bound.push(match operand {
-                        Operand::Unified(address) => (**address).clone(),
-                        other => other.clone(),
-                    });
+                    bound.push(self.fitted(spec, operand).map_err(|why| Mismatch { operand: at, why })?);
                 }
                 None => bound.push(Operand::Absent),
             }
         }
         Ok(bound)
+    }
+
+    /// The operand as the IR has it: in brackets, too, absent ones are filled in.
+    fn fitted(&self, spec: &OperandSpec, operand: &Operand) -> Result<Operand, Why> {
+        match (&spec.kind, operand) {
+            (OperandKind::Memory { space, rest, .. }, Operand::Memory { base, offset, rest: written }) => {
+                self.base(space, *base, *offset)?;
+                if written.iter().any(Operand::is_literal) {
+                    return Err(Why::Shape("a register or a vector in braces".to_owned()));
+                }
+                Ok(Operand::Memory { base: *base, offset: *offset, rest: self.inside(rest, written)? })
+            }
+            (OperandKind::Memory { unified: true, .. }, Operand::Unified(inner)) => self.fitted(spec, inner),
+            _ => self.fit(spec, operand).map(|()| operand.clone()),
+        }
     }
 
     fn fit(&self, spec: &OperandSpec, operand: &Operand) -> Fit {
@@ -96,14 +107,9 @@ impl Binder<'_> {
         }
         match (&spec.kind, operand) {
             (OperandKind::Value(value), _) => self.value(value, spec.access, operand),
-            (OperandKind::Memory { space, rest, .. }, Operand::Memory { base, rest: written, .. }) => {
-                self.base(space, *base)?;
-                self.all(rest, written)
-            }
-            (OperandKind::Memory { unified: true, .. }, Operand::Unified(inner)) => self.fit(spec, inner),
             (OperandKind::Pair(a, b), Operand::Pair(x, y)) => self.fit(a, x).and_then(|()| self.fit(b, y)),
             (OperandKind::Pair(a, b), _) if b.group != 0 => self.fit(a, operand),
-            (OperandKind::Group(specs), Operand::Vector(written)) => self.all(specs, written),
+            (OperandKind::Group(specs), Operand::Vector(written)) => self.inside(specs, written).map(drop),
             (OperandKind::Label, Operand::Label(_))
             | (OperandKind::Func, Operand::Func(_))
             | (OperandKind::List, Operand::List(_))
@@ -116,32 +122,27 @@ impl Binder<'_> {
     }
 
     /// What stands in brackets behind an address, or in a group.
-    fn all(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
-        match self.choose(specs, written) {
-            Ok(_) => Ok(()),
-            Err(Mismatch { why: Why::Count, .. }) => {
+    fn inside(&self, specs: &[OperandSpec], written: &[Operand]) -> Result<Vec<Operand>, Why> {
+        self.choose(specs, written).map_err(|miss| match miss.why {
+            Why::Count => {
                 let required = specs.iter().filter(|s| s.group == 0).count();
-                Err(Why::Shape(format!("{} in brackets or braces", plural(required, "operand"))))
+                Why::Shape(format!("{} in brackets or braces", plural(required, "operand")))
             }
-            Err(miss) => Err(miss.why),
-        }
+            why => why,
+        })
     }
 
     fn value(&self, value: &Value, access: Access, operand: &Operand) -> Fit {
         let Some(count) = &value.count else { return self.scalar(value, access, operand) };
         let number = self.number(count);
         match operand {
-            Operand::Vector(elements) => {
-                if elements.len() != number as usize {
-                    return Err(Why::Shape(format!("a vector of {}", plural(number as usize, "element"))));
-                }
-                self.elements(value, access, elements)
-            }
+            Operand::Vector(elements) if count.takes(number, elements.len()) => self.elements(value, access, elements),
+            Operand::Vector(_) => Err(Why::Shape(format!("a vector of {}", plural(number as usize, "element")))),
             Operand::Reg(reg) if number > 1 && self.vector_of(reg.index()) == number => {
                 self.register(self.type_of(&value.ty), value.wider, reg.index())
             }
             Operand::Sink if number == 1 => Err(Why::Shape("a register".to_owned())),
-            _ if number == 1 && !count.braces => self.scalar(value, access, operand),
+            _ if (number == 1 || count.most.is_some()) && !count.braces => self.scalar(value, access, operand),
             _ => Err(Why::Shape(format!("a vector of {} in braces", plural(number as usize, "element")))),
         }
     }

@@ -253,7 +253,7 @@ impl<'t> Body<'_, 't> {
         let binder = Binder { form, registers: &self.function.registers, module, entry_params };
         let bound = binder.bind(operands).map_err(Refused::Operands)?;
         let (arch, version) = (module.arch, module.version);
-        let case = Case { form, operands: &bound, arch, version };
+        let case = Case { form, operands: &bound, options: &module.options, arch, version };
         for rule in &form.row.rules {
             rule.check(&case).map_err(|broken| match broken {
                 Broken::Form => Refused::Rule(rule.text),

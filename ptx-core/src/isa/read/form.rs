@@ -253,9 +253,9 @@ impl Reader<'_> {
         self.slots.iter().position(|s| s.name == word).ok_or_else(|| format!("no slot `{word}`"))
     }
 
-    /// `*4`, `*vec`, `*shape/2`, `*num*4`, `*{vec}`, `*{dim-1}`
+    /// `*4`, `*vec`, `*shape/2`, `*num*4`, `*{vec}`, `*{dim-1}`, `*geom..4`
     fn count(&mut self) -> Result<Option<Count>> {
-        let mut count = Count { slot: None, times: 1, over: 1, minus: 0, braces: false };
+        let mut count = Count { slot: None, times: 1, over: 1, minus: 0, most: None, braces: false };
         let mut any = false;
         loop {
             if self.eat("*") {
@@ -268,6 +268,8 @@ impl Reader<'_> {
                 }
             } else if any && self.eat("/") {
                 count.over *= self.number()?;
+            } else if any && self.eat("..") {
+                count.most = Some(self.number()?);
             } else {
                 return Ok(any.then_some(count));
             }
@@ -283,6 +285,8 @@ impl Reader<'_> {
                 count.over *= self.number()?;
             } else if self.eat("-") {
                 count.minus += self.number()?;
+            } else if self.eat("..") {
+                count.most = Some(self.number()?);
             } else {
                 return Ok(());
             }

@@ -5,10 +5,14 @@ use crate::ir::{Base, Param, Register, Space, Symbol, VarId, Variable};
 use crate::isa::SpaceOf;
 
 impl Binder<'_> {
-    /// The base of `[base+offset]`.
-    pub(super) fn base(&self, space: &SpaceOf, base: Base) -> Fit {
+    /// `[base+offset]`.
+    pub(super) fn base(&self, space: &SpaceOf, base: Base, offset: i64) -> Fit {
         if let SpaceOf::Register(ty) = space {
-            return self.held(*ty, base);
+            return if ty.class() == Class::Opaque && offset != 0 {
+                Err(Why::Shape("a handle without an offset".to_owned()))
+            } else {
+                self.held(*ty, base)
+            };
         }
         let spaces = self.spaces(space);
         match base {
