@@ -10,8 +10,9 @@ pub use builder::Builder;
 
 use crate::diag::{Diagnostic, codes};
 use crate::span::Span;
-use crate::token::{Kind, Source, Token};
+use crate::token::{Kind, Source, Token, TokenId};
 use scan::{Class, class};
+use std::ops::Range;
 
 /// Cuts `bytes` into tokens. Everything is kept: trivia in front of the token it precedes, bytes that PTX does not
 /// have as `Unknown`. Diagnostics: P0001, P0002, P0003, P0004.
@@ -22,10 +23,24 @@ pub fn lex(bytes: &[u8]) -> (Source, Vec<Diagnostic>) {
     }
     let mut lexer = Lexer::default();
     lexer.source.tokens.reserve(bytes.len() / 4 + 1);
-    lexer.source.bytes.extend_from_slice(bytes);
-    lexer.run(0);
+    lexer.push(bytes);
     lexer.end();
     (lexer.source, lexer.diagnostics)
+}
+
+/// Adds the tokens of `text` and an `Eof` to a source that is complete already, for an edit: where they are, and
+/// diagnostics whose spans count from the start of `text`.
+pub(crate) fn append(source: &mut Source, text: &str) -> (Range<TokenId>, Vec<Diagnostic>) {
+    let (base, first) = (source.bytes.len(), source.tokens.len() as TokenId);
+    let mut lexer = Lexer { source: std::mem::take(source), diagnostics: Vec::new(), lead: base };
+    lexer.push(text.as_bytes());
+    lexer.end();
+    *source = lexer.source;
+    if !source.origins.is_empty() {
+        source.origins.resize(source.tokens.len(), Span::default());
+    }
+    let relative = |d: Diagnostic| Diagnostic { span: d.span.back(base as u32), ..d };
+    (first..source.tokens.len() as TokenId, lexer.diagnostics.into_iter().map(relative).collect())
 }
 
 /// The tokens made so far and what was wrong with them.
@@ -33,15 +48,18 @@ pub fn lex(bytes: &[u8]) -> (Source, Vec<Diagnostic>) {
 struct Lexer {
     source: Source,
     diagnostics: Vec<Diagnostic>,
+    /// The end of the last token, where the trivia of the next one starts.
+    lead: usize,
 }
 
 impl Lexer {
-    /// Lexes the bytes from `at` to the end.
-    fn run(&mut self, mut at: usize) {
+    /// Adds text and its tokens.
+    fn push(&mut self, text: &[u8]) {
+        let mut at = self.source.bytes.len();
+        self.source.bytes.extend_from_slice(text);
         let bytes = std::mem::take(&mut self.source.bytes);
-        let mut lead = self.source.tokens.last().map_or(0, |t| t.hi as usize);
         while let Some(lo) = self.trivia(&bytes, at) {
-            let (kind, hi) = token(&bytes, lo, touches_name(&self.source, lead, lo));
+            let (kind, hi) = token(&bytes, lo, self.lead == lo && self.after_name());
             match kind {
                 Kind::Unknown => self.unknown(&bytes[lo..hi], lo),
                 Kind::Str if !scan::closed(&bytes[lo..hi]) => {
@@ -49,18 +67,23 @@ impl Lexer {
                 }
                 _ => {}
             }
-            self.source.tokens.push(Token { lead: lead as u32, lo: lo as u32, hi: hi as u32, kind });
-            lead = hi;
+            self.source.tokens.push(Token { lead: self.lead as u32, lo: lo as u32, hi: hi as u32, kind });
+            self.lead = hi;
             at = hi;
         }
         self.source.bytes = bytes;
     }
 
+    /// Whether the last token is a name or modifier: `.5` that touches it is a piece of it, elsewhere a number.
+    #[inline]
+    fn after_name(&self) -> bool {
+        self.source.tokens.last().is_some_and(|t| matches!(t.kind, Kind::Word | Kind::Dot))
+    }
+
     /// Adds `Eof` with what is left as its trivia.
     fn end(&mut self) {
-        let lead = self.source.tokens.last().map_or(0, |t| t.hi);
         let end = self.source.bytes.len() as u32;
-        self.source.tokens.push(Token { lead, lo: end, hi: end, kind: Kind::Eof });
+        self.source.tokens.push(Token { lead: self.lead as u32, lo: end, hi: end, kind: Kind::Eof });
     }
 
     /// Where the next token starts; `None` at the end.
@@ -112,12 +135,6 @@ fn token(bytes: &[u8], lo: usize, touches_name: bool) -> (Kind, usize) {
         Class::Unknown | Class::Blank => (Kind::Unknown, scan::unknown(bytes, lo)),
         Class::Slash | Class::Punct => (Kind::Punct(bytes[lo]), lo + 1),
     }
-}
-
-/// Whether a token at `lo` directly follows a name or modifier: there `.5` is a piece of it, elsewhere a number.
-#[inline]
-fn touches_name(source: &Source, lead: usize, lo: usize) -> bool {
-    lead == lo && source.tokens.last().is_some_and(|t| matches!(t.kind, Kind::Word | Kind::Dot))
 }
 
 #[cfg(test)]

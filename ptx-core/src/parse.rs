@@ -5,6 +5,8 @@
 //! one bad line costs one diagnostic. Whatever the tokens are: each ends up in exactly one statement, nothing panics,
 //! recursion is bounded by [`MAX_DEPTH`], and the time is linear.
 
+pub(crate) use expr::integer_value;
+
 mod cursor;
 mod directive;
 mod expr;
@@ -45,8 +47,17 @@ pub fn parse_text(bytes: &[u8]) -> (Tree, Vec<Diagnostic>) {
 /// Diagnostics: P0101 to P0104.
 pub fn parse_body(source: Source) -> (Tree, Vec<Diagnostic>) {
     let mut parser = Parser::new(source);
+    parser.tree.is_body = true;
     let items = parser.statements();
     parser.finish_tree(items)
+}
+
+/// Parses tokens that were added to a tree's source, the last of them an `Eof`: statements that hang nowhere yet.
+pub(crate) fn parse_more(tree: &mut Tree, tokens: Tokens, in_body: bool) -> (Vec<StmtId>, Vec<Diagnostic>) {
+    let mut parser = Parser::over(std::mem::take(tree), tokens);
+    let stmts = if in_body { parser.statements() } else { parser.module() };
+    *tree = parser.tree;
+    (stmts, parser.diagnostics)
 }
 
 /// A production met a token that it has no use for, and has reported it.
@@ -82,10 +93,15 @@ impl Parser {
         tree.stmts.reserve(count / 8);
         tree.exprs.reserve(count / 3);
         tree.lists.reserve(count / 3);
+        Parser::over(tree, 0..count as TokenId)
+    }
+
+    /// A parser for some tokens of a tree, the last of them an `Eof`.
+    fn over(tree: Tree, tokens: Tokens) -> Self {
         Parser {
             tree,
-            at: 0,
-            end: count as TokenId - 1,
+            at: tokens.start,
+            end: tokens.end - 1,
             depth: 0,
             pending: Vec::new(),
             diagnostics: Vec::new(),

@@ -17,6 +17,11 @@ impl Span {
         Span { lo, hi }
     }
 
+    /// The same range, counted from `base`.
+    pub(crate) fn back(self, base: u32) -> Span {
+        Span { lo: self.lo.saturating_sub(base), hi: self.hi.saturating_sub(base) }
+    }
+
     /// The smallest span that holds both.
     pub fn to(self, other: Span) -> Span {
         Span { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }

@@ -2,6 +2,8 @@
 //!
 //! Printing walks the tree, never the source. Names and types mean nothing here yet; that is `lower`'s work.
 
+pub mod edit;
+
 use crate::span::Span;
 use crate::token::{Source, TokenId};
 use std::ops::Range;
@@ -35,8 +37,10 @@ pub struct Tree {
     pub directives: Vec<Directive>,
     /// The names of declarations; each [`Var`] has a range of them.
     pub declarators: Vec<Declarator>,
-    /// The statements at module level, in order.
+    /// The statements at the outermost level, in order.
     pub items: Vec<StmtId>,
+    /// Whether the outermost level is the body of a function instead of a module.
+    pub is_body: bool,
     /// The `Eof` token: its trivia is the text behind the last statement.
     pub eof: Option<TokenId>,
 }

@@ -23,10 +23,8 @@ impl Builder {
 
     /// Adds a piece of text that stands at `span` in the host.
     pub fn push(&mut self, text: &str, span: Span) {
-        let at = self.lexer.source.bytes.len();
         let reported = self.lexer.diagnostics.len();
-        self.lexer.source.bytes.extend_from_slice(text.as_bytes());
-        self.lexer.run(at);
+        self.lexer.push(text.as_bytes());
         self.lexer.source.origins.resize(self.lexer.source.tokens.len(), span);
         self.lexer.diagnostics[reported..].iter_mut().for_each(|d| d.span = span);
         self.last = span;

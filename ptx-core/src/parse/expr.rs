@@ -195,7 +195,7 @@ impl Parser {
                 Ok(self.push_expr(first, ExprKind::Name))
             }
             _ => {
-                let value = value(self.tree.source.bytes(first));
+                let value = integer_value(self.tree.source.bytes(first));
                 Ok(self.push_expr(first, ExprKind::Int(value)))
             }
         }
@@ -242,7 +242,7 @@ fn binds(op: [u8; 2]) -> Option<u8> {
 }
 
 /// The value of an integer literal, modulo 2^64.
-fn value(text: &[u8]) -> u64 {
+pub(crate) fn integer_value(text: &[u8]) -> u64 {
     let text = text.strip_suffix(b"U").unwrap_or(text);
     let (digits, radix) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (digits, 16),
