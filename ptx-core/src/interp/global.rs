@@ -1,7 +1,7 @@
 //! Global memory: allocations with bounds, at addresses that depend only on the order of the calls.
 
 use super::fault::{Fault, FaultKind};
-use std::collections::BTreeMap;
+use std::cell::Cell;
 
 /// The first address that an allocation can have. Below lie the generic windows of the other spaces.
 const BASE: u64 = 0x0000_7f00_0000_0000;
@@ -15,10 +15,12 @@ const LIMIT: u64 = 1 << 36;
 /// All allocations of a machine.
 #[derive(Debug, Default)]
 pub(super) struct Global {
-    /// By base address.
-    blocks: BTreeMap<u64, Vec<u8>>,
+    /// Base and bytes, by base: new ones always lie above.
+    blocks: Vec<(u64, Vec<u8>)>,
     next: u64,
     used: u64,
+    /// The allocation that was used last: the next access is likely there too.
+    last: Cell<usize>,
 }
 
 impl Global {
@@ -34,37 +36,49 @@ impl Global {
         let address = BASE + self.next;
         self.next += bytes.next_multiple_of(ALIGN) + GAP;
         self.used += bytes;
-        self.blocks.insert(address, data);
+        self.blocks.push((address, data));
         Ok(address)
     }
 
     /// Gives an allocation back; an address that `alloc` did not give is ignored.
     pub(super) fn free(&mut self, address: u64) {
-        if let Some(data) = self.blocks.remove(&address) {
-            self.used -= data.len() as u64;
+        if let Ok(at) = self.blocks.binary_search_by_key(&address, |(base, _)| *base) {
+            self.used -= self.blocks.remove(at).1.len() as u64;
         }
     }
 
     /// The bytes `address .. address + size`, if one allocation holds them all.
     pub(super) fn bytes(&self, address: u64, size: u64) -> Result<&[u8], Fault> {
-        let (base, data) = self.blocks.range(..=address).next_back().ok_or_else(|| self.outside(address, size))?;
-        let at = (address - base) as usize;
-        at.checked_add(size as usize).and_then(|end| data.get(at..end)).ok_or_else(|| self.outside(address, size))
+        let found = self.find(address).and_then(|at| self.blocks.get(at));
+        found.and_then(|(base, data)| data.get(range(address - base, size)?)).ok_or_else(|| self.outside(address, size))
     }
 
     /// The same, to write to.
     pub(super) fn bytes_mut(&mut self, address: u64, size: u64) -> Result<&mut [u8], Fault> {
-        self.bytes(address, size)?;
-        let found = self.blocks.range_mut(..=address).next_back().and_then(|(base, data)| {
-            let at = (address - base) as usize;
-            data.get_mut(at..at + size as usize)
+        let at = self.find(address).filter(|at| {
+            let fits = |(base, data): &(u64, Vec<u8>)| data.get(range(address - base, size)?).map(<[u8]>::len);
+            self.blocks.get(*at).and_then(fits).is_some()
         });
+        let Some(at) = at else { return Err(self.outside(address, size)) };
+        let found = self.blocks.get_mut(at).and_then(|(base, data)| data.get_mut(range(address - *base, size)?));
         found.ok_or_else(|| Fault::new(FaultKind::OutOfBounds, "no allocation holds this address"))
+    }
+
+    /// The allocation with the highest base at or below an address.
+    fn find(&self, address: u64) -> Option<usize> {
+        let holds =
+            |at: usize| self.blocks.get(at).is_some_and(|(base, data)| address.wrapping_sub(*base) < data.len() as u64);
+        if holds(self.last.get()) {
+            return Some(self.last.get());
+        }
+        let at = self.blocks.partition_point(|(base, _)| *base <= address).checked_sub(1)?;
+        self.last.set(at);
+        Some(at)
     }
 
     /// Says which allocation is near.
     fn outside(&self, address: u64, size: u64) -> Fault {
-        let near = match self.blocks.range(..=address).next_back() {
+        let near = match self.find(address).and_then(|at| self.blocks.get(at)) {
             Some((base, data)) => {
                 format!("the allocation below it is {} bytes at {base:#x}", data.len())
             }
@@ -73,6 +87,11 @@ impl Global {
         Fault::new(FaultKind::OutOfBounds, format!("{size} bytes of global memory that no allocation holds; {near}"))
             .at(address)
     }
+}
+
+fn range(at: u64, size: u64) -> Option<std::ops::Range<usize>> {
+    let at = usize::try_from(at).ok()?;
+    Some(at..at.checked_add(usize::try_from(size).ok()?)?)
 }
 
 fn no_memory(asked: u64, used: u64) -> Fault {

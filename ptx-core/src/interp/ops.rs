@@ -19,7 +19,6 @@ pub(super) mod moves;
 pub(super) mod warp;
 
 use super::site::{Decoded, Site};
-use crate::isa::Row;
 
 /// Semantics for the instructions of a name.
 pub(super) struct Op {
@@ -64,13 +63,6 @@ pub(super) fn decode(site: &Site) -> Decoded {
         Some(modifier) => Err(format!("`.{modifier}` of `{}` has no semantics here yet", site.row.name)),
         None => Ok(step),
     }
-}
-
-/// Whether some family knows a form at all.
-pub(super) fn knows(row: &Row) -> bool {
-    let present =
-        |part: &str| row.parts.contains(&part) || row.slots.iter().any(|s| s.members.iter().any(|m| m.text == part));
-    candidates(row.opcode()).any(|op| op.parts().all(present))
 }
 
 fn candidates(opcode: &str) -> impl Iterator<Item = &'static Op> {

@@ -126,7 +126,7 @@ impl<'a> Site<'a> {
     /// A modifier that no decoder asked for and that is no hint: it would be ignored.
     pub(super) fn ignored(&self) -> Option<&'static str> {
         let asked = self.asked.borrow();
-        self.inst.slots.iter().flatten().map(|m| m.text).find(|m| {
+        self.modifiers().find(|m| {
             Type::find(m).is_none()
                 && !asked.iter().any(|a| a == m)
                 && !HINTS.contains(m)

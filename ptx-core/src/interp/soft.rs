@@ -3,6 +3,9 @@
 //! A number is unpacked to `±sig · 2^exp` with 128 bits of significand, calculated with a sticky low bit, and packed
 //! once. Nothing here knows instructions, `.ftz` or `.sat`. The quick paths for `f32` and `f64` are in `ops::float`.
 
+#[cfg(test)]
+mod tests;
+
 /// How a result is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {

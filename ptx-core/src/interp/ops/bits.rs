@@ -93,7 +93,7 @@ fn bfind(site: &Site) -> Decoded {
         let value = if signed && (a as i64) < 0 { !a } else { a };
         match value {
             0 => mask(32),
-            _ if amount => n - 64 + u64::from(value.leading_zeros()),
+            _ if amount => u64::from(value.leading_zeros()) + n - 64,
             _ => 63 - u64::from(value.leading_zeros()),
         }
     })
@@ -114,7 +114,7 @@ fn fns(bits: u32, base: u32, offset: i32) -> u32 {
 fn bfe(site: &Site) -> Decoded {
     let (n, signed) = (bits(site)?, signed(site)?);
     site.map(move |[a, b, c]| {
-        let (position, length) = (b & 0xff, c & 0xff);
+        let (position, length) = (field_bound(b, n), field_bound(c, n));
         let field = a.checked_shr(position as u32).unwrap_or(0) & mask(length as u32);
         let top = (position + length).saturating_sub(1).min(n - 1);
         if signed && length > 0 && a >> top & 1 == 1 {
@@ -125,9 +125,15 @@ fn bfe(site: &Site) -> Decoded {
     })
 }
 
+/// A position or length of a field: its low byte; in the 64-bit forms the chips take all bits.
+fn field_bound(value: u64, width: u64) -> u64 {
+    if width == 64 { (value & mask(32)).min(0xff) } else { value & 0xff }
+}
+
 fn bfi(site: &Site) -> Decoded {
+    let n = bits(site)?;
     site.map(move |[a, b, c, d]| {
-        let (position, length) = ((c & 0xff) as u32, (d & 0xff) as u32);
+        let (position, length) = (field_bound(c, n) as u32, field_bound(d, n) as u32);
         let field = mask(length).checked_shl(position).unwrap_or(0);
         a.checked_shl(position).unwrap_or(0) & field | b & !field
     })

@@ -36,11 +36,14 @@ impl Number {
         } else {
             u128::from(a) * u128::from(b)
         };
-        (product >> self.bits) as u64 & mask(self.bits)
+        // The chips take 16-bit factors as 32-bit ones here.
+        (product >> self.bits.max(32)) as u64 & mask(self.bits)
     }
 }
 
-/// `x ± (y + carry in)`, where `terms` gives x and y. Opcodes that end in `c` take the carry, `.cc` writes it.
+/// `x + y + carry in`, or `x + ~y + carry in`: as on the chips, `CC.CF` after a subtraction is set where nothing was
+/// borrowed (the manual's borrow is its opposite; a chain of one kind cannot tell). `terms` gives x and y. Opcodes that
+/// end in `c` take the carry, `.cc` writes it.
 fn chain<const N: usize>(site: &Site, subtract: bool, terms: fn([u64; N], Number) -> (u64, u64)) -> Decoded {
     let ty = site.ty(1)?;
     let number = Number { bits: ty.bits(), signed: ty.class() == Class::Signed };
@@ -49,7 +52,7 @@ fn chain<const N: usize>(site: &Site, subtract: bool, terms: fn([u64; N], Number
     Ok(Box::new(move |ctx, group| {
         let args = srcs.map(|s| ctx.fetch(s));
         for lane in lanes(group) {
-            let carry = u64::from(takes && ctx.warp.carry >> lane & 1 == 1);
+            let carry = if takes { u64::from(ctx.warp.carry >> lane & 1) } else { u64::from(subtract) };
             let (x, y) = terms(std::array::from_fn(|i| args[i][lane] & mask(number.bits)), number);
             let (value, out) = step(x, y, carry, number.bits, subtract);
             ctx.store_lane(dst, lane, value);
@@ -61,9 +64,9 @@ fn chain<const N: usize>(site: &Site, subtract: bool, terms: fn([u64; N], Number
     }))
 }
 
-/// The result and whether it carried or borrowed.
+/// The result and whether it carried.
 fn step(x: u64, y: u64, carry: u64, bits: u32, subtract: bool) -> (u64, bool) {
-    let (x, y) = (u128::from(x), u128::from(y) + u128::from(carry));
-    let wide = if subtract { x.wrapping_sub(y) } else { x + y };
+    let y = if subtract { !y & mask(bits) } else { y };
+    let wide = u128::from(x) + u128::from(y) + u128::from(carry);
     (wide as u64 & mask(bits), wide >> bits & 1 == 1)
 }

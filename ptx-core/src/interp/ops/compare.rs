@@ -9,8 +9,8 @@ use crate::interp::soft::{self, Format, mask};
 use crate::isa::{Class, Type};
 
 pub(super) const OPS: &[Op] = &[
-    op("setp", "", setp),
     op("setp", "f16x2 bf16x2", setp_pair),
+    op("setp", "", setp),
     op("set", "", set),
     op("selp", "", |s| s.map(|[a, b, c]| if c != 0 { a } else { b })),
     op("slct", "", slct),

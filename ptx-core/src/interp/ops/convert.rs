@@ -93,6 +93,11 @@ impl Rules {
     /// One element converted.
     fn convert(self, from: Element, to: Element, bits: u64) -> u64 {
         let bits = if self.ftz { flush(from, bits) } else { bits };
+        if let (Element::Float(old), Element::Float(new)) = (from, to) {
+            if let Some(nan) = self.kept_nan(bits, old, new) {
+                return nan;
+            }
+        }
         let num = from.read(bits);
         match to {
             Element::Int { bits: width, signed } => self.to_int(num, from, width, signed),
@@ -100,6 +105,35 @@ impl Rules {
             Element::Exponent => to_exponent(num, self.round, self.satfinite),
             Element::Fixed => self.to_fixed(num),
         }
+    }
+
+    /// The NaNs that keep their sign and payload, as on the chips: those from and to `f64`, from `bf16` to `f32`, of
+    /// `f32` to itself, and of `.rna.tf32`, which cuts the payload. All others become the format's one NaN.
+    fn kept_nan(self, bits: u64, from: &Format, to: &Format) -> Option<u64> {
+        let widens = *from == soft::BF16 && *to == F32 && !self.ftz;
+        let double = from.bits == 64 || to.bits == 64;
+        if self.sat || soft::unpack(bits, from) != Num::Nan {
+            return None;
+        }
+        if *to == soft::TF32 && self.round == Round::Away {
+            let cut = bits & !mask(to.padding);
+            return Some(if self.satfinite { cut - (1 << to.padding) } else { cut });
+        }
+        if from == to && from.bits >= 32 && !self.integral && !self.ftz {
+            return Some(bits);
+        }
+        if !(widens || double) {
+            return None;
+        }
+        let bits = if self.ftz && *from == F32 { 0x7fff_ffff } else { bits };
+        let sign = bits >> (from.bits - 1) & 1;
+        let payload = bits & mask(from.fraction);
+        let payload = if to.fraction >= from.fraction {
+            payload << (to.fraction - from.fraction)
+        } else {
+            payload >> (from.fraction - to.fraction)
+        };
+        Some(sign << (to.bits - 1) | to.infinity? | payload | 1 << (to.fraction - 1))
     }
 
     fn to_int(self, num: Num, from: Element, width: u32, signed: bool) -> u64 {
@@ -185,7 +219,8 @@ fn rules(site: &Site, to: Shape, from: Shape) -> Rules {
     Rules {
         round: site.round(),
         integral: integral && from.is_float(),
-        ftz: site.is("ftz"),
+        // Into `f16` the chips do not flush.
+        ftz: site.is("ftz") && !matches!(to.element, Element::Float(f) if *f == soft::F16),
         sat: site.is("sat"),
         relu: site.is("relu"),
         satfinite: site.is("satfinite"),

@@ -17,7 +17,7 @@ pub(super) const OPS: &[Op] = &[
     op("mul", FLOATS, |s| arithmetic(s, |[a, b]| a * b, |[a, b]| a * b, |[a, b], _| soft::mul(a, b))),
     op("fma", FLOATS, fma),
     op("mad", FLOATS, fma),
-    op("div", "f32 f64", |s| arithmetic(s, |[a, b]| a / b, |[a, b]| a / b, |[a, b], _| soft::div(a, b))),
+    op("div", "f32 f64", div),
     op("rcp", "f32 f64", |s| arithmetic(s, |[a]| 1.0 / a, |[a]| 1.0 / a, |[a], _| soft::div(Num::int(1), a))),
     op("sqrt", "f32 f64", |s| arithmetic(s, |[a]| a.sqrt(), |[a]| a.sqrt(), |[a], _| soft::sqrt(a))),
     op("div.full", "f32", |s| approximate(s, |[a, b]| a / b)),
@@ -92,12 +92,12 @@ fn single(bits: u64) -> f32 {
     f32::from_bits(bits as u32)
 }
 
-/// An `f64` result: a NaN is the first input's, made quiet, or the default one.
+/// An `f64` result: a NaN is the last input's that is one, made quiet, or the default one.
 fn bits64<const N: usize>(value: f64, inputs: [u64; N]) -> u64 {
     if !value.is_nan() {
         return value.to_bits();
     }
-    inputs.into_iter().find(|b| is_nan(*b, &F64)).map_or(0xfff8_0000_0000_0000, |b| b | 1 << 51)
+    inputs.into_iter().rev().find(|b| is_nan(*b, &F64)).map_or(0xfff8_0000_0000_0000, |b| b | 1 << 51)
 }
 
 /// An operation in every format of this section and every rounding mode.
@@ -109,7 +109,8 @@ fn arithmetic<const N: usize>(
 ) -> Decoded {
     let (round, ty) = (site.round(), site.ty(1)?);
     let format = if ty.name() == "f64" { &F64 } else { &F32 };
-    let finish = Finish::new(site, format);
+    let mut finish = Finish::new(site, format);
+    finish.ftz &= format.bits == 32;
     let quick = round == Round::Nearest;
     if ty.name() == "f32" && quick && !finish.ftz && !finish.sat {
         return site.map(move |x: [u64; N]| bits32(on32(x.map(single))));
@@ -148,6 +149,20 @@ pub(super) fn pairs<const N: usize>(
     })
 }
 
+/// A quotient. Of two NaNs the dividend's counts, so the operands stand in reverse.
+fn div(site: &Site) -> Decoded {
+    if site.ty(1)?.name() == "f32" {
+        return arithmetic(site, |[a, b]| a / b, |[a, b]: [f64; 2]| a / b, |[a, b], _| soft::div(a, b));
+    }
+    let round = site.round();
+    site.map(move |[a, b]| {
+        match soft::pack(soft::div(soft::unpack(a, &F64), soft::unpack(b, &F64)), &F64, round, false) {
+            nan if is_nan(nan, &F64) => bits64(f64::NAN, [b, a]),
+            quotient => quotient,
+        }
+    })
+}
+
 fn fma(site: &Site) -> Decoded {
     arithmetic(
         site,
@@ -177,7 +192,8 @@ fn upper_half(site: &Site, f: fn(f64) -> f64) -> Decoded {
     let finish = Finish { format: &F64, ftz: true, sat: false };
     site.map(move |[a]| {
         let a = finish.input(a & !mask(32));
-        finish.output(bits64(f(f64::from_bits(a)), [a])) & !mask(32)
+        let result = f(f64::from_bits(a));
+        if result.is_nan() { 0x7fff_ffff << 32 } else { finish.output(result.to_bits()) & !mask(32) }
     })
 }
 
@@ -195,7 +211,11 @@ fn sign(site: &Site, f: fn(u64, u64) -> u64) -> Decoded {
     let bit = sign_bit(site)?;
     let format = if bit == 1 << 63 { &F64 } else { &F32 };
     let finish = Finish::new(site, format);
-    site.map(move |[a]| f(finish.input(a), bit))
+    site.map(move |[a]| match finish.input(a) {
+        nan if is_nan(nan, format) && format.bits == 64 => nan | 1 << 51,
+        nan if is_nan(nan, format) => format.nan.unwrap_or(nan),
+        a => f(a, bit),
+    })
 }
 
 fn extreme(site: &Site, greatest: bool) -> Decoded {
@@ -231,6 +251,7 @@ impl Extreme {
         let flip = if self.xorsign { (a ^ b) & sign } else { 0 };
         let (a, b) = if self.abs { (a & !sign, b & !sign) } else { (a, b) };
         let found = match (is_nan(a, format), is_nan(b, format)) {
+            (true, true) if format.bits == 64 => b | 1 << 51,
             (false, false) => self.pick(a, b, sign),
             (true, true) => return format.nan.unwrap_or(0),
             _ if self.nan => return format.nan.unwrap_or(0),
@@ -252,7 +273,7 @@ fn testp(site: &Site) -> Decoded {
         ("infinite", |m, f| Some(m) == f.infinity),
         ("number", |m, f| m <= f.max + 1),
         ("notanumber", |m, f| m > f.max + 1),
-        ("normal", |m, f| m <= f.max && m >> f.fraction != 0),
+        ("normal", |m, f| m == 0 || m <= f.max && m >> f.fraction != 0),
         ("subnormal", |m, f| m != 0 && m >> f.fraction == 0),
     ];
     let test = site.one_of(&TESTS).ok_or("a test that `testp` does not have")?;

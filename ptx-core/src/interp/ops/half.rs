@@ -56,7 +56,10 @@ fn sign(site: &Site, f: fn(u64, u64) -> u64) -> Decoded {
     let (format, two) = shape(site)?;
     let finish = Finish::new(site, format);
     let bit = if two { 0x8000 } else { sign_bit(site)? };
-    elementwise(site, two, move |[a]| f(finish.input(a), bit))
+    elementwise(site, two, move |[a]| match finish.input(a) {
+        nan if is_nan(nan, format) => format.nan.unwrap_or(nan),
+        a => f(a, bit),
+    })
 }
 
 fn extreme(site: &Site, greatest: bool) -> Decoded {

@@ -67,8 +67,8 @@ struct Arguments {
 
 impl Arguments {
     fn take(&mut self, ctx: &Ctx, lane: usize, bytes: u64) -> Result<u64, Fault> {
-        let at = self.address.next_multiple_of(bytes);
-        self.address = at + bytes;
+        let at = self.address.checked_next_multiple_of(bytes).unwrap_or(u64::MAX);
+        self.address = at.saturating_add(bytes);
         self.count += 1;
         ctx.bytes(Where::Generic, lane, at, bytes).map(number)
     }

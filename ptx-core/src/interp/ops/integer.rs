@@ -13,6 +13,7 @@ const UNSIGNED: &str = "u8 u16 u32 u64";
 pub(super) const OPS: &[Op] = &[
     op("add", ALL, |s| s.int(|[a, b]| a.wrapping_add(b))),
     op("add.sat", "s32", |s| s.int(|[a, b]| clamp32(a as i64 + b as i64))),
+    op("add.sat", "u32", |s| s.int(|[a, b]| (a + b).min(mask(32)))),
     op("sub", ALL, |s| s.int(|[a, b]| a.wrapping_sub(b))),
     op("sub.sat", "s32", |s| s.int(|[a, b]| clamp32(a as i64 - b as i64))),
     op("mul.lo", ALL, |s| s.int(|[a, b]| a.wrapping_mul(b))),
@@ -37,8 +38,11 @@ pub(super) const OPS: &[Op] = &[
     op("sad", SIGNED, |s| s.int(|[a, b, c]| c.wrapping_add((a as i64).abs_diff(b as i64)))),
     op("div", UNSIGNED, |s| s.int(|[a, b]| a.checked_div(b).unwrap_or(u64::MAX))),
     op("div", SIGNED, |s| s.int(|[a, b]| if b == 0 { u64::MAX } else { (a as i64).wrapping_div(b as i64) as u64 })),
-    op("rem", UNSIGNED, |s| s.int(|[a, b]| a.checked_rem(b).unwrap_or(a))),
-    op("rem", SIGNED, |s| s.int(|[a, b]| if b == 0 { a } else { (a as i64).wrapping_rem(b as i64) as u64 })),
+    // By zero the chips give all ones, but for a 64-bit remainder, which is the dividend.
+    op("rem", "u64", |s| s.int(|[a, b]| a.checked_rem(b).unwrap_or(a))),
+    op("rem", "s64", |s| s.int(|[a, b]| if b == 0 { a } else { (a as i64).wrapping_rem(b as i64) as u64 })),
+    op("rem", UNSIGNED, |s| s.int(|[a, b]| a.checked_rem(b).unwrap_or(u64::MAX))),
+    op("rem", SIGNED, |s| s.int(|[a, b]| if b == 0 { u64::MAX } else { (a as i64).wrapping_rem(b as i64) as u64 })),
     op("abs", SIGNED, |s| s.int(|[a]| (a as i64).wrapping_abs() as u64)),
     op("neg", ALL, |s| s.int(|[a]| a.wrapping_neg())),
     op("min", UNSIGNED, |s| s.int(|[a, b]| a.min(b))),
