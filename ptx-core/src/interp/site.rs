@@ -126,12 +126,10 @@ impl<'a> Site<'a> {
     /// A modifier that no decoder asked for and that is no hint: it would be ignored.
     pub(super) fn ignored(&self) -> Option<&'static str> {
         let asked = self.asked.borrow();
-        self.modifiers().find(|m| {
-            Type::find(m).is_none()
-                && !asked.iter().any(|a| a == m)
-                && !HINTS.contains(m)
-                && !HINT_FAMILIES.iter().any(|f| m.starts_with(f))
-        })
+        let known = |m: &str| Type::find(m).is_some() || asked.iter().any(|a| a == m);
+        let hint = |m: &str| HINTS.contains(&m) || HINT_FAMILIES.iter().any(|f| m.starts_with(f));
+        let name = self.row.parts.iter().copied().find(|m| !known(m));
+        name.or_else(|| self.inst.slots.iter().flatten().map(|m| m.text).find(|m| !known(m) && !hint(m)))
     }
 
     /// `.rn` and its like; `.rn` where none is written.
