@@ -3,10 +3,11 @@
 
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{Queue, Stream};
+use crate::stream::{CAPTURES, Queue, Stream};
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUgraph, CUgraphExec};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A recorded sequence of launches.
 ///
@@ -51,7 +52,10 @@ impl Stream {
         stream.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
         // SAFETY: the stream is alive; 1 is CU_STREAM_CAPTURE_MODE_THREAD_LOCAL.
         driver.check(unsafe { (driver.cuStreamBeginCapture_v2)(stream.cu_stream(), 1) }, "a capture begins")?;
+        CAPTURES.fetch_add(1, Relaxed);
+        let counted = Counted;
         let worked = work(self);
+        drop(counted);
         let mut graph = std::ptr::null_mut();
         // SAFETY: the capture was begun above, by this thread. It ends whether `work` succeeded or not.
         let code = unsafe { (driver.cuStreamEndCapture)(stream.cu_stream(), &raw mut graph) };
@@ -59,6 +63,15 @@ impl Stream {
         worked?;
         driver.check(code, "a capture ends")?;
         captured.instantiate(stream)
+    }
+}
+
+/// One of the [`CAPTURES`], also when `work` panics.
+struct Counted;
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        CAPTURES.fetch_sub(1, Relaxed);
     }
 }
 

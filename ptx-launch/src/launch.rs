@@ -8,8 +8,8 @@ mod cuda;
 mod fit;
 mod program;
 
-pub(crate) use cuda::{cluster_config, shape};
-pub(crate) use fit::Shape;
+pub(crate) use cuda::cluster_config;
+pub(crate) use fit::{Bounds, Shape};
 pub(crate) use program::CpuProgram;
 
 use crate::config::Config;

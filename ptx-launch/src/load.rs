@@ -12,10 +12,12 @@ mod occupancy;
 pub use figures::Figures;
 pub use occupancy::Occupancy;
 
+use crate::config::Config;
 use crate::device::cuda::Limits;
 use crate::driver::Driver;
 use crate::error::Result;
 use crate::kernel::{Kernel, Module};
+use crate::launch::{Bounds, Shape};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{CUfunction, CUmodule};
 use std::ffi::CString;
@@ -34,9 +36,11 @@ pub(crate) struct CudaModule {
 #[derive(Debug)]
 pub(crate) struct CudaKernel {
     home: Home,
+    pub(crate) driver: &'static Driver,
     pub(crate) function: Handle<CUfunction>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) figures: Figures,
+    limits: Arc<Limits>,
+    bounds: Bounds,
+    figures: Figures,
     /// Dynamic shared memory that the kernel is opted in to so far, in bytes.
     granted: AtomicI64,
     /// Whether clusters of more than 8 blocks are allowed already.
@@ -63,6 +67,19 @@ pub(crate) struct Handle<T>(pub(crate) T);
 unsafe impl<T> Send for Handle<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Handle<T> {}
+
+/// What the device and the kernel's registers and memory leave to a launch.
+fn bounds(limits: &Limits, figures: &Figures) -> Bounds {
+    Bounds {
+        grid: limits.grid,
+        block: limits.block,
+        threads: limits.threads,
+        kernel_threads: figures.max_threads.into(),
+        shared: limits.shared,
+        kernel_shared: figures.shared.into(),
+        cluster: if limits.arch.number >= 90 { 16 } else { 1 },
+    }
+}
 
 impl Kernel {
     /// The entry in this context, loaded if it is not yet. `context` is current.
@@ -104,14 +121,23 @@ impl CudaKernel {
         // SAFETY: the module is loaded in the current context; the name ends in a zero.
         let code = unsafe { (driver.cuModuleGetFunction)(&raw mut function, module.handle.0, name.as_ptr()) };
         driver.check(code, &asked)?;
+        let figures = Figures::read(driver, function)?;
         Ok(CudaKernel {
             home: Home(Arc::downgrade(context)),
+            driver,
             function: Handle(function),
             limits: module.limits.clone(),
-            figures: Figures::read(driver, function)?,
+            bounds: bounds(&module.limits, &figures),
+            figures,
             granted: AtomicI64::new(48 * 1024),
             wide_clusters: AtomicI64::new(0),
         })
+    }
+
+    /// The configuration as the driver takes it.
+    #[inline]
+    pub(crate) fn fit(&self, config: &Config, kernel: &Kernel) -> Result<Shape> {
+        self.bounds.fit(config, kernel.entry, &self.limits.name)
     }
 
     /// Lets the kernel use `bytes` of dynamic shared memory; above 48 KiB the driver wants to be told, once.

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::CudaStream;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A queue of work on a device: what is submitted to it runs in order. On the CPU device work runs while it is
 /// submitted.
@@ -119,17 +120,17 @@ pub(crate) enum Events {
     LeftOut,
 }
 
+/// How many captures are going on in this process. Only while there are any is the driver asked about a stream.
+pub(crate) static CAPTURES: AtomicUsize = AtomicUsize::new(0);
+
 impl Events {
-    /// One comparison, unless the context manages several streams.
+    /// One comparison, unless something is being captured.
     #[inline]
     fn of(stream: &CudaStream) -> Events {
-        if stream.context().is_managing_stream_synchronization() {
-            Events::unless_captured(stream)
-        } else {
-            Events::Kept
-        }
+        if CAPTURES.load(Relaxed) == 0 { Events::Kept } else { Events::unless_captured(stream) }
     }
 
+    #[cold]
     fn unless_captured(stream: &CudaStream) -> Events {
         let Ok(driver) = Driver::get() else { return Events::Kept };
         let mut status = 0;

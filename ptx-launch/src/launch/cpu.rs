@@ -13,7 +13,7 @@ use ptx_core::interp::Launch;
 /// # Safety
 /// As [`super::launch`].
 pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config, args: &[Arg<'_>]) -> Result<()> {
-    let shape = bounds(kernel, device).fit(config)?;
+    let shape = BOUNDS.fit(config, kernel.entry, device.name())?;
     if shape.is_empty() {
         return Ok(());
     }
@@ -34,19 +34,15 @@ pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config
 }
 
 /// The limits of the newest devices: what runs there should run here.
-fn bounds<'a>(kernel: &'a Kernel, device: &'a CpuDevice) -> Bounds<'a> {
-    Bounds {
-        entry: kernel.entry,
-        device: device.name(),
-        grid: [i32::MAX.into(), 65_535, 65_535],
-        block: [1024, 1024, 64],
-        threads: 1024,
-        kernel_threads: 1024,
-        shared: 227 * 1024,
-        kernel_shared: 0,
-        cluster: 16,
-    }
-}
+const BOUNDS: Bounds = Bounds {
+    grid: [i32::MAX as i64, 65_535, 65_535],
+    block: [1024, 1024, 64],
+    threads: 1024,
+    kernel_threads: 1024,
+    shared: 227 * 1024,
+    kernel_shared: 0,
+    cluster: 16,
+};
 
 /// The parameter space of the launch.
 ///

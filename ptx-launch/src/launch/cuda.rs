@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "calls of the driver")]
 
 use super::attributes::{self, Attributes};
-use super::fit::{Bounds, Shape};
+use super::fit::Shape;
 use crate::config::Config;
 use crate::driver::{Code, Driver, cudarc_error};
 use crate::error::{Error, Result};
@@ -22,9 +22,8 @@ const PORTABLE_CLUSTER: u32 = 8;
 pub(super) unsafe fn launch(kernel: &Kernel, stream: &CudaStream, config: &Config, args: &[Arg<'_>]) -> Result<()> {
     let context = stream.context();
     context.bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
-    let driver = Driver::get()?;
     let loaded = kernel.in_context(context)?;
-    let shape = shape(kernel, loaded, config)?;
+    let (driver, shape) = (loaded.driver, loaded.fit(config, kernel)?);
     if shape.is_empty() {
         return Ok(());
     }
@@ -34,24 +33,6 @@ pub(super) unsafe fn launch(kernel: &Kernel, stream: &CudaStream, config: &Confi
         0 => Ok(()),
         code => Err(refused(driver, code, kernel, &shape)),
     }
-}
-
-/// The configuration as the driver takes it.
-#[inline]
-pub(crate) fn shape(kernel: &Kernel, loaded: &CudaKernel, config: &Config) -> Result<Shape> {
-    let limits = &*loaded.limits;
-    let bounds = Bounds {
-        entry: kernel.entry,
-        device: &limits.name,
-        grid: limits.grid,
-        block: limits.block,
-        threads: limits.threads,
-        kernel_threads: loaded.figures.max_threads.into(),
-        shared: limits.shared,
-        kernel_shared: loaded.figures.shared.into(),
-        cluster: if limits.arch.number >= 90 { 16 } else { 1 },
-    };
-    bounds.fit(config)
 }
 
 /// Calls `ask` with the `CUlaunchConfig` of a launch.

@@ -3,22 +3,19 @@
 use crate::config::{Config, Dim};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What bounds a launch, of either kind of device.
-#[derive(Clone, Copy)]
-pub(super) struct Bounds<'a> {
-    /// The kernel's entry and the device's name, for errors.
-    pub(super) entry: &'a str,
-    pub(super) device: &'a str,
-    pub(super) grid: [i64; 3],
-    pub(super) block: [i64; 3],
+/// What bounds the launches of a kernel, on either kind of device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) grid: [i64; 3],
+    pub(crate) block: [i64; 3],
     /// Threads of a block that the device takes, and that this kernel's registers leave.
-    pub(super) threads: i64,
-    pub(super) kernel_threads: i64,
+    pub(crate) threads: i64,
+    pub(crate) kernel_threads: i64,
     /// Bytes of shared memory of a block; static bytes of this kernel.
-    pub(super) shared: i64,
-    pub(super) kernel_shared: i64,
+    pub(crate) shared: i64,
+    pub(crate) kernel_shared: i64,
     /// Blocks of a cluster; 1 where there are none.
-    pub(super) cluster: i64,
+    pub(crate) cluster: i64,
 }
 
 /// A configuration that fits.
@@ -38,13 +35,13 @@ impl Shape {
     }
 }
 
-impl Bounds<'_> {
-    /// The configuration as the driver takes it.
+impl Bounds {
+    /// The configuration as the driver takes it. The names are those of the entry and the device, for errors.
     ///
     /// # Errors
     /// [`ErrorKind::Limits`] with what is asked and what is possible.
     #[inline]
-    pub(super) fn fit(&self, config: &Config) -> Result<Shape> {
+    pub(crate) fn fit(&self, config: &Config, entry: &str, device: &str) -> Result<Shape> {
         let one = Dim([1, 1, 1]);
         let (grid, block) = (config.grid.unwrap_or(one), config.block.unwrap_or(one));
         let shared = config.shared.unwrap_or(0);
@@ -57,7 +54,10 @@ impl Bounds<'_> {
             (true, Some(grid), Some(block), Ok(shared)) => {
                 Ok(Shape { grid, block, shared, cluster: config.cluster.and_then(Dim::to_u32) })
             }
-            _ => Err(self.explain(grid, block, shared, config.cluster)),
+            _ => {
+                let (asked, possible, help) = self.explain(grid, block, shared, config.cluster);
+                Err(refused(&format!("`{entry}` is launched with {asked} on {device}"), possible, help))
+            }
         }
     }
 
@@ -70,9 +70,9 @@ impl Bounds<'_> {
 
     /// Which comparison failed, in words.
     #[cold]
-    fn explain(&self, grid: Dim, block: Dim, shared: i64, cluster: Option<Dim>) -> Error {
+    fn explain(&self, grid: Dim, block: Dim, shared: i64, cluster: Option<Dim>) -> (String, String, &'static str) {
         let volume = block.volume();
-        let (asked, possible, help) = if !within(grid, 0, self.grid) {
+        if !within(grid, 0, self.grid) {
             let most = format!("at most {} blocks", Dim(self.grid));
             (format!("a grid of {grid} blocks"), most, "let each block do more, or launch in several parts")
         } else if !within(block, 1, self.block) || volume > self.threads {
@@ -95,10 +95,13 @@ impl Bounds<'_> {
                 most,
                 "make the grid a multiple of the cluster",
             )
-        };
-        let asked = format!("`{}` is launched with {asked} on {}", self.entry, self.device);
-        Error::new(ErrorKind::Limits, asked).possible(possible).help(help)
+        }
     }
+}
+
+#[cold]
+fn refused(asked: &str, possible: String, help: &str) -> Error {
+    Error::new(ErrorKind::Limits, asked).possible(possible).help(help)
 }
 
 #[inline]
@@ -111,9 +114,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    const H200: Bounds<'static> = Bounds {
-        entry: "k",
-        device: "H200",
+    const H200: Bounds = Bounds {
         grid: [2_147_483_647, 65_535, 65_535],
         block: [1024, 1024, 64],
         threads: 1024,
@@ -125,9 +126,9 @@ mod tests {
 
     #[test]
     fn what_fits() {
-        let shape = H200.fit(&Config::grid((4, 2)).block(512).cluster(2).shared(231_424)).unwrap();
+        let shape = H200.fit(&Config::grid((4, 2)).block(512).cluster(2).shared(231_424), "k", "H200").unwrap();
         assert_eq!((shape.grid, shape.block, shape.cluster), ([4, 2, 1], [512, 1, 1], Some([2, 1, 1])));
-        assert!(H200.fit(&Config::grid(0).block(1)).unwrap().is_empty());
+        assert!(H200.fit(&Config::grid(0).block(1), "k", "H200").unwrap().is_empty());
     }
 
     #[test]
@@ -145,7 +146,7 @@ mod tests {
             (Config::grid(32).block(1).cluster(32), "at most 16 blocks a cluster"),
         ];
         for (config, text) in wrong {
-            let error = H200.fit(&config).unwrap_err();
+            let error = H200.fit(&config, "k", "H200").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Limits);
             assert!(error.to_string().contains(text), "{error}\nlacks: {text}");
         }

@@ -7,7 +7,7 @@ use crate::device::{Device, Inner};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
-use crate::launch::cluster_config;
+use crate::launch::{Shape, cluster_config};
 
 /// How much of a device a kernel fills with a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,8 @@ impl Kernel {
     /// # Errors
     /// Those of [`Kernel::figures`], and [`ErrorKind::Limits`] for a configuration that the device does not take.
     pub fn occupancy(&self, device: &Device, config: &Config) -> Result<Occupancy> {
-        let (driver, loaded) = (Driver::get()?, self.on(device)?);
-        let shape = crate::launch::shape(self, loaded, config)?;
+        let loaded = self.on(device)?;
+        let (driver, shape) = (loaded.driver, loaded.fit(config, self)?);
         loaded.grant_shared(driver, shape.shared.into())?;
         let threads = shape.block.iter().product::<u32>();
         let mut blocks = 0;
@@ -76,7 +76,7 @@ impl Kernel {
     }
 }
 
-fn clusters(driver: &Driver, kernel: &CudaKernel, config: &Config, shape: &crate::launch::Shape) -> Result<u32> {
+fn clusters(driver: &Driver, kernel: &CudaKernel, config: &Config, shape: &Shape) -> Result<u32> {
     let ask = driver.cuOccupancyMaxActiveClusters()?;
     let mut count = 0;
     let code = cluster_config(config, shape, |launch| {
