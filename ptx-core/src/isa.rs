@@ -348,6 +348,8 @@ pub struct SpecialRegister {
     pub vector: bool,
     /// Where it exists.
     pub gate: Gate,
+    /// The directive (with its dot) that a kernel must have to read it; or empty.
+    pub needs: &'static str,
     /// The manual's section.
     pub section: &'static str,
 }

@@ -80,8 +80,9 @@ fn sreg_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
     let ty = *table.type_names.get(ty.trim())?;
     let gate = || Gate::read(columns.get(1)?, columns.get(2)?);
     let section = table.index.section();
+    let needs = columns.get(3).copied().unwrap_or("");
     let mut add = |name: &'static str, component: &'static str, vector: bool| {
-        let register = SpecialRegister { name, ty, component, vector, gate: gate()?, section };
+        let register = SpecialRegister { name, ty, component, vector, gate: gate()?, needs, section };
         table.specials.insert(name, register);
         Some(())
     };

@@ -1,0 +1,37 @@
+//! Special registers: whether the target and version have them, and the directives that they need.
+
+use crate::diag::{Diagnostic, codes};
+use crate::ir::{Function, Module, Operand};
+use crate::isa::SpecialRegister;
+use crate::span::Span;
+use crate::syntax::Tree;
+
+pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    for function in &module.functions {
+        for inst in &function.insts {
+            for (operand, span) in inst.operands.iter().zip(&inst.operand_spans) {
+                each(operand, &mut |register| one(register, *span, function, module, out));
+            }
+        }
+    }
+}
+
+fn each(operand: &Operand, visit: &mut dyn FnMut(&'static SpecialRegister)) {
+    match operand {
+        Operand::Special(register) => visit(register),
+        Operand::Vector(list) => list.iter().for_each(|o| each(o, visit)),
+        _ => {}
+    }
+}
+
+fn one(register: &SpecialRegister, span: Span, function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
+    if !register.gate.admits(module.arch, module.version) {
+        let d = crate::lower::gate(span, register.name, &register.gate, module.arch, module.version);
+        out.push(d.section(register.section));
+    }
+    let present = |l: &crate::ir::Limit| register.needs.trim_start_matches('.') == l.name;
+    if !register.needs.is_empty() && !function.limits.iter().any(present) {
+        let text = format!("`{}` needs `{}` on its kernel", register.name, register.needs);
+        out.push(Diagnostic::error(&codes::P0610, span, text).section(register.section));
+    }
+}
