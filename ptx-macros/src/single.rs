@@ -1,5 +1,8 @@
 //! `#[ptx_kernel]` on a function that stands alone: a PTX module of one kernel.
 
+#[cfg(test)]
+mod speed;
+
 use crate::kernel::Reader;
 use crate::{compile, launch, report};
 use proc_macro2::TokenStream;

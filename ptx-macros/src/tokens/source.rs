@@ -117,14 +117,20 @@ fn spaced(leaves: &Leaves) -> String {
 /// of that one.
 fn between(leaves: &Leaves, at: usize) -> &'static str {
     let (before, after) = (leaves.leaf(at - 1), leaves.leaf(at));
-    let (end, start) = (leaves.spans[at - 1].end(), leaves.spans[at].start());
-    let same_line = end.line == start.line && leaves.spans[at - 1].file() == leaves.spans[at].file();
-    match () {
-        () if same_line && end.column == start.column => "",
-        () if before == ";" => "\n",
-        () if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(") => "",
-        () if matches!(after, "," | ";" | "]" | ")" | ":") => "",
-        () if after == "." && !same_line => "",
-        () => " ",
+    match gap(leaves.spans[at - 1], leaves.spans[at]) {
+        Some(0) => "",
+        _ if before == ";" => "\n",
+        _ if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(" | "{") => "",
+        _ if matches!(after, "," | ";" | "]" | ")" | "}" | ":") => "",
+        None if after == "." && before != "," => "",
+        _ => " ",
     }
+}
+
+/// How many columns lie between two tokens; `None` where they do not follow each other on a line of the source: one of
+/// them is a macro's argument, or both are from a text that is no file.
+fn gap(before: RustSpan, after: RustSpan) -> Option<usize> {
+    let (end, start) = (before.end(), after.start());
+    let same_line = end.line == start.line && before.file() == after.file();
+    start.column.checked_sub(end.column).filter(|_| same_line)
 }

@@ -9,6 +9,8 @@ pub fn trials() -> Vec<Trial> {
         super::passes!(each_target_has_its_text),
         super::passes!(loops_over_ranges_are_unrolled),
         super::passes!(shared_arrays_have_an_address),
+        super::passes!(the_helper_library_is_read_when_it_is_named),
+        super::assembles("library::PTX", library::PTX),
         super::assembles("saxpy::PTX", saxpy::PTX),
         super::assembles("branches::PTX", branches::PTX),
         super::assembles("branches::VARIANTS[1].ptx", branches::VARIANTS[1].ptx),
@@ -104,4 +106,16 @@ fn shared_memory(out: &mut [u32]) {
 
 fn shared_arrays_have_an_address() {
     assert!(shared_memory::PTX.contains(".shared .align 16 .b8 tile[512]") || shared_memory::PTX.contains("tile[128]"));
+}
+
+#[ptx_kernel(arch = "sm_80", block = 256)]
+fn library(x: &[f32], out: &mut [f32]) {
+    let v: f32;
+    ptx! { ld.global.f32 v, [x]; }
+    let sum: f32 = block::reduce_sum::<8, f32>(v);
+    ptx! { st.global.f32 [out], sum; }
+}
+
+fn the_helper_library_is_read_when_it_is_named() {
+    assert!(library::PTX.contains("shfl.sync.bfly.b32 "), "{}", library::PTX);
 }

@@ -1,0 +1,51 @@
+//! How long a kernel of a thousand instructions takes to expand: `cargo test -p ptx-macros speed -- --ignored --nocapture`.
+#![allow(clippy::print_stdout, reason = "a measurement")]
+
+use std::fmt::Write;
+use std::time::Instant;
+
+/// A kernel with this many instructions, of ten kinds.
+fn kernel(instructions: usize) -> String {
+    let mut body = String::new();
+    for at in 0..instructions / 10 {
+        let _ = write!(
+            body,
+            "ld.global.v2.f32 {{a, b}}, [x + {offset}];
+            fma.rn.f32 c, a, b, c;
+            add.rn.f32 a, a, 0f3F800000;
+            setp.lt.f32 p, a, b;
+            @p bra L{at};
+            mul.wide.u32 at, i, 4;
+            add.u64 at, at, x;
+            L{at}: cvt.rn.f16.f32 h, c;
+            cvt.f32.f16 b, h;
+            shl.b32 i, i, 1;
+            st.global.f32 [x + {offset}], b;\n",
+            offset = at * 8
+        );
+    }
+    format!(
+        "pub fn kernel(x: &mut [f32]) {{
+            let (a, b, c): (f32, f32, f32) = (0.0, 0.0, 0.0);
+            let h: f16;
+            let i: u32 = tid.x;
+            let at: u64;
+            let p: pred;
+            ptx! {{ {body} }}
+        }}"
+    )
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn speed() {
+    for instructions in [10, 1000, 1000, 1000] {
+        let (options, item) = (r#"arch = "sm_80""#.parse(), kernel(instructions).parse());
+        let (Ok(options), Ok(item)) = (options, item) else { return };
+        let start = Instant::now();
+        let expanded = super::expand(options, item);
+        let time = start.elapsed();
+        let errors = expanded.to_string().matches("compile_error").count();
+        println!("{instructions} instructions: {time:?}, {errors} errors");
+    }
+}
