@@ -232,6 +232,7 @@ impl<'t> Body<'_, 't> {
         for form in forms {
             match self.try_form(form, operands) {
                 Ok(bound) => {
+                    self.cx.diagnostics.extend(report::torn(self.cx.tree, inst, form, name_span));
                     if form.reordered {
                         self.cx.diagnostics.push(report::order(form, name_span));
                     }

@@ -218,6 +218,16 @@ pub(super) fn order(form: &Form, name: Span) -> Diagnostic {
         .section(form.row.section)
 }
 
+/// The pieces that name an instruction stand apart: `tcgen05 .mma`.
+pub(super) fn torn(tree: &Tree, inst: &Inst, form: &Form, name: Span) -> Option<Diagnostic> {
+    let mut parts = inst.modifiers.clone().take(form.row.parts.len());
+    parts.any(|part| !tree.source.trivia(part).is_empty()).then(|| {
+        let whole = form.row.name;
+        Diagnostic::error(&codes::P0203, name, format!("`{whole}` is one name; nothing may stand inside it"))
+            .help(format!("write `{whole}` without blanks"))
+    })
+}
+
 // ---- operands, rules, gates
 
 /// Rows have the modifiers, but none takes the rest.

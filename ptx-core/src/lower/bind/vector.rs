@@ -23,6 +23,9 @@ impl Binder<'_> {
             Operand::Int(_) if value.literal && at > 0 => literal(of_vector, wanted, false),
             Operand::Int(_) if value.literal => literal(of_vector, None, false),
             Operand::F32(_) | Operand::F64(_) if value.literal => literal(of_vector, None, true),
+            Operand::Int(_) | Operand::F32(_) | Operand::F64(_) if access == Access::Read && of_vector.is_some() => {
+                Ok(())
+            }
             other => self.scalar(value, access, other),
         })
     }
