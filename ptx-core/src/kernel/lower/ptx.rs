@@ -111,6 +111,15 @@ impl Copy<'_> {
     }
 }
 
+/// What stands in front of the first token, on a line of its own.
+fn first_line(trivia: &str) -> String {
+    if !trivia.contains('\n') {
+        return format!("    {}", trivia.trim_start());
+    }
+    let text = trivia.trim_start_matches([' ', '\t', '\r']).trim_start_matches('\n');
+    if trivia.trim().is_empty() { text.rsplit('\n').next().unwrap_or(text).to_owned() } else { text.to_owned() }
+}
+
 /// The fewest blanks in front of a line's first token.
 fn indentation(source: &Source, end: TokenId) -> usize {
     let own = |at: TokenId| source.trivia(at).rsplit(|b| *b == b'\n').next().map_or(0, <[u8]>::len);
@@ -158,8 +167,8 @@ impl<'a> Lowerer<'a> {
             self.scopes.close(*first, scope);
         }
         let tail = copy.trivia(end);
-        let tail = if tail.trim().is_empty() { "\n".to_owned() } else { format!("{}\n", tail.trim_end()) };
-        self.push(copy.lead + &tail, ptx.span);
+        let tail = copy.lead + &tail;
+        self.push(format!("{}\n", tail.trim_end()), ptx.span);
     }
 
     fn token(&mut self, copy: &mut Copy<'_>) {
@@ -181,18 +190,8 @@ impl<'a> Lowerer<'a> {
         let first = copy.at == 0 && copy.lead.is_empty();
         let trivia = copy.trivia(copy.at);
         let mut lead = std::mem::take(&mut copy.lead) + &trivia;
-        let starts = copy.statement.fresh && !copy.statement.guarded && !copy.is(copy.at, b';');
-        if starts
-            && !first
-            && copy.at > 0
-            && copy.is(copy.at - 1, b';')
-            && lead.trim().is_empty()
-            && !lead.contains('\n')
-        {
-            lead = "\n    ".to_owned();
-        }
         if first {
-            lead = format!("    {}", lead.trim_start_matches(['\n', ' ', '\t', '\r']));
+            lead = first_line(&lead);
         }
         let span = copy.span().to(copy.source.span(copy.at + count - 1));
         if lead.contains('\n') || first {
@@ -218,10 +217,11 @@ impl<'a> Lowerer<'a> {
     fn skip(&mut self, copy: &mut Copy<'_>, count: TokenId) {
         for at in copy.at..copy.at + count {
             let trivia = copy.trivia(at);
-            copy.lead.push_str(if at == 0 { trivia.trim_start_matches(['\n', ' ', '\t', '\r']) } else { &trivia });
-        }
-        if copy.at == 0 && copy.lead.is_empty() {
-            copy.lead.push_str("    ");
+            if at == 0 {
+                copy.lead.push_str(&first_line(&trivia));
+            } else {
+                copy.lead.push_str(&trivia);
+            }
         }
         copy.at += count;
     }

@@ -1,0 +1,78 @@
+//! Helpers: written where they are called, or a `.func`.
+use ptx_launch::prelude::*;
+
+#[ptx_module(arch = "sm_90a")]
+pub mod helpers {
+    const STEP: u32 = 4;
+
+    fn clamp(x: i32, low: i32, high: i32) -> i32 {
+        if x < low {
+            return low;
+        }
+        if x > high {
+            return high;
+        }
+        x
+    }
+
+    fn both(a: u32, b: u32) -> (u32, u32) {
+        (a + b, a - b)
+    }
+
+    fn scale<T, const N: u32>(values: [T; N], by: T) {
+        for i in 0..N {
+            values[i] *= by;
+        }
+    }
+
+    fn spin(bar: u32) {
+        loop {
+            let done: pred;
+            ptx! { mbarrier.try_wait.shared::cta.b64 done, [bar], 0; }
+            if done {
+                break;
+            }
+        }
+    }
+
+    fn next(address: u32) -> u32 {
+        address + STEP
+    }
+
+    #[noinline]
+    fn slow(a: u32, b: f32) -> f32 {
+        if a == 0 {
+            return 0.0;
+        }
+        a as f32 * b
+    }
+
+    #[ptx_kernel]
+    pub fn inlined(n: i32, m: u32, f: f32) {
+        #[shared]
+        let bars: [u64; 2];
+        let c: i32 = clamp(n, -4, 100);
+        let d: i32 = clamp(c + 1, 0, n);
+        let (sum, difference): (u32, u32) = both(m, 3);
+        let e: u32 = next(sum) * next(difference);
+        let v: [f32; 3] = [1.0, f, f + 2.0];
+        scale(v, f);
+        scale(v, 2.0);
+        spin(bars);
+        spin(next(e));
+        fn local(x: u32) -> u32 {
+            const K: u32 = 2;
+            x * K + STEP
+        }
+        let g: u32 = local(e);
+    }
+
+    #[ptx_kernel]
+    pub fn outlined(m: u32, f: f32) {
+        let a: f32 = slow(m, f);
+        let b: f32 = slow(m + 1, 2.0) + a;
+        ptx! {
+            call (b), slow, (m, a);
+        }
+    }
+}
