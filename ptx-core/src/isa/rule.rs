@@ -36,6 +36,8 @@ enum Atom {
     Literal(Place, bool),
     /// The operand is one of these integers.
     Number(Place, Vec<i64>),
+    /// The first operand is no greater than the second, as far as both are numbers.
+    AtMost(Place, Place),
     /// `.target` has this word too.
     Option(&'static str),
     /// A minus stands before the operand.
@@ -157,6 +159,10 @@ impl Atom {
             Atom::Same(a, b) => value(*a).map(|m| m.text) == value(*b).map(|m| m.text),
             Atom::Operand(place) => *place.of(case.operands) != Operand::Absent,
             Atom::Literal(place, literal) => place.of(case.operands).is_literal() == *literal,
+            Atom::AtMost(a, b) => match (a.of(case.operands), b.of(case.operands)) {
+                (Operand::Int(a), Operand::Int(b)) => a <= b,
+                _ => true,
+            },
             Atom::Option(word) => case.options.iter().any(|o| o == word),
             Atom::Number(place, any) => {
                 matches!(place.of(case.operands), Operand::Int(bits) if any.contains(&bits.cast_signed()))
@@ -181,6 +187,10 @@ fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
     }
     let slot = |name: &str| slots.iter().position(|s| s.name == name);
     let operand = |name: &str| Place::find(operands, name);
+    if let Some((a, b)) = word.split_once("<=") {
+        let find = |name: &str| operand(name.trim()).ok_or_else(|| format!("no operand `{}`", name.trim()));
+        return Ok(Atom::AtMost(find(a)?, find(b)?));
+    }
     if let Some((name, values)) = word.split_once('=') {
         let (name, values) = (name.trim().trim_start_matches('.'), values.trim());
         return match (slot(name), operand(name)) {

@@ -114,7 +114,14 @@ pub(super) fn dot(bytes: &[u8], at: usize, touches_name: bool) -> (Kind, usize) 
             _ => break,
         }
     }
-    (Kind::Dot, end)
+    (Kind::Dot, ratio(bytes, end))
+}
+
+/// The end of `:4` behind `.sp::2`.
+fn ratio(bytes: &[u8], at: usize) -> usize {
+    let digit = matches!(bytes[..at], [.., b':', b':', b'0'..=b'9']);
+    let end = digits(bytes, at + 1);
+    if digit && bytes.get(at) == Some(&b':') && end > at + 1 { end } else { at }
 }
 
 /// The end of `.5` or `.5e-3`, where no other name byte follows (`.2d` is a modifier).

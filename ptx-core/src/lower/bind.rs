@@ -46,11 +46,22 @@ type Fit = Result<(), Why>;
 impl Binder<'_> {
     /// The operands in the order of the row's, absent ones filled in; or the mismatch of the choice of optional
     /// operands that came furthest.
-    pub(super) fn bind(&self, written: &[Operand]) -> Result<Vec<Operand>, Mismatch> {
-        self.choose(&self.form.row.operands, written)
+    /// Of several choices, one that the row's rules allow.
+    pub(super) fn bind(
+        &self,
+        written: &[Operand],
+        allowed: impl Fn(&[Operand]) -> bool,
+    ) -> Result<Vec<Operand>, Mismatch> {
+        self.choose(&self.form.row.operands, written, allowed)
     }
 
-    fn choose(&self, specs: &[OperandSpec], written: &[Operand]) -> Result<Vec<Operand>, Mismatch> {
+    fn choose(
+        &self,
+        specs: &[OperandSpec],
+        written: &[Operand],
+        allowed: impl Fn(&[Operand]) -> bool,
+    ) -> Result<Vec<Operand>, Mismatch> {
+        let mut fallback = None;
         let groups = specs.iter().map(|s| s.group).max().unwrap_or(0).min(8);
         let mut best = Mismatch { operand: 0, why: Why::Count };
         for chosen in 0u32..1 << groups {
@@ -59,12 +70,13 @@ impl Binder<'_> {
                 continue;
             }
             match self.bind_present(specs, present, written) {
-                Ok(bound) => return Ok(bound),
+                Ok(bound) if allowed(&bound) => return Ok(bound),
+                Ok(bound) => fallback = fallback.or(Some(bound)),
                 Err(miss) if miss.operand >= best.operand => best = miss,
                 Err(_) => {}
             }
         }
-        Err(best)
+        fallback.ok_or(best)
     }
 
     fn bind_present(
@@ -93,6 +105,9 @@ impl Binder<'_> {
                 self.base(space, *base, *offset)?;
                 if written.iter().any(Operand::is_literal) {
                     return Err(Why::Shape("a register or a vector in braces".to_owned()));
+                }
+                if *offset != 0 && !written.is_empty() {
+                    return Err(Why::Shape("an address without an offset before a comma".to_owned()));
                 }
                 Ok(Operand::Memory { base: *base, offset: *offset, rest: self.inside(rest, written)? })
             }
@@ -123,7 +138,7 @@ impl Binder<'_> {
 
     /// What stands in brackets behind an address, or in a group.
     fn inside(&self, specs: &[OperandSpec], written: &[Operand]) -> Result<Vec<Operand>, Why> {
-        self.choose(specs, written).map_err(|miss| match miss.why {
+        self.choose(specs, written, |_| true).map_err(|miss| match miss.why {
             Why::Count => {
                 let required = specs.iter().filter(|s| s.group == 0).count();
                 Why::Shape(format!("{} in brackets or braces", plural(required, "operand")))

@@ -252,15 +252,18 @@ impl<'t> Body<'_, 't> {
         let module = &self.cx.module;
         let entry_params = if self.function.entry { &self.function.params[..] } else { &[] };
         let binder = Binder { form, registers: &self.function.registers, module, entry_params };
-        let bound = binder.bind(operands).map_err(Refused::Operands)?;
         let (arch, version) = (module.arch, module.version);
-        let case = Case { form, operands: &bound, options: &module.options, arch, version };
-        for rule in &form.row.rules {
-            rule.check(&case).map_err(|broken| match broken {
-                Broken::Form => Refused::Rule(rule.text),
-                Broken::Gate => Refused::RuleGate(rule.text),
-            })?;
-        }
+        let rules = |operands: &[Operand]| {
+            let case = Case { form, operands, options: &module.options, arch, version };
+            form.row.rules.iter().try_for_each(|rule| {
+                rule.check(&case).map_err(|broken| match broken {
+                    Broken::Form => Refused::Rule(rule.text),
+                    Broken::Gate => Refused::RuleGate(rule.text),
+                })
+            })
+        };
+        let bound = binder.bind(operands, |bound| rules(bound).is_ok()).map_err(Refused::Operands)?;
+        rules(&bound)?;
         if !form.row.gate.admits(arch, version) {
             return Err(Refused::Gate);
         }
