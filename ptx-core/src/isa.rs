@@ -342,6 +342,8 @@ pub struct SpecialRegister {
     pub name: &'static str,
     /// The type of the register or of one component.
     pub ty: Type,
+    /// The types that it had in earlier versions of PTX; instructions of these types still read it.
+    pub earlier: Vec<Type>,
     /// The component (`x`), or empty.
     pub component: &'static str,
     /// Whether it can be used whole, as a vector.

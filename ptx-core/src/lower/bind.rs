@@ -5,7 +5,7 @@ mod vector;
 
 use crate::ir::{Module, Operand, Param, Register, Symbol};
 use crate::isa::find::Form;
-use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, Type, TypeOf, Value};
+use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpecialRegister, Type, TypeOf, Value};
 
 /// Why operands do not fit.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,6 +156,9 @@ impl Binder<'_> {
             Operand::Reg(reg) if number > 1 && self.vector_of(reg.index()) == number => {
                 self.register(self.type_of(&value.ty), value.wider, reg.index())
             }
+            Operand::Special(special) if value.special && special.vector && number == 4 => {
+                special_fits(special, self.type_of(&value.ty), value.wider)
+            }
             Operand::Sink if number == 1 => Err(Why::Shape("a register".to_owned())),
             _ if (number == 1 || count.most.is_some()) && !count.braces => self.scalar(value, access, operand),
             _ => Err(Why::Shape(format!("a vector of {} in braces", plural(number as usize, "element")))),
@@ -186,7 +189,7 @@ impl Binder<'_> {
             }
             Operand::Part(reg, selector) if value.register => self.part(value, ty, reg.index(), selector),
             Operand::Special(special) if value.special && access == Access::Read => match special.vector {
-                false => declared(special.ty, ty, value.wider),
+                false => special_fits(special, ty, value.wider),
                 true => Err(Why::Shape("one component of the special register, such as `.x`".to_owned())),
             },
             Operand::Int(bits) if value.literal => literal_int(value, ty, *bits),
@@ -239,6 +242,14 @@ fn declared(found: Type, wanted: Option<Type>, wider: bool) -> Fit {
     let same = wanted.info().registers.contains(&found.name());
     let wide = wider && found.bits() > wanted.bits() && widens(found.class(), wanted.class());
     if same || wide { Ok(()) } else { Err(Why::Class { found: found.name(), wanted }) }
+}
+
+fn special_fits(special: &SpecialRegister, wanted: Option<Type>, wider: bool) -> Fit {
+    if wanted.is_some_and(|w| w.class() == Class::Float) {
+        return Err(Why::Shape("a register".to_owned()));
+    }
+    let now = declared(special.ty, wanted, wider);
+    if special.earlier.iter().any(|t| declared(*t, wanted, false).is_ok()) { Ok(()) } else { now }
 }
 
 /// Untyped bits hold everything and are held by everything; integers (of which ptxas thinks `.f16x2` is one) hold integers.

@@ -76,13 +76,16 @@ fn type_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
 
 /// `%tid.{x,y,z} u32 | 1.0 | all`, `%pm[0..7] u32`, `%laneid u32`.
 fn sreg_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
-    let (names, ty) = columns.first()?.split_once(' ')?;
-    let ty = *table.type_names.get(ty.trim())?;
+    let (names, types) = columns.first()?.split_once(' ')?;
+    let types: Option<Vec<Type>> = types.split_whitespace().map(|t| table.type_names.get(t).copied()).collect();
+    let types = types?;
+    let (ty, earlier) = types.split_first()?;
     let gate = || Gate::read(columns.get(1)?, columns.get(2)?);
     let section = table.index.section();
     let needs = columns.get(3).copied().unwrap_or("");
     let mut add = |name: &'static str, component: &'static str, vector: bool| {
-        let register = SpecialRegister { name, ty, component, vector, gate: gate()?, needs, section };
+        let earlier = earlier.to_vec();
+        let register = SpecialRegister { name, ty: *ty, earlier, component, vector, gate: gate()?, needs, section };
         table.specials.insert(name, register);
         Some(())
     };
