@@ -1,1 +1,104 @@
-//! What the examples share: how they print their results.
+//! What the examples share: data, how far a result is from its reference, time, and the line that each prints.
+//! No kernel lives here.
+
+use ptx_launch::prelude::*;
+use ptx_launch::{Error, Result};
+use std::fmt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What an example found out. It passes if `error` is at most `limit`.
+#[derive(Debug)]
+pub struct Report {
+    /// The example's name.
+    pub name: &'static str,
+    /// The device's name.
+    pub device: String,
+    /// The problem's size, as a person says it.
+    pub size: String,
+    /// ‖out − ref‖ / ‖ref‖ against a reference in `f64`; a count of wrong values where they are integers.
+    pub error: f64,
+    /// The most that `error` may be.
+    pub limit: f64,
+    /// The median time of a launch.
+    pub time: Duration,
+    /// The figure that matters: GB/s, values/s.
+    pub figure: String,
+}
+
+impl Report {
+    /// Whether the result is right.
+    pub fn passed(&self) -> bool {
+        self.error <= self.limit
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { name, size, error, limit, figure, .. } = self;
+        let verdict = if self.passed() { "ok" } else { "WRONG" };
+        let time = format!("{:.1} µs", self.time.as_secs_f64() * 1e6);
+        write!(f, "{name:<15} {size:<22} error {error:<9.2e} (limit {limit:.0e})  {time:>14}  {figure:>18}  {verdict}")
+    }
+}
+
+/// Runs an example on the best device and prints its line: the `main` of each.
+pub fn run(example: fn(&Device) -> Result<Report>) -> ExitCode {
+    match Device::best().and_then(|device| example(&device)) {
+        Ok(report) => {
+            println!("{}\n{report}", report.device);
+            ExitCode::from(u8::from(!report.passed()))
+        }
+        Err(why) => fail(&why),
+    }
+}
+
+/// Prints an error and gives the exit code for it.
+pub fn fail(why: &Error) -> ExitCode {
+    eprintln!("error: {why}");
+    ExitCode::FAILURE
+}
+
+/// How many elements: many for a GPU, as many as an interpreter does in a moment for the CPU.
+pub fn elements(device: &Device, cuda: u32, cpu: u32) -> u32 {
+    if device.is_cuda() { cuda } else { cpu }
+}
+
+/// A timer that suits the device: the CPU device runs every launch to its end, so that few are enough.
+pub fn timer(device: &Device) -> Timer {
+    if device.is_cuda() { Timer::new() } else { Timer::new().warm_up(0).runs(1) }
+}
+
+/// Reproducible values in -1 … 1, none of them special.
+pub fn random(count: u32, seed: u32) -> Vec<f32> {
+    integers(count, seed).into_iter().map(|x| (x >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+/// Reproducible integers (xorshift).
+pub fn integers(count: u32, seed: u32) -> Vec<u32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state
+    };
+    (0..count).map(next).collect()
+}
+
+/// ‖out − ref‖ / ‖ref‖; infinite if a value is missing or not a number.
+pub fn relative_error(out: &[f32], reference: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut difference, mut norm, mut count) = (0.0, 0.0, 0);
+    for (x, r) in out.iter().zip(reference) {
+        difference += (f64::from(*x) - r).powi(2);
+        norm += r * r;
+        count += 1;
+    }
+    let error = (difference / f64::max(norm, f64::MIN_POSITIVE)).sqrt();
+    if error.is_finite() && count == out.len() { error } else { f64::INFINITY }
+}
+
+/// Bytes moved in a time, as GB/s.
+pub fn bandwidth(bytes: u64, time: Duration) -> String {
+    format!("{:.3} GB/s", bytes as f64 / time.as_secs_f64().max(1e-12) / 1e9)
+}
