@@ -22,7 +22,7 @@ pub fn vector_add(a: &[f32], b: &[f32], c: &mut [f32], n: u32) {
     }
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let n = elements(device, 1 << 26, 1 << 18);
     let (x, y) = (random(n, 1), random(n, 2));
     let (a, b) = (device.upload(&x)?, device.upload(&y)?);

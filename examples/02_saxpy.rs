@@ -37,7 +37,7 @@ pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
     }
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let n = elements(device, 1 << 26, 1 << 20);
     let alpha = 0.75;
     let (hx, hy) = (random(n, 3), random(n, 4));

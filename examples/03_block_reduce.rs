@@ -28,7 +28,7 @@ pub fn block_reduce(x: &[f32], out: &mut [f32], n: u32) {
     }
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let n = elements(device, 1 << 26, 1 << 18) + 123;
     let data: Vec<f32> = random(n, 5).into_iter().map(f32::abs).collect();
     let x = device.upload(&data)?;

@@ -21,7 +21,7 @@ pub fn histogram(x: &[u32], bins: &mut [u32], n: u32) {
             ptx! { ld.global.u32 word, [at]; }
             for byte in 0..4 {
                 let bin: u32;
-                ptx! { bfe.u32 bin, word, {8 * byte}, 8; }
+                ptx! { bfe.u32 bin, word, 8 * byte, 8; }
                 let slot: u32 = local + bin * 4;
                 ptx! { red.shared.add.u32 [slot], 1; }
             }
@@ -36,7 +36,7 @@ pub fn histogram(x: &[u32], bins: &mut [u32], n: u32) {
     }
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let n = elements(device, 1 << 26, 1 << 16) + 77;
     // Squares, so that the bins are not all alike.
     let data: Vec<u32> = integers(n, 6).into_iter().map(|x| (x & 0xFFFF).pow(2)).collect();

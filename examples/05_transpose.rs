@@ -27,7 +27,7 @@ pub fn transpose(x: &[f32], out: &mut [f32], n: u32) {
         let value: f32;
         ptx! {
             ld.global.f32 value, [source];
-            st.shared.f32 [place + {8 * PITCH * i}], value;
+            st.shared.f32 [place + 8 * PITCH * i], value;
         }
         source += step;
     }
@@ -39,14 +39,14 @@ pub fn transpose(x: &[f32], out: &mut [f32], n: u32) {
     for i in 0..4 {
         let value: f32;
         ptx! {
-            ld.shared.f32 value, [place + {32 * i}];
+            ld.shared.f32 value, [place + 32 * i];
             st.global.f32 [target], value;
         }
         target += step;
     }
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let n = elements(device, 8192, 256);
     let data = random(n * n, 7);
     let x = device.upload(&data)?;

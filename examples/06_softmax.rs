@@ -56,7 +56,7 @@ fn reference(row: &[f32]) -> impl Iterator<Item = f64> {
     row.iter().map(move |x| power(x) / total)
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let rows = elements(device, 32768, 64);
     let data: Vec<f32> = random(rows * COLUMNS, 8).into_iter().map(|x| 8.0 * x).collect();
     let x = device.upload(&data)?;

@@ -28,6 +28,8 @@ pub fn rms_norm(x: &[bf16], weight: &[bf16], out: &mut [bf16], epsilon: f32, row
         v
     }
 
+    const MEAN: f32 = 1.0 / 2048.0;
+
     let column: u64 = wide(tid.x) * 16;
     let row: u64 = wide(ctaid.x) * 4096 + column;
     let (source, target, scale): (u64, u64, u64) = (x + row, out + row, weight + column);
@@ -45,7 +47,7 @@ pub fn rms_norm(x: &[bf16], weight: &[bf16], out: &mut [bf16], epsilon: f32, row
     let total: f32 = block::reduce_sum::<8, f32>(squares);
     let inverse: f32;
     ptx! {
-        fma.rn.f32 inverse, total, {1.0 / 2048.0}, epsilon;
+        fma.rn.f32 inverse, total, MEAN, epsilon;
         rsqrt.approx.f32 inverse, inverse;
     }
     for i in 0..8 {
@@ -57,7 +59,7 @@ pub fn rms_norm(x: &[bf16], weight: &[bf16], out: &mut [bf16], epsilon: f32, row
     ptx! { st.global.v4.b32 [target], {px[..]}; }
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let rows = elements(device, 32768, 64);
     let epsilon = 1e-6;
     let round = |values: Vec<f32>| values.into_iter().map(bf16::from_f32).collect::<Vec<_>>();

@@ -46,7 +46,7 @@ ptx! {
     }
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let n = elements(device, 1 << 26, 1 << 18);
     let (lo, hi) = (-0.25f32, 0.5f32);
     let data = random(n, 11);

@@ -10,7 +10,7 @@ ptx_file!("kernels/dot.ptx",
     #[ptx_kernel(block = 256, grid = 128, safe(a.len() >= n, b.len() >= n, out.len() >= 1))]
     pub fn dot(a: &[f32], b: &[f32], out: &mut [f32], n: u32));
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let n = elements(device, 1 << 26, 1 << 17);
     let positive = |seed| random(n, seed).into_iter().map(f32::abs).collect::<Vec<_>>();
     let (x, y) = (positive(12), positive(13));

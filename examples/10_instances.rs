@@ -20,15 +20,15 @@ pub fn raise<T, const EACH: u32>(x: &mut [T], floor: T, n: u32) {
         for i in 0..EACH {
             let value: T;
             ptx! {
-                ld.global.{T} value, [at + {4 * i}];
+                ld.global.{T} value, [at + 4 * i];
                 max.{T} value, value, floor;
-                st.global.{T} [at + {4 * i}], value;
+                st.global.{T} [at + 4 * i], value;
             }
         }
     }
 }
 
-pub fn run(device: &Device) -> ptx_launch::Result<Report> {
+pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let n = elements(device, 1 << 26, 1 << 18);
     let ints = integers(n, 14);
     let floats: Vec<f32> = ptx_examples::random(n, 15);

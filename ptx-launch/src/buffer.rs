@@ -75,6 +75,12 @@ impl<T> Buffer<T> {
         self.view_mut().into_slice(range)
     }
 
+    /// Its address on the device, for kernels whose PTX says no more of a pointer than `.u64`. Nothing orders such a
+    /// launch after the work of other streams: use the stream that the buffer's device has, or wait.
+    pub fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
     /// cudarc's view of it, for its other libraries; `None` on the CPU device.
     pub fn as_cuda(&self) -> Option<CudaView<'_, T>> {
         self.view().into_cuda()

@@ -7,7 +7,7 @@ use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::StreamRef;
-use cudarc::driver::{CudaSlice, CudaStream, CudaView};
+use cudarc::driver::{CudaSlice, CudaStream, CudaView, DevicePtr};
 use std::sync::Arc;
 
 pub(super) enum Memory {
@@ -35,6 +35,13 @@ impl Memory {
         match self {
             Memory::Cuda(slice) => format!("CUDA device {}", slice.ordinal()),
             Memory::Cpu(memory) => memory.device().name().to_owned(),
+        }
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        match self {
+            Memory::Cuda(slice) => slice.device_ptr(slice.stream()).0,
+            Memory::Cpu(memory) => memory.address(),
         }
     }
 
