@@ -91,6 +91,8 @@ struct Body {
     decided: bool,
     /// The statement whose `.loc` stands before the next instruction.
     line: Option<Span>,
+    /// How many turns of `for` are written.
+    turns: u32,
     /// A limit was passed and reported.
     full: bool,
 }

@@ -163,9 +163,11 @@ pub(crate) fn symbol(op: Op) -> &'static str {
     }
 }
 
-/// The table as Markdown, for the documentation.
+#[doc = include_str!("../../docs/operators.md")]
 pub fn markdown() -> String {
-    let mut out = String::from("| operator | types | instruction | result |\n|---|---|---|---|\n");
+    let mut out = String::from(
+        "Every operator of the kernel language, and the one instruction it is.\n\n| operator | types | instruction | result |\n|---|---|---|---|\n",
+    );
     for row in TABLE {
         let types: Vec<_> = row.types.split(' ').map(|t| format!("`{}`", rust_name(t))).collect();
         let result = match row.gives {
@@ -186,4 +188,12 @@ pub fn markdown() -> String {
 
 fn rust_name(name: &str) -> String {
     Type::find(name).map_or_else(|| name.to_owned(), super::types::name)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_documentation_shows_the_table() {
+        expect_test::expect_file!["../../docs/operators.md"].assert_eq(&super::markdown());
+    }
 }

@@ -19,7 +19,7 @@ impl Ty {
         match self {
             Ty::Scalar(_) => 1,
             Ty::Array(element, count) => element.registers().saturating_mul(*count),
-            Ty::Tuple(parts) => parts.iter().map(Ty::registers).sum(),
+            Ty::Tuple(parts) => parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.registers())),
         }
     }
 

@@ -66,7 +66,7 @@ impl<'a> Lowerer<'a> {
         self.statements(&kernel.body, None);
         self.ret(kernel.span);
         let prologue = self.prologue();
-        let body = std::mem::replace(&mut self.f, Body::default());
+        let body = std::mem::take(&mut self.f);
         let params: Vec<String> = body.params.iter().map(|param| format!("    {}", param.declaration())).collect();
         let params = if params.is_empty() { String::new() } else { format!("\n{}\n", params.join(",\n")) };
         let head = format!("\n.visible .entry {name}({params})\n{limits}");

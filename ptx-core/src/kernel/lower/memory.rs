@@ -14,6 +14,9 @@ use crate::span::Span;
 /// Inner structs deeper than this are a mistake.
 const DEEPEST: usize = 32;
 
+/// A field larger than this fits into no kernel's parameters.
+const MOST_BYTES: u64 = 1 << 20;
+
 impl<'a> Lowerer<'a> {
     /// `#[shared] let t: [bf16; N];`
     pub(super) fn memory(&mut self, memory: &'a Memory, item: &'a Let, span: Span) {
@@ -183,7 +186,11 @@ impl<'a> Lowerer<'a> {
             }
             let ty = self.field_type(ty)?;
             let align = ty.innermost().scalar().map_or(1, |ty| ty.bytes());
-            let size = self.bytes(&ty)?;
+            let Some(size) = self.bytes(&ty).filter(|size| *size <= MOST_BYTES) else {
+                let message = format!("`{}` is larger than all parameters of a kernel can be", name.name);
+                self.fail(&codes::P0817, name.span, message, "pass a pointer, `u64`, instead");
+                return None;
+            };
             let offset = layout.place(&name.name, size, align);
             layout.fields.push((name.name.clone(), offset, ty));
         }

@@ -33,7 +33,7 @@ impl<'a> Lowerer<'a> {
             self.line_of(stmt.span);
             let last = at + 1 == block.stmts.len();
             value = self.statement(stmt, dest.filter(|_| last));
-            if self.f.dead && self.f.decided {
+            if self.f.full || self.f.dead && self.f.decided {
                 break;
             }
         }
@@ -84,7 +84,7 @@ impl<'a> Lowerer<'a> {
             }
         };
         let target = match ty {
-            Some(ty) => self.declare(&item.pattern, &ty, span),
+            Some(ty) => self.declare(&item.pattern, &ty),
             None => Value::Error,
         };
         if let Some(init) = &item.init {
@@ -108,12 +108,12 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Declares the registers of a pattern.
-    pub(super) fn declare(&mut self, pattern: &Pattern, ty: &Ty, span: Span) -> Value {
+    pub(super) fn declare(&mut self, pattern: &Pattern, ty: &Ty) -> Value {
         match (pattern, ty) {
             (Pattern::Name(name), ty) => self.declare_named(&name.name, ty, name.span),
             (Pattern::Wild(span), ty) => self.declare_named("unused", ty, *span),
             (Pattern::Tuple(patterns, _), Ty::Tuple(parts)) if patterns.len() == parts.len() => {
-                Value::Tuple(patterns.iter().zip(parts).map(|(pattern, ty)| self.declare(pattern, ty, span)).collect())
+                Value::Tuple(patterns.iter().zip(parts).map(|(pattern, ty)| self.declare(pattern, ty)).collect())
             }
             (Pattern::Tuple(patterns, span), ty) => {
                 let message = format!("{} names for `{}`", patterns.len(), ty.name());

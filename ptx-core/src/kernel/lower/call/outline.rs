@@ -96,7 +96,7 @@ impl<'a> Lowerer<'a> {
         let result = result.map(|ty| self.declare_named(&function.name.name, &ty, function.name.span));
         let result_count = self.f.text.len();
         for (param, ty) in function.params.iter().zip(&params) {
-            let value = self.declare(&Pattern::Name(param.name.clone()), ty, param.name.span);
+            let value = self.declare(&Pattern::Name(param.name.clone()), ty);
             self.scopes.bind(&param.name.name, Binding::Value(value));
         }
         let mut declared = std::mem::take(&mut self.f.text);

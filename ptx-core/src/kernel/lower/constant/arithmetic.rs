@@ -29,7 +29,7 @@ pub(super) fn associated(ty: Type, name: &str) -> Option<Const> {
     let float = |value| types::float_format(ty).map(|_| Const::Float(value, Some(ty)));
     match name {
         "BITS" => Some(Const::Int(i128::from(ty.bits()), Type::find("u32"))),
-        "MAX" if types::is_integer(ty) => int((1 << (bits - u32::from(signed))) - 1),
+        "MAX" if types::is_integer(ty) => int(i128::MAX >> (127 - bits + u32::from(signed))),
         "MIN" if types::is_integer(ty) => int(if signed { -(1 << (bits - 1)) } else { 0 }),
         "MAX" if ty.name() == "f32" => float(f64::from(f32::MAX)),
         "MIN" if ty.name() == "f32" => float(f64::from(f32::MIN)),

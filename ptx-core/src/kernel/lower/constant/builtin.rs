@@ -23,7 +23,7 @@ fn method_of_int(name: &str, a: i128, b: Option<i128>) -> Option<Option<i128>> {
         ("abs_diff", Some(b)) => a.checked_sub(b).map(i128::abs),
         ("rem_euclid", Some(b)) => a.checked_rem_euclid(b),
         ("ilog2", None) => (a > 0).then(|| i128::from(127 - a.leading_zeros())),
-        ("next_power_of_two", None) => u64::try_from(a).ok().map(|a| i128::from(a.next_power_of_two())),
+        ("next_power_of_two", None) => u64::try_from(a).ok()?.checked_next_power_of_two().map(i128::from),
         ("abs", None) => a.checked_abs(),
         ("count_ones", None) => Some(i128::from(a.count_ones())),
         ("trailing_zeros", None) => Some(i128::from(a.trailing_zeros())),

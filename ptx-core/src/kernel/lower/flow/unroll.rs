@@ -11,6 +11,9 @@ use crate::span::Span;
 /// More turns than this are a mistake.
 const MOST_TURNS: i128 = 1 << 16;
 
+/// All loops of a kernel together.
+const MOST_IN_ALL: u32 = 1 << 20;
+
 impl<'a> Lowerer<'a> {
     pub(super) fn unroll(
         &mut self,
@@ -31,6 +34,10 @@ impl<'a> Lowerer<'a> {
         };
         let end = self.label(&format!("{base}_end"));
         for (turn, item) in items.into_iter().enumerate() {
+            self.f.turns += 1;
+            if self.f.turns > MOST_IN_ALL {
+                self.overflow(span);
+            }
             if self.f.full {
                 break;
             }
@@ -93,9 +100,10 @@ impl<'a> Lowerer<'a> {
     fn range(&mut self, from: &'a Expr, to: &'a Expr, inclusive: bool, span: Span) -> Option<Vec<Value>> {
         let (from, to) = (self.bound(from)?, self.bound(to)?);
         let ty = from.1.or(to.1);
-        let to = to.0 + i128::from(inclusive);
-        if to - from.0 > MOST_TURNS {
-            let message = format!("this unrolls {} times", to - from.0);
+        let to = to.0.saturating_add(i128::from(inclusive));
+        let turns = to.saturating_sub(from.0);
+        if turns > MOST_TURNS {
+            let message = format!("this unrolls {turns} times");
             self.fail(&codes::P0818, span, message, "`for` always unrolls: write `while` with a counter");
             return None;
         }
