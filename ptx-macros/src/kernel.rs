@@ -8,6 +8,7 @@ mod function;
 mod literal;
 mod refused;
 mod stmt;
+mod tma;
 mod ty;
 
 use crate::tokens::Host;

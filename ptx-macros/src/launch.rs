@@ -7,8 +7,10 @@ mod data;
 mod function;
 mod host;
 mod instances;
+mod tile;
 
 pub use argument::Passing;
+pub use tile::{Map, Tile};
 
 use crate::compile::Compiled;
 use crate::kernel::Launchable;

@@ -11,12 +11,21 @@ mod modules;
 mod statements;
 #[path = "language/text.rs"]
 mod text;
+#[path = "language/tiles.rs"]
+mod tiles;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use ptx_tests::ptxas;
 
 fn main() -> std::process::ExitCode {
-    let trials = [text::trials(), statements::trials(), generics::trials(), modules::trials(), from_macros::trials()];
+    let trials = [
+        text::trials(),
+        tiles::trials(),
+        statements::trials(),
+        generics::trials(),
+        modules::trials(),
+        from_macros::trials(),
+    ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()
 }
 

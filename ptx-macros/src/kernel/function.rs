@@ -2,6 +2,7 @@
 
 use super::{Reader, is_for_tools};
 use crate::attribute::{Attribute, Launch};
+use crate::launch::Map;
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree::{Function, Generic, Kernel, Param};
 
@@ -17,6 +18,8 @@ pub struct Launchable {
     pub generics: Vec<syn::GenericParam>,
     /// Its parameters.
     pub params: Vec<Argument>,
+    /// The tensor maps that `#[tma]` asks for; parameters of the kernel behind those of the signature.
+    pub maps: Vec<Map>,
     /// The generic arguments that exist.
     pub instances: Vec<Vec<syn::Expr>>,
     /// The options of the host.
@@ -49,7 +52,10 @@ impl Reader {
         let start = self.host.token(item.sig.fn_token.span);
         let name = self.ident(&item.sig.ident);
         let generics = self.generics(&item.sig.generics);
-        let (params, arguments) = self.params(&item.sig.inputs);
+        let (mut params, arguments) = self.params(&item.sig.inputs);
+        let maps = self.maps(&item.sig.inputs, &arguments);
+        let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
+        params.extend(map_params);
         let body = self.block(&item.block);
         let span = start.to(body.span);
         let launchable = Launchable {
@@ -58,6 +64,7 @@ impl Reader {
             name: item.sig.ident.clone(),
             generics: item.sig.generics.params.iter().cloned().collect(),
             params: arguments,
+            maps,
             instances: attribute.instances,
             launch: attribute.launch,
         };
@@ -89,6 +96,7 @@ impl Reader {
         let name = self.ident(&item.sig.ident);
         let generics = self.generics(&item.sig.generics);
         let (params, _) = self.params(&item.sig.inputs);
+        item.sig.inputs.iter().for_each(|input| self.no_attributes(attributes(input)));
         let result = match &item.sig.output {
             syn::ReturnType::Default => None,
             syn::ReturnType::Type(_, ty) => Some(self.ty(ty)),
@@ -143,12 +151,20 @@ impl Reader {
         inputs.into_iter().filter_map(|input| self.param(input)).unzip()
     }
 
+    fn maps<'a>(
+        &mut self,
+        inputs: impl IntoIterator<Item = &'a syn::FnArg>,
+        arguments: &[Argument],
+    ) -> Vec<(Map, Param)> {
+        let inputs = inputs.into_iter().zip(arguments).enumerate();
+        inputs.filter_map(|(at, (input, argument))| self.tma(at, attributes(input), argument)).collect()
+    }
+
     fn param(&mut self, input: &syn::FnArg) -> Option<(Param, Argument)> {
         let syn::FnArg::Typed(typed) = input else {
             self.error(&codes::P0904, input, "a function of a kernel has no `self`", "name the parameter");
             return None;
         };
-        self.no_attributes(&typed.attrs);
         let syn::Pat::Ident(pattern) = &*typed.pat else {
             self.error(&codes::P0904, &typed.pat, "a parameter is a name", "take the parts out with `let` in the body");
             return None;
@@ -157,5 +173,12 @@ impl Reader {
         let ty = self.ty(&typed.ty);
         let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone(), layout: None };
         Some((Param { name, ty }, argument))
+    }
+}
+
+fn attributes(input: &syn::FnArg) -> &[syn::Attribute] {
+    match input {
+        syn::FnArg::Typed(typed) => &typed.attrs,
+        syn::FnArg::Receiver(receiver) => &receiver.attrs,
     }
 }

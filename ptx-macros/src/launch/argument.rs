@@ -2,8 +2,10 @@
 
 use super::Launch;
 use super::data::rt;
+use super::function::local;
+use super::tile::{Map, Tile, dim};
 use crate::kernel::Argument;
-use proc_macro2::{Literal, Span, TokenStream};
+use proc_macro2::{Literal, TokenStream};
 use ptx_core::kernel::EntryParam;
 use quote::{quote, quote_spanned};
 use syn::{Ident, Type};
@@ -30,7 +32,11 @@ impl Argument {
                 _ => Passing::Value(absolute(&self.ty)),
             },
             ty if is(ty, "TensorMap") => Passing::Map,
-            ty => Passing::Value(absolute(ty)),
+            ty => match Tile::of(ty) {
+                Some(tile) if tile.mutable => Passing::Write(absolute(&tile.element)),
+                Some(tile) => Passing::Read(absolute(&tile.element)),
+                None => Passing::Value(absolute(ty)),
+            },
         }
     }
 
@@ -46,23 +52,29 @@ impl Argument {
     }
 
     /// The variable that holds it while it is bound to the stream.
-    fn bound(&self) -> Ident {
-        Ident::new(&format!("__{}", self.name), Span::mixed_site())
+    pub fn bound(&self) -> Ident {
+        local(&format!("bound_{}", self.name))
     }
 
     /// The parameter of the launch function. The bound stands where the user's type does, for the compiler's notes.
     pub fn declaration(&self) -> TokenStream {
         let name = &self.name;
         let (first, last) = crate::tokens::ends(&self.ty);
-        let close = quote_spanned!(last=> >);
+        let rank = Tile::of(&self.ty).map(|tile| tile.dims.len());
+        let bound = |name: &str, element: Type| {
+            let name = Ident::new(&format!("{name}{}", if rank.is_some() { "Tile" } else { "Slice" }), first);
+            let (open, close) = (quote_spanned!(first=> ::ptx_launch::expansion::#name<), quote_spanned!(last=> >));
+            let rank = rank.map(|rank| quote!(, #rank));
+            quote!(impl #open #element #rank #close)
+        };
         match self.passing() {
             Passing::Read(element) => {
-                let open = quote_spanned!(first=> ::ptx_launch::expansion::ReadSlice<);
-                quote!(#name: impl #open #element #close)
+                let bound = bound("Read", element);
+                quote!(#name: #bound)
             }
             Passing::Write(element) => {
-                let open = quote_spanned!(first=> ::ptx_launch::expansion::WriteSlice<);
-                quote!(mut #name: impl #open #element #close)
+                let bound = bound("Write", element);
+                quote!(mut #name: #bound)
             }
             Passing::Map => quote!(#name: &::ptx_launch::TensorMap),
             Passing::Value(ty) => quote!(#name: #ty),
@@ -104,10 +116,46 @@ impl Argument {
     }
 }
 
+/// Something that an entry takes.
+enum Taken<'a> {
+    /// A parameter of the signature.
+    Argument(&'a Argument),
+    /// A dimension that tiles name.
+    Dim(&'a str),
+    /// A tensor map that the launch makes.
+    Map(&'a Map),
+}
+
+impl Taken<'_> {
+    /// As the driver takes it.
+    fn arg(&self) -> TokenStream {
+        let variable = match self {
+            Taken::Argument(argument) => return argument.arg(),
+            Taken::Dim(name) => dim(name),
+            Taken::Map(map) => local(&map.name),
+        };
+        let rt = rt();
+        quote!(#rt::Arg::new(&#variable))
+    }
+
+    /// How the PTX declares it.
+    fn param(&self) -> TokenStream {
+        let rt = rt();
+        match self {
+            Taken::Argument(argument) => argument.param(),
+            Taken::Dim(name) => quote!(#rt::Param::value::<u32>(#name)),
+            Taken::Map(map) => {
+                let name = &map.name;
+                quote!(#rt::Param::value::<#rt::TensorMap>(#name))
+            }
+        }
+    }
+}
+
 impl Launch<'_> {
     /// The arguments in the order of the entry's parameters.
     pub fn args(&self) -> Vec<TokenStream> {
-        self.in_order().map(Argument::arg).collect()
+        self.taken().iter().map(Taken::arg).collect()
     }
 
     /// The parameters as the PTX declares them.
@@ -115,18 +163,22 @@ impl Launch<'_> {
         if self.compiled.failed {
             return Vec::new();
         }
-        self.in_order().map(Argument::param).collect()
+        self.taken().iter().map(Taken::param).collect()
     }
 
-    /// The arguments that the entry takes; all of them where there is no entry, after an error.
-    fn in_order(&self) -> impl Iterator<Item = &Argument> {
+    /// What the entry takes, in order.
+    fn taken(&self) -> Vec<Taken<'_>> {
         let entry = self.compiled.entries.iter().find(|e| e.kernel == self.index);
-        let all = || (0..self.kernel.params.len()).map(EntryParam::Value).collect();
-        let params: Vec<EntryParam> = entry.map_or_else(all, |e| e.params.clone());
-        params.into_iter().filter_map(|param| match param {
-            EntryParam::Value(at) => self.kernel.params.get(at),
-            EntryParam::Dim(_) | EntryParam::Map(_) => None,
-        })
+        let params = entry.map(|e| e.params.as_slice()).unwrap_or_default();
+        let taken = |param| match param {
+            &EntryParam::Value(at) => match self.kernel.params.get(at) {
+                Some(argument) => Some(Taken::Argument(argument)),
+                None => self.kernel.maps.get(at - self.kernel.params.len()).map(Taken::Map),
+            },
+            EntryParam::Dim(name) => Some(Taken::Dim(name)),
+            EntryParam::Map(of) => self.kernel.maps.iter().find(|m| m.of == *of).map(Taken::Map),
+        };
+        params.iter().filter_map(taken).collect()
     }
 
     /// Whether the types of the signature may be anything but what the language itself has.

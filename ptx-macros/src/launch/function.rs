@@ -41,13 +41,15 @@ impl Launch<'_> {
     }
 
     fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
-        let (rt, host) = (rt(), self.host(config));
+        let (rt, dims, host, maps) = (rt(), self.dims(), self.host(config), self.maps(stream));
         let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream));
         let (the_kernel, args) = (self.reference(), self.args());
         quote! {
+            #dims
             let #config = #host;
             let #stream = #rt::AsStream::as_stream(&#stream);
             #(#bindings)*
+            #maps
             // SAFETY: the arguments are those of the entry, by the same signature; the author of `safe`, or the caller,
             // vouches for the rest.
             unsafe { #rt::launch(#the_kernel, #stream, &#config, &[#(#args),*]) }

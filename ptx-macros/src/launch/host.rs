@@ -6,6 +6,8 @@
 use super::Launch;
 use super::argument::Passing;
 use super::data::rt;
+use super::function::local;
+use super::tile::dim;
 use crate::kernel::Argument;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -20,7 +22,7 @@ impl Launch<'_> {
             Some(over) => quote!(#over(#attribute)?),
             None => attribute,
         };
-        let shadows = self.shadows();
+        let shadows = self.shadows().chain(self.dim_shadows());
         let conditions = self.kernel.launch.safe.iter().flatten().map(|c| self.condition(c));
         quote! {{
             #(#shadows)*
@@ -50,14 +52,23 @@ impl Launch<'_> {
 
     /// The parameters as host expressions see them.
     fn shadows(&self) -> impl Iterator<Item = TokenStream> {
-        self.kernel.params.iter().filter(|p| self.is_named(p)).filter_map(shadow)
+        self.kernel.params.iter().filter(|p| self.is_named(&p.name)).filter_map(shadow)
     }
 
-    /// Whether any host expression names a parameter.
-    fn is_named(&self, argument: &Argument) -> bool {
+    /// The dimensions of tiles as host expressions see them.
+    fn dim_shadows(&self) -> impl Iterator<Item = TokenStream> {
+        let named = |name: &&str| self.is_named(&local(name));
+        self.dim_names().filter(named).map(|text| {
+            let (rt, name, variable) = (rt(), Ident::new(text, proc_macro2::Span::call_site()), dim(text));
+            quote!(#[allow(non_snake_case)] let #name = #rt::int(#variable);)
+        })
+    }
+
+    /// Whether any host expression has this name.
+    fn is_named(&self, name: &Ident) -> bool {
         let launch = &self.kernel.launch;
         let sizes = [&launch.grid, &launch.block, &launch.cluster, &launch.shared].into_iter().flatten();
-        sizes.chain(launch.safe.iter().flatten()).any(|e| names(e.to_token_stream(), &argument.name))
+        sizes.chain(launch.safe.iter().flatten()).any(|e| names(e.to_token_stream(), name))
     }
 
     /// Returns an error with the values of what the condition names, if it does not hold.

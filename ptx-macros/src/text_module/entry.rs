@@ -68,6 +68,7 @@ fn unsigned(function: &Function, params: &[&Variable]) -> Launchable {
         visibility: syn::parse_quote!(pub),
         name,
         generics: Vec::new(),
+        maps: Vec::new(),
         instances: Vec::new(),
         params: params.iter().enumerate().map(argument).collect(),
         launch: Launch::default(),

@@ -1,0 +1,106 @@
+//! `#[tma(box = [64, 64], swizzle = 128)]` on a `Tile` parameter: a tensor map of it, made at the launch, which the kernel
+//! takes as one more parameter, `NAME_map`.
+
+use super::{Argument, Reader, is_for_tools};
+use crate::launch::{Map, Tile};
+use proc_macro2::{Ident, Span, TokenStream};
+use ptx_core::diag::{codes, near::nearest};
+use ptx_core::kernel::tree::{self, Param, Path, Type, TypeKind};
+use quote::quote;
+use syn::Token;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+
+const LIKE: &str = "`#[tma(box = [64, 64], swizzle = 128)]`";
+
+/// The options with words for values: each word and the builder's name for it.
+const WORDS: &[(&str, &str, &[(&str, &str)])] = &[
+    ("swizzle", "Swizzle", &[("0", "None"), ("32", "B32"), ("64", "B64"), ("128", "B128")]),
+    ("interleave", "Interleave", &[("0", "None"), ("16", "B16"), ("32", "B32")]),
+    ("promotion", "Promotion", &[("0", "None"), ("64", "B64"), ("128", "B128"), ("256", "B256")]),
+    ("fill", "Fill", &[("zero", "Zero"), ("nan", "Nan")]),
+];
+
+/// `swizzle = 128`; `box` is a keyword.
+struct Choice {
+    name: Ident,
+    value: syn::Expr,
+}
+
+impl Parse for Choice {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name = input.call(Ident::parse_any)?;
+        input.parse::<Token![=]>()?;
+        Ok(Choice { name, value: input.parse()? })
+    }
+}
+
+impl Reader {
+    /// The tensor map that a parameter's attributes ask for, and the parameter of the kernel that takes it.
+    pub(super) fn tma(&mut self, at: usize, attributes: &[syn::Attribute], of: &Argument) -> Option<(Map, Param)> {
+        let mut map = None;
+        for attribute in attributes.iter().filter(|a| !is_for_tools(a)) {
+            if !attribute.path().is_ident("tma") {
+                self.attribute_without_meaning(attribute, &format!("a `Tile` parameter takes {LIKE}"));
+            } else if Tile::of(&of.ty).is_none() {
+                let help = "write its type as `Tile<T, (M, K)>`: the map needs the extents";
+                self.error(&codes::P0851, attribute, "`#[tma]` stands on a `Tile` or `TileMut`", help);
+            } else {
+                map = Some(self.tma_options(attribute, Map::new(at, &of.name)));
+            }
+        }
+        let map = map?;
+        let name = tree::Ident { name: map.name.clone(), span: self.host.token(of.name.span()) };
+        let ty = tree::Ident { name: "TensorMap".to_owned(), span: name.span };
+        let kind = TypeKind::Path(Path { segments: vec![ty], args: Vec::new() });
+        let param = Param { ty: Type { kind, span: name.span }, name };
+        Some((map, param))
+    }
+
+    fn tma_options(&mut self, attribute: &syn::Attribute, mut map: Map) -> Map {
+        let choices = attribute.parse_args_with(Punctuated::<Choice, Token![,]>::parse_terminated);
+        match choices {
+            Ok(choices) => {
+                map.options = choices.iter().filter_map(|choice| self.tma_option(choice)).collect();
+                if !choices.iter().any(|c| c.name == "box") {
+                    self.error(&codes::P0903, attribute, "`#[tma]` has no `box`", &format!("write {LIKE}"));
+                }
+            }
+            Err(error) => self.error(&codes::P0903, attribute, error.to_string(), &format!("write {LIKE}")),
+        }
+        map
+    }
+
+    /// A call of the builder.
+    fn tma_option(&mut self, choice: &Choice) -> Option<TokenStream> {
+        let (name, value) = (choice.name.to_string(), &choice.value);
+        if name == "box" {
+            let syn::Expr::Array(extents) = value else {
+                self.error(&codes::P0903, value, "a box is a list of extents", &format!("write {LIKE}"));
+                return None;
+            };
+            let extents = extents.elems.iter();
+            return Some(quote!(.tile(&[#((#extents) as usize),*])));
+        }
+        let Some((method, ty, words)) = WORDS.iter().find(|(known, ..)| *known == name) else {
+            let near = nearest(&name, WORDS.iter().map(|(known, ..)| *known).chain(["box"]));
+            let help = near.map_or_else(|| format!("write {LIKE}"), |near| format!("did you mean `{near}`?"));
+            self.error(&codes::P0901, &choice.name, format!("`#[tma]` has no option `{name}`"), &help);
+            return None;
+        };
+        let written = quote!(#value).to_string();
+        let Some((_, variant)) = words.iter().find(|(word, _)| *word == written.trim_matches('"')) else {
+            let known: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+            self.error(
+                &codes::P0903,
+                value,
+                format!("this is no {name}"),
+                &format!("it is one of {}", known.join(", ")),
+            );
+            return None;
+        };
+        let [method, ty, variant] = [method, ty, variant].map(|text| Ident::new(text, Span::call_site()));
+        Some(quote!(.#method(::ptx_launch::expansion::#ty::#variant)))
+    }
+}

@@ -1,0 +1,136 @@
+//! `Tile<T, (M, K)>` and `TileMut`: their dimensions, bound by name at the launch, and the tensor maps of `#[tma]`.
+
+use super::Launch;
+use super::data::rt;
+use super::function::local;
+use crate::kernel::Argument;
+use proc_macro2::{Ident, TokenStream};
+use ptx_core::kernel::EntryParam;
+use quote::{format_ident, quote};
+use syn::{GenericArgument, PathArguments, Type};
+
+/// The element and the dimensions of a `Tile` or `TileMut`, and whether it is the latter.
+pub struct Tile {
+    /// `T`
+    pub element: Type,
+    /// `(M, K)`, outermost first.
+    pub dims: Vec<Ident>,
+    /// Whether it is written.
+    pub mutable: bool,
+}
+
+impl Tile {
+    /// Reads a type; `None` for any other type.
+    pub fn of(ty: &Type) -> Option<Tile> {
+        let Type::Path(path) = ty else { return None };
+        let last = path.path.segments.last()?;
+        let mutable = last.ident == "TileMut";
+        let PathArguments::AngleBracketed(args) = &last.arguments else { return None };
+        let mut types = args.args.iter().filter_map(|arg| match arg {
+            GenericArgument::Type(ty) => Some(ty),
+            _ => None,
+        });
+        let (element, dims) = (types.next()?.clone(), types.next().map(names).unwrap_or_default());
+        (mutable || last.ident == "Tile").then_some(Tile { element, dims, mutable })
+    }
+}
+
+/// The names in `(M, K)`, or in `N` alone.
+fn names(ty: &Type) -> Vec<Ident> {
+    match ty {
+        Type::Tuple(tuple) => tuple.elems.iter().flat_map(names).collect(),
+        Type::Path(path) => path.path.get_ident().cloned().into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The variable that holds a dimension.
+pub fn dim(name: &str) -> Ident {
+    local(&format!("dim_{name}"))
+}
+
+/// The variable that holds the shape of a tile.
+fn shape(argument: &Argument) -> Ident {
+    local(&format!("shape_{}", argument.name))
+}
+
+impl Launch<'_> {
+    /// Takes the shapes, binds the dimensions, and compares them with each other and with the constants they name.
+    pub fn dims(&self) -> TokenStream {
+        let (rt, kernel) = (rt(), self.reference());
+        let tiles: Vec<_> = self.kernel.params.iter().filter_map(|p| Some((p, Tile::of(&p.ty)?))).collect();
+        let shapes = tiles.iter().map(|(argument, tile)| {
+            let (name, shape, element, rank) = (&argument.name, shape(argument), &tile.element, tile.dims.len());
+            let of = if tile.mutable { quote!(WriteTile) } else { quote!(ReadTile) };
+            quote!(let #shape = #rt::#of::<#element, #rank>::shape(&#name);)
+        });
+        let mut named: Vec<&Ident> = Vec::new();
+        for name in tiles.iter().flat_map(|(_, tile)| &tile.dims) {
+            if !named.contains(&name) {
+                named.push(name);
+            }
+        }
+        let bound = named.into_iter().map(|name| {
+            let (variable, text) = (dim(&name.to_string()), name.to_string());
+            let places = tiles.iter().flat_map(|(argument, tile)| {
+                let at = tile.dims.iter().enumerate().filter(|(_, dim)| *dim == name);
+                at.map(|(at, _)| {
+                    let (text, shape) = (argument.name.to_string(), shape(argument));
+                    quote!((#text, #shape[#at]))
+                })
+            });
+            let constant = (!self.is_dim(&text)).then(|| quote!((#text, #name as usize),));
+            quote!(let #variable = #rt::dim(#kernel, #text, &[#constant #(#places),*])?;)
+        });
+        quote!(#(#shapes)* #(#bound)*)
+    }
+
+    /// Whether a name in a tile is bound at the launch; else it is a constant.
+    fn is_dim(&self, name: &str) -> bool {
+        self.dim_names().any(|dim| dim == name)
+    }
+
+    /// The dimensions that the entry takes.
+    pub fn dim_names(&self) -> impl Iterator<Item = &str> {
+        let entry = self.compiled.entries.iter().find(|e| e.kernel == self.index);
+        entry.into_iter().flat_map(|e| &e.params).filter_map(|param| match param {
+            EntryParam::Dim(name) => Some(name.as_str()),
+            EntryParam::Value(_) | EntryParam::Map(_) => None,
+        })
+    }
+
+    /// The tensor maps of `#[tma]`, made when the memory is bound.
+    pub fn maps(&self, stream: &Ident) -> TokenStream {
+        let rt = rt();
+        let each = self.kernel.maps.iter().filter_map(|map| {
+            let argument = self.kernel.params.get(map.of)?;
+            let tile = Tile::of(&argument.ty)?;
+            let (name, element, options) = (&argument.name, &tile.element, &map.options);
+            let (bound, shape, variable) = (argument.bound(), shape(argument), local(&map.name));
+            let of = if tile.mutable { quote!(WriteSlice) } else { quote!(ReadSlice) };
+            Some(quote! {
+                let #variable = #rt::TensorMap::of_bound::<#element>(
+                    &#bound, #stream, #rt::#of::<#element>::len(&#name), &#shape
+                )#options.build()?;
+            })
+        });
+        quote!(#(#each)*)
+    }
+}
+
+/// A tensor map that `#[tma]` asks for.
+pub struct Map {
+    /// Which parameter it maps.
+    pub of: usize,
+    /// Its name in the kernel: `a_map` for the parameter `a`.
+    pub name: String,
+    /// The calls that configure it.
+    pub options: TokenStream,
+}
+
+impl Map {
+    /// The map of a parameter, not configured yet.
+    pub fn new(of: usize, argument: &Ident) -> Map {
+        Map { of, name: format_ident!("{argument}_map").to_string(), options: TokenStream::new() }
+    }
+}
