@@ -7,6 +7,8 @@ mod from_macros;
 mod generics;
 #[path = "language/modules.rs"]
 mod modules;
+#[path = "language/parameters.rs"]
+mod parameters;
 #[path = "language/statements.rs"]
 mod statements;
 #[path = "language/text.rs"]
@@ -20,6 +22,7 @@ use ptx_tests::ptxas;
 fn main() -> std::process::ExitCode {
     let trials = [
         text::trials(),
+        parameters::trials(),
         tiles::trials(),
         statements::trials(),
         generics::trials(),

@@ -1,0 +1,80 @@
+//! Structs by value, raw kernels, instructions that the table does not know, source lines.
+use libtest_mimic::Trial;
+use ptx_launch::prelude::*;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        super::passes!(a_struct_is_one_parameter),
+        super::passes!(a_raw_kernel_has_no_prologue),
+        super::passes!(what_is_unchecked_is_emitted_as_it_is),
+        super::passes!(line_information_names_this_file),
+        super::passes!(the_line_map_leads_back_here),
+        super::assembles("by_value::PTX", by_value::PTX),
+        super::assembles("raw::PTX", raw::PTX),
+        super::assembles("lines::PTX", lines::PTX),
+    ]
+}
+
+/// Two factors.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+pub struct Factors {
+    pub a: f32,
+    pub b: f32,
+}
+
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Factors { a: f32, b: f32 }), safe())]
+pub fn by_value(factors: Factors, out: &mut [f32]) {
+    let product: f32 = factors.a * factors.b;
+    ptx! { st.global.f32 [out], product; }
+}
+
+fn a_struct_is_one_parameter() {
+    assert_eq!(by_value::KERNEL.params.first().map(|p| (p.name, p.size, p.align)), Some(("factors", 8, 4)));
+}
+
+#[ptx_kernel(arch = "sm_80", raw)]
+fn raw(out: &mut [u32], n: u32) {
+    ptx! {
+        .reg .b64 %rd;
+        .reg .b32 %r;
+        ld.param.u64 %rd, [out];
+        ld.param.u32 %r, [n];
+        st.global.u32 [%rd], %r;
+    }
+}
+
+fn a_raw_kernel_has_no_prologue() {
+    assert_eq!(raw::PTX.matches("ld.param").count(), 2, "{}", raw::PTX);
+    assert!(!raw::PTX.contains("cvta"), "{}", raw::PTX);
+}
+
+#[ptx_kernel(arch = "sm_80", version = "8.0")]
+fn unknown(out: &mut [u32]) {
+    let x: u32 = 1;
+    ptx! {
+        unchecked { new.op.b32 x, x; }
+        st.global.u32 [out], x;
+    }
+}
+
+fn what_is_unchecked_is_emitted_as_it_is() {
+    assert!(unknown::PTX.contains("new.op.b32 %x, %x;"), "{}", unknown::PTX);
+}
+
+#[ptx_kernel(arch = "sm_80", lineinfo)]
+fn lines(out: &mut [u32]) {
+    ptx! { st.global.u32 [out], 1; }
+}
+
+fn line_information_names_this_file() {
+    assert!(lines::PTX.contains("parameters.rs\""), "{}", lines::PTX);
+    assert!(lines::PTX.contains(".loc"), "{}", lines::PTX);
+}
+
+fn the_line_map_leads_back_here() {
+    let at = by_value::PTX.lines().position(|l| l.contains("st.global")).expect("the store");
+    let source = by_value::VARIANTS[0].lines.source(at as u32 + 1).map(|(_, line)| line as usize);
+    let here = include_str!("parameters.rs").lines().position(|l| l.contains("[out], product")).map(|l| l + 1);
+    assert_eq!(source, here);
+}

@@ -1,0 +1,10 @@
+use ptx_launch::prelude::*;
+
+#[ptx_kernel(arch = "sm_80", block = 32, grid = M, safe())]
+pub fn kernel(x: Tile<f32, (M, N)>) {}
+
+fn main() -> ptx_launch::Result<()> {
+    let device = Device::cpu();
+    let x = device.zeros::<f32>(8)?;
+    kernel(&device, x.tile([2, 2, 2])?)
+}
