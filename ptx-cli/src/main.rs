@@ -1,16 +1,25 @@
-//! The `ptx` command: arguments to calls of `ptx-core`, diagnostics to text. Nothing here knows PTX.
+//! The `ptx` command: arguments to calls of `ptx-core`, findings to text. One file a command; nothing here knows PTX.
 
 mod check;
+mod explain;
+mod files;
+mod info;
+mod isa;
 mod json;
+mod output;
 mod render;
+mod roundtrip;
+mod run;
 mod source;
 
 use clap::{Parser, Subcommand};
+use output::Outcome;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
-/// Check, format, transpile and run PTX.
+/// Check, inspect and run PTX.
 #[derive(Parser)]
-#[command(name = "ptx", version)]
+#[command(name = "ptx", version, disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -20,16 +29,35 @@ struct Arguments {
 enum Command {
     /// Report every error of PTX files, as ptxas would find it and more.
     Check(check::Arguments),
+    /// Explain a diagnostic: what it means, a wrong example, the right one.
+    Explain(explain::Arguments),
+    /// Show entries, parameters, registers, memory, targets and instruction mix.
+    Info(info::Arguments),
+    /// Show the forms of an instruction, a special register or a directive.
+    Isa(isa::Arguments),
+    /// Parse and print files, and compare byte for byte.
+    Roundtrip(roundtrip::Arguments),
+    /// Run a kernel on the CPU device.
+    Run(run::Arguments),
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Check(arguments) => check::run(&arguments),
-    }
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let outcome = dispatch(&Arguments::parse().command, &mut out).and_then(|sound| {
+        out.flush()?;
+        Ok(sound)
+    });
+    output::exit_code(outcome)
 }
 
-/// Exit 2: bad usage, or a file that cannot be read.
-fn usage(message: &str) -> ExitCode {
-    eprintln!("error: {message}");
-    ExitCode::from(2)
+/// `Ok(true)`: all is well. `Ok(false)`: the input is at fault.
+fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
+    match command {
+        Command::Check(arguments) => check::run(arguments, out),
+        Command::Explain(arguments) => explain::run(arguments, out),
+        Command::Info(arguments) => info::run(arguments, out),
+        Command::Isa(arguments) => isa::run(arguments, out),
+        Command::Roundtrip(arguments) => roundtrip::run(arguments, out),
+        Command::Run(arguments) => run::run(arguments, out),
+    }
 }

@@ -1,9 +1,10 @@
-//! Diagnostics as rustc prints them.
+//! Diagnostics and faults as rustc prints errors.
 
 use crate::source::Source;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use ptx_core::diag::{Diagnostic, Severity};
+use ptx_core::diag::{Diagnostic, Label, Severity};
+use ptx_core::interp::Fault;
 use ptx_core::span::Span;
 
 /// Lines longer than this are shown without their source.
@@ -15,35 +16,50 @@ pub(crate) fn text(source: &Source, diagnostic: &Diagnostic, color: bool) -> Str
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let all = diagnostic.labels.iter().fold(diagnostic.span, |s, l| s.to(l.span));
-    let (start, bytes) = source.excerpt(all);
-    let excerpt = String::from_utf8_lossy(bytes);
     let title = level.primary_title(&*diagnostic.message).id(diagnostic.code.id);
-    let mut group = Group::with_title(title);
-    if excerpt.len() <= LONGEST && excerpt.len() == bytes.len() {
-        let local = |span: Span| {
-            let at = |p: u32| (p as usize).saturating_sub(start).min(excerpt.len());
-            at(span.lo)..at(span.hi.max(span.lo))
-        };
-        let first = source.position(all.lo).line;
-        let mut snippet = Snippet::source(&*excerpt)
-            .path(&source.name)
-            .line_start(first)
-            .annotation(AnnotationKind::Primary.span(local(diagnostic.span)));
-        for label in &diagnostic.labels {
-            snippet = snippet.annotation(AnnotationKind::Context.span(local(label.span)).label(&label.text));
-        }
-        group = group.element(snippet);
-    } else {
-        let position = source.position(diagnostic.span.lo);
-        group = group.element(Level::NOTE.message(format!("{}:{}:{}", source.name, position.line, position.column)));
-    }
+    let mut group = located(Group::with_title(title), source, diagnostic.span, &diagnostic.labels);
     for help in &diagnostic.help {
         group = group.element(Level::HELP.message(&**help));
     }
     if let Some(section) = diagnostic.section {
         group = group.element(Level::NOTE.message(format!("PTX manual, section {section}")));
     }
+    finish(group, color)
+}
+
+/// Why a run stopped, with the instruction.
+pub(crate) fn fault(source: &Source, fault: &Fault, color: bool) -> String {
+    let group = Group::with_title(Level::ERROR.primary_title(fault.to_string()));
+    match fault.span {
+        Some(span) => finish(located(group, source, span, &[]), color),
+        None => finish(group, color),
+    }
+}
+
+/// Adds the lines of `span` and of the labels, or only where they are if they are too long.
+fn located<'a>(group: Group<'a>, source: &'a Source, span: Span, labels: &'a [Label]) -> Group<'a> {
+    let all = labels.iter().fold(span, |s, l| s.to(l.span));
+    let (start, bytes) = source.excerpt(all);
+    let Some(excerpt) = std::str::from_utf8(bytes).ok().filter(|e| e.len() <= LONGEST) else {
+        let position = source.position(span.lo);
+        let place = format!("{}:{}:{}", source.name, position.line, position.column);
+        return group.element(Level::NOTE.message(place));
+    };
+    let local = |span: Span| {
+        let at = |p: u32| (p as usize).saturating_sub(start).min(excerpt.len());
+        at(span.lo)..at(span.hi.max(span.lo))
+    };
+    let mut snippet = Snippet::source(excerpt)
+        .path(&source.name)
+        .line_start(source.position(all.lo).line)
+        .annotation(AnnotationKind::Primary.span(local(span)));
+    for label in labels {
+        snippet = snippet.annotation(AnnotationKind::Context.span(local(label.span)).label(&label.text));
+    }
+    group.element(snippet)
+}
+
+fn finish(group: Group, color: bool) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     renderer.decor_style(DecorStyle::Ascii).render(&[group])
 }

@@ -1,5 +1,6 @@
 //! A file of PTX, and where its bytes stand in lines and columns.
 
+use crate::output::Failure;
 use ptx_core::diag::Diagnostic;
 use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
@@ -23,8 +24,8 @@ pub(crate) struct Position {
 }
 
 impl Source {
-    pub(crate) fn read(path: &Path) -> Result<Source, String> {
-        let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
+        let bytes = std::fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
         Ok(Source::new(path.display().to_string(), bytes))
     }
 
@@ -35,10 +36,7 @@ impl Source {
     }
 
     pub(crate) fn parse(&self) -> (Tree, Vec<Diagnostic>) {
-        let (source, mut diagnostics) = ptx_core::lex::lex(&self.bytes);
-        let (tree, more) = ptx_core::parse::parse(source);
-        diagnostics.extend(more);
-        (tree, diagnostics)
+        ptx_core::parse::parse_text(&self.bytes)
     }
 
     pub(crate) fn position(&self, at: u32) -> Position {

@@ -1,0 +1,138 @@
+//! `ptx isa`: the table of instructions, special registers and directives, to read.
+
+mod markdown;
+
+use crate::output::{Failure, Outcome};
+use ptx_core::diag::near::nearest;
+use ptx_core::isa::{Arch, DirectiveInfo, Gate, Row, SpecialRegister, Suffix, show, table};
+use std::io::Write;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// An opcode (`ld`), more of the name (`cp.async.bulk`), a special register (`%clock64`) or a directive
+    /// (`.maxntid`); nothing lists the opcodes.
+    name: Option<String>,
+    /// The whole table as one Markdown document: `docs/isa.md`.
+    #[arg(long, conflicts_with = "name")]
+    markdown: bool,
+}
+
+/// Always sound.
+pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
+    match &arguments.name {
+        Some(name) => one(name, out)?,
+        None if arguments.markdown => markdown::write(out)?,
+        None => writeln!(out, "{}", table().opcodes().join("\n"))?,
+    }
+    Ok(true)
+}
+
+fn one(name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let text = match name.as_bytes().first() {
+        Some(b'%') => joined(table().specials.get(name).into_iter().map(special)),
+        Some(b'.') => joined(table().directives.get(name).into_iter().map(directive)),
+        _ => joined(rows(name).into_iter().map(row)),
+    };
+    if text.is_empty() {
+        return Err(unknown(name));
+    }
+    writeln!(out, "{text}")?;
+    Ok(())
+}
+
+fn joined(entries: impl Iterator<Item = String>) -> String {
+    entries.collect::<Vec<_>>().join("\n\n")
+}
+
+fn unknown(name: &str) -> Failure {
+    let known: Vec<&str> = match name.as_bytes().first() {
+        Some(b'%') => table().specials.keys().copied().collect(),
+        Some(b'.') => table().directives.keys().copied().collect(),
+        _ => table().opcodes(),
+    };
+    let (opcode, more) = name.split_once('.').unwrap_or((name, ""));
+    let help = match (known.contains(&opcode), nearest(if opcode.is_empty() { name } else { opcode }, known)) {
+        (true, _) => format!("`ptx isa {opcode}` shows what it has instead of `.{more}`"),
+        (false, Some(near)) => format!("did you mean `{near}`?"),
+        (false, None) => "`ptx isa` lists the opcodes".to_owned(),
+    };
+    Failure::usage(format!("the table has no `{name}`; {help}"))
+}
+
+/// The rows of an opcode; with more of the name, those whose name goes on so, or else those that take these
+/// modifiers and perhaps more.
+fn rows(name: &str) -> Vec<&'static Row> {
+    let mut pieces = name.split('.');
+    let opcode = pieces.next().unwrap_or(name);
+    let goes_on = |row: &&Row| row.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let named: Vec<&Row> = table().forms(opcode).iter().filter(goes_on).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let modifiers: Vec<&str> = pieces.collect();
+    match table().find(opcode, &modifiers) {
+        Ok(forms) => forms.iter().map(|form| form.row).collect(),
+        Err(misfits) => misfits.iter().filter(|m| m.unplaced.is_none()).map(|m| m.row).collect(),
+    }
+}
+
+/// More members of a set than any has: nothing is cut.
+const ALL: usize = usize::MAX;
+
+fn row(row: &'static Row) -> String {
+    let mut text = show::form(row);
+    for line in show::sets(row, ALL).into_iter().chain(row.rules.iter().map(|r| r.text.to_owned())) {
+        text.push_str(&format!("\n    {line}"));
+    }
+    let written: Vec<&str> = row.text.split_whitespace().collect();
+    text + &format!("\n    {}\n    {}:{}: {}", place(&row.gate, row.section), row.file, row.line, written.join(" "))
+}
+
+fn special(register: &SpecialRegister) -> String {
+    let components: Vec<&str> =
+        table().specials.values().filter(|s| is_component(s, register)).map(|s| s.component).collect();
+    let mut text = format!("{} .{}", register.name, register.ty.name());
+    if register.vector {
+        text.push_str(&format!("\n    a vector; its components are .{}", sorted(components).join(" .")));
+    }
+    if !register.needs.is_empty() {
+        text.push_str(&format!("\n    the kernel must have `{}`", register.needs));
+    }
+    text + &format!("\n    {}", place(&register.gate, register.section))
+}
+
+fn is_component(register: &SpecialRegister, whole: &SpecialRegister) -> bool {
+    whole.vector && register.name.strip_prefix(whole.name).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Components in the order x, y, z, w.
+fn sorted(mut components: Vec<&str>) -> Vec<&str> {
+    components.sort_by_key(|c| "xyzw".find(c));
+    components
+}
+
+fn directive(directive: &DirectiveInfo) -> String {
+    format!("{}\n    in: {}\n    {}", directive.text, directive.place, place(&directive.gate, directive.section))
+}
+
+fn place(gate: &Gate, section: &str) -> String {
+    format!("{}; section {section}", since(gate))
+}
+
+/// `PTX 8.6 on sm_100a; PTX 8.8 on the family sm_100f`
+fn since(gate: &Gate) -> String {
+    let one = |(arch, version): &(Arch, _)| match arch.suffix {
+        Suffix::None if arch.number == 0 => format!("PTX {version}, every target"),
+        Suffix::None => format!("PTX {version}, {arch} and later"),
+        Suffix::Family => format!("PTX {version}, family of {arch}"),
+        Suffix::Arch => format!("PTX {version}, {arch}"),
+    };
+    gate.anyof.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// The special registers by name, components within their vector.
+fn specials() -> Vec<&'static SpecialRegister> {
+    let mut all: Vec<_> = table().specials.values().filter(|s| s.component.is_empty()).collect();
+    all.sort_by_key(|s| s.name);
+    all
+}

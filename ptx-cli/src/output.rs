@@ -1,0 +1,42 @@
+//! How a command ends: 0 all is well, 1 the input is at fault, 2 the call is.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+/// Whether the input is sound, or why the command could not tell.
+pub(crate) type Outcome = Result<bool, Failure>;
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Bad usage, or a file that cannot be read.
+    Usage(String),
+    /// Its output could not be written.
+    Output(std::io::Error),
+}
+
+impl Failure {
+    /// Bad usage, with what to write instead.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure::Usage(message.into())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure::Output(error)
+    }
+}
+
+/// The exit code; failures go to standard error. A reader that has seen enough (`ptx isa | head`) is no failure.
+pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
+    let message = match outcome {
+        Ok(sound) => return ExitCode::from(u8::from(!sound)),
+        Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+        Err(Failure::Output(error)) => format!("cannot write the output: {error}"),
+        Err(Failure::Usage(message)) => message,
+    };
+    // Without standard error there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "error: {message}");
+    ExitCode::from(2)
+}

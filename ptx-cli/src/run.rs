@@ -1,0 +1,207 @@
+//! `ptx run`: one launch of one entry.
+
+mod argument;
+
+use crate::output::{Failure, Outcome};
+use crate::render;
+use crate::source::Source;
+use argument::Argument;
+use clap::ValueEnum;
+use ptx_core::check::{Checked, check};
+use ptx_core::interp::{Fault, FaultKind, Launch, Machine, Options, Program};
+use ptx_core::ir::{Module, Param, Variable};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// A PTX file.
+    file: PathBuf,
+    /// The kernel; may be left out if there is only one.
+    #[arg(long)]
+    entry: Option<String>,
+    /// Blocks: 4, or 4,2,1.
+    #[arg(long, value_parser = extent, default_value = "1")]
+    grid: Extent,
+    /// Threads of a block: 64, or 16,16,1.
+    #[arg(long, value_parser = extent, default_value = "1")]
+    block: Extent,
+    /// Blocks of a cluster: 2, or 2,1,1.
+    #[arg(long, value_parser = extent, default_value = "1")]
+    cluster: Extent,
+    /// Bytes of dynamic shared memory.
+    #[arg(long, default_value_t = 0)]
+    shared: u32,
+    /// One a parameter, in order: a scalar (u32:5, f32:1.5), a buffer read from a file (@in.bin), or a zeroed buffer
+    /// of that many bytes, written to a file after the run (out.bin:4096).
+    #[arg(long = "arg", value_parser = argument::parse)]
+    args: Vec<Argument>,
+    /// Another interleaving of the threads.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Where to run.
+    #[arg(long, value_enum, default_value_t = Device::Cpu)]
+    device: Device,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Device {
+    /// The interpreter: every access checked.
+    Cpu,
+}
+
+/// x, y, z.
+type Extent = [u32; 3];
+
+fn extent(text: &str) -> Result<Extent, String> {
+    let wrong = || "one to three numbers such as 4,2,1".to_owned();
+    let numbers: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
+    let numbers = numbers.map_err(|_| wrong())?;
+    if numbers.len() > 3 {
+        return Err(wrong());
+    }
+    let mut extent = [1; 3];
+    extent.iter_mut().zip(numbers).for_each(|(to, from)| *to = from);
+    Ok(extent)
+}
+
+/// Sound if the file has no errors and the interpreter no objection.
+pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
+    let Device::Cpu = arguments.device;
+    let source = Source::read(&arguments.file)?;
+    let (tree, earlier) = source.parse();
+    let (checked, diagnostics) = check(tree, earlier, &Default::default());
+    let program = checked.as_ref().ok_or(diagnostics).and_then(|c| Program::new(c.module()));
+    match (checked, program) {
+        (Some(checked), Ok(program)) => launch(arguments, &source, &checked, &program, out),
+        (_, Err(diagnostics)) => {
+            for diagnostic in diagnostics.iter().filter(|d| d.is_error()) {
+                writeln!(out, "{}", render::text(&source, diagnostic, color()))?;
+            }
+            Ok(false)
+        }
+        (None, Ok(_)) => Ok(false),
+    }
+}
+
+fn launch(
+    arguments: &Arguments,
+    source: &Source,
+    checked: &Checked,
+    program: &Program,
+    out: &mut dyn Write,
+) -> Outcome {
+    let entry = entry(arguments, program)?;
+    let mut machine = Machine::new();
+    let (params, outputs) = parameters(&mut machine, &arguments.args, &declared(checked.module(), entry))?;
+    let launch = Launch {
+        entry,
+        grid: arguments.grid,
+        block: arguments.block,
+        cluster: arguments.cluster,
+        dynamic_shared: arguments.shared,
+        params: &params,
+        options: Options { seed: arguments.seed, ..Options::default() },
+    };
+    match machine.launch(program, &launch) {
+        Ok(stats) => {
+            write!(out, "{}", stats.printed)?;
+            outputs.iter().try_for_each(|output| output.save(&machine))?;
+            Ok(true)
+        }
+        Err(fault) if fault.kind == FaultKind::Launch => Err(Failure::usage(fault.message)),
+        Err(fault) => {
+            writeln!(out, "{}", render::fault(source, &fault, color()))?;
+            Ok(false)
+        }
+    }
+}
+
+fn color() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+fn entry<'a>(arguments: &'a Arguments, program: &'a Program) -> Result<&'a str, Failure> {
+    let names: Vec<&str> = program.entries().collect();
+    match (&arguments.entry, &names[..]) {
+        (Some(name), _) => Ok(name),
+        (None, [only]) => Ok(only),
+        (None, _) => {
+            Err(Failure::usage(format!("say which `--entry`: the file has {} ({})", names.len(), names.join(", "))))
+        }
+    }
+}
+
+/// The parameters of an entry; none if there is no such entry, which the launch will tell.
+fn declared<'m>(module: &'m Module, entry: &str) -> Vec<&'m Variable> {
+    let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry);
+    let variable = |param: &Param| match param {
+        Param::Var(id) => module.variables.get(id.index()),
+        Param::Reg(_) => None,
+    };
+    function.map(|f| f.params.iter().filter_map(variable).collect()).unwrap_or_default()
+}
+
+/// A buffer that becomes a file after the run.
+struct Output<'a> {
+    path: &'a PathBuf,
+    address: u64,
+    bytes: u64,
+}
+
+impl Output<'_> {
+    fn save(&self, machine: &Machine) -> Result<(), Failure> {
+        let mut bytes = vec![0; usize::try_from(self.bytes).unwrap_or(usize::MAX)];
+        machine.read(self.address, &mut bytes).map_err(unusable)?;
+        std::fs::write(self.path, bytes).map_err(|e| Failure::usage(format!("{}: {e}", self.path.display())))
+    }
+}
+
+fn unusable(fault: Fault) -> Failure {
+    Failure::usage(fault.to_string())
+}
+
+/// The bytes of the parameters, each at a multiple of its alignment, and the buffers to save.
+fn parameters<'a>(
+    machine: &mut Machine,
+    arguments: &'a [Argument],
+    declared: &[&Variable],
+) -> Result<(Vec<u8>, Vec<Output<'a>>), Failure> {
+    if arguments.len() != declared.len() {
+        let names: Vec<String> = declared.iter().map(|v| format!(".{} {}", v.ty.name(), v.name)).collect();
+        let text = format!("{} `--arg`; the kernel takes {} ({})", arguments.len(), declared.len(), names.join(", "));
+        return Err(Failure::usage(text));
+    }
+    let (mut params, mut outputs) = (Vec::new(), Vec::new());
+    for (argument, variable) in arguments.iter().zip(declared) {
+        let value = place(machine, argument, &mut outputs)?;
+        if value.len() as u64 != variable.size {
+            let (has, wants) = (value.len(), variable.size);
+            let text = format!("the argument for `{}` has {has} bytes; the parameter has {wants}", variable.name);
+            return Err(Failure::usage(text));
+        }
+        let align = usize::try_from(variable.align.max(1)).unwrap_or(1);
+        params.resize(params.len().next_multiple_of(align), 0);
+        params.extend(value);
+    }
+    Ok((params, outputs))
+}
+
+/// The bytes of one parameter: those of the scalar, or the address of its buffer.
+fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Output<'a>>) -> Result<Vec<u8>, Failure> {
+    let address = match argument {
+        Argument::Scalar(bytes) => return Ok(bytes.clone()),
+        Argument::Input(path) => {
+            let bytes = Source::read(path)?.bytes;
+            let address = machine.alloc(bytes.len() as u64).map_err(unusable)?;
+            machine.write(address, &bytes).map_err(unusable)?;
+            address
+        }
+        Argument::Output(path, bytes) => {
+            let (address, bytes) = (machine.alloc(*bytes).map_err(unusable)?, *bytes);
+            outputs.push(Output { path, address, bytes });
+            address
+        }
+    };
+    Ok(address.to_le_bytes().to_vec())
+}
