@@ -1,3 +1,4 @@
 //! Printing. One file per output; what is printed is made elsewhere.
 
+pub mod fmt;
 pub mod ptx;

@@ -3,6 +3,7 @@
 #![allow(clippy::panic, reason = "tests")]
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use ptx_core::syntax::Tree;
 use ptx_core::token::Source;
 use ptx_core::{emit, parse};
 use ptx_tests::corpus::{self, Sample};
@@ -29,12 +30,28 @@ fn roundtrip(sample: &Sample) -> Result<(), Failed> {
     if let Some(at) = first_difference(&text, &emit::ptx::print(&tree)) {
         return Err(format!("differs at byte {at}").into());
     }
+    formats(&tree)?;
     match diagnostics.first() {
         Some(first) if sample.accepted => {
             let line = 1 + text[..first.span.lo as usize].iter().filter(|&&b| b == b'\n').count();
             Err(format!("line {line}: {} ({} in all)", first.message, diagnostics.len()).into())
         }
         _ => Ok(()),
+    }
+}
+
+/// Formatting changes blanks only, and once.
+fn formats(tree: &Tree) -> Result<(), Failed> {
+    let once = emit::fmt::format(tree);
+    let (again, _) = parse::parse_text(&once);
+    let tokens = |t: &Source| t.tokens.iter().map(|token| token.kind).collect::<Vec<_>>();
+    let texts = |t: &Source| (0..t.tokens.len() as u32).flat_map(|id| t.bytes(id).to_vec()).collect::<Vec<u8>>();
+    if tokens(&tree.source) != tokens(&again.source) || texts(&tree.source) != texts(&again.source) {
+        return Err("formatting changes the tokens".into());
+    }
+    match first_difference(&once, &emit::fmt::format(&again)) {
+        Some(at) => Err(format!("formatting again differs at byte {at}").into()),
+        None => Ok(()),
     }
 }
 
