@@ -43,7 +43,8 @@ impl Checked {
 type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
 
 /// What ptxas refuses.
-const RULES: &[Rule] = &[header::check, variables::check, limits::check, specials::check, calls::check, resources::check];
+const RULES: &[Rule] =
+    &[header::check, variables::check, limits::check, specials::check, calls::check, resources::check];
 
 /// What is surely not meant: asked only of a module without errors, which would mislead it.
 const WARNINGS: &[Rule] = &[flow::check];

@@ -110,8 +110,9 @@ pub struct Slot {
     pub members: &'static [Member],
     /// Whether it may be absent.
     pub optional: bool,
-    /// Whether it keeps its place among the other ordered slots (types do).
-    pub ordered: bool,
+    /// 0 if it may stand anywhere; else it keeps its place among the slots with the same number: types and `^` have 1,
+    /// `^^` has 2.
+    pub order: u8,
 }
 
 /// How an instruction uses an operand.

@@ -88,16 +88,17 @@ fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
 /// The first free slot that can hold the modifier. An ordered slot is only reached when every ordered slot before
 /// it that must be filled is filled, and none behind it is.
 fn place(row: &'static Row, filled: &[Option<&'static Member>], text: &str) -> Option<(usize, &'static Member)> {
-    let last_ordered = (0..filled.len()).rev().find(|i| row.slots[*i].ordered && filled[*i].is_some());
-    let mut open = true;
+    let last = |order: u8| (0..filled.len()).rev().find(|i| row.slots[*i].order == order && filled[*i].is_some());
+    let mut open = [true; 3];
     for (at, slot) in row.slots.iter().enumerate() {
-        let reachable = !slot.ordered || open && last_ordered.is_none_or(|l| l < at);
+        let order = usize::from(slot.order);
+        let reachable = slot.order == 0 || open[order] && last(slot.order).is_none_or(|l| l < at);
         if filled[at].is_none() && reachable {
             if let Some(member) = member(slot, text) {
                 return Some((at, member));
             }
         }
-        open &= !slot.ordered || slot.optional || filled[at].is_some();
+        open[order] &= slot.optional || filled[at].is_some();
     }
     None
 }

@@ -167,7 +167,7 @@ impl Binder<'_> {
 
     fn number(&self, count: &Count) -> u32 {
         let member = count.slot.and_then(|s| self.form.slots.get(s).copied().flatten());
-        (member.map_or(1, |m| m.number) * count.times / count.over).saturating_sub(count.minus)
+        (member.map_or(1, |m| m.number) * count.times).div_ceil(count.over).saturating_sub(count.minus)
     }
 
     fn scalar(&self, value: &Value, access: Access, operand: &Operand) -> Fit {

@@ -42,7 +42,8 @@ fn slots(sets: &Lookup, mut text: &'static str) -> Result<Vec<Slot>> {
                 (piece, rest, true)
             }
             None => {
-                let end = text[2..].find(['.', '{', '^']).map_or(text.len(), |i| i + 2);
+                let lead = text.len() - text.trim_start_matches(['^', '.']).len();
+                let end = text[lead..].find(['.', '{', '^']).map_or(text.len(), |i| i + lead);
                 (&text[..end], &text[end..], false)
             }
         };
@@ -53,14 +54,17 @@ fn slots(sets: &Lookup, mut text: &'static str) -> Result<Vec<Slot>> {
 }
 
 fn slot(sets: &Lookup, piece: &'static str, optional: bool) -> Result<Slot> {
-    let (piece, fixed) = piece.strip_prefix('^').map_or((piece, false), |p| (p, true));
+    let (piece, carets) = (piece.trim_start_matches('^'), piece.len() - piece.trim_start_matches('^').len());
     let piece = piece.strip_prefix('.').ok_or_else(|| format!("not a modifier: {piece}"))?;
     let (name, members) = match piece.strip_suffix(')').and_then(|p| p.split_once('(')) {
         Some((name, values)) => (name, plain_members(sets, values)),
         None => (piece, sets.set(piece).unwrap_or_else(|| plain_members(sets, piece))),
     };
-    let ordered = fixed || members.iter().all(|m| m.ty.is_some());
-    Ok(Slot { name, members, optional, ordered })
+    let order = match carets {
+        0 => u8::from(members.iter().all(|m| m.ty.is_some())),
+        carets => carets.min(2) as u8,
+    };
+    Ok(Slot { name, members, optional, order })
 }
 
 /// `f16/bf16`: these modifiers, without gates.

@@ -59,7 +59,8 @@ fn is_integer(ty: Type) -> bool {
 }
 
 fn whole(found: Type, wanted: Type, wider: bool) -> Fit {
-    let passes = is_integer(found) && found.bits() == wanted.bits() && wanted.class() == Class::Float;
+    let passes =
+        is_integer(found) && found.bits() == wanted.bits() && wanted.class() == Class::Float && wanted.info().declares;
     if passes { Ok(()) } else { declared(found, Some(wanted), wider) }
 }
 
