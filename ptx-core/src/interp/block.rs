@@ -211,8 +211,9 @@ impl Engine<'_> {
         let end = self.stats.warp_instructions.saturating_add(budget);
         loop {
             let mut idle = true;
+            let round = self.stats.warp_instructions;
             for turn in 0..warps.len() {
-                let index = self.grid.turn(turn, warps.len(), self.stats.warp_instructions);
+                let index = self.grid.turn(turn, warps.len(), round);
                 let Some(warp) = warps.get_mut(index).filter(|w| w.ready() != 0) else { continue };
                 idle = false;
                 self.run_warp(shared, block, warp)?;

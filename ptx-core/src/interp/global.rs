@@ -49,19 +49,29 @@ impl Global {
 
     /// The bytes `address .. address + size`, if one allocation holds them all.
     pub(super) fn bytes(&self, address: u64, size: u64) -> Result<&[u8], Fault> {
-        let found = self.find(address).and_then(|at| self.blocks.get(at));
-        found.and_then(|(base, data)| data.get(range(address - base, size)?)).ok_or_else(|| self.outside(address, size))
+        self.range(address, size).ok_or_else(|| self.outside(address, size))
+    }
+
+    /// The same, without saying why not.
+    pub(super) fn range(&self, address: u64, size: u64) -> Option<&[u8]> {
+        let (base, data) = self.blocks.get(self.find(address)?)?;
+        data.get(range(address - base, size)?)
+    }
+
+    /// The same, to write to.
+    pub(super) fn range_mut(&mut self, address: u64, size: u64) -> Option<&mut [u8]> {
+        let at = self.find(address)?;
+        let (base, data) = self.blocks.get_mut(at)?;
+        data.get_mut(range(address - *base, size)?)
     }
 
     /// The same, to write to.
     pub(super) fn bytes_mut(&mut self, address: u64, size: u64) -> Result<&mut [u8], Fault> {
-        let at = self.find(address).filter(|at| {
-            let fits = |(base, data): &(u64, Vec<u8>)| data.get(range(address - base, size)?).map(<[u8]>::len);
-            self.blocks.get(*at).and_then(fits).is_some()
-        });
-        let Some(at) = at else { return Err(self.outside(address, size)) };
-        let found = self.blocks.get_mut(at).and_then(|(base, data)| data.get_mut(range(address - *base, size)?));
-        found.ok_or_else(|| Fault::new(FaultKind::OutOfBounds, "no allocation holds this address"))
+        if self.range(address, size).is_none() {
+            return Err(self.outside(address, size));
+        }
+        self.range_mut(address, size)
+            .ok_or_else(|| Fault::new(FaultKind::OutOfBounds, "no allocation holds this address"))
     }
 
     /// The allocation with the highest base at or below an address.

@@ -53,12 +53,16 @@ impl Grid<'_> {
         std::array::from_fn(|d| self.grid[d] / self.cluster[d].max(1))
     }
 
-    /// Which of `count` has the turn. Seed 0 goes in order; others shuffle, always in the same way.
-    pub(super) fn turn(&self, turn: usize, count: usize, now: u64) -> usize {
+    /// Which of `count` has the turn. Seed 0 goes in order; with others each round starts somewhere else and goes up or
+    /// down, always in the same way. Everybody has one turn in a round.
+    pub(super) fn turn(&self, turn: usize, count: usize, round: u64) -> usize {
         if self.seed == 0 {
             return turn;
         }
-        (mix(self.seed ^ mix(now ^ turn as u64)) % count.max(1) as u64) as usize
+        let random = mix(self.seed ^ mix(round));
+        let first = (random >> 1) as usize % count.max(1);
+        let step = if random & 1 == 0 { turn } else { count - 1 - turn };
+        (first + step) % count.max(1)
     }
 
     fn warps(&self) -> u32 {

@@ -3,6 +3,7 @@
 use super::ctx::Ctx;
 use super::fault::{Fault, FaultKind};
 use super::soft::mask;
+use super::warp::Lanes;
 use crate::ir::Space;
 
 /// Generic windows: the number above bit 40 tells the space, what is below it is the address in that space.
@@ -127,6 +128,35 @@ impl Ctx<'_> {
         found.ok_or_else(|| self.outside(space, lane, address, size))
     }
 
+    /// The bytes of a whole warp, if its lanes access neighbours of `size` bytes in global or shared memory, all there
+    /// are; else nothing, and each lane's access is looked at alone.
+    pub(super) fn row(&self, space: Where, addresses: &Lanes, size: u64) -> Option<&[u8]> {
+        let (space, at) = self.row_place(space, addresses, size)?;
+        match space {
+            Where::Global => self.global.range(at, 32 * size),
+            _ => range(self.cluster.get(self.block.rank)?, at, 32 * size),
+        }
+    }
+
+    /// The same, to write to.
+    pub(super) fn row_mut(&mut self, space: Where, addresses: &Lanes, size: u64) -> Option<&mut [u8]> {
+        let (space, at) = self.row_place(space, addresses, size)?;
+        match space {
+            Where::Global => self.global.range_mut(at, 32 * size),
+            _ => range_mut(self.cluster.get_mut(self.block.rank)?, at, 32 * size),
+        }
+    }
+
+    fn row_place(&self, space: Where, addresses: &Lanes, size: u64) -> Option<(Where, u64)> {
+        let first = addresses[0];
+        let neighbours = addresses.iter().enumerate().all(|(lane, a)| *a == first.wrapping_add(lane as u64 * size));
+        if !neighbours || !first.is_multiple_of(size) {
+            return None;
+        }
+        let (space, at) = if space == Where::Generic { resolve(first) } else { (space, first) };
+        (space == Where::Global || space == Where::Shared && at >> RANK == 0).then_some((space, at))
+    }
+
     /// The bytes that a lane writes at an address.
     pub(super) fn bytes_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
         let (space, at) = self.place(space, lane, address, size)?;
@@ -203,6 +233,11 @@ fn range_mut(bytes: &mut [u8], at: u64, size: u64) -> Option<&mut [u8]> {
 
 /// Up to eight bytes as a number.
 pub(super) fn number(bytes: &[u8]) -> u64 {
+    match bytes {
+        [a, b, c, d] => return u32::from_le_bytes([*a, *b, *c, *d]).into(),
+        [a, b, c, d, e, f, g, h] => return u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+        _ => {}
+    }
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes) {
         *to = *from;

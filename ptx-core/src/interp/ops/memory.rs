@@ -6,7 +6,7 @@ use crate::interp::ctx::{Ctx, Dst, Flow, Src};
 use crate::interp::fault::Fault;
 use crate::interp::site::{Address, Decoded, Refusal, Site};
 use crate::interp::soft::mask;
-use crate::interp::space::number;
+use crate::interp::space::{Where, number};
 use crate::interp::warp::lanes;
 use crate::ir::Operand;
 use crate::isa::Type;
@@ -85,12 +85,22 @@ fn ld(site: &Site) -> Decoded {
 
 /// A load of one value of up to 8 bytes in each lane.
 fn load_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, dst: Dst, unused: u32) -> Result<Flow, Fault> {
-    let base = ctx.fetch(address.base);
+    let extend = move |value: u64| ((value << unused) as i64 >> unused) as u64;
+    if let (Src::Value(at), Where::Param | Where::Const) = (address.base, address.space) {
+        let value = extend(number(ctx.bytes(address.space, 0, at.wrapping_add(address.offset), size as u64)?));
+        ctx.store(dst, group, |_| value);
+        return Ok(Flow::Next);
+    }
+    let addresses = ctx.fetch(address.base).map(|base| base.wrapping_add(address.offset));
     let mut values = [0; 32];
-    for lane in lanes(group) {
-        let at = base[lane].wrapping_add(address.offset);
-        let value = number(ctx.bytes(address.space, lane, at, size as u64)?);
-        values[lane] = ((value << unused) as i64 >> unused) as u64;
+    if let Some(row) = if group == u32::MAX { ctx.row(address.space, &addresses, size as u64) } else { None } {
+        for (value, bytes) in values.iter_mut().zip(row.chunks_exact(size)) {
+            *value = extend(number(bytes));
+        }
+    } else {
+        for lane in lanes(group) {
+            values[lane] = extend(number(ctx.bytes(address.space, lane, addresses[lane], size as u64)?));
+        }
     }
     ctx.store(dst, group, |lane| values[lane]);
     Ok(Flow::Next)
@@ -119,6 +129,10 @@ fn st(site: &Site) -> Decoded {
     if size > MOST {
         return Err(format!("a store of {size} bytes"));
     }
+    if let ([(_, _, src)], true) = (words.as_slice(), size <= 8) {
+        let src = *src;
+        return Ok(Box::new(move |ctx, group| store_one(ctx, group, address, size, src)));
+    }
     Ok(Box::new(move |ctx, group| {
         let base = ctx.fetch(address.base);
         for lane in lanes(group) {
@@ -134,6 +148,23 @@ fn st(site: &Site) -> Decoded {
         }
         Ok(Flow::Next)
     }))
+}
+
+/// A store of one value of up to 8 bytes in each lane.
+fn store_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, src: Src) -> Result<Flow, Fault> {
+    let addresses = ctx.fetch(address.base).map(|base| base.wrapping_add(address.offset));
+    let values = ctx.fetch(src);
+    if let Some(row) = if group == u32::MAX { ctx.row_mut(address.space, &addresses, size as u64) } else { None } {
+        for (bytes, value) in row.chunks_exact_mut(size).zip(values) {
+            bytes.copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        return Ok(Flow::Next);
+    }
+    for lane in lanes(group) {
+        let bytes = ctx.bytes_mut(address.space, lane, addresses[lane], size as u64)?;
+        bytes.copy_from_slice(&values[lane].to_le_bytes()[..size]);
+    }
+    Ok(Flow::Next)
 }
 
 /// An instruction that changes only how fast others are.

@@ -177,7 +177,7 @@ fn redux(site: &Site) -> Decoded {
         ("min", |a, b| a.min(b)),
         ("max", |a, b| a.max(b)),
     ];
-    let ty = site.ty(1)?;
+    let ty = *site.types().last().ok_or("`redux` without a type")?;
     let greatest = site.is("max");
     let operation = site.one_of(&OPERATIONS).ok_or("`redux` without an operation")?;
     let (dst, src, member) = (site.dst(0)?, site.src(1)?, members(site, Some(2))?);
