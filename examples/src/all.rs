@@ -4,25 +4,13 @@ use ptx_examples::{Report, fail};
 use ptx_launch::prelude::*;
 use std::process::ExitCode;
 
-macro_rules! examples {
-    ($($name:ident $path:literal)*) => {
+macro_rules! modules {
+    ($($name:ident $kernel:ident $path:literal)*) => {
         $(#[path = $path] #[allow(dead_code, reason = "their `main` is for running one alone")] mod $name;)*
         const EXAMPLES: &[fn(&Device) -> ptx_launch::Result<Report>] = &[$($name::run),*];
     };
 }
-
-examples! {
-    vector_add "../01_vector_add.rs"
-    saxpy "../02_saxpy.rs"
-    block_reduce "../03_block_reduce.rs"
-    histogram "../04_histogram.rs"
-    transpose "../05_transpose.rs"
-    softmax "../06_softmax.rs"
-    rms_norm "../07_rms_norm.rs"
-    ptx_module "../08_ptx_module.rs"
-    ptx_file "../09_ptx_file.rs"
-    instances "../10_instances.rs"
-}
+ptx_examples::examples!(modules);
 
 fn main() -> ExitCode {
     let device = match Device::best() {

@@ -1,6 +1,8 @@
 //! What the examples share: data, how far a result is from its reference, time, and the line that each prints.
 //! No kernel lives here.
 
+mod list;
+
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Result};
 use std::fmt;

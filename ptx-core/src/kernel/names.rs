@@ -17,9 +17,11 @@ impl Names {
         name
     }
 
-    /// The same for the names `base0` … of `len` registers.
+    /// The same for the names `base0` … of `len` registers. No such base ends in a digit: of `%v1` and 0, ptxas would
+    /// make the tenth register of a range `%v`.
     pub(crate) fn unique_array(&mut self, base: &str, len: u64) -> String {
-        let name = self.first(base, |names, name| names.is_free_array(name, len));
+        let name = self.first(&undigited(base), |names, name| names.is_free_array(&undigited(name), len));
+        let name = undigited(&name);
         self.arrays.push((name.clone(), len));
         name
     }
@@ -51,6 +53,12 @@ impl Names {
     }
 }
 
+/// With an underscore behind a last digit.
+fn undigited(name: &str) -> String {
+    let digit = name.ends_with(|c: char| c.is_ascii_digit());
+    if digit { format!("{name}_") } else { name.to_owned() }
+}
+
 /// Whether `name` is `base` and a number below `len`.
 fn numbered(name: &str, base: &str, len: u64) -> bool {
     let Some(digits) = name.strip_prefix(base) else { return false };
@@ -70,7 +78,7 @@ mod tests {
         assert_eq!(names.unique_array("%acc", 4), "%acc");
         assert_eq!(names.unique("%acc3"), "%acc3_1");
         assert_eq!(names.unique("%acc4"), "%acc4");
-        assert_eq!(names.unique_array("%acc", 4), "%acc_1");
+        assert_eq!(names.unique_array("%acc", 4), "%acc_1_");
         assert_eq!(names.unique_array("%i", 2), "%i");
     }
 }

@@ -80,30 +80,23 @@ impl<'t> Names<'t> {
         }
     }
 
+    /// ptxas takes all the digits at the end of a name for the number: `%v1<8>` declares nothing that can be named.
     fn in_range(&mut self, name: &'t str, registers: &mut Vec<Register>) -> Option<Entity> {
-        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-        for split in name.len() - digits..name.len() {
-            let (prefix, number) = name.split_at(split);
-            if number.len() > 1 && number.starts_with('0') {
-                continue;
-            }
-            let found = self.scopes.iter().rev().find_map(|s| s.get(prefix));
-            let Some((Entity::Range(at), _)) = found else { continue };
-            let range = &self.ranges[*at];
-            if number.parse().is_ok_and(|n: u64| n < range.count) {
-                let entity = Entity::Reg(RegId(u32::try_from(registers.len()).ok()?));
-                registers.push(Register {
-                    name: name.to_owned(),
-                    ty: range.ty,
-                    vector: range.vector,
-                    span: range.span,
-                });
-                let (scope, span) = (range.scope, range.span);
-                self.scopes.get_mut(scope)?.insert(name, (entity, span));
-                return Some(entity);
-            }
+        let (prefix, number) = name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+        if number.is_empty() || number.len() > 1 && number.starts_with('0') {
+            return None;
         }
-        None
+        let found = self.scopes.iter().rev().find_map(|s| s.get(prefix));
+        let Some((Entity::Range(at), _)) = found else { return None };
+        let range = self.ranges.get(*at)?;
+        if number.parse().map_or(true, |n: u64| n >= range.count) {
+            return None;
+        }
+        let entity = Entity::Reg(RegId(u32::try_from(registers.len()).ok()?));
+        let (scope, span) = (range.scope, range.span);
+        registers.push(Register { name: name.to_owned(), ty: range.ty, vector: range.vector, span });
+        self.scopes.get_mut(scope)?.insert(name, (entity, span));
+        Some(entity)
     }
 
     /// The declared name nearest to this one, for "did you mean".

@@ -1,0 +1,20 @@
+//! The examples, once: name, kernel, file. `all` runs them, the tests run them and assemble their PTX.
+
+/// Hands the list to a macro; paths are relative to a folder of this package.
+#[macro_export]
+macro_rules! examples {
+    ($then:ident) => {
+        $then! {
+            vector_add vector_add "../01_vector_add.rs"
+            saxpy saxpy "../02_saxpy.rs"
+            block_reduce block_reduce "../03_block_reduce.rs"
+            histogram histogram "../04_histogram.rs"
+            transpose transpose "../05_transpose.rs"
+            softmax softmax "../06_softmax.rs"
+            rms_norm rms_norm "../07_rms_norm.rs"
+            ptx_module clamp "../08_ptx_module.rs"
+            ptx_file dot "../09_ptx_file.rs"
+            instances raise "../10_instances.rs"
+        }
+    };
+}

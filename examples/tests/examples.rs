@@ -1,0 +1,44 @@
+//! Every example is right on the CPU device and, where there is one, on a CUDA device; ptxas takes every text.
+
+use libtest_mimic::{Arguments, Completion, Trial};
+use ptx_examples::Report;
+use ptx_launch::{Device, Result};
+use ptx_tests::ptxas;
+
+type Example = fn(&Device) -> Result<Report>;
+
+macro_rules! modules {
+    ($($name:ident $kernel:ident $path:literal)*) => {
+        $(#[path = $path] #[allow(dead_code, reason = "their `main` is for running one alone")] mod $name;)*
+        const EXAMPLES: &[(&str, Example, &str)] = &[$((stringify!($name), $name::run, $name::$kernel::PTX)),*];
+    };
+}
+ptx_examples::examples!(modules);
+
+fn main() -> std::process::ExitCode {
+    let trials = EXAMPLES.iter().flat_map(|(name, run, ptx)| [on_cpu(name, *run), on_cuda(name, *run), assembles(name, ptx)]);
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+fn on_cpu(name: &str, run: Example) -> Trial {
+    Trial::test(format!("{name} on the CPU device"), move || Ok(right(&run(&Device::cpu())?)?))
+}
+
+fn on_cuda(name: &str, run: Example) -> Trial {
+    Trial::ignorable_test(format!("{name} on a CUDA device"), move || match Device::cuda(0) {
+        Err(_) => Ok(Completion::ignored_with("no CUDA device")),
+        Ok(device) => Ok(right(&run(&device)?).map(|()| Completion::Completed)?),
+    })
+}
+
+fn assembles(name: &str, ptx: &'static str) -> Trial {
+    Trial::ignorable_test(format!("{name}::PTX assembles"), move || match ptxas::find() {
+        None => Ok(Completion::ignored_with(ptxas::ABSENT)),
+        Some(_) => Ok(ptxas::assemble(ptx).map(|()| Completion::Completed)?),
+    })
+}
+
+fn right(report: &Report) -> std::result::Result<(), String> {
+    println!("{report}");
+    if report.passed() { Ok(()) } else { Err(report.to_string()) }
+}
