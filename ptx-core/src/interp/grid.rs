@@ -93,10 +93,10 @@ impl Engine<'_> {
                 resident.push_front(self.start(entry, id)?);
                 next += 1;
             }
-            if let Some(mut cluster) = resident.pop_front() {
-                if !self.run_cluster(&mut cluster)? {
-                    resident.push_back(cluster);
-                }
+            if let Some(mut cluster) = resident.pop_front()
+                && !self.run_cluster(&mut cluster)?
+            {
+                resident.push_back(cluster);
             }
         }
         Ok(())
@@ -165,7 +165,7 @@ pub(super) fn check_dimensions(grid: [u32; 3], block: [u32; 3], cluster: [u32; 3
                 return refuse(format!("a {what} of {asked} in {axis}; 1 to {most} are possible"));
             }
         }
-        if cluster[d] == 0 || grid[d] % cluster[d] != 0 {
+        if cluster[d] == 0 || !grid[d].is_multiple_of(cluster[d]) {
             return refuse(format!(
                 "a grid of {} in {axis} with clusters of {}: it must be a multiple",
                 grid[d], cluster[d]

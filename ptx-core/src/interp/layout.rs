@@ -56,7 +56,7 @@ struct Bump(u64);
 
 impl Bump {
     fn place(&mut self, variable: &Variable) -> u64 {
-        let at = self.0.next_multiple_of(variable.align.max(1));
+        let at = self.0.checked_next_multiple_of(variable.align.max(1)).unwrap_or(u64::MAX);
         self.0 = at.saturating_add(variable.size);
         at
     }
@@ -66,7 +66,7 @@ impl Layout {
     /// Places every variable of a module.
     pub(super) fn new(module: &Module) -> Layout {
         let mut layout = Layout { homes: vec![None; module.variables.len()], ..Layout::default() };
-        layout.functions = module.functions.iter().map(|f| registers(f)).collect();
+        layout.functions = module.functions.iter().map(registers).collect();
         layout.place_frames(module);
         layout.place_shared(module);
         let mut bank = Bump::default();
@@ -120,7 +120,7 @@ impl Layout {
                     self.set(*id, Home::Frame(frame.place(variable)));
                 }
             }
-            self.functions[index].frame = frame.0.next_multiple_of(16);
+            self.functions[index].frame = frame.0.checked_next_multiple_of(16).unwrap_or(u64::MAX);
             self.functions[index].params = params.0;
         }
     }

@@ -10,6 +10,9 @@ use super::space::{Where, code_address};
 use crate::ir::{Relocation, Symbol, VarId};
 use std::collections::HashMap;
 
+/// The size of the constant bank: ten banks of 64 KiB.
+const CONSTANT_LIMIT: u64 = 640 << 10;
+
 /// The shared memory that a block can have, in bytes: that of the largest chips.
 const SHARED_LIMIT: u64 = 227 << 10;
 
@@ -44,7 +47,8 @@ pub struct Launch<'a> {
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to look for races and uninitialised reads as well. Bounds and alignment are always checked.
+    /// Whether to look for races and uninitialised reads as well; nothing looks for them yet. Bounds and alignment are
+    /// always checked.
     pub watch: bool,
     /// One seed gives one interleaving of the threads; 0 is the plainest.
     pub seed: u64,
@@ -139,7 +143,7 @@ impl Machine {
             params: launch.params.to_vec(),
             constants: &loaded.constants,
             addresses: &loaded.addresses,
-            dynamic: entry.shared.next_multiple_of(entry.dynamic_align),
+            dynamic: dynamic_start(entry),
             dynamic_bytes: u64::from(launch.dynamic_shared),
             seed: launch.options.seed,
             step_limit: launch.options.step_limit.unwrap_or(u64::MAX),
@@ -162,6 +166,11 @@ impl Machine {
         for (id, address) in program.layout.globals.iter().zip(&addresses) {
             let bytes = initial(program, &addresses, *id);
             self.global.bytes_mut(*address, bytes.len() as u64)?.copy_from_slice(&bytes);
+        }
+        if program.layout.constant_bytes > CONSTANT_LIMIT {
+            let message =
+                format!("{} bytes of constants; {CONSTANT_LIMIT} are possible", program.layout.constant_bytes);
+            return Err(Fault::new(FaultKind::OutOfMemory, message));
         }
         let mut constants = vec![0; program.layout.constant_bytes as usize];
         for (id, at) in &program.layout.constants {
@@ -192,13 +201,17 @@ fn find_entry<'p>(program: &'p Program, name: &str) -> Result<&'p Entry, Fault> 
     })
 }
 
+/// Where dynamic shared memory starts.
+fn dynamic_start(entry: &Entry) -> u64 {
+    entry.shared.checked_next_multiple_of(entry.dynamic_align).unwrap_or(entry.shared)
+}
+
 fn check_sizes(entry: &Entry, launch: &Launch) -> Result<(), Fault> {
     if launch.params.len() as u64 != entry.params {
         let message = format!("{} bytes of parameters; `{}` takes {}", launch.params.len(), entry.name, entry.params);
         return Err(Fault::new(FaultKind::Launch, message));
     }
-    let shared = entry.shared.next_multiple_of(entry.dynamic_align) + u64::from(launch.dynamic_shared);
-    if shared > SHARED_LIMIT && entry.shared + u64::from(launch.dynamic_shared) > SHARED_LIMIT {
+    if entry.shared.saturating_add(launch.dynamic_shared.into()) > SHARED_LIMIT {
         let (fixed, dynamic) = (entry.shared, launch.dynamic_shared);
         let message =
             format!("{fixed} bytes of static and {dynamic} of dynamic shared memory; a block can have {SHARED_LIMIT}");

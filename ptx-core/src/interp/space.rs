@@ -59,7 +59,7 @@ impl Where {
     }
 
     /// The address in this space of a generic one.
-    pub(super) fn from_generic(self, address: u64) -> u64 {
+    pub(super) fn local_to(self, address: u64) -> u64 {
         address.wrapping_sub(self.window())
     }
 
@@ -121,7 +121,7 @@ impl Ctx<'_> {
                 let (rank, at) = self.shared_place(at);
                 self.cluster.get(rank).and_then(|s| range(s, at, size))
             }
-            Where::Const => range(&self.grid.constants, at, size),
+            Where::Const => range(self.grid.constants, at, size),
             Where::Local => at.checked_sub(LOCAL_START).and_then(|at| range(&self.warp.local[lane], at, size)),
             Where::Param => range(&self.grid.params, at, size),
         };
@@ -160,7 +160,7 @@ impl Ctx<'_> {
     /// The bytes that a lane writes at an address.
     pub(super) fn bytes_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
         let (space, at) = self.place(space, lane, address, size)?;
-        let missing = match space {
+        let there = match space {
             Where::Global | Where::Generic => return self.global.bytes_mut(at, size),
             Where::Const | Where::Param => {
                 let message = format!("a write to {} memory, which kernels can only read", space.name());
@@ -168,13 +168,13 @@ impl Ctx<'_> {
             }
             Where::Shared => {
                 let (rank, at) = self.shared_place(at);
-                !self.cluster.get(rank).is_some_and(|s| range(s, at, size).is_some())
+                self.cluster.get(rank).is_some_and(|s| range(s, at, size).is_some())
             }
             Where::Local => {
-                !at.checked_sub(LOCAL_START).is_some_and(|at| range(&self.warp.local[lane], at, size).is_some())
+                at.checked_sub(LOCAL_START).is_some_and(|at| range(&self.warp.local[lane], at, size).is_some())
             }
         };
-        if missing {
+        if !there {
             return Err(self.outside(space, lane, address, size));
         }
         let (rank, near) = self.shared_place(at);

@@ -168,7 +168,7 @@ impl Warp {
 
     /// Makes a lane's local memory `size` bytes beyond its frame's start.
     pub(super) fn reserve(&mut self, lane: usize, frame: u32, size: u64) -> Result<(), Fault> {
-        let end = u64::from(frame) + size;
+        let end = u64::from(frame).saturating_add(size);
         if end > LOCAL_LIMIT {
             let message =
                 format!("{end} bytes of local memory for one thread; {LOCAL_LIMIT} are allowed (endless recursion?)");

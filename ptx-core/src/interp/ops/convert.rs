@@ -93,10 +93,10 @@ impl Rules {
     /// One element converted.
     fn convert(self, from: Element, to: Element, bits: u64) -> u64 {
         let bits = if self.ftz { flush(from, bits) } else { bits };
-        if let (Element::Float(old), Element::Float(new)) = (from, to) {
-            if let Some(nan) = self.kept_nan(bits, old, new) {
-                return nan;
-            }
+        if let (Element::Float(old), Element::Float(new)) = (from, to)
+            && let Some(nan) = self.kept_nan(bits, old, new)
+        {
+            return nan;
         }
         let num = from.read(bits);
         match to {

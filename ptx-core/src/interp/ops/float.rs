@@ -268,7 +268,8 @@ impl Extreme {
 }
 
 fn testp(site: &Site) -> Decoded {
-    const TESTS: [(&str, fn(u64, &Format) -> bool); 6] = [
+    type Test = fn(u64, &Format) -> bool;
+    const TESTS: [(&str, Test); 6] = [
         ("finite", |m, f| m <= f.max),
         ("infinite", |m, f| Some(m) == f.infinity),
         ("number", |m, f| m <= f.max + 1),

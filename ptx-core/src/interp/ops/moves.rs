@@ -11,7 +11,7 @@ use crate::isa::{Class, Type};
 pub(super) const OPS: &[Op] = &[
     op("mov", "", mov),
     op("cvta", "", |s| cvta(s, Where::to_generic)),
-    op("cvta.to", "", |s| cvta(s, Where::from_generic)),
+    op("cvta.to", "", |s| cvta(s, Where::local_to)),
     op("isspacep", "", isspacep),
     op("mapa", "", mapa),
     op("getctarank", "", getctarank),

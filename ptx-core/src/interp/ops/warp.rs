@@ -124,7 +124,8 @@ impl Shuffle {
 }
 
 fn vote(site: &Site, member: Option<usize>) -> Decoded {
-    const MODES: [(&str, fn(u32, u32) -> u64); 4] = [
+    type Mode = fn(u32, u32) -> u64;
+    const MODES: [(&str, Mode); 4] = [
         ("all", |yes, all| (yes == all).into()),
         ("any", |yes, _| (yes != 0).into()),
         ("uni", |yes, all| (yes == 0 || yes == all).into()),
