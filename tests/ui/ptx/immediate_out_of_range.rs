@@ -6,7 +6,7 @@ pub fn kernel(out: &mut [u32]) {
     let f: f32 = 1.0;
     let p: pred = x < y;
     ptx! {
-        lop3.b32 x, x, y, x, 256;
+        bar.sync 16;
     }
 }
 
