@@ -40,5 +40,4 @@ pub mod blocks {
         }
         ptx! { mov.u32 i, p; mov.u32 i, 0; }
     }
-
 }
