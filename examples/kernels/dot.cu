@@ -1,4 +1,4 @@
-// The source of `dot.ptx`. Compiled with nvcc 13.5:
+// The source of `dot.ptx`. Compiled with nvcc 13.0, whose PTX 9.0 is read by drivers from release 580 on:
 //   nvcc -ptx -arch=compute_80 -O3 dot.cu -o dot.ptx
 extern "C" __global__ void __launch_bounds__(256) dot(const float *a, const float *b, float *out, unsigned n) {
     __shared__ float partial[8];
