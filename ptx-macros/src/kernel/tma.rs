@@ -14,8 +14,11 @@ use syn::punctuated::Punctuated;
 
 const LIKE: &str = "`#[tma(box = [64, 64], swizzle = 128)]`";
 
-/// The options with words for values: each word and the builder's name for it.
-const WORDS: &[(&str, &str, &[(&str, &str)])] = &[
+/// A word that the user writes, and the runtime's name for it.
+type Word = (&'static str, &'static str);
+
+/// The options with words for values: the option, the runtime's type, the words.
+const WORDS: &[(&str, &str, &[Word])] = &[
     ("swizzle", "Swizzle", &[("0", "None"), ("32", "B32"), ("64", "B64"), ("128", "B128")]),
     ("interleave", "Interleave", &[("0", "None"), ("16", "B16"), ("32", "B32")]),
     ("promotion", "Promotion", &[("0", "None"), ("64", "B64"), ("128", "B128"), ("256", "B256")]),
