@@ -3,6 +3,7 @@
 mod check;
 mod explain;
 mod files;
+mod fmt;
 mod info;
 mod isa;
 mod json;
@@ -31,6 +32,8 @@ enum Command {
     Check(check::Arguments),
     /// Explain a diagnostic: what it means, a wrong example, the right one.
     Explain(explain::Arguments),
+    /// Lay files out canonically; only blanks and line ends change.
+    Fmt(fmt::Arguments),
     /// Show entries, parameters, registers, memory, targets and instruction mix.
     Info(info::Arguments),
     /// Show the forms of an instruction, a special register or a directive.
@@ -55,6 +58,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
     match command {
         Command::Check(arguments) => check::run(arguments, out),
         Command::Explain(arguments) => explain::run(arguments, out),
+        Command::Fmt(arguments) => fmt::run(arguments, out),
         Command::Info(arguments) => info::run(arguments, out),
         Command::Isa(arguments) => isa::run(arguments, out),
         Command::Roundtrip(arguments) => roundtrip::run(arguments, out),

@@ -8,6 +8,7 @@ mod calls;
 mod flow;
 mod header;
 mod limits;
+mod params;
 mod resources;
 mod specials;
 mod variables;
@@ -44,7 +45,7 @@ type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
 
 /// What ptxas refuses.
 const RULES: &[Rule] =
-    &[header::check, variables::check, limits::check, specials::check, calls::check, resources::check];
+    &[header::check, variables::check, limits::check, specials::check, calls::check, params::check, resources::check];
 
 /// What is surely not meant: asked only of a module without errors, which would mislead it.
 const WARNINGS: &[Rule] = &[flow::check];

@@ -54,6 +54,8 @@ pub struct TypeInfo {
     pub takes_int: bool,
     /// Whether a float literal may stand for it.
     pub takes_float: bool,
+    /// Where it can be declared, if not everywhere.
+    pub gate: Option<Gate>,
 }
 
 impl Type {

@@ -24,6 +24,7 @@ pub fn lex(bytes: &[u8]) -> (Source, Vec<Diagnostic>) {
     let mut lexer = Lexer::default();
     lexer.source.tokens.reserve(bytes.len() / 4 + 1);
     lexer.push(bytes);
+    lexer.nul(bytes);
     lexer.end();
     (lexer.source, lexer.diagnostics)
 }
@@ -72,6 +73,13 @@ impl Lexer {
             at = hi;
         }
         self.source.bytes = bytes;
+    }
+
+    /// Modules cut out of binaries are padded with NUL. It is a blank here; ptxas reads nothing behind it.
+    fn nul(&mut self, bytes: &[u8]) {
+        if let Some(at) = bytes.iter().position(|b| *b == 0) {
+            self.report(&codes::P0001, at, at + 1, "a NUL byte, behind which ptxas reads nothing");
+        }
     }
 
     /// Whether the last token is a name or modifier: `.5` that touches it is a piece of it, elsewhere a number.

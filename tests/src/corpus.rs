@@ -13,6 +13,8 @@ pub struct Sample {
     pub target: String,
     /// Whether ptxas accepts it.
     pub accepted: bool,
+    /// What ptxas said first, if it does not.
+    pub refusal: String,
 }
 
 /// The folder of the corpus: `PTX_CORPUS`, or `shared/corpus` beside the workspace or a folder above it.
@@ -34,7 +36,8 @@ pub fn samples(folder: &Path) -> std::io::Result<Vec<Sample>> {
         let name = fields.next()?.to_owned();
         let target = fields.nth(1)?.to_owned();
         let accepted = fields.nth(1)? == "accepted";
-        Some(Sample { path: folder.join(&name), name, target, accepted })
+        let refusal = fields.next().unwrap_or_default().to_owned();
+        Some(Sample { path: folder.join(&name), name, target, accepted, refusal })
     };
     Ok(manifest.lines().skip(1).filter_map(sample).collect())
 }

@@ -131,7 +131,10 @@ impl Binder<'_> {
             | (OperandKind::Targets, Operand::Targets(_) | Operand::Proto(_)) => Ok(()),
             (OperandKind::Symbol(space), Operand::Symbol(Symbol::Var(var), _)) => self.variable(space, *var),
             (OperandKind::Symbol(space), Operand::Func(_)) => self.function(space),
-            (OperandKind::Func, Operand::Reg(reg)) => self.register(Type::find("u64"), false, reg.index()),
+            (OperandKind::Func, Operand::Reg(reg)) => {
+                let holds = |ty: &str| self.register(Type::find(ty), false, reg.index());
+                holds("u64").or_else(|_| holds("u32"))
+            }
             (kind, _) => Err(Why::Shape(wanted_shape(kind).to_owned())),
         }
     }

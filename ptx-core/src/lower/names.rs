@@ -50,12 +50,13 @@ impl<'t> Names<'t> {
     /// Declares a name; gives the place of an earlier declaration in the same scope.
     pub(super) fn declare(&mut self, name: &'t str, entity: Entity, span: Span) -> Option<Span> {
         let scope = self.scopes.last_mut()?;
-        match scope.get(name) {
-            Some((_, earlier)) => Some(*earlier),
+        let ranged = || split(name).and_then(|(prefix, number)| held(&self.ranges, scope.get(prefix)?, number));
+        match scope.get(name).map(|(_, earlier)| *earlier).or_else(ranged) {
             None => {
                 scope.insert(name, (entity, span));
                 None
             }
+            earlier => earlier,
         }
     }
 
@@ -67,6 +68,13 @@ impl<'t> Names<'t> {
         span: Span,
     ) -> Option<Span> {
         let scope = self.scopes.len().saturating_sub(1);
+        let member = |(name, (entity, span)): (&&str, &(Entity, Span))| {
+            let number = name.strip_prefix(prefix).filter(|_| matches!(entity, Entity::Reg(_)))?;
+            is_below(number, count).then_some(*span)
+        };
+        if let Some(earlier) = self.scopes.last().and_then(|s| s.iter().filter_map(member).min()) {
+            return Some(earlier);
+        }
         self.ranges.push(Range { count, ty, vector, span, scope });
         self.declare(prefix, Entity::Range(self.ranges.len() - 1), span)
     }
@@ -82,14 +90,11 @@ impl<'t> Names<'t> {
 
     /// ptxas takes all the digits at the end of a name for the number: `%v1<8>` declares nothing that can be named.
     fn in_range(&mut self, name: &'t str, registers: &mut Vec<Register>) -> Option<Entity> {
-        let (prefix, number) = name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
-        if number.is_empty() || number.len() > 1 && number.starts_with('0') {
-            return None;
-        }
+        let (prefix, number) = split(name)?;
         let found = self.scopes.iter().rev().find_map(|s| s.get(prefix));
         let Some((Entity::Range(at), _)) = found else { return None };
         let range = self.ranges.get(*at)?;
-        if number.parse().map_or(true, |n: u64| n >= range.count) {
+        if !is_below(number, range.count) {
             return None;
         }
         let entity = Entity::Reg(RegId(u32::try_from(registers.len()).ok()?));
@@ -104,4 +109,22 @@ impl<'t> Names<'t> {
         let all = self.scopes.iter().flat_map(|s| s.keys().copied());
         crate::diag::near::nearest(name, all)
     }
+}
+
+/// The prefix and the number that a register of a range would have.
+fn split(name: &str) -> Option<(&str, &str)> {
+    let (prefix, number) = name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+    (!number.is_empty()).then_some((prefix, number))
+}
+
+/// Whether this is the number of a register in a range of `count`, without needless zeros.
+fn is_below(number: &str, count: u64) -> bool {
+    let plain = number.len() == 1 || !number.starts_with('0');
+    plain && number.bytes().all(|b| b.is_ascii_digit()) && number.parse().is_ok_and(|n: u64| n < count)
+}
+
+/// Where the range that holds this number is declared.
+fn held(ranges: &[Range], (entity, span): &(Entity, Span), number: &str) -> Option<Span> {
+    let Entity::Range(at) = entity else { return None };
+    ranges.get(*at).filter(|range| is_below(number, range.count)).map(|_| *span)
 }

@@ -6,9 +6,9 @@ use super::form::modifier;
 use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::find::{Form, Misfit};
-use crate::isa::{Arch, Gate, Row, Suffix, Type, Version, show, table};
+use crate::isa::{Arch, Class, Gate, Row, Suffix, Type, Version, show, table};
 use crate::span::Span;
-use crate::syntax::{Inst, Tree};
+use crate::syntax::{Declarator, Inst, Tree};
 
 /// Where an instruction stands.
 pub(super) struct Place<'a> {
@@ -68,6 +68,34 @@ pub(super) fn not_a_register_type(ty: Type, span: Span) -> Diagnostic {
         true => d,
         false => d.help(format!("a register of type {registers} holds it")),
     }
+}
+
+/// What no register can be, whatever its name.
+pub(super) fn register_shape(ty: Type, vector: u32, on: (Arch, Version), span: Span) -> Option<Diagnostic> {
+    let closed = ty.info().gate.as_ref().filter(|g| !g.admits(on.0, on.1));
+    if let Some(closed) = closed {
+        return Some(gate(span, &format!(".{}", ty.name()), closed, on.0, on.1));
+    }
+    if vector > 1 && ty.class() == Class::Pred {
+        return Some(Diagnostic::error(&codes::P0608, span, "a predicate register is no vector").section("5.4.2"));
+    }
+    (vector > 1 && vector * ty.bits() > 128).then(|| {
+        let text = format!("a `.v{vector}` of `.{}` is wider than 128 bits", ty.name());
+        Diagnostic::error(&codes::P0614, span, text).section("5.4.2")
+    })
+}
+
+/// A declaration that only a variable in memory can have.
+pub(super) fn no_register(tree: &Tree, name: &Declarator) -> Option<Diagnostic> {
+    let (text, span) = (tree.source.text(name.name), tree.source.span(name.name));
+    if name.init.is_some() {
+        let message = format!("a register cannot have an initial value: `{text}`");
+        return Some(Diagnostic::error(&codes::P0606, span, message).help(format!("write `mov` to `{text}` in the body")));
+    }
+    (!name.dims.is_empty()).then(|| {
+        let help = format!("a range of registers is `{text}<4>`: `{text}0` to `{text}3`");
+        Diagnostic::error(&codes::P0608, span, format!("a register is no array: `{text}`")).help(help).section("5.4.3")
+    })
 }
 
 pub(super) fn unknown_component(suffix: &str, span: Span) -> Diagnostic {

@@ -74,17 +74,18 @@ impl Parser {
         if !self.eat(b'(') {
             return Ok((params, false));
         }
-        let mut variadic = false;
-        while !self.at(b')') {
+        if self.eat(b')') {
+            return Ok((params, false));
+        }
+        let variadic = loop {
             if self.at(b'.') {
-                variadic = self.ellipsis()?;
-                break;
+                break self.ellipsis()?;
             }
             params.push(self.variable(None)?);
             if !self.eat(b',') {
-                break;
+                break false;
             }
-        }
+        };
         self.expect(b')')?;
         Ok((params, variadic))
     }

@@ -70,6 +70,7 @@ fn type_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
         registers,
         takes_int: literals.contains("int"),
         takes_float: literals.contains("float"),
+        gate: columns.get(3).zip(columns.get(4)).and_then(|(since, targets)| Gate::read(since, targets)),
     });
     Some(())
 }

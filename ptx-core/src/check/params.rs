@@ -1,0 +1,50 @@
+//! `.param` variables of functions and calls: which way data goes through them.
+
+use crate::diag::{Diagnostic, codes};
+use crate::ir::{Base, Inst, Module, Operand, Param, Space, Symbol, VarId};
+use crate::isa::Access;
+use crate::syntax::Tree;
+use std::collections::HashSet;
+
+pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    for function in module.functions.iter().filter(|f| f.defined) {
+        let results: HashSet<VarId> = function.insts.iter().flat_map(results).collect();
+        for inst in &function.insts {
+            let Some((var, loads)) = accessed(inst, module) else { continue };
+            let Some(variable) = module.variables.get(var.index()) else { continue };
+            let of = |params: &[Param]| !function.entry && params.contains(&Param::Var(var));
+            let (name, own) = (&variable.name, function.variables.contains(&var));
+            let text = match loads {
+                false if of(&function.params) => format!("`{name}` comes from the caller; it cannot be written"),
+                true if of(&function.returns) => format!("`{name}` goes to the caller; it cannot be read"),
+                true if own && !results.contains(&var) => format!("`{name}` is the result of no call; nothing is in it"),
+                _ => continue,
+            };
+            out.push(Diagnostic::error(&codes::P0617, inst.span, text).label(variable.span, "declared here").section("7.1"));
+        }
+    }
+}
+
+/// The `.param` variable that an instruction loads (`true`) or stores.
+fn accessed(inst: &Inst, module: &Module) -> Option<(VarId, bool)> {
+    let var = inst.operands.iter().find_map(|operand| match operand {
+        Operand::Memory { base: Base::Symbol(Symbol::Var(var)), .. } => Some(*var),
+        _ => None,
+    })?;
+    let loads = inst.row?.operands.iter().any(|o| o.access == Access::Write);
+    let space = module.variables.get(var.index())?.space;
+    (space == Space::Param).then_some((var, loads))
+}
+
+/// The variables that a call writes its results to.
+fn results(inst: &Inst) -> Vec<VarId> {
+    let written = inst.row.and_then(|r| r.operands.first()).is_some_and(|o| o.access == Access::Write);
+    let var = |operand: &Operand| match operand {
+        Operand::Symbol(Symbol::Var(var), _) => Some(*var),
+        _ => None,
+    };
+    match inst.operands.first() {
+        Some(Operand::List(list)) if written => list.iter().filter_map(var).collect(),
+        _ => Vec::new(),
+    }
+}
