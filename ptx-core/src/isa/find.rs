@@ -93,10 +93,11 @@ fn place(row: &'static Row, filled: &[Option<&'static Member>], text: &str) -> O
     for (at, slot) in row.slots.iter().enumerate() {
         let order = usize::from(slot.order);
         let reachable = slot.order == 0 || open[order] && last(slot.order).is_none_or(|l| l < at);
-        if filled[at].is_none() && reachable {
-            if let Some(member) = member(slot, text) {
-                return Some((at, member));
-            }
+        if filled[at].is_none()
+            && reachable
+            && let Some(member) = member(slot, text)
+        {
+            return Some((at, member));
         }
         open[order] &= slot.optional || filled[at].is_some();
     }

@@ -100,10 +100,10 @@ impl<'t> Body<'_, 't> {
     fn label(&mut self, name: &Tokens) {
         let at = index(self.function.insts.len());
         let name = self.cx.tree.source.text(name.start);
-        if let Some(Entity::Label(id)) = self.cx.names.find(name, &mut self.function.registers) {
-            if let Some(label) = self.function.labels.get_mut(id.index()) {
-                label.at = label.at.min(at);
-            }
+        if let Some(Entity::Label(id)) = self.cx.names.find(name, &mut self.function.registers)
+            && let Some(label) = self.function.labels.get_mut(id.index())
+        {
+            label.at = label.at.min(at);
         }
     }
 

@@ -14,11 +14,11 @@ pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnos
     let version = options.version.or_else(|| version(tree, diagnostics));
     let (arch, words) = target(tree, diagnostics);
     let arch = options.arch.or(arch);
-    if let (Some(arch), Some(version)) = (arch, version) {
-        if let Some(info) = table().target(arch).filter(|t| version < t.since) {
-            let span = directive(tree, ".target").map_or_else(Default::default, |d| tree.source.span(d.name));
-            diagnostics.push(report::target_since(arch, info.since, span));
-        }
+    if let (Some(arch), Some(version)) = (arch, version)
+        && let Some(info) = table().target(arch).filter(|t| version < t.since)
+    {
+        let span = directive(tree, ".target").map_or_else(Default::default, |d| tree.source.span(d.name));
+        diagnostics.push(report::target_since(arch, info.since, span));
     }
     Module {
         version: version.unwrap_or(NEWEST.1),

@@ -50,15 +50,14 @@ impl<'t> Context<'t> {
     /// A variable may be declared `.extern` and then defined.
     fn module_variable(&mut self, token: u32, variable: Variable) {
         let (name, span) = (self.tree.source.text(token), self.tree.source.span(token));
-        if let Some(Entity::Var(earlier)) = self.names.find(name, &mut Vec::new()) {
-            if let Some(slot) = self.module.variables.get_mut(earlier.index()) {
-                if slot.linkage == Some("extern") || variable.linkage == Some("extern") {
-                    if slot.linkage == Some("extern") {
-                        *slot = variable;
-                    }
-                    return;
-                }
+        if let Some(Entity::Var(earlier)) = self.names.find(name, &mut Vec::new())
+            && let Some(slot) = self.module.variables.get_mut(earlier.index())
+            && (slot.linkage == Some("extern") || variable.linkage == Some("extern"))
+        {
+            if slot.linkage == Some("extern") {
+                *slot = variable;
             }
+            return;
         }
         let id = self.add_variable(variable);
         if let Some(earlier) = self.names.declare(name, Entity::Var(id), span) {

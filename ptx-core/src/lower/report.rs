@@ -90,7 +90,9 @@ pub(super) fn no_register(tree: &Tree, name: &Declarator) -> Option<Diagnostic> 
     let (text, span) = (tree.source.text(name.name), tree.source.span(name.name));
     if name.init.is_some() {
         let message = format!("a register cannot have an initial value: `{text}`");
-        return Some(Diagnostic::error(&codes::P0606, span, message).help(format!("write `mov` to `{text}` in the body")));
+        return Some(
+            Diagnostic::error(&codes::P0606, span, message).help(format!("write `mov` to `{text}` in the body")),
+        );
     }
     (!name.dims.is_empty()).then(|| {
         let help = format!("a range of registers is `{text}<4>`: `{text}0` to `{text}3`");
@@ -165,9 +167,9 @@ pub(super) fn misfit(tree: &Tree, inst: &Inst, misfits: &[Misfit], name: Span) -
             None => d,
         };
     };
-    let rows = misfits.iter().map(|m| m.row);
+    let mut rows: Vec<&Row> = misfits.iter().map(|m| m.row).collect();
     let d = match (best.unplaced, best.missing) {
-        (Some(at), _) => unplaced(tree, inst, opcode, misfits, at),
+        (Some(at), _) => unplaced(tree, inst, misfits, at, &mut rows),
         (None, Some(_)) => missing(opcode, misfits, name),
         (None, None) => {
             let wanted = best.row.name;
@@ -175,10 +177,12 @@ pub(super) fn misfit(tree: &Tree, inst: &Inst, misfits: &[Misfit], name: Span) -
                 .help(format!("write `{wanted}`"))
         }
     };
-    with_forms(d, rows)
+    with_forms(d, rows.into_iter())
 }
 
-fn unplaced(tree: &Tree, inst: &Inst, opcode: &str, misfits: &[Misfit], at: usize) -> Diagnostic {
+/// A modifier without a place. If a near one makes it whole, `rows` becomes the forms that it then has.
+fn unplaced(tree: &Tree, inst: &Inst, misfits: &[Misfit], at: usize, rows: &mut Vec<&'static Row>) -> Diagnostic {
+    let opcode = tree.source.text(inst.opcode);
     let token = inst.modifiers.start + u32::try_from(at).unwrap_or(0);
     let (text, span) = (modifier(tree, token), tree.source.span(token));
     let elsewhere = table().forms(opcode).iter().any(|r| has_member(r, text));
@@ -188,10 +192,15 @@ fn unplaced(tree: &Tree, inst: &Inst, opcode: &str, misfits: &[Misfit], at: usiz
         true => Diagnostic::error(&codes::P0203, span, format!("`.{text}` has no place here in `{opcode}`")),
         false => Diagnostic::error(&codes::P0202, span, format!("`{opcode}` has no modifier `.{text}`")),
     };
-    match near {
-        Some(near) => d.help(format!("did you mean `.{near}`?")),
-        None => d,
+    let Some(near) = near else { return d };
+    let mut modifiers: Vec<&str> = inst.modifiers.clone().map(|m| modifier(tree, m)).collect();
+    if let Some(wrong) = modifiers.get_mut(at) {
+        *wrong = near;
     }
+    if let Ok(forms) = table().find(opcode, &modifiers) {
+        *rows = forms.iter().map(|f| f.row).collect();
+    }
+    d.help(format!("did you mean `.{near}`?"))
 }
 
 fn has_member(row: &Row, text: &str) -> bool {

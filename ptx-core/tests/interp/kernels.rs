@@ -103,26 +103,24 @@ DONE: activemask.b32 %r4; vote.sync.ballot.b32 %r5, %p1, -1;
 
 #[test]
 fn calls_pass_values_and_come_back() {
-    let text = format!(
-        ".version 7.0\n.target sm_80\n.address_size 64\n
-.func (.reg .b32 r) square(.reg .b32 x) {{ mul.lo.u32 r, x, x; ret; }}
-.func (.param .b32 r) fib(.param .b32 x) {{
+    let text = ".version 7.0\n.target sm_80\n.address_size 64\n
+.func (.reg .b32 r) square(.reg .b32 x) { mul.lo.u32 r, x, x; ret; }
+.func (.param .b32 r) fib(.param .b32 x) {
   .reg .b32 %a<6>; .reg .pred %q;
   ld.param.b32 %a1, [x]; setp.lt.u32 %q, %a1, 2; @%q bra BASE;
-  {{ .param .b32 p; .param .b32 q; sub.u32 %a2, %a1, 1; st.param.b32 [p], %a2; call.uni (q), fib, (p); ld.param.b32 %a3, [q]; }}
-  {{ .param .b32 p; .param .b32 q; sub.u32 %a2, %a1, 2; st.param.b32 [p], %a2; call.uni (q), fib, (p); ld.param.b32 %a4, [q]; }}
+  { .param .b32 p; .param .b32 q; sub.u32 %a2, %a1, 1; st.param.b32 [p], %a2; call.uni (q), fib, (p); ld.param.b32 %a3, [q]; }
+  { .param .b32 p; .param .b32 q; sub.u32 %a2, %a1, 2; st.param.b32 [p], %a2; call.uni (q), fib, (p); ld.param.b32 %a4, [q]; }
   add.u32 %a5, %a3, %a4; st.param.b32 [r], %a5; ret;
 BASE: st.param.b32 [r], %a1; ret;
-}}
-.visible .entry k(.param .u64 out) {{
+}
+.visible .entry k(.param .u64 out) {
   .reg .b32 %r<9>; .reg .b64 %d<4>; .param .b32 a; .param .b32 b;
   mov.u32 %r1, %tid.x; call (%r2), square, (%r1);
   st.param.b32 [a], %r1; call (b), fib, (a); ld.param.b32 %r3, [b];
   mov.u64 %d3, fib; proto: .callprototype (.param .b32 _) _ (.param .b32 _);
   and.b32 %r4, %r1, 7; st.param.b32 [a], %r4; call (b), %d3, (a), proto; ld.param.b32 %r5, [b]; add.u32 %r3, %r3, %r5;
-  ld.param.u64 %d1, [out]; mad.wide.u32 %d2, %r1, 8, %d1; st.global.v2.b32 [%d2], {{%r2, %r3}};
-}}"
-    );
+  ld.param.u64 %d1, [out]; mad.wide.u32 %d2, %r1, 8, %d1; st.global.v2.b32 [%d2], {%r2, %r3};
+}".to_string();
     let mut machine = Machine::new();
     let out = machine.alloc(16 * 8).unwrap();
     launch(&mut machine, &program(&text), 1, 16, &out.to_le_bytes(), Options::default()).unwrap();
