@@ -9,6 +9,14 @@ use crate::syntax::{Directive, StmtKind, Tree};
 /// What stands where a header is missing: everything is allowed there, so that one error stays one error.
 const NEWEST: (Arch, Version) = (Arch::base(121), Version { major: 9, minor: 5 });
 
+/// The last minor version of each major one, from 1 on.
+const LAST_MINORS: &[u8] = &[5, 3, 2, 3, 1, 5, 8, 8, 5];
+
+fn exists(version: &Version) -> bool {
+    let last = usize::from(version.major).checked_sub(1).and_then(|at| LAST_MINORS.get(at));
+    last.is_some_and(|last| version.minor <= *last)
+}
+
 /// An empty module with the header's facts.
 pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnostic>) -> Module {
     let version = options.version.or_else(|| version(tree, diagnostics));
@@ -43,9 +51,9 @@ fn version(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> Option<Version> {
         return None;
     };
     let text = tree.list(&d.args).first().map(|e| tree.compact(&tree.expr(*e).tokens)).unwrap_or_default();
-    let version = text.parse().ok().filter(|v| (Version { major: 1, minor: 0 }..=NEWEST.1).contains(v));
+    let version = text.parse().ok().filter(exists);
     if version.is_none() {
-        diagnostics.push(report::bad_version(&text, tree.source.span(d.name)));
+        diagnostics.push(report::bad_version(&text, LAST_MINORS, tree.source.span(d.name)));
     }
     version
 }

@@ -130,9 +130,10 @@ pub(super) fn no_header(what: &str, tree: &Tree) -> Diagnostic {
     Diagnostic::error(&codes::P0601, span, format!("the module has no `{name}`")).help(format!("begin with `{what}`"))
 }
 
-pub(super) fn bad_version(text: &str, span: Span) -> Diagnostic {
+pub(super) fn bad_version(text: &str, last_minors: &[u8], span: Span) -> Diagnostic {
+    let ranges: Vec<String> = (1..).zip(last_minors).map(|(major, last)| format!("{major}.0 to {major}.{last}")).collect();
     Diagnostic::error(&codes::P0602, span, format!("there is no PTX version `{text}`"))
-        .help("the versions are 1.0 to 9.5")
+        .help(format!("the versions are {}", ranges.join(", ")))
         .section("11.1.1")
 }
 
