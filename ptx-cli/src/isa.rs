@@ -85,7 +85,7 @@ fn row(row: &'static Row) -> String {
         text.push_str(&format!("\n    {line}"));
     }
     let written: Vec<&str> = row.text.split_whitespace().collect();
-    text + &format!("\n    {}\n    {}:{}: {}", place(&row.gate, row.section), row.file, row.line, written.join(" "))
+    text + &format!("\n    {}\n    {}: {}", place(&row.gate, row.section), row.file, written.join(" "))
 }
 
 fn special(register: &SpecialRegister) -> String {

@@ -116,7 +116,7 @@ impl Ctx<'_> {
     pub(super) fn bytes(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<&[u8], Fault> {
         let (space, at) = self.place(space, lane, address, size)?;
         let found = match space {
-            Where::Global | Where::Generic => return self.global.bytes(at, size),
+            Where::Global | Where::Generic => return self.global.bytes(at, size).map_err(|fault| fault.lane(lane)),
             Where::Shared => {
                 let (rank, at) = self.shared_place(at);
                 self.cluster.get(rank).and_then(|s| range(s, at, size))
@@ -161,7 +161,7 @@ impl Ctx<'_> {
     pub(super) fn bytes_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
         let (space, at) = self.place(space, lane, address, size)?;
         let there = match space {
-            Where::Global | Where::Generic => return self.global.bytes_mut(at, size),
+            Where::Global | Where::Generic => return self.global.bytes_mut(at, size).map_err(|fault| fault.lane(lane)),
             Where::Const | Where::Param => {
                 let message = format!("a write to {} memory, which kernels can only read", space.name());
                 return Err(Fault::new(FaultKind::BadAccess, message).at(address).lane(lane));

@@ -131,7 +131,8 @@ pub(super) fn no_header(what: &str, tree: &Tree) -> Diagnostic {
 }
 
 pub(super) fn bad_version(text: &str, last_minors: &[u8], span: Span) -> Diagnostic {
-    let ranges: Vec<String> = (1..).zip(last_minors).map(|(major, last)| format!("{major}.0 to {major}.{last}")).collect();
+    let ranges: Vec<String> =
+        (1..).zip(last_minors).map(|(major, last)| format!("{major}.0 to {major}.{last}")).collect();
     Diagnostic::error(&codes::P0602, span, format!("there is no PTX version `{text}`"))
         .help(format!("the versions are {}", ranges.join(", ")))
         .section("11.1.1")

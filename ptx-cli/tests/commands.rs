@@ -1,0 +1,155 @@
+//! The commands from outside: what they print, write and exit with.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// `out[i] = factor * i` for the threads of one block.
+const SCALE: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .f32 factor, .param .u64 out)
+{
+    .reg .u32 %r<2>;
+    .reg .u64 %rd<3>;
+    .reg .f32 %f<3>;
+    ld.param.f32 %f1, [factor];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd1, %rd1, %rd2;
+    cvt.rn.f32.u32 %f2, %r1;
+    mul.rn.f32 %f2, %f1, %f2;
+    st.global.f32 [%rd1], %f2;
+    ret;
+}
+";
+
+/// A file of its own for each test.
+fn file(name: &str, text: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("input.ptx");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn ptx(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ptx")).args(args).output().unwrap()
+}
+
+/// The exit code, what went to standard output, and what to standard error.
+fn said(args: &[&str]) -> (i32, String, String) {
+    let output = ptx(args);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn check_tells_errors_from_unreadable_files() {
+    let (right, wrong) = (file("check_right", SCALE), file("check_wrong", &SCALE.replace("f32 %f1", "f32 %r1")));
+    assert_eq!(said(&["check", right.to_str().unwrap()]), (0, String::new(), String::new()));
+    let (code, out, _) = said(&["check", wrong.to_str().unwrap()]);
+    assert!(code == 1 && out.starts_with("error[P0"), "{out}");
+    assert_eq!(said(&["check", "no such file"]).0, 2);
+}
+
+#[test]
+fn explain_takes_any_case_and_names_the_near_miss() {
+    let (code, out, _) = said(&["explain", "p0302"]);
+    assert!(code == 0 && out.starts_with("P0302: ") && out.contains("Wrong:") && out.contains("Right:"));
+    assert_eq!(said(&["explain", "P0320"]).0, 2);
+    assert!(said(&["explain", "P0320"]).2.contains("did you mean P0302?"));
+    assert_eq!(said(&["explain", "é"]).0, 2);
+}
+
+#[test]
+fn isa_shows_instructions_registers_and_directives() {
+    let (code, out, _) = said(&["isa", "mul.lo"]);
+    assert!(
+        code == 0 && out.starts_with("mul.lo.type d, a, b;") && out.contains("PTX 1.0, every target; section 9.7.1.3")
+    );
+    assert!(said(&["isa", "%tid"]).1.contains(".x .y .z"));
+    assert!(said(&["isa", ".maxntid"]).1.contains("in: entry"));
+    assert!(said(&["isa"]).1.lines().any(|l| l == "tcgen05"));
+    let (code, _, err) = said(&["isa", "mull"]);
+    assert!(code == 2 && err.contains("did you mean `mul`?"));
+}
+
+#[test]
+fn fmt_lays_out_or_names_what_it_would() {
+    let path = file("fmt", SCALE);
+    let name = path.to_str().unwrap();
+    assert_eq!(said(&["fmt", "--check", name]), (1, format!("{name}\n"), String::new()));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), SCALE);
+    assert_eq!(said(&["fmt", name]).0, 0);
+    assert_eq!(said(&["fmt", "--check", name]), (0, String::new(), String::new()));
+}
+
+#[test]
+fn roundtrip_walks_folders() {
+    let path = file("roundtrip", SCALE);
+    let (code, out, _) = said(&["roundtrip", path.parent().unwrap().to_str().unwrap()]);
+    assert!(code == 0 && out.starts_with(&format!("1 files, {} bytes, 1 identical, ", SCALE.len())), "{out}");
+    let empty = path.parent().unwrap().join("empty");
+    std::fs::create_dir_all(&empty).unwrap();
+    assert_eq!(said(&["roundtrip", empty.to_str().unwrap()]).0, 2);
+}
+
+#[test]
+fn info_tells_what_a_module_holds_and_needs() {
+    let path = file("info", SCALE);
+    let (code, out, _) = said(&["info", path.to_str().unwrap()]);
+    for part in ["PTX 8.0, sm_80, 64-bit", "PTX 7.0 on sm_80", ".entry scale", ".f32 factor", "2 .f32", "2 ld"] {
+        assert!(code == 0 && out.contains(part), "{part}: {out}");
+    }
+}
+
+#[test]
+fn run_reads_and_writes_buffers() {
+    let path = file("run", SCALE);
+    let out = path.with_file_name("out.bin");
+    let buffer = format!("{}:16", out.display());
+    let args = ["run", path.to_str().unwrap(), "--block", "4", "--arg", "f32:1.5", "--arg", &buffer];
+    assert_eq!(said(&args), (0, String::new(), String::new()));
+    let bytes = std::fs::read(&out).unwrap();
+    let values: Vec<f32> = bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    assert_eq!(values, [0.0, 1.5, 3.0, 4.5]);
+}
+
+#[test]
+fn run_tells_findings_from_bad_usage() {
+    let path = file("run_wrong", SCALE);
+    let (name, out) = (path.to_str().unwrap(), path.with_file_name("out.bin").display().to_string());
+    let small = format!("{out}:8");
+    let (code, text, _) = said(&["run", name, "--block", "4", "--arg", "f32:1.5", "--arg", &small]);
+    assert!(code == 1 && text.contains("input.ptx:16:5") && text.contains("thread (2, 0, 0)"), "{text}");
+    let huge = format!("{out}:{}", u64::MAX);
+    for bad in [
+        &["--arg", "f32:1.5"][..],
+        &["--arg", "f64:1.5", "--arg", &small],
+        &["--arg", "f32:x", "--arg", &small],
+        &["--arg", "f32:1.5", "--arg", "@no such file"],
+        &["--arg", "f32:1.5", "--arg", &huge],
+        &["--arg", "f32:1.5", "--arg", &small, "--block", "0"],
+        &["--arg", "f32:1.5", "--arg", &small, "--block", "4096"],
+        &["--arg", "f32:1.5", "--arg", &small, "--grid", "1,1,1,1"],
+        &["--arg", "f32:1.5", "--arg", &small, "--entry", "other"],
+    ] {
+        let (code, _, err) = said(&[&["run", name], bad].concat());
+        assert!(code == 2 && err.starts_with("error: "), "{bad:?}: {code} {err}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ptx"))
+        .args(["isa", "--markdown"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
+}
