@@ -22,7 +22,7 @@ pub fn lex(bytes: &[u8]) -> (Source, Vec<Diagnostic>) {
         return (source, vec![Diagnostic::error(&codes::P0004, Span::default(), "the source is longer than 4 GiB")]);
     }
     let mut lexer = Lexer::default();
-    lexer.source.tokens.reserve(bytes.len() / 4 + 1);
+    lexer.source.tokens.reserve(bytes.len() / 3 + 1);
     lexer.push(bytes);
     lexer.nul(bytes);
     lexer.end();

@@ -90,9 +90,9 @@ impl Parser {
         }
         let count = source.tokens.len();
         let mut tree = Tree { source, ..Tree::default() };
-        tree.stmts.reserve(count / 8);
-        tree.exprs.reserve(count / 3);
-        tree.lists.reserve(count / 3);
+        tree.stmts.reserve(count / 5);
+        tree.exprs.reserve(count / 2);
+        tree.lists.reserve(count / 2);
         Parser::over(tree, 0..count as TokenId)
     }
 
