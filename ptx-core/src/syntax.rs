@@ -159,6 +159,8 @@ pub struct Func {
     pub directives: Vec<Directive>,
     /// Whether it has a body (the statement's children) or ends in `;`.
     pub has_body: bool,
+    /// Whether something in front of the body made no sense; what could be read is here, a diagnostic says the rest.
+    pub is_broken: bool,
 }
 
 /// A directive's name and arguments, whether separated by blanks or by commas.

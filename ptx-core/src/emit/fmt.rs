@@ -68,6 +68,7 @@ impl Layout<'_> {
         self.own_line(first, self.depth.saturating_sub(out) * INDENT);
         match &stmt.kind {
             StmtKind::Error | StmtKind::Dwarf => self.verbatim(first + 1..end),
+            StmtKind::Func(func) if func.is_broken => self.verbatim(first + 1..end),
             kind => self.rest(first + 1..end, &mut Context::new(self.tree, kind, first), &breaks(self.tree, stmt)),
         }
         if !stmt.children.is_empty() || !stmt.tail.is_empty() {
@@ -85,8 +86,7 @@ impl Layout<'_> {
         let mut breaks = breaks.iter().peekable();
         for token in tokens {
             let blank = context.blank_before(token);
-            let line = breaks.next_if(|b| b.0 == token).filter(|_| !context.would_be_number(token));
-            if let Some(&(_, levels)) = line {
+            if let Some(&(_, levels)) = breaks.next_if(|b| b.0 == token) {
                 self.blank = Blank::Never;
                 self.own_line(token, (self.depth + levels) * INDENT);
                 continue;
@@ -111,8 +111,10 @@ impl Layout<'_> {
 
     /// A token that starts a line, with the comments in front of it.
     fn own_line(&mut self, token: TokenId, indent: usize) {
-        let blank = self.own_lines(token, indent);
-        self.line_with(blank, indent);
+        if !gap::would_be_number(self.tree, token) {
+            let blank = self.own_lines(token, indent);
+            self.line_with(blank, indent);
+        }
         self.out.extend_from_slice(self.tree.source.bytes(token));
     }
 

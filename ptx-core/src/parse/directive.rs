@@ -24,16 +24,10 @@ impl Parser {
     /// What may follow a directive without a `;`: anything that begins a statement.
     fn ends_directive(&self) -> bool {
         match self.kind() {
-            Kind::Eof | Kind::Word | Kind::Punct(b'}' | b'@') => true,
-            Kind::Dot => !self.goes_on_as_number(),
+            Kind::Eof | Kind::Dot | Kind::Word | Kind::Punct(b'}' | b'@') => true,
             Kind::Punct(b'{') => self.starts_line(),
             _ => false,
         }
-    }
-
-    /// Whether the next token is a `.5` that is no number only because it touches a name.
-    fn goes_on_as_number(&self) -> bool {
-        self.touches() && self.tree.source.bytes(self.at).get(1).is_some_and(u8::is_ascii_digit)
     }
 
     /// `directive = Dot [argument (["," ] argument)*]`; with `any_line`, there has to be one, on whatever line.

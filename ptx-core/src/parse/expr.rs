@@ -161,7 +161,7 @@ impl Parser {
     fn name(&mut self) -> Parsed<ExprId> {
         let kind = if self.kind() == Kind::Dot { ExprKind::Dot } else { ExprKind::Name };
         let first = self.bump();
-        while self.kind() == Kind::Dot && self.touches() {
+        while kind == ExprKind::Name && self.kind() == Kind::Dot && self.touches() {
             self.at += 1;
         }
         if self.at(b'(') {

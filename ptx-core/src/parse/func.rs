@@ -25,13 +25,14 @@ impl Parser {
             variadic: false,
             directives: Vec::new(),
             has_body: false,
+            is_broken: false,
         };
-        let header = self.header(&mut func);
-        if header.is_err() {
+        if self.header(&mut func).is_err() {
+            func.is_broken = true;
             self.skip_header();
         }
         if !self.at(b'{') {
-            if !self.eat(b';') && header.is_ok() {
+            if !self.eat(b';') && !func.is_broken {
                 self.end_of_statement()?;
             }
             return Ok(self.push_stmt(first..self.at, StmtKind::Func(Box::new(func))));
@@ -50,7 +51,7 @@ impl Parser {
         func.name = Some(self.expect_word("the function's name")?);
         (func.params, func.variadic) = self.params()?;
         func.directives = self.header_directives()?;
-        if matches!(self.kind(), Kind::Punct(b'{' | b';')) || self.starts_line() {
+        if matches!(self.kind(), Kind::Punct(b'{' | b';') | Kind::Eof) {
             return Ok(());
         }
         Err(self.stuck("`{`, `;` or a directive such as `.maxntid`"))

@@ -57,7 +57,9 @@ impl Parser {
     /// Skips what stands between a function's keyword and its body.
     #[cold]
     pub(super) fn skip_header(&mut self) {
-        while !self.done() && !matches!(self.kind(), Kind::Punct(b'{' | b'}' | b';')) && !self.at_function() {
+        let ends =
+            |p: &Self| p.at_function() || p.begins_item(0) || matches!(p.kind(), Kind::Punct(b'{' | b'}' | b';'));
+        while !self.done() && !ends(self) {
             self.bump();
         }
     }

@@ -59,13 +59,7 @@ impl<'t> Context<'t> {
     fn hangs_on(&self, token: TokenId) -> bool {
         let behind_bracket = matches!(self.before(token), Kind::Punct(b']' | b'}'));
         let touches = self.touches(token) && (self.in_name || behind_bracket);
-        self.modifiers.contains(&token) || touches || self.would_be_number(token)
-    }
-
-    /// Whether a `.5` is no number only because it touches a name.
-    pub(super) fn would_be_number(&self, token: TokenId) -> bool {
-        let numeric = self.tree.source.bytes(token).get(1).is_some_and(u8::is_ascii_digit);
-        numeric && self.touches(token) && self.tree.source.kind(token) == Kind::Dot
+        self.modifiers.contains(&token) || touches || would_be_number(self.tree, token)
     }
 
     /// What stands in no statement that makes sense: it stays as it is.
@@ -118,6 +112,12 @@ impl<'t> Context<'t> {
     fn touches(&self, token: TokenId) -> bool {
         self.tree.source.trivia(token).is_empty()
     }
+}
+
+/// Whether a `.5` is no number only because it touches a name: nothing may come between them.
+pub(super) fn would_be_number(tree: &Tree, token: TokenId) -> bool {
+    let numeric = tree.source.bytes(token).get(1).is_some_and(u8::is_ascii_digit);
+    numeric && tree.source.kind(token) == Kind::Dot && tree.source.trivia(token).is_empty()
 }
 
 fn is_operator(byte: u8) -> bool {
