@@ -6,7 +6,8 @@ use super::access;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Inst, LabelId, Module, Operand, Param, RegId};
 use crate::isa::Access;
-use crate::syntax::Tree;
+use crate::syntax::{StmtKind, Tree};
+use crate::token::Kind;
 use std::collections::HashSet;
 
 /// Instructions behind which a thread does not go on, unless they are guarded.
@@ -15,10 +16,11 @@ const ENDS: &[&str] = &["ret", "exit", "bra", "brx"];
 /// The analysis of one function stays under this many bits.
 const MOST_BITS: usize = 1 << 27;
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    let debug = debug_names(tree);
     for function in module.functions.iter().filter(|f| f.defined) {
         let graph = Graph::new(function);
-        unused_labels(function, &graph, out);
+        unused_labels(function, &graph, &debug, out);
         unreachable(function, &graph, out);
         uninitialised(function, &graph, out);
     }
@@ -100,10 +102,17 @@ fn reach(next: &[Vec<usize>]) -> Vec<bool> {
     reached
 }
 
-fn unused_labels(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
+/// The words in debug sections: compilers put labels where only DWARF wants them.
+fn debug_names(tree: &Tree) -> HashSet<&str> {
+    let lines = tree.stmts.iter().filter(|s| matches!(s.kind, StmtKind::Data(_)));
+    let words = lines.flat_map(|s| s.head.clone()).filter(|t| tree.source.kind(*t) == Kind::Word);
+    words.map(|t| tree.source.text(t)).collect()
+}
+
+fn unused_labels(function: &Function, graph: &Graph, debug: &HashSet<&str>, out: &mut Vec<Diagnostic>) {
     for (at, label) in function.labels.iter().enumerate() {
         let id = LabelId(u32::try_from(at).unwrap_or(u32::MAX));
-        if !graph.used.contains(&id) {
+        if !graph.used.contains(&id) && !debug.contains(label.name.as_str()) {
             let text = format!("nothing branches to the label `{}`", label.name);
             out.push(Diagnostic::warning(&codes::P0504, label.span, text));
         }
