@@ -16,7 +16,8 @@ macro_rules! modules {
 ptx_examples::examples!(modules);
 
 fn main() -> std::process::ExitCode {
-    let trials = EXAMPLES.iter().flat_map(|(name, run, ptx)| [on_cpu(name, *run), on_cuda(name, *run), assembles(name, ptx)]);
+    let trials =
+        EXAMPLES.iter().flat_map(|(name, run, ptx)| [on_cpu(name, *run), on_cuda(name, *run), assembles(name, ptx)]);
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 

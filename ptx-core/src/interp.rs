@@ -1,7 +1,7 @@
 //! The CPU device's engine: it runs a checked module exactly as the PTX manual defines it, thread by thread.
 //!
 //! ```text
-//! Module ──Program::new──► Program (one boxed step an instruction) ──Machine::launch──► Stats, or a Fault with its span
+//! Checked ──Program::new──► Program (one boxed step an instruction) ──Machine::launch──► Stats, or a Fault with its span
 //! ```
 //!
 //! - `machine` owns global memory; `program` decodes; `layout` gives variables their addresses.

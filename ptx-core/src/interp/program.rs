@@ -4,6 +4,7 @@ use super::ctx::Step;
 use super::layout::{Home, Layout};
 use super::ops;
 use super::site::Site;
+use crate::check::Checked;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Init, Inst, Module, Operand, Param, VarId};
 use crate::isa::Arch;
@@ -81,11 +82,12 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// Decodes every function of a module.
+    /// Decodes every function of a checked module.
     ///
     /// # Errors
     /// One diagnostic for each instruction that the CPU device cannot run.
-    pub fn new(module: &Module) -> Result<Program, Vec<Diagnostic>> {
+    pub fn new(checked: &Checked) -> Result<Program, Vec<Diagnostic>> {
+        let module = checked.module();
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let layout = Layout::new(module);
         let starts = starts(module);

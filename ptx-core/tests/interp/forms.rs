@@ -148,7 +148,7 @@ fn decodes(row: &'static Row, choice: &Choice) -> Option<Result<(), String>> {
         let (tree, errors) = parse_text(text.as_bytes());
         let (checked, _) = check(tree, errors, &lower::Options::default());
         if let Some(checked) = checked {
-            return Some(Program::new(checked.module()).map(drop).map_err(|e| e[0].message.clone()));
+            return Some(Program::new(&checked).map(drop).map_err(|e| e[0].message.clone()));
         }
     }
     None

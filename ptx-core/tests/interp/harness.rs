@@ -10,7 +10,7 @@ pub(crate) fn program(text: &str) -> Program {
     let (tree, errors) = parse_text(text.as_bytes());
     let (checked, diagnostics) = check(tree, errors, &lower::Options::default());
     let checked = checked.unwrap_or_else(|| panic!("{diagnostics:#?}"));
-    Program::new(checked.module()).unwrap_or_else(|errors| panic!("{errors:#?}"))
+    Program::new(&checked).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
 /// A body of an entry `k` with one pointer parameter `out`, in `%out`, the thread in `%t`, and the usual registers.

@@ -65,7 +65,7 @@ fn decode(variant: &Variant) -> Result<Program, Vec<Diagnostic>> {
     let (tree, parsed) = parse(source);
     diagnostics.extend(parsed);
     match check(tree, diagnostics, &Options::default()) {
-        (Some(checked), _) => Program::new(checked.module()),
+        (Some(checked), _) => Program::new(&checked),
         (None, diagnostics) => Err(diagnostics),
     }
 }

@@ -11,7 +11,7 @@ pub fn run(text: &str, sizes: &str) -> Result<(), Failed> {
     let [threads, words] = sizes[..] else { return Err("write `// run THREADS WORDS`".into()) };
     let (tree, earlier) = parse::parse_text(text.as_bytes());
     let checked = check(tree, earlier, &Default::default()).0.ok_or("the file has errors")?;
-    let program = Program::new(checked.module()).map_err(|errors| format!("{errors:?}"))?;
+    let program = Program::new(&checked).map_err(|errors| format!("{errors:?}"))?;
     match (launch(&program, threads, words), announced_fault(text)) {
         (Ok(buffer), None) => compare(&buffer, text),
         (Ok(_), Some((line, _))) => Err(format!("no fault on line {line}").into()),
