@@ -112,6 +112,9 @@ impl Binder<'_> {
                 Ok(Operand::Memory { base: *base, offset: *offset, rest: self.inside(rest, written)? })
             }
             (OperandKind::Memory { unified: true, .. }, Operand::Unified(inner)) => self.fitted(spec, inner),
+            (OperandKind::Value(_), Operand::List(list)) if list.len() == 1 && list[0].is_literal() => {
+                self.fitted(spec, &list[0])
+            }
             _ => self.fit(spec, operand).map(|()| operand.clone()),
         }
     }

@@ -25,13 +25,13 @@ impl<'t> Body<'_, 't> {
             ExprKind::Unary(b'-', x) if matches!(tree.expr(*x).kind, ExprKind::Name) => {
                 Operand::Neg(Box::new(self.operand(*x)))
             }
-            ExprKind::Braces(list) => Operand::Vector(self.operands(list)),
+            ExprKind::Braces(list) => Operand::Vector(self.operands(list).into_iter().map(unwrapped).collect()),
             ExprKind::Brackets(list) => self.memory(id, list),
             ExprKind::Select(address, field) if tree.source.text(*field) == ".unified" => {
                 Operand::Unified(Box::new(self.operand(*address)))
             }
             ExprKind::Pair(a, b) => Operand::Pair(Box::new(self.operand(*a)), Box::new(self.operand(*b))),
-            ExprKind::Group(list) if constant::integer(tree, id).is_none() => Operand::List(self.operands(list)),
+            ExprKind::Group(list) => Operand::List(self.operands(list).into_iter().map(unwrapped).collect()),
             ExprKind::Error => Operand::Error,
             _ => self.sum(id),
         }
@@ -68,7 +68,7 @@ impl<'t> Body<'_, 't> {
         }
     }
 
-    /// `base + offset`; a name that cannot be resolved is reported and gives an absolute address.
+    /// `base + offset`; a name that cannot be resolved is reported.
     fn address(&mut self, id: ExprId) -> Option<(Base, i64)> {
         let tree = self.cx.tree;
         if let Some(value) = constant::integer(tree, id) {
@@ -101,7 +101,11 @@ impl<'t> Body<'_, 't> {
             self.cx.diagnostics.push(report::not_an_address(span));
             return Operand::Error;
         };
+        let before = self.cx.diagnostics.len();
         let address = self.address(*first);
+        if self.cx.diagnostics.len() > before {
+            return Operand::Error;
+        }
         let rest = rest.iter().map(|e| self.operand(*e)).collect();
         match address {
             Some((base, offset)) => Operand::Memory { base, offset, rest },
@@ -161,6 +165,14 @@ impl<'t> Body<'_, 't> {
         let span = self.cx.tree.span(&self.cx.tree.expr(id).tokens);
         self.cx.diagnostics.push(report::unknown_component(suffix, span));
         Operand::Error
+    }
+}
+
+/// `(5)` as a number; where a list may stand it stays a list of one.
+pub(super) fn unwrapped(operand: Operand) -> Operand {
+    match operand {
+        Operand::List(mut list) if list.len() == 1 && list[0].is_literal() => list.remove(0),
+        other => other,
     }
 }
 

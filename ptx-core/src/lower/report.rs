@@ -271,11 +271,12 @@ pub(super) fn torn(tree: &Tree, inst: &Inst, form: &Form, name: Span) -> Option<
 
 /// Rows have the modifiers, but none takes the rest.
 pub(super) fn refused(place: &Place, refused: &[(&Form, Refused)], arch: Arch, version: Version) -> Diagnostic {
+    // A wrong register or number says more than "this is no …".
     let rank = |r: &Refused| match r {
-        Refused::Operands(m) => (0, m.operand),
-        Refused::Rule(_) => (1, 0),
-        Refused::RuleGate(_) => (2, 0),
-        Refused::Gate | Refused::MemberGate(_) => (3, 0),
+        Refused::Operands(m) => (0, m.operand, !matches!(m.why, Why::Shape(_))),
+        Refused::Rule(_) => (1, 0, true),
+        Refused::RuleGate(_) => (2, 0, true),
+        Refused::Gate | Refused::MemberGate(_) => (3, 0, true),
     };
     let Some((form, why)) = refused.iter().max_by_key(|(_, r)| rank(r)) else {
         return Diagnostic::error(&codes::P0203, place.name, "there is no such form");

@@ -130,7 +130,7 @@ fn dimension(cx: &mut Context<'_>, id: ExprId) -> u64 {
         Some(n) => n,
         None => {
             cx.diagnostics.push(report::not_constant(tree.span(&tree.expr(*size).tokens)));
-            0
+            1
         }
     }
 }

@@ -80,6 +80,8 @@ impl Parser {
     pub(super) fn stuck(&mut self, expected: &str) -> Stuck {
         match self.kind() {
             Kind::Unknown if !self.done() => {}
+            // A string that never ends has swallowed what is missed here, and has its own diagnostic.
+            _ if self.behind_open_string() => {}
             Kind::Eof => self.report(&codes::P0101, self.at, format!("expected {expected}, found the end")),
             _ => {
                 let found = self.tree.source.text(self.at);
@@ -87,6 +89,12 @@ impl Parser {
             }
         }
         Stuck
+    }
+
+    fn behind_open_string(&self) -> bool {
+        let Some(before) = self.at.checked_sub(1) else { return false };
+        let text = self.tree.source.text(before);
+        self.tree.source.kind(before) == Kind::Str && (text.len() == 1 || !text.ends_with('"'))
     }
 
     /// Reports a scope or bracket too many.

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// `// error[P0302]: part of the message`, and its line.
 #[derive(Clone, Debug)]
-pub struct Announced {
+pub(crate) struct Announced {
     line: usize,
     severity: &'static str,
     code: String,
@@ -13,7 +13,7 @@ pub struct Announced {
 }
 
 /// Every announcement of a text.
-pub fn read(text: &str) -> Vec<Announced> {
+pub(crate) fn read(text: &str) -> Vec<Announced> {
     let lines = (1..).zip(text.lines());
     lines.flat_map(|(line, content)| content.split("// ").skip(1).filter_map(move |part| one(line, part))).collect()
 }
@@ -26,7 +26,7 @@ fn one(line: usize, part: &str) -> Option<Announced> {
 
 impl Announced {
     /// A diagnostic as an announcement of its whole message.
-    pub fn of(diagnostic: &Diagnostic, text: &str) -> Announced {
+    pub(crate) fn of(diagnostic: &Diagnostic, text: &str) -> Announced {
         let before = text.as_bytes().iter().take(diagnostic.span.lo as usize);
         Announced {
             line: 1 + before.filter(|b| **b == b'\n').count(),
@@ -37,7 +37,7 @@ impl Announced {
     }
 
     /// Whether this is announced: the same place and code, and a part of the message.
-    pub fn announces(&self, found: &Announced) -> bool {
+    pub(crate) fn announces(&self, found: &Announced) -> bool {
         let kind = |a: &Announced| (a.line, a.severity, a.code.clone());
         kind(self) == kind(found) && found.text.contains(&self.text)
     }

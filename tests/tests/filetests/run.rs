@@ -6,7 +6,7 @@ use ptx_core::interp::{Fault, Launch, Machine, Options, Program};
 use ptx_core::parse;
 
 /// Runs it, and compares the buffer with `// result: …` or the fault with `// fault: …`.
-pub fn run(text: &str, sizes: &str) -> Result<(), Failed> {
+pub(crate) fn run(text: &str, sizes: &str) -> Result<(), Failed> {
     let sizes: Vec<u32> = sizes.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
     let [threads, words] = sizes[..] else { return Err("write `// run THREADS WORDS`".into()) };
     let (tree, earlier) = parse::parse_text(text.as_bytes());
