@@ -111,16 +111,11 @@ impl Layout<'_> {
 
     /// A token that starts a line, with the comments in front of it; those before a `}` belong to what it closes.
     fn own_line(&mut self, token: TokenId, indent: usize) {
-<<<<<<< HEAD
         if !gap::would_be_number(self.tree, token) {
-            let blank = self.own_lines(token, indent);
+            let closes = self.tree.source.kind(token) == Kind::Punct(b'}');
+            let blank = self.own_lines(token, if closes { indent + INDENT } else { indent });
             self.line_with(blank, indent);
         }
-=======
-        let closes = self.tree.source.kind(token) == Kind::Punct(b'}');
-        let blank = self.own_lines(token, if closes { indent + INDENT } else { indent });
-        self.line_with(blank, indent);
->>>>>>> 8c9f617 (Filetests: 121 files, each a mistake or a theme; a number in parentheses is an argument; one mistake one error in more places)
         self.out.extend_from_slice(self.tree.source.bytes(token));
     }
 
