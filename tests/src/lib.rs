@@ -3,4 +3,5 @@
 pub mod corpus;
 pub mod instance;
 pub mod judge;
+pub mod own;
 pub mod ptxas;

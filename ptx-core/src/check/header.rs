@@ -18,6 +18,28 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
         );
     }
     address_size(tree, module, out);
+    debug(tree, module, out);
+}
+
+/// Whether the module has debug information.
+pub(super) fn has_sections(tree: &Tree) -> bool {
+    tree.items.iter().any(|id| matches!(tree.stmt(*id).kind, StmtKind::Section(_) | StmtKind::Dwarf))
+}
+
+/// ptxas refuses `.target …, debug` of a module without any section.
+fn debug(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    if module.options.iter().any(|word| word == "debug") && !has_sections(tree) {
+        let span = directive(tree, ".target").map(|d| tree.span(&tree.stmt(d).head)).unwrap_or_default();
+        out.push(
+            Diagnostic::error(
+                &codes::P0618,
+                span,
+                "`debug` wants debug information: there is no `.section`".to_owned(),
+            )
+            .help("leave out `debug`; `.file` and `.loc` do without it")
+            .section("11.1.2"),
+        );
+    }
 }
 
 /// `.version` and `.target` come first, each once and in this order.

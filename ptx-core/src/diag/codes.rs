@@ -70,6 +70,7 @@ codes! {
     P0615 "no such address size"
     P0616 "a directive where it has no place"
     P0617 "a parameter used against its direction"
+    P0618 "debug information that is missing"
     P0801 "a name that means nothing here"
     P0802 "types that do not match"
     P0803 "an operator without an instruction"

@@ -74,9 +74,7 @@ impl<'t> Context<'t> {
         body.function.returns = params(&mut body, &func.returns);
         body.function.params = params(&mut body, &func.params);
         if func.has_body {
-            body.cx.names.open();
             body.scope(&stmt.children);
-            body.cx.names.close();
         }
         let function = body.function;
         self.names.close();

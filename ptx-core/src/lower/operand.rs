@@ -157,7 +157,6 @@ impl<'t> Body<'_, 't> {
             (Entity::Label(label), _) => Operand::Label(label),
             (Entity::Proto(proto), _) => Operand::Proto(proto),
             (Entity::Targets(targets), _) => Operand::Targets(targets),
-            (Entity::Range(_), _) => Operand::Error,
         }
     }
 

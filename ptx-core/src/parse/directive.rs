@@ -12,9 +12,10 @@ impl Parser {
         Ok(self.push_stmt(first..self.at, StmtKind::Directive(directive)))
     }
 
-    /// `.version 8.7`, `.loc 1 2 3`, `.target sm_90a, debug`, one that we do not know: ends with its line.
+    /// `.version 8.7`, `.loc 1 2 3`, `.target sm_90a, debug`, one that we do not know: ends with its line. The first
+    /// word of a `.target` may stand on the next one.
     pub(super) fn open_directive(&mut self, first: TokenId) -> Parsed<StmtId> {
-        let directive = self.directive(false)?;
+        let directive = self.directive(self.tree.source.text(self.at) == ".target")?;
         if !self.eat(b';') && !self.ends_directive() {
             return Err(self.stuck("the end of the directive"));
         }
