@@ -22,7 +22,7 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
 }
 
 /// Whether the module has debug information.
-pub(super) fn has_sections(tree: &Tree) -> bool {
+fn has_sections(tree: &Tree) -> bool {
     tree.items.iter().any(|id| matches!(tree.stmt(*id).kind, StmtKind::Section(_) | StmtKind::Dwarf))
 }
 
