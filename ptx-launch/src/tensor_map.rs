@@ -50,7 +50,9 @@ pub enum Swizzle {
     B128Atom64,
 }
 
-/// How channels are interleaved in global memory: NC/8HWC8 layouts.
+/// How channels are interleaved in global memory: NC/8HWC8 layouts, of 3 to 5 dimensions. The innermost dimension and
+/// coordinate count slices of channels (of 16 or 32 bytes, side by side), not elements; which slice it is, the dimension
+/// behind the batch says. One instruction moves one slice of channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interleave {
     /// They are not.
@@ -88,6 +90,10 @@ pub enum Fill {
 
 /// A tensor map in the making. Dimensions, strides and tiles are in the order of Rust arrays, the innermost last; PTX
 /// coordinates have it first.
+///
+/// Two rules are for the kernel, and no map can check them: the innermost coordinate times the element's size is a
+/// multiple of 16 bytes, and a store does not start at a negative coordinate. The GPU stops at an "illegal instruction".
+/// Rows that are shorter than the swizzle are as far apart in shared memory as the swizzle is long.
 ///
 /// ```no_run
 /// # use ptx_launch::prelude::*;
@@ -256,11 +262,24 @@ impl TensorMapBuilder {
     /// Distances in elements, given or packed.
     fn element_strides(&self) -> Vec<usize> {
         let packed = || {
-            let mut strides: Vec<usize> = self.shape.iter().rev().scan(1, next_stride).collect();
+            let mut strides: Vec<usize> = self.shape.iter().rev().scan(self.per_step(), next_stride).collect();
             strides.reverse();
+            if let Some(inner) = strides.last_mut() {
+                *inner = 1;
+            }
             strides
         };
         self.strides.clone().unwrap_or_else(packed)
+    }
+
+    /// Elements that the innermost coordinate counts as one: a slice of channels, or one element.
+    fn per_step(&self) -> usize {
+        let slice = match self.interleave {
+            Interleave::None => return 1,
+            Interleave::B16 => 16,
+            Interleave::B32 => 32,
+        };
+        slice * 8 / self.element.bits()
     }
 
     /// Every how many elements one is taken, given or all.

@@ -10,6 +10,7 @@ use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, ErrorKind};
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 /// What the machine must have for a test to run.
 #[derive(Clone, Copy, PartialEq)]
@@ -29,6 +30,7 @@ const TESTS: &[(Needs, &str, fn())] = &[
     (Needs::Gpu, "large_shared_memory", large_shared_memory),
     (Needs::Gpu, "a_graph_of_1000_launches_replays", a_graph_of_1000_launches_replays),
     (Needs::Gpu, "eight_threads_eight_streams_no_leak", eight_threads_eight_streams_no_leak),
+    (Needs::Gpu, "soak", soak),
     (Needs::Gpu, "devices_come_and_go", devices_come_and_go),
     (Needs::Gpu, "too_much_memory", too_much_memory),
     (Needs::Gpu, "a_fault_is_told_and_sticks", a_fault_is_told_and_sticks),
@@ -223,6 +225,28 @@ fn hammer(device: &Device, seed: f32) {
         (0..4).for_each(|_| saxpy(&stream, 0.5, &x, &mut y, n as u32).unwrap());
         assert!(y.download().unwrap().iter().all(|y| *y == 2.0 * seed));
     }
+}
+
+/// Eight threads with streams of their own, for as many seconds as `PTX_SOAK_SECONDS` says, buffers created and dropped
+/// all along.
+fn soak() {
+    let seconds = std::env::var("PTX_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    let (device, end) = (gpu(), Instant::now() + Duration::from_secs(seconds));
+    let context = device.as_cuda().unwrap();
+    (0..8).for_each(|_| hammer(&device, 1.0));
+    let (before, _) = context.mem_get_info().unwrap();
+    let until_the_end = |seed: u8| {
+        let rounds = std::iter::from_fn(|| (Instant::now() < end).then(|| hammer(&gpu(), seed.into())));
+        rounds.count()
+    };
+    let rounds: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|seed| scope.spawn(move || until_the_end(seed))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    device.synchronize().unwrap();
+    let (after, _) = context.mem_get_info().unwrap();
+    println!("{} launches in {seconds} s; free before {before}, after {after} bytes", rounds * 199 * 4);
+    assert!(after + (32 << 20) >= before, "{} bytes are gone", before - after);
 }
 
 fn devices_come_and_go() {

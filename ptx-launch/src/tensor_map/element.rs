@@ -26,11 +26,11 @@ pub enum ElementType {
     F64,
     /// `half::bf16`
     Bf16,
-    /// `f32`; subnormals become zero.
+    /// `f32`; reductions take subnormals as zero, copies leave them.
     F32Ftz,
-    /// `f32`, rounded to 10 bits of fraction.
+    /// `f32`, rounded to 10 bits of fraction, ties to even; every NaN becomes the same one.
     Tf32,
-    /// The same; subnormals become zero.
+    /// The same; reductions take subnormals as zero, copies leave them.
     Tf32Ftz,
     /// 16 4-bit elements in 8 bytes (driver 12.8).
     U4Align8,
@@ -78,6 +78,11 @@ impl ElementType {
     /// Whether it is a floating-point number.
     pub fn is_float(self) -> bool {
         self.facts().1
+    }
+
+    /// Whether it is smaller than a byte.
+    pub(super) fn is_packed(self) -> bool {
+        self.bits() < 8
     }
 
     /// Whether it is packed with a gap in shared memory, which has stricter alignments.

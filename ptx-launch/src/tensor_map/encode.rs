@@ -1,9 +1,9 @@
 //! The driver's encoder. It runs on the host and needs a driver, but no context.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
-use super::{Mode, TensorMap, TensorMapBuilder};
-use crate::driver::Driver;
-use crate::error::Result;
+use super::{Mode, Swizzle, TensorMap, TensorMapBuilder};
+use crate::driver::{Code, Driver};
+use crate::error::{Error, ErrorKind, Result};
 use std::ffi::c_void;
 
 /// The most dimensions that a map has.
@@ -29,8 +29,12 @@ impl TensorMap {
 }
 
 impl TensorMapBuilder {
-    /// The 128 bytes. The rules have been checked.
-    pub(super) fn encode(&self) -> Result<TensorMap> {
+    /// The driver's verdict alone, for tests that compare it with the rules.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld), or what the driver says.
+    #[doc(hidden)]
+    pub fn encode(&self) -> Result<TensorMap> {
         let driver = Driver::get()?;
         let mut map = TensorMap([0; 16]);
         let lists = self.lists();
@@ -41,8 +45,24 @@ impl TensorMapBuilder {
                 self.im2col_of(driver, &mut map, &lists, corners, (*channels as u32, *pixels as u32))?
             }
         };
-        driver.check(code, &format!("a tensor map of {:?} elements {:?} is encoded", self.shape, self.element))?;
-        Ok(map)
+        if code == 0 { Ok(map) } else { Err(self.refused(driver, code)) }
+    }
+
+    /// What the device or the driver lacks, where the rules hold.
+    #[cold]
+    fn refused(&self, driver: &Driver, code: Code) -> Error {
+        let asked = format!("a tensor map of {:?} elements {:?}, swizzle {:?}", self.shape, self.element, self.swizzle);
+        if !self.is_newer() {
+            return driver.error(code, &asked);
+        }
+        Error::new(ErrorKind::TensorMap, asked)
+            .possible("packed elements and larger swizzle atoms on devices of compute capability 10.0 and later")
+            .help("use whole bytes, and swizzles `None`, `B32`, `B64` or `B128`")
+    }
+
+    /// Whether it asks for what came with compute capability 10.0.
+    fn is_newer(&self) -> bool {
+        self.element.is_packed() || self.swizzle as u32 > Swizzle::B128 as u32
     }
 
     fn lists(&self) -> Lists {

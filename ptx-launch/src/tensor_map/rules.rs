@@ -9,12 +9,17 @@ type Broken = (String, String, &'static str);
 
 /// Every rule, in an order in which each may rely on those before it.
 const RULES: &[Rule] =
-    &[rank, lists, extents, steps, inside, alignment, strides, interleaved, tile, inner, packed, fill, corners, pixels];
+    &[rank, lists, extents, steps, inside, alignment, strides, tile, inner, packed, fill, corners, area, pixels, size];
+
+/// The shared memory of a multiprocessor.
+const MOST_BYTES: usize = 228 << 10;
 
 impl Map {
+    /// The rules alone, without a driver.
+    ///
     /// # Errors
     /// [`ErrorKind::TensorMap`] with the first rule that is broken.
-    pub(super) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         match RULES.iter().find_map(|rule| rule(self)) {
             None => Ok(()),
             Some((asked, possible, help)) => {
@@ -83,8 +88,13 @@ fn steps(map: &Map) -> Option<Broken> {
 
 /// Not the driver's, but ours: the tensor lies in the buffer.
 fn inside(map: &Map) -> Option<Broken> {
-    let reach = map.shape.iter().zip(map.element_strides());
-    let last = reach.fold(0usize, |sum, (extent, stride)| sum.saturating_add((extent - 1).saturating_mul(stride)));
+    let mut strides = map.element_strides();
+    if let Some(inner) = strides.last_mut() {
+        *inner = inner.saturating_mul(map.per_step());
+    }
+    let reach = map.shape.iter().zip(strides);
+    let last =
+        reach.fold(map.per_step() - 1, |sum, (extent, stride)| sum.saturating_add((extent - 1).saturating_mul(stride)));
     let asked = || format!("the shape {:?}, of which the last element is number {last}", map.shape);
     let help = "check the shape and the strides, or pass a larger buffer";
     let needed = map.bytes(last.saturating_add(1));
@@ -108,12 +118,6 @@ fn strides(map: &Map) -> Option<Broken> {
     broken(*inner != 1 || outer.iter().any(wrong), asked, possible, "pad the rows of the tensor")
 }
 
-fn interleaved(map: &Map) -> Option<Broken> {
-    let bad = map.interleave == Interleave::B32 && map.swizzle != Swizzle::B32;
-    let asked = || format!("channels in slices of 32 bytes and swizzle {:?}", map.swizzle);
-    broken(bad, asked, "swizzle `B32` with this interleave", "write `.swizzle(Swizzle::B32)`")
-}
-
 fn tile(map: &Map) -> Option<Broken> {
     let Mode::Tiled { tile } = &map.mode else { return None };
     let bad = tile.iter().any(|extent| !(1..=256).contains(extent));
@@ -124,12 +128,13 @@ fn tile(map: &Map) -> Option<Broken> {
 fn inner(map: &Map) -> Option<Broken> {
     let bytes = map.bytes(map.row());
     let most = match map.swizzle {
+        _ if map.is_interleaved() => usize::MAX,
         Swizzle::None => usize::MAX,
         Swizzle::B32 => 32,
         Swizzle::B64 => 64,
         _ => 128,
     };
-    if map.is_interleaved() || map.element.has_gaps() || (bytes.is_multiple_of(16) && bytes <= most) {
+    if map.element.has_gaps() || (bytes.is_multiple_of(16) && bytes <= most) {
         return None;
     }
     let possible = match most {
@@ -174,11 +179,36 @@ fn corners(map: &Map) -> Option<Broken> {
     broken(bad, asked, possible, "use fewer dimensions, or a smaller filter")
 }
 
+/// The bounding box, in the dimensions between batch and channels; slices of channels stand before the image.
+fn area(map: &Map) -> Option<Broken> {
+    let Mode::Im2col { lower, upper, .. } = &map.mode else { return None };
+    let before = if map.is_interleaved() { 2 } else { 1 };
+    // In 32 bits that wrap around, as the driver computes it.
+    let end = |(extent, upper): (&usize, &i32)| (*extent as i32).wrapping_add(*upper);
+    let mut pixels = map.shape.iter().skip(before).zip(upper).map(end).zip(lower);
+    let asked = || format!("the corners {lower:?} and {upper:?} of the shape {:?}", map.shape);
+    let possible = "a bounding box of at least one pixel, which ends below 2^31";
+    broken(pixels.any(|(end, lower)| end <= *lower), asked, possible, "the upper corner is relative to the last pixel")
+}
+
 fn pixels(map: &Map) -> Option<Broken> {
     let Mode::Im2col { channels, pixels, .. } = &map.mode else { return None };
     let bad = !(1..=256).contains(channels) || !(1..=1024).contains(pixels);
     let asked = || format!("{pixels} pixels of {channels} channels at a time");
     broken(bad, asked, "1 to 1024 pixels of 1 to 256 channels", "move them in several steps")
+}
+
+/// What one instruction moves, as the driver counts: with the innermost step, and rounded down.
+fn size(map: &Map) -> Option<Broken> {
+    let elements = match &map.mode {
+        Mode::Tiled { tile } => {
+            let taken = tile.iter().zip(map.steps()).map(|(extent, step)| extent / step);
+            taken.fold(1, usize::saturating_mul)
+        }
+        Mode::Im2col { channels, pixels, .. } => channels.saturating_mul(*pixels),
+    };
+    let bytes = map.bytes(elements);
+    broken(bytes > MOST_BYTES, || format!("{bytes} bytes at a time"), "at most 228 KB", "move them in several steps")
 }
 
 #[cfg(test)]
@@ -205,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_told() {
-        let wrong: [(Map, &str); 17] = [
+        let wrong: [(Map, &str); 18] = [
             (map(&[]), "0 dimensions"),
             (map(&[1; 6]), "1 to 5 dimensions"),
             (map(&[4, 4]).interleave(Interleave::B16), "3 to 5 dimensions"),
@@ -216,13 +246,14 @@ mod tests {
             (map(&[1024, 1024]), "inside the 262144 bytes of its buffer"),
             (map(&[4, 6]).tile(&[4, 4]), "strides of [24, 4] bytes"),
             (map(&[4, 8]).strides(&[8, 2]).tile(&[4, 8]), "an innermost stride of one element"),
-            (map(&[4, 8, 8]).interleave(Interleave::B32), "write `.swizzle(Swizzle::B32)`"),
+            (map(&[4, 4, 4]).im2col(&[0], &[-4], 4, 4), "the corners [0] and [-4] of the shape"),
             (map(&[4, 512]), "tile extents of 1 to 256"),
             (map(&[4, 8]).tile(&[4, 3]), "rows of 3 elements = 12 bytes"),
             (map(&[4, 64]).swizzle(Swizzle::B128), "at most 128 with this swizzle"),
             (map(&[4, 8]).element(ElementType::U32).fill(Fill::Nan), "NaN in floating-point tensors"),
             (map(&[4, 4, 4, 4, 4]).im2col(&[0, 0, -17], &[0; 3], 4, 4), "offsets of -16 to 15"),
             (map(&[4, 4, 4]).im2col(&[0], &[0], 4, 1025), "1 to 1024 pixels"),
+            (map(&[256, 256]), "262144 bytes at a time"),
         ];
         for (map, text) in wrong {
             let error = map.check().unwrap_err();

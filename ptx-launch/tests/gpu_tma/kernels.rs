@@ -1,0 +1,301 @@
+//! One kernel for each way of a tensor copy: a box into shared memory and out to `to` as it lies there, or from `from`
+//! through shared memory into the tensor.
+
+use ptx_launch::prelude::*;
+
+#[ptx_module(arch = "sm_90a")]
+pub mod moves {
+    /// What shared memory holds before a copy.
+    const UNTOUCHED: u32 = 0xabababab;
+    /// How often a barrier is asked before the test fails instead of hanging.
+    const PATIENCE: u32 = 2000;
+
+    fn expect(base: u32, bar: u32, words: u32, bytes: u32) {
+        let i: u32 = tid.x;
+        let pattern: u32 = UNTOUCHED;
+        while i < words {
+            let at: u32 = base + i * 4;
+            ptx! { st.shared.u32 [at], pattern; }
+            i += 128;
+        }
+        tma::fence();
+        if tid.x == 0 {
+            mbarrier::init(bar, 1);
+            mbarrier::fence_init();
+            mbarrier::arrive_expect(bar, bytes);
+        }
+        ptx! { bar.sync 0; }
+    }
+
+    /// Copies `words` words out, and whether the bytes came.
+    fn deliver(base: u32, bar: u32, to: u64, words: u32) {
+        let (tries, done, phase): (u32, u32, u32) = (0, 0, 0);
+        while tries < PATIENCE {
+            let over: pred;
+            ptx! { mbarrier.try_wait.parity.shared::cta.b64 over, [bar], phase; }
+            if over {
+                done = 1;
+                break;
+            }
+            tries += 1;
+        }
+        let i: u32 = tid.x;
+        while i < words {
+            let word: u32;
+            let (from, at): (u32, u64) = (base + i * 4, to + wide(i) * 4);
+            ptx! {
+                ld.shared.u32 word, [from];
+                st.global.u32 [at], word;
+            }
+            i += 128;
+        }
+        let end: u64 = to + wide(words) * 4;
+        ptx! { st.global.u32 [end], done; }
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
+    pub fn load_1d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, words, bytes);
+        if tid.x == 0 {
+            tma::load_1d(base, map, x, bar);
+        }
+        deliver(base, bar, to, words);
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
+    pub fn load_2d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32, y: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, words, bytes);
+        if tid.x == 0 {
+            tma::load_2d(base, map, x, y, bar);
+        }
+        deliver(base, bar, to, words);
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
+    pub fn load_3d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32, y: u32, z: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, words, bytes);
+        if tid.x == 0 {
+            tma::load_3d(base, map, x, y, z, bar);
+        }
+        deliver(base, bar, to, words);
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
+    pub fn load_4d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32, y: u32, z: u32, w: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, words, bytes);
+        if tid.x == 0 {
+            tma::load_4d(base, map, x, y, z, w, bar);
+        }
+        deliver(base, bar, to, words);
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
+    pub fn load_5d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32, y: u32, z: u32, w: u32, v: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, words, bytes);
+        if tid.x == 0 {
+            tma::load_5d(base, map, x, y, z, w, v, bar);
+        }
+        deliver(base, bar, to, words);
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
+    pub fn im2col_3d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, c: u32, w: u32, n: u32, dw: u16) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, words, bytes);
+        if tid.x == 0 {
+            ptx! {
+                cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+                    [base], [map, {c, w, n}], [bar], {dw};
+            }
+        }
+        deliver(base, bar, to, words);
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
+    pub fn im2col_4d(
+        map: TensorMap,
+        to: &mut [u32],
+        words: u32,
+        bytes: u32,
+        c: u32,
+        w: u32,
+        h: u32,
+        n: u32,
+        dw: u16,
+        dh: u16,
+    ) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, words, bytes);
+        if tid.x == 0 {
+            ptx! {
+                cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+                    [base], [map, {c, w, h, n}], [bar], {dw, dh};
+            }
+        }
+        deliver(base, bar, to, words);
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
+    pub fn im2col_5d(
+        map: TensorMap,
+        to: &mut [u32],
+        words: u32,
+        bytes: u32,
+        c: u32,
+        w: u32,
+        h: u32,
+        d: u32,
+        n: u32,
+        dw: u16,
+        dh: u16,
+        dd: u16,
+    ) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, words, bytes);
+        if tid.x == 0 {
+            ptx! {
+                cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+                    [base], [map, {c, w, h, d, n}], [bar], {dw, dh, dd};
+            }
+        }
+        deliver(base, bar, to, words);
+    }
+
+    /// Fills shared memory for a store.
+    fn collect(base: u32, from: u64, words: u32) {
+        let i: u32 = tid.x;
+        while i < words {
+            let word: u32;
+            let (to, at): (u32, u64) = (base + i * 4, from + wide(i) * 4);
+            ptx! {
+                ld.global.u32 word, [at];
+                st.shared.u32 [to], word;
+            }
+            i += 128;
+        }
+        tma::fence();
+        ptx! { bar.sync 0; }
+    }
+
+    fn send() {
+        tma::commit();
+        tma::wait::<0>();
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
+    pub fn store_1d(map: TensorMap, from: &[u32], words: u32, x: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        let base: u32 = smem;
+        collect(base, from, words);
+        if tid.x == 0 {
+            ptx! { cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [map, {x}], [base]; }
+            send();
+        }
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
+    pub fn store_2d(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        let base: u32 = smem;
+        collect(base, from, words);
+        if tid.x == 0 {
+            tma::store_2d(map, x, y, base);
+            send();
+        }
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
+    pub fn store_3d(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32, z: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        let base: u32 = smem;
+        collect(base, from, words);
+        if tid.x == 0 {
+            tma::store_3d(map, x, y, z, base);
+            send();
+        }
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
+    pub fn store_4d(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32, z: u32, w: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        let base: u32 = smem;
+        collect(base, from, words);
+        if tid.x == 0 {
+            ptx! { cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [map, {x, y, z, w}], [base]; }
+            send();
+        }
+    }
+
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
+    pub fn store_5d(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32, z: u32, w: u32, v: u32) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        let base: u32 = smem;
+        collect(base, from, words);
+        if tid.x == 0 {
+            ptx! { cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [map, {x, y, z, w, v}], [base]; }
+            send();
+        }
+    }
+
+    /// A tile of a matrix, by a map that the launch makes.
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > 512))]
+    pub fn load_tile(
+        #[tma(box = [16, 32], swizzle = 128, promotion = 256, fill = nan)] a: Tile<f32, (M, N)>,
+        to: &mut [u32],
+        x: u32,
+        y: u32,
+    ) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        #[shared]
+        let barrier: u64;
+        let (base, bar): (u32, u32) = (smem, barrier);
+        expect(base, bar, 512, 2048);
+        if tid.x == 0 {
+            tma::load_2d(base, a_map, x, y, bar);
+        }
+        deliver(base, bar, to, 512);
+    }
+}
