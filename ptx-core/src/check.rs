@@ -6,9 +6,11 @@
 mod access;
 mod calls;
 mod flow;
+mod graph;
 mod header;
 mod limits;
 mod params;
+mod protocol;
 mod resources;
 mod specials;
 mod variables;
@@ -48,7 +50,7 @@ const RULES: &[Rule] =
     &[header::check, variables::check, limits::check, specials::check, calls::check, params::check, resources::check];
 
 /// What is surely not meant: asked only of a module without errors, which would mislead it.
-const WARNINGS: &[Rule] = &[flow::check];
+const WARNINGS: &[Rule] = &[flow::check, protocol::check];
 
 /// Lowers and checks a parsed module. `earlier` are the parser's diagnostics, so that a module with syntax errors
 /// is never [`Checked`]; the diagnostics come back in the order of the text.

@@ -3,15 +3,13 @@
 //! ptxas takes all of these; they are warnings.
 
 use super::access;
+use super::graph::{Graph, ends};
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Function, Inst, LabelId, Module, Operand, Param, RegId};
+use crate::ir::{Function, Inst, LabelId, Module, Param, RegId};
 use crate::isa::Access;
 use crate::syntax::{StmtKind, Tree};
 use crate::token::Kind;
 use std::collections::HashSet;
-
-/// Instructions behind which a thread does not go on, unless they are guarded.
-const ENDS: &[&str] = &["ret", "exit", "bra", "brx"];
 
 /// The analysis of one function stays under this many bits.
 const MOST_BITS: usize = 1 << 27;
@@ -24,82 +22,6 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
         unreachable(function, &graph, out);
         uninitialised(function, &graph, out);
     }
-}
-
-/// The basic blocks of a function.
-struct Graph {
-    /// The first instruction of each block, and one past the last of all.
-    starts: Vec<usize>,
-    /// Where each block goes.
-    next: Vec<Vec<usize>>,
-    /// Which blocks the entry reaches.
-    reached: Vec<bool>,
-    /// Labels that something names.
-    used: HashSet<LabelId>,
-}
-
-impl Graph {
-    fn new(function: &Function) -> Graph {
-        let end = function.insts.len();
-        let mut starts: Vec<usize> = function.labels.iter().map(|l| (l.at as usize).min(end)).collect();
-        starts.extend((0..end).filter(|i| ends(&function.insts[*i])).map(|i| i + 1));
-        starts.extend([0, end]);
-        starts.sort_unstable();
-        starts.dedup();
-        let block_at = |inst: usize| starts.partition_point(|s| *s <= inst) - 1;
-        let mut used = HashSet::new();
-        let mut next = Vec::new();
-        for pair in starts.windows(2) {
-            let mut to = Vec::new();
-            let last = &function.insts[pair[1] - 1];
-            for label in last.operands.iter().flat_map(|o| labels(o, function)) {
-                used.insert(label);
-                to.extend(
-                    function.labels.get(label.index()).map(|l| l.at as usize).filter(|at| *at < end).map(block_at),
-                );
-            }
-            if (!ends(last) || last.guard.is_some()) && pair[1] < end {
-                to.push(block_at(pair[1]));
-            }
-            next.push(to);
-        }
-        let named = function.insts.iter().flat_map(|i| &i.operands).flat_map(|o| labels(o, function));
-        used.extend(named);
-        let reached = reach(&next);
-        Graph { starts, next, reached, used }
-    }
-
-    fn range(&self, block: usize) -> std::ops::Range<usize> {
-        self.starts[block]..self.starts[block + 1]
-    }
-}
-
-fn ends(inst: &Inst) -> bool {
-    inst.row.is_some_and(|r| ENDS.contains(&r.opcode()))
-}
-
-/// The labels that an operand names, through a list of targets too.
-fn labels(operand: &Operand, function: &Function) -> Vec<LabelId> {
-    let one = |o: &Operand| match o {
-        Operand::Label(label) => Some(*label),
-        _ => None,
-    };
-    match operand {
-        Operand::Targets(id) => function.targets.get(id.index()).into_iter().flatten().filter_map(one).collect(),
-        other => one(other).into_iter().collect(),
-    }
-}
-
-fn reach(next: &[Vec<usize>]) -> Vec<bool> {
-    let mut reached = vec![false; next.len()];
-    let mut pending = vec![0];
-    while let Some(block) = pending.pop() {
-        if reached.get(block) == Some(&false) {
-            reached[block] = true;
-            pending.extend(&next[block]);
-        }
-    }
-    reached
 }
 
 /// The words in debug sections: compilers put labels where only DWARF wants them.

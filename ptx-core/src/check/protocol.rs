@@ -1,0 +1,46 @@
+//! Protocols of the machine that ptxas does not hold: fences, commits, waits, barriers that all threads must reach.
+//!
+//! One file is one theme. Which instructions it concerns is a table of [`Pattern`]s at its top. A false alarm is worse
+//! than a miss: what cannot be known here (a call to elsewhere, an address from outside) is taken to be right.
+
+mod address;
+mod align;
+mod body;
+mod copies;
+mod counts;
+mod diverge;
+mod lanes;
+mod mbarrier;
+mod postdom;
+mod proxy;
+mod wgmma;
+
+#[cfg(test)]
+mod tests;
+
+use crate::diag::Diagnostic;
+use crate::ir::{Inst, Module};
+use crate::syntax::Tree;
+use body::Body;
+
+/// Rows of this name that have this modifier (any, if it is empty).
+type Pattern = (&'static str, &'static str);
+
+/// Whether the instruction is one of these.
+fn is(inst: &Inst, patterns: &[Pattern]) -> bool {
+    let fits = |(name, modifier): &Pattern, row: &str| *name == row && (modifier.is_empty() || inst.has(modifier));
+    inst.row.is_some_and(|row| patterns.iter().any(|p| fits(p, row.name)))
+}
+
+/// A rule over one function.
+type Rule = fn(&Body, &mut Vec<Diagnostic>);
+
+const RULES: &[Rule] =
+    &[wgmma::check, mbarrier::check, proxy::check, diverge::check, copies::check, counts::check, align::check];
+
+pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    for function in module.functions.iter().filter(|f| f.defined) {
+        let body = Body::new(module, function);
+        RULES.iter().for_each(|rule| rule(&body, out));
+    }
+}

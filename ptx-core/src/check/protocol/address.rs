@@ -1,0 +1,119 @@
+//! Where an address comes from: the variable it points into and how far, as far as one function tells.
+//!
+//! Every write of a register counts, in whatever order; what two writes do not share is not known.
+
+use super::body::from_outside;
+use crate::check::access;
+use crate::ir::{Base, Function, Inst, Operand, RegId, Symbol};
+use crate::isa::Access;
+
+/// Instructions whose result points where their source points.
+const SAME: &[&str] = &["mov", "cvta", "cvta.to", "cvt"];
+/// Instructions that move an address by an amount.
+const MOVED: &[&str] = &["add", "sub", "or", "xor", "and", "mad.lo", "mad.wide"];
+/// Passes over the function before giving up.
+const MOST_PASSES: usize = 16;
+
+/// What is known of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Nothing was written yet.
+    None,
+    /// This number.
+    Number(i64),
+    /// So many bytes behind a symbol; `None`: somewhere in it.
+    In(Symbol, Option<i64>),
+    /// Anything.
+    Any,
+}
+
+/// The origins of all registers of a function.
+pub(super) struct Addresses {
+    of: Vec<Origin>,
+}
+
+impl Addresses {
+    pub(super) fn new(function: &Function) -> Self {
+        let start = |outside| if outside { Origin::Any } else { Origin::None };
+        let mut known = Addresses { of: from_outside(function).into_iter().map(start).collect() };
+        for _ in 0..MOST_PASSES {
+            if !function.insts.iter().fold(false, |changed, inst| known.apply(inst) | changed) {
+                return known;
+            }
+        }
+        Addresses { of: vec![Origin::Any; function.registers.len()] }
+    }
+
+    /// What an operand is, or where the address in its brackets points.
+    pub(super) fn origin(&self, operand: &Operand) -> Origin {
+        match operand {
+            Operand::Reg(reg) => self.register(*reg),
+            Operand::Int(value) => Origin::Number(value.cast_signed()),
+            Operand::Symbol(symbol, offset) => Origin::In(*symbol, Some(*offset)),
+            Operand::Memory { base: Base::Symbol(symbol), offset, .. } => Origin::In(*symbol, Some(*offset)),
+            Operand::Memory { base: Base::Reg(reg), offset, .. } => plus(self.register(*reg), Origin::Number(*offset)),
+            Operand::Memory { base: Base::Absolute, offset, .. } => Origin::Number(*offset),
+            _ => Origin::Any,
+        }
+    }
+
+    fn register(&self, reg: RegId) -> Origin {
+        self.of.get(reg.index()).copied().unwrap_or(Origin::Any)
+    }
+
+    /// Whether anything new was learnt.
+    fn apply(&mut self, inst: &Inst) -> bool {
+        let value = self.value(inst);
+        let mut changed = false;
+        access::registers(inst, &mut |reg, access| {
+            if let Some(old) = self.of.get_mut(reg.index()).filter(|_| access != Access::Read) {
+                let new = join(*old, value);
+                changed |= new != *old;
+                *old = new;
+            }
+        });
+        changed
+    }
+
+    fn value(&self, inst: &Inst) -> Origin {
+        let (Some(row), [_, sources @ ..]) = (inst.row, inst.operands.as_slice()) else { return Origin::Any };
+        let sources = sources.iter().map(|o| self.origin(o));
+        match (SAME.contains(&row.name), MOVED.contains(&row.name)) {
+            (true, _) => sources.fold(Origin::None, join),
+            (_, true) if sources.clone().any(|s| s == Origin::None) => Origin::None,
+            (_, true) if row.name == "add" => sources.fold(Origin::Number(0), plus),
+            (_, true) => sources.fold(Origin::Number(0), near),
+            _ => Origin::Any,
+        }
+    }
+}
+
+fn join(a: Origin, b: Origin) -> Origin {
+    match (a, b) {
+        (Origin::None, x) | (x, Origin::None) => x,
+        (a, b) if a == b => a,
+        (Origin::In(a, _), Origin::In(b, _)) if a == b => Origin::In(a, None),
+        _ => Origin::Any,
+    }
+}
+
+/// The sum: an unknown amount keeps the symbol.
+fn plus(a: Origin, b: Origin) -> Origin {
+    match (a, b) {
+        (Origin::None, _) | (_, Origin::None) => Origin::None,
+        (Origin::Number(a), Origin::Number(b)) => Origin::Number(a.wrapping_add(b)),
+        (Origin::In(s, at), Origin::Number(n)) | (Origin::Number(n), Origin::In(s, at)) => {
+            Origin::In(s, at.map(|at| at.wrapping_add(n)))
+        }
+        (a, b) => near(a, b),
+    }
+}
+
+/// Somewhere in what one of them points into.
+fn near(a: Origin, b: Origin) -> Origin {
+    match (a, b) {
+        (Origin::In(..), Origin::In(..)) => Origin::Any,
+        (Origin::In(s, _), _) | (_, Origin::In(s, _)) => Origin::In(s, None),
+        _ => Origin::Any,
+    }
+}

@@ -1,0 +1,74 @@
+//! Accesses whose address is known and does not have the alignment that the access needs. Not the alignment that a
+//! variable may be declared with: that is `check/variables.rs`.
+
+use super::Body;
+use super::address::Origin;
+use crate::diag::{Diagnostic, codes};
+use crate::ir::{Inst, Operand, Symbol};
+
+/// Instructions that access one element or vector at the address in their first brackets: `.vec` times `.type`.
+const ELEMENTS: &[&str] = &["ld", "ldu", "st", "atom", "red", "ld.global.nc"];
+/// Instructions whose addresses, all or the named one, have a fixed alignment.
+const FIXED: &[(&str, &str, u64)] = &[
+    ("ldmatrix", "", 16),
+    ("stmatrix", "", 16),
+    ("cp.async.bulk", "dst", 16),
+    ("cp.async.bulk", "src", 16),
+    ("cp.async.bulk", "mbar", 8),
+    ("cp.async.bulk.tensor", "mbar", 8),
+    ("mbarrier.init", "", 8),
+    ("mbarrier.arrive", "", 8),
+    ("mbarrier.arrive.expect_tx", "", 8),
+    ("mbarrier.expect_tx", "", 8),
+    ("mbarrier.try_wait", "", 8),
+    ("mbarrier.try_wait.parity", "", 8),
+    ("mbarrier.test_wait", "", 8),
+    ("mbarrier.test_wait.parity", "", 8),
+];
+
+pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+    for inst in &body.function.insts {
+        for (at, operand) in inst.operands.iter().enumerate() {
+            if matches!(operand, Operand::Memory { .. }) {
+                one(body, inst, at, operand, out);
+            }
+        }
+    }
+}
+
+fn one(body: &Body, inst: &Inst, at: usize, operand: &Operand, out: &mut Vec<Diagnostic>) {
+    let need = needed(inst, at);
+    if need <= 1 {
+        return;
+    }
+    let (align, offset, of) = match body.addresses().origin(operand) {
+        Origin::In(Symbol::Var(var), Some(offset)) => match body.module.variables.get(var.index()) {
+            Some(v) => (v.align.max(1), offset, format!("`{}`, aligned to {} bytes", v.name, v.align)),
+            None => return,
+        },
+        _ => return,
+    };
+    let known = need.min(align).cast_signed();
+    if offset.rem_euclid(known) != 0 {
+        let text = format!("this access of {need} bytes is not aligned: its address is {offset} bytes behind {of}");
+        let span = inst.operand_spans.get(at).copied().unwrap_or(inst.span);
+        out.push(
+            Diagnostic::warning(&codes::P0751, span, text)
+                .help(format!("the address must be a multiple of {need}"))
+                .section("6.4.1"),
+        );
+    }
+}
+
+/// The alignment that an operand's address must have; 1 if nothing is known.
+fn needed(inst: &Inst, at: usize) -> u64 {
+    let Some(row) = inst.row else { return 1 };
+    let operand = row.operands.get(at).map_or("", |o| o.name);
+    if ELEMENTS.contains(&row.name) {
+        let element = inst.slots.iter().flatten().filter_map(|m| m.ty).next_back().map_or(1, |t| t.bytes());
+        let vector = inst.slot("vec").and_then(|v| v.trim_start_matches('v').parse().ok()).unwrap_or(1);
+        return element * vector;
+    }
+    let fixed = |(name, which, _): &&(&str, &str, u64)| *name == row.name && (which.is_empty() || *which == operand);
+    FIXED.iter().find(fixed).map_or(1, |(_, _, need)| *need)
+}

@@ -1,0 +1,143 @@
+//! Instructions that all threads of a warp, or of a warpgroup, must execute together, where a branch parts the threads.
+//! Which values part them is `lanes.rs`.
+
+use super::lanes::{Value, Values};
+use super::postdom::PostDominators;
+use super::{Body, Pattern, is};
+use crate::diag::{Code, Diagnostic, codes};
+use crate::ir::{Guard, Inst};
+use std::collections::HashSet;
+
+const BARRIERS: &[Pattern] = &[
+    ("bar.sync", ""),
+    ("bar.red", ""),
+    ("bar.arrive", ""),
+    ("bar.cta.sync", ""),
+    ("bar.cta.red", ""),
+    ("bar.cta.arrive", ""),
+    ("barrier.sync", "aligned"),
+    ("barrier.red", "aligned"),
+    ("barrier.arrive", "aligned"),
+    ("barrier.cta.sync", "aligned"),
+    ("barrier.cta.red", "aligned"),
+    ("barrier.cta.arrive", "aligned"),
+];
+const WHOLE_WARPGROUP: &[Pattern] =
+    &[("wgmma.mma_async", ""), ("wgmma.fence", ""), ("wgmma.commit_group", ""), ("wgmma.wait_group", "")];
+const REGISTERS: &[Pattern] = &[("setmaxnreg.inc", ""), ("setmaxnreg.dec", "")];
+const ENDS_THREADS: &[Pattern] = &[("ret", ""), ("exit", "")];
+
+/// A set of instructions and who must execute them together.
+struct Kind {
+    code: &'static Code,
+    concerns: fn(&Inst) -> bool,
+    /// log2 of the number of threads.
+    log: u32,
+    group: &'static str,
+    section: &'static str,
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        code: &codes::P0721,
+        concerns: |inst| {
+            inst.has("aligned") && !is(inst, BARRIERS) && !is(inst, REGISTERS) && !is(inst, WHOLE_WARPGROUP)
+        },
+        log: 5,
+        group: "warp",
+        section: "9.7.13.1",
+    },
+    Kind { code: &codes::P0722, concerns: |i| is(i, BARRIERS), log: 5, group: "warp", section: "9.7.13.1" },
+    Kind { code: &codes::P0721, concerns: |i| is(i, WHOLE_WARPGROUP), log: 7, group: "warpgroup", section: "9.7.15" },
+    Kind { code: &codes::P0723, concerns: |i| is(i, REGISTERS), log: 7, group: "warpgroup", section: "9.7.19.5" },
+];
+
+pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+    for log in [5, 7] {
+        let kinds: Vec<&Kind> =
+            KINDS.iter().filter(|k| k.log == log && body.function.insts.iter().any(k.concerns)).collect();
+        if !kinds.is_empty() {
+            let parted = Parted::new(body, log);
+            kinds.into_iter().for_each(|kind| parted.report(kind, out));
+        }
+    }
+}
+
+/// Where the threads of a group are apart, and which instruction parted them.
+struct Parted<'b, 'a> {
+    body: &'b Body<'a>,
+    values: Values,
+    by: Vec<Option<usize>>,
+}
+
+impl<'b, 'a> Parted<'b, 'a> {
+    fn new(body: &'b Body<'a>, log: u32) -> Self {
+        let values = Values::new(body.function, log);
+        let by = vec![None; body.graph().next.len()];
+        let mut parted = Parted { body, values, by };
+        parted.spread();
+        parted
+    }
+
+    /// From every branch that parts threads to the blocks that depend on it, and on through their branches.
+    fn spread(&mut self) {
+        let graph = self.body.graph();
+        let insts = &self.body.function.insts;
+        let last = |b: usize| graph.range(b).end - 1;
+        let exits: Vec<bool> =
+            (0..graph.next.len()).map(|b| graph.next[b].is_empty() || is(&insts[last(b)], ENDS_THREADS)).collect();
+        let mut pending: Vec<(usize, usize, bool)> = (0..graph.next.len())
+            .filter_map(|b| self.parts(&insts[last(b)]).map(|certain| (b, last(b), certain)))
+            .collect();
+        if pending.is_empty() {
+            return;
+        }
+        let dominators = PostDominators::new(graph, &exits);
+        while let Some((block, by, certain)) = pending.pop() {
+            // Threads that leave early do no harm, or we cannot be sure that any do.
+            if !certain && graph.next[block].iter().any(|n| self.only_leaves(*n)) {
+                continue;
+            }
+            for dependent in graph.next[block].iter().flat_map(|n| dominators.dependent(block, *n)) {
+                if self.by[dependent].is_none() {
+                    self.by[dependent] = Some(by);
+                    if graph.next[dependent].len() > 1 {
+                        pending.push((dependent, by, certain));
+                    }
+                }
+            }
+        }
+    }
+
+    fn only_leaves(&self, block: usize) -> bool {
+        let range = self.body.graph().range(block);
+        range.len() == 1 && is(&self.body.function.insts[range.start], ENDS_THREADS)
+    }
+
+    /// Whether a guarded instruction parts the threads, and whether that is certain.
+    fn parts(&self, inst: &Inst) -> Option<bool> {
+        let Guard { register, .. } = inst.guard?;
+        match self.values.register(register) {
+            Value::Parts { certain } if !inst.has("uni") => Some(certain),
+            _ => None,
+        }
+    }
+
+    fn report(&self, kind: &Kind, out: &mut Vec<Diagnostic>) {
+        let mut told = HashSet::new();
+        for (at, inst) in self.body.function.insts.iter().enumerate().filter(|(_, i)| (kind.concerns)(i)) {
+            let by = self.parts(inst).map(|_| at).or(self.by[self.body.graph().block_of(at)]);
+            let Some(by) = by.filter(|by| told.insert(*by)) else { continue };
+            let group = kind.group;
+            let name = inst.row.map_or("", |r| r.name);
+            let text = format!("`{name}` must be executed by all threads of a {group} together");
+            let branch = self.body.function.insts.get(by).map_or(inst.span, |i| i.span);
+            out.push(
+                Diagnostic::warning(kind.code, inst.name_span, text)
+                    .label(branch, format!("the threads of one {group} can disagree here"))
+                    .help(format!("move it out of the branch, or branch on what is the same for the whole {group}"))
+                    .section(kind.section),
+            );
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! How values differ between the threads of a group: a warp, or a warpgroup. Control flow is `diverge.rs`.
+//!
+//! A value counts as differing only where that is certain, or where only a number from outside could make it equal
+//! after all. Everything else is [`Value::Unknown`], about which nobody complains.
+
+use super::body::from_outside;
+use crate::check::access;
+use crate::ir::{Base, Function, Inst, Operand, RegId};
+use crate::isa::{Access, OperandKind, SpecialRegister};
+
+/// Passes over the function before giving up.
+const MOST_PASSES: usize = 32;
+
+/// What is known of a value over the threads of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Nothing was written yet.
+    None,
+    /// This number in all threads.
+    Number(i64),
+    /// The same in all threads.
+    Same,
+    /// `(t >> shift) + offset`, where `t` counts the threads of the block.
+    Lanes {
+        /// 0 for the thread number itself.
+        shift: u32,
+        /// What is added.
+        offset: i64,
+    },
+    /// The thread number and something from outside that is the same in all threads.
+    Based,
+    /// Differs, in no known order.
+    Varies,
+    /// Loaded from an address that differs.
+    Data,
+    /// A predicate that differs; `certain`: whatever comes from outside.
+    Parts {
+        /// Whether no parameter could make it the same for all.
+        certain: bool,
+    },
+    /// Anything.
+    Unknown,
+}
+
+use Value::{Based, Data, Lanes, Number, Parts, Same, Unknown, Varies};
+
+/// What an instruction does to its sources; the last argument is log2 of the group's size.
+type Effect = fn(&Inst, &[Value], u32) -> Value;
+
+/// The instructions that do more than give the same result for the same sources.
+const EFFECTS: &[(&str, Effect)] = &[
+    ("mov", copy),
+    ("cvt", copy),
+    ("cvta", copy),
+    ("cvta.to", copy),
+    ("not", copy),
+    ("add", sum),
+    ("sub", difference),
+    ("mul.lo", product),
+    ("mul.wide", product),
+    ("mul24.lo", product),
+    ("shl", product),
+    ("mad.lo", product_and_sum),
+    ("mad.wide", product_and_sum),
+    ("shr", shifted_right),
+    ("div", divided),
+    ("and", masked),
+    ("rem", remainder),
+    ("or", either),
+    ("xor", swapped),
+    ("setp", compared),
+    ("ld", loaded),
+    ("ld.global.nc", loaded),
+    ("elect", elected),
+    ("vote", agreed),
+    ("bar.red", agreed),
+    ("barrier.red", agreed),
+    ("bar.cta.red", agreed),
+    ("barrier.cta.red", agreed),
+    ("shfl", shuffled),
+];
+
+/// Special registers that count the threads of a block of one dimension, or of rows of whole warps.
+const COUNTERS: &[&str] = &["%tid", "%laneid"];
+/// Special registers that differ inside of a group, or may.
+const UNSTEADY: &[&str] =
+    &["%warpid", "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"];
+const MASKS: &str = "%lanemask";
+
+/// The values of all registers of a function.
+pub(super) struct Values {
+    of: Vec<Value>,
+}
+
+impl Values {
+    /// For groups of `1 << log` threads.
+    pub(super) fn new(function: &Function, log: u32) -> Values {
+        let start = |outside| if outside { Unknown } else { Value::None };
+        let mut values = Values { of: from_outside(function).into_iter().map(start).collect() };
+        let ragged = ragged(function);
+        for _ in 0..MOST_PASSES {
+            let step = |changed, inst| values.apply(inst, log, ragged) | changed;
+            if !function.insts.iter().fold(false, step) {
+                return values;
+            }
+        }
+        Values { of: vec![Unknown; function.registers.len()] }
+    }
+
+    /// The value of a register.
+    pub(super) fn register(&self, reg: RegId) -> Value {
+        self.of.get(reg.index()).copied().unwrap_or(Unknown)
+    }
+
+    fn apply(&mut self, inst: &Inst, log: u32, ragged: bool) -> bool {
+        let value = self.result(inst, log, ragged);
+        let mut changed = false;
+        access::registers(inst, &mut |reg, access| {
+            if let Some(old) = self.of.get_mut(reg.index()).filter(|_| access != Access::Read) {
+                let new = join(*old, value, log);
+                changed |= new != *old;
+                *old = new;
+            }
+        });
+        changed
+    }
+
+    fn result(&self, inst: &Inst, log: u32, ragged: bool) -> Value {
+        let Some(row) = inst.row else { return Unknown };
+        let read = row.operands.iter().zip(&inst.operands).filter(|(spec, _)| spec.access == Access::Read);
+        let sources: Vec<Value> = read.flat_map(|(_, o)| self.sources(o, log, ragged)).collect();
+        if sources.contains(&Value::None) {
+            return Value::None;
+        }
+        match EFFECTS.iter().find(|(name, _)| *name == row.name) {
+            Some((_, effect)) => effect(inst, &sources, log),
+            None if row.operands.iter().any(|o| matches!(o.kind, OperandKind::Memory { .. } | OperandKind::List)) => {
+                Unknown
+            }
+            None => pure(&sources),
+        }
+    }
+
+    fn sources(&self, operand: &Operand, log: u32, ragged: bool) -> Vec<Value> {
+        match operand {
+            Operand::Absent => Vec::new(),
+            Operand::Reg(reg) => vec![self.register(*reg)],
+            Operand::Int(value) => vec![Number(value.cast_signed())],
+            Operand::F32(_) | Operand::F64(_) | Operand::Symbol(..) => vec![Same],
+            Operand::Special(special) => vec![counted(special, log, ragged)],
+            Operand::Memory { base: Base::Reg(reg), .. } => vec![self.register(*reg)],
+            Operand::Memory { .. } => vec![Same],
+            Operand::Vector(list) => list.iter().flat_map(|o| self.sources(o, log, ragged)).collect(),
+            Operand::Not(inner) => self.sources(inner, log, ragged),
+            _ => vec![Unknown],
+        }
+    }
+}
+
+/// Whether the first row of threads is known not to be whole warps, with more rows behind it.
+fn ragged(function: &Function) -> bool {
+    let shapes = function.limits.iter().filter(|l| l.name == "reqntid");
+    shapes.map(|l| &l.values).any(|v| v.first().is_some_and(|x| x % 32 != 0) && v.iter().skip(1).any(|n| *n > 1))
+}
+
+fn counted(special: &SpecialRegister, log: u32, ragged: bool) -> Value {
+    let counter = COUNTERS.contains(&special.name.split('.').next().unwrap_or_default());
+    match special.component {
+        _ if special.name.starts_with(MASKS) => Varies,
+        _ if UNSTEADY.contains(&special.name) => Unknown,
+        _ if !counter => Same,
+        "x" if !ragged => Lanes { shift: 0, offset: 0 },
+        "" if log == 5 => Lanes { shift: 0, offset: 0 },
+        "y" | "z" | "w" if !ragged => Same,
+        _ => Unknown,
+    }
+}
+
+fn join(a: Value, b: Value, log: u32) -> Value {
+    match (a, b) {
+        (Value::None, x) | (x, Value::None) => x,
+        (a, b) if a == b => a,
+        (Number(_) | Same, Number(_) | Same) => Same,
+        (Lanes { shift: s, offset: a }, Lanes { shift: t, offset: b }) if s == t && (a - b) % lanes(s, log) == 0 => {
+            Lanes { shift: s, offset: a }
+        }
+        (Lanes { .. } | Based, Lanes { .. } | Based) => Based,
+        (Parts { .. }, Parts { .. }) => Parts { certain: false },
+        _ => Unknown,
+    }
+}
+
+/// How many different values a group has after that shift.
+fn lanes(shift: u32, log: u32) -> i64 {
+    1 << log.saturating_sub(shift)
+}
+
+fn steady(value: Value) -> bool {
+    matches!(value, Same | Number(_))
+}
+
+fn pure(sources: &[Value]) -> Value {
+    if sources.iter().all(|s| steady(*s)) { Same } else { Unknown }
+}
+
+fn copy(_: &Inst, sources: &[Value], _: u32) -> Value {
+    if let [one] = sources { *one } else { pure(sources) }
+}
+
+fn sum(_: &Inst, sources: &[Value], _: u32) -> Value {
+    match *sources {
+        [a, b] => plus(a, b),
+        _ => pure(sources),
+    }
+}
+
+fn plus(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Number(a), Number(b)) => Number(a.wrapping_add(b)),
+        (Lanes { shift, offset }, Number(n)) | (Number(n), Lanes { shift, offset }) => {
+            Lanes { shift, offset: offset.wrapping_add(n) % (1 << 32) }
+        }
+        (Lanes { .. } | Based, x) | (x, Lanes { .. } | Based) if steady(x) => Based,
+        (other @ (Varies | Data), x) | (x, other @ (Varies | Data)) if steady(x) => other,
+        (a, b) => pure(&[a, b]),
+    }
+}
+
+fn difference(_: &Inst, sources: &[Value], _: u32) -> Value {
+    match *sources {
+        [a, Number(n)] => plus(a, Number(n.wrapping_neg())),
+        [a, b] if steady(b) => plus(a, b),
+        [a, Lanes { .. } | Based | Varies] if steady(a) => Varies,
+        _ => pure(sources),
+    }
+}
+
+fn product(_: &Inst, sources: &[Value], _: u32) -> Value {
+    match *sources {
+        [a, b] => times(a, b),
+        _ => pure(sources),
+    }
+}
+
+fn times(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Lanes { .. } | Based | Varies, x) | (x, Lanes { .. } | Based | Varies) if steady(x) && x != Number(0) => {
+            Varies
+        }
+        (Data, x) | (x, Data) if steady(x) => Data,
+        (a, b) => pure(&[a, b]),
+    }
+}
+
+fn product_and_sum(_: &Inst, sources: &[Value], _: u32) -> Value {
+    match *sources {
+        [a, b, c] => plus(times(a, b), c),
+        _ => pure(sources),
+    }
+}
+
+fn shifted_right(_: &Inst, sources: &[Value], log: u32) -> Value {
+    match *sources {
+        [a, Number(n)] => u32::try_from(n).map_or(Unknown, |n| right(a, n, log)),
+        _ => pure(sources),
+    }
+}
+
+fn divided(_: &Inst, sources: &[Value], log: u32) -> Value {
+    match *sources {
+        [a, Number(n)] if n > 0 && n.count_ones() == 1 => right(a, n.trailing_zeros(), log),
+        _ => pure(sources),
+    }
+}
+
+fn right(value: Value, by: u32, log: u32) -> Value {
+    match value {
+        Lanes { shift, .. } if shift + by.min(64) >= 64 => Same,
+        Lanes { shift, offset } if by < 63 && offset % (1 << by) == 0 && shift + by < log => {
+            Lanes { shift: shift + by, offset: offset >> by }
+        }
+        Lanes { shift, offset } if offset % lanes(shift, log) == 0 && shift + by >= log => Same,
+        other => pure(&[other]),
+    }
+}
+
+fn masked(_: &Inst, sources: &[Value], log: u32) -> Value {
+    match *sources {
+        [a, Number(mask)] | [Number(mask), a] => low(a, mask, log),
+        [Parts { certain }, other] | [other, Parts { certain }] => {
+            Parts { certain: certain && matches!(other, Parts { certain: true } | Same | Number(_)) }
+        }
+        _ => pure(sources),
+    }
+}
+
+fn remainder(_: &Inst, sources: &[Value], log: u32) -> Value {
+    match *sources {
+        [a, Number(n)] if n > 0 && n.count_ones() == 1 => low(a, n - 1, log),
+        _ => pure(sources),
+    }
+}
+
+/// The bits of `mask`.
+fn low(value: Value, mask: i64, log: u32) -> Value {
+    match value {
+        Lanes { shift, offset } => {
+            let most = lanes(shift, log) - 1;
+            match (mask & most, offset & most) {
+                (0, 0) => Same,
+                (kept, 0) if kept == most => Lanes { shift, offset: 0 },
+                (0, _) => Unknown,
+                _ => Varies,
+            }
+        }
+        other => pure(&[other]),
+    }
+}
+
+fn either(_: &Inst, sources: &[Value], _: u32) -> Value {
+    match *sources {
+        [Parts { .. }, Parts { .. }] => Parts { certain: false },
+        [Parts { certain }, x] | [x, Parts { certain }] if steady(x) => Parts { certain },
+        [Lanes { .. } | Based | Varies, x] | [x, Lanes { .. } | Based | Varies] if steady(x) => Varies,
+        _ => pure(sources),
+    }
+}
+
+fn swapped(_: &Inst, sources: &[Value], _: u32) -> Value {
+    match *sources {
+        [Lanes { .. } | Based | Varies, x] | [x, Lanes { .. } | Based | Varies] if steady(x) => Varies,
+        _ => pure(sources),
+    }
+}
+
+/// Comparisons whose boundary lies in front of the number (`true`) or behind it, when the number stands to the right.
+const ORDERED: &[(&str, bool)] = &[
+    ("lt", true),
+    ("ge", true),
+    ("lo", true),
+    ("hs", true),
+    ("le", false),
+    ("gt", false),
+    ("ls", false),
+    ("hi", false),
+];
+
+fn compared(inst: &Inst, sources: &[Value], log: u32) -> Value {
+    let (a, b, rest) = match *sources {
+        [a, b] => (a, b, Same),
+        [a, b, c] => (a, b, c),
+        _ => return pure(sources),
+    };
+    let order = ORDERED.iter().find(|(name, _)| inst.has(name)).map(|(_, before)| *before);
+    let here = match (steady(a), steady(b)) {
+        (false, true) => against(a, b, order, log),
+        (true, false) => against(b, a, order.map(|before| !before), log),
+        _ => pure(&[a, b]),
+    };
+    if steady(rest) { here } else { Unknown }
+}
+
+/// A differing value against a steady one; `order` is `None` for equality.
+fn against(value: Value, bound: Value, order: Option<bool>, log: u32) -> Value {
+    match (value, bound, order) {
+        (Lanes { shift, offset }, Number(n), Some(before)) => {
+            let boundary = n.wrapping_sub(offset).wrapping_add(i64::from(!before));
+            if boundary % lanes(shift, log) == 0 { Same } else { Parts { certain: true } }
+        }
+        (Lanes { .. } | Varies, Number(_), None) => Parts { certain: true },
+        (Lanes { .. } | Based | Varies, _, None) | (Lanes { .. } | Based, _, Some(_)) => Parts { certain: false },
+        (Data, ..) => Parts { certain: false },
+        _ => Unknown,
+    }
+}
+
+/// Parameters of an entry are the same for all; from global memory comes what the address says.
+fn loaded(inst: &Inst, sources: &[Value], _: u32) -> Value {
+    let of_param = inst.slots.iter().flatten().any(|m| m.text.starts_with("param"));
+    let differs = matches!(sources.first(), Some(Lanes { .. } | Based | Varies));
+    match (of_param, differs && inst.has("global")) {
+        (true, _) => pure(sources),
+        (_, true) => Data,
+        _ => Unknown,
+    }
+}
+
+fn elected(_: &Inst, _: &[Value], _: u32) -> Value {
+    Parts { certain: true }
+}
+
+/// In all threads of a warp; the warps of a group may differ.
+fn agreed(_: &Inst, _: &[Value], log: u32) -> Value {
+    if log == 5 { Same } else { Unknown }
+}
+
+/// `shfl.idx` from one lane gives all of a warp its value, which is already that of the whole warp behind a shift.
+fn shuffled(inst: &Inst, sources: &[Value], log: u32) -> Value {
+    match *sources {
+        [_, from, ..] if inst.has("idx") && log == 5 && steady(from) => Same,
+        [value @ Lanes { shift, .. }, from, ..] if inst.has("idx") && shift >= 5 && steady(from) => value,
+        _ => Unknown,
+    }
+}

@@ -1,0 +1,100 @@
+//! Instructions that all threads execute together, and branches.
+
+use super::{is_right, says};
+use expect_test::expect;
+
+/// `compare` sets `p`; behind the branch stand `inside` and, where both sides meet again, a store.
+fn branch(compare: &str, inside: &str) -> String {
+    format!("mov.u32 r0, %tid.x;\n{compare}\n@!p bra END;\n{inside}\nEND: st.shared.u32 [tile], r0;")
+}
+
+#[test]
+fn branches_that_are_the_same_for_a_warp_are_right() {
+    for compare in [
+        "setp.lt.u32 p, r0, 64;",
+        "setp.gt.u32 p, r0, 31;",
+        "mov.u32 r1, %ctaid.x; setp.eq.u32 p, r1, 0;",
+        "shr.u32 r1, r0, 5; setp.eq.u32 p, r1, 0;",
+        "shr.u32 r1, r0, 2; setp.lt.u32 p, r1, 8;",
+        "and.b32 r1, r0, 96; setp.ne.u32 p, r1, 0;",
+        "div.u32 r1, r0, 32; setp.eq.u32 p, r1, 3;",
+        "shfl.sync.idx.b32 r1, r0, 0, 31, -1; setp.eq.u32 p, r1, 0;",
+        "setp.eq.u32 q, r0, 0; vote.sync.any.pred p, q, -1;",
+        "ld.param.u32 r1, [n]; setp.eq.u32 p, r1, 0;",
+        "ld.shared.u32 r1, [tile]; setp.eq.u32 p, r1, 0;",
+        "add.u32 r1, r0, -64; setp.lt.u32 p, r1, 32;",
+    ] {
+        is_right(&branch(compare, "bar.sync 0;"));
+    }
+}
+
+#[test]
+fn branches_that_part_a_warp() {
+    for compare in [
+        "setp.lt.u32 p, r0, 16;",
+        "setp.eq.u32 p, r0, 0;",
+        "and.b32 r1, r0, 1; setp.eq.u32 p, r1, 0;",
+        "mov.u32 r1, %laneid; setp.eq.u32 p, r1, 0;",
+        "elect.sync _|p, -1;",
+        "mad.lo.u32 r1, %ctaid.x, %ntid.x, r0; ld.param.u32 r2, [n]; setp.lt.u32 p, r1, r2;",
+        "mul.wide.u32 x1, r0, 4; add.u64 x1, x0, x1; ld.global.u32 r1, [x1]; setp.gt.s32 p, r1, 0;",
+    ] {
+        let compare = compare.replace("%ctaid.x, %ntid.x", "r4, r5");
+        let compare = format!("mov.u32 r4, %ctaid.x; mov.u32 r5, %ntid.x; ld.param.u64 x0, [out]; {compare}");
+        assert_ne!(super::shown(&super::kernel(&branch(&compare, "bar.sync 0;"))), "", "{compare}");
+    }
+    says(&branch("setp.lt.u32 p, r0, 16;", "bar.sync 0;"), expect![[r#"
+        P0722: `bar.sync` must be executed by all threads of a warp together
+          bar.sync 0;
+          ^^^^^^^^
+    "#]]);
+    says(&branch("setp.eq.u32 p, r0, 0;", "fence.proxy.async;\nbarrier.cluster.arrive.aligned;"), expect![[r#"
+        P0721: `barrier.cluster.arrive` must be executed by all threads of a warp together
+          barrier.cluster.arrive.aligned;
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    "#]]);
+}
+
+#[test]
+fn a_guard_parts_a_warp() {
+    says("mov.u32 r0, %tid.x;\nsetp.eq.u32 p, r0, 0;\n@p bar.sync 0;", expect![[r#"
+        P0722: `bar.sync` must be executed by all threads of a warp together
+          @p bar.sync 0;
+             ^^^^^^^^
+    "#]]);
+}
+
+#[test]
+fn a_loop_parts_a_warp() {
+    says(
+        "mov.u32 r0, %tid.x;\nAGAIN: bar.sync 0;\nadd.u32 r0, r0, 1;\nsetp.lt.u32 p, r0, 100;\n@p bra AGAIN;",
+        expect![[""]],
+    );
+    is_right("mov.u32 r0, %tid.x; AGAIN: bar.sync 0; add.u32 r0, r0, 128; setp.lt.u32 p, r0, 1024; @p bra AGAIN;");
+}
+
+#[test]
+fn threads_may_leave_early() {
+    is_right(
+        "mov.u32 r0, %tid.x; ld.param.u32 r1, [n]; setp.ge.u32 p, r0, r1;\n@p bra END;\nbar.sync 0;\nst.shared.u32 [tile], r0;\nEND:",
+    );
+    is_right("elect.sync _|p, -1; @!p bra END; st.shared.u32 [tile], 0; END: bar.sync 0;");
+}
+
+#[test]
+fn setmaxnreg_is_for_a_warpgroup() {
+    let parts = |compare| branch(compare, "setmaxnreg.inc.sync.aligned.u32 232;");
+    is_right(&parts("setp.lt.u32 p, r0, 128;"));
+    is_right(&parts("shr.u32 r1, r0, 7; setp.eq.u32 p, r1, 0;"));
+    is_right(&parts("shr.u32 r1, r0, 5; shfl.sync.idx.b32 r2, r1, 0, 31, -1; setp.lt.u32 p, r2, 4;"));
+    says(&parts("shr.u32 r1, r0, 5; setp.eq.u32 p, r1, 0;"), expect![[r#"
+        P0723: `setmaxnreg.inc` must be executed by all threads of a warpgroup together
+          setmaxnreg.inc.sync.aligned.u32 232;
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    "#]]);
+    says(&parts("setp.lt.u32 p, r0, 32;"), expect![[r#"
+        P0723: `setmaxnreg.inc` must be executed by all threads of a warpgroup together
+          setmaxnreg.inc.sync.aligned.u32 232;
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    "#]]);
+}
