@@ -8,6 +8,7 @@ mod align;
 mod body;
 mod copies;
 mod counts;
+mod defs;
 mod diverge;
 mod lanes;
 mod mbarrier;

@@ -2,15 +2,27 @@
 //!
 //! Every write of a register counts, in whatever order; what two writes do not share is not known.
 
-use super::body::from_outside;
+use super::defs::Defs;
 use crate::check::access;
 use crate::ir::{Base, Function, Inst, Operand, RegId, Symbol};
 use crate::isa::Access;
 
-/// Instructions whose result points where their source points.
-const SAME: &[&str] = &["mov", "cvta", "cvta.to", "cvt"];
-/// Instructions that move an address by an amount.
-const MOVED: &[&str] = &["add", "sub", "or", "xor", "and", "mad.lo", "mad.wide"];
+/// Instructions whose result points where a source points, exactly or somewhere near.
+const KINDS: &[(&str, Kind)] = &[
+    ("mov", Kind::Same),
+    ("cvta", Kind::Same),
+    ("cvta.to", Kind::Same),
+    ("cvt", Kind::Same),
+    ("add", Kind::Sum),
+    ("sub", Kind::Moved),
+    ("or", Kind::Moved),
+    ("xor", Kind::Moved),
+    ("and", Kind::Moved),
+    ("mad.lo", Kind::Moved),
+    ("mad.wide", Kind::Moved),
+];
+/// Instructions with operands outside of brackets that a rule asks for.
+const ASKED: &[&str] = &["bar", "barrier"];
 /// Passes over the function before giving up.
 const MOST_PASSES: usize = 16;
 
@@ -33,11 +45,15 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    pub(super) fn new(function: &Function) -> Self {
-        let start = |outside| if outside { Origin::Any } else { Origin::None };
-        let mut known = Addresses { of: from_outside(function).into_iter().map(start).collect() };
+    /// Of the registers that stand in brackets, or in an operand that could be a number.
+    pub(super) fn new(function: &Function, defs: &Defs) -> Self {
+        let ids = (0..).take(function.registers.len()).map(RegId);
+        let start = |reg| if defs.outside(reg) { Origin::Any } else { Origin::None };
+        let mut known = Addresses { of: ids.map(start).collect() };
+        let slice = defs.slice(function, roots(function), |inst| kind(inst) != Kind::Other);
+        let insts: Vec<&Inst> = slice.into_iter().filter_map(|at| function.insts.get(at)).collect();
         for _ in 0..MOST_PASSES {
-            if !function.insts.iter().fold(false, |changed, inst| known.apply(inst) | changed) {
+            if !insts.iter().fold(false, |changed, inst| known.apply(inst) | changed) {
                 return known;
             }
         }
@@ -76,16 +92,45 @@ impl Addresses {
     }
 
     fn value(&self, inst: &Inst) -> Origin {
-        let (Some(row), [_, sources @ ..]) = (inst.row, inst.operands.as_slice()) else { return Origin::Any };
+        let [_, sources @ ..] = inst.operands.as_slice() else { return Origin::Any };
         let sources = sources.iter().map(|o| self.origin(o));
-        match (SAME.contains(&row.name), MOVED.contains(&row.name)) {
-            (true, _) => sources.fold(Origin::None, join),
-            (_, true) if sources.clone().any(|s| s == Origin::None) => Origin::None,
-            (_, true) if row.name == "add" => sources.fold(Origin::Number(0), plus),
-            (_, true) => sources.fold(Origin::Number(0), near),
-            _ => Origin::Any,
+        match kind(inst) {
+            Kind::Other => Origin::Any,
+            Kind::Same => sources.fold(Origin::None, join),
+            Kind::Sum => sources.fold(Origin::Number(0), plus),
+            Kind::Moved => sources.fold(Origin::Number(0), near),
         }
     }
+}
+
+/// What the tables say about an instruction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Same,
+    Sum,
+    Moved,
+    Other,
+}
+
+fn kind(inst: &Inst) -> Kind {
+    let name = inst.row.map_or("", |r| r.name);
+    KINDS.iter().find(|(n, _)| *n == name).map_or(Kind::Other, |(_, kind)| *kind)
+}
+
+/// The registers whose origin a rule may ask for.
+fn roots(function: &Function) -> Vec<RegId> {
+    let mut found = Vec::new();
+    for inst in &function.insts {
+        let asked = inst.row.is_some_and(|r| ASKED.contains(&r.opcode()));
+        for operand in &inst.operands {
+            match operand {
+                Operand::Memory { base: Base::Reg(reg), .. } => found.push(*reg),
+                Operand::Reg(reg) if asked => found.push(*reg),
+                _ => {}
+            }
+        }
+    }
+    found
 }
 
 fn join(a: Origin, b: Origin) -> Origin {
@@ -112,6 +157,7 @@ fn plus(a: Origin, b: Origin) -> Origin {
 /// Somewhere in what one of them points into.
 fn near(a: Origin, b: Origin) -> Origin {
     match (a, b) {
+        (Origin::None, _) | (_, Origin::None) => Origin::None,
         (Origin::In(..), Origin::In(..)) => Origin::Any,
         (Origin::In(s, _), _) | (_, Origin::In(s, _)) => Origin::In(s, None),
         _ => Origin::Any,

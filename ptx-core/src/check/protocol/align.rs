@@ -41,7 +41,7 @@ fn one(body: &Body, inst: &Inst, at: usize, operand: &Operand, out: &mut Vec<Dia
     if need <= 1 {
         return;
     }
-    let (align, offset, of) = match body.addresses().origin(operand) {
+    let (align, offset, of) = match body.origin(operand) {
         Origin::In(Symbol::Var(var), Some(offset)) => match body.module.variables.get(var.index()) {
             Some(v) => (v.align.max(1), offset, format!("`{}`, aligned to {} bytes", v.name, v.align)),
             None => return,

@@ -1,11 +1,11 @@
 //! What every rule asks about a function: which instructions it has, which functions it may call, its blocks.
 
-use super::address::Addresses;
+use super::address::{Addresses, Origin};
+use super::defs::Defs;
 use super::{Pattern, is};
-use crate::check::access;
 use crate::check::graph::Graph;
-use crate::ir::{Function, Inst, Module, Operand, Param, RegId, Symbol};
-use crate::isa::Access;
+use crate::ir::{Base, Function, Inst, Module, Operand, Symbol};
+use crate::isa::Row;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
@@ -16,9 +16,13 @@ const HARMLESS: &[&str] = &["vprintf", "malloc", "free", "__assertfail", "__asse
 pub(super) struct Body<'a> {
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
-    names: HashSet<&'static str>,
+    /// Each form once.
+    rows: Vec<&'static Row>,
+    /// Whether it takes the address of a variable.
+    points: bool,
     callees: OnceCell<Callees<'a>>,
     graph: OnceCell<Graph>,
+    defs: OnceCell<Defs>,
     addresses: OnceCell<Addresses>,
 }
 
@@ -32,14 +36,30 @@ struct Callees<'a> {
 
 impl<'a> Body<'a> {
     pub(super) fn new(module: &'a Module, function: &'a Function) -> Self {
-        let names = function.insts.iter().map(|i| i.row.map_or("", |r| r.name)).collect();
-        let (callees, graph, addresses) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Body { module, function, names, callees, graph, addresses }
+        let rows = rows(function);
+        let points = function.insts.iter().flat_map(|i| &i.operands).any(|o| matches!(o, Operand::Symbol(..)));
+        let (callees, graph) = (OnceCell::new(), OnceCell::new());
+        let (defs, addresses) = (OnceCell::new(), OnceCell::new());
+        Body { module, function, rows, points, callees, graph, defs, addresses }
     }
 
     /// Whether the function itself may have an instruction of these.
     pub(super) fn has(&self, patterns: &[Pattern]) -> bool {
-        patterns.iter().any(|(name, _)| self.names.contains(name))
+        self.has_row(|row| patterns.iter().any(|(name, _)| *name == row.name))
+    }
+
+    /// Whether it has an instruction of such a form.
+    pub(super) fn has_row(&self, such: impl Fn(&Row) -> bool) -> bool {
+        self.rows.iter().any(|row| such(row))
+    }
+
+    /// What an operand is, or where the address in its brackets points.
+    pub(super) fn origin(&self, operand: &Operand) -> Origin {
+        match operand {
+            // No register can point into a variable.
+            Operand::Memory { base: Base::Reg(_), .. } if !self.points => Origin::Any,
+            _ => self.addresses.get_or_init(|| Addresses::new(self.function, self.defs())).origin(operand),
+        }
     }
 
     /// Whether these might also happen outside: in a callee, or in the caller of what is no entry.
@@ -53,8 +73,8 @@ impl<'a> Body<'a> {
         self.graph.get_or_init(|| Graph::new(self.function))
     }
 
-    pub(super) fn addresses(&self) -> &Addresses {
-        self.addresses.get_or_init(|| Addresses::new(self.function))
+    pub(super) fn defs(&self) -> &Defs {
+        self.defs.get_or_init(|| Defs::new(self.function))
     }
 
     /// The instructions of these, with their places.
@@ -83,23 +103,9 @@ impl<'a> Body<'a> {
     }
 }
 
-/// For each register whether it may hold a value from outside: a parameter, or one that no instruction writes.
-pub(super) fn from_outside(function: &Function) -> Vec<bool> {
-    let mut outside = vec![true; function.registers.len()];
-    let mut set = |reg: RegId, value| outside.get_mut(reg.index()).into_iter().for_each(|o| *o = value);
-    for inst in &function.insts {
-        access::registers(inst, &mut |reg, access| {
-            if access != Access::Read {
-                set(reg, false);
-            }
-        });
-    }
-    for param in &function.params {
-        if let Param::Reg(reg) = param {
-            set(*reg, true);
-        }
-    }
-    outside
+fn rows(function: &Function) -> Vec<&'static Row> {
+    let mut seen = HashSet::new();
+    function.insts.iter().filter_map(|i| i.row).filter(|row| seen.insert(std::ptr::from_ref(*row))).collect()
 }
 
 fn callees<'a>(module: &'a Module, function: &'a Function) -> Callees<'a> {

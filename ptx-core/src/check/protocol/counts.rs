@@ -65,11 +65,10 @@ fn unmatched(arrival: &Use, waits: &[Use], out: &mut Vec<Diagnostic>) {
 
 fn known(body: &Body, inst: &Inst) -> Use {
     let operand = |name: &str| inst.row.and_then(|row| row.operands.iter().position(|o| o.name == name));
-    let number =
-        |name: &str| match operand(name).and_then(|at| inst.operands.get(at)).map(|o| body.addresses().origin(o)) {
-            Some(Origin::Number(value)) => Some(value),
-            _ => None,
-        };
+    let number = |name: &str| match operand(name).and_then(|at| inst.operands.get(at)).map(|o| body.origin(o)) {
+        Some(Origin::Number(value)) => Some(value),
+        _ => None,
+    };
     let span = operand("b").and_then(|at| inst.operand_spans.get(at)).copied().unwrap_or(inst.span);
     Use { barrier: number("a"), count: number("b"), span }
 }

@@ -6,6 +6,7 @@ use super::postdom::PostDominators;
 use super::{Body, Pattern, is};
 use crate::diag::{Code, Diagnostic, codes};
 use crate::ir::{Guard, Inst};
+use crate::isa::Row;
 use std::collections::HashSet;
 
 const BARRIERS: &[Pattern] = &[
@@ -27,6 +28,11 @@ const WHOLE_WARPGROUP: &[Pattern] =
 const REGISTERS: &[Pattern] = &[("setmaxnreg.inc", ""), ("setmaxnreg.dec", "")];
 const ENDS_THREADS: &[Pattern] = &[("ret", ""), ("exit", "")];
 
+/// log2 of the threads of a warp.
+const WARP: u32 = 5;
+/// log2 of the threads of a warpgroup.
+const WARPGROUP: u32 = 7;
+
 /// A set of instructions and who must execute them together.
 struct Kind {
     code: &'static Code,
@@ -43,19 +49,35 @@ const KINDS: &[Kind] = &[
         concerns: |inst| {
             inst.has("aligned") && !is(inst, BARRIERS) && !is(inst, REGISTERS) && !is(inst, WHOLE_WARPGROUP)
         },
-        log: 5,
+        log: WARP,
         group: "warp",
         section: "9.7.13.1",
     },
-    Kind { code: &codes::P0722, concerns: |i| is(i, BARRIERS), log: 5, group: "warp", section: "9.7.13.1" },
-    Kind { code: &codes::P0721, concerns: |i| is(i, WHOLE_WARPGROUP), log: 7, group: "warpgroup", section: "9.7.15" },
-    Kind { code: &codes::P0723, concerns: |i| is(i, REGISTERS), log: 7, group: "warpgroup", section: "9.7.19.5" },
+    Kind { code: &codes::P0722, concerns: |i| is(i, BARRIERS), log: WARP, group: "warp", section: "9.7.13.1" },
+    Kind {
+        code: &codes::P0721,
+        concerns: |i| is(i, WHOLE_WARPGROUP),
+        log: WARPGROUP,
+        group: "warpgroup",
+        section: "9.7.15",
+    },
+    Kind {
+        code: &codes::P0723,
+        concerns: |i| is(i, REGISTERS),
+        log: WARPGROUP,
+        group: "warpgroup",
+        section: "9.7.19.5",
+    },
 ];
 
 pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
-    for log in [5, 7] {
-        let kinds: Vec<&Kind> =
-            KINDS.iter().filter(|k| k.log == log && body.function.insts.iter().any(k.concerns)).collect();
+    let aligned = |row: &Row| row.slots.iter().any(|s| s.members.iter().any(|m| m.text == "aligned"));
+    if !body.has_row(aligned) && !body.has(BARRIERS) {
+        return;
+    }
+    for log in [WARP, WARPGROUP] {
+        let concerned = |k: &&Kind| k.log == log && body.function.insts.iter().any(k.concerns);
+        let kinds: Vec<&Kind> = KINDS.iter().filter(concerned).collect();
         if !kinds.is_empty() {
             let parted = Parted::new(body, log);
             kinds.into_iter().for_each(|kind| parted.report(kind, out));
@@ -72,7 +94,7 @@ struct Parted<'b, 'a> {
 
 impl<'b, 'a> Parted<'b, 'a> {
     fn new(body: &'b Body<'a>, log: u32) -> Self {
-        let values = Values::new(body.function, log);
+        let values = Values::new(body.function, body.defs(), log);
         let by = vec![None; body.graph().next.len()];
         let mut parted = Parted { body, values, by };
         parted.spread();

@@ -3,7 +3,7 @@
 //! A value counts as differing only where that is certain, or where only a number from outside could make it equal
 //! after all. Everything else is [`Value::Unknown`], about which nobody complains.
 
-use super::body::from_outside;
+use super::defs::Defs;
 use crate::check::access;
 use crate::ir::{Base, Function, Inst, Operand, RegId};
 use crate::isa::{Access, OperandKind, SpecialRegister};
@@ -93,14 +93,19 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// For groups of `1 << log` threads.
-    pub(super) fn new(function: &Function, log: u32) -> Values {
-        let start = |outside| if outside { Unknown } else { Value::None };
-        let mut values = Values { of: from_outside(function).into_iter().map(start).collect() };
-        let ragged = ragged(function);
+    /// Of the predicates that guard instructions, for groups of `1 << log` threads.
+    pub(super) fn new(function: &Function, defs: &Defs, log: u32) -> Values {
+        let ids = (0..).take(function.registers.len()).map(RegId);
+        let start = |reg| if defs.outside(reg) { Unknown } else { Value::None };
+        let mut values = Values { of: ids.map(start).collect() };
+        let guards = function.insts.iter().filter_map(|i| i.guard).map(|g| g.register).collect();
+        let slice = defs.slice(function, guards, |inst| !matches!(rule(inst), Rule::Unknown));
+        let insts: Vec<(&Inst, Rule)> =
+            slice.iter().filter_map(|at| function.insts.get(*at)).map(|i| (i, rule(i))).collect();
+        let group = Group { log, ragged: ragged(function) };
         for _ in 0..MOST_PASSES {
-            let step = |changed, inst| values.apply(inst, log, ragged) | changed;
-            if !function.insts.iter().fold(false, step) {
+            let step = |changed, (inst, rule): &(&Inst, Rule)| values.apply(inst, *rule, group) | changed;
+            if !insts.iter().fold(false, step) {
                 return values;
             }
         }
@@ -112,12 +117,12 @@ impl Values {
         self.of.get(reg.index()).copied().unwrap_or(Unknown)
     }
 
-    fn apply(&mut self, inst: &Inst, log: u32, ragged: bool) -> bool {
-        let value = self.result(inst, log, ragged);
+    fn apply(&mut self, inst: &Inst, rule: Rule, group: Group) -> bool {
+        let value = self.result(inst, rule, group);
         let mut changed = false;
         access::registers(inst, &mut |reg, access| {
             if let Some(old) = self.of.get_mut(reg.index()).filter(|_| access != Access::Read) {
-                let new = join(*old, value, log);
+                let new = join(*old, value, group.log);
                 changed |= new != *old;
                 *old = new;
             }
@@ -125,35 +130,58 @@ impl Values {
         changed
     }
 
-    fn result(&self, inst: &Inst, log: u32, ragged: bool) -> Value {
-        let Some(row) = inst.row else { return Unknown };
-        let read = row.operands.iter().zip(&inst.operands).filter(|(spec, _)| spec.access == Access::Read);
-        let sources: Vec<Value> = read.flat_map(|(_, o)| self.sources(o, log, ragged)).collect();
-        if sources.contains(&Value::None) {
-            return Value::None;
-        }
-        match EFFECTS.iter().find(|(name, _)| *name == row.name) {
-            Some((_, effect)) => effect(inst, &sources, log),
-            None if row.operands.iter().any(|o| matches!(o.kind, OperandKind::Memory { .. } | OperandKind::List)) => {
-                Unknown
-            }
-            None => pure(&sources),
+    fn result(&self, inst: &Inst, rule: Rule, group: Group) -> Value {
+        let operands = inst.row.iter().flat_map(|row| row.operands.iter().zip(&inst.operands));
+        let read = operands.filter(|(spec, _)| spec.access == Access::Read);
+        let mut sources = Vec::with_capacity(4);
+        read.for_each(|(_, o)| self.sources(o, group, &mut sources));
+        match rule {
+            Rule::Unknown => Unknown,
+            _ if sources.contains(&Value::None) => Value::None,
+            Rule::Pure => pure(&sources),
+            Rule::Effect(effect) => effect(inst, &sources, group.log),
         }
     }
 
-    fn sources(&self, operand: &Operand, log: u32, ragged: bool) -> Vec<Value> {
-        match operand {
-            Operand::Absent => Vec::new(),
-            Operand::Reg(reg) => vec![self.register(*reg)],
-            Operand::Int(value) => vec![Number(value.cast_signed())],
-            Operand::F32(_) | Operand::F64(_) | Operand::Symbol(..) => vec![Same],
-            Operand::Special(special) => vec![counted(special, log, ragged)],
-            Operand::Memory { base: Base::Reg(reg), .. } => vec![self.register(*reg)],
-            Operand::Memory { .. } => vec![Same],
-            Operand::Vector(list) => list.iter().flat_map(|o| self.sources(o, log, ragged)).collect(),
-            Operand::Not(inner) => self.sources(inner, log, ragged),
-            _ => vec![Unknown],
-        }
+    fn sources(&self, operand: &Operand, group: Group, out: &mut Vec<Value>) {
+        out.push(match operand {
+            Operand::Absent => return,
+            Operand::Vector(list) => return list.iter().for_each(|o| self.sources(o, group, out)),
+            Operand::Not(inner) => return self.sources(inner, group, out),
+            Operand::Reg(reg) | Operand::Memory { base: Base::Reg(reg), .. } => self.register(*reg),
+            Operand::Int(value) => Number(value.cast_signed()),
+            Operand::F32(_) | Operand::F64(_) | Operand::Symbol(..) | Operand::Memory { .. } => Same,
+            Operand::Special(special) => counted(special, group),
+            _ => Unknown,
+        });
+    }
+}
+
+/// Which threads are compared.
+#[derive(Clone, Copy)]
+struct Group {
+    /// log2 of their number.
+    log: u32,
+    /// Whether rows of the block are not whole warps.
+    ragged: bool,
+}
+
+/// How the result of an instruction follows from its sources.
+#[derive(Clone, Copy)]
+enum Rule {
+    Effect(Effect),
+    /// The same result for the same sources.
+    Pure,
+    Unknown,
+}
+
+fn rule(inst: &Inst) -> Rule {
+    let Some(row) = inst.row else { return Rule::Unknown };
+    let outside = |kind: &OperandKind| matches!(kind, OperandKind::Memory { .. } | OperandKind::List);
+    match EFFECTS.iter().find(|(name, _)| *name == row.name) {
+        Some((_, effect)) => Rule::Effect(*effect),
+        None if row.operands.iter().any(|o| outside(&o.kind)) => Rule::Unknown,
+        None => Rule::Pure,
     }
 }
 
@@ -163,7 +191,8 @@ fn ragged(function: &Function) -> bool {
     shapes.map(|l| &l.values).any(|v| v.first().is_some_and(|x| x % 32 != 0) && v.iter().skip(1).any(|n| *n > 1))
 }
 
-fn counted(special: &SpecialRegister, log: u32, ragged: bool) -> Value {
+fn counted(special: &SpecialRegister, group: Group) -> Value {
+    let Group { log, ragged } = group;
     let counter = COUNTERS.contains(&special.name.split('.').next().unwrap_or_default());
     match special.component {
         _ if special.name.starts_with(MASKS) => Varies,

@@ -66,7 +66,7 @@ fn position(inst: &Inst, operand: &str) -> Option<usize> {
 }
 
 fn origin(body: &Body, inst: &Inst, operand: &str) -> Origin {
-    position(inst, operand).and_then(|at| inst.operands.get(at)).map_or(Origin::Any, |o| body.addresses().origin(o))
+    position(inst, operand).and_then(|at| inst.operands.get(at)).map_or(Origin::Any, |o| body.origin(o))
 }
 
 /// Whether both addresses can be the same.

@@ -12,14 +12,20 @@ fn counts_that_match_are_right() {
 
 #[test]
 fn counts_that_do_not_match() {
-    says("bar.arrive 1, 64;\nbar.sync 1, 128;", expect![[r#"
+    says(
+        "bar.arrive 1, 64;\nbar.sync 1, 128;",
+        expect![[r#"
         P0742: 64 threads arrive at barrier 1, but those who wait there wait for 128
           bar.arrive 1, 64;
                         ^^
-    "#]]);
-    says("mov.u32 r0, 100;\nbar.sync 1, r0;", expect![[r#"
+    "#]],
+    );
+    says(
+        "mov.u32 r0, 100;\nbar.sync 1, r0;",
+        expect![[r#"
         P0741: 100 threads are no whole warps
           bar.sync 1, r0;
                       ^^
-    "#]]);
+    "#]],
+    );
 }

@@ -43,32 +43,45 @@ fn branches_that_part_a_warp() {
         let compare = format!("mov.u32 r4, %ctaid.x; mov.u32 r5, %ntid.x; ld.param.u64 x0, [out]; {compare}");
         assert_ne!(super::shown(&super::kernel(&branch(&compare, "bar.sync 0;"))), "", "{compare}");
     }
-    says(&branch("setp.lt.u32 p, r0, 16;", "bar.sync 0;"), expect![[r#"
+    says(
+        &branch("setp.lt.u32 p, r0, 16;", "bar.sync 0;"),
+        expect![[r#"
         P0722: `bar.sync` must be executed by all threads of a warp together
           bar.sync 0;
           ^^^^^^^^
-    "#]]);
-    says(&branch("setp.eq.u32 p, r0, 0;", "fence.proxy.async;\nbarrier.cluster.arrive.aligned;"), expect![[r#"
+    "#]],
+    );
+    says(
+        &branch("setp.eq.u32 p, r0, 0;", "fence.proxy.async;\nbarrier.cluster.arrive.aligned;"),
+        expect![[r#"
         P0721: `barrier.cluster.arrive` must be executed by all threads of a warp together
           barrier.cluster.arrive.aligned;
           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_guard_parts_a_warp() {
-    says("mov.u32 r0, %tid.x;\nsetp.eq.u32 p, r0, 0;\n@p bar.sync 0;", expect![[r#"
+    says(
+        "mov.u32 r0, %tid.x;\nsetp.eq.u32 p, r0, 0;\n@p bar.sync 0;",
+        expect![[r#"
         P0722: `bar.sync` must be executed by all threads of a warp together
           @p bar.sync 0;
              ^^^^^^^^
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_loop_parts_a_warp() {
     says(
-        "mov.u32 r0, %tid.x;\nAGAIN: bar.sync 0;\nadd.u32 r0, r0, 1;\nsetp.lt.u32 p, r0, 100;\n@p bra AGAIN;",
-        expect![[""]],
+        "mov.u32 r0, %tid.x;\nAGAIN: bar.sync 0;\nadd.u32 r0, r0, 1;\nsetp.lt.u32 p, r0, 100;\n@p bra AGAIN;\nst.shared.u32 [tile], r0;",
+        expect![[r#"
+            P0722: `bar.sync` must be executed by all threads of a warp together
+              AGAIN: bar.sync 0;
+                     ^^^^^^^^
+        "#]],
     );
     is_right("mov.u32 r0, %tid.x; AGAIN: bar.sync 0; add.u32 r0, r0, 128; setp.lt.u32 p, r0, 1024; @p bra AGAIN;");
 }
@@ -87,14 +100,20 @@ fn setmaxnreg_is_for_a_warpgroup() {
     is_right(&parts("setp.lt.u32 p, r0, 128;"));
     is_right(&parts("shr.u32 r1, r0, 7; setp.eq.u32 p, r1, 0;"));
     is_right(&parts("shr.u32 r1, r0, 5; shfl.sync.idx.b32 r2, r1, 0, 31, -1; setp.lt.u32 p, r2, 4;"));
-    says(&parts("shr.u32 r1, r0, 5; setp.eq.u32 p, r1, 0;"), expect![[r#"
+    says(
+        &parts("shr.u32 r1, r0, 5; setp.eq.u32 p, r1, 0;"),
+        expect![[r#"
         P0723: `setmaxnreg.inc` must be executed by all threads of a warpgroup together
           setmaxnreg.inc.sync.aligned.u32 232;
           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    "#]]);
-    says(&parts("setp.lt.u32 p, r0, 32;"), expect![[r#"
+    "#]],
+    );
+    says(
+        &parts("setp.lt.u32 p, r0, 32;"),
+        expect![[r#"
         P0723: `setmaxnreg.inc` must be executed by all threads of a warpgroup together
           setmaxnreg.inc.sync.aligned.u32 232;
           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    "#]]);
+    "#]],
+    );
 }
