@@ -49,11 +49,14 @@ impl<'t> Body<'_, 't> {
                 self.scope(&stmt.children);
                 self.cx.names.close();
             }
-            StmtKind::Directive(directive) => self.targets(directive),
+            StmtKind::Directive(directive) => {
+                self.cx.diagnostics.extend(report::misplaced(self.cx.tree, directive.name, "body"));
+                self.targets(directive);
+            }
+            StmtKind::Data(line) => self.cx.diagnostics.push(report::no_space(self.cx.tree, line.name)),
             StmtKind::Prototype(_)
             | StmtKind::Func(_)
             | StmtKind::Section(_)
-            | StmtKind::Data(_)
             | StmtKind::Dwarf
             | StmtKind::Empty
             | StmtKind::Error => {}

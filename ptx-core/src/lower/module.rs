@@ -38,6 +38,8 @@ impl<'t> Context<'t> {
                 }
             }
             StmtKind::Func(func) => self.function(stmt, func),
+            StmtKind::Directive(d) => self.diagnostics.extend(report::misplaced(self.tree, d.name, "module")),
+            StmtKind::Data(line) => self.diagnostics.push(report::no_space(self.tree, line.name)),
             _ => {}
         }
     }
@@ -136,6 +138,10 @@ impl<'t> Context<'t> {
 fn params<'t>(body: &mut Body<'_, 't>, vars: &'t [syntax::Var]) -> Vec<Param> {
     let mut out = Vec::new();
     for var in vars {
+        if body.cx.tree.names(var).is_empty() {
+            let span = body.cx.tree.source.span(var.space);
+            body.cx.diagnostics.push(report::no_parameter_name(span));
+        }
         if body.cx.tree.source.text(var.space) == ".reg" {
             let Some((ty, vector)) = variable::register_type(body.cx, var) else { continue };
             for name in body.cx.tree.names(var) {
@@ -148,8 +154,9 @@ fn params<'t>(body: &mut Body<'_, 't>, vars: &'t [syntax::Var]) -> Vec<Param> {
         for (token, variable) in variable::variables(body.cx, var) {
             let id = body.cx.add_variable(variable);
             out.push(Param::Var(id));
-            if body.cx.tree.source.text(token) != "_" {
-                body.declare(token, Entity::Var(id));
+            match body.cx.tree.source.text(token) {
+                "_" => body.cx.diagnostics.push(report::no_parameter_name(body.cx.tree.source.span(token))),
+                _ => body.declare(token, Entity::Var(id)),
             }
         }
     }

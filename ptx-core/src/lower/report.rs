@@ -8,7 +8,7 @@ use crate::diag::{Diagnostic, codes};
 use crate::isa::find::{Form, Misfit};
 use crate::isa::{Arch, Class, Gate, Row, Suffix, Type, Version, show, table};
 use crate::span::Span;
-use crate::syntax::{Declarator, Inst, Tree};
+use crate::syntax::{Declarator, Inst, Tree, Var};
 
 /// Where an instruction stands.
 pub(super) struct Place<'a> {
@@ -68,6 +68,58 @@ pub(super) fn not_a_register_type(ty: Type, span: Span) -> Diagnostic {
         true => d,
         false => d.help(format!("a register of type {registers} holds it")),
     }
+}
+
+pub(super) fn no_type(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0306, span, "the declaration has no type").help("write one before the name: `.b32`")
+}
+
+pub(super) fn no_space(tree: &Tree, word: u32) -> Diagnostic {
+    let (text, span) = (tree.source.text(word), tree.source.span(word));
+    Diagnostic::error(&codes::P0608, span, format!("`{text}` is no state space"))
+        .help("write `.param` or another before it")
+}
+
+/// A directive that does not stand at `place` (`module`, `body`) or, for debuggers, anywhere.
+pub(super) fn misplaced(tree: &Tree, directive: u32, place: &str) -> Option<Diagnostic> {
+    let (text, span) = (tree.source.text(directive), tree.source.span(directive));
+    match table().directives.get(text) {
+        Some(info) if info.place.split(' ').any(|p| p == place || p == "debug") => None,
+        Some(info) => {
+            Some(Diagnostic::error(&codes::P0616, span, format!("`{text}` has no place here")).section(info.section))
+        }
+        None if Type::find(text.trim_start_matches('.')).is_some() => Some(no_space(tree, directive)),
+        None => {
+            let d = Diagnostic::error(&codes::P0616, span, format!("there is no directive `{text}`"));
+            Some(match nearest(text, table().directives.keys().copied()) {
+                Some(near) => d.help(format!("did you mean `{near}`?")),
+                None => d,
+            })
+        }
+    }
+}
+
+/// The type is the last word before the name; only `.ptr` and what belongs to it follow.
+pub(super) fn behind_type(tree: &Tree, var: &Var, ty: u32) -> Option<Diagnostic> {
+    let behind = tree.attributes(var).iter().map(|a| a.name).find(|name| *name > ty)?;
+    let text = tree.source.text(behind);
+    (text != ".ptr").then(|| {
+        let message = format!("`{text}` stands behind the type");
+        Diagnostic::error(&codes::P0306, tree.source.span(behind), message).help("the type comes last, before the name")
+    })
+}
+
+pub(super) fn no_parameter_name(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0608, span, "the parameter has no name").help("write one; in a prototype, `_`")
+}
+
+pub(super) fn initial_value(text: String, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0606, span, text).section("5.4.4")
+}
+
+pub(super) fn wrong_value(what: &str, ty: Type, span: Span) -> Diagnostic {
+    let text = format!("{what} cannot be the initial value of a `.{}`", ty.name());
+    Diagnostic::error(&codes::P0303, span, text).section("5.4.4")
 }
 
 /// What no register can be, whatever its name.

@@ -55,8 +55,11 @@ pub(super) fn variables(cx: &mut Context<'_>, var: &Var) -> Vec<(u32, Variable)>
 
 fn shape(cx: &mut Context<'_>, var: &Var) -> Option<Shape> {
     let tree = cx.tree;
+    let Some(space) = space(tree.source.text(var.space)) else {
+        cx.diagnostics.push(report::no_space(tree, var.space));
+        return None;
+    };
     let (ty, vector) = register_type(cx, var)?;
-    let space = space(tree.source.text(var.space))?;
     let opaque = ty.class() == Class::Opaque;
     let mut shape = Shape {
         space: if opaque && space == Space::Global { Space::Opaque } else { space },
@@ -82,7 +85,11 @@ fn shape(cx: &mut Context<'_>, var: &Var) -> Option<Shape> {
 /// The type and vector width of a declaration.
 pub(super) fn register_type(cx: &mut Context<'_>, var: &Var) -> Option<(Type, u32)> {
     let tree = cx.tree;
-    let token = var.ty?;
+    let Some(token) = var.ty else {
+        cx.diagnostics.push(report::no_type(tree.source.span(var.space)));
+        return None;
+    };
+    cx.diagnostics.extend(report::behind_type(tree, var, token));
     let text = tree.source.text(token);
     let Some(ty) = Type::find(text.trim_start_matches('.')) else {
         cx.diagnostics.push(report::unknown_type(text, tree.source.span(token)));
@@ -101,9 +108,22 @@ fn variable(cx: &mut Context<'_>, shape: &Shape, name: &str, declarator: &Declar
     let element = shape.ty.bytes() * u64::from(shape.vector);
     let mut dims: Vec<u64> = tree.list(&declarator.dims).iter().map(|d| dimension(cx, *d)).collect();
     let init = declarator.init.map(|init| initialiser(cx, shape.ty, init));
+    if let Some(value) =
+        declarator.init.filter(|v| matches!(tree.expr(*v).kind, ExprKind::Braces(_)) && dims.is_empty())
+    {
+        let text = "a variable that is no array has one value, without braces";
+        cx.diagnostics.push(report::initial_value(text.to_owned(), tree.span(&tree.expr(value).tokens)));
+    }
     if let (Some(first @ 0), Some(init)) = (dims.first().copied(), &init) {
         let rest: u64 = dims[1..].iter().product::<u64>().max(1);
         dims[0] = first.max((init.bytes.len() as u64).div_ceil((element * rest).max(1)));
+    }
+    if let (Some(init), Some(value)) = (&init, declarator.init) {
+        let (has, room) = (init.bytes.len() as u64 / element.max(1), dims.iter().product::<u64>());
+        if has > room && shape.vector == 1 {
+            let text = format!("{has} values for {room} elements");
+            cx.diagnostics.push(report::initial_value(text, tree.span(&tree.expr(value).tokens)));
+        }
     }
     let count = dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).unwrap_or(u64::MAX);
     Variable {
@@ -157,25 +177,32 @@ fn element(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init) {
 
 fn scalar(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init, at: u64) -> u64 {
     let tree = cx.tree;
+    let span = tree.span(&tree.expr(id).tokens);
     if let Some(value) = constant::integer(tree, id) {
-        let value_f = value as f64;
-        return match (ty.class(), ty.bits()) {
-            (Class::Float, 64) => value_f.to_bits(),
-            (Class::Float, 32) => u64::from((value_f as f32).to_bits()),
-            _ => value.cast_unsigned(),
-        };
+        if ty.class() == Class::Float {
+            cx.diagnostics.push(report::wrong_value("an integer", ty, span));
+        }
+        return value.cast_unsigned();
     }
     if let Some(float) = float(cx, id) {
+        if ty.class() != Class::Float {
+            cx.diagnostics.push(report::wrong_value("a floating-point number", ty, span));
+        }
         return float_bits(ty, float);
     }
     match relocation(cx, id) {
-        Some(found) => init.relocations.push(Relocation { at, width: ty.bits() / 8, ..found }),
-        None => {
-            let span = tree.span(&tree.expr(id).tokens);
-            cx.diagnostics.push(report::not_constant(span));
+        Some(found) if found.mask.is_none() && !holds_address(ty) => {
+            cx.diagnostics.push(report::wrong_value("an address", ty, span));
         }
+        Some(found) => init.relocations.push(Relocation { at, width: ty.bits() / 8, ..found }),
+        None => cx.diagnostics.push(report::not_constant(span)),
     }
     0
+}
+
+/// ptxas takes a whole address for an unsigned type only.
+fn holds_address(ty: Type) -> bool {
+    ty.class() == Class::Unsigned && ty.bits() >= 32
 }
 
 fn float(cx: &Context<'_>, id: ExprId) -> Option<constant::Float> {
@@ -246,6 +273,10 @@ pub(super) fn signature(cx: &mut Context<'_>, name: &Tokens, prototype: &syntax:
 }
 
 fn param_types(cx: &mut Context<'_>, var: &Var) -> Vec<ParamType> {
+    if cx.tree.names(var).is_empty() {
+        let span = cx.tree.source.span(var.space);
+        cx.diagnostics.push(report::no_parameter_name(span));
+    }
     let register = cx.tree.source.text(var.space) == ".reg";
     let Some((ty, vector)) = register_type(cx, var) else { return Vec::new() };
     let scalar = ParamType { ty, size: ty.bytes() * u64::from(vector), align: ty.bytes(), register };
