@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let source = Source::read(&arguments.file)?;
     let (tree, earlier) = source.parse();
     let (checked, diagnostics) = check(tree, earlier, &Default::default());
-    let program = checked.as_ref().ok_or(diagnostics).and_then(|c| Program::new(c));
+    let program = checked.as_ref().ok_or(diagnostics).and_then(Program::new);
     match (checked, program) {
         (Some(checked), Ok(program)) => launch(arguments, &source, &checked, &program, out),
         (_, Err(diagnostics)) => {
