@@ -12,12 +12,14 @@
 //! Nothing here parses, checks or prints; nothing here knows the host that launches.
 
 mod block;
+mod cluster;
 mod ctx;
 mod fault;
 mod global;
 mod grid;
 mod layout;
 mod machine;
+mod mbarrier;
 mod ops;
 mod program;
 mod site;

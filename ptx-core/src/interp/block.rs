@@ -1,5 +1,6 @@
 //! A block: its place in the grid, its barriers, and how its warps take turns.
 
+use super::cluster::Shared;
 use super::ctx::{Ctx, Flow};
 use super::fault::{Fault, FaultKind};
 use super::global::Global;
@@ -169,14 +170,14 @@ impl Block {
     }
 
     /// Who waits where, for a message.
-    fn waiting(&self) -> String {
+    fn waiting(&self) -> Vec<String> {
         let mut places = Vec::new();
         for (number, barrier) in self.barriers.iter().enumerate().filter(|(_, b)| !b.waiters.is_empty()) {
             let threads: u32 = barrier.waiters.iter().map(|w| w.lanes.count_ones()).sum();
             let expected = barrier.expected.map_or("all threads of the block".to_string(), |n| format!("{n} threads"));
             places.push(format!("{threads} threads wait at barrier {number} for {expected}"));
         }
-        places.join("; ")
+        places
     }
 }
 
@@ -203,7 +204,7 @@ impl Engine<'_> {
     /// Gives every warp of a block turns, until nobody can go on or `budget` instructions are spent.
     pub(super) fn run_block(
         &mut self,
-        shared: &mut Vec<Vec<u8>>,
+        shared: &mut Shared,
         block: &mut Block,
         warps: &mut [Warp],
         budget: u64,
@@ -213,6 +214,7 @@ impl Engine<'_> {
             let mut idle = true;
             let round = self.stats.warp_instructions;
             for turn in 0..warps.len() {
+                shared.wake(block.rank, warps);
                 let index = self.grid.turn(turn, warps.len(), round);
                 let Some(warp) = warps.get_mut(index).filter(|w| w.ready() != 0) else { continue };
                 idle = false;
@@ -226,7 +228,7 @@ impl Engine<'_> {
     }
 
     /// Runs a warp until it waits, ends, or its turn is over.
-    fn run_warp(&mut self, shared: &mut Vec<Vec<u8>>, block: &mut Block, warp: &mut Warp) -> Result<(), Fault> {
+    fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<(), Fault> {
         let limit = self.grid.step_limit;
         if self.stats.warp_instructions >= limit {
             return Err(endless(self.program, warp, block, limit));
@@ -245,10 +247,11 @@ impl Engine<'_> {
             let Some(group) = ctx.warp.choose() else { return Ok(()) };
             let alone = group == ctx.warp.live;
             let start = ctx.stats.warp_instructions;
-            if ctx.run_group(group, end)? {
+            let yields = ctx.run_group(group, end)?;
+            ctx.warp.turn += if alone { 0 } else { ctx.stats.warp_instructions - start };
+            if yields {
                 return Ok(());
             }
-            ctx.warp.turn += if alone { 0 } else { ctx.stats.warp_instructions - start };
         }
         Ok(())
     }
@@ -348,14 +351,14 @@ fn endless(program: &Program, warp: &Warp, block: &Block, limit: u64) -> Fault {
 }
 
 /// The fault of a block in which nobody can go on.
-pub(super) fn deadlock(program: &Program, block: &Block, warps: &[Warp]) -> Fault {
+pub(super) fn deadlock(program: &Program, shared: &Shared, block: &Block, warps: &[Warp]) -> Fault {
     let mut who = block.waiting();
+    who.extend(shared.waiting());
     for warp in warps.iter().filter(|w| w.meeting | w.syncing != 0) {
         let count = (warp.meeting | warp.syncing).count_ones();
-        let text = format!("{count} threads of warp {} wait for the other lanes of their member mask", warp.index);
-        who = if who.is_empty() { text } else { format!("{who}; {text}") };
+        who.push(format!("{count} threads of warp {} wait for the other lanes of their member mask", warp.index));
     }
-    let mut fault = Fault::new(FaultKind::Deadlock, format!("no thread of the block can go on: {who}"));
+    let mut fault = Fault::new(FaultKind::Deadlock, format!("no thread of the block can go on: {}", who.join("; ")));
     if let Some(warp) = warps.iter().find(|w| w.live != 0) {
         let lane = warp.live.trailing_zeros() as usize % 32;
         let inst = program.code.get(warp.pc[lane] as usize);

@@ -1,6 +1,7 @@
 //! What a step sees: the lanes' registers, the memories, the launch. And how operands are read and written.
 
 use super::block::Block;
+use super::cluster::Shared;
 use super::fault::Fault;
 use super::global::Global;
 use super::grid::Grid;
@@ -14,8 +15,8 @@ pub(super) struct Ctx<'a> {
     pub grid: &'a Grid<'a>,
     pub global: &'a mut Global,
     pub stats: &'a mut Stats,
-    /// Shared memory of every block of the cluster, by rank.
-    pub cluster: &'a mut Vec<Vec<u8>>,
+    /// What the blocks of the cluster share.
+    pub cluster: &'a mut Shared,
     pub block: &'a mut Block,
     pub warp: &'a mut Warp,
 }

@@ -1,6 +1,7 @@
 //! A launch: its dimensions, what it starts with, and which blocks are resident.
 
 use super::block::{Block, Engine, deadlock};
+use super::cluster::Shared;
 use super::fault::{Fault, FaultKind};
 use super::program::Entry;
 use super::warp::Warp;
@@ -33,7 +34,7 @@ pub(super) struct Grid<'a> {
 
 /// The blocks of a cluster while they are resident.
 struct Cluster {
-    shared: Vec<Vec<u8>>,
+    shared: Shared,
     blocks: Vec<(Block, Vec<Warp>)>,
 }
 
@@ -111,7 +112,8 @@ impl Engine<'_> {
         match cluster.blocks.iter().find(|(_, warps)| warps.iter().any(|w| w.live != 0)) {
             None => Ok(true),
             Some(_) if cluster.blocks.iter().any(|(_, w)| w.iter().any(|w| w.ready() != 0)) => Ok(false),
-            Some((block, warps)) => Err(deadlock(self.program, block, warps)),
+            Some(_) if cluster.shared.revive() => Ok(false),
+            Some((block, warps)) => Err(deadlock(self.program, &cluster.shared, block, warps)),
         }
     }
 
@@ -126,13 +128,14 @@ impl Engine<'_> {
     fn start(&self, entry: &Entry, id: [u32; 3]) -> Result<Cluster, Fault> {
         let [cx, cy, cz] = self.grid.cluster;
         let shared = (self.grid.dynamic + self.grid.dynamic_bytes) as usize;
-        let mut cluster = Cluster { shared: Vec::new(), blocks: Vec::new() };
+        let mut cluster = Cluster { shared: Shared::default(), blocks: Vec::new() };
         for rank in 0..cx * cy * cz {
             let inner = [rank % cx, rank / cx % cy, rank / cx / cy];
             let at = std::array::from_fn(|d| id[d] * self.grid.cluster[d] + inner[d]);
             let warps = (0..self.grid.warps()).map(|w| self.start_warp(entry, w)).collect::<Result<Vec<_>, _>>()?;
-            let live = warps.iter().map(|w| w.live).collect();
-            cluster.shared.push(vec![0; shared]);
+            let live: Vec<u32> = warps.iter().map(|w| w.live).collect();
+            cluster.shared.gate.add(live.clone());
+            cluster.shared.memory.push(vec![0; shared]);
             cluster.blocks.push((Block::new(at, rank as usize, live), warps));
         }
         Ok(cluster)

@@ -14,6 +14,7 @@ pub(super) mod float;
 pub(super) mod half;
 pub(super) mod host;
 pub(super) mod integer;
+pub(super) mod mbarrier;
 pub(super) mod memory;
 pub(super) mod moves;
 pub(super) mod warp;
@@ -48,6 +49,7 @@ const FAMILIES: &[&[Op]] = &[
     atomic::OPS,
     warp::OPS,
     barrier::OPS,
+    mbarrier::OPS,
     control::OPS,
 ];
 

@@ -119,7 +119,7 @@ impl Ctx<'_> {
             Where::Global | Where::Generic => return self.global.bytes(at, size).map_err(|fault| fault.lane(lane)),
             Where::Shared => {
                 let (rank, at) = self.shared_place(at);
-                self.cluster.get(rank).and_then(|s| range(s, at, size))
+                self.cluster.memory.get(rank).and_then(|s| range(s, at, size))
             }
             Where::Const => range(self.grid.constants, at, size),
             Where::Local => at.checked_sub(LOCAL_START).and_then(|at| range(&self.warp.local[lane], at, size)),
@@ -134,7 +134,7 @@ impl Ctx<'_> {
         let (space, at) = self.row_place(space, addresses, size)?;
         match space {
             Where::Global => self.global.range(at, 32 * size),
-            _ => range(self.cluster.get(self.block.rank)?, at, 32 * size),
+            _ => range(self.cluster.memory.get(self.block.rank)?, at, 32 * size),
         }
     }
 
@@ -143,7 +143,7 @@ impl Ctx<'_> {
         let (space, at) = self.row_place(space, addresses, size)?;
         match space {
             Where::Global => self.global.range_mut(at, 32 * size),
-            _ => range_mut(self.cluster.get_mut(self.block.rank)?, at, 32 * size),
+            _ => range_mut(self.cluster.memory.get_mut(self.block.rank)?, at, 32 * size),
         }
     }
 
@@ -168,7 +168,7 @@ impl Ctx<'_> {
             }
             Where::Shared => {
                 let (rank, at) = self.shared_place(at);
-                self.cluster.get(rank).is_some_and(|s| range(s, at, size).is_some())
+                self.cluster.memory.get(rank).is_some_and(|s| range(s, at, size).is_some())
             }
             Where::Local => {
                 at.checked_sub(LOCAL_START).is_some_and(|at| range(&self.warp.local[lane], at, size).is_some())
@@ -180,7 +180,7 @@ impl Ctx<'_> {
         let (rank, near) = self.shared_place(at);
         let found = match space {
             Where::Local => range_mut(&mut self.warp.local[lane], at.wrapping_sub(LOCAL_START), size),
-            _ => self.cluster.get_mut(rank).and_then(|s| range_mut(s, near, size)),
+            _ => self.cluster.memory.get_mut(rank).and_then(|s| range_mut(s, near, size)),
         };
         found.ok_or_else(|| Fault::new(FaultKind::OutOfBounds, "an address outside its space").at(address).lane(lane))
     }
@@ -201,7 +201,7 @@ impl Ctx<'_> {
     }
 
     /// Which block's shared memory of the cluster, and where in it.
-    fn shared_place(&self, at: u64) -> (usize, u64) {
+    pub(super) fn shared_place(&self, at: u64) -> (usize, u64) {
         match (at >> RANK) as usize {
             0 => (self.block.rank, at),
             rank => (rank - 1, at & mask(RANK)),
@@ -210,7 +210,7 @@ impl Ctx<'_> {
 
     fn outside(&self, space: Where, lane: usize, address: u64, size: u64) -> Fault {
         let has = match space {
-            Where::Shared => self.cluster.get(self.block.rank).map_or(0, Vec::len),
+            Where::Shared => self.cluster.memory.get(self.block.rank).map_or(0, Vec::len),
             Where::Const => self.grid.constants.len(),
             Where::Local => self.warp.local[lane].len(),
             Where::Param => self.grid.params.len(),

@@ -5,4 +5,5 @@ mod families;
 mod forms;
 mod harness;
 mod kernels;
+mod mbarriers;
 mod recorded;

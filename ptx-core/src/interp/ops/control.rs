@@ -2,6 +2,7 @@
 
 use super::host::{self, Service};
 use super::{Op, op};
+use crate::interp::cluster::Who;
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::program::{Entry, Slot, frame_slot};
@@ -57,6 +58,7 @@ fn exit(ctx: &mut Ctx, group: u32) -> Flow {
     ctx.warp.exit(group);
     let warp = ctx.warp.index;
     ctx.block.exit(warp, group);
+    ctx.cluster.exit(Who { rank: ctx.block.rank, warp, lanes: group });
     Flow::Apart
 }
 

@@ -1,0 +1,174 @@
+//! What the blocks of a cluster share: their shared memory, the cluster's barrier, and who waits for mbarriers.
+
+use super::mbarrier::Mbarrier;
+use super::space::number;
+use super::warp::{Warp, lanes};
+
+/// How many times in a row all waits for mbarriers may time out, with no phase complete, before it is a deadlock.
+const TIMEOUTS: u32 = 256;
+
+/// What the threads of a cluster share beside global memory.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// The shared memory of each block, by rank.
+    pub memory: Vec<Vec<u8>>,
+    /// `barrier.cluster`.
+    pub gate: Gate,
+    waiters: Vec<PhaseWaiter>,
+    wakes: Vec<Wake>,
+    timeouts: u32,
+}
+
+/// Lanes of a block of the cluster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Who {
+    pub rank: usize,
+    pub warp: u32,
+    pub lanes: u32,
+}
+
+/// Lanes that wait until a phase of an mbarrier is complete.
+#[derive(Debug)]
+pub(super) struct PhaseWaiter {
+    pub who: Who,
+    /// The register (absolute) of the predicate.
+    pub result: u32,
+    /// The mbarrier's block and its address there.
+    pub place: (usize, u64),
+    /// The parity of the phase.
+    pub parity: u64,
+}
+
+/// Lanes that go on, and the predicate that they get.
+#[derive(Debug)]
+struct Wake {
+    who: Who,
+    result: Option<(u32, bool)>,
+}
+
+/// The barrier of all threads of a cluster (9.7.13.3).
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    /// Lanes that have not exited, by block and warp.
+    live: Vec<Vec<u32>>,
+    /// Lanes that have arrived in this phase.
+    arrived: Vec<Vec<u32>>,
+    /// Lanes that have arrived and not yet waited.
+    open: Vec<Vec<u32>>,
+    waiters: Vec<Who>,
+}
+
+impl Gate {
+    /// Adds a block with these live lanes.
+    pub(super) fn add(&mut self, live: Vec<u32>) {
+        self.arrived.push(vec![0; live.len()]);
+        self.open.push(vec![0; live.len()]);
+        self.live.push(live);
+    }
+
+    /// Lanes arrive. `false`: some have arrived before and not waited since.
+    pub(super) fn arrive(&mut self, who: Who) -> bool {
+        let again = at(&mut self.open, who).is_none_or(|open| *open & who.lanes != 0);
+        for masks in [&mut self.open, &mut self.arrived] {
+            at(masks, who).into_iter().for_each(|mask| *mask |= who.lanes);
+        }
+        !again
+    }
+
+    /// Lanes begin to wait; gives those that need not. `None`: some have not arrived.
+    pub(super) fn wait(&mut self, who: Who) -> Option<u32> {
+        let open = at(&mut self.open, who).filter(|open| **open & who.lanes == who.lanes)?;
+        *open &= !who.lanes;
+        let early = who.lanes & at(&mut self.arrived, who).map_or(0, |mask| *mask);
+        if early != 0 {
+            self.waiters.push(Who { lanes: early, ..who });
+        }
+        Some(who.lanes & !early)
+    }
+
+    /// If all threads have arrived, the next phase begins and these go on.
+    fn complete(&mut self) -> Vec<Who> {
+        let pairs = self.live.iter().flatten().zip(self.arrived.iter().flatten());
+        if !pairs.clone().all(|(live, arrived)| live & !arrived == 0) {
+            return Vec::new();
+        }
+        self.arrived.iter_mut().flatten().for_each(|mask| *mask = 0);
+        std::mem::take(&mut self.waiters)
+    }
+}
+
+fn at(masks: &mut [Vec<u32>], who: Who) -> Option<&mut u32> {
+    masks.get_mut(who.rank)?.get_mut(who.warp as usize)
+}
+
+impl Shared {
+    /// Lanes end: the cluster's barrier no longer waits for them.
+    pub(super) fn exit(&mut self, who: Who) {
+        at(&mut self.gate.live, who).into_iter().for_each(|live| *live &= !who.lanes);
+        self.open_gate();
+    }
+
+    /// Lets the threads at the cluster's barrier go on, if all are there.
+    pub(super) fn open_gate(&mut self) {
+        let woken = self.gate.complete();
+        self.wakes.extend(woken.into_iter().map(|who| Wake { who, result: None }));
+    }
+
+    /// Lanes wait for a phase.
+    pub(super) fn wait(&mut self, waiter: PhaseWaiter) {
+        self.waiters.push(waiter);
+    }
+
+    /// The phase of this parity of an mbarrier is complete.
+    pub(super) fn completed(&mut self, place: (usize, u64), parity: u64) {
+        self.timeouts = 0;
+        let done = self.waiters.extract_if(.., |w| w.place == place && w.parity == parity);
+        self.wakes.extend(done.map(|w| Wake { who: w.who, result: Some((w.result, true)) }));
+    }
+
+    /// Lets woken lanes of a block go on.
+    pub(super) fn wake(&mut self, rank: usize, warps: &mut [Warp]) {
+        if self.wakes.is_empty() {
+            return;
+        }
+        for Wake { who, result } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
+            let Some(warp) = warps.get_mut(who.warp as usize) else { continue };
+            warp.waiting &= !who.lanes;
+            for lane in lanes(who.lanes) {
+                warp.pc[lane] += 1;
+                let register = result.and_then(|(r, value)| Some((warp.regs.get_mut(r as usize)?, value)));
+                if let Some((register, value)) = register {
+                    register[lane] = value.into();
+                }
+            }
+        }
+    }
+
+    /// When nobody runs: whether somebody can go on, because he is woken or because his wait for an mbarrier times out.
+    pub(super) fn revive(&mut self) -> bool {
+        if self.wakes.is_empty() && self.timeouts < TIMEOUTS && !self.waiters.is_empty() {
+            self.timeouts += 1;
+            self.wakes.extend(self.waiters.drain(..).map(|w| Wake { who: w.who, result: Some((w.result, false)) }));
+        }
+        !self.wakes.is_empty()
+    }
+
+    /// Who waits where, for a message.
+    pub(super) fn waiting(&self) -> Vec<String> {
+        let mut places = Vec::new();
+        for PhaseWaiter { who, place: (rank, at), parity, .. } in &self.waiters {
+            let word = usize::try_from(*at).ok().and_then(|at| self.memory.get(*rank)?.get(at..at.checked_add(8)?));
+            let state = word.and_then(|w| Mbarrier::unpack(number(w)).ok());
+            let missing = state.map_or("it was overwritten".to_string(), Mbarrier::missing);
+            places.push(format!(
+                "{} threads of warp {} wait for the phase of parity {parity} of the mbarrier at {at:#x} in shared memory: {missing}",
+                who.lanes.count_ones(), who.warp
+            ));
+        }
+        let threads: u32 = self.gate.waiters.iter().map(|w| w.lanes.count_ones()).sum();
+        if threads > 0 {
+            places.push(format!("{threads} threads wait at the barrier of the cluster for all its threads"));
+        }
+        places
+    }
+}
