@@ -58,6 +58,7 @@ pub mod helpers {
         let v: [f32; 3] = [1.0, f, f + 2.0];
         scale(v, f);
         scale(v, 2.0);
+        ptx! { mbarrier.init.shared::cta.b64 [bars], 1; mbarrier.init.shared::cta.b64 [e + STEP], 1; }
         spin(bars);
         spin(next(e));
         fn local(x: u32) -> u32 {

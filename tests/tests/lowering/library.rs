@@ -43,7 +43,7 @@ pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     mbarrier::expect(bar, 16);
     mbarrier::arrive_remote(bar, rank);
     mbarrier::wait(bar, 0);
-    let t: pred = mbarrier::test(bar + 8, 1);
+    let t: pred = mbarrier::test(bar, 1);
     let sw: u32 = swizzle::bytes128(n) + swizzle::bytes64(n) + swizzle::bytes32(n);
     tma::prefetch(map);
     tma::load_1d(at, map, n, bar);
