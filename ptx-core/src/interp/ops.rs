@@ -10,10 +10,12 @@ pub(super) mod carry;
 pub(super) mod compare;
 pub(super) mod control;
 pub(super) mod convert;
+pub(super) mod copy;
 pub(super) mod float;
 pub(super) mod half;
 pub(super) mod host;
 pub(super) mod integer;
+pub(super) mod matrix;
 pub(super) mod mbarrier;
 pub(super) mod memory;
 pub(super) mod moves;
@@ -50,6 +52,8 @@ const FAMILIES: &[&[Op]] = &[
     warp::OPS,
     barrier::OPS,
     mbarrier::OPS,
+    copy::OPS,
+    matrix::OPS,
     control::OPS,
 ];
 

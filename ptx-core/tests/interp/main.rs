@@ -5,5 +5,6 @@ mod families;
 mod forms;
 mod harness;
 mod kernels;
+mod matrices;
 mod mbarriers;
 mod recorded;
