@@ -1,6 +1,6 @@
 //! Bytes to tokens, and nothing else: manual section 4.1 to 4.5. No token is ever dropped, whatever the bytes are.
 //!
-//! One token is one look at [`CLASS`], then a run over the bytes that continue it. `scan` holds those runs,
+//! One token is one look at `CLASS`, then a run over the bytes that continue it. `scan` holds those runs,
 //! `builder` the way in for hosts that bring their text in pieces.
 
 mod builder;

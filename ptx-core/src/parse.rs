@@ -1,7 +1,7 @@
 //! Tokens to the syntax tree. Says what stands where, never what it means.
 //!
 //! One function per production, one file per group of them. A production that meets a token it has no use for
-//! reports it and returns [`Stuck`]; the statement around it becomes `Error` and `recover` finds the next one, so that
+//! reports it and returns `Stuck`; the statement around it becomes `Error` and `recover` finds the next one, so that
 //! one bad line costs one diagnostic. Whatever the tokens are: each ends up in exactly one statement, nothing panics,
 //! recursion is bounded by [`MAX_DEPTH`], and the time is linear.
 

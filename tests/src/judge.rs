@@ -1,4 +1,4 @@
-//! The assembler's front end as a judge of many kernels in one process. Whole modules go to [`ptxas`](crate::ptxas).
+//! The assembler's front end as a judge of many kernels in one process. Whole modules go to [`crate::ptxas`].
 
 use crate::ptxas;
 use std::collections::BTreeMap;
