@@ -203,6 +203,8 @@ pub enum OperandKind {
         rest: Vec<OperandSpec>,
         /// Whether `.unified` may follow.
         unified: bool,
+        /// Whether 32-bit registers may hold addresses of 64 bits.
+        narrow: bool,
     },
     /// `a|b`; the second may be optional.
     Pair(Box<OperandSpec>, Box<OperandSpec>),
@@ -229,6 +231,8 @@ pub struct Range {
     pub hi: i64,
     /// How each follows from the one before.
     pub step: Step,
+    /// Whether only the lower 32 bits of a literal count.
+    pub wraps: bool,
 }
 
 /// How the literals of a [`Range`] follow each other.
@@ -243,6 +247,7 @@ pub enum Step {
 impl Range {
     /// Whether `value` is one of them.
     pub fn contains(self, value: i64) -> bool {
+        let value = if self.wraps { i64::from(value as u32) } else { value };
         let reached = match self.step {
             Step::Add(step) => (value - self.lo) % step == 0,
             Step::Double => value % self.lo == 0 && (value / self.lo).count_ones() == 1,
@@ -294,8 +299,8 @@ pub enum SpaceOf {
     Generic,
     /// One of these names: `shared`, `global`.
     Fixed(Vec<&'static str>),
-    /// The one in this slot; generic if the slot is empty.
-    Slot(usize),
+    /// The one in this slot. If the slot is empty: generic, but variables must be in one of these spaces (none: any).
+    Slot(usize, Vec<&'static str>),
     /// Tensor memory: the address is in a register of this type, never a variable.
     Register(Type),
 }

@@ -3,7 +3,7 @@
 //! The operands are of the first kind that the row allows; the modifiers vary one slot at a time, so that each member
 //! of each set is written at least once.
 
-use ptx_core::isa::{Access, Count, Member, OperandKind, OperandSpec, Row, Shift, SpaceOf, Type, TypeOf, Value};
+use ptx_core::isa::{Access, Class, Count, Member, OperandKind, OperandSpec, Row, Shift, SpaceOf, Type, TypeOf, Value};
 use std::fmt::Write;
 
 /// One spelling of a row.
@@ -76,7 +76,7 @@ impl Writer<'_> {
     }
 
     fn list(&mut self, specs: &[OperandSpec]) -> Option<String> {
-        let chosen = specs.iter().filter(|s| self.optional || s.group == 0).collect::<Vec<_>>();
+        let chosen = specs.iter().filter(|s| s.group == 0 || self.optional && !sampler(s)).collect::<Vec<_>>();
         let words: Option<Vec<String>> = chosen.into_iter().map(|s| self.operand(s)).collect();
         Some(words?.join(", "))
     }
@@ -126,6 +126,12 @@ impl Writer<'_> {
             TypeOf::Made(shift, at) => made(*shift, slot(*at)?),
         }
     }
+}
+
+/// A sampler beside the texture: it needs `.texmode_independent`, which no header here has.
+fn sampler(spec: &OperandSpec) -> bool {
+    let opaque = |ty: &TypeOf| matches!(ty, TypeOf::Fixed(ty) if ty.class() == Class::Opaque);
+    matches!(&spec.kind, OperandKind::Value(value) if opaque(&value.ty))
 }
 
 fn made(shift: Shift, ty: Type) -> Option<Type> {

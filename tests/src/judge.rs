@@ -42,6 +42,16 @@ impl Judge {
         Ok(out)
     }
 
+    /// Why code generation refuses a kernel that the front end takes, or `None`. A crash is a refusal.
+    ///
+    /// # Errors
+    /// If ptxas cannot be run or its files cannot be written.
+    pub fn code_refusal(&self, header: &str, arch: &str, kernel: &str) -> io::Result<Option<String>> {
+        let report = self.run(&format!("{header}\n{kernel}\n"), arch)?;
+        let message = report.lines.into_values().next().unwrap_or_else(|| "code generation fails".to_owned());
+        Ok(report.failed.then_some(message))
+    }
+
     /// The first pass walks over the errors that end a run, the second judges what is left, until nothing is refused.
     fn batch(&self, header: &str, arch: &str, kernels: &[String]) -> io::Result<Vec<Option<String>>> {
         let mut verdicts: Vec<Option<String>> = vec![None; kernels.len()];
@@ -74,7 +84,7 @@ impl Judge {
         verdicts: &mut [Option<String>],
     ) -> io::Result<Report> {
         let body: Vec<&str> = chosen.iter().map(|i| kernels[*i].as_str()).collect();
-        let report = self.run(&format!("{header}\n{}\n", body.join("\n")), arch)?;
+        let report = self.run(&format!("{header}\n{}\n", body.join("\n")), &arch.replace("sm_", "compute_"))?;
         let first = header.lines().count() + 1;
         let kernel = |line: usize| line.checked_sub(first).and_then(|at| chosen.get(at)).copied();
         for (line, message) in &report.lines {
@@ -91,8 +101,7 @@ impl Judge {
         let file = std::env::temp_dir().join(name);
         std::fs::write(&file, text)?;
         let object = file.with_extension("o");
-        let virtual_arch = arch.replace("sm_", "compute_");
-        let out = Command::new(&self.path).args(["-arch", &virtual_arch, "-o"]).arg(&object).arg(&file).output();
+        let out = Command::new(&self.path).args(["-arch", arch, "-o"]).arg(&object).arg(&file).output();
         for path in [&file, &object] {
             remove(path);
         }

@@ -86,7 +86,11 @@ fn disagreements(judge: &Judge, arch: Arch, version: Version, all: &[&Instance])
     let theirs = judge.refusals(&header, &arch.to_string(), &kernels)?;
     let ours = refusals(&header, &kernels);
     let mut out = Vec::new();
-    for ((instance, theirs), ours) in all.iter().zip(theirs).zip(ours) {
+    for (((instance, kernel), theirs), ours) in all.iter().zip(&kernels).zip(theirs).zip(ours) {
+        let theirs = match theirs {
+            None if ours.is_some() => judge.code_refusal(&header, &arch.to_string(), kernel)?,
+            theirs => theirs,
+        };
         if theirs.is_some() != ours.is_some() {
             let why =
                 theirs.map_or_else(|| format!("we say: {}", ours.unwrap_or_default()), |t| format!("ptxas says: {t}"));

@@ -36,7 +36,7 @@ enum Atom {
     Literal(Place, bool),
     /// The operand is one of these integers.
     Number(Place, Vec<i64>),
-    /// The first operand is no greater than the second, as far as both are numbers.
+    /// The first operand is no greater than the second, as far as both are literals; of 32 bits.
     AtMost(Place, Place),
     /// `.target` has this word too.
     Option(&'static str),
@@ -160,7 +160,7 @@ impl Atom {
             Atom::Operand(place) => *place.of(case.operands) != Operand::Absent,
             Atom::Literal(place, literal) => place.of(case.operands).is_literal() == *literal,
             Atom::AtMost(a, b) => match (a.of(case.operands), b.of(case.operands)) {
-                (Operand::Int(a), Operand::Int(b)) => a <= b,
+                (Operand::Int(a), Operand::Int(b)) => *a as u32 <= *b as u32,
                 _ => true,
             },
             Atom::Option(word) => case.options.iter().any(|o| o == word),

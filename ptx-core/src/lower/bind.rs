@@ -3,7 +3,7 @@
 mod address;
 mod vector;
 
-use crate::ir::{Module, Operand, Param, Register, Symbol};
+use crate::ir::{Base, Module, Operand, Param, Register, Symbol};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpecialRegister, Type, TypeOf, Value};
 
@@ -101,8 +101,8 @@ impl Binder<'_> {
     /// The operand as the IR has it: in brackets, too, absent ones are filled in.
     fn fitted(&self, spec: &OperandSpec, operand: &Operand) -> Result<Operand, Why> {
         match (&spec.kind, operand) {
-            (OperandKind::Memory { space, rest, .. }, Operand::Memory { base, offset, rest: written }) => {
-                self.base(space, *base, *offset)?;
+            (OperandKind::Memory { space, rest, narrow, .. }, Operand::Memory { base, offset, rest: written }) => {
+                self.base(space, *narrow, *base, *offset)?;
                 if written.iter().any(Operand::is_literal) {
                     return Err(Why::Shape("a register or a vector in braces".to_owned()));
                 }
@@ -111,10 +111,15 @@ impl Binder<'_> {
                 }
                 Ok(Operand::Memory { base: *base, offset: *offset, rest: self.inside(rest, written)? })
             }
-            (OperandKind::Memory { unified: true, .. }, Operand::Unified(inner)) => self.fitted(spec, inner),
             (OperandKind::Value(_), Operand::List(list)) if list.len() == 1 && list[0].is_literal() => {
                 self.fitted(spec, &list[0])
             }
+            (OperandKind::Memory { unified: true, .. }, Operand::Unified(inner)) => match **inner {
+                Operand::Memory { base: Base::Symbol(_), .. } => {
+                    Err(Why::Shape("an address in a register before `.unified`".to_owned()))
+                }
+                _ => self.fitted(spec, inner),
+            },
             _ => self.fit(spec, operand).map(|()| operand.clone()),
         }
     }

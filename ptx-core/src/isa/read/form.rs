@@ -190,19 +190,29 @@ impl Reader<'_> {
         let more = self.rest().starts_with("{,") || self.eat(",");
         let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
-        let unified = self.eat(".unified");
-        Ok(OperandSpec { name, access: Access::Read, group: 0, kind: OperandKind::Memory { space, rest, unified } })
+        let (unified, narrow) = (self.eat(".unified"), self.eat("+"));
+        Ok(OperandSpec {
+            name,
+            access: Access::Read,
+            group: 0,
+            kind: OperandKind::Memory { space, rest, unified, narrow },
+        })
     }
 
     fn space(&mut self) -> Result<SpaceOf> {
-        let text = self.take(|c| c.is_ascii_alphanumeric() || c == '_' || c == '/');
+        let text = self.space_words();
         let slot = self.slots.iter().position(|s| s.name == text);
         let ty = self.sets.table.type_names.get(text).copied();
         Ok(match (slot, ty) {
-            (Some(slot), _) => SpaceOf::Slot(slot),
+            (Some(slot), _) if self.eat("=") => SpaceOf::Slot(slot, self.space_words().split('/').collect()),
+            (Some(slot), _) => SpaceOf::Slot(slot, Vec::new()),
             (None, Some(ty)) => SpaceOf::Register(ty),
             (None, None) => SpaceOf::Fixed(text.split('/').collect()),
         })
+    }
+
+    fn space_words(&mut self) -> &'static str {
+        self.take(|c| c.is_ascii_alphanumeric() || c == '_' || c == '/')
     }
 
     fn kind(&mut self, access: Access) -> Result<OperandKind> {
@@ -314,13 +324,14 @@ impl Reader<'_> {
         digits.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("not a count: `{digits}`"))
     }
 
-    /// `(0..31)`, `(24..256:8)`, `(32..512:*2)`, `(0)`
+    /// `(0..31)`, `(24..256:8)`, `(32..512:*2)`, `(0)`, `(0..15%32)`
     fn range(&mut self) -> Result<Option<Range>> {
         if !self.eat("(") {
             return Ok(None);
         }
         let inside = self.take(|c| c != ')');
         self.need(")")?;
+        let (inside, wraps) = inside.strip_suffix("%32").map_or((inside, false), |inside| (inside, true));
         let (bounds, step) = inside.split_once(':').unwrap_or((inside, "1"));
         let (lo, hi) = bounds.split_once("..").unwrap_or((bounds, bounds));
         let step = match step.trim() {
@@ -328,7 +339,7 @@ impl Reader<'_> {
             number => number.parse().ok().filter(|n| *n > 0).map(Step::Add),
         };
         match (lo.trim().parse(), hi.trim().parse(), step) {
-            (Ok(lo), Ok(hi), Some(step)) if step != Step::Double || lo > 0 => Ok(Some(Range { lo, hi, step })),
+            (Ok(lo), Ok(hi), Some(step)) if step != Step::Double || lo > 0 => Ok(Some(Range { lo, hi, step, wraps })),
             _ => Err(format!("not a range: ({inside})")),
         }
     }

@@ -7,7 +7,8 @@ use crate::ir::Operand;
 pub type Check = fn(&Case) -> bool;
 
 /// By name.
-const NAMED: &[(&str, Check)] = &[("wide_sinks", wide_sinks)];
+const NAMED: &[(&str, Check)] =
+    &[("wide_sinks", wide_sinks), ("displaced", displaced), ("fraction", fraction), ("exact_floats", exact_floats)];
 
 /// `_` among elements that are read stands for bytes that stay as they are: only accesses of 256 bits can do that.
 fn wide_sinks(case: &Case) -> bool {
@@ -18,6 +19,27 @@ fn wide_sinks(case: &Case) -> bool {
     let bits = slot("type").and_then(|m| m.ty).map_or(0, |t| t.bits()) * slot("vec").map_or(1, |m| m.number);
     let sink = |o: &Operand| matches!(o, Operand::Vector(elements) if elements.contains(&Operand::Sink));
     bits == 256 || !case.operands.iter().any(sink)
+}
+
+/// A name with an offset: ptxas does not ask where the variable is.
+fn displaced(case: &Case) -> bool {
+    case.operands.iter().any(|o| matches!(o, Operand::Symbol(_, offset) if *offset != 0))
+}
+
+/// Literals of floating point are greater than 0, and at most 1.
+fn fraction(case: &Case) -> bool {
+    let inside = |value: f64| value > 0.0 && value <= 1.0;
+    case.operands.iter().all(|o| match o {
+        Operand::F32(bits) => inside(f64::from(f32::from_bits(*bits))),
+        Operand::F64(bits) => inside(f64::from_bits(*bits)),
+        _ => true,
+    })
+}
+
+/// No element of a vector is a literal of 64 bits, as decimal ones are.
+fn exact_floats(case: &Case) -> bool {
+    let double = |o: &Operand| matches!(o, Operand::F64(_));
+    !case.operands.iter().any(|o| matches!(o, Operand::Vector(elements) if elements.iter().any(double)))
 }
 
 pub(super) fn find(name: &str) -> Option<Check> {

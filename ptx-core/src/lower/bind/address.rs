@@ -6,7 +6,7 @@ use crate::isa::SpaceOf;
 
 impl Binder<'_> {
     /// `[base+offset]`.
-    pub(super) fn base(&self, space: &SpaceOf, base: Base, offset: i64) -> Fit {
+    pub(super) fn base(&self, space: &SpaceOf, narrow: bool, base: Base, offset: i64) -> Fit {
         if let SpaceOf::Register(ty) = space {
             return if ty.class() == Class::Opaque && offset != 0 {
                 Err(Why::Shape("a handle without an offset".to_owned()))
@@ -18,13 +18,21 @@ impl Binder<'_> {
         match base {
             Base::Absolute if spaces.contains(&"local") => Ok(()),
             Base::Absolute => Err(Why::Shape("an address in a register or of a variable".to_owned())),
-            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(&spaces, r)),
+            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(&spaces, narrow, r)),
             Base::Symbol(Symbol::Func(_)) => Err(Why::Space("func")),
-            Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => match self.variable_space(var) {
-                Some(found @ ("const" | "param")) => Err(Why::Space(found)),
-                _ => Ok(()),
-            },
+            Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => self.generic(space, var),
             Base::Symbol(Symbol::Var(var)) => self.variable(space, var),
+        }
+    }
+
+    /// A variable where a generic address stands.
+    fn generic(&self, space: &SpaceOf, var: VarId) -> Fit {
+        match (space, self.variable_space(var)) {
+            (SpaceOf::Slot(_, only), Some(found)) if !only.is_empty() && !only.contains(&found) => {
+                Err(Why::Space(found))
+            }
+            (_, Some(found @ ("const" | "param"))) => Err(Why::Space(found)),
+            _ => Ok(()),
         }
     }
 
@@ -43,6 +51,7 @@ impl Binder<'_> {
         let of_entry = self.entry_params.contains(&Param::Var(var));
         let fits = |name: &&str| match name.split_once("::") {
             Some(("param", "func")) => found == "param" && !of_entry,
+            Some(("param", "entry")) => found == "param" && of_entry,
             Some((space, _)) => space == found,
             None => *name == found,
         };
@@ -60,19 +69,21 @@ impl Binder<'_> {
         match wanted {
             SpaceOf::Generic | SpaceOf::Register(_) => Vec::new(),
             SpaceOf::Fixed(names) => names.clone(),
-            SpaceOf::Slot(slot) => self.form.slots.get(*slot).copied().flatten().map(|m| m.text).into_iter().collect(),
+            SpaceOf::Slot(slot, _) => {
+                self.form.slots.get(*slot).copied().flatten().map(|m| m.text).into_iter().collect()
+            }
         }
     }
 
     /// An address in a register. Handles, and addresses in windows as large as the memory, take all 64 bits.
-    fn address(&self, spaces: &[&'static str], register: &Register) -> Fit {
+    fn address(&self, spaces: &[&'static str], narrow: bool, register: &Register) -> Fit {
         let handle = spaces.iter().any(|s| Type::find(s).is_some());
         let whole = spaces.iter().all(|s| *s == "global") && self.module.address_size == 64;
         match register.ty.bits() {
             _ if register.vector != 1 || !is_address(register.ty) || spaces == ["param::func"] => {
                 Err(Why::Shape("an address in a 32- or 64-bit integer register".to_owned()))
             }
-            32 if whole || handle => Err(Why::Shape("a 64-bit address".to_owned())),
+            32 if whole && !narrow || handle => Err(Why::Shape("a 64-bit address".to_owned())),
             _ => Ok(()),
         }
     }

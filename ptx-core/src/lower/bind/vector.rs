@@ -1,31 +1,38 @@
 //! Elements of a vector in braces. ptxas gives the whole vector one type and holds that against the instruction:
 //! untyped registers mix with all others, integers with integers, and a vector of integers passes for any type of its width.
 
-use super::{Access, Binder, Class, Fit, Operand, Type, Value, Why, declared};
+use super::{Access, Binder, Class, Fit, Operand, Type, TypeOf, Value, Why, declared};
 
 impl Binder<'_> {
     /// Whether the elements may stand where `value` is wanted.
     pub(super) fn elements(&self, value: &Value, access: Access, elements: &[Operand]) -> Fit {
         let wanted = self.type_of(&value.ty);
         let types: Vec<Type> = elements.iter().filter_map(|e| self.element_type(value, e)).collect();
-        if let [_] = elements {
-            return self.scalar(value, access, &elements[0]);
+        match elements {
+            [Operand::F32(_)] if access == Access::Read && wanted.is_some_and(holds_single) => return Ok(()),
+            [only] => return self.scalar(value, access, only),
+            _ => {}
         }
         let of_vector = joined(&types)?;
         if let (Some(found), Some(wanted)) = (of_vector, wanted) {
-            whole(found, wanted, value.wider)?;
+            whole(found, wanted, value)?;
         }
-        if access != Access::Read && of_vector.is_none() && elements.iter().all(|e| *e == Operand::Sink) {
+        if of_vector.is_none() && elements.iter().all(|e| *e == Operand::Sink) {
             return Err(Why::Shape("a register among the elements".to_owned()));
+        }
+        if let (None, Some(wanted)) = (of_vector, wanted.filter(|w| holds_single(*w))) {
+            if elements.iter().any(|e| matches!(e, Operand::F64(_))) {
+                return Err(Why::Literal(wanted));
+            }
         }
         elements.iter().enumerate().try_for_each(|(at, element)| match element {
             Operand::Reg(_) | Operand::Part(..) if value.register => Ok(()),
             Operand::Int(_) if value.literal && at > 0 => literal(of_vector, wanted, false),
             Operand::Int(_) if value.literal => literal(of_vector, None, false),
             Operand::F32(_) | Operand::F64(_) if value.literal => literal(of_vector, None, true),
-            Operand::Int(_) | Operand::F32(_) | Operand::F64(_) if access == Access::Read && of_vector.is_some() => {
-                Ok(())
-            }
+            Operand::Int(_) if access == Access::Read && of_vector.is_some() => literal(of_vector, None, false),
+            Operand::F64(_) if access == Access::Read && of_vector.is_some() => literal(of_vector, None, true),
+            Operand::F32(_) if access == Access::Read => literal(of_vector.or(wanted), None, true),
             other => self.scalar(value, access, other),
         })
     }
@@ -58,10 +65,16 @@ fn is_integer(ty: Type) -> bool {
     matches!(ty.class(), Class::Unsigned | Class::Signed)
 }
 
-fn whole(found: Type, wanted: Type, wider: bool) -> Fit {
-    let passes =
-        is_integer(found) && found.bits() == wanted.bits() && wanted.class() == Class::Float && wanted.info().declares;
-    if passes { Ok(()) } else { declared(found, Some(wanted), wider) }
+/// Integers pass for a float type of their width that a modifier names.
+fn whole(found: Type, wanted: Type, value: &Value) -> Fit {
+    let named = value.ty != TypeOf::Fixed(wanted) && wanted.class() == Class::Float && wanted.info().declares;
+    let passes = named && is_integer(found) && found.bits() == wanted.bits();
+    if passes { Ok(()) } else { declared(found, Some(wanted), value.wider) }
+}
+
+/// Untyped 32 bits: a literal like `0f3F800000` is one, `1.0` has 64.
+fn holds_single(ty: Type) -> bool {
+    ty.class() == Class::Bits && ty.bits() == 32
 }
 
 /// A literal among registers: integers stand beside integers, floats beside floats, both beside untyped registers.
