@@ -115,7 +115,7 @@ impl<'a> Lowerer<'a> {
                 body.registers.unique(name);
             }
         }
-        for info in &isa::table().types {
+        for info in isa::table().types.iter().filter(|t| t.declares) {
             body.registers.unique_array(&format!("%{}_", info.name), u64::MAX);
         }
         body.symbols = self.symbols.clone();
