@@ -4,7 +4,6 @@
 //! of each set is written at least once.
 
 use ptx_core::isa::{Access, Class, Count, Member, OperandKind, OperandSpec, Row, Shift, SpaceOf, Type, TypeOf, Value};
-use std::fmt::Write;
 
 /// One spelling of a row.
 #[derive(Clone, Debug)]
@@ -13,8 +12,23 @@ pub struct Instance {
     pub row: &'static Row,
     /// What stands in its slots.
     pub slots: Vec<Option<&'static Member>>,
+    /// The registers, with the type that declares them.
+    pub registers: Vec<(&'static str, String)>,
+    /// What stands before the instruction: nothing, or a guard.
+    pub guard: String,
+    /// The opcode and the modifiers, without dots.
+    pub mnemonic: Vec<String>,
+    /// As written.
+    pub operands: Vec<String>,
+}
+
+impl Instance {
     /// The declarations and the instruction, on one line.
-    pub body: String,
+    pub fn body(&self) -> String {
+        let registers: String = self.registers.iter().map(|(ty, name)| format!(".reg .{ty} {name}; ")).collect();
+        let (guard, mnemonic, operands) = (&self.guard, self.mnemonic.join("."), self.operands.join(", "));
+        format!(".shared .align 128 .b8 s[1024]; {registers}L: {guard}{mnemonic} {operands};")
+    }
 }
 
 /// All spellings of a row that this module can make: none for calls and branches to tables.
@@ -40,18 +54,15 @@ fn choices(row: &'static Row) -> Vec<Vec<Option<&'static Member>>> {
     all
 }
 
-fn instance(row: &'static Row, slots: &[Option<&'static Member>], optional: bool) -> Option<Instance> {
+/// The spelling with these members, with all optional operands or none; `None` for calls and branches to tables.
+pub fn instance(row: &'static Row, slots: &[Option<&'static Member>], optional: bool) -> Option<Instance> {
     let mut writer = Writer { slots, optional, registers: Vec::new(), used: 0 };
     let operands: Option<Vec<String>> =
         row.operands.iter().filter(|o| optional || o.group == 0).map(|o| writer.operand(o)).collect();
-    let mut instruction = row.name.to_owned();
-    for member in slots.iter().flatten() {
-        let _ = write!(instruction, ".{}", member.text);
-    }
-    let registers: String = writer.registers.iter().map(|(ty, name)| format!(".reg .{ty} {name}; ")).collect();
-    let operands = operands?.join(", ");
-    let body = format!(".shared .align 128 .b8 s[1024]; {registers}L: {instruction} {operands};");
-    Some(Instance { row, slots: slots.to_vec(), body })
+    let modifiers = slots.iter().flatten().map(|m| m.text);
+    let mnemonic = row.name.split('.').chain(modifiers).map(str::to_owned).collect();
+    let (operands, registers) = (operands?, writer.registers);
+    Some(Instance { row, slots: slots.to_vec(), registers, guard: String::new(), mnemonic, operands })
 }
 
 struct Writer<'a> {

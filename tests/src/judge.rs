@@ -67,12 +67,34 @@ impl Judge {
             let left: Vec<usize> = (0..kernels.len()).filter(|i| verdicts[*i].is_none()).collect();
             let report = self.judge(header, arch, kernels, &left, &mut verdicts)?;
             if report.lines.is_empty() {
-                if let (true, [only]) = (report.failed, &left[..]) {
-                    verdicts[*only] = Some("refused without a line".to_owned());
+                if report.failed {
+                    self.halve(header, arch, kernels, &left, &mut verdicts)?;
                 }
                 return Ok(verdicts);
             }
         }
+    }
+
+    /// Finds the kernels that are refused without a line of theirs: by what an instruction is expanded to.
+    fn halve(
+        &self,
+        header: &str,
+        arch: &str,
+        kernels: &[String],
+        chosen: &[usize],
+        verdicts: &mut [Option<String>],
+    ) -> io::Result<()> {
+        if let [only] = chosen {
+            verdicts[*only].get_or_insert_with(|| "refused without a line".to_owned());
+            return Ok(());
+        }
+        let (front, back) = chosen.split_at(chosen.len() / 2);
+        for half in [front, back] {
+            if self.judge(header, arch, kernels, half, verdicts)?.failed {
+                self.halve(header, arch, kernels, half, verdicts)?;
+            }
+        }
+        Ok(())
     }
 
     fn judge(
@@ -106,7 +128,7 @@ impl Judge {
             remove(path);
         }
         let out = out?;
-        let mut report = read(&String::from_utf8_lossy(&out.stderr));
+        let mut report = read(&String::from_utf8_lossy(&out.stderr), &file.to_string_lossy());
         report.failed = !out.status.success();
         Ok(report)
     }
@@ -117,10 +139,10 @@ fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
-/// `ptxas FILE, line 7; error   : …`
-fn read(text: &str) -> Report {
+/// `ptxas FILE, line 7; error   : …`. Lines of what ptxas expands an instruction to are none of the file's.
+fn read(text: &str, file: &str) -> Report {
     let mut report = Report::default();
-    for line in text.lines() {
+    for line in text.lines().filter(|l| l.contains(file)) {
         let Some((number, message)) = line.split_once(", line ").and_then(|(_, rest)| rest.split_once(';')) else {
             continue;
         };

@@ -1,7 +1,10 @@
 //! What the tests share: finding ptxas, the corpus, and rendering diagnostics.
 
+pub mod agreement;
 pub mod corpus;
 pub mod instance;
 pub mod judge;
+pub mod mutate;
 pub mod own;
 pub mod ptxas;
+pub mod random;

@@ -2,11 +2,8 @@
 #![allow(clippy::panic, reason = "tests")]
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use ptx_core::check::check;
-use ptx_core::diag::Diagnostic;
 use ptx_core::isa::{Arch, Version, table};
-use ptx_core::lower::Options;
-use ptx_core::parse::parse_text;
+use ptx_tests::agreement::disagreements;
 use ptx_tests::instance::{Instance, instances};
 use ptx_tests::judge::Judge;
 use ptx_tests::ptxas;
@@ -46,7 +43,7 @@ fn agree(judge: &Judge, all: &[Instance]) -> Result<(), Failed> {
     let (mut judged, mut wrong) = (0, Vec::new());
     for ((arch, version), instances) in points {
         judged += instances.len();
-        wrong.extend(disagreements(judge, arch, version, &instances)?);
+        wrong.extend(disagreements(judge, arch, version, &instances)?.into_iter().map(|d| d.text));
     }
     match wrong.len() {
         0 => Ok(()),
@@ -77,42 +74,4 @@ fn before(version: Version) -> Option<Version> {
         Some(minor) => Some(Version { minor, ..version }),
         None => LAST.iter().find(|l| l.0 + 1 == version.major).map(|&(major, minor)| Version { major, minor }),
     }
-}
-
-fn disagreements(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -> Result<Vec<String>, Failed> {
-    let header = format!(".version {version}\n.target {arch}\n.address_size 64");
-    let kernel = |(n, i): (usize, &&Instance)| format!(".visible .entry k{n}() {{ {} ret; }}", i.body);
-    let kernels: Vec<String> = all.iter().enumerate().map(kernel).collect();
-    let theirs = judge.refusals(&header, &arch.to_string(), &kernels)?;
-    let ours = refusals(&header, &kernels);
-    let mut out = Vec::new();
-    for (((instance, kernel), theirs), ours) in all.iter().zip(&kernels).zip(theirs).zip(ours) {
-        let theirs = match theirs {
-            None if ours.is_some() => judge.code_refusal(&header, &arch.to_string(), kernel)?,
-            theirs => theirs,
-        };
-        if theirs.is_some() != ours.is_some() {
-            let why =
-                theirs.map_or_else(|| format!("we say: {}", ours.unwrap_or_default()), |t| format!("ptxas says: {t}"));
-            out.push(format!("{arch} {version} line {}: {}: {why}", instance.row.line, instance.body));
-        }
-    }
-    Ok(out)
-}
-
-/// For each kernel the first error on its line.
-fn refusals(header: &str, kernels: &[String]) -> Vec<Option<String>> {
-    let text = format!("{header}\n{}\n", kernels.join("\n"));
-    let (tree, earlier) = parse_text(text.as_bytes());
-    let (_, diagnostics) = check(tree, earlier, &Options::default());
-    let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).collect();
-    let mut start = header.len() + 1;
-    let mut out = Vec::with_capacity(kernels.len());
-    for kernel in kernels {
-        let end = start + kernel.len();
-        let here = |d: &&&Diagnostic| (start..=end).contains(&(d.span.lo as usize));
-        out.push(errors.iter().find(here).map(|d| d.message.clone()));
-        start = end + 1;
-    }
-    out
 }

@@ -57,7 +57,7 @@ impl Misfit {
 }
 
 /// Modifiers that ptxas takes twice.
-const REPEATABLE: &[&str] = &["sync", "sat", "satfinite", "relu", "NaN", "approx", "cc", "shiftamt"];
+const REPEATABLE: &[&str] = &["sync", "sat", "satfinite", "relu", "NaN", "approx", "cc", "shiftamt", "uni"];
 
 fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
     let named = row.parts.iter().zip(modifiers).take_while(|(part, m)| part == m).count();
@@ -73,7 +73,7 @@ fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
                 last = slot;
                 form.slots[slot] = Some(member);
             }
-            None if REPEATABLE.contains(text) && form.slots.iter().flatten().any(|m| m.text == *text) => {
+            None if REPEATABLE.contains(text) && modifiers[..at].contains(text) => {
                 form.repeated = Some(at);
             }
             None => return Err(Misfit { row, unplaced: Some(at), missing: None, placed: at }),

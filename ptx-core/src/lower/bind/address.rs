@@ -106,5 +106,5 @@ fn space_name(variable: &Variable) -> &'static str {
 }
 
 fn is_address(ty: Type) -> bool {
-    matches!(ty.class(), Class::Bits | Class::Unsigned | Class::Signed) && matches!(ty.bits(), 16 | 32 | 64)
+    matches!(ty.class(), Class::Bits | Class::Unsigned | Class::Signed) && matches!(ty.bits(), 8 | 16 | 32 | 64)
 }

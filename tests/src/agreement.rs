@@ -1,0 +1,69 @@
+//! Whether the checker and ptxas say the same about instructions.
+
+use crate::instance::Instance;
+use crate::judge::Judge;
+use ptx_core::check::check;
+use ptx_core::diag::Diagnostic;
+use ptx_core::isa::{Arch, Version};
+use ptx_core::lower::Options;
+use ptx_core::parse::parse_text;
+use std::io;
+
+/// An instruction that one side takes and the other refuses.
+#[derive(Clone, Debug)]
+pub struct Disagreement {
+    /// Its place among those asked about.
+    pub at: usize,
+    /// Where, what and why, on one line.
+    pub text: String,
+}
+
+/// The instructions that one side takes and the other refuses, as if each stood alone in a module for this target.
+///
+/// # Errors
+/// If ptxas cannot be run.
+pub fn disagreements(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -> io::Result<Vec<Disagreement>> {
+    let variables = ".global .align 128 .b8 g[256];\n.const .align 128 .b8 c[256];";
+    let header = format!(".version {version}\n.target {arch}\n.address_size 64\n{variables}");
+    let kernel = |(n, i): (usize, &&Instance)| format!(".visible .entry k{n}() {{ {} ret; }}", i.body());
+    let kernels: Vec<String> = all.iter().enumerate().map(kernel).collect();
+    let theirs = judge.refusals(&header, &arch.to_string(), &kernels)?;
+    let ours = refusals(&header, &kernels);
+    let mut out = Vec::new();
+    for (at, (theirs, ours)) in theirs.into_iter().zip(ours).enumerate() {
+        let theirs = match theirs {
+            None if ours.is_some() => judge.code_refusal(&header, &arch.to_string(), &kernels[at])?,
+            theirs => theirs,
+        };
+        if theirs.is_some() != ours.is_some() {
+            let why =
+                theirs.map_or_else(|| format!("we say: {}", ours.unwrap_or_default()), |t| format!("ptxas says: {t}"));
+            let instance = all[at];
+            let text = format!(
+                "{arch} {version} {} line {}: {}: {why}",
+                instance.row.file,
+                instance.row.line,
+                instance.body()
+            );
+            out.push(Disagreement { at, text });
+        }
+    }
+    Ok(out)
+}
+
+/// For each kernel the first error on its line.
+fn refusals(header: &str, kernels: &[String]) -> Vec<Option<String>> {
+    let text = format!("{header}\n{}\n", kernels.join("\n"));
+    let (tree, earlier) = parse_text(text.as_bytes());
+    let (_, diagnostics) = check(tree, earlier, &Options::default());
+    let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).collect();
+    let mut start = header.len() + 1;
+    let mut out = Vec::with_capacity(kernels.len());
+    for kernel in kernels {
+        let end = start + kernel.len();
+        let here = |d: &&&Diagnostic| (start..=end).contains(&(d.span.lo as usize));
+        out.push(errors.iter().find(here).map(|d| d.message.clone()));
+        start = end + 1;
+    }
+    out
+}

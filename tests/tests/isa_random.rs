@@ -1,0 +1,85 @@
+//! The checker against ptxas on random spellings of random rows, half of them with a mistake, on random targets and
+//! versions.
+//!
+//! Ignored: a figure, not a yes or no. `cargo test --release -p ptx-tests --test isa_random -- --ignored --nocapture`, with
+//! `PTX_RANDOM_SIZE` (instructions, 4000 if not set) and `PTX_RANDOM_SEED`.
+#![allow(clippy::print_stdout, clippy::expect_used, reason = "tests")]
+
+use ptx_core::isa::{Arch, Member, Row, Version, table};
+use ptx_tests::agreement::disagreements;
+use ptx_tests::instance::{Instance, instance};
+use ptx_tests::judge::Judge;
+use ptx_tests::mutate::mutate;
+use ptx_tests::random::Random;
+use std::collections::BTreeMap;
+
+/// How many instructions share a target and a version.
+const GROUP: usize = 400;
+
+/// At most one disagreement in so many instructions.
+const ALLOWED: usize = 500;
+
+#[test]
+#[ignore = "long, and needs ptxas: see CONTRIBUTING.md"]
+fn random_instructions_are_judged_alike() {
+    let judge = Judge::find().expect("a ptxas");
+    let mut random = Random::new(setting("PTX_RANDOM_SEED", 1) as u64);
+    let size = setting("PTX_RANDOM_SIZE", 4000);
+    let mut wrong: BTreeMap<&str, usize> = BTreeMap::new();
+    for _ in 0..size.div_ceil(GROUP) {
+        let (arch, version) = point(&mut random);
+        let all: Vec<(Instance, &str)> = (0..GROUP).filter_map(|_| one(arch, version, &mut random)).collect();
+        let instances: Vec<&Instance> = all.iter().map(|(i, _)| i).collect();
+        for found in disagreements(&judge, arch, version, &instances).expect("ptxas runs") {
+            *wrong.entry(all[found.at].1).or_default() += 1;
+            println!("{}: {}", all[found.at].1, found.text);
+        }
+    }
+    let total: usize = wrong.values().sum();
+    println!("{total} of {size} verdicts differ: {wrong:?}");
+    assert!(total * ALLOWED <= size, "more than one in {ALLOWED}");
+}
+
+fn setting(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// A target and a version that has it: mostly the newest.
+fn point(random: &mut Random) -> (Arch, Version) {
+    let targets: Vec<_> = table().targets.iter().filter(|t| t.assembled).collect();
+    let target = random.pick(&targets).expect("a target");
+    let versions: Vec<Version> = versions().into_iter().filter(|v| *v >= target.since).collect();
+    let version = if random.once_in(3) { random.pick(&versions) } else { versions.last() };
+    (target.arch, *version.expect("a version"))
+}
+
+fn versions() -> Vec<Version> {
+    const LAST: &[(u8, u8)] = &[(6, 5), (7, 8), (8, 8), (9, 5)];
+    LAST.iter().flat_map(|&(major, last)| (0..=last).map(move |minor| Version { major, minor })).collect()
+}
+
+/// A spelling of a random row, with a mistake or without, and the kind of the mistake.
+fn one(arch: Arch, version: Version, random: &mut Random) -> Option<(Instance, &'static str)> {
+    let row = row(arch, version, random)?;
+    let slots: Vec<_> = row.slots.iter().map(|s| member(s.members, s.optional, random)).collect();
+    let mut instance = instance(row, &slots, random.once_in(2))?;
+    let kind = if random.once_in(2) { mutate(&mut instance, random)? } else { "none" };
+    Some((instance, kind))
+}
+
+/// Mostly one that exists there.
+fn row(arch: Arch, version: Version, random: &mut Random) -> Option<&'static Row> {
+    let opcodes = table().opcodes();
+    let fits = |row: &&'static Row| row.gate.admits(arch, version);
+    let rows: Vec<&Row> = (0..20).filter_map(|_| any_row(&opcodes, random)).collect();
+    if random.once_in(8) { rows.first().copied() } else { rows.into_iter().find(fits) }
+}
+
+fn any_row(opcodes: &[&str], random: &mut Random) -> Option<&'static Row> {
+    let opcode = random.pick(opcodes)?;
+    random.pick(table().forms(opcode))
+}
+
+fn member(all: &'static [Member], optional: bool, random: &mut Random) -> Option<&'static Member> {
+    if optional && !random.once_in(4) { None } else { random.pick(all) }
+}
