@@ -20,10 +20,9 @@ impl Binder<'_> {
         if of_vector.is_none() && elements.iter().all(|e| *e == Operand::Sink) {
             return Err(Why::Shape("a register among the elements".to_owned()));
         }
-        if let (None, Some(wanted)) = (of_vector, wanted.filter(|w| holds_single(*w))) {
-            if elements.iter().any(|e| matches!(e, Operand::F64(_))) {
-                return Err(Why::Literal(wanted));
-            }
+        let doubles = || elements.iter().any(|e| matches!(e, Operand::F64(_)));
+        if let Some(wanted) = wanted.filter(|w| of_vector.is_none() && holds_single(*w) && doubles()) {
+            return Err(Why::Literal(wanted));
         }
         elements.iter().enumerate().try_for_each(|(at, element)| match element {
             Operand::Reg(_) | Operand::Part(..) if value.register => Ok(()),
