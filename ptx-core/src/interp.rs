@@ -7,6 +7,7 @@
 //! - `machine` owns global memory; `program` decodes; `layout` gives variables their addresses.
 //! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
+//! - `tensor_map` and `swizzle` say where tiles stand in memory.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.
 //!
 //! Nothing here parses, checks or prints; nothing here knows the host that launches.
@@ -26,8 +27,12 @@ mod site;
 mod soft;
 mod space;
 mod special;
+#[cfg_attr(not(test), allow(dead_code, reason = "`wgmma` and `tcgen05` read their descriptors here"))]
+mod swizzle;
+pub mod tensor_map;
 mod warp;
 
 pub use fault::{Fault, FaultKind};
 pub use machine::{Launch, Machine, Options, Stats};
 pub use program::Program;
+pub use swizzle::Swizzle;

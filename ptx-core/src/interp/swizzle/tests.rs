@@ -1,0 +1,88 @@
+//! Addresses against the tables and examples of the manual.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+
+/// The piece that stands at `column` of line `line`, as the tables of the manual print it.
+fn at(swizzle: Swizzle, line: u64, column: u64) -> u64 {
+    (swizzle.apply(line * 128 + column * 16) & 127) / 16
+}
+
+fn lines(swizzle: Swizzle, count: u64) -> Vec<Vec<u64>> {
+    (0..count).map(|line| (0..8).map(|column| at(swizzle, line, column)).collect()).collect()
+}
+
+#[test]
+fn the_patterns_of_the_manual() {
+    assert_eq!(lines(Swizzle::None, 2)[1], [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(lines(Swizzle::B32, 3)[1..], [[1, 0, 3, 2, 5, 4, 7, 6], [0, 1, 2, 3, 4, 5, 6, 7]]);
+    assert_eq!(lines(Swizzle::B96, 3)[1..], [[1, 0, 3, 2, 5, 4, 7, 6], [0, 1, 2, 3, 4, 5, 6, 7]]);
+    assert_eq!(lines(Swizzle::B64, 4)[2..], [[2, 3, 0, 1, 6, 7, 4, 5], [3, 2, 1, 0, 7, 6, 5, 4]]);
+    assert_eq!(
+        lines(Swizzle::B128, 8)[5..],
+        [[5, 4, 7, 6, 1, 0, 3, 2], [6, 7, 4, 5, 2, 3, 0, 1], [7, 6, 5, 4, 3, 2, 1, 0]]
+    );
+    assert_eq!(
+        lines(Swizzle::B128Atom32, 4)[1..],
+        [[2, 3, 0, 1, 6, 7, 4, 5], [4, 5, 6, 7, 0, 1, 2, 3], [6, 7, 4, 5, 2, 3, 0, 1]]
+    );
+    assert_eq!(lines(Swizzle::B128Atom64, 2)[1], [4, 5, 6, 7, 0, 1, 2, 3]);
+    assert_eq!(Swizzle::B128Atom32Flip8.apply(128), 128 + 32 + 8);
+    assert_eq!(Swizzle::B128Atom32Flip8.apply(256), 256 + 64);
+}
+
+#[test]
+fn every_swizzle_is_its_own_inverse() {
+    for swizzle in Swizzle::ALL {
+        for address in 0..2048 {
+            assert_eq!(swizzle.apply(swizzle.apply(address)), address, "{swizzle:?}");
+        }
+        assert_eq!(swizzle.apply(swizzle.repeat() * 3), swizzle.repeat() * 3);
+    }
+}
+
+/// The examples of 9.7.15.5.1.2.1.3, in elements of their canonical layouts.
+#[test]
+fn the_layouts_of_the_manual() {
+    let descriptor = |mode: u64, leading: u64, stride: u64| {
+        Descriptor::wgmma(mode << 62 | (stride >> 4) << 32 | (leading >> 4) << 16 | 1024 >> 4)
+    };
+    let flat = |d: Descriptor, major, line, piece| {
+        let unswizzled = d.piece(major, line, piece);
+        d.swizzle.apply(unswizzled) - 1024
+    };
+    // K-major, tf32: ((8,2),(4,4)):((4,32),(1,64)) and ((8,2),(4,4)):((8,64),(1,4)).
+    let plain = descriptor(0, 256, 128);
+    let narrow = descriptor(3, 16, 256);
+    for (row, piece) in (0..16).flat_map(|row| (0..2).map(move |piece| (row, piece))) {
+        assert_eq!(flat(plain, Major::K, row, piece), (row % 8 * 4 + row / 8 * 32 + piece * 64) * 4);
+        assert_eq!(flat(narrow, Major::K, row, piece), (row % 8 * 8 + row / 8 * 64 + piece * 4) * 4);
+    }
+    // MN-major, bf16: ((8,1,2),(8,2)):((1,8,64),(8,128)), ((8,2,2),(8,2)):((1,8,128),(16,256)), ((8,4,2),(8,2)):((1,8,256),(32,512)).
+    let (plain, narrow, middle) = (descriptor(0, 256, 128), descriptor(3, 256, 512), descriptor(2, 512, 1024));
+    for (k, piece) in (0..16).flat_map(|k| (0..2).map(move |piece| (k, piece))) {
+        assert_eq!(flat(plain, Major::Mn, k, piece), (piece * 64 + k % 8 * 8 + k / 8 * 128) * 2);
+        let (low, high) = (piece % 2, piece / 2);
+        assert_eq!(flat(narrow, Major::Mn, k, piece), (low * 8 + high * 128 + k % 8 * 16 + k / 8 * 256) * 2);
+        let (low, high) = (piece % 4, piece / 4);
+        assert_eq!(flat(middle, Major::Mn, k, piece), (low * 8 + high * 256 + k % 8 * 32 + k / 8 * 512) * 2);
+    }
+}
+
+#[test]
+fn descriptors_of_tcgen05() {
+    let modes: Vec<_> = (0..8u64).map(|mode| Descriptor::tcgen05(mode << 61).ok().map(|d| d.swizzle)).collect();
+    let expected = [
+        Some(Swizzle::None),
+        Some(Swizzle::B128Atom32),
+        Some(Swizzle::B128),
+        None,
+        Some(Swizzle::B64),
+        None,
+        Some(Swizzle::B32),
+        None,
+    ];
+    assert_eq!(modes, expected);
+    let all = Descriptor::tcgen05(0x1234 << 32 | 0x0567 << 16 | 0x0089 | 5 << 49).unwrap();
+    assert_eq!((all.start, all.leading, all.stride, all.base), (0x890, 0x5670, 0x12340, 5));
+}
