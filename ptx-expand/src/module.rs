@@ -1,8 +1,9 @@
 //! `#[ptx_module]`: several kernels, and what they share, in one PTX module.
 
 use crate::attribute::Attribute;
+use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
-use crate::{compile, launch, report};
+use crate::{launch, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree;
@@ -14,18 +15,29 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Ok(item) => item,
         Err(error) => return report::refuse(&mut Reader::default(), &error, "`#[ptx_module]` stands on a module"),
     };
+    let (items, compiled) = compile(options, &item);
+    items.expand(&item, &compiled)
+}
+
+/// Compiles a module with the options of its attribute.
+pub fn compile(options: TokenStream, item: &syn::ItemMod) -> (Items, Compiled) {
     let mut items = Items::default();
-    items.options(options, &item);
+    items.options(options, item);
     for inner in item.content.iter().flat_map(|(_, items)| items) {
         items.item(inner);
     }
-    items.expand(&item)
+    let options = &items.attribute.options;
+    let (arches, version) = (options.arch.clone(), options.version);
+    items.module.modules.append(&mut items.reader.prelude());
+    let compiled = compile::module(&mut items.reader, &items.module, &arches, version);
+    (items, compiled)
 }
 
 /// What a module holds, sorted.
 #[derive(Default)]
-struct Items {
-    reader: Reader,
+pub struct Items {
+    /// Its spans and what is wrong with it.
+    pub reader: Reader,
     attribute: Attribute,
     module: tree::Module,
     launchables: Vec<Launchable>,
@@ -104,12 +116,8 @@ impl Items {
         self.launchables.push(launchable);
     }
 
-    fn expand(mut self, item: &syn::ItemMod) -> TokenStream {
-        let options = &self.attribute.options;
-        let (arches, version) = (options.arch.clone(), options.version);
-        self.module.modules.append(&mut self.reader.prelude());
-        let compiled = compile::module(&mut self.reader, &self.module, &arches, version);
-        let launches = launch::several(&self.reader.host, &item.ident, &self.launchables, &compiled);
+    fn expand(self, item: &syn::ItemMod, compiled: &Compiled) -> TokenStream {
+        let launches = launch::several(&self.reader.host, &item.ident, &self.launchables, compiled);
         let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics);
         let (kept, attributes, visibility, name) = (&self.kept, &item.attrs, &item.vis, &item.ident);
         quote! {

@@ -1,4 +1,4 @@
-//! How long a kernel of a thousand instructions takes to expand: `cargo test -p ptx-macros speed -- --ignored --nocapture`.
+//! How long a kernel of a thousand instructions takes to expand: `cargo test -p ptx-expand speed -- --ignored --nocapture`.
 #![allow(clippy::print_stdout, reason = "a measurement")]
 
 use std::fmt::Write;

@@ -24,22 +24,38 @@ pub use file::expand as expand_file;
 
 /// Expands `ptx! { … }` where no kernel is around it.
 pub fn expand(body: TokenStream) -> TokenStream {
-    let mut reader = Reader::default();
-    let (source, mut diagnostics) = source(&mut reader.host, Span::call_site(), body);
-    reader.diagnostics.append(&mut diagnostics);
-    let launches = if is_module(&source) {
-        let (checked, mut diagnostics) = compile::checked(source.clone());
-        reader.diagnostics.append(&mut diagnostics);
-        let ptx = checked.as_ref().map_or_else(String::new, compile::as_written);
-        let module = checked.map_or_else(|| compile::declared(source), |c| c.module().clone());
-        Some(launches(&mut reader, &module, &[], &quote!(#ptx)))
-    } else {
-        let help = "instructions stand in a `#[ptx_kernel]` function; a whole module begins with `.version`";
-        reader.error_at(&codes::P0909, source.span(0), "this `ptx!` stands in no kernel", help);
-        None
-    };
+    let (mut reader, text) = compile(Span::call_site(), body);
+    let launches = text.map(|text| {
+        let ptx = &text.ptx;
+        launches(&mut reader, &text.module, &[], &quote!(#ptx))
+    });
     let diagnostics = report::report(&reader.host, &reader.diagnostics);
     quote!(#launches #diagnostics)
+}
+
+/// A module that the user wrote whole.
+pub struct Text {
+    /// What it declares.
+    pub module: Module,
+    /// Its PTX; empty if something is wrong with it.
+    pub ptx: String,
+}
+
+/// Reads the body of a `ptx! { … }`; `group` is its span. `None` if it is no module; that is reported.
+pub fn compile(group: Span, body: TokenStream) -> (Reader, Option<Text>) {
+    let mut reader = Reader::default();
+    let (source, mut diagnostics) = source(&mut reader.host, group, body);
+    reader.diagnostics.append(&mut diagnostics);
+    if !is_module(&source) {
+        let help = "instructions stand in a `#[ptx_kernel]` function; a whole module begins with `.version`";
+        reader.error_at(&codes::P0909, source.span(0), "this `ptx!` stands in no kernel", help);
+        return (reader, None);
+    }
+    let (checked, mut diagnostics) = compile::checked(source.clone());
+    reader.diagnostics.append(&mut diagnostics);
+    let ptx = checked.as_ref().map_or_else(String::new, compile::as_written);
+    let module = checked.map_or_else(|| compile::declared(source), |c| c.module().clone());
+    (reader, Some(Text { module, ptx }))
 }
 
 /// Whether it begins as modules do.

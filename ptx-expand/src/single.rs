@@ -1,0 +1,52 @@
+//! `#[ptx_kernel]` on a function that stands alone: a PTX module of one kernel.
+
+#[cfg(test)]
+mod speed;
+
+use crate::compile::{self, Compiled};
+use crate::kernel::{Launchable, Reader};
+use crate::{launch, report};
+use proc_macro2::TokenStream;
+use ptx_core::kernel::tree::Module;
+use quote::quote;
+
+/// Expands the attribute.
+pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let function: syn::ItemFn = match syn::parse2(item) {
+        Ok(function) => function,
+        Err(error) => {
+            return report::refuse(&mut Reader::default(), &error, "`#[ptx_kernel]` stands on a function with a body");
+        }
+    };
+    let Single { reader, launchable, compiled } = Single::compile(options, &function);
+    // A method has no place for the module that comes with a launch function.
+    let launch = function.sig.receiver().is_none().then(|| launch::single(&reader.host, &launchable, &compiled));
+    let diagnostics = report::report(&reader.host, &reader.diagnostics);
+    quote!(#launch #diagnostics)
+}
+
+/// A kernel alone, compiled.
+pub struct Single {
+    /// Its spans and what is wrong with it.
+    pub reader: Reader,
+    /// What launches it.
+    pub launchable: Launchable,
+    /// Its PTX.
+    pub compiled: Compiled,
+}
+
+impl Single {
+    /// Compiles a function with the options of its attribute.
+    pub fn compile(options: TokenStream, function: &syn::ItemFn) -> Single {
+        let mut reader = Reader::default();
+        let mut attribute = reader.attribute(options);
+        let structs = std::mem::take(&mut attribute.structs);
+        reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
+        let (kernel, launchable) = reader.kernel(attribute, function);
+        let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
+        let modules = reader.prelude();
+        let module = Module { structs, modules, kernels: vec![kernel], ..Module::default() };
+        let compiled = compile::module(&mut reader, &module, &arches, version);
+        Single { reader, launchable, compiled }
+    }
+}
