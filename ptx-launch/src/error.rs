@@ -39,6 +39,8 @@ pub enum ErrorKind {
     Unsupported,
     /// Any other answer of the driver.
     Driver,
+    /// Something that is not of this crate failed, in work that it timed or recorded.
+    Other,
 }
 
 /// An error of the launch runtime.
@@ -60,6 +62,11 @@ impl Error {
     /// An error of this kind; `asked` says what was asked for and did not work.
     pub(crate) fn new(kind: ErrorKind, asked: impl Into<String>) -> Self {
         Error(Box::new(Report { kind, asked: asked.into(), possible: None, help: None, code: None }))
+    }
+
+    /// The failure of something else, for work that a [`Timer`](crate::Timer) or a capture calls.
+    pub fn other(what: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Other, what)
     }
 
     /// Adds what is possible instead.

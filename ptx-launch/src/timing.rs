@@ -80,8 +80,7 @@ impl Timer {
         };
         let mut samples = samples?;
         samples.iter_mut().for_each(|sample| *sample /= self.batch);
-        samples.sort_unstable();
-        Ok(Timing { samples })
+        Ok(Timing::from_samples(samples))
     }
 }
 
@@ -108,6 +107,12 @@ fn on_device(stream: &CudaStream, run: &mut impl FnMut() -> Result<()>) -> Resul
 }
 
 impl Timing {
+    /// Runs that were timed one by one.
+    pub fn from_samples(mut samples: Vec<Duration>) -> Timing {
+        samples.sort_unstable();
+        Timing { samples }
+    }
+
     /// How many runs counted.
     pub fn runs(&self) -> usize {
         self.samples.len()

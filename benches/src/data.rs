@@ -1,0 +1,337 @@
+//! Inputs, poison and references: small kernels, simple on purpose, so that they can be trusted.
+//!
+//! Inputs are drawn from a normal distribution, made on the device from a seed; what is multiplied decides how much
+//! power the multiplication takes, so that zeros or small integers would flatter everybody.
+
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+
+#[ptx_module(arch("sm_80", "sm_90"))]
+mod kernels {
+    const MULTIPLIERS: [u32; 2] = [0x85eb_ca6b, 0xc2b2_ae35];
+
+    fn hash(x: u32) -> u32 {
+        let h: u32 = x;
+        for multiplier in MULTIPLIERS {
+            h = (h ^ (h >> 16)) * multiplier;
+        }
+        h ^ (h >> 15)
+    }
+
+    /// In (0, 1].
+    fn uniform(x: u32) -> f32 {
+        let bits: u32 = hash(x) >> 8;
+        let value: f32;
+        ptx! {
+            cvt.rn.f32.u32 value, bits;
+            fma.rn.f32 value, value, 0f33800000, 0f33000000;
+        }
+        value
+    }
+
+    /// One value of the normal distribution for each index: √(−2 ln u) · cos 2πv.
+    fn normal_at(i: u32, seed: u32) -> f32 {
+        let (u, v): (f32, f32) = (uniform(2 * i ^ seed), uniform((2 * i + 1) ^ seed));
+        let value: f32;
+        ptx! {
+            lg2.approx.f32  u, u;
+            mul.rn.f32      u, u, 0fBFB17218;       // −2 ln 2
+            sqrt.approx.f32 u, u;
+            mul.rn.f32      v, v, 0f40C90FDB;       // 2π
+            cos.approx.f32  v, v;
+            mul.rn.f32      value, u, v;
+        }
+        value
+    }
+
+    #[ptx_kernel(block = 256, grid = 2048, instances = [bf16, f16], safe(x.len() >= n))]
+    pub fn normal16<T>(x: &mut [T], n: u32, seed: u32) {
+        let i: u32 = ctaid.x * 256 + tid.x;
+        while i < n {
+            let (value, at): (f32, u64) = (normal_at(i, seed), x + wide(i) * 2);
+            let rounded: T;
+            ptx! {
+                cvt.rn.{T}.f32 rounded, value;
+                st.global.b16 [at], rounded;
+            }
+            i += 2048 * 256;
+        }
+    }
+
+    #[ptx_kernel(block = 256, grid = 2048, safe(x.len() >= n))]
+    pub fn normal32(x: &mut [f32], n: u32, seed: u32) {
+        let i: u32 = ctaid.x * 256 + tid.x;
+        while i < n {
+            let (value, at): (f32, u64) = (normal_at(i, seed), x + wide(i) * 4);
+            ptx! { st.global.f32 [at], value; }
+            i += 2048 * 256;
+        }
+    }
+
+    /// Every byte 0xff: not a number, in every format.
+    #[ptx_kernel(block = 256, grid = 2048)]
+    pub fn poison(x: u64, bytes: u64) {
+        let at: u64 = wide(ctaid.x) * 256 + tid.x as u64;
+        let ones: u32 = 0xff;
+        while at < bytes {
+            let byte: u64 = x + at;
+            ptx! { st.global.u8 [byte], ones; }
+            at += 2048 * 256;
+        }
+    }
+
+    /// 16 bytes a thread at a time.
+    #[ptx_kernel(block = 512, grid = n.div_ceil(4 * 512), instances = [u32, f32], safe(n % 4 == 0, from.len() >= n, to.len() >= n))]
+    pub fn copy<T>(from: &[T], to: &mut [T], n: u32) {
+        let i: u32 = (ctaid.x * 512 + tid.x) * 4;
+        if i < n {
+            let (source, target): (u64, u64) = (from + wide(i) * 4, to + wide(i) * 4);
+            let words: [u32; 4];
+            ptx! {
+                ld.global.v4.u32 {words[..]}, [source];
+                st.global.v4.u32 [target], {words[..]};
+            }
+        }
+    }
+
+    /// Adds the squares of the differences, and of the reference, to two sums.
+    fn add_squares(sums: u64, x: f64, reference: f64) {
+        let difference: f64 = x - reference;
+        let (square, own): (f64, f64) = (difference * difference, reference * reference);
+        ptx! {
+            red.global.add.f64 [sums], square;
+            red.global.add.f64 [sums + 8], own;
+        }
+    }
+
+    /// Compares with a reference of the same type.
+    #[ptx_kernel(block = 256, grid = 2048, instances = [bf16, f16], safe(x.len() >= n, y.len() >= n, sums.len() >= 2))]
+    pub fn compare16<T>(x: &[T], y: &[T], sums: &mut [f64], n: u32) {
+        let i: u32 = ctaid.x * 256 + tid.x;
+        let (difference, own): (f32, f32) = (0.0, 0.0);
+        while i < n {
+            let (at, other): (u64, u64) = (x + wide(i) * 2, y + wide(i) * 2);
+            let (a, b): (T, T);
+            let (p, q): (f32, f32);
+            ptx! {
+                ld.global.b16 a, [at];
+                ld.global.b16 b, [other];
+                cvt.f32.{T} p, a;
+                cvt.f32.{T} q, b;
+                sub.rn.f32 p, p, q;
+                fma.rn.f32 difference, p, p, difference;
+                fma.rn.f32 own, q, q, own;
+            }
+            i += 2048 * 256;
+        }
+        let (d, o): (f64, f64) = (difference as f64, own as f64);
+        ptx! {
+            red.global.add.f64 [sums], d;
+            red.global.add.f64 [sums + 8], o;
+        }
+    }
+
+    /// Compares `f32` with a reference.
+    #[ptx_kernel(block = 256, grid = 2048, safe(x.len() >= n, y.len() >= n, sums.len() >= 2))]
+    pub fn compare32(x: &[f32], y: &[f32], sums: &mut [f64], n: u32) {
+        let i: u32 = ctaid.x * 256 + tid.x;
+        let (difference, own): (f64, f64) = (0.0, 0.0);
+        while i < n {
+            let (at, other): (u64, u64) = (x + wide(i) * 4, y + wide(i) * 4);
+            let (p, q): (f32, f32);
+            ptx! {
+                ld.global.f32 p, [at];
+                ld.global.f32 q, [other];
+            }
+            let (a, b): (f64, f64) = (p as f64, q as f64);
+            a -= b;
+            ptx! {
+                fma.rn.f64 difference, a, a, difference;
+                fma.rn.f64 own, b, b, own;
+            }
+            i += 2048 * 256;
+        }
+        ptx! {
+            red.global.add.f64 [sums], difference;
+            red.global.add.f64 [sums + 8], own;
+        }
+    }
+
+    /// Rows `first + i · step` of A · B in `f64`, a warp an element, and how far C is from it. A is at
+    /// `a_row · m + a_k · k`, B at `b_col · n + b_k · k`.
+    #[ptx_kernel(
+        block = 256,
+        grid = (rows * n).div_ceil(8),
+        instances = [bf16, f16],
+        safe(sums.len() >= 2)
+    )]
+    pub fn product16<T>(
+        a: &[T],
+        b: &[T],
+        c: &[T],
+        sums: &mut [f64],
+        rows: u32,
+        first: u32,
+        step: u32,
+        n: u32,
+        k: u32,
+        a_row: u32,
+        a_k: u32,
+        b_col: u32,
+        b_k: u32,
+    ) {
+        let warp: u32 = ctaid.x * 8 + (tid.x >> 5);
+        if warp < rows * n {
+            let (row, column): (u32, u32) = (first + warp / n * step, warp % n);
+            let sum: f64 = 0.0;
+            let at: u32 = laneid;
+            let (from_a, from_b): (u64, u64) = (a + wide(row) * a_row * 2, b + wide(column) * b_col * 2);
+            while at < k {
+                let (pa, pb): (u64, u64) = (from_a + wide(at) * a_k * 2, from_b + wide(at) * b_k * 2);
+                let (x, y): (T, T);
+                let (p, q): (f32, f32);
+                ptx! {
+                    ld.global.b16 x, [pa];
+                    ld.global.b16 y, [pb];
+                    cvt.f32.{T} p, x;
+                    cvt.f32.{T} q, y;
+                }
+                let (p, q): (f64, f64) = (p as f64, q as f64);
+                ptx! { fma.rn.f64 sum, p, q, sum; }
+                at += 32;
+            }
+            for step in [16, 8, 4, 2, 1] {
+                let (low, high): (b32, b32);
+                let other: f64;
+                ptx! {
+                    mov.b64 {low, high}, sum;
+                    shfl.sync.bfly.b32 low, low, step, 31, 0xffffffff;
+                    shfl.sync.bfly.b32 high, high, step, 31, 0xffffffff;
+                    mov.b64 other, {low, high};
+                }
+                sum += other;
+            }
+            if laneid == 0 {
+                let at: u64 = c + (wide(row) * n + column as u64) * 2;
+                let value: T;
+                let is: f32;
+                ptx! {
+                    ld.global.b16 value, [at];
+                    cvt.f32.{T} is, value;
+                }
+                add_squares(sums, is as f64, sum);
+            }
+        }
+    }
+}
+
+pub use kernels::copy;
+
+/// A type that can be drawn, and compared.
+pub trait Value: ptx_launch::Element {
+    /// Fills a buffer from the normal distribution.
+    fn fill(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()>;
+
+    /// Adds Σ(x − y)² and Σy² to `sums`.
+    fn compare(stream: &Stream, x: &Buffer<Self>, y: &Buffer<Self>, sums: &mut Buffer<f64>) -> Result<()>;
+}
+
+macro_rules! values {
+    ($($ty:ty: $fill:path, $compare:path;)*) => {
+        $(impl Value for $ty {
+            fn fill(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()> {
+                let n = buffer.len() as u32;
+                $fill(stream, buffer, n, seed)
+            }
+
+            fn compare(stream: &Stream, x: &Buffer<Self>, y: &Buffer<Self>, sums: &mut Buffer<f64>) -> Result<()> {
+                $compare(stream, x, y, sums, x.len() as u32)
+            }
+        })*
+    };
+}
+values! {
+    bf16: kernels::normal16::<bf16>, kernels::compare16::<bf16>;
+    f16: kernels::normal16::<f16>, kernels::compare16::<f16>;
+    f32: kernels::normal32, kernels::compare32;
+}
+
+/// A buffer of normally distributed values. Who compares with the CPU downloads it.
+pub fn normal<T: Value>(device: &Device, stream: &Stream, len: usize, seed: u32) -> Result<Buffer<T>> {
+    let mut buffer = device.zeros(len)?;
+    T::fill(stream, &mut buffer, seed)?;
+    Ok(buffer)
+}
+
+/// Overwrites a buffer with bytes of 0xff, which are not a number in any format.
+pub fn poison<T>(stream: &Stream, buffer: &mut Buffer<T>) -> Result<()> {
+    let bytes = (buffer.len() * size_of::<T>()) as u64;
+    // SAFETY: the address and the length are the buffer's, which nothing else uses meanwhile.
+    #[allow(unsafe_code, reason = "any type is overwritten by its bytes")]
+    unsafe {
+        kernels::poison(stream, buffer.address(), bytes)
+    }
+}
+
+/// ‖x − reference‖ / ‖reference‖ of whole buffers; not a number if `x` has any such value.
+pub fn error<T: Value>(stream: &Stream, x: &Buffer<T>, reference: &Buffer<T>) -> Result<f64> {
+    let mut sums = stream.device().zeros(2)?;
+    T::compare(stream, x, reference, &mut sums)?;
+    relative(&sums)
+}
+
+fn relative(sums: &Buffer<f64>) -> Result<f64> {
+    let sums = sums.download()?;
+    Ok((sums[0] / sums[1].max(f64::MIN_POSITIVE)).sqrt())
+}
+
+/// How the operands of a product lie: distances between neighbours along a row and along K, in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Product {
+    /// M, N, K.
+    pub shape: [usize; 3],
+    /// Of A: from row to row, from k to k.
+    pub a: [usize; 2],
+    /// Of B: from column to column, from k to k.
+    pub b: [usize; 2],
+}
+
+impl Product {
+    /// Both K-major: A is M × K, B is N × K.
+    pub fn k_major([m, n, k]: [usize; 3]) -> Product {
+        Product { shape: [m, n, k], a: [k, 1], b: [k, 1] }
+    }
+}
+
+/// A type whose products can be checked.
+pub trait Half: Value {
+    /// How far some rows of C are from A · B in `f64`: all of them if they are few, else 64, as evenly as can be.
+    fn product_error(
+        stream: &Stream,
+        product: &Product,
+        operands: (&Buffer<Self>, &Buffer<Self>, &Buffer<Self>),
+    ) -> Result<f64>;
+}
+
+macro_rules! halves {
+    ($($ty:ident)*) => {
+        $(impl Half for $ty {
+            fn product_error(
+                stream: &Stream,
+                product: &Product,
+                (a, b, c): (&Buffer<Self>, &Buffer<Self>, &Buffer<Self>),
+            ) -> Result<f64> {
+                let [m, n, k] = product.shape.map(|extent| extent as u32);
+                let ([a_row, a_k], [b_col, b_k]) = (product.a.map(|d| d as u32), product.b.map(|d| d as u32));
+                let rows = if u64::from(m) * u64::from(n) * u64::from(k) < 1 << 32 { m } else { m.min(64) };
+                let step = m / rows;
+                let mut sums = stream.device().zeros(2)?;
+                kernels::product16::<$ty>(
+                    stream, a, b, c, &mut sums, rows, m - 1 - (rows - 1) * step, step, n, k, a_row, a_k, b_col, b_k,
+                )?;
+                relative(&sums)
+            }
+        })*
+    };
+}
+halves! { bf16 f16 }

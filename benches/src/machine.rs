@@ -1,0 +1,72 @@
+//! The machine of a run: its name, its driver, the day, and the two ceilings, copy bandwidth and matrix rate.
+
+use crate::bench::Options;
+use crate::data;
+use crate::rivals::cublaslt::{Lt, Problem};
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::process::Command;
+
+/// Where and when, and how fast it can be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// The device's name.
+    pub device: String,
+    /// The driver's version.
+    pub driver: String,
+    /// The day, as `date` says it.
+    pub date: String,
+    /// GB/s, read and written, of a copy of 2 GiB.
+    pub copy: f64,
+    /// TFLOP/s of cuBLASLt's 8192 × 8192 × 8192 bf16 product.
+    pub matrix: f64,
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { device, driver, date, copy, matrix } = self;
+        write!(f, "{device}, driver {driver}, {date}; copy {copy:.0} GB/s, cuBLASLt bf16 8192³ {matrix:.0} TFLOP/s")
+    }
+}
+
+/// Asks and measures.
+pub fn measure(device: &Device, stream: &Stream, options: &Options) -> Result<Machine> {
+    let cuda = device.is_cuda();
+    Ok(Machine {
+        device: device.name().to_owned(),
+        driver: said("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]),
+        date: said("date", &["-u", "+%Y-%m-%d"]),
+        copy: if cuda && !options.check_only { copy_bandwidth(device, stream)? } else { 0.0 },
+        matrix: if cuda && !options.check_only && !options.alone {
+            matrix_rate(device, stream, options.seed)?
+        } else {
+            0.0
+        },
+    })
+}
+
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+}
+
+fn copy_bandwidth(device: &Device, stream: &Stream) -> Result<f64> {
+    const WORDS: u32 = 1 << 28;
+    let (from, mut to) = (device.zeros::<u32>(WORDS as usize)?, device.zeros::<u32>(WORDS as usize)?);
+    let time = Timer::new().measure(stream, || data::copy::<u32>(stream, &from, &mut to, WORDS))?;
+    Ok(time.rate(8.0 * f64::from(WORDS)) / 1e9)
+}
+
+fn matrix_rate(device: &Device, stream: &Stream, seed: u32) -> Result<f64> {
+    const N: usize = 8192;
+    let (a, b) =
+        (data::normal::<bf16>(device, stream, N * N, seed)?, data::normal::<bf16>(device, stream, N * N, !seed)?);
+    let c = device.zeros::<bf16>(N * N)?;
+    let Some(lt) = Lt::open(device)? else { return Ok(0.0) };
+    let mut product = lt.plan(&Problem::bf16(N, N, N), stream, (a.address(), b.address(), c.address()))?;
+    let time = Timer::new().measure(stream, || product.launch(stream))?;
+    Ok(time.rate(2.0 * (N as f64).powi(3)) / 1e12)
+}

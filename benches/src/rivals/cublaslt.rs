@@ -1,0 +1,210 @@
+//! cuBLASLt: all algorithms that its heuristic names are tried, and the quickest one plays.
+#![allow(unsafe_code, reason = "calls of the library")]
+
+use cudarc::cublaslt::{result as lt, sys};
+use ptx_launch::prelude::*;
+use ptx_launch::{Error, Result};
+use std::ffi::c_void;
+use std::rc::Rc;
+
+/// How many algorithms the heuristic is asked for.
+const CANDIDATES: usize = 64;
+/// Bytes of workspace.
+const WORKSPACE: usize = 64 << 20;
+
+/// A type of the library.
+pub use sys::cudaDataType_t as Type;
+
+/// What is multiplied: C = A · B, all row by row in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Problem {
+    /// M, N, K.
+    pub shape: [usize; 3],
+    /// The operands' type.
+    pub operand: Type,
+    /// The result's type.
+    pub result: Type,
+    /// Whether A is M × K; else it is K × M.
+    pub a_k_major: bool,
+    /// Whether B is N × K; else it is K × N.
+    pub b_k_major: bool,
+}
+
+impl Problem {
+    /// bf16, both operands K-major.
+    pub fn bf16(m: usize, n: usize, k: usize) -> Problem {
+        let ty = Type::CUDA_R_16BF;
+        Problem { shape: [m, n, k], operand: ty, result: ty, a_k_major: true, b_k_major: true }
+    }
+}
+
+fn failed(what: &str, error: lt::CublasError) -> Error {
+    Error::other(format!("cuBLASLt: {what}: {:?}", error.0))
+}
+
+/// The library.
+pub struct Lt {
+    handle: sys::cublasLtHandle_t,
+    workspace: Rc<Buffer<u8>>,
+}
+
+impl Drop for Lt {
+    fn drop(&mut self) {
+        // SAFETY: the handle is alive, and plans keep what they need. A failure leaves nothing to do.
+        let _ = unsafe { lt::destroy_handle(self.handle) };
+    }
+}
+
+/// A product with its algorithm chosen.
+pub struct Plan {
+    handle: sys::cublasLtHandle_t,
+    description: Description,
+    /// Where A, B and C are.
+    addresses: (u64, u64, u64),
+    algorithm: sys::cublasLtMatmulAlgo_t,
+    workspace: Rc<Buffer<u8>>,
+}
+
+/// What the library is told about a product. The library's B is our A, and the other way round, because it counts
+/// columns first.
+struct Description {
+    operation: sys::cublasLtMatmulDesc_t,
+    a: sys::cublasLtMatrixLayout_t,
+    b: sys::cublasLtMatrixLayout_t,
+    c: sys::cublasLtMatrixLayout_t,
+}
+
+impl Description {
+    fn new(problem: &Problem) -> Result<Description, lt::CublasError> {
+        let [m, n, k] = problem.shape.map(|extent| extent as u64);
+        let operation = lt::create_matmul_desc(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, Type::CUDA_R_32F)?;
+        let transposed = |yes: bool| i32::from(yes);
+        use sys::cublasLtMatmulDescAttributes_t as D;
+        let choices = [
+            (D::CUBLASLT_MATMUL_DESC_TRANSA, transposed(problem.b_k_major)),
+            (D::CUBLASLT_MATMUL_DESC_TRANSB, transposed(!problem.a_k_major)),
+        ];
+        for (attribute, value) in choices {
+            // SAFETY: the description is alive, and the value is 4 bytes as the attribute wants.
+            unsafe { lt::set_matmul_desc_attribute(operation, attribute, (&raw const value).cast(), 4)? };
+        }
+        let layout = |ty, rows: u64, columns: u64| lt::create_matrix_layout(ty, rows, columns, rows as i64);
+        let (a, b) = (problem.a_k_major, problem.b_k_major);
+        Ok(Description {
+            operation,
+            a: if b { layout(problem.operand, k, n)? } else { layout(problem.operand, n, k)? },
+            b: if a { layout(problem.operand, k, m)? } else { layout(problem.operand, m, k)? },
+            c: layout(problem.result, n, m)?,
+        })
+    }
+}
+
+impl Drop for Description {
+    fn drop(&mut self) {
+        // SAFETY: each was made by `new` and is dropped once.
+        unsafe {
+            let _ = lt::destroy_matmul_desc(self.operation);
+            let _ = [self.a, self.b, self.c].map(|layout| lt::destroy_matrix_layout(layout));
+        }
+    }
+}
+
+impl Lt {
+    /// Opens the library; nothing if it is not there.
+    pub fn open(device: &Device) -> Result<Option<Lt>> {
+        // SAFETY: it only looks for the file.
+        if !device.is_cuda() || !unsafe { sys::is_culib_present() } {
+            return Ok(None);
+        }
+        let handle = lt::create_handle().map_err(|e| failed("it does not start", e))?;
+        Ok(Some(Lt { handle, workspace: Rc::new(device.zeros(WORKSPACE)?) }))
+    }
+
+    /// Tries what the heuristic names on this memory, and keeps the quickest.
+    pub fn plan(&self, problem: &Problem, stream: &Stream, addresses: (u64, u64, u64)) -> Result<Plan> {
+        let description = Description::new(problem).map_err(|e| failed("a product cannot be described", e))?;
+        let candidates = self.candidates(&description).map_err(|e| failed("no algorithm", e))?;
+        let Some(first) = candidates.first() else { return Err(Error::other("cuBLASLt has no algorithm")) };
+        let (handle, workspace) = (self.handle, self.workspace.clone());
+        let mut plan = Plan { handle, description, addresses, algorithm: first.algo, workspace };
+        let mut best = (std::time::Duration::MAX, first.algo);
+        for candidate in &candidates {
+            plan.algorithm = candidate.algo;
+            let timer = Timer::new().warm_up(1).runs(3).batch(3);
+            if let Ok(time) = timer.measure(stream, || plan.launch(stream)) {
+                best = if time.median() < best.0 { (time.median(), candidate.algo) } else { best };
+            }
+        }
+        plan.algorithm = best.1;
+        Ok(plan)
+    }
+
+    fn candidates(
+        &self,
+        description: &Description,
+    ) -> Result<Vec<sys::cublasLtMatmulHeuristicResult_t>, lt::CublasError> {
+        let preference = lt::create_matmul_pref()?;
+        let (mut count, workspace) = (0, WORKSPACE);
+        let mut found = Vec::with_capacity(CANDIDATES);
+        // SAFETY: all handles are alive; the library writes at most `CANDIDATES` results and says how many.
+        unsafe {
+            lt::set_matmul_pref_attribute(
+                preference,
+                sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                (&raw const workspace).cast(),
+                size_of::<usize>(),
+            )?;
+            let Description { operation, a, b, c } = *description;
+            let (asked, to) = (CANDIDATES as i32, found.as_mut_ptr());
+            let status = sys::cublasLtMatmulAlgoGetHeuristic(
+                self.handle,
+                operation,
+                a,
+                b,
+                c,
+                c,
+                preference,
+                asked,
+                to,
+                &raw mut count,
+            );
+            lt::destroy_matmul_pref(preference)?;
+            status.result()?;
+            found.set_len(count as usize);
+        }
+        Ok(found)
+    }
+}
+
+impl Plan {
+    /// Submits the product.
+    pub fn launch(&mut self, stream: &Stream) -> Result<()> {
+        let Some(cuda) = stream.as_cuda() else { return Err(Error::other("cuBLASLt needs a CUDA device")) };
+        let (alpha, beta) = (1.0f32, 0.0f32);
+        let (a, b, c) = self.addresses;
+        let Description { operation, a: layout_a, b: layout_b, c: layout_c } = self.description;
+        let pointer = |address: u64| address as *mut c_void;
+        // SAFETY: the addresses are those of buffers of the described shapes, which the caller keeps.
+        unsafe {
+            lt::matmul(
+                self.handle,
+                operation,
+                (&raw const alpha).cast(),
+                (&raw const beta).cast(),
+                pointer(b),
+                layout_a,
+                pointer(a),
+                layout_b,
+                pointer(c),
+                layout_c,
+                pointer(c),
+                layout_c,
+                &raw const self.algorithm,
+                pointer(self.workspace.address()),
+                WORKSPACE,
+                cuda.cu_stream().cast(),
+            )
+        }
+        .map_err(|e| failed("a product fails", e))
+    }
+}
