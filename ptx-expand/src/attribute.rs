@@ -30,7 +30,12 @@ pub struct Attribute {
 impl Attribute {
     /// Whether the option stands there, with a right value or not.
     pub fn has(&self, name: &str) -> bool {
-        self.given.iter().any(|given| given == name)
+        self.option(name).is_some()
+    }
+
+    /// The option as it stands there.
+    pub fn option(&self, name: &str) -> Option<&Ident> {
+        self.given.iter().find(|given| *given == name)
     }
 }
 

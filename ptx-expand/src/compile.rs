@@ -2,6 +2,7 @@
 
 mod echoes;
 
+use crate::embed::Cubin;
 use crate::kernel::Reader;
 use ptx_core::check::{Checked, check, minimum_version};
 use ptx_core::diag::Diagnostic;
@@ -25,12 +26,14 @@ pub struct Text {
     pub ptx: String,
     /// Which span made which line: the line, from 1, and the span of its first token.
     pub lines: Vec<(u32, Span)>,
+    /// Its machine code, if it is embedded.
+    pub cubin: Option<Cubin>,
 }
 
 impl Text {
     /// What stands for the text of a module with errors.
     fn empty(arch: Arch) -> Self {
-        Text { arch, ptx: String::new(), lines: Vec::new() }
+        Text { arch, ptx: String::new(), lines: Vec::new(), cubin: None }
     }
 }
 
@@ -122,7 +125,7 @@ fn text(checked: &Checked, trial: Version, version: Option<Version>) -> Text {
         let lowest = minimum_version(checked.module());
         ptx = ptx.replacen(&format!(".version {trial}"), &format!(".version {lowest}"), 1);
     }
-    Text { arch: checked.module().arch, ptx, lines: lines(checked.tree()) }
+    Text { arch: checked.module().arch, ptx, lines: lines(checked.tree()), cubin: None }
 }
 
 /// The text of a module that the user wrote whole.

@@ -9,6 +9,7 @@
 
 mod attribute;
 mod compile;
+mod embed;
 mod kernel;
 mod launch;
 mod module;

@@ -3,7 +3,7 @@
 use crate::attribute::Attribute;
 use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
-use crate::{launch, report};
+use crate::{embed, launch, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree;
@@ -15,7 +15,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Ok(item) => item,
         Err(error) => return report::refuse(&mut Reader::default(), &error, "`#[ptx_module]` stands on a module"),
     };
-    let (items, compiled) = compile(options, &item);
+    let (mut items, mut compiled) = compile(options, &item);
+    embed::embed(&mut items.reader, &mut compiled, items.attribute.option("cubin"), &item.ident);
     items.expand(&item, &compiled)
 }
 
@@ -50,7 +51,7 @@ impl Items {
         self.attribute = self.reader.attribute(options);
         self.module.structs = std::mem::take(&mut self.attribute.structs);
         for name in self.attribute.given.iter().filter(|n| !OF_MODULES.iter().any(|m| *n == m)) {
-            let help = "a module takes `arch`, `version`, `params` and `lineinfo`";
+            let help = "a module takes `arch`, `version`, `params`, `lineinfo` and `cubin`";
             self.reader.error(&codes::P0906, name, format!("`{name}` is an option of a kernel"), help);
         }
         if item.content.is_none() {
@@ -104,7 +105,7 @@ impl Items {
     fn kernel(&mut self, options: TokenStream, item: &syn::ItemFn) {
         let mut attribute = self.reader.attribute(options);
         self.module.structs.append(&mut attribute.structs);
-        for name in attribute.given.iter().filter(|n| *n == "arch" || *n == "version") {
+        for name in attribute.given.iter().filter(|n| OF_MODULES_ONLY.iter().any(|m| *n == m)) {
             let message = format!("`{name}` is given to the whole module");
             self.reader.error(&codes::P0906, name, message, "move it to `#[ptx_module(…)]`");
         }
@@ -132,4 +133,6 @@ impl Items {
 }
 
 /// The options that a module may have.
-const OF_MODULES: [&str; 4] = ["arch", "version", "params", "lineinfo"];
+const OF_MODULES: [&str; 5] = ["arch", "version", "params", "lineinfo", "cubin"];
+/// Those of them that its kernels do not have.
+const OF_MODULES_ONLY: [&str; 3] = ["arch", "version", "cubin"];

@@ -5,8 +5,8 @@ mod speed;
 
 use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
-use crate::{launch, report};
-use proc_macro2::TokenStream;
+use crate::{embed, launch, report};
+use proc_macro2::{Ident, TokenStream};
 use ptx_core::kernel::tree::Module;
 use quote::quote;
 
@@ -18,7 +18,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return report::refuse(&mut Reader::default(), &error, "`#[ptx_kernel]` stands on a function with a body");
         }
     };
-    let Single { reader, launchable, compiled } = Single::compile(options, &function);
+    let Single { mut reader, launchable, mut compiled, cubin } = Single::compile(options, &function);
+    embed::embed(&mut reader, &mut compiled, cubin.as_ref(), &function.sig.ident);
     // A method has no place for the module that comes with a launch function.
     let launch = function.sig.receiver().is_none().then(|| launch::single(&reader.host, &launchable, &compiled));
     let diagnostics = report::report(&reader.host, &reader.diagnostics);
@@ -33,6 +34,8 @@ pub struct Single {
     pub launchable: Launchable,
     /// Its PTX.
     pub compiled: Compiled,
+    /// The option that asks for machine code.
+    pub cubin: Option<Ident>,
 }
 
 impl Single {
@@ -42,11 +45,12 @@ impl Single {
         let mut attribute = reader.attribute(options);
         let structs = std::mem::take(&mut attribute.structs);
         reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
+        let cubin = attribute.option("cubin").cloned();
         let (kernel, launchable) = reader.kernel(attribute, function);
         let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
         let modules = reader.prelude();
         let module = Module { structs, modules, kernels: vec![kernel], ..Module::default() };
         let compiled = compile::module(&mut reader, &module, &arches, version);
-        Single { reader, launchable, compiled }
+        Single { reader, launchable, compiled, cubin }
     }
 }

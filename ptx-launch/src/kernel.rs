@@ -27,6 +27,23 @@ pub struct Variant {
     pub ptx: &'static str,
     /// Where its lines come from.
     pub lines: LineMap,
+    /// Its machine code, if it was assembled when the program was built.
+    pub cubin: Option<Cubin>,
+}
+
+/// Machine code for one target, made by ptxas when the program was built.
+#[derive(Clone, Copy)]
+pub struct Cubin {
+    /// The ELF file.
+    pub bytes: &'static [u8],
+    /// What ptxas said: registers and spills.
+    pub log: &'static str,
+}
+
+impl std::fmt::Debug for Cubin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cubin({} bytes)", self.bytes.len())
+    }
 }
 
 /// Which line of Rust made which line of PTX.
@@ -61,7 +78,13 @@ impl Module {
 impl Variant {
     /// The PTX for one target.
     pub const fn new(arch: &'static str, ptx: &'static str, lines: LineMap) -> Variant {
-        Variant { arch, ptx, lines }
+        Variant { arch, ptx, lines, cubin: None }
+    }
+
+    /// The same with its machine code.
+    #[must_use]
+    pub const fn with_cubin(self, bytes: &'static [u8], log: &'static str) -> Variant {
+        Variant { cubin: Some(Cubin { bytes, log }), ..self }
     }
 
     /// A line of the PTX and where it comes from, as lines to put under a message.

@@ -8,15 +8,19 @@ mod figures;
 mod jit;
 mod log;
 mod occupancy;
+mod options;
+mod report;
 
 pub use figures::Figures;
 pub use occupancy::Occupancy;
+pub use options::{CacheMode, JitOptions, Optimization};
+pub use report::{Loaded, Source};
 
 use crate::config::Config;
 use crate::device::cuda::Limits;
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::kernel::{Kernel, Module};
+use crate::kernel::{Kernel, Module, Variant};
 use crate::launch::{Bounds, Shape};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{CUfunction, CUmodule};
@@ -30,6 +34,11 @@ pub(crate) struct CudaModule {
     home: Home,
     handle: Handle<CUmodule>,
     limits: Arc<Limits>,
+    variant: &'static Variant,
+    options: JitOptions,
+    source: Source,
+    /// What the assembler said, with lines of Rust.
+    log: String,
 }
 
 /// An entry of a module in a context, with all that a launch must know.
@@ -93,35 +102,39 @@ impl Kernel {
 }
 
 impl Module {
-    fn in_context(&self, context: &Arc<CudaContext>) -> Result<&CudaModule> {
-        match self.loaded.find(|module| module.home.is(context)) {
+    /// The module in this context; if it is not loaded yet, it is with these options.
+    fn in_context(&self, context: &Arc<CudaContext>, options: &JitOptions) -> Result<&CudaModule> {
+        let is = |module: &CudaModule| module.home.is(context);
+        match self.loaded.find(is) {
             Some(module) => Ok(module),
-            None => self.loaded.find_or_make(|module| module.home.is(context), || CudaModule::load(self, context)),
+            None => self.loaded.find_or_make(is, || CudaModule::load(self, context, options)),
         }
     }
 }
 
 impl CudaModule {
-    fn load(module: &Module, context: &Arc<CudaContext>) -> Result<CudaModule> {
+    fn load(module: &Module, context: &Arc<CudaContext>, options: &JitOptions) -> Result<CudaModule> {
         let driver = Driver::get()?;
         let limits = Arc::new(Limits::read(context)?);
         let variant = choose::best(module, limits.arch, driver.version(), &limits.name)?;
-        let handle = Handle(jit::Jit { driver, module, variant, limits: &limits }.load()?);
-        Ok(CudaModule { home: Home(Arc::downgrade(context)), handle, limits })
+        let loaded = jit::Jit { driver, module, variant, limits: &limits, options }.load()?;
+        let (home, handle, log) =
+            (Home(Arc::downgrade(context)), Handle(loaded.handle), log::explain(&loaded.log, variant));
+        Ok(CudaModule { home, handle, limits, variant, options: *options, source: loaded.source, log })
     }
 }
 
 impl CudaKernel {
     fn load(kernel: &Kernel, context: &Arc<CudaContext>) -> Result<CudaKernel> {
         let driver = Driver::get()?;
-        let module = kernel.module.in_context(context)?;
+        let module = kernel.module.in_context(context, &JitOptions::new())?;
         let asked = format!("the entry `{}` is looked up in module `{}`", kernel.entry, kernel.module.name);
         let name = CString::new(kernel.entry).unwrap_or_default();
         let mut function = std::ptr::null_mut();
         // SAFETY: the module is loaded in the current context; the name ends in a zero.
         let code = unsafe { (driver.cuModuleGetFunction)(&raw mut function, module.handle.0, name.as_ptr()) };
         driver.check(code, &asked)?;
-        let figures = Figures::read(driver, function)?;
+        let figures = Figures::read(driver, function, kernel.entry, &module.log)?;
         Ok(CudaKernel {
             home: Home(Arc::downgrade(context)),
             driver,

@@ -118,6 +118,7 @@ codes! {
     P0910 "an entry that the PTX does not have"
     P0911 "a signature that is not the entry's"
     P0912 "a struct that cannot be a kernel parameter"
+    P0913 "machine code that cannot be embedded"
     P0990 "an instruction that the CPU device cannot run"
 }
 

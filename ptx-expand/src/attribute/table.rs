@@ -41,6 +41,7 @@ pub const OPTIONS: &[Choice] = &[
     Choice { name: "safe", like: "`safe(x.len() >= n)`", read: Reader::safe },
     Choice { name: "params", like: "`params(Name { field: f32 })`", read: Reader::params_structs },
     Choice { name: "lineinfo", like: "`lineinfo`", read: |_, a, arg| flag(arg, &mut a.options.lineinfo) },
+    Choice { name: "cubin", like: "`cubin`", read: |_, _, arg| matches!(arg.value, Value::Nothing) },
     Choice { name: "raw", like: "`raw`", read: |_, a, arg| flag(arg, &mut a.options.raw) },
 ];
 

@@ -2,6 +2,7 @@
 
 use super::Launch;
 use crate::compile::{Compiled, Text};
+use crate::embed;
 use crate::tokens::Host;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use ptx_core::kernel::StructLayout;
@@ -19,9 +20,15 @@ pub fn texts(host: &Host, name: &str, compiled: &Compiled) -> TokenStream {
     let rest = compiled.texts.iter().enumerate().map(|(at, text)| {
         let (arch, lines) = (text.arch.to_string(), line_map(host, text));
         let ptx = if at == 0 { quote!(PTX) } else { text.ptx.as_str().into_token_stream() };
-        quote!(#rt::Variant::new(#arch, #ptx, #lines))
+        let cubin = text.cubin.as_ref().map(|cubin| {
+            let (bytes, log) = (Literal::byte_string(&cubin.bytes), &cubin.log);
+            quote!(.with_cubin(#bytes, #log))
+        });
+        quote!(#rt::Variant::new(#arch, #ptx, #lines)#cubin)
     });
+    let tracked = embed::tracked();
     quote! {
+        #tracked
         /// The PTX, made at compile time. With several targets: that of the first one in the attribute.
         pub const PTX: &str = #first;
         /// The PTX for each target.

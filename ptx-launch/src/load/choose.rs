@@ -34,9 +34,9 @@ const PTX_OF_CUDA: &[(Cuda, (u8, u8))] = &[
 ///
 /// # Errors
 /// [`ErrorKind::NoVariant`] if none runs there, [`ErrorKind::DriverTooOld`] if those that do are too new.
-pub(super) fn best<'m>(module: &'m Module, device: Arch, cuda: Cuda, name: &str) -> Result<&'m Variant> {
+pub(super) fn best(module: &Module, device: Arch, cuda: Cuda, name: &str) -> Result<&'static Variant> {
     let fitting = || module.variants.iter().filter(|variant| runs_on(target(variant), device));
-    let readable = fitting().filter(|variant| reads(cuda, version(variant.ptx)));
+    let readable = fitting().filter(|variant| reads(cuda, version(variant.ptx)) || cubin_runs_on(variant, device));
     match (readable.max_by_key(|variant| rank(target(variant))), fitting().next()) {
         (Some(best), _) => Ok(best),
         (None, Some(too_new)) => Err(newer_than_driver(module, too_new, cuda)),
@@ -55,6 +55,14 @@ fn runs_on(target: Option<Arch>, device: Arch) -> bool {
         Suffix::Family => device.family() == target.family() && device.number >= target.number,
         Suffix::Arch => device.number == target.number,
     })
+}
+
+/// Whether the variant has machine code that the device runs: without a suffix that of its own generation only, from
+/// its number on.
+pub(super) fn cubin_runs_on(variant: &Variant, device: Arch) -> bool {
+    let generation = |arch: Arch| arch.number / 10;
+    let same = target(variant).is_some_and(|target| generation(target) == generation(device));
+    same && variant.cubin.is_some() && runs_on(target(variant), device)
 }
 
 /// The nearer to the device, the better; then the more it may use.
@@ -137,6 +145,18 @@ mod tests {
         assert_eq!(chosen(90, (11, 8)), "sm_90");
         assert_eq!(chosen(100, (12, 6)), "sm_90");
         assert_eq!(chosen(120, (12, 9)), "sm_90");
+    }
+
+    #[test]
+    fn machine_code_needs_no_reader() {
+        static CUBIN: [Variant; 2] =
+            [variant("sm_80", ".version 7.0"), variant("sm_86", ".version 9.4").with_cubin(b"elf", "")];
+        static EMBEDDED: Module = Module::new("k", &CUBIN);
+        let chosen = |device, cuda| best(&EMBEDDED, Arch::base(device), cuda, "GPU").unwrap().arch;
+        assert_eq!((chosen(86, (12, 0)), chosen(89, (12, 0)), chosen(90, (12, 0))), ("sm_86", "sm_86", "sm_80"));
+        assert_eq!(chosen(90, (13, 4)), "sm_86");
+        let fits = |device| cubin_runs_on(&CUBIN[1], Arch::base(device));
+        assert_eq!([80, 86, 89, 90].map(fits), [false, true, true, false]);
     }
 
     #[test]

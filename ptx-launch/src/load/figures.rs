@@ -1,6 +1,7 @@
 //! What a loaded kernel takes: registers, shared memory, spills.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
+use super::log;
 use crate::driver::Driver;
 use crate::error::Result;
 use cudarc::driver::sys::CUfunction;
@@ -16,7 +17,7 @@ const BINARY_VERSION: i32 = 6;
 pub(super) const MAX_DYNAMIC_SHARED: i32 = 8;
 pub(super) const NON_PORTABLE_CLUSTER: i32 = 14;
 
-/// The resources of a loaded kernel, as the driver reports them.
+/// The resources of a loaded kernel, as the driver and its assembler report them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
@@ -26,6 +27,11 @@ pub struct Figures {
     pub shared: u32,
     /// Local memory of a thread, in bytes: arrays on the stack, and spilled registers.
     pub local: u32,
+    /// Bytes of a thread's registers that are spilled to local memory: what the spilling instructions store. `None` where
+    /// nobody says: the driver had the machine code in a cache of its own, with no log.
+    pub spill_stores: Option<u32>,
+    /// Bytes that the spilling instructions load.
+    pub spill_loads: Option<u32>,
     /// Constant memory, in bytes.
     pub constant: u32,
     /// The most threads that a block may have, given the registers.
@@ -37,8 +43,9 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Asks the driver. The function's context is current.
-    pub(super) fn read(driver: &Driver, function: CUfunction) -> Result<Figures> {
+    /// Asks the driver, and takes the spills of `entry` from the assembler's log. The function's context is current.
+    pub(super) fn read(driver: &Driver, function: CUfunction, entry: &str, log: &str) -> Result<Figures> {
+        let spills = log::spills(log, entry);
         let ask = |attribute: i32| {
             let mut value = 0;
             // SAFETY: writes one integer; the function is loaded.
@@ -50,6 +57,8 @@ impl Figures {
             registers: ask(REGISTERS)?,
             shared: ask(SHARED)?,
             local: ask(LOCAL)?,
+            spill_stores: spills.map(|[_, stores, _]| stores),
+            spill_loads: spills.map(|[_, _, loads]| loads),
             constant: ask(CONSTANT)?,
             max_threads: ask(MAX_THREADS)?,
             binary: ask(BINARY_VERSION)?,

@@ -1,8 +1,10 @@
-//! The driver's assembler: its calls, its log, its answer.
+//! The driver's assembler: its calls, its options, its logs, its answer; and cubins that need none of it.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
-use super::disk::Cache;
-use super::log;
+use super::disk::{Cache, Kept};
+use super::options::JitOptions;
+use super::report::Source;
+use super::{choose, log};
 use crate::device::cuda::Limits;
 use crate::driver::{Code, Driver};
 use crate::error::{Error, ErrorKind, Result};
@@ -10,10 +12,14 @@ use crate::kernel::{Module, Variant};
 use cudarc::driver::sys::CUmodule;
 use std::ffi::{CStr, CString, c_void};
 
-/// Bytes for the log; ptxas cuts what is longer.
+/// Bytes for each of the two logs; ptxas cuts what is longer.
 const LOG: usize = 16 * 1024;
-/// `CUjit_option`: `CU_JIT_ERROR_LOG_BUFFER` and its size.
-const OPTIONS: [i32; 2] = [5, 6];
+/// `CUjit_option`: the buffers of the logs with their sizes, and that the log has figures.
+const INFO_LOG: i32 = 3;
+const INFO_LOG_SIZE: i32 = 4;
+const ERROR_LOG: i32 = 5;
+const ERROR_LOG_SIZE: i32 = 6;
+const LOG_VERBOSE: i32 = 12;
 /// `CUjitInputType`: `CU_JIT_INPUT_PTX`.
 const PTX: i32 = 1;
 
@@ -21,69 +27,116 @@ const PTX: i32 = 1;
 pub(super) struct Jit<'a> {
     pub(super) driver: &'static Driver,
     pub(super) module: &'a Module,
-    pub(super) variant: &'a Variant,
+    pub(super) variant: &'static Variant,
     pub(super) limits: &'a Limits,
+    pub(super) options: &'a JitOptions,
 }
 
-/// Where the assembler writes what it has to say.
-struct Log(Vec<u8>);
+/// A module in the current context, and where its machine code comes from.
+pub(super) struct Loaded {
+    pub(super) handle: CUmodule,
+    pub(super) source: Source,
+    /// What the assembler said.
+    pub(super) log: String,
+}
 
-impl Log {
-    fn new() -> Log {
-        Log(vec![0; LOG])
+/// The options of one call, and the buffers that it writes its logs to.
+struct Request {
+    keys: Vec<i32>,
+    values: Vec<*mut c_void>,
+    info: Vec<u8>,
+    error: Vec<u8>,
+}
+
+impl Request {
+    fn new(options: impl Iterator<Item = (i32, usize)>) -> Request {
+        let (mut info, mut error) = (vec![0; LOG], vec![0; LOG]);
+        let logs = [(INFO_LOG_SIZE, LOG), (ERROR_LOG_SIZE, LOG), (LOG_VERBOSE, 1)];
+        let numbers =
+            logs.into_iter().chain(options).map(|(key, value)| (key, std::ptr::without_provenance_mut(value)));
+        let buffers = [(INFO_LOG, info.as_mut_ptr().cast()), (ERROR_LOG, error.as_mut_ptr().cast())];
+        let (keys, values) = buffers.into_iter().chain(numbers).unzip();
+        Request { keys, values, info, error }
     }
 
-    /// The values that belong to [`OPTIONS`].
-    fn values(&mut self) -> [*mut c_void; 2] {
-        [self.0.as_mut_ptr().cast(), std::ptr::without_provenance_mut(LOG)]
+    fn count(&self) -> u32 {
+        self.keys.len() as u32
     }
+
+    fn info(&self) -> String {
+        text(&self.info)
+    }
+}
+
+fn text(log: &[u8]) -> String {
+    CStr::from_bytes_until_nul(log).map(CStr::to_string_lossy).unwrap_or_default().into_owned()
 }
 
 impl Jit<'_> {
-    /// Assembles the text and loads it; what a cache on disk has is only loaded.
-    pub(super) fn load(&self) -> Result<CUmodule> {
-        let text = CString::new(self.variant.ptx).map_err(|_| zero_byte(self.module))?;
-        let Some(cache) = Cache::of(self.driver, self.limits, self.variant) else {
-            return self.load_image(text.as_bytes_with_nul());
-        };
-        if let Some(module) = cache.read().and_then(|cubin| self.load_image(&cubin).ok()) {
-            return Ok(module);
+    /// Loads the cubin that was embedded when the program was built, if it fits and no options ask for another one;
+    /// else one that the cache on disk has; else assembles.
+    pub(super) fn load(&self) -> Result<Loaded> {
+        let embedded = self.variant.cubin.filter(|_| *self.options == JitOptions::new());
+        if let Some(cubin) = embedded.filter(|_| choose::cubin_runs_on(self.variant, self.limits.arch))
+            && let Ok((handle, _)) = self.load_image(cubin.bytes, std::iter::empty())
+        {
+            return Ok(Loaded { handle, source: Source::Embedded, log: cubin.log.to_owned() });
         }
-        let cubin = self.assemble(&text)?;
-        cache.write(&cubin);
-        self.load_image(&cubin)
+        let text = CString::new(self.variant.ptx).map_err(|_| zero_byte(self.module))?;
+        match Cache::of(self.driver, self.limits, self.variant, self.options) {
+            Some(cache) => self.load_cached(&cache, &text),
+            None => {
+                let (handle, log) = self.load_image(text.as_bytes_with_nul(), self.text_options())?;
+                Ok(Loaded { handle, source: Source::Assembled, log })
+            }
+        }
+    }
+
+    fn load_cached(&self, cache: &Cache, text: &CStr) -> Result<Loaded> {
+        if let Some(kept) = cache.read()
+            && let Ok((handle, _)) = self.load_image(&kept.cubin, std::iter::empty())
+        {
+            return Ok(Loaded { handle, source: Source::Cached, log: kept.log });
+        }
+        let kept = self.assemble(text)?;
+        cache.write(&kept);
+        let (handle, _) = self.load_image(&kept.cubin, std::iter::empty())?;
+        Ok(Loaded { handle, source: Source::Assembled, log: kept.log })
+    }
+
+    fn text_options(&self) -> impl Iterator<Item = (i32, usize)> + use<> {
+        self.options.for_text(self.variant.ptx)
     }
 
     /// Loads PTX, which ends in a zero, or a cubin.
-    fn load_image(&self, image: &[u8]) -> Result<CUmodule> {
-        let (mut log, mut options, mut handle) = (Log::new(), OPTIONS, std::ptr::null_mut());
-        let mut values = log.values();
-        // SAFETY: two options with two values of the types that the manual gives; the image and the log buffer, which is
-        // as long as is said, live past the call.
+    fn load_image(&self, image: &[u8], options: impl Iterator<Item = (i32, usize)>) -> Result<(CUmodule, String)> {
+        let (mut request, mut handle) = (Request::new(options), std::ptr::null_mut());
+        // SAFETY: as many options as values, of the types that the manual gives; the image and the logs, which are as long
+        // as is said, live past the call.
         let code = unsafe {
             (self.driver.cuModuleLoadDataEx)(
                 &raw mut handle,
                 image.as_ptr().cast(),
-                2,
-                options.as_mut_ptr(),
-                values.as_mut_ptr(),
+                request.count(),
+                request.keys.as_mut_ptr(),
+                request.values.as_mut_ptr(),
             )
         };
-        self.check(code, &log).map(|()| handle)
+        self.check(code, &request).map(|()| (handle, request.info()))
     }
 
     /// PTX to a cubin, by the driver's linker.
-    fn assemble(&self, text: &CStr) -> Result<Vec<u8>> {
-        let (mut log, mut options, mut state) = (Log::new(), OPTIONS, std::ptr::null_mut());
-        let mut values = log.values();
+    fn assemble(&self, text: &CStr) -> Result<Kept> {
+        let (mut request, mut state) = (Request::new(self.text_options()), std::ptr::null_mut());
+        let (count, keys, values) = (request.count(), request.keys.as_mut_ptr(), request.values.as_mut_ptr());
         // SAFETY: as for `load_image`; the buffers live until the state is destroyed.
-        let code =
-            unsafe { (self.driver.cuLinkCreate_v2)(2, options.as_mut_ptr(), values.as_mut_ptr(), &raw mut state) };
-        self.check(code, &log)?;
+        let code = unsafe { (self.driver.cuLinkCreate_v2)(count, keys, values, &raw mut state) };
+        self.check(code, &request)?;
         let cubin = self.link(state, text);
         // SAFETY: the state was created above; the cubin was copied out of it.
         unsafe { (self.driver.cuLinkDestroy)(state) };
-        cubin.or_else(|code| self.check(code, &log).map(|()| Vec::new()))
+        let cubin = cubin.or_else(|code| self.check(code, &request).map(|()| Vec::new()))?;
+        Ok(Kept { cubin, log: request.info() })
     }
 
     fn link(&self, state: *mut c_void, text: &CStr) -> Result<Vec<u8>, Code> {
@@ -100,17 +153,16 @@ impl Jit<'_> {
         Ok(unsafe { std::slice::from_raw_parts(cubin.cast::<u8>(), size) }.to_vec())
     }
 
-    fn check(&self, code: Code, log: &Log) -> Result<()> {
-        if code == 0 { Ok(()) } else { Err(self.refused(code, log)) }
+    fn check(&self, code: Code, request: &Request) -> Result<()> {
+        if code == 0 { Ok(()) } else { Err(self.refused(code, &text(&request.error))) }
     }
 
     #[cold]
-    fn refused(&self, code: Code, log: &Log) -> Error {
+    fn refused(&self, code: Code, log: &str) -> Error {
         let (variant, limits) = (self.variant, self.limits);
-        let log = CStr::from_bytes_until_nul(&log.0).map(CStr::to_string_lossy).unwrap_or_default();
         let place = format!("on {} ({})", limits.name, limits.arch);
         let asked =
-            format!("`{}` ({}) does not load {place}{}", self.module.name, variant.arch, log::explain(&log, variant));
+            format!("`{}` ({}) does not load {place}{}", self.module.name, variant.arch, log::explain(log, variant));
         self.driver.error(code, &format!("{asked}\n  the driver says"))
     }
 }

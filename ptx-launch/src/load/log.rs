@@ -16,6 +16,14 @@ pub(super) fn explain(log: &str, variant: &Variant) -> String {
     text
 }
 
+/// What stands behind `Function properties for ENTRY`: bytes of stack, of spill stores, of spill loads.
+pub(super) fn spills(log: &str, entry: &str) -> Option<[u32; 3]> {
+    let about = |line: &str| line.split_once("Function properties for ").is_some_and(|(_, name)| name.trim() == entry);
+    let mut lines = log.lines().skip_while(|line| !about(line)).skip(1);
+    let mut numbers = lines.next()?.split(',').map(|part| part.split_whitespace().next()?.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
 /// The number in `ptxas …, line 12; error : …`.
 fn ptx_line(message: &str) -> Option<u32> {
     let (_, after) = message.split_once(", line ")?;
@@ -26,6 +34,16 @@ fn ptx_line(message: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::kernel::LineMap;
+
+    #[test]
+    fn spills_are_those_of_the_entry() {
+        let log = "ptxas info    : Function properties for a\n    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill \
+                   loads\nptxas info    : Used 8 registers\nptxas info    : Function properties for b\n    \
+                   16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n";
+        assert_eq!((spills(log, "a"), spills(log, "b")), (Some([0; 3]), Some([16, 8, 12])));
+        assert_eq!(spills(log, "c"), None);
+        assert_eq!(spills("ptxas info    : Function properties for c", "c"), None);
+    }
 
     #[test]
     fn lines_lead_to_rust() {

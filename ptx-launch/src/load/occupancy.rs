@@ -1,8 +1,10 @@
 //! Loading ahead, and what a kernel takes of a device: figures and occupancy.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
-use super::{CudaKernel, Figures};
+use super::options::JitOptions;
+use super::{CudaKernel, CudaModule, Figures};
 use crate::config::Config;
+use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
@@ -24,7 +26,8 @@ pub struct Occupancy {
 }
 
 impl Kernel {
-    /// Loads it, so that the first launch does not. On the CPU device there is nothing to do.
+    /// Loads it, and the other kernels of its module, so that the first launch does not. On the CPU device there is nothing
+    /// to do.
     ///
     /// # Errors
     /// [`ErrorKind::NoVariant`], [`ErrorKind::DriverTooOld`], or [`ErrorKind::Load`] with what the assembler says.
@@ -33,6 +36,21 @@ impl Kernel {
             Inner::Cuda(_) => self.on(device).map(drop),
             Inner::Cpu(_) => Ok(()),
         }
+    }
+
+    /// Loads it, and the other kernels of its module, with options of the driver's assembler: before the first launch, as
+    /// a module is loaded once for a context. On the CPU device there is nothing to do.
+    ///
+    /// To compare options in one process, load into several contexts:
+    /// `Device::from_cuda(&CudaContext::new(0)?)` is a new one each time.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::load`], and [`ErrorKind::BadOption`] if the module was loaded with other options before.
+    pub fn load_with(&self, device: &Device, options: &JitOptions) -> Result<()> {
+        let Inner::Cuda(cuda) = &device.0 else { return Ok(()) };
+        current(cuda)?;
+        let module = self.module.in_context(cuda.context(), options)?;
+        if module.options == *options { self.on(device).map(drop) } else { Err(other_options(self, module, options)) }
     }
 
     /// What it takes: registers, shared memory, local memory.
@@ -71,9 +89,27 @@ impl Kernel {
 
     fn on(&self, device: &Device) -> Result<&CudaKernel> {
         let Inner::Cuda(device) = &device.0 else { return Err(no_registers(self)) };
-        device.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+        current(device)?;
         self.in_context(device.context())
     }
+
+    /// Its module, loaded.
+    pub(super) fn module_on(&self, device: &Device) -> Result<&CudaModule> {
+        let Inner::Cuda(device) = &device.0 else { return Err(no_registers(self)) };
+        current(device)?;
+        self.module.in_context(device.context(), &JitOptions::new())
+    }
+}
+
+fn current(device: &CudaDevice) -> Result<()> {
+    device.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))
+}
+
+#[cold]
+fn other_options(kernel: &Kernel, module: &CudaModule, options: &JitOptions) -> Error {
+    Error::new(ErrorKind::BadOption, format!("`{}` is loaded with {options}", kernel.entry))
+        .possible(format!("it is loaded in this context already, with {}", module.options))
+        .help("load it before its first launch and before the other kernels of its module, or into another context")
 }
 
 fn clusters(driver: &Driver, kernel: &CudaKernel, config: &Config, shape: &Shape) -> Result<u32> {

@@ -1,0 +1,102 @@
+//! Machine code at build time: `cubin` in the attribute, or `PTX_EMBED=always`, runs ptxas on each text of a module and
+//! puts what it makes beside the PTX. The loader takes it where it fits, and the PTX elsewhere.
+//!
+//! A build never differs silently: who asks for machine code and has no ptxas gets an error, and the variables that
+//! decide are known to cargo, which builds again when they change.
+
+mod ptxas;
+#[cfg(test)]
+mod tests;
+
+use crate::compile::{Compiled, Text};
+use crate::kernel::Reader;
+use proc_macro2::{Ident, TokenStream};
+use ptx_core::diag::codes;
+use ptx_core::span::Span;
+use ptxas::{Failure, Ptxas};
+use quote::quote;
+
+/// Machine code for one target.
+pub struct Cubin {
+    /// The ELF file.
+    pub bytes: Vec<u8>,
+    /// What ptxas said.
+    pub log: String,
+}
+
+/// What `PTX_EMBED` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// `never`: not even where the attribute asks.
+    Never,
+    /// Not set: where the attribute asks.
+    AsAsked,
+    /// `always`: every kernel.
+    Always,
+}
+
+impl Wish {
+    fn of(value: Option<&str>) -> Option<Wish> {
+        match value {
+            None | Some("") => Some(Wish::AsAsked),
+            Some("never") => Some(Wish::Never),
+            Some("always") => Some(Wish::Always),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The variables that decide, in the expansion, so that cargo builds again when they change.
+pub fn tracked() -> TokenStream {
+    quote!(
+        const _: [::core::option::Option<&str>; 2] = [::core::option_env!("PTX_EMBED"), ::core::option_env!("PTXAS")];
+    )
+}
+
+/// Adds machine code to the texts of a module, if it is wanted. `asked` is the option of the attribute, `name` stands for
+/// the kernel or module where there is none.
+pub fn embed(reader: &mut Reader, compiled: &mut Compiled, asked: Option<&Ident>, name: &Ident) {
+    let value = std::env::var("PTX_EMBED").ok();
+    let at = asked.unwrap_or(name);
+    match Wish::of(value.as_deref()) {
+        None => {
+            let message = format!("PTX_EMBED is `{}`", value.unwrap_or_default());
+            reader.error(&codes::P0913, at, message, "set it to `always` or `never`, or unset it");
+        }
+        Some(Wish::Always) => assemble(reader, compiled, Ptxas::find(), at),
+        Some(Wish::AsAsked) if asked.is_some() => assemble(reader, compiled, Ptxas::find(), at),
+        Some(Wish::Never | Wish::AsAsked) => {}
+    }
+    compiled.failed = reader.failed();
+}
+
+/// Runs ptxas on each text of a module without errors.
+fn assemble(reader: &mut Reader, compiled: &mut Compiled, ptxas: Option<Ptxas>, at: &Ident) {
+    if compiled.failed {
+        return;
+    }
+    let Some(ptxas) = ptxas else {
+        let help = "install the CUDA toolkit, or `pip install nvidia-cuda-nvcc` and set PTXAS to its ptxas; a build with \
+                    PTX_EMBED=never leaves machine code out";
+        return reader.error(&codes::P0913, at, "machine code is asked for, and there is no ptxas", help);
+    };
+    for text in &mut compiled.texts {
+        match ptxas.assemble(text) {
+            Ok(cubin) => text.cubin = Some(cubin),
+            Err(failures) => failures.iter().for_each(|failure| refused(reader, text, failure, at)),
+        }
+    }
+}
+
+/// Reports what ptxas says, on the tokens that its line of PTX comes from.
+fn refused(reader: &mut Reader, text: &Text, failure: &Failure, at: &Ident) {
+    let span = failure.line.and_then(|line| origin(text, line)).unwrap_or_else(|| reader.host.syntax(at));
+    let message = format!("ptxas, for {}: {}", text.arch, failure.message);
+    reader.error_at(&codes::P0913, span, message, "a build with PTX_EMBED=never leaves machine code out");
+}
+
+/// What made a line of the PTX: of the last line that is listed, up to that one.
+fn origin(text: &Text, line: u32) -> Option<Span> {
+    let after = text.lines.partition_point(|(at, _)| *at <= line);
+    text.lines.get(after.checked_sub(1)?).map(|(_, span)| *span)
+}

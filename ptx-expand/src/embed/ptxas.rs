@@ -1,0 +1,109 @@
+//! The assembler as a process: where it is, what it is told, what it answers.
+
+use super::Cubin;
+use crate::compile::Text;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// A ptxas on this machine.
+pub struct Ptxas(pub PathBuf);
+
+/// One thing that ptxas does not like.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The line of the PTX, where it names one.
+    pub line: Option<u32>,
+    /// What it says.
+    pub message: String,
+}
+
+/// A folder for one run, which goes when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Folder> {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let name = format!("ptx-embed-{}-{}", std::process::id(), RUNS.fetch_add(1, Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder)?;
+        Ok(Folder(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the system's folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Ptxas {
+    /// The one that `PTXAS` names, else the first in `PATH`.
+    pub fn find() -> Option<Ptxas> {
+        if let Some(named) = std::env::var_os("PTXAS").filter(|path| !path.is_empty()) {
+            return Some(Ptxas(named.into()));
+        }
+        let name = format!("ptxas{}", std::env::consts::EXE_SUFFIX);
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|folder| folder.join(&name)).find(|file| file.is_file()).map(Ptxas)
+    }
+
+    /// The machine code of a text.
+    pub fn assemble(&self, text: &Text) -> Result<Cubin, Vec<Failure>> {
+        self.run(text).unwrap_or_else(|error| {
+            Err(vec![Failure { line: None, message: format!("`{}` does not run: {error}", self.0.display()) }])
+        })
+    }
+
+    fn run(&self, text: &Text) -> std::io::Result<Result<Cubin, Vec<Failure>>> {
+        let folder = Folder::new()?;
+        std::fs::write(folder.0.join("kernel.ptx"), &text.ptx)?;
+        let output = self.command(text, &folder.0).output()?;
+        let said = said(&output);
+        Ok(if output.status.success() {
+            Ok(Cubin { bytes: std::fs::read(folder.0.join("kernel.cubin"))?, log: without_times(&said) })
+        } else {
+            Err(failures(&said))
+        })
+    }
+
+    /// In the folder and with names that are the same at every build, since machine code with line information names
+    /// its source.
+    fn command(&self, text: &Text, folder: &Path) -> Command {
+        let mut command = Command::new(&self.0);
+        command.current_dir(folder).arg("-v").arg(format!("-arch={}", text.arch));
+        if text.ptx.contains(".loc ") {
+            command.arg("-lineinfo");
+        }
+        command.args(["kernel.ptx", "-o", "kernel.cubin"]);
+        command
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
+}
+
+/// The same build gives the same log.
+fn without_times(said: &str) -> String {
+    said.lines().filter(|line| !line.contains("Compile time")).map(|line| line.to_owned() + "\n").collect()
+}
+
+/// `ptxas kernel.ptx, line 8; error   : Unknown modifier '.globl'`; the closing summary only where nothing else is said.
+pub fn failures(said: &str) -> Vec<Failure> {
+    let all: Vec<Failure> = said.lines().filter_map(failure).collect();
+    let (named, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|failure| failure.line.is_some());
+    match (named.is_empty(), rest.is_empty()) {
+        (false, _) => named,
+        (true, false) => rest,
+        (true, true) => vec![Failure { line: None, message: said.trim().to_owned() }],
+    }
+}
+
+fn failure(line: &str) -> Option<Failure> {
+    let (before, message) = line.split_once(" : ")?;
+    let is_error = ["error", "fatal"].iter().any(|word| before.trim_end().ends_with(word));
+    let at = before.split_once(", line ").and_then(|(_, after)| after.split(';').next()?.parse().ok());
+    is_error.then(|| Failure { line: at, message: message.trim().to_owned() })
+}

@@ -1,0 +1,76 @@
+//! With a ptxas of two lines of shell: what is asked of it, and what becomes of its answers.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::ptxas::{Failure, Ptxas, failures};
+use super::{Wish, assemble};
+use crate::compile::{Compiled, Text};
+use crate::kernel::Reader;
+use proc_macro2::{Ident, Span};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// A program that does this, in the folder that ptxas is run in.
+fn ptxas(name: &str, does: &str) -> Ptxas {
+    let file: PathBuf = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+    std::fs::write(&file, format!("#!/bin/sh\n{does}\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Ptxas(file)
+}
+
+fn compiled(reader: &mut Reader, ptx: &str) -> Compiled {
+    let lines = vec![(1, reader.host.token(Span::call_site())), (5, reader.host.token(Span::call_site()))];
+    let text = Text { arch: "sm_90a".parse().unwrap(), ptx: ptx.to_owned(), lines, cubin: None };
+    Compiled { texts: vec![text], ..Compiled::default() }
+}
+
+fn run(ptxas: Option<Ptxas>, ptx: &str) -> (Compiled, Reader) {
+    let mut reader = Reader::default();
+    let mut compiled = compiled(&mut reader, ptx);
+    assemble(&mut reader, &mut compiled, ptxas, &Ident::new("cubin", Span::call_site()));
+    (compiled, reader)
+}
+
+#[test]
+fn machine_code_and_log_are_kept() {
+    let does = "cp kernel.ptx kernel.cubin; echo \"$*\"; echo 'ptxas info : Compile time = 1 ms'";
+    let (compiled, reader) = run(Some(ptxas("kept", does)), "text .loc 1 2 3");
+    let cubin = compiled.texts[0].cubin.as_ref().unwrap();
+    assert_eq!(cubin.bytes, b"text .loc 1 2 3");
+    assert_eq!(cubin.log, "-v -arch=sm_90a -lineinfo kernel.ptx -o kernel.cubin\n");
+    assert!(reader.diagnostics.is_empty());
+}
+
+#[test]
+fn errors_stand_on_what_made_the_line() {
+    let does =
+        "echo 'ptxas kernel.ptx, line 6; error   : Unknown modifier' >&2; echo 'ptxas fatal   : aborted'; exit 1";
+    let (compiled, reader) = run(Some(ptxas("errors", does)), "");
+    assert!(compiled.texts[0].cubin.is_none());
+    let error = &reader.diagnostics[0];
+    assert_eq!((error.message.as_str(), error.span.lo), ("ptxas, for sm_90a: Unknown modifier", 1));
+    assert_eq!(reader.diagnostics.len(), 1);
+}
+
+#[test]
+fn a_ptxas_that_is_not_there_is_an_error() {
+    for missing in [None, Some(Ptxas("/nowhere/ptxas".into()))] {
+        let (compiled, reader) = run(missing, "");
+        assert!(compiled.texts[0].cubin.is_none());
+        assert_eq!((reader.diagnostics.len(), reader.diagnostics[0].code.id), (1, "P0913"));
+    }
+}
+
+#[test]
+fn what_is_said_without_a_line() {
+    let one = |message: &str| vec![Failure { line: None, message: message.to_owned() }];
+    assert_eq!(failures("ptxas fatal   : Unknown option"), one("Unknown option"));
+    assert_eq!(failures("killed\n"), one("killed"));
+}
+
+#[test]
+fn the_environment_is_read_strictly() {
+    let of = |value| Wish::of(Some(value));
+    assert_eq!((of(""), of("never"), of("always")), (Some(Wish::AsAsked), Some(Wish::Never), Some(Wish::Always)));
+    assert_eq!((Wish::of(None), of("yes")), (Some(Wish::AsAsked), None));
+}
