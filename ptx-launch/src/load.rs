@@ -120,6 +120,7 @@ impl CudaModule {
         let loaded = jit::Jit { driver, module, variant, limits: &limits, options }.load()?;
         let (home, handle, log) =
             (Home(Arc::downgrade(context)), Handle(loaded.handle), log::explain(&loaded.log, variant));
+        let log = log.trim_start_matches('\n').to_owned();
         Ok(CudaModule { home, handle, limits, variant, options: *options, source: loaded.source, log })
     }
 }

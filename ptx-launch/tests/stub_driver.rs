@@ -9,7 +9,7 @@ use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
 use expansion::{Shape, saxpy, scale, tiles};
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
-use ptx_launch::{Error, ErrorKind, Promotion, Spread, Swizzle};
+use ptx_launch::{CacheMode, Error, ErrorKind, JitOptions, Optimization, Promotion, Source, Spread, Swizzle};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use stub::Stub;
@@ -334,6 +334,49 @@ fn figures_and_occupancy() {
 }
 
 #[test]
+fn options_reach_the_assembler_and_its_log_comes_back() {
+    let stub = Stub::lock();
+    let device = device();
+    let options = JitOptions::new().max_registers(64).optimization(Optimization::O1).cache(CacheMode::L2);
+    saxpy::KERNEL.load_with(&device, &options).unwrap();
+    assert_eq!([0, 7, 12, 13, 14].map(|option| stub.jit(option)), [Some(64), Some(1), Some(1), None, Some(1)]);
+    let loads = stub.calls("cuModuleLoadDataEx");
+    saxpy::KERNEL.load_with(&device, &options).unwrap();
+    let error = saxpy::KERNEL.load_with(&device, &JitOptions::new().debug(true)).unwrap_err();
+    assert_eq!((error.kind(), stub.calls("cuModuleLoadDataEx") - loads), (ErrorKind::BadOption, 0));
+    assert!(error.to_string().contains("already, with max_registers(64).optimization(O1).cache(L2)"), "{error}");
+
+    let figures = saxpy::KERNEL.figures(&device).unwrap();
+    assert_eq!((figures.spill_stores, figures.spill_loads), (Some(8), Some(12)));
+    let loaded = saxpy::KERNEL.loaded(&device).unwrap();
+    assert_eq!((loaded.arch, loaded.source), ("sm_80", Source::Assembled));
+    assert!(loaded.log.contains("8 bytes spill stores"), "{}", loaded.log);
+    saxpy::KERNEL.load_with(&Device::cpu(), &options).unwrap();
+    assert_eq!(saxpy::KERNEL.loaded(&Device::cpu()).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+/// The stub's GPU is an `sm_90`.
+#[test]
+fn machine_code_is_taken_where_it_fits() {
+    let stub = Stub::lock();
+    let load = |arch, cubin: &'static [u8], options: JitOptions| {
+        let variant = rt::Variant::new(arch, ".version 7.0", rt::LineMap::default()).with_cubin(cubin, "embedded log");
+        let module = Box::leak(Box::new(rt::Module::new("test", Box::leak(Box::new([variant])))));
+        let kernel: &'static Kernel = Box::leak(Box::new(Kernel::new(module, "k", &[])));
+        let device = device();
+        kernel.load_with(&device, &options).unwrap();
+        kernel.loaded(&device).unwrap()
+    };
+    let fits = load("sm_90a", b"machine code\0", JitOptions::new());
+    assert_eq!((fits.source, fits.log.trim(), fits.arch), (Source::Embedded, "embedded log", "sm_90a"));
+    assert_eq!(load("sm_80", b"machine code\0", JitOptions::new()).source, Source::Assembled);
+    let loads = stub.calls("cuModuleLoadDataEx");
+    assert_eq!(load("sm_90a", b"old machine code\0", JitOptions::new()).source, Source::Assembled);
+    assert_eq!(stub.calls("cuModuleLoadDataEx") - loads, 2, "the PTX, when the driver refuses the machine code");
+    assert_eq!(load("sm_90a", b"machine code\0", JitOptions::new().max_registers(32)).source, Source::Assembled);
+}
+
+#[test]
 fn time_is_taken_by_events() {
     let stub = Stub::lock();
     let device = device();
@@ -390,6 +433,10 @@ fn cubins_are_kept_on_disk() {
     let links = || (stub.calls("cuLinkCreate_v2"), stub.calls("cuLinkDestroy"));
     load(".version 7.0 // one").unwrap();
     load(".version 7.0 // one").unwrap();
+    let again = device();
+    let kept = kernel("k", "sm_80", ".version 7.0 // one", rt::LineMap::default());
+    assert_eq!(kept.loaded(&again).unwrap().source, Source::Cached);
+    assert!(kept.loaded(&again).unwrap().log.contains("spill stores"), "the log is kept, too");
     assert_eq!(links(), (1, 1), "the second start assembles nothing");
     load(".version 7.0 // two").unwrap();
     let error = load(".version 7.0\nnot.an.instruction;").unwrap_err();

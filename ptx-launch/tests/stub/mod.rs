@@ -45,6 +45,13 @@ impl Stub {
         unsafe { self.0.get::<extern "C" fn() -> u64>("stub_allocations").unwrap()() }
     }
 
+    /// The value of an option of the last load.
+    pub fn jit(&self, option: i32) -> Option<u64> {
+        // SAFETY: the stub's signature.
+        let value = unsafe { self.0.get::<extern "C" fn(i32) -> u64>("stub_jit").unwrap()(option) };
+        (value != u64::MAX).then_some(value)
+    }
+
     /// Numbers of the last launch; see the stub.
     pub fn launch(&self, range: std::ops::Range<usize>) -> Vec<u64> {
         // SAFETY: the stub's signature.
