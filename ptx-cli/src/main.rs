@@ -1,6 +1,7 @@
 //! The `ptx` command: arguments to calls of `ptx-core`, findings to text. One file a command; nothing here knows PTX.
 
 mod check;
+mod diff;
 mod explain;
 mod files;
 mod fmt;
@@ -12,6 +13,7 @@ mod render;
 mod roundtrip;
 mod run;
 mod source;
+mod transpile;
 
 use clap::{Parser, Subcommand};
 use output::Outcome;
@@ -30,6 +32,8 @@ struct Arguments {
 enum Command {
     /// Report every error of PTX files, as ptxas would find it and more.
     Check(check::Arguments),
+    /// Compare two files, names and layout aside.
+    Diff(diff::Arguments),
     /// Explain a diagnostic: what it means, a wrong example, the right one.
     Explain(explain::Arguments),
     /// Lay files out canonically; only blanks and line ends change.
@@ -42,6 +46,8 @@ enum Command {
     Roundtrip(roundtrip::Arguments),
     /// Run a kernel on the CPU device.
     Run(run::Arguments),
+    /// Write a PTX file as Rust, and prove that it is the same.
+    Transpile(transpile::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -57,11 +63,13 @@ fn main() -> ExitCode {
 fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
     match command {
         Command::Check(arguments) => check::run(arguments, out),
+        Command::Diff(arguments) => diff::run(arguments, out),
         Command::Explain(arguments) => explain::run(arguments, out),
         Command::Fmt(arguments) => fmt::run(arguments, out),
         Command::Info(arguments) => info::run(arguments, out),
         Command::Isa(arguments) => isa::run(arguments, out),
         Command::Roundtrip(arguments) => roundtrip::run(arguments, out),
         Command::Run(arguments) => run::run(arguments, out),
+        Command::Transpile(arguments) => transpile::run(arguments, out),
     }
 }

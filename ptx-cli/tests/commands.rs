@@ -153,3 +153,22 @@ fn a_closed_pipe_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty());
 }
+
+#[test]
+fn diff_sees_instructions_and_not_names() {
+    let a = file("diff_a", SCALE);
+    let renamed = file("diff_b", &SCALE.replace("%rd", "%address").replace("factor", "by").replace("    ", "\t"));
+    let (code, out, _) = said(&["diff", a.to_str().unwrap(), renamed.to_str().unwrap()]);
+    assert_eq!((code, out.as_str()), (0, "the same but for names and layout: 1 functions, 9 lines\n"));
+    let other = file("diff_c", &SCALE.replace("mul.rn", "add.rn"));
+    let (code, out, _) = said(&["diff", a.to_str().unwrap(), other.to_str().unwrap()]);
+    assert!(code == 1 && out.contains("mul.rn.f32 %f2, %f1, %f2;") && out.lines().count() == 3, "{out}");
+}
+
+#[test]
+fn transpile_writes_rust_that_holds_the_bytes() {
+    let input = file("transpile", SCALE);
+    let (code, out, report) = said(&["transpile", "--name", "scale", input.to_str().unwrap()]);
+    assert!(code == 0 && report.ends_with(": the same bytes\n"), "{report}");
+    assert!(out.contains("pub mod scale {") && out.contains(&format!("::ptx_launch::ptx! {{{SCALE}}}")), "{out}");
+}

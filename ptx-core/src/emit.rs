@@ -2,3 +2,4 @@
 
 pub mod fmt;
 pub mod ptx;
+pub mod rust;

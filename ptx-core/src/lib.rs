@@ -14,3 +14,4 @@ pub mod parse;
 pub mod span;
 pub mod syntax;
 pub mod token;
+pub mod transpile;

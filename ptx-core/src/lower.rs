@@ -5,7 +5,7 @@
 
 mod bind;
 mod body;
-mod constant;
+pub(crate) mod constant;
 mod form;
 mod header;
 mod module;

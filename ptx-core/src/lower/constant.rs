@@ -3,7 +3,7 @@
 use crate::syntax::{ExprId, ExprKind, Tree};
 
 /// The value of an integer constant expression; `None` if it is none.
-pub(super) fn integer(tree: &Tree, id: ExprId) -> Option<i64> {
+pub(crate) fn integer(tree: &Tree, id: ExprId) -> Option<i64> {
     match &tree.expr(id).kind {
         ExprKind::Int(value) => Some(value.cast_signed()),
         ExprKind::Unary(op, x) => unary(*op, integer(tree, *x)?),
@@ -55,7 +55,7 @@ fn binary(op: [u8; 2], a: i64, b: i64) -> Option<i64> {
 
 /// A float literal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Float {
+pub(crate) enum Float {
     /// `0f3F800000`: single-precision bits.
     Single(u32),
     /// `1.5`, `0d3FF8000000000000`: double-precision bits.
@@ -63,7 +63,7 @@ pub(super) enum Float {
 }
 
 /// Reads a float literal.
-pub(super) fn float(text: &str) -> Option<Float> {
+pub(crate) fn float(text: &str) -> Option<Float> {
     if let Some(hex) = text.strip_prefix("0f").or_else(|| text.strip_prefix("0F")) {
         return u32::from_str_radix(hex, 16).ok().map(Float::Single);
     }

@@ -1,0 +1,104 @@
+//! `ptx transpile`: Rust from PTX, and on every run the proof that it is the same: the Rust is expanded as a build would
+//! do it, and its PTX compared with the input. Of several files, or of folders, the proof is all there is: a line each.
+
+mod assembler;
+mod proof;
+mod summary;
+
+use crate::output::{Failure, Outcome};
+use crate::source::Source;
+use crate::{files, render};
+use proof::Proof;
+use ptx_core::check::check;
+use ptx_core::emit::rust;
+use ptx_core::lower::Options;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// PTX files, and folders of them. One file: its Rust is written. Several: each is proved, and nothing written.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// The name of the Rust module; without it, the file's.
+    #[arg(long)]
+    name: Option<String>,
+    /// Where to write; without it, standard output.
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+    /// Assemble both with ptxas and compare the machine code.
+    #[arg(long)]
+    verify: bool,
+}
+
+/// Sound if every file that has no error is proved.
+pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
+    let paths = files::expand(&arguments.paths)?;
+    match paths.as_slice() {
+        [] => Err(Failure::usage("there is no `.ptx` file in these folders")),
+        [path] => one(arguments, path, out),
+        paths => summary::run(arguments, paths, out),
+    }
+}
+
+fn one(arguments: &Arguments, path: &Path, out: &mut dyn Write) -> Outcome {
+    let source = Source::read(path)?;
+    let Some(made) = transpile(arguments, path, &source)? else { return Ok(false) };
+    let failed = |e: std::io::Error| Failure::usage(format!("cannot write: {e}"));
+    match &arguments.output {
+        Some(path) => std::fs::write(path, &made.rust).map_err(failed)?,
+        None => out.write_all(made.rust.as_bytes())?,
+    }
+    let _ = writeln!(std::io::stderr(), "{}", made.report(&source));
+    Ok(made.proof.holds())
+}
+
+/// A file as Rust.
+struct Made {
+    rust: String,
+    rewritten: Vec<rust::Rewrite>,
+    proof: Proof,
+}
+
+impl Made {
+    fn report(&self, source: &Source) -> String {
+        let mut lines = vec![format!("{}: {}", source.name, self.proof)];
+        let mut told: Vec<rust::Reason> = Vec::new();
+        for rewrite in &self.rewritten {
+            if !told.contains(&rewrite.reason) {
+                told.push(rewrite.reason);
+                let times = self.rewritten.iter().filter(|r| r.reason == rewrite.reason).count();
+                let (at, reason) = (source.position(rewrite.at), rewrite.reason);
+                lines.push(format!("{}:{}:{}: rewritten, {times} in all: {reason}", source.name, at.line, at.column));
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+/// `None` if the file has errors; they are reported.
+fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Option<Made>, Failure> {
+    let (tree, earlier) = source.parse();
+    let (checked, diagnostics) = check(tree, earlier, &Options::default());
+    let Some(checked) = checked else {
+        for error in diagnostics.iter().filter(|d| d.is_error()) {
+            let text = render::text(source, error, std::io::stderr().is_terminal());
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+        return Ok(None);
+    };
+    let name = arguments.name.clone().unwrap_or_else(|| module_name(path));
+    let plain = rust::plain(checked.tree(), &name);
+    let mut proof = Proof::of(&source.bytes, &plain.text);
+    if arguments.verify {
+        proof.assemble(&source.bytes, checked.module().arch)?;
+    }
+    Ok(Some(Made { rust: plain.text, rewritten: plain.rewritten, proof }))
+}
+
+/// A file's name as that of a Rust module.
+fn module_name(path: &Path) -> String {
+    let stem = path.file_stem().map_or_else(|| "kernel".into(), |s| s.to_string_lossy().into_owned());
+    let letters = stem.replace(|c: char| !c.is_ascii_alphanumeric(), "_").to_ascii_lowercase();
+    if letters.starts_with(|c: char| c.is_ascii_digit()) { format!("_{letters}") } else { letters }
+}

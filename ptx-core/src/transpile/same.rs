@@ -1,0 +1,54 @@
+//! Whether two modules are the same but for names and layout: the core of `ptx diff`, and of every proof.
+//!
+//! A module becomes a list of canonical lines in which each name is a number, given in the order of first use. Two
+//! modules are the same if their lines are. In a line count: guard, opcode, modifiers, operands, literals by their
+//! value, and with the first use of a name what it was declared as (of a register its width; of a variable space,
+//! alignment, type, dimensions, initialiser). Labels are the number of the instruction behind them. Not in it: names,
+//! blanks, comments, the braces of scopes, declarations and labels that nothing uses, and, unless asked for, `.loc`,
+//! `.file` and sections.
+
+mod names;
+mod stream;
+
+pub use stream::{Line, Stream};
+
+use crate::syntax::Tree;
+
+/// The canonical lines of a module: its header and functions, each by itself.
+///
+/// `debug` says whether `.loc` and the like count.
+pub fn streams(tree: &Tree, debug: bool) -> Vec<Stream> {
+    stream::of(tree, debug)
+}
+
+/// The first place where two modules differ; `None` if they are the same.
+pub fn difference(a: &Tree, b: &Tree, debug: bool) -> Option<Difference> {
+    let (a, b) = (streams(a, debug), streams(b, debug));
+    (0..a.len().max(b.len())).find_map(|at| {
+        let (x, y) = (a.get(at), b.get(at));
+        let lines = |s: Option<&Stream>| s.map_or(0, |s| s.lines.len());
+        let line = |s: Option<&Stream>, n: usize| s.and_then(|s| s.lines.get(n)).cloned();
+        (0..lines(x).max(lines(y)).max(1)).find(|n| line(x, *n) != line(y, *n)).map(|n| Difference {
+            stream: at,
+            line: n,
+            a: line(x, n),
+            b: line(y, n),
+        })
+    })
+}
+
+/// Where two modules differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Which of the [`streams`].
+    pub stream: usize,
+    /// Which of its lines.
+    pub line: usize,
+    /// What the first module has there.
+    pub a: Option<Line>,
+    /// What the second one has.
+    pub b: Option<Line>,
+}
+
+#[cfg(test)]
+mod tests;
