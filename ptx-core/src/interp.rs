@@ -30,6 +30,7 @@ mod special;
 #[cfg_attr(not(test), allow(dead_code, reason = "`wgmma` and `tcgen05` read their descriptors here"))]
 mod swizzle;
 pub mod tensor_map;
+mod tmem;
 mod warp;
 
 pub use fault::{Fault, FaultKind};

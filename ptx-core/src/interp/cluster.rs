@@ -2,6 +2,7 @@
 
 use super::mbarrier::Mbarrier;
 use super::space::number;
+use super::tmem::Tmem;
 use super::warp::{Warp, lanes};
 
 /// How many times in a row all waits for mbarriers may time out, with no phase complete, before it is a deadlock.
@@ -12,9 +13,13 @@ const TIMEOUTS: u32 = 256;
 pub(super) struct Shared {
     /// The shared memory of each block, by rank.
     pub memory: Vec<Vec<u8>>,
+    /// The tensor memory of each block, by rank.
+    pub tensor: Vec<Tmem>,
     /// `barrier.cluster`.
     pub gate: Gate,
     waiters: Vec<PhaseWaiter>,
+    /// Warps that wait for tensor memory.
+    allocating: Vec<Who>,
     wakes: Vec<Wake>,
     timeouts: u32,
 }
@@ -44,6 +49,8 @@ pub(super) struct PhaseWaiter {
 struct Wake {
     who: Who,
     result: Option<(u32, bool)>,
+    /// They try the same instruction again.
+    again: bool,
 }
 
 /// The barrier of all threads of a cluster (9.7.13.3).
@@ -111,7 +118,7 @@ impl Shared {
     /// Lets the threads at the cluster's barrier go on, if all are there.
     pub(super) fn open_gate(&mut self) {
         let woken = self.gate.complete();
-        self.wakes.extend(woken.into_iter().map(|who| Wake { who, result: None }));
+        self.wakes.extend(woken.into_iter().map(|who| Wake { who, result: None, again: false }));
     }
 
     /// Lanes wait for a phase.
@@ -123,7 +130,18 @@ impl Shared {
     pub(super) fn completed(&mut self, place: (usize, u64), parity: u64) {
         self.timeouts = 0;
         let done = self.waiters.extract_if(.., |w| w.place == place && w.parity == parity);
-        self.wakes.extend(done.map(|w| Wake { who: w.who, result: Some((w.result, true)) }));
+        self.wakes.extend(done.map(|w| Wake { who: w.who, result: Some((w.result, true)), again: false }));
+    }
+
+    /// A warp waits until columns of tensor memory are free, or until the other block of its pair comes.
+    pub(super) fn wait_for_columns(&mut self, who: Who) {
+        self.allocating.push(who);
+    }
+
+    /// Tensor memory has changed hands: all who wait for some try again.
+    pub(super) fn columns_changed(&mut self) {
+        self.timeouts = 0;
+        self.wakes.extend(self.allocating.drain(..).map(|who| Wake { who, result: None, again: true }));
     }
 
     /// Lets woken lanes of a block go on.
@@ -131,11 +149,11 @@ impl Shared {
         if self.wakes.is_empty() {
             return;
         }
-        for Wake { who, result } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
+        for Wake { who, result, again } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
             let Some(warp) = warps.get_mut(who.warp as usize) else { continue };
             warp.waiting &= !who.lanes;
             for lane in lanes(who.lanes) {
-                warp.pc[lane] += 1;
+                warp.pc[lane] += u32::from(!again);
                 let register = result.and_then(|(r, value)| Some((warp.regs.get_mut(r as usize)?, value)));
                 if let Some((register, value)) = register {
                     register[lane] = value.into();
@@ -148,7 +166,11 @@ impl Shared {
     pub(super) fn revive(&mut self) -> bool {
         if self.wakes.is_empty() && self.timeouts < TIMEOUTS && !self.waiters.is_empty() {
             self.timeouts += 1;
-            self.wakes.extend(self.waiters.drain(..).map(|w| Wake { who: w.who, result: Some((w.result, false)) }));
+            self.wakes.extend(self.waiters.drain(..).map(|w| Wake {
+                who: w.who,
+                result: Some((w.result, false)),
+                again: false,
+            }));
         }
         !self.wakes.is_empty()
     }
@@ -165,6 +187,7 @@ impl Shared {
                 who.lanes.count_ones(), who.warp
             ));
         }
+        places.extend(self.allocating.iter().filter_map(|who| Some(self.tensor.get(who.rank)?.waiting(who.warp))));
         let threads: u32 = self.gate.waiters.iter().map(|w| w.lanes.count_ones()).sum();
         if threads > 0 {
             places.push(format!("{threads} threads wait at the barrier of the cluster for all its threads"));

@@ -4,6 +4,7 @@ use super::block::{Block, Engine, deadlock};
 use super::cluster::Shared;
 use super::fault::{Fault, FaultKind};
 use super::program::Entry;
+use super::tmem::{self, Tmem};
 use super::warp::Warp;
 use std::collections::VecDeque;
 
@@ -121,7 +122,7 @@ impl Engine<'_> {
     fn cluster_bytes(&self, entry: &Entry) -> u64 {
         let blocks: u64 = self.grid.cluster.iter().map(|d| u64::from(*d)).product();
         let registers = u64::from(self.grid.warps()) * (u64::from(entry.registers) * 256 + 4096);
-        (blocks * (registers + self.grid.dynamic + self.grid.dynamic_bytes)).max(1)
+        (blocks * (registers + self.grid.dynamic + self.grid.dynamic_bytes + tmem::BYTES)).max(1)
     }
 
     /// Makes the blocks of a cluster.
@@ -136,6 +137,7 @@ impl Engine<'_> {
             let live: Vec<u32> = warps.iter().map(|w| w.live).collect();
             cluster.shared.gate.add(live.clone());
             cluster.shared.memory.push(vec![0; shared]);
+            cluster.shared.tensor.push(Tmem::default());
             cluster.blocks.push((Block::new(at, rank as usize, live), warps));
         }
         Ok(cluster)

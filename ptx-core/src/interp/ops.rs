@@ -19,6 +19,7 @@ pub(super) mod matrix;
 pub(super) mod mbarrier;
 pub(super) mod memory;
 pub(super) mod moves;
+pub(super) mod tcgen05;
 pub(super) mod warp;
 
 use super::site::{Decoded, Site};
@@ -54,6 +55,7 @@ const FAMILIES: &[&[Op]] = &[
     mbarrier::OPS,
     copy::OPS,
     matrix::OPS,
+    tcgen05::OPS,
     control::OPS,
 ];
 

@@ -148,7 +148,8 @@ impl Descriptor {
     pub(super) fn piece(&self, major: Major, line: u64, piece: u64) -> u64 {
         let Descriptor { leading, stride, swizzle, .. } = *self;
         let span = swizzle.span();
-        let (near, far) = (line % 8, line / 8);
+        let lines = if (major, swizzle) == (Major::Mn, Swizzle::B128Atom32) { 4 } else { 8 };
+        let (near, far) = (line % lines, line / lines);
         let offset = match (major, swizzle) {
             (Major::K, Swizzle::None) => near * 16 + far * stride + piece * leading,
             (Major::K, _) => near * span + far * stride + piece * 16,

@@ -8,3 +8,4 @@ mod kernels;
 mod matrices;
 mod mbarriers;
 mod recorded;
+mod tcgen05;

@@ -26,7 +26,7 @@ fn nothing(site: &Site) -> Decoded {
 }
 
 /// The operand of this name, if it is there.
-fn named(site: &Site, name: &str) -> Option<usize> {
+pub(super) fn named(site: &Site, name: &str) -> Option<usize> {
     let at = site.row.operands.iter().position(|o| o.name == name)?;
     site.there(at).then_some(at)
 }

@@ -21,7 +21,7 @@ pub(super) const OPS: &[Op] = &[
 ];
 
 /// The whole warp must be here: `.sync.aligned`. `false` while lanes are missing; they wait.
-fn meet(ctx: &mut Ctx, group: u32) -> Result<bool, Fault> {
+pub(super) fn meet(ctx: &mut Ctx, group: u32) -> Result<bool, Fault> {
     let live = ctx.warp.live;
     if live != u32::MAX {
         return Err(Fault::new(
@@ -33,15 +33,15 @@ fn meet(ctx: &mut Ctx, group: u32) -> Result<bool, Fault> {
 }
 
 /// The registers of a matrix operand.
-fn sources(site: &Site, at: usize, ty: Type) -> Result<Vec<Src>, Refusal> {
+pub(super) fn sources(site: &Site, at: usize, ty: Type) -> Result<Vec<Src>, Refusal> {
     site.elements(at).iter().map(|o| site.source(o, ty)).collect()
 }
 
-fn targets(site: &Site, at: usize, ty: Type) -> Result<Vec<Dst>, Refusal> {
+pub(super) fn targets(site: &Site, at: usize, ty: Type) -> Result<Vec<Dst>, Refusal> {
     site.elements(at).iter().map(|o| site.destination(o, ty)).collect()
 }
 
-fn b32() -> Result<Type, Refusal> {
+pub(super) fn b32() -> Result<Type, Refusal> {
     Type::find("b32").ok_or_else(|| "no type .b32".into())
 }
 

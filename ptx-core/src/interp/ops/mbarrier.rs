@@ -81,7 +81,7 @@ impl Ctx<'_> {
     }
 
     /// Lanes stay at this instruction until somebody wakes them; the others of `group` go on.
-    fn suspend(&mut self, group: u32, stay: u32) -> Flow {
+    pub(super) fn suspend(&mut self, group: u32, stay: u32) -> Flow {
         let at = self.warp.at;
         self.warp.jump(group & !stay, at + 1);
         self.warp.jump(stay, at);
