@@ -1,8 +1,9 @@
 //! `tcgen05.mma`, `.sp`, `.ws` (9.7.16.10.9): one thread multiplies two matrices, and adds to tensor memory.
 //!
-//! Products are exact. An element of D is the accumulator plus its products one after the other in order of k, each sum
-//! rounded to nearest in `f32` (block-scaled ones added in `f64` first); the manual leaves order and rounding open, and
-//! there was no chip to compare with. Integers are exact, and wrap or saturate once.
+//! An element of D is the accumulator plus its products one after the other in order of k, each sum rounded to nearest in
+//! `f32`. Products of these types are exact in `f32`, as far as its range goes; block-scaled ones are exact in `f64`, and
+//! added there. The manual leaves order and rounding open, and there was no chip to compare with. Integers are exact, and
+//! wrap or saturate once.
 //!
 //! A collector changes nothing here: every instruction reads its factors from memory, as it may.
 
@@ -14,6 +15,7 @@ use super::{At, pairs, source, undefined};
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::ops::copy::named;
+use crate::interp::ops::matrix::{b32, sources};
 use crate::interp::site::{Decoded, Refusal, Site};
 use crate::interp::soft::{self, Round};
 use crate::interp::tmem::{LANES, Taddr, Tmem};
@@ -77,7 +79,7 @@ impl Mma {
             scales: if kind.scaled() { Some(Scales::new(site, kind.bits)?) } else { None },
             zeros: optional("zero_column_mask")?,
             disabled: match named(site, "disable_output_lane") {
-                Some(at) => super::super::matrix::sources(site, at, super::super::matrix::b32()?)?,
+                Some(at) => sources(site, at, b32()?)?,
                 None => Vec::new(),
             },
             shrink: match named(site, "scale_input_d").map(|at| site.operand(at)) {
