@@ -5,18 +5,20 @@
 
 mod element;
 mod encode;
+mod on_cpu;
 mod rules;
 
 pub use element::{ElementType, TensorElement};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::param::{Bound, KernelParam, ReadSlice};
 use crate::stream::{AsStream, StreamRef};
 
 /// A tensor map: 128 opaque bytes, passed by value as a grid constant.
 ///
 /// It holds an address, not a borrow: a kernel that moves data through it must not outlive the buffer, and its events are
-/// not tracked between streams.
+/// not tracked between streams. A map belongs to the kind of device that it was made for: a GPU's bytes mean nothing to the
+/// CPU device, which says so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C, align(64))]
 pub struct TensorMap(pub(crate) [u64; 16]);
@@ -113,8 +115,8 @@ pub struct TensorMapBuilder {
     address: u64,
     /// Bytes from the address to the end of the buffer.
     capacity: usize,
-    /// What the device is called, if it is not a CUDA device.
-    elsewhere: Option<String>,
+    /// Whether the device is a CUDA device, or the CPU device.
+    cuda: bool,
     shape: Vec<usize>,
     /// In elements; the innermost is 1.
     strides: Option<Vec<usize>>,
@@ -141,7 +143,7 @@ impl TensorMap {
     /// [`strides`](TensorMapBuilder::strides) says otherwise.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongDevice`] when memory and stream belong to different devices.
+    /// [`ErrorKind::WrongDevice`](crate::ErrorKind::WrongDevice) when memory and stream belong to different devices.
     pub fn of<T: TensorElement>(
         stream: impl AsStream,
         memory: impl ReadSlice<T>,
@@ -163,7 +165,7 @@ impl TensorMap {
             element: T::TYPE,
             address: memory.address(),
             capacity: len * size_of::<T>(),
-            elsewhere: (!stream.is_cuda()).then(|| stream.to_string()),
+            cuda: stream.is_cuda(),
             shape: shape.to_vec(),
             strides: None,
             mode: Mode::Tiled { tile: shape.to_vec() },
@@ -190,11 +192,12 @@ impl TensorMap {
     /// The same map of other memory of the same shape: cheaper than to build another one.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongDevice`], [`ErrorKind::DriverTooOld`], or what the driver says, which wants the same alignment.
+    /// [`ErrorKind::WrongDevice`](crate::ErrorKind::WrongDevice), [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld),
+    /// or what the driver says, which wants the same alignment.
     pub fn moved_to<T: TensorElement>(&self, stream: impl AsStream, memory: impl ReadSlice<T>) -> Result<TensorMap> {
         let stream = stream.as_stream();
         let address = memory.bind(stream)?.address();
-        if stream.is_cuda() { self.with_address(address) } else { Err(no_maps(&stream.to_string())) }
+        if stream.is_cuda() { self.with_address(address) } else { self.with_cpu_address(address) }
     }
 }
 
@@ -249,14 +252,11 @@ impl TensorMapBuilder {
     /// The map.
     ///
     /// # Errors
-    /// [`ErrorKind::TensorMap`] with the rule that is broken,
-    /// [`ErrorKind::DriverTooOld`], or what the driver says.
+    /// [`ErrorKind::TensorMap`](crate::ErrorKind::TensorMap) with the rule that is broken,
+    /// [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld), or what the driver says.
     pub fn build(&self) -> Result<TensorMap> {
         self.check()?;
-        match &self.elsewhere {
-            None => self.encode(),
-            Some(device) => Err(no_maps(device)),
-        }
+        if self.cuda { self.encode() } else { self.encode_on_cpu() }
     }
 
     /// Distances in elements, given or packed.
@@ -291,12 +291,6 @@ impl TensorMapBuilder {
     fn bytes(&self, elements: usize) -> usize {
         elements.saturating_mul(self.element.bits()) / 8
     }
-}
-
-#[cold]
-fn no_maps(device: &str) -> Error {
-    Error::new(ErrorKind::Unsupported, format!("a tensor map is made for {device}"))
-        .possible("tensor maps of CUDA devices of compute capability 9.0 and later")
 }
 
 fn next_stride(product: &mut usize, extent: &usize) -> Option<usize> {

@@ -1,0 +1,147 @@
+//! The map of the CPU device: the same numbers in the interpreter's own encoding. The GPU's is the driver's secret, so that
+//! a map of one device is refused by the other.
+
+use super::{ElementType, Fill, Interleave, Mode, Promotion, Swizzle, TensorMap, TensorMapBuilder};
+use crate::error::{Error, ErrorKind, Result};
+use ptx_core::interp::{Swizzle as CpuSwizzle, tensor_map as cpu};
+
+impl TensorMapBuilder {
+    /// The map in the interpreter's encoding. The rules hold.
+    pub(super) fn encode_on_cpu(&self) -> Result<TensorMap> {
+        let map = cpu::TensorMap {
+            address: self.address,
+            rank: self.shape.len() as u32,
+            dims: innermost_first(&self.shape, 1),
+            strides: self.outer_strides(),
+            steps: innermost_first(&self.steps(), 1),
+            mode: self.mode.on_cpu(),
+            element: self.element.on_cpu(),
+            interleave: self.interleave.on_cpu(),
+            swizzle: self.swizzle.on_cpu(),
+            promotion: self.promotion.on_cpu(),
+            fill: self.fill.on_cpu(),
+        };
+        map.check().map_err(|broken| Error::new(ErrorKind::TensorMap, broken.to_string()))?;
+        Ok(from_bytes(&map.encode()))
+    }
+
+    /// Bytes between neighbours of the second dimension and those behind it.
+    fn outer_strides(&self) -> [u64; cpu::RANK - 1] {
+        let mut strides = self.element_strides();
+        strides.pop();
+        let bytes: Vec<usize> = strides.into_iter().map(|stride| self.bytes(stride)).collect();
+        innermost_first(&bytes, 0)
+    }
+}
+
+impl TensorMap {
+    /// The same map of the CPU device at another address.
+    pub(super) fn with_cpu_address(&self, address: u64) -> Result<TensorMap> {
+        let refused = |error: cpu::InvalidMap| Error::new(ErrorKind::TensorMap, error.to_string());
+        let map = cpu::TensorMap { address, ..cpu::TensorMap::read(&self.bytes()).map_err(refused)? };
+        map.check().map_err(refused)?;
+        Ok(from_bytes(&map.encode()))
+    }
+
+    fn bytes(&self) -> [u8; cpu::BYTES] {
+        let mut bytes = [0; cpu::BYTES];
+        let words = self.0.iter().flat_map(|word| word.to_le_bytes());
+        bytes.iter_mut().zip(words).for_each(|(to, byte)| *to = byte);
+        bytes
+    }
+}
+
+fn from_bytes(bytes: &[u8; cpu::BYTES]) -> TensorMap {
+    let mut words = [0; 16];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    TensorMap(words)
+}
+
+/// The list the other way round, and `rest` behind it; the values fit by the rules.
+fn innermost_first<U: Copy + TryFrom<usize>, const N: usize>(list: &[usize], rest: U) -> [U; N] {
+    let mut all = [rest; N];
+    for (to, from) in all.iter_mut().zip(list.iter().rev()) {
+        *to = U::try_from(*from).unwrap_or(rest);
+    }
+    all
+}
+
+impl Mode {
+    fn on_cpu(&self) -> cpu::Mode {
+        match self {
+            Mode::Tiled { tile } => cpu::Mode::Tiled { tile: innermost_first(tile, 1) },
+            Mode::Im2col { lower, upper, channels, pixels } => cpu::Mode::Im2col {
+                lower: corner(lower),
+                upper: corner(upper),
+                channels: *channels as u32,
+                pixels: *pixels as u32,
+            },
+        }
+    }
+}
+
+/// Width, height, depth, as far as there are.
+fn corner(offsets: &[i32]) -> [i16; 3] {
+    let mut all = [0; 3];
+    for (to, from) in all.iter_mut().zip(offsets.iter().rev()) {
+        *to = i16::try_from(*from).unwrap_or(0);
+    }
+    all
+}
+
+/// The interpreter's name for each of ours.
+macro_rules! same {
+    ($($ours:ident => $theirs:path { $($name:ident $(=> $other:ident)?),* })*) => { $(
+        impl $ours {
+            fn on_cpu(self) -> $theirs {
+                match self { $($ours::$name => same!(@ $theirs, $name $($other)?),)* }
+            }
+        }
+    )* };
+    (@ $theirs:path, $name:ident) => {{ use $theirs as Theirs; Theirs::$name }};
+    (@ $theirs:path, $name:ident $other:ident) => {{ use $theirs as Theirs; Theirs::$other }};
+}
+
+same! {
+    Swizzle => CpuSwizzle { None, B32, B64, B128, B128Atom32, B128Atom32Flip8, B128Atom64 }
+    Interleave => cpu::Interleave { None, B16, B32 }
+    Promotion => cpu::Promotion { None, B64, B128, B256 }
+    Fill => cpu::Fill { Zero, Nan }
+    ElementType => cpu::Element {
+        U8, U16, U32, I32 => S32, U64, I64 => S64, F16, F32, F64, Bf16, F32Ftz, Tf32, Tf32Ftz, U4Align8 => B4x16,
+        U4Align16 => B4x16P64, U6Align16 => B6x16P32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::Device;
+    use half::bf16;
+
+    #[test]
+    fn the_interpreter_reads_what_was_built() {
+        let device = Device::cpu();
+        let memory = device.zeros::<bf16>(4096).unwrap();
+        let of = |shape: &[usize]| TensorMap::of(&device, &memory, shape).unwrap();
+        let map = of(&[32, 128]).tile(&[16, 64]).swizzle(Swizzle::B128).fill(Fill::Nan).build().unwrap();
+        let read = cpu::TensorMap::decode(&map.bytes()).unwrap();
+        assert_eq!((read.address, read.rank, read.element), (memory.address(), 2, cpu::Element::Bf16));
+        assert_eq!((read.dims[..2].to_vec(), read.strides[0], read.steps), (vec![128, 32], 256, [1; 5]));
+        assert_eq!(read.mode, cpu::Mode::Tiled { tile: [64, 16, 1, 1, 1] });
+        assert_eq!((read.swizzle, read.fill), (CpuSwizzle::B128, cpu::Fill::Nan));
+
+        let part = memory.slice(1024..).unwrap();
+        let moved = map.moved_to(&device, &part).unwrap();
+        assert_eq!(cpu::TensorMap::decode(&moved.bytes()).unwrap().address, memory.address() + 2048);
+
+        let map = of(&[2, 4, 4, 64]).im2col(&[-1, -2], &[1, 2], 16, 32).build().unwrap();
+        let mode = cpu::TensorMap::decode(&map.bytes()).unwrap().mode;
+        assert_eq!(mode, cpu::Mode::Im2col { lower: [-2, -1, 0], upper: [2, 1, 0], channels: 16, pixels: 32 });
+        let raw = TensorMap::from_raw([7; 16]).moved_to(&device, &memory).unwrap_err();
+        assert!(raw.to_string().contains("no tensor map of the CPU device"), "{raw}");
+    }
+}
