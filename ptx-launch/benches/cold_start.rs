@@ -1,5 +1,6 @@
 //! The first launch of a kernel in a process: without a cache, when it fills the cache, and out of the cache. The
-//! driver's own cache is switched off. Every figure is the median of runs in processes of their own.
+//! driver's own cache is switched off. Every figure is the median of runs in processes of their own. Built with
+//! `PTX_EMBED=always`, the first figure is that of the embedded machine code, on an `sm_90`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement")]
 
 use ptx_launch::prelude::*;
@@ -12,7 +13,7 @@ const RUNS: usize = 9;
 const CHILD: &str = "PTX_LAUNCH_COLD_START";
 
 /// Ten instructions.
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(x.len() >= 32))]
+#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, safe(x.len() >= 32))]
 pub fn short(x: &mut [f32]) {
     let at: u64 = x + wide(tid.x) * 4;
     let v: f32;
@@ -24,7 +25,7 @@ pub fn short(x: &mut [f32]) {
 }
 
 /// Four thousand instructions.
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(x.len() >= 32))]
+#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, safe(x.len() >= 32))]
 pub fn long(x: &mut [f32]) {
     let at: u64 = x + wide(tid.x) * 4;
     let v: f32;
@@ -68,7 +69,8 @@ fn measure(kernel: &str) {
         std::fs::remove_dir_all(&folder).unwrap();
     }
     let [without, filling, cached] = [without, filling, cached].map(median);
-    println!("{kernel}: first launch {without} us without a cache, {filling} us filling it, {cached} us out of it");
+    let source = short::KERNEL.loaded(&Device::cuda(0).unwrap()).unwrap().source;
+    println!("{kernel}: first launch {without} us ({source:?}), {filling} us filling the cache, {cached} us out of it");
 }
 
 fn child(kernel: &str, cache: Option<&Path>) -> u64 {

@@ -1,8 +1,14 @@
 //! Buffers: memory of a device, typed, and its parts ([`View`], [`ViewMut`]). Nothing here launches.
 
+mod cuda;
 mod memory;
+mod order;
+mod pinned;
 mod view;
 
+pub(crate) use order::Recorded;
+pub(crate) use pinned::Host;
+pub use pinned::Pinned;
 pub use view::{View, ViewMut};
 
 use crate::device::Device;
@@ -10,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::StreamRef;
 use bytemuck::Pod;
-use cudarc::driver::CudaView;
+use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use memory::Memory;
 use std::fmt;
 use std::marker::PhantomData;
@@ -86,6 +92,15 @@ impl<T> Buffer<T> {
         self.view().into_cuda()
     }
 
+    /// cudarc's view of it, to write; `None` on the CPU device.
+    pub fn as_cuda_mut(&mut self) -> Option<CudaViewMut<'_, T>> {
+        self.view_mut().into_cuda()
+    }
+
+    pub(crate) fn home(&self) -> StreamRef<'_> {
+        self.memory.home()
+    }
+
     #[inline]
     pub(crate) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         self.memory.bind_read(0, stream)
@@ -103,6 +118,26 @@ impl<T: Element> Buffer<T> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let memory = Memory::allocate(device, bytes.ok_or_else(|| too_large(len, size_of::<T>()))?)?;
         Ok(Buffer { memory, len, element: PhantomData })
+    }
+
+    /// The same memory, taken over from cudarc. It stays with the stream that it was allocated on, which frees it.
+    ///
+    /// # Errors
+    /// What the driver says; the memory is freed then.
+    pub fn from_cuda(slice: CudaSlice<T>) -> Result<Buffer<T>> {
+        let len = slice.len();
+        Ok(Buffer { memory: Memory::from_slice(slice)?, len, element: PhantomData })
+    }
+
+    /// The same memory, handed over to cudarc.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] on the CPU device, or what the driver says; the memory is freed then.
+    pub fn into_cuda(self) -> Result<CudaSlice<T>> {
+        match self.memory {
+            Memory::Cuda(memory) => memory.into_slice(self.len),
+            Memory::Cpu(_) => Err(not_cuda()),
+        }
     }
 
     /// Its contents, when all work that writes it has ended.
@@ -132,7 +167,7 @@ impl<T: Element> Buffer<T> {
 
 impl<T> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Buffer<{}>({} elements on {})", std::any::type_name::<T>(), self.len, self.memory.home())
+        write!(f, "Buffer<{}>({} elements on {})", std::any::type_name::<T>(), self.len, self.memory.place())
     }
 }
 
@@ -140,4 +175,11 @@ impl<T> fmt::Debug for Buffer<T> {
 fn too_large(len: usize, size: usize) -> Error {
     Error::new(ErrorKind::OutOfMemory, format!("a buffer of {len} elements of {size} bytes is asked for"))
         .possible("a buffer may have as many bytes as an `isize` can count")
+}
+
+#[cold]
+fn not_cuda() -> Error {
+    Error::new(ErrorKind::Unsupported, "a buffer of the CPU device is handed over to cudarc")
+        .possible("buffers of CUDA devices")
+        .help("`download` it, and upload what that gives")
 }

@@ -3,7 +3,7 @@
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 
-use crate::buffer::{Buffer, Element};
+use crate::buffer::{Buffer, Element, Pinned};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::{Queue, Stream};
 use cpu::CpuDevice;
@@ -142,6 +142,14 @@ impl Device {
         let mut buffer = Buffer::allocate(self, data.len())?;
         buffer.write(data)?;
         Ok(buffer)
+    }
+
+    /// Host memory of `len` elements whose bytes are all zero, locked in place for copies that run beside the host.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], or what the driver says.
+    pub fn pinned<T: Element>(&self, len: usize) -> Result<Pinned<T>> {
+        Pinned::zeroed(self, len)
     }
 
     /// A buffer of `len` elements whose bytes are all zero.

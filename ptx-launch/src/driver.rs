@@ -41,6 +41,9 @@ const CUDARC_CALLS: &[&str] = &[
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyPeerAsync",
+    "cuMemFreeHost",
+    "cuMemHostAlloc",
     "cuMemsetD8Async",
     "cuStreamCreate",
     "cuStreamDestroy_v2",
@@ -108,6 +111,12 @@ table! {
             CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void,
             *mut *mut c_void
         );
+        cuMemsetD8Async(CUdeviceptr, u8, usize, CUstream);
+        cuMemsetD16Async(CUdeviceptr, u16, usize, CUstream);
+        cuMemsetD32Async(CUdeviceptr, c_uint, usize, CUstream);
+        cuMemsetD2D8Async(CUdeviceptr, usize, u8, usize, usize, CUstream);
+        cuMemsetD2D16Async(CUdeviceptr, usize, u16, usize, usize, CUstream);
+        cuMemsetD2D32Async(CUdeviceptr, usize, c_uint, usize, usize, CUstream);
         cuEventElapsedTime(*mut f32, CUevent, CUevent);
         cuPointerGetAttribute(*mut c_void, c_int, CUdeviceptr);
         cuStreamBeginCapture_v2(CUstream, c_int);

@@ -70,6 +70,7 @@
 mod buffer;
 mod cache;
 mod config;
+mod copy;
 mod device;
 mod driver;
 mod error;
@@ -87,7 +88,7 @@ mod tensor_map;
 mod tile;
 mod timing;
 
-pub use buffer::{Buffer, Element, View, ViewMut};
+pub use buffer::{Buffer, Element, Pinned, View, ViewMut};
 pub use config::{Config, Dim, IntoDim, Spread};
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};

@@ -56,6 +56,14 @@ impl Stream {
         }
     }
 
+    /// A borrow of it.
+    pub(crate) fn as_stream_ref(&self) -> StreamRef<'_> {
+        match &self.0 {
+            Queue::Cuda(_, stream) => StreamRef::cuda(stream),
+            Queue::Cpu(device) => StreamRef::cpu(device),
+        }
+    }
+
     /// Waits until all work in it has ended.
     ///
     /// # Errors
@@ -81,8 +89,8 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// Something that work can be submitted to: a [`Stream`], a [`Device`] (its default stream), or cudarc's [`CudaStream`],
-/// by reference.
+/// Something that work can be submitted to: a [`Stream`], a [`Device`] (its default stream), or cudarc's
+/// `Arc<CudaStream>`, by reference.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stream",
     label = "expected a stream: the first argument of a launch says where it runs",
@@ -99,7 +107,19 @@ pub struct StreamRef<'a> {
     pub(crate) kind: StreamKind<'a>,
 }
 
-impl StreamRef<'_> {
+impl<'a> StreamRef<'a> {
+    /// A stream of cudarc's.
+    #[inline]
+    pub(crate) fn cuda(stream: &'a Arc<CudaStream>) -> StreamRef<'a> {
+        StreamRef { kind: StreamKind::Cuda(stream, Events::of(stream)) }
+    }
+
+    /// The one stream of a CPU device.
+    #[inline]
+    pub(crate) fn cpu(device: &'a CpuDevice) -> StreamRef<'a> {
+        StreamRef { kind: StreamKind::Cpu(device) }
+    }
+
     pub(crate) fn is_cuda(self) -> bool {
         matches!(self.kind, StreamKind::Cuda(..))
     }
@@ -107,7 +127,7 @@ impl StreamRef<'_> {
 
 #[derive(Clone, Copy)]
 pub(crate) enum StreamKind<'a> {
-    Cuda(&'a CudaStream, Events),
+    Cuda(&'a Arc<CudaStream>, Events),
     Cpu(&'a CpuDevice),
 }
 
@@ -149,18 +169,10 @@ impl fmt::Display for StreamRef<'_> {
     }
 }
 
-#[inline]
-fn cuda(stream: &CudaStream) -> StreamRef<'_> {
-    StreamRef { kind: StreamKind::Cuda(stream, Events::of(stream)) }
-}
-
 impl AsStream for &Stream {
     #[inline]
     fn as_stream(&self) -> StreamRef<'_> {
-        match &self.0 {
-            Queue::Cuda(_, stream) => cuda(stream),
-            Queue::Cpu(device) => StreamRef { kind: StreamKind::Cpu(device) },
-        }
+        self.as_stream_ref()
     }
 }
 
@@ -168,22 +180,15 @@ impl AsStream for &Device {
     #[inline]
     fn as_stream(&self) -> StreamRef<'_> {
         match &self.0 {
-            Inner::Cuda(device) => cuda(device.default_stream()),
-            Inner::Cpu(device) => StreamRef { kind: StreamKind::Cpu(device) },
+            Inner::Cuda(device) => StreamRef::cuda(device.default_stream()),
+            Inner::Cpu(device) => StreamRef::cpu(device),
         }
-    }
-}
-
-impl AsStream for &CudaStream {
-    #[inline]
-    fn as_stream(&self) -> StreamRef<'_> {
-        cuda(self)
     }
 }
 
 impl AsStream for &Arc<CudaStream> {
     #[inline]
     fn as_stream(&self) -> StreamRef<'_> {
-        cuda(self)
+        StreamRef::cuda(self)
     }
 }

@@ -84,6 +84,10 @@ impl<T, S: ReadSlice<T>, const R: usize> ReadSlice<T> for Tile<S, R> {
     fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         self.memory.bind(stream)
     }
+
+    fn home(&self) -> StreamRef<'_> {
+        self.memory.home()
+    }
 }
 
 impl<T, S: WriteSlice<T>, const R: usize> WriteSlice<T> for Tile<S, R> {

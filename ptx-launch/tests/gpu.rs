@@ -4,11 +4,12 @@
 
 mod expansion;
 
+use cudarc::driver::CudaContext;
 use expansion::saxpy;
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
-use ptx_launch::{Error, ErrorKind};
+use ptx_launch::{Error, ErrorKind, JitOptions, Optimization, Source};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 enum Needs {
     Gpu,
     TwoGpus,
+    /// This program was built with `PTX_EMBED=always`.
+    Embedded,
     NoDriver,
     Nothing,
 }
@@ -34,7 +37,15 @@ const TESTS: &[(Needs, &str, fn())] = &[
     (Needs::Gpu, "devices_come_and_go", devices_come_and_go),
     (Needs::Gpu, "too_much_memory", too_much_memory),
     (Needs::Gpu, "a_fault_is_told_and_sticks", a_fault_is_told_and_sticks),
+    (Needs::Gpu, "options_of_the_assembler", options_of_the_assembler),
+    (Needs::Gpu, "copies_fills_and_pinned_memory", copies_fills_and_pinned_memory),
+    (Needs::Gpu, "streams_wait_for_each_other", streams_wait_for_each_other),
+    (Needs::Gpu, "the_users_own_context_stream_and_slices", the_users_own_context_stream_and_slices),
+    (Needs::Gpu, "dropping_in_any_order", dropping_in_any_order),
+    (Needs::Embedded, "embedded_machine_code_is_taken", embedded_machine_code_is_taken),
     (Needs::TwoGpus, "buffers_stay_with_their_gpu", buffers_stay_with_their_gpu),
+    (Needs::TwoGpus, "one_kernel_on_two_gpus", one_kernel_on_two_gpus),
+    (Needs::TwoGpus, "copies_between_gpus", copies_between_gpus),
     (Needs::NoDriver, "no_driver_is_an_error_and_best_is_the_cpu", no_driver_is_an_error_and_best_is_the_cpu),
     (Needs::Nothing, "the_environment_chooses", the_environment_chooses),
 ];
@@ -64,6 +75,8 @@ fn run(test: fn()) -> Result<(), Failed> {
 fn missing(needs: Needs) -> Option<&'static str> {
     match (needs, Device::cuda(0).is_ok()) {
         (Needs::Gpu, false) => Some("needs a GPU"),
+        (Needs::Embedded, false) => Some("needs a GPU"),
+        (Needs::Embedded, true) if halve::VARIANTS[1].cubin.is_none() => Some("needs a build with PTX_EMBED=always"),
         (Needs::TwoGpus, _) if Device::cuda(1).is_err() => Some("needs two GPUs"),
         (Needs::NoDriver, _) if Device::cuda(0).map_or_else(|e| e.kind() != ErrorKind::NoDriver, |_| true) => {
             Some("needs a machine without a driver")
@@ -251,7 +264,7 @@ fn soak() {
 
 fn devices_come_and_go() {
     for _ in 0..3 {
-        let device = Device::from_cuda(&cudarc::driver::CudaContext::new(0).unwrap()).unwrap();
+        let device = own_context();
         let (x, mut y) = (device.upload(&[1.0f32; 4]).unwrap(), device.zeros::<f32>(4).unwrap());
         saxpy(&device, 1.0, &x, &mut y, 4).unwrap();
         drop((device, x));
@@ -293,4 +306,156 @@ fn buffers_stay_with_their_gpu() {
     let x = one.upload(&x.download().unwrap()).unwrap();
     saxpy(&one, 1.0, &x, &mut y, 4).unwrap();
     assert_eq!(y.download().unwrap(), [2.0; 4]);
+}
+
+/// 64 values that live at once: nothing is stored before the sum of all.
+#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, safe(x.len() >= 64 * 32))]
+pub fn halve(x: &mut [f32]) {
+    let at: u64 = x + wide(tid.x) * 4;
+    let v: [f32; 64];
+    for i in 0..64 {
+        let p: u64 = at + i * 128;
+        ptx! { ld.global.f32 v[i], [p]; }
+    }
+    let sum: f32 = 0.0;
+    for i in 0..64 {
+        ptx! { add.rn.f32 sum, sum, v[i]; }
+    }
+    for i in 0..64 {
+        let p: u64 = at + i * 128;
+        ptx! {
+            mul.rn.f32 v[i], v[i], 0.5;
+            fma.rn.f32 v[i], sum, 0.0, v[i];
+            st.global.f32 [p], v[i];
+        }
+    }
+}
+
+fn own_context() -> Device {
+    Device::from_cuda(&CudaContext::new(0).unwrap()).unwrap()
+}
+
+fn options_of_the_assembler() {
+    let (plain, tight) = (own_context(), own_context());
+    let options = JitOptions::new().max_registers(24).over_directives(true).optimization(Optimization::O3);
+    halve::KERNEL.load_with(&tight, &options).unwrap();
+    assert_eq!(halve::KERNEL.load_with(&tight, &JitOptions::new()).unwrap_err().kind(), ErrorKind::BadOption);
+    let (wide, narrow) = (halve::KERNEL.figures(&plain).unwrap(), halve::KERNEL.figures(&tight).unwrap());
+    println!("{wide:?}\n{narrow:?}\n{:?}", halve::KERNEL.loaded(&tight).unwrap());
+    assert!(wide.registers > 64 && narrow.registers <= 24, "{} {}", wide.registers, narrow.registers);
+    assert!(narrow.local > 0 && narrow.spill_stores.is_none_or(|bytes| bytes > 0));
+    for device in [plain, tight] {
+        let mut x = device.upload(&vec![3.0f32; 64 * 32]).unwrap();
+        halve(&device, &mut x).unwrap();
+        assert!(x.download().unwrap().iter().all(|x| *x == 1.5));
+    }
+}
+
+fn embedded_machine_code_is_taken() {
+    let device = own_context();
+    let loaded = halve::KERNEL.loaded(&device).unwrap();
+    println!("{loaded:?}");
+    assert_eq!(loaded.source, Source::Embedded);
+    assert_eq!(halve::KERNEL.figures(&device).unwrap().spill_stores, Some(0));
+    let mut x = device.upload(&vec![3.0f32; 64 * 32]).unwrap();
+    halve(&device, &mut x).unwrap();
+    assert!(x.download().unwrap().iter().all(|x| *x == 1.5));
+}
+
+fn copies_fills_and_pinned_memory() {
+    let device = own_context();
+    let stream = device.new_stream().unwrap();
+    let n = 1 << 20;
+    let (mut host, mut back) = (device.pinned::<f32>(n).unwrap(), device.pinned::<f32>(n).unwrap());
+    host.as_mut_slice().unwrap().iter_mut().enumerate().for_each(|(i, x)| *x = i as f32);
+    let (mut x, mut y) = (device.zeros::<f32>(n).unwrap(), device.zeros::<f32>(n).unwrap());
+    stream.upload(&host, &mut x).unwrap();
+    stream.copy(&x.slice(..n / 2).unwrap(), &mut y.slice_mut(n / 2..).unwrap()).unwrap();
+    stream.fill(&mut y.slice_mut(..n / 2).unwrap(), 7.0).unwrap();
+    saxpy(&stream, 2.0, &x, &mut y, n as u32).unwrap();
+    stream.download(&y, &mut back).unwrap();
+    let wanted = |i: usize| 2.0 * i as f32 + if i < n / 2 { 7.0 } else { (i - n / 2) as f32 };
+    assert!(back.as_slice().unwrap().iter().enumerate().all(|(i, y)| *y == wanted(i)));
+    let mut wide = device.zeros::<[u32; 3]>(1000).unwrap();
+    stream.fill(&mut wide, [1, 2, 3]).unwrap();
+    assert!(wide.download().unwrap().iter().all(|x| *x == [1, 2, 3]));
+    assert_eq!(device.pinned::<u8>(1 << 50).unwrap_err().kind(), ErrorKind::OutOfMemory);
+}
+
+/// Long work on one stream, whose results another one uses at once, and whose inputs it overwrites.
+fn streams_wait_for_each_other() {
+    let device = own_context();
+    let streams: Vec<Stream> = (0..4).map(|_| device.new_stream().unwrap()).collect();
+    let n = 1 << 22;
+    for round in 0..50 {
+        let (mut x, mut sums) = (device.zeros::<f32>(n).unwrap(), Vec::new());
+        streams[round % 4].fill(&mut x, 1.0).unwrap();
+        sums.resize_with(3, || device.zeros::<f32>(n).unwrap());
+        for (stream, sum) in streams.iter().zip(&mut sums) {
+            (0..4).for_each(|_| saxpy(stream, 1.0, &x, &mut *sum, n as u32).unwrap());
+        }
+        // Three streams still read it.
+        streams[3].fill(&mut x, -1.0).unwrap();
+        let (first, rest) = sums.split_first_mut().unwrap();
+        rest.iter().for_each(|sum| saxpy(&streams[3], 1.0, sum, &mut *first, n as u32).unwrap());
+        assert!(first.download().unwrap().iter().all(|sum| *sum == 12.0), "round {round}");
+    }
+}
+
+fn the_users_own_context_stream_and_slices() {
+    let context = CudaContext::new(0).unwrap();
+    let stream = context.new_stream().unwrap();
+    let (x, mut y) = (stream.clone_htod(&[1.0f32; 512]).unwrap(), stream.alloc_zeros::<f32>(512).unwrap());
+    saxpy(&stream, 2.0, &x, &mut y, 512).unwrap();
+    saxpy(&stream, 2.0, &x.slice(256..), &mut y.slice_mut(..256), 256).unwrap();
+    let mut y = Buffer::from_cuda(y).unwrap();
+    saxpy(&Device::from_cuda(&context).unwrap(), 1.0, &x, &mut y, 512).unwrap();
+    stream.memcpy_htod(&[9.0f32], &mut y.slice_mut(511..).unwrap().into_cuda().unwrap()).unwrap();
+    let y = stream.clone_dtoh(&y.into_cuda().unwrap()).unwrap();
+    assert!(y[..256].iter().all(|y| *y == 5.0) && y[256..511].iter().all(|y| *y == 3.0) && y[511] == 9.0);
+}
+
+fn dropping_in_any_order() {
+    for order in 0..6 {
+        let device = own_context();
+        let stream = device.new_stream().unwrap();
+        let (x, mut y) = (device.upload(&[1.0f32; 4096]).unwrap(), device.zeros::<f32>(4096).unwrap());
+        (0..100).for_each(|_| saxpy(&stream, 1.0, &x, &mut y, 4096).unwrap());
+        match order {
+            0 => drop((device, stream, x)),
+            1 => drop((stream, x, device)),
+            2 => drop((x, device, stream)),
+            3 => drop((x, stream, device)),
+            4 => drop((device, x, stream)),
+            _ => drop((stream, device, x)),
+        }
+        assert_eq!(y.download().unwrap(), [100.0; 4096]);
+    }
+}
+
+fn one_kernel_on_two_gpus() {
+    let devices = [gpu(), Device::cuda(1).unwrap()];
+    std::thread::scope(|scope| {
+        for device in &devices {
+            scope.spawn(|| (1..5u8).for_each(|seed| hammer(device, seed.into())));
+        }
+    });
+    let figures = devices.each_ref().map(|device| saxpy::KERNEL.figures(device).unwrap());
+    assert_eq!(figures[0], figures[1]);
+}
+
+fn copies_between_gpus() {
+    let (zero, one) = (gpu(), Device::cuda(1).unwrap());
+    let (from, to) = (zero.new_stream().unwrap(), one.new_stream().unwrap());
+    let n = 1 << 24;
+    let (x, mut y, mut z) = (zero.upload(&vec![1.0f32; n]).unwrap(), zero.zeros(n).unwrap(), one.zeros(n).unwrap());
+    for round in 1..=10u8 {
+        saxpy(&from, 1.0, &x, &mut y, n as u32).unwrap();
+        to.copy(&y, &mut z).unwrap();
+        saxpy(&to, 0.0, &one.zeros::<f32>(n).unwrap(), &mut z, n as u32).unwrap();
+        assert!(z.slice(n - 100..).unwrap().download().unwrap().iter().all(|z| *z == f32::from(round)));
+    }
+    assert!(z.download().unwrap().iter().all(|z| *z == 10.0));
+    assert_eq!(from.copy(&y, &mut z).unwrap_err().kind(), ErrorKind::WrongDevice);
+    assert_eq!(to.upload(&zero.pinned::<f32>(n).unwrap(), &mut z).unwrap_err().kind(), ErrorKind::WrongDevice);
 }

@@ -130,6 +130,130 @@ fn managed_streams_cost_no_more_than_in_cudarc() {
     assert!(ours <= events() - before, "{ours} events");
 }
 
+/// Waits and records of one launch, on a stream that has used both buffers before.
+#[test]
+fn a_stream_does_not_wait_for_itself() {
+    let stub = Stub::lock();
+    let device = device();
+    let (one, two, races) = (device.new_stream().unwrap(), device.new_stream().unwrap(), stub.races());
+    let (x, mut y) = vectors(&device, 256);
+    let mut events = |stream: &Stream| {
+        let calls = || [stub.calls("cuStreamWaitEvent"), stub.calls("cuEventRecord")];
+        let before = calls();
+        saxpy(stream, 1.0, &x, &mut y, 256).unwrap();
+        [calls()[0] - before[0], calls()[1] - before[1]]
+    };
+    assert_eq!(events(&one), [2, 2], "for the two uploads");
+    assert_eq!(events(&one), [0, 2]);
+    assert_eq!(events(&two), [2, 2], "for the upload of `x` and for the launch");
+    assert_eq!(events(&two), [0, 2]);
+    assert_eq!(events(&one)[1], 2);
+    drop((x, y));
+    assert_eq!(stub.races(), races);
+}
+
+/// A small generator of numbers below `n`.
+fn random(state: &mut u64, n: usize) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize % n
+}
+
+/// The stub knows what comes before what, and counts uses of memory that nothing orders.
+#[test]
+fn whatever_streams_do_nothing_races() {
+    let stub = Stub::lock();
+    let device = device();
+    let streams: Vec<Stream> = (0..3).map(|_| device.new_stream().unwrap()).chain([device.stream()]).collect();
+    let (mut seed, races) = (1, stub.races());
+    for _ in 0..200 {
+        let (mut buffers, mut spare) = (Vec::new(), device.zeros::<f32>(16).unwrap());
+        buffers.resize_with(3, || device.zeros::<f32>(16).unwrap());
+        for _ in 0..random(&mut seed, 20) {
+            let (stream, at) = (&streams[random(&mut seed, 4)], random(&mut seed, 3));
+            std::mem::swap(&mut spare, &mut buffers[at]);
+            let other = &buffers[(at + 1) % 3];
+            match random(&mut seed, 8) {
+                0 => spare = Buffer::from_cuda(spare.into_cuda().unwrap()).unwrap(),
+                1 => stream.fill(&mut spare, 1.0).unwrap(),
+                2 => stream.copy(other, &mut spare).unwrap(),
+                3 => saxpy(stream, 1.0, &other.as_cuda().unwrap(), &mut spare, 16).unwrap(),
+                4 => saxpy(stream, 1.0, other, &mut spare.as_cuda_mut().unwrap(), 16).unwrap(),
+                5 => drop(other.download().unwrap()),
+                _ => saxpy(stream, 1.0, other, &mut spare, 16).unwrap(),
+            }
+        }
+    }
+    assert_eq!(stub.races() - races, 0);
+}
+
+#[test]
+fn copies_and_fills() {
+    let stub = Stub::lock();
+    let before = (stub.allocations(), stub.races());
+    for device in [device(), Device::cpu()] {
+        let stream = device.new_stream().unwrap();
+        let (x, mut y) = (device.upload(&[1u32, 2, 3, 4]).unwrap(), device.zeros::<u32>(6).unwrap());
+        stream.copy(&x.slice(1..).unwrap(), &mut y.slice_mut(2..5).unwrap()).unwrap();
+        stream.fill(&mut y.slice_mut(..1).unwrap(), 7).unwrap();
+        assert_eq!(y.download().unwrap(), [7, 0, 2, 3, 4, 0]);
+        assert_eq!(stream.copy(&x, &mut y).unwrap_err().kind(), ErrorKind::Condition);
+
+        let mut wide = device.zeros::<[u32; 3]>(4).unwrap();
+        stream.fill(&mut wide, [1, 2, 3]).unwrap();
+        assert_eq!(wide.download().unwrap(), [[1, 2, 3]; 4]);
+        let mut bytes = device.zeros::<[u8; 3]>(4).unwrap();
+        stream.fill(&mut bytes, [1, 2, 3]).unwrap();
+        assert_eq!(bytes.download().unwrap(), [[1, 2, 3]; 4]);
+        let mut halves = device.zeros::<u16>(5).unwrap();
+        stream.fill(&mut halves, 0x1234).unwrap();
+        assert_eq!(halves.download().unwrap(), [0x1234; 5]);
+
+        let (mut host, mut back) = (device.pinned::<u32>(4).unwrap(), device.pinned::<u32>(4).unwrap());
+        assert_eq!(back.as_slice().unwrap(), [0; 4]);
+        host.as_mut_slice().unwrap().copy_from_slice(&[5, 6, 7, 8]);
+        let mut z = device.zeros::<u32>(4).unwrap();
+        stream.upload(&host, &mut z).unwrap();
+        stream.download(&z, &mut back).unwrap();
+        assert_eq!(back.as_slice().unwrap(), [5, 6, 7, 8]);
+        assert_eq!(stream.upload(&host, &mut y).unwrap_err().kind(), ErrorKind::Condition);
+        assert_eq!(device.pinned::<u64>(usize::MAX).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    }
+    assert_eq!((stub.allocations(), stub.races()), before);
+}
+
+#[test]
+fn memory_goes_from_device_to_device() {
+    let stub = Stub::lock();
+    let (zero, one, cpu) = (Device::cuda(0).unwrap(), Device::cuda(1).unwrap(), Device::cpu());
+    let (x, mut y) = (zero.upload(&[1.0f32, 2.0]).unwrap(), one.zeros::<f32>(2).unwrap());
+    one.stream().copy(&x, &mut y).unwrap();
+    assert_eq!((y.download().unwrap(), stub.calls("cuMemcpyPeerAsync")), (vec![1.0, 2.0], 1));
+    assert_eq!(zero.stream().copy(&x, &mut y).unwrap_err().kind(), ErrorKind::WrongDevice);
+    assert_eq!(
+        one.stream().copy(&cpu.upload(&[1.0f32; 2]).unwrap(), &mut y).unwrap_err().kind(),
+        ErrorKind::WrongDevice
+    );
+    assert_eq!(one.stream().upload(&zero.pinned(2).unwrap(), &mut y).unwrap_err().kind(), ErrorKind::WrongDevice);
+}
+
+#[test]
+fn memory_changes_hands_with_cudarc() {
+    let stub = Stub::lock();
+    let before = (stub.allocations(), stub.races());
+    let device = device();
+    let stream = device.new_stream().unwrap();
+    let theirs = stream.as_cuda().unwrap().clone_htod(&[1.0f32, 2.0, 3.0]).unwrap();
+    let mut ours = Buffer::from_cuda(theirs).unwrap();
+    stream.as_cuda().unwrap().memcpy_htod(&[9.0f32], &mut ours.slice_mut(1..2).unwrap().into_cuda().unwrap()).unwrap();
+    assert_eq!(ours.download().unwrap(), [1.0, 9.0, 3.0]);
+    assert_eq!(ours.as_cuda_mut().unwrap().len(), 3);
+    let theirs = ours.into_cuda().unwrap();
+    assert_eq!((theirs.len(), stream.as_cuda().unwrap().clone_dtoh(&theirs).unwrap()), (3, vec![1.0, 9.0, 3.0]));
+    assert_eq!(Device::cpu().zeros::<u8>(1).unwrap().into_cuda().unwrap_err().kind(), ErrorKind::Unsupported);
+    drop(theirs);
+    assert_eq!((stub.allocations(), stub.races()), before);
+}
+
 #[test]
 fn threads_load_a_kernel_once() {
     let stub = Stub::lock();

@@ -1,54 +1,59 @@
 //! The bytes of a buffer, on either kind of device.
-#![allow(unsafe_code, reason = "cudarc hands out memory without contents, and views of another type")]
 
+use super::cuda::CudaMemory;
 use crate::device::cpu::CpuMemory;
 use crate::device::{Device, Inner};
-use crate::driver::{Driver, cudarc_error};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::param::Bound;
 use crate::stream::StreamRef;
-use cudarc::driver::{CudaSlice, CudaStream, CudaView, DevicePtr};
-use std::sync::Arc;
+use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 
 pub(super) enum Memory {
-    Cuda(CudaSlice<u8>),
+    Cuda(CudaMemory),
     Cpu(CpuMemory),
 }
 
 impl Memory {
-    /// `bytes` bytes without defined contents. There is always at least one, so that the address is the buffer's own.
+    /// `bytes` bytes without defined contents.
     pub(super) fn allocate(device: &Device, bytes: usize) -> Result<Memory> {
         match &device.0 {
-            Inner::Cuda(device) => {
-                // SAFETY: bytes have no invalid values, and `Buffer` fills them before anybody reads.
-                let memory = unsafe { device.default_stream().alloc::<u8>(bytes.max(1)) };
-                memory
-                    .map(Memory::Cuda)
-                    .map_err(|e| cudarc_error(&format!("{bytes} bytes are asked for on {}", device.name()), e))
-            }
+            Inner::Cuda(device) => CudaMemory::allocate(device, bytes).map(Memory::Cuda),
             Inner::Cpu(device) => device.allocate(bytes).map(Memory::Cpu),
         }
     }
 
+    /// The user's memory.
+    pub(super) fn from_slice<T>(slice: CudaSlice<T>) -> Result<Memory> {
+        CudaMemory::from_slice(slice).map(Memory::Cuda)
+    }
+
     /// What errors call the device.
-    pub(super) fn home(&self) -> String {
+    pub(super) fn place(&self) -> String {
         match self {
-            Memory::Cuda(slice) => format!("CUDA device {}", slice.ordinal()),
+            Memory::Cuda(memory) => memory.place(),
             Memory::Cpu(memory) => memory.device().name().to_owned(),
         }
     }
 
     pub(super) fn address(&self) -> u64 {
         match self {
-            Memory::Cuda(slice) => slice.device_ptr(slice.stream()).0,
+            Memory::Cuda(memory) => memory.address(),
             Memory::Cpu(memory) => memory.address(),
+        }
+    }
+
+    /// The default stream of its device, on which it is filled and read.
+    pub(super) fn home(&self) -> StreamRef<'_> {
+        match self {
+            Memory::Cuda(memory) => StreamRef::cuda(memory.home()),
+            Memory::Cpu(memory) => StreamRef::cpu(memory.device()),
         }
     }
 
     #[inline]
     pub(super) fn bind_read<'s>(&'s self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match self {
-            Memory::Cuda(slice) => Ok(Bound::cuda_read(slice, stream)?.plus(offset)),
+            Memory::Cuda(memory) => Ok(memory.bind_read(stream)?.plus(offset)),
             Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
         }
     }
@@ -56,7 +61,7 @@ impl Memory {
     #[inline]
     pub(super) fn bind_write<'s>(&'s mut self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match self {
-            Memory::Cuda(slice) => Ok(Bound::cuda_write(slice, stream)?.plus(offset)),
+            Memory::Cuda(memory) => Ok(memory.bind_write(stream)?.plus(offset)),
             Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
         }
     }
@@ -65,30 +70,16 @@ impl Memory {
     pub(super) fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
         match self {
             _ if into.is_empty() => Ok(()),
-            Memory::Cuda(slice) => {
-                let stream = slice.stream();
-                let part = slice.try_slice(offset..offset + into.len()).ok_or_else(out_of_bounds)?;
-                stream.memcpy_dtoh(&part, into).map_err(|e| cudarc_error("a download failed", e))?;
-                stream.synchronize().map_err(|e| cudarc_error("a download failed", e))
-            }
+            Memory::Cuda(memory) => memory.read(offset, into),
             Memory::Cpu(memory) => memory.read(offset, into),
         }
     }
 
-    /// Copies in; `from` is no longer needed when it returns: of pageable memory the driver takes a copy first, for
-    /// pinned memory the stream is waited for.
+    /// Copies in; `from` is no longer needed when it returns.
     pub(super) fn write(&mut self, offset: usize, from: &[u8]) -> Result<()> {
         match self {
             _ if from.is_empty() => Ok(()),
-            Memory::Cuda(slice) => {
-                let stream: Arc<CudaStream> = slice.stream().clone();
-                let mut part = slice.try_slice_mut(offset..offset + from.len()).ok_or_else(out_of_bounds)?;
-                stream.memcpy_htod(from, &mut part).map_err(|e| cudarc_error("an upload failed", e))?;
-                match Driver::get()?.is_pageable(from) {
-                    true => Ok(()),
-                    false => stream.synchronize().map_err(|e| cudarc_error("an upload failed", e)),
-                }
-            }
+            Memory::Cuda(memory) => memory.write(offset, from),
             Memory::Cpu(memory) => memory.write(offset, from),
         }
     }
@@ -96,24 +87,24 @@ impl Memory {
     /// Every byte becomes zero.
     pub(super) fn clear(&mut self) -> Result<()> {
         match self {
-            Memory::Cuda(slice) => {
-                let stream = slice.stream().clone();
-                stream.memset_zeros(slice).map_err(|e| cudarc_error("a buffer could not be cleared", e))
-            }
+            Memory::Cuda(memory) => memory.clear(),
             Memory::Cpu(memory) => memory.clear(),
         }
     }
 
-    /// `len` elements from `start` on, as cudarc sees them.
-    pub(super) fn as_cuda<T>(&self, start: usize, len: usize) -> Option<CudaView<'_, T>> {
-        let Memory::Cuda(slice) = self else { return None };
-        let bytes = start * size_of::<T>()..(start + len) * size_of::<T>();
-        // SAFETY: a buffer's elements are plain data, and its start is aligned for every type.
-        unsafe { slice.try_slice(bytes)?.transmute(len) }
+    /// `len` elements from `start` on, for cudarc to read.
+    pub(super) fn lend<T>(&self, start: usize, len: usize) -> Option<CudaView<'_, T>> {
+        match self {
+            Memory::Cuda(memory) => memory.lend(start, len),
+            Memory::Cpu(_) => None,
+        }
     }
-}
 
-#[cold]
-fn out_of_bounds() -> Error {
-    Error::new(ErrorKind::Condition, "a view reaches past the end of its buffer")
+    /// The same for cudarc to write.
+    pub(super) fn lend_mut<T>(&mut self, start: usize, len: usize) -> Option<CudaViewMut<'_, T>> {
+        match self {
+            Memory::Cuda(memory) => memory.lend_mut(start, len),
+            Memory::Cpu(_) => None,
+        }
+    }
 }

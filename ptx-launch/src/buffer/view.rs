@@ -5,7 +5,7 @@ use super::memory::Memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::StreamRef;
-use cudarc::driver::CudaView;
+use cudarc::driver::{CudaView, CudaViewMut};
 use std::marker::PhantomData;
 use std::ops::{Bound as End, Range, RangeBounds};
 
@@ -59,7 +59,11 @@ impl<'a, T> View<'a, T> {
 
     /// cudarc's view of it; `None` on the CPU device.
     pub fn into_cuda(self) -> Option<CudaView<'a, T>> {
-        self.memory.as_cuda(self.start, self.len)
+        self.memory.lend(self.start, self.len)
+    }
+
+    pub(crate) fn home(&self) -> StreamRef<'_> {
+        self.memory.home()
     }
 
     #[inline]
@@ -109,6 +113,11 @@ impl<'a, T> ViewMut<'a, T> {
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
         let range = inside(&range, self.len)?;
         Ok(ViewMut::new(self.memory, self.start + range.start, range.len()))
+    }
+
+    /// cudarc's view of it, to write; `None` on the CPU device.
+    pub fn into_cuda(self) -> Option<CudaViewMut<'a, T>> {
+        self.memory.lend_mut(self.start, self.len)
     }
 
     /// A part of it, for as long as the buffer is borrowed.

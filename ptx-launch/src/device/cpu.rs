@@ -37,6 +37,23 @@ impl CpuDevice {
         self.0.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes of its memory.
+    pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
+        self.machine().read(address, into).map_err(|fault| fault_error(&fault))
+    }
+
+    /// Overwrites bytes of its memory.
+    pub(crate) fn write(&self, address: u64, from: &[u8]) -> Result<()> {
+        self.machine().write(address, from).map_err(|fault| fault_error(&fault))
+    }
+
+    /// Copies bytes of its memory.
+    pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        let mut between = vec![0; bytes];
+        self.read(from, &mut between)?;
+        self.write(to, &between)
+    }
+
     pub(crate) fn allocate(&self, bytes: usize) -> Result<CpuMemory> {
         let address = self.machine().alloc(bytes as u64).map_err(|fault| fault_error(&fault))?;
         Ok(CpuMemory { device: self.clone(), address, bytes })
@@ -60,11 +77,11 @@ impl CpuMemory {
     }
 
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
-        self.device.machine().read(self.address + offset as u64, into).map_err(|fault| fault_error(&fault))
+        self.device.read(self.address + offset as u64, into)
     }
 
     pub(crate) fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
-        self.device.machine().write(self.address + offset as u64, from).map_err(|fault| fault_error(&fault))
+        self.device.write(self.address + offset as u64, from)
     }
 
     pub(crate) fn clear(&self) -> Result<()> {

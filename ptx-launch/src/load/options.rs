@@ -55,8 +55,8 @@ impl JitOptions {
         JitOptions::default()
     }
 
-    /// At most so many registers for a thread; more are spilled. A `max_regs` of the kernel's attribute wins, unless
-    /// [`over_directives`](JitOptions::over_directives) is set.
+    /// At most so many registers for a thread; more are spilled. A `block` or `max_regs` of the kernel's attribute wins,
+    /// unless [`over_directives`](JitOptions::over_directives) is set (driver 12.4).
     pub fn max_registers(self, registers: u32) -> JitOptions {
         JitOptions { max_registers: Some(registers), ..self }
     }
@@ -72,7 +72,8 @@ impl JitOptions {
         JitOptions { min_blocks: Some(blocks), ..self }
     }
 
-    /// The three numbers above go over what the PTX says with `.maxnreg`, `.maxntid` and `.minnctapersm`.
+    /// The three numbers above go over what the PTX says with `.maxnreg`, `.reqntid`, `.maxntid` and `.minnctapersm`
+    /// (driver 12.4).
     pub fn over_directives(self, on: bool) -> JitOptions {
         JitOptions { over_directives: on, ..self }
     }

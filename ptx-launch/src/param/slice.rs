@@ -1,11 +1,12 @@
 //! Device memory as an argument: what may be passed for `&[T]` and `&mut [T]`, and how it is tied to a stream.
 
 use super::Arg;
-use crate::buffer::{Buffer, View, ViewMut};
+use crate::buffer::{Buffer, Recorded, View, ViewMut};
 use crate::device::cpu::CpuDevice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::{Events, StreamKind, StreamRef};
-use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, SyncOnDrop};
+use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
+use std::sync::Arc;
 
 /// What may be passed for a kernel's `&[T]`: `&Buffer<T>`, `&View<T>`, and cudarc's `&CudaSlice<T>`, `&CudaView<T>`.
 #[diagnostic::on_unimplemented(
@@ -27,6 +28,9 @@ pub trait ReadSlice<T> {
     /// # Errors
     /// [`ErrorKind::WrongDevice`] when the memory and the stream belong to different devices.
     fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>>;
+
+    /// A stream of the device that it lies on.
+    fn home(&self) -> StreamRef<'_>;
 }
 
 /// What may be passed for a kernel's `&mut [T]`: `&mut Buffer<T>`, `&mut ViewMut<T>`, and cudarc's `&mut CudaSlice<T>`,
@@ -57,7 +61,17 @@ pub trait WriteSlice<T> {
 /// the use for other streams, where cudarc's context manages them.
 pub struct Bound<'s> {
     address: u64,
-    _sync: Option<SyncOnDrop<'s>>,
+    _after: After<'s>,
+}
+
+/// What happens when the work is submitted.
+#[allow(dead_code, reason = "both act when they are dropped")]
+enum After<'s> {
+    Nothing,
+    /// An event of ours is recorded.
+    Recorded(Recorded<'s>),
+    /// cudarc does what it does.
+    Cudarc(SyncOnDrop<'s>),
 }
 
 impl<'s> Bound<'s> {
@@ -83,14 +97,20 @@ impl<'s> Bound<'s> {
     #[inline]
     pub(crate) fn cpu(address: u64, home: &CpuDevice, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match stream.kind {
-            StreamKind::Cpu(device) if device.is(home) => Ok(Bound { address, _sync: None }),
+            StreamKind::Cpu(device) if device.is(home) => Ok(Bound { address, _after: After::Nothing }),
             _ => Err(elsewhere(home.name(), stream)),
         }
     }
 
     #[inline]
     fn synced((address, sync): (u64, SyncOnDrop<'s>)) -> Bound<'s> {
-        Bound { address, _sync: Some(sync) }
+        Bound { address, _after: After::Cudarc(sync) }
+    }
+
+    /// Memory of ours on a CUDA device.
+    #[inline]
+    pub(crate) fn recorded(address: u64, recorded: Option<Recorded<'s>>) -> Bound<'s> {
+        Bound { address, _after: recorded.map_or(After::Nothing, After::Recorded) }
     }
 
     /// The address alone. cudarc gives it only for a stream that then waits: for one on which nobody else waits, which
@@ -100,39 +120,39 @@ impl<'s> Bound<'s> {
         let bystander = slice.stream().context().per_thread_stream();
         let (address, sync) = slice.device_ptr(&bystander);
         std::mem::forget(sync);
-        Bound { address, _sync: None }
+        Bound { address, _after: After::Nothing }
     }
 
-    /// Memory of a CUDA device that work on `stream` will read.
+    /// Memory of cudarc's that work on `stream` will read.
     #[inline]
     pub(crate) fn cuda_read<T>(slice: &'s impl DevicePtr<T>, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let (on, events) = same_context(slice.stream(), stream)?;
+        let (on, events) = Bound::same_context(slice.stream(), stream)?;
         match events {
             Events::Kept => Ok(Bound::synced(slice.device_ptr(on))),
             Events::LeftOut => Ok(Bound::captured(slice)),
         }
     }
 
-    /// Memory of a CUDA device that work on `stream` will write.
+    /// Memory of cudarc's that work on `stream` will write.
     #[inline]
     pub(crate) fn cuda_write<T, S>(slice: &'s mut S, stream: StreamRef<'s>) -> Result<Bound<'s>>
     where
         S: DevicePtr<T> + DevicePtrMut<T>,
     {
-        let (on, events) = same_context(slice.stream(), stream)?;
+        let (on, events) = Bound::same_context(slice.stream(), stream)?;
         match events {
             Events::Kept => Ok(Bound::synced(slice.device_ptr_mut(on))),
             Events::LeftOut => Ok(Bound::captured(slice)),
         }
     }
-}
 
-/// The stream as cudarc's, if `home` belongs to the same context.
-#[inline]
-fn same_context<'s>(home: &CudaStream, stream: StreamRef<'s>) -> Result<(&'s CudaStream, Events)> {
-    match stream.kind {
-        StreamKind::Cuda(on, events) if on.context().cu_ctx() == home.context().cu_ctx() => Ok((on, events)),
-        _ => Err(elsewhere(&format!("CUDA device {}", home.context().ordinal()), stream)),
+    /// The stream as cudarc's, if `home` belongs to the same context.
+    #[inline]
+    pub(crate) fn same_context(home: &CudaStream, stream: StreamRef<'s>) -> Result<(&'s Arc<CudaStream>, Events)> {
+        match stream.kind {
+            StreamKind::Cuda(on, events) if on.context().cu_ctx() == home.context().cu_ctx() => Ok((on, events)),
+            _ => Err(elsewhere(&format!("CUDA device {}", home.context().ordinal()), stream)),
+        }
     }
 }
 
@@ -140,11 +160,16 @@ fn same_context<'s>(home: &CudaStream, stream: StreamRef<'s>) -> Result<(&'s Cud
 fn elsewhere(home: &str, stream: StreamRef<'_>) -> Error {
     Error::new(ErrorKind::WrongDevice, format!("a buffer on {home} is passed to a launch on {stream}"))
         .possible("a kernel reaches only the memory of the device that it runs on")
-        .help("make the buffer with the device of the stream, or copy it there with `download` and `upload`")
+        .help("make the buffer with the device of the stream, or copy it there with `stream.copy(…)`")
+}
+
+/// The stream that cudarc's memory was allocated on.
+fn of_cudarc<T>(slice: &impl DeviceSlice<T>) -> StreamRef<'_> {
+    StreamRef::cuda(slice.stream())
 }
 
 macro_rules! readable {
-    ($($ty:ty => $bind:expr;)*) => { $(
+    ($($ty:ty => $bind:expr, $home:expr;)*) => { $(
         impl<T> ReadSlice<T> for $ty {
             #[inline]
             fn len(&self) -> usize {
@@ -154,6 +179,10 @@ macro_rules! readable {
             #[inline]
             fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
                 $bind(&**self, stream)
+            }
+
+            fn home(&self) -> StreamRef<'_> {
+                $home(&**self)
             }
         }
     )* };
@@ -176,10 +205,10 @@ macro_rules! writable {
 }
 
 readable! {
-    &Buffer<T> => Buffer::bind_read;
-    &View<'_, T> => View::bind_read;
-    &CudaSlice<T> => Bound::cuda_read;
-    &CudaView<'_, T> => Bound::cuda_read;
+    &Buffer<T> => Buffer::bind_read, Buffer::home;
+    &View<'_, T> => View::bind_read, View::home;
+    &CudaSlice<T> => Bound::cuda_read, of_cudarc;
+    &CudaView<'_, T> => Bound::cuda_read, of_cudarc;
 }
 
 writable! {

@@ -27,12 +27,111 @@ struct State {
     calls: HashMap<&'static str, u64>,
     refusals: HashMap<String, (Code, u64)>,
     memory: BTreeMap<u64, usize>,
+    pinned: BTreeMap<u64, usize>,
     functions: Vec<String>,
     opted_in: HashMap<u64, u64>,
     launch: Option<Launch>,
     capturing: Option<u64>,
     /// Keys and values of the last load that had a text or machine code.
     jit: HashMap<c_int, u64>,
+    order: Order,
+}
+
+/// How far each stream has come: how much of every other stream's work has ended for certain before its next work.
+type Clock = HashMap<u64, u64>;
+
+fn join(clock: &mut Clock, other: &Clock) {
+    for (stream, count) in other {
+        let known = clock.entry(*stream).or_default();
+        *known = (*known).max(*count);
+    }
+}
+
+/// What comes before what, and what nothing orders.
+#[derive(Default)]
+struct Order {
+    streams: HashMap<u64, Clock>,
+    events: HashMap<u64, Clock>,
+    /// What the host has waited for.
+    host: Clock,
+    /// The last write of each allocation, and the reads since: stream and count.
+    uses: HashMap<u64, (Option<(u64, u64)>, Vec<(u64, u64)>)>,
+    races: u64,
+}
+
+impl Order {
+    fn stream(&mut self, stream: u64) -> &mut Clock {
+        let host = self.host.clone();
+        let clock = self.streams.entry(stream).or_default();
+        join(clock, &host);
+        clock
+    }
+
+    /// Work of a stream on an allocation.
+    fn work(&mut self, stream: u64, allocation: u64, writes: bool) {
+        let clock = self.stream(stream);
+        *clock.entry(stream).or_default() += 1;
+        let (clock, count) = (clock.clone(), clock[&stream]);
+        let (write, reads) = self.uses.entry(allocation).or_default();
+        let before = |(stream, count): &(u64, u64)| clock.get(stream).is_some_and(|known| known >= count);
+        let ordered = write.iter().all(before) && (!writes || reads.iter().all(before));
+        self.races += u64::from(!ordered);
+        if writes {
+            (*write, *reads) = (Some((stream, count)), Vec::new());
+        } else {
+            reads.push((stream, count));
+        }
+    }
+}
+
+/// Work of a stream on memory at an address.
+fn touch(stream: u64, address: u64, writes: bool) {
+    with(|state| {
+        let allocation = state.memory.range(..=address).next_back().map(|(at, _)| *at);
+        allocation.into_iter().for_each(|at| state.order.work(stream, at, writes));
+    });
+}
+
+/// How often two uses of the same memory had no order.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_races() -> u64 {
+    with(|state| state.order.races)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxSynchronize() -> Code {
+    with(|state| {
+        let clocks: Vec<Clock> = state.order.streams.values().cloned().collect();
+        clocks.iter().for_each(|clock| join(&mut state.order.host, clock));
+    });
+    enter("cuCtxSynchronize")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamSynchronize(stream: u64) -> Code {
+    with(|state| {
+        let clock = state.order.stream(stream).clone();
+        join(&mut state.order.host, &clock);
+    });
+    enter("cuStreamSynchronize")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventSynchronize(event: u64) -> Code {
+    with(|state| {
+        let clock = state.order.events.get(&event).cloned().unwrap_or_default();
+        join(&mut state.order.host, &clock);
+    });
+    enter("cuEventSynchronize")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventRecord(event: u64, stream: u64) -> Code {
+    with(|state| {
+        let clock = state.order.stream(stream).clone();
+        state.order.events.insert(event, clock);
+    });
+    enter("cuEventRecord")
 }
 
 /// What the last launch asked for: grid, block, dynamic shared bytes, stream, launch attributes.
@@ -121,14 +220,10 @@ macro_rules! succeed {
 type P = *mut c_void;
 succeed! {
     cuInit(c_uint);
-    cuCtxSynchronize();
     cuDevicePrimaryCtxRelease_v2(c_int);
     cuStreamDestroy_v2(P);
-    cuStreamSynchronize(P);
     cuEventDestroy_v2(P);
     cuEventQuery(P);
-    cuEventRecord(P, P);
-    cuEventSynchronize(P);
     cuGraphLaunch(P, P);
     cuGraphDestroy(P);
     cuGraphExecDestroy(P);
@@ -154,7 +249,11 @@ fresh_handle! {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitEvent(stream: u64, _event: P, _flags: c_uint) -> Code {
+pub unsafe extern "C" fn cuStreamWaitEvent(stream: u64, event: u64, _flags: c_uint) -> Code {
+    with(|state| {
+        let clock = state.order.events.get(&event).cloned().unwrap_or_default();
+        join(state.order.stream(stream), &clock);
+    });
     match enter("cuStreamWaitEvent") {
         // An event from outside the capture: CUDA_ERROR_STREAM_CAPTURE_ISOLATION.
         SUCCESS if with(|state| state.capturing == Some(stream)) => 905,
@@ -282,6 +381,7 @@ pub unsafe extern "C" fn cuMemAllocAsync(to: *mut u64, bytes: usize, _stream: P)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> Code {
     enter("cuMemFree_v2");
+    with(|state| state.order.uses.remove(&address));
     match with(|state| state.memory.remove(&address)) {
         Some(bytes) => {
             unsafe { dealloc(address as *mut u8, Layout::from_size_align_unchecked(bytes, 256)) };
@@ -292,32 +392,94 @@ pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> Code {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemFreeAsync(address: u64, _stream: P) -> Code {
+pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: u64) -> Code {
+    touch(stream, address, true);
     unsafe { cuMemFree_v2(address) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, _stream: P) -> Code {
+pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, stream: u64) -> Code {
+    touch(stream, to, true);
     unsafe { (to as *mut u8).copy_from(from, bytes) };
     enter("cuMemcpyHtoDAsync_v2")
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, _stream: P) -> Code {
+pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, stream: u64) -> Code {
+    touch(stream, from, false);
     unsafe { to.copy_from(from as *const u8, bytes) };
     enter("cuMemcpyDtoHAsync_v2")
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, _stream: P) -> Code {
-    unsafe { (to as *mut u8).copy_from(from as *const u8, bytes) };
-    enter("cuMemcpyDtoDAsync_v2")
+pub unsafe extern "C" fn cuMemcpyPeerAsync(to: u64, _to: P, from: u64, _from: P, bytes: usize, stream: u64) -> Code {
+    enter("cuMemcpyPeerAsync");
+    unsafe { cuMemcpyDtoDAsync_v2(to, from, bytes, stream) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD8Async(to: u64, value: u8, count: usize, _stream: P) -> Code {
-    unsafe { (to as *mut u8).write_bytes(value, count) };
-    enter("cuMemsetD8Async")
+pub unsafe extern "C" fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: c_uint) -> Code {
+    match enter("cuMemHostAlloc") {
+        SUCCESS if bytes as u64 > CAPACITY => OUT_OF_MEMORY,
+        SUCCESS => with(|state| {
+            let address = unsafe { alloc_zeroed(Layout::from_size_align_unchecked(bytes, 4096)) } as u64;
+            state.pinned.insert(address, bytes);
+            unsafe { put(to, address) }
+        }),
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFreeHost(address: u64) -> Code {
+    enter("cuMemFreeHost");
+    match with(|state| state.pinned.remove(&address)) {
+        Some(bytes) => {
+            unsafe { dealloc(address as *mut u8, Layout::from_size_align_unchecked(bytes, 4096)) };
+            SUCCESS
+        }
+        None => INVALID_VALUE,
+    }
+}
+
+/// `len` values of some bytes, `pitch` bytes apart.
+unsafe fn fill(to: u64, pitch: usize, value: &[u8], len: usize, stream: u64) {
+    touch(stream, to, true);
+    for at in 0..len {
+        unsafe { ((to as usize + at * pitch) as *mut u8).copy_from(value.as_ptr(), value.len()) };
+    }
+}
+
+macro_rules! memset {
+    ($($row:ident $column:ident $ty:ty;)*) => { $(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $row(to: u64, value: $ty, count: usize, stream: u64) -> Code {
+            unsafe { fill(to, size_of::<$ty>(), &value.to_ne_bytes(), count, stream) };
+            enter(stringify!($row))
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $column(
+            to: u64, pitch: usize, value: $ty, width: usize, height: usize, stream: u64,
+        ) -> Code {
+            assert_eq!(width, 1);
+            unsafe { fill(to, pitch, &value.to_ne_bytes(), height, stream) };
+            enter(stringify!($column))
+        }
+    )* };
+}
+memset! {
+    cuMemsetD8Async cuMemsetD2D8Async u8;
+    cuMemsetD16Async cuMemsetD2D16Async u16;
+    cuMemsetD32Async cuMemsetD2D32Async u32;
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) -> Code {
+    touch(stream, from, false);
+    touch(stream, to, true);
+    unsafe { (to as *mut u8).copy_from(from as *const u8, bytes) };
+    enter("cuMemcpyDtoDAsync_v2")
 }
 
 #[unsafe(no_mangle)]
@@ -534,8 +696,12 @@ unsafe fn run(function: u64, launch: Launch, params: *const *const c_void) -> Co
         return INVALID_VALUE;
     }
     let capturing = with(|state| state.capturing == Some(launch.words[7]));
+    let stream = launch.words[7];
     with(|state| state.launch = Some(launch));
     if name == "saxpy" && !capturing {
+        let address = |at: usize| unsafe { (*params.add(at)).cast::<u64>().read() };
+        touch(stream, address(1), false);
+        touch(stream, address(2), true);
         unsafe { saxpy(params) };
     }
     SUCCESS

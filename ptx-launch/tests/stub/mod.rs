@@ -52,6 +52,12 @@ impl Stub {
         (value != u64::MAX).then_some(value)
     }
 
+    /// How often two uses of the same memory had no order.
+    pub fn races(&self) -> u64 {
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<extern "C" fn() -> u64>("stub_races").unwrap()() }
+    }
+
     /// Numbers of the last launch; see the stub.
     pub fn launch(&self, range: std::ops::Range<usize>) -> Vec<u64> {
         // SAFETY: the stub's signature.

@@ -1,0 +1,236 @@
+//! Work on a stream that is no kernel: copies between device memory, pinned host memory and devices, and fills.
+#![allow(unsafe_code, reason = "calls of the driver")]
+
+use crate::buffer::{Element, Host, Pinned};
+use crate::driver::{Driver, cudarc_error};
+use crate::error::{Error, ErrorKind, Result};
+use crate::param::{Bound, ReadSlice, WriteSlice};
+use crate::stream::{Events, Stream, StreamKind};
+use cudarc::driver::{CudaStream, HostSlice, result};
+use std::sync::Arc;
+
+impl Stream {
+    /// Copies device memory, in the order of this stream; the host does not wait. `from` may lie on another CUDA device.
+    ///
+    /// ```
+    /// # use ptx_launch::prelude::*;
+    /// # fn main() -> ptx_launch::Result<()> {
+    /// let device = Device::cpu();
+    /// let (x, mut y) = (device.upload(&[1u32, 2, 3])?, device.zeros::<u32>(5)?);
+    /// device.stream().copy(&x, &mut y.slice_mut(1..4)?)?;
+    /// assert_eq!(y.download()?, [0, 1, 2, 3, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if the lengths differ, [`ErrorKind::WrongDevice`] if `to` is not on this stream's device or
+    /// one of them is on the CPU device alone, or what the driver says.
+    pub fn copy<T: Element>(&self, from: impl ReadSlice<T>, mut to: impl WriteSlice<T>) -> Result<()> {
+        let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
+        match (from.home().kind, stream.kind) {
+            _ if bytes == 0 => Ok(()),
+            (StreamKind::Cuda(home, _), StreamKind::Cuda(on, _)) if differ(home, on) => {
+                let (read, written) = (from.bind(from.home())?, to.bind(stream)?);
+                peer(home, on, &read, &written, bytes)
+            }
+            (_, StreamKind::Cuda(on, _)) => {
+                let (read, written) = (from.bind(stream)?, to.bind(stream)?);
+                bind(on)?;
+                // SAFETY: both are as long, and lie in the current context.
+                let copied =
+                    unsafe { result::memcpy_dtod_async(written.address(), read.address(), bytes, on.cu_stream()) };
+                copied.map_err(|e| cudarc_error("device memory is copied", e))
+            }
+            (_, StreamKind::Cpu(device)) => {
+                let (read, written) = (from.bind(stream)?, to.bind(stream)?);
+                device.copy(read.address(), written.address(), bytes)
+            }
+        }
+    }
+
+    /// Fills device memory with a value, in the order of this stream; the host does not wait. A value of 1, 2 or 4 bytes is
+    /// the quickest, or one whose pieces of 4 bytes are all the same, like zero.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`] if it is not on this stream's device, or what the driver says.
+    pub fn fill<T: Element>(&self, mut to: impl WriteSlice<T>, value: T) -> Result<()> {
+        let (stream, len) = (self.as_stream_ref(), to.len());
+        let written = to.bind(stream)?;
+        match stream.kind {
+            _ if len == 0 || size_of::<T>() == 0 => Ok(()),
+            StreamKind::Cuda(on, _) => {
+                bind(on)?;
+                Pattern::of(bytemuck::bytes_of(&value)).fill(on, written.address(), len)
+            }
+            StreamKind::Cpu(device) => device.write(written.address(), &bytemuck::bytes_of(&value).repeat(len)),
+        }
+    }
+
+    /// Copies pinned host memory to the device, in the order of this stream; the host does not wait, unless it looks at
+    /// `from` or drops it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if the lengths differ, [`ErrorKind::WrongDevice`] if one of them is not of this stream's
+    /// device, [`ErrorKind::Unsupported`] in a capture, or what the driver says.
+    pub fn upload<T: Element>(&self, from: &Pinned<T>, mut to: impl WriteSlice<T>) -> Result<()> {
+        let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
+        let written = to.bind(stream)?;
+        match (&from.host, stream.kind) {
+            (Host::Cuda(host), StreamKind::Cuda(on, events)) if !differ_from(host.context(), on) => {
+                not_captured(events)?;
+                bind(on)?;
+                // SAFETY: the copy runs on that stream.
+                let (host, _after) = unsafe { host.stream_synced_slice(on) };
+                // SAFETY: the device memory is as long; who looks at the host's or drops it waits for the event.
+                let copied = unsafe {
+                    result::memcpy_htod_async(written.address(), host.get(..bytes).unwrap_or(host), on.cu_stream())
+                };
+                copied.map_err(|e| cudarc_error("pinned memory is uploaded", e))
+            }
+            (Host::Cpu(host), StreamKind::Cpu(device)) => device.write(written.address(), bytemuck::cast_slice(host)),
+            _ => Err(other_home(self)),
+        }
+    }
+
+    /// Copies device memory to pinned host memory, in the order of this stream; the host does not wait, unless it looks at
+    /// `to` or drops it.
+    ///
+    /// # Errors
+    /// As [`upload`](Stream::upload).
+    pub fn download<T: Element>(&self, from: impl ReadSlice<T>, to: &mut Pinned<T>) -> Result<()> {
+        let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
+        let read = from.bind(stream)?;
+        match (&mut to.host, stream.kind) {
+            (Host::Cuda(host), StreamKind::Cuda(on, events)) if !differ_from(host.context(), on) => {
+                not_captured(events)?;
+                bind(on)?;
+                // SAFETY: the copy runs on that stream.
+                let (host, _after) = unsafe { host.stream_synced_mut_slice(on) };
+                // SAFETY: the device memory is as long; who looks at the host's or drops it waits for the event.
+                let copied = unsafe {
+                    let host = host.get_mut(..bytes).unwrap_or_default();
+                    result::memcpy_dtoh_async(host, read.address(), on.cu_stream())
+                };
+                copied.map_err(|e| cudarc_error("pinned memory is downloaded to", e))
+            }
+            (Host::Cpu(host), StreamKind::Cpu(device)) => device.read(read.address(), bytemuck::cast_slice_mut(host)),
+            _ => Err(other_home(self)),
+        }
+    }
+}
+
+/// Between devices: the copy waits for what the source's stream has to do with it, and that stream for the copy.
+fn peer(home: &CudaStream, on: &CudaStream, read: &Bound<'_>, written: &Bound<'_>, bytes: usize) -> Result<()> {
+    let failed = |e| cudarc_error("memory is copied from another device", e);
+    on.wait(&home.record_event(None).map_err(failed)?).map_err(failed)?;
+    let (from, to) = (home.context().cu_ctx(), on.context().cu_ctx());
+    // SAFETY: both are as long, each in its context; the stream belongs to the current one.
+    unsafe { result::memcpy_peer_async(to, written.address(), from, read.address(), bytes, on.cu_stream()) }
+        .map_err(failed)?;
+    home.wait(&on.record_event(None).map_err(failed)?).map_err(failed)
+}
+
+/// A value as the driver fills memory with it: pieces of 1, 2 or 4 bytes.
+struct Pattern {
+    /// Bytes of a piece.
+    unit: usize,
+    pieces: Vec<u32>,
+}
+
+impl Pattern {
+    fn of(value: &[u8]) -> Pattern {
+        let unit = [4, 2, 1].into_iter().find(|unit| value.len().is_multiple_of(*unit)).unwrap_or(1);
+        let piece = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        Pattern { unit, pieces: value.chunks(unit).map(piece).collect() }
+    }
+
+    /// The one piece that it consists of.
+    fn uniform(&self) -> Option<u32> {
+        let first = *self.pieces.first()?;
+        self.pieces.iter().all(|piece| *piece == first).then_some(first)
+    }
+
+    /// `len` values from `address` on; the stream's context is current.
+    fn fill(&self, on: &CudaStream, address: u64, len: usize) -> Result<()> {
+        match self.uniform() {
+            Some(piece) => self.row(on, address, piece, len * self.pieces.len()),
+            None => {
+                let each = |(at, piece): (usize, &u32)| self.column(on, address + (at * self.unit) as u64, *piece, len);
+                self.pieces.iter().enumerate().try_for_each(each)
+            }
+        }
+    }
+
+    /// `count` pieces side by side.
+    fn row(&self, on: &CudaStream, address: u64, piece: u32, count: usize) -> Result<()> {
+        let (driver, stream) = (Driver::get()?, on.cu_stream());
+        // SAFETY: the memory is bound to the stream, whose context is current, and has that many pieces.
+        let code = unsafe {
+            match self.unit {
+                4 => (driver.cuMemsetD32Async)(address, piece, count, stream),
+                2 => (driver.cuMemsetD16Async)(address, piece as u16, count, stream),
+                _ => (driver.cuMemsetD8Async)(address, piece as u8, count, stream),
+            }
+        };
+        driver.check(code, "device memory is filled")
+    }
+
+    /// The same piece of each of `len` values.
+    fn column(&self, on: &CudaStream, address: u64, piece: u32, len: usize) -> Result<()> {
+        let (driver, stream, pitch) = (Driver::get()?, on.cu_stream(), self.unit * self.pieces.len());
+        // SAFETY: as above.
+        let code = unsafe {
+            match self.unit {
+                4 => (driver.cuMemsetD2D32Async)(address, pitch, piece, 1, len, stream),
+                2 => (driver.cuMemsetD2D16Async)(address, pitch, piece as u16, 1, len, stream),
+                _ => (driver.cuMemsetD2D8Async)(address, pitch, piece as u8, 1, len, stream),
+            }
+        };
+        driver.check(code, "device memory is filled")
+    }
+}
+
+fn bind(on: &CudaStream) -> Result<()> {
+    on.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))
+}
+
+fn differ(home: &CudaStream, on: &CudaStream) -> bool {
+    differ_from(home.context(), on)
+}
+
+fn differ_from(home: &Arc<cudarc::driver::CudaContext>, on: &CudaStream) -> bool {
+    home.cu_ctx() != on.context().cu_ctx()
+}
+
+fn same_length(from: usize, to: usize) -> Result<usize> {
+    if from == to { Ok(from) } else { Err(other_length(from, to)) }
+}
+
+fn not_captured(events: Events) -> Result<()> {
+    if events == Events::Kept { Ok(()) } else { Err(captured()) }
+}
+
+#[cold]
+fn other_length(from: usize, to: usize) -> Error {
+    Error::new(ErrorKind::Condition, format!("{from} elements are copied to {to}"))
+        .possible("as many elements on both sides")
+        .help("take a part of the longer one, with `slice(..)` or `slice_mut(..)`")
+}
+
+#[cold]
+fn captured() -> Error {
+    Error::new(ErrorKind::Unsupported, "pinned memory is copied in a capture")
+        .possible("launches, fills, and copies between device memory can be captured")
+        .help("copy before the capture, or after the graph")
+}
+
+#[cold]
+fn other_home(stream: &Stream) -> Error {
+    Error::new(
+        ErrorKind::WrongDevice,
+        format!("pinned memory of another device is copied on {}", stream.as_stream_ref()),
+    )
+    .possible("pinned memory of the stream's own device")
+    .help("make it with `stream.device().pinned(…)`")
+}
