@@ -61,13 +61,13 @@ impl JitOptions {
         JitOptions { max_registers: Some(registers), ..self }
     }
 
-    /// Registers are dealt out so that a block may have so many threads.
+    /// Registers are dealt out so that a block may have so many threads (driver 12.4).
     pub fn max_threads(self, threads: u32) -> JitOptions {
         JitOptions { block: Some(threads), ..self }
     }
 
     /// Registers are dealt out so that so many blocks fit on a multiprocessor; with
-    /// [`max_threads`](JitOptions::max_threads).
+    /// [`max_threads`](JitOptions::max_threads) (driver 12.3).
     pub fn min_blocks(self, blocks: u32) -> JitOptions {
         JitOptions { min_blocks: Some(blocks), ..self }
     }
