@@ -2,6 +2,7 @@
 //! No kernel lives here.
 
 mod list;
+pub mod rows;
 
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Result};

@@ -15,6 +15,10 @@ macro_rules! examples {
             ptx_module clamp "../08_ptx_module.rs"
             ptx_file dot "../09_ptx_file.rs"
             instances raise "../10_instances.rs"
+            hopper_rms_norm rms_norm "../hopper/rms_norm.rs"
+            hopper_layer_norm layer_norm "../hopper/layer_norm.rs"
+            hopper_softmax softmax "../hopper/softmax.rs"
+            hopper_swiglu swiglu "../hopper/swiglu.rs"
         }
     };
 }
