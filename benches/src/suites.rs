@@ -2,6 +2,7 @@
 
 mod copy;
 mod gemm;
+mod rows;
 
 use crate::bench::Bench;
 use ptx_launch::Result;
@@ -10,4 +11,16 @@ use ptx_launch::Result;
 pub type Suite = fn(&mut Bench) -> Result<()>;
 
 /// All of them, in the order of the table.
-pub const SUITES: &[(&str, Suite)] = &[("copy f32", copy::f32), ("gemm bf16", gemm::bf16), ("gemm f16", gemm::f16)];
+pub const SUITES: &[(&str, Suite)] = &[
+    ("copy f32", copy::f32),
+    ("gemm bf16", gemm::bf16),
+    ("gemm f16", gemm::f16),
+    ("rms_norm f32", rows::rms_norm_f32),
+    ("rms_norm bf16", rows::rms_norm_bf16),
+    ("layer_norm f32", rows::layer_norm_f32),
+    ("layer_norm bf16", rows::layer_norm_bf16),
+    ("softmax f32", rows::softmax_f32),
+    ("softmax bf16", rows::softmax_bf16),
+    ("swiglu f32", rows::swiglu_f32),
+    ("swiglu bf16", rows::swiglu_bf16),
+];

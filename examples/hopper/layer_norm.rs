@@ -87,7 +87,7 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
 
 const EPSILON: f32 = 1e-5;
 
-const TASK: Task = Task { name: "hopper_layer_norm", inputs: &[true, false, false], reference };
+pub(crate) const TASK: Task = Task { name: "hopper_layer_norm", inputs: &[true, false, false], reference };
 
 fn reference(rows: &[&[f64]]) -> Vec<f64> {
     let [x, weight, bias] = rows else { return Vec::new() };
@@ -98,7 +98,13 @@ fn reference(rows: &[&[f64]]) -> Vec<f64> {
 }
 
 /// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
-fn single(stream: &Stream, inputs: &[Buffer<f32>], out: &mut Buffer<f32>, rows: u32, columns: u32) -> Result<()> {
+pub(crate) fn single(
+    stream: &Stream,
+    inputs: &[Buffer<f32>],
+    out: &mut Buffer<f32>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let (x, weight, bias) = (&inputs[0], &inputs[1], &inputs[2]);
     match columns {
         c if c % 4 != 0 => layer_norm::<f32, 1, 1024, 16>(stream, x, weight, bias, out, EPSILON, rows, c),
@@ -109,7 +115,13 @@ fn single(stream: &Stream, inputs: &[Buffer<f32>], out: &mut Buffer<f32>, rows: 
 }
 
 /// The same in `bf16`.
-fn half(stream: &Stream, inputs: &[Buffer<bf16>], out: &mut Buffer<bf16>, rows: u32, columns: u32) -> Result<()> {
+pub(crate) fn half(
+    stream: &Stream,
+    inputs: &[Buffer<bf16>],
+    out: &mut Buffer<bf16>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let (x, weight, bias) = (&inputs[0], &inputs[1], &inputs[2]);
     match columns {
         c if c % 8 != 0 => layer_norm::<bf16, 1, 1024, 16>(stream, x, weight, bias, out, EPSILON, rows, c),

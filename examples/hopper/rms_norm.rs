@@ -72,7 +72,7 @@ pub fn rms_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
 
 const EPSILON: f32 = 1e-6;
 
-const TASK: Task = Task { name: "hopper_rms_norm", inputs: &[true, false], reference };
+pub(crate) const TASK: Task = Task { name: "hopper_rms_norm", inputs: &[true, false], reference };
 
 fn reference(rows: &[&[f64]]) -> Vec<f64> {
     let [x, weight] = rows else { return Vec::new() };
@@ -82,7 +82,13 @@ fn reference(rows: &[&[f64]]) -> Vec<f64> {
 }
 
 /// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
-fn single(stream: &Stream, inputs: &[Buffer<f32>], out: &mut Buffer<f32>, rows: u32, columns: u32) -> Result<()> {
+pub(crate) fn single(
+    stream: &Stream,
+    inputs: &[Buffer<f32>],
+    out: &mut Buffer<f32>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let (x, weight) = (&inputs[0], &inputs[1]);
     match columns {
         c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),
@@ -93,7 +99,13 @@ fn single(stream: &Stream, inputs: &[Buffer<f32>], out: &mut Buffer<f32>, rows: 
 }
 
 /// The same in `bf16`.
-fn half(stream: &Stream, inputs: &[Buffer<bf16>], out: &mut Buffer<bf16>, rows: u32, columns: u32) -> Result<()> {
+pub(crate) fn half(
+    stream: &Stream,
+    inputs: &[Buffer<bf16>],
+    out: &mut Buffer<bf16>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let (x, weight) = (&inputs[0], &inputs[1]);
     match columns {
         c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),

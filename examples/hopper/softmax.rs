@@ -122,7 +122,7 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
     }
 }
 
-const TASK: Task = Task { name: "hopper_softmax", inputs: &[true], reference };
+pub(crate) const TASK: Task = Task { name: "hopper_softmax", inputs: &[true], reference };
 
 fn reference(rows: &[&[f64]]) -> Vec<f64> {
     let [x] = rows else { return Vec::new() };
@@ -132,7 +132,13 @@ fn reference(rows: &[&[f64]]) -> Vec<f64> {
 }
 
 /// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
-fn single(stream: &Stream, inputs: &[Buffer<f32>], out: &mut Buffer<f32>, rows: u32, columns: u32) -> Result<()> {
+pub(crate) fn single(
+    stream: &Stream,
+    inputs: &[Buffer<f32>],
+    out: &mut Buffer<f32>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let x = &inputs[0];
     match columns {
         c if c % 4 != 0 => softmax::<f32, 1, 512, 16, 8>(stream, x, out, rows, c),
@@ -143,7 +149,13 @@ fn single(stream: &Stream, inputs: &[Buffer<f32>], out: &mut Buffer<f32>, rows: 
 }
 
 /// The same in `bf16`.
-fn half(stream: &Stream, inputs: &[Buffer<bf16>], out: &mut Buffer<bf16>, rows: u32, columns: u32) -> Result<()> {
+pub(crate) fn half(
+    stream: &Stream,
+    inputs: &[Buffer<bf16>],
+    out: &mut Buffer<bf16>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let x = &inputs[0];
     match columns {
         c if c % 8 != 0 => softmax::<bf16, 1, 512, 16, 8>(stream, x, out, rows, c),

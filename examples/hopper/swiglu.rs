@@ -52,7 +52,7 @@ pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: 
     }
 }
 
-const TASK: Task = Task { name: "hopper_swiglu", inputs: &[true, true], reference };
+pub(crate) const TASK: Task = Task { name: "hopper_swiglu", inputs: &[true, true], reference };
 
 fn reference(rows: &[&[f64]]) -> Vec<f64> {
     let [gate, up] = rows else { return Vec::new() };
@@ -60,7 +60,13 @@ fn reference(rows: &[&[f64]]) -> Vec<f64> {
 }
 
 /// Vectors where the number of elements allows.
-fn single(stream: &Stream, inputs: &[Buffer<f32>], out: &mut Buffer<f32>, rows: u32, columns: u32) -> Result<()> {
+pub(crate) fn single(
+    stream: &Stream,
+    inputs: &[Buffer<f32>],
+    out: &mut Buffer<f32>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let (gate, up) = (&inputs[0], &inputs[1]);
     match rows * columns {
         n if n % 4 != 0 => swiglu::<f32, 1, 256, 2>(stream, gate, up, out, n),
@@ -69,7 +75,13 @@ fn single(stream: &Stream, inputs: &[Buffer<f32>], out: &mut Buffer<f32>, rows: 
 }
 
 /// The same in `bf16`.
-fn half(stream: &Stream, inputs: &[Buffer<bf16>], out: &mut Buffer<bf16>, rows: u32, columns: u32) -> Result<()> {
+pub(crate) fn half(
+    stream: &Stream,
+    inputs: &[Buffer<bf16>],
+    out: &mut Buffer<bf16>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let (gate, up) = (&inputs[0], &inputs[1]);
     match rows * columns {
         n if n % 8 != 0 => swiglu::<bf16, 1, 256, 2>(stream, gate, up, out, n),

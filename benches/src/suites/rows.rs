@@ -1,0 +1,135 @@
+//! RMSNorm, LayerNorm, softmax and SwiGLU: each element read once and written once, so that the copy bandwidth is the
+//! ceiling. Their rivals run in the companion (`benches/torch_rivals.py`), under the same names and sizes.
+
+use crate::bench::{Bench, Case, Work};
+use crate::data::{self, Value};
+use ptx_examples::relative_error;
+use ptx_examples::rows::{Number, Task};
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+use std::cell::{Cell, RefCell};
+
+/// Rows and columns; the last is a vocabulary's width, for softmax alone.
+const SHAPES: [(u32, u32); 5] = [(2048, 8192), (8192, 8192), (16384, 8192), (32768, 8192), (4096, 131_072)];
+/// So many bytes at least are used in turns, lest a kernel find its input in the second-level cache.
+const ROUND: usize = 512 << 20;
+/// How many rows are compared with the reference.
+const COMPARED: u32 = 48;
+
+/// Launches an instance: inputs, output, rows, columns.
+type Launch<T> = fn(&Stream, &[Buffer<T>], &mut Buffer<T>, u32, u32) -> Result<()>;
+
+macro_rules! kernels {
+    ($($name:ident $f32:ident $bf16:ident $path:literal)*) => { $(
+        #[path = $path]
+        #[allow(dead_code, reason = "an example runs alone, too")]
+        mod $name;
+
+        pub fn $f32(bench: &mut Bench) -> Result<()> {
+            each(bench, concat!(stringify!($name), " f32"), $name::TASK, $name::single)
+        }
+
+        pub fn $bf16(bench: &mut Bench) -> Result<()> {
+            each(bench, concat!(stringify!($name), " bf16"), $name::TASK, $name::half)
+        }
+    )* };
+}
+kernels! {
+    rms_norm rms_norm_f32 rms_norm_bf16 "../../../examples/hopper/rms_norm.rs"
+    layer_norm layer_norm_f32 layer_norm_bf16 "../../../examples/hopper/layer_norm.rs"
+    softmax softmax_f32 softmax_bf16 "../../../examples/hopper/softmax.rs"
+    swiglu swiglu_f32 swiglu_bf16 "../../../examples/hopper/swiglu.rs"
+}
+
+fn each<T: Value + Number>(bench: &mut Bench, kernel: &str, task: Task, launch: Launch<T>) -> Result<()> {
+    for (rows, columns) in SHAPES {
+        let size = format!("{rows}x{columns}");
+        let wide = columns > 8192 && !kernel.starts_with("softmax");
+        if bench.wants(&size) && !wide {
+            one(bench, kernel, size, Matrix { task, rows, columns }, launch)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is computed, and on how much.
+#[derive(Clone, Copy)]
+struct Matrix {
+    task: Task,
+    rows: u32,
+    columns: u32,
+}
+
+/// The inputs of one launch, and its output.
+struct Set<T> {
+    inputs: Vec<Buffer<T>>,
+    out: RefCell<Buffer<T>>,
+}
+
+impl<T: Value + Number> Set<T> {
+    fn new(bench: &mut Bench, matrix: Matrix) -> Result<Set<T>> {
+        let Matrix { task, rows, columns } = matrix;
+        let (device, stream) = (bench.device.clone(), bench.stream.clone());
+        let len = |whole: bool| if whole { rows } else { 1 } as usize * columns as usize;
+        let mut input = |whole: &bool| data::normal(&device, &stream, len(*whole), bench.seed());
+        let inputs = task.inputs.iter().map(&mut input).collect::<Result<_>>()?;
+        Ok(Set { inputs, out: RefCell::new(device.zeros(len(true))?) })
+    }
+
+    /// How far some rows are from the reference; not a number if any element of any row is none.
+    fn error(&self, stream: &Stream, matrix: Matrix) -> Result<f64> {
+        let out = self.out.borrow();
+        if data::error(stream, &out, &out)?.is_nan() {
+            return Ok(f64::NAN);
+        }
+        let step = (matrix.rows / COMPARED).max(1) as usize;
+        let mut worst: f64 = 0.0;
+        for row in (0..matrix.rows as usize).rev().step_by(step) {
+            worst = worst.max(self.row_error(&out, row, matrix)?);
+        }
+        Ok(worst)
+    }
+
+    fn row_error(&self, out: &Buffer<T>, row: usize, Matrix { task, columns, .. }: Matrix) -> Result<f64> {
+        let columns = columns as usize;
+        let values = |buffer: &Buffer<T>, row: usize| -> Result<Vec<f32>> {
+            let values = buffer.slice(row * columns..(row + 1) * columns)?.download()?;
+            Ok(values.into_iter().map(T::exact).collect())
+        };
+        let row_of = |(buffer, whole): (&Buffer<T>, &bool)| -> Result<Vec<f64>> {
+            Ok(values(buffer, if *whole { row } else { 0 })?.into_iter().map(f64::from).collect())
+        };
+        let inputs: Vec<_> = self.inputs.iter().zip(task.inputs).map(row_of).collect::<Result<_>>()?;
+        let inputs: Vec<&[f64]> = inputs.iter().map(Vec::as_slice).collect();
+        Ok(relative_error(&values(out, row)?, (task.reference)(&inputs)))
+    }
+}
+
+fn one<T: Value + Number>(
+    bench: &mut Bench,
+    kernel: &str,
+    size: String,
+    matrix: Matrix,
+    launch: Launch<T>,
+) -> Result<()> {
+    let Matrix { task, rows, columns } = matrix;
+    let matrices = 1 + task.inputs.iter().filter(|whole| **whole).count();
+    let bytes = matrices * rows as usize * columns as usize * size_of::<T>();
+    let sets: Vec<Set<T>> = (0..ROUND.div_ceil(bytes)).map(|_| Set::new(bench, matrix)).collect::<Result<_>>()?;
+    let last = Cell::new(0);
+    let mut case = Case {
+        kernel,
+        size,
+        work: Work::Bytes(bytes as f64),
+        poison: Box::new(|stream| sets.iter().try_for_each(|set| data::poison(stream, &mut set.out.borrow_mut()))),
+        check: Box::new(|stream| sets[last.get()].error(stream, matrix)),
+        limit: T::LIMIT,
+        contestants: Vec::new(),
+    };
+    case.ours("ours", |stream| {
+        last.set((last.get() + 1) % sets.len());
+        let Set { inputs, out } = &sets[last.get()];
+        launch(stream, inputs, &mut out.borrow_mut(), rows, columns)
+    });
+    bench.contest(case)
+}
