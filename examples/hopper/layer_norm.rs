@@ -15,7 +15,7 @@ use ptx_launch::prelude::*;
     grid = rows,
     pdl,
     instances = [
-        (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 256, 8), (f32, 4, 1024, 8),
+        (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 512, 4), (f32, 4, 1024, 8),
         (bf16, 1, 1024, 16), (bf16, 8, 256, 1), (bf16, 8, 256, 4), (bf16, 8, 1024, 4),
     ],
     safe(
@@ -109,7 +109,7 @@ pub(crate) fn single(
     match columns {
         c if c % 4 != 0 => layer_norm::<f32, 1, 1024, 16>(stream, x, weight, bias, out, EPSILON, rows, c),
         c @ ..=2048 => layer_norm::<f32, 4, 256, 2>(stream, x, weight, bias, out, EPSILON, rows, c),
-        c @ ..=8192 => layer_norm::<f32, 4, 256, 8>(stream, x, weight, bias, out, EPSILON, rows, c),
+        c @ ..=8192 => layer_norm::<f32, 4, 512, 4>(stream, x, weight, bias, out, EPSILON, rows, c),
         c => layer_norm::<f32, 4, 1024, 8>(stream, x, weight, bias, out, EPSILON, rows, c),
     }
 }

@@ -14,8 +14,8 @@ use ptx_launch::prelude::*;
     grid = rows,
     pdl,
     instances = [
-        (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 256, 8), (f32, 4, 1024, 8),
-        (bf16, 1, 1024, 16), (bf16, 8, 256, 1), (bf16, 8, 256, 4), (bf16, 8, 1024, 4),
+        (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 512, 4), (f32, 4, 1024, 8),
+        (bf16, 1, 1024, 16), (bf16, 8, 256, 1), (bf16, 8, 512, 2), (bf16, 8, 1024, 4),
     ],
     safe(
         columns % EACH == 0,
@@ -93,7 +93,7 @@ pub(crate) fn single(
     match columns {
         c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),
         c @ ..=2048 => rms_norm::<f32, 4, 256, 2>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<f32, 4, 256, 8>(stream, x, weight, out, EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<f32, 4, 512, 4>(stream, x, weight, out, EPSILON, rows, c),
         c => rms_norm::<f32, 4, 1024, 8>(stream, x, weight, out, EPSILON, rows, c),
     }
 }
@@ -110,7 +110,7 @@ pub(crate) fn half(
     match columns {
         c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),
         c @ ..=2048 => rms_norm::<bf16, 8, 256, 1>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<bf16, 8, 256, 4>(stream, x, weight, out, EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2>(stream, x, weight, out, EPSILON, rows, c),
         c => rms_norm::<bf16, 8, 1024, 4>(stream, x, weight, out, EPSILON, rows, c),
     }
 }

@@ -18,8 +18,8 @@ use ptx_launch::prelude::*;
     cluster = CLUSTER,
     pdl,
     instances = [
-        (f32, 1, 512, 16, 8), (f32, 4, 256, 2, 1), (f32, 4, 256, 8, 1), (f32, 4, 512, 8, 8),
-        (bf16, 1, 512, 16, 8), (bf16, 8, 256, 1, 1), (bf16, 8, 256, 4, 1), (bf16, 8, 512, 4, 8),
+        (f32, 1, 512, 16, 8), (f32, 4, 256, 2, 1), (f32, 4, 512, 4, 1), (f32, 4, 512, 16, 4),
+        (bf16, 1, 512, 16, 8), (bf16, 8, 256, 1, 1), (bf16, 8, 256, 4, 1), (bf16, 8, 1024, 4, 4),
     ],
     safe(
         columns % EACH == 0,
@@ -118,7 +118,9 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
             row_base = most;
         }
         let (all_base, all_sum): (f32, f32) = merge(row_base, row_sum);
-        exp(base - all_base) / all_sum
+        let inverse: f32;
+        ptx! { rcp.approx.ftz.f32 inverse, all_sum; }
+        exp(base - all_base) * inverse
     }
 }
 
@@ -143,8 +145,8 @@ pub(crate) fn single(
     match columns {
         c if c % 4 != 0 => softmax::<f32, 1, 512, 16, 8>(stream, x, out, rows, c),
         c @ ..=2048 => softmax::<f32, 4, 256, 2, 1>(stream, x, out, rows, c),
-        c @ ..=8192 => softmax::<f32, 4, 256, 8, 1>(stream, x, out, rows, c),
-        c => softmax::<f32, 4, 512, 8, 8>(stream, x, out, rows, c),
+        c @ ..=8192 => softmax::<f32, 4, 512, 4, 1>(stream, x, out, rows, c),
+        c => softmax::<f32, 4, 512, 16, 4>(stream, x, out, rows, c),
     }
 }
 
@@ -161,7 +163,7 @@ pub(crate) fn half(
         c if c % 8 != 0 => softmax::<bf16, 1, 512, 16, 8>(stream, x, out, rows, c),
         c @ ..=2048 => softmax::<bf16, 8, 256, 1, 1>(stream, x, out, rows, c),
         c @ ..=8192 => softmax::<bf16, 8, 256, 4, 1>(stream, x, out, rows, c),
-        c => softmax::<bf16, 8, 512, 4, 8>(stream, x, out, rows, c),
+        c => softmax::<bf16, 8, 1024, 4, 4>(stream, x, out, rows, c),
     }
 }
 

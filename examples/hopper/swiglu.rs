@@ -11,7 +11,7 @@ use ptx_launch::prelude::*;
     block = THREADS,
     grid = n.div_ceil(EACH * THREADS * VECTORS),
     pdl,
-    instances = [(f32, 1, 256, 2), (f32, 4, 256, 2), (bf16, 1, 256, 2), (bf16, 8, 256, 2)],
+    instances = [(f32, 1, 256, 1), (f32, 4, 256, 1), (bf16, 1, 256, 1), (bf16, 8, 256, 1)],
     safe(n % EACH == 0, gate.len() >= n, up.len() >= n, out.len() >= n)
 )]
 pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: &[T], up: &[T], out: &mut [T], n: u32) {
@@ -69,8 +69,8 @@ pub(crate) fn single(
 ) -> Result<()> {
     let (gate, up) = (&inputs[0], &inputs[1]);
     match rows * columns {
-        n if n % 4 != 0 => swiglu::<f32, 1, 256, 2>(stream, gate, up, out, n),
-        n => swiglu::<f32, 4, 256, 2>(stream, gate, up, out, n),
+        n if n % 4 != 0 => swiglu::<f32, 1, 256, 1>(stream, gate, up, out, n),
+        n => swiglu::<f32, 4, 256, 1>(stream, gate, up, out, n),
     }
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn half(
 ) -> Result<()> {
     let (gate, up) = (&inputs[0], &inputs[1]);
     match rows * columns {
-        n if n % 8 != 0 => swiglu::<bf16, 1, 256, 2>(stream, gate, up, out, n),
-        n => swiglu::<bf16, 8, 256, 2>(stream, gate, up, out, n),
+        n if n % 8 != 0 => swiglu::<bf16, 1, 256, 1>(stream, gate, up, out, n),
+        n => swiglu::<bf16, 8, 256, 1>(stream, gate, up, out, n),
     }
 }
 

@@ -5,6 +5,7 @@ use ptx_launch::prelude::*;
 pub fn trials() -> Vec<Trial> {
     vec![
         super::passes!(instructions_are_emitted_token_for_token),
+        super::passes!(comments_reach_the_driver_as_ascii),
         super::passes!(the_version_is_the_lowest_that_the_target_allows),
         super::passes!(each_target_has_its_text),
         super::passes!(loops_over_ranges_are_unrolled),
@@ -42,6 +43,16 @@ fn instructions_are_emitted_token_for_token() {
     assert!(ptx.contains("ld.global.f32   %vx, [%px];   // verbatim"), "{ptx}");
     assert!(ptx.contains("fma.rn.f32      %vy, %alpha, %vx, %vy;"), "{ptx}");
     assert_eq!(saxpy::KERNEL.params.len(), 4);
+}
+
+#[ptx_kernel(arch = "sm_80")]
+fn commented(out: &mut [f32]) {
+    ptx! { st.global.f32 [out], 0f40490FDB;     // π
+    }
+}
+
+fn comments_reach_the_driver_as_ascii() {
+    assert!(commented::PTX.is_ascii() && commented::PTX.contains("// ?"), "{}", commented::PTX);
 }
 
 fn the_version_is_the_lowest_that_the_target_allows() {

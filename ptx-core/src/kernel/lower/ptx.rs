@@ -99,7 +99,7 @@ impl Copy<'_> {
 
     /// The blanks and comments in front of a token, lines moved to our indentation.
     fn trivia(&self, at: TokenId) -> String {
-        let text = String::from_utf8_lossy(self.source.trivia(at)).into_owned();
+        let text = ascii(self.source.trivia(at));
         let mut lines = text.split('\n');
         let mut out = lines.next().unwrap_or_default().to_owned();
         for line in lines {
@@ -109,6 +109,12 @@ impl Copy<'_> {
         }
         out
     }
+}
+
+/// Comments as the driver's assembler takes them: it refuses bytes that are not ASCII, even there (ptxas does not).
+fn ascii(trivia: &[u8]) -> String {
+    let text = String::from_utf8_lossy(trivia);
+    text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
 }
 
 /// What stands in front of the first token, on a line of its own.

@@ -13,8 +13,7 @@ fn words<T, const EACH: u32>() -> u32 {
     (EACH * size_of::<T>()).div_ceil(4)
 }
 
-/// `EACH` elements at `from`; where `inside` is false, `fill` in every register: `mov`, `@inside ld.global`, past the
-/// first-level cache, for what is read once.
+/// `EACH` elements at `from`; where `inside` is false, `fill` in every register: `mov`, `@inside ld.global`.
 fn load<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::<T, EACH>()] {
     const WORDS: u32 = words::<T, EACH>();
     let packed: [b32; WORDS];
@@ -22,7 +21,7 @@ fn load<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::
         ptx! { mov.b32 packed[i], fill; }
     }
     if WORDS == 4 {
-        ptx! { @inside ld.global.L1::no_allocate.v4.b32 {packed[..]}, [from]; }
+        ptx! { @inside ld.global.v4.b32 {packed[..]}, [from]; }
     } else if size_of::<T>() == 2 {
         ptx! { @inside ld.global.b16 packed[0], [from]; }
     } else {
@@ -48,14 +47,15 @@ fn load_shared<T, const EACH: u32>(from: u64, inside: pred) -> [b32; words::<T, 
     packed
 }
 
-/// Writes what `load` gives, where `inside` holds: `@inside st.global`.
+/// Writes what `load` gives, where `inside` holds: `@inside st.global.cs`, which the caches give up first. Rows that are
+/// written once leave the second-level cache to those that are read.
 fn store<T, const EACH: u32>(to: u64, packed: [b32; words::<T, EACH>()], inside: pred) {
     if EACH * size_of::<T>() == 16 {
-        ptx! { @inside st.global.v4.b32 [to], {packed[..]}; }
+        ptx! { @inside st.global.cs.v4.b32 [to], {packed[..]}; }
     } else if size_of::<T>() == 2 {
-        ptx! { @inside st.global.b16 [to], packed[0]; }
+        ptx! { @inside st.global.cs.b16 [to], packed[0]; }
     } else {
-        ptx! { @inside st.global.b32 [to], packed[0]; }
+        ptx! { @inside st.global.cs.b32 [to], packed[0]; }
     }
 }
 
