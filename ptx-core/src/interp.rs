@@ -15,7 +15,9 @@
 mod block;
 mod cluster;
 mod ctx;
+mod dot;
 mod fault;
+mod flight;
 mod global;
 mod grid;
 mod layout;
@@ -27,7 +29,6 @@ mod site;
 mod soft;
 mod space;
 mod special;
-#[cfg_attr(not(test), allow(dead_code, reason = "`wgmma` and `tcgen05` read their descriptors here"))]
 mod swizzle;
 pub mod tensor_map;
 mod tmem;

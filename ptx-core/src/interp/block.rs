@@ -3,6 +3,7 @@
 use super::cluster::Shared;
 use super::ctx::{Ctx, Flow};
 use super::fault::{Fault, FaultKind};
+use super::flight::Together;
 use super::global::Global;
 use super::grid::Grid;
 use super::machine::Stats;
@@ -23,6 +24,8 @@ pub(super) struct Block {
     pub rank: usize,
     /// The lanes of each warp that have not exited.
     pub live: Vec<u32>,
+    /// What warpgroups read together.
+    pub together: Together,
     barriers: Vec<Barrier>,
     wakes: Vec<Waiter>,
 }
@@ -88,7 +91,7 @@ impl Block {
     /// A block whose warps have these live lanes.
     pub(super) fn new(id: [u32; 3], rank: usize, live: Vec<u32>) -> Block {
         let barrier = Barrier { arrived: vec![0; live.len()], ..Barrier::default() };
-        Block { id, rank, live, barriers: vec![barrier; BARRIERS], wakes: Vec::new() }
+        Block { id, rank, live, together: Together::default(), barriers: vec![barrier; BARRIERS], wakes: Vec::new() }
     }
 
     /// `%clusterid`.

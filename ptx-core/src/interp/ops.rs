@@ -12,15 +12,19 @@ pub(super) mod control;
 pub(super) mod convert;
 pub(super) mod copy;
 pub(super) mod float;
+pub(super) mod fragment;
 pub(super) mod half;
 pub(super) mod host;
 pub(super) mod integer;
 pub(super) mod matrix;
 pub(super) mod mbarrier;
 pub(super) mod memory;
+pub(super) mod mma;
 pub(super) mod moves;
 pub(super) mod tcgen05;
 pub(super) mod warp;
+pub(super) mod wgmma;
+pub(super) mod wmma;
 
 use super::site::{Decoded, Site};
 
@@ -56,6 +60,9 @@ const FAMILIES: &[&[Op]] = &[
     copy::OPS,
     matrix::OPS,
     tcgen05::OPS,
+    mma::OPS,
+    wmma::OPS,
+    wgmma::OPS,
     control::OPS,
 ];
 

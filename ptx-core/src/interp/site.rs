@@ -221,6 +221,12 @@ impl<'a> Site<'a> {
         self.body().registers.get(register.index()).map_or(64, |r| r.ty.bits())
     }
 
+    /// The operand of this name, if it is there.
+    pub(super) fn named(&self, name: &str) -> Option<usize> {
+        let at = self.row.operands.iter().position(|o| o.name == name)?;
+        self.there(at).then_some(at)
+    }
+
     /// A source of the type that the row gives this operand.
     pub(super) fn src(&self, at: usize) -> Result<Src, Refusal> {
         let ty = self.ty(at)?;

@@ -69,6 +69,7 @@ pub(super) static F64: Format = ieee(64, 52, 0xfff8_0000_0000_0000);
 pub(super) static TF32: Format = Format { padding: 13, ..ieee(19, 10, 0x3_ffff) };
 pub(super) static E5M2: Format = ieee(8, 2, 0x7f);
 pub(super) static E4M3: Format = small(8, 3, 7, 0x7e, Some(0x7f));
+pub(super) static UE4M3: Format = Format { signed: false, ..small(7, 3, 7, 0x7e, Some(0x7f)) };
 pub(super) static E3M2: Format = small(6, 2, 3, 0x1f, None);
 pub(super) static E2M3: Format = small(6, 3, 1, 0x1f, None);
 pub(super) static E2M1: Format = small(4, 1, 1, 0x7, None);

@@ -150,11 +150,11 @@ impl Descriptor {
         let span = swizzle.span();
         let lines = if (major, swizzle) == (Major::Mn, Swizzle::B128Atom32) { 4 } else { 8 };
         let (near, far) = (line % lines, line / lines);
+        let (inside, beyond) = (piece % (span / 16) * 16, piece / (span / 16));
         let offset = match (major, swizzle) {
-            (Major::K, Swizzle::None) => near * 16 + far * stride + piece * leading,
-            (Major::K, _) => near * span + far * stride + piece * 16,
             (Major::Mn, Swizzle::None) => near * 16 + far * leading + piece * stride,
-            (Major::Mn, _) => near * span + far * stride + piece % (span / 16) * 16 + piece / (span / 16) * leading,
+            // Along k only the sparse products with 32-byte swizzles reach beyond a row of the pattern.
+            _ => near * span + far * stride + inside + beyond * leading,
         };
         swizzle.apply_from(self.start + offset, self.base) & WINDOW
     }

@@ -1,6 +1,7 @@
 //! A warp: registers, program counters, local memory and call stacks of 32 lanes, and which of them run next.
 
 use super::fault::{Fault, FaultKind};
+use super::flight::Flight;
 use super::program::Slot;
 use super::space::LOCAL_START;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub(super) struct Warp {
     pub calls: [Vec<Frame>; 32],
     /// Local memory, as much as the frames need.
     pub local: [Vec<u8>; 32],
+    /// `wgmma` that is not waited for.
+    pub flight: Flight,
     /// `CC.CF`.
     pub carry: u32,
     /// Lanes that exist and have not exited.
@@ -87,6 +90,7 @@ impl Warp {
             frame: [0; 32],
             calls: Default::default(),
             local: Default::default(),
+            flight: Flight::default(),
             carry: 0,
             live: if count >= 32 { u32::MAX } else { (1 << count) - 1 },
             waiting: 0,

@@ -107,7 +107,7 @@ impl Sample {
         }
     }
 
-    fn operand(&mut self, spec: &OperandSpec) -> Option<String> {
+    pub(crate) fn operand(&mut self, spec: &OperandSpec) -> Option<String> {
         self.writes = spec.access != Access::Read;
         match &spec.kind {
             OperandKind::Value(value) => self.value(value),

@@ -9,3 +9,5 @@ mod matrices;
 mod mbarriers;
 mod recorded;
 mod tcgen05;
+mod tensor_forms;
+mod tensor_recorded;

@@ -25,15 +25,9 @@ fn nothing(site: &Site) -> Decoded {
     Ok(Box::new(|_, _| Ok(Flow::Next)))
 }
 
-/// The operand of this name, if it is there.
-pub(super) fn named(site: &Site, name: &str) -> Option<usize> {
-    let at = site.row.operands.iter().position(|o| o.name == name)?;
-    site.there(at).then_some(at)
-}
-
 /// The operand that must be there.
 fn required(site: &Site, name: &str) -> Result<Src, Refusal> {
-    site.src(named(site, name).ok_or_else(|| format!("a copy without `{name}`"))?)
+    site.src(site.named(name).ok_or_else(|| format!("a copy without `{name}`"))?)
 }
 
 /// `cp.async`: `src_size` bytes, then zeros; only zeros where `ignore_src` holds.
@@ -41,8 +35,8 @@ fn copy(site: &Site) -> Decoded {
     site.accept(&["shared", "shared::cta", "global", "ca", "cg"]);
     let (to, from) = (site.address(0, Where::Shared)?, site.address(1, Where::Global)?);
     let size = required(site, "cp_size")?;
-    let some = named(site, "src_size").map(|at| site.src(at)).transpose()?;
-    let ignore = named(site, "ignore_src").map(|at| site.predicate(at)).transpose()?;
+    let some = site.named("src_size").map(|at| site.src(at)).transpose()?;
+    let ignore = site.named("ignore_src").map(|at| site.predicate(at)).transpose()?;
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let size = ctx.fetch_lane(size, lane);
@@ -115,8 +109,8 @@ fn bulk(site: &Site) -> Decoded {
         to: site.address(0, Where::of(Some(to)))?,
         from: site.address(1, Where::of(Some(from)))?,
         size: required(site, "size")?,
-        mbar: named(site, "mbar").map(|at| site.address(at, Where::Shared)).transpose()?,
-        blocks: named(site, "mask").map(|at| site.src(at)).transpose()?,
+        mbar: site.named("mbar").map(|at| site.address(at, Where::Shared)).transpose()?,
+        blocks: site.named("mask").map(|at| site.src(at)).transpose()?,
     };
     Ok(Box::new(move |ctx, group| {
         lanes(group).try_for_each(|lane| copy.run(ctx, lane))?;

@@ -93,7 +93,7 @@ fn single(bits: u64) -> f32 {
 }
 
 /// An `f64` result: a NaN is the last input's that is one, made quiet, or the default one.
-fn bits64<const N: usize>(value: f64, inputs: [u64; N]) -> u64 {
+pub(super) fn bits64<const N: usize>(value: f64, inputs: [u64; N]) -> u64 {
     if !value.is_nan() {
         return value.to_bits();
     }

@@ -15,7 +15,6 @@ mod scale;
 mod transfer;
 mod zeros;
 
-use super::copy::named;
 use super::{Op, op};
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
@@ -55,7 +54,7 @@ struct At(Address);
 
 impl At {
     fn new(site: &Site, operand: &str) -> Result<At, Refusal> {
-        let at = named(site, operand).ok_or_else(|| format!("no operand `{operand}`"))?;
+        let at = site.named(operand).ok_or_else(|| format!("no operand `{operand}`"))?;
         Ok(At(site.address(at, Where::Generic)?))
     }
 
@@ -66,7 +65,7 @@ impl At {
 
 /// An operand of this name.
 fn source(site: &Site, name: &str) -> Result<Src, Refusal> {
-    site.src(named(site, name).ok_or_else(|| format!("no operand `{name}`"))?)
+    site.src(site.named(name).ok_or_else(|| format!("no operand `{name}`"))?)
 }
 
 fn undefined(message: impl Into<String>) -> Fault {
@@ -117,8 +116,8 @@ fn commit(site: &Site) -> Decoded {
     site.accept(&["sync_restrict::shared::read::mma::a"]);
     let space = if site.is("shared::cluster") { Where::Shared } else { Where::Generic };
     let pairs = pairs(site);
-    let mbar = site.address(named(site, "mbar").ok_or("no mbarrier")?, space)?;
-    let blocks = named(site, "cta_mask").map(|at| site.src(at)).transpose()?;
+    let mbar = site.address(site.named("mbar").ok_or("no mbarrier")?, space)?;
+    let blocks = site.named("cta_mask").map(|at| site.src(at)).transpose()?;
     Ok(Box::new(move |ctx, group| {
         ctx.blocks(pairs)?;
         for lane in lanes(group) {

@@ -14,8 +14,7 @@ use super::zeros::Zeros;
 use super::{At, pairs, source, undefined};
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
-use crate::interp::ops::copy::named;
-use crate::interp::ops::matrix::{b32, sources};
+use crate::interp::ops::fragment::sources;
 use crate::interp::site::{Decoded, Refusal, Site};
 use crate::interp::soft::{self, Round};
 use crate::interp::tmem::{LANES, Taddr, Tmem};
@@ -64,25 +63,25 @@ impl Mma {
         let kind = kind.ok_or("this kind of `tcgen05.mma` has no semantics here yet")?;
         let wide = site.module.arch == Arch { number: 103, suffix: Suffix::Arch };
         let form = Form { kind, sparse: site.is("sp"), stationary: site.is("ws"), pairs: pairs(site), wide };
-        let optional = |name| named(site, name).map(|at| site.src(at)).transpose();
+        let optional = |name| site.named(name).map(|at| site.src(at)).transpose();
         Ok(Mma {
             form,
             d: At::new(site, "d")?,
-            a: match named(site, "a") {
+            a: match site.named("a") {
                 Some(_) => Left::Tensor(At::new(site, "a")?),
                 None => Left::Shared(source(site, "a_desc")?),
             },
             b: source(site, "b_desc")?,
             idesc: source(site, "idesc")?,
-            enable: site.predicate(named(site, "enable_input_d").ok_or("no predicate")?)?,
+            enable: site.predicate(site.named("enable_input_d").ok_or("no predicate")?)?,
             metadata: if form.sparse { Some(At::new(site, "sp_meta")?) } else { None },
             scales: if kind.scaled() { Some(Scales::new(site, kind.bits)?) } else { None },
             zeros: optional("zero_column_mask")?,
-            disabled: match named(site, "disable_output_lane") {
-                Some(at) => sources(site, at, b32()?)?,
+            disabled: match site.named("disable_output_lane") {
+                Some(at) => sources(site, at)?,
                 None => Vec::new(),
             },
-            shrink: match named(site, "scale_input_d").map(|at| site.operand(at)) {
+            shrink: match site.named("scale_input_d").map(|at| site.operand(at)) {
                 Some(Operand::Int(by)) => *by as i32 & 15,
                 _ => 0,
             },

@@ -6,12 +6,13 @@ use super::{At, undefined};
 use crate::interp::ctx::{Ctx, Dst, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::ops::float::Extreme;
-use crate::interp::ops::matrix::{b32, meet, sources, targets};
+use crate::interp::ops::fragment::{sources, targets};
+use crate::interp::ops::matrix::meet;
 use crate::interp::site::{Decoded, Refusal, Site};
 use crate::interp::soft::{F32, mask};
 use crate::interp::tmem::Taddr;
 use crate::ir::Operand;
-use crate::isa::{Class, Type};
+use crate::isa::Class;
 
 /// Which lane and column (of 32 bits) register `r` of thread `t` is, for a shape; `.16x32bx2` counts its columns in each half.
 type Place = fn(t: u32, r: u32) -> (u32, u32);
@@ -41,7 +42,7 @@ impl Transfer {
     fn new(site: &Site, packing: &str) -> Result<Transfer, Refusal> {
         site.accept(&["sync", "x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128"]);
         let (lanes, place) = site.one_of(&SHAPES).ok_or("a transfer without a shape")?;
-        let split = super::named(site, "imm_half_split_off").map(|at| match site.operand(at) {
+        let split = site.named("imm_half_split_off").map(|at| match site.operand(at) {
             Operand::Int(value) => Ok(*value as u32),
             other => Err(format!("the operand {other:?} as an offset")),
         });
@@ -107,7 +108,7 @@ impl Transfer {
 }
 
 pub(super) fn load(site: &Site) -> Decoded {
-    let (transfer, to) = (Transfer::new(site, "pack::16b")?, targets(site, 0, b32()?)?);
+    let (transfer, to) = (Transfer::new(site, "pack::16b")?, targets(site, 0)?);
     Ok(Box::new(move |ctx, group| {
         if !meet(ctx, group)? {
             return Ok(Flow::Apart);
@@ -119,7 +120,7 @@ pub(super) fn load(site: &Site) -> Decoded {
 
 /// `.red`: the least or greatest of what a thread has loaded.
 pub(super) fn load_reduced(site: &Site) -> Decoded {
-    let (transfer, to) = (Transfer::new(site, "")?, targets(site, 0, b32()?)?);
+    let (transfer, to) = (Transfer::new(site, "")?, targets(site, 0)?);
     let result = site.dst(1)?;
     let join = reduction(site)?;
     Ok(Box::new(move |ctx, group| {
@@ -150,8 +151,8 @@ fn reduction(site: &Site) -> Result<Box<dyn Fn(u64, u64) -> u64 + Send + Sync>, 
 /// The upper halves of the columns that `.unpack::16b` writes become 0.
 pub(super) fn store(site: &Site) -> Decoded {
     let transfer = Transfer::new(site, "unpack::16b")?;
-    let values = super::named(site, "r").ok_or("no registers")?;
-    let values: Vec<Src> = sources(site, values, Type::find("b32").ok_or("no type .b32")?)?;
+    let values = site.named("r").ok_or("no registers")?;
+    let values: Vec<Src> = sources(site, values)?;
     Ok(Box::new(move |ctx, group| {
         if !meet(ctx, group)? {
             return Ok(Flow::Apart);

@@ -1,0 +1,110 @@
+//! What is in flight while a warpgroup's asynchronous products run (9.7.15.7): which registers of a warp no instruction may
+//! touch, and what its warps have read from shared memory together.
+//!
+//! The engine calculates at once, when a warp issues; what stands here tells misuse from use.
+
+use super::dot::Lines;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The warps of a warpgroup.
+pub(super) const WARPS: u32 = 4;
+
+/// A warp's products that were issued and not waited for.
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    open: Group,
+    groups: VecDeque<Group>,
+    /// How many were issued since the warp began.
+    pub issued: u64,
+}
+
+/// The registers of a group (absolute numbers): accumulators, which nothing may touch, and fragments of A, which nothing may
+/// write.
+#[derive(Debug, Default)]
+struct Group {
+    accumulators: Vec<u32>,
+    fragments: Vec<u32>,
+}
+
+#[allow(dead_code, reason = "the watcher asks")]
+impl Flight {
+    /// A product that writes these registers and reads those.
+    pub(super) fn issue(&mut self, accumulators: impl Iterator<Item = u32>, fragments: impl Iterator<Item = u32>) {
+        self.issued += 1;
+        self.open.accumulators.extend(accumulators);
+        self.open.fragments.extend(fragments);
+    }
+
+    /// `wgmma.commit_group`
+    pub(super) fn commit(&mut self) {
+        self.groups.push_back(std::mem::take(&mut self.open));
+    }
+
+    /// `wgmma.wait_group`: at most `pending` groups stay in flight.
+    pub(super) fn wait(&mut self, pending: u64) {
+        while self.groups.len() as u64 > pending {
+            self.groups.pop_front();
+        }
+    }
+
+    /// Whether nothing is in flight.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.open.accumulators.is_empty()
+    }
+
+    /// Whether an instruction must not read a register now.
+    pub(super) fn accumulates(&self, register: u32) -> bool {
+        self.all().any(|group| group.accumulators.contains(&register))
+    }
+
+    /// Whether an instruction must not write a register now.
+    pub(super) fn holds(&self, register: u32) -> bool {
+        self.all().any(|group| group.accumulators.contains(&register) || group.fragments.contains(&register))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().chain([&self.open])
+    }
+}
+
+/// What the warps of a block's warpgroups read together: the first warp that issues a product reads shared memory for all
+/// four, since it is one read of one instruction.
+#[derive(Debug, Default)]
+pub(super) struct Together(Vec<Read>);
+
+/// The matrices of one product.
+#[derive(Debug)]
+struct Read {
+    warpgroup: u32,
+    number: u64,
+    descriptors: [u64; 2],
+    matrices: [Arc<Lines>; 2],
+    /// Warps that have not come yet.
+    missing: u32,
+}
+
+impl Together {
+    /// What another warp of the group read for this product; `Err` if it had other descriptors.
+    pub(super) fn find(
+        &mut self,
+        warpgroup: u32,
+        number: u64,
+        descriptors: [u64; 2],
+    ) -> Result<Option<[Arc<Lines>; 2]>, ()> {
+        let same = |read: &Read| read.warpgroup == warpgroup && read.number == number;
+        let Some(at) = self.0.iter().position(same) else { return Ok(None) };
+        let Some(read) = self.0.get_mut(at).filter(|read| read.descriptors == descriptors) else { return Err(()) };
+        read.missing -= 1;
+        let matrices = read.matrices.clone();
+        if read.missing == 0 {
+            self.0.swap_remove(at);
+        }
+        Ok(Some(matrices))
+    }
+
+    /// Keeps what the first warp read for the other three.
+    pub(super) fn keep(&mut self, warpgroup: u32, number: u64, descriptors: [u64; 2], matrices: [Arc<Lines>; 2]) {
+        self.0.push(Read { warpgroup, number, descriptors, matrices, missing: WARPS - 1 });
+    }
+}

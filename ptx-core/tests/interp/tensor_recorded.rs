@@ -1,0 +1,147 @@
+//! `mma`, `wgmma` and `wmma` against a GPU, bit for bit.
+//!
+//! `PTX_RECORD_TENSOR=dir cargo test … tensor_forms` writes `dir/tensor.ptx`, the pools, and `dir/tensor.txt` (pools,
+//! threads, bytes of output, variants of each scene). Where a GPU's outputs, one after another, are `dir/tensor.bin`, it
+//! compares with them byte for byte and makes `tensor_sm_90a.txt`: a line a scene, with a hash for each variant.
+
+use crate::tensor_forms::{HEADER, POOL, Scene, VARIANTS, pool, scenes};
+use ptx_core::check::check;
+use ptx_core::interp::{Launch, Machine, Options, Program};
+use ptx_core::lower;
+use ptx_core::parse::parse_text;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+fn accepted(entry: &str) -> bool {
+    let (tree, errors) = parse_text(format!("{HEADER}{entry}").as_bytes());
+    check(tree, errors, &lower::Options::default()).0.is_some()
+}
+
+fn decoded(scene: &Scene) -> Result<Program, String> {
+    let (tree, errors) = parse_text(format!("{HEADER}{}", scene.entry).as_bytes());
+    let checked = check(tree, errors, &lower::Options::default()).0.unwrap();
+    Program::new(&checked).map_err(|errors| errors[0].message.clone())
+}
+
+/// The pools in a machine's memory.
+fn upload(machine: &mut Machine, scenes: &[Scene]) -> BTreeMap<&'static str, u64> {
+    let mut at = BTreeMap::new();
+    for kind in scenes.iter().flat_map(|s| s.pools) {
+        at.entry(kind).or_insert_with(|| {
+            let bytes = pool(kind);
+            let address = machine.alloc(bytes.len() as u64).unwrap();
+            machine.write(address, &bytes).unwrap();
+            address
+        });
+    }
+    at
+}
+
+/// What the engine gives, or the fault.
+fn run(machine: &mut Machine, pools: &BTreeMap<&str, u64>, scene: &Scene) -> Result<Vec<u8>, String> {
+    let program = decoded(scene)?;
+    let out = machine.alloc((scene.out * VARIANTS) as u64).unwrap();
+    let addresses = scene.pools.iter().map(|kind| pools[kind]).chain([out]);
+    let params: Vec<u8> = addresses.flat_map(u64::to_le_bytes).collect();
+    let name = program.entries().next().unwrap().to_string();
+    let launch = Launch {
+        entry: &name,
+        grid: [VARIANTS as u32, 1, 1],
+        block: [scene.threads, 1, 1],
+        cluster: [1, 1, 1],
+        dynamic_shared: 0,
+        params: &params,
+        options: Options::default(),
+    };
+    let ran = machine.launch(&program, &launch).map_err(|fault| fault.to_string());
+    let mut bytes = vec![0; scene.out * VARIANTS];
+    machine.read(out, &mut bytes).unwrap();
+    machine.free(out);
+    ran.map(|_| bytes)
+}
+
+/// A hash of each variant's output.
+fn hashes(scene: &Scene, bytes: &[u8]) -> String {
+    let hash = |bytes: &[u8]| {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+    };
+    bytes.chunks(scene.out).map(|part| format!("{:016x}", hash(part))).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes what a GPU needs.
+fn write(dir: &str, scenes: &[Scene]) {
+    let text: String = scenes.iter().map(|s| s.entry.as_str()).collect();
+    std::fs::write(format!("{dir}/tensor.ptx"), format!("{HEADER}{text}")).unwrap();
+    let mut list = String::new();
+    for scene in scenes {
+        writeln!(list, "{} {} {} {VARIANTS}", scene.pools.join(" "), scene.threads, scene.out).unwrap();
+    }
+    std::fs::write(format!("{dir}/tensor.txt"), list).unwrap();
+    for kind in scenes.iter().flat_map(|s| s.pools) {
+        std::fs::write(format!("{dir}/pool_{kind}.bin"), pool(kind)).unwrap();
+    }
+    assert_eq!(pool("f16").len(), POOL * VARIANTS);
+}
+
+/// Where two outputs differ: how many words of each variant, and the first.
+fn differences(scene: &Scene, ours: &[u8], theirs: &[u8]) -> String {
+    let word = |b: &[u8]| u32::from_le_bytes(b.try_into().unwrap());
+    let wrong = |at: usize| ours[at..at + 4] != theirs[at..at + 4];
+    let at: Vec<usize> = (0..ours.len()).step_by(4).filter(|at| wrong(*at)).collect();
+    let counts: Vec<usize> = (0..VARIANTS).map(|v| at.iter().filter(|at| *at / scene.out == v).count()).collect();
+    let first = at.first().map(|at| (at % scene.out / 4, word(&ours[*at..at + 4]), word(&theirs[*at..at + 4])));
+    format!("{counts:?} of {}, first {first:x?}", scene.out / 4)
+}
+
+/// A GPU's outputs become lines.
+fn record(dir: &str, scenes: &[Scene], outputs: &[u8]) {
+    let (mut rest, mut lines) = (outputs, String::new());
+    for scene in scenes {
+        let (own, more) = rest.split_at(scene.out * VARIANTS);
+        rest = more;
+        // An instruction that the chip called illegal left nothing.
+        let gone = own.iter().all(|b| *b == 0);
+        writeln!(lines, "{}\t{}", scene.name, if gone { "illegal".into() } else { hashes(scene, own) }).unwrap();
+    }
+    std::fs::write(format!("{dir}/tensor_sm_90a.txt"), lines).unwrap();
+}
+
+#[test]
+fn tensor_forms() {
+    let scenes = scenes(accepted);
+    let mut machine = Machine::new();
+    let pools = upload(&mut machine, &scenes);
+    let mut raw = Vec::new();
+    if let Ok(dir) = std::env::var("PTX_RECORD_TENSOR") {
+        write(&dir, &scenes);
+        raw = std::fs::read(format!("{dir}/tensor.bin")).unwrap_or_default();
+        if !raw.is_empty() {
+            record(&dir, &scenes, &raw);
+        }
+    }
+    let recorded: HashMap<&str, &str> =
+        include_str!("recorded/tensor_sm_90a.txt").lines().filter_map(|l| l.split_once('\t')).collect();
+    let (mut wrong, mut compared, mut at) = (Vec::new(), 0, 0);
+    for scene in &scenes {
+        let ours = run(&mut machine, &pools, scene);
+        let own = at..at + scene.out * VARIANTS;
+        at = own.end;
+        let Some(theirs) = recorded.get(scene.name.as_str()) else { continue };
+        compared += 1;
+        let same = match &ours {
+            Ok(bytes) => hashes(scene, bytes) == *theirs,
+            Err(_) => *theirs == "illegal",
+        };
+        if !same {
+            let detail = match (&ours, raw.get(own)) {
+                (Ok(bytes), Some(theirs)) => differences(scene, bytes, theirs),
+                (Err(fault), _) => fault.clone(),
+                _ => String::new(),
+            };
+            wrong.push(format!("{}: {detail}", scene.name));
+        }
+    }
+    println!("{compared} tensor forms compared with a GPU, {} differ", wrong.len());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(compared > 500, "only {compared} tensor forms have recordings");
+}
