@@ -1,6 +1,7 @@
 //! What the examples share: data, how far a result is from its reference, time, and the line that each prints.
 //! No kernel lives here.
 
+pub mod blackwell;
 mod list;
 pub mod rows;
 
