@@ -25,7 +25,9 @@ fn main() -> ExitCode {
     for example in EXAMPLES {
         match example(&device) {
             Ok(report) => {
-                println!("{report}");
+                let elsewhere =
+                    if report.device == device.name() { "" } else { "  (on the CPU device: this chip cannot)" };
+                println!("{report}{elsewhere}");
                 wrong += usize::from(!report.passed());
             }
             Err(why) => {
