@@ -31,6 +31,7 @@ mod space;
 mod special;
 mod swizzle;
 pub mod tensor_map;
+mod tensor_walk;
 mod tmem;
 mod warp;
 

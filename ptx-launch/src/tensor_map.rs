@@ -20,7 +20,7 @@ use crate::stream::{AsStream, StreamRef};
 /// not tracked between streams. A map belongs to the kind of device that it was made for: a GPU's bytes mean nothing to the
 /// CPU device, which says so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub struct TensorMap(pub(crate) [u64; 16]);
 
 // SAFETY: 128 bytes without padding, which hold no host pointer.

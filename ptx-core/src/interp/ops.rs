@@ -22,6 +22,8 @@ pub(super) mod memory;
 pub(super) mod mma;
 pub(super) mod moves;
 pub(super) mod tcgen05;
+pub(super) mod tensor;
+pub(super) mod tensormap;
 pub(super) mod warp;
 pub(super) mod wgmma;
 pub(super) mod wmma;
@@ -58,6 +60,8 @@ const FAMILIES: &[&[Op]] = &[
     barrier::OPS,
     mbarrier::OPS,
     copy::OPS,
+    tensor::OPS,
+    tensormap::OPS,
     matrix::OPS,
     tcgen05::OPS,
     mma::OPS,

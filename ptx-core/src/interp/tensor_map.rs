@@ -96,12 +96,13 @@ impl Element {
         }
     }
 
-    /// The bits of the NaN that [`Fill::Nan`] gives, if the type has one.
+    /// The bits of the NaN that [`Fill::Nan`] gives, if the type has one: what an H200 writes.
     pub fn nan(self) -> Option<u64> {
+        const HALF: u64 = 0x7ff7;
         match self {
-            Element::F16 | Element::Bf16 => Some(0x7fff),
-            Element::F32 | Element::F32Ftz | Element::Tf32 | Element::Tf32Ftz => Some(0x7fff_ffff),
-            Element::F64 => Some(0x7fff_ffff_ffff_ffff),
+            Element::F16 | Element::Bf16 => Some(HALF),
+            Element::F32 | Element::F32Ftz | Element::Tf32 | Element::Tf32Ftz => Some(HALF << 16 | HALF),
+            Element::F64 => Some(HALF << 48 | HALF << 32 | HALF << 16 | HALF),
             _ => None,
         }
     }

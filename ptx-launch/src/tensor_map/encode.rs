@@ -21,7 +21,7 @@ impl TensorMap {
     pub(super) fn with_address(mut self, address: u64) -> Result<TensorMap> {
         let driver = Driver::get()?;
         let replace = driver.cuTensorMapReplaceAddress()?;
-        // SAFETY: the map is 128 bytes, aligned to 64.
+        // SAFETY: the map is 128 bytes, aligned to 128.
         let code = unsafe { replace((&raw mut self).cast(), address as *mut c_void) };
         driver.check(code, &format!("the address of a tensor map is replaced by {address:#x}"))?;
         Ok(self)
@@ -74,7 +74,7 @@ impl TensorMapBuilder {
 
     fn tiled(&self, driver: &Driver, map: &mut TensorMap, lists: &Lists, tile: &[u32; RANK]) -> Result<i32> {
         let encode = driver.cuTensorMapEncodeTiled()?;
-        // SAFETY: the map is 128 bytes, aligned to 64; every list is as long as the highest rank.
+        // SAFETY: the map is 128 bytes, aligned to 128; every list is as long as the highest rank.
         Ok(unsafe {
             encode(
                 (&raw mut *map).cast(),

@@ -1,5 +1,5 @@
-//! Tensor maps on a real GPU of compute capability 9.0: every mode moves a box, which is compared byte by byte with a
-//! model on the host, and the rules of the builder are compared with the driver's verdicts.
+//! Tensor maps on a real GPU of compute capability 9.0, and on the CPU device: every mode moves a box, which is compared byte
+//! by byte with a model on the host, and the rules of the builder are compared with the driver's verdicts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unsafe_code, unreachable_pub, reason = "tests")]
 
 mod kernels;
@@ -44,7 +44,14 @@ fn main() -> ExitCode {
         let trial = Trial::test(*name, move || run(*test)).with_ignored_flag(missing);
         trial.with_kind(if missing { "needs a GPU of compute capability 9.0" } else { "" })
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let here = TESTS.iter().filter(|(name, _)| !name.contains("driver"));
+    let here = here.map(|(name, test)| {
+        Trial::test(format!("cpu_{name}"), move || {
+            moves::on_cpu();
+            run(*test)
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.chain(here).collect()).exit_code()
 }
 
 /// Whether the kernels cannot be loaded on this machine.
@@ -197,7 +204,7 @@ fn swizzles_with_short_rows() {
 
 /// For compute capability 10.0; before, the error says so.
 fn swizzle_atoms() {
-    let (major, _) = gpu().as_cuda().unwrap().compute_capability().unwrap();
+    let major = gpu().as_cuda().map_or(10, |cuda| cuda.compute_capability().unwrap().0);
     for mode in [Swizzle::B128Atom32, Swizzle::B128Atom32Flip8, Swizzle::B128Atom64] {
         let tensor = Tensor::new(4, &[40, 64], None);
         let tile = tile(&[16, 32], &[3, 8]);

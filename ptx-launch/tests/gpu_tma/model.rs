@@ -50,7 +50,7 @@ impl Tensor {
     fn place(&self, at: &[i64]) -> Option<usize> {
         let inside = at.iter().zip(&self.shape).all(|(at, extent)| (0..*extent as i64).contains(at));
         let offset: i64 = at.iter().zip(&self.strides).map(|(at, stride)| at * *stride as i64).sum();
-        inside.then_some(offset as usize * self.element)
+        inside.then(|| offset as usize * self.element)
     }
 
     fn value(&self, at: &[i64], fill: &[u8]) -> Vec<u8> {

@@ -18,8 +18,18 @@ pub struct Options {
 pub const PLAIN: Options =
     Options { element: ElementType::U32, swizzle: Swizzle::None, promotion: Promotion::None, fill: Fill::Zero };
 
+thread_local! {
+    /// The CPU device of this test, if it runs there.
+    static CPU: std::cell::RefCell<Option<Device>> = const { std::cell::RefCell::new(None) };
+}
+
+/// The tests of this thread run on the CPU device from now on.
+pub fn on_cpu() {
+    CPU.set(Some(Device::cpu()));
+}
+
 pub fn gpu() -> Device {
-    Device::cuda(0).unwrap()
+    CPU.with_borrow(Clone::clone).unwrap_or_else(|| Device::cuda(0).unwrap())
 }
 
 impl Options {

@@ -26,7 +26,7 @@ pub(super) const OPS: &[Op] = &[
 
 /// What becomes of the old value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Add,
     And,
     Or,
@@ -41,7 +41,7 @@ enum Kind {
 
 /// An update of one element: its kind and the numbers it works on.
 #[derive(Clone, Copy)]
-struct Update {
+pub(super) struct Update {
     kind: Kind,
     number: Number,
     bits: u32,
@@ -56,7 +56,7 @@ enum Number {
 }
 
 impl Update {
-    fn new(kind: Kind, ty: Type) -> Update {
+    pub(super) fn new(kind: Kind, ty: Type) -> Update {
         let name = ty.name().trim_end_matches("x2").trim_end_matches("x4");
         let number = match soft::format(name) {
             Some(format) => Number::Float(format),
@@ -66,8 +66,13 @@ impl Update {
         Update { kind, number, bits: ty.bits() }
     }
 
+    /// Bytes of an element.
+    pub(super) fn bytes(self) -> usize {
+        self.bits as usize / 8
+    }
+
     /// The new value of up to 64 bits.
-    fn apply(self, old: u64, b: u64, c: u64, flush: bool) -> u64 {
+    pub(super) fn apply(self, old: u64, b: u64, c: u64, flush: bool) -> u64 {
         match (self.kind, self.number) {
             (Kind::Exchange, _) => b,
             (Kind::Compare, _) => {
