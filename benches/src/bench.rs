@@ -11,6 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Options {
     /// Only sizes that contain one of these; all without any.
     pub sizes: Vec<String>,
+    /// Every variant of our kernels.
+    pub sweep: bool,
     /// Turns of each contestant.
     pub turns: u32,
     /// How long a turn is.
@@ -128,7 +130,17 @@ impl Bench {
     }
 
     /// Checks every contestant, lets those who are right take turns, and keeps what came out.
-    pub fn contest(&mut self, mut case: Case<'_>) -> Result<()> {
+    pub fn contest(&mut self, case: Case<'_>) -> Result<()> {
+        let timed = !self.options.check_only && self.device.is_cuda();
+        self.hold(case, timed)
+    }
+
+    /// Checks every contestant, and times nothing: for sizes that nobody measures.
+    pub fn check(&mut self, case: Case<'_>) -> Result<()> {
+        self.hold(case, false)
+    }
+
+    fn hold(&mut self, mut case: Case<'_>, timed: bool) -> Result<()> {
         let contestants = std::mem::take(&mut case.contestants);
         let (mut entries, mut right) = (Vec::new(), Vec::new());
         for mut contestant in contestants {
@@ -136,7 +148,7 @@ impl Bench {
             right.extend(entry.right.then_some((entries.len(), contestant)));
             entries.push(entry);
         }
-        if !self.options.check_only && self.device.is_cuda() {
+        if timed {
             self.turns(case.work, &mut entries, &mut right)?;
         }
         entries.iter().for_each(|entry| eprintln!("{entry}"));

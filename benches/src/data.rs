@@ -35,9 +35,9 @@ mod kernels {
         let value: f32;
         ptx! {
             lg2.approx.f32  u, u;
-            mul.rn.f32      u, u, 0fBFB17218;       // −2 ln 2
+            mul.rn.f32      u, u, 0fBFB17218;       // -2 ln 2
             sqrt.approx.f32 u, u;
-            mul.rn.f32      v, v, 0f40C90FDB;       // 2π
+            mul.rn.f32      v, v, 0f40C90FDB;       // 2 pi
             cos.approx.f32  v, v;
             mul.rn.f32      value, u, v;
         }

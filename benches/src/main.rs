@@ -37,6 +37,9 @@ struct Arguments {
     /// How long a turn is, in milliseconds
     #[arg(long, default_value_t = 40.0)]
     turn_ms: f64,
+    /// Every variant of our kernels, not only the one that the dispatch takes
+    #[arg(long)]
+    sweep: bool,
     /// Check only, time nothing
     #[arg(long)]
     check: bool,
@@ -97,6 +100,7 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
 fn measure(arguments: &Arguments) -> ptx_launch::Result<report::Results> {
     let options = Options {
         sizes: arguments.sizes.clone(),
+        sweep: arguments.sweep,
         turns: arguments.turns,
         turn: std::time::Duration::from_secs_f64(arguments.turn_ms / 1e3),
         check_only: arguments.check,

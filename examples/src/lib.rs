@@ -1,7 +1,8 @@
 //! What the examples share: data, how far a result is from its reference, time, and the line that each prints.
-//! No kernel lives here.
+//! The kernels of `hopper/` and `blackwell/` are modules of it, so that benchmarks can launch them.
 
 pub mod blackwell;
+pub mod hopper;
 mod list;
 pub mod rows;
 

@@ -81,6 +81,7 @@ mod int;
 mod kernel;
 mod launch;
 mod load;
+pub mod packed;
 mod param;
 pub mod prelude;
 mod stream;

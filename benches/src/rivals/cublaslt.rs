@@ -56,9 +56,10 @@ impl Drop for Lt {
 }
 
 /// A product with its algorithm chosen.
+#[derive(Clone)]
 pub struct Plan {
     handle: sys::cublasLtHandle_t,
-    description: Description,
+    description: Rc<Description>,
     /// Where A, B and C are.
     addresses: (u64, u64, u64),
     algorithm: sys::cublasLtMatmulAlgo_t,
@@ -125,7 +126,7 @@ impl Lt {
         let description = Description::new(problem).map_err(|e| failed("a product cannot be described", e))?;
         let candidates = self.candidates(&description).map_err(|e| failed("no algorithm", e))?;
         let Some(first) = candidates.first() else { return Err(Error::other("cuBLASLt has no algorithm")) };
-        let (handle, workspace) = (self.handle, self.workspace.clone());
+        let (handle, workspace, description) = (self.handle, self.workspace.clone(), Rc::new(description));
         let mut plan = Plan { handle, description, addresses, algorithm: first.algo, workspace };
         let mut best = (std::time::Duration::MAX, first.algo);
         for candidate in &candidates {
@@ -177,12 +178,18 @@ impl Lt {
 }
 
 impl Plan {
+    /// The same product with its result elsewhere.
+    pub fn into(&self, c: u64) -> Plan {
+        let (a, b, _) = self.addresses;
+        Plan { addresses: (a, b, c), ..self.clone() }
+    }
+
     /// Submits the product.
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         let Some(cuda) = stream.as_cuda() else { return Err(Error::other("cuBLASLt needs a CUDA device")) };
         let (alpha, beta) = (1.0f32, 0.0f32);
         let (a, b, c) = self.addresses;
-        let Description { operation, a: layout_a, b: layout_b, c: layout_c } = self.description;
+        let Description { operation, a: layout_a, b: layout_b, c: layout_c } = *self.description;
         let pointer = |address: u64| address as *mut c_void;
         // SAFETY: the addresses are those of buffers of the described shapes, which the caller keeps.
         unsafe {

@@ -42,12 +42,14 @@ impl Launch<'_> {
 
     fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
         let (rt, dims, host, maps) = (rt(), self.dims(), self.host(config), self.maps(stream));
+        let lengths = self.map_lengths();
         let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream));
         let (the_kernel, args) = (self.reference(), self.args());
         quote! {
             #dims
             let #config = #host;
             let #stream = #rt::AsStream::as_stream(&#stream);
+            #lengths
             #(#bindings)*
             #maps
             // SAFETY: the arguments are those of the entry, by the same signature; the author of `safe`, or the caller,

@@ -18,7 +18,10 @@ impl<'a> Launch<'a> {
     pub fn generics(&self) -> (Option<TokenStream>, Option<TokenStream>) {
         let Some(instance) = self.instance_type() else { return (None, None) };
         let (name, rt, declared) = (&self.kernel.name, rt(), self.declared());
-        let types = self.types().map(|t| quote!(#t: #rt::KernelParam,));
+        let types = self.types().map(|t| {
+            let mapped = self.is_mapped(t).then(|| quote!(+ #rt::TensorElement));
+            quote!(#t: #rt::KernelParam #mapped,)
+        });
         (Some(quote!(<#(#declared),*>)), Some(quote!(where #(#types)* #instance: #name::Exists)))
     }
 

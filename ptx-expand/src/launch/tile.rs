@@ -99,18 +99,36 @@ impl Launch<'_> {
         })
     }
 
+    /// Whether a tensor map has elements of this type parameter.
+    pub fn is_mapped(&self, ty: &Ident) -> bool {
+        let elements = self.kernel.maps.iter().filter_map(|map| Tile::of(&self.kernel.params.get(map.of)?.ty));
+        elements.into_iter().any(|tile| matches!(&tile.element, Type::Path(path) if path.path.is_ident(ty)))
+    }
+
+    /// How long the mapped memory is, asked before it is bound, which borrows it.
+    pub fn map_lengths(&self) -> TokenStream {
+        let rt = rt();
+        let each = self.kernel.maps.iter().filter_map(|map| {
+            let argument = self.kernel.params.get(map.of)?;
+            let tile = Tile::of(&argument.ty)?;
+            let (name, element, length) = (&argument.name, &tile.element, map.length());
+            let of = if tile.mutable { quote!(WriteSlice) } else { quote!(ReadSlice) };
+            Some(quote!(let #length = #rt::#of::<#element>::len(&#name);))
+        });
+        quote!(#(#each)*)
+    }
+
     /// The tensor maps of `#[tma]`, made when the memory is bound.
     pub fn maps(&self, stream: &Ident) -> TokenStream {
         let rt = rt();
         let each = self.kernel.maps.iter().filter_map(|map| {
             let argument = self.kernel.params.get(map.of)?;
             let tile = Tile::of(&argument.ty)?;
-            let (name, element, options) = (&argument.name, &tile.element, &map.options);
+            let (element, options, length) = (&tile.element, &map.options, map.length());
             let (bound, shape, variable) = (argument.bound(), shape(argument), local(&map.name));
-            let of = if tile.mutable { quote!(WriteSlice) } else { quote!(ReadSlice) };
             Some(quote! {
                 let #variable = #rt::TensorMap::of_bound::<#element>(
-                    &#bound, #stream, #rt::#of::<#element>::len(&#name), &#shape
+                    &#bound, #stream, #length, &#shape
                 )#options.build()?;
             })
         });
@@ -132,5 +150,10 @@ impl Map {
     /// The map of a parameter, not configured yet.
     pub fn new(of: usize, argument: &Ident) -> Map {
         Map { of, name: format_ident!("{argument}_map").to_string(), options: TokenStream::new() }
+    }
+
+    /// The variable that holds how long the mapped memory is.
+    fn length(&self) -> Ident {
+        local(&format!("length_{}", self.name))
     }
 }

@@ -29,3 +29,11 @@ fn map(address: u32, block: u32) -> u32 {
     ptx! { mapa.shared::cluster.u32 remote, address, block; }
     remote
 }
+
+/// The number of this thread's warp group in its block, which the compiler knows to be one for the warp: `shr` and
+/// `shfl.sync.idx`.
+fn warp_group() -> u32 {
+    let group: u32 = tid.x >> 7;
+    ptx! { shfl.sync.idx.b32 group, group, 0, 31, 0xffffffff; }
+    group
+}

@@ -28,6 +28,51 @@ fn descriptor_k128(address: u32) -> u64 {
     descriptor::<16, 1024, 128>(address)
 }
 
+/// The descriptor of an MN-major tile whose rows along K are 128 swizzled bytes (64 elements of 16 bits), with `NEXT`
+/// bytes to the next 64 elements: `descriptor::<NEXT, 1024, 128>`.
+fn descriptor_mn128<const NEXT: u32>(address: u32) -> u64 {
+    descriptor::<NEXT, 1024, 128>(address)
+}
+
+/// The descriptor `bytes` further on, a multiple of 16: `add`.
+fn advance<const BYTES: u64>(descriptor: u64) -> u64 {
+    descriptor + BYTES / 16
+}
+
+/// The shapes for 16-bit operands, by columns / 8 − 1.
+const SHAPES_16: [&str; 32] = [
+    "m64n8k16", "m64n16k16", "m64n24k16", "m64n32k16", "m64n40k16", "m64n48k16", "m64n56k16", "m64n64k16",
+    "m64n72k16", "m64n80k16", "m64n88k16", "m64n96k16", "m64n104k16", "m64n112k16", "m64n120k16", "m64n128k16",
+    "m64n136k16", "m64n144k16", "m64n152k16", "m64n160k16", "m64n168k16", "m64n176k16", "m64n184k16", "m64n192k16",
+    "m64n200k16", "m64n208k16", "m64n216k16", "m64n224k16", "m64n232k16", "m64n240k16", "m64n248k16", "m64n256k16",
+];
+
+/// The shapes for 8-bit operands, by columns / 8 − 1.
+const SHAPES_8: [&str; 32] = [
+    "m64n8k32", "m64n16k32", "m64n24k32", "m64n32k32", "m64n40k32", "m64n48k32", "m64n56k32", "m64n64k32",
+    "m64n72k32", "m64n80k32", "m64n88k32", "m64n96k32", "m64n104k32", "m64n112k32", "m64n120k32", "m64n128k32",
+    "m64n136k32", "m64n144k32", "m64n152k32", "m64n160k32", "m64n168k32", "m64n176k32", "m64n184k32", "m64n192k32",
+    "m64n200k32", "m64n208k32", "m64n216k32", "m64n224k32", "m64n232k32", "m64n240k32", "m64n248k32", "m64n256k32",
+];
+
+/// 64 × `N` × 16 elements of 16 bits, with A and B in shared memory: one `wgmma.mma_async`. Without `accumulate` the
+/// accumulators' old values do not count. `A_MN` and `B_MN` are 1 for an operand that is MN-major, else 0.
+fn multiply16<T, const N: u32, const A_MN: u32, const B_MN: u32, const LEN: u32>(
+    acc: [f32; LEN],
+    a: u64,
+    b: u64,
+    accumulate: pred,
+) {
+    const SHAPE: &str = SHAPES_16[N / 8 - 1];
+    ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T} {acc[..]}, a, b, accumulate, 1, 1, A_MN, B_MN; }
+}
+
+/// 64 × `N` × 32 elements of 8 bits, K-major: one `wgmma.mma_async`.
+fn multiply8<A, B, const N: u32, const LEN: u32>(acc: [f32; LEN], a: u64, b: u64, accumulate: pred) {
+    const SHAPE: &str = SHAPES_8[N / 8 - 1];
+    ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{A}.{B} {acc[..]}, a, b, accumulate, 1, 1; }
+}
+
 /// Orders the registers and shared memory that the next products read: `wgmma.fence`.
 fn fence() {
     ptx! { wgmma.fence.sync.aligned; }

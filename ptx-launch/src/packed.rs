@@ -1,0 +1,10 @@
+//! Packed types by the names that PTX gives them, for the generic arguments of a kernel.
+#![allow(non_camel_case_types, reason = "PTX's names")]
+
+use half::{bf16, f16};
+
+/// Two `bf16` in 32 bits, the first in the low half.
+pub type bf16x2 = [bf16; 2];
+
+/// Two `f16` in 32 bits, the first in the low half.
+pub type f16x2 = [f16; 2];
