@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Options {
     /// Only sizes that contain one of these; all without any.
     pub sizes: Vec<String>,
-    /// Every variant of our kernels.
-    pub sweep: bool,
+    /// The variants of our kernels that play: those whose name contains one of these; without any, the dispatch's choice.
+    pub sweep: Vec<String>,
     /// Turns of each contestant.
     pub turns: u32,
     /// How long a turn is.
@@ -156,20 +156,23 @@ impl Bench {
         Ok(())
     }
 
-    /// Turn by turn, so that heat and power are shared fairly.
+    /// Turn by turn, in another order each time. Half a turn goes by before the clock starts: until then the chip runs as
+    /// fast as the one before left it (who takes less power leaves more), and from then on each has its own speed.
     fn turns(&self, work: Work, entries: &mut [Entry], right: &mut [(usize, Contestant<'_>)]) -> Result<()> {
         let mut batches = Vec::new();
         for (_, contestant) in right.iter_mut() {
             let once = self.time(1, contestant)?.min(self.time(2, contestant)?);
-            let batch = self.options.turn.as_secs_f64() / once.as_secs_f64().max(1e-7);
+            let batch = self.options.turn.as_secs_f64() / 2.0 / once.as_secs_f64().max(1e-7);
             batches.push((batch as u32).clamp(1, 20_000));
         }
         let mut samples = vec![Vec::new(); right.len()];
-        for turn in 0..=self.options.turns {
-            for (at, (_, contestant)) in right.iter_mut().enumerate() {
-                let sample = self.time(batches[at], contestant)?;
-                // The first turn warms up.
-                samples[at].extend((turn > 0).then_some(sample));
+        let mut order: Vec<usize> = (0..right.len()).collect();
+        for turn in 0..self.options.turns {
+            shuffle(&mut order, self.options.seed ^ turn);
+            for at in order.iter().copied() {
+                let (contestant, batch) = (&mut right[at].1, batches[at]);
+                self.time(batch, contestant)?;
+                samples[at].push(self.time(batch, contestant)?);
             }
         }
         for ((at, _), samples) in right.iter().zip(samples) {
@@ -182,6 +185,17 @@ impl Bench {
     fn time(&self, batch: u32, contestant: &mut Contestant<'_>) -> Result<Duration> {
         let timer = Timer::new().warm_up(0).runs(1).batch(batch);
         Ok(timer.measure(&self.stream, || (contestant.launch)(&self.stream))?.median())
+    }
+}
+
+/// Another order (Fisher and Yates, with xorshift).
+fn shuffle(order: &mut [usize], seed: u32) {
+    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
+    for last in (1..order.len()).rev() {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        order.swap(last, state as usize % (last + 1));
     }
 }
 

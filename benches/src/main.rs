@@ -32,14 +32,14 @@ struct Arguments {
     #[arg(long)]
     sizes: Vec<String>,
     /// How many turns each contestant has
-    #[arg(long, default_value_t = 11)]
+    #[arg(long, default_value_t = 7)]
     turns: u32,
-    /// How long a turn is, in milliseconds
-    #[arg(long, default_value_t = 40.0)]
+    /// How long a turn is, in milliseconds; its second half is timed
+    #[arg(long, default_value_t = 200.0)]
     turn_ms: f64,
-    /// Every variant of our kernels, not only the one that the dispatch takes
+    /// Every variant of our kernels whose name contains one of these, not only the one that the dispatch takes
     #[arg(long)]
-    sweep: bool,
+    sweep: Vec<String>,
     /// Check only, time nothing
     #[arg(long)]
     check: bool,
@@ -100,7 +100,7 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
 fn measure(arguments: &Arguments) -> ptx_launch::Result<report::Results> {
     let options = Options {
         sizes: arguments.sizes.clone(),
-        sweep: arguments.sweep,
+        sweep: arguments.sweep.clone(),
         turns: arguments.turns,
         turn: std::time::Duration::from_secs_f64(arguments.turn_ms / 1e3),
         check_only: arguments.check,

@@ -48,14 +48,16 @@ pub mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            (bf16, bf16x2, 256, 4, 2, 2), (bf16, bf16x2, 256, 3, 2, 4), (bf16, bf16x2, 256, 4, 1, 2),
-            (bf16, bf16x2, 192, 4, 2, 3), (bf16, bf16x2, 128, 6, 2, 2), (f16, f16x2, 256, 4, 2, 2)
+            (bf16, bf16x2, 256, 4, 2, 2, 0), (bf16, bf16x2, 256, 4, 2, 2, 1), (bf16, bf16x2, 256, 4, 2, 2, 2),
+            (bf16, bf16x2, 256, 3, 2, 4, 0), (bf16, bf16x2, 256, 3, 2, 4, 1), (bf16, bf16x2, 256, 4, 1, 2, 0),
+            (bf16, bf16x2, 192, 4, 2, 3, 0), (bf16, bf16x2, 128, 6, 2, 2, 0), (bf16, bf16x2, 128, 6, 2, 2, 2),
+            (f16, f16x2, 256, 4, 2, 2, 0)
         ],
         safe(K % 8 == 0, N % 8 == 0, blocks % BLOCKS == 0)
     )]
-    pub fn gemm<T, T2, const COLUMNS: u32, const STAGES: u32, const BLOCKS: u32, const PANELS: u32>(
-        #[tma(box = [128, 64], swizzle = 128)] a: Tile<T, (M, K)>,
-        #[tma(box = [COLUMNS / BLOCKS, 64], swizzle = 128)] b: Tile<T, (N, K)>,
+    pub fn gemm<T, T2, const COLUMNS: u32, const STAGES: u32, const BLOCKS: u32, const PANELS: u32, const LEAD: u32>(
+        #[tma(box = [128, 64], swizzle = 128, promotion = 256)] a: Tile<T, (M, K)>,
+        #[tma(box = [COLUMNS / BLOCKS, 64], swizzle = 128, promotion = 256)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
         blocks: u32,
         group: u32,
@@ -128,11 +130,19 @@ pub mod kernels {
             let from_a: u64 = wgmma::descriptor_k128(stages + consumer * (64 * 128));
             let from_b: u64 = wgmma::descriptor_k128(stages + ROWS * 128);
             let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
+            let lead: u32 = depth - 1;
+            ptx! { min.u32 lead, lead, LEAD; }
             while tile < tiles {
                 // The first product of a tile does not count what was there.
                 let accumulate: pred = false;
                 let last: u32 = 0;
                 let k: u32 = 0;
+                // The second consumer keeps behind the first, so that one multiplies while the other one stores.
+                if LEAD > 0 {
+                    if role == 2 {
+                        barrier::sync::<256>(3);
+                    }
+                }
                 while k < depth {
                     let (da, db): (u64, u64) =
                         (from_a + wide(stage) * (STAGE / 16), from_b + wide(stage) * (STAGE / 16));
@@ -145,6 +155,11 @@ pub mod kernels {
                         }
                     }
                     wgmma::commit();
+                    if LEAD > 0 {
+                        if (k == lead) & (role == 1) {
+                            barrier::arrive::<256>(3);
+                        }
+                    }
                     // While these products run, the stage of those before them is given back.
                     if k > 0 {
                         wgmma::wait::<1>();
@@ -207,17 +222,17 @@ pub struct Variant<T> {
 }
 
 macro_rules! variants {
-    ($t:ident $t2:ident: $($name:literal $columns:literal $stages:literal $blocks:literal $panels:literal;)*) => {
+    ($t:ident $t2:ident: $($name:literal $columns:literal $stages:literal $blocks:literal $panels:literal $lead:literal;)*) => {
         impl Operand for $t {
             const VARIANTS: &'static [Variant<$t>] = &[$(Variant {
                 name: $name,
                 columns: $columns,
                 blocks: $blocks,
                 shared: shared_bytes($columns, $stages, $panels),
-                kernel: <kernels::gemm::Instance<$t, $t2, $columns, $stages, $blocks, $panels> as kernels::gemm::Exists>::KERNEL,
+                kernel: <kernels::gemm::Instance<$t, $t2, $columns, $stages, $blocks, $panels, $lead> as kernels::gemm::Exists>::KERNEL,
                 launch: |stream, a, b, c, [m, n, k], blocks, group| {
                     let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                    gemm::<$t, $t2, $columns, $stages, $blocks, $panels>(stream, a, b, c, blocks, group)
+                    gemm::<$t, $t2, $columns, $stages, $blocks, $panels, $lead>(stream, a, b, c, blocks, group)
                 },
             }),*];
         }
@@ -232,15 +247,19 @@ pub trait Operand: TensorElement {
 
 variants! {
     bf16 bf16x2:
-    "128x256 x2 S4" 256 4 2 2;
-    "128x256 x2 S3" 256 3 2 4;
-    "128x256 S4" 256 4 1 2;
-    "128x192 x2" 192 4 2 3;
-    "128x128 x2" 128 6 2 2;
+    "128x256 x2 S4" 256 4 2 2 0;
+    "128x256 x2 S4 L1" 256 4 2 2 1;
+    "128x256 x2 S4 L2" 256 4 2 2 2;
+    "128x256 x2 S3" 256 3 2 4 0;
+    "128x256 x2 S3 L1" 256 3 2 4 1;
+    "128x256 S4" 256 4 1 2 0;
+    "128x192 x2" 192 4 2 3 0;
+    "128x128 x2" 128 6 2 2 0;
+    "128x128 x2 L2" 128 6 2 2 2;
 }
 variants! {
     f16 f16x2:
-    "128x256 x2 S4" 256 4 2 2;
+    "128x256 x2 S4" 256 4 2 2 0;
 }
 
 impl<T: Operand> Variant<T> {

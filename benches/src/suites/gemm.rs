@@ -75,10 +75,18 @@ fn name([m, n, k]: [usize; 3]) -> String {
 /// A variant and the height of a band.
 type Way<T> = (Variant<T>, u32);
 
-/// Every variant with every height, or those that are taken for this shape.
-fn ways<T: Operand>(sweep: bool) -> Vec<Way<T>> {
-    let all = || T::VARIANTS.iter().flat_map(|variant| GROUPS.map(|group| (*variant, group)));
-    if sweep { all().collect() } else { all().take(1).collect() }
+/// The variants that are asked for, with every height, or those that are taken for this shape.
+fn ways<T: Operand>(wanted: &[String]) -> Vec<Way<T>> {
+    let all = T::VARIANTS.iter().flat_map(|variant| GROUPS.map(|group| (*variant, group)));
+    if wanted.is_empty() {
+        return all.take(1).collect();
+    }
+    all.filter(|way| wanted.iter().any(|part| label(way).contains(part.as_str()))).collect()
+}
+
+/// `128x256 x2 G8`
+fn label<T>((variant, group): &Way<T>) -> String {
+    format!("{} G{group}", variant.name)
 }
 
 fn one<T: Half + Operand>(bench: &mut Bench, kernel: &str, shape: [usize; 3], ty: Type) -> Result<()> {
@@ -95,7 +103,7 @@ fn one<T: Half + Operand>(bench: &mut Bench, kernel: &str, shape: [usize; 3], ty
     if let Some(plan) = &plan {
         operands.whole_reference(bench, plan)?;
     }
-    let mut case = operands.case(kernel, &ways::<T>(bench.options.sweep), bench)?;
+    let mut case = operands.case(kernel, &ways::<T>(&bench.options.sweep), bench)?;
     if let Some(mut plan) = plan {
         case.rival("cuBLASLt", move |stream| plan.launch(stream));
     }
@@ -151,9 +159,9 @@ impl<T: Half + Operand> Operands<T> {
             limit: LIMIT,
             contestants: Vec::new(),
         };
-        for (variant, group) in ways.iter().copied() {
+        for way @ (variant, group) in ways.iter().copied() {
             let workers = variant.workers(&bench.device)?;
-            case.ours(format!("{} G{group}", variant.name), move |stream| {
+            case.ours(label(&way), move |stream| {
                 let operands = (&self.a, &self.b, &mut *self.c.borrow_mut());
                 variant.launch(stream, operands, self.shape, (workers, group))
             });
