@@ -212,12 +212,16 @@ pub enum OperandKind {
     Group(Vec<OperandSpec>),
     /// A label.
     Label,
-    /// A function's name or a register with its address.
+    /// A function's name.
     Func,
+    /// A register with a function's address.
+    Callee,
     /// A parenthesised list (of a call).
     List,
-    /// A label of `.branchtargets`, `.calltargets` or `.callprototype`.
-    Targets,
+    /// A label of `.branchtargets`.
+    Branches,
+    /// A label of `.calltargets` or `.callprototype`.
+    Callees,
     /// The address of a variable in one of these spaces (any: generic), without brackets.
     Symbol(SpaceOf),
 }

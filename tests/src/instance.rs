@@ -1,8 +1,11 @@
 //! Spells rows of the instruction table: kernels with one instruction each.
 //!
-//! The operands are of the first kind that the row allows; the modifiers vary one slot at a time, so that each member
-//! of each set is written at least once.
+//! With no random numbers the operands are of the first kind that the row allows; the modifiers vary one slot at a time, so
+//! that each member of each set is written at least once. With them an operand is any that the row allows, and the address
+//! is any at all.
 
+use crate::random::Random;
+use crate::spelling;
 use ptx_core::isa::{Access, Class, Count, Member, OperandKind, OperandSpec, Row, Shift, SpaceOf, Type, TypeOf, Value};
 
 /// One spelling of a row.
@@ -12,8 +15,8 @@ pub struct Instance {
     pub row: &'static Row,
     /// What stands in its slots.
     pub slots: Vec<Option<&'static Member>>,
-    /// The registers, with the type that declares them.
-    pub registers: Vec<(&'static str, String)>,
+    /// The registers, with what declares them: `b32`, `v4 .b32`.
+    pub registers: Vec<(String, String)>,
     /// What stands before the instruction: nothing, or a guard.
     pub guard: String,
     /// The opcode and the modifiers, without dots.
@@ -27,9 +30,19 @@ impl Instance {
     pub fn body(&self) -> String {
         let registers: String = self.registers.iter().map(|(ty, name)| format!(".reg .{ty} {name}; ")).collect();
         let (guard, mnemonic, operands) = (&self.guard, self.mnemonic.join("."), self.operands.join(", "));
-        format!(".shared .align 128 .b8 s[1024]; {registers}L: {guard}{mnemonic} {operands};")
+        let named = |name: &str| self.operands.iter().any(|o| o == name);
+        let targets = TARGETS.iter().filter(|(name, _)| named(name)).map(|(_, line)| *line).collect::<String>();
+        format!(".shared .align 128 .b8 s[1024]; {registers}L: {targets}{guard}{mnemonic} {operands};")
     }
 }
+
+/// The labels that calls and branches to tables name: `T`, `C` and `P`. The module declares `f` and `f1`.
+const TARGETS: &[(&str, &str)] = &[
+    ("T", "T: .branchtargets L; "),
+    ("C", "C: .calltargets f; "),
+    ("P", "P: .callprototype _ (.reg .b32 _); "),
+    ("P1", "P1: .callprototype (.reg .b32 _) _ (.reg .b32 _); "),
+];
 
 /// All spellings of a row that this module can make: none for calls and branches to tables.
 pub fn instances(row: &'static Row) -> Vec<Instance> {
@@ -56,7 +69,26 @@ fn choices(row: &'static Row) -> Vec<Vec<Option<&'static Member>>> {
 
 /// The spelling with these members, with all optional operands or none; `None` for calls and branches to tables.
 pub fn instance(row: &'static Row, slots: &[Option<&'static Member>], optional: bool) -> Option<Instance> {
-    let mut writer = Writer { slots, optional, registers: Vec::new(), used: 0 };
+    written(row, slots, optional, None)
+}
+
+/// A spelling with these members, whose operands are any that the row allows, calls and branches to tables among them.
+pub fn any_instance(
+    row: &'static Row,
+    slots: &[Option<&'static Member>],
+    optional: bool,
+    random: &mut Random,
+) -> Option<Instance> {
+    written(row, slots, optional, Some(random))
+}
+
+fn written(
+    row: &'static Row,
+    slots: &[Option<&'static Member>],
+    optional: bool,
+    random: Option<&mut Random>,
+) -> Option<Instance> {
+    let mut writer = Writer { slots, optional, random, registers: Vec::new() };
     let operands: Option<Vec<String>> =
         row.operands.iter().filter(|o| optional || o.group == 0).map(|o| writer.operand(o)).collect();
     let modifiers = slots.iter().flatten().map(|m| m.text);
@@ -68,8 +100,9 @@ pub fn instance(row: &'static Row, slots: &[Option<&'static Member>], optional: 
 struct Writer<'a> {
     slots: &'a [Option<&'static Member>],
     optional: bool,
-    registers: Vec<(&'static str, String)>,
-    used: usize,
+    /// Without: the first that the row allows.
+    random: Option<&'a mut Random>,
+    registers: Vec<(String, String)>,
 }
 
 impl Writer<'_> {
@@ -81,8 +114,13 @@ impl Writer<'_> {
             OperandKind::Pair(a, b) => Some(format!("{}|{}", self.operand(a)?, self.operand(b)?)),
             OperandKind::Group(specs) => Some(format!("{{{}}}", self.list(specs)?)),
             OperandKind::Label => Some("L".to_owned()),
-            OperandKind::Symbol(_) => Some("s".to_owned()),
-            OperandKind::Func | OperandKind::List | OperandKind::Targets => None,
+            OperandKind::Symbol(_) => Some(self.one_of(&["s", "g", "c", "s+4"])?.to_owned()),
+            OperandKind::Func => self.any(&["f", "f1"]).map(str::to_owned),
+            OperandKind::Callee if self.random.is_some() => Some(self.register("b64")),
+            OperandKind::List => self.arguments(),
+            OperandKind::Branches => self.any(&["T"]).map(str::to_owned),
+            OperandKind::Callees => self.any(&["C", "P", "P1"]).map(str::to_owned),
+            OperandKind::Callee => None,
         }
     }
 
@@ -92,11 +130,19 @@ impl Writer<'_> {
         Some(words?.join(", "))
     }
 
+    fn arguments(&mut self) -> Option<String> {
+        let literal = self.any(&["", "", "1"])?;
+        let word = if literal.is_empty() { self.register("b32") } else { literal.to_owned() };
+        Some(format!("({word})"))
+    }
+
     fn memory(&mut self, space: &SpaceOf, rest: &[OperandSpec]) -> Option<String> {
-        let address = match space {
-            SpaceOf::Register(ty) => self.register(ty.info().registers.first()?),
-            _ => self.register("b64"),
+        let class = match space {
+            SpaceOf::Register(ty) => ty.info().registers.first()?,
+            _ => self.one_of(&["b64", "b64", "u64", "b32"])?,
         };
+        let form = self.one_of(spelling::ADDRESSES)?;
+        let address = if form.contains('@') { form.replace('@', &self.register(class)) } else { form.to_owned() };
         let rest = self.list(rest)?;
         Some(if rest.is_empty() { format!("[{address}]") } else { format!("[{address}, {rest}]") })
     }
@@ -105,6 +151,9 @@ impl Writer<'_> {
         let ty = self.type_of(&value.ty)?;
         let Some(count) = &value.count else { return self.scalar(value, ty, access) };
         let number = self.number(count);
+        if matches!(number, 2 | 4) && self.once_in(12) {
+            return Some(self.register(&format!("v{number} .{}", ty.info().registers.first()?)));
+        }
         let words: Option<Vec<String>> = (0..number).map(|_| self.scalar(value, ty, access)).collect();
         let words = words?.join(", ");
         Some(if number == 1 && !count.braces { words } else { format!("{{{words}}}") })
@@ -112,15 +161,49 @@ impl Writer<'_> {
 
     fn scalar(&mut self, value: &Value, ty: Type, access: Access) -> Option<String> {
         if !value.register || (access == Access::Read && ty.info().registers.is_empty()) {
-            return Some(value.range.map_or(0, |r| r.lo).to_string());
+            let number = value.range.map_or(0, |r| if self.once_in(2) { r.hi } else { r.lo });
+            return Some(number.to_string());
         }
-        ty.info().registers.first().map(|class| self.register(class))
+        if value.sink && self.once_in(6) {
+            return Some("_".to_owned());
+        }
+        if value.special && self.once_in(4) {
+            return self.any(spelling::SPECIAL).map(str::to_owned);
+        }
+        if value.literal && access == Access::Read && self.once_in(5) {
+            return self.any(spelling::LITERALS).map(str::to_owned);
+        }
+        let class = match value.wider && self.once_in(3) {
+            true => self.one_of(spelling::CLASSES)?,
+            false => self.one_of(&ty.info().registers)?,
+        };
+        let register = self.register(class);
+        let sign = if value.negatable && self.once_in(3) { self.any(&["!", "-"])? } else { "" };
+        let selectors: Vec<&str> = value.selectors.iter().map(|m| m.text).collect();
+        let selector = if self.once_in(2) { self.any(&selectors) } else { None };
+        Some(format!("{sign}{register}{}", selector.map(|s| format!(".{s}")).unwrap_or_default()))
     }
 
-    fn register(&mut self, class: &'static str) -> String {
-        let name = format!("%r{}", self.used);
-        self.used += 1;
-        self.registers.push((class, name.clone()));
+    /// Any, or the first if nothing is random.
+    fn one_of(&mut self, all: &[&'static str]) -> Option<&'static str> {
+        match &mut self.random {
+            Some(random) => random.pick(all).copied(),
+            None => all.first().copied(),
+        }
+    }
+
+    /// Any, or none if nothing is random.
+    fn any<'s>(&mut self, all: &[&'s str]) -> Option<&'s str> {
+        self.random.as_mut()?.pick(all).copied()
+    }
+
+    fn once_in(&mut self, count: usize) -> bool {
+        self.random.as_mut().is_some_and(|r| r.once_in(count))
+    }
+
+    fn register(&mut self, class: &str) -> String {
+        let name = format!("%r{}", self.registers.len());
+        self.registers.push((class.to_owned(), name.clone()));
         name
     }
 

@@ -8,3 +8,4 @@ pub mod mutate;
 pub mod own;
 pub mod ptxas;
 pub mod random;
+pub mod spelling;

@@ -2,6 +2,7 @@
 
 use crate::instance::Instance;
 use crate::random::Random;
+use crate::spelling::{ADDRESSES, CLASSES, LITERALS, SPECIAL};
 use ptx_core::isa::table;
 
 /// One kind of mistake; `None` where the instruction has no place for it.
@@ -23,19 +24,15 @@ const MUTATIONS: &[(&str, Mutation)] = &[
     ("special register", special_register),
     ("address", address),
     ("vector width", vector_width),
+    ("vector element", vector_element),
+    ("operand", another_operand),
+    ("type", another_type),
+    ("modifier of another instruction", foreign_modifier),
+    ("misspelt", misspelt),
+    ("opcode", another_opcode),
     ("guard", guarded),
+    ("punctuation", punctuation),
 ];
-
-/// Declared types, of registers.
-const CLASSES: &[&str] =
-    &["pred", "b8", "u8", "b16", "u16", "f16", "b32", "u32", "s32", "f32", "f16x2", "b64", "u64", "s64", "f64", "b128"];
-
-/// Literals at the borders of types and ranges.
-const LITERALS: &[&str] =
-    &["0", "1", "2", "3", "16", "31", "32", "128", "-1", "0xFFFFFFFF", "4294967296", "1.0", "0f3F800000", "WARP_SZ"];
-
-/// Addresses: of shared, global and constant variables, with offsets, absolute.
-const ADDRESSES: &[&str] = &["[s]", "[s+16]", "[g]", "[g+32]", "[c]", "[64]", "s", "[L]"];
 
 /// Makes one random mistake; its kind, or `None` if it found no place.
 pub fn mutate(instance: &mut Instance, random: &mut Random) -> Option<&'static str> {
@@ -45,7 +42,7 @@ pub fn mutate(instance: &mut Instance, random: &mut Random) -> Option<&'static s
 
 fn register_class(instance: &mut Instance, random: &mut Random) -> Option<()> {
     let at = random.below(instance.registers.len());
-    instance.registers.get_mut(at)?.0 = random.pick(CLASSES)?;
+    instance.registers.get_mut(at)?.0 = (*random.pick(CLASSES)?).to_owned();
     Some(())
 }
 
@@ -132,14 +129,91 @@ fn negated(instance: &mut Instance, random: &mut Random) -> Option<()> {
 }
 
 fn special_register(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    const SPECIAL: &[&str] = &["%tid.x", "%laneid", "%clock64", "%tid", "%lanemask_lt"];
     *operand(instance, random)? = (*random.pick(SPECIAL)?).to_owned();
     Some(())
 }
 
 fn address(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = instance.operands.iter().position(|o| o.starts_with('[') && !o.contains(','))?;
-    instance.operands[at] = (*random.pick(ADDRESSES)?).to_owned();
+    let at = instance.operands.iter().position(|o| o.starts_with('['))?;
+    let (_, register) = random.pick(&instance.registers)?;
+    let address = random.pick(ADDRESSES)?.replace('@', register);
+    let old = &instance.operands[at];
+    let end = old.find([',', ']'])?;
+    instance.operands[at] = match random.once_in(6) {
+        true => address,
+        false => format!("[{address}{}", &old[end..]),
+    };
+    Some(())
+}
+
+/// Anything, in place of anything.
+fn another_operand(instance: &mut Instance, random: &mut Random) -> Option<()> {
+    const OTHERS: &[&str] =
+        &["_", "L", "s", "g", "p", "f", "t", "{}", "()", "[]", "_|_", "{_, _}", "{1, 2}", "\"s\"", "%tid", "q"];
+    *operand(instance, random)? = (*random.pick(OTHERS)?).to_owned();
+    Some(())
+}
+
+/// A literal, `_` or another register in a vector.
+fn vector_element(instance: &mut Instance, random: &mut Random) -> Option<()> {
+    let name = &random.pick(&instance.registers)?.1;
+    let element = *random.pick(&["_", "1", "1.0", "-1", "%tid.x", name.as_str(), "s"])?;
+    let inside = |c: char| c == '{' || c == ',';
+    let vectors = instance.operands.iter_mut().filter(|o| o.contains('{'));
+    let old = vectors.last()?;
+    let starts: Vec<usize> = old.match_indices(inside).map(|(at, _)| at + 1).collect();
+    let start = *random.pick(&starts)?;
+    let end = old[start..].find([',', '}']).map(|n| start + n)?;
+    let element = element.to_owned();
+    old.replace_range(start..end, &element);
+    Some(())
+}
+
+/// A type of the table where another stands.
+fn another_type(instance: &mut Instance, random: &mut Random) -> Option<()> {
+    let types = &table().types;
+    let is_type = |text: &str| types.iter().any(|t| t.name == text);
+    let places: Vec<usize> = (1..instance.mnemonic.len()).filter(|at| is_type(&instance.mnemonic[*at])).collect();
+    instance.mnemonic[*random.pick(&places)?] = random.pick(types)?.name.to_owned();
+    Some(())
+}
+
+fn foreign_modifier(instance: &mut Instance, random: &mut Random) -> Option<()> {
+    let opcodes = table().opcodes();
+    let opcode = random.pick(&opcodes)?;
+    let row = random.pick(table().forms(opcode))?;
+    let slot = random.pick(&row.slots)?;
+    let text = random.pick(slot.members)?.text;
+    let at = random.below(instance.mnemonic.len()) + 1;
+    instance.mnemonic.insert(at, text.to_owned());
+    Some(())
+}
+
+/// A letter missing, doubled or exchanged, in the opcode or a modifier.
+fn misspelt(instance: &mut Instance, random: &mut Random) -> Option<()> {
+    let at = random.below(instance.mnemonic.len());
+    let word = &mut instance.mnemonic[at];
+    let letter = random.below(word.len());
+    let old = word.get(letter..=letter)?.to_owned();
+    let new = match random.below(3) {
+        0 => String::new(),
+        1 => old.repeat(2),
+        _ => "x".to_owned(),
+    };
+    word.replace_range(letter..=letter, &new);
+    Some(())
+}
+
+fn another_opcode(instance: &mut Instance, random: &mut Random) -> Option<()> {
+    let opcodes = table().opcodes();
+    instance.mnemonic[0] = (*random.pick(&opcodes)?).to_owned();
+    Some(())
+}
+
+fn punctuation(instance: &mut Instance, random: &mut Random) -> Option<()> {
+    const ODD: &[&str] = &[",", ";", " x", "]", "|", ".", ".x", "+1", " 1", ":", "!", "@"];
+    let odd = *random.pick(ODD)?;
+    operand(instance, random)?.push_str(odd);
     Some(())
 }
 
@@ -155,7 +229,10 @@ fn vector_width(instance: &mut Instance, random: &mut Random) -> Option<()> {
 }
 
 fn guarded(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let (_, name) = random.pick(&instance.registers)?;
-    instance.guard = format!("@{}{name} ", if random.once_in(2) { "!" } else { "" });
+    if random.once_in(2) {
+        instance.registers.push(("pred".to_owned(), "%g".to_owned()));
+    }
+    let name = if random.once_in(8) { "%tid.x" } else { &random.pick(&instance.registers)?.1 };
+    instance.guard = format!("@{}{name} ", random.pick(&["", "!", "-", "!!"])?);
     Some(())
 }

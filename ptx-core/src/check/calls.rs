@@ -1,24 +1,38 @@
 //! Calls: the callee is a function that is declared, and the arguments are what it takes.
 
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{FuncId, Function, Inst, Module, Operand, Param, ParamType, Space, Symbol};
-use crate::isa::Class;
+use crate::ir::{FuncId, Function, Inst, Module, Operand, Param, ParamType, ProtoId, Space, Symbol, TargetsId};
+use crate::isa::{Class, OperandKind};
 use crate::span::Span;
 use crate::syntax::Tree;
 
 pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
-        for inst in function.insts.iter().filter(|i| i.row.is_some()) {
-            let Some(at) = inst.operands.iter().position(|o| matches!(o, Operand::Func(_))) else { continue };
-            let Some(Operand::Func(callee)) = inst.operands.get(at) else { continue };
-            if inst.row.is_some_and(|r| r.opcode() == "call") {
-                Call { module, caller: function, inst, at }.check(*callee, out);
+        for inst in &function.insts {
+            let callee = |kind: &OperandKind| matches!(kind, OperandKind::Func | OperandKind::Callee);
+            let at = inst.row.and_then(|r| r.operands.iter().position(|o| callee(&o.kind)));
+            match at {
+                Some(at) => Call { module, caller: function, inst, at }.check(out),
+                None if inst.row.is_some() => branches(function, inst, out),
+                None => {}
             }
         }
     }
 }
 
-/// A call of a named function; `at` is the operand that names it.
+/// The list of a branch holds labels.
+fn branches(function: &Function, inst: &Inst, out: &mut Vec<Diagnostic>) {
+    for (operand, span) in inst.operands.iter().zip(&inst.operand_spans) {
+        let Operand::Targets(list) = operand else { continue };
+        let labels = |list: &Vec<Operand>| list.iter().all(|o| matches!(o, Operand::Label(_) | Operand::Error));
+        if !function.targets.get(list.index()).is_none_or(labels) {
+            let d = Diagnostic::error(&codes::P0301, *span, "this is a list of functions, not of labels");
+            out.push(d.help("write `.branchtargets` with the labels").section("9.7.12.4"));
+        }
+    }
+}
+
+/// A call; `at` is the operand that says what is called.
 struct Call<'a> {
     module: &'a Module,
     caller: &'a Function,
@@ -26,43 +40,103 @@ struct Call<'a> {
     at: usize,
 }
 
+/// What can be called: its name, where it is declared, what it returns and takes.
+struct Callable {
+    name: String,
+    span: Span,
+    returns: Vec<Option<ParamType>>,
+    params: Vec<Option<ParamType>>,
+    variadic: bool,
+}
+
 impl Call<'_> {
-    fn check(&self, callee: FuncId, out: &mut Vec<Diagnostic>) {
-        let Some(function) = self.module.functions.get(callee.index()) else { return };
+    fn check(&self, out: &mut Vec<Diagnostic>) {
+        let named = self.inst.operands.get(self.at);
+        let listed = self.inst.operands.last();
+        for callee in [named, listed].into_iter().flatten() {
+            match callee {
+                Operand::Func(id) => self.function(*id, self.at, out),
+                Operand::Proto(id) => self.prototype(*id, out),
+                Operand::Targets(id) => self.listed(*id, out),
+                _ => {}
+            }
+        }
+    }
+
+    /// A named function; `at` is the operand that names it.
+    fn function(&self, id: FuncId, at: usize, out: &mut Vec<Diagnostic>) {
+        let Some(function) = self.module.functions.get(id.index()) else { return };
         if function.entry {
             let text = format!("`{}` is an entry; only a `.func` can be called", function.name);
-            out.push(Diagnostic::error(&codes::P0613, self.span(self.at), text).section("9.7.12.5"));
+            out.push(Diagnostic::error(&codes::P0613, self.span(at), text).section("9.7.12.5"));
             return;
         }
+        let types = |list: &[Param]| list.iter().map(|p| self.formal(function, *p)).collect();
+        let (name, span, variadic) = (function.name.clone(), function.span, function.variadic);
+        let (returns, params) = (types(&function.returns), types(&function.params));
+        self.fit(&Callable { name, span, returns, params, variadic }, out);
+    }
+
+    fn prototype(&self, id: ProtoId, out: &mut Vec<Diagnostic>) {
+        let Some(s) = self.caller.prototypes.get(id.index()) else { return };
+        let types = |list: &[ParamType]| list.iter().cloned().map(Some).collect();
+        let (name, span, variadic) = (s.name.clone(), s.span, s.variadic);
+        self.fit(&Callable { name, span, returns: types(&s.returns), params: types(&s.params), variadic }, out);
+    }
+
+    /// `.calltargets`: any of them may be called.
+    fn listed(&self, id: TargetsId, out: &mut Vec<Diagnostic>) {
+        let last = self.inst.operands.len().saturating_sub(1);
+        for target in self.caller.targets.get(id.index()).into_iter().flatten() {
+            match target {
+                Operand::Func(id) => self.function(*id, last, out),
+                Operand::Error => {}
+                _ => {
+                    let d =
+                        Diagnostic::error(&codes::P0301, self.span(last), "this is a list of labels, not of functions");
+                    out.push(d.help("write `.calltargets` with the functions").section("9.7.12.5"));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether returns and arguments are what the callee has.
+    fn fit(&self, callee: &Callable, out: &mut Vec<Diagnostic>) {
         let list = |operand: Option<&Operand>| match operand {
             Some(Operand::List(list)) => list.clone(),
             _ => Vec::new(),
         };
         let returns = list(self.at.checked_sub(1).and_then(|i| self.inst.operands.get(i)));
         let args = list(self.inst.operands.get(self.at + 1));
-        self.arguments(function, &function.returns, &returns, false, out);
-        self.arguments(function, &function.params, &args, function.variadic, out);
+        if returns.iter().any(Operand::is_literal) {
+            let d = Diagnostic::error(&codes::P0303, self.inst.span, "a result cannot be returned into a literal");
+            out.push(d.section("9.7.12.5"));
+        }
+        self.arguments(callee, &callee.returns, &returns, false, out);
+        self.arguments(callee, &callee.params, &args, callee.variadic, out);
     }
 
     fn arguments(
         &self,
-        callee: &Function,
-        formals: &[Param],
+        callee: &Callable,
+        formals: &[Option<ParamType>],
         actuals: &[Operand],
         variadic: bool,
         out: &mut Vec<Diagnostic>,
     ) {
-        if actuals.len() < formals.len() || actuals.len() > formals.len() && !variadic {
+        let unsized_last = formals.last().is_some_and(|f| f.as_ref().is_some_and(|f| f.size == 0));
+        let least = formals.len() - usize::from(unsized_last);
+        if actuals.len() < least || actuals.len() > formals.len() && !variadic {
             let text = format!("`{}` takes {} here, not {}", callee.name, formals.len(), actuals.len());
             let d = Diagnostic::error(&codes::P0612, self.span(self.at), text).label(callee.span, "declared here");
             out.push(d.section("9.7.12.5"));
             return;
         }
         for (formal, actual) in formals.iter().zip(actuals) {
-            let formal = self.formal(callee, *formal);
-            if let Some(formal) = formal.filter(|f| !self.fits(f, actual)) {
+            if let Some(formal) = formal.as_ref().filter(|f| !self.fits(f, actual)) {
                 let text =
-                    format!("this argument does not fit the parameter of `{}`: `.{}`", callee.name, describe(&formal));
+                    format!("this argument does not fit the parameter of `{}`: `.{}`", callee.name, describe(formal));
                 let d = Diagnostic::error(&codes::P0612, self.inst.span, text).label(callee.span, "declared here");
                 out.push(d.section("9.7.12.5"));
             }

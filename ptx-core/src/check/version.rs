@@ -21,7 +21,7 @@ fn of_instruction(inst: &Inst, module: &Module) -> Version {
     let members = inst.slots.iter().flatten().filter_map(|m| m.gate.as_ref());
     let specials = inst.operands.iter().filter_map(special).map(since);
     let gates = members.map(since).chain(specials).fold(since(&row.gate), Version::max).max(lowest);
-    let form = Form { row, slots: inst.slots.clone(), reordered: false, repeated: None };
+    let form = Form { row, slots: inst.slots.clone(), reordered: false, idle: None };
     let holds = |version: Version| {
         let case = Case { form: &form, operands: &inst.operands, options: &module.options, arch, version };
         row.rules.iter().all(|rule| rule.check(&case).is_ok())

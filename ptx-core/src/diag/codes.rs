@@ -36,6 +36,7 @@ codes! {
     P0204 "wrong number of operands"
     P0205 "modifiers out of the manual's order"
     P0206 "a combination that does not exist"
+    P0207 "something that only ptxas knows"
     P0301 "an operand of the wrong kind"
     P0302 "a register of the wrong class or width"
     P0303 "a literal where none of its kind may stand"

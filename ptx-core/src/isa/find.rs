@@ -11,8 +11,8 @@ pub struct Form {
     pub slots: Vec<Option<&'static Member>>,
     /// Whether the modifiers stand in another order than the manual's.
     pub reordered: bool,
-    /// A modifier that is written twice; ptxas lets some pass.
-    pub repeated: Option<usize>,
+    /// A modifier that means nothing here: written twice, or one that ptxas passes over wherever it stands.
+    pub idle: Option<usize>,
 }
 
 /// Why a mnemonic is no form of its opcode: the nearest row, and where it stops to fit.
@@ -39,8 +39,8 @@ impl Table {
             }
         }
         if !forms.is_empty() {
-            let exact = forms.iter().any(|f| f.repeated.is_none());
-            forms.retain(|f| !exact || f.repeated.is_none());
+            let exact = forms.iter().any(|f| f.idle.is_none());
+            forms.retain(|f| !exact || f.idle.is_none());
             return Ok(forms);
         }
         let best = misfits.iter().map(Misfit::score).max();
@@ -59,12 +59,44 @@ impl Misfit {
 /// Modifiers that ptxas takes twice.
 const REPEATABLE: &[&str] = &["sync", "sat", "satfinite", "relu", "NaN", "approx", "cc", "shiftamt", "uni"];
 
+/// Modifiers that ptxas passes over on every instruction that does not have them.
+const IGNORED: &[&str] = &[
+    "acc::f16",
+    "acc::f32",
+    "b4x16_p64",
+    "b6x16_p32",
+    "b8x16",
+    "box_dim",
+    "element_stride",
+    "elemtype",
+    "fill_mode",
+    "finite",
+    "global_address",
+    "global_dim",
+    "global_stride",
+    "infinite",
+    "interleave_layout",
+    "normal",
+    "notanumber",
+    "number",
+    "rank",
+    "subnormal",
+    "swizzle_atomicity",
+    "swizzle_mode",
+];
+
+fn is_ignored(row: &Row, text: &str) -> bool {
+    let known =
+        |row: &Row| row.parts.contains(&text) || row.slots.iter().any(|s| s.members.iter().any(|m| m.text == text));
+    IGNORED.contains(&text) && !super::table().forms(row.opcode()).iter().any(known)
+}
+
 fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
     let named = row.parts.iter().zip(modifiers).take_while(|(part, m)| part == m).count();
     if named < row.parts.len() {
         return Err(Misfit { row, unplaced: (named < modifiers.len()).then_some(named), missing: None, placed: named });
     }
-    let mut form = Form { row, slots: vec![None; row.slots.len()], reordered: false, repeated: None };
+    let mut form = Form { row, slots: vec![None; row.slots.len()], reordered: false, idle: None };
     let mut last = 0;
     for (at, text) in modifiers.iter().enumerate().skip(named) {
         match place(row, &form.slots, text) {
@@ -73,8 +105,8 @@ fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
                 last = slot;
                 form.slots[slot] = Some(member);
             }
-            None if REPEATABLE.contains(text) && modifiers[..at].contains(text) => {
-                form.repeated = Some(at);
+            None if is_ignored(row, text) || REPEATABLE.contains(text) && modifiers[..at].contains(text) => {
+                form.idle = Some(at);
             }
             None => return Err(Misfit { row, unplaced: Some(at), missing: None, placed: at }),
         }

@@ -13,6 +13,8 @@ pub struct Rule {
     when: Vec<Term>,
     both: bool,
     then: Vec<Term>,
+    /// Whether ptxas takes what breaks it, so that it is worth a warning only.
+    pub lax: bool,
     /// As written, for help texts.
     pub text: &'static str,
 }
@@ -117,6 +119,7 @@ pub(super) struct Names<'a> {
 impl Rule {
     /// Reads one rule.
     pub(super) fn read(text: &'static str, names: &Names) -> Result<Rule, String> {
+        let (lax, text) = text.strip_prefix('?').map_or((false, text), |rest| (true, rest.trim_start()));
         let (when, then, both) = match (text.split_once("<=>"), text.split_once("=>")) {
             (Some((when, then)), _) => (when, then, true),
             (None, Some((when, then))) => (when, then, false),
@@ -126,11 +129,16 @@ impl Rule {
             let words = side.split('&').map(str::trim).filter(|w| !w.is_empty());
             words.map(|word| term(word, names)).collect()
         };
-        Ok(Rule { when: read(when)?, both, then: read(then)?, text })
+        Ok(Rule { when: read(when)?, both, then: read(then)?, lax, text })
+    }
+
+    /// Whether it holds, or is none that ptxas holds.
+    pub fn check(&self, case: &Case) -> Result<(), Broken> {
+        if self.lax { Ok(()) } else { self.holds(case) }
     }
 
     /// Whether it holds.
-    pub fn check(&self, case: &Case) -> Result<(), Broken> {
+    pub fn holds(&self, case: &Case) -> Result<(), Broken> {
         let when = first_false(&self.when, case);
         let then = first_false(&self.then, case);
         match (when, then) {

@@ -64,7 +64,12 @@ fn operand(row: &Row, spec: &OperandSpec) -> String {
         OperandKind::Group(specs) => format!("{{{}}}", list(row, specs)),
         OperandKind::List => format!("({})", spec.name),
         OperandKind::Value(value) => vector(row, spec.name, value),
-        OperandKind::Label | OperandKind::Func | OperandKind::Targets | OperandKind::Symbol(_) => spec.name.to_owned(),
+        OperandKind::Label
+        | OperandKind::Func
+        | OperandKind::Callee
+        | OperandKind::Branches
+        | OperandKind::Callees
+        | OperandKind::Symbol(_) => spec.name.to_owned(),
     }
 }
 

@@ -130,18 +130,25 @@ impl Binder<'_> {
         }
         match (&spec.kind, operand) {
             (OperandKind::Value(value), _) => self.value(value, spec.access, operand),
+            (OperandKind::Pair(..), Operand::Pair(x, y)) if [x, y].iter().all(|o| ***o == Operand::Sink) => {
+                Err(Why::Shape("a register in one half of the pair".to_owned()))
+            }
             (OperandKind::Pair(a, b), Operand::Pair(x, y)) => self.fit(a, x).and_then(|()| self.fit(b, y)),
             (OperandKind::Pair(a, b), _) if b.group != 0 => self.fit(a, operand),
-            (OperandKind::Group(specs), Operand::Vector(written)) => self.inside(specs, written).map(drop),
+            (OperandKind::Group(specs), Operand::Vector(written)) => {
+                self.inside(specs, written)?;
+                self.neighbours(specs, written)
+            }
             (OperandKind::Label, Operand::Label(_))
             | (OperandKind::Func, Operand::Func(_))
             | (OperandKind::List, Operand::List(_))
-            | (OperandKind::Targets, Operand::Targets(_) | Operand::Proto(_)) => Ok(()),
+            | (OperandKind::Branches, Operand::Targets(_))
+            | (OperandKind::Callees, Operand::Targets(_) | Operand::Proto(_)) => Ok(()),
             (OperandKind::Symbol(space), Operand::Symbol(Symbol::Var(var), _)) => self.variable(space, *var),
             (OperandKind::Symbol(space), Operand::Func(_)) => self.function(space),
-            (OperandKind::Func, Operand::Reg(reg)) => {
+            (OperandKind::Callee, Operand::Reg(reg)) => {
                 let holds = |ty: &str| self.register(Type::find(ty), false, reg.index());
-                holds("u64").or_else(|_| holds("u32"))
+                holds("u64").or_else(|_| holds("i32"))
             }
             (kind, _) => Err(Why::Shape(wanted_shape(kind).to_owned())),
         }
@@ -191,7 +198,12 @@ impl Binder<'_> {
                 if found == ty { Ok(()) } else { Err(Why::Shape("a register with a handle".to_owned())) }
             }
             Operand::Not(inner) if value.negatable && is_predicate(ty) => self.scalar(value, access, inner),
-            Operand::Neg(inner) if value.negatable && !is_predicate(ty) => self.scalar(value, access, inner),
+            Operand::Neg(inner) if value.negatable && !is_predicate(ty) => match **inner {
+                Operand::Reg(reg) | Operand::Part(reg, _) if self.is_packed(reg.index()) => {
+                    Err(Why::Shape("a register that holds one number".to_owned()))
+                }
+                _ => self.scalar(value, access, inner),
+            },
             Operand::Reg(reg) if value.register => {
                 if self.vector_of(reg.index()) != 1 {
                     return Err(Why::Shape("a scalar register".to_owned()));
@@ -212,7 +224,7 @@ impl Binder<'_> {
     }
 
     fn part(&self, value: &Value, ty: Option<Type>, reg: usize, selector: &str) -> Fit {
-        if value.selectors.iter().any(|m| m.text == selector) {
+        if self.vector_of(reg) == 1 && value.selectors.iter().any(|m| m.text == selector) {
             return self.register(ty, value.wider, reg);
         }
         let elements = self.vector_of(reg) as usize;
@@ -220,6 +232,10 @@ impl Binder<'_> {
             true => self.register(ty, value.wider, reg),
             false => Err(Why::Shape(format!("an operand without `.{selector}`"))),
         }
+    }
+
+    fn is_packed(&self, reg: usize) -> bool {
+        self.registers.get(reg).is_some_and(|r| r.ty.class() == Class::Packed)
     }
 
     fn vector_of(&self, reg: usize) -> u32 {
@@ -306,9 +322,11 @@ fn wanted_shape(kind: &OperandKind) -> &'static str {
         OperandKind::Pair(..) => "a pair `a|b`",
         OperandKind::Group(_) => "a group in braces",
         OperandKind::Label => "a label",
-        OperandKind::Func => "a function or a register with its address",
+        OperandKind::Func => "the name of a function",
+        OperandKind::Callee => "a register with the address of a function",
         OperandKind::List => "a list in parentheses",
-        OperandKind::Targets => "the label of `.branchtargets`, `.calltargets` or `.callprototype`",
+        OperandKind::Branches => "the label of a `.branchtargets`",
+        OperandKind::Callees => "the label of a `.calltargets` or `.callprototype`",
         OperandKind::Symbol(_) => "the name of a variable or function",
         OperandKind::Value(_) => "a register",
     }

@@ -240,9 +240,7 @@ impl<'t> Body<'_, 't> {
             match self.try_form(form, operands) {
                 Ok(bound) => {
                     self.cx.diagnostics.extend(report::torn(self.cx.tree, inst, form, name_span));
-                    if form.reordered {
-                        self.cx.diagnostics.push(report::order(form, name_span));
-                    }
+                    self.doubts(inst, form, &bound, name_span);
                     return Some((form.clone(), bound));
                 }
                 Err(why) => refused.push((form, why)),
@@ -253,6 +251,19 @@ impl<'t> Body<'_, 't> {
         let diagnostic = report::refused(&place, &refused, arch, version);
         self.cx.diagnostics.push(diagnostic);
         None
+    }
+
+    /// What ptxas takes and the manual does not.
+    fn doubts(&mut self, inst: &syntax::Inst, form: &Form, operands: &[Operand], name: Span) {
+        if form.reordered {
+            self.cx.diagnostics.push(report::order(form, name));
+        }
+        self.cx.diagnostics.extend(form.idle.map(|at| report::idle(self.cx.tree, inst, form, at)));
+        let module = &self.cx.module;
+        let case = Case { form, operands, options: &module.options, arch: module.arch, version: module.version };
+        let broken = form.row.rules.iter().find(|rule| rule.lax && rule.holds(&case).is_err());
+        let doubt = broken.map(|rule| report::undocumented(form.row, rule.text, name));
+        self.cx.diagnostics.extend(doubt);
     }
 
     fn try_form(&self, form: &Form, operands: &[Operand]) -> Result<Vec<Operand>, Refused> {

@@ -6,6 +6,7 @@ use crate::syntax::{ExprId, ExprKind, Tree};
 pub(crate) fn integer(tree: &Tree, id: ExprId) -> Option<i64> {
     match &tree.expr(id).kind {
         ExprKind::Int(value) => Some(value.cast_signed()),
+        ExprKind::Name => is_warp_size(tree, id).then_some(32),
         ExprKind::Unary(op, x) => unary(*op, integer(tree, *x)?),
         ExprKind::Binary(op, a, b) => binary(*op, integer(tree, *a)?, integer(tree, *b)?),
         ExprKind::Ternary(c, a, b) => integer(tree, if integer(tree, *c)? != 0 { *a } else { *b }),
@@ -16,6 +17,11 @@ pub(crate) fn integer(tree: &Tree, id: ExprId) -> Option<i64> {
         },
         _ => None,
     }
+}
+
+/// The one name that is a number.
+pub(super) fn is_warp_size(tree: &Tree, id: ExprId) -> bool {
+    tree.source.text(tree.expr(id).tokens.start) == "WARP_SZ"
 }
 
 fn unary(op: u8, x: i64) -> Option<i64> {

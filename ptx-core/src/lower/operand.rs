@@ -19,12 +19,8 @@ impl<'t> Body<'_, 't> {
             ExprKind::Unary(sign @ (b'-' | b'+'), x) if matches!(tree.expr(*x).kind, ExprKind::Float) => {
                 self.float(*x, *sign == b'-')
             }
-            ExprKind::Unary(b'!', x) if matches!(tree.expr(*x).kind, ExprKind::Name) => {
-                Operand::Not(Box::new(self.operand(*x)))
-            }
-            ExprKind::Unary(b'-', x) if matches!(tree.expr(*x).kind, ExprKind::Name) => {
-                Operand::Neg(Box::new(self.operand(*x)))
-            }
+            ExprKind::Unary(b'!', x) if self.is_register(*x) => Operand::Not(Box::new(self.operand(*x))),
+            ExprKind::Unary(b'-', x) if self.is_register(*x) => Operand::Neg(Box::new(self.operand(*x))),
             ExprKind::Braces(list) => Operand::Vector(self.operands(list).into_iter().map(unwrapped).collect()),
             ExprKind::Brackets(list) => self.memory(id, list),
             ExprKind::Select(address, field) if tree.source.text(*field) == ".unified" => {
@@ -40,6 +36,11 @@ impl<'t> Body<'_, 't> {
     pub(super) fn operands(&mut self, list: &ExprList) -> Vec<Operand> {
         let tree = self.cx.tree;
         tree.list(list).iter().map(|e| self.operand(*e)).collect()
+    }
+
+    fn is_register(&self, id: ExprId) -> bool {
+        let tree = self.cx.tree;
+        matches!(tree.expr(id).kind, ExprKind::Name) && !constant::is_warp_size(tree, id)
     }
 
     fn float(&mut self, id: ExprId, negated: bool) -> Operand {
@@ -151,7 +152,7 @@ impl<'t> Body<'_, 't> {
                 Some(selector) => Operand::Part(reg, selector),
                 None => self.unknown_component(suffix, id),
             },
-            (Entity::Var(_), Some(suffix)) => self.unknown_component(suffix, id),
+            (Entity::Var(_) | Entity::Func(_) | Entity::Label(_), Some(suffix)) => self.unknown_component(suffix, id),
             (Entity::Var(var), _) => Operand::Symbol(Symbol::Var(var), 0),
             (Entity::Func(func), _) => Operand::Func(func),
             (Entity::Label(label), _) => Operand::Label(label),

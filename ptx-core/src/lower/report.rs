@@ -221,6 +221,9 @@ pub(super) fn misfit(tree: &Tree, inst: &Inst, misfits: &[Misfit], name: Span) -
             None => d,
         };
     };
+    if let Some(d) = best.missing.is_none().then(|| nameless(tree, inst, name)).flatten() {
+        return d;
+    }
     let mut rows: Vec<&Row> = misfits.iter().map(|m| m.row).collect();
     let d = match (best.unplaced, best.missing) {
         (Some(at), _) => unplaced(tree, inst, misfits, at, &mut rows),
@@ -232,6 +235,25 @@ pub(super) fn misfit(tree: &Tree, inst: &Inst, misfits: &[Misfit], name: Span) -
         }
     };
     with_forms(d, rows.into_iter())
+}
+
+/// A piece of the name is left out: `mul.s32` for `mul.lo.s32`.
+fn nameless(tree: &Tree, inst: &Inst, name: Span) -> Option<Diagnostic> {
+    let opcode = tree.source.text(inst.opcode);
+    let modifiers: Vec<&str> = inst.modifiers.clone().map(|m| modifier(tree, m)).collect();
+    let whole = |row: &&'static Row| {
+        let all: Vec<&str> = row.parts.iter().chain(&modifiers).copied().collect();
+        !row.parts.is_empty() && table().find(opcode, &all).is_ok_and(|forms| forms.iter().any(|f| f.row == *row))
+    };
+    let rows: Vec<&Row> = table().forms(opcode).iter().filter(whole).collect();
+    let mut names: Vec<String> = rows.iter().map(|r| format!("`.{}`", r.parts.join("."))).collect();
+    names.dedup();
+    if names.is_empty() || names.len() > 6 {
+        return None;
+    }
+    let one_of = if names.len() == 1 { "" } else { "one of " };
+    let text = format!("`{opcode}` lacks {one_of}{}", names.join(" "));
+    Some(with_forms(Diagnostic::error(&codes::P0203, name, text), rows.into_iter()))
 }
 
 /// A modifier without a place. If a near one makes it whole, `rows` becomes the forms that it then has.
@@ -307,6 +329,20 @@ pub(super) fn order(form: &Form, name: Span) -> Diagnostic {
     Diagnostic::warning(&codes::P0205, name, "the modifiers are not in the manual's order")
         .help(format!("write `{text}`"))
         .section(form.row.section)
+}
+
+/// A modifier that does nothing.
+pub(super) fn idle(tree: &Tree, inst: &Inst, form: &Form, at: usize) -> Diagnostic {
+    let token = inst.modifiers.start + u32::try_from(at).unwrap_or(0);
+    let text = format!("`.{}` does nothing here", modifier(tree, token));
+    Diagnostic::warning(&codes::P0207, tree.source.span(token), text).help("leave it out").section(form.row.section)
+}
+
+/// Something that ptxas takes without a word of the manual about it.
+pub(super) fn undocumented(row: &Row, rule: &str, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes this form of `{}`, but the manual does not have it", row.name);
+    let d = Diagnostic::warning(&codes::P0207, name, text).section(row.section);
+    if rule.starts_with('!') { d } else { d.help(format!("the manual's rule is: {rule}")) }
 }
 
 /// The pieces that name an instruction stand apart: `tcgen05 .mma`.

@@ -124,7 +124,8 @@ impl Sample {
             OperandKind::Label => Some("L".into()),
             OperandKind::Func => Some("f".into()),
             OperandKind::List => Some("()".into()),
-            OperandKind::Targets => Some("T".into()),
+            OperandKind::Branches | OperandKind::Callees => Some("T".into()),
+            OperandKind::Callee => None,
             OperandKind::Symbol(_) => Some("g".into()),
         }
     }

@@ -224,7 +224,9 @@ impl Reader<'_> {
             "label" => OperandKind::Label,
             "func" => OperandKind::Func,
             "list" => OperandKind::List,
-            "targets" => OperandKind::Targets,
+            "callee" => OperandKind::Callee,
+            "branches" => OperandKind::Branches,
+            "callees" => OperandKind::Callees,
             "symbol" if self.eat("[") => {
                 let space = self.space()?;
                 self.need("]")?;

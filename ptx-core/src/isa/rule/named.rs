@@ -8,7 +8,7 @@ pub type Check = fn(&Case) -> bool;
 
 /// By name.
 const NAMED: &[(&str, Check)] =
-    &[("wide_sinks", wide_sinks), ("displaced", displaced), ("fraction", fraction), ("exact_floats", exact_floats)];
+    &[("wide_sinks", wide_sinks), ("displaced", displaced), ("fraction", fraction), ("plain_elements", plain_elements)];
 
 /// `_` among elements that are read stands for bytes that stay as they are: only accesses of 256 bits can do that.
 fn wide_sinks(case: &Case) -> bool {
@@ -36,10 +36,10 @@ fn fraction(case: &Case) -> bool {
     })
 }
 
-/// No element of a vector is a literal of 64 bits, as decimal ones are.
-fn exact_floats(case: &Case) -> bool {
-    let double = |o: &Operand| matches!(o, Operand::F64(_));
-    !case.operands.iter().any(|o| matches!(o, Operand::Vector(elements) if elements.iter().any(double)))
+/// No element of a vector is a special register or a literal of 64 bits, as decimal ones are.
+fn plain_elements(case: &Case) -> bool {
+    let odd = |o: &Operand| matches!(o, Operand::F64(_) | Operand::Special(_));
+    !case.operands.iter().any(|o| matches!(o, Operand::Vector(elements) if elements.iter().any(odd)))
 }
 
 pub(super) fn find(name: &str) -> Option<Check> {

@@ -31,7 +31,7 @@ impl Binder<'_> {
             (SpaceOf::Slot(_, only), Some(found)) if !only.is_empty() && !only.contains(&found) => {
                 Err(Why::Space(found))
             }
-            (_, Some(found @ ("const" | "param"))) => Err(Why::Space(found)),
+            (_, Some(found @ ("const" | "param" | "texref" | "samplerref" | "surfref"))) => Err(Why::Space(found)),
             _ => Ok(()),
         }
     }

@@ -1,92 +1,159 @@
-//! Elements of a vector in braces. ptxas gives the whole vector one type and holds that against the instruction:
-//! untyped registers mix with all others, integers with integers, and a vector of integers passes for any type of its width.
+//! Elements of a vector in braces. ptxas holds each against the one before it (untyped registers go with all others, integers
+//! with integers, so that `.b32` may stand between `.s32` and `.f32`), gives the whole vector one type and holds that against
+//! the instruction: a vector of integers passes for any type of its width.
 
-use super::{Access, Binder, Class, Fit, Operand, Type, TypeOf, Value, Why, declared};
+use super::{
+    Access, Binder, Class, Fit, Operand, OperandKind, OperandSpec, Type, TypeOf, Value, Why, declared, literal_float,
+    literal_int,
+};
 
 impl Binder<'_> {
     /// Whether the elements may stand where `value` is wanted.
     pub(super) fn elements(&self, value: &Value, access: Access, elements: &[Operand]) -> Fit {
         let wanted = self.type_of(&value.ty);
-        let types: Vec<Type> = elements.iter().filter_map(|e| self.element_type(value, e)).collect();
         match elements {
             [Operand::F32(_)] if access == Access::Read && wanted.is_some_and(holds_single) => return Ok(()),
+            [Operand::Special(special)] if access == Access::Read && !special.vector => {}
+            [Operand::Sink] => return Err(Why::Shape("a register".to_owned())),
             [only] => return self.scalar(value, access, only),
             _ => {}
         }
-        let of_vector = joined(&types)?;
-        if let (Some(found), Some(wanted)) = (of_vector, wanted) {
-            whole(found, wanted, value)?;
-        }
-        if of_vector.is_none() && elements.iter().all(|e| *e == Operand::Sink) {
-            return Err(Why::Shape("a register among the elements".to_owned()));
-        }
-        let doubles = || elements.iter().any(|e| matches!(e, Operand::F64(_)));
-        if let Some(wanted) = wanted.filter(|w| of_vector.is_none() && holds_single(*w) && doubles()) {
+        let links: Vec<Link> =
+            elements.iter().filter_map(|e| self.link(value, access, e).transpose()).collect::<Result<_, _>>()?;
+        let of_vector = joined(&links)?.ok_or_else(|| Why::Shape("a register among the elements".to_owned()))?;
+        let Some(wanted) = wanted else { return Ok(()) };
+        if names_float(value, wanted) && links.iter().skip(1).any(|l| *l == Link::Integer) {
             return Err(Why::Literal(wanted));
         }
-        elements.iter().enumerate().try_for_each(|(at, element)| match element {
-            Operand::Reg(_) | Operand::Part(..) if value.register => Ok(()),
-            Operand::Int(_) if value.literal && at > 0 => literal(of_vector, wanted, false),
-            Operand::Int(_) if value.literal => literal(of_vector, None, false),
-            Operand::F32(_) | Operand::F64(_) if value.literal => literal(of_vector, None, true),
-            Operand::Int(_) if access == Access::Read && of_vector.is_some() => literal(of_vector, None, false),
-            Operand::F64(_) if access == Access::Read && of_vector.is_some() => literal(of_vector, None, true),
-            Operand::F32(_) if access == Access::Read => literal(of_vector.or(wanted), None, true),
-            other => self.scalar(value, access, other),
-        })
+        match of_vector {
+            Link::Register(found) => whole(found, wanted, value),
+            Link::Single => Type::find("f32").map_or(Ok(()), |found| whole(found, wanted, value)),
+            Link::Integer if value.literal => literal_int(value, Some(wanted), 0),
+            Link::Double if value.literal && wanted.class() == Class::Bits => literal_float(Some(wanted), 64),
+            Link::Double if names_float(value, wanted) => Ok(()),
+            Link::Integer | Link::Double => Err(Why::Literal(wanted)),
+        }
     }
 
-    fn element_type(&self, value: &Value, element: &Operand) -> Option<Type> {
-        match element {
-            Operand::Reg(reg) if value.register => self.registers.get(reg.index()).map(|r| r.ty),
-            Operand::Part(reg, _) if value.register => self.registers.get(reg.index()).map(|r| r.ty),
+    /// Whether elements of a group that are of one type, side by side, go with each other.
+    pub(super) fn neighbours(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
+        let of_value = |at: usize| match specs.get(at).map(|s| &s.kind) {
+            Some(OperandKind::Value(value)) => Some(value),
             _ => None,
+        };
+        for (at, pair) in written.windows(2).enumerate() {
+            let (Some(a), Some(b)) = (of_value(at), of_value(at + 1)) else { continue };
+            let links = (self.link(a, Access::Read, &pair[0])?, self.link(b, Access::Read, &pair[1])?);
+            if let (Some(before), Some(odd)) = links
+                && a.ty == b.ty
+                && !before.goes_with(odd)
+            {
+                return Err(odd.odd(before));
+            }
+        }
+        Ok(())
+    }
+
+    /// What an element is to the next; `None` for `_`.
+    fn link(&self, value: &Value, access: Access, element: &Operand) -> Result<Option<Link>, Why> {
+        match element {
+            Operand::Reg(reg) | Operand::Part(reg, _) if value.register => {
+                if matches!(element, Operand::Reg(_)) && self.vector_of(reg.index()) != 1 {
+                    return Err(Why::Shape("a scalar register".to_owned()));
+                }
+                Ok(self.registers.get(reg.index()).map(|r| Link::Register(r.ty)))
+            }
+            Operand::Special(special) if access == Access::Read && !special.vector => {
+                Ok(untyped(special.ty.bits()).map(Link::Register))
+            }
+            Operand::Int(_) if access == Access::Read => Ok(Some(Link::Integer)),
+            Operand::F32(_) if access == Access::Read => Ok(Some(Link::Single)),
+            Operand::F64(_) if access == Access::Read => Ok(Some(Link::Double)),
+            other => self.scalar(value, access, other).map(|()| None),
         }
     }
 }
 
-/// The one type of registers side by side.
-fn joined(types: &[Type]) -> Result<Option<Type>, Why> {
-    let Some(first) = types.first() else { return Ok(None) };
-    let typed = types.iter().find(|t| t.class() != Class::Bits).unwrap_or(first);
-    let odd = types.iter().find(|t| t.bits() != first.bits() || t.class() != Class::Bits && !alike(**t, *typed));
-    if let Some(odd) = odd {
-        return Err(Why::Class { found: odd.name(), wanted: if odd.bits() == first.bits() { *typed } else { *first } });
+/// What an element is to the next: a register, an integer, `0f3F800000`, `1.0`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Link {
+    Register(Type),
+    Integer,
+    Single,
+    Double,
+}
+
+impl Link {
+    fn class(self) -> Class {
+        match self {
+            Link::Register(ty) => ty.class(),
+            Link::Integer => Class::Signed,
+            Link::Single | Link::Double => Class::Float,
+        }
     }
-    Ok(Some(*types.iter().find(|t| t.class() == Class::Bits).unwrap_or(typed)))
+
+    fn bits(self) -> Option<u32> {
+        if let Link::Register(ty) = self { Some(ty.bits()) } else { None }
+    }
+
+    fn goes_with(self, other: Link) -> bool {
+        let (a, b) = (self.class(), other.class());
+        a == b || a == Class::Bits || b == Class::Bits || is_integer(a) && is_integer(b)
+    }
+
+    /// Why it cannot stand behind `before`.
+    fn odd(self, before: Link) -> Why {
+        match (self, before) {
+            (Link::Register(found), Link::Register(wanted)) => Why::Class { found: found.name(), wanted },
+            (_, Link::Register(ty)) | (Link::Register(ty), _) => Why::Literal(ty),
+            _ => Why::Shape("a register".to_owned()),
+        }
+    }
 }
 
-fn alike(a: Type, b: Type) -> bool {
-    a.class() == b.class() || is_integer(a) && is_integer(b)
+/// The one type of what stands side by side: untyped if they are not all the same.
+fn joined(links: &[Link]) -> Result<Option<Link>, Why> {
+    let Some(first) = links.first() else { return Ok(None) };
+    if let Some([before, odd]) = links.windows(2).find(|pair| !pair[0].goes_with(pair[1])) {
+        return Err(odd.odd(*before));
+    }
+    let registers = || links.iter().filter(|l| l.bits().is_some());
+    let widest = registers().next().and_then(|l| l.bits());
+    if let (Some(first), Some(odd)) = (registers().next(), registers().find(|l| l.bits() != widest)) {
+        return Err(odd.odd(*first));
+    }
+    let f32 = Type::find("f32");
+    let single = |l: &Link| *l == Link::Single || matches!(l, Link::Register(ty) if Some(*ty) == f32);
+    let all_alike = links.iter().all(|l| l == first) || links.iter().all(single);
+    Ok(if all_alike { Some(*first) } else { untyped(widest.unwrap_or(32)).map(Link::Register) })
 }
 
-fn is_integer(ty: Type) -> bool {
-    matches!(ty.class(), Class::Unsigned | Class::Signed)
+fn untyped(bits: u32) -> Option<Type> {
+    Type::find(match bits {
+        8 => "b8",
+        16 => "b16",
+        64 => "b64",
+        _ => "b32",
+    })
+}
+
+/// Whether the type is a float that a modifier names.
+fn names_float(value: &Value, wanted: Type) -> bool {
+    value.literal && value.ty != TypeOf::Fixed(wanted) && wanted.class() == Class::Float
+}
+
+fn is_integer(class: Class) -> bool {
+    matches!(class, Class::Unsigned | Class::Signed)
 }
 
 /// Integers pass for a float type of their width that a modifier names.
 fn whole(found: Type, wanted: Type, value: &Value) -> Fit {
     let named = value.ty != TypeOf::Fixed(wanted) && wanted.class() == Class::Float && wanted.info().declares;
-    let passes = named && is_integer(found) && found.bits() == wanted.bits();
+    let passes = named && is_integer(found.class()) && found.bits() == wanted.bits();
     if passes { Ok(()) } else { declared(found, Some(wanted), value.wider) }
 }
 
 /// Untyped 32 bits: a literal like `0f3F800000` is one, `1.0` has 64.
 fn holds_single(ty: Type) -> bool {
     ty.class() == Class::Bits && ty.bits() == 32
-}
-
-/// A literal among registers: integers stand beside integers, floats beside floats, both beside untyped registers.
-fn literal(of_vector: Option<Type>, wanted: Option<Type>, float: bool) -> Fit {
-    let fits = |ty: Type| match ty.class() {
-        Class::Bits => true,
-        Class::Unsigned | Class::Signed => !float,
-        Class::Float => float,
-        _ => false,
-    };
-    let wanted = wanted.filter(|w| w.class() != Class::Packed);
-    match [of_vector, wanted].into_iter().flatten().find(|ty| !fits(*ty)) {
-        Some(ty) => Err(Why::Literal(ty)),
-        None => Ok(()),
-    }
 }
