@@ -366,7 +366,7 @@ pub mod kernels {
     }
 }
 
-pub(crate) use kernels::mma;
+use kernels::mma;
 
 /// A kernel with one output.
 type Launch = fn(&Stream, &mut Buffer<u32>) -> ptx_launch::Result<()>;

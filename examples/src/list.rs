@@ -19,7 +19,8 @@ macro_rules! examples {
             hopper_layer_norm layer_norm "../hopper/layer_norm.rs"
             hopper_softmax softmax "../hopper/softmax.rs"
             hopper_swiglu swiglu "../hopper/swiglu.rs"
-            blackwell_primitives mma "../blackwell/primitives.rs"
+            blackwell_primitives kernels "../blackwell/primitives.rs"
+            blackwell_norms kernels "../blackwell/norms.rs"
         }
     };
 }
