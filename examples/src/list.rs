@@ -21,6 +21,9 @@ macro_rules! examples {
             hopper_swiglu swiglu "../hopper/swiglu.rs"
             blackwell_primitives kernels "../blackwell/primitives.rs"
             blackwell_norms kernels "../blackwell/norms.rs"
+            blackwell_gemm kernels "../blackwell/gemm.rs"
+            blackwell_gemm_pair kernels "../blackwell/gemm_pair.rs"
+            blackwell_grouped_gemm kernels "../blackwell/grouped_gemm.rs"
         }
     };
 }

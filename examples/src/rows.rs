@@ -2,7 +2,7 @@
 //! No kernel lives here.
 
 use crate::{Report, bandwidth, random, relative_error, timer};
-use half::bf16;
+use half::{bf16, f16};
 use ptx_launch::prelude::*;
 use ptx_launch::{Element, Result};
 use std::time::Duration;
@@ -35,6 +35,17 @@ impl Number for bf16 {
     const LIMIT: f64 = 3e-3;
     fn rounded(x: f32) -> bf16 {
         bf16::from_f32(x)
+    }
+    fn exact(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+impl Number for f16 {
+    const POISON: f16 = f16::NAN;
+    const LIMIT: f64 = 4e-4;
+    fn rounded(x: f32) -> f16 {
+        f16::from_f32(x)
     }
     fn exact(self) -> f32 {
         self.to_f32()

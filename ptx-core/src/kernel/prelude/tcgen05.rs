@@ -220,3 +220,25 @@ fn shift<const GROUP: u32>(taddr: u32) {
     const CTA_GROUP: &str = GROUPS[GROUP - 1];
     ptx! { tcgen05.shift.{CTA_GROUP}.down [taddr]; }
 }
+
+// ---- from the sums to global memory ----
+
+/// Neighbouring values as pairs of `T2` (`bf16x2`, `f16x2`), rounded to nearest: `cvt.rn`.
+fn pack<T2, const N: u32>(values: [f32; N]) -> [T2; N / 2] {
+    let pairs: [T2; N / 2];
+    for i in 0..N / 2 {
+        ptx! { cvt.rn.{T2}.f32 pairs[i], values[2 * i + 1], values[2 * i]; }
+    }
+    pairs
+}
+
+/// A thread's 64 values of 16 bits to its row of a panel in shared memory: rows of 128 bytes, swizzled by 128, as a tensor
+/// map with a box of `[32, 64]` and `swizzle = 128` writes them. The panel begins at a multiple of 1024: `shl`, `add`, and
+/// eight times `xor`, `add`, `st.shared.v4`.
+fn store_row<T2>(panel: u32, row: u32, pairs: [T2; 32]) {
+    let (line, turn): (u32, u32) = (panel + (row << 7), (row & 7) << 4);
+    for piece in 0..8 {
+        let at: u32 = line + ((16 * piece) ^ turn);
+        ptx! { st.shared.v4.b32 [at], {pairs[4 * piece..4 * piece + 4]}; }
+    }
+}

@@ -72,3 +72,11 @@ fn wait<const PENDING: u32>() {
 fn fence() {
     ptx! { fence.proxy.async.shared::cta; }
 }
+
+/// A box of two dimensions to this block, whose bytes count at a barrier of either block of its pair, for
+/// `tcgen05` of `cta_group::2`: `cp.async.bulk.tensor.2d … .cta_group::2`. For `sm_100a` and its family.
+fn load_2d_pair(to: u32, map: TensorMap, x: u32, y: u32, bar: u32) {
+    ptx! {
+        cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 [to], [map, {x, y}], [bar];
+    }
+}
