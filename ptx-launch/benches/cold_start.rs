@@ -66,7 +66,8 @@ fn measure(kernel: &str) {
         without.push(child(kernel, None));
         filling.push(child(kernel, Some(&folder)));
         cached.push(child(kernel, Some(&folder)));
-        std::fs::remove_dir_all(&folder).unwrap();
+        // Embedded machine code leaves nothing there.
+        let _ = std::fs::remove_dir_all(&folder);
     }
     let [without, filling, cached] = [without, filling, cached].map(median);
     let source = short::KERNEL.loaded(&Device::cuda(0).unwrap()).unwrap().source;

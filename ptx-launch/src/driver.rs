@@ -118,7 +118,7 @@ table! {
         cuMemsetD2D16Async(CUdeviceptr, usize, u16, usize, usize, CUstream);
         cuMemsetD2D32Async(CUdeviceptr, usize, c_uint, usize, usize, CUstream);
         cuEventElapsedTime(*mut f32, CUevent, CUevent);
-        cuPointerGetAttribute(*mut c_void, c_int, CUdeviceptr);
+        cuPointerGetAttributes(c_uint, *mut c_int, *mut *mut c_void, CUdeviceptr);
         cuStreamBeginCapture_v2(CUstream, c_int);
         cuStreamEndCapture(CUstream, *mut CUgraph);
         cuStreamIsCapturing(CUstream, *mut c_int);
@@ -177,9 +177,13 @@ impl Driver {
 
     /// Whether host memory is unknown to the driver, so that an asynchronous copy from it is staged before it returns.
     pub(crate) fn is_pageable(&self, memory: &[u8]) -> bool {
-        let mut kind: c_uint = 0;
-        // SAFETY: writes one integer, the value of CU_POINTER_ATTRIBUTE_MEMORY_TYPE (2); any address may be asked about.
-        unsafe { (self.cuPointerGetAttribute)((&raw mut kind).cast(), 2, memory.as_ptr() as CUdeviceptr) != 0 }
+        let (mut kind, mut attribute): (c_uint, c_int) = (0, 2);
+        let mut values = [(&raw mut kind).cast::<c_void>()];
+        let address = memory.as_ptr() as CUdeviceptr;
+        // SAFETY: writes one integer, the value of CU_POINTER_ATTRIBUTE_MEMORY_TYPE (2); any address may be asked about, and
+        // one that the driver does not know has the value 0.
+        let code = unsafe { (self.cuPointerGetAttributes)(1, &raw mut attribute, values.as_mut_ptr(), address) };
+        code != 0 || kind == 0
     }
 
     /// An error unless `code` is success.

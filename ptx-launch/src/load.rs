@@ -119,7 +119,7 @@ impl CudaModule {
         let variant = choose::best(module, limits.arch, driver.version(), &limits.name)?;
         let loaded = jit::Jit { driver, module, variant, limits: &limits, options }.load()?;
         let (home, handle, log) =
-            (Home(Arc::downgrade(context)), Handle(loaded.handle), log::explain(&loaded.log, variant));
+            (Home(Arc::downgrade(context)), Handle(loaded.handle), log::explain(&loaded.log, variant, ""));
         let log = log.trim_start_matches('\n').to_owned();
         Ok(CudaModule { home, handle, limits, variant, options: *options, source: loaded.source, log })
     }

@@ -161,8 +161,12 @@ impl Jit<'_> {
     fn refused(&self, code: Code, log: &str) -> Error {
         let (variant, limits) = (self.variant, self.limits);
         let place = format!("on {} ({})", limits.name, limits.arch);
-        let asked =
-            format!("`{}` ({}) does not load {place}{}", self.module.name, variant.arch, log::explain(log, variant));
+        let asked = format!(
+            "`{}` ({}) does not load {place}{}",
+            self.module.name,
+            variant.arch,
+            log::explain(log, variant, "    ")
+        );
         self.driver.error(code, &format!("{asked}\n  the driver says"))
     }
 }

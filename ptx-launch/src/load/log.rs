@@ -3,12 +3,12 @@
 use crate::kernel::Variant;
 use std::fmt::Write;
 
-/// Each line of the log that names a line of the PTX, followed by where that comes from.
-pub(super) fn explain(log: &str, variant: &Variant) -> String {
+/// The log, each line that names a line of the PTX followed by where that comes from, and all of it indented.
+pub(super) fn explain(log: &str, variant: &Variant, indent: &str) -> String {
     let mut text = String::new();
     for line in log.lines().filter(|line| !line.trim().is_empty()) {
         // Writing to a string cannot fail.
-        let _ = write!(text, "\n    {}", line.trim_end());
+        let _ = write!(text, "\n{indent}{}", line.trim_end());
         if let Some(at) = ptx_line(line) {
             text.push_str(&variant.origin(at));
         }
@@ -16,11 +16,13 @@ pub(super) fn explain(log: &str, variant: &Variant) -> String {
     text
 }
 
-/// What stands behind `Function properties for ENTRY`: bytes of stack, of spill stores, of spill loads.
+/// What stands behind `Function properties for ENTRY`: bytes of stack, of spill stores, of spill loads. In the driver's log
+/// the line begins with `ptxas         .`, in that of the program with blanks.
 pub(super) fn spills(log: &str, entry: &str) -> Option<[u32; 3]> {
     let about = |line: &str| line.split_once("Function properties for ").is_some_and(|(_, name)| name.trim() == entry);
     let mut lines = log.lines().skip_while(|line| !about(line)).skip(1);
-    let mut numbers = lines.next()?.split(',').map(|part| part.split_whitespace().next()?.parse().ok());
+    let bytes = |part: &str| part.split_once(" bytes")?.0.split_whitespace().next_back()?.parse().ok();
+    let mut numbers = lines.next()?.split(',').map(bytes);
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
@@ -38,8 +40,8 @@ mod tests {
     #[test]
     fn spills_are_those_of_the_entry() {
         let log = "ptxas info    : Function properties for a\n    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill \
-                   loads\nptxas info    : Used 8 registers\nptxas info    : Function properties for b\n    \
-                   16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n";
+                   loads\nptxas info    : Used 8 registers\nptxas info    : Function properties for b\nptxas         \
+                   .     16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n";
         assert_eq!((spills(log, "a"), spills(log, "b")), (Some([0; 3]), Some([16, 8, 12])));
         assert_eq!(spills(log, "c"), None);
         assert_eq!(spills("ptxas info    : Function properties for c", "c"), None);
@@ -52,7 +54,7 @@ mod tests {
         let log = "ptxas application ptx input, line 2; error   : Not a name of any known instruction: 'add.f99'\n\n\
                    ptxas fatal   : Ptx assembly aborted due to errors\n";
         assert_eq!(
-            explain(log, &variant),
+            explain(log, &variant, "    "),
             "\n    ptxas application ptx input, line 2; error   : Not a name of any known instruction: 'add.f99'\
              \n      --> src/main.rs:17\
              \n       | add.f99 %f1, %f2;\

@@ -483,9 +483,10 @@ pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, 
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuPointerGetAttribute(_to: P, _attribute: c_int, _pointer: u64) -> Code {
-    enter("cuPointerGetAttribute");
-    INVALID_VALUE
+pub unsafe extern "C" fn cuPointerGetAttributes(_: c_uint, _: *mut c_int, values: *mut *mut u32, address: u64) -> Code {
+    let pinned = with(|state| state.pinned.range(..=address).next_back().is_some_and(|(at, len)| address < at + *len as u64));
+    unsafe { (*values).write(u32::from(pinned)) };
+    enter("cuPointerGetAttributes")
 }
 
 // Modules.
@@ -529,8 +530,8 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
 }
 
 /// What the assembler says of every text.
-const INFO: &CStr = c"ptxas info    : Function properties for saxpy\n    16 bytes stack frame, 8 bytes spill stores, 12 bytes \
-                      spill loads\nptxas info    : (kernel.ptx, line 1) remark\n";
+const INFO: &CStr = c"ptxas info    : Function properties for saxpy\nptxas         .     16 bytes stack frame, 8 bytes spill stores, \
+                      12 bytes spill loads\nptxas info    : (kernel.ptx, line 1) remark\n";
 
 // The linker: its cubin is the text.
 
