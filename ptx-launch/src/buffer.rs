@@ -13,18 +13,18 @@ pub use view::{View, ViewMut};
 
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::Bound;
+use crate::param::{Bound, KernelParam};
 use crate::stream::StreamRef;
-use bytemuck::Pod;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use memory::Memory;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
-/// What a buffer may hold: plain data, any bytes of which are a value. Every [`Pod`] type is one.
-pub trait Element: Pod {}
-impl<T: Pod> Element for T {}
+/// What a buffer may hold: plain data, as kernels take it by value. Numbers, arrays of them, and structs with
+/// `#[derive(KernelParam)]`.
+pub trait Element: KernelParam {}
+impl<T: KernelParam> Element for T {}
 
 /// A `Vec<T>` on a device. It belongs to the device that made it, and keeps it alive.
 ///

@@ -4,7 +4,7 @@
 use crate::buffer::{Element, Host, Pinned};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::{Bound, ReadSlice, WriteSlice};
+use crate::param::{Bound, ReadSlice, WriteSlice, bytes as bytes_of, bytes_mut};
 use crate::stream::{Events, Stream, StreamKind};
 use cudarc::driver::{CudaStream, HostSlice, result};
 use std::sync::Arc;
@@ -61,9 +61,9 @@ impl Stream {
             _ if len == 0 || size_of::<T>() == 0 => Ok(()),
             StreamKind::Cuda(on, _) => {
                 bind(on)?;
-                Pattern::of(bytemuck::bytes_of(&value)).fill(on, written.address(), len)
+                Pattern::of(bytes_of(&[value])).fill(on, written.address(), len)
             }
-            StreamKind::Cpu(device) => device.write(written.address(), &bytemuck::bytes_of(&value).repeat(len)),
+            StreamKind::Cpu(device) => device.write(written.address(), &bytes_of(&[value]).repeat(len)),
         }
     }
 
@@ -88,7 +88,7 @@ impl Stream {
                 };
                 copied.map_err(|e| cudarc_error("pinned memory is uploaded", e))
             }
-            (Host::Cpu(host), StreamKind::Cpu(device)) => device.write(written.address(), bytemuck::cast_slice(host)),
+            (Host::Cpu(host), StreamKind::Cpu(device)) => device.write(written.address(), bytes_of(host)),
             _ => Err(other_home(self)),
         }
     }
@@ -114,7 +114,7 @@ impl Stream {
                 };
                 copied.map_err(|e| cudarc_error("pinned memory is downloaded to", e))
             }
-            (Host::Cpu(host), StreamKind::Cpu(device)) => device.read(read.address(), bytemuck::cast_slice_mut(host)),
+            (Host::Cpu(host), StreamKind::Cpu(device)) => device.read(read.address(), bytes_mut(host)),
             _ => Err(other_home(self)),
         }
     }

@@ -14,8 +14,8 @@ use std::marker::PhantomData;
 /// such values.
 ///
 /// # Safety
-/// Every byte of the value is initialised (no padding), it has no pointers to the host and no destructor, and its layout
-/// is the one that the kernel's `.param` declares.
+/// Every byte of the value is initialised (no padding), any bytes are a value, it has no pointers to the host and no
+/// destructor, and its layout is the one that the kernel's `.param` declares.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a kernel parameter",
     label = "expected an integer, a float, or a struct with `#[derive(KernelParam)]`",
@@ -25,11 +25,29 @@ pub unsafe trait KernelParam: Copy + 'static {}
 
 macro_rules! plain {
     ($($ty:ty)*) => { $(
-        // SAFETY: a number has no padding and no pointers.
+        // SAFETY: a number has no padding and no pointers, and any bytes are one.
         unsafe impl KernelParam for $ty {}
     )* };
 }
 plain! { u8 u16 u32 u64 i8 i16 i32 i64 u128 i128 f32 f64 f16 bf16 }
+
+/// The bytes of values.
+pub(crate) fn bytes<T: KernelParam>(values: &[T]) -> &[u8] {
+    // SAFETY: every byte is initialised, and the slice is as long.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// The bytes of values, to be overwritten.
+pub(crate) fn bytes_mut<T: KernelParam>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: every byte is initialised, any bytes are a value, and the slice is as long.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
+/// The value of which every byte is zero.
+pub(crate) fn zero<T: KernelParam>() -> T {
+    // SAFETY: any bytes are a value.
+    unsafe { std::mem::zeroed() }
+}
 
 // SAFETY: an array has the padding of its elements, which have none.
 unsafe impl<T: KernelParam, const N: usize> KernelParam for [T; N] {}

@@ -45,9 +45,9 @@ impl Reader {
             let help = "write results through a `&mut [T]` parameter";
             self.error(&codes::P0904, ty, "a kernel returns nothing", help);
         }
-        if !matches!(item.sig.safety, syn::Safety::Default) {
+        if item.sig.unsafety.is_some() {
             let help = "the launch is an `unsafe fn` unless the attribute says `safe(conditions)`";
-            self.error(&codes::P0904, &item.sig.safety, "a kernel is not declared `unsafe`", help);
+            self.error(&codes::P0904, &item.sig.unsafety, "a kernel is not declared `unsafe`", help);
         }
         let start = self.host.token(item.sig.fn_token.span);
         let name = self.ident(&item.sig.ident);

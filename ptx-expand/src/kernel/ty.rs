@@ -47,7 +47,7 @@ impl Reader {
         let (what, instead) = match ty {
             syn::Type::Ptr(_) => ("raw pointers", "write `&[T]` or `&mut [T]` for a parameter, `u64` for an address"),
             syn::Type::Infer(_) => ("`_` as a type", "write the register's type, such as `u32`"),
-            syn::Type::FnPtr(_) => ("function pointers", "take the address of a `.func` in `ptx! { }`"),
+            syn::Type::BareFn(_) => ("function pointers", "take the address of a `.func` in `ptx! { }`"),
             _ => ("such type", "write a register type such as `u32`, `f32` or `pred`, or an array of one"),
         };
         self.refuse(ty, what, instead);

@@ -118,7 +118,7 @@ impl<'a> Launch<'a> {
 fn generic_arg(value: &syn::Expr) -> TokenStream {
     match value {
         syn::Expr::Path(path) => {
-            let ty = syn::TypePath { attrs: Vec::new(), qself: None, path: path.path.clone() };
+            let ty = syn::TypePath { qself: None, path: path.path.clone() };
             absolute(&syn::Type::Path(ty)).into_token_stream()
         }
         syn::Expr::Lit(_) | syn::Expr::Block(_) => value.to_token_stream(),

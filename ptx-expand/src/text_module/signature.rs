@@ -20,7 +20,7 @@ impl Parse for Signature {
         let attrs = input.call(syn::Attribute::parse_outer)?;
         let (vis, sig) = (input.parse()?, input.parse()?);
         let block = syn::parse_quote!({});
-        Ok(Signature { item: syn::ItemFn { attrs, vis, modifiers: Default::default(), sig, block } })
+        Ok(Signature { item: syn::ItemFn { attrs, vis, sig, block } })
     }
 }
 

@@ -5,7 +5,8 @@
 use super::{Element, too_large};
 use crate::device::{Device, Inner};
 use crate::driver::cudarc_error;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
+use crate::param::zero;
 use cudarc::driver::PinnedHostSlice;
 use std::fmt;
 
@@ -66,7 +67,7 @@ impl<T: Element> Pinned<T> {
                 unsafe { memory.as_mut_ptr().map_err(failed)?.write_bytes(0, bytes.max(1)) };
                 Host::Cuda(memory)
             }
-            Inner::Cpu(_) => Host::Cpu(vec![T::zeroed(); len]),
+            Inner::Cpu(_) => Host::Cpu(vec![zero(); len]),
         };
         Ok(Pinned { host, len })
     }
@@ -74,12 +75,13 @@ impl<T: Element> Pinned<T> {
     /// The elements, when the copies that are under way have ended.
     ///
     /// # Errors
-    /// The error of work that failed while it ran ([`ErrorKind::Fault`]), or of the driver.
+    /// The error of work that failed while it ran ([`ErrorKind::Fault`](crate::ErrorKind::Fault)), or of the driver.
     pub fn as_slice(&self) -> Result<&[T]> {
         match &self.host {
             Host::Cuda(memory) => {
-                let bytes = memory.as_slice().map_err(waited)?;
-                cast(bytes.get(..self.len * size_of::<T>()).and_then(|bytes| bytemuck::try_cast_slice(bytes).ok()))
+                let at = memory.as_ptr().map_err(waited)?.cast::<T>();
+                // SAFETY: it has that many elements, and starts at a page; any bytes are a value.
+                Ok(unsafe { std::slice::from_raw_parts(at, self.len) })
             }
             Host::Cpu(memory) => Ok(memory),
         }
@@ -92,9 +94,9 @@ impl<T: Element> Pinned<T> {
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
         match &mut self.host {
             Host::Cuda(memory) => {
-                let bytes = memory.as_mut_slice().map_err(waited)?;
-                let bytes = bytes.get_mut(..self.len * size_of::<T>());
-                cast(bytes.and_then(|bytes| bytemuck::try_cast_slice_mut(bytes).ok()))
+                let at = memory.as_mut_ptr().map_err(waited)?.cast::<T>();
+                // SAFETY: as above, and it is borrowed mutably.
+                Ok(unsafe { std::slice::from_raw_parts_mut(at, self.len) })
             }
             Host::Cpu(memory) => Ok(memory),
         }
@@ -109,9 +111,4 @@ impl<T> fmt::Debug for Pinned<T> {
 
 fn waited(error: cudarc::driver::DriverError) -> Error {
     cudarc_error("a copy from or to pinned memory failed", error)
-}
-
-/// Pinned memory is aligned to pages, so that the cast does not fail.
-fn cast<S>(slice: Option<S>) -> Result<S> {
-    slice.ok_or_else(|| Error::new(ErrorKind::Condition, "pinned memory is not aligned for its elements"))
 }

@@ -3,7 +3,7 @@
 use super::Element;
 use super::memory::Memory;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::Bound;
+use crate::param::{Bound, bytes, bytes_mut, zero};
 use crate::stream::StreamRef;
 use cudarc::driver::{CudaView, CudaViewMut};
 use std::marker::PhantomData;
@@ -80,8 +80,8 @@ impl<T: Element> View<'_, T> {
     pub fn download(&self) -> Result<Vec<T>> {
         let mut data = Vec::new();
         data.try_reserve_exact(self.len).map_err(|_| no_host_memory(self.len * size_of::<T>()))?;
-        data.resize(self.len, T::zeroed());
-        self.memory.read(self.start * size_of::<T>(), bytemuck::cast_slice_mut(&mut data))?;
+        data.resize(self.len, zero());
+        self.memory.read(self.start * size_of::<T>(), bytes_mut(&mut data))?;
         Ok(data)
     }
 }
@@ -149,7 +149,7 @@ impl<T: Element> ViewMut<'_, T> {
         if data.len() != self.len {
             return Err(other_length(data.len(), self.len));
         }
-        self.memory.write(self.start * size_of::<T>(), bytemuck::cast_slice(data))
+        self.memory.write(self.start * size_of::<T>(), bytes(data))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The element types of tensor maps.
 
-use bytemuck::Pod;
+use crate::buffer::Element;
 use half::{bf16, f16};
 
 /// What an element of a tensor map is.
@@ -96,7 +96,7 @@ impl ElementType {
     message = "a tensor map cannot have elements of type `{Self}`",
     note = "8 to 64-bit integers, `f16`, `bf16`, `f32` and `f64` are possible; others through `.element(…)`"
 )]
-pub trait TensorElement: Pod {
+pub trait TensorElement: Element {
     /// As the map knows it.
     const TYPE: ElementType;
 }

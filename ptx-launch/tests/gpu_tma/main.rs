@@ -142,11 +142,18 @@ fn tf32_is_rounded_to_even() {
     }
 }
 
+/// The value with these bytes.
+fn value<T: TensorElement>(bytes: &[u8]) -> T {
+    assert_eq!(bytes.len(), size_of::<T>());
+    // SAFETY: as many bytes, and any of them are a value.
+    unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
+}
+
 /// A buffer of `T`, whose map has the type of its elements.
 fn typed<T: TensorElement + PartialEq + std::fmt::Debug>() {
     let device = gpu();
     let bytes = model::noise(64 * size_of::<T>(), 3);
-    let values: Vec<T> = bytes.chunks(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect();
+    let values: Vec<T> = bytes.chunks(size_of::<T>()).map(value).collect();
     let memory = device.upload(&values).unwrap();
     let map = TensorMap::of(&device, &memory, &[4, 16]).unwrap().tile(&[2, 16]).build().unwrap();
     let moved = 32 * size_of::<T>();
@@ -308,7 +315,7 @@ fn another_address() {
 
 fn a_map_made_by_the_launch() {
     let (device, tensor) = (gpu(), Tensor::new(4, &[20, 40], None));
-    let values: Vec<f32> = tensor.memory.chunks(4).map(bytemuck::pod_read_unaligned).collect();
+    let values: Vec<f32> = tensor.memory.chunks(4).map(value).collect();
     let a = device.upload(&values).unwrap();
     let mut to = device.zeros::<u32>(513).unwrap();
     kernels::moves::load_tile(&device, a.tile([20, 40]).unwrap(), &mut to, 16, 8).unwrap();
