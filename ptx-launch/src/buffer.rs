@@ -6,6 +6,7 @@ mod order;
 mod pinned;
 mod view;
 
+pub(crate) use cuda::{Access, CudaMemory};
 pub(crate) use order::Recorded;
 pub(crate) use pinned::Host;
 pub use pinned::Pinned;
@@ -20,6 +21,7 @@ use memory::Memory;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
+use std::sync::Arc;
 
 /// What a buffer may hold: plain data, as kernels take it by value. Numbers, arrays of them, and structs with
 /// `#[derive(KernelParam)]`.
@@ -92,7 +94,7 @@ impl<T> Buffer<T> {
         self.view().into_cuda()
     }
 
-    /// cudarc's view of it, to write; `None` on the CPU device.
+    /// cudarc's view of it, to write; `None` on the CPU device, and while a [`Graph`](crate::Graph) holds the memory.
     pub fn as_cuda_mut(&mut self) -> Option<CudaViewMut<'_, T>> {
         self.view_mut().into_cuda()
     }
@@ -132,10 +134,11 @@ impl<T: Element> Buffer<T> {
     /// The same memory, handed over to cudarc.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] on the CPU device, or what the driver says; the memory is freed then.
+    /// [`ErrorKind::Unsupported`] on the CPU device and while a [`Graph`](crate::Graph) holds the memory, or what the driver
+    /// says; the buffer is gone then.
     pub fn into_cuda(self) -> Result<CudaSlice<T>> {
         match self.memory {
-            Memory::Cuda(memory) => memory.into_slice(self.len),
+            Memory::Cuda(memory) => Arc::into_inner(memory).ok_or_else(held)?.into_slice(self.len),
             Memory::Cpu(_) => Err(not_cuda()),
         }
     }
@@ -175,6 +178,13 @@ impl<T> fmt::Debug for Buffer<T> {
 fn too_large(len: usize, size: usize) -> Error {
     Error::new(ErrorKind::OutOfMemory, format!("a buffer of {len} elements of {size} bytes is asked for"))
         .possible("a buffer may have as many bytes as an `isize` can count")
+}
+
+#[cold]
+fn held() -> Error {
+    Error::new(ErrorKind::Unsupported, "a buffer that a graph was recorded with is handed over to cudarc")
+        .possible("buffers that no graph holds")
+        .help("drop the graph before")
 }
 
 #[cold]

@@ -207,12 +207,19 @@ fn a_graph_of_1000_launches_replays() {
     saxpy::KERNEL.load(&device).unwrap();
     device.synchronize().unwrap();
     let graph = stream.capture(|stream| (0..1000).try_for_each(|_| saxpy(stream, 1.0, &x, &mut y, 512))).unwrap();
-    for _ in 0..3 {
-        // SAFETY: `x` and `y` are alive, and nobody else uses them.
-        unsafe { graph.launch() }.unwrap();
-    }
-    stream.synchronize().unwrap();
+    (0..3).for_each(|_| graph.launch().unwrap());
+    // The download waits for the graph, and the graph for the launch on another stream.
     assert_eq!(y.download().unwrap(), [3000.0; 512]);
+    let other = device.new_stream().unwrap();
+    other.fill(&mut y, 1.0).unwrap();
+    drop(x);
+    graph.launch().unwrap();
+    assert_eq!(y.download().unwrap(), [1001.0; 512]);
+    graph.launch().unwrap();
+    drop(y);
+    graph.launch().unwrap();
+    drop(graph);
+    device.synchronize().unwrap();
 }
 
 fn eight_threads_eight_streams_no_leak() {

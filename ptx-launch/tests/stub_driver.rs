@@ -436,13 +436,51 @@ fn a_capture_waits_for_nothing_outside() {
     let launches = stub.calls("cuLaunchKernel");
     let graph = stream.capture(|stream| (0..10).try_for_each(|_| saxpy(stream, 1.0, &x, &mut y, 16))).unwrap();
     assert_eq!(stub.calls("cuLaunchKernel") - launches, 10);
-    // SAFETY: `x` and `y` are alive, and nobody else uses them.
-    unsafe { graph.launch() }.unwrap();
+    graph.launch().unwrap();
     stream.synchronize().unwrap();
     device.synchronize().unwrap();
     let (bad, destroyed) = (stream.capture(|_| saxpy(&stream, 1.0, &x, &mut y, 99)), stub.calls("cuGraphDestroy"));
     assert_eq!((bad.unwrap_err().kind(), destroyed), (ErrorKind::Condition, 1));
     assert_eq!(device.stream().capture(|_| Ok(())).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn a_graph_holds_its_buffers_and_keeps_their_order() {
+    let stub = Stub::lock();
+    let before = stub.allocations();
+    let device = device();
+    let (stream, other) = (device.new_stream().unwrap(), device.new_stream().unwrap());
+    let (x, mut y) = vectors(&device, 16);
+    let graph = stream.capture(|stream| saxpy(stream, 1.0, &x, &mut y, 16)).unwrap();
+    graph.launch().unwrap();
+    let (waits, records) = (stub.calls("cuStreamWaitEvent"), stub.calls("cuEventRecord"));
+    graph.launch().unwrap();
+    assert_eq!((stub.calls("cuStreamWaitEvent") - waits, stub.calls("cuEventRecord") - records), (0, 2));
+    saxpy(&other, 1.0, &x, &mut y, 16).unwrap();
+    let waits = stub.calls("cuStreamWaitEvent");
+    graph.launch().unwrap();
+    assert!(stub.calls("cuStreamWaitEvent") > waits, "for the launch on the other stream");
+    assert!(y.as_cuda_mut().is_none());
+    assert_eq!(x.into_cuda().unwrap_err().kind(), ErrorKind::Unsupported);
+    drop(y);
+    assert_eq!(stub.allocations(), before + 2);
+    graph.launch().unwrap();
+    drop(graph);
+    assert_eq!(stub.allocations(), before);
+}
+
+#[test]
+fn a_graph_of_cudarcs_memory_is_launched_by_those_who_vouch_for_it() {
+    let _stub = Stub::lock();
+    let device = device();
+    let stream = device.new_stream().unwrap();
+    let theirs = stream.as_cuda().unwrap().clone_htod(&[1.0f32; 16]).unwrap();
+    let mut y = device.zeros::<f32>(16).unwrap();
+    let graph = stream.capture(|stream| saxpy(stream, 1.0, &theirs, &mut y, 16)).unwrap();
+    assert_eq!(graph.launch().unwrap_err().kind(), ErrorKind::Unsupported);
+    // SAFETY: `theirs` and `y` are alive, and nobody else uses them.
+    unsafe { graph.launch_untracked() }.unwrap();
+    stream.synchronize().unwrap();
 }
 
 #[test]

@@ -1,17 +1,25 @@
 //! The memory of a buffer on a CUDA device: cudarc's, with an order of its uses.
 #![allow(unsafe_code, reason = "calls of the driver, and memory that is seen as another type")]
 
-use super::order::Order;
+use super::order::{Order, Recorded};
 use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::Result;
+use crate::graph;
 use crate::param::Bound;
 use crate::stream::{Events, StreamRef};
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtrMut, result};
 use std::sync::Arc;
 
-/// Bytes on a device. The order is declared, and so dropped, before the slice: it lets the stream that frees it wait.
-pub(super) struct CudaMemory {
+/// What a use does with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Bytes on a device, which a buffer owns and graphs hold. The order is declared, and so dropped, before the slice: it lets the stream that frees it wait.
+pub(crate) struct CudaMemory {
     order: Order,
     address: u64,
     slice: CudaSlice<u8>,
@@ -57,18 +65,27 @@ impl CudaMemory {
         self.order.home()
     }
 
+    /// Ready to be read or written by work on `stream`; a capture notes it instead.
     #[inline]
-    pub(super) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+    pub(super) fn bind<'s>(self: &'s Arc<Self>, stream: StreamRef<'s>, access: Access) -> Result<Bound<'s>> {
         let (on, events) = Bound::same_context(self.home(), stream)?;
-        let recorded = if events == Events::Kept { self.order.read(on)? } else { None };
+        let recorded = match events {
+            Events::Kept => self.ordered(on, access)?,
+            Events::LeftOut => {
+                graph::note(on, Some((self, access)));
+                None
+            }
+        };
         Ok(Bound::recorded(self.address, recorded))
     }
 
+    /// Lets `on` wait for the uses that come before this one.
     #[inline]
-    pub(super) fn bind_write<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let (on, events) = Bound::same_context(self.home(), stream)?;
-        let recorded = if events == Events::Kept { self.order.write(on)? } else { None };
-        Ok(Bound::recorded(self.address, recorded))
+    pub(crate) fn ordered<'s>(&'s self, on: &'s Arc<CudaStream>, access: Access) -> Result<Option<Recorded<'s>>> {
+        match access {
+            Access::Read => self.order.read(on),
+            Access::Write => self.order.write(on),
+        }
     }
 
     /// Copies out on the home stream, and waits.
@@ -84,7 +101,7 @@ impl CudaMemory {
 
     /// Copies in on the home stream. `from` is no longer needed when it returns: of pageable memory the driver takes a copy
     /// first, for pinned memory the stream is waited for.
-    pub(super) fn write(&mut self, offset: usize, from: &[u8]) -> Result<()> {
+    pub(super) fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
         let (home, failed) = (self.home(), |e| cudarc_error("an upload failed", e));
         home.context().bind_to_thread().map_err(failed)?;
         let recorded = self.order.write(home)?;
@@ -98,7 +115,7 @@ impl CudaMemory {
     }
 
     /// Every byte becomes zero, on the home stream.
-    pub(super) fn clear(&mut self) -> Result<()> {
+    pub(super) fn clear(&self) -> Result<()> {
         let (home, failed) = (self.home(), |e| cudarc_error("a buffer could not be cleared", e));
         home.context().bind_to_thread().map_err(failed)?;
         let _recorded = self.order.write(home)?;

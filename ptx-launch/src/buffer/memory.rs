@@ -1,15 +1,16 @@
 //! The bytes of a buffer, on either kind of device.
 
-use super::cuda::CudaMemory;
+use super::cuda::{Access, CudaMemory};
 use crate::device::cpu::CpuMemory;
 use crate::device::{Device, Inner};
 use crate::error::Result;
 use crate::param::Bound;
 use crate::stream::StreamRef;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
+use std::sync::Arc;
 
 pub(super) enum Memory {
-    Cuda(CudaMemory),
+    Cuda(Arc<CudaMemory>),
     Cpu(CpuMemory),
 }
 
@@ -17,14 +18,18 @@ impl Memory {
     /// `bytes` bytes without defined contents.
     pub(super) fn allocate(device: &Device, bytes: usize) -> Result<Memory> {
         match &device.0 {
-            Inner::Cuda(device) => CudaMemory::allocate(device, bytes).map(Memory::Cuda),
+            Inner::Cuda(device) => CudaMemory::allocate(device, bytes).map(Memory::shared),
             Inner::Cpu(device) => device.allocate(bytes).map(Memory::Cpu),
         }
     }
 
+    fn shared(memory: CudaMemory) -> Memory {
+        Memory::Cuda(Arc::new(memory))
+    }
+
     /// The user's memory.
     pub(super) fn from_slice<T>(slice: CudaSlice<T>) -> Result<Memory> {
-        CudaMemory::from_slice(slice).map(Memory::Cuda)
+        CudaMemory::from_slice(slice).map(Memory::shared)
     }
 
     /// What errors call the device.
@@ -53,7 +58,7 @@ impl Memory {
     #[inline]
     pub(super) fn bind_read<'s>(&'s self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match self {
-            Memory::Cuda(memory) => Ok(memory.bind_read(stream)?.plus(offset)),
+            Memory::Cuda(memory) => Ok(memory.bind(stream, Access::Read)?.plus(offset)),
             Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
         }
     }
@@ -61,7 +66,7 @@ impl Memory {
     #[inline]
     pub(super) fn bind_write<'s>(&'s mut self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match self {
-            Memory::Cuda(memory) => Ok(memory.bind_write(stream)?.plus(offset)),
+            Memory::Cuda(memory) => Ok(memory.bind(stream, Access::Write)?.plus(offset)),
             Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
         }
     }
@@ -103,7 +108,7 @@ impl Memory {
     /// The same for cudarc to write.
     pub(super) fn lend_mut<T>(&mut self, start: usize, len: usize) -> Option<CudaViewMut<'_, T>> {
         match self {
-            Memory::Cuda(memory) => memory.lend_mut(start, len),
+            Memory::Cuda(memory) => Arc::get_mut(memory)?.lend_mut(start, len),
             Memory::Cpu(_) => None,
         }
     }

@@ -115,7 +115,7 @@ impl<'a, T> ViewMut<'a, T> {
         Ok(ViewMut::new(self.memory, self.start + range.start, range.len()))
     }
 
-    /// cudarc's view of it, to write; `None` on the CPU device.
+    /// cudarc's view of it, to write; `None` on the CPU device, and while a [`Graph`](crate::Graph) holds the memory.
     pub fn into_cuda(self) -> Option<CudaViewMut<'a, T>> {
         self.memory.lend_mut(self.start, self.len)
     }

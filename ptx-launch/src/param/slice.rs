@@ -4,6 +4,7 @@ use super::Arg;
 use crate::buffer::{Buffer, Recorded, View, ViewMut};
 use crate::device::cpu::CpuDevice;
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph;
 use crate::stream::{Events, StreamKind, StreamRef};
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use std::sync::Arc;
@@ -116,7 +117,8 @@ impl<'s> Bound<'s> {
     /// The address alone. cudarc gives it only for a stream that then waits: for one on which nobody else waits, which
     /// leaves the captured one alone.
     #[cold]
-    fn captured<T>(slice: &impl DevicePtr<T>) -> Bound<'s> {
+    fn captured<T>(slice: &impl DevicePtr<T>, on: &CudaStream) -> Bound<'s> {
+        graph::note(on, None);
         let bystander = slice.stream().context().per_thread_stream();
         let (address, sync) = slice.device_ptr(&bystander);
         std::mem::forget(sync);
@@ -129,7 +131,7 @@ impl<'s> Bound<'s> {
         let (on, events) = Bound::same_context(slice.stream(), stream)?;
         match events {
             Events::Kept => Ok(Bound::synced(slice.device_ptr(on))),
-            Events::LeftOut => Ok(Bound::captured(slice)),
+            Events::LeftOut => Ok(Bound::captured(slice, on)),
         }
     }
 
@@ -142,7 +144,7 @@ impl<'s> Bound<'s> {
         let (on, events) = Bound::same_context(slice.stream(), stream)?;
         match events {
             Events::Kept => Ok(Bound::synced(slice.device_ptr_mut(on))),
-            Events::LeftOut => Ok(Bound::captured(slice)),
+            Events::LeftOut => Ok(Bound::captured(slice, on)),
         }
     }
 

@@ -9,7 +9,7 @@ mod rules;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use model::{Pixels, Tensor, Tile};
-use moves::{Options, PLAIN, gpu, im2col, load, store};
+use moves::{Options, PLAIN, device, im2col, load, store};
 use ptx_launch::prelude::*;
 use ptx_launch::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement};
 use std::process::ExitCode;
@@ -34,24 +34,23 @@ const TESTS: &[(&str, fn())] = &[
     ("im2col_steps_and_swizzles", im2col_steps_and_swizzles),
     ("another_address", another_address),
     ("a_map_made_by_the_launch", a_map_made_by_the_launch),
+];
+
+/// Those that ask the driver.
+const OF_THE_DRIVER: &[(&str, fn())] = &[
     ("the_driver_agrees_with_every_rule", rules::the_driver_agrees_with_every_rule),
     ("the_driver_agrees_on_random_maps", rules::the_driver_agrees_on_random_maps),
 ];
 
 fn main() -> ExitCode {
     let missing = moves_missing();
-    let trials = TESTS.iter().map(|(name, test)| {
-        let trial = Trial::test(*name, move || run(*test)).with_ignored_flag(missing);
-        trial.with_kind(if missing { "needs a GPU of compute capability 9.0" } else { "" })
+    let on_gpu = TESTS.iter().chain(OF_THE_DRIVER).map(|(name, test)| {
+        let trial = Trial::test(format!("gpu::{name}"), move || run(Device::cuda(0).unwrap(), *test));
+        trial.with_ignored_flag(missing).with_kind(if missing { "needs a GPU of compute capability 9.0" } else { "" })
     });
-    let here = TESTS.iter().filter(|(name, _)| !name.contains("driver"));
-    let here = here.map(|(name, test)| {
-        Trial::test(format!("cpu_{name}"), move || {
-            moves::on_cpu();
-            run(*test)
-        })
-    });
-    libtest_mimic::run(&Arguments::from_args(), trials.chain(here).collect()).exit_code()
+    let on_cpu =
+        TESTS.iter().map(|(name, test)| Trial::test(format!("cpu::{name}"), move || run(Device::cpu(), *test)));
+    libtest_mimic::run(&Arguments::from_args(), on_gpu.chain(on_cpu).collect()).exit_code()
 }
 
 /// Whether the kernels cannot be loaded on this machine.
@@ -59,7 +58,8 @@ fn moves_missing() -> bool {
     Device::cuda(0).map_or(true, |device| kernels::moves::load_1d::KERNEL.load(&device).is_err())
 }
 
-fn run(test: fn()) -> Result<(), Failed> {
+fn run(device: Device, test: fn()) -> Result<(), Failed> {
+    moves::run_on(device);
     std::panic::catch_unwind(test).map_err(|_| Failed::without_message())
 }
 
@@ -133,7 +133,7 @@ const NUMBERS: [(u32, u32); 16] = [
 ];
 
 fn tf32_is_rounded_to_even() {
-    let device = gpu();
+    let device = device();
     let memory = device.upload(&NUMBERS.map(|(number, _)| number)).unwrap();
     let wanted: Vec<u8> = NUMBERS.iter().flat_map(|(_, rounded)| rounded.to_le_bytes()).collect();
     for ty in [ElementType::Tf32, ElementType::Tf32Ftz] {
@@ -151,7 +151,7 @@ fn value<T: TensorElement>(bytes: &[u8]) -> T {
 
 /// A buffer of `T`, whose map has the type of its elements.
 fn typed<T: TensorElement + PartialEq + std::fmt::Debug>() {
-    let device = gpu();
+    let device = device();
     let bytes = model::noise(64 * size_of::<T>(), 3);
     let values: Vec<T> = bytes.chunks(size_of::<T>()).map(value).collect();
     let memory = device.upload(&values).unwrap();
@@ -211,7 +211,7 @@ fn swizzles_with_short_rows() {
 
 /// For compute capability 10.0; before, the error says so.
 fn swizzle_atoms() {
-    let major = gpu().as_cuda().map_or(10, |cuda| cuda.compute_capability().unwrap().0);
+    let major = device().as_cuda().map_or(10, |cuda| cuda.compute_capability().unwrap().0);
     for mode in [Swizzle::B128Atom32, Swizzle::B128Atom32Flip8, Swizzle::B128Atom64] {
         let tensor = Tensor::new(4, &[40, 64], None);
         let tile = tile(&[16, 32], &[3, 8]);
@@ -219,7 +219,7 @@ fn swizzle_atoms() {
             load(&format!("load {mode:?}"), &tensor, &tile, swizzle(mode));
             store(&format!("store {mode:?}"), &tensor, &tile, swizzle(mode));
         } else {
-            let (device, memory) = (gpu(), gpu().upload(&tensor.memory).unwrap());
+            let (device, memory) = (device(), device().upload(&tensor.memory).unwrap());
             let error = swizzle(mode).map(&device, &memory, &tensor).tile(&tile.extents).build().unwrap_err();
             assert!(error.to_string().contains("compute capability 10.0 and later"), "{error}");
         }
@@ -254,7 +254,7 @@ fn interleaves() {
         let (slices, per) = ([4, 2, 16], slice / 2);
         let tensor = Tensor::new(slice, &slices, None);
         let tile = tile(&[2, 1, 8], &[1, 1, 8]);
-        let device = gpu();
+        let device = device();
         let memory = device.upload(&tensor.memory).unwrap();
         let map = TensorMap::of(&device, &memory, &slices).unwrap().element(ElementType::U16);
         let map = map.strides(&[32 * per, 16 * per, 1]).tile(&tile.extents).interleave(mode).swizzle(swizzle);
@@ -305,7 +305,7 @@ fn im2col_steps_and_swizzles() {
 }
 
 fn another_address() {
-    let (device, tensor) = (gpu(), Tensor::new(4, &[16, 16], None));
+    let (device, tensor) = (device(), Tensor::new(4, &[16, 16], None));
     let (first, second) = (device.zeros::<u8>(1024).unwrap(), device.upload(&tensor.memory).unwrap());
     let map = PLAIN.map(&device, &first, &tensor).tile(&[8, 16]).build().unwrap();
     let map = map.moved_to(&device, &second).unwrap();
@@ -314,7 +314,7 @@ fn another_address() {
 }
 
 fn a_map_made_by_the_launch() {
-    let (device, tensor) = (gpu(), Tensor::new(4, &[20, 40], None));
+    let (device, tensor) = (device(), Tensor::new(4, &[20, 40], None));
     let values: Vec<f32> = tensor.memory.chunks(4).map(value).collect();
     let a = device.upload(&values).unwrap();
     let mut to = device.zeros::<u32>(513).unwrap();

@@ -4,6 +4,7 @@ use crate::kernels::moves;
 use crate::model::{Pixels, Tensor, Tile, noise, outside};
 use ptx_launch::prelude::*;
 use ptx_launch::{ElementType, Fill, Promotion, Swizzle, TensorMapBuilder};
+use std::cell::RefCell;
 
 /// How a map is made besides its shape.
 #[derive(Clone, Copy)]
@@ -18,18 +19,16 @@ pub struct Options {
 pub const PLAIN: Options =
     Options { element: ElementType::U32, swizzle: Swizzle::None, promotion: Promotion::None, fill: Fill::Zero };
 
-thread_local! {
-    /// The CPU device of this test, if it runs there.
-    static CPU: std::cell::RefCell<Option<Device>> = const { std::cell::RefCell::new(None) };
+thread_local!(static DEVICE: RefCell<Option<Device>> = const { RefCell::new(None) });
+
+/// The test of this thread runs on that device.
+pub fn run_on(device: Device) {
+    DEVICE.set(Some(device));
 }
 
-/// The tests of this thread run on the CPU device from now on.
-pub fn on_cpu() {
-    CPU.set(Some(Device::cpu()));
-}
-
-pub fn gpu() -> Device {
-    CPU.with_borrow(Clone::clone).unwrap_or_else(|| Device::cuda(0).unwrap())
+/// The device of this thread's test.
+pub fn device() -> Device {
+    DEVICE.with_borrow(Clone::clone).unwrap()
 }
 
 impl Options {
@@ -54,7 +53,7 @@ impl Options {
 
 /// Loads a box and compares every byte of shared memory.
 pub fn load(what: &str, tensor: &Tensor, tile: &Tile, options: Options) {
-    let device = gpu();
+    let device = device();
     let memory = device.upload(&tensor.memory).unwrap();
     let map = options.map(&device, &memory, tensor).tile(&tile.extents).step(&tile.step).build().unwrap();
     let wanted = tile.load(tensor, options.swizzle, &options.outside());
@@ -70,7 +69,7 @@ fn moved(tile: &Tile, options: Options) -> usize {
 
 /// Stores a box, and compares every byte of the tensor's memory.
 pub fn store(what: &str, tensor: &Tensor, tile: &Tile, options: Options) {
-    let device = gpu();
+    let device = device();
     let memory = device.upload(&tensor.memory).unwrap();
     let map = options.map(&device, &memory, tensor).tile(&tile.extents).step(&tile.step).build().unwrap();
     let smem = noise(moved(tile, options).next_multiple_of(1024), 7);
@@ -83,7 +82,7 @@ pub fn store(what: &str, tensor: &Tensor, tile: &Tile, options: Options) {
 
 /// Loads pixels and compares every byte of shared memory.
 pub fn im2col(what: &str, tensor: &Tensor, pixels: &Pixels, options: Options) {
-    let device = gpu();
+    let device = device();
     let memory = device.upload(&tensor.memory).unwrap();
     let map = options.map(&device, &memory, tensor).step(&pixels.step);
     let map = map.im2col(&pixels.lower, &pixels.upper, pixels.channels, pixels.pixels).build().unwrap();

@@ -1,6 +1,6 @@
 //! The rules of the builder against the driver's verdicts.
 
-use crate::moves::gpu;
+use crate::moves::device;
 use ptx_launch::prelude::*;
 use ptx_launch::{ElementType, Fill, Interleave, Promotion, ReadSlice, Swizzle, TensorMapBuilder};
 
@@ -120,7 +120,7 @@ fn random_pixels(map: TensorMapBuilder, rank: usize, dice: &mut Random) -> Tenso
 
 /// A matrix, an image, interleaved slices: each is valid, and each change of it breaks one rule or stays valid.
 pub fn the_driver_agrees_with_every_rule() {
-    let device = gpu();
+    let device = device();
     let memory = device.zeros::<u8>(4096).unwrap();
     let wide = |shape: &[usize]| map(&memory, &device, 0, shape).element(ElementType::U32);
     let matrix = || wide(&[256, 256]).tile(&[16, 16]);
@@ -192,7 +192,7 @@ pub fn the_driver_agrees_with_every_rule() {
 
 /// Maps with values at the borders of the rules, most of them right.
 pub fn the_driver_agrees_on_random_maps() {
-    let device = gpu();
+    let device = device();
     let memory = device.zeros::<u8>(4096).unwrap();
     let mut dice = Random(42);
     let (mut valid, mut wrong) = (0, 0);
