@@ -65,6 +65,7 @@ struct Arg {
 }
 
 /// What follows an option's name.
+#[allow(clippy::large_enum_variant, reason = "a handful of them live at a time")]
 enum Value {
     Nothing,
     Equals(syn::Expr),
