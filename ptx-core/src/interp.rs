@@ -8,6 +8,7 @@
 //! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
 //! - `tensor_map` and `swizzle` say where tiles stand in memory.
+//! - `watch/` follows who may rely on what, and objects: races, memory that nothing wrote, protocols.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.
 //!
 //! Nothing here parses, checks or prints; nothing here knows the host that launches.
@@ -34,8 +35,9 @@ pub mod tensor_map;
 mod tensor_walk;
 mod tmem;
 mod warp;
+mod watch;
 
-pub use fault::{Fault, FaultKind};
+pub use fault::{Fault, FaultKind, Party};
 pub use machine::{Launch, Machine, Options, Stats};
 pub use program::Program;
 pub use swizzle::Swizzle;

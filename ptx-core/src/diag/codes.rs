@@ -2,7 +2,8 @@
 //!
 //! P00 lexing · P01 syntax · P02 instruction form · P03 operands and registers · P04 target and version ·
 //! P05 names, labels, flow · P06 module, directives, resources · P07 protocol (warnings) · P08 kernel language ·
-//! P09 attribute and launch.
+//! P09 attribute and launch. What the CPU device finds while a kernel runs: W01 memory · W02 races · W03 barriers ·
+//! W04 asynchronous operations · W05 resources · W06 runs that do not end.
 
 use super::Code;
 
@@ -121,6 +122,28 @@ codes! {
     P0912 "a struct that cannot be a kernel parameter"
     P0913 "machine code that cannot be embedded"
     P0990 "an instruction that the CPU device cannot run"
+    W0101 "an access outside of every allocation"
+    W0102 "an address that is no multiple of the access"
+    W0103 "an access to memory that was freed"
+    W0104 "a read of memory that nothing wrote"
+    W0105 "a write to memory that kernels only read"
+    W0201 "a data race in shared memory"
+    W0202 "a data race in global memory"
+    W0203 "atomic accesses with too narrow a scope"
+    W0301 "a barrier where a warp is apart"
+    W0302 "a barrier with contradictory thread counts"
+    W0303 "a deadlock"
+    W0401 "an asynchronous read of writes without a proxy fence"
+    W0402 "an access to what an asynchronous copy is writing"
+    W0403 "a write to what an asynchronous operation is reading"
+    W0404 "a register of `wgmma` in flight"
+    W0411 "an mbarrier that is none"
+    W0412 "an mbarrier begun or ended while in use"
+    W0413 "an mbarrier with impossible counts"
+    W0414 "an ordinary access to an mbarrier"
+    W0501 "tensor memory that is not freed"
+    W0502 "registers out of balance"
+    W0601 "a launch that does not end"
 }
 
 /// The code with this id, in any case.

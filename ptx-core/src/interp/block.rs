@@ -1,6 +1,7 @@
 //! A block: its place in the grid, its barriers, and how its warps take turns.
 
 use super::cluster::Shared;
+use crate::diag::codes;
 use super::ctx::{Ctx, Flow};
 use super::fault::{Fault, FaultKind};
 use super::flight::Together;
@@ -9,6 +10,10 @@ use super::grid::Grid;
 use super::machine::Stats;
 use super::program::Program;
 use super::warp::{TURN, Warp, lanes};
+use super::watch::findings::registers::Pool;
+use super::watch::findings::steps::endless;
+use super::watch::{Release, View, Watch};
+use std::sync::Arc;
 
 /// How many instructions a warp runs before the next one has its turn.
 const QUANTUM: u64 = 4096;
@@ -26,6 +31,8 @@ pub(super) struct Block {
     pub live: Vec<u32>,
     /// What warpgroups read together.
     pub together: Together,
+    /// What `setmaxnreg` made of its registers.
+    pub pool: Pool,
     barriers: Vec<Barrier>,
     wakes: Vec<Waiter>,
 }
@@ -43,6 +50,8 @@ struct Barrier {
     waiters: Vec<Waiter>,
     /// The predicates of `bar.red`.
     votes: Votes,
+    /// What those who arrived know and did, for the watcher.
+    left: Release,
 }
 
 /// The predicates that arrived at a reduction barrier.
@@ -68,12 +77,14 @@ pub(super) struct Waiter {
     /// The register (absolute) that gets the reduction, and which.
     pub result: Option<(u32, Join)>,
     value: u64,
+    /// What they learn.
+    view: Option<Arc<View>>,
 }
 
 impl Waiter {
     /// Lanes of a warp that go on once the barrier is complete.
     pub(super) fn new(warp: u32, lanes: u32, result: Option<(u32, Join)>) -> Waiter {
-        Waiter { warp, lanes, result, value: 0 }
+        Waiter { warp, lanes, result, value: 0, view: None }
     }
 }
 
@@ -91,7 +102,8 @@ impl Block {
     /// A block whose warps have these live lanes.
     pub(super) fn new(id: [u32; 3], rank: usize, live: Vec<u32>) -> Block {
         let barrier = Barrier { arrived: vec![0; live.len()], ..Barrier::default() };
-        Block { id, rank, live, together: Together::default(), barriers: vec![barrier; BARRIERS], wakes: Vec::new() }
+        let (together, pool) = Default::default();
+        Block { id, rank, live, together, pool, barriers: vec![barrier; BARRIERS], wakes: Vec::new() }
     }
 
     /// `%clusterid`.
@@ -119,7 +131,7 @@ impl Block {
                 say(arrival.expected),
                 say(state.expected)
             );
-            return Err(Fault::new(FaultKind::Sync, message));
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0302));
         }
         state.expected = arrival.expected;
         let leads = live.trailing_zeros() == arrival.lanes.trailing_zeros();
@@ -155,7 +167,9 @@ impl Block {
         let votes = state.votes;
         let fresh = Barrier { arrived: vec![0; self.live.len()], ..Barrier::default() };
         let old = std::mem::replace(state, fresh);
-        self.wakes.extend(old.waiters.into_iter().map(|w| Waiter { value: votes.result(w.result), ..w }));
+        let view = old.left.view();
+        let woken = old.waiters.into_iter().map(|w| Waiter { value: votes.result(w.result), view: view.clone(), ..w });
+        self.wakes.extend(woken);
     }
 
     /// Lets woken lanes go on.
@@ -163,6 +177,7 @@ impl Block {
         for wake in self.wakes.drain(..) {
             let Some(warp) = warps.get_mut(wake.warp as usize) else { continue };
             warp.waiting &= !wake.lanes;
+            warp.learn(wake.lanes, wake.view.as_ref());
             for lane in lanes(wake.lanes) {
                 warp.pc[lane] += 1;
                 if let Some(register) = wake.result.and_then(|(r, _)| warp.regs.get_mut(r as usize)) {
@@ -172,15 +187,17 @@ impl Block {
         }
     }
 
-    /// Who waits where, for a message.
-    fn waiting(&self) -> Vec<String> {
-        let mut places = Vec::new();
-        for (number, barrier) in self.barriers.iter().enumerate().filter(|(_, b)| !b.waiters.is_empty()) {
-            let threads: u32 = barrier.waiters.iter().map(|w| w.lanes.count_ones()).sum();
-            let expected = barrier.expected.map_or("all threads of the block".to_string(), |n| format!("{n} threads"));
-            places.push(format!("{threads} threads wait at barrier {number} for {expected}"));
-        }
-        places
+    /// What a lane of a warp waits for, for a message.
+    pub(super) fn waits_for(&self, warp: u32, lane: usize) -> Option<String> {
+        let is = |w: &Waiter| w.warp == warp && w.lanes >> lane & 1 == 1;
+        let (number, barrier) = self.barriers.iter().enumerate().find(|(_, b)| b.waiters.iter().any(is))?;
+        let expected = barrier.expected.map_or("all threads of the block".to_string(), |n| format!("{n} threads"));
+        Some(format!("at barrier {number} for {expected}; {} have arrived", barrier.count))
+    }
+
+    /// What those who arrive at a barrier leave there.
+    pub(super) fn left(&mut self, barrier: usize) -> Option<&mut Release> {
+        self.barriers.get_mut(barrier).map(|barrier| &mut barrier.left)
     }
 }
 
@@ -201,6 +218,7 @@ pub(super) struct Engine<'a> {
     pub grid: &'a Grid<'a>,
     pub global: &'a mut Global,
     pub stats: &'a mut Stats,
+    pub watch: Option<&'a Watch>,
 }
 
 impl Engine<'_> {
@@ -245,6 +263,8 @@ impl Engine<'_> {
             cluster: shared,
             block,
             warp,
+            watch: self.watch,
+            agent: None,
         };
         while ctx.stats.warp_instructions < end {
             let Some(group) = ctx.warp.choose() else { return Ok(()) };
@@ -282,6 +302,10 @@ impl Ctx<'_> {
             };
             self.stats.warp_instructions += 1;
             self.stats.instructions += u64::from(active.count_ones());
+            if self.watch.is_some() && (inst.watched || self.warp.flying) && active != 0 {
+                self.agent = None;
+                self.watch_step(active).map_err(|fault| self.locate(fault, active))?;
+            }
             let flow = match active {
                 0 => Flow::Next,
                 _ => (inst.step)(self, active).map_err(|fault| self.locate(fault, active))?,
@@ -334,41 +358,4 @@ impl Warp {
         let nearest = nearest.unwrap_or(u32::MAX);
         if self.others_turn() || nearest <= self.at { 0 } else { nearest.min(u32::MAX - 1) }
     }
-}
-
-/// The fault of a run that does not end.
-fn endless(program: &Program, warp: &Warp, block: &Block, limit: u64) -> Fault {
-    let lane = warp.ready().trailing_zeros() as usize % 32;
-    let pc = warp.pc[lane];
-    let inside = program.loop_around(pc).map_or(String::new(), |name| format!("; it is in the loop at `{name}`"));
-    let mut fault = Fault::new(
-        FaultKind::StepLimit,
-        format!("the launch still runs after {limit} warp instructions, the limit{inside}"),
-    );
-    let inst = program.code.get(pc as usize);
-    fault.span = inst.map(|i| i.span);
-    fault.function = inst.and_then(|i| program.function_name(i.function));
-    fault.thread = Some(warp.tid[lane]);
-    fault.block = Some(block.id);
-    fault
-}
-
-/// The fault of a block in which nobody can go on.
-pub(super) fn deadlock(program: &Program, shared: &Shared, block: &Block, warps: &[Warp]) -> Fault {
-    let mut who = block.waiting();
-    who.extend(shared.waiting());
-    for warp in warps.iter().filter(|w| w.meeting | w.syncing != 0) {
-        let count = (warp.meeting | warp.syncing).count_ones();
-        who.push(format!("{count} threads of warp {} wait for the other lanes of their member mask", warp.index));
-    }
-    let mut fault = Fault::new(FaultKind::Deadlock, format!("no thread of the block can go on: {}", who.join("; ")));
-    if let Some(warp) = warps.iter().find(|w| w.live != 0) {
-        let lane = warp.live.trailing_zeros() as usize % 32;
-        let inst = program.code.get(warp.pc[lane] as usize);
-        fault.span = inst.map(|i| i.span);
-        fault.function = inst.and_then(|i| program.function_name(i.function));
-        fault.thread = Some(warp.tid[lane]);
-    }
-    fault.block = Some(block.id);
-    fault
 }

@@ -4,6 +4,8 @@ use super::mbarrier::Mbarrier;
 use super::space::number;
 use super::tmem::Tmem;
 use super::warp::{Warp, lanes};
+use super::watch::{ClusterWatch, View};
+use std::sync::Arc;
 
 /// How many times in a row all waits for mbarriers may time out, with no phase complete, before it is a deadlock.
 const TIMEOUTS: u32 = 256;
@@ -17,6 +19,8 @@ pub(super) struct Shared {
     pub tensor: Vec<Tmem>,
     /// `barrier.cluster`.
     pub gate: Gate,
+    /// What the watcher knows of the blocks, if it is on.
+    pub watch: Option<ClusterWatch>,
     waiters: Vec<PhaseWaiter>,
     /// Warps that wait for tensor memory.
     allocating: Vec<Who>,
@@ -51,6 +55,8 @@ struct Wake {
     result: Option<(u32, bool)>,
     /// They try the same instruction again.
     again: bool,
+    /// What they learn.
+    view: Option<Arc<View>>,
 }
 
 /// The barrier of all threads of a cluster (9.7.13.3).
@@ -94,13 +100,13 @@ impl Gate {
     }
 
     /// If all threads have arrived, the next phase begins and these go on.
-    fn complete(&mut self) -> Vec<Who> {
+    fn complete(&mut self) -> Option<Vec<Who>> {
         let pairs = self.live.iter().flatten().zip(self.arrived.iter().flatten());
         if !pairs.clone().all(|(live, arrived)| live & !arrived == 0) {
-            return Vec::new();
+            return None;
         }
         self.arrived.iter_mut().flatten().for_each(|mask| *mask = 0);
-        std::mem::take(&mut self.waiters)
+        Some(std::mem::take(&mut self.waiters))
     }
 }
 
@@ -117,8 +123,10 @@ impl Shared {
 
     /// Lets the threads at the cluster's barrier go on, if all are there.
     pub(super) fn open_gate(&mut self) {
-        let woken = self.gate.complete();
-        self.wakes.extend(woken.into_iter().map(|who| Wake { who, result: None, again: false }));
+        let Some(woken) = self.gate.complete() else { return };
+        self.watch.iter_mut().for_each(ClusterWatch::open);
+        let view = self.watch.as_ref().and_then(ClusterWatch::opened);
+        self.wakes.extend(woken.into_iter().map(|who| Wake { who, result: None, again: false, view: view.cloned() }));
     }
 
     /// Lanes wait for a phase.
@@ -126,11 +134,12 @@ impl Shared {
         self.waiters.push(waiter);
     }
 
-    /// The phase of this parity of an mbarrier is complete.
-    pub(super) fn completed(&mut self, place: (usize, u64), parity: u64) {
+    /// The phase of this parity of an mbarrier is complete; those who waited for it learn something.
+    pub(super) fn completed(&mut self, place: (usize, u64), parity: u64, view: Option<&Arc<View>>) {
         self.timeouts = 0;
         let done = self.waiters.extract_if(.., |w| w.place == place && w.parity == parity);
-        self.wakes.extend(done.map(|w| Wake { who: w.who, result: Some((w.result, true)), again: false }));
+        let wake = |w: PhaseWaiter| Wake { who: w.who, result: Some((w.result, true)), again: false, view: view.cloned() };
+        self.wakes.extend(done.map(wake));
     }
 
     /// A warp waits until columns of tensor memory are free, or until the other block of its pair comes.
@@ -141,7 +150,7 @@ impl Shared {
     /// Tensor memory has changed hands: all who wait for some try again.
     pub(super) fn columns_changed(&mut self) {
         self.timeouts = 0;
-        self.wakes.extend(self.allocating.drain(..).map(|who| Wake { who, result: None, again: true }));
+        self.wakes.extend(self.allocating.drain(..).map(|who| Wake { who, result: None, again: true, view: None }));
     }
 
     /// Lets woken lanes of a block go on.
@@ -149,9 +158,10 @@ impl Shared {
         if self.wakes.is_empty() {
             return;
         }
-        for Wake { who, result, again } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
+        for Wake { who, result, again, view } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
             let Some(warp) = warps.get_mut(who.warp as usize) else { continue };
             warp.waiting &= !who.lanes;
+            warp.learn(who.lanes, view.as_ref());
             for lane in lanes(who.lanes) {
                 warp.pc[lane] += u32::from(!again);
                 let register = result.and_then(|(r, value)| Some((warp.regs.get_mut(r as usize)?, value)));
@@ -170,28 +180,36 @@ impl Shared {
                 who: w.who,
                 result: Some((w.result, false)),
                 again: false,
+                view: None,
             }));
         }
         !self.wakes.is_empty()
     }
 
-    /// Who waits where, for a message.
-    pub(super) fn waiting(&self) -> Vec<String> {
-        let mut places = Vec::new();
-        for PhaseWaiter { who, place: (rank, at), parity, .. } in &self.waiters {
+    /// What a lane of a block waits for, for a message.
+    pub(super) fn waits_for(&self, rank: usize, warp: u32, lane: usize) -> Option<String> {
+        let is = |who: &Who| who.rank == rank && who.warp == warp && who.lanes >> lane & 1 == 1;
+        if let Some(PhaseWaiter { place: (rank, at), parity, .. }) = self.waiters.iter().find(|w| is(&w.who)) {
             let word = usize::try_from(*at).ok().and_then(|at| self.memory.get(*rank)?.get(at..at.checked_add(8)?));
             let state = word.and_then(|w| Mbarrier::unpack(number(w)).ok());
             let missing = state.map_or("it was overwritten".to_string(), Mbarrier::missing);
-            places.push(format!(
-                "{} threads of warp {} wait for the phase of parity {parity} of the mbarrier at {at:#x} in shared memory: {missing}",
-                who.lanes.count_ones(), who.warp
+            return Some(format!(
+                "for the phase of parity {parity} of the mbarrier at {at:#x} in shared memory: {missing}"
             ));
         }
-        places.extend(self.allocating.iter().filter_map(|who| Some(self.tensor.get(who.rank)?.waiting(who.warp))));
-        let threads: u32 = self.gate.waiters.iter().map(|w| w.lanes.count_ones()).sum();
-        if threads > 0 {
-            places.push(format!("{threads} threads wait at the barrier of the cluster for all its threads"));
+        if let Some(tensor) = self.tensor.get(rank).filter(|_| self.allocating.iter().any(is)) {
+            return Some(tensor.waiting(warp));
         }
-        places
+        let gate = self.gate.waiters.iter().any(is);
+        gate.then(|| {
+            let pairs = self.gate.live.iter().flatten().zip(self.gate.arrived.iter().flatten());
+            let missing: u32 = pairs.map(|(live, arrived)| (live & !arrived).count_ones()).sum();
+            format!("at the barrier of the cluster, where {missing} threads are missing")
+        })
+    }
+
+    /// How many threads wait for an mbarrier.
+    pub(super) fn waiters_of(&self, place: (usize, u64)) -> u32 {
+        self.waiters.iter().filter(|w| w.place == place).map(|w| w.who.lanes.count_ones()).sum()
     }
 }

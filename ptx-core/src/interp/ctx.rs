@@ -8,6 +8,7 @@ use super::grid::Grid;
 use super::machine::Stats;
 use super::program::Program;
 use super::warp::{Lanes, Warp, lanes};
+use super::watch::{Agent, Watch};
 
 /// Everything that an instruction can reach.
 pub(super) struct Ctx<'a> {
@@ -19,6 +20,10 @@ pub(super) struct Ctx<'a> {
     pub cluster: &'a mut Shared,
     pub block: &'a mut Block,
     pub warp: &'a mut Warp,
+    /// The watcher, if it is on. Accesses through `bytes` and its kin report themselves, see [`super::watch`].
+    pub watch: Option<&'a Watch>,
+    /// The mbarrier on which the running asynchronous operation completes, see [`Ctx::complete_on`].
+    pub agent: Option<Agent>,
 }
 
 /// What a step does for the lanes that it is given.

@@ -1,11 +1,13 @@
 //! What can go wrong while a program runs, and how it is told.
 
+use crate::diag::Code;
 use crate::span::Span;
 use std::error::Error;
 use std::fmt;
 
 /// What kind of mistake stopped the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FaultKind {
     /// The launch asks for what no device or this program has: entry, dimensions, parameters, shared memory.
     Launch,
@@ -17,6 +19,12 @@ pub enum FaultKind {
     Misaligned,
     /// A write to constant memory, a load from a space that the address is not in, a bad function pointer.
     BadAccess,
+    /// A read of bytes that nobody has written.
+    Unwritten,
+    /// Two accesses that nothing orders, one of them a write.
+    Race,
+    /// An asynchronous operation used against its protocol: registers in flight, a missing proxy fence.
+    Async,
     /// `trap`.
     Trap,
     /// `brkpt`.
@@ -25,6 +33,8 @@ pub enum FaultKind {
     Deadlock,
     /// A warp-synchronous instruction or barrier used against its rules.
     Sync,
+    /// A block that takes more of the chip than it was given, or does not give it back: registers, tensor memory.
+    Resources,
     /// The step limit is reached.
     StepLimit,
     /// An instruction that the manual leaves undefined for these operands.
@@ -50,13 +60,37 @@ pub struct Fault {
     pub address: Option<u64>,
     /// The lane of the warp, until the scheduler knows the thread.
     pub(super) lane: Option<u8>,
+    more: Option<Box<More>>,
+}
+
+/// What only some faults have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct More {
+    code: Option<&'static Code>,
+    parties: Vec<Party>,
+    help: Vec<String>,
+    seed: u64,
+}
+
+/// Somebody else who has to do with a fault: the other access of a race, a warp that waits, where a loop begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// What he did or does: `thread (3, 0, 0) of block (0, 0, 0) wrote it here`.
+    pub text: String,
+    /// The instruction.
+    pub span: Span,
+    /// `%tid`, if it is one thread.
+    pub thread: Option<[u32; 3]>,
+    /// `%ctaid`.
+    pub block: Option<[u32; 3]>,
 }
 
 impl Fault {
     /// A fault that no instruction caused yet: the scheduler adds where it happened.
     pub(super) fn new(kind: FaultKind, message: impl Into<String>) -> Fault {
         let message = message.into();
-        Fault { kind, message, span: None, function: None, thread: None, block: None, address: None, lane: None }
+        let (span, function, thread, block, address, lane, more) = Default::default();
+        Fault { kind, message, span, function, thread, block, address, lane, more }
     }
 
     /// Adds the guilty address.
@@ -69,6 +103,56 @@ impl Fault {
     pub(super) fn lane(mut self, lane: usize) -> Fault {
         self.lane = Some(lane as u8);
         self
+    }
+
+    /// Adds the finding's code.
+    #[cold]
+    pub(super) fn code(mut self, code: &'static Code) -> Fault {
+        self.more().code = Some(code);
+        self
+    }
+
+    /// Adds somebody else.
+    pub(super) fn party(mut self, party: Option<Party>) -> Fault {
+        self.more().parties.extend(party);
+        self
+    }
+
+    /// Adds what to do.
+    pub(super) fn help(mut self, help: impl Into<String>) -> Fault {
+        self.more().help.push(help.into());
+        self
+    }
+
+    /// Adds the seed with which the run can be repeated.
+    #[cold]
+    pub(super) fn seed(mut self, seed: u64) -> Fault {
+        self.more().seed = seed;
+        self
+    }
+
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    /// The finding's code, for `ptx explain`.
+    pub fn finding(&self) -> Option<&'static Code> {
+        self.more.as_ref().and_then(|more| more.code)
+    }
+
+    /// The others who have to do with it.
+    pub fn parties(&self) -> &[Party] {
+        self.more.as_ref().map_or(&[], |more| &more.parties)
+    }
+
+    /// What to do, one sentence each.
+    pub fn advice(&self) -> &[String] {
+        self.more.as_ref().map_or(&[], |more| &more.help)
+    }
+
+    /// The seed that repeats the run; 0 is what runs have without one.
+    pub fn repeat_with(&self) -> u64 {
+        self.more.as_ref().map_or(0, |more| more.seed)
     }
 }
 
@@ -87,7 +171,10 @@ impl fmt::Display for Fault {
         if let Some([x, y, z]) = self.block {
             write!(f, " of block ({x}, {y}, {z})")?;
         }
-        Ok(())
+        match self.repeat_with() {
+            0 => Ok(()),
+            seed => write!(f, " (seed {seed})"),
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! A launch: its dimensions, what it starts with, and which blocks are resident.
 
-use super::block::{Block, Engine, deadlock};
+use super::block::{Block, Engine};
 use super::cluster::Shared;
 use super::fault::{Fault, FaultKind};
 use super::program::Entry;
 use super::tmem::{self, Tmem};
 use super::warp::Warp;
+use super::watch::ClusterWatch;
+use super::watch::findings::{deadlock, registers};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// Instructions a cluster runs before another may start beside it.
@@ -31,6 +34,8 @@ pub(super) struct Grid<'a> {
     pub dynamic_bytes: u64,
     pub seed: u64,
     pub step_limit: u64,
+    /// The registers that a thread starts with, if the entry's directives say.
+    pub registers: Option<u32>,
 }
 
 /// The blocks of a cluster while they are resident.
@@ -110,12 +115,20 @@ impl Engine<'_> {
         for (block, warps) in &mut cluster.blocks {
             self.run_block(&mut cluster.shared, block, warps, budget)?;
         }
-        match cluster.blocks.iter().find(|(_, warps)| warps.iter().any(|w| w.live != 0)) {
-            None => Ok(true),
-            Some(_) if cluster.blocks.iter().any(|(_, w)| w.iter().any(|w| w.ready() != 0)) => Ok(false),
-            Some(_) if cluster.shared.revive() => Ok(false),
-            Some((block, warps)) => Err(deadlock(self.program, &cluster.shared, block, warps)),
+        match () {
+            () if cluster.blocks.iter().all(|(_, warps)| warps.iter().all(|w| w.live == 0)) => self.finish(cluster),
+            () if cluster.blocks.iter().any(|(_, w)| w.iter().any(|w| w.ready() != 0)) => Ok(false),
+            () if cluster.shared.revive() => Ok(false),
+            () => Err(deadlock::found(self.program, &cluster.shared, &cluster.blocks)),
         }
+    }
+
+    /// What blocks must have done when they end.
+    fn finish(&self, cluster: &Cluster) -> Result<bool, Fault> {
+        if self.watch.is_some() {
+            cluster.blocks.iter().try_for_each(|(block, _)| registers::balance(self.program, self.grid, block))?;
+        }
+        Ok(true)
     }
 
     /// The bytes that one resident cluster takes, at least 1.
@@ -130,20 +143,24 @@ impl Engine<'_> {
         let [cx, cy, cz] = self.grid.cluster;
         let shared = (self.grid.dynamic + self.grid.dynamic_bytes) as usize;
         let mut cluster = Cluster { shared: Shared::default(), blocks: Vec::new() };
+        cluster.shared.watch = self.watch.map(|_| ClusterWatch::default());
         for rank in 0..cx * cy * cz {
             let inner = [rank % cx, rank / cx % cy, rank / cx / cy];
             let at = std::array::from_fn(|d| id[d] * self.grid.cluster[d] + inner[d]);
-            let warps = (0..self.grid.warps()).map(|w| self.start_warp(entry, w)).collect::<Result<Vec<_>, _>>()?;
+            let warps = (0..self.grid.warps()).map(|w| self.start_warp(entry, at, w)).collect::<Result<Vec<_>, _>>()?;
             let live: Vec<u32> = warps.iter().map(|w| w.live).collect();
             cluster.shared.gate.add(live.clone());
             cluster.shared.memory.push(vec![0; shared]);
             cluster.shared.tensor.push(Tmem::default());
+            if let (Some(watch), Some(blocks)) = (self.watch, &mut cluster.shared.watch) {
+                blocks.add(watch, at);
+            }
             cluster.blocks.push((Block::new(at, rank as usize, live), warps));
         }
         Ok(cluster)
     }
 
-    fn start_warp(&self, entry: &Entry, index: u32) -> Result<Warp, Fault> {
+    fn start_warp(&self, entry: &Entry, block: [u32; 3], index: u32) -> Result<Warp, Fault> {
         let [x, y, _] = self.grid.block;
         let first = index * 32;
         let tid = std::array::from_fn(|lane| {
@@ -151,6 +168,7 @@ impl Engine<'_> {
             [t % x, t / x % y, t / x / y]
         });
         let mut warp = Warp::new(index, tid, (self.grid.threads() - first).min(32), entry.start, entry.registers);
+        warp.threads = self.watch.map(|watch| RefCell::new(watch.threads(block, index)));
         for lane in 0..if entry.frame > 0 { 32 } else { 0 } {
             warp.reserve(lane, 0, entry.frame)?;
         }

@@ -7,6 +7,7 @@ use super::grid::{Grid, check_dimensions};
 use super::layout::Home;
 use super::program::{Entry, Program};
 use super::space::{Where, code_address};
+use super::watch::Watch;
 use crate::ir::{Relocation, Symbol, VarId};
 use std::collections::HashMap;
 
@@ -23,6 +24,8 @@ pub struct Machine {
     /// The variables of each program that ran here.
     loaded: HashMap<u64, Loaded>,
     launches: u64,
+    /// Warps that the watcher has seen, so that it tells accesses of earlier launches from those of this one.
+    warps: u32,
 }
 
 /// One launch of an entry.
@@ -47,8 +50,8 @@ pub struct Launch<'a> {
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to look for races and uninitialised reads as well; nothing looks for them yet. Bounds and alignment are
-    /// always checked.
+    /// Whether to look for races, reads of memory that nothing wrote and the like as well; it takes some three times
+    /// longer. Bounds and alignment are always checked.
     pub watch: bool,
     /// One seed gives one interleaving of the threads; 0 is the plainest.
     pub seed: u64,
@@ -79,7 +82,8 @@ impl Machine {
         Machine::default()
     }
 
-    /// Reserves `bytes` zeroed bytes of global memory and gives their address, a multiple of 256.
+    /// Reserves `bytes` bytes of global memory and gives their address, a multiple of 256. They read as zero, but the
+    /// watcher objects to a kernel that reads what neither the host nor a kernel has written.
     ///
     /// # Errors
     /// [`FaultKind::OutOfMemory`] if the machine's limit is reached or the host has no more.
@@ -147,9 +151,13 @@ impl Machine {
             dynamic_bytes: u64::from(launch.dynamic_shared),
             seed: launch.options.seed,
             step_limit: launch.options.step_limit.unwrap_or(u64::MAX),
+            registers: entry.max_registers,
         };
         let mut stats = Stats::default();
-        Engine { program, grid: &grid, global: &mut self.global, stats: &mut stats }.run(entry)?;
+        let watch = watch(&mut self.warps, &mut self.global, launch);
+        let mut engine =
+            Engine { program, grid: &grid, global: &mut self.global, stats: &mut stats, watch: watch.as_ref() };
+        engine.run(entry).map_err(|fault| fault.seed(launch.options.seed))?;
         Ok(stats)
     }
 
@@ -182,6 +190,23 @@ impl Machine {
         self.loaded.insert(program.id, Loaded { addresses, constants });
         Ok(())
     }
+}
+
+/// The watcher of a launch, if it is on: it gives the warps numbers that none had before.
+fn watch(warps: &mut u32, global: &mut Global, launch: &Launch) -> Option<Watch> {
+    let blocks = launch.grid.iter().fold(1, |n: u32, d| n.saturating_mul(*d));
+    let count = blocks.saturating_mul(launch.block.iter().product::<u32>().div_ceil(32));
+    if !launch.options.watch || count > u32::MAX / 2 {
+        global.mark_all();
+        return None;
+    }
+    if u32::MAX - *warps - 2 < count {
+        global.forget();
+        *warps = 0;
+    }
+    let first = *warps + 1;
+    *warps += count;
+    Some(Watch::new(first, launch.grid, launch.block, launch.cluster))
 }
 
 /// A program's variables on a machine.

@@ -1,7 +1,8 @@
 //! The `mbarrier` object: its 64 bits in shared memory, and what each operation makes of them (9.7.13.15). Pure; who
 //! waits for a phase is in `cluster`.
 
-use super::fault::{Fault, FaultKind};
+use super::fault::Fault;
+use super::watch::findings::mbarrier::{counts as misuse, none};
 
 /// The most arrivals and the most bytes that a phase can wait for.
 const MOST: i64 = (1 << 20) - 1;
@@ -40,9 +41,7 @@ impl Mbarrier {
     /// The object that 64 bits of memory hold, or the state that an arrival gave.
     pub(super) fn unpack(word: u64) -> Result<Mbarrier, Fault> {
         if word & (0b11 << 62) != VALID {
-            return Err(misuse(
-                "these 64 bits are no mbarrier: `mbarrier.init` has not run, or something overwrote it",
-            ));
+            return Err(none());
         }
         Ok(Mbarrier {
             pending: (word & COUNT) as i64,
@@ -105,8 +104,4 @@ impl Mbarrier {
     pub(super) fn missing(self) -> String {
         format!("{} of {} arrivals and {} bytes are missing", self.pending, self.expected, self.transactions)
     }
-}
-
-fn misuse(message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Sync, message)
 }

@@ -4,9 +4,10 @@ use super::ctx::Step;
 use super::layout::{Home, Layout};
 use super::ops;
 use super::site::Site;
+use super::watch::{Act, Role};
 use crate::check::Checked;
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Function, Init, Inst, Module, Operand, Param, VarId};
+use crate::ir::{Base, Function, Init, Inst, Module, Operand, Param, RegId, VarId};
 use crate::isa::Arch;
 use crate::span::Span;
 use std::fmt;
@@ -33,6 +34,15 @@ pub(super) struct Code {
     pub guard: Option<(u32, bool)>,
     pub span: Span,
     pub function: u32,
+    /// The name of its row.
+    pub name: &'static str,
+    /// What it is to the watcher, and whether there is something to do before it runs.
+    pub role: Role,
+    pub watched: bool,
+    /// The registers (of the frame) that it writes, if it does so asynchronously; and all that it names, where some
+    /// instruction does.
+    pub written: Box<[u32]>,
+    pub touched: Box<[u32]>,
 }
 
 /// What running a function needs.
@@ -53,6 +63,8 @@ pub(super) struct Entry {
     pub shared: u64,
     /// The alignment of dynamic shared memory.
     pub dynamic_align: u64,
+    /// The registers that a thread starts with, if its directives say.
+    pub max_registers: Option<u32>,
     /// Where arguments go.
     pub arguments: Vec<Slot>,
     /// Where results are.
@@ -140,10 +152,10 @@ impl Program {
         self.functions.get(index as usize).map(|f| f.name.clone())
     }
 
-    /// The label of the smallest loop around an instruction.
-    pub(super) fn loop_around(&self, pc: u32) -> Option<&str> {
+    /// The smallest loop around an instruction: its first and last instruction, and its label.
+    pub(super) fn loop_around(&self, pc: u32) -> Option<(u32, u32, &str)> {
         let around = self.loops.iter().filter(|(first, last, _)| (*first..=*last).contains(&pc));
-        around.min_by_key(|(first, last, _)| last - first).map(|(_, _, name)| name.as_str())
+        around.min_by_key(|(first, last, _)| last - first).map(|(first, last, name)| (*first, *last, name.as_str()))
     }
 }
 
@@ -169,12 +181,70 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
         Some(guard) => Some((site.slot(guard.register).map_err(refuse)?, guard.negated)),
         None => None,
     };
-    Ok(Code { step, guard, span: inst.span, function: function as u32 })
+    let role = Role::of(&site);
+    let flies = module.functions.get(function).is_some_and(|f| f.insts.iter().any(in_flight));
+    Ok(Code {
+        step,
+        guard,
+        span: inst.span,
+        function: function as u32,
+        name: row.name,
+        role,
+        watched: role.aligned || !matches!(role.act, Act::Plain | Act::Update | Act::Object),
+        written: if in_flight(inst) { named(&site, inst.operands.first()) } else { Box::default() },
+        touched: if flies { named(&site, &inst.operands) } else { Box::default() },
+    })
+}
+
+/// Whether an instruction goes on writing registers after it was issued.
+fn in_flight(inst: &Inst) -> bool {
+    inst.row.is_some_and(|row| row.name == "wgmma.mma_async")
+}
+
+/// The registers that operands name.
+fn named<'a>(site: &Site, operands: impl IntoIterator<Item = &'a Operand>) -> Box<[u32]> {
+    let mut found = Vec::new();
+    for operand in operands {
+        registers(operand, &mut |register| found.extend(site.slot(register)));
+    }
+    found.into()
+}
+
+fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {
+    match operand {
+        Operand::Reg(register) | Operand::Part(register, _) => found(*register),
+        Operand::Memory { base: Base::Reg(register), rest, .. } => {
+            found(*register);
+            rest.iter().for_each(|o| registers(o, found));
+        }
+        Operand::Memory { rest: list, .. } | Operand::Vector(list) | Operand::List(list) => {
+            list.iter().for_each(|o| registers(o, found));
+        }
+        Operand::Pair(a, b) => [a, b].into_iter().for_each(|o| registers(o, found)),
+        Operand::Not(a) | Operand::Neg(a) | Operand::Unified(a) => registers(a, found),
+        _ => {}
+    }
+}
+
+/// `.maxnreg`.
+fn max_registers(function: &Function) -> Option<u32> {
+    let limit = function.limits.iter().find(|limit| limit.name == "maxnreg")?;
+    u32::try_from(*limit.values.first()?).ok()
 }
 
 /// The return at the end of every function.
 fn fall_off(function: &Function, index: usize) -> Code {
-    Code { step: Box::new(ops::control::ret), guard: None, span: function.span, function: index as u32 }
+    Code {
+        step: Box::new(ops::control::ret),
+        guard: None,
+        span: function.span,
+        function: index as u32,
+        name: "ret",
+        role: Role::PLAIN,
+        watched: false,
+        written: Box::default(),
+        touched: Box::default(),
+    }
 }
 
 /// The jumps back of a function: from label to jump.
@@ -211,6 +281,7 @@ fn entry(module: &Module, layout: &Layout, index: usize, starts: &[u32]) -> Entr
         frame: sizes.frame,
         params: sizes.params,
         shared: sizes.shared,
+        max_registers: max_registers(function),
         dynamic_align: dynamic.map(|(_, v)| v.align).max().unwrap_or(1).max(16),
         arguments: function.params.iter().filter_map(slot).collect(),
         results: function.returns.iter().filter_map(slot).collect(),

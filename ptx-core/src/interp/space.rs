@@ -1,9 +1,10 @@
 //! The address map: where each space lies in the generic address space, and which bytes an address names.
 
 use super::ctx::Ctx;
-use super::fault::{Fault, FaultKind};
+use super::fault::Fault;
 use super::soft::mask;
 use super::warp::Lanes;
+use super::watch::findings::bounds;
 use crate::ir::Space;
 
 /// Generic windows: the number above bit 40 tells the space, what is below it is the address in that space.
@@ -64,7 +65,7 @@ impl Where {
     }
 
     /// How a message calls it.
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Where::Generic => "generic",
             Where::Global => "global",
@@ -111,92 +112,139 @@ pub(super) fn function_at(address: u64) -> Option<usize> {
     if offset % 16 == 0 { (offset / 16).checked_sub(1).map(|f| f as usize) } else { None }
 }
 
+/// Where the bytes of an access are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub space: Where,
+    /// The block of the cluster, for shared memory.
+    pub rank: usize,
+    /// The address there; in local memory from the start of the thread's.
+    pub at: u64,
+}
+
 impl Ctx<'_> {
     /// The bytes that a lane reads at an address.
     pub(super) fn bytes(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<&[u8], Fault> {
-        let (space, at) = self.place(space, lane, address, size)?;
-        let found = match space {
-            Where::Global | Where::Generic => return self.global.bytes(at, size).map_err(|fault| fault.lane(lane)),
-            Where::Shared => {
-                let (rank, at) = self.shared_place(at);
-                self.cluster.memory.get(rank).and_then(|s| range(s, at, size))
-            }
-            Where::Const => range(self.grid.constants, at, size),
-            Where::Local => at.checked_sub(LOCAL_START).and_then(|at| range(&self.warp.local[lane], at, size)),
-            Where::Param => range(&self.grid.params, at, size),
-        };
-        found.ok_or_else(|| self.outside(space, lane, address, size))
+        self.bytes_for(space, 1 << lane, address, size)
+    }
+
+    /// The bytes that several lanes read at one address.
+    pub(super) fn bytes_for(&self, space: Where, group: u32, address: u64, size: u64) -> Result<&[u8], Fault> {
+        let lane = group.trailing_zeros() as usize % 32;
+        let place = self.place(space, lane, address, size)?;
+        let found = self.look(place, lane, size).ok_or_else(|| self.outside(place, lane, address, size))?;
+        if self.watch.is_some() {
+            self.watch_read(place, group, address, size)?;
+        }
+        Ok(found)
     }
 
     /// The bytes of a whole warp, if its lanes access neighbours of `size` bytes in global or shared memory, all there
     /// are; else nothing, and each lane's access is looked at alone.
     pub(super) fn row(&self, space: Where, addresses: &Lanes, size: u64) -> Option<&[u8]> {
-        let (space, at) = self.row_place(space, addresses, size)?;
-        match space {
-            Where::Global => self.global.range(at, 32 * size),
-            _ => range(self.cluster.memory.get(self.block.rank)?, at, 32 * size),
+        let place = self.row_place(space, addresses, size)?;
+        let found = self.look(place, 0, 32 * size)?;
+        if self.watch.is_some() && !self.watch_row(place, size, false) {
+            return None;
         }
+        Some(found)
     }
 
     /// The same, to write to.
     pub(super) fn row_mut(&mut self, space: Where, addresses: &Lanes, size: u64) -> Option<&mut [u8]> {
-        let (space, at) = self.row_place(space, addresses, size)?;
-        match space {
-            Where::Global => self.global.range_mut(at, 32 * size),
-            _ => range_mut(self.cluster.memory.get_mut(self.block.rank)?, at, 32 * size),
+        let place = self.row_place(space, addresses, size)?;
+        self.look(place, 0, 32 * size)?;
+        if self.watch.is_some() {
+            if !self.watch_row(place, size, true) {
+                return None;
+            }
+            self.mark(place, 1, 32 * size);
         }
+        self.look_mut(place, 0, 32 * size)
     }
 
-    fn row_place(&self, space: Where, addresses: &Lanes, size: u64) -> Option<(Where, u64)> {
+    fn row_place(&self, space: Where, addresses: &Lanes, size: u64) -> Option<Place> {
         let first = addresses[0];
         let neighbours = addresses.iter().enumerate().all(|(lane, a)| *a == first.wrapping_add(lane as u64 * size));
         if !neighbours || !first.is_multiple_of(size) {
             return None;
         }
         let (space, at) = if space == Where::Generic { resolve(first) } else { (space, first) };
-        (space == Where::Global || space == Where::Shared && at >> RANK == 0).then_some((space, at))
+        let near = space == Where::Global || space == Where::Shared && at >> RANK == 0;
+        near.then_some(Place { space, rank: self.block.rank, at })
     }
 
     /// The bytes that a lane writes at an address.
     pub(super) fn bytes_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
-        let (space, at) = self.place(space, lane, address, size)?;
-        let there = match space {
-            Where::Global | Where::Generic => return self.global.bytes_mut(at, size).map_err(|fault| fault.lane(lane)),
-            Where::Const | Where::Param => {
-                let message = format!("a write to {} memory, which kernels can only read", space.name());
-                return Err(Fault::new(FaultKind::BadAccess, message).at(address).lane(lane));
-            }
-            Where::Shared => {
-                let (rank, at) = self.shared_place(at);
-                self.cluster.memory.get(rank).is_some_and(|s| range(s, at, size).is_some())
-            }
-            Where::Local => {
-                at.checked_sub(LOCAL_START).is_some_and(|at| range(&self.warp.local[lane], at, size).is_some())
-            }
-        };
-        if !there {
-            return Err(self.outside(space, lane, address, size));
+        let place = self.writable(space, lane, address, size)?;
+        if self.watch.is_some() {
+            self.watch_write(place, 1 << lane, address, size)?;
         }
-        let (rank, near) = self.shared_place(at);
-        let found = match space {
-            Where::Local => range_mut(&mut self.warp.local[lane], at.wrapping_sub(LOCAL_START), size),
-            _ => self.cluster.memory.get_mut(rank).and_then(|s| range_mut(s, near, size)),
-        };
-        found.ok_or_else(|| Fault::new(FaultKind::OutOfBounds, "an address outside its space").at(address).lane(lane))
+        self.look_mut(place, lane, size).ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
+    }
+
+    /// The bytes at an address, behind the watcher's back: for objects that are more than bytes.
+    pub(super) fn object(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<&[u8], Fault> {
+        let place = self.place(space, lane, address, size)?;
+        self.look(place, lane, size).ok_or_else(|| self.outside(place, lane, address, size))
+    }
+
+    /// The same, to write to.
+    pub(super) fn object_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
+        let place = self.writable(space, lane, address, size)?;
+        self.look_mut(place, lane, size).ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
+    }
+
+    fn writable(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<Place, Fault> {
+        let place = self.place(space, lane, address, size)?;
+        if matches!(place.space, Where::Const | Where::Param) {
+            return Err(bounds::read_only(place.space.name()).at(address).lane(lane));
+        }
+        match self.look(place, lane, size) {
+            Some(_) => Ok(place),
+            None => Err(self.outside(place, lane, address, size)),
+        }
+    }
+
+    fn look(&self, place: Place, lane: usize, size: u64) -> Option<&[u8]> {
+        match place.space {
+            Where::Global | Where::Generic => self.global.range(place.at, size),
+            Where::Shared => range(self.cluster.memory.get(place.rank)?, place.at, size),
+            Where::Const => range(self.grid.constants, place.at, size),
+            Where::Local => range(&self.warp.local[lane], place.at, size),
+            Where::Param => range(&self.grid.params, place.at, size),
+        }
+    }
+
+    fn look_mut(&mut self, place: Place, lane: usize, size: u64) -> Option<&mut [u8]> {
+        match place.space {
+            Where::Global | Where::Generic => self.global.range_mut(place.at, size),
+            Where::Shared => range_mut(self.cluster.memory.get_mut(place.rank)?, place.at, size),
+            Where::Local => range_mut(&mut self.warp.local[lane], place.at, size),
+            Where::Const | Where::Param => None,
+        }
     }
 
     /// Resolves a generic address, checks the alignment, and tells parameters of functions (which lie on the local
     /// stack) from those of the entry.
-    fn place(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<(Where, u64), Fault> {
+    fn place(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<Place, Fault> {
         if size.is_power_of_two() && address & (size - 1) != 0 {
-            let message = format!("an access of {size} bytes at an address that is no multiple of {size}");
-            return Err(Fault::new(FaultKind::Misaligned, message).at(address).lane(lane));
+            return Err(bounds::misaligned(size).at(address).lane(lane));
         }
-        Ok(match space {
+        let (space, at) = match space {
             Where::Generic => resolve(address),
             Where::Param if address >= LOCAL_START => (Where::Local, address),
             Where::Shared => (space, address & mask(32)),
             _ => (space, address),
+        };
+        Ok(match space {
+            Where::Shared => {
+                let (rank, at) = self.shared_place(at);
+                Place { space, rank, at }
+            }
+            // What lies below the local stack wraps around to where nothing is.
+            Where::Local => Place { space, rank: 0, at: at.wrapping_sub(LOCAL_START) },
+            _ => Place { space, rank: 0, at },
         })
     }
 
@@ -208,16 +256,16 @@ impl Ctx<'_> {
         }
     }
 
-    fn outside(&self, space: Where, lane: usize, address: u64, size: u64) -> Fault {
-        let has = match space {
-            Where::Shared => self.cluster.memory.get(self.block.rank).map_or(0, Vec::len),
+    #[cold]
+    fn outside(&self, place: Place, lane: usize, address: u64, size: u64) -> Fault {
+        let has = match place.space {
+            Where::Shared => self.cluster.memory.get(place.rank).map_or(0, Vec::len),
             Where::Const => self.grid.constants.len(),
             Where::Local => self.warp.local[lane].len(),
             Where::Param => self.grid.params.len(),
-            Where::Generic | Where::Global => 0,
+            Where::Generic | Where::Global => return self.global.outside(address, size).lane(lane),
         };
-        let message = format!("{size} bytes of {} memory outside the {has} bytes that there are", space.name());
-        Fault::new(FaultKind::OutOfBounds, message).at(address).lane(lane)
+        bounds::outside(place.space.name(), has, size).at(address).lane(lane)
     }
 }
 

@@ -109,12 +109,12 @@ impl Tmem {
     pub(super) fn waiting(&self, warp: u32) -> String {
         match self.offers.iter().find(|offer| offer.warp == warp) {
             Some(offer) => format!(
-                "warp {warp} waits to allocate {} columns of tensor memory in both blocks of its pair; {} of {COLUMNS} are free here",
+                "for {} columns of tensor memory in both blocks of its pair; {} of {COLUMNS} are free here",
                 offer.count,
                 self.free_columns()
             ),
             None => {
-                format!("warp {warp} waits for columns of tensor memory; {} of {COLUMNS} are free", self.free_columns())
+                format!("for columns of tensor memory; {} of {COLUMNS} are free", self.free_columns())
             }
         }
     }

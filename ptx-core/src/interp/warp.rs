@@ -4,6 +4,8 @@ use super::fault::{Fault, FaultKind};
 use super::flight::Flight;
 use super::program::Slot;
 use super::space::LOCAL_START;
+use super::watch::Threads;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// One value for each lane.
@@ -67,6 +69,10 @@ pub(super) struct Warp {
     pub origin: u32,
     /// Steps taken while lanes disagreed: decides whose turn it is.
     pub turn: u64,
+    /// What the watcher knows of them, if it is on.
+    pub threads: Option<RefCell<Threads>>,
+    /// Whether an asynchronous instruction is still writing some of the registers.
+    pub flying: bool,
 }
 
 /// The numbers of the set bits.
@@ -100,6 +106,8 @@ impl Warp {
             at: entry,
             origin: 0,
             turn: 0,
+            threads: None,
+            flying: false,
         }
     }
 
@@ -168,6 +176,22 @@ impl Warp {
             self.pc[lane] += 1;
         }
         self.syncing &= !done;
+        self.met(done);
+    }
+
+    /// Lanes have synchronised: what one did before, the others know.
+    pub(super) fn met(&mut self, group: u32) {
+        if let Some(threads) = self.threads.as_mut().filter(|_| group != 0) {
+            threads.get_mut().meet(group, self.live);
+        }
+    }
+
+    /// A lane's local memory holds something at these bytes.
+    pub(super) fn mark_local(&mut self, lane: usize, at: u64, size: u64) {
+        let len = self.local[lane].len() as u64;
+        if let Some(threads) = &mut self.threads {
+            threads.get_mut().local[lane].mark(at, size, len);
+        }
     }
 
     /// Makes a lane's local memory `size` bytes beyond its frame's start.
@@ -179,7 +203,11 @@ impl Warp {
             return Err(Fault::new(FaultKind::OutOfMemory, message).lane(lane));
         }
         self.frame[lane] = frame;
+        let old = self.local[lane].len() as u64;
         self.local[lane].resize(end as usize, 0);
+        if let Some(threads) = &mut self.threads {
+            threads.get_mut().local[lane].clear(old, end.saturating_sub(old), end);
+        }
         Ok(())
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn launch(
 pub(crate) fn run_words(body: &str, grid: u32, block: u32, words: usize) -> Result<Vec<u32>, Fault> {
     let mut machine = Machine::new();
     let out = machine.alloc(words as u64 * 4).unwrap();
+    machine.write(out, &vec![0; words * 4]).unwrap();
     launch(&mut machine, &program(&kernel(body)), grid, block, &out.to_le_bytes(), Options::default())?;
     Ok(words_at(&machine, out, words))
 }

@@ -112,7 +112,7 @@ fn copies_fill_with_zeros_and_bulk_copies_count_bytes() {
 WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra WAIT;
   cp.async.ca.shared.global [%r1], [%out], 8, 4; cp.async.mbarrier.arrive.noinc.shared.b64 [bar];
   mbarrier.test_wait.parity.shared.b64 %p1, [bar], 1; @!%p1 trap;
-  cp.async.bulk.global.shared::cta.bulk_group [%out+32], [%r1], 32;
+  fence.proxy.async; cp.async.bulk.global.shared::cta.bulk_group [%out+32], [%r1], 32;
   cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;";
     let mut machine = Machine::new();
     let out = machine.alloc(64).unwrap();
@@ -126,8 +126,9 @@ fn bad_copies_and_broken_warps_are_faults() {
     let kind = |body: &str, threads| {
         run_words(&format!(".shared .align 16 .b8 s[16]; mov.u32 %r1, s; {body} ret;"), 1, threads, 4).unwrap_err().kind
     };
+    let written = "st.shared.v2.u64 [%r1], {%out, %out}; fence.proxy.async;";
     assert_eq!(kind("cp.async.ca.shared.global [%r1], [%out+1], 4;", 1), FaultKind::Misaligned);
     assert_eq!(kind("mov.u32 %r2, 9; cp.async.ca.shared.global [%r1], [%out], 8, %r2;", 1), FaultKind::Undefined);
-    assert_eq!(kind("cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 32;", 1), FaultKind::OutOfBounds);
+    assert_eq!(kind(&format!("{written} cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 32;"), 1), FaultKind::OutOfBounds);
     assert_eq!(kind("movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;", 16), FaultKind::Sync);
 }

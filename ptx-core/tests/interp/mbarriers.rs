@@ -159,11 +159,11 @@ fn the_barrier_of_a_cluster_has_rules() {
     assert_eq!(kind("barrier.cluster.wait; ret;"), FaultKind::Sync);
     assert_eq!(kind("barrier.cluster.arrive; barrier.cluster.arrive; ret;"), FaultKind::Sync);
     let stuck = "mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; .shared .align 8 .b64 bar;
-      mbarrier.init.shared.b64 [bar], 1; @%p1 bra HERE; X: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra X;
+      setp.eq.u32 %p3, %t, 0; @%p3 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; @%p1 bra HERE; X: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra X;
       HERE: barrier.cluster.arrive; barrier.cluster.wait; ret;";
     let fault = cluster(stuck, 2, 1).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Deadlock);
-    assert!(fault.message.contains("32 threads wait at the barrier of the cluster"), "{fault}");
+    assert!(fault.message.contains("wait at the barrier of the cluster, where 32 threads are missing"), "{fault}");
     let early = "mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; @%p1 ret; barrier.cluster.arrive; barrier.cluster.wait; ret;";
     assert!(cluster(early, 2, 1).is_ok());
 }

@@ -47,11 +47,11 @@ fn sync(site: &Site, waits: bool) -> Decoded {
         let (number, expected) = barrier(ctx, group, number, count)?;
         let arrival = Arrival { warp: ctx.warp.index, lanes: group, expected, yes: 0 };
         if !waits {
-            ctx.block.arrive(number, &arrival, None)?;
+            ctx.arrive(number, &arrival, None)?;
             return Ok(Flow::Next);
         }
         wait(ctx, group);
-        ctx.block.arrive(number, &arrival, Some(Waiter::new(arrival.warp, group, None)))?;
+        ctx.arrive(number, &arrival, Some(Waiter::new(arrival.warp, group, None)))?;
         Ok(Flow::Apart)
     }))
 }
@@ -76,7 +76,7 @@ fn red(site: &Site) -> Decoded {
         let result = Some((ctx.warp.origin + dst.slot, join));
         let arrival = Arrival { warp: ctx.warp.index, lanes: group, expected, yes };
         wait(ctx, group);
-        ctx.block.arrive(number, &arrival, Some(Waiter::new(arrival.warp, group, result)))?;
+        ctx.arrive(number, &arrival, Some(Waiter::new(arrival.warp, group, result)))?;
         Ok(Flow::Apart)
     }))
 }
@@ -87,6 +87,7 @@ fn warp_sync(site: &Site) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         let masks = ctx.fetch(members);
         if group == ctx.warp.live && lanes(group).all(|l| masks[l] as u32 & group == group) {
+            ctx.warp.met(group);
             return Ok(Flow::Next);
         }
         if let Some(lane) = lanes(group).find(|l| masks[*l] >> l & 1 == 0) {

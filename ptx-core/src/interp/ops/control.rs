@@ -194,6 +194,7 @@ fn write(ctx: &mut Ctx, lane: usize, slot: Slot, base: u32, frame: u32, bytes: &
                     *to = *from;
                 }
             }
+            ctx.warp.mark_local(lane, start as u64, size);
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::interp::site::{Address, Decoded, Refusal, Site};
 use crate::interp::soft::mask;
 use crate::interp::space::{RANK, Where, resolve};
 use crate::interp::warp::lanes;
+use crate::interp::watch::Actor;
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
@@ -78,6 +79,8 @@ fn arrive(site: &Site) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let place = (address.space, lane, address.lane(ctx, lane));
+            let object = ctx.mbarrier_place(place.0, lane, place.2)?;
+            ctx.hand_over(lane, Actor::Copy, object);
             ctx.change_mbarrier(place, |m| if counted { m.arrive(1) } else { Ok(m) })?;
         }
         Ok(Flow::Next)
@@ -128,11 +131,14 @@ impl Bulk {
         }
         aligned(to, 16, lane)?;
         aligned(from, 16, lane)?;
+        let mbar = self.mbar.map(|m| m.lane(ctx, lane));
+        if let Some(mbar) = mbar {
+            ctx.complete_on(Where::Shared, lane, mbar)?;
+        }
         let mut bytes = Vec::new();
         for piece in (0..size).step_by(16) {
             bytes.extend_from_slice(ctx.bytes(self.from.space, lane, from.wrapping_add(piece), 16)?);
         }
-        let mbar = self.mbar.map(|m| m.lane(ctx, lane));
         let Some(blocks) = self.blocks else { return self.deliver(ctx, lane, to, mbar, &bytes) };
         let blocks = ctx.fetch_lane(blocks, lane);
         // The same offsets in every block: their shared windows.
@@ -144,6 +150,9 @@ impl Bulk {
     }
 
     fn deliver(&self, ctx: &mut Ctx, lane: usize, to: u64, mbar: Option<u64>, bytes: &[u8]) -> Result<(), Fault> {
+        if let Some(mbar) = mbar {
+            ctx.complete_on(Where::Shared, lane, mbar)?;
+        }
         for (i, piece) in bytes.chunks(16).enumerate() {
             ctx.bytes_mut(self.to.space, lane, to.wrapping_add(16 * i as u64), 16)?.copy_from_slice(piece);
         }

@@ -12,6 +12,7 @@ use crate::interp::site::{Address, Decoded, Refusal, Site};
 use crate::interp::soft::mask;
 use crate::interp::space::{Where, number, resolve};
 use crate::interp::warp::lanes;
+use crate::interp::watch::ClusterWatch;
 use crate::ir::Operand;
 use crate::isa::Type;
 
@@ -45,7 +46,8 @@ impl Ctx<'_> {
     /// The mbarrier at an address.
     pub(super) fn mbarrier(&self, space: Where, lane: usize, at: u64) -> Result<Mbarrier, Fault> {
         self.mbarrier_place(space, lane, at)?;
-        let word = number(self.bytes(space, lane, at, BYTES)?);
+        self.watch_object(space, lane, at, BYTES)?;
+        let word = number(self.object(space, lane, at, BYTES)?);
         Mbarrier::unpack(word).map_err(|fault| fault.at(at).lane(lane))
     }
 
@@ -58,15 +60,16 @@ impl Ctx<'_> {
         let place = self.mbarrier_place(space, lane, at)?;
         let before = self.mbarrier(space, lane, at)?;
         let (after, completed) = change(before).map_err(|fault| fault.at(at).lane(lane))?.advance();
-        self.bytes_mut(space, lane, at, BYTES)?.copy_from_slice(&after.pack().to_le_bytes());
+        self.object_mut(space, lane, at, BYTES)?.copy_from_slice(&after.pack().to_le_bytes());
         if completed {
-            self.cluster.completed(place, before.parity);
+            let view = self.watch.and_then(|watch| self.cluster.watch.as_mut()?.complete_phase(watch, place));
+            self.cluster.completed(place, before.parity, view.as_ref());
         }
         Ok(before)
     }
 
     /// Which block's shared memory an mbarrier is in, and where.
-    fn mbarrier_place(&self, space: Where, lane: usize, at: u64) -> Result<(usize, u64), Fault> {
+    pub(in crate::interp) fn mbarrier_place(&self, space: Where, lane: usize, at: u64) -> Result<(usize, u64), Fault> {
         let (found, near) = if space == Where::Generic { resolve(at) } else { (space, at) };
         if found != Where::Shared {
             let message = "an mbarrier at an address that is not in shared memory";
@@ -96,6 +99,7 @@ fn cluster_arrive(_: &Site) -> Decoded {
             let message = "a second arrival at the barrier of the cluster without a wait between them";
             return Err(Fault::new(FaultKind::Sync, message));
         }
+        ctx.arrive_at_gate(group);
         ctx.cluster.open_gate();
         Ok(Flow::Next)
     }))
@@ -104,8 +108,11 @@ fn cluster_arrive(_: &Site) -> Decoded {
 fn cluster_wait(_: &Site) -> Decoded {
     Ok(Box::new(|ctx, group| match ctx.cluster.gate.wait(ctx.who(group)) {
         None => Err(Fault::new(FaultKind::Sync, "a wait at the barrier of the cluster without an arrival before it")),
-        Some(ready) if ready == group => Ok(Flow::Next),
-        Some(ready) => Ok(ctx.suspend(group, group & !ready)),
+        Some(ready) => {
+            let view = ctx.cluster.watch.as_ref().and_then(ClusterWatch::opened);
+            ctx.warp.learn(ready, view);
+            Ok(if ready == group { Flow::Next } else { ctx.suspend(group, group & !ready) })
+        }
     }))
 }
 
@@ -114,9 +121,10 @@ fn init(site: &Site) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let at = address.lane(ctx, lane);
-            ctx.mbarrier_place(address.space, lane, at)?;
+            let place = ctx.mbarrier_place(address.space, lane, at)?;
             let count = ctx.fetch_lane(count, lane) & mask(32);
             let fresh = Mbarrier::new(count).map_err(|fault| fault.at(at).lane(lane))?;
+            ctx.begin_phases(lane, place, at)?;
             ctx.bytes_mut(address.space, lane, at, BYTES)?.copy_from_slice(&fresh.pack().to_le_bytes());
         }
         Ok(Flow::Next)
@@ -129,6 +137,7 @@ fn inval(site: &Site) -> Decoded {
         for lane in lanes(group) {
             let at = address.lane(ctx, lane);
             ctx.mbarrier(address.space, lane, at)?;
+            ctx.end_phases(lane, address.space, at)?;
             ctx.bytes_mut(address.space, lane, at, BYTES)?.fill(0);
         }
         Ok(Flow::Next)
@@ -189,6 +198,8 @@ fn arrive(site: &Site, arrival: Arrival) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let (at, operand) = (address.lane(ctx, lane), ctx.fetch_lane(operand, lane));
+            let place = ctx.mbarrier_place(address.space, lane, at)?;
+            ctx.arrive_at_phase(lane, place);
             let before = ctx.change_mbarrier((address.space, lane, at), |m| arrival.apply(m, operand))?;
             if let Some(state) = state {
                 ctx.store_lane(state, lane, before.pack());
@@ -243,7 +254,10 @@ fn test(site: &Site, phase: Phase) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         let mut all = true;
         for lane in lanes(group) {
-            let (_, _, done) = wait.look(ctx, lane)?;
+            let (at, _, done) = wait.look(ctx, lane)?;
+            if done {
+                ctx.learn_phase(lane, ctx.mbarrier_place(wait.address.space, lane, at)?);
+            }
             ctx.store_lane(wait.done, lane, done.into());
             all &= done;
         }
@@ -257,11 +271,12 @@ fn try_wait(site: &Site, phase: Phase) -> Decoded {
         let mut waiters: Vec<PhaseWaiter> = Vec::new();
         for lane in lanes(group) {
             let (at, parity, done) = wait.look(ctx, lane)?;
+            let place = ctx.mbarrier_place(wait.address.space, lane, at)?;
             if done {
+                ctx.learn_phase(lane, place);
                 ctx.store_lane(wait.done, lane, 1);
                 continue;
             }
-            let place = ctx.mbarrier_place(wait.address.space, lane, at)?;
             match waiters.iter_mut().find(|w| w.place == place && w.parity == parity) {
                 Some(waiter) => waiter.who.lanes |= 1 << lane,
                 None => {

@@ -1,0 +1,156 @@
+//! The watcher: it follows what every thread may rely on, and stops a run at the first access that has no right to be.
+//!
+//! ```text
+//! role     what an instruction is to it: a table of names, like `ops/` (asynchronous? atomic? a fence? a wait?)
+//! event    one access: who, when, how          clock    what happened before what
+//! shadow   the last accesses of each cell      written  the bytes that hold something
+//! threads  time and knowledge of a warp        vars     what atomics and mbarriers carry from thread to thread
+//! access   where `ctx.bytes` and its kin report      order    what fences, barriers and waits change
+//! findings what it can object to: one file each, with the sentences
+//! ```
+//!
+//! # For families of instructions
+//!
+//! - **Accesses report themselves.** [`Ctx::bytes`], [`Ctx::bytes_mut`], [`Ctx::row`] and [`Ctx::row_mut`] tell the watcher
+//!   about every access, in the name of the lane that they are called with. What kind of access it is (weak or atomic, by
+//!   the thread or by an asynchronous agent, through which proxy) stands in the instruction's line of `role::ROLES`.
+//! - **An asynchronous operation that completes on an mbarrier** calls [`Ctx::complete_on`] before it touches memory. Those
+//!   that complete in groups need only their lines in `ROLES`: the commit and the wait have theirs.
+//! - **Registers that an asynchronous instruction writes** (`wgmma`, `tcgen05.ld`) are in flight until the wait that their
+//!   line names.
+//! - **Whoever keeps something that a block must give back** (TMEM) says so in `Shared::finish`, with a finding of
+//!   `findings`.
+//!
+//! With `Options::watch` off none of this exists: no shadow is kept, and each access tests one pointer.
+
+mod access;
+mod clock;
+mod event;
+pub(super) mod findings;
+mod order;
+mod role;
+mod shadow;
+mod threads;
+mod vars;
+mod written;
+
+use super::ctx::Ctx;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+pub(super) use clock::{Actor, Release, View};
+pub(super) use role::{Act, Role};
+pub(super) use shadow::Shadow;
+pub(super) use threads::Threads;
+pub(super) use vars::Phases;
+pub(super) use written::Written;
+
+/// What the watcher knows of a launch.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// The number of the launch's first warp: accesses of smaller ones came before.
+    first: u32,
+    /// Warps of a block.
+    warps: u32,
+    grid: [u32; 3],
+    block: [u32; 3],
+    cluster: [u32; 3],
+    /// What strong accesses to global memory carry.
+    vars: RefCell<vars::Vars>,
+    start: Arc<View>,
+}
+
+/// What the watcher knows of the blocks of a cluster.
+#[derive(Debug, Default)]
+pub(super) struct ClusterWatch {
+    /// The number in the grid, the shadow and the written bytes of each block, by rank.
+    blocks: Vec<BlockWatch>,
+    /// What strong accesses to shared memory carry.
+    vars: RefCell<vars::Vars>,
+    /// The mbarriers that have been initialised, by rank and address.
+    pub phases: std::collections::HashMap<(usize, u64), Phases>,
+    /// What arrived at the barrier of the cluster, and what its last phase released.
+    pub gate: Release,
+    opened: Option<Arc<View>>,
+}
+
+#[derive(Debug)]
+struct BlockWatch {
+    number: u32,
+    shadow: RefCell<Shadow>,
+    written: Written,
+    /// How many mbarriers it has had.
+    agents: u32,
+}
+
+/// The agent of the mbarrier on which the running instruction completes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Agent {
+    rank: usize,
+    number: u32,
+    phase: u32,
+}
+
+impl Watch {
+    /// A launch whose first warp has this number.
+    pub(super) fn new(first: u32, grid: [u32; 3], block: [u32; 3], cluster: [u32; 3]) -> Watch {
+        let warps = block.iter().product::<u32>().div_ceil(32);
+        Watch { first, warps, grid, block, cluster, vars: RefCell::default(), start: Arc::default() }
+    }
+
+    /// The number of a block in the grid.
+    fn number(&self, id: [u32; 3]) -> u32 {
+        id[0].wrapping_add(self.grid[0].wrapping_mul(id[1].wrapping_add(self.grid[1].wrapping_mul(id[2]))))
+    }
+
+    /// `%ctaid` of a block.
+    fn id(&self, number: u32) -> [u32; 3] {
+        let [x, y, _] = self.grid;
+        [number % x, number / x % y, number / x / y]
+    }
+
+    /// The cluster of a block, as a number that no other cluster has.
+    fn cluster_of(&self, number: u32) -> u32 {
+        let id = self.id(number);
+        self.number(std::array::from_fn(|d| id[d] / self.cluster[d] * self.cluster[d]))
+    }
+
+    /// The block of a warp, and its index there.
+    fn place(&self, warp: u32) -> (u32, u32) {
+        let warp = warp.saturating_sub(self.first);
+        (warp / self.warps, warp % self.warps)
+    }
+
+    /// `%tid` of a lane.
+    fn thread(&self, (_, index): (u32, u32), lane: u32) -> [u32; 3] {
+        let (t, [x, y, _]) = (32 * index + lane, self.block);
+        [t % x, t / x % y, t / x / y]
+    }
+
+    /// The place of an mbarrier's agent in the clock of its block.
+    fn agent_place(&self, agent: u32) -> usize {
+        clock::KINDS * 32 * self.warps as usize + agent as usize
+    }
+
+    /// The threads of a warp that starts.
+    pub(super) fn threads(&self, block: [u32; 3], index: u32) -> Threads {
+        let block = self.number(block);
+        let number = self.first + block.wrapping_mul(self.warps) + index;
+        Threads::new(number, (block, index), 32 * self.warps as usize, self.start.clone())
+    }
+}
+
+impl ClusterWatch {
+    /// Adds a block.
+    pub(super) fn add(&mut self, watch: &Watch, id: [u32; 3]) {
+        let (shadow, written) = Default::default();
+        self.blocks.push(BlockWatch { number: watch.number(id), shadow, written, agents: 0 });
+    }
+}
+
+impl Ctx<'_> {
+    /// What the running instruction is to the watcher.
+    pub(super) fn role(&self) -> Role {
+        self.program.code.get(self.warp.at as usize).map_or(Role::PLAIN, |code| code.role)
+    }
+}

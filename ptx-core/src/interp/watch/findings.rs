@@ -1,0 +1,56 @@
+//! What the watcher objects to: one file each, with its sentences. The codes are in `diag/codes.rs` (W…), their pages in
+//! `explain/`.
+
+pub(in crate::interp) mod bounds;
+pub(in crate::interp) mod deadlock;
+pub(super) mod divergence;
+pub(super) mod flying;
+pub(in crate::interp) mod mbarrier;
+pub(super) mod race;
+pub(in crate::interp) mod registers;
+pub(in crate::interp) mod steps;
+pub(super) mod unwritten;
+
+use super::Watch;
+use super::clock::Actor;
+use super::event::Event;
+use crate::interp::fault::Party;
+use crate::interp::program::Program;
+use crate::interp::space::Place;
+
+/// An access as an instruction makes it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::interp) struct Touch {
+    pub place: Place,
+    /// Lanes that access the same bytes.
+    pub lanes: u32,
+    /// As the instruction saw it.
+    pub address: u64,
+    pub size: u64,
+    pub writes: bool,
+}
+
+/// `(3, 0, 0)`
+fn triple([x, y, z]: [u32; 3]) -> String {
+    format!("({x}, {y}, {z})")
+}
+
+/// An instruction of the program, with what happened there.
+pub(super) fn party(program: &Program, pc: u32, text: String) -> Option<Party> {
+    let span = program.code.get(pc as usize)?.span;
+    Some(Party { text, span, thread: None, block: None })
+}
+
+/// Who made an earlier access, and what he did with it.
+fn who(program: &Program, watch: &Watch, event: Event, did: &str) -> Option<Party> {
+    let place = watch.place(event.warp);
+    let block = watch.id(place.0);
+    let thread = watch.thread(place, event.lanes.trailing_zeros() % 32);
+    let (subject, thread) = match event.actor() {
+        Actor::Thread => (format!("thread {} of block {}", triple(thread), triple(block)), Some(thread)),
+        Actor::Phase => (format!("an asynchronous operation for block {}", triple(block)), None),
+        _ => (format!("the asynchronous operation of thread {} of block {}", triple(thread), triple(block)), Some(thread)),
+    };
+    let party = party(program, event.pc(), format!("{subject} {did}"))?;
+    Some(Party { thread, block: Some(block), ..party })
+}

@@ -1,0 +1,42 @@
+//! Addresses where nothing is, nothing is any more, or where the access must not be.
+
+use crate::diag::codes;
+use crate::interp::fault::{Fault, FaultKind};
+
+/// Bytes outside of what their space has.
+pub(in crate::interp) fn outside(space: &str, has: usize, size: u64) -> Fault {
+    let message = format!("{size} bytes of {space} memory outside the {has} bytes that there are");
+    Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0101)
+}
+
+/// Bytes of global memory that no allocation holds; `near` is the one below, with its size.
+pub(in crate::interp) fn unmapped(size: u64, address: u64, near: Option<(u64, usize)>) -> Fault {
+    let near = match near {
+        Some((base, len)) => {
+            let behind = address.wrapping_sub(base).wrapping_sub(len as u64);
+            format!("the allocation below it is {len} bytes at {base:#x}, which end {behind} bytes before")
+        }
+        None => "no allocation lies below it".to_string(),
+    };
+    Fault::new(FaultKind::OutOfBounds, format!("{size} bytes of global memory that no allocation holds; {near}"))
+        .code(&codes::W0101)
+        .at(address)
+}
+
+/// Bytes of an allocation that was given back.
+pub(in crate::interp) fn freed(size: u64, address: u64, (base, len): (u64, u64)) -> Fault {
+    let message = format!("{size} bytes of global memory that was freed: it was an allocation of {len} bytes at {base:#x}");
+    Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0103).at(address)
+}
+
+/// An address that is no multiple of the access.
+pub(in crate::interp) fn misaligned(size: u64) -> Fault {
+    let message = format!("an access of {size} bytes at an address that is no multiple of {size}");
+    Fault::new(FaultKind::Misaligned, message).code(&codes::W0102)
+}
+
+/// A write where kernels only read.
+pub(in crate::interp) fn read_only(space: &str) -> Fault {
+    let message = format!("a write to {space} memory, which kernels can only read");
+    Fault::new(FaultKind::BadAccess, message).code(&codes::W0105)
+}

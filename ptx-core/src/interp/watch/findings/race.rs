@@ -1,0 +1,97 @@
+//! Two accesses to the same bytes that nothing orders, one of them a write; and what is ordered, but not for the other proxy.
+
+use super::{Touch, who};
+use crate::diag::{Code, codes};
+use crate::interp::ctx::Ctx;
+use crate::interp::fault::{Fault, FaultKind};
+use crate::interp::space::Where;
+use crate::interp::watch::Watch;
+use crate::interp::watch::clock::Actor;
+use crate::interp::watch::role::Role;
+use crate::interp::watch::shadow::{Clash, Relation};
+
+/// What the finding is, and what to do.
+struct Verdict {
+    kind: FaultKind,
+    code: &'static Code,
+    message: &'static str,
+    help: &'static str,
+}
+
+const SHARED: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0201,
+    message: "a data race in shared memory",
+    help: "let a barrier stand between the two: `bar.sync 0` for the block, `bar.warp.sync` for a warp, an mbarrier",
+};
+const GLOBAL: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0202,
+    message: "a data race in global memory",
+    help: "let each thread have bytes of its own, use `atom` or `red`, or order the two with `.release` and `.acquire`",
+};
+const SCOPE: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0203,
+    message: "atomic accesses whose scopes do not include each other",
+    help: "use a scope that both threads are in: `.cluster`, `.gpu`",
+};
+const EARLY: Verdict = Verdict {
+    kind: FaultKind::Async,
+    code: &codes::W0402,
+    message: "an access to bytes that an asynchronous copy may still be writing",
+    help: "wait for it first: `cp.async.wait_group`, `cp.async.bulk.wait_group`, or the phase of its mbarrier; then a \
+           barrier, if other threads began it",
+};
+const SOURCE: Verdict = Verdict {
+    kind: FaultKind::Async,
+    code: &codes::W0403,
+    message: "a write to bytes that an asynchronous operation may still be reading",
+    help: "wait for it first: `cp.async.bulk.wait_group.read`, `wgmma.wait_group`; then a barrier, if other threads began it",
+};
+const UNFENCED: Verdict = Verdict {
+    kind: FaultKind::Async,
+    code: &codes::W0401,
+    message: "an asynchronous read of bytes that ordinary instructions wrote, without a proxy fence between them",
+    help: "let each thread that wrote execute `fence.proxy.async` before the barrier",
+};
+const OBJECT: Verdict = Verdict {
+    kind: FaultKind::Sync,
+    code: &codes::W0414,
+    message: "an ordinary access to an mbarrier object",
+    help: "only `mbarrier` instructions may touch it; `mbarrier.inval` ends it",
+};
+
+/// The finding about an access and an earlier one.
+pub(in crate::interp::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
+    let verdict = verdict(touch, clash, ctx.role());
+    let lane = touch.lanes.trailing_zeros() as usize % 32;
+    let (now, before) = (if touch.writes { "write" } else { "read" }, if clash.wrote { "wrote" } else { "read" });
+    let again = if touch.writes && clash.wrote { " too" } else { "" };
+    let message = format!("{}: a {now} of {} bytes that were {} before", verdict.message, touch.size, clash.participle());
+    Fault::new(verdict.kind, message)
+        .code(verdict.code)
+        .at(touch.address.wrapping_add(clash.offset))
+        .lane(lane)
+        .party(who(ctx.program, watch, clash.other, &format!("{before} them here{again}")))
+        .help(verdict.help)
+}
+
+impl Clash {
+    fn participle(&self) -> &'static str {
+        if self.wrote { "written" } else { "read" }
+    }
+}
+
+fn verdict(touch: &Touch, clash: &Clash, role: Role) -> &'static Verdict {
+    let other = clash.other.actor();
+    match clash.relation {
+        Relation::Unfenced => &UNFENCED,
+        Relation::Object => &OBJECT,
+        _ if other != Actor::Thread && clash.wrote => &EARLY,
+        _ if other != Actor::Thread => &SOURCE,
+        _ if clash.other.is_strong() && role.order != crate::interp::watch::role::Order::Weak => &SCOPE,
+        _ if touch.place.space == Where::Shared => &SHARED,
+        _ => &GLOBAL,
+    }
+}

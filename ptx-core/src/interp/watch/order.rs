@@ -1,0 +1,226 @@
+//! What orders accesses: fences, barriers, waits and the strong accesses themselves.
+
+use super::clock::{Actor, View};
+use super::findings;
+use super::findings::Touch;
+use super::role::{Act, Role};
+use super::threads::{Flying, Threads};
+use super::vars::{Home, Phases, Vars};
+use super::{Agent, ClusterWatch, Watch};
+use crate::interp::block::{Arrival, Waiter};
+use crate::interp::ctx::Ctx;
+use crate::interp::fault::Fault;
+use crate::interp::space::Where;
+use crate::interp::warp::{Warp, lanes};
+use std::sync::Arc;
+
+impl Threads {
+    /// What a strong access carries between threads.
+    pub(super) fn synchronise(
+        &mut self,
+        (watch, live): (&Watch, u32),
+        vars: &mut Vars,
+        role: Role,
+        (key, touch): (u64, &Touch),
+    ) {
+        let reads = !touch.writes || role.act == Act::Update;
+        if let Some(var) = vars.get_mut(&key).filter(|_| reads) {
+            for view in var.acquire(self.home(watch), role.scope) {
+                match role.order.acquires() {
+                    true => self.acquire(touch.lanes, live, &view),
+                    false => lanes(touch.lanes).for_each(|lane| self.kept(lane).find(&view)),
+                }
+            }
+        }
+        if !touch.writes || !role.order.releases() && !self.has_kept() {
+            return;
+        }
+        let home = self.home(watch);
+        for lane in lanes(touch.lanes) {
+            let view = match role.order.releases() {
+                true => Some(self.snapshot(lane)),
+                false => self.kept(lane).released.clone(),
+            };
+            if let Some(view) = view {
+                vars.entry(key).or_default().release(home, role.scope, &view);
+            }
+        }
+    }
+
+    fn home(&self, watch: &Watch) -> Home {
+        Home { block: self.block, cluster: watch.cluster_of(self.block) }
+    }
+
+    /// A fence of lanes: what strong reads found is known, what is known goes with later strong writes.
+    fn fence(&mut self, group: u32, live: u32) {
+        for lane in lanes(group) {
+            if let Some(found) = self.kept(lane).found.take() {
+                self.acquire(1 << lane, live, &found);
+            }
+        }
+        for lane in lanes(group) {
+            let view = self.snapshot(lane);
+            self.kept(lane).released = Some(view);
+        }
+    }
+
+    /// Lanes that synchronise with each other: each knows what all know.
+    pub(in crate::interp) fn meet(&mut self, group: u32, live: u32) {
+        let mut release = super::Release::default();
+        self.release(group, &mut release);
+        self.set_view(group, live, &Arc::new(release.view));
+    }
+}
+
+impl Warp {
+    /// Lanes learn what somebody released.
+    pub(in crate::interp) fn learn(&mut self, group: u32, view: Option<&Arc<View>>) {
+        if let (Some(threads), Some(view)) = (&mut self.threads, view) {
+            threads.get_mut().acquire(group, self.live, view);
+        }
+    }
+}
+
+impl Ctx<'_> {
+    /// What the running instruction changes before it runs.
+    #[inline(never)]
+    pub(in crate::interp) fn watch_step(&mut self, active: u32) -> Result<(), Fault> {
+        let role = self.role();
+        if role.aligned {
+            findings::divergence::check(self, active)?;
+        }
+        findings::flying::check(self, role)?;
+        if let Act::Registers(count) = role.act {
+            return findings::registers::change(self, count);
+        }
+        let (live, at, origin) = (self.warp.live, self.warp.at, self.warp.origin);
+        let Some(threads) = &mut self.warp.threads else { return Ok(()) };
+        let threads = threads.get_mut();
+        match role.act {
+            Act::Fence => threads.fence(active, live),
+            Act::ProxyFence => threads.proxy_fence(active, live),
+            Act::Commit(actor) => threads.commit(active, actor),
+            Act::Wait(actor, open) => threads.wait(active, actor, open),
+            Act::Async { writes: actor @ Actor::Matrix, .. } => {
+                let group = threads.group(active.trailing_zeros() as usize % 32, actor);
+                let program = self.program;
+                let written = program.code.get(at as usize).map_or(&[][..], |code| &code.written);
+                threads.flying.extend(written.iter().map(|slot| Flying { slot: origin + slot, actor, group, pc: at }));
+            }
+            _ => {}
+        }
+        self.warp.flying = !threads.flying.is_empty();
+        Ok(())
+    }
+
+    /// The running operation completes on the mbarrier at this address: its accesses are known to those who have waited
+    /// for the phase. Call it before `bytes` and `bytes_mut`, for each mbarrier anew.
+    pub(in crate::interp) fn complete_on(&mut self, space: Where, lane: usize, at: u64) -> Result<(), Fault> {
+        if self.watch.is_some() {
+            let place = self.mbarrier_place(space, lane, at)?;
+            let phases = self.cluster.watch.as_ref().and_then(|watch| watch.phases.get(&place));
+            self.agent =
+                phases.map(|phases| Agent { rank: place.0, number: phases.agent, phase: phases.count.saturating_add(1) });
+        }
+        Ok(())
+    }
+
+    /// Lanes arrive at a barrier of the block.
+    pub(in crate::interp) fn arrive(
+        &mut self,
+        barrier: usize,
+        arrival: &Arrival,
+        waiter: Option<Waiter>,
+    ) -> Result<(), Fault> {
+        if let (Some(threads), Some(left)) = (&mut self.warp.threads, self.block.left(barrier)) {
+            threads.get_mut().release(arrival.lanes, left);
+        }
+        self.block.arrive(barrier, arrival, waiter)
+    }
+
+    /// Lanes arrive at the barrier of the cluster.
+    pub(in crate::interp) fn arrive_at_gate(&mut self, group: u32) {
+        let releases = self.role().order.releases();
+        let (Some(threads), Some(watch)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
+        let threads = threads.get_mut();
+        if releases {
+            threads.release(group, &mut watch.gate);
+        } else if threads.has_kept() {
+            for lane in lanes(group) {
+                threads.kept(lane).released.iter().for_each(|view| watch.gate.join(view));
+            }
+        }
+    }
+
+    /// An mbarrier is initialised.
+    pub(in crate::interp) fn begin_phases(&mut self, lane: usize, place: (usize, u64), at: u64) -> Result<(), Fault> {
+        let (Some(_), Some(watch)) = (self.watch, &mut self.cluster.watch) else { return Ok(()) };
+        if let Some(phases) = watch.phases.get(&place) {
+            return Err(findings::mbarrier::again(self.program, phases.init, lane, at));
+        }
+        let Some(block) = watch.blocks.get_mut(place.0) else { return Ok(()) };
+        block.agents += 1;
+        watch.phases.insert(place, Phases { init: self.warp.at, agent: block.agents - 1, ..Phases::default() });
+        Ok(())
+    }
+
+    /// The use of an mbarrier ends.
+    pub(in crate::interp) fn end_phases(&mut self, lane: usize, space: Where, at: u64) -> Result<(), Fault> {
+        let place = self.mbarrier_place(space, lane, at)?;
+        if let Some(watch) = &mut self.cluster.watch {
+            watch.phases.remove(&place);
+        }
+        match self.cluster.waiters_of(place) {
+            0 => Ok(()),
+            waiting => Err(findings::mbarrier::ended(lane, at, waiting)),
+        }
+    }
+
+    /// A lane arrives at an mbarrier, or an asynchronous operation of it does.
+    pub(in crate::interp) fn arrive_at_phase(&mut self, lane: usize, place: (usize, u64)) {
+        let role = self.role();
+        let (Some(threads), Some(watch)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
+        if let Some(phases) = watch.phases.get_mut(&place).filter(|_| role.order.releases()) {
+            threads.get_mut().release(1 << lane, &mut phases.arriving);
+        }
+    }
+
+    /// What an agent of a lane has begun so far completes in the running phase of an mbarrier.
+    pub(in crate::interp) fn hand_over(&mut self, lane: usize, actor: Actor, place: (usize, u64)) {
+        let (Some(threads), Some(watch)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
+        if let Some(phases) = watch.phases.get_mut(&place) {
+            threads.get_mut().hand_over(lane, actor, &mut phases.arriving);
+        }
+    }
+
+    /// A lane has seen that the last phase of an mbarrier is complete.
+    pub(in crate::interp) fn learn_phase(&mut self, lane: usize, place: (usize, u64)) {
+        if self.role().order.acquires() {
+            let phases = self.cluster.watch.as_ref().and_then(|watch| watch.phases.get(&place));
+            self.warp.learn(1 << lane, phases.and_then(|phases| phases.done.as_ref()));
+        }
+    }
+}
+
+impl ClusterWatch {
+    /// A phase of an mbarrier is complete: gives what its waiters learn.
+    pub(in crate::interp) fn complete_phase(&mut self, watch: &Watch, place: (usize, u64)) -> Option<Arc<View>> {
+        let block = self.blocks.get(place.0)?.number;
+        let phases = self.phases.get_mut(&place)?;
+        phases.count = phases.count.saturating_add(1);
+        let agent = watch.agent_place(phases.agent);
+        phases.arriving.view.seen.ticks_mut(block, agent + 1)[agent] = phases.count;
+        phases.done = Some(phases.arriving.shared());
+        phases.done.clone()
+    }
+
+    /// The barrier of the cluster opens.
+    pub(in crate::interp) fn open(&mut self) {
+        self.opened = Some(self.gate.shared());
+    }
+
+    /// What those who went through it know.
+    pub(in crate::interp) fn opened(&self) -> Option<&Arc<View>> {
+        self.opened.as_ref()
+    }
+}

@@ -1,0 +1,261 @@
+//! What the watcher knows of the 32 threads of a warp: their time, what they have seen, their asynchronous operations.
+
+use super::clock::{Actor, Clock, KINDS, Release, View};
+use super::event::Event;
+use super::written::Written;
+use crate::interp::warp::lanes;
+use std::sync::Arc;
+
+/// The threads of a warp.
+#[derive(Debug)]
+pub(in crate::interp) struct Threads {
+    /// The warp's number among all that this machine ever ran, from 1.
+    pub number: u32,
+    /// The block's number in the grid, and the warp's in the block.
+    pub block: u32,
+    index: u32,
+    /// Threads of a block, rounded up to whole warps.
+    stride: usize,
+    /// Time.
+    pub now: u32,
+    views: Views,
+    /// When each lane last executed a proxy fence.
+    fenced: [u32; 32],
+    /// Asynchronous operations, if there were any.
+    agents: Option<Box<[Agents; 32]>>,
+    /// What fences keep for later accesses, if there were any.
+    kept: Option<Box<[Kept; 32]>>,
+    /// The bytes of local memory that hold something.
+    pub local: Box<[Written; 32]>,
+    /// Registers that an asynchronous instruction is still writing.
+    pub flying: Vec<Flying>,
+}
+
+/// A view for all lanes, or one for each.
+#[derive(Debug)]
+struct Views {
+    same: Arc<View>,
+    each: Option<Box<[Arc<View>; 32]>>,
+}
+
+impl Views {
+    fn of(&self, lane: usize) -> &Arc<View> {
+        self.each.as_ref().map_or(&self.same, |each| &each[lane])
+    }
+
+    fn split(&mut self) -> &mut [Arc<View>; 32] {
+        let same = &self.same;
+        self.each.get_or_insert_with(|| Box::new(std::array::from_fn(|_| same.clone())))
+    }
+
+    /// Changes the views of lanes. If those are all that live and have the same, they keep having the same.
+    fn change(&mut self, group: u32, live: u32, change: impl Fn(&Arc<View>) -> Arc<View>) {
+        if live & !group == 0 && self.each.is_none() {
+            self.same = change(&self.same);
+            return;
+        }
+        let each = self.split();
+        lanes(group).for_each(|lane| each[lane] = change(&each[lane]));
+    }
+}
+
+/// The asynchronous operations of a thread: for each actor the group that is open, and up to which all are known to be
+/// complete.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agents {
+    closed: [u32; KINDS],
+    known: [u32; KINDS],
+}
+
+/// What a thread's fences keep: what a later strong write releases, and what earlier strong reads found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept {
+    pub released: Option<Arc<View>>,
+    pub found: Option<Arc<View>>,
+}
+
+impl Kept {
+    /// A strong read has found this.
+    pub(super) fn find(&mut self, view: &Arc<View>) {
+        self.found = Some(self.found.as_ref().map_or_else(|| view.clone(), |found| View::joined(found, view)));
+    }
+}
+
+/// A register in flight.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::interp) struct Flying {
+    /// The register (absolute).
+    pub slot: u32,
+    pub actor: Actor,
+    pub group: u32,
+    pub pc: u32,
+}
+
+impl Threads {
+    pub(super) fn new(number: u32, (block, index): (u32, u32), stride: usize, view: Arc<View>) -> Threads {
+        Threads {
+            number,
+            block,
+            index,
+            stride,
+            now: 1,
+            views: Views { same: view, each: None },
+            fenced: [0; 32],
+            agents: None,
+            kept: None,
+            local: Default::default(),
+            flying: Vec::new(),
+        }
+    }
+
+    /// Gives lanes a view; if those are all that live, all have the same again.
+    pub(super) fn set_view(&mut self, group: u32, live: u32, view: &Arc<View>) {
+        match live & !group {
+            0 => self.views = Views { same: view.clone(), each: None },
+            _ => self.views.change(group, live, |_| view.clone()),
+        }
+    }
+
+    /// Lanes learn what others have released.
+    pub(super) fn acquire(&mut self, group: u32, live: u32, view: &Arc<View>) {
+        self.views.change(group, live, |own| View::joined(own, view));
+    }
+
+    /// Lanes release what they know and have done.
+    pub(super) fn release(&mut self, group: u32, into: &mut Release) {
+        match &self.views.each {
+            None => into.join(&self.views.same),
+            Some(each) => lanes(group).for_each(|lane| into.join(&each[lane])),
+        }
+        let first = 32 * self.index as usize;
+        let ticks = into.view.seen.ticks_mut(self.block, self.stride);
+        lanes(group).for_each(|lane| ticks[first + lane] = self.now);
+        if lanes(group).any(|lane| self.fenced[lane] > 0) {
+            let ticks = into.view.fenced.ticks_mut(self.block, self.stride);
+            lanes(group).for_each(|lane| ticks[first + lane] = ticks[first + lane].max(self.fenced[lane]));
+        }
+        if let Some(agents) = &self.agents {
+            let ticks = into.view.seen.ticks_mut(self.block, KINDS * self.stride);
+            for (lane, kind) in lanes(group).flat_map(|lane| (1..KINDS).map(move |kind| (lane, kind))) {
+                let tick = &mut ticks[kind * self.stride + first + lane];
+                *tick = (*tick).max(agents[lane].known[kind]);
+            }
+        }
+        self.now = self.now.saturating_add(1);
+    }
+
+    /// What a lane knows now, to be kept.
+    pub(super) fn snapshot(&mut self, lane: usize) -> Arc<View> {
+        let mut release = Release::default();
+        self.release(1 << lane, &mut release);
+        Arc::new(release.view)
+    }
+
+    /// All that lanes know becomes visible to the async proxy.
+    pub(super) fn proxy_fence(&mut self, group: u32, live: u32) {
+        let mut copies = Clock::default();
+        if let Some(agents) = &self.agents {
+            let first = Actor::Copy as usize * self.stride + 32 * self.index as usize;
+            let ticks = copies.ticks_mut(self.block, first + 32);
+            lanes(group).for_each(|lane| ticks[first + lane] = agents[lane].known[Actor::Copy as usize]);
+        }
+        self.views.change(group, live, |view| {
+            let mut fenced = (**view).clone();
+            fenced.fenced.join(&view.seen);
+            fenced.fenced.join(&copies);
+            Arc::new(fenced)
+        });
+        lanes(group).for_each(|lane| self.fenced[lane] = self.now);
+        self.now = self.now.saturating_add(1);
+    }
+
+    /// Whether a lane knows all of an event of a block: it happened before.
+    pub(super) fn knows(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
+        let actor = event.actor();
+        let own = event.warp == self.number && actor != Actor::Phase;
+        let itself = own && (actor == Actor::Thread || event.tick <= self.known(lane, actor));
+        let others = if itself { event.lanes & !(1 << lane) } else { event.lanes };
+        if others == 0 && actor != Actor::Phase {
+            return true;
+        }
+        let Some(ticks) = self.views.of(lane).seen.ticks(block) else { return false };
+        let tick = |actor: usize| ticks.get(actor).copied().unwrap_or(0);
+        match actor {
+            Actor::Phase => tick(KINDS * self.stride + event.lanes as usize) >= event.tick,
+            _ => {
+                let first = actor as usize * self.stride + 32 * index as usize;
+                lanes(others).all(|other| tick(first + other) >= event.tick)
+            }
+        }
+    }
+
+    /// Whether proxy fences have made all of an event that a lane knows visible to the async proxy.
+    pub(super) fn knows_fenced(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
+        let clock = &self.views.of(lane).fenced;
+        let first = event.actor() as usize * self.stride + 32 * index as usize;
+        lanes(event.lanes).all(|other| {
+            let own = event.warp == self.number && other == lane && event.actor() == Actor::Thread;
+            clock.tick(block, first + other) >= event.tick || own && self.fenced[lane] >= event.tick
+        })
+    }
+
+    /// Up to which of its groups a lane knows that they are complete.
+    fn known(&self, lane: usize, actor: Actor) -> u32 {
+        self.agents.as_ref().map_or(0, |agents| agents[lane].known[actor as usize % KINDS])
+    }
+
+    fn agents(&mut self) -> &mut [Agents; 32] {
+        self.agents.get_or_insert_with(Default::default)
+    }
+
+    /// The group in which a lane's asynchronous operations are now, from 1.
+    pub(super) fn group(&mut self, lane: usize, actor: Actor) -> u32 {
+        self.agents()[lane].closed[actor as usize % KINDS] + 1
+    }
+
+    /// Closes the open group of each lane.
+    pub(super) fn commit(&mut self, group: u32, actor: Actor) {
+        for lane in lanes(group) {
+            let closed = &mut self.agents()[lane].closed;
+            closed[actor as usize % KINDS] += 1;
+            if actor == Actor::Bulk {
+                closed[Actor::Source as usize] += 1;
+            }
+        }
+    }
+
+    /// Lanes wait until at most `open` groups are; without a number for everything.
+    pub(super) fn wait(&mut self, group: u32, actor: Actor, open: Option<u32>) {
+        let kind = actor as usize % KINDS;
+        for lane in lanes(group) {
+            let Agents { closed, known } = &mut self.agents()[lane];
+            closed[kind] += u32::from(open.is_none());
+            known[kind] = known[kind].max(closed[kind].saturating_sub(open.unwrap_or(0)));
+            if actor == Actor::Bulk {
+                known[Actor::Source as usize] = known[Actor::Source as usize].max(known[kind]);
+            }
+        }
+        let lane = group.trailing_zeros() as usize % 32;
+        let known = self.agents()[lane].known[kind];
+        self.flying.retain(|register| register.actor != actor || register.group > known);
+    }
+
+    /// Everything that a lane's agent has begun completes on an mbarrier.
+    pub(super) fn hand_over(&mut self, lane: usize, actor: Actor, into: &mut Release) {
+        let (first, stride, kind) = (32 * self.index as usize + lane, self.stride, actor as usize % KINDS);
+        let closed = &mut self.agents()[lane].closed[kind];
+        *closed += 1;
+        let closed = *closed;
+        into.view.seen.ticks_mut(self.block, KINDS * stride)[kind * stride + first] = closed;
+    }
+
+    /// What fences of a lane keep.
+    pub(super) fn kept(&mut self, lane: usize) -> &mut Kept {
+        &mut self.kept.get_or_insert_with(Default::default)[lane]
+    }
+
+    /// The same, if there is something.
+    pub(super) fn has_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+}

@@ -1,0 +1,87 @@
+//! Which bytes somebody has written.
+
+/// A bit for each byte, where that says more than one word.
+#[derive(Clone, Debug, Default)]
+pub(in crate::interp) enum Written {
+    #[default]
+    Nothing,
+    All,
+    Some(Vec<u64>),
+}
+
+impl Written {
+    /// Bytes `at .. at + size` are written, of `len` in all.
+    pub(in crate::interp) fn mark(&mut self, at: u64, size: u64, len: u64) {
+        if size >= len {
+            *self = Written::All;
+        }
+        if let Written::Nothing = self {
+            *self = Written::Some(Vec::new());
+        }
+        let Written::Some(bits) = self else { return };
+        let words = len.div_ceil(64) as usize;
+        if bits.len() < words {
+            bits.resize(words, 0);
+        }
+        for (word, mask) in words_of(at, size) {
+            if let Some(word) = bits.get_mut(word) {
+                *word |= mask;
+            }
+        }
+    }
+
+    /// These bytes hold nothing any more.
+    pub(in crate::interp) fn clear(&mut self, at: u64, size: u64, len: u64) {
+        if let Written::All = self {
+            *self = Written::Some(vec![u64::MAX; len.div_ceil(64) as usize]);
+        }
+        let Written::Some(bits) = self else { return };
+        for (word, mask) in words_of(at, size) {
+            if let Some(word) = bits.get_mut(word) {
+                *word &= !mask;
+            }
+        }
+    }
+
+    /// The first byte of `at .. at + size` that nobody has written.
+    pub(in crate::interp) fn missing(&self, at: u64, size: u64) -> Option<u64> {
+        match self {
+            Written::All => None,
+            Written::Nothing => (size > 0).then_some(at),
+            Written::Some(bits) => words_of(at, size).find_map(|(word, mask)| {
+                let missing = mask & !bits.get(word).copied().unwrap_or(0);
+                (missing != 0).then(|| 64 * word as u64 + u64::from(missing.trailing_zeros()))
+            }),
+        }
+    }
+}
+
+/// The words of a range, with the bits in each.
+fn words_of(at: u64, size: u64) -> impl Iterator<Item = (usize, u64)> {
+    let end = at.saturating_add(size);
+    let words = if size == 0 { 0..0 } else { at / 64..(end - 1) / 64 + 1 };
+    words.map(move |word| {
+        let (first, last) = (at.max(64 * word) % 64, (end - 64 * word).min(64));
+        (word as usize, u64::MAX << first & u64::MAX >> (64 - last))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_exact() {
+        let mut written = Written::default();
+        written.mark(60, 70, 1000);
+        assert_eq!(written.missing(60, 70), None);
+        assert_eq!(written.missing(59, 2), Some(59));
+        assert_eq!(written.missing(100, 40), Some(130));
+        written.clear(64, 1, 1000);
+        assert_eq!(written.missing(60, 70), Some(64));
+        written.mark(0, 1000, 1000);
+        written.clear(999, 1, 1000);
+        assert_eq!(written.missing(0, 999), None);
+        assert_eq!(written.missing(0, 1000), Some(999));
+    }
+}
