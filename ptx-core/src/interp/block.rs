@@ -1,7 +1,6 @@
 //! A block: its place in the grid, its barriers, and how its warps take turns.
 
 use super::cluster::Shared;
-use crate::diag::codes;
 use super::ctx::{Ctx, Flow};
 use super::fault::{Fault, FaultKind};
 use super::flight::Together;
@@ -13,6 +12,7 @@ use super::warp::{TURN, Warp, lanes};
 use super::watch::findings::registers::Pool;
 use super::watch::findings::steps::endless;
 use super::watch::{Release, View, Watch};
+use crate::diag::codes;
 use std::sync::Arc;
 
 /// How many instructions a warp runs before the next one has its turn.

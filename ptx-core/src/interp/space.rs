@@ -180,7 +180,8 @@ impl Ctx<'_> {
         if self.watch.is_some() {
             self.watch_write(place, 1 << lane, address, size)?;
         }
-        self.look_mut(place, lane, size).ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
+        self.look_mut(place, lane, size)
+            .ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
     }
 
     /// The bytes at an address, behind the watcher's back: for objects that are more than bytes.
@@ -190,9 +191,16 @@ impl Ctx<'_> {
     }
 
     /// The same, to write to.
-    pub(super) fn object_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
+    pub(super) fn object_mut(
+        &mut self,
+        space: Where,
+        lane: usize,
+        address: u64,
+        size: u64,
+    ) -> Result<&mut [u8], Fault> {
         let place = self.writable(space, lane, address, size)?;
-        self.look_mut(place, lane, size).ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
+        self.look_mut(place, lane, size)
+            .ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
     }
 
     fn writable(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<Place, Fault> {

@@ -129,6 +129,9 @@ fn bad_copies_and_broken_warps_are_faults() {
     let written = "st.shared.v2.u64 [%r1], {%out, %out}; fence.proxy.async;";
     assert_eq!(kind("cp.async.ca.shared.global [%r1], [%out+1], 4;", 1), FaultKind::Misaligned);
     assert_eq!(kind("mov.u32 %r2, 9; cp.async.ca.shared.global [%r1], [%out], 8, %r2;", 1), FaultKind::Undefined);
-    assert_eq!(kind(&format!("{written} cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 32;"), 1), FaultKind::OutOfBounds);
+    assert_eq!(
+        kind(&format!("{written} cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 32;"), 1),
+        FaultKind::OutOfBounds
+    );
     assert_eq!(kind("movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;", 16), FaultKind::Sync);
 }

@@ -24,6 +24,7 @@ fn launch(program: &Program, threads: u32, words: u32) -> Result<Vec<u32>, Fault
     let mut machine = Machine::new();
     let mut bytes = vec![0; 4 * words as usize];
     let address = machine.alloc(bytes.len() as u64)?;
+    machine.write(address, &bytes)?;
     let launch = Launch {
         entry: program.entries().next().unwrap_or_default(),
         grid: [1; 3],

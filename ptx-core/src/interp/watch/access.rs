@@ -138,7 +138,11 @@ impl Ctx<'_> {
     }
 
     /// The shadow of a place, what strong accesses there carry, and where in the shadow it is.
-    fn shadow_of<'a>(&'a self, watch: &'a Watch, place: Place) -> Option<(&'a RefCell<Shadow>, &'a RefCell<Vars>, u64)> {
+    fn shadow_of<'a>(
+        &'a self,
+        watch: &'a Watch,
+        place: Place,
+    ) -> Option<(&'a RefCell<Shadow>, &'a RefCell<Vars>, u64)> {
         match place.space {
             Where::Global | Where::Generic => {
                 let (shadow, at) = self.global.shadow(place.at)?;

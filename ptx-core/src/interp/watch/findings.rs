@@ -49,7 +49,10 @@ fn who(program: &Program, watch: &Watch, event: Event, did: &str) -> Option<Part
     let (subject, thread) = match event.actor() {
         Actor::Thread => (format!("thread {} of block {}", triple(thread), triple(block)), Some(thread)),
         Actor::Phase => (format!("an asynchronous operation for block {}", triple(block)), None),
-        _ => (format!("the asynchronous operation of thread {} of block {}", triple(thread), triple(block)), Some(thread)),
+        _ => (
+            format!("the asynchronous operation of thread {} of block {}", triple(thread), triple(block)),
+            Some(thread),
+        ),
     };
     let party = party(program, event.pc(), format!("{subject} {did}"))?;
     Some(Party { thread, block: Some(block), ..party })

@@ -119,8 +119,11 @@ impl Ctx<'_> {
         if self.watch.is_some() {
             let place = self.mbarrier_place(space, lane, at)?;
             let phases = self.cluster.watch.as_ref().and_then(|watch| watch.phases.get(&place));
-            self.agent =
-                phases.map(|phases| Agent { rank: place.0, number: phases.agent, phase: phases.count.saturating_add(1) });
+            self.agent = phases.map(|phases| Agent {
+                rank: place.0,
+                number: phases.agent,
+                phase: phases.count.saturating_add(1),
+            });
         }
         Ok(())
     }

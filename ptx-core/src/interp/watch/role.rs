@@ -194,7 +194,8 @@ fn bulk(site: &Site) -> Role {
         true => asynchronous(Actor::Source, Actor::Bulk),
         false => asynchronous(Actor::Phase, Actor::Phase),
     };
-    let order = if site.row.opcode() == "cp" && site.row.name.contains("reduce") { Order::Relaxed } else { Order::Weak };
+    let order =
+        if site.row.opcode() == "cp" && site.row.name.contains("reduce") { Order::Relaxed } else { Order::Weak };
     Role { order, scope: Scope::Gpu, ..role }
 }
 

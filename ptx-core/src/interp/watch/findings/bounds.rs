@@ -25,7 +25,8 @@ pub(in crate::interp) fn unmapped(size: u64, address: u64, near: Option<(u64, us
 
 /// Bytes of an allocation that was given back.
 pub(in crate::interp) fn freed(size: u64, address: u64, (base, len): (u64, u64)) -> Fault {
-    let message = format!("{size} bytes of global memory that was freed: it was an allocation of {len} bytes at {base:#x}");
+    let message =
+        format!("{size} bytes of global memory that was freed: it was an allocation of {len} bytes at {base:#x}");
     Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0103).at(address)
 }
 

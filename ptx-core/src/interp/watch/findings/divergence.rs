@@ -21,5 +21,7 @@ pub(in crate::interp::watch) fn check(ctx: &Ctx, active: u32) -> Result<(), Faul
     Err(Fault::new(FaultKind::Sync, message)
         .code(&codes::W0301)
         .party(party(ctx.program, warp.pc[other], format!("{there} threads of warp {} wait here", warp.index)))
-        .help("let all threads of a warp take the same way to a barrier; `barrier.sync` without `.aligned` allows more"))
+        .help(
+            "let all threads of a warp take the same way to a barrier; `barrier.sync` without `.aligned` allows more",
+        ))
 }

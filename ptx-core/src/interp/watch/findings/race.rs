@@ -68,7 +68,8 @@ pub(in crate::interp::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, c
     let lane = touch.lanes.trailing_zeros() as usize % 32;
     let (now, before) = (if touch.writes { "write" } else { "read" }, if clash.wrote { "wrote" } else { "read" });
     let again = if touch.writes && clash.wrote { " too" } else { "" };
-    let message = format!("{}: a {now} of {} bytes that were {} before", verdict.message, touch.size, clash.participle());
+    let message =
+        format!("{}: a {now} of {} bytes that were {} before", verdict.message, touch.size, clash.participle());
     Fault::new(verdict.kind, message)
         .code(verdict.code)
         .at(touch.address.wrapping_add(clash.offset))

@@ -39,7 +39,8 @@ pub(in crate::interp::watch) fn change(ctx: &mut Ctx, count: u32) -> Result<(), 
     let Some(own) = pool.warps.get_mut(ctx.warp.index as usize) else { return Ok(()) };
     if takes && count < *own || !takes && count > *own {
         let (what, than) = if takes { ("inc", "fewer") } else { ("dec", "more") };
-        let message = format!("`setmaxnreg.{what}` to {count} registers a thread, {than} than the {own} that the warp has");
+        let message =
+            format!("`setmaxnreg.{what}` to {count} registers a thread, {than} than the {own} that the warp has");
         return Err(Fault::new(FaultKind::Resources, message)
             .code(&codes::W0502)
             .help("`.maxnreg`, or the number of threads, says how many a warp starts with"));

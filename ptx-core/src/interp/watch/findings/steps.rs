@@ -16,9 +16,11 @@ pub(in crate::interp) fn endless(program: &Program, warp: &Warp, block: &Block, 
     let message = format!("the launch still runs after {limit} warp instructions, the limit{inside}");
     let mut fault = Fault::new(FaultKind::StepLimit, message).code(&codes::W0601);
     if let Some((first, last, _)) = around {
-        fault = fault
-            .party(party(program, first, "the loop begins here".into()))
-            .party(party(program, last, "and goes back from here".into()));
+        fault = fault.party(party(program, first, "the loop begins here".into())).party(party(
+            program,
+            last,
+            "and goes back from here".into(),
+        ));
     }
     let inst = program.code.get(pc as usize);
     fault.span = inst.map(|i| i.span);
