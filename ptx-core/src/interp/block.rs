@@ -265,6 +265,7 @@ impl Engine<'_> {
             warp,
             watch: self.watch,
             agent: None,
+            issuer: 0,
         };
         while ctx.stats.warp_instructions < end {
             let Some(group) = ctx.warp.choose() else { return Ok(()) };
@@ -302,14 +303,17 @@ impl Ctx<'_> {
             };
             self.stats.warp_instructions += 1;
             self.stats.instructions += u64::from(active.count_ones());
-            if self.watch.is_some() && (inst.watched || self.warp.flying) && active != 0 {
-                self.agent = None;
-                self.watch_step(active).map_err(|fault| self.locate(fault, active))?;
+            let watched = self.watch.is_some() && inst.watched && active != 0;
+            if watched {
+                self.watch_before(active).map_err(|fault| self.locate(fault, active))?;
             }
             let flow = match active {
                 0 => Flow::Next,
                 _ => (inst.step)(self, active).map_err(|fault| self.locate(fault, active))?,
             };
+            if watched && flow == Flow::Next {
+                self.watch_after(active);
+            }
             match flow {
                 Flow::Next => pc += 1,
                 Flow::Jump(to) if active == group => pc = to,

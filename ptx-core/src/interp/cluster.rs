@@ -138,7 +138,8 @@ impl Shared {
     pub(super) fn completed(&mut self, place: (usize, u64), parity: u64, view: Option<&Arc<View>>) {
         self.timeouts = 0;
         let done = self.waiters.extract_if(.., |w| w.place == place && w.parity == parity);
-        let wake = |w: PhaseWaiter| Wake { who: w.who, result: Some((w.result, true)), again: false, view: view.cloned() };
+        let wake =
+            |w: PhaseWaiter| Wake { who: w.who, result: Some((w.result, true)), again: false, view: view.cloned() };
         self.wakes.extend(done.map(wake));
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Ctx<'a> {
     pub watch: Option<&'a Watch>,
     /// The mbarrier on which the running asynchronous operation completes, see [`Ctx::complete_on`].
     pub agent: Option<Agent>,
+    /// The lane in whose name an operation of one thread reads matrices.
+    pub issuer: usize,
 }
 
 /// What a step does for the lanes that it is given.

@@ -23,17 +23,24 @@ pub(super) struct Flight {
 /// write.
 #[derive(Debug, Default)]
 struct Group {
-    accumulators: Vec<u32>,
-    fragments: Vec<u32>,
+    accumulators: Vec<Register>,
+    fragments: Vec<Register>,
 }
 
-#[allow(dead_code, reason = "the watcher asks")]
+/// A register, and the product that has it.
+type Register = (u32, u32);
+
 impl Flight {
-    /// A product that writes these registers and reads those.
-    pub(super) fn issue(&mut self, accumulators: impl Iterator<Item = u32>, fragments: impl Iterator<Item = u32>) {
+    /// A product (the instruction at `pc`) that writes these registers and reads those.
+    pub(super) fn issue(
+        &mut self,
+        pc: u32,
+        accumulators: impl Iterator<Item = u32>,
+        fragments: impl Iterator<Item = u32>,
+    ) {
         self.issued += 1;
-        self.open.accumulators.extend(accumulators);
-        self.open.fragments.extend(fragments);
+        self.open.accumulators.extend(accumulators.map(|register| (register, pc)));
+        self.open.fragments.extend(fragments.map(|register| (register, pc)));
     }
 
     /// `wgmma.commit_group`
@@ -53,19 +60,24 @@ impl Flight {
         self.groups.is_empty() && self.open.accumulators.is_empty()
     }
 
-    /// Whether an instruction must not read a register now.
-    pub(super) fn accumulates(&self, register: u32) -> bool {
-        self.all().any(|group| group.accumulators.contains(&register))
+    /// The product for which an instruction must not touch a register now.
+    pub(super) fn accumulates(&self, register: u32) -> Option<u32> {
+        self.all().find_map(|group| product_of(&group.accumulators, register))
     }
 
-    /// Whether an instruction must not write a register now.
-    pub(super) fn holds(&self, register: u32) -> bool {
-        self.all().any(|group| group.accumulators.contains(&register) || group.fragments.contains(&register))
+    /// The product for which an instruction must not write a register now.
+    pub(super) fn holds(&self, register: u32) -> Option<u32> {
+        let fragments = || self.all().find_map(|group| product_of(&group.fragments, register));
+        self.accumulates(register).or_else(fragments)
     }
 
     fn all(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter().chain([&self.open])
     }
+}
+
+fn product_of(registers: &[Register], register: u32) -> Option<u32> {
+    registers.iter().find(|(held, _)| *held == register).map(|(_, pc)| *pc)
 }
 
 /// What the warps of a block's warpgroups read together: the first warp that issues a product reads shared memory for all

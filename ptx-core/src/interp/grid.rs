@@ -4,10 +4,10 @@ use super::block::{Block, Engine};
 use super::cluster::Shared;
 use super::fault::{Fault, FaultKind};
 use super::program::Entry;
-use super::tmem::{self, Tmem};
+use super::tmem::{BYTES as TENSOR_BYTES, Tmem};
 use super::warp::Warp;
 use super::watch::ClusterWatch;
-use super::watch::findings::{deadlock, registers};
+use super::watch::findings::{deadlock, registers, tmem};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -126,7 +126,10 @@ impl Engine<'_> {
     /// What blocks must have done when they end.
     fn finish(&self, cluster: &Cluster) -> Result<bool, Fault> {
         if self.watch.is_some() {
-            cluster.blocks.iter().try_for_each(|(block, _)| registers::balance(self.program, self.grid, block))?;
+            for ((block, _), tensor) in cluster.blocks.iter().zip(&cluster.shared.tensor) {
+                registers::balance(self.program, self.grid, block)?;
+                tmem::leak(block, tensor)?;
+            }
         }
         Ok(true)
     }
@@ -135,7 +138,7 @@ impl Engine<'_> {
     fn cluster_bytes(&self, entry: &Entry) -> u64 {
         let blocks: u64 = self.grid.cluster.iter().map(|d| u64::from(*d)).product();
         let registers = u64::from(self.grid.warps()) * (u64::from(entry.registers) * 256 + 4096);
-        (blocks * (registers + self.grid.dynamic + self.grid.dynamic_bytes + tmem::BYTES)).max(1)
+        (blocks * (registers + self.grid.dynamic + self.grid.dynamic_bytes + TENSOR_BYTES)).max(1)
     }
 
     /// Makes the blocks of a cluster.

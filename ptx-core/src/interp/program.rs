@@ -8,7 +8,7 @@ use super::watch::{Act, Role};
 use crate::check::Checked;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Base, Function, Init, Inst, Module, Operand, Param, RegId, VarId};
-use crate::isa::Arch;
+use crate::isa::{Access, Arch, Row};
 use crate::span::Span;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,8 +39,7 @@ pub(super) struct Code {
     /// What it is to the watcher, and whether there is something to do before it runs.
     pub role: Role,
     pub watched: bool,
-    /// The registers (of the frame) that it writes, if it does so asynchronously; and all that it names, where some
-    /// instruction does.
+    /// The registers (of the frame) that it writes, and all that it names, in functions where some can be in flight.
     pub written: Box<[u32]>,
     pub touched: Box<[u32]>,
 }
@@ -190,8 +189,8 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
         function: function as u32,
         name: row.name,
         role,
-        watched: role.aligned || !matches!(role.act, Act::Plain | Act::Update | Act::Object),
-        written: if in_flight(inst) { named(&site, inst.operands.first()) } else { Box::default() },
+        watched: flies || role.aligned || !matches!(role.act, Act::Plain | Act::Update | Act::Object),
+        written: if flies { named(&site, written(row, inst)) } else { Box::default() },
         touched: if flies { named(&site, &inst.operands) } else { Box::default() },
     })
 }
@@ -199,6 +198,12 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
 /// Whether an instruction goes on writing registers after it was issued.
 fn in_flight(inst: &Inst) -> bool {
     inst.row.is_some_and(|row| row.name == "wgmma.mma_async")
+}
+
+/// The operands that an instruction writes.
+fn written<'a>(row: &'a Row, inst: &'a Inst) -> impl Iterator<Item = &'a Operand> {
+    let writes = row.operands.iter().map(|operand| operand.access != Access::Read);
+    inst.operands.iter().zip(writes).filter(|(_, writes)| *writes).map(|(operand, _)| operand)
 }
 
 /// The registers that operands name.

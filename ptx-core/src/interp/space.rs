@@ -64,6 +64,16 @@ impl Where {
         address.wrapping_sub(self.window())
     }
 
+    /// Whether an address in this space means other bytes in every thread.
+    pub(super) fn is_private(self, address: u64) -> bool {
+        match self {
+            Where::Local => true,
+            Where::Param => address >= LOCAL_START,
+            Where::Generic => resolve(address).0 == Where::Local,
+            _ => false,
+        }
+    }
+
     /// How a message calls it.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -176,9 +186,21 @@ impl Ctx<'_> {
 
     /// The bytes that a lane writes at an address.
     pub(super) fn bytes_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
+        self.bytes_mut_for(space, 1 << lane, address, size)
+    }
+
+    /// The bytes to which several lanes write the same at one address.
+    pub(super) fn bytes_mut_for(
+        &mut self,
+        space: Where,
+        group: u32,
+        address: u64,
+        size: u64,
+    ) -> Result<&mut [u8], Fault> {
+        let lane = group.trailing_zeros() as usize % 32;
         let place = self.writable(space, lane, address, size)?;
         if self.watch.is_some() {
-            self.watch_write(place, 1 << lane, address, size)?;
+            self.watch_write(place, group, address, size)?;
         }
         self.look_mut(place, lane, size)
             .ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))

@@ -69,9 +69,14 @@ pub(super) struct Tmem {
 }
 
 impl Tmem {
+    /// How many columns are allocated.
+    pub(super) fn taken_columns(&self) -> u32 {
+        self.allocations.iter().map(|a| a.count).sum()
+    }
+
     /// How many columns are free.
     pub(super) fn free_columns(&self) -> u32 {
-        COLUMNS - self.allocations.iter().map(|a| a.count).sum::<u32>()
+        COLUMNS - self.taken_columns()
     }
 
     /// The first place where `count` columns are free in all of these.

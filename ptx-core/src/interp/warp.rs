@@ -71,8 +71,6 @@ pub(super) struct Warp {
     pub turn: u64,
     /// What the watcher knows of them, if it is on.
     pub threads: Option<RefCell<Threads>>,
-    /// Whether an asynchronous instruction is still writing some of the registers.
-    pub flying: bool,
 }
 
 /// The numbers of the set bits.
@@ -107,7 +105,6 @@ impl Warp {
             origin: 0,
             turn: 0,
             threads: None,
-            flying: false,
         }
     }
 

@@ -16,10 +16,9 @@
 //!   the thread or by an asynchronous agent, through which proxy) stands in the instruction's line of `role::ROLES`.
 //! - **An asynchronous operation that completes on an mbarrier** calls [`Ctx::complete_on`] before it touches memory. Those
 //!   that complete in groups need only their lines in `ROLES`: the commit and the wait have theirs.
-//! - **Registers that an asynchronous instruction writes** (`wgmma`, `tcgen05.ld`) are in flight until the wait that their
-//!   line names.
-//! - **Whoever keeps something that a block must give back** (TMEM) says so in `Shared::finish`, with a finding of
-//!   `findings`.
+//!   One that completes by a later instruction on an mbarrier (`tcgen05.commit`) calls [`Ctx::hand_over`] there.
+//! - **Registers that an asynchronous instruction uses** (`wgmma`) stand in `flight`.
+//! - **What a block must give back** is looked at in `Engine::finish`, with a finding of `findings`.
 //!
 //! With `Options::watch` off none of this exists: no shadow is kept, and each access tests one pointer.
 

@@ -7,7 +7,7 @@ use crate::interp::fault::Fault;
 use crate::interp::site::{Address, Decoded, Refusal, Site};
 use crate::interp::soft::mask;
 use crate::interp::space::{Where, number};
-use crate::interp::warp::lanes;
+use crate::interp::warp::{Lanes, lanes};
 use crate::ir::Operand;
 use crate::isa::Type;
 
@@ -93,10 +93,13 @@ fn load_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, dst: Dst, 
     }
     let addresses = ctx.fetch(address.base).map(|base| base.wrapping_add(address.offset));
     let mut values = [0; 32];
+    let first = group.trailing_zeros() as usize % 32;
     if let Some(row) = if group == u32::MAX { ctx.row(address.space, &addresses, size as u64) } else { None } {
         for (value, bytes) in values.iter_mut().zip(row.chunks_exact(size)) {
             *value = extend(number(bytes));
         }
+    } else if same(group, &addresses) && !address.space.is_private(addresses[first]) {
+        values = [extend(number(ctx.bytes_for(address.space, group, addresses[first], size as u64)?)); 32];
     } else {
         for lane in lanes(group) {
             values[lane] = extend(number(ctx.bytes(address.space, lane, addresses[lane], size as u64)?));
@@ -135,7 +138,11 @@ fn st(site: &Site) -> Decoded {
     }
     Ok(Box::new(move |ctx, group| {
         let base = ctx.fetch(address.base);
-        for lane in lanes(group) {
+        let first = group.trailing_zeros() as usize % 32;
+        let uniform = same(group, &base) && words.iter().all(|(_, _, src)| same(group, &ctx.fetch(*src)));
+        for (lane, together) in
+            alone_or_together(group, uniform && !address.space.is_private(base[first].wrapping_add(address.offset)))
+        {
             let mut buffer = [0; MOST];
             for (offset, bytes, src) in &words {
                 let value = ctx.fetch_lane(*src, lane).to_le_bytes();
@@ -144,7 +151,7 @@ fn st(site: &Site) -> Decoded {
                 }
             }
             let at = base[lane].wrapping_add(address.offset);
-            ctx.bytes_mut(address.space, lane, at, size as u64)?.copy_from_slice(&buffer[..size]);
+            ctx.bytes_mut_for(address.space, together, at, size as u64)?.copy_from_slice(&buffer[..size]);
         }
         Ok(Flow::Next)
     }))
@@ -154,17 +161,31 @@ fn st(site: &Site) -> Decoded {
 fn store_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, src: Src) -> Result<Flow, Fault> {
     let addresses = ctx.fetch(address.base).map(|base| base.wrapping_add(address.offset));
     let values = ctx.fetch(src);
+    let first = group.trailing_zeros() as usize % 32;
     if let Some(row) = if group == u32::MAX { ctx.row_mut(address.space, &addresses, size as u64) } else { None } {
         for (bytes, value) in row.chunks_exact_mut(size).zip(values) {
             bytes.copy_from_slice(&value.to_le_bytes()[..size]);
         }
         return Ok(Flow::Next);
     }
-    for lane in lanes(group) {
-        let bytes = ctx.bytes_mut(address.space, lane, addresses[lane], size as u64)?;
+    let uniform = same(group, &addresses) && same(group, &values) && !address.space.is_private(addresses[first]);
+    for (lane, together) in alone_or_together(group, uniform) {
+        let bytes = ctx.bytes_mut_for(address.space, together, addresses[lane], size as u64)?;
         bytes.copy_from_slice(&values[lane].to_le_bytes()[..size]);
     }
     Ok(Flow::Next)
+}
+
+/// Whether all lanes have the same value.
+fn same(group: u32, values: &Lanes) -> bool {
+    let first = values[group.trailing_zeros() as usize % 32];
+    lanes(group).all(|lane| values[lane] == first)
+}
+
+/// Each lane with itself; or, for what they do once for all, the first with all of them.
+fn alone_or_together(group: u32, together: bool) -> impl Iterator<Item = (usize, u32)> {
+    let leaders = if together { group & group.wrapping_neg() } else { group };
+    lanes(leaders).map(move |lane| (lane, if together { group } else { 1 << lane }))
 }
 
 /// An instruction that changes only how fast others are.

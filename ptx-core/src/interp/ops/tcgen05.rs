@@ -20,9 +20,10 @@ use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Address, Decoded, Refusal, Site};
 use crate::interp::soft::mask;
-use crate::interp::space::{RANK, Where, resolve};
+use crate::interp::space::{Place, RANK, Where, resolve};
 use crate::interp::tmem::{Taddr, Tmem};
 use crate::interp::warp::lanes;
+use crate::interp::watch::Actor;
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
@@ -102,11 +103,15 @@ impl Ctx<'_> {
     fn piece(&self, rank: usize, at: u64) -> Result<[u8; 16], Fault> {
         let memory = self.cluster.memory.get(rank).map_or(&[][..], Vec::as_slice);
         let found = usize::try_from(at).ok().and_then(|at| memory.get(at..)?.first_chunk());
-        found.copied().ok_or_else(|| {
+        let found = found.copied().ok_or_else(|| {
             let message =
                 format!("a matrix in shared memory that goes beyond the {} bytes that there are", memory.len());
             Fault::new(FaultKind::OutOfBounds, message).at(at)
-        })
+        })?;
+        if self.watch.is_some() {
+            self.watch_read(Place { space: Where::Shared, rank, at }, 1 << self.issuer, at, 16)?;
+        }
+        Ok(found)
     }
 }
 
@@ -123,6 +128,8 @@ fn commit(site: &Site) -> Decoded {
         for lane in lanes(group) {
             let at = mbar.lane(ctx, lane);
             let Some(blocks) = blocks else {
+                let object = ctx.mbarrier_place(space, lane, at)?;
+                ctx.hand_over(lane, Actor::Tensor, object);
                 ctx.change_mbarrier((space, lane, at), |m| m.arrive(1))?;
                 continue;
             };
@@ -130,6 +137,8 @@ fn commit(site: &Site) -> Decoded {
             for rank in (0..32).filter(|rank| blocks >> rank & 1 == 1) {
                 // The same offset in every block: its window of shared memory.
                 let there = (rank + 1) << RANK | resolve(at).1 & mask(RANK);
+                let object = ctx.mbarrier_place(Where::Shared, lane, there)?;
+                ctx.hand_over(lane, Actor::Tensor, object);
                 ctx.change_mbarrier((Where::Shared, lane, there), |m| m.arrive(1))?;
             }
         }

@@ -149,7 +149,8 @@ impl Product {
         };
         let slots =
             fragments.iter().filter_map(|src| if let Src::Reg(slot) = src { Some(origin + slot) } else { None });
-        ctx.warp.flight.issue(self.d.registers.iter().map(|dst| origin + dst.slot), slots);
+        let at = ctx.warp.at;
+        ctx.warp.flight.issue(at, self.d.registers.iter().map(|dst| origin + dst.slot), slots);
     }
 
     /// A and B from shared memory: read now, or by another warp of the group.

@@ -32,6 +32,11 @@ impl Who<'_> {
         if other.is_strong() && self.event.is_strong() && self.agree(other, place.0) {
             return Relation::Fine;
         }
+        // Lanes that write the same together, and do so again.
+        let again = self.lanes.count_ones() > 1 && wrote && self.writes && self.event.alike(other);
+        if again && self.lanes == other.lanes {
+            return Relation::Fine;
+        }
         if !lanes(self.lanes).all(|lane| self.threads.knows(lane, other, place)) {
             return Relation::Apart;
         }
@@ -172,6 +177,10 @@ impl Ctx<'_> {
             (Actor::Thread | Actor::Phase, _) => {
                 let event = Event::new(threads.number, touch.lanes, threads.now, (Actor::Thread, pc), role);
                 if role.act == Act::Begin { event.object() } else { event }
+            }
+            (Actor::Matrix, _) => {
+                let (warp, lanes) = threads.leader();
+                Event::new(warp, lanes, threads.group(lane, actor), (actor, pc), role)
             }
             _ => Event::new(threads.number, touch.lanes, threads.group(lane, actor), (actor, pc), role),
         }

@@ -17,8 +17,10 @@ pub(in crate::interp) enum Actor {
     Source,
     /// Its bulk copies, as writers.
     Bulk,
-    /// Its warp's `wgmma`.
+    /// Its warpgroup's `wgmma`.
     Matrix,
+    /// Its `tcgen05` operations.
+    Tensor,
     /// Operations that complete on an mbarrier: an agent for each mbarrier, a tick for each phase.
     Phase,
 }

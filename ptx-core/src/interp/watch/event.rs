@@ -75,7 +75,7 @@ impl Event {
             Actor::Source,
             Actor::Bulk,
             Actor::Matrix,
-            Actor::Phase,
+            Actor::Tensor,
             Actor::Phase,
             Actor::Phase,
         ];

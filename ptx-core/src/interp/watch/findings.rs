@@ -9,6 +9,7 @@ pub(in crate::interp) mod mbarrier;
 pub(super) mod race;
 pub(in crate::interp) mod registers;
 pub(in crate::interp) mod steps;
+pub(in crate::interp) mod tmem;
 pub(super) mod unwritten;
 
 use super::Watch;

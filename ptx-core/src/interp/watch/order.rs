@@ -4,7 +4,7 @@ use super::clock::{Actor, View};
 use super::findings;
 use super::findings::Touch;
 use super::role::{Act, Role};
-use super::threads::{Flying, Threads};
+use super::threads::Threads;
 use super::vars::{Home, Phases, Vars};
 use super::{Agent, ClusterWatch, Watch};
 use crate::interp::block::{Arrival, Waiter};
@@ -82,35 +82,34 @@ impl Warp {
 }
 
 impl Ctx<'_> {
-    /// What the running instruction changes before it runs.
+    /// Whether the running instruction may run now.
     #[inline(never)]
-    pub(in crate::interp) fn watch_step(&mut self, active: u32) -> Result<(), Fault> {
+    pub(in crate::interp) fn watch_before(&mut self, active: u32) -> Result<(), Fault> {
         let role = self.role();
+        self.agent = None;
         if role.aligned {
             findings::divergence::check(self, active)?;
         }
-        findings::flying::check(self, role)?;
-        if let Act::Registers(count) = role.act {
-            return findings::registers::change(self, count);
+        match role.act {
+            Act::Registers(count) => findings::registers::change(self, count),
+            Act::Async { writes: Actor::Matrix, .. } => Ok(()),
+            _ => findings::flying::check(self),
         }
-        let (live, at, origin) = (self.warp.live, self.warp.at, self.warp.origin);
-        let Some(threads) = &mut self.warp.threads else { return Ok(()) };
+    }
+
+    /// What the running instruction has changed.
+    #[inline(never)]
+    pub(in crate::interp) fn watch_after(&mut self, active: u32) {
+        let (role, live) = (self.role(), self.warp.live);
+        let Some(threads) = &mut self.warp.threads else { return };
         let threads = threads.get_mut();
         match role.act {
             Act::Fence => threads.fence(active, live),
             Act::ProxyFence => threads.proxy_fence(active, live),
             Act::Commit(actor) => threads.commit(active, actor),
             Act::Wait(actor, open) => threads.wait(active, actor, open),
-            Act::Async { writes: actor @ Actor::Matrix, .. } => {
-                let group = threads.group(active.trailing_zeros() as usize % 32, actor);
-                let program = self.program;
-                let written = program.code.get(at as usize).map_or(&[][..], |code| &code.written);
-                threads.flying.extend(written.iter().map(|slot| Flying { slot: origin + slot, actor, group, pc: at }));
-            }
             _ => {}
         }
-        self.warp.flying = !threads.flying.is_empty();
-        Ok(())
     }
 
     /// The running operation completes on the mbarrier at this address: its accesses are known to those who have waited

@@ -102,6 +102,7 @@ const ROLES: &[(&str, Reader)] = &[
     ("cp.async.bulk.prefetch", |_| Role::PLAIN),
     ("cp.async.bulk.commit_group", |_| act(Act::Commit(Actor::Bulk))),
     ("cp.async.bulk.wait_group", |s| act(Act::Wait(if has(s, "read") { Actor::Source } else { Actor::Bulk }, number(s)))),
+    ("tcgen05.mma", |_| asynchronous(Actor::Tensor, Actor::Tensor)), ("tcgen05.cp", |_| asynchronous(Actor::Tensor, Actor::Tensor)),
     ("wgmma.mma_async", |_| asynchronous(Actor::Matrix, Actor::Matrix)),
     ("wgmma.commit_group", |_| act(Act::Commit(Actor::Matrix))),
     ("wgmma.wait_group", |s| act(Act::Wait(Actor::Matrix, number(s)))),

@@ -27,8 +27,6 @@ pub(in crate::interp) struct Threads {
     kept: Option<Box<[Kept; 32]>>,
     /// The bytes of local memory that hold something.
     pub local: Box<[Written; 32]>,
-    /// Registers that an asynchronous instruction is still writing.
-    pub flying: Vec<Flying>,
 }
 
 /// A view for all lanes, or one for each.
@@ -81,16 +79,6 @@ impl Kept {
     }
 }
 
-/// A register in flight.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::interp) struct Flying {
-    /// The register (absolute).
-    pub slot: u32,
-    pub actor: Actor,
-    pub group: u32,
-    pub pc: u32,
-}
-
 impl Threads {
     pub(super) fn new(number: u32, (block, index): (u32, u32), stride: usize, view: Arc<View>) -> Threads {
         Threads {
@@ -104,8 +92,12 @@ impl Threads {
             agents: None,
             kept: None,
             local: Default::default(),
-            flying: Vec::new(),
         }
+    }
+
+    /// The first warp of the warpgroup: `wgmma` is one operation of all four. Its number, and its lane.
+    pub(super) fn leader(&self) -> (u32, u32) {
+        (self.number - self.index % 4, 1)
     }
 
     /// Gives lanes a view; if those are all that live, all have the same again.
@@ -136,8 +128,10 @@ impl Threads {
         }
         if let Some(agents) = &self.agents {
             let ticks = into.view.seen.ticks_mut(self.block, KINDS * self.stride);
+            let leader = 32 * (self.index as usize & !3);
             for (lane, kind) in lanes(group).flat_map(|lane| (1..KINDS).map(move |kind| (lane, kind))) {
-                let tick = &mut ticks[kind * self.stride + first + lane];
+                let place = if kind == Actor::Matrix as usize { leader } else { first + lane };
+                let tick = &mut ticks[kind * self.stride + place];
                 *tick = (*tick).max(agents[lane].known[kind]);
             }
         }
@@ -172,7 +166,14 @@ impl Threads {
     /// Whether a lane knows all of an event of a block: it happened before.
     pub(super) fn knows(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
         let actor = event.actor();
-        let own = event.warp == self.number && actor != Actor::Phase;
+        let own = match actor {
+            Actor::Phase => false,
+            Actor::Matrix => event.warp == self.leader().0,
+            _ => event.warp == self.number,
+        };
+        if own && actor == Actor::Matrix && event.tick <= self.known(lane, actor) {
+            return true;
+        }
         let itself = own && (actor == Actor::Thread || event.tick <= self.known(lane, actor));
         let others = if itself { event.lanes & !(1 << lane) } else { event.lanes };
         if others == 0 && actor != Actor::Phase {
@@ -235,9 +236,6 @@ impl Threads {
                 known[Actor::Source as usize] = known[Actor::Source as usize].max(known[kind]);
             }
         }
-        let lane = group.trailing_zeros() as usize % 32;
-        let known = self.agents()[lane].known[kind];
-        self.flying.retain(|register| register.actor != actor || register.group > known);
     }
 
     /// Everything that a lane's agent has begun completes on an mbarrier.

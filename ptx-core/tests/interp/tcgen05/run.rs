@@ -80,7 +80,7 @@ ALLOCATED:
   mul.lo.u32 %i, %t, 16; mul.wide.u32 %bytes, %t, 16; add.u64 %bytes, %bytes, %out; add.u64 %bytes, %bytes, {shared};
 FILL: ld.global.v4.u32 {{%r0, %r1, %r2, %r3}}, [%bytes]; st.shared.v4.u32 [%i], {{%r0, %r1, %r2, %r3}};
   add.u32 %i, %i, 2048; add.u64 %bytes, %bytes, 2048; setp.lt.u32 %more, %i, {SHARED}; @%more bra FILL;
-  bar.sync 0;
+  fence.proxy.async; bar.sync 0;
   ld.shared.u32 %tm, [%slot]; and.b32 %lane, %t, 96; shl.b32 %lane, %lane, 16; add.u32 %lane, %lane, %tm;
   mad.wide.u32 %row, %t, {row}, %out; mov.u32 %i, 0;
 STORE: ld.global.v4.u32 {{%r0, %r1, %r2, %r3}}, [%row]; add.u32 %w, %lane, %i;

@@ -58,6 +58,7 @@ pub(super) fn alloc(site: &Site) -> Decoded {
             return Ok(ctx.suspend(group, group));
         };
         ctx.bytes_mut(to.space, 0, at, 4)?.copy_from_slice(&first.to_le_bytes());
+        ctx.warp.met(group);
         Ok(Flow::Next)
     }))
 }

@@ -53,6 +53,7 @@ pub(super) fn copy(site: &Site) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         let blocks = ctx.blocks(pairs)?;
         for lane in lanes(group) {
+            ctx.issuer = lane;
             let to = to.lane(ctx, lane);
             let from = Descriptor::tcgen05(ctx.fetch_lane(from, lane)).map_err(|why| undefined(why).lane(lane))?;
             for (rank, part) in blocks.iter().flat_map(|rank| parts.iter().map(move |part| (*rank, *part))) {

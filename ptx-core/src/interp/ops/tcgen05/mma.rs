@@ -50,7 +50,10 @@ struct Mma {
 pub(super) fn mma(site: &Site) -> Decoded {
     let mma = Mma::new(site)?;
     Ok(Box::new(move |ctx, group| {
-        lanes(group).try_for_each(|lane| mma.run(ctx, lane).map_err(|fault| fault.lane(lane)))?;
+        lanes(group).try_for_each(|lane| {
+            ctx.issuer = lane;
+            mma.run(ctx, lane).map_err(|fault| fault.lane(lane))
+        })?;
         Ok(Flow::Next)
     }))
 }
