@@ -90,7 +90,7 @@ impl Shadow {
             let to = end.min((from / PAGE + 1) * PAGE);
             let page = self.page(from / PAGE);
             page.split(((from | to) % 4).trailing_zeros().min(2));
-            let (first, last) = (from % PAGE >> page.shift, (to - 1) % PAGE >> page.shift);
+            let (first, last) = ((from % PAGE) >> page.shift, ((to - 1) % PAGE) >> page.shift);
             for number in first..=last {
                 let Some(cell) = page.cells.get_mut(number as usize) else { continue };
                 let here = from / PAGE * PAGE + (number << page.shift);
