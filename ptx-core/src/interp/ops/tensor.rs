@@ -157,6 +157,7 @@ impl Copy {
         }
         let Some(mbar) = self.mbar else { return self.store(ctx, lane, &map, &rows, shared) };
         let mbar = mbar.lane(ctx, lane);
+        ctx.complete_on(Where::Shared, lane, mbar)?;
         let pieces = load(ctx, lane, &map, &rows)?;
         let Some(blocks) = self.blocks else { return deliver(ctx, lane, &map, &rows, (shared, mbar), &pieces) };
         let blocks = ctx.fetch_lane(blocks, lane);
@@ -261,6 +262,7 @@ fn deliver(
     (shared, mbar): (u64, u64),
     pieces: &[u8],
 ) -> Result<(), Fault> {
+    ctx.complete_on(Where::Shared, lane, mbar)?;
     let row = (rows.count as u64 * rows.shared) as usize;
     let step = if map.swizzle == Swizzle::B128Atom32Flip8 { 8 } else { 16 };
     for (i, bytes) in (0..).zip(pieces.chunks(row.max(1))) {
@@ -301,7 +303,7 @@ fn packed(element: Element, bytes: &[u8], rows: &Rows) -> [u8; UNIT] {
 pub(super) fn read_map(ctx: &Ctx, lane: usize, space: Where, at: u64) -> Result<TensorMap, Fault> {
     let mut bytes = [0; BYTES];
     for (i, part) in (0..).zip(bytes.chunks_mut(64)) {
-        part.copy_from_slice(ctx.bytes(space, lane, at.wrapping_add(64 * i), 64)?);
+        part.copy_from_slice(ctx.object(space, lane, at.wrapping_add(64 * i), 64)?);
     }
     TensorMap::read(&bytes).map_err(|bad| Fault::new(FaultKind::BadAccess, bad.to_string()).at(at).lane(lane))
 }

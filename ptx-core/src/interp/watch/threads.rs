@@ -244,6 +244,8 @@ impl Threads {
         let closed = &mut self.agents()[lane].closed[kind];
         *closed += 1;
         let closed = *closed;
+        // It began after what its thread knew.
+        into.join(self.views.of(lane));
         into.view.seen.ticks_mut(self.block, KINDS * stride)[kind * stride + first] = closed;
     }
 

@@ -57,6 +57,7 @@ pub(super) fn alloc(site: &Site) -> Decoded {
             ctx.cluster.wait_for_columns(who);
             return Ok(ctx.suspend(group, group));
         };
+        ctx.warp.met(group);
         ctx.bytes_mut(to.space, 0, at, 4)?.copy_from_slice(&first.to_le_bytes());
         ctx.warp.met(group);
         Ok(Flow::Next)
