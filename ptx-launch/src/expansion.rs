@@ -7,7 +7,7 @@ pub use crate::kernel::{Kernel, LineMap, Module, Variant};
 pub use crate::launch::launch;
 pub use crate::param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 pub use crate::stream::{AsStream, StreamRef};
-pub use crate::tensor_map::{Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap};
+pub use crate::tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap};
 pub use crate::tile::{ReadTile, WriteTile, dim};
 
 use crate::error::{Error, ErrorKind};

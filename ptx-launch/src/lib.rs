@@ -42,10 +42,13 @@
 //! `safe(…)` the function checks its conditions first and is safe; without, it is `unsafe`, and its documentation says
 //! what the caller vouches for.
 //!
+//! A variable that is a `&mut Buffer` already is passed on as `&mut *y`: a generic parameter does not reborrow.
+//!
 //! A launch on a CUDA device is two calls of the driver, one of which asks whether the right context is current, and no
 //! allocation. Arguments stay on the caller's stack, checks are comparisons with limits that were read when the kernel
 //! was loaded, and the kernel's handle is found without a lock. Events are recorded only when cudarc's context manages
-//! several streams, by cudarc's own protocol, so that launches mix with its other libraries.
+//! several streams, by cudarc's own protocol, so that launches mix with its other libraries. A stream does not wait for
+//! itself: a [`Buffer`] knows which streams have used it.
 //!
 //! # Loading
 //!
@@ -53,7 +56,62 @@
 //! loader takes the best one that the device runs and the driver reads. When the driver's assembler refuses it, the
 //! error has its log, with the lines of Rust that its lines of PTX come from.
 //! With `PTX_CACHE=folder` the assembled kernels are kept there for the program's next start.
-//! [`Kernel::figures`] and [`Kernel::occupancy`] tell what it takes of the device.
+//!
+//! `cubin` in the kernel's attribute embeds machine code when the program is built: ptxas (the one that `PTXAS` names, else
+//! the first in `PATH`) assembles each target, and must be there. The loader takes it on a GPU of that target, and the PTX
+//! elsewhere. `PTX_EMBED=always` does so for every kernel of a build, `PTX_EMBED=never` for none.
+//!
+//! [`Kernel::load_with`] takes [`JitOptions`] for the driver's assembler, [`Kernel::loaded`] tells where the machine code
+//! came from and what ptxas said, [`Kernel::figures`] and [`Kernel::occupancy`] what the kernel takes of the device:
+//! registers, spills, shared memory, blocks at a time.
+//!
+//! # Memory
+//!
+//! [`Device::upload`] and [`Buffer::download`] copy from and to the host, and wait for it. On a [`Stream`], in its order
+//! and beside the host, run [`copy`](Stream::copy) (also from one GPU to another), [`fill`](Stream::fill), and, with
+//! [`Pinned`] host memory, [`upload`](Stream::upload) and [`download`](Stream::download). [`View`] and [`ViewMut`] are
+//! parts. [`Stream::capture`] records launches, copies and fills as a [`Graph`].
+//!
+//! # With cudarc and candle
+//!
+//! Launches take the user's own context, stream, slices and views; [`Device::from_cuda`], [`Buffer::from_cuda`],
+//! [`Buffer::into_cuda`], [`Buffer::as_cuda`] and [`Buffer::as_cuda_mut`] go to and fro:
+//!
+//! ```no_run
+//! # use ptx_launch::prelude::*;
+//! # #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), safe(x.len() >= n))]
+//! # pub fn twice(x: &mut [f32], n: u32) {
+//! #     let i: u32 = ctaid.x * ntid.x + tid.x;
+//! #     if i < n {
+//! #         let at: u64 = x + wide(i) * 4;
+//! #         let v: f32;
+//! #         ptx! { ld.global.f32 v, [at]; add.rn.f32 v, v, v; st.global.f32 [at], v; }
+//! #     }
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let context = cudarc::driver::CudaContext::new(0)?;
+//! let stream = context.new_stream()?;
+//! let mut x = stream.clone_htod(&[1.0f32; 1024])?;
+//! twice(&stream, &mut x, 1024)?;                         // all of a slice
+//! twice(&stream, &mut x.slice_mut(512..), 512)?;         // a part of it
+//! println!("{:?}", stream.clone_dtoh(&x)?);              // ordered by cudarc's own events
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! candle-core 0.11 stands on the same cudarc: the inside of a `CustomOp1`, as it launches on candle's stream and slices.
+//!
+//! ```ignore
+//! fn cuda_fwd(&self, storage: &CudaStorage, layout: &Layout) -> candle_core::Result<(CudaStorage, Shape)> {
+//!     let (device, shape) = (storage.device(), layout.shape().clone());
+//!     let (x, n) = (storage.as_cuda_slice::<f32>()?, shape.elem_count());
+//!     let mut y = device.alloc_zeros::<f32>(n)?;
+//!     saxpy(&device.cuda_stream(), 2.0, x, &mut y, n as u32).map_err(candle_core::Error::wrap)?;
+//!     Ok((CudaStorage::wrap_cuda_slice(y, device.clone()), shape))
+//! }
+//! ```
+//!
+//! Or candle loads the PTX itself, which is a string: `device.get_or_load_custom_func("saxpy", "my_kernels", saxpy::PTX)`.
 //!
 //! # Devices
 //!

@@ -76,6 +76,7 @@ impl<S, const R: usize> Tile<S, R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, S: ReadSlice<T>, const R: usize> ReadSlice<T> for Tile<S, R> {
     fn len(&self) -> usize {
         self.memory.len()
@@ -90,6 +91,7 @@ impl<T, S: ReadSlice<T>, const R: usize> ReadSlice<T> for Tile<S, R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, S: WriteSlice<T>, const R: usize> WriteSlice<T> for Tile<S, R> {
     fn len(&self) -> usize {
         self.memory.len()
@@ -100,12 +102,14 @@ impl<T, S: WriteSlice<T>, const R: usize> WriteSlice<T> for Tile<S, R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, S: ReadSlice<T>, const R: usize> ReadTile<T, R> for Tile<S, R> {
     fn shape(&self) -> [usize; R] {
         self.shape
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, S: WriteSlice<T>, const R: usize> WriteTile<T, R> for Tile<S, R> {
     fn shape(&self) -> [usize; R] {
         self.shape

@@ -54,6 +54,9 @@ const TESTS: &[(Needs, &str, fn())] = &[
 const CHILD: &str = "PTX_LAUNCH_TEST_CHILD";
 
 fn main() -> ExitCode {
+    // Out of the driver's own cache, machine code comes without a log.
+    // SAFETY: no other thread runs yet.
+    unsafe { std::env::set_var("CUDA_CACHE_DISABLE", "1") };
     match std::env::var(CHILD).as_deref() {
         Ok("best") => return tell(Device::best()),
         Ok("fault") => return fault(),

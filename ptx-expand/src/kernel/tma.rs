@@ -19,7 +19,20 @@ type Word = (&'static str, &'static str);
 
 /// The options with words for values: the option, the runtime's type, the words.
 const WORDS: &[(&str, &str, &[Word])] = &[
-    ("swizzle", "Swizzle", &[("0", "None"), ("32", "B32"), ("64", "B64"), ("128", "B128")]),
+    (
+        "swizzle",
+        "Swizzle",
+        &[
+            ("0", "None"),
+            ("32", "B32"),
+            ("64", "B64"),
+            ("128", "B128"),
+            ("128_atom_32", "B128Atom32"),
+            ("128_atom_32_flip_8", "B128Atom32Flip8"),
+            ("128_atom_64", "B128Atom64"),
+        ],
+    ),
+    ("element", "ElementType", &[("tf32", "Tf32"), ("tf32_ftz", "Tf32Ftz"), ("f32_ftz", "F32Ftz")]),
     ("interleave", "Interleave", &[("0", "None"), ("16", "B16"), ("32", "B32")]),
     ("promotion", "Promotion", &[("0", "None"), ("64", "B64"), ("128", "B128"), ("256", "B256")]),
     ("fill", "Fill", &[("zero", "Zero"), ("nan", "Nan")]),

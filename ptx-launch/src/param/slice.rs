@@ -172,6 +172,7 @@ fn of_cudarc<T>(slice: &impl DeviceSlice<T>) -> StreamRef<'_> {
 
 macro_rules! readable {
     ($($ty:ty => $bind:expr, $home:expr;)*) => { $(
+        #[diagnostic::do_not_recommend]
         impl<T> ReadSlice<T> for $ty {
             #[inline]
             fn len(&self) -> usize {
@@ -192,6 +193,7 @@ macro_rules! readable {
 
 macro_rules! writable {
     ($($ty:ty => $bind:expr;)*) => { $(
+        #[diagnostic::do_not_recommend]
         impl<T> WriteSlice<T> for $ty {
             #[inline]
             fn len(&self) -> usize {
