@@ -4,7 +4,7 @@ use crate::source::Source;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ptx_core::diag::{Diagnostic, Label, Severity};
-use ptx_core::interp::Fault;
+use ptx_core::interp::{Fault, Party};
 use ptx_core::span::Span;
 
 /// Lines longer than this are shown without their source.
@@ -29,11 +29,23 @@ pub(crate) fn text(source: &Source, diagnostic: &Diagnostic, color: bool) -> Str
 
 /// Why a run stopped, with the instruction.
 pub(crate) fn fault(source: &Source, fault: &Fault, color: bool) -> String {
-    let group = Group::with_title(Level::ERROR.primary_title(fault.to_string()));
-    match fault.span {
-        Some(span) => finish(located(group, source, span, &[]), color),
-        None => finish(group, color),
+    let title = Level::ERROR.primary_title(fault.to_string());
+    let mut group = Group::with_title(match fault.finding() {
+        Some(code) => title.id(code.id),
+        None => title,
+    });
+    let label = |party: &Party| Label { span: party.span, text: party.text.clone() };
+    let labels: Vec<Label> = fault.parties().iter().map(label).collect();
+    if let Some(span) = fault.span {
+        group = located(group, source, span, &labels);
     }
+    for help in fault.advice() {
+        group = group.element(Level::HELP.message(&**help));
+    }
+    if let Some(code) = fault.finding() {
+        group = group.element(Level::NOTE.message(format!("`ptx explain {}` says more", code.id)));
+    }
+    finish(group, color)
 }
 
 /// Adds the lines of `span` and of the labels, or only where they are if they are too long.

@@ -8,7 +8,7 @@ use crate::source::Source;
 use argument::Argument;
 use clap::ValueEnum;
 use ptx_core::check::{Checked, check};
-use ptx_core::interp::{Fault, FaultKind, Launch, Machine, Options, Program};
+use ptx_core::interp::{Fault, FaultKind, Launch, Machine, Options, Program, Traced, Tracer};
 use ptx_core::ir::{Module, Param, Variable};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -36,9 +36,19 @@ pub(crate) struct Arguments {
     /// of that many bytes, written to a file after the run (out.bin:4096).
     #[arg(long = "arg", value_parser = argument::parse)]
     args: Vec<Argument>,
-    /// Another interleaving of the threads.
+    /// Another interleaving of the threads; a finding says with which seed it can be repeated.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// After how many warp instructions a launch counts as endless.
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Look at bounds and alignment only: no races, no reads of what nothing wrote. Some three times faster.
+    #[arg(long)]
+    no_watch: bool,
+    /// Print each instruction of a thread with the values of its registers: 5 (of the first block), or 3,0,0:5,0,0
+    /// (block and thread). May be given several times.
+    #[arg(long, value_parser = traced)]
+    trace: Vec<([u32; 3], [u32; 3])>,
     /// Where to run.
     #[arg(long, value_enum, default_value_t = Device::Cpu)]
     device: Device,
@@ -63,6 +73,20 @@ fn extent(text: &str) -> Result<Extent, String> {
     let mut extent = [1; 3];
     extent.iter_mut().zip(numbers).for_each(|(to, from)| *to = from);
     Ok(extent)
+}
+
+/// A thread, or a block and a thread.
+fn traced(text: &str) -> Result<(Extent, Extent), String> {
+    let wrong = || "a thread such as 5, or a block and a thread such as 3:5 or 0,1:16,2".to_owned();
+    let triple = |text: &str| -> Result<Extent, String> {
+        let mut triple = [0; 3];
+        for (at, number) in text.split(',').enumerate() {
+            *triple.get_mut(at).ok_or_else(wrong)? = number.parse().map_err(|_| wrong())?;
+        }
+        Ok(triple)
+    };
+    let (block, thread) = text.split_once(':').unwrap_or(("0", text));
+    Ok((triple(block)?, triple(thread)?))
 }
 
 /// Sound if the file has no errors and the interpreter no objection.
@@ -101,8 +125,9 @@ fn launch(
         cluster: arguments.cluster,
         dynamic_shared: arguments.shared,
         params: &params,
-        options: Options { seed: arguments.seed, ..Options::default() },
+        options: options(arguments),
     };
+    follow(&mut machine, arguments, source);
     match machine.launch(program, &launch) {
         Ok(stats) => {
             write!(out, "{}", stats.printed)?;
@@ -115,6 +140,32 @@ fn launch(
             Ok(false)
         }
     }
+}
+
+fn options(arguments: &Arguments) -> Options {
+    let default = Options::default();
+    let step_limit = arguments.steps.or(default.step_limit);
+    Options { watch: !arguments.no_watch, seed: arguments.seed, step_limit }
+}
+
+/// Has the machine print a line for each instruction of the threads to follow, while it runs.
+fn follow(machine: &mut Machine, arguments: &Arguments, source: &Source) {
+    if !arguments.trace.is_empty() {
+        let text = source.bytes.clone();
+        // A closed pipe is no reason to stop the kernel.
+        let tell = move |traced: &Traced| drop(writeln!(std::io::stdout(), "{}", line(&text, traced)));
+        machine.trace(Some(Tracer::new(arguments.trace.clone(), tell)));
+    }
+}
+
+/// `(0, 0, 0) (5, 0, 0)  add.s32 %r1, %r2, %r3;  %r1=0x7 %r2=0x3 %r3=0x4`
+fn line(text: &[u8], traced: &Traced) -> String {
+    let bytes = text.get(traced.span.lo as usize..traced.span.hi as usize).unwrap_or_default();
+    let words: Vec<_> = String::from_utf8_lossy(bytes).split_whitespace().map(str::to_owned).collect();
+    let values: Vec<_> = traced.registers.iter().map(|(name, value)| format!("{name}={value:#x}")).collect();
+    let place = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
+    let (block, thread) = (place(traced.block), place(traced.thread));
+    format!("block {block} thread {thread}  {:<48}  {}", words.join(" "), values.join(" "))
 }
 
 fn color() -> bool {

@@ -34,6 +34,7 @@ mod swizzle;
 pub mod tensor_map;
 mod tensor_walk;
 mod tmem;
+mod trace;
 mod warp;
 mod watch;
 
@@ -41,3 +42,4 @@ pub use fault::{Fault, FaultKind, Party};
 pub use machine::{Launch, Machine, Options, Stats};
 pub use program::Program;
 pub use swizzle::Swizzle;
+pub use trace::{Traced, Tracer};

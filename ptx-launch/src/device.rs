@@ -82,6 +82,40 @@ impl Device {
         Device(Inner::Cpu(CpuDevice::new(options)))
     }
 
+    /// The same CPU device with the watcher on or off. It is on at first, and looks for data races, reads of memory that
+    /// nothing wrote, and misuse of barriers and asynchronous operations; without it launches take a third of the time.
+    /// Bounds and alignment are always checked. A CUDA device stays as it is.
+    ///
+    /// ```
+    /// # use ptx_launch::prelude::*;
+    /// let device = Device::cpu().watch(false);
+    /// ```
+    #[must_use]
+    pub fn watch(self, watch: bool) -> Device {
+        self.with(|options| options.watch = watch)
+    }
+
+    /// The same CPU device with another interleaving of threads and blocks: one seed gives one, always the same. 0, the
+    /// first, is the plainest. A CUDA device stays as it is.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Device {
+        self.with(|options| options.seed = seed)
+    }
+
+    /// The same CPU device with another limit on the warp instructions of a launch: behind it the launch is called
+    /// endless, and fails with the loop that it is in. A CUDA device stays as it is.
+    #[must_use]
+    pub fn steps(self, limit: u64) -> Device {
+        self.with(|options| options.step_limit = Some(limit))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Options)) -> Device {
+        if let Inner::Cpu(device) = &self.0 {
+            device.change_options(change);
+        }
+        self
+    }
+
     /// What it is called: `NVIDIA H200`, `CPU (interpreter)`.
     pub fn name(&self) -> &str {
         match &self.0 {

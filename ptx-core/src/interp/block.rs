@@ -8,6 +8,7 @@ use super::global::Global;
 use super::grid::Grid;
 use super::machine::Stats;
 use super::program::Program;
+use super::trace::Tracer;
 use super::warp::{TURN, Warp, lanes};
 use super::watch::findings::registers::Pool;
 use super::watch::findings::steps::endless;
@@ -219,6 +220,7 @@ pub(super) struct Engine<'a> {
     pub global: &'a mut Global,
     pub stats: &'a mut Stats,
     pub watch: Option<&'a Watch>,
+    pub tracer: Option<&'a mut Tracer>,
 }
 
 impl Engine<'_> {
@@ -266,6 +268,7 @@ impl Engine<'_> {
             watch: self.watch,
             agent: None,
             issuer: 0,
+            tracer: self.tracer.as_deref_mut(),
         };
         while ctx.stats.warp_instructions < end {
             let Some(group) = ctx.warp.choose() else { return Ok(()) };
@@ -288,7 +291,7 @@ impl Ctx<'_> {
         let start = self.stats.warp_instructions;
         let end = if until == u32::MAX { end } else { end.min(start + TURN) };
         let program = self.program;
-        let mut pc = self.warp.at;
+        let (mut pc, origin) = (self.warp.at, self.warp.origin);
         loop {
             self.warp.at = pc;
             let Some(inst) = program.code.get(pc as usize) else {
@@ -311,6 +314,9 @@ impl Ctx<'_> {
                 0 => Flow::Next,
                 _ => (inst.step)(self, active).map_err(|fault| self.locate(fault, active))?,
             };
+            if self.tracer.is_some() && active != 0 {
+                self.trace(pc, active, origin);
+            }
             if watched && flow == Flow::Next {
                 self.watch_after(active);
             }

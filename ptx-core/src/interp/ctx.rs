@@ -7,6 +7,7 @@ use super::global::Global;
 use super::grid::Grid;
 use super::machine::Stats;
 use super::program::Program;
+use super::trace::Tracer;
 use super::warp::{Lanes, Warp, lanes};
 use super::watch::{Agent, Watch};
 
@@ -26,6 +27,8 @@ pub(super) struct Ctx<'a> {
     pub agent: Option<Agent>,
     /// The lane in whose name an operation of one thread reads matrices.
     pub issuer: usize,
+    /// Who is told what chosen threads execute.
+    pub tracer: Option<&'a mut Tracer>,
 }
 
 /// What a step does for the lanes that it is given.

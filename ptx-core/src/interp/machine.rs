@@ -7,6 +7,7 @@ use super::grid::{Grid, check_dimensions};
 use super::layout::Home;
 use super::program::{Entry, Program};
 use super::space::{Where, code_address};
+use super::trace::Tracer;
 use super::watch::Watch;
 use crate::ir::{Relocation, Symbol, VarId};
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ pub struct Machine {
     launches: u64,
     /// Warps that the watcher has seen, so that it tells accesses of earlier launches from those of this one.
     warps: u32,
+    tracer: Option<Tracer>,
 }
 
 /// One launch of an entry.
@@ -126,6 +128,11 @@ impl Machine {
         Ok(named.into_iter().find(|(v, _)| v.name == name).map(|(v, address)| (address, v.size)))
     }
 
+    /// Has the launches from now on tell what chosen threads execute; `None` ends that.
+    pub fn trace(&mut self, tracer: Option<Tracer>) {
+        self.tracer = tracer;
+    }
+
     /// Runs an entry to its end.
     ///
     /// # Errors
@@ -155,8 +162,14 @@ impl Machine {
         };
         let mut stats = Stats::default();
         let watch = watch(&mut self.warps, &mut self.global, launch);
-        let mut engine =
-            Engine { program, grid: &grid, global: &mut self.global, stats: &mut stats, watch: watch.as_ref() };
+        let mut engine = Engine {
+            program,
+            grid: &grid,
+            global: &mut self.global,
+            stats: &mut stats,
+            watch: watch.as_ref(),
+            tracer: self.tracer.as_mut(),
+        };
         engine.run(entry).map_err(|fault| fault.seed(launch.options.seed))?;
         Ok(stats)
     }

@@ -23,6 +23,8 @@ pub struct Program {
     pub(super) layout: Layout,
     /// Name, size and initialiser of every variable, by its number in the module.
     pub(super) variables: Vec<Data>,
+    /// The slots and names of each function's registers.
+    registers: Vec<Vec<(u32, String)>>,
     /// Where jumps back lead, with the label: for naming loops.
     loops: Vec<(u32, u32, String)>,
 }
@@ -39,9 +41,9 @@ pub(super) struct Code {
     /// What it is to the watcher, and whether there is something to do before it runs.
     pub role: Role,
     pub watched: bool,
-    /// The registers (of the frame) that it writes, and all that it names, in functions where some can be in flight.
-    pub written: Box<[u32]>,
+    /// The registers (of the frame) that it names; and those that it writes, in functions where some can be in flight.
     pub touched: Box<[u32]>,
+    pub written: Box<[u32]>,
 }
 
 /// What running a function needs.
@@ -121,6 +123,12 @@ impl Program {
             arch: module.arch,
             functions: (0..module.functions.len()).map(|i| entry(module, &layout, i, &starts)).collect(),
             code,
+            registers: module
+                .functions
+                .iter()
+                .zip(&layout.functions)
+                .map(|(f, sizes)| names(f, &sizes.slots))
+                .collect(),
             layout,
             variables: module.variables.iter().map(data).collect(),
             loops,
@@ -145,6 +153,12 @@ impl Program {
     /// How many bytes of static shared memory an entry takes.
     pub fn shared_bytes(&self, entry: &str) -> Option<u64> {
         self.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.shared)
+    }
+
+    /// The name of the register that begins at a slot of a function's frame.
+    pub(super) fn register_name(&self, function: u32, slot: u32) -> &str {
+        let names = self.registers.get(function as usize).map_or(&[][..], Vec::as_slice);
+        names.binary_search_by_key(&slot, |(slot, _)| *slot).map_or("", |at| &names[at].1)
     }
 
     pub(super) fn function_name(&self, index: u32) -> Option<String> {
@@ -191,7 +205,7 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
         role,
         watched: flies || role.aligned || !matches!(role.act, Act::Plain | Act::Update | Act::Object),
         written: if flies { named(&site, written(row, inst)) } else { Box::default() },
-        touched: if flies { named(&site, &inst.operands) } else { Box::default() },
+        touched: named(&site, &inst.operands),
     })
 }
 
@@ -229,6 +243,11 @@ fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {
         Operand::Not(a) | Operand::Neg(a) | Operand::Unified(a) => registers(a, found),
         _ => {}
     }
+}
+
+/// The registers of a function, by slot.
+fn names(function: &Function, slots: &[u32]) -> Vec<(u32, String)> {
+    function.registers.iter().zip(slots).map(|(register, slot)| (*slot, register.name.clone())).collect()
 }
 
 /// `.maxnreg`.

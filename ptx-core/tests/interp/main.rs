@@ -11,3 +11,4 @@ mod recorded;
 mod tcgen05;
 mod tensor_forms;
 mod tensor_recorded;
+mod watch;

@@ -10,17 +10,21 @@ pub(crate) struct CpuDevice(Arc<State>);
 
 struct State {
     machine: Mutex<Machine>,
-    options: Options,
+    options: Mutex<Options>,
 }
 
 impl CpuDevice {
     /// A device with an empty memory, whose launches run with these options.
     pub(crate) fn new(options: Options) -> CpuDevice {
-        CpuDevice(Arc::new(State { machine: Mutex::new(Machine::new()), options }))
+        CpuDevice(Arc::new(State { machine: Mutex::new(Machine::new()), options: Mutex::new(options) }))
     }
 
     pub(crate) fn options(&self) -> Options {
-        self.0.options
+        *self.0.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn change_options(&self, change: impl FnOnce(&mut Options)) {
+        change(&mut self.0.options.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     pub(crate) fn name(&self) -> &'static str {

@@ -50,12 +50,22 @@ impl CpuProgram {
         &self.program
     }
 
+    /// The line of Rust that an instruction comes from.
+    fn origin(&self, span: Span) -> String {
+        place(self.variant, span)
+    }
+
     /// What the kernel did wrong, with the line it did it on.
     #[cold]
     pub(super) fn explain(&self, kernel: &Kernel, fault: &Fault) -> Error {
         let error = fault_error(fault);
-        let place = fault.span.map_or_else(String::new, |span| place(self.variant, span));
-        error.about(&format!("`{}` failed on the CPU device: ", kernel.entry), &place)
+        let place = fault.span.map_or_else(String::new, |span| self.origin(span));
+        let error = fault.advice().iter().fold(error, |error, advice| error.help(advice));
+        let mut told = place;
+        for party in fault.parties() {
+            told += &format!("\n    {}{}", party.text, self.origin(party.span));
+        }
+        error.about(&format!("`{}` failed on the CPU device: ", kernel.entry), &told)
     }
 }
 
