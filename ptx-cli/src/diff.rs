@@ -31,7 +31,7 @@ struct Side {
 }
 
 impl Side {
-    fn read(path: &PathBuf, debug: bool) -> Result<Side, crate::output::Failure> {
+    fn read(path: &std::path::Path, debug: bool) -> Result<Side, crate::output::Failure> {
         let source = Source::read(path)?;
         let tree = source.parse().0;
         let streams = streams(&tree, debug);
