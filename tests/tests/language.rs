@@ -11,6 +11,8 @@ mod modules;
 mod parameters;
 #[path = "language/statements.rs"]
 mod statements;
+#[path = "language/tcgen05.rs"]
+mod tcgen05;
 #[path = "language/text.rs"]
 mod text;
 #[path = "language/tiles.rs"]
@@ -24,6 +26,7 @@ fn main() -> std::process::ExitCode {
         text::trials(),
         parameters::trials(),
         tiles::trials(),
+        tcgen05::trials(),
         statements::trials(),
         generics::trials(),
         modules::trials(),

@@ -10,6 +10,7 @@ mod alloc;
 mod copy;
 mod idesc;
 mod mma;
+mod numbers;
 mod operand;
 mod scale;
 mod transfer;
