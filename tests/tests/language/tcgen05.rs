@@ -93,5 +93,5 @@ fn descriptors_are_constants() {
     let halves = 1 << 4 | 1 << 7 | 1 << 16 | 8 << 17 | 8 << 24;
     let bytes = 5 << 10 | 8 << 17 | 1 << 23 | 1 << 27;
     assert!(alone::PTX.contains(&format!("[%out], {halves};")), "{halves}\n{}", alone::PTX);
-    assert!(alone::PTX.contains(&format!("[%out+4], {bytes};")), "{bytes}\n{}", alone::PTX);
+    assert!(alone::PTX.contains(&format!("[%out + 4], {bytes};")), "{bytes}\n{}", alone::PTX);
 }
