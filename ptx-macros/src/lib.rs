@@ -3,12 +3,42 @@
 use proc_macro::TokenStream;
 
 /// Makes a GPU kernel of a function: its PTX as a constant, and a typed launch of the same name.
+///
+/// Of `#[ptx_kernel(…)] pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) { … }` remain the function `saxpy`, whose
+/// first argument is a stream and whose others are the kernel's, and the module `saxpy` with `PTX`, `VARIANTS` (the PTX for
+/// each target) and `KERNEL` (loading, figures, occupancy). What is wrong is reported on the tokens, with a code that
+/// `ptx explain` knows.
+///
+/// | option | example | meaning |
+/// |---|---|---|
+/// | `arch` | `arch = "sm_90a"`, `arch("sm_80", "sm_90a")` | the targets; `if arch >= sm_90 { }` in the body is decided for each; the loader takes the best for the device |
+/// | `version` | `version = "8.7"` | the PTX version; else the lowest that target and instructions allow |
+/// | `block` | `block = 256`, `block = (32, 8)` | threads of a block; without it the call says so in its `Config` |
+/// | `grid` | `grid = n.div_ceil(256)` | blocks, of the parameters on the host; without it the call says so in its `Config` |
+/// | `cluster` | `cluster = 2` | blocks of a cluster |
+/// | `shared` | `shared = 4 * n` | bytes of dynamic shared memory; above 48 KiB the launch opts in |
+/// | `safe` | `safe(x.len() >= n)` | conditions that the launch checks; with it the launch is safe, without an `unsafe fn` |
+/// | `instances` | `instances = [(128, f32), (256, f16)]` | the arguments of a generic kernel for which there is PTX |
+/// | `max_regs`, `min_blocks` | `max_regs = 168` | registers of a thread, blocks of a multiprocessor, for the assembler |
+/// | `cooperative` | `cooperative` | all blocks run at the same time |
+/// | `pdl` | `pdl` | programmatic dependent launch |
+/// | `params` | `params(Shape { m: u32 })` | the fields of a struct by value that is declared elsewhere |
+/// | `lineinfo` | `lineinfo` | profilers show the lines of Rust |
+/// | `cubin` | `cubin` | machine code is embedded when the program is built; needs ptxas (`PTXAS`, `PATH`, `PTX_EMBED`) |
+/// | `raw` | `raw` | parameters are their symbols; no prologue loads them |
+///
+/// A parameter may be a number, `&[T]`, `&mut [T]`, a struct with `#[derive(KernelParam)]`, `TensorMap`, or `Tile<T, (M, K)>`
+/// and `TileMut<…>`, whose dimensions are bound at the launch; `#[tma(box = [64, 64], swizzle = 128)]` on one makes its tensor
+/// map there, which the kernel knows as `NAME_map`. Other options of `#[tma]`: `interleave`, `promotion`, `fill`, `element`.
 #[proc_macro_attribute]
 pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::kernel(options.into(), item.into()).into()
 }
 
 /// Makes one PTX module of several kernels and of the constants, helpers and statics that they share.
+///
+/// The module's functions with `#[ptx_kernel(…)]` are kernels, the others helpers that are inlined. Its options are `arch`,
+/// `version`, `params`, `lineinfo` and `cubin`; its kernels have the others. One load brings all of them to a device.
 #[proc_macro_attribute]
 pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::module(options.into(), item.into()).into()
@@ -22,12 +52,16 @@ pub fn ptx(body: TokenStream) -> TokenStream {
 }
 
 /// A PTX module from a file, checked: a constant and a typed launch for every entry.
+///
+/// `ptx_file!("add.ptx")` takes every parameter as the number of its PTX type, a pointer as a `u64`. Signatures behind the
+/// path give Rust types and options: `ptx_file!("add.ptx", #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32))`.
 #[proc_macro]
 pub fn ptx_file(input: TokenStream) -> TokenStream {
     ptx_expand::file(input.into()).into()
 }
 
-/// Lets a `#[repr(C)]` struct be passed to kernels by value.
+/// Lets a `#[repr(C)]` struct be passed to kernels by value, and be an element of buffers. Its fields are such values
+/// themselves, and there is no padding between them; both is checked.
 #[proc_macro_derive(KernelParam)]
 pub fn kernel_param(item: TokenStream) -> TokenStream {
     ptx_expand::param(item.into()).into()

@@ -5,7 +5,7 @@
 use super::{Element, too_large};
 use crate::device::{Device, Inner};
 use crate::driver::cudarc_error;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::param::zero;
 use cudarc::driver::PinnedHostSlice;
 use std::fmt;
@@ -67,7 +67,7 @@ impl<T: Element> Pinned<T> {
                 unsafe { memory.as_mut_ptr().map_err(failed)?.write_bytes(0, bytes.max(1)) };
                 Host::Cuda(memory)
             }
-            Inner::Cpu(_) => Host::Cpu(vec![zero(); len]),
+            Inner::Cpu(_) => Host::Cpu(zeros(len)?),
         };
         Ok(Pinned { host, len })
     }
@@ -107,6 +107,19 @@ impl<T> fmt::Debug for Pinned<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pinned<{}>({} elements)", std::any::type_name::<T>(), self.len)
     }
+}
+
+fn zeros<T: Element>(len: usize) -> Result<Vec<T>> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(len).map_err(|_| no_host_memory(len * size_of::<T>()))?;
+    memory.resize(len, zero());
+    Ok(memory)
+}
+
+#[cold]
+fn no_host_memory(bytes: usize) -> Error {
+    Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes of host memory are asked for"))
+        .help("use less at a time, and copy in parts")
 }
 
 fn waited(error: cudarc::driver::DriverError) -> Error {
