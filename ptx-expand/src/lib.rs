@@ -18,6 +18,7 @@ mod prelude;
 mod report;
 mod single;
 mod source;
+mod test;
 mod text_module;
 mod tokens;
 
@@ -25,4 +26,5 @@ pub use module::expand as module;
 pub use param::expand as param;
 pub use single::expand as kernel;
 pub use source::{Failure, Module, modules};
+pub use test::expand as test;
 pub use text_module::{expand as text, expand_file as file};

@@ -11,6 +11,7 @@ pub use crate::tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, T
 pub use crate::tile::{ReadTile, WriteTile, dim};
 
 use crate::error::{Error, ErrorKind};
+pub use crate::testing::each_seed;
 
 /// A slice parameter in a host expression: all that is known of it there is its length.
 #[derive(Clone, Copy, Debug)]

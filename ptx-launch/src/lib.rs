@@ -144,6 +144,7 @@ mod param;
 pub mod prelude;
 mod stream;
 mod tensor_map;
+mod testing;
 mod tile;
 mod timing;
 

@@ -44,6 +44,24 @@ pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::module(options.into(), item.into()).into()
 }
 
+/// Makes a test of a function that takes a device: it runs on a fresh CPU device for each of several seeds, every one
+/// another interleaving of the threads, and fails at the first finding or panic, with the seed that repeats it. With
+/// `PTX_DEVICE=cuda` it then runs on the GPU too.
+///
+/// ```ignore
+/// #[ptx_test(seeds = 8)]
+/// fn sums_are_right(device: &Device) -> ptx_launch::Result<()> {
+///     let mut out = device.zeros::<u32>(1)?;
+///     sum(device, &device.upload(&[1, 2, 3])?, &mut out)?;
+///     assert_eq!(out.download()?, [6]);
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn ptx_test(options: TokenStream, item: TokenStream) -> TokenStream {
+    ptx_expand::test(options.into(), item.into()).into()
+}
+
 /// In a kernel: its instructions. At item level: a whole PTX module, which becomes a constant and a typed launch for
 /// every entry.
 #[proc_macro]

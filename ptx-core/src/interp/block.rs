@@ -253,10 +253,11 @@ impl Engine<'_> {
     /// Runs a warp until it waits, ends, or its turn is over.
     fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<(), Fault> {
         let limit = self.grid.step_limit;
+        let quantum = self.grid.quantum(QUANTUM, self.stats.warp_instructions);
         if self.stats.warp_instructions >= limit {
             return Err(endless(self.program, warp, block, limit));
         }
-        let end = limit.min(self.stats.warp_instructions.saturating_add(QUANTUM));
+        let end = limit.min(self.stats.warp_instructions.saturating_add(quantum));
         let mut ctx = Ctx {
             program: self.program,
             grid: self.grid,

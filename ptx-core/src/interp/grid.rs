@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 
 /// Instructions a cluster runs before another may start beside it.
 const SLICE: u64 = 1 << 20;
+/// The same at most where a seed asks for another interleaving.
+const SMALL_SLICE: u64 = 1 << 13;
 /// How many bytes of registers and shared memory all resident blocks may take.
 const RESIDENT_BYTES: u64 = 4 << 30;
 
@@ -60,6 +62,15 @@ impl Grid<'_> {
         std::array::from_fn(|d| self.grid[d] / self.cluster[d].max(1))
     }
 
+    /// How many instructions a turn has at most. Seed 0 gives all of them; other seeds now few, now many.
+    pub(super) fn quantum(&self, most: u64, at: u64) -> u64 {
+        if self.seed == 0 {
+            return most;
+        }
+        let random = mix(self.seed.rotate_left(32) ^ mix(at));
+        (most >> (random % 12)).max(1)
+    }
+
     /// Which of `count` has the turn. Seed 0 goes in order; with others each round starts somewhere else and goes up or
     /// down, always in the same way. Everybody has one turn in a round.
     pub(super) fn turn(&self, turn: usize, count: usize, round: u64) -> usize {
@@ -70,6 +81,12 @@ impl Grid<'_> {
         let first = (random >> 1) as usize % count.max(1);
         let step = if random & 1 == 0 { turn } else { count - 1 - turn };
         (first + step) % count.max(1)
+    }
+
+    /// How many clusters may run beside each other: with seed 0 one begins when those before it wait or take long, with
+    /// others some are interleaved from the start.
+    fn width(&self) -> usize {
+        if self.seed == 0 { usize::MAX >> 8 } else { 1 + (mix(self.seed) % 8) as usize }
     }
 
     fn warps(&self) -> u32 {
@@ -93,17 +110,26 @@ impl Engine<'_> {
         let total = x * y * z;
         let most = (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize;
         let mut resident: VecDeque<Cluster> = VecDeque::new();
+        // How many run beside each other, and how many slices ended without the end of a cluster.
+        let (mut room, mut fruitless) = (self.grid.width(), 0);
         let mut next = 0;
         while next < total || !resident.is_empty() {
-            if next < total && resident.len() < most {
+            if next < total && resident.len() < most.min(room) {
                 let id = [(next % x) as u32, (next / x % y) as u32, (next / x / y) as u32];
                 resident.push_front(self.start(entry, id)?);
                 next += 1;
             }
-            if let Some(mut cluster) = resident.pop_front()
-                && !self.run_cluster(&mut cluster)?
-            {
-                resident.push_back(cluster);
+            resident.rotate_left(self.grid.turn(0, resident.len(), self.stats.warp_instructions));
+            let Some(mut cluster) = resident.pop_front() else { continue };
+            if self.run_cluster(&mut cluster)? {
+                fruitless = 0;
+                continue;
+            }
+            resident.push_back(cluster);
+            fruitless += 1;
+            if fruitless > 16 * room {
+                // Those that run may wait for one that has not begun.
+                (room, fruitless) = (room.saturating_add(1), 0);
             }
         }
         Ok(())
@@ -111,7 +137,9 @@ impl Engine<'_> {
 
     /// Runs a cluster for a slice; says whether it has ended.
     fn run_cluster(&mut self, cluster: &mut Cluster) -> Result<bool, Fault> {
-        let budget = SLICE / cluster.blocks.len().max(1) as u64;
+        let slice =
+            if self.grid.seed == 0 { SLICE } else { self.grid.quantum(SMALL_SLICE, self.stats.warp_instructions) };
+        let budget = slice / cluster.blocks.len().max(1) as u64;
         for (block, warps) in &mut cluster.blocks {
             self.run_block(&mut cluster.shared, block, warps, budget)?;
         }

@@ -158,6 +158,37 @@ fn blocks_may_wait_for_each_other() {
 SPIN: ld.volatile.global.u32 %r2, [%out]; setp.lt.u32 %p2, %r2, 5; @%p2 bra SPIN;
   @%p1 red.global.add.u32 [%out+4], 1; ret;";
     assert_eq!(run_words(body, 5, 64, 2).unwrap(), [5, 5]);
+    let program = program(&kernel(body));
+    for seed in 0..12 {
+        let mut machine = Machine::new();
+        let out = machine.alloc(8).unwrap();
+        machine.write(out, &[0; 8]).unwrap();
+        launch(&mut machine, &program, 5, 64, &out.to_le_bytes(), Options { seed, ..Options::default() }).unwrap();
+        assert_eq!(words_at(&machine, out, 2), [5, 5]);
+    }
+}
+
+#[test]
+fn one_seed_gives_one_order_and_others_give_others() {
+    // Each block takes the next number, and says which it got.
+    let body = "
+  .shared .align 4 .u32 got; setp.eq.u32 %p1, %t, 0;
+  @%p1 atom.global.add.u32 %r1, [%out], 1; @%p1 st.shared.u32 [got], %r1; bar.sync 0;
+  mov.u32 %r2, %ctaid.x; shl.b32 %r2, %r2, 2; cvt.u64.u32 %d1, %r2; add.u64 %d1, %d1, %out;
+  mov.u32 %r3, 0; SPIN: add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 400; @%p2 bra SPIN;
+  @%p1 atom.global.add.u32 %r4, [%out], 1; @%p1 st.global.u32 [%d1+4], %r4; ret;";
+    let program = program(&kernel(body));
+    let order = |seed: u64| {
+        let mut machine = Machine::new();
+        let out = machine.alloc(64).unwrap();
+        machine.write(out, &[0; 64]).unwrap();
+        launch(&mut machine, &program, 8, 64, &out.to_le_bytes(), Options { seed, ..Options::default() }).unwrap();
+        words_at(&machine, out, 9)
+    };
+    let orders: Vec<_> = (0..16).map(order).collect();
+    assert!((0..16).all(|seed| order(seed) == orders[seed as usize]), "the same again");
+    let different: std::collections::HashSet<_> = orders.iter().collect();
+    assert!(different.len() > 4, "{} orders", different.len());
 }
 
 #[test]

@@ -1,0 +1,58 @@
+//! `#[ptx_test]`: what users write to test their kernels in `cargo test`.
+
+use ptx_launch::prelude::*;
+
+/// The sum of a block's values.
+#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, safe(x.len() >= 64, out.len() >= 1))]
+pub fn sum(x: &[u32], out: &mut [u32]) {
+    let v: u32;
+    let address: u64 = x + wide(tid.x) * 4;
+    ptx! {
+        ld.global.u32 v, [address];
+        red.global.add.u32 [out], v;
+    }
+}
+
+/// Pairs of threads swap their numbers, without the barrier that it needs.
+#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, safe(out.len() >= 64))]
+pub fn hasty(out: &mut [u32]) {
+    #[shared]
+    let tile: [u32; 64];
+    let mine: u32 = tile + tid.x * 4;
+    let other: u32 = tile + (tid.x ^ 1) * 4;
+    let to: u64 = out + wide(tid.x) * 4;
+    let t: u32 = tid.x;
+    let v: u32;
+    ptx! {
+        st.shared.u32 [mine], t;
+        ld.shared.u32 v, [other];
+        st.global.u32 [to], v;
+    }
+}
+
+#[ptx_test(seeds = 8)]
+fn sums_are_right(device: &Device) -> ptx_launch::Result<()> {
+    let mut out = device.zeros::<u32>(1)?;
+    sum(device, &device.upload(&[3; 64])?, &mut out)?;
+    assert_eq!(out.download()?, [192]);
+    Ok(())
+}
+
+#[ptx_test]
+fn a_missing_barrier_is_found(device: &Device) {
+    let Ok(mut out) = device.zeros::<u32>(64) else { return };
+    match hasty(device, &mut out) {
+        Err(error) => {
+            let said = error.to_string();
+            let both = said.matches("ptx_test.rs:").count() == 2;
+            assert!(both && said.contains("a data race in shared memory") && said.contains("bar.sync"), "{said}");
+        }
+        Ok(()) => assert!(device.is_cuda(), "the CPU device finds it"),
+    }
+}
+
+#[ptx_test(seeds = 1)]
+fn the_watcher_can_be_turned_off(device: &Device) -> ptx_launch::Result<()> {
+    let device = if device.is_cuda() { return Ok(()) } else { Device::cpu().watch(false) };
+    hasty(&device, &mut device.zeros::<u32>(64)?)
+}
