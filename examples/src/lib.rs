@@ -4,6 +4,7 @@
 pub mod blackwell;
 pub mod hopper;
 mod list;
+pub mod product;
 pub mod rows;
 
 use ptx_launch::prelude::*;

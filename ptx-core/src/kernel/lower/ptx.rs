@@ -90,6 +90,11 @@ impl Copy<'_> {
         None
     }
 
+    /// Whether a word stands here without a blank in front: `x2` in `.{T}x2`.
+    fn continues(&self, at: TokenId) -> bool {
+        at < self.end && self.source.kind(at) == Kind::Word && self.source.trivia(at).is_empty()
+    }
+
     /// The text between two tokens, both outside.
     fn between(&self, open: TokenId, close: TokenId) -> String {
         (open + 1..close)
@@ -285,16 +290,17 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `.{SHAPE}`, `.{T}`
+    /// `.{SHAPE}`, `.{T}`, `.{T}x2`
     fn modifier(&mut self, copy: &mut Copy<'_>) {
         let Some(close) = copy.closing(copy.at + 1, b'{', b'}') else { return self.verbatim(copy) };
         let (text, count) = (copy.between(copy.at + 1, close), close - copy.at + 1);
         let span = copy.source.span(copy.at + 1).to(copy.source.span(close));
+        let rest = if copy.continues(close + 1) { copy.text(close + 1) } else { "" }.to_owned();
         let text = match self.modifier_text(text.trim(), span) {
-            Some(text) => format!(".{}", text.trim_start_matches('.')),
+            Some(text) => format!(".{}{rest}", text.trim_start_matches('.')),
             None => String::new(),
         };
-        self.write(copy, &text, count);
+        self.write(copy, &text, count + TokenId::from(!rest.is_empty()));
     }
 
     fn modifier_text(&mut self, text: &str, span: Span) -> Option<String> {
