@@ -1,5 +1,7 @@
 //! Every suite by its name. A suite names its kernels' sizes and rivals; how a contest is held stands in `bench`.
 
+mod ampere;
+mod attention;
 mod copy;
 mod gemm;
 mod rows;
@@ -24,4 +26,6 @@ pub const SUITES: &[(&str, Suite)] = &[
     ("softmax bf16", rows::softmax_bf16),
     ("swiglu f32", rows::swiglu_f32),
     ("swiglu bf16", rows::swiglu_bf16),
+    ("attention bf16", attention::bf16),
+    ("gemm bf16 sm_80", ampere::bf16),
 ];

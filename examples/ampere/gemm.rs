@@ -1,7 +1,7 @@
 //! A matrix product as fast as `mma.sync` goes: `cp.async` fills a ring of stages, `ldmatrix` reads them without bank
 //! conflicts through an XOR swizzle, and the fragments of the next step are on their way while this one is multiplied.
 
-use ptx_examples::product::{Shape, check};
+use ptx_examples::product::{Launch, check};
 use ptx_examples::{Report, elements};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
@@ -15,7 +15,11 @@ use ptx_launch::prelude::*;
     grid = m.div_ceil(BM) * n.div_ceil(BN),
     shared = STAGES * (BM + BN) * BK * 2,
     min_blocks = BLOCKS,
-    instances = [(bf16, 128, 128, 32, 64, 64, 4, 2), (f16, 128, 128, 32, 64, 64, 4, 2)],
+    instances = [
+        (bf16, 128, 128, 32, 64, 64, 4, 2), (bf16, 128, 256, 32, 64, 64, 4, 1), (bf16, 256, 128, 32, 64, 64, 4, 1),
+        (bf16, 128, 256, 64, 64, 64, 4, 1), (bf16, 128, 128, 64, 64, 64, 3, 2), (bf16, 128, 128, 32, 64, 64, 5, 2),
+        (f16, 128, 128, 32, 64, 64, 4, 2),
+    ],
     safe(k % 8 == 0, n % 8 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n)
 )]
 pub fn gemm<
@@ -197,19 +201,27 @@ pub fn gemm<
     }
 }
 
-pub(crate) fn launch(
-    stream: &Stream,
-    a: &Buffer<bf16>,
-    b: &Buffer<bf16>,
-    c: &mut Buffer<bf16>,
-    [m, n, k]: Shape,
-) -> Result<()> {
-    gemm::<bf16, 128, 128, 32, 64, 64, 4, 2>(stream, a, b, c, m, n, k)
+macro_rules! variants {
+    ($($bm:literal $bn:literal $bk:literal $wm:literal $wn:literal $stages:literal $blocks:literal)*) => {
+        /// Every instance, the best first.
+        pub(crate) const VARIANTS: &[(&str, Launch)] = &[$((
+            concat!($bm, "x", $bn, "x", $bk, " s", $stages),
+            |stream, a, b, c, [m, n, k]| gemm::<bf16, $bm, $bn, $bk, $wm, $wn, $stages, $blocks>(stream, a, b, c, m, n, k),
+        )),*];
+    };
+}
+variants! {
+    128 128 32 64 64 4 2
+    128 256 32 64 64 4 1
+    256 128 32 64 64 4 1
+    128 256 64 64 64 4 1
+    128 128 64 64 64 3 2
+    128 128 32 64 64 5 2
 }
 
 pub(crate) fn run(device: &Device) -> Result<Report> {
     let last = elements(device, 4096, 256);
-    check(device, "ampere_gemm", &[[200, 136, 104], [3, 8, 8], [129, 520, 32], [last, last, last / 2]], launch)
+    check(device, "ampere_gemm", &[[200, 136, 104], [3, 8, 8], [129, 520, 32], [last, last, last / 2]], VARIANTS[0].1)
 }
 
 fn main() -> std::process::ExitCode {

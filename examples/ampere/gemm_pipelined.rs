@@ -94,7 +94,13 @@ pub fn gemm_pipelined<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) 
     }
 }
 
-fn launch(stream: &Stream, a: &Buffer<bf16>, b: &Buffer<bf16>, c: &mut Buffer<bf16>, [m, n, k]: Shape) -> Result<()> {
+pub(crate) fn launch(
+    stream: &Stream,
+    a: &Buffer<bf16>,
+    b: &Buffer<bf16>,
+    c: &mut Buffer<bf16>,
+    [m, n, k]: Shape,
+) -> Result<()> {
     gemm_pipelined::<bf16>(stream, a, b, c, m, n, k)
 }
 

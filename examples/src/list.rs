@@ -27,6 +27,8 @@ macro_rules! examples {
             blackwell_gemm kernels "../blackwell/gemm.rs"
             blackwell_gemm_pair kernels "../blackwell/gemm_pair.rs"
             blackwell_grouped_gemm kernels "../blackwell/grouped_gemm.rs"
+            blackwell_primitives mma "../blackwell/primitives.rs"
+            hopper_attention attention "../hopper/attention.rs"
         }
     };
 }

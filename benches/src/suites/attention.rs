@@ -1,0 +1,74 @@
+//! Attention against cuDNN, which runs in the companion (`benches/torch_rivals.py`), under the same names and sizes.
+
+use crate::bench::{Bench, Case, Work};
+use crate::data;
+use ptx_examples::relative_error;
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+use std::cell::RefCell;
+
+#[path = "../../../examples/hopper/attention.rs"]
+#[allow(dead_code, reason = "an example runs alone, too")]
+mod kernel;
+
+use kernel::{Plan, Task};
+
+/// Sequences, heads, tokens of a sequence, and a head's width.
+const SIZES: [(usize, u32, u32, u32); 4] =
+    [(4, 32, 4096, 64), (1, 32, 16384, 64), (4, 16, 4096, 128), (1, 16, 16384, 128)];
+/// How many rows are compared with the reference.
+const COMPARED: usize = 48;
+/// What rounding P and O allows.
+const LIMIT: f64 = 6e-3;
+
+pub fn bf16(bench: &mut Bench) -> Result<()> {
+    for ((sequences, heads, length, width), causal) in SIZES.into_iter().flat_map(|size| [(size, false), (size, true)])
+    {
+        let size = format!("b{sequences} h{heads} n{length} d{width}{}", if causal { " causal" } else { "" });
+        if bench.wants(&size) {
+            one(bench, size, Task { lengths: vec![length; sequences], heads, share: 1, width, causal })?;
+        }
+    }
+    Ok(())
+}
+
+fn one(bench: &mut Bench, size: String, task: Task) -> Result<()> {
+    let (device, stream) = (bench.device.clone(), bench.stream.clone());
+    let len = (task.tokens() * task.heads * task.width) as usize;
+    let operands = (0..3).map(|_| data::normal::<bf16>(&device, &stream, len, bench.seed()));
+    let operands = operands.collect::<Result<Vec<_>>>()?;
+    let plan = Plan::new(&device, &task, [&operands[0], &operands[1], &operands[2]])?;
+    let out = RefCell::new(device.zeros::<bf16>(len)?);
+    let mut case = Case {
+        kernel: "attention bf16",
+        size,
+        work: Work::Flops(task.flops()),
+        poison: Box::new(|stream| data::poison(stream, &mut out.borrow_mut())),
+        check: Box::new(|stream| error(stream, &task, &operands, &out.borrow())),
+        limit: LIMIT,
+        contestants: Vec::new(),
+    };
+    case.ours("ours", |stream| plan.launch(stream, &mut out.borrow_mut()));
+    bench.contest(case)
+}
+
+/// How far some rows are from the reference; not a number if any element is none.
+fn error(stream: &Stream, task: &Task, operands: &[Buffer<bf16>], out: &Buffer<bf16>) -> Result<f64> {
+    if data::error(stream, out, out)?.is_nan() {
+        return Ok(f64::NAN);
+    }
+    let host = operands.iter().map(Buffer::download).collect::<Result<Vec<_>>>()?;
+    let width = task.width as usize;
+    let rows = (task.tokens() * task.heads) as usize;
+    let mut worst: f64 = 0.0;
+    for at in 0..COMPARED {
+        let row = (rows - 1) * at / (COMPARED - 1);
+        let (token, head) = (row / task.heads as usize, row % task.heads as usize);
+        let length = task.lengths[0] as usize;
+        let expected = kernel::reference(task, [&host[0], &host[1], &host[2]], token / length, token % length, head);
+        let found: Vec<f32> =
+            out.slice(row * width..(row + 1) * width)?.download()?.into_iter().map(bf16::to_f32).collect();
+        worst = worst.max(relative_error(&found, expected));
+    }
+    Ok(worst)
+}
