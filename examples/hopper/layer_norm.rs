@@ -46,12 +46,12 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     let (scale, shift): (u64, u64) = (weight + wide(first) * BYTES, bias + wide(first) * BYTES);
     let inside: [pred; VECTORS];
     let row: [[b32; WORDS]; VECTORS];
-    ptx! { griddepcontrol.wait; }
+    grid::wait();
     for i in 0..VECTORS {
         inside[i] = first + i * STEP < columns;
-        row[i] = vector::load::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
+        row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
     }
-    ptx! { griddepcontrol.launch_dependents; }
+    grid::launch_dependents();
 
     let share: f32 = 1.0 / columns as f32;
     let sum: f32 = 0.0;

@@ -14,7 +14,7 @@ use ptx_launch::prelude::*;
     grid = rows,
     pdl,
     instances = [
-        (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 512, 4), (f32, 4, 1024, 8),
+        (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 1024, 2), (f32, 4, 1024, 8),
         (bf16, 1, 1024, 16), (bf16, 8, 256, 1), (bf16, 8, 512, 2), (bf16, 8, 1024, 4),
     ],
     safe(
@@ -42,12 +42,12 @@ pub fn rms_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     let (source, scale, target): (u64, u64, u64) = (x + start, weight + wide(first) * BYTES, out + start);
     let inside: [pred; VECTORS];
     let row: [[b32; WORDS]; VECTORS];
-    ptx! { griddepcontrol.wait; }
+    grid::wait();
     for i in 0..VECTORS {
         inside[i] = first + i * STEP < columns;
-        row[i] = vector::load::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
+        row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
     }
-    ptx! { griddepcontrol.launch_dependents; }
+    grid::launch_dependents();
 
     let squares: f32 = 0.0;
     for i in 0..VECTORS {
@@ -93,7 +93,7 @@ pub(crate) fn single(
     match columns {
         c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),
         c @ ..=2048 => rms_norm::<f32, 4, 256, 2>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<f32, 4, 512, 4>(stream, x, weight, out, EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<f32, 4, 1024, 2>(stream, x, weight, out, EPSILON, rows, c),
         c => rms_norm::<f32, 4, 1024, 8>(stream, x, weight, out, EPSILON, rows, c),
     }
 }

@@ -24,14 +24,14 @@ pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: 
     let (gates, ups, target): (u64, u64, u64) = (gate + at, up + at, out + at);
     let inside: [pred; VECTORS];
     let (g, u): ([[b32; WORDS]; VECTORS], [[b32; WORDS]; VECTORS]);
-    ptx! { griddepcontrol.wait; }
+    grid::wait();
     for i in 0..VECTORS {
         const AT: u64 = (i * STEP * BYTES) as u64;
         inside[i] = first + i * STEP < n;
         g[i] = vector::load::<T, EACH>(gates + AT, inside[i], 0);
         u[i] = vector::load::<T, EACH>(ups + AT, inside[i], 0);
     }
-    ptx! { griddepcontrol.launch_dependents; }
+    grid::launch_dependents();
 
     for i in 0..VECTORS {
         let v: [f32; EACH] = vector::unpack::<T, EACH>(g[i]);

@@ -18,6 +18,10 @@ macro_rules! examples {
             ampere_gemm_warp gemm_warp "../ampere/gemm_warp.rs"
             ampere_gemm_pipelined gemm_pipelined "../ampere/gemm_pipelined.rs"
             ampere_gemm gemm "../ampere/gemm.rs"
+            ampere_rms_norm rms_norm "../ampere/rms_norm.rs"
+            ampere_layer_norm layer_norm "../ampere/layer_norm.rs"
+            ampere_softmax softmax "../ampere/softmax.rs"
+            ampere_swiglu swiglu "../ampere/swiglu.rs"
             hopper_rms_norm rms_norm "../hopper/rms_norm.rs"
             hopper_layer_norm layer_norm "../hopper/layer_norm.rs"
             hopper_softmax softmax "../hopper/softmax.rs"
@@ -27,7 +31,6 @@ macro_rules! examples {
             blackwell_gemm kernels "../blackwell/gemm.rs"
             blackwell_gemm_pair kernels "../blackwell/gemm_pair.rs"
             blackwell_grouped_gemm kernels "../blackwell/grouped_gemm.rs"
-            blackwell_primitives mma "../blackwell/primitives.rs"
             hopper_attention attention "../hopper/attention.rs"
         }
     };

@@ -20,6 +20,7 @@ pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     let e: pred = warp::elect();
     warp::sync();
     let total: f32 = block::reduce_sum::<8>(v) + block::reduce_max::<8>(hi);
+    let before: u32 = block::scan_sum::<8>(n);
     block::sync();
     barrier::sync::<128>(1);
     barrier::arrive::<128>(2);
@@ -28,6 +29,17 @@ pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     cluster::arrive_relaxed();
     cluster::wait();
     let other: u32 = cluster::map(at, rank ^ 1);
+    let (eight, four): ([b32; 4], [b32; 4]) = (vector::load::<bf16, 8>(x, p, 0), vector::load_once::<f32, 4>(x, p, 0));
+    let w: [f32; 8] = vector::unpack::<bf16, 8>(vector::load_shared::<bf16, 8>(x, p));
+    vector::store::<bf16, 8>(x, vector::pack::<bf16, 8>(w), p);
+    let (a, b): ([b32; 4], [b32; 2]) = (matrix::load_x4(at), matrix::load_x2(at));
+    let (c, d): ([b32; 4], [b32; 2]) = (matrix::load_x4_transposed(at), matrix::load_x2_transposed(at));
+    let products: [f32; 4] = [0.0; 4];
+    matrix::multiply::<bf16>(products, a, b);
+    matrix::store_x4(at, c);
+    matrix::store_x4_transposed(at, a);
+    bulk::load(at, x, 16, bar);
+    bulk::store(x, at, 16);
     cp_async::copy16(at, x);
     cp_async::copy16_zero(at, x, n);
     cp_async::copy::<4>(at, x);

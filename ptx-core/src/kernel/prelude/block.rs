@@ -1,4 +1,4 @@
-//! Within a block of one dimension: reductions over its warps. Every thread must call them.
+//! Within a block of one dimension: reductions and scans over its warps. Every thread must call them.
 
 /// The sum of `x` over a block of `WARPS` warps, in every thread: a warp reduction, `st.shared` by the first lane of
 /// each warp, `bar.sync 0`, `WARPS` times `ld.shared` and an addition, `bar.sync 0`.
@@ -50,4 +50,26 @@ fn store<T>(partial: u32, value: T) {
 /// Waits for all threads of the block: `bar.sync 0`.
 fn sync() {
     ptx! { bar.sync 0; }
+}
+
+/// The sum of `x` over this thread and those before it in a block of `WARPS` warps: a warp scan, `st.shared` by the last
+/// lane of each warp, `bar.sync 0`, `WARPS` − 1 times `ld.shared` and a guarded addition, `bar.sync 0`.
+fn scan_sum<const WARPS: u32, T>(x: T) -> T {
+    #[shared]
+    let partial: [T; WARPS];
+    let (sum, warp): (T, u32) = (warp::scan_sum(x), tid.x >> 5);
+    if laneid == 31 {
+        let mine: u32 = partial + warp * 4;
+        ptx! { st.shared.{T} [mine], sum; }
+    }
+    ptx! { bar.sync 0; }
+    for at in 0..WARPS - 1 {
+        let other: T;
+        ptx! { ld.shared.{T} other, [partial + 4 * at]; }
+        if at < warp {
+            sum += other;
+        }
+    }
+    ptx! { bar.sync 0; }
+    sum
 }

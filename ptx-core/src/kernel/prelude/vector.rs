@@ -30,6 +30,23 @@ fn load<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::
     packed
 }
 
+/// The same for what is read by one thread alone: `ld.global.L1::no_allocate`.
+fn load_once<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::<T, EACH>()] {
+    const WORDS: u32 = words::<T, EACH>();
+    let packed: [b32; WORDS];
+    for i in 0..WORDS {
+        ptx! { mov.b32 packed[i], fill; }
+    }
+    if WORDS == 4 {
+        ptx! { @inside ld.global.L1::no_allocate.v4.b32 {packed[..]}, [from]; }
+    } else if size_of::<T>() == 2 {
+        ptx! { @inside ld.global.b16 packed[0], [from]; }
+    } else {
+        ptx! { @inside ld.global.b32 packed[0], [from]; }
+    }
+    packed
+}
+
 /// The same for what all blocks read and none writes: `ld.global.nc`, and it stays in the first-level cache.
 fn load_shared<T, const EACH: u32>(from: u64, inside: pred) -> [b32; words::<T, EACH>()] {
     const WORDS: u32 = words::<T, EACH>();
