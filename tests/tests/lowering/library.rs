@@ -38,8 +38,6 @@ pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     matrix::multiply::<bf16>(products, a, b);
     matrix::store_x4(at, c);
     matrix::store_x4_transposed(at, a);
-    bulk::load(at, x, 16, bar);
-    bulk::store(x, at, 16);
     cp_async::copy16(at, x);
     cp_async::copy16_zero(at, x, n);
     cp_async::copy::<4>(at, x);
@@ -64,6 +62,8 @@ pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     tma::load_4d(at, map, n, n, n, 0, bar);
     tma::load_5d(at, map, n, n, n, 0, 0, bar);
     tma::load_2d_multicast(at, map, n, n, bar, m);
+    bulk::load(at, x, 16, bar);
+    bulk::store(x, at, 16);
     tma::fence();
     tma::store_2d(map, n, n, at);
     tma::store_3d(map, n, n, n, at);
