@@ -49,8 +49,10 @@ pub mod moves {
             }
             i += 128;
         }
-        let end: u64 = to + wide(words) * 4;
-        ptx! { st.global.u32 [end], done; }
+        if tid.x == 0 {
+            let end: u64 = to + wide(words) * 4;
+            ptx! { st.global.u32 [end], done; }
+        }
     }
 
     #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
