@@ -4,6 +4,7 @@
 mod families;
 mod forms;
 mod harness;
+mod hostile;
 mod kernels;
 mod matrices;
 mod mbarriers;
