@@ -16,14 +16,19 @@ pub(super) mod fragment;
 pub(super) mod half;
 pub(super) mod host;
 pub(super) mod integer;
+pub(super) mod launch;
 pub(super) mod matrix;
 pub(super) mod mbarrier;
 pub(super) mod memory;
 pub(super) mod mma;
 pub(super) mod moves;
+pub(super) mod remote;
+pub(super) mod stochastic;
 pub(super) mod tcgen05;
 pub(super) mod tensor;
 pub(super) mod tensormap;
+pub(super) mod texture;
+pub(super) mod video;
 pub(super) mod warp;
 pub(super) mod wgmma;
 pub(super) mod wmma;
@@ -53,6 +58,7 @@ const FAMILIES: &[&[Op]] = &[
     half::OPS,
     compare::OPS,
     convert::OPS,
+    stochastic::OPS,
     moves::OPS,
     memory::OPS,
     atomic::OPS,
@@ -61,6 +67,10 @@ const FAMILIES: &[&[Op]] = &[
     mbarrier::OPS,
     copy::OPS,
     tensor::OPS,
+    remote::OPS,
+    video::OPS,
+    launch::OPS,
+    texture::OPS,
     tensormap::OPS,
     matrix::OPS,
     tcgen05::OPS,

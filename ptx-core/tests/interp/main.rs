@@ -1,6 +1,7 @@
 //! The CPU device's engine, on whole kernels in PTX text and on single instructions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
 
+mod async_forms;
 mod families;
 mod forms;
 mod harness;

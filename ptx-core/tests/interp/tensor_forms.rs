@@ -23,6 +23,8 @@ pub(crate) struct Scene {
     pub threads: u32,
     /// Bytes of its output in each variant.
     pub out: usize,
+    /// The elements of a tensor map of the output, if it takes one: rows of 64 bytes, boxes of 8 of them.
+    pub map: Option<&'static str>,
 }
 
 /// A pseudo-random word (xorshift*).
@@ -94,13 +96,13 @@ pub(crate) fn pool(kind: &str) -> Vec<u8> {
 }
 
 /// The pool of a type.
-fn kind(ty: &str) -> &'static str {
+pub(crate) fn kind(ty: &str) -> &'static str {
     const KINDS: [&str; 7] = ["f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2"];
     KINDS.into_iter().find(|k| *k == ty).unwrap_or("bits")
 }
 
 /// An entry: parameters, the block's part of each pool, the body.
-fn entry(out: usize, body: &str) -> String {
+pub(crate) fn entry(out: usize, body: &str) -> String {
     format!(
         ".visible .entry NAME(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 e, .param .u64 out) {{\n\
          .reg .b64 %a, %b, %c, %e, %out, %at, %x; .reg .b32 %t, %w; .reg .pred %p;\n\
@@ -151,6 +153,7 @@ fn mma(row: &'static Row, choice: &Choice) -> Vec<Scene> {
             pools: [kind(a), kind(b), kind(c), meta],
             threads: 32,
             out,
+            map: None,
         }
     };
     selectors.clone().map(|s| scene(s as i128)).collect()
@@ -276,6 +279,7 @@ impl Wgmma {
             pools: [kind(a), kind(b), kind(c), if a == "tf32" { "halves" } else { "pairs" }],
             threads: 128,
             out,
+            map: None,
         }
     }
 }
@@ -396,6 +400,7 @@ fn wmma_scene(index: usize, a_layout: &str, b_layout: &str, round: &str) -> Scen
         pools: [kind(a), kind(a), kind(c), "pairs"],
         threads: 32,
         out,
+        map: None,
     }
 }
 
@@ -420,6 +425,7 @@ pub(crate) fn scenes(accepted: impl Fn(&str) -> bool) -> Vec<Scene> {
     let mut all: Vec<Scene> = rows.flat_map(|row| choices(row).into_iter().flat_map(move |c| mma(row, &c))).collect();
     all.extend(wgmma());
     all.extend(wmma());
+    all.extend(crate::async_forms::scenes());
     all.retain(|scene| accepted(&scene.entry.replace("NAME", "k")));
     for (i, scene) in all.iter_mut().enumerate() {
         scene.entry = scene.entry.replace("NAME", &format!("s{i}"));

@@ -1,11 +1,13 @@
-//! `mma`, `wgmma` and `wmma` against a GPU, bit for bit.
+//! `mma`, `wgmma`, `wmma`, asynchronous reductions, atomics and what warps do together, against a GPU, bit for bit.
 //!
 //! `PTX_RECORD_TENSOR=dir cargo test … tensor_forms` writes `dir/tensor.ptx`, the pools, and `dir/tensor.txt` (pools,
 //! threads, bytes of output, variants of each scene). Where a GPU's outputs, one after another, are `dir/tensor.bin`, it
-//! compares with them byte for byte and makes `tensor_sm_90a.txt`: a line a scene, with a hash for each variant.
+//! compares with them byte for byte and makes `tensor_sm_90a.txt`: a line a scene, with a hash for each variant. Where the
+//! chip stopped at an illegal instruction, the outputs are bytes of `0xee`.
 
 use crate::tensor_forms::{HEADER, POOL, Scene, VARIANTS, pool, scenes};
 use ptx_core::check::check;
+use ptx_core::interp::tensor_map::{Element, TensorMap};
 use ptx_core::interp::{Launch, Machine, Options, Program};
 use ptx_core::lower;
 use ptx_core::parse::parse_text;
@@ -37,12 +39,24 @@ fn upload(machine: &mut Machine, scenes: &[Scene]) -> BTreeMap<&'static str, u64
     at
 }
 
+/// A map of rows of 64 bytes, moved eight at a time, as [`Scene::map`] says.
+fn map(element: &str, address: u64, bytes: usize) -> [u8; 128] {
+    let element = Element::ALL.into_iter().find(|e| format!("{e:?}").eq_ignore_ascii_case(element)).unwrap();
+    let across = 64 / element.global_bytes();
+    let map = TensorMap::tiled(address, element, &[across, bytes as u64 / 64], &[across as u32, 8]).unwrap();
+    map.encode()
+}
+
 /// What the engine gives, or the fault.
 fn run(machine: &mut Machine, pools: &BTreeMap<&str, u64>, scene: &Scene) -> Result<Vec<u8>, String> {
     let program = decoded(scene)?;
     let out = machine.alloc((scene.out * VARIANTS) as u64).unwrap();
     let addresses = scene.pools.iter().map(|kind| pools[kind]).chain([out]);
-    let params: Vec<u8> = addresses.flat_map(u64::to_le_bytes).collect();
+    let mut params: Vec<u8> = addresses.flat_map(u64::to_le_bytes).collect();
+    if let Some(element) = scene.map {
+        params.resize(128, 0);
+        params.extend(map(element, out, scene.out * VARIANTS));
+    }
     let name = program.entries().next().unwrap().to_string();
     let launch = Launch {
         entry: &name,
@@ -74,7 +88,15 @@ fn write(dir: &str, scenes: &[Scene]) {
     std::fs::write(format!("{dir}/tensor.ptx"), format!("{HEADER}{text}")).unwrap();
     let mut list = String::new();
     for scene in scenes {
-        writeln!(list, "{} {} {} {VARIANTS}", scene.pools.join(" "), scene.threads, scene.out).unwrap();
+        writeln!(
+            list,
+            "{} {} {} {VARIANTS} {}",
+            scene.pools.join(" "),
+            scene.threads,
+            scene.out,
+            scene.map.unwrap_or("-")
+        )
+        .unwrap();
     }
     std::fs::write(format!("{dir}/tensor.txt"), list).unwrap();
     for kind in scenes.iter().flat_map(|s| s.pools) {
@@ -93,14 +115,17 @@ fn differences(scene: &Scene, ours: &[u8], theirs: &[u8]) -> String {
     format!("{counts:?} of {}, first {first:x?}", scene.out / 4)
 }
 
+/// What stands for the outputs of an illegal instruction.
+const ILLEGAL: u8 = 0xee;
+
 /// A GPU's outputs become lines.
 fn record(dir: &str, scenes: &[Scene], outputs: &[u8]) {
     let (mut rest, mut lines) = (outputs, String::new());
     for scene in scenes {
         let (own, more) = rest.split_at(scene.out * VARIANTS);
         rest = more;
-        // An instruction that the chip called illegal left nothing.
-        let gone = own.iter().all(|b| *b == 0);
+        // Of an instruction that the chip called illegal there is only a pattern.
+        let gone = own.iter().all(|b| *b == ILLEGAL);
         writeln!(lines, "{}\t{}", scene.name, if gone { "illegal".into() } else { hashes(scene, own) }).unwrap();
     }
     std::fs::write(format!("{dir}/tensor_sm_90a.txt"), lines).unwrap();

@@ -1,6 +1,7 @@
 //! `atom` and `red`: every operation, type and vector (9.7.13.5–6). Scopes and orders need no work here: lanes run one
 //! after another.
 
+use super::float::bits64;
 use super::moves::space;
 use super::{Op, op};
 use crate::interp::ctx::{Dst, Flow, Src};
@@ -128,7 +129,7 @@ impl Update {
 
 fn float(kind: Kind, format: &Format, a: u64, b: u64, flush: bool) -> u64 {
     let zero = |v: u64| {
-        if flush && v & mask(format.bits - 1) >> format.fraction << format.fraction == 0 {
+        if flush && format.bits == 32 && v & mask(format.bits - 1) >> format.fraction << format.fraction == 0 {
             v >> (format.bits - 1) << (format.bits - 1)
         } else {
             v
@@ -137,6 +138,11 @@ fn float(kind: Kind, format: &Format, a: u64, b: u64, flush: bool) -> u64 {
     let nan = |v: u64| soft::unpack(v, format) == soft::Num::Nan;
     if kind == Kind::Add {
         let sum = soft::add(soft::unpack(zero(a), format), soft::unpack(zero(b), format), Round::Nearest);
+        if sum == soft::Num::Nan && format.bits == 64 {
+            // Reductions at the L2 cache leave a NaN as it is.
+            let kept = [b, a].into_iter().find(|bits| flush && nan(*bits));
+            return kept.unwrap_or_else(|| bits64(f64::NAN, [a, b]));
+        }
         return zero(soft::pack(sum, format, Round::Nearest, false));
     }
     let sign = 1u64 << (format.bits - 1);
@@ -163,7 +169,7 @@ struct Element {
     c: Src,
 }
 
-fn update(site: &Site, kind: Kind) -> Decoded {
+pub(super) fn update(site: &Site, kind: Kind) -> Decoded {
     site.accept(&["v2", "v4", "v8", "noftz"]);
     let ty = *site.types().last().ok_or("an atomic without a type")?;
     let first = usize::from(site.row.opcode() == "atom");
@@ -173,7 +179,7 @@ fn update(site: &Site, kind: Kind) -> Decoded {
     }
     let update = Update::new(kind, ty);
     let elements = elements(site, first, kind, ty)?;
-    let single = ty.name() == "f32" && kind == Kind::Add;
+    let single = ["f32", "f64"].contains(&ty.name()) && kind == Kind::Add;
     let bytes = ty.bytes();
     let size = bytes * elements.len() as u64;
     Ok(Box::new(move |ctx, group| {

@@ -16,7 +16,7 @@ pub(super) const OPS: &[Op] = &[
     op("cp.async", "", copy),
     op("cp.async.commit_group", "", nothing), op("cp.async.wait_group", "", nothing), op("cp.async.wait_all", "", nothing),
     op("cp.async.mbarrier.arrive", "", arrive),
-    op("cp.async.bulk", "", bulk), op("cp.async.bulk.prefetch", "", nothing),
+    op("cp.async.bulk", "", bulk), op("multimem.cp.async.bulk", "", bulk), op("cp.async.bulk.prefetch", "", nothing),
     op("cp.async.bulk.commit_group", "", nothing), op("cp.async.bulk.wait_group", "", nothing),
 ];
 
@@ -95,6 +95,10 @@ struct Bulk {
     mbar: Option<Address>,
     /// The blocks of the cluster that get the bytes, one bit each.
     blocks: Option<Src>,
+    /// Which of 16 bytes are written.
+    written: Option<Src>,
+    /// How many bytes at either end may lie outside, and are not read.
+    ignored: Option<[Src; 2]>,
 }
 
 fn bulk(site: &Site) -> Decoded {
@@ -105,7 +109,12 @@ fn bulk(site: &Site) -> Decoded {
         "bulk_group",
         "mbarrier::complete_tx::bytes",
         "multicast::cluster",
+        "multicast::cluster::16b",
+        "multicast::cluster::32b",
+        "mbarrier::report::disabled",
     ]);
+    let (masked, ignoring) = (site.is("cp_mask"), site.is("ignore_oob"));
+    let ends = |left, right| Some([site.named(left)?, site.named(right)?]);
     let modifiers: Vec<_> = site.modifiers().filter(|m| Where::of(Some(m)) != Where::Generic).collect();
     let [to, from] = modifiers[..] else { return Err(format!("a bulk copy between {modifiers:?}")) };
     let copy = Bulk {
@@ -113,7 +122,12 @@ fn bulk(site: &Site) -> Decoded {
         from: site.address(1, Where::of(Some(from)))?,
         size: required(site, "size")?,
         mbar: site.named("mbar").map(|at| site.address(at, Where::Shared)).transpose()?,
-        blocks: site.named("mask").map(|at| site.src(at)).transpose()?,
+        blocks: site.named("mask").or(site.named("mask32")).filter(|_| !masked).map(|at| site.src(at)).transpose()?,
+        written: site.named("mask").filter(|_| masked).map(|at| site.src(at)).transpose()?,
+        ignored: match ends("left", "right").filter(|_| ignoring) {
+            Some([left, right]) => Some([site.src(left)?, site.src(right)?]),
+            None => None,
+        },
     };
     Ok(Box::new(move |ctx, group| {
         lanes(group).try_for_each(|lane| copy.run(ctx, lane))?;
@@ -137,24 +151,45 @@ impl Bulk {
         }
         let mut bytes = Vec::new();
         for piece in (0..size).step_by(16) {
-            bytes.extend_from_slice(ctx.bytes(self.from.space, lane, from.wrapping_add(piece), 16)?);
+            let ends = [piece == 0, piece + 16 == size];
+            bytes.extend_from_slice(&self.piece(ctx, lane, from.wrapping_add(piece), ends)?);
         }
         let Some(blocks) = self.blocks else { return self.deliver(ctx, lane, to, mbar, &bytes) };
         let blocks = ctx.fetch_lane(blocks, lane);
         // The same offsets in every block: their shared windows.
-        for rank in (0..16).filter(|rank| blocks >> rank & 1 == 1) {
+        for rank in (0..32).filter(|rank| blocks >> rank & 1 == 1) {
             let there = |at: u64| (rank + 1) << RANK | resolve(at).1 & mask(RANK);
             self.deliver(ctx, lane, there(to), mbar.map(there), &bytes)?;
         }
         Ok(())
     }
 
+    /// 16 bytes; of those at an end, only what is not ignored. The others are zero, which the manual leaves open.
+    fn piece(&self, ctx: &mut Ctx, lane: usize, at: u64, [first, last]: [bool; 2]) -> Result<[u8; 16], Fault> {
+        let mut bytes = [0; 16];
+        let Some(ends) = self.ignored else {
+            bytes.copy_from_slice(ctx.bytes(self.from.space, lane, at, 16)?);
+            return Ok(bytes);
+        };
+        let [left, right] = ends.map(|src| ctx.fetch_lane(src, lane) as usize % 16);
+        let from = if first { left } else { 0 };
+        let to = if last { 16 - right } else { 16 };
+        for (i, byte) in bytes.iter_mut().enumerate().take(to).skip(from) {
+            *byte = ctx.bytes(self.from.space, lane, at.wrapping_add(i as u64), 1)?[0];
+        }
+        Ok(bytes)
+    }
+
     fn deliver(&self, ctx: &mut Ctx, lane: usize, to: u64, mbar: Option<u64>, bytes: &[u8]) -> Result<(), Fault> {
         if let Some(mbar) = mbar {
             ctx.complete_on(Where::Shared, lane, mbar)?;
         }
+        let written = self.written.map_or(u64::MAX, |mask| ctx.fetch_lane(mask, lane));
         for (i, piece) in bytes.chunks(16).enumerate() {
-            ctx.bytes_mut(self.to.space, lane, to.wrapping_add(16 * i as u64), 16)?.copy_from_slice(piece);
+            let there = ctx.bytes_mut(self.to.space, lane, to.wrapping_add(16 * i as u64), 16)?;
+            for (at, (old, new)) in there.iter_mut().zip(piece).enumerate() {
+                *old = if written >> at & 1 == 1 { *new } else { *old };
+            }
         }
         if let Some(mbar) = mbar {
             ctx.change_mbarrier((Where::Shared, lane, mbar), |m| m.expect(-(bytes.len() as i64)))?;

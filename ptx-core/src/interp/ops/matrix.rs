@@ -10,6 +10,7 @@ use crate::interp::space::{Where, number};
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
     op("ldmatrix.m8n8", "", load), op("stmatrix.m8n8", "", store), op("movmatrix", "", transpose),
+    op("ldmatrix.m8n16", "", |s| load_bytes(s, 8)), op("ldmatrix.m16n16", "", |s| load_bytes(s, 16)),
 ];
 
 /// The whole warp must be here: `.sync.aligned`. `false` while lanes are missing; they wait.
@@ -54,6 +55,51 @@ fn load(site: &Site) -> Decoded {
         }
         Ok(Flow::Next)
     }))
+}
+
+/// How 16 elements of a row stand in memory: bits of each, and whether they are signed.
+fn packing(site: &Site) -> (u32, bool) {
+    const FORMATS: [(&str, (u32, bool)); 3] = [("b6x16_p32", (6, false)), ("b4x16_p64", (4, false)), ("s4", (4, true))];
+    site.accept(&["b8x16", "s8", "b8"]);
+    site.one_of(&FORMATS).unwrap_or((8, false))
+}
+
+/// `ldmatrix` of 16 columns: elements of 8 bits, or of fewer that are extended to 8. A lane has four neighbours of a row; of 16
+/// rows, which come transposed, those of a second row eight further in its next register.
+fn load_bytes(site: &Site, rows: usize) -> Decoded {
+    site.accept(&["sync", "x1", "x2", "x4", "shared", "shared::cta"]);
+    let ((bits, signed), transposed) = (packing(site), site.is("trans"));
+    let (targets, address) = (targets(site, 0)?, site.address(1, space(site))?);
+    Ok(Box::new(move |ctx, group| {
+        if !meet(ctx, group)? {
+            return Ok(Flow::Apart);
+        }
+        let bases = ctx.fetch(address.base).map(|base| base.wrapping_add(address.offset));
+        for (matrix, registers) in targets.chunks(rows / 8).enumerate() {
+            let mut table = [[0; 16]; 16];
+            for (row, line) in table.iter_mut().enumerate().take(rows) {
+                let lane = (rows * matrix + row) % 32;
+                *line = unpacked(ctx.bytes(address.space, lane, bases[lane], 16)?, bits, signed);
+            }
+            for (upper, dst) in registers.iter().enumerate() {
+                ctx.store(*dst, group, |lane| {
+                    let (row, first) = (lane / 4 + 8 * upper, lane % 4 * 4);
+                    let at = |i: usize| if transposed { table[first + i][row] } else { table[row][first + i] };
+                    u64::from(u32::from_le_bytes([at(0), at(1), at(2), at(3)]))
+                });
+            }
+        }
+        Ok(Flow::Next)
+    }))
+}
+
+/// The first 16 elements of 16 bytes.
+fn unpacked(bytes: &[u8], bits: u32, signed: bool) -> [u8; 16] {
+    let word = bytes.iter().rev().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
+    std::array::from_fn(|i| {
+        let value = (word >> (i as u32 * bits)) as u8 & (0xff >> (8 - bits));
+        if signed { ((value << (8 - bits)) as i8 >> (8 - bits)) as u8 } else { value }
+    })
 }
 
 /// Shared memory if the instruction names it, else a generic address.

@@ -29,7 +29,7 @@ pub(super) const OPS: &[Op] = &[
     op("mbarrier.arrive_drop.noComplete", "", |s| arrive(s, Arrival { drops: true, ..Arrival::INCOMPLETE })),
     op("mbarrier.test_wait", "", |s| test(s, state_parity)), op("mbarrier.test_wait.parity", "", |s| test(s, parity)),
     op("mbarrier.try_wait", "", |s| try_wait(s, state_parity)), op("mbarrier.try_wait.parity", "", |s| try_wait(s, parity)),
-    op("mbarrier.pending_count", "", pending_count),
+    op("mbarrier.pending_count", "", pending_count), op("mbarrier.check_layout", "", check_layout),
 ];
 
 /// The bytes of an mbarrier object.
@@ -116,7 +116,25 @@ fn cluster_wait(_: &Site) -> Decoded {
     }))
 }
 
+/// The layout of every mbarrier here; the other one, which reports what copies were worth, does not exist.
+const LAYOUT: &str = "layout::v0";
+
+/// `mbarrier.check_layout`: whether it is the one that is named.
+fn check_layout(site: &Site) -> Decoded {
+    let same = site.is(LAYOUT);
+    site.accept(&["layout::v1"]);
+    let (dst, address) = (site.dst(0)?, site.address(1, space(site))?);
+    Ok(Box::new(move |ctx, group| {
+        for lane in lanes(group) {
+            ctx.mbarrier(address.space, lane, address.lane(ctx, lane))?;
+        }
+        ctx.store(dst, group, |_| same.into());
+        Ok(Flow::Next)
+    }))
+}
+
 fn init(site: &Site) -> Decoded {
+    site.accept(&[LAYOUT]);
     let (address, count) = (site.address(0, space(site))?, site.src(1)?);
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
@@ -236,6 +254,10 @@ struct Wait {
 
 impl Wait {
     fn new(site: &Site, phase: Phase) -> Result<Wait, Refusal> {
+        site.accept(&["phase_type::primary"]);
+        if site.named("report").is_some() || matches!(site.operand(0), Operand::Pair(..)) {
+            return Err("an mbarrier that reports: its layout is not that of the CPU device".into());
+        }
         let address = site.address(1, space(site))?;
         Ok(Wait { done: site.dst(0)?, address, operand: site.src(2)?, phase })
     }
@@ -292,6 +314,7 @@ fn try_wait(site: &Site, phase: Phase) -> Decoded {
 }
 
 fn pending_count(site: &Site) -> Decoded {
+    site.accept(&[LAYOUT]);
     let (dst, state) = (site.dst(0)?, site.src(1)?);
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {

@@ -55,7 +55,7 @@ fn targets(site: &Site, at: usize, ty: Type) -> Result<Vec<(usize, usize, Dst)>,
     Ok(words)
 }
 
-fn ld(site: &Site) -> Decoded {
+pub(super) fn ld(site: &Site) -> Decoded {
     let ty = element(site)?;
     let address = site.address(1, space(site))?;
     let words = targets(site, 0, ty)?;
@@ -124,7 +124,7 @@ fn sources(site: &Site, at: usize, ty: Type) -> Result<Vec<(usize, usize, Src)>,
     Ok(words)
 }
 
-fn st(site: &Site) -> Decoded {
+pub(super) fn st(site: &Site) -> Decoded {
     let ty = element(site)?;
     let address = site.address(0, space(site))?;
     let words = sources(site, 1, ty)?;

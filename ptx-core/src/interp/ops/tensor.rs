@@ -180,7 +180,8 @@ impl Copy {
                 let bytes = gather(ctx, lane, map, from, rows.shared)?;
                 let packed = packed(map.element, &bytes[..rows.shared as usize], rows);
                 let to = start.wrapping_add((rows.first + unit) as u64 * rows.global);
-                write(ctx, lane, to, &packed[..rows.global as usize], update)?;
+                let flush = matches!(map.element, Element::F32Ftz | Element::Tf32Ftz);
+                write(ctx, lane, to, &packed[..rows.global as usize], update.map(|update| (update, flush)))?;
             }
         }
         Ok(())
@@ -195,15 +196,15 @@ fn reducer(kind: Kind, element: Element) -> Result<Update, String> {
     Ok(Update::new(kind, ty))
 }
 
-/// Writes the bytes of a unit to global memory, through a reduction or not.
-fn write(ctx: &mut Ctx, lane: usize, to: u64, bytes: &[u8], update: Option<Update>) -> Result<(), Fault> {
-    let size = update.map_or(bytes.len(), |update| update.bytes());
+/// Writes the bytes of a unit to global memory, through a reduction (that may take subnormals as zero) or not.
+fn write(ctx: &mut Ctx, lane: usize, to: u64, bytes: &[u8], update: Option<(Update, bool)>) -> Result<(), Fault> {
+    let size = update.map_or(bytes.len(), |(update, _)| update.bytes());
     for (i, part) in bytes.chunks(size).enumerate() {
         let cell = ctx.bytes_mut(Where::Global, lane, to.wrapping_add((i * size) as u64), part.len() as u64)?;
         match update {
             None => cell.copy_from_slice(part),
-            Some(update) => {
-                let new = update.apply(number(cell), number(part), 0, false);
+            Some((update, flush)) => {
+                let new = update.apply(number(cell), number(part), 0, flush);
                 cell.copy_from_slice(&new.to_le_bytes()[..part.len()]);
             }
         }
