@@ -3,6 +3,7 @@
 pub mod check;
 pub mod diag;
 pub mod emit;
+mod hash;
 #[cfg(feature = "interp")]
 pub mod interp;
 pub mod ir;

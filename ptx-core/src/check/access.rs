@@ -14,7 +14,12 @@ pub(super) fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
     };
     for wanted in [Access::Read, Access::ReadWrite, Access::Write] {
         for (spec, operand) in row.operands.iter().zip(&inst.operands) {
-            one(spec, operand, wanted, visit);
+            // Most rows have no operand of all three kinds: what cannot match is not looked into.
+            match (&spec.kind, operand) {
+                (OperandKind::Value(_), Operand::Reg(reg)) if spec.access == wanted => visit(*reg, wanted),
+                (OperandKind::Value(_), _) if spec.access != wanted => {}
+                _ => one(spec, operand, wanted, visit),
+            }
         }
     }
 }

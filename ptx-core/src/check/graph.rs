@@ -32,19 +32,19 @@ impl Graph {
         for pair in starts.windows(2) {
             let mut to = Vec::new();
             let last = &function.insts[pair[1] - 1];
-            for label in last.operands.iter().flat_map(|o| labels(o, function)) {
-                used.insert(label);
-                to.extend(
-                    function.labels.get(label.index()).map(|l| l.at as usize).filter(|at| *at < end).map(block_at),
-                );
-            }
+            last.operands.iter().for_each(|o| {
+                labels(o, function, &mut |label| {
+                    let at = function.labels.get(label.index()).map(|l| l.at as usize);
+                    to.extend(at.filter(|at| *at < end).map(block_at));
+                });
+            });
             if (!ends(last) || last.guard.is_some()) && pair[1] < end {
                 to.push(block_at(pair[1]));
             }
             next.push(to);
         }
-        let named = function.insts.iter().flat_map(|i| &i.operands).flat_map(|o| labels(o, function));
-        used.extend(named);
+        let operands = function.insts.iter().flat_map(|i| &i.operands);
+        operands.for_each(|o| labels(o, function, &mut |label| used.extend([label])));
         let reached = reach(&next, vec![0]);
         Graph { starts, next, reached, used }
     }
@@ -78,14 +78,17 @@ pub(super) fn ends(inst: &Inst) -> bool {
 }
 
 /// The labels that an operand names, through a list of targets too.
-fn labels(operand: &Operand, function: &Function) -> Vec<LabelId> {
-    let one = |o: &Operand| match o {
-        Operand::Label(label) => Some(*label),
-        _ => None,
-    };
+fn labels(operand: &Operand, function: &Function, visit: &mut dyn FnMut(LabelId)) {
     match operand {
-        Operand::Targets(id) => function.targets.get(id.index()).into_iter().flatten().filter_map(one).collect(),
-        other => one(other).into_iter().collect(),
+        Operand::Label(label) => visit(*label),
+        Operand::Targets(id) => {
+            for one in function.targets.get(id.index()).into_iter().flatten() {
+                if let Operand::Label(label) = one {
+                    visit(*label);
+                }
+            }
+        }
+        _ => {}
     }
 }
 

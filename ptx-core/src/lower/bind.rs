@@ -44,23 +44,22 @@ pub(super) struct Binder<'a> {
 type Fit = Result<(), Why>;
 
 impl Binder<'_> {
-    /// The operands in the order of the row's, absent ones filled in; or the mismatch of the choice of optional
-    /// operands that came furthest.
-    /// Of several choices, one that the row's rules allow.
-    pub(super) fn bind(
+    /// The operands in the order of the row's, absent ones filled in, and what the row's rules say of them; or the mismatch
+    /// of the choice of optional operands that came furthest. Of several choices, one that the rules allow.
+    pub(super) fn bind<E>(
         &self,
         written: &[Operand],
-        allowed: impl Fn(&[Operand]) -> bool,
-    ) -> Result<Vec<Operand>, Mismatch> {
-        self.choose(&self.form.row.operands, written, allowed)
+        rules: impl Fn(&[Operand]) -> Result<(), E>,
+    ) -> Result<(Vec<Operand>, Result<(), E>), Mismatch> {
+        self.choose(&self.form.row.operands, written, rules)
     }
 
-    fn choose(
+    fn choose<E>(
         &self,
         specs: &[OperandSpec],
         written: &[Operand],
-        allowed: impl Fn(&[Operand]) -> bool,
-    ) -> Result<Vec<Operand>, Mismatch> {
+        rules: impl Fn(&[Operand]) -> Result<(), E>,
+    ) -> Result<(Vec<Operand>, Result<(), E>), Mismatch> {
         let mut fallback = None;
         let groups = specs.iter().map(|s| s.group).max().unwrap_or(0).min(8);
         let mut best = Mismatch { operand: 0, why: Why::Count };
@@ -70,8 +69,10 @@ impl Binder<'_> {
                 continue;
             }
             match self.bind_present(specs, present, written) {
-                Ok(bound) if allowed(&bound) => return Ok(bound),
-                Ok(bound) => fallback = fallback.or(Some(bound)),
+                Ok(bound) => match rules(&bound) {
+                    Ok(()) => return Ok((bound, Ok(()))),
+                    broken => fallback = fallback.or(Some((bound, broken))),
+                },
                 Err(miss) if miss.operand >= best.operand => best = miss,
                 Err(_) => {}
             }
@@ -156,7 +157,8 @@ impl Binder<'_> {
 
     /// What stands in brackets behind an address, or in a group.
     fn inside(&self, specs: &[OperandSpec], written: &[Operand]) -> Result<Vec<Operand>, Why> {
-        self.choose(specs, written, |_| true).map_err(|miss| match miss.why {
+        let all = |_: &[Operand]| Ok::<(), ()>(());
+        self.choose(specs, written, all).map(|(bound, _)| bound).map_err(|miss| match miss.why {
             Why::Count => {
                 let required = specs.iter().filter(|s| s.group == 0).count();
                 Why::Shape(format!("{} in brackets or braces", plural(required, "operand")))

@@ -280,8 +280,8 @@ impl<'t> Body<'_, 't> {
                 })
             })
         };
-        let bound = binder.bind(operands, |bound| rules(bound).is_ok()).map_err(Refused::Operands)?;
-        rules(&bound)?;
+        let (bound, allowed) = binder.bind(operands, rules).map_err(Refused::Operands)?;
+        allowed?;
         if !form.row.gate.admits(arch, version) {
             return Err(Refused::Gate);
         }

@@ -1,9 +1,10 @@
 //! Mnemonics to forms, remembered: a module says `add.f32` thousands of times.
 
+use crate::hash::Map;
 use crate::isa::find::{Form, Misfit};
 use crate::isa::table;
 use crate::syntax::{Inst, Tree};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::{Mutex, OnceLock};
 
@@ -13,7 +14,7 @@ pub(super) type Found = Rc<Result<Vec<Form>, Vec<Misfit>>>;
 /// The mnemonics that were looked up.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
-    known: HashMap<String, Found>,
+    known: Map<String, Found>,
     key: String,
 }
 

@@ -1,9 +1,9 @@
 //! Scopes: what a name means where it stands. Inner scopes hide outer ones.
 
+use crate::hash::Map;
 use crate::ir::{FuncId, LabelId, ProtoId, RegId, Register, TargetsId, VarId};
 use crate::isa::Type;
 use crate::span::Span;
-use std::collections::HashMap;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ struct Range {
 /// The names of one scope. A range's prefix is no name: `.reg .b32 a, a<5>;` declares six registers.
 #[derive(Debug, Default)]
 struct Scope<'t> {
-    names: HashMap<&'t str, (Entity, Span)>,
-    ranges: HashMap<&'t str, Range>,
+    names: Map<&'t str, (Entity, Span)>,
+    ranges: Map<&'t str, Range>,
 }
 
 /// The stack of scopes; the first is the module's.

@@ -1,0 +1,40 @@
+//! Hash maps of names. The names come from the user's own source, so that a quick hash will do.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A map by names or numbers.
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+
+/// Eight bytes at a time: turn, add, multiply.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Quick(u64);
+
+impl Quick {
+    fn add(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.add(word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+        }
+        let rest = words.remainder();
+        self.add(rest.iter().fold(rest.len() as u64, |sum, byte| sum << 8 | u64::from(*byte)));
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.add(u64::from(byte));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.add(u64::from(number));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}

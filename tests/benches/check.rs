@@ -1,0 +1,46 @@
+//! How long the table takes to load, and how fast text is checked: `cargo bench -p ptx-tests --bench check [PATH…]`.
+//!
+//! Without paths, the files of the corpus that have at least 500 kB. Best of several runs, one thread, MB = 10^6 bytes.
+
+use ptx_core::check::check;
+use ptx_core::isa::table;
+use ptx_core::lower::Options;
+use ptx_core::parse::parse_text;
+use ptx_tests::corpus;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const SMALLEST: usize = 500_000;
+const RUNS: u32 = 9;
+
+fn main() -> std::io::Result<()> {
+    let start = Instant::now();
+    let targets = table().targets.len();
+    let index = start.elapsed();
+    let rows = table().rows().count();
+    println!("table: {index:.2?} for {targets} targets and the index, {:.2?} with all {rows} rows", start.elapsed());
+    for path in paths()? {
+        let text = std::fs::read(&path)?;
+        if text.len() >= SMALLEST {
+            let best = (0..RUNS).map(|_| once(&text)).min().unwrap_or(Duration::MAX);
+            println!("{:7.1} MB/s {}", text.len() as f64 / 1e6 / best.as_secs_f64(), path.display());
+        }
+    }
+    Ok(())
+}
+
+fn paths() -> std::io::Result<Vec<PathBuf>> {
+    let given: Vec<PathBuf> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).map(PathBuf::from).collect();
+    match corpus::folder() {
+        Some(folder) if given.is_empty() => Ok(corpus::samples(&folder)?.into_iter().map(|s| s.path).collect()),
+        _ => Ok(given),
+    }
+}
+
+fn once(text: &[u8]) -> Duration {
+    let start = Instant::now();
+    let (tree, earlier) = parse_text(black_box(text));
+    black_box(check(tree, earlier, &Options::default()));
+    start.elapsed()
+}
