@@ -5,6 +5,7 @@
 
 mod access;
 mod calls;
+mod declarations;
 mod flow;
 mod graph;
 mod header;
@@ -46,8 +47,16 @@ impl Checked {
 type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
 
 /// What ptxas refuses.
-const RULES: &[Rule] =
-    &[header::check, variables::check, limits::check, specials::check, calls::check, params::check, resources::check];
+const RULES: &[Rule] = &[
+    header::check,
+    variables::check,
+    declarations::check,
+    limits::check,
+    specials::check,
+    calls::check,
+    params::check,
+    resources::check,
+];
 
 /// What is surely not meant: asked only of a module without errors, which would mislead it.
 const WARNINGS: &[Rule] = &[flow::check, protocol::check];

@@ -161,8 +161,17 @@ pub struct Function {
     pub insts: Vec<Inst>,
     /// Whether it has a body.
     pub defined: bool,
+    /// Whether its signature has been read.
+    pub declared: bool,
     /// Its name's span.
     pub span: Span,
+}
+
+impl Function {
+    /// How many values it returns and takes.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.returns.len(), self.params.len())
+    }
 }
 
 /// A parameter of a function.

@@ -17,8 +17,23 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
                 .section("11.1.2"),
         );
     }
+    options(tree, module, out);
     address_size(tree, module, out);
     debug(tree, module, out);
+}
+
+/// Words that exclude each other, or that no target that is left takes.
+fn options(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    let has = |word: &str| module.options.iter().any(|o| o == word);
+    let span = directive(tree, ".target").map(|d| tree.span(&tree.stmt(d).head)).unwrap_or_default();
+    if has("texmode_unified") && has("texmode_independent") {
+        let text = "`texmode_unified` and `texmode_independent` exclude each other";
+        out.push(Diagnostic::error(&codes::P0610, span, text).section("11.1.2"));
+    }
+    if has("map_f64_to_f32") {
+        let text = format!("{} has 64-bit floats: it does not take `map_f64_to_f32`", module.arch);
+        out.push(Diagnostic::error(&codes::P0603, span, text).section("11.1.2"));
+    }
 }
 
 /// Whether the module has debug information.
@@ -42,8 +57,27 @@ fn debug(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// `.version` and `.target` come first, each once and in this order.
+/// `.version` and `.target` come first, each once and in this order, then perhaps `.address_size`.
 fn order(tree: &Tree, out: &mut Vec<Diagnostic>) {
+    let before = out.len();
+    first(tree, out);
+    let late = tree.items.iter().map(|id| tree.stmt(*id)).enumerate().find_map(|(at, stmt)| match &stmt.kind {
+        StmtKind::Directive(d) => {
+            let name = tree.source.text(d.name);
+            let place = [".version", ".target", ".address_size"].iter().position(|n| *n == name)?;
+            let again = name == ".target" && at == place + 1; // which ptxas takes
+            (at > place && !again).then_some((name, d.name))
+        }
+        _ => None,
+    });
+    if let Some((name, token)) = late.filter(|_| out.len() == before) {
+        let text = format!("`{name}` stands too late, or twice");
+        let help = "a module begins with `.version`, `.target` and `.address_size`, each once";
+        out.push(Diagnostic::error(&codes::P0604, tree.source.span(token), text).help(help).section("11.1"));
+    }
+}
+
+fn first(tree: &Tree, out: &mut Vec<Diagnostic>) {
     let wanted = [(".version", "11.1.1"), (".target", "11.1.2")];
     let mut items = tree.items.iter().map(|id| tree.stmt(*id)).filter(|s| !matches!(s.kind, StmtKind::Error));
     for (name, section) in wanted {

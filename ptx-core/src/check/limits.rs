@@ -19,7 +19,7 @@ const NUMBERS: &[Numbers] = &[
     Numbers { name: "minnctapersm", least: 1, most: 1, zero: false },
     Numbers { name: "maxnreg", least: 1, most: 1, zero: false },
     Numbers { name: "reqnctapercluster", least: 1, most: 3, zero: true },
-    Numbers { name: "maxclusterrank", least: 1, most: 1, zero: false },
+    Numbers { name: "maxclusterrank", least: 1, most: 1, zero: true },
 ];
 
 /// Pairs that ptxas refuses on one kernel.
@@ -50,7 +50,13 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
 }
 
 fn place(function: &Function, limit: &Limit, out: &mut Vec<Diagnostic>) {
-    let Some(info) = table().directives.get(format!(".{}", limit.name).as_str()) else { return };
+    let Some(info) = table().directives.get(format!(".{}", limit.name).as_str()) else {
+        if !out.iter().any(|d| d.span == limit.span) {
+            let text = format!("there is no directive `.{}`", limit.name);
+            out.push(Diagnostic::error(&codes::P0616, limit.span, text));
+        }
+        return;
+    };
     let here = if function.entry { "entry" } else { "func" };
     if !info.place.split(' ').any(|place| place == here) {
         let text = format!("`.{}` has no place in an `.{here}`", limit.name);
@@ -80,7 +86,13 @@ fn numbers(limit: &Limit, out: &mut Vec<Diagnostic>) {
 }
 
 fn gate(limit: &Limit, module: &Module, out: &mut Vec<Diagnostic>) {
-    let Some(info) = table().directives.get(format!(".{}", limit.name).as_str()) else { return };
+    let Some(info) = table().directives.get(format!(".{}", limit.name).as_str()) else {
+        if !out.iter().any(|d| d.span == limit.span) {
+            let text = format!("there is no directive `.{}`", limit.name);
+            out.push(Diagnostic::error(&codes::P0616, limit.span, text));
+        }
+        return;
+    };
     if !info.gate.admits(module.arch, module.version) {
         let what = format!(".{}", limit.name);
         let d = crate::lower::gate(limit.span, &what, &info.gate, module.arch, module.version);

@@ -44,7 +44,7 @@ fn one(v: &Variable, is_param: bool, out: &mut Vec<Diagnostic>) {
         let text = format!("{what} cannot have an initial value: `{name}`");
         out.push(Diagnostic::error(&codes::P0606, v.span, text).section("5.4.4"));
     }
-    if !is_param && v.dims.contains(&0) && !external && v.space != Space::Param {
+    if !is_param && v.dims.contains(&0) && !external {
         let text = format!("`{name}` has no size; only an `.extern` variable may leave it open");
         out.push(Diagnostic::error(&codes::P0607, v.span, text).section("5.4.3"));
     }

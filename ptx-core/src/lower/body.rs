@@ -7,7 +7,7 @@ use super::{constant, report, variable};
 use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId};
 use crate::isa::find::Form;
 use crate::isa::rule::{Broken, Case};
-use crate::isa::{Class, Row};
+use crate::isa::{Class, OperandKind, Row};
 use crate::span::Span;
 use crate::syntax::{self, ExprList, Stmt, StmtId, StmtKind, Tokens};
 
@@ -34,8 +34,24 @@ impl<'t> Body<'_, 't> {
     /// The statements of one scope.
     pub(super) fn scope(&mut self, statements: &'t [StmtId]) {
         self.labels(statements);
+        let mut labelled = false;
         for id in statements {
-            self.statement(self.cx.tree.stmt(*id));
+            let stmt = self.cx.tree.stmt(*id);
+            self.unlabelled(stmt, labelled);
+            self.statement(stmt);
+            labelled = matches!(stmt.kind, StmtKind::Label(_));
+        }
+    }
+
+    fn unlabelled(&mut self, stmt: &Stmt, labelled: bool) {
+        let tree = self.cx.tree;
+        let wants = match &stmt.kind {
+            StmtKind::Prototype(_) => true,
+            StmtKind::Directive(d) => is_targets(tree.source.text(d.name)),
+            _ => false,
+        };
+        if wants && !labelled {
+            self.cx.diagnostics.push(report::no_label(tree.span(&stmt.head)));
         }
     }
 
@@ -142,6 +158,7 @@ impl<'t> Body<'_, 't> {
         self.cx.diagnostics.extend(report::register_shape(ty, vector, (arch, version), span));
         for name in self.cx.tree.names(var) {
             self.cx.diagnostics.extend(report::no_register(self.cx.tree, name));
+            self.cx.reserved(name.name);
             let (text, span) = (self.cx.tree.source.text(name.name), self.cx.tree.source.span(name.name));
             match name.count {
                 Some(count) => {
@@ -187,8 +204,21 @@ impl<'t> Body<'_, 't> {
             None => (None, Vec::new(), operands),
         };
         let operand_spans = aligned(row, &operands, spans);
+        self.list_is_known(row, &operands, &operand_spans);
         let span = tree.span(&stmt.head);
         self.function.insts.push(Inst { row, slots, guard, operands, span, name_span, operand_spans });
+    }
+
+    /// The list of a branch stands before it.
+    fn list_is_known(&mut self, row: Option<&Row>, operands: &[Operand], spans: &[Span]) {
+        let branches =
+            |at: usize| row.is_some_and(|r| matches!(r.operands.get(at).map(|o| &o.kind), Some(OperandKind::Branches)));
+        for (at, operand) in operands.iter().enumerate().filter(|(at, _)| branches(*at)) {
+            let empty = |id: &TargetsId| self.function.targets.get(id.index()).is_some_and(Vec::is_empty);
+            if matches!(operand, Operand::Targets(id) if empty(id)) {
+                self.cx.diagnostics.push(report::list_comes_later(spans.get(at).copied().unwrap_or_default()));
+            }
+        }
     }
 
     fn spans(&self, list: &ExprList) -> Vec<Span> {

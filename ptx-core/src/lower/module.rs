@@ -40,6 +40,7 @@ impl<'t> Context<'t> {
             StmtKind::Func(func) => self.function(stmt, func),
             StmtKind::Directive(d) => self.diagnostics.extend(report::misplaced(self.tree, d.name, "module")),
             StmtKind::Data(line) => self.diagnostics.push(report::no_space(self.tree, line.name)),
+            StmtKind::Empty => self.diagnostics.push(report::lone_semicolon(self.tree.span(&stmt.head))),
             _ => {}
         }
     }
@@ -47,6 +48,14 @@ impl<'t> Context<'t> {
     pub(super) fn add_variable(&mut self, variable: Variable) -> VarId {
         self.module.variables.push(variable);
         VarId(index(self.module.variables.len() - 1))
+    }
+
+    /// Names that nothing can have.
+    pub(super) fn reserved(&mut self, token: u32) {
+        let (name, span) = (self.tree.source.text(token), self.tree.source.span(token));
+        if matches!(name, "_" | "WARP_SZ") {
+            self.diagnostics.push(report::reserved(name, span));
+        }
     }
 
     /// A variable may be declared `.extern` and then defined.
@@ -61,6 +70,7 @@ impl<'t> Context<'t> {
             }
             return;
         }
+        self.reserved(token);
         let id = self.add_variable(variable);
         if let Some(earlier) = self.names.declare(name, Entity::Var(id), span) {
             self.diagnostics.push(report::duplicate(name, span, earlier));
@@ -71,6 +81,7 @@ impl<'t> Context<'t> {
         let Some(name) = func.name else { return };
         let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
         let id = self.declare_function(text, name, func.has_body);
+        let earlier = id.and_then(|id| self.module.functions.get(id.index())).map(|f| (f.counts(), f.span, f.declared));
         let mut body = Body { function: self.signature(func, text, span), cx: self };
         body.cx.names.open();
         body.function.returns = params(&mut body, &func.returns);
@@ -78,8 +89,14 @@ impl<'t> Context<'t> {
         if func.has_body {
             body.scope(&stmt.children);
         }
-        let function = body.function;
+        let mut function = body.function;
+        function.declared = true;
         self.names.close();
+        if let Some((counts, earlier, true)) = earlier
+            && counts != function.counts()
+        {
+            self.diagnostics.push(report::other_signature(text, span, earlier));
+        }
         if let (Some(id), Some(slot)) = (id, id.and_then(|i| self.module.functions.get_mut(i.index()))) {
             let _ = id;
             if func.has_body || !slot.defined {
@@ -179,6 +196,7 @@ fn empty(name: &str, span: crate::span::Span) -> Function {
         targets: Vec::new(),
         insts: Vec::new(),
         defined: false,
+        declared: false,
         span,
     }
 }

@@ -38,6 +38,34 @@ pub(super) fn duplicate(name: &str, span: Span, earlier: Span) -> Diagnostic {
         .label(earlier, "first declared here")
 }
 
+pub(super) fn reserved(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0502, span, format!("nothing can be named `{name}`: PTX has a meaning for it"))
+        .section("4.5")
+}
+
+pub(super) fn lone_semicolon(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0101, span, "a `;` that ends nothing").help("leave it out")
+}
+
+pub(super) fn other_signature(name: &str, span: Span, earlier: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0612, span, format!("`{name}` was declared with other parameters"))
+        .label(earlier, "declared here")
+        .section("11.2.2")
+}
+
+/// `.branchtargets` and `.callprototype` are nothing without a label.
+pub(super) fn no_label(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0616, span, "this needs a label before it")
+        .help("write `name:` in front")
+        .section("11.3")
+}
+
+pub(super) fn list_comes_later(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0501, span, "the list stands behind the branch that uses it")
+        .help("move the `.branchtargets` before it")
+        .section("9.7.12.4")
+}
+
 pub(super) fn guard_type(name: &str, ty: Type, span: Span) -> Diagnostic {
     Diagnostic::error(
         &codes::P0305,
@@ -103,7 +131,8 @@ pub(super) fn misplaced(tree: &Tree, directive: u32, place: &str) -> Option<Diag
 pub(super) fn behind_type(tree: &Tree, var: &Var, ty: u32) -> Option<Diagnostic> {
     let behind = tree.attributes(var).iter().map(|a| a.name).find(|name| *name > ty)?;
     let text = tree.source.text(behind);
-    (text != ".ptr").then(|| {
+    let param = tree.source.text(var.space) == ".param";
+    (text != ".ptr" && !(param && text == ".align")).then(|| {
         let message = format!("`{text}` stands behind the type");
         Diagnostic::error(&codes::P0306, tree.source.span(behind), message).help("the type comes last, before the name")
     })

@@ -95,7 +95,8 @@ pub(super) fn register_type(cx: &mut Context<'_>, var: &Var) -> Option<(Type, u3
         cx.diagnostics.push(report::unknown_type(text, tree.source.span(token)));
         return None;
     };
-    if tree.source.text(var.space) == ".reg" && !ty.info().declares {
+    let register = tree.source.text(var.space) == ".reg";
+    if !ty.info().declares && (register || ty.class() != Class::Opaque) {
         cx.diagnostics.push(report::not_a_register_type(ty, tree.source.span(token)));
     }
     let widths = [(".v2", 2), (".v4", 4), (".v8", 8)];
@@ -107,11 +108,14 @@ fn variable(cx: &mut Context<'_>, shape: &Shape, name: &str, declarator: &Declar
     let tree = cx.tree;
     let element = shape.ty.bytes() * u64::from(shape.vector);
     let mut dims: Vec<u64> = tree.list(&declarator.dims).iter().map(|d| dimension(cx, *d)).collect();
-    let init = declarator.init.map(|init| initialiser(cx, shape.ty, init));
-    if let Some(value) =
-        declarator.init.filter(|v| matches!(tree.expr(*v).kind, ExprKind::Braces(_)) && dims.is_empty())
-    {
+    let opaque = shape.ty.class() == Class::Opaque;
+    let init = declarator.init.filter(|_| !opaque).map(|init| initialiser(cx, shape.ty, init));
+    if let Some(value) = declarator.init.filter(|v| !opaque && is_braced(cx, *v) && dims.is_empty()) {
         let text = "a variable that is no array has one value, without braces";
+        cx.diagnostics.push(report::initial_value(text.to_owned(), tree.span(&tree.expr(value).tokens)));
+    }
+    if let Some(value) = declarator.init.filter(|v| !opaque && !is_braced(cx, *v) && !dims.is_empty()) {
+        let text = "the values of an array stand in braces";
         cx.diagnostics.push(report::initial_value(text.to_owned(), tree.span(&tree.expr(value).tokens)));
     }
     if let (Some(first @ 0), Some(init)) = (dims.first().copied(), &init) {
@@ -139,6 +143,10 @@ fn variable(cx: &mut Context<'_>, shape: &Shape, name: &str, declarator: &Declar
         init,
         span: tree.source.span(declarator.name),
     }
+}
+
+fn is_braced(cx: &Context<'_>, value: ExprId) -> bool {
+    matches!(cx.tree.expr(value).kind, ExprKind::Braces(_))
 }
 
 /// `[4]`; 0 for `[]`.
@@ -191,6 +199,9 @@ fn scalar(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init, at: u64) 
         return float_bits(ty, float);
     }
     match relocation(cx, id) {
+        Some(found) if !lasts(cx, found.of) => {
+            cx.diagnostics.push(report::wrong_value("the address of memory that does not last", ty, span));
+        }
         Some(found) if found.mask.is_none() && !holds_address(ty) => {
             cx.diagnostics.push(report::wrong_value("an address", ty, span));
         }
@@ -198,6 +209,17 @@ fn scalar(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init, at: u64) 
         None => cx.diagnostics.push(report::not_constant(span)),
     }
     0
+}
+
+/// Whether the address is known before a kernel runs: that of a function, of global or of constant memory.
+fn lasts(cx: &Context<'_>, of: Symbol) -> bool {
+    match of {
+        Symbol::Func(_) => true,
+        Symbol::Var(var) => {
+            let space = cx.module.variables.get(var.index()).map(|v| v.space);
+            !matches!(space, Some(Space::Shared | Space::Local | Space::Param))
+        }
+    }
 }
 
 /// ptxas takes a whole address for an unsigned type only.
@@ -236,9 +258,9 @@ fn relocation(cx: &mut Context<'_>, id: ExprId) -> Option<Relocation> {
             };
             Some(Relocation { at: 0, width: 0, of, offset: 0, generic: false, mask: None })
         }
-        ExprKind::Binary(op, a, b) if matches!(op[0], b'+' | b'-') => {
+        // ptxas takes no minus here.
+        ExprKind::Binary(op, a, b) if op[0] == b'+' => {
             let delta = constant::integer(tree, *b)?;
-            let delta = if op[0] == b'-' { delta.wrapping_neg() } else { delta };
             let inner = relocation(cx, *a)?;
             Some(Relocation { offset: inner.offset.wrapping_add(delta), ..inner })
         }
