@@ -12,6 +12,8 @@ use proof::Proof;
 use ptx_core::check::check;
 use ptx_core::emit::rust;
 use ptx_core::lower::Options;
+use ptx_core::transpile::prove::{Proved, prove};
+use ptx_core::transpile::{PASSES, Without};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,9 +28,21 @@ pub(crate) struct Arguments {
     /// Where to write; without it, standard output.
     #[arg(short, long)]
     output: Option<PathBuf>,
+    /// Raise the code to what a person would have written, as far as that can be proved.
+    #[arg(long)]
+    sugar: bool,
+    /// Leave out a pass of the sugar: params, waits, flow, arrays, operators, expressions, names, lets, repeats.
+    #[arg(long = "no", value_name = "PASS", value_parser = pass_name)]
+    no: Vec<String>,
     /// Assemble both with ptxas and compare the machine code.
     #[arg(long)]
     verify: bool,
+}
+
+/// A pass by its name.
+fn pass_name(name: &str) -> Result<String, String> {
+    let names: Vec<&str> = PASSES.iter().map(|(name, _)| *name).collect();
+    if names.contains(&name) { Ok(name.to_owned()) } else { Err(format!("the passes are {}", names.join(", "))) }
 }
 
 /// Sound if every file that has no error is proved.
@@ -58,6 +72,8 @@ struct Made {
     rust: String,
     rewritten: Vec<rust::Rewrite>,
     proof: Proof,
+    /// What was raised, or why nothing was, if that was asked for.
+    sugar: Option<Result<Proved, String>>,
 }
 
 impl Made {
@@ -70,6 +86,18 @@ impl Made {
                 let times = self.rewritten.iter().filter(|r| r.reason == rewrite.reason).count();
                 let (at, reason) = (source.position(rewrite.at), rewrite.reason);
                 lines.push(format!("{}:{}:{}: rewritten, {times} in all: {reason}", source.name, at.line, at.column));
+            }
+        }
+        match &self.sugar {
+            None => {}
+            Some(Err(why)) => lines.push(format!("{}: not raised: {why}", source.name)),
+            Some(Ok(proved)) => {
+                for (kernel, back) in proved.kernels.iter().zip(&proved.taken_back) {
+                    let applied: Vec<String> =
+                        kernel.applied.iter().filter(|(_, n)| *n > 0).map(|(pass, n)| format!("{pass} {n}")).collect();
+                    lines.push(format!("  {}: {}", kernel.name, applied.join(", ")));
+                    lines.extend(back.iter().map(|(pass, why)| format!("    without {pass}: {why}")));
+                }
             }
         }
         lines.join("\n")
@@ -88,12 +116,20 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
         return Ok(None);
     };
     let name = arguments.name.clone().unwrap_or_else(|| module_name(path));
-    let plain = rust::plain(checked.tree(), &name);
-    let mut proof = Proof::of(&source.bytes, &plain.text);
+    let without: Without = PASSES.iter().map(|(pass, _)| *pass).filter(|p| arguments.no.iter().any(|n| n == p)).collect();
+    let sugar = arguments.sugar.then(|| prove(checked.tree(), &name, &without, &proof::expand));
+    let (text, rewritten, mut proof) = match &sugar {
+        Some(Ok(proved)) => (proved.text.clone(), Vec::new(), Proof::of(&source.bytes, &proved.text, false)),
+        _ => {
+            let plain = rust::plain(checked.tree(), &name);
+            let proof = Proof::of(&source.bytes, &plain.text, true);
+            (plain.text, plain.rewritten, proof)
+        }
+    };
     if arguments.verify {
         proof.assemble(&source.bytes, checked.module().arch)?;
     }
-    Ok(Some(Made { rust: plain.text, rewritten: plain.rewritten, proof }))
+    Ok(Some(Made { rust: text, rewritten, proof, sugar }))
 }
 
 /// A file's name as that of a Rust module.

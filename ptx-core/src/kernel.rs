@@ -15,6 +15,9 @@ mod value;
 
 pub use lower::lower;
 pub use operators::markdown as operators;
+pub(crate) use lower::cast;
+pub(crate) use operators::written;
+pub(crate) use types::language_type;
 
 use crate::isa::{Arch, Version};
 use crate::span::Span;

@@ -1,3 +1,270 @@
-//! PTX to Rust, and the proof that nothing was changed on the way. One pass a file; `same` is the proof.
+//! PTX to Rust that a person could have written, and the proof that nothing was changed on the way.
+//!
+//! `read` makes a [`body`] of every entry, the passes raise it, one file each, `print` writes it. `prove` keeps what
+//! survives: it expands the Rust as a build would and compares with `same`.
 
+mod arrays;
+mod body;
+mod expressions;
+mod flow;
+mod lets;
+mod names;
+mod operators;
+mod params;
+mod print;
+pub mod prove;
+mod read;
+mod repeats;
 pub mod same;
+mod waits;
+
+use crate::emit::rust::statement;
+use crate::lower::constant::integer;
+use crate::syntax::{Directive, Func, Stmt, StmtId, StmtKind, Tree, Var};
+use crate::token::TokenId;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
+
+/// The passes, in the order in which they run, and what each is for.
+pub const PASSES: [(&str, &str); 9] = [
+    ("params", "parameters by name"),
+    ("waits", "spin loops to mbarrier::wait"),
+    ("flow", "branches to loop, if and else"),
+    ("arrays", "wide register lists to arrays and ranges"),
+    ("operators", "single instructions to operators, special registers by name"),
+    ("expressions", "chains of operators to expressions"),
+    ("names", "demangled names, registers after what they hold"),
+    ("lets", "registers declared where they live"),
+    ("repeats", "repeated statements to for with a table"),
+];
+
+/// Which passes a kernel goes without.
+pub type Without = BTreeSet<&'static str>;
+
+/// A module in the kernel language.
+#[derive(Clone, Debug)]
+pub struct Sugared {
+    /// The source: one `#[ptx_module]`.
+    pub text: String,
+    /// Its kernels.
+    pub kernels: Vec<Kernel>,
+}
+
+/// A kernel of a [`Sugared`] module.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its name in the PTX.
+    pub entry: String,
+    /// Its name in Rust.
+    pub name: String,
+    /// How often each pass found something, in the order of [`PASSES`].
+    pub applied: Vec<(&'static str, usize)>,
+    /// Its lines of Rust.
+    pub lines: usize,
+}
+
+/// A module in the kernel language, each kernel without the passes that are named for it (by its place). The error says
+/// what the language cannot declare.
+///
+/// # Errors
+/// What of the module has no place in the kernel language.
+pub fn sugar(tree: &Tree, name: &str, without: &[Without]) -> Result<Sugared, String> {
+    let mut header = Header::default();
+    let mut writer = Writer { tree, outside: String::new(), helpers: BTreeMap::new(), kernels: Vec::new(), taken: BTreeSet::new() };
+    let mut entries = Vec::new();
+    for &id in &tree.items {
+        let stmt = tree.stmt(id);
+        match &stmt.kind {
+            StmtKind::Directive(directive) => header.directive(tree, directive, id, &mut writer)?,
+            StmtKind::Func(func) if tree.source.text(func.keyword) == ".entry" && func.has_body => entries.push((func, stmt)),
+            StmtKind::Var(var) if is_unused(tree, var) => {}
+            StmtKind::Func(_) | StmtKind::Var(_) => writer.outside.push_str(&statement(tree, id)),
+            StmtKind::Empty => {}
+            StmtKind::Section(_) => return Err("debug sections".to_owned()),
+            _ => return Err("statements that only PTX has".to_owned()),
+        }
+    }
+    let mut text = String::new();
+    for (at, (func, stmt)) in entries.into_iter().enumerate() {
+        let empty = Without::new();
+        text.push_str(&writer.kernel(func, stmt, without.get(at).unwrap_or(&empty))?);
+    }
+    if writer.kernels.is_empty() {
+        return Err("a module without an entry".to_owned());
+    }
+    Ok(Sugared { text: writer.module(&header, name, &text), kernels: writer.kernels })
+}
+
+/// Whether a declaration is of something elsewhere that nothing here names.
+fn is_unused(tree: &Tree, var: &Var) -> bool {
+    let external = var.linkage.is_some_and(|l| tree.source.text(l) == ".extern");
+    let named = |name: TokenId| {
+        let text = tree.source.bytes(name);
+        (0..tree.source.tokens.len() as TokenId).any(|t| t != name && tree.source.bytes(t) == text)
+    };
+    external && !tree.names(var).iter().any(|declared| named(declared.name))
+}
+
+/// What stands at the top of a module.
+#[derive(Default)]
+struct Header {
+    version: String,
+    target: String,
+    address_size: bool,
+}
+
+impl Header {
+    fn directive(&mut self, tree: &Tree, directive: &Directive, id: StmtId, writer: &mut Writer<'_>) -> Result<(), String> {
+        let args: Vec<String> = tree.list(&directive.args).iter().map(|a| tree.compact(&tree.expr(*a).tokens)).collect();
+        match (tree.source.text(directive.name), args.as_slice()) {
+            (".version", [version]) => self.version.clone_from(version),
+            (".target", [target]) => self.target.clone_from(target),
+            (".target", [_, option, ..]) => return Err(format!("the option `{option}` of .target")),
+            (".address_size", [size]) if size == "64" => self.address_size = true,
+            (".file", _) => writer.outside.push_str(&statement(tree, id)),
+            (name, _) => return Err(format!("the directive `{name}`")),
+        }
+        Ok(())
+    }
+}
+
+struct Writer<'t> {
+    tree: &'t Tree,
+    /// Variables and functions, in PTX.
+    outside: String,
+    /// Helper functions: name and text.
+    helpers: BTreeMap<String, String>,
+    kernels: Vec<Kernel>,
+    taken: BTreeSet<String>,
+}
+
+impl Writer<'_> {
+    fn module(&self, header: &Header, name: &str, kernels: &str) -> String {
+        let mut out = format!(
+            "#[::ptx_launch::ptx_module(arch = \"{}\", version = \"{}\")]\n#[allow(non_snake_case, unused_imports)]\n\
+             pub mod {name} {{\n    use ::ptx_launch::prelude::*;\n",
+            header.target, header.version
+        );
+        if !self.outside.trim().is_empty() {
+            // Comments of the last line end before the brace.
+            let _ = write!(out, "\n    ptx! {{{}\n    }}\n", self.outside.trim_end());
+        }
+        for (name, text) in &self.helpers {
+            let text = format!("fn {name}{text}").replace('\n', "\n    ");
+            let _ = write!(out, "\n    {}\n", text.trim_end());
+        }
+        out.push_str(kernels);
+        out.push_str("}\n");
+        out
+    }
+
+    /// An entry as a kernel.
+    fn kernel(&mut self, func: &Func, stmt: &Stmt, without: &Without) -> Result<String, String> {
+        let entry = func.name.map_or("", |n| self.tree.source.text(n)).to_owned();
+        let params = params::params(self.tree, func, &entry).ok_or("a parameter that has no type in Rust")?;
+        let symbols: HashMap<String, String> = params.iter().map(|p| (p.symbol.clone(), p.name.clone())).collect();
+        let mut body = read::read(self.tree, &stmt.children, &symbols).ok_or("statements that only PTX has")?;
+        let applied = raise(&mut body, &params, without);
+        let mut options = self.options(func)?;
+        if !body.prologue {
+            options.insert(0, "raw".to_owned());
+        }
+        let demangled = if without.contains("names") { entry.clone() } else { names::demangled(&entry) };
+        let name = self.free(&demangled);
+        let list: Vec<String> = params.iter().map(|p| format!("{}{}: {}", p.align, p.name, p.ty)).collect();
+        let options = if options.is_empty() { String::new() } else { format!("({})", options.join(", ")) };
+        let before = std::mem::take(&mut body.helpers);
+        let mut text = print::print(&body, 2);
+        for (helper, source) in before {
+            text = self.helper(&helper, source, text);
+        }
+        let mut out = String::from("\n");
+        if name != entry {
+            let _ = writeln!(out, "    /// `{entry}`");
+        }
+        let signature = match list.join(", ") {
+            short if short.len() < 80 => short,
+            _ => format!("\n        {},\n    ", list.join(",\n        ")),
+        };
+        let _ = write!(out, "    #[ptx_kernel{options}]\n    pub fn {name}({signature}) {{\n{text}    }}\n");
+        let lines = out.lines().count();
+        self.kernels.push(Kernel { entry, name, applied, lines });
+        Ok(out)
+    }
+
+    /// Adds a helper, under a name of its own if another one has its.
+    fn helper(&mut self, name: &str, source: String, text: String) -> String {
+        let mut named = (1..).map(|n| if n == 1 { name.to_owned() } else { format!("{name}_{n}") });
+        let free = |n: &String| self.helpers.get(n).is_none_or(|known| *known == source) && !self.taken.contains(n);
+        let new = named.find(free).unwrap_or_default();
+        self.helpers.insert(new.clone(), source);
+        if new == name { text } else { text.replace(&format!(" {name}("), &format!(" {new}(")) }
+    }
+
+    fn free(&mut self, name: &str) -> String {
+        let letters: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let letters = if letters.starts_with(|c: char| c.is_ascii_digit()) { format!("_{letters}") } else { letters };
+        let mut names = (1..).map(|n| if n == 1 { letters.clone() } else { format!("{letters}_{n}") });
+        let free = names.find(|n| !self.taken.contains(n)).unwrap_or_default();
+        self.taken.insert(free.clone());
+        free
+    }
+
+    /// The directives of an entry as options of the attribute.
+    fn options(&self, func: &Func) -> Result<Vec<String>, String> {
+        const NAMES: [(&str, &str); 5] = [
+            (".maxntid", "max_block"),
+            (".reqntid", "block"),
+            (".minnctapersm", "min_blocks"),
+            (".maxnreg", "max_regs"),
+            (".reqnctapercluster", "cluster"),
+        ];
+        let mut found = Vec::new();
+        let text = |directive: &Directive| self.tree.source.text(directive.name);
+        let explicit = func.directives.iter().any(|d| text(d) == ".explicitcluster");
+        for directive in func.directives.iter().filter(|d| text(d) != ".explicitcluster") {
+            let name = text(directive);
+            let values: Option<Vec<i64>> =
+                self.tree.list(&directive.args).iter().map(|arg| integer(self.tree, *arg)).collect();
+            let known = NAMES.iter().find(|(ptx, _)| *ptx == name).filter(|_| (name == ".reqnctapercluster") <= explicit);
+            match (known, values.as_deref()) {
+                (Some((_, option)), Some([one])) => found.push(format!("{option} = {one}")),
+                (Some((_, option)), Some(many @ [_, ..])) => {
+                    let many: Vec<String> = many.iter().map(i64::to_string).collect();
+                    found.push(format!("{option} = ({})", many.join(", ")));
+                }
+                _ => return Err(format!("the directive `{name}` of an entry")),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Runs the passes.
+fn raise(body: &mut body::Body, params: &[params::Param], without: &Without) -> Vec<(&'static str, usize)> {
+    let mut applied = Vec::new();
+    for (pass, _) in PASSES {
+        if without.contains(pass) {
+            if pass == "lets" {
+                lets::at_top(body);
+            }
+            continue;
+        }
+        let times = match pass {
+            "params" => params::pass(body, params),
+            "waits" => waits::pass(body),
+            "flow" => usize::from(flow::pass(body)),
+            "arrays" => arrays::pass(body),
+            "operators" => operators::pass(body),
+            "expressions" => expressions::pass(body),
+            "names" => names::pass(body),
+            "lets" => {
+                lets::pass(body);
+                body.regs.len()
+            }
+            _ => repeats::pass(body),
+        };
+        applied.push((pass, times));
+    }
+    applied
+}

@@ -71,8 +71,11 @@ impl Items {
             syn::Item::Struct(of) => self.struct_(of),
             syn::Item::Use(_) | syn::Item::Type(_) => self.kept.push(item.clone()),
             syn::Item::Fn(function) => self.function(function),
+            syn::Item::Macro(call) if call.mac.path.segments.last().is_some_and(|s| s.ident == "ptx") => {
+                self.module.ptx.push(self.reader.ptx_item(&call.mac));
+            }
             other => {
-                let help = "it may hold `const`, `static`, `struct`, `use`, helper `fn`s and kernels";
+                let help = "it may hold `const`, `static`, `struct`, `use`, `ptx!`, helper `fn`s and kernels";
                 self.reader.error(&codes::P0907, other, "a kernel module cannot hold this item", help);
             }
         }

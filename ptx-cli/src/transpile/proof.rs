@@ -21,15 +21,15 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// Expands the Rust and compares.
-    pub(super) fn of(input: &[u8], rust: &str) -> Proof {
+    /// Expands the Rust and compares; `debug` says whether `.loc` and the like must be there too.
+    pub(super) fn of(input: &[u8], rust: &str, debug: bool) -> Proof {
         let expanded = expand(rust);
         let mut proof = Proof { expanded, identical: false, difference: None, machine_code: None };
         if let Ok(ptx) = &proof.expanded {
             proof.identical = ptx.as_bytes() == input;
             let (a, b) = (parse_text(input).0, parse_text(ptx.as_bytes()).0);
             let text = |line: Option<same::Line>| line.map_or_else(|| "nothing".to_owned(), |l| l.text);
-            proof.difference = same::difference(&a, &b, true).map(|d| format!("{} became {}", text(d.a), text(d.b)));
+            proof.difference = same::difference(&a, &b, debug).map(|d| format!("{} became {}", text(d.a), text(d.b)));
         }
         proof
     }
@@ -49,7 +49,7 @@ impl Proof {
 }
 
 /// The PTX of the only module in a Rust source.
-fn expand(rust: &str) -> Result<String, String> {
+pub(super) fn expand(rust: &str) -> Result<String, String> {
     let modules = ptx_expand::modules(rust).map_err(|e| e.to_string())?;
     match modules.as_slice() {
         [only] => only.ptx.first().cloned().ok_or_else(|| "no text".to_owned()),

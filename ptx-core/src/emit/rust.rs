@@ -3,7 +3,7 @@
 //! What it does not take is listed in [`Reason`]; those tokens and comments are rewritten, and said. Nothing here raises
 //! code: that is `transpile`'s.
 
-use crate::syntax::Tree;
+use crate::syntax::{StmtId, Tokens, Tree};
 use crate::token::{Kind, TokenId};
 use std::fmt;
 
@@ -65,10 +65,7 @@ impl fmt::Display for Reason {
 pub fn plain(tree: &Tree, name: &str) -> Plain {
     let mut printer = Printer { tree, out: Vec::new(), rewritten: Vec::new() };
     let end = tree.eof.unwrap_or(tree.source.tokens.len() as TokenId);
-    for token in 0..end {
-        printer.trivia(token);
-        printer.token(token);
-    }
+    printer.tokens(0..end);
     if end < tree.source.tokens.len() as TokenId {
         printer.trivia(end);
         printer.last_line(end);
@@ -81,6 +78,13 @@ pub fn plain(tree: &Tree, name: &str) -> Plain {
     Plain { text, rewritten: printer.rewritten }
 }
 
+/// A statement and all that is in it as Rust's lexer takes it, with the comments and blanks in front of it.
+pub(crate) fn statement(tree: &Tree, id: StmtId) -> String {
+    let mut printer = Printer { tree, out: Vec::new(), rewritten: Vec::new() };
+    printer.statement(id);
+    String::from_utf8_lossy(&printer.out).into_owned()
+}
+
 struct Printer<'t> {
     tree: &'t Tree,
     out: Vec<u8>,
@@ -91,6 +95,21 @@ impl Printer<'_> {
     fn rewrite(&mut self, token: TokenId, reason: Reason) {
         let at = self.tree.source.tokens[token as usize].lead;
         self.rewritten.push(Rewrite { at, reason });
+    }
+
+    /// Recursion is as deep as scopes nest, which the parser bounds.
+    fn statement(&mut self, id: StmtId) {
+        let stmt = self.tree.stmt(id);
+        self.tokens(stmt.head.clone());
+        stmt.children.iter().for_each(|child| self.statement(*child));
+        self.tokens(stmt.tail.clone());
+    }
+
+    fn tokens(&mut self, tokens: Tokens) {
+        for token in tokens {
+            self.trivia(token);
+            self.token(token);
+        }
     }
 
     /// Blanks and comments.

@@ -19,6 +19,8 @@ mod resolve;
 mod splice;
 mod stmt;
 
+pub(crate) use cast::instruction as cast;
+
 use super::names::Names;
 use super::scope::Scopes;
 use super::types;
@@ -27,7 +29,7 @@ use super::{Entry, Lowered, Variant, tree};
 use crate::diag::{Code, Diagnostic, codes};
 use crate::isa::Type;
 use crate::span::Span;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Text and where it comes from.
 pub(crate) type Pieces = Vec<(String, Span)>;
@@ -45,6 +47,8 @@ pub(crate) struct Lowerer<'a> {
     symbols: Names,
     /// Variables of the module.
     globals: Pieces,
+    /// What `ptx!` items declare.
+    declared: BTreeSet<String>,
     /// Finished functions.
     functions: Pieces,
     entries: Vec<Entry>,
@@ -295,6 +299,7 @@ pub fn lower(module: &tree::Module, variant: &Variant<'_>) -> (Lowered, Vec<Diag
         scopes: Scopes::default(),
         symbols: Names::default(),
         globals: Pieces::new(),
+        declared: BTreeSet::new(),
         functions: Pieces::new(),
         entries: Vec::new(),
         f: Body::default(),

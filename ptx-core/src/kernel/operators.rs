@@ -110,6 +110,19 @@ pub(crate) fn find(op: Op, ty: Type) -> Option<&'static Operator> {
     TABLE.iter().find(|row| row.op == op && row.types.split(' ').any(|name| name == ty.name()))
 }
 
+/// How an instruction is written with an operator: the operator, the types of its operands and of its result, once for
+/// every type that it fits. `wide` is `wide(a) * b`.
+pub(crate) fn written(inst: &str) -> Vec<(&'static str, Type, Type)> {
+    let mut found = Vec::new();
+    for row in TABLE {
+        for ty in row.types.split(' ').filter_map(Type::find).filter(|ty| row.text(*ty) == inst) {
+            let operator = if row.op == Op::Wide { "wide" } else { symbol(row.op) };
+            found.extend(row.result(ty).map(|result| (operator, ty, result)));
+        }
+    }
+    found
+}
+
 /// What to write where an operator has no single instruction.
 pub(crate) fn instead(op: Op, ty: Type) -> String {
     let t = ty.name();

@@ -30,6 +30,8 @@ pub struct Module {
     /// Modules whose items are named with a path: `warp::reduce_sum`. The host adds one for each file of
     /// the prelude that is named.
     pub modules: Vec<(Ident, Module)>,
+    /// `ptx! { … }` items: declarations and functions in PTX.
+    pub ptx: Vec<Ptx>,
     /// The kernels, in order.
     pub kernels: Vec<Kernel>,
 }
@@ -104,8 +106,10 @@ pub struct Generic {
 pub struct Param {
     /// Its name.
     pub name: Ident,
-    /// Its type, as written: `u32`, `&[f32]`, `&mut [T]`, `TensorMap`, `Tile<bf16, (M, K)>`, `Params`.
+    /// Its type, as written: `u32`, `&[f32]`, `&mut [T]`, `TensorMap`, `Tile<bf16, (M, K)>`, `Params`, `[u8; 24]`.
     pub ty: Type,
+    /// `#[align(64)]`
+    pub align: Option<Expr>,
 }
 
 /// The options of the attribute that have a meaning in PTX. The launch's own options stay with the host.
@@ -117,6 +121,8 @@ pub struct Options {
     pub version: Option<Version>,
     /// `block = (32, 8)`: one to three expressions. A constant becomes `.reqntid`; a host expression, nothing.
     pub block: Vec<Expr>,
+    /// `max_block = 384`: one to three expressions, `.maxntid`.
+    pub max_block: Vec<Expr>,
     /// `cluster = 2`: one to three expressions, as above, `.reqnctapercluster`.
     pub cluster: Vec<Expr>,
     /// `max_regs = 168`: `.maxnreg`.

@@ -56,6 +56,11 @@ pub(crate) fn find(name: &str) -> Option<Type> {
     register(ty).map(|_| ty)
 }
 
+/// The language's name for a type of registers: `i32` for `s32`.
+pub(crate) fn language_type(ptx: &str) -> Option<String> {
+    Type::find(ptx).filter(|ty| ty.info().declares).map(name)
+}
+
 /// As the user writes it: `i32` for `.s32`.
 pub(crate) fn name(ty: Type) -> String {
     match (ty.class(), ty.name().strip_prefix('s')) {

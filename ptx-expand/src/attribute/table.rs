@@ -23,6 +23,7 @@ pub const OPTIONS: &[Choice] = &[
         like: "`grid = n.div_ceil(256)`, `grid = (n, m)`",
         read: |_, a, arg| keep(arg, &mut a.launch.grid),
     },
+    Choice { name: "max_block", like: "`max_block = 256`, `max_block = (32, 8)`", read: Reader::max_block_size },
     Choice { name: "cluster", like: "`cluster = 2`, `cluster = (2, 1)`", read: Reader::cluster_size },
     Choice { name: "shared", like: "`shared = 4 * n`, in bytes", read: |_, a, arg| keep(arg, &mut a.launch.shared) },
     Choice {

@@ -52,6 +52,13 @@ impl Reader {
         true
     }
 
+    /// `max_block = 256`
+    pub(super) fn max_block_size(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::Equals(value) = &arg.value else { return false };
+        attribute.options.max_block = self.extents(value, "max_block");
+        true
+    }
+
     /// `cluster = 2`
     pub(super) fn cluster_size(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::Equals(value) = &arg.value else { return false };

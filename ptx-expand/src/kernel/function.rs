@@ -4,7 +4,7 @@ use super::{Reader, is_for_tools};
 use crate::attribute::{Attribute, Launch};
 use crate::launch::Map;
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{Function, Generic, Kernel, Param};
+use ptx_core::kernel::tree::{Expr, Function, Generic, Kernel, Param};
 
 /// What the launch function of a kernel is made of, beside the PTX.
 pub struct Launchable {
@@ -172,7 +172,20 @@ impl Reader {
         let name = self.ident(&pattern.ident);
         let ty = self.ty(&typed.ty);
         let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone(), layout: None };
-        Some((Param { name, ty }, argument))
+        let align = self.alignment(&typed.attrs);
+        Some((Param { name, ty, align }, argument))
+    }
+
+    /// `#[align(64)]`
+    fn alignment(&mut self, attributes: &[syn::Attribute]) -> Option<Expr> {
+        let attribute = attributes.iter().find(|a| a.path().is_ident("align"))?;
+        match attribute.parse_args::<syn::Expr>() {
+            Ok(value) => Some(self.expr(&value)),
+            Err(error) => {
+                self.error(&codes::P0851, attribute, error.to_string(), "write `#[align(64)]`");
+                None
+            }
+        }
     }
 }
 

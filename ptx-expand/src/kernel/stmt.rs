@@ -161,6 +161,15 @@ impl Reader {
         }
     }
 
+    /// A `ptx!` between the items of a module.
+    pub fn ptx_item(&mut self, call: &syn::Macro) -> Ptx {
+        let group = call.delimiter.span().join();
+        let (source, mut found) = source(&mut self.host, group, call.tokens.clone());
+        self.diagnostics.append(&mut found);
+        let span = self.host.syntax(call);
+        Ptx { source, span }
+    }
+
     /// A macro call as a statement: `ptx!` only.
     fn macro_call(&mut self, attributes: &[syn::Attribute], call: &syn::Macro) -> Stmt {
         self.no_attributes(attributes);

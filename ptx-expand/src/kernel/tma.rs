@@ -57,7 +57,9 @@ impl Reader {
     pub(super) fn tma(&mut self, at: usize, attributes: &[syn::Attribute], of: &Argument) -> Option<(Map, Param)> {
         let mut map = None;
         for attribute in attributes.iter().filter(|a| !is_for_tools(a)) {
-            if !attribute.path().is_ident("tma") {
+            if attribute.path().is_ident("align") {
+                continue;
+            } else if !attribute.path().is_ident("tma") {
                 self.attribute_without_meaning(attribute, &format!("a `Tile` parameter takes {LIKE}"));
             } else if Tile::of(&of.ty).is_none() {
                 let help = "write its type as `Tile<T, (M, K)>`: the map needs the extents";
@@ -70,7 +72,7 @@ impl Reader {
         let name = tree::Ident { name: map.name.clone(), span: self.host.token(of.name.span()) };
         let ty = tree::Ident { name: "TensorMap".to_owned(), span: name.span };
         let kind = TypeKind::Path(Path { segments: vec![ty], args: Vec::new() });
-        let param = Param { ty: Type { kind, span: name.span }, name };
+        let param = Param { ty: Type { kind, span: name.span }, name, align: None };
         Some((map, param))
     }
 

@@ -12,14 +12,14 @@
 //! $if_1_end:
 //! ```
 //!
-//! A loop with a label `'k` is `$k` and `$k_end`. A label that nothing jumps to is not written.
+//! `if !p` turns the guard and needs no `not.pred`. A loop with a label `'k` is `$k` and `$k_end`. A label that nothing jumps to is not written.
 
 mod unroll;
 
 use super::constant::Fail;
 use super::{Label, Lowerer};
 use crate::diag::{Diagnostic, codes};
-use crate::kernel::tree::{Block, Expr, ExprKind, Ident, StmtKind};
+use crate::kernel::tree::{Block, Expr, ExprKind, Ident, StmtKind, UnaryOp};
 use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
@@ -39,7 +39,8 @@ pub(super) struct Loop {
 /// A runtime condition or one that is known.
 enum Condition {
     Known(bool),
-    Register(String),
+    /// The predicate as a guard, and as its opposite: `%p`, `!%p`.
+    Register(String, String),
     Error,
 }
 
@@ -78,8 +79,16 @@ impl<'a> Lowerer<'a> {
             Err(Fail::Reported) => return Condition::Error,
             Err(Fail::NotConstant(..)) => {}
         }
-        match self.value(expr) {
-            Value::Reg(reg) if reg.ty.name() == "pred" => Condition::Register(reg.name),
+        // `!` costs nothing here: a guard has one.
+        let (inner, negated) = match &expr.kind {
+            ExprKind::Unary(UnaryOp::Not, inner) => (&**inner, true),
+            _ => (expr, false),
+        };
+        match self.value(inner) {
+            Value::Reg(reg) if reg.ty.name() == "pred" => {
+                let opposite = format!("!{}", reg.name);
+                if negated { Condition::Register(opposite, reg.name) } else { Condition::Register(reg.name, opposite) }
+            }
             Value::Error => Condition::Error,
             other => {
                 let message = format!("a condition is a `pred` or a comparison, this is {}", other.describe());
@@ -97,14 +106,14 @@ impl<'a> Lowerer<'a> {
         dest: Option<&Value>,
         span: Span,
     ) -> Value {
-        let predicate = match self.condition(condition) {
+        let (predicate, opposite) = match self.condition(condition) {
             Condition::Known(known) => return self.chosen(known, then, otherwise, dest),
             Condition::Error => {
                 // Both sides are still read, so that what is wrong in them is reported now.
                 self.block(then, dest);
                 return otherwise.map_or(Value::Error, |expr| self.lower(expr, dest));
             }
-            Condition::Register(name) => name,
+            Condition::Register(guard, opposite) => (guard, opposite),
         };
         if dest.is_none() && has_value(then) {
             return self.untyped_if(span);
@@ -115,7 +124,7 @@ impl<'a> Lowerer<'a> {
         let number = self.number("if");
         let end = self.label(&format!("$if_{number}_end"));
         let other = otherwise.map(|_| self.label(&format!("$if_{number}_else")));
-        self.jump(other.unwrap_or(end), &format!("@!{predicate} "), condition.span);
+        self.jump(other.unwrap_or(end), &format!("@{opposite} "), condition.span);
         self.block(then, dest);
         if let (Some(label), Some(expr)) = (other, otherwise) {
             self.jump(end, "", span);
@@ -175,7 +184,7 @@ impl<'a> Lowerer<'a> {
                 self.withdraw(start, at);
                 return Value::unit();
             }
-            Condition::Register(predicate) => self.jump(end, &format!("@!{predicate} "), span),
+            Condition::Register(_, opposite) => self.jump(end, &format!("@{opposite} "), span),
             Condition::Known(true) | Condition::Error => {}
         }
         self.enter(name, end, Some(start));

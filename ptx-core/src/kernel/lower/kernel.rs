@@ -76,12 +76,15 @@ impl<'a> Lowerer<'a> {
         self.entries.push(Entry { name, kernel: index, instance, params: origins });
     }
 
-    /// `.reqntid`, `.reqnctapercluster`, `.maxnreg`, `.minnctapersm`.
+    /// `.reqntid`, `.maxntid`, `.reqnctapercluster`, `.maxnreg`, `.minnctapersm`.
     fn limits(&mut self, kernel: &'a Kernel) -> String {
         let options = &kernel.options;
         let mut out = String::new();
         if let Some(block) = self.extent(&options.block) {
             out.push_str(&format!(".reqntid {block}\n"));
+        }
+        if let Some(block) = self.extent(&options.max_block) {
+            out.push_str(&format!(".maxntid {block}\n"));
         }
         if let Some(cluster) = self.extent(&options.cluster) {
             out.push_str(&format!(".explicitcluster\n.reqnctapercluster {cluster}\n"));

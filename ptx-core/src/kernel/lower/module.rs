@@ -3,10 +3,13 @@
 use super::{Lowerer, Pieces};
 use crate::diag::Diagnostic;
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{Const, Module, Struct};
+use crate::kernel::tree::{Const, Module, Ptx, Struct};
 use crate::kernel::value::Value;
 use crate::kernel::{Lowered, StructLayout};
+use crate::parse::parse;
 use crate::span::Span;
+use crate::syntax::StmtKind;
+use crate::token::TokenId;
 
 impl<'a> Lowerer<'a> {
     /// Everything: first what has a name, then the kernels.
@@ -20,10 +23,36 @@ impl<'a> Lowerer<'a> {
             self.scopes.bind(&name.name, Binding::Module(scope));
         }
         self.scopes.open(Some(modules), false);
+        for item in &module.ptx {
+            self.ptx_item(item);
+        }
         self.declare_items(module);
         for (index, kernel) in module.kernels.iter().enumerate() {
             self.kernel(index, kernel);
         }
+    }
+
+    /// Copies a `ptx!` item as it is: its names are PTX's own.
+    fn ptx_item(&mut self, item: &'a Ptx) {
+        let (tree, _) = parse(item.source.clone());
+        let mut names: Vec<TokenId> = Vec::new();
+        for id in &tree.items {
+            match &tree.stmt(*id).kind {
+                StmtKind::Var(var) => names.extend(tree.names(var).iter().map(|d| d.name)),
+                StmtKind::Func(func) => names.extend(func.name),
+                _ => {}
+            }
+        }
+        for name in names.into_iter().map(|token| tree.source.text(token)) {
+            if self.declared.insert(name.to_owned()) {
+                self.symbols.unique(name);
+            }
+        }
+        for token in 0..item.source.tokens.len() as TokenId {
+            let text = String::from_utf8_lossy(item.source.trivia(token)).into_owned() + item.source.text(token);
+            self.globals.push((text, item.source.span(token)));
+        }
+        self.globals.push(("\n".to_owned(), item.span));
     }
 
     /// Gives the items of a module their meaning.

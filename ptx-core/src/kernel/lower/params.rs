@@ -22,6 +22,8 @@ pub(super) enum Kind {
     Map,
     /// A struct by value: its name and layout.
     Struct(String, Layout),
+    /// `[T; N]` by value: its bytes, and the alignment of an element.
+    Bytes(u64, u64),
 }
 
 /// A parameter of the kernel that is being written.
@@ -32,6 +34,8 @@ pub(super) struct Param {
     /// What the launch passes there.
     pub(super) origin: EntryParam,
     kind: Kind,
+    /// `#[align(64)]`
+    align: Option<u64>,
     /// The type of its value; `None` for a struct.
     pub(super) ty: Option<Ty>,
     /// Where its value is, once something used it.
@@ -63,10 +67,14 @@ impl Param {
     /// `.param .u64 .ptr .global .align 4 x`
     pub(super) fn declaration(&self) -> String {
         let name = &self.symbol;
+        let array = |align: u64, size: u64| format!(".param .align {} .b8 {name}[{size}]", self.align.unwrap_or(align));
         match (&self.kind, &self.ty) {
-            (Kind::Pointer(align), _) => format!(".param .u64 .ptr .global .align {align} {name}"),
-            (Kind::Map, _) => format!(".param .align 128 .b8 {name}[128]"),
-            (Kind::Struct(_, layout), _) => format!(".param .align {} .b8 {name}[{}]", layout.align, layout.size),
+            (Kind::Pointer(align), _) => {
+                format!(".param .u64 .ptr .global .align {} {name}", self.align.unwrap_or(*align))
+            }
+            (Kind::Map, _) => array(128, 128),
+            (Kind::Struct(_, layout), _) => array(layout.align, layout.size),
+            (Kind::Bytes(size, align), _) => array(*align, *size),
             (Kind::Scalar, Some(Ty::Scalar(ty))) => format!(".param .{} {name}", types::stored(*ty)),
             (Kind::Scalar, _) => format!(".param .b32 {name}"),
         }
@@ -164,10 +172,23 @@ impl<'a> Lowerer<'a> {
                     },
                 },
             },
+            TypeKind::Array(..) => match self.ty(&param.ty) {
+                Some(ty) => match ty.innermost().scalar() {
+                    Some(element) if element.bytes() > 0 => {
+                        (Kind::Bytes(ty.registers() * element.bytes(), element.bytes()), None)
+                    }
+                    _ => return self.bad_param(param),
+                },
+                None => return self.scopes.bind(&param.name.name, Binding::Error),
+            },
             TypeKind::Error => return self.scopes.bind(&param.name.name, Binding::Error),
             _ => return self.bad_param(param),
         };
         self.add_param(&param.name.name, EntryParam::Value(at), kind, ty, param.name.span);
+        let align = param.align.as_ref().and_then(|align| self.count(align));
+        if let Some(declared) = self.f.params.last_mut() {
+            declared.align = align;
+        }
     }
 
     fn param_scalar(&mut self, param: &'a tree::Param) -> Option<Ty> {
@@ -181,7 +202,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn bad_param(&mut self, param: &'a tree::Param) {
-        let help = "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Tile` and structs by value";
+        let help = "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Tile`, arrays and structs by value";
         self.fail(&codes::P0812, param.ty.span, "a kernel cannot take this", help);
         self.scopes.bind(&param.name.name, Binding::Error);
     }
@@ -213,7 +234,7 @@ impl<'a> Lowerer<'a> {
     fn add_param(&mut self, name: &str, origin: EntryParam, kind: Kind, ty: Option<Ty>, span: Span) {
         let symbol = self.f.symbols.unique(name);
         let register = self.f.registers.unique(&format!("%{name}"));
-        let param = Param { symbol, origin, kind, ty, register, used: false, fields: Vec::new(), span };
+        let param = Param { symbol, origin, kind, ty, register, align: None, used: false, fields: Vec::new(), span };
         self.f.params.push(param);
         self.scopes.bind(name, Binding::Param(self.f.params.len() - 1));
     }

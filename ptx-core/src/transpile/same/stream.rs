@@ -44,9 +44,11 @@ pub(super) fn of(tree: &Tree, debug: bool) -> Vec<Stream> {
     for &id in &tree.items {
         writer.declare_item(tree.stmt(id));
     }
-    for &id in &tree.items {
-        writer.item(id);
-    }
+    // A function and the entry that calls it may stand in either order.
+    let is_entry =
+        |id: &&StmtId| matches!(&tree.stmt(**id).kind, StmtKind::Func(f) if tree.source.text(f.keyword) == ".entry");
+    tree.items.iter().filter(|id| !is_entry(id)).for_each(|id| writer.item(*id));
+    tree.items.iter().filter(is_entry).for_each(|id| writer.item(*id));
     // A variable that others can see counts even where nothing here uses it.
     for &id in &tree.items {
         if let StmtKind::Var(var) = &tree.stmt(id).kind
@@ -149,7 +151,9 @@ impl Writer<'_> {
         self.insts = 0;
         self.names.start_function();
         self.names.open();
-        let mut head = vec![func.linkage.map_or("", |t| self.tree.source.text(t)).to_owned()];
+        let entry = self.text(func.keyword) == ".entry";
+        let linkage = func.linkage.filter(|_| !entry).map_or("", |t| self.tree.source.text(t));
+        let mut head = vec![linkage.to_owned()];
         head.push(name.and_then(|n| self.names.canonical(&n)).unwrap_or_default());
         for param in func.returns.iter().chain(&func.params) {
             self.declare(param, Meaning::Variable);
@@ -240,6 +244,11 @@ impl Writer<'_> {
         let dims = declarator.map_or(0..0, |d| d.dims.clone());
         let (dims, init) = (self.list(&dims), declarator.and_then(|d| d.init).map(|init| self.expr(init)));
         let linkage = var.linkage.map_or("", |t| tree.source.text(t));
+        // Without an initialiser a type is a width.
+        let bits = Type::find(ty.trim_start_matches('.')).map_or(0, Type::bits);
+        let ty = if bits > 0 && init.is_none() { format!(".b{bits}") } else { ty.to_owned() };
+        // `.ptr .align 1` says nothing.
+        let attributes = if attributes == ".align 1 .ptr " { "" } else { attributes.as_str() };
         let init = init.map_or_else(String::new, |init| format!(" = {init}"));
         format!("{linkage}{}{attributes}{ty}{dims}{init}", self.text(var.space))
     }
@@ -267,6 +276,8 @@ impl Writer<'_> {
         });
         let name: String =
             std::iter::once(inst.opcode).chain(inst.modifiers.clone()).map(|t| self.tree.source.text(t)).collect();
+        // Without a guard there is one target, and every branch to it is uniform.
+        let name = if name == "bra.uni" && guard.is_none() { "bra".to_owned() } else { name };
         let operands = self.list(&inst.operands);
         format!("{}{name} {operands}", guard.unwrap_or_default())
     }

@@ -20,7 +20,7 @@ fn names_layout_and_spelling_do_not_count() {
     let b = ".version 8.0 .target sm_80 .address_size 64\n\
         .global .align 4 .u32 unused_name;\n\
         .global .align 4 .b32 t[2] = {1, 2};\n\
-        .visible .entry kernel(.param .u64 first)\n{\n.reg .u32 sum, x; .reg .f32 nobody;\n.reg .u64 a, b;\n\
+        .entry kernel(.param .b64 first)\n{\n.reg .u32 sum, x; .reg .f32 nobody;\n.reg .u64 a, b;\n\
         ld.param.u64 a, [first];\nloop: unused: { add.s32 sum, x, 0x5; .reg .pred q; setp.eq.s32 q, sum, -1; @q bra loop; }\n\
         mov.u64 b, t; // here\nst.global.u32 [a + 4 + 4], sum;\nret;\n}\n";
     let b = b.replace(".global .align 4 .u32 unused_name;\n", "").replace("a + 4 + 4", "a+0x8");
@@ -43,7 +43,6 @@ fn everything_else_counts() {
         ("+8", "+16"),
         ("ret;", "exit;"),
         ("$top:\nadd.s32 %r1, %r2, 5;", "add.s32 %r1, %r2, 5;\n$top:"),
-        (".visible", ""),
         (".reg .b32", ".reg .b16"),
     ] {
         assert!(differs(&A.replacen(from, to, 1)).is_some(), "{from} became {to}");

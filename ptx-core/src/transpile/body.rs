@@ -1,0 +1,270 @@
+//! A function body as the passes see it: statements in which every register and label is a number.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// A piece of PTX text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Piece {
+    /// As it is.
+    Text(String),
+    /// A register.
+    Reg(usize),
+    /// A label.
+    Label(usize),
+    /// All or a part of an array, as a list: first and one past the last.
+    Range(usize, usize, usize),
+    /// A number.
+    Int(i64),
+    /// A variable of a `for`.
+    Variable(String),
+    /// An element of an array whose place counts with a `for`: array, times, plus.
+    Strided(usize, i64, i64),
+}
+
+/// An instruction: `@!p name operand, operand;`
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Inst {
+    pub(super) guard: Option<(usize, bool)>,
+    pub(super) name: String,
+    pub(super) operands: Vec<Vec<Piece>>,
+}
+
+/// A value of the kernel language.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expr {
+    /// A register, a literal, a special register, a variable of a `for`.
+    Leaf(Piece),
+    /// `-a`, `!a`
+    Unary(&'static str, Box<Expr>),
+    /// `a + b`; `wide(a) * b` where the operator is `wide`.
+    Binary(&'static str, Box<Expr>, Box<Expr>),
+    /// `a as T`
+    Cast(Box<Expr>, String),
+}
+
+/// Where a jump goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Jump {
+    /// Out of the block or loop of this label.
+    Break(usize),
+    /// To the start of this loop.
+    Continue(usize),
+    /// Out of the function.
+    Return,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    /// An instruction in `ptx!`.
+    Inst(Inst),
+    /// A label in `ptx!`.
+    Label(usize),
+    /// Other text in `ptx!`: a scope, a pragma.
+    Text(Vec<Piece>),
+    /// `d = value`; the flag says whether it declares `d`.
+    Assign(usize, Expr, bool),
+    /// `let` of registers without a value.
+    Declare(Vec<usize>),
+    /// `if c { break }` and the like; the flag negates.
+    Jump(Option<(Expr, bool)>, Jump),
+    /// `if c { } else { }`; the flag negates.
+    If(Expr, bool, Vec<Node>, Vec<Node>),
+    /// `'l: loop { }`
+    Loop(usize, Vec<Node>),
+    /// `'l: { }`
+    Block(usize, Vec<Node>),
+    /// `f(a, b)`: a helper.
+    Call(String, Vec<Piece>),
+    /// `for (a, b) in [(1, 2), (3, 4)] { }`: the names, the rows.
+    For(Vec<String>, Vec<Vec<i64>>, Vec<Node>),
+}
+
+/// A register.
+#[derive(Clone, Debug)]
+pub(super) struct Reg {
+    /// Its name in Rust.
+    pub(super) name: String,
+    /// Its type as declared in the PTX, without the dot.
+    pub(super) declared: String,
+    /// Its type in the kernel language.
+    pub(super) ty: String,
+    /// Whether it is a parameter's value, which nothing declares.
+    pub(super) param: bool,
+    /// The array it is an element of, and which.
+    pub(super) element: Option<(usize, usize)>,
+}
+
+/// An array of registers.
+#[derive(Clone, Debug)]
+pub(super) struct Array {
+    pub(super) name: String,
+    pub(super) regs: Vec<usize>,
+}
+
+/// A body.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Body {
+    pub(super) regs: Vec<Reg>,
+    pub(super) arrays: Vec<Array>,
+    pub(super) labels: Vec<String>,
+    /// Variables in memory, in `ptx!` at the top.
+    pub(super) declarations: Vec<String>,
+    pub(super) nodes: Vec<Node>,
+    /// The type that the operator gives of which a register is the value.
+    pub(super) results: HashMap<usize, String>,
+    /// Helper functions that the passes made: their text by name.
+    pub(super) helpers: BTreeMap<String, String>,
+    /// Whether the parameters' values are named, so that no `raw` is needed.
+    pub(super) prologue: bool,
+}
+
+impl Node {
+    /// The statements inside of it.
+    pub(super) fn blocks(&self) -> Vec<&Vec<Node>> {
+        match self {
+            Node::If(_, _, a, b) => vec![a, b],
+            Node::Loop(_, body) | Node::Block(_, body) | Node::For(_, _, body) => vec![body],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The statements inside of it, to change.
+    pub(super) fn blocks_mut(&mut self) -> Vec<&mut Vec<Node>> {
+        match self {
+            Node::If(_, _, a, b) => vec![a, b],
+            Node::Loop(_, body) | Node::Block(_, body) | Node::For(_, _, body) => vec![body],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Every piece of it itself, without what is inside of it.
+    pub(super) fn pieces(&self, visit: &mut dyn FnMut(&Piece)) {
+        match self {
+            Node::Inst(inst) => {
+                if let Some((reg, _)) = inst.guard {
+                    visit(&Piece::Reg(reg));
+                }
+                inst.operands.iter().flatten().for_each(visit);
+            }
+            Node::Text(pieces) | Node::Call(_, pieces) => pieces.iter().for_each(visit),
+            Node::Assign(dest, value, _) => {
+                value.pieces(visit);
+                visit(&Piece::Reg(*dest));
+            }
+            Node::Declare(regs) => regs.iter().for_each(|reg| visit(&Piece::Reg(*reg))),
+            Node::Jump(guard, _) => {
+                if let Some((guard, _)) = guard {
+                    guard.pieces(visit);
+                }
+            }
+            Node::If(condition, ..) => condition.pieces(visit),
+            Node::Label(_) | Node::Loop(..) | Node::Block(..) | Node::For(..) => {}
+        }
+    }
+
+    /// Every register that it or what is inside of it names, once for each mention.
+    pub(super) fn mentions(&self, body: &Body, visit: &mut dyn FnMut(usize)) {
+        self.pieces(&mut |piece| match piece {
+            Piece::Reg(reg) => visit(*reg),
+            Piece::Range(array, from, to) => {
+                body.arrays.get(*array).iter().flat_map(|a| &a.regs[*from..*to]).for_each(|reg| visit(*reg));
+            }
+            Piece::Strided(array, ..) => {
+                body.arrays.get(*array).iter().filter_map(|a| a.regs.first()).for_each(|reg| visit(*reg));
+            }
+            _ => {}
+        });
+        self.blocks().into_iter().flatten().for_each(|node| node.mentions(body, visit));
+    }
+}
+
+/// What may differ between two statements of one shape.
+pub(super) enum Slot<'n> {
+    /// A register that must stay one.
+    Reg(&'n mut usize),
+    /// A piece of text.
+    Piece(&'n mut Piece),
+}
+
+impl Node {
+    /// Every register and number of it and of what is inside of it, in order.
+    pub(super) fn slots(&mut self, visit: &mut dyn FnMut(Slot<'_>)) {
+        let mut pieces = |pieces: &mut Vec<Piece>| pieces.iter_mut().for_each(|piece| visit(Slot::Piece(piece)));
+        match self {
+            Node::Inst(inst) => {
+                if let Some((reg, _)) = &mut inst.guard {
+                    visit(Slot::Reg(reg));
+                }
+                inst.operands.iter_mut().flatten().for_each(|piece| visit(Slot::Piece(piece)));
+            }
+            Node::Text(text) | Node::Call(_, text) => pieces(text),
+            Node::Assign(dest, value, _) => {
+                value.slots(visit);
+                visit(Slot::Reg(dest));
+            }
+            Node::Declare(regs) => regs.iter_mut().for_each(|reg| visit(Slot::Reg(reg))),
+            Node::Jump(Some((condition, _)), _) | Node::If(condition, ..) => condition.slots(visit),
+            Node::Label(_) | Node::Jump(None, _) | Node::Loop(..) | Node::Block(..) | Node::For(..) => {}
+        }
+        self.blocks_mut().into_iter().flatten().for_each(|node| node.slots(visit));
+    }
+}
+
+impl Expr {
+    fn slots(&mut self, visit: &mut dyn FnMut(Slot<'_>)) {
+        match self {
+            Expr::Leaf(piece) => visit(Slot::Piece(piece)),
+            Expr::Unary(_, a) | Expr::Cast(a, _) => a.slots(visit),
+            Expr::Binary(_, a, b) => {
+                a.slots(visit);
+                b.slots(visit);
+            }
+        }
+    }
+
+    pub(super) fn reg(reg: usize) -> Expr {
+        Expr::Leaf(Piece::Reg(reg))
+    }
+
+    /// Its leaves, from left to right.
+    pub(super) fn pieces(&self, visit: &mut dyn FnMut(&Piece)) {
+        match self {
+            Expr::Leaf(piece) => visit(piece),
+            Expr::Unary(_, a) | Expr::Cast(a, _) => a.pieces(visit),
+            Expr::Binary(_, a, b) => {
+                a.pieces(visit);
+                b.pieces(visit);
+            }
+        }
+    }
+
+    /// Its leaves, to change, from left to right.
+    pub(super) fn leaves_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Expr::Leaf(_) => visit(self),
+            Expr::Unary(_, a) | Expr::Cast(a, _) => a.leaves_mut(visit),
+            Expr::Binary(_, a, b) => {
+                a.leaves_mut(visit);
+                b.leaves_mut(visit);
+            }
+        }
+    }
+
+    /// How many operators it has.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Expr::Leaf(_) => 0,
+            Expr::Unary(_, a) | Expr::Cast(a, _) => 1 + a.size(),
+            Expr::Binary(_, a, b) => 1 + a.size() + b.size(),
+        }
+    }
+}
+
+/// Visits every list of statements, inner ones first.
+pub(super) fn each_block(nodes: &mut Vec<Node>, visit: &mut dyn FnMut(&mut Vec<Node>)) {
+    for node in nodes.iter_mut() {
+        node.blocks_mut().into_iter().for_each(|block| each_block(block, visit));
+    }
+    visit(nodes);
+}

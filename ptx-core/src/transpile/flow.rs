@@ -1,0 +1,241 @@
+//! Pass `flow`: branches and labels to loops, labelled blocks, `if` and `else`. No instruction moves.
+//!
+//! The order of the code decides: a label that is jumped to from behind starts a loop that reaches to the last such
+//! jump, one that is jumped to from in front ends a block that begins at the first such jump. Blocks and loops are grown
+//! until they nest; code that jumps into a loop has no such shape and keeps its labels.
+
+use super::body::{Body, Expr, Inst, Jump, Node, Piece, each_block};
+use std::collections::HashMap;
+
+/// Raises the whole body; `false` if it has no such shape.
+pub(super) fn pass(body: &mut Body) -> bool {
+    let Some(mut regions) = regions(&body.nodes) else { return false };
+    regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end), r.is_loop));
+    let nodes = std::mem::take(&mut body.nodes);
+    let Some(raised) = (Builder { nodes: &nodes, regions: &regions }).build(0, nodes.len(), 0, &mut Vec::new()) else {
+        body.nodes = nodes;
+        return false;
+    };
+    body.nodes = raised;
+    for _ in 0..2 {
+        each_block(&mut body.nodes, &mut |block| block.iter_mut().for_each(if_else));
+    }
+    each_block(&mut body.nodes, &mut unwrap);
+    if matches!(body.nodes.last(), Some(Node::Jump(None, Jump::Return))) {
+        body.nodes.pop();
+    }
+    true
+}
+
+/// A range of statements that a label stands for.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    start: usize,
+    end: usize,
+    label: usize,
+    is_loop: bool,
+}
+
+/// The label that an instruction jumps to.
+fn target(node: &Node) -> Option<(Option<(usize, bool)>, usize)> {
+    let Node::Inst(Inst { guard, name, operands }) = node else { return None };
+    let plain = name == "bra" || (name == "bra.uni" && guard.is_none());
+    match operands.as_slice() {
+        [operand] if plain => match operand.as_slice() {
+            [Piece::Label(label)] => Some((*guard, *label)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The loops and blocks of a body, which nest; `None` where that cannot be.
+fn regions(nodes: &[Node]) -> Option<Vec<Region>> {
+    let mut place = HashMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        if let Node::Label(label) = node {
+            place.insert(*label, at);
+        }
+    }
+    let mut jumps = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        match target(node) {
+            Some((_, label)) => jumps.push((at, label, *place.get(&label)?)),
+            None => {
+                let mut names_label = false;
+                node.pieces(&mut |piece| names_label |= matches!(piece, Piece::Label(_)));
+                if names_label {
+                    return None;
+                }
+            }
+        }
+    }
+    let mut regions: Vec<Region> = Vec::new();
+    for &(from, label, to) in &jumps {
+        let (start, end, is_loop) = if to <= from { (to, from + 1, true) } else { (from, to, false) };
+        match regions.iter_mut().find(|r| r.label == label && r.is_loop == is_loop) {
+            Some(region) => {
+                region.start = region.start.min(start);
+                region.end = region.end.max(end);
+            }
+            None => regions.push(Region { start, end, label, is_loop }),
+        }
+    }
+    nest(&mut regions).then_some(regions)
+}
+
+/// Grows regions until they nest; `false` if something jumps into a loop.
+fn nest(regions: &mut [Region]) -> bool {
+    loop {
+        let mut changed = false;
+        for a in 0..regions.len() {
+            for b in 0..regions.len() {
+                let (x, y) = (regions[a], regions[b]);
+                let overlap = x.start < y.start && y.start < x.end && x.end < y.end;
+                if !overlap {
+                    continue;
+                }
+                match (x.is_loop, y.is_loop) {
+                    (true, true) => regions[a].end = y.end,
+                    (_, false) => regions[b].start = x.start,
+                    (false, true) => return false,
+                }
+                changed = true;
+            }
+        }
+        if !changed {
+            return true;
+        }
+    }
+}
+
+struct Builder<'n> {
+    nodes: &'n [Node],
+    /// Outer ones before inner ones.
+    regions: &'n [Region],
+}
+
+impl Builder<'_> {
+    /// The statements `from..to`; regions from `next` on are not built yet, `open` are those around.
+    fn build(&self, from: usize, to: usize, next: usize, open: &mut Vec<Region>) -> Option<Vec<Node>> {
+        let (mut out, mut at, mut next) = (Vec::new(), from, next);
+        while at < to {
+            while self.regions.get(next).is_some_and(|r| r.start < at) {
+                next += 1;
+            }
+            if let Some(region) = self.regions.get(next).filter(|r| r.start == at) {
+                open.push(*region);
+                let mut inner = self.build(at, region.end, next + 1, open)?;
+                open.pop();
+                at = region.end;
+                out.push(match region.is_loop {
+                    true => {
+                        close(&mut inner, region.label);
+                        Node::Loop(region.label, inner)
+                    }
+                    false => Node::Block(region.label, inner),
+                });
+                // Regions inside of this one are built.
+                while self.regions.get(next).is_some_and(|r| r.start < at) {
+                    next += 1;
+                }
+                continue;
+            }
+            out.extend(self.statement(&self.nodes[at], open)?);
+            at += 1;
+        }
+        Some(out)
+    }
+
+    fn statement(&self, node: &Node, open: &[Region]) -> Option<Option<Node>> {
+        if let Node::Label(_) = node {
+            return Some(None);
+        }
+        if let Some((guard, label)) = target(node) {
+            let guard = guard.map(|(reg, negated)| (Expr::reg(reg), negated));
+            let region = open.iter().rev().find(|r| r.label == label)?;
+            let jump = if region.is_loop { Jump::Continue(label) } else { Jump::Break(label) };
+            return Some(Some(Node::Jump(guard, jump)));
+        }
+        match node {
+            Node::Inst(Inst { guard, name, operands }) if name == "ret" && operands.is_empty() => {
+                let guard = guard.map(|(reg, negated)| (Expr::reg(reg), negated));
+                Some(Some(Node::Jump(guard, Jump::Return)))
+            }
+            other => Some(Some(other.clone())),
+        }
+    }
+}
+
+/// The end of a loop jumps to its start by itself; what falls out of it breaks.
+fn close(inner: &mut Vec<Node>, label: usize) {
+    match inner.last() {
+        Some(Node::Jump(None, Jump::Continue(to))) if *to == label => {
+            inner.pop();
+        }
+        Some(last) if ends(last) => {}
+        _ => inner.push(Node::Jump(None, Jump::Break(label))),
+    }
+}
+
+/// Whether nothing runs behind a statement.
+fn ends(node: &Node) -> bool {
+    match node {
+        Node::Jump(None, _) => true,
+        Node::Inst(inst) => inst.guard.is_none() && matches!(inst.name.as_str(), "ret" | "exit" | "trap"),
+        _ => false,
+    }
+}
+
+/// How often a block is left by name.
+fn uses(nodes: &[Node], label: usize) -> usize {
+    let own = |node: &Node| {
+        usize::from(matches!(node, Node::Jump(_, Jump::Break(to) | Jump::Continue(to)) if *to == label))
+            + node.blocks().into_iter().map(|block| uses(block, label)).sum::<usize>()
+    };
+    nodes.iter().map(own).sum()
+}
+
+/// `'a: { if p { break 'a } A }` is `if !p { A }`; with a last `break 'b` out of a block around it and a B behind it,
+/// `if !p { A } else { B }`.
+fn if_else(node: &mut Node) {
+    let Node::Block(end, outer) = node else { return };
+    let end = *end;
+    if let Some(raised) = lone_if(end, outer) {
+        *node = raised;
+        return;
+    }
+    let Some(Node::If(condition, negated, then, otherwise)) = outer.first() else { return };
+    let leaves = matches!(then.last(), Some(Node::Jump(None, Jump::Break(to))) if *to == end);
+    if !leaves || !otherwise.is_empty() || then.len() < 2 || outer.len() < 2 {
+        return;
+    }
+    let (condition, negated, mut then) = (condition.clone(), *negated, then.clone());
+    then.pop();
+    let behind = outer.split_off(1);
+    let both = Node::If(condition, negated, then, behind);
+    *node = match uses(std::slice::from_ref(&both), end) {
+        0 => both,
+        _ => Node::Block(end, vec![both]),
+    };
+}
+
+fn lone_if(label: usize, nodes: &[Node]) -> Option<Node> {
+    let Some(Node::Jump(Some((condition, negated)), Jump::Break(to))) = nodes.first() else { return None };
+    let then = nodes[1..].to_vec();
+    // `if c { return }` is a jump with a guard, which this is not.
+    let jumps = matches!(then.as_slice(), [Node::Jump(None, _)] | []);
+    let sole = *to == label && uses(&then, label) == 0 && !jumps;
+    sole.then(|| Node::If(condition.clone(), !negated, then, Vec::new()))
+}
+
+/// Opens blocks that nothing leaves by name.
+fn unwrap(block: &mut Vec<Node>) {
+    let nodes = std::mem::take(block);
+    for node in nodes {
+        match node {
+            Node::Block(label, inner) if uses(&inner, label) == 0 => block.extend(inner),
+            other => block.push(other),
+        }
+    }
+}

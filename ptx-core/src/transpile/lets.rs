@@ -1,0 +1,123 @@
+//! Pass `lets`: a register is declared where it lives: in the innermost block that holds every mention, in front of the
+//! first, or by that first one if it is an assignment. Without the pass everything is declared at the top.
+
+use super::body::{Body, Node};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Declares all registers at the top.
+pub(super) fn at_top(body: &mut Body) {
+    let mut all = BTreeSet::new();
+    for node in &body.nodes {
+        node.mentions(body, &mut |reg| {
+            all.insert(variable(body, reg));
+        });
+    }
+    all.retain(|reg| !body.regs[*reg].param);
+    if !all.is_empty() {
+        body.nodes.insert(0, Node::Declare(all.into_iter().collect()));
+    }
+}
+
+/// Declares each where it lives.
+pub(super) fn pass(body: &mut Body) {
+    let mut nodes = std::mem::take(&mut body.nodes);
+    let mut total = HashMap::new();
+    count(body, &nodes, &mut total);
+    let mut declared = (0..body.regs.len()).filter(|reg| body.regs[*reg].param).collect();
+    block(body, &mut nodes, &total, &mut declared);
+    body.nodes = nodes;
+}
+
+/// The first register of an array stands for all of it.
+fn variable(body: &Body, reg: usize) -> usize {
+    body.regs[reg].element.map_or(reg, |(array, _)| body.arrays[array].regs[0])
+}
+
+fn count(body: &Body, nodes: &[Node], total: &mut HashMap<usize, usize>) {
+    for node in nodes {
+        node.mentions(body, &mut |reg| *total.entry(variable(body, reg)).or_default() += 1);
+    }
+}
+
+fn block(body: &Body, nodes: &mut Vec<Node>, total: &HashMap<usize, usize>, declared: &mut BTreeSet<usize>) {
+    // Where each register is mentioned first, and whether one statement holds all of them.
+    let mut first: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        let mut here: HashMap<usize, usize> = HashMap::new();
+        node.mentions(body, &mut |reg| *here.entry(variable(body, reg)).or_default() += 1);
+        for (reg, count) in here {
+            let inside = !node.blocks().is_empty() && total.get(&reg) == Some(&count) && !own(body, node, reg);
+            first.entry(reg).or_insert((at, inside));
+        }
+    }
+    let mut here: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (reg, (at, inside)) in first {
+        if !inside && declared.insert(reg) {
+            here.entry(at).or_default().push(reg);
+        }
+    }
+    for node in nodes.iter_mut() {
+        // Both sides of an `if` may name a register that nothing else names.
+        let sides = node.blocks();
+        if sides.len() == 2 {
+            let names = |side: &Vec<Node>| {
+                let mut names = BTreeSet::new();
+                side.iter().for_each(|n| {
+                    n.mentions(body, &mut |reg| {
+                        names.insert(variable(body, reg));
+                    });
+                });
+                names
+            };
+            let (a, b) = (names(sides[0]), names(sides[1]));
+            for reg in a.intersection(&b).filter(|reg| !declared.contains(reg)).copied().collect::<Vec<_>>() {
+                // Too rare for a place of its own: the caller's block declares it.
+                declared.insert(reg);
+                here.entry(0).or_default().push(reg);
+            }
+        }
+    }
+    for node in nodes.iter_mut() {
+        for inner in node.blocks_mut() {
+            block(body, inner, total, declared);
+        }
+    }
+    // What instructions name is declared in front of all instructions that stand together.
+    let mut placed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, regs) in here {
+        let start = (0..at).rev().take_while(|n| is_ptx(&nodes[*n])).last().filter(|_| is_ptx(&nodes[at]));
+        placed.entry(start.unwrap_or(at)).or_default().extend(regs);
+    }
+    for (at, mut regs) in placed.into_iter().rev() {
+        if let Node::Assign(dest, value, declares) = &mut nodes[at]
+            && let Some(place) = regs.iter().position(|reg| reg == dest)
+            && body.regs[*dest].element.is_none()
+        {
+            let mut reads = false;
+            value.pieces(&mut |piece| reads |= *piece == super::body::Piece::Reg(*dest));
+            if !reads {
+                *declares = true;
+                regs.remove(place);
+            }
+        }
+        if !regs.is_empty() {
+            nodes.insert(at, Node::Declare(regs));
+        }
+    }
+}
+
+/// Whether a statement stands in `ptx!`.
+fn is_ptx(node: &Node) -> bool {
+    matches!(node, Node::Inst(_) | Node::Label(_) | Node::Text(_))
+}
+
+/// Whether a statement itself names a register, not only what is inside of it.
+fn own(body: &Body, node: &Node, reg: usize) -> bool {
+    let mut found = false;
+    node.pieces(&mut |piece| {
+        if let super::body::Piece::Reg(named) = piece {
+            found |= variable(body, *named) == reg;
+        }
+    });
+    found
+}

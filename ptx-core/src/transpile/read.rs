@@ -1,0 +1,319 @@
+//! From the syntax tree to a [`Body`]: scopes are opened up, every register and label gets a number and a name of Rust's.
+//!
+//! A scope that declares more than registers (the `.param` of a call) stays text.
+
+use super::body::{Body, Inst, Node, Piece, Reg};
+use crate::isa;
+use crate::lower::constant::integer;
+use crate::syntax::{ExprId, ExprKind, StmtId, StmtKind, Tokens, Tree, Var};
+use crate::token::{Kind, TokenId};
+use std::collections::{HashMap, HashSet};
+
+/// The body of an entry. `None` where it holds what the kernel language cannot name.
+pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, String>) -> Option<Body> {
+    let mut reader = Reader {
+        tree,
+        params,
+        body: Body::default(),
+        scopes: vec![HashMap::new()],
+        taken: params.values().cloned().collect(),
+        made: HashMap::new(),
+        scope_ids: 1,
+    };
+    reader.labels(children);
+    reader.statements(children, true)?;
+    Some(reader.body)
+}
+
+/// What a name in a scope is.
+#[derive(Clone)]
+enum Named {
+    /// A register, or a range of this many: the scope's number, the type.
+    Reg(u32, Option<u64>, String),
+    Label(usize),
+    /// A variable in memory, by its own name.
+    Memory,
+}
+
+struct Reader<'t> {
+    tree: &'t Tree,
+    params: &'t HashMap<String, String>,
+    body: Body,
+    scopes: Vec<HashMap<String, Named>>,
+    taken: HashSet<String>,
+    /// The registers that have a number, by scope and name.
+    made: HashMap<(u32, String), usize>,
+    scope_ids: u32,
+}
+
+/// Names that Rust or the kernel language has for itself.
+const RESERVED: [&str; 18] = [
+    "as", "break", "const", "continue", "else", "fn", "for", "if", "in", "let", "loop", "match", "mut", "ref", "return",
+    "static", "while", "wide",
+];
+
+impl Reader<'_> {
+    fn text(&self, token: TokenId) -> &str {
+        self.tree.source.text(token)
+    }
+
+    /// A free name of Rust's like this one.
+    fn fresh(&mut self, name: &str) -> String {
+        let stem: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let stem = stem.trim_matches('_').to_owned();
+        let special = isa::table().specials.keys().any(|s| s[1..].split('.').next() == Some(&stem));
+        let starts = stem.starts_with(|c: char| c.is_ascii_alphabetic());
+        let reserved = RESERVED.contains(&stem.as_str()) || isa::Type::find(&stem).is_some();
+        let stem = if starts && !special && !reserved { stem } else { format!("v_{stem}") };
+        let mut name = stem.clone();
+        let mut number = 1;
+        while !self.taken.insert(name.clone()) {
+            number += 1;
+            name = format!("{stem}_{number}");
+        }
+        name
+    }
+
+    fn labels(&mut self, ids: &[StmtId]) {
+        for &id in ids {
+            if let StmtKind::Label(tokens) = &self.tree.stmt(id).kind {
+                let name = self.tree.compact(tokens);
+                let short = name.trim_start_matches("$L__").to_ascii_lowercase();
+                let rust = self.fresh(&short);
+                self.body.labels.push(rust);
+                let label = Named::Label(self.body.labels.len() - 1);
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.insert(name, label);
+                }
+            }
+        }
+    }
+
+    fn statements(&mut self, ids: &[StmtId], outermost: bool) -> Option<()> {
+        for &id in ids {
+            let stmt = self.tree.stmt(id);
+            match &stmt.kind {
+                StmtKind::Inst(inst) => {
+                    let guard = match inst.guard {
+                        Some(guard) => {
+                            let name = self.tree.source.text(guard.register);
+                            Some((self.register(name)?, guard.negated))
+                        }
+                        None => None,
+                    };
+                    let name = std::iter::once(inst.opcode).chain(inst.modifiers.clone());
+                    let name: String = name.map(|t| self.tree.source.text(t)).collect();
+                    let operands = self.tree.list(&inst.operands).to_vec();
+                    let operands = operands.into_iter().map(|id| self.operand(id)).collect::<Option<_>>()?;
+                    self.body.nodes.push(Node::Inst(Inst { guard, name, operands }));
+                }
+                StmtKind::Label(tokens) => {
+                    let name = self.tree.compact(tokens);
+                    if let Some(Named::Label(label)) = self.find(&name) {
+                        self.body.nodes.push(Node::Label(label));
+                    }
+                }
+                StmtKind::Var(var) if self.text(var.space) == ".reg" => self.registers(var)?,
+                StmtKind::Var(var) if outermost => {
+                    let text = self.plain(&stmt.head);
+                    for declarator in self.tree.names(var) {
+                        let name = self.text(declarator.name).to_owned();
+                        self.taken.insert(name.clone());
+                        self.scopes[0].insert(name, Named::Memory);
+                    }
+                    self.body.declarations.push(text);
+                }
+                StmtKind::Block if self.only_registers(&stmt.children) => {
+                    self.scopes.push(HashMap::new());
+                    self.scope_ids += 1;
+                    self.labels(&stmt.children);
+                    self.statements(&stmt.children, false)?;
+                    self.scopes.pop();
+                }
+                StmtKind::Block => {
+                    let mut pieces = Vec::new();
+                    self.scopes.push(HashMap::new());
+                    self.scope(id, &mut pieces)?;
+                    self.scopes.pop();
+                    self.body.nodes.push(Node::Text(pieces));
+                }
+                StmtKind::Directive(directive) => match self.text(directive.name) {
+                    ".loc" => {}
+                    ".pragma" => {
+                        let text = self.plain(&stmt.head);
+                        self.body.nodes.push(Node::Text(vec![Piece::Text(text)]));
+                    }
+                    _ => return None,
+                },
+                StmtKind::Empty => {}
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// Whether a scope holds instructions and registers only.
+    fn only_registers(&self, ids: &[StmtId]) -> bool {
+        ids.iter().all(|id| {
+            let stmt = self.tree.stmt(*id);
+            match &stmt.kind {
+                StmtKind::Var(var) => self.text(var.space) == ".reg",
+                StmtKind::Inst(inst) => self.text(inst.opcode) != "call",
+                StmtKind::Block => self.only_registers(&stmt.children),
+                StmtKind::Label(_) | StmtKind::Empty => true,
+                StmtKind::Directive(directive) => self.text(directive.name) == ".loc",
+                _ => false,
+            }
+        })
+    }
+
+    fn registers(&mut self, var: &Var) -> Option<()> {
+        let ty = self.text(var.ty?).trim_start_matches('.').to_owned();
+        if !self.tree.attributes(var).is_empty() {
+            return None;
+        }
+        let scope_id = self.scope_ids;
+        for declarator in self.tree.names(var) {
+            let count = match declarator.count {
+                Some(count) => Some(integer(self.tree, count)?.cast_unsigned()),
+                None => None,
+            };
+            let name = self.text(declarator.name).to_owned();
+            self.scopes.last_mut()?.insert(name, Named::Reg(scope_id, count, ty.clone()));
+        }
+        Some(())
+    }
+
+    fn find(&self, name: &str) -> Option<Named> {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = name[stem.len()..].parse::<u64>().ok();
+        self.scopes.iter().rev().find_map(|scope| match (scope.get(name), scope.get(stem)) {
+            (Some(Named::Reg(_, Some(_), _)) | None, Some(Named::Reg(id, Some(count), ty)))
+                if number.is_some_and(|n| n < *count) =>
+            {
+                Some(Named::Reg(*id, None, ty.clone()))
+            }
+            (Some(named), _) => Some(named.clone()),
+            _ => None,
+        })
+    }
+
+    /// The number of a register.
+    fn register(&mut self, name: &str) -> Option<usize> {
+        let Some(Named::Reg(scope, _, declared)) = self.find(name) else { return None };
+        if let Some(reg) = self.made.get(&(scope, name.to_owned())) {
+            return Some(*reg);
+        }
+        let rust = self.fresh(name);
+        let ty = crate::kernel::language_type(&declared)?;
+        self.body.regs.push(Reg { name: rust, declared, ty, param: false, element: None });
+        self.made.insert((scope, name.to_owned()), self.body.regs.len() - 1);
+        Some(self.body.regs.len() - 1)
+    }
+
+    fn operand(&mut self, id: ExprId) -> Option<Vec<Piece>> {
+        if let (Some(value), true) = (integer(self.tree, id), self.is_literal(id)) {
+            return Some(vec![Piece::Int(value)]);
+        }
+        let tokens = self.tree.expr(id).tokens.clone();
+        let mut pieces = Vec::new();
+        for token in tokens {
+            self.token(token, &mut pieces)?;
+        }
+        Some(pieces)
+    }
+
+    fn is_literal(&self, id: ExprId) -> bool {
+        match &self.tree.expr(id).kind {
+            ExprKind::Int(_) => true,
+            ExprKind::Unary(b'-', inner) => matches!(self.tree.expr(*inner).kind, ExprKind::Int(_)),
+            _ => false,
+        }
+    }
+
+    /// One token of an operand.
+    fn token(&mut self, token: TokenId, pieces: &mut Vec<Piece>) -> Option<()> {
+        let text = self.text(token).to_owned();
+        match self.tree.source.kind(token) {
+            Kind::Word => pieces.push(self.word(token, &text)?),
+            Kind::Punct(b',') => pieces.push(Piece::Text(", ".to_owned())),
+            Kind::Int => pieces.push(match crate::parse::integer_value(text.as_bytes()).cast_signed() {
+                value if value >= 0 => Piece::Int(value),
+                _ => Piece::Text(text),
+            }),
+            _ => pieces.push(Piece::Text(text)),
+        }
+        Some(())
+    }
+
+    fn word(&mut self, token: TokenId, text: &str) -> Option<Piece> {
+        if let Some(rust) = self.params.get(text) {
+            return Some(Piece::Text(rust.clone()));
+        }
+        let dotted = format!("{text}{}", self.text(token + 1));
+        match self.find(text) {
+            Some(Named::Reg(..)) => self.register(text).map(Piece::Reg),
+            Some(Named::Label(label)) => Some(Piece::Label(label)),
+            // A label with a dot in it.
+            None if matches!(self.find(&dotted), Some(Named::Label(_))) => None,
+            _ => Some(Piece::Text(text.to_owned())),
+        }
+    }
+
+    /// A declaration or a directive as text on one line.
+    fn plain(&self, tokens: &Tokens) -> String {
+        let mut out = String::new();
+        for token in tokens.clone() {
+            if token > tokens.start && !self.tree.source.trivia(token).is_empty() {
+                out.push(' ');
+            }
+            out.push_str(self.text(token));
+        }
+        out
+    }
+
+    /// A scope that stays text, with the registers of the scopes around it.
+    fn scope(&mut self, id: StmtId, pieces: &mut Vec<Piece>) -> Option<()> {
+        let stmt = self.tree.stmt(id);
+        if let StmtKind::Directive(directive) = &stmt.kind
+            && self.text(directive.name) == ".loc"
+        {
+            return Some(());
+        }
+        if let StmtKind::Var(var) = &stmt.kind {
+            for declarator in self.tree.names(var) {
+                if declarator.count.is_some() {
+                    return None;
+                }
+                let name = self.text(declarator.name).to_owned();
+                self.scopes.last_mut()?.insert(name, Named::Memory);
+            }
+        }
+        if matches!(stmt.kind, StmtKind::Label(_) | StmtKind::Error) {
+            return None;
+        }
+        for token in stmt.head.clone() {
+            let start = token == stmt.head.start;
+            if !start && !self.tree.source.trivia(token).is_empty() {
+                pieces.push(Piece::Text(" ".to_owned()));
+            }
+            match self.tree.source.kind(token) {
+                Kind::Word => {
+                    let text = self.text(token).to_owned();
+                    let opcode = matches!(&stmt.kind, StmtKind::Inst(inst) if inst.opcode == token);
+                    let piece = if opcode { Piece::Text(text) } else { self.word(token, &text)? };
+                    pieces.push(piece);
+                }
+                _ => pieces.push(Piece::Text(self.text(token).to_owned())),
+            }
+        }
+        pieces.push(Piece::Text("\n".to_owned()));
+        for child in &stmt.children {
+            self.scope(*child, pieces)?;
+        }
+        for token in stmt.tail.clone() {
+            pieces.push(Piece::Text(format!("{}\n", self.text(token))));
+        }
+        Some(())
+    }
+}
