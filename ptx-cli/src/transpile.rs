@@ -119,7 +119,7 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
     let without: Without = PASSES.iter().map(|(pass, _)| *pass).filter(|p| arguments.no.iter().any(|n| n == p)).collect();
     let sugar = arguments.sugar.then(|| prove(checked.tree(), &name, &without, &proof::expand));
     let (text, rewritten, mut proof) = match &sugar {
-        Some(Ok(proved)) => (proved.text.clone(), Vec::new(), Proof::of(&source.bytes, &proved.text, false)),
+        Some(Ok(proved)) => (proved.text.clone(), Vec::new(), Proof::known(&source.bytes, &proved.ptx)),
         _ => {
             let plain = rust::plain(checked.tree(), &name);
             let proof = Proof::of(&source.bytes, &plain.text, true);

@@ -69,6 +69,11 @@ pub struct Kernel {
 /// # Errors
 /// What of the module has no place in the kernel language.
 pub fn sugar(tree: &Tree, name: &str, without: &[Without]) -> Result<Sugared, String> {
+    module(tree, name, without, None)
+}
+
+/// `only` leaves out all entries but one.
+fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> Result<Sugared, String> {
     let mut header = Header::default();
     let mut writer = Writer { tree, outside: String::new(), helpers: BTreeMap::new(), kernels: Vec::new(), taken: BTreeSet::new() };
     let mut entries = Vec::new();
@@ -79,13 +84,13 @@ pub fn sugar(tree: &Tree, name: &str, without: &[Without]) -> Result<Sugared, St
             StmtKind::Func(func) if tree.source.text(func.keyword) == ".entry" && func.has_body => entries.push((func, stmt)),
             StmtKind::Var(var) if is_unused(tree, var) => {}
             StmtKind::Func(_) | StmtKind::Var(_) => writer.outside.push_str(&statement(tree, id)),
-            StmtKind::Empty => {}
-            StmtKind::Section(_) => return Err("debug sections".to_owned()),
+            // What a debugger reads speaks of the PTX's own names.
+            StmtKind::Empty | StmtKind::Section(_) => {}
             _ => return Err("statements that only PTX has".to_owned()),
         }
     }
     let mut text = String::new();
-    for (at, (func, stmt)) in entries.into_iter().enumerate() {
+    for (at, (func, stmt)) in entries.into_iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at)) {
         let empty = Without::new();
         text.push_str(&writer.kernel(func, stmt, without.get(at).unwrap_or(&empty))?);
     }
@@ -105,6 +110,12 @@ fn is_unused(tree: &Tree, var: &Var) -> bool {
     external && !tree.names(var).iter().any(|declared| named(declared.name))
 }
 
+/// Whether a function that is no entry is defined.
+fn has_functions(tree: &Tree) -> bool {
+    let defined = |f: &Func| f.has_body && tree.source.text(f.keyword) != ".entry";
+    tree.items.iter().any(|id| matches!(&tree.stmt(*id).kind, StmtKind::Func(f) if defined(f)))
+}
+
 /// What stands at the top of a module.
 #[derive(Default)]
 struct Header {
@@ -121,7 +132,12 @@ impl Header {
             (".target", [target]) => self.target.clone_from(target),
             (".target", [_, option, ..]) => return Err(format!("the option `{option}` of .target")),
             (".address_size", [size]) if size == "64" => self.address_size = true,
-            (".file", _) => writer.outside.push_str(&statement(tree, id)),
+            (".file", _) => {
+                // The `.loc` of functions that stay PTX name it.
+                if has_functions(tree) {
+                    writer.outside.push_str(&statement(tree, id));
+                }
+            }
             (name, _) => return Err(format!("the directive `{name}`")),
         }
         Ok(())
@@ -147,7 +163,9 @@ impl Writer<'_> {
         );
         if !self.outside.trim().is_empty() {
             // Comments of the last line end before the brace.
-            let _ = write!(out, "\n    ptx! {{{}\n    }}\n", self.outside.trim_end());
+            let lines = self.outside.lines().map(str::trim_end).filter(|line| !line.is_empty());
+            let text: Vec<String> = lines.map(|line| format!("        {}", line.strip_prefix('\t').unwrap_or(line))).collect();
+            let _ = write!(out, "\n    ptx! {{\n{}\n    }}\n", text.join("\n"));
         }
         for (name, text) in &self.helpers {
             let text = format!("fn {name}{text}").replace('\n', "\n    ");
@@ -268,3 +286,7 @@ fn raise(body: &mut body::Body, params: &[params::Param], without: &Without) -> 
     }
     applied
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -18,6 +18,8 @@ mod library;
 mod memory;
 #[path = "lowering/operators.rs"]
 mod operators;
+#[path = "lowering/outside.rs"]
+mod outside;
 
 use expect_test::expect_file;
 use libtest_mimic::{Arguments, Completion, Trial};
@@ -32,6 +34,7 @@ fn main() -> std::process::ExitCode {
         ("memory", memory::memory::PTX, expect_file!["lowering/memory.ptx"]),
         ("blocks", blocks::blocks::PTX, expect_file!["lowering/blocks.ptx"]),
         ("library", library::library::PTX, expect_file!["lowering/library.ptx"]),
+        ("outside", outside::outside::PTX, expect_file!["lowering/outside.ptx"]),
         ("gemm", gemm::gemm::PTX, expect_file!["lowering/gemm.ptx"]),
     ];
     let trials = texts.into_iter().flat_map(|(name, text, expected)| {

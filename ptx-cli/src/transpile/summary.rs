@@ -42,6 +42,7 @@ pub(super) fn run(arguments: &Arguments, paths: &[PathBuf], out: &mut dyn Write)
                     writeln!(out, "{}", made.report(&source))?;
                 }
                 sound &= made.proof.holds();
+                out.flush()?;
             }
         }
     }

@@ -130,7 +130,7 @@ fn special(inst: &Inst, dest: Type) -> Option<(Expr, Type)> {
     let (name, component) = text.split_once('.').unwrap_or((&text, ""));
     let special = isa::table().specials.get(text.as_str()).or_else(|| isa::table().specials.get(name))?;
     let plain = text.strip_prefix('%')?;
-    let fits = meet(dest, special.ty) && inst.name == format!("mov.{}", special.ty.name());
+    let fits = dest == special.ty && inst.name == format!("mov.{}", special.ty.name());
     let known = matches!(component, "" | "x" | "y" | "z" | "w");
     (fits && known).then(|| (Expr::Leaf(Piece::Text(plain.to_owned())), special.ty))
 }
@@ -157,19 +157,23 @@ fn converted(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
 }
 
 fn operator(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
+    let ty = |operand: &[Piece]| if let [Piece::Reg(reg)] = operand { find(&regs[*reg].ty) } else { None };
     written(&inst.name).into_iter().find_map(|(operator, operand, result)| {
         if !meet(dest, result) {
             return None;
         }
         let shift = matches!(operator, "<<" | ">>");
-        let typed = |operand_text: &[Piece]| {
-            matches!(operand_text, [Piece::Reg(reg)] if find(&regs[*reg].ty) == Some(operand))
+        // Where one side is untyped the operator is the typed side's.
+        let typed = |a: &[Piece], b: &[Piece]| match (ty(a), ty(b)) {
+            (Some(a), Some(b)) if !shift && a.class() == Class::Bits => b == operand,
+            (Some(a), _) => a == operand,
+            (None, _) => false,
         };
         match inst.operands.as_slice() {
-            [_, a] if matches!(operator, "!" | "-") && typed(a) => {
+            [_, a] if matches!(operator, "!" | "-") && typed(a, &[]) => {
                 Some((Expr::Unary(operator, Box::new(leaf(a, operand, regs)?)), result))
             }
-            [_, a, b] if typed(a) || (typed(b) && !shift) => {
+            [_, a, b] if typed(a, b) => {
                 let a = leaf(a, operand, regs).filter(is_register)?;
                 let b = leaf(b, if shift { Type::find("u32")? } else { operand }, regs)?;
                 Some((Expr::Binary(operator, Box::new(a), Box::new(b)), result))

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// The statements of a kernel, each line indented by `depth` levels.
 pub(super) fn print(body: &Body, depth: usize) -> String {
-    let mut printer = Printer { body, out: String::new(), depth, waiting: Vec::new() };
+    let mut printer = Printer { body, out: String::new(), depth, waiting: Vec::new(), loops: Vec::new() };
     for declaration in &body.declarations {
         printer.ptx(declaration);
     }
@@ -22,6 +22,8 @@ struct Printer<'b> {
     depth: usize,
     /// The lines of a `ptx!` that is not written yet.
     waiting: Vec<String>,
+    /// The labels of the loops around.
+    loops: Vec<usize>,
 }
 
 impl Printer<'_> {
@@ -117,8 +119,10 @@ impl Printer<'_> {
                 self.block("} else {", otherwise, "}");
             }
             Node::Loop(label, body) => {
-                let head = format!("'{}: loop {{", self.body.labels[*label]);
-                self.block(&head, body, "}");
+                let name = if named_inside(body, *label, false) { format!("'{}: ", self.body.labels[*label]) } else { String::new() };
+                self.loops.push(*label);
+                self.block(&format!("{name}loop {{"), body, "}");
+                self.loops.pop();
             }
             Node::Block(label, body) => {
                 let head = format!("'{}: {{", self.body.labels[*label]);
@@ -207,7 +211,10 @@ impl Printer<'_> {
     }
 
     fn jump(&self, jump: Jump) -> String {
+        let inner = |label| self.loops.last() == Some(&label);
         match jump {
+            Jump::Break(label) if inner(label) => "break".to_owned(),
+            Jump::Continue(label) if inner(label) => "continue".to_owned(),
             Jump::Break(label) => format!("break '{}", self.body.labels[label]),
             Jump::Continue(label) => format!("continue '{}", self.body.labels[label]),
             Jump::Return => "return".to_owned(),
@@ -233,6 +240,15 @@ impl Printer<'_> {
         };
         if level == 0 { text } else { format!("({text})") }
     }
+}
+
+/// Whether a loop inside of this one leaves or continues it, so that it needs its name.
+fn named_inside(nodes: &[Node], label: usize, inside: bool) -> bool {
+    nodes.iter().any(|node| match node {
+        Node::Jump(_, Jump::Break(to) | Jump::Continue(to)) => inside && *to == label,
+        Node::Loop(_, body) => named_inside(body, label, true),
+        other => other.blocks().into_iter().any(|block| named_inside(block, label, inside)),
+    })
 }
 
 /// `a`, or `(a, b)`.

@@ -1,7 +1,7 @@
 //! Sugar that is proved: what a build makes of it is the input but for names, or the sugar is taken back, pass by pass
 //! and kernel by kernel. Whoever calls this brings the macros.
 
-use super::{Kernel, PASSES, Sugared, Without, same, sugar};
+use super::{Kernel, PASSES, Sugared, Without, module, same, sugar};
 use crate::parse::parse_text;
 use crate::syntax::Tree;
 
@@ -26,66 +26,74 @@ pub type Expand<'e> = &'e dyn Fn(&str) -> Result<String, String>;
 /// # Errors
 /// Why not even the module with no pass at all could be proved.
 pub fn prove(tree: &Tree, name: &str, without: &Without, expand: Expand<'_>) -> Result<Proved, String> {
-    let everything = PASSES.iter().map(|(pass, _)| *pass).collect::<Without>();
     let count = sugar(tree, name, &[])?.kernels.len();
     let mut flags = vec![without.clone(); count];
     let mut taken_back = vec![Vec::new(); count];
-    let first = attempt(tree, name, &flags, expand);
-    let (sugared, ptx) = match first {
+    let attempted = attempt(tree, name, &flags, None, expand);
+    let (sugared, ptx) = match attempted {
         Ok(proved) => proved,
-        Err(_) => {
-            let bare = vec![everything.clone(); count];
-            attempt(tree, name, &bare, expand)?;
+        Err(why) => {
+            let everything: Without = PASSES.iter().map(|(pass, _)| *pass).collect();
             for at in 0..count {
-                let mut trial = bare.clone();
-                trial[at].clone_from(without);
-                if attempt(tree, name, &trial, expand).is_err() {
-                    (flags[at], taken_back[at]) = stepwise(tree, name, (&bare, at), without, expand);
+                if count == 1 || attempt(tree, name, &flags, Some(at), expand).is_err() {
+                    taken_back[at] = stepwise(tree, name, (&mut flags, at), expand)?;
                 }
             }
             // Kernels that hold alone may yet meet in a name.
-            match attempt(tree, name, &flags, expand) {
-                Ok(proved) => proved,
-                Err(why) => {
-                    taken_back.iter_mut().for_each(|kernel| kernel.push(("all", why.clone())));
-                    attempt(tree, name, &bare, expand)?
-                }
-            }
+            attempt(tree, name, &flags, None, expand).or_else(|_| {
+                taken_back.iter_mut().for_each(|kernel| kernel.push(("all", first_line(&why))));
+                attempt(tree, name, &vec![everything; count], None, expand)
+            })?
         }
     };
     Ok(Proved { text: sugared.text, ptx, kernels: sugared.kernels, taken_back })
 }
 
+/// What of one kernel had to be taken back, and why.
+type TakenBack = Vec<(&'static str, String)>;
+
 /// Adds the passes of one kernel one at a time, and leaves out each that does not hold.
 fn stepwise(
     tree: &Tree,
     name: &str,
-    (bare, at): (&[Without], usize),
-    without: &Without,
+    (flags, at): (&mut [Without], usize),
     expand: Expand<'_>,
-) -> (Without, Vec<(&'static str, String)>) {
-    let mut trial = bare.to_vec();
+) -> Result<TakenBack, String> {
+    let wanted = std::mem::replace(&mut flags[at], PASSES.iter().map(|(pass, _)| *pass).collect());
+    attempt(tree, name, flags, Some(at), expand)?;
     let mut failed = Vec::new();
-    for (pass, _) in PASSES.iter().filter(|(pass, _)| !without.contains(pass)) {
-        trial[at].remove(pass);
-        if let Err(why) = attempt(tree, name, &trial, expand) {
-            trial[at].insert(pass);
-            failed.push((*pass, why.lines().next().unwrap_or_default().to_owned()));
+    for (pass, _) in PASSES.iter().filter(|(pass, _)| !wanted.contains(pass)) {
+        flags[at].remove(pass);
+        if let Err(why) = attempt(tree, name, flags, Some(at), expand) {
+            flags[at].insert(pass);
+            failed.push((*pass, first_line(&why)));
         }
     }
-    (trial.swap_remove(at), failed)
+    Ok(failed)
 }
 
-/// The source and its PTX, if that is the input.
-fn attempt(tree: &Tree, name: &str, flags: &[Without], expand: Expand<'_>) -> Result<(Sugared, String), String> {
-    let sugared = sugar(tree, name, flags)?;
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The source and its PTX, if that is the input; of one entry alone, if that is said.
+fn attempt(
+    tree: &Tree,
+    name: &str,
+    flags: &[Without],
+    only: Option<usize>,
+    expand: Expand<'_>,
+) -> Result<(Sugared, String), String> {
+    let sugared = module(tree, name, flags, only)?;
     let ptx = expand(&sugared.text)?;
     let again = parse_text(ptx.as_bytes()).0;
-    match same::difference(tree, &again, false) {
+    let found = match only {
+        None => same::difference(tree, &again, false),
+        Some(entry) => same::difference_of_entry(tree, entry, &again),
+    };
+    let text = |line: Option<same::Line>| line.map_or_else(|| "nothing".to_owned(), |l| l.text);
+    match found {
         None => Ok((sugared, ptx)),
-        Some(found) => {
-            let text = |line: Option<same::Line>| line.map_or_else(|| "nothing".to_owned(), |l| l.text);
-            Err(format!("`{}` became `{}`", text(found.a), text(found.b)))
-        }
+        Some(found) => Err(format!("`{}` became `{}`", text(found.a), text(found.b))),
     }
 }

@@ -19,12 +19,21 @@ use crate::syntax::Tree;
 ///
 /// `debug` says whether `.loc` and the like count.
 pub fn streams(tree: &Tree, debug: bool) -> Vec<Stream> {
-    stream::of(tree, debug)
+    stream::of(tree, debug, None)
+}
+
+/// Where the entry at this place among the entries of `a`, and what stands outside of entries, differ from `b`, whose
+/// only entry it is. `.loc` and the like do not count.
+pub(crate) fn difference_of_entry(a: &Tree, entry: usize, b: &Tree) -> Option<Difference> {
+    first(&stream::of(a, false, Some(entry)), &streams(b, false))
 }
 
 /// The first place where two modules differ; `None` if they are the same.
 pub fn difference(a: &Tree, b: &Tree, debug: bool) -> Option<Difference> {
-    let (a, b) = (streams(a, debug), streams(b, debug));
+    first(&streams(a, debug), &streams(b, debug))
+}
+
+fn first(a: &[Stream], b: &[Stream]) -> Option<Difference> {
     (0..a.len().max(b.len())).find_map(|at| {
         let (x, y) = (a.get(at), b.get(at));
         let lines = |s: Option<&Stream>| s.map_or(0, |s| s.lines.len());

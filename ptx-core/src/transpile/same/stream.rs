@@ -38,7 +38,8 @@ pub struct Stream {
 /// Directives that say where code comes from, not what it does.
 const DEBUG: [&str; 2] = [".loc", ".file"];
 
-pub(super) fn of(tree: &Tree, debug: bool) -> Vec<Stream> {
+/// `only` leaves out all entries but one.
+pub(super) fn of(tree: &Tree, debug: bool, only: Option<usize>) -> Vec<Stream> {
     let mut writer = Writer { tree, debug, names: Names::default(), streams: vec![Stream::default()], insts: 0 };
     writer.names.open();
     for &id in &tree.items {
@@ -48,7 +49,8 @@ pub(super) fn of(tree: &Tree, debug: bool) -> Vec<Stream> {
     let is_entry =
         |id: &&StmtId| matches!(&tree.stmt(**id).kind, StmtKind::Func(f) if tree.source.text(f.keyword) == ".entry");
     tree.items.iter().filter(|id| !is_entry(id)).for_each(|id| writer.item(*id));
-    tree.items.iter().filter(is_entry).for_each(|id| writer.item(*id));
+    let entries = tree.items.iter().filter(is_entry).enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at));
+    entries.for_each(|(_, id)| writer.item(*id));
     // A variable that others can see counts even where nothing here uses it.
     for &id in &tree.items {
         if let StmtKind::Var(var) = &tree.stmt(id).kind

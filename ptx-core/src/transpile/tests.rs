@@ -1,0 +1,92 @@
+//! Every pass on a small kernel: what it becomes without the pass and with it. `UPDATE_EXPECT=1` renews the files.
+
+use super::{PASSES, Without, sugar};
+use crate::parse::parse_text;
+use expect_test::expect_file;
+use std::path::PathBuf;
+
+const HEAD: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n";
+
+/// A pass and a kernel that needs it.
+const CASES: [(&str, &str); 9] = [
+    (
+        "params",
+        ".visible .entry k(.param .u32 k_n, .param .f32 factor)\n{ .reg .b32 %r<3>; .reg .f32 %f<2>;\n\
+         ld.param.u32 %r1, [k_n]; ld.param.f32 %f1, [factor]; add.s32 %r2, %r1, 1; mul.f32 %f1, %f1, %f1; ret; }",
+    ),
+    (
+        "waits",
+        ".visible .entry k()\n{ .reg .b32 %r<3>;\nmov.u32 %r1, smem; mov.u32 %r2, 0;\n\
+         { .reg .pred P1; LAB_WAIT: mbarrier.try_wait.parity.shared::cta.b64 P1, [%r1], %r2;\n\
+         @P1 bra.uni DONE; bra.uni LAB_WAIT; DONE: }\n\
+         { .reg .pred P1; W: mbarrier.try_wait.parity.shared::cta.b64 P1, [%r1], %r2; @P1 bra D; bra W; D: }\nret; }",
+    ),
+    (
+        "flow",
+        ".visible .entry k()\n{ .reg .b32 %r<3>; .reg .pred %p<4>;\nmov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 7;\n\
+         @%p1 bra $ELSE; mov.u32 %r2, 1; bra.uni $END; $ELSE: mov.u32 %r2, 2; $END:\n\
+         $TOP: add.u32 %r2, %r2, %r1; setp.lt.u32 %p2, %r2, 100; @%p2 bra $TOP;\n\
+         setp.eq.u32 %p3, %r1, 3; @%p3 bra $OUT; add.u32 %r2, %r2, 1; $OUT: ret; }",
+    ),
+    (
+        "arrays",
+        ".visible .entry k(.param .u64 d)\n{ .reg .b64 %rd<3>; .reg .f32 %f<12>;\nld.param.u64 %rd1, [d];\n\
+         wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%f8, %f7, %f6, %f5, %f4, %f3, %f2, %f1}, %rd1, %rd1, \
+         1, 1, 1, 0, 0;\nadd.f32 %f9, %f8, %f1; ret; }",
+    ),
+    (
+        "operators",
+        ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>; .reg .b64 %rd<3>;\nld.param.u32 %r1, [n];\n\
+         mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mul.lo.s32 %r4, %r2, %r3; add.s32 %r5, %r4, %r1;\n\
+         shr.u32 %r6, %r5, 4; and.b32 %r7, %r6, 15; cvt.u64.u32 %rd1, %r7; max.s32 %r8, %r5, 0; ret; }",
+    ),
+    (
+        "expressions",
+        ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>; .reg .b64 %rd<3>; .reg .pred %p1;\nld.param.u32 %r1, [n];\n\
+         shl.b32 %r2, %r1, 3; add.u32 %r3, %r2, %r1; shr.u32 %r4, %r3, 1; setp.lt.u32 %p1, %r4, 7; @%p1 bra $E;\n\
+         st.shared.u32 [smem], %r1; $E: ret; }",
+    ),
+    (
+        "names",
+        ".visible .entry _Z5scalePfi(.param .u64 _Z5scalePfi_param_0, .param .u32 _Z5scalePfi_param_1)\n\
+         { .reg .b32 %r<4>;\nmov.u32 %r1, %tid.x; mov.u32 %r2, %laneid; add.u32 %r3, %r1, %r2; ret; }",
+    ),
+    (
+        "lets",
+        ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>; .reg .pred %p1;\nld.param.u32 %r1, [n];\n\
+         setp.lt.u32 %p1, %r1, 7; @%p1 bra $E; add.u32 %r2, %r1, 1; st.shared.u32 [smem], %r2; $E: ret; }",
+    ),
+    (
+        "repeats",
+        ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>;\nld.param.u32 %r1, [n];\n\
+         add.u32 %r2, %r1, 16; st.shared.u32 [smem+0], %r2; add.u32 %r3, %r1, 48; st.shared.u32 [smem+4], %r3;\n\
+         add.u32 %r4, %r1, 80; st.shared.u32 [smem+12], %r4; ret; }",
+    ),
+];
+
+#[test]
+fn every_pass_before_and_after() {
+    for (pass, kernel) in CASES {
+        let (tree, diagnostics) = parse_text(format!("{HEAD}{kernel}\n").as_bytes());
+        assert!(diagnostics.is_empty(), "{pass}: {diagnostics:?}");
+        let text = |without: Without| match sugar(&tree, "m", &[without]) {
+            Ok(sugared) => sugared.text,
+            Err(why) => why,
+        };
+        let both = format!("without {pass}:\n\n{}\nwith {pass}:\n\n{}", text([pass].into()), text(Without::new()));
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/transpile/tests").join(pass).with_extension("txt");
+        expect_file![path].assert_eq(&both);
+    }
+    assert_eq!(CASES.map(|(pass, _)| pass), PASSES.map(|(pass, _)| pass));
+}
+
+#[test]
+fn what_the_language_cannot_declare_is_said() {
+    let why = |text: &str| sugar(&parse_text(text.as_bytes()).0, "m", &[]).map(|s| s.text).unwrap_err();
+    assert_eq!(why(".version 8.0\n.target sm_80, debug\n.address_size 64\n"), "the option `debug` of .target");
+    assert_eq!(why(".version 8.0\n.target sm_80\n.address_size 64\n"), "a module without an entry");
+    assert_eq!(
+        why(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() .pragma \"nounroll\"; { ret; }\n"),
+        "the directive `.pragma` of an entry"
+    );
+}
