@@ -116,20 +116,39 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
         return Ok(None);
     };
     let name = arguments.name.clone().unwrap_or_else(|| module_name(path));
-    let without: Without = PASSES.iter().map(|(pass, _)| *pass).filter(|p| arguments.no.iter().any(|n| n == p)).collect();
-    let sugar = arguments.sugar.then(|| prove(checked.tree(), &name, &without, &proof::expand));
-    let (text, rewritten, mut proof) = match &sugar {
-        Some(Ok(proved)) => (proved.text.clone(), Vec::new(), Proof::known(&source.bytes, &proved.ptx)),
-        _ => {
-            let plain = rust::plain(checked.tree(), &name);
-            let proof = Proof::of(&source.bytes, &plain.text, true);
-            (plain.text, plain.rewritten, proof)
-        }
+    let without: Without =
+        PASSES.iter().map(|(pass, _)| *pass).filter(|p| arguments.no.iter().any(|n| n == p)).collect();
+    let plain = || {
+        let plain = rust::plain(checked.tree(), &name);
+        let proof = Proof::of(&source.bytes, &plain.text, true);
+        Made { rust: plain.text, rewritten: plain.rewritten, proof, sugar: None }
     };
-    if arguments.verify {
-        proof.assemble(&source.bytes, checked.module().arch)?;
+    let verified = |mut made: Made| -> Result<Made, Failure> {
+        if arguments.verify {
+            made.proof.assemble(&source.bytes, checked.module().arch)?;
+        }
+        Ok(made)
+    };
+    if !arguments.sugar {
+        return verified(plain()).map(Some);
     }
-    Ok(Some(Made { rust: text, rewritten, proof, sugar }))
+    // Where ptxas looks at names (it lays out functions and variables in their order), they stay.
+    let mut why = String::new();
+    for kept in [None, Some("names")] {
+        match prove(checked.tree(), &name, &without.iter().copied().chain(kept).collect(), &proof::expand) {
+            Ok(proved) => {
+                let proof = Proof::known(&source.bytes, &proved.ptx);
+                let rust = proved.text.clone();
+                let made = verified(Made { rust, rewritten: Vec::new(), proof, sugar: Some(Ok(proved)) })?;
+                if made.proof.holds() {
+                    return Ok(Some(made));
+                }
+                why = "the machine code is another".to_owned();
+            }
+            Err(error) => why = error,
+        }
+    }
+    verified(Made { sugar: Some(Err(why)), ..plain() }).map(Some)
 }
 
 /// A file's name as that of a Rust module.

@@ -13,9 +13,9 @@ pub mod tree;
 mod types;
 mod value;
 
+pub(crate) use lower::cast;
 pub use lower::lower;
 pub use operators::markdown as operators;
-pub(crate) use lower::cast;
 pub(crate) use operators::written;
 pub(crate) use types::language_type;
 

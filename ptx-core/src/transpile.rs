@@ -38,6 +38,14 @@ pub const PASSES: [(&str, &str); 9] = [
     ("repeats", "repeated statements to for with a table"),
 ];
 
+/// What no function of Rust's can be called.
+const KEYWORDS: [&str; 51] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
+    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
+    "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true",
+    "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
 /// Which passes a kernel goes without.
 pub type Without = BTreeSet<&'static str>;
 
@@ -75,13 +83,16 @@ pub fn sugar(tree: &Tree, name: &str, without: &[Without]) -> Result<Sugared, St
 /// `only` leaves out all entries but one.
 fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> Result<Sugared, String> {
     let mut header = Header::default();
-    let mut writer = Writer { tree, outside: String::new(), helpers: BTreeMap::new(), kernels: Vec::new(), taken: BTreeSet::new() };
+    let mut writer =
+        Writer { tree, outside: String::new(), helpers: BTreeMap::new(), kernels: Vec::new(), taken: BTreeSet::new() };
     let mut entries = Vec::new();
     for &id in &tree.items {
         let stmt = tree.stmt(id);
         match &stmt.kind {
             StmtKind::Directive(directive) => header.directive(tree, directive, id, &mut writer)?,
-            StmtKind::Func(func) if tree.source.text(func.keyword) == ".entry" && func.has_body => entries.push((func, stmt)),
+            StmtKind::Func(func) if tree.source.text(func.keyword) == ".entry" && func.has_body => {
+                entries.push((func, stmt))
+            }
             StmtKind::Var(var) if is_unused(tree, var) => {}
             StmtKind::Func(_) | StmtKind::Var(_) => writer.outside.push_str(&statement(tree, id)),
             // What a debugger reads speaks of the PTX's own names.
@@ -125,8 +136,15 @@ struct Header {
 }
 
 impl Header {
-    fn directive(&mut self, tree: &Tree, directive: &Directive, id: StmtId, writer: &mut Writer<'_>) -> Result<(), String> {
-        let args: Vec<String> = tree.list(&directive.args).iter().map(|a| tree.compact(&tree.expr(*a).tokens)).collect();
+    fn directive(
+        &mut self,
+        tree: &Tree,
+        directive: &Directive,
+        id: StmtId,
+        writer: &mut Writer<'_>,
+    ) -> Result<(), String> {
+        let args: Vec<String> =
+            tree.list(&directive.args).iter().map(|a| tree.compact(&tree.expr(*a).tokens)).collect();
         match (tree.source.text(directive.name), args.as_slice()) {
             (".version", [version]) => self.version.clone_from(version),
             (".target", [target]) => self.target.clone_from(target),
@@ -164,7 +182,8 @@ impl Writer<'_> {
         if !self.outside.trim().is_empty() {
             // Comments of the last line end before the brace.
             let lines = self.outside.lines().map(str::trim_end).filter(|line| !line.is_empty());
-            let text: Vec<String> = lines.map(|line| format!("        {}", line.strip_prefix('\t').unwrap_or(line))).collect();
+            let text: Vec<String> =
+                lines.map(|line| format!("        {}", line.strip_prefix('\t').unwrap_or(line))).collect();
             let _ = write!(out, "\n    ptx! {{\n{}\n    }}\n", text.join("\n"));
         }
         for (name, text) in &self.helpers {
@@ -222,6 +241,7 @@ impl Writer<'_> {
     fn free(&mut self, name: &str) -> String {
         let letters: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let letters = if letters.starts_with(|c: char| c.is_ascii_digit()) { format!("_{letters}") } else { letters };
+        let letters = if KEYWORDS.contains(&letters.as_str()) { letters + "_" } else { letters };
         let mut names = (1..).map(|n| if n == 1 { letters.clone() } else { format!("{letters}_{n}") });
         let free = names.find(|n| !self.taken.contains(n)).unwrap_or_default();
         self.taken.insert(free.clone());
@@ -244,7 +264,8 @@ impl Writer<'_> {
             let name = text(directive);
             let values: Option<Vec<i64>> =
                 self.tree.list(&directive.args).iter().map(|arg| integer(self.tree, *arg)).collect();
-            let known = NAMES.iter().find(|(ptx, _)| *ptx == name).filter(|_| (name == ".reqnctapercluster") <= explicit);
+            let known =
+                NAMES.iter().find(|(ptx, _)| *ptx == name).filter(|_| (name == ".reqnctapercluster") <= explicit);
             match (known, values.as_deref()) {
                 (Some((_, option)), Some([one])) => found.push(format!("{option} = {one}")),
                 (Some((_, option)), Some(many @ [_, ..])) => {

@@ -62,7 +62,13 @@ fn is_proved(sample: &Sample) -> Result<(), Failed> {
             Some(found) => Err(format!("{found:?}").into()),
         },
         // What the language cannot declare stays plain.
-        Err(why) if ["option", "directive", "debug", "statement", "parameter", "without"].iter().any(|w| why.contains(w)) => Ok(()),
+        Err(why)
+            if ["option", "directive", "debug", "statement", "parameter", "without"]
+                .iter()
+                .any(|w| why.contains(w)) =>
+        {
+            Ok(())
+        }
         Err(why) => Err(why.into()),
     }
 }

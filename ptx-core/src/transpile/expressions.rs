@@ -40,7 +40,8 @@ fn absorb(node: &mut Node, before: &mut Vec<Node>, mentions: &HashMap<usize, usi
         // `if !p` turns a guard, it is no `not.pred`.
         let turns = guard && matches!(value, Expr::Unary("!", _));
         let typed = body.results.get(dest) == Some(&body.regs[*dest].ty);
-        if !single || simple || turns || !typed || expr.size() + value.size() > MOST_OPERATORS || !is_next(expr, *dest) {
+        if !single || simple || turns || !typed || expr.size() + value.size() > MOST_OPERATORS || !is_next(expr, *dest)
+        {
             return taken;
         }
         let (dest, value) = (*dest, value.clone());

@@ -7,7 +7,7 @@
 use super::body::{Body, Expr, Inst, Node, Piece, Reg, each_block};
 use crate::isa::{self, Class, Type};
 use crate::kernel::{cast, language_type, written};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Returns how many instructions it raised.
 pub(super) fn pass(body: &mut Body) -> usize {
@@ -39,7 +39,9 @@ fn choose_types(body: &mut Body) {
     each_block(&mut nodes, &mut |block| {
         insts.extend(block.iter().filter_map(|n| if let Node::Inst(i) = n { Some(i.clone()) } else { None }));
     });
-    prelude(&nodes, &mut body.regs);
+    let mut fixed = HashSet::new();
+    prelude(&nodes, &mut fixed);
+    fixed.iter().for_each(|reg: &usize| body.regs[*reg].ty = "u32".to_owned());
     body.nodes = nodes;
     let mut by_reg: HashMap<usize, Vec<usize>> = HashMap::new();
     for (at, inst) in insts.iter().enumerate() {
@@ -52,7 +54,11 @@ fn choose_types(body: &mut Body) {
     for _ in 0..ROUNDS {
         for reg in 0..body.regs.len() {
             let (Some(ty), Some(at)) = (Type::find(&body.regs[reg].declared), by_reg.get(&reg)) else { continue };
-            if ty.class() != Class::Bits || !matches!(ty.bits(), 16 | 32 | 64) || body.regs[reg].param {
+            if ty.class() != Class::Bits
+                || !matches!(ty.bits(), 16 | 32 | 64)
+                || body.regs[reg].param
+                || fixed.contains(&reg)
+            {
                 continue;
             }
             // What a float instruction names must stay untyped.
@@ -75,23 +81,27 @@ const CLASSES: [&str; 3] = ["u", "i", "b"];
 
 /// Whether an instruction has a type of floats or of packed numbers of this width among its modifiers.
 fn names_float(inst: &str, bits: u32) -> bool {
+    if inst.starts_with("tcgen05.") {
+        // Addresses of tensor memory are not signed.
+        return true;
+    }
     let float = |ty: Type| matches!(ty.class(), Class::Float | Class::Packed) && ty.bits() == bits;
     inst.split('.').skip(1).any(|modifier| Type::find(modifier).is_some_and(float))
 }
 
-/// What the library takes is `u32`.
-fn prelude(nodes: &[Node], regs: &mut [Reg]) {
+/// The registers that the library takes: they are `u32`.
+fn prelude(nodes: &[Node], fixed: &mut HashSet<usize>) {
     for node in nodes {
         if let Node::Call(name, args) = node
             && name.contains("::")
         {
             for arg in args {
                 if let Piece::Reg(reg) = arg {
-                    (regs[*reg].ty, regs[*reg].param) = ("u32".to_owned(), regs[*reg].param);
+                    fixed.insert(*reg);
                 }
             }
         }
-        node.blocks().into_iter().for_each(|block| prelude(block, regs));
+        node.blocks().into_iter().for_each(|block| prelude(block, fixed));
     }
 }
 

@@ -34,7 +34,10 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, uses_maps: bool) -> Opt
     let name = if written.is_empty() || !plain || written.starts_with("param_") || symbol.starts_with("_Z") {
         format!("arg{at}")
     } else {
-        format!("{written}{}", if crate::isa::table().specials.contains_key(format!("%{written}").as_str()) { "_" } else { "" })
+        format!(
+            "{written}{}",
+            if crate::isa::table().specials.contains_key(format!("%{written}").as_str()) { "_" } else { "" }
+        )
     };
     let name = name.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
     let ty = tree.source.text(var.ty?).trim_start_matches('.');
@@ -66,8 +69,20 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, uses_maps: bool) -> Opt
 /// The Rust number of a PTX type's width.
 fn scalar(ty: &str) -> Option<&'static str> {
     const TYPES: [(&str, &str); 15] = [
-        ("b8", "u8"), ("u8", "u8"), ("s8", "i8"), ("b16", "u16"), ("u16", "u16"), ("s16", "i16"), ("b32", "u32"),
-        ("u32", "u32"), ("s32", "i32"), ("b64", "u64"), ("u64", "u64"), ("s64", "i64"), ("f32", "f32"), ("f64", "f64"),
+        ("b8", "u8"),
+        ("u8", "u8"),
+        ("s8", "i8"),
+        ("b16", "u16"),
+        ("u16", "u16"),
+        ("s16", "i16"),
+        ("b32", "u32"),
+        ("u32", "u32"),
+        ("s32", "i32"),
+        ("b64", "u64"),
+        ("u64", "u64"),
+        ("s64", "i64"),
+        ("f32", "f32"),
+        ("f64", "f64"),
         ("f16", "u16"),
     ];
     TYPES.iter().find(|(ptx, _)| *ptx == ty).map(|(_, rust)| *rust)
@@ -104,6 +119,14 @@ pub(super) fn pass(body: &mut Body, params: &[Param]) -> usize {
         let mut look = |node: &Node| node.pieces(&mut |p| others |= matches!(p, Piece::Text(t) if is_param(t)));
         look(node);
     }
+    // What nothing reads, the prologue does not load.
+    let mut read = std::collections::HashSet::new();
+    body.nodes[loads.len()..].iter().for_each(|node| {
+        node.mentions(body, &mut |reg| {
+            read.insert(reg);
+        });
+    });
+    others |= !loads.iter().all(|(reg, _)| read.contains(reg));
     if loads.is_empty() || others {
         return 0;
     }
@@ -122,7 +145,8 @@ fn load(node: &Node, params: &[Param]) -> Option<(usize, usize)> {
     let Node::Inst(inst) = node else { return None };
     let stored = inst.name.strip_prefix("ld.param.").filter(|_| inst.guard.is_none())?;
     let [dest, source] = inst.operands.as_slice() else { return None };
-    let ([Piece::Reg(reg)], [Piece::Text(_), Piece::Text(name), Piece::Text(close)]) = (dest.as_slice(), source.as_slice())
+    let ([Piece::Reg(reg)], [Piece::Text(_), Piece::Text(name), Piece::Text(close)]) =
+        (dest.as_slice(), source.as_slice())
     else {
         return None;
     };

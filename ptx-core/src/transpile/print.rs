@@ -119,7 +119,11 @@ impl Printer<'_> {
                 self.block("} else {", otherwise, "}");
             }
             Node::Loop(label, body) => {
-                let name = if named_inside(body, *label, false) { format!("'{}: ", self.body.labels[*label]) } else { String::new() };
+                let name = if named_inside(body, *label, false) {
+                    format!("'{}: ", self.body.labels[*label])
+                } else {
+                    String::new()
+                };
                 self.loops.push(*label);
                 self.block(&format!("{name}loop {{"), body, "}");
                 self.loops.pop();

@@ -34,9 +34,9 @@ pub fn prove(tree: &Tree, name: &str, without: &Without, expand: Expand<'_>) -> 
         Ok(proved) => proved,
         Err(why) => {
             let everything: Without = PASSES.iter().map(|(pass, _)| *pass).collect();
-            for at in 0..count {
+            for (at, back) in taken_back.iter_mut().enumerate() {
                 if count == 1 || attempt(tree, name, &flags, Some(at), expand).is_err() {
-                    taken_back[at] = stepwise(tree, name, (&mut flags, at), expand)?;
+                    *back = stepwise(tree, name, (&mut flags, at), expand)?;
                 }
             }
             // Kernels that hold alone may yet meet in a name.

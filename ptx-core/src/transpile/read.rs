@@ -46,12 +46,6 @@ struct Reader<'t> {
     scope_ids: u32,
 }
 
-/// Names that Rust or the kernel language has for itself.
-const RESERVED: [&str; 18] = [
-    "as", "break", "const", "continue", "else", "fn", "for", "if", "in", "let", "loop", "match", "mut", "ref", "return",
-    "static", "while", "wide",
-];
-
 impl Reader<'_> {
     fn text(&self, token: TokenId) -> &str {
         self.tree.source.text(token)
@@ -63,7 +57,7 @@ impl Reader<'_> {
         let stem = stem.trim_matches('_').to_owned();
         let special = isa::table().specials.keys().any(|s| s[1..].split('.').next() == Some(&stem));
         let starts = stem.starts_with(|c: char| c.is_ascii_alphabetic());
-        let reserved = RESERVED.contains(&stem.as_str()) || isa::Type::find(&stem).is_some();
+        let reserved = stem == "wide" || super::KEYWORDS.contains(&stem.as_str()) || isa::Type::find(&stem).is_some();
         let stem = if starts && !special && !reserved { stem } else { format!("v_{stem}") };
         let mut name = stem.clone();
         let mut number = 1;

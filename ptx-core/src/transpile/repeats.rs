@@ -67,7 +67,8 @@ impl Finder<'_> {
     fn best(&self, block: &[Node], shapes: &[u64], at: usize) -> Option<(usize, usize, Node)> {
         let mut best: Option<(usize, usize, Node)> = None;
         for length in 1..=LONGEST.min((block.len() - at) / 2) {
-            let same = (0..).take_while(|n| shapes.get(at + n) == shapes.get(at + length + n) && at + length + n < shapes.len());
+            let same = (0..)
+                .take_while(|n| shapes.get(at + n) == shapes.get(at + length + n) && at + length + n < shapes.len());
             let turns = 1 + same.count() / length;
             let saved = length * (turns - 1);
             if turns < 2 || saved < LEAST || best.as_ref().is_some_and(|(l, t, _)| saved <= l * (t - 1)) {
@@ -103,12 +104,6 @@ impl Finder<'_> {
         let of = |turn: &Vec<Node>| {
             let mut here: HashMap<usize, usize> = HashMap::new();
             turn.iter().for_each(|node| node.mentions(self.body, &mut |reg| *here.entry(reg).or_default() += 1));
-            // A `let` that the pass before this one wrote is a mention that is not counted in all.
-            turn.iter().filter_map(|n| if let Node::Declare(regs) = n { Some(regs) } else { None }).flatten().for_each(
-                |reg| {
-                    here.entry(*reg).and_modify(|count| *count -= 0);
-                },
-            );
             here.retain(|reg, count| self.total.get(reg) == Some(count));
             here
         };
@@ -151,7 +146,8 @@ impl Finder<'_> {
                 let elements: Vec<(usize, usize)> = pieces.iter().map(element).collect::<Option<_>>()?;
                 let (array, plus) = (elements[0].0, elements[0].1 as i64);
                 let times = elements[1].1 as i64 - plus;
-                let regular = |(at, (a, n)): (usize, &(usize, usize))| *a == array && *n as i64 == plus + times * at as i64;
+                let regular =
+                    |(at, (a, n)): (usize, &(usize, usize))| *a == array && *n as i64 == plus + times * at as i64;
                 (times > 0 && elements.iter().enumerate().all(regular)).then_some(Column::Elements(array, times, plus))
             }
             _ => None,

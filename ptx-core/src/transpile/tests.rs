@@ -74,7 +74,8 @@ fn every_pass_before_and_after() {
             Err(why) => why,
         };
         let both = format!("without {pass}:\n\n{}\nwith {pass}:\n\n{}", text([pass].into()), text(Without::new()));
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/transpile/tests").join(pass).with_extension("txt");
+        let path =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/transpile/tests").join(pass).with_extension("txt");
         expect_file![path].assert_eq(&both);
     }
     assert_eq!(CASES.map(|(pass, _)| pass), PASSES.map(|(pass, _)| pass));

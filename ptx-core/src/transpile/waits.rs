@@ -37,7 +37,8 @@ fn wait(body: &mut Body, at: usize) -> Option<Node> {
     if !loops {
         return None;
     }
-    let args: Vec<Piece> = test.operands[1..].iter().flatten().filter(|p| matches!(p, Piece::Reg(_))).cloned().collect();
+    let args: Vec<Piece> =
+        test.operands[1..].iter().flatten().filter(|p| matches!(p, Piece::Reg(_))).cloned().collect();
     let plain = test.name == "mbarrier.try_wait.parity.shared::cta.b64" && leave.name == "bra";
     if plain && args.len() == 2 && test.operands.len() == 3 && test.operands[1].len() == 3 {
         return Some(Node::Call("mbarrier::wait".to_owned(), args));

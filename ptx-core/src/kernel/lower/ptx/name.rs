@@ -63,7 +63,11 @@ impl<'a> Lowerer<'a> {
             return self.write(copy, &format!("%{text}"), 1);
         }
         let unchecked = copy.braces.iter().any(|brace| matches!(brace, Brace::Unchecked(_)));
-        let own = copy.statement.foreign || unchecked || self.declared.contains(text) || text == "WARP_SZ" || text.starts_with('%');
+        let own = copy.statement.foreign
+            || unchecked
+            || self.declared.contains(text)
+            || text == "WARP_SZ"
+            || text.starts_with('%');
         if !own {
             self.unknown(text, copy.span());
         }
