@@ -9,7 +9,7 @@ use crate::kernel::{Lowered, StructLayout};
 use crate::parse::parse;
 use crate::span::Span;
 use crate::syntax::StmtKind;
-use crate::token::TokenId;
+use crate::token::{Kind, TokenId};
 
 impl<'a> Lowerer<'a> {
     /// Everything: first what has a name, then the kernels.
@@ -50,6 +50,8 @@ impl<'a> Lowerer<'a> {
         }
         for token in 0..item.source.tokens.len() as TokenId {
             let text = String::from_utf8_lossy(item.source.trivia(token)).into_owned() + item.source.text(token);
+            let last = item.source.kind(token) == Kind::Eof;
+            let text = if last { text.trim_end().to_owned() } else { text };
             self.globals.push((text, item.source.span(token)));
         }
         self.globals.push(("\n".to_owned(), item.span));
