@@ -250,6 +250,8 @@ fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Ou
         }
         Argument::Output(path, bytes) => {
             let (address, bytes) = (machine.alloc(*bytes).map_err(unusable)?, *bytes);
+            // The zeros are the host's: a kernel may read them.
+            machine.write(address, &vec![0; usize::try_from(bytes).unwrap_or(0)]).map_err(unusable)?;
             outputs.push(Output { path, address, bytes });
             address
         }
