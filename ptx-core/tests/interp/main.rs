@@ -13,4 +13,5 @@ mod recorded;
 mod tcgen05;
 mod tensor_forms;
 mod tensor_recorded;
+mod tensors;
 mod watch;
