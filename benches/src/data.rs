@@ -6,7 +6,7 @@
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
-#[ptx_module(arch("sm_80", "sm_90"))]
+#[ptx_module(arch = "sm_90")]
 mod kernels {
     const MULTIPLIERS: [u32; 2] = [0x85eb_ca6b, 0xc2b2_ae35];
 
@@ -66,6 +66,96 @@ mod kernels {
             ptx! { st.global.f32 [at], value; }
             i += 2048 * 256;
         }
+    }
+
+    /// 8-bit floats of 4 exponent and 3 mantissa bits, two at a time.
+    #[ptx_kernel(block = 256, grid = 2048, safe(n % 2 == 0, x.len() >= n))]
+    pub fn normal_e4m3(x: &mut [u8], n: u32, seed: u32) {
+        let i: u32 = (ctaid.x * 256 + tid.x) * 2;
+        while i < n {
+            let (low, high): (f32, f32) = (normal_at(i, seed), normal_at(i + 1, seed));
+            let at: u64 = x + i as u64;
+            let pair: b16;
+            ptx! {
+                cvt.rn.satfinite.e4m3x2.f32 pair, high, low;
+                st.global.b16 [at], pair;
+            }
+            i += 2048 * 256 * 2;
+        }
+    }
+
+    /// As `product16`, for 8-bit operands that are both K-major.
+    #[ptx_kernel(block = 256, grid = (rows * n).div_ceil(8), safe(sums.len() >= 2, k % 2 == 0))]
+    pub fn product_e4m3(
+        a: &[u8],
+        b: &[u8],
+        c: &[bf16],
+        sums: &mut [f64],
+        rows: u32,
+        first: u32,
+        step: u32,
+        n: u32,
+        k: u32,
+    ) {
+        let warp: u32 = ctaid.x * 8 + (tid.x >> 5);
+        if warp < rows * n {
+            let (row, column): (u32, u32) = (first + warp / n * step, warp % n);
+            let sum: f64 = 0.0;
+            let at: u32 = laneid * 2;
+            let (from_a, from_b): (u64, u64) = (a + wide(row) * k, b + wide(column) * k);
+            while at < k {
+                let (pa, pb): (u64, u64) = (from_a + at as u64, from_b + at as u64);
+                let (x, y): (b16, b16);
+                let (p, q): (b32, b32);
+                let (a0, a1, b0, b1): (f16, f16, f16, f16);
+                let (u, v, w, z): (f32, f32, f32, f32);
+                ptx! {
+                    ld.global.b16 x, [pa];
+                    ld.global.b16 y, [pb];
+                    cvt.rn.f16x2.e4m3x2 p, x;
+                    cvt.rn.f16x2.e4m3x2 q, y;
+                    mov.b32 {a0, a1}, p;
+                    mov.b32 {b0, b1}, q;
+                    cvt.f32.f16 u, a0;
+                    cvt.f32.f16 v, b0;
+                    cvt.f32.f16 w, a1;
+                    cvt.f32.f16 z, b1;
+                    mul.rn.f32 u, u, v;                 // 8 bits of mantissa: exact
+                    mul.rn.f32 w, w, z;
+                }
+                sum += u as f64;
+                sum += w as f64;
+                at += 64;
+            }
+            sum = warp_sum(sum);
+            if laneid == 0 {
+                let at: u64 = c + (wide(row) * n + column as u64) * 2;
+                let value: bf16;
+                let is: f32;
+                ptx! {
+                    ld.global.b16 value, [at];
+                    cvt.f32.bf16 is, value;
+                }
+                add_squares(sums, is as f64, sum);
+            }
+        }
+    }
+
+    /// The sum over the warp, in two halves of 32 bits.
+    fn warp_sum(x: f64) -> f64 {
+        let sum: f64 = x;
+        for step in [16, 8, 4, 2, 1] {
+            let (low, high): (b32, b32);
+            let other: f64;
+            ptx! {
+                mov.b64 {low, high}, sum;
+                shfl.sync.bfly.b32 low, low, step, 31, 0xffffffff;
+                shfl.sync.bfly.b32 high, high, step, 31, 0xffffffff;
+                mov.b64 other, {low, high};
+            }
+            sum += other;
+        }
+        sum
     }
 
     /// Every byte 0xff: not a number, in every format.
@@ -200,17 +290,7 @@ mod kernels {
                 ptx! { fma.rn.f64 sum, p, q, sum; }
                 at += 32;
             }
-            for step in [16, 8, 4, 2, 1] {
-                let (low, high): (b32, b32);
-                let other: f64;
-                ptx! {
-                    mov.b64 {low, high}, sum;
-                    shfl.sync.bfly.b32 low, low, step, 31, 0xffffffff;
-                    shfl.sync.bfly.b32 high, high, step, 31, 0xffffffff;
-                    mov.b64 other, {low, high};
-                }
-                sum += other;
-            }
+            sum = warp_sum(sum);
             if laneid == 0 {
                 let at: u64 = c + (wide(row) * n + column as u64) * 2;
                 let value: T;
@@ -297,37 +377,56 @@ pub struct Product {
 }
 
 impl Product {
-    /// Both K-major: A is M × K, B is N × K.
-    pub fn k_major([m, n, k]: [usize; 3]) -> Product {
-        Product { shape: [m, n, k], a: [k, 1], b: [k, 1] }
+    /// A is M × K or K × M, B is N × K or K × N.
+    pub fn new([m, n, k]: [usize; 3], a_k_major: bool, b_k_major: bool) -> Product {
+        let lies = |k_major: bool, lines: usize| if k_major { [k, 1] } else { [1, lines] };
+        Product { shape: [m, n, k], a: lies(a_k_major, m), b: lies(b_k_major, n) }
     }
 }
 
-/// A type whose products can be checked.
-pub trait Half: Value {
+/// A type of operands whose products can be checked.
+pub trait Factor: ptx_launch::Element {
+    /// The type of the product.
+    type Result: Value;
+
+    /// Fills a buffer from the normal distribution.
+    fn draw(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()>;
+
     /// How far some rows of C are from A · B in `f64`: all of them if they are few, else 64, as evenly as can be.
     fn product_error(
         stream: &Stream,
         product: &Product,
-        operands: (&Buffer<Self>, &Buffer<Self>, &Buffer<Self>),
+        operands: (&Buffer<Self>, &Buffer<Self>, &Buffer<Self::Result>),
     ) -> Result<f64>;
+}
+
+/// Which rows are compared: how many, the first, and from one to the next.
+fn sample([m, n, k]: [u32; 3]) -> (u32, u32, u32) {
+    let rows = if u64::from(m) * u64::from(n) * u64::from(k) < 1 << 32 { m } else { m.min(64) };
+    let step = m / rows;
+    (rows, m - 1 - (rows - 1) * step, step)
 }
 
 macro_rules! halves {
     ($($ty:ident)*) => {
-        $(impl Half for $ty {
+        $(impl Factor for $ty {
+            type Result = $ty;
+
+            fn draw(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()> {
+                <$ty as Value>::fill(stream, buffer, seed)
+            }
+
             fn product_error(
                 stream: &Stream,
                 product: &Product,
                 (a, b, c): (&Buffer<Self>, &Buffer<Self>, &Buffer<Self>),
             ) -> Result<f64> {
-                let [m, n, k] = product.shape.map(|extent| extent as u32);
+                let shape @ [_, n, k] = product.shape.map(|extent| extent as u32);
                 let ([a_row, a_k], [b_col, b_k]) = (product.a.map(|d| d as u32), product.b.map(|d| d as u32));
-                let rows = if u64::from(m) * u64::from(n) * u64::from(k) < 1 << 32 { m } else { m.min(64) };
-                let step = m / rows;
+                let (rows, first, step) = sample(shape);
                 let mut sums = stream.device().zeros(2)?;
                 kernels::product16::<$ty>(
-                    stream, a, b, c, &mut sums, rows, m - 1 - (rows - 1) * step, step, n, k, a_row, a_k, b_col, b_k,
+                    stream, a, b, c, &mut sums, rows, first, step, n, k, a_row, a_k, b_col, b_k,
                 )?;
                 relative(&sums)
             }
@@ -335,3 +434,24 @@ macro_rules! halves {
     };
 }
 halves! { bf16 f16 }
+
+impl Factor for e4m3 {
+    type Result = bf16;
+
+    fn draw(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()> {
+        let n = buffer.len() as u32;
+        kernels::normal_e4m3(stream, buffer, n, seed)
+    }
+
+    fn product_error(
+        stream: &Stream,
+        product: &Product,
+        (a, b, c): (&Buffer<Self>, &Buffer<Self>, &Buffer<bf16>),
+    ) -> Result<f64> {
+        let shape @ [_, n, k] = product.shape.map(|extent| extent as u32);
+        let (rows, first, step) = sample(shape);
+        let mut sums = stream.device().zeros(2)?;
+        kernels::product_e4m3(stream, a, b, c, &mut sums, rows, first, step, n, k)?;
+        relative(&sums)
+    }
+}

@@ -17,6 +17,7 @@ pub const SUITES: &[(&str, Suite)] = &[
     ("copy f32", copy::f32),
     ("gemm bf16", gemm::bf16),
     ("gemm f16", gemm::f16),
+    ("gemm e4m3", gemm::e4m3),
     ("gemm edges", gemm::edges),
     ("rms_norm f32", rows::rms_norm_f32),
     ("rms_norm bf16", rows::rms_norm_bf16),

@@ -1,18 +1,21 @@
-//! C = A · B on Hopper's tensor cores: 16-bit operands, `f32` sums, any M, and any N and K whose rows are whole 16 bytes.
+//! C = A · B on Hopper's tensor cores: operands of 16 or 8 bits, `f32` sums, any M, and any N and K whose rows are whole
+//! 16 bytes, which TMA wants. Either operand may lie K-major or MN-major.
 //!
-//! Persistent blocks of three warp groups. One warp of the first is the *producer*: it asks TMA for 64 columns of A and of
-//! B at a time, into a ring of stages. The other two are *consumers*: each multiplies 64 rows of the block's tile by all
-//! of its columns with `wgmma`, straight from shared memory, and keeps the sums in registers. `setmaxnreg` moves the
+//! Persistent blocks of three warp groups. One warp of the first is the *producer*: it asks TMA for 128 bytes of A's and
+//! B's rows at a time, into a ring of stages. The other two are *consumers*: each multiplies 64 rows of the block's tile by
+//! all of its columns with `wgmma`, straight from shared memory, and keeps the sums in registers. `setmaxnreg` moves the
 //! registers from the one to the others.
 //!
-//! Two blocks make a cluster. They work on tiles that lie below each other, so they need the same part of B: each fetches
-//! half of it for both (`.multicast::cluster`). A stage is empty when the consumers of both blocks are done with it.
+//! `CM` × `CN` blocks make a cluster: their tiles lie side by side, so that those in a row need the same part of A and those
+//! in a column the same part of B. Each fetches its share of both for all who need it (`.multicast::cluster`). A stage is
+//! empty when the consumers of the whole cluster are done with it.
 //!
 //! A finished tile goes out in panels of 64 columns: converted, through `stmatrix` into swizzled shared memory, and by TMA
-//! to global memory, while the next tile is multiplied already.
+//! to global memory, while the next tile is multiplied already. `pdl` lets the next kernel of the stream set up its
+//! barriers while this one ends.
 //!
 //! What the chip's power allows decides the speed of large products, so everything here saves energy: large tiles and
-//! multicast save shared memory and L2 traffic, `grouped` order saves DRAM traffic.
+//! multicast save shared memory and L2 traffic, the order of tiles and the L2's policies save DRAM traffic.
 
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorElement};
@@ -22,67 +25,116 @@ pub const fn shared_bytes(columns: u32, stages: u32, panels: u32) -> u32 {
     stages * (128 + columns) * 128 + 2 * panels * 64 * 128 + 16 * stages
 }
 
-/// The kernel and what it is made of.
+/// The kernels and what they are made of.
 #[ptx_module(arch = "sm_90a")]
 pub mod kernels {
     /// Rows of a block's tile: 64 for each consumer.
     const ROWS: u32 = 128;
-    /// Elements along K in a stage: rows of 128 bytes.
-    const DEPTH: u32 = 64;
     /// Warp groups that multiply.
     const CONSUMERS: u32 = 2;
-    /// Bytes of a panel: 64 rows, 64 columns.
+    /// Bytes of a panel: 64 rows, 64 columns. An MN-major operand comes in pieces of that size too.
     const PANEL: u32 = 64 * 128;
 
-    /// Where everything lies in shared memory.
+    /// Bytes of a stage: A's rows and B's, 128 bytes each.
     fn stage_bytes(columns: u32) -> u32 {
         (ROWS + columns) * 128
     }
 
-    /// C (M × N) = A (M × K) · Bᵀ (N × K).
-    #[ptx_kernel(
-        block = 384,
-        cluster = BLOCKS,
-        grid = blocks,
-        shared = super::shared_bytes(COLUMNS, STAGES, PANELS),
-        max_regs = 168,
-        pdl,
-        instances = [
-            (bf16, bf16x2, 256, 4, 2, 2, 0), (bf16, bf16x2, 256, 4, 2, 2, 1), (bf16, bf16x2, 256, 4, 2, 2, 2),
-            (bf16, bf16x2, 256, 3, 2, 4, 0), (bf16, bf16x2, 256, 3, 2, 4, 1), (bf16, bf16x2, 256, 4, 1, 2, 0),
-            (bf16, bf16x2, 192, 4, 2, 3, 0), (bf16, bf16x2, 128, 6, 2, 2, 0), (bf16, bf16x2, 128, 6, 2, 2, 2),
-            (f16, f16x2, 256, 4, 2, 2, 0)
-        ],
-        safe(K % 8 == 0, N % 8 == 0, blocks % BLOCKS == 0)
-    )]
-    pub fn gemm<T, T2, const COLUMNS: u32, const STAGES: u32, const BLOCKS: u32, const PANELS: u32, const LEAD: u32>(
-        #[tma(box = [128, 64], swizzle = 128, promotion = 256)] a: Tile<T, (M, K)>,
-        #[tma(box = [COLUMNS / BLOCKS, 64], swizzle = 128, promotion = 256)] b: Tile<T, (N, K)>,
-        #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
-        blocks: u32,
+    /// Asks for this block's share of an operand's part of a stage, `LINES` of its M or N from `line` on, 128 bytes along
+    /// K from `k` on: one copy of a K-major operand, one for each 64 lines of an MN-major one.
+    fn fetch<const MN: u32, const LINES: u32, const SHARED: u32>(
+        to: u32,
+        map: TensorMap,
+        line: u32,
+        k: u32,
+        bar: u32,
+        mask: u16,
+        policy: u64,
+    ) {
+        if MN == 0 {
+            tma::load_2d_shared::<SHARED>(to, map, k, line, bar, mask, policy);
+        } else {
+            for piece in 0..LINES / 64 {
+                tma::load_2d_shared::<SHARED>(to + piece * PANEL, map, line + 64 * piece, k, bar, mask, policy);
+            }
+        }
+    }
+
+    /// The descriptor of an operand in shared memory.
+    fn descriptor<const MN: u32>(address: u32) -> u64 {
+        if MN == 0 { wgmma::descriptor_k128(address) } else { wgmma::descriptor_mn128::<PANEL>(address) }
+    }
+
+    /// Multiplies a stage: four products of 32 bytes along K. The first of a tile does not count what `acc` holds.
+    fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: u32>(
+        acc: [f32; LEN],
+        a: u64,
+        b: u64,
+        accumulate: pred,
+    ) {
+        for step in 0..4 {
+            // The next 32 bytes along K; of an MN-major operand, the next 16 lines of 128 bytes.
+            const NEXT_A: u64 = step * if A_MN == 0 { 2 } else { 128 };
+            const NEXT_B: u64 = step * if B_MN == 0 { 2 } else { 128 };
+            let (da, db): (u64, u64) = (a + NEXT_A, b + NEXT_B);
+            if size_of::<T>() == 1 {
+                wgmma::multiply8::<T, T, COLUMNS>(acc, da, db, accumulate);
+            } else {
+                wgmma::multiply16::<T, COLUMNS, A_MN, B_MN>(acc, da, db, accumulate);
+            }
+            if step == 0 {
+                accumulate = true;
+            }
+        }
+    }
+
+    /// The whole kernel, whichever way the operands lie (`A_MN`, `B_MN`: 1 for MN-major).
+    fn product<
+        T,
+        O2,
+        const A_MN: u32,
+        const B_MN: u32,
+        const COLUMNS: u32,
+        const STAGES: u32,
+        const CM: u32,
+        const CN: u32,
+        const PANELS: u32,
+    >(
+        a: TensorMap,
+        b: TensorMap,
+        c: TensorMap,
+        m: u32,
+        n: u32,
+        depth: u32,
         group: u32,
+        keep: u32,
     ) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];
         const STAGE: u32 = stage_bytes(COLUMNS);
         const RING: u32 = STAGES * STAGE;
+        const BLOCKS: u32 = CM * CN;
+        // What a stage holds along K, and each block's share of A and B.
+        const DEEP: u32 = 128 / size_of::<T>();
+        const SHARE_A: u32 = ROWS / CN;
+        const SHARE_B: u32 = COLUMNS / CM;
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * PANELS * PANEL;
         if tid.x == 0 {
-            tma::prefetch(a_map);
-            tma::prefetch(b_map);
-            tma::prefetch(c_map);
+            tma::prefetch(a);
+            tma::prefetch(b);
+            tma::prefetch(c);
             pipeline::init::<STAGES, 1, { CONSUMERS * BLOCKS }>(bars);
         }
         cluster::sync();
         // The kernel before this one may still run; what it wrote is read by the producer alone.
         grid::launch_dependents();
 
-        // Tiles are shared out to clusters: BLOCKS tiles below each other.
+        // Clusters take tiles of CM · 128 rows and CN · COLUMNS columns; this block's part is at (down, right) of them.
         let rank: u32 = cluster::rank();
-        let rows: u32 = (M + (ROWS * BLOCKS - 1)) / (ROWS * BLOCKS);
-        let columns: u32 = (N + (COLUMNS - 1)) / COLUMNS;
-        let depth: u32 = (K + (DEPTH - 1)) / DEPTH;
+        let (down, right): (u32, u32) = (rank % CM, rank / CM);
+        let rows: u32 = (m + (ROWS * CM - 1)) / (ROWS * CM);
+        let columns: u32 = (n + (COLUMNS * CN - 1)) / (COLUMNS * CN);
         let tiles: u32 = rows * columns;
         let workers: u32 = nctaid.x / BLOCKS;
         let tile: u32 = ctaid.x / BLOCKS;
@@ -93,29 +145,35 @@ pub mod kernels {
             wgmma::fewer_registers::<40>();
             if tid.x < 32 {
                 let chosen: pred = warp::elect();
+                // Rows of a band come back for every column, columns only with the next band.
+                let (often, once): (u64, u64) = (cache::normal(), cache::normal());
+                if keep != 0 {
+                    often = cache::evict_last();
+                    once = cache::evict_first();
+                }
+                // Those in this block's row of the cluster, and in its column.
+                const ROW: u32 = ((1 << BLOCKS) - 1) / ((1 << CM) - 1);
+                const COLUMN: u32 = (1 << CM) - 1;
+                let (in_row, in_column): (u16, u16) = ((ROW << down) as u16, (COLUMN << (right * CM)) as u16);
                 grid::wait();
                 while tile < tiles {
                     let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, group);
-                    let y_a: u32 = (row * BLOCKS + rank) * ROWS;
-                    let y_b: u32 = column * COLUMNS + rank * (COLUMNS / BLOCKS);
+                    let line_a: u32 = (row * CM + down) * ROWS + right * SHARE_A;
+                    let line_b: u32 = (column * CN + right) * COLUMNS + down * SHARE_B;
                     let k: u32 = 0;
-                    while k < K {
+                    while k < depth {
                         pipeline::wait_empty::<STAGES>(bars, stage, phase);
                         if chosen {
                             let full: u32 = pipeline::full(bars, stage);
-                            let to_a: u32 = stages + stage * STAGE;
-                            let to_b: u32 = to_a + ROWS * 128 + rank * (COLUMNS / BLOCKS * 128);
+                            let to: u32 = stages + stage * STAGE;
+                            let to_a: u32 = to + right * (SHARE_A * 128);
+                            let to_b: u32 = to + down * (SHARE_B * 128) + ROWS * 128;
                             mbarrier::arrive_expect(full, STAGE);
-                            tma::load_2d(to_a, a_map, k, y_a, full);
-                            if BLOCKS == 1 {
-                                tma::load_2d(to_b, b_map, k, y_b, full);
-                            } else {
-                                let all: u16 = (1 << BLOCKS) - 1;
-                                tma::load_2d_multicast(to_b, b_map, k, y_b, full, all);
-                            }
+                            fetch::<A_MN, SHARE_A, CN>(to_a, a, line_a, k, full, in_row, often);
+                            fetch::<B_MN, SHARE_B, CM>(to_b, b, line_b, k, full, in_column, once);
                         }
                         pipeline::advance::<STAGES>(stage, phase);
-                        k += DEPTH;
+                        k += DEEP;
                     }
                     tile += workers;
                 }
@@ -127,39 +185,19 @@ pub mod kernels {
             let panels: u32 = stages + RING + consumer * (PANELS * PANEL);
             let out: u32 = epilogue::row(panels, thread);
             let place: u32 = epilogue::place(thread);
-            let from_a: u64 = wgmma::descriptor_k128(stages + consumer * (64 * 128));
-            let from_b: u64 = wgmma::descriptor_k128(stages + ROWS * 128);
+            let from_a: u64 = descriptor::<A_MN>(stages + consumer * PANEL);
+            let from_b: u64 = descriptor::<B_MN>(stages + ROWS * 128);
             let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
-            let lead: u32 = depth - 1;
-            ptx! { min.u32 lead, lead, LEAD; }
             while tile < tiles {
-                // The first product of a tile does not count what was there.
                 let accumulate: pred = false;
-                let last: u32 = 0;
-                let k: u32 = 0;
-                // The second consumer keeps behind the first, so that one multiplies while the other one stores.
-                if LEAD > 0 {
-                    if role == 2 {
-                        barrier::sync::<256>(3);
-                    }
-                }
+                let (last, k): (u32, u32) = (0, 0);
                 while k < depth {
-                    let (da, db): (u64, u64) =
-                        (from_a + wide(stage) * (STAGE / 16), from_b + wide(stage) * (STAGE / 16));
+                    let at: u64 = wide(stage) * (STAGE / 16);
+                    let (da, db): (u64, u64) = (from_a + at, from_b + at);
                     pipeline::wait_full(bars, stage, phase);
                     wgmma::fence();
-                    for step in 0..4 {
-                        wgmma::multiply16::<T, COLUMNS, 0, 0>(acc, da + 2 * step, db + 2 * step, accumulate);
-                        if step == 0 {
-                            accumulate = true;
-                        }
-                    }
+                    multiply::<T, A_MN, B_MN, COLUMNS>(acc, da, db, accumulate);
                     wgmma::commit();
-                    if LEAD > 0 {
-                        if (k == lead) & (role == 1) {
-                            barrier::arrive::<256>(3);
-                        }
-                    }
                     // While these products run, the stage of those before them is given back.
                     if k > 0 {
                         wgmma::wait::<1>();
@@ -167,26 +205,26 @@ pub mod kernels {
                     }
                     last = stage;
                     pipeline::advance::<STAGES>(stage, phase);
-                    k += 1;
+                    k += DEEP;
                 }
                 wgmma::wait::<0>();
                 pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
 
                 let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, group);
-                let y: u32 = (row * BLOCKS + rank) * ROWS + consumer * 64;
-                let x: u32 = column * COLUMNS;
-                for panel in 0..COLUMNS.div_ceil(64) {
+                let y: u32 = (row * CM + down) * ROWS + consumer * 64;
+                let x: u32 = (column * CN + right) * COLUMNS;
+                for panel in 0..COLUMNS / 64 {
                     const AT: u32 = panel % PANELS * PANEL;
                     // The panel's memory is free when the store from there has read it.
                     if thread == 0 {
                         tma::wait_read::<{ PANELS - 1 }>();
                     }
                     barrier::sync::<128>(role);
-                    epilogue::store_panel::<T2, { 32 * panel }>(acc, out + AT, place);
+                    epilogue::store_panel::<O2, { 32 * panel }>(acc, out + AT, place);
                     tma::fence();
                     barrier::sync::<128>(role);
                     if thread == 0 {
-                        tma::store_2d(c_map, x + 64 * panel, y, panels + AT);
+                        tma::store_2d(c, x + 64 * panel, y, panels + AT);
                         tma::commit();
                     }
                 }
@@ -200,89 +238,237 @@ pub mod kernels {
         warp::sync();
         cluster::sync();
     }
+
+    /// C (M × N) = A (M × K) · Bᵀ (N × K): both K-major. `blocks` are started; bands are `group` clusters high; with `keep`
+    /// the second-level cache holds on to A.
+    #[ptx_kernel(
+        block = 384,
+        cluster = CM * CN,
+        grid = blocks,
+        shared = super::shared_bytes(COLUMNS, STAGES, PANELS),
+        max_regs = 168,
+        pdl,
+        instances = [
+            (bf16, bf16, bf16x2, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 256, 4, 2, 1, 2),
+            (bf16, bf16, bf16x2, 256, 3, 2, 2, 4), (bf16, bf16, bf16x2, 256, 3, 1, 2, 4),
+            (bf16, bf16, bf16x2, 192, 4, 2, 1, 3), (bf16, bf16, bf16x2, 128, 6, 2, 1, 2),
+            (f16, f16, f16x2, 256, 3, 2, 1, 4), (f16, f16, f16x2, 128, 6, 2, 1, 2),
+            (e4m3, bf16, bf16x2, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 128, 6, 2, 1, 2)
+        ],
+        safe(blocks % (CM * CN) == 0, group > 0)
+    )]
+    pub fn gemm<T, O, O2, const COLUMNS: u32, const STAGES: u32, const CM: u32, const CN: u32, const PANELS: u32>(
+        #[tma(box = [128 / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 256)] a: Tile<T, (M, K)>,
+        #[tma(box = [COLUMNS / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 256)] b: Tile<T, (N, K)>,
+        #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
+        blocks: u32,
+        group: u32,
+        keep: u32,
+    ) {
+        product::<T, O2, 0, 0, COLUMNS, STAGES, CM, CN, PANELS>(a_map, b_map, c_map, M, N, K, group, keep);
+    }
+
+    /// C (M × N) = A (M × K) · B (K × N): B is MN-major.
+    #[ptx_kernel(
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
+        instances = [(bf16, bf16x2), (f16, f16x2)],
+        safe(blocks % 2 == 0, group > 0)
+    )]
+    pub fn gemm_kn<T, T2>(
+        #[tma(box = [128, 64], swizzle = 128, promotion = 256)] a: Tile<T, (M, K)>,
+        #[tma(box = [64, 64], swizzle = 128, promotion = 256)] b: Tile<T, (K, N)>,
+        #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
+        blocks: u32,
+        group: u32,
+        keep: u32,
+    ) {
+        product::<T, T2, 0, 1, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
+    }
+
+    /// C (M × N) = Aᵀ (K × M) · B (K × N): both MN-major.
+    #[ptx_kernel(
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
+        instances = [(bf16, bf16x2), (f16, f16x2)],
+        safe(blocks % 2 == 0, group > 0)
+    )]
+    pub fn gemm_mkn<T, T2>(
+        #[tma(box = [64, 64], swizzle = 128, promotion = 256)] a: Tile<T, (K, M)>,
+        #[tma(box = [64, 64], swizzle = 128, promotion = 256)] b: Tile<T, (K, N)>,
+        #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
+        blocks: u32,
+        group: u32,
+        keep: u32,
+    ) {
+        product::<T, T2, 1, 1, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
+    }
+
+    /// C (M × N) = Aᵀ (K × M) · Bᵀ (N × K): A is MN-major.
+    #[ptx_kernel(
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
+        instances = [(bf16, bf16x2), (f16, f16x2)],
+        safe(blocks % 2 == 0, group > 0)
+    )]
+    pub fn gemm_mk<T, T2>(
+        #[tma(box = [64, 64], swizzle = 128, promotion = 256)] a: Tile<T, (K, M)>,
+        #[tma(box = [128, 64], swizzle = 128, promotion = 256)] b: Tile<T, (N, K)>,
+        #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
+        blocks: u32,
+        group: u32,
+        keep: u32,
+    ) {
+        product::<T, T2, 1, 0, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
+    }
 }
 
-pub use kernels::gemm;
+pub use kernels::{gemm, gemm_kn, gemm_mk, gemm_mkn};
 
-/// Launches an instance: A is M × K, B is N × K, C is M × N, row by row; then the blocks and the height of a band.
-type Launch<T> = fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<T>, [usize; 3], u32, u32) -> Result<()>;
+/// Which way the operands lie: whether A is M × K and B is N × K; otherwise they are K × M and K × N.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Major {
+    /// A is K-major.
+    pub a_k: bool,
+    /// B is K-major.
+    pub b_k: bool,
+}
+
+/// Both K-major.
+pub const K_MAJOR: Major = Major { a_k: true, b_k: true };
+
+/// In which order the tiles are worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Height of a band, in clusters' tiles.
+    pub group: u32,
+    /// Whether the second-level cache holds on to A.
+    pub keep: bool,
+}
+
+/// Launches an instance: A, B, C, the shape M, N, K, the blocks, the order.
+type Launch<T, O> = fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<O>, [usize; 3], u32, Order) -> Result<()>;
 
 /// An instance of the kernel, for the host.
-#[derive(Clone, Copy)]
-pub struct Variant<T> {
-    /// `128x256 ×2`: the block's tile, and the blocks of a cluster.
+pub struct Variant<T, O> {
+    /// `128x256 2x1`: the block's tile, and the cluster.
     pub name: &'static str,
-    /// Columns of a tile.
-    pub columns: u32,
+    /// Which way its operands lie.
+    pub major: Major,
+    /// Rows and columns of a cluster's tile.
+    pub tile: [u32; 2],
     /// Blocks of a cluster.
     pub blocks: u32,
     kernel: &'static Kernel,
     shared: u32,
-    launch: Launch<T>,
+    launch: Launch<T, O>,
 }
 
-macro_rules! variants {
-    ($t:ident $t2:ident: $($name:literal $columns:literal $stages:literal $blocks:literal $panels:literal $lead:literal;)*) => {
-        impl Operand for $t {
-            const VARIANTS: &'static [Variant<$t>] = &[$(Variant {
-                name: $name,
-                columns: $columns,
-                blocks: $blocks,
-                shared: shared_bytes($columns, $stages, $panels),
-                kernel: <kernels::gemm::Instance<$t, $t2, $columns, $stages, $blocks, $panels, $lead> as kernels::gemm::Exists>::KERNEL,
-                launch: |stream, a, b, c, [m, n, k], blocks, group| {
-                    let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                    gemm::<$t, $t2, $columns, $stages, $blocks, $panels, $lead>(stream, a, b, c, blocks, group)
-                },
-            }),*];
+impl<T, O> Clone for Variant<T, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, O> Copy for Variant<T, O> {}
+
+/// An instance of `gemm`.
+macro_rules! k_major {
+    ($t:ident $o:ident $o2:ident $name:literal $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
+        Variant {
+            name: $name,
+            major: K_MAJOR,
+            tile: [128 * $cm, $columns * $cn],
+            blocks: $cm * $cn,
+            shared: shared_bytes($columns, $stages, $panels),
+            kernel: <kernels::gemm::Instance<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels> as kernels::gemm::Exists>::KERNEL,
+            launch: |stream, a, b, c, [m, n, k], blocks, order| {
+                let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
+                let Order { group, keep } = order;
+                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, group, keep.into())
+            },
+        }
+    };
+}
+
+/// An instance of one of the others.
+macro_rules! other_major {
+    ($t:ident $t2:ident $kernel:ident $a_k:literal $b_k:literal) => {
+        Variant {
+            name: stringify!($kernel),
+            major: Major { a_k: $a_k, b_k: $b_k },
+            tile: [256, 256],
+            blocks: 2,
+            shared: shared_bytes(256, 3, 4),
+            kernel: <kernels::$kernel::Instance<$t, $t2> as kernels::$kernel::Exists>::KERNEL,
+            launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }| {
+                let a = a.tile(if $a_k { [m, k] } else { [k, m] })?;
+                let b = b.tile(if $b_k { [n, k] } else { [k, n] })?;
+                $kernel::<$t, $t2>(stream, a, b, c.tile_mut([m, n])?, blocks, group, keep.into())
+            },
         }
     };
 }
 
 /// A type that the kernel has instances for.
 pub trait Operand: TensorElement {
-    /// They.
-    const VARIANTS: &'static [Variant<Self>];
+    /// The type of C.
+    type Result: TensorElement;
+    /// The instances.
+    const VARIANTS: &'static [Variant<Self, Self::Result>];
 }
 
-variants! {
-    bf16 bf16x2:
-    "128x256 x2 S4" 256 4 2 2 0;
-    "128x256 x2 S4 L1" 256 4 2 2 1;
-    "128x256 x2 S4 L2" 256 4 2 2 2;
-    "128x256 x2 S3" 256 3 2 4 0;
-    "128x256 x2 S3 L1" 256 3 2 4 1;
-    "128x256 S4" 256 4 1 2 0;
-    "128x192 x2" 192 4 2 3 0;
-    "128x128 x2" 128 6 2 2 0;
-    "128x128 x2 L2" 128 6 2 2 2;
-}
-variants! {
-    f16 f16x2:
-    "128x256 x2 S4" 256 4 2 2 0;
+impl Operand for bf16 {
+    type Result = bf16;
+    const VARIANTS: &'static [Variant<bf16, bf16>] = &[
+        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4),
+        k_major!(bf16 bf16 bf16x2 "128x256 2x1 S4" 256 4 2 1 2),
+        k_major!(bf16 bf16 bf16x2 "128x256 2x2" 256 3 2 2 4),
+        k_major!(bf16 bf16 bf16x2 "128x256 1x2" 256 3 1 2 4),
+        k_major!(bf16 bf16 bf16x2 "128x192 2x1" 192 4 2 1 3),
+        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 6 2 1 2),
+        other_major!(bf16 bf16x2 gemm_kn true false),
+        other_major!(bf16 bf16x2 gemm_mk false true),
+        other_major!(bf16 bf16x2 gemm_mkn false false),
+    ];
 }
 
-impl<T: Operand> Variant<T> {
-    /// How many blocks the device runs at the same time; the interpreter is given four.
+impl Operand for f16 {
+    type Result = f16;
+    const VARIANTS: &'static [Variant<f16, f16>] = &[
+        k_major!(f16 f16 f16x2 "128x256 2x1" 256 3 2 1 4),
+        k_major!(f16 f16 f16x2 "128x128 2x1" 128 6 2 1 2),
+        other_major!(f16 f16x2 gemm_kn true false),
+        other_major!(f16 f16x2 gemm_mk false true),
+        other_major!(f16 f16x2 gemm_mkn false false),
+    ];
+}
+
+impl Operand for e4m3 {
+    type Result = bf16;
+    const VARIANTS: &'static [Variant<e4m3, bf16>] =
+        &[k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4), k_major!(e4m3 bf16 bf16x2 "128x128 2x1" 128 6 2 1 2)];
+}
+
+impl<T, O> Variant<T, O> {
+    /// How many blocks the device runs at the same time; the interpreter is given eight.
     pub fn workers(&self, device: &Device) -> Result<u32> {
         if !device.is_cuda() {
-            return Ok(4);
+            return Ok(8);
         }
-        let config = Config::grid(self.blocks).block(384).cluster(self.blocks);
-        let occupancy = self.kernel.occupancy(device, &config.shared(self.shared))?;
+        let config = Config::grid(self.blocks).block(384).cluster(self.blocks).shared(self.shared);
+        let occupancy = self.kernel.occupancy(device, &config)?;
         Ok(occupancy.clusters.map_or(occupancy.multiprocessors, |clusters| clusters * self.blocks))
     }
 
-    /// C = A · Bᵀ with `workers` blocks, fewer if there are fewer tiles, in bands of `group` clusters' tiles.
+    /// C = A · B with `workers` blocks, fewer if there are fewer tiles.
     pub fn launch(
         &self,
         stream: &Stream,
-        (a, b, c): (&Buffer<T>, &Buffer<T>, &mut Buffer<T>),
+        (a, b, c): (&Buffer<T>, &Buffer<T>, &mut Buffer<O>),
         shape: [usize; 3],
-        (workers, group): (u32, u32),
+        workers: u32,
+        order: Order,
     ) -> Result<()> {
         let [m, n, _] = shape.map(|extent| extent as u32);
-        let tiles = m.div_ceil(128 * self.blocks) * n.div_ceil(self.columns) * self.blocks;
-        (self.launch)(stream, a, b, c, shape, workers.min(tiles), group)
+        let tiles = m.div_ceil(self.tile[0]) * n.div_ceil(self.tile[1]) * self.blocks;
+        (self.launch)(stream, a, b, c, shape, workers.min(tiles), order)
     }
 }

@@ -1,7 +1,7 @@
 //! What most programs need: `use ptx_launch::prelude::*;`.
 
 #[doc(no_inline)]
-pub use crate::packed::{bf16x2, f16x2};
+pub use crate::packed::{bf16x2, e4m3, f16x2};
 #[doc(no_inline)]
 pub use crate::{
     AsStream, Buffer, Config, Device, Kernel, KernelParam, ReadSlice, Stream, TensorMap, Timer, View, ViewMut,

@@ -85,9 +85,12 @@ impl Description {
             (D::CUBLASLT_MATMUL_DESC_TRANSA, transposed(problem.b_k_major)),
             (D::CUBLASLT_MATMUL_DESC_TRANSB, transposed(!problem.a_k_major)),
         ];
-        for (attribute, value) in choices {
-            // SAFETY: the description is alive, and the value is 4 bytes as the attribute wants.
-            unsafe { lt::set_matmul_desc_attribute(operation, attribute, (&raw const value).cast(), 4)? };
+        let fast = (D::CUBLASLT_MATMUL_DESC_FAST_ACCUM, 1);
+        let eight = problem.operand == Type::CUDA_R_8F_E4M3;
+        for (attribute, value) in choices.into_iter().chain(eight.then_some(fast)) {
+            let bytes = if attribute == D::CUBLASLT_MATMUL_DESC_FAST_ACCUM { 1 } else { 4 };
+            // SAFETY: the description is alive; the value is 4 bytes, of which the one-byte attribute takes the lowest.
+            unsafe { lt::set_matmul_desc_attribute(operation, attribute, (&raw const value).cast(), bytes)? };
         }
         let layout = |ty, rows: u64, columns: u64| lt::create_matrix_layout(ty, rows, columns, rows as i64);
         let (a, b) = (problem.a_k_major, problem.b_k_major);

@@ -1,9 +1,9 @@
 //! C = A · B against cuBLASLt: squares, and the layers of a model of 70 billion parameters.
 
 use crate::bench::{Bench, Case, Work};
-use crate::data::{self, Half, Product};
+use crate::data::{self, Factor, Product};
 use crate::rivals::cublaslt::{Lt, Plan, Problem, Type};
-use ptx_examples::hopper::gemm::{Operand, Variant};
+use ptx_examples::hopper::gemm::{K_MAJOR, Major, Operand, Order, Variant};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -34,33 +34,58 @@ const SHAPES: &[[usize; 3]] = &[
 const EDGES: &[[usize; 3]] =
     &[[1000, 1048, 1032], [129, 264, 72], [8, 8, 8], [1, 16, 64], [300, 520, 40], [2500, 2056, 200], [128, 256, 4096]];
 
-/// Heights of a band that a sweep tries.
-const GROUPS: [u32; 3] = [4, 8, 16];
+/// Squares of 8-bit operands.
+const EIGHT: &[[usize; 3]] = &[[4096, 4096, 4096], [8192, 8192, 8192]];
+
+/// The orders that a sweep tries.
+const ORDERS: [Order; 3] =
+    [Order { group: 8, keep: false }, Order { group: 8, keep: true }, Order { group: 4, keep: false }];
 
 /// What the result's rounding allows.
 const LIMIT: f64 = 4e-3;
 
+/// A type that can be multiplied here and checked there.
+trait Both: Operand<Result = <Self as Factor>::Result> + Factor {}
+impl<T: Operand<Result = <T as Factor>::Result> + Factor> Both for T {}
+
 pub fn bf16(bench: &mut Bench) -> Result<()> {
-    each::<bf16>(bench, "gemm bf16", Type::CUDA_R_16BF)
+    each::<bf16>(bench, "gemm bf16", SHAPES, Type::CUDA_R_16BF)
 }
 
 pub fn f16(bench: &mut Bench) -> Result<()> {
-    each::<f16>(bench, "gemm f16", Type::CUDA_R_16F)
+    each::<f16>(bench, "gemm f16", SHAPES, Type::CUDA_R_16F)
+}
+
+pub fn e4m3(bench: &mut Bench) -> Result<()> {
+    each::<e4m3>(bench, "gemm e4m3", EIGHT, Type::CUDA_R_8F_E4M3)
 }
 
 /// Every variant at awkward sizes.
 pub fn edges(bench: &mut Bench) -> Result<()> {
-    let ways: Vec<_> = bf16::VARIANTS.iter().map(|variant| (*variant, 3)).collect();
+    at_edges::<bf16>(bench, "gemm edges bf16")?;
+    at_edges::<f16>(bench, "gemm edges f16")?;
+    at_edges::<e4m3>(bench, "gemm edges e4m3")
+}
+
+fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
+    let order = Order { group: 3, keep: true };
     for shape in EDGES {
-        let product = Operands::<bf16>::new(bench, *shape)?;
-        let case = product.case("gemm edges", &ways, bench)?;
-        bench.check(case)?;
+        for major in [(true, true), (true, false), (false, true), (false, false)].map(|(a_k, b_k)| Major { a_k, b_k }) {
+            let ways: Vec<_> = T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, order)).collect();
+            // TMA wants rows of whole 16 bytes.
+            let rows = [shape[2], if major.a_k { 0 } else { shape[0] }];
+            if ways.is_empty() || rows.iter().any(|row| row * size_of::<T>() % 16 != 0) {
+                continue;
+            }
+            let operands = Operands::<T>::new(bench, *shape, major)?;
+            bench.check(operands.case(kernel, &ways, bench)?)?;
+        }
     }
     Ok(())
 }
 
-fn each<T: Half + Operand>(bench: &mut Bench, kernel: &str, ty: Type) -> Result<()> {
-    for shape in SHAPES {
+fn each<T: Both>(bench: &mut Bench, kernel: &str, shapes: &[[usize; 3]], ty: Type) -> Result<()> {
+    for shape in shapes {
         if bench.wants(&name(*shape)) {
             one::<T>(bench, kernel, *shape, ty)?;
         }
@@ -72,30 +97,32 @@ fn name([m, n, k]: [usize; 3]) -> String {
     format!("{m}x{n}x{k}")
 }
 
-/// A variant and the height of a band.
-type Way<T> = (Variant<T>, u32);
+/// A variant and the order of its tiles.
+type Way<T> = (Variant<T, <T as Operand>::Result>, Order);
 
-/// The variants that are asked for, with every height, or those that are taken for this shape.
+/// `128x256 2x1 G8 keep`
+fn label<T: Operand>((variant, Order { group, keep }): &Way<T>) -> String {
+    format!("{} G{group}{}", variant.name, if *keep { " keep" } else { "" })
+}
+
+/// The variants that are asked for, in every order, or the one that is taken for this shape.
 fn ways<T: Operand>(wanted: &[String]) -> Vec<Way<T>> {
-    let all = T::VARIANTS.iter().flat_map(|variant| GROUPS.map(|group| (*variant, group)));
+    let k_major = T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR);
+    let all = k_major.flat_map(|variant| ORDERS.map(|order| (*variant, order)));
     if wanted.is_empty() {
         return all.take(1).collect();
     }
-    all.filter(|way| wanted.iter().any(|part| label(way).contains(part.as_str()))).collect()
+    all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect()
 }
 
-/// `128x256 x2 G8`
-fn label<T>((variant, group): &Way<T>) -> String {
-    format!("{} G{group}", variant.name)
-}
-
-fn one<T: Half + Operand>(bench: &mut Bench, kernel: &str, shape: [usize; 3], ty: Type) -> Result<()> {
+fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], ty: Type) -> Result<()> {
     let [m, n, k] = shape;
-    let mut operands = Operands::<T>::new(bench, shape)?;
+    let mut operands = Operands::<T>::new(bench, shape, K_MAJOR)?;
     let lt = if bench.options.alone { None } else { Lt::open(&bench.device)? };
     let plan = match &lt {
         Some(lt) => {
-            let problem = Problem { operand: ty, result: ty, ..Problem::bf16(m, n, k) };
+            let result = if ty == Type::CUDA_R_8F_E4M3 { Type::CUDA_R_16BF } else { ty };
+            let problem = Problem { operand: ty, result, ..Problem::bf16(m, n, k) };
             Some(lt.plan(&problem, &bench.stream, operands.addresses())?)
         }
         None => None,
@@ -111,22 +138,24 @@ fn one<T: Half + Operand>(bench: &mut Bench, kernel: &str, shape: [usize; 3], ty
 }
 
 /// A, B and C, and what C should be.
-struct Operands<T> {
-    shape: [usize; 3],
+struct Operands<T: Both> {
+    product: Product,
     a: Buffer<T>,
     b: Buffer<T>,
-    c: RefCell<Buffer<T>>,
+    c: RefCell<Buffer<<T as Operand>::Result>>,
     /// A rival's C, to compare every element with; some rows are compared with a product in `f64`.
-    whole: Option<Buffer<T>>,
+    whole: Option<Buffer<<T as Operand>::Result>>,
 }
 
-impl<T: Half + Operand> Operands<T> {
-    fn new(bench: &mut Bench, shape: [usize; 3]) -> Result<Operands<T>> {
+impl<T: Both> Operands<T> {
+    fn new(bench: &mut Bench, shape: [usize; 3], major: Major) -> Result<Operands<T>> {
         let ([m, n, k], seeds) = (shape, [bench.seed(), bench.seed()]);
         let (device, stream) = (&bench.device, &bench.stream);
-        let a = data::normal::<T>(device, stream, m * k, seeds[0])?;
-        let b = data::normal::<T>(device, stream, n * k, seeds[1])?;
-        Ok(Operands { shape, a, b, c: RefCell::new(device.zeros(m * n)?), whole: None })
+        let (mut a, mut b) = (device.zeros(m * k)?, device.zeros(n * k)?);
+        T::draw(stream, &mut a, seeds[0])?;
+        T::draw(stream, &mut b, seeds[1])?;
+        let product = Product::new(shape, major.a_k, major.b_k);
+        Ok(Operands { product, a, b, c: RefCell::new(device.zeros(m * n)?), whole: None })
     }
 
     fn addresses(&self) -> (u64, u64, u64) {
@@ -142,28 +171,28 @@ impl<T: Half + Operand> Operands<T> {
 
     fn error(&self, stream: &Stream) -> Result<f64> {
         let c = self.c.borrow();
-        let rows = T::product_error(stream, &Product::k_major(self.shape), (&self.a, &self.b, &c))?;
+        let rows = T::product_error(stream, &self.product, (&self.a, &self.b, &c))?;
         let whole = self.whole.as_ref().map_or(Ok(0.0), |whole| data::error(stream, &c, whole))?;
         // `max` would forget what is not a number.
         Ok(if rows + whole < f64::INFINITY { rows.max(whole) } else { f64::INFINITY })
     }
 
     fn case<'a>(&'a self, kernel: &'a str, ways: &[Way<T>], bench: &Bench) -> Result<Case<'a>> {
-        let [m, n, k] = self.shape.map(|extent| extent as f64);
+        let shape = self.product.shape;
         let mut case = Case {
             kernel,
-            size: name(self.shape),
-            work: Work::Flops(2.0 * m * n * k),
+            size: name(shape),
+            work: Work::Flops(2.0 * shape.iter().map(|extent| *extent as f64).product::<f64>()),
             poison: Box::new(|stream| data::poison(stream, &mut self.c.borrow_mut())),
             check: Box::new(|stream| self.error(stream)),
             limit: LIMIT,
             contestants: Vec::new(),
         };
-        for way @ (variant, group) in ways.iter().copied() {
+        for way @ (variant, order) in ways.iter().copied() {
             let workers = variant.workers(&bench.device)?;
-            case.ours(label(&way), move |stream| {
+            case.ours(label::<T>(&way), move |stream| {
                 let operands = (&self.a, &self.b, &mut *self.c.borrow_mut());
-                variant.launch(stream, operands, self.shape, (workers, group))
+                variant.launch(stream, operands, shape, workers, order)
             });
         }
         Ok(case)

@@ -192,7 +192,7 @@ impl Launch<'_> {
 }
 
 /// The types of kernels that are not Rust's own.
-const KNOWN: [&str; 4] = ["f16", "bf16", "f16x2", "bf16x2"];
+const KNOWN: [&str; 5] = ["f16", "bf16", "f16x2", "bf16x2", "e4m3"];
 
 /// The type by a path that holds everywhere, if it is one that kernels know.
 pub fn absolute(ty: &Type) -> Type {

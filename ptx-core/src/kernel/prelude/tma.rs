@@ -38,6 +38,22 @@ fn load_2d_multicast(to: u32, map: TensorMap, x: u32, y: u32, bar: u32, mask: u1
     }
 }
 
+/// A box of two dimensions for `BLOCKS` blocks of the cluster, those of `mask`, with a policy for the second-level cache:
+/// `cp.async.bulk.tensor.2d … .L2::cache_hint`, and `.multicast::cluster` for more than one.
+fn load_2d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, x: u32, y: u32, bar: u32, mask: u16, policy: u64) {
+    if BLOCKS == 1 {
+        ptx! {
+            cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint
+                [to], [map, {x, y}], [bar], policy;
+        }
+    } else {
+        ptx! {
+            cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint
+                [to], [map, {x, y}], [bar], mask, policy;
+        }
+    }
+}
+
 /// From shared memory to a box of two dimensions: `cp.async.bulk.tensor.2d.global.shared::cta`.
 fn store_2d(map: TensorMap, x: u32, y: u32, from: u32) {
     ptx! { cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {x, y}], [from]; }
