@@ -65,22 +65,32 @@ pub mod kernels {
         if MN == 0 { wgmma::descriptor_k128(address) } else { wgmma::descriptor_mn128::<PANEL>(address) }
     }
 
-    /// Multiplies a stage: four products of 32 bytes along K. The first of a tile does not count what `acc` holds.
+    /// How many products lie side by side in a tile: one has at most 256 columns.
+    fn parts(columns: u32) -> u32 {
+        columns.div_ceil(256)
+    }
+
+    /// Multiplies a stage: four times 32 bytes along K. The first of a tile does not count what `acc` holds.
     fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: u32>(
         acc: [f32; LEN],
         a: u64,
         b: u64,
         accumulate: pred,
     ) {
+        const PARTS: u32 = parts(COLUMNS);
+        const N: u32 = COLUMNS / PARTS;
         for step in 0..4 {
             // The next 32 bytes along K; of an MN-major operand, the next 16 lines of 128 bytes.
             const NEXT_A: u64 = step * if A_MN == 0 { 2 } else { 128 };
             const NEXT_B: u64 = step * if B_MN == 0 { 2 } else { 128 };
-            let (da, db): (u64, u64) = (a + NEXT_A, b + NEXT_B);
-            if size_of::<T>() == 1 {
-                wgmma::multiply8::<T, T, COLUMNS>(acc, da, db, accumulate);
-            } else {
-                wgmma::multiply16::<T, COLUMNS, A_MN, B_MN>(acc, da, db, accumulate);
+            for part in 0..PARTS {
+                const ASIDE: u64 = (part * N * 8) as u64;
+                let (da, db): (u64, u64) = (a + NEXT_A, b + (NEXT_B + ASIDE));
+                if size_of::<T>() == 1 {
+                    wgmma::multiply8::<T, T, N, { part * N / 2 }>(acc, da, db, accumulate);
+                } else {
+                    wgmma::multiply16::<T, N, { part * N / 2 }, A_MN, B_MN>(acc, da, db, accumulate);
+                }
             }
             if step == 0 {
                 accumulate = true;
@@ -149,6 +159,8 @@ pub mod kernels {
                 let (often, once): (u64, u64) = (cache::normal(), cache::normal());
                 if keep != 0 {
                     often = cache::evict_last();
+                }
+                if keep == 2 {
                     once = cache::evict_first();
                 }
                 // Those in this block's row of the cluster, and in its column.
@@ -187,6 +199,10 @@ pub mod kernels {
             let place: u32 = epilogue::place(thread);
             let from_a: u64 = descriptor::<A_MN>(stages + consumer * PANEL);
             let from_b: u64 = descriptor::<B_MN>(stages + ROWS * 128);
+            let result: u64 = cache::normal();
+            if keep != 0 {
+                result = cache::evict_first();
+            }
             let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
             while tile < tiles {
                 let accumulate: pred = false;
@@ -224,7 +240,7 @@ pub mod kernels {
                     tma::fence();
                     barrier::sync::<128>(role);
                     if thread == 0 {
-                        tma::store_2d(c, x + 64 * panel, y, panels + AT);
+                        tma::store_2d_policy(c, x + 64 * panel, y, panels + AT, result);
                         tma::commit();
                     }
                 }
@@ -239,8 +255,8 @@ pub mod kernels {
         cluster::sync();
     }
 
-    /// C (M × N) = A (M × K) · Bᵀ (N × K): both K-major. `blocks` are started; bands are `group` clusters high; with `keep`
-    /// the second-level cache holds on to A.
+    /// C (M × N) = A (M × K) · Bᵀ (N × K): both K-major. `blocks` are started; bands are `group` clusters high; `keep` is
+    /// what the second-level cache is told: 0 nothing, 1 to hold on to A and to let C go, 2 to let B go too.
     #[ptx_kernel(
         block = 384,
         cluster = CM * CN,
@@ -249,17 +265,17 @@ pub mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            (bf16, bf16, bf16x2, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 256, 4, 2, 1, 2),
-            (bf16, bf16, bf16x2, 256, 3, 2, 2, 4), (bf16, bf16, bf16x2, 256, 3, 1, 2, 4),
-            (bf16, bf16, bf16x2, 192, 4, 2, 1, 3), (bf16, bf16, bf16x2, 128, 6, 2, 1, 2),
-            (f16, f16, f16x2, 256, 3, 2, 1, 4), (f16, f16, f16x2, 128, 6, 2, 1, 2),
-            (e4m3, bf16, bf16x2, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 128, 6, 2, 1, 2)
+            (bf16, bf16, bf16x2, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 128, 6, 2, 1, 2),
+            (bf16, bf16, bf16x2, 320, 3, 2, 1, 3), (bf16, bf16, bf16x2, 384, 3, 2, 1, 2),
+            (f16, f16, f16x2, 256, 3, 2, 1, 4), (f16, f16, f16x2, 320, 3, 2, 1, 3), (f16, f16, f16x2, 384, 3, 2, 1, 2),
+            (e4m3, bf16, bf16x2, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 320, 3, 2, 1, 3),
+            (e4m3, bf16, bf16x2, 384, 3, 2, 1, 2)
         ],
         safe(blocks % (CM * CN) == 0, group > 0)
     )]
     pub fn gemm<T, O, O2, const COLUMNS: u32, const STAGES: u32, const CM: u32, const CN: u32, const PANELS: u32>(
-        #[tma(box = [128 / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 256)] a: Tile<T, (M, K)>,
-        #[tma(box = [COLUMNS / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 256)] b: Tile<T, (N, K)>,
+        #[tma(box = [128 / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+        #[tma(box = [COLUMNS / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
         blocks: u32,
         group: u32,
@@ -275,8 +291,8 @@ pub mod kernels {
         safe(blocks % 2 == 0, group > 0)
     )]
     pub fn gemm_kn<T, T2>(
-        #[tma(box = [128, 64], swizzle = 128, promotion = 256)] a: Tile<T, (M, K)>,
-        #[tma(box = [64, 64], swizzle = 128, promotion = 256)] b: Tile<T, (K, N)>,
+        #[tma(box = [128, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+        #[tma(box = [64, 64], swizzle = 128, promotion = 128)] b: Tile<T, (K, N)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
         blocks: u32,
         group: u32,
@@ -292,8 +308,8 @@ pub mod kernels {
         safe(blocks % 2 == 0, group > 0)
     )]
     pub fn gemm_mkn<T, T2>(
-        #[tma(box = [64, 64], swizzle = 128, promotion = 256)] a: Tile<T, (K, M)>,
-        #[tma(box = [64, 64], swizzle = 128, promotion = 256)] b: Tile<T, (K, N)>,
+        #[tma(box = [64, 64], swizzle = 128, promotion = 128)] a: Tile<T, (K, M)>,
+        #[tma(box = [64, 64], swizzle = 128, promotion = 128)] b: Tile<T, (K, N)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
         blocks: u32,
         group: u32,
@@ -309,8 +325,8 @@ pub mod kernels {
         safe(blocks % 2 == 0, group > 0)
     )]
     pub fn gemm_mk<T, T2>(
-        #[tma(box = [64, 64], swizzle = 128, promotion = 256)] a: Tile<T, (K, M)>,
-        #[tma(box = [128, 64], swizzle = 128, promotion = 256)] b: Tile<T, (N, K)>,
+        #[tma(box = [64, 64], swizzle = 128, promotion = 128)] a: Tile<T, (K, M)>,
+        #[tma(box = [128, 64], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
         blocks: u32,
         group: u32,
@@ -339,8 +355,8 @@ pub const K_MAJOR: Major = Major { a_k: true, b_k: true };
 pub struct Order {
     /// Height of a band, in clusters' tiles.
     pub group: u32,
-    /// Whether the second-level cache holds on to A.
-    pub keep: bool,
+    /// What the second-level cache is told: 0 nothing, 1 to hold on to A and to let C go, 2 to let B go too.
+    pub keep: u32,
 }
 
 /// Launches an instance: A, B, C, the shape M, N, K, the blocks, the order.
@@ -382,7 +398,7 @@ macro_rules! k_major {
             launch: |stream, a, b, c, [m, n, k], blocks, order| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
                 let Order { group, keep } = order;
-                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, group, keep.into())
+                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, group, keep)
             },
         }
     };
@@ -401,7 +417,7 @@ macro_rules! other_major {
             launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }| {
                 let a = a.tile(if $a_k { [m, k] } else { [k, m] })?;
                 let b = b.tile(if $b_k { [n, k] } else { [k, n] })?;
-                $kernel::<$t, $t2>(stream, a, b, c.tile_mut([m, n])?, blocks, group, keep.into())
+                $kernel::<$t, $t2>(stream, a, b, c.tile_mut([m, n])?, blocks, group, keep)
             },
         }
     };
@@ -419,10 +435,8 @@ impl Operand for bf16 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<bf16, bf16>] = &[
         k_major!(bf16 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4),
-        k_major!(bf16 bf16 bf16x2 "128x256 2x1 S4" 256 4 2 1 2),
-        k_major!(bf16 bf16 bf16x2 "128x256 2x2" 256 3 2 2 4),
-        k_major!(bf16 bf16 bf16x2 "128x256 1x2" 256 3 1 2 4),
-        k_major!(bf16 bf16 bf16x2 "128x192 2x1" 192 4 2 1 3),
+        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 320 3 2 1 3),
+        k_major!(bf16 bf16 bf16x2 "128x384 2x1" 384 3 2 1 2),
         k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 6 2 1 2),
         other_major!(bf16 bf16x2 gemm_kn true false),
         other_major!(bf16 bf16x2 gemm_mk false true),
@@ -434,7 +448,8 @@ impl Operand for f16 {
     type Result = f16;
     const VARIANTS: &'static [Variant<f16, f16>] = &[
         k_major!(f16 f16 f16x2 "128x256 2x1" 256 3 2 1 4),
-        k_major!(f16 f16 f16x2 "128x128 2x1" 128 6 2 1 2),
+        k_major!(f16 f16 f16x2 "128x320 2x1" 320 3 2 1 3),
+        k_major!(f16 f16 f16x2 "128x384 2x1" 384 3 2 1 2),
         other_major!(f16 f16x2 gemm_kn true false),
         other_major!(f16 f16x2 gemm_mk false true),
         other_major!(f16 f16x2 gemm_mkn false false),
@@ -447,7 +462,40 @@ impl Operand for e4m3 {
         &[k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4), k_major!(e4m3 bf16 bf16x2 "128x128 2x1" 128 6 2 1 2)];
 }
 
+/// Columns of a tile, and the time of a tile for each of them, as measured on an H200 at the limit of its power: wider
+/// tiles fetch less, and so take less energy, but the last wave of a product leaves more of the chip idle.
+const COSTS: [(u32, f64); 4] = [(128, 1.05), (256, 1.0), (320, 0.985), (384, 0.975)];
+
+/// The variant for a product on this device, and the order of its tiles.
+///
+/// The cheapest: waves of tiles, times the columns of a tile, times what a column costs in a tile of that width.
+///
+/// # Errors
+/// Those of loading a kernel.
+pub fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<(Variant<T, T::Result>, Order)>> {
+    let mut best = None;
+    for variant in T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR) {
+        let cost = variant.cost(variant.workers(device)?, shape);
+        if best.is_none_or(|(least, _)| cost < least) {
+            best = Some((cost, *variant));
+        }
+    }
+    Ok(best.map(|(_, variant)| (variant, Order { group: 8, keep: 1 })))
+}
+
 impl<T, O> Variant<T, O> {
+    /// Tiles of clusters.
+    fn tiles(&self, [m, n, _]: [usize; 3]) -> u32 {
+        (m as u32).div_ceil(self.tile[0]) * (n as u32).div_ceil(self.tile[1])
+    }
+
+    /// How long a product takes, in columns of a tile.
+    fn cost(&self, workers: u32, shape: [usize; 3]) -> f64 {
+        let waves = self.tiles(shape).div_ceil((workers / self.blocks).max(1));
+        let (_, column) = COSTS.iter().find(|(columns, _)| *columns == self.tile[1]).unwrap_or(&COSTS[1]);
+        f64::from(waves) * f64::from(self.tile[1]) * column
+    }
+
     /// How many blocks the device runs at the same time; the interpreter is given eight.
     pub fn workers(&self, device: &Device) -> Result<u32> {
         if !device.is_cuda() {
@@ -467,8 +515,7 @@ impl<T, O> Variant<T, O> {
         workers: u32,
         order: Order,
     ) -> Result<()> {
-        let [m, n, _] = shape.map(|extent| extent as u32);
-        let tiles = m.div_ceil(self.tile[0]) * n.div_ceil(self.tile[1]) * self.blocks;
-        (self.launch)(stream, a, b, c, shape, workers.min(tiles), order)
+        let blocks = workers.min(self.tiles(shape) * self.blocks);
+        (self.launch)(stream, a, b, c, shape, blocks, order)
     }
 }

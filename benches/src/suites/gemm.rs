@@ -3,7 +3,7 @@
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Factor, Product};
 use crate::rivals::cublaslt::{Lt, Plan, Problem, Type};
-use ptx_examples::hopper::gemm::{K_MAJOR, Major, Operand, Order, Variant};
+use ptx_examples::hopper::gemm::{K_MAJOR, Major, Operand, Order, Variant, pick};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -38,8 +38,7 @@ const EDGES: &[[usize; 3]] =
 const EIGHT: &[[usize; 3]] = &[[4096, 4096, 4096], [8192, 8192, 8192]];
 
 /// The orders that a sweep tries.
-const ORDERS: [Order; 3] =
-    [Order { group: 8, keep: false }, Order { group: 8, keep: true }, Order { group: 4, keep: false }];
+const ORDERS: [Order; 3] = [Order { group: 8, keep: 0 }, Order { group: 8, keep: 1 }, Order { group: 8, keep: 2 }];
 
 /// What the result's rounding allows.
 const LIMIT: f64 = 4e-3;
@@ -68,7 +67,7 @@ pub fn edges(bench: &mut Bench) -> Result<()> {
 }
 
 fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
-    let order = Order { group: 3, keep: true };
+    let order = Order { group: 3, keep: 2 };
     for shape in EDGES {
         for major in [(true, true), (true, false), (false, true), (false, false)].map(|(a_k, b_k)| Major { a_k, b_k }) {
             let ways: Vec<_> = T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, order)).collect();
@@ -100,19 +99,20 @@ fn name([m, n, k]: [usize; 3]) -> String {
 /// A variant and the order of its tiles.
 type Way<T> = (Variant<T, <T as Operand>::Result>, Order);
 
-/// `128x256 2x1 G8 keep`
+/// `128x256 2x1 G8 K1`
 fn label<T: Operand>((variant, Order { group, keep }): &Way<T>) -> String {
-    format!("{} G{group}{}", variant.name, if *keep { " keep" } else { "" })
+    format!("{} G{group} K{keep}", variant.name)
 }
 
 /// The variants that are asked for, in every order, or the one that is taken for this shape.
-fn ways<T: Operand>(wanted: &[String]) -> Vec<Way<T>> {
+fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
+    let wanted = &bench.options.sweep;
+    if wanted.is_empty() {
+        return Ok(pick::<T>(&bench.device, shape)?.into_iter().collect());
+    }
     let k_major = T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR);
     let all = k_major.flat_map(|variant| ORDERS.map(|order| (*variant, order)));
-    if wanted.is_empty() {
-        return all.take(1).collect();
-    }
-    all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect()
+    Ok(all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect())
 }
 
 fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], ty: Type) -> Result<()> {
@@ -130,7 +130,7 @@ fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], ty: Type) ->
     if let Some(plan) = &plan {
         operands.whole_reference(bench, plan)?;
     }
-    let mut case = operands.case(kernel, &ways::<T>(&bench.options.sweep), bench)?;
+    let mut case = operands.case(kernel, &ways::<T>(bench, shape)?, bench)?;
     if let Some(mut plan) = plan {
         case.rival("cuBLASLt", move |stream| plan.launch(stream));
     }

@@ -55,22 +55,26 @@ const SHAPES_8: [&str; 32] = [
     "m64n200k32", "m64n208k32", "m64n216k32", "m64n224k32", "m64n232k32", "m64n240k32", "m64n248k32", "m64n256k32",
 ];
 
-/// 64 × `N` × 16 elements of 16 bits, with A and B in shared memory: one `wgmma.mma_async`. Without `accumulate` the
-/// accumulators' old values do not count. `A_MN` and `B_MN` are 1 for an operand that is MN-major, else 0.
-fn multiply16<T, const N: u32, const A_MN: u32, const B_MN: u32, const LEN: u32>(
+/// 64 × `N` × 16 elements of 16 bits, with A and B in shared memory: one `wgmma.mma_async` on the `N` / 2 accumulators from
+/// `FIRST` on. Without `accumulate` their old values do not count. `A_MN` and `B_MN` are 1 for an operand that is
+/// MN-major, else 0.
+fn multiply16<T, const N: u32, const FIRST: u32, const A_MN: u32, const B_MN: u32, const LEN: u32>(
     acc: [f32; LEN],
     a: u64,
     b: u64,
     accumulate: pred,
 ) {
     const SHAPE: &str = SHAPES_16[N / 8 - 1];
-    ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T} {acc[..]}, a, b, accumulate, 1, 1, A_MN, B_MN; }
+    ptx! {
+        wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T}
+            {acc[FIRST..FIRST + N / 2]}, a, b, accumulate, 1, 1, A_MN, B_MN;
+    }
 }
 
-/// 64 × `N` × 32 elements of 8 bits, K-major: one `wgmma.mma_async`.
-fn multiply8<A, B, const N: u32, const LEN: u32>(acc: [f32; LEN], a: u64, b: u64, accumulate: pred) {
+/// 64 × `N` × 32 elements of 8 bits, K-major: one `wgmma.mma_async` on the `N` / 2 accumulators from `FIRST` on.
+fn multiply8<A, B, const N: u32, const FIRST: u32, const LEN: u32>(acc: [f32; LEN], a: u64, b: u64, accumulate: pred) {
     const SHAPE: &str = SHAPES_8[N / 8 - 1];
-    ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{A}.{B} {acc[..]}, a, b, accumulate, 1, 1; }
+    ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{A}.{B} {acc[FIRST..FIRST + N / 2]}, a, b, accumulate, 1, 1; }
 }
 
 /// Orders the registers and shared memory that the next products read: `wgmma.fence`.
