@@ -50,7 +50,9 @@ pub fn measure(device: &Device, stream: &Stream, options: &Options) -> Result<Ma
 
 fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
-    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+        .unwrap_or_default()
 }
 
 fn copy_bandwidth(device: &Device, stream: &Stream) -> Result<f64> {

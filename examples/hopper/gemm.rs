@@ -17,11 +17,12 @@
 //! What the chip's power allows decides the speed of large products, so everything here saves energy: large tiles and
 //! multicast save shared memory and L2 traffic, the order of tiles and the L2's policies save DRAM traffic.
 
+use ptx_examples::{Report, random, relative_error, timer};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorElement};
 
 /// Bytes of shared memory: the stages, `panels` panels of each consumer, and the barriers.
-pub const fn shared_bytes(columns: u32, stages: u32, panels: u32) -> u32 {
+pub(crate) const fn shared_bytes(columns: u32, stages: u32, panels: u32) -> u32 {
     stages * (128 + columns) * 128 + 2 * panels * 64 * 128 + 16 * stages
 }
 
@@ -336,42 +337,42 @@ pub mod kernels {
     }
 }
 
-pub use kernels::{gemm, gemm_kn, gemm_mk, gemm_mkn};
+pub(crate) use kernels::{gemm, gemm_kn, gemm_mk, gemm_mkn};
 
 /// Which way the operands lie: whether A is M × K and B is N × K; otherwise they are K × M and K × N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Major {
+pub(crate) struct Major {
     /// A is K-major.
-    pub a_k: bool,
+    pub(crate) a_k: bool,
     /// B is K-major.
-    pub b_k: bool,
+    pub(crate) b_k: bool,
 }
 
 /// Both K-major.
-pub const K_MAJOR: Major = Major { a_k: true, b_k: true };
+pub(crate) const K_MAJOR: Major = Major { a_k: true, b_k: true };
 
 /// In which order the tiles are worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub(crate) struct Order {
     /// Height of a band, in clusters' tiles.
-    pub group: u32,
+    pub(crate) group: u32,
     /// What the second-level cache is told: 0 nothing, 1 to hold on to A and to let C go, 2 to let B go too.
-    pub keep: u32,
+    pub(crate) keep: u32,
 }
 
 /// Launches an instance: A, B, C, the shape M, N, K, the blocks, the order.
 type Launch<T, O> = fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<O>, [usize; 3], u32, Order) -> Result<()>;
 
 /// An instance of the kernel, for the host.
-pub struct Variant<T, O> {
+pub(crate) struct Variant<T, O> {
     /// `128x256 2x1`: the block's tile, and the cluster.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Which way its operands lie.
-    pub major: Major,
+    pub(crate) major: Major,
     /// Rows and columns of a cluster's tile.
-    pub tile: [u32; 2],
+    pub(crate) tile: [u32; 2],
     /// Blocks of a cluster.
-    pub blocks: u32,
+    pub(crate) blocks: u32,
     kernel: &'static Kernel,
     shared: u32,
     launch: Launch<T, O>,
@@ -424,7 +425,7 @@ macro_rules! other_major {
 }
 
 /// A type that the kernel has instances for.
-pub trait Operand: TensorElement {
+pub(crate) trait Operand: TensorElement {
     /// The type of C.
     type Result: TensorElement;
     /// The instances.
@@ -458,8 +459,11 @@ impl Operand for f16 {
 
 impl Operand for e4m3 {
     type Result = bf16;
-    const VARIANTS: &'static [Variant<e4m3, bf16>] =
-        &[k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4), k_major!(e4m3 bf16 bf16x2 "128x128 2x1" 128 6 2 1 2)];
+    const VARIANTS: &'static [Variant<e4m3, bf16>] = &[
+        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4),
+        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 320 3 2 1 3),
+        k_major!(e4m3 bf16 bf16x2 "128x384 2x1" 384 3 2 1 2),
+    ];
 }
 
 /// Columns of a tile, and the time of a tile for each of them, as measured on an H200 at the limit of its power: wider
@@ -472,7 +476,7 @@ const COSTS: [(u32, f64); 4] = [(128, 1.05), (256, 1.0), (320, 0.985), (384, 0.9
 ///
 /// # Errors
 /// Those of loading a kernel.
-pub fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<(Variant<T, T::Result>, Order)>> {
+pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<(Variant<T, T::Result>, Order)>> {
     let mut best = None;
     for variant in T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR) {
         let cost = variant.cost(variant.workers(device)?, shape);
@@ -480,7 +484,7 @@ pub fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<(Va
             best = Some((cost, *variant));
         }
     }
-    Ok(best.map(|(_, variant)| (variant, Order { group: 8, keep: 1 })))
+    Ok(best.map(|(_, variant)| (variant, Order { group: 8, keep: 2 })))
 }
 
 impl<T, O> Variant<T, O> {
@@ -497,7 +501,7 @@ impl<T, O> Variant<T, O> {
     }
 
     /// How many blocks the device runs at the same time; the interpreter is given eight.
-    pub fn workers(&self, device: &Device) -> Result<u32> {
+    pub(crate) fn workers(&self, device: &Device) -> Result<u32> {
         if !device.is_cuda() {
             return Ok(8);
         }
@@ -507,7 +511,7 @@ impl<T, O> Variant<T, O> {
     }
 
     /// C = A · B with `workers` blocks, fewer if there are fewer tiles.
-    pub fn launch(
+    pub(crate) fn launch(
         &self,
         stream: &Stream,
         (a, b, c): (&Buffer<T>, &Buffer<T>, &mut Buffer<O>),
@@ -518,4 +522,49 @@ impl<T, O> Variant<T, O> {
         let blocks = workers.min(self.tiles(shape) * self.blocks);
         (self.launch)(stream, a, b, c, shape, blocks, order)
     }
+}
+
+/// One product by every instance for `bf16`, against the sum in `f64`; on the CPU device where there is no such GPU.
+pub(crate) fn run(device: &Device) -> Result<Report> {
+    let here = device.is_cuda() && bf16::VARIANTS[0].kernel.load(device).is_ok();
+    let device = &if here { device.clone() } else { Device::cpu() };
+    let shape @ [m, n, k] = if here { [1000, 1048, 1032] } else { [136, 264, 72] };
+    let values = |count: usize, seed| random(count as u32, seed).into_iter().map(bf16::from_f32).collect::<Vec<_>>();
+    let (a, b) = (values(m * k, 31), values(n * k, 32));
+    let stream = device.stream();
+    let (x, y) = (device.upload(&a)?, device.upload(&b)?);
+    let (mut error, mut time) = (0.0, std::time::Duration::MAX);
+    for variant in bf16::VARIANTS {
+        let mut c = device.upload(&vec![bf16::NAN; m * n])?;
+        let (order, workers) = (Order { group: 3, keep: 2 }, variant.workers(device)?);
+        let timing =
+            timer(device).measure(&stream, || variant.launch(&stream, (&x, &y, &mut c), shape, workers, order))?;
+        let out: Vec<f32> = c.download()?.into_iter().map(bf16::to_f32).collect();
+        error = f64::max(error, relative_error(&out, reference(&a, &b, shape, variant.major)));
+        time = time.min(timing.median());
+    }
+    Ok(Report {
+        name: "hopper_gemm",
+        device: device.name().to_owned(),
+        size: format!("{m} × {n} × {k} bf16"),
+        error,
+        limit: 4e-3,
+        time,
+        figure: format!("{:.3} TFLOP/s", 2e-12 * (m * n * k) as f64 / time.as_secs_f64().max(1e-12)),
+    })
+}
+
+/// The product, element by element.
+fn reference(a: &[bf16], b: &[bf16], [m, n, k]: [usize; 3], major: Major) -> Vec<f64> {
+    let lies = |k_major: bool, lines: usize| if k_major { (k, 1) } else { (1, lines) };
+    let ((a_line, a_k), (b_line, b_k)) = (lies(major.a_k, m), lies(major.b_k, n));
+    let term = |i: usize, j: usize, at: usize| {
+        f64::from(a[i * a_line + at * a_k].to_f32()) * f64::from(b[j * b_line + at * b_k].to_f32())
+    };
+    let element = |i, j| (0..k).map(|at| term(i, j, at)).sum();
+    (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| element(i, j)).collect()
+}
+
+fn main() -> std::process::ExitCode {
+    ptx_examples::run(run)
 }

@@ -1,8 +1,7 @@
 //! What the examples share: data, how far a result is from its reference, time, and the line that each prints.
-//! The kernels of `hopper/` and `blackwell/` are modules of it, so that benchmarks can launch them.
+//! No kernel lives here.
 
 pub mod blackwell;
-pub mod hopper;
 mod list;
 pub mod product;
 pub mod rows;
