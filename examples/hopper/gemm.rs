@@ -424,6 +424,9 @@ macro_rules! other_major {
     };
 }
 
+/// A variant and the order of its tiles.
+pub(crate) type Way<T> = (Variant<T, <T as Operand>::Result>, Order);
+
 /// A type that the kernel has instances for.
 pub(crate) trait Operand: TensorElement {
     /// The type of C.
@@ -476,7 +479,7 @@ const COSTS: [(u32, f64); 4] = [(128, 1.05), (256, 1.0), (320, 0.985), (384, 0.9
 ///
 /// # Errors
 /// Those of loading a kernel.
-pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<(Variant<T, T::Result>, Order)>> {
+pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<Way<T>>> {
     let mut best = None;
     for variant in T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR) {
         let cost = variant.cost(variant.workers(device)?, shape);
@@ -543,10 +546,11 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
         error = f64::max(error, relative_error(&out, reference(&a, &b, shape, variant.major)));
         time = time.min(timing.median());
     }
+    let picked = pick::<bf16>(device, shape)?.map_or("none", |(variant, _)| variant.name);
     Ok(Report {
         name: "hopper_gemm",
         device: device.name().to_owned(),
-        size: format!("{m} × {n} × {k} bf16"),
+        size: format!("{m} × {n} × {k}, {picked}"),
         error,
         limit: 4e-3,
         time,

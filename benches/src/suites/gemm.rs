@@ -7,7 +7,7 @@ mod kernel;
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Factor, Product};
 use crate::rivals::cublaslt::{Lt, Plan, Problem, Type};
-use kernel::{K_MAJOR, Major, Operand, Order, Variant, pick};
+use kernel::{K_MAJOR, Major, Operand, Order, Way, pick};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -98,9 +98,6 @@ fn each<T: Both>(bench: &mut Bench, kernel: &str, shapes: &[[usize; 3]], ty: Typ
 fn name([m, n, k]: [usize; 3]) -> String {
     format!("{m}x{n}x{k}")
 }
-
-/// A variant and the order of its tiles.
-type Way<T> = (Variant<T, <T as Operand>::Result>, Order);
 
 /// `128x256 2x1 G8 K1`
 fn label<T: Operand>((variant, Order { group, keep }): &Way<T>) -> String {
