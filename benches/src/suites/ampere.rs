@@ -1,7 +1,7 @@
 //! The product for Ampere, `mma.sync` on whatever chip this is. Its rival of the same class is CUTLASS (`benches/cutlass.cu`).
 
 use crate::bench::{Bench, Case, Work};
-use crate::data::{self, Half, Product};
+use crate::data::{self, Factor, Product};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -45,7 +45,7 @@ fn one(bench: &mut Bench, size: String, shape: [usize; 3]) -> Result<()> {
         poison: Box::new(|stream| data::poison(stream, &mut c.borrow_mut())),
         check: Box::new(|stream| {
             let c = c.borrow();
-            let rows = bf16::product_error(stream, &Product::k_major(shape), (&a, &b, &c))?;
+            let rows = bf16::product_error(stream, &Product::new(shape, true, true), (&a, &b, &c))?;
             Ok(if data::error(stream, &c, &c)?.is_nan() { f64::NAN } else { rows })
         }),
         limit: LIMIT,

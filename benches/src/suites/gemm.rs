@@ -76,7 +76,7 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
             let ways: Vec<_> = T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, order)).collect();
             // TMA wants rows of whole 16 bytes.
             let rows = [shape[2], if major.a_k { 0 } else { shape[0] }];
-            if ways.is_empty() || rows.iter().any(|row| row * size_of::<T>() % 16 != 0) {
+            if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<T>()).is_multiple_of(16)) {
                 continue;
             }
             let operands = Operands::<T>::new(bench, *shape, major)?;
