@@ -3,7 +3,7 @@
 //! `cargo run --release -p ptx-benches -- --help`. Correctness first: fresh random inputs, poisoned outputs, a reference
 //! in `f64`. Then every kernel and its rivals take turns, timed by events: medians, and the spread of the middle half.
 //! The copy bandwidth and the matrix rate of the same run stand beside them. `--json FILE` keeps everything, `--merge
-//! FILE` adds what a companion (`benches/rivals.py`) measured, `--docs FOLDER` writes the table and the charts.
+//! FILE` adds what a companion (`benches/torch_rivals.py`) measured, `--docs FOLDER` writes the table and the charts.
 //!
 //! What one kernel is compared with, at which sizes, is data of its file in `suites/`.
 #![allow(unreachable_pub, reason = "in a program, `pub` says what its other files use")]
@@ -52,7 +52,7 @@ struct Arguments {
     /// Keep the results here
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Results to show beside ours: files of `--json` or of `benches/rivals.py`
+    /// Results to show beside ours: files of `--json` or of `benches/torch_rivals.py`
     #[arg(long)]
     merge: Vec<PathBuf>,
     /// Write the table and the charts into this folder

@@ -52,7 +52,7 @@ pub struct Launch<'a> {
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to look for races, reads of memory that nothing wrote and the like as well; it takes some three times
+    /// Whether to look for races, reads of memory that nothing wrote and the like as well; it takes some two to three times
     /// longer. Bounds and alignment are always checked.
     pub watch: bool,
     /// One seed gives one interleaving of the threads; 0 is the plainest.
