@@ -1,6 +1,6 @@
 //! PTX to Rust that a person could have written, and the proof that nothing was changed on the way.
 //!
-//! `read` makes a [`body`] of every entry, the passes raise it, one file each, `print` writes it. `prove` keeps what
+//! `read` makes a `body` of every entry, the passes raise it, one file each, `print` writes it. `prove` keeps what
 //! survives: it expands the Rust as a build would and compares with `same`.
 
 mod arrays;
