@@ -1,6 +1,6 @@
 //! A function body as the passes see it: statements in which every register and label is a number.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A piece of PTX text.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +117,21 @@ pub(super) struct Body {
     pub(super) helpers: BTreeMap<String, String>,
     /// Whether the parameters' values are named, so that no `raw` is needed.
     pub(super) prologue: bool,
+}
+
+impl Body {
+    /// Leaves out the labels that nothing names: a compiler's marks for its line tables.
+    pub(super) fn drop_idle_labels(&mut self) {
+        let mut named = HashSet::new();
+        for node in &self.nodes {
+            node.pieces(&mut |piece| {
+                if let Piece::Label(label) = piece {
+                    named.insert(*label);
+                }
+            });
+        }
+        self.nodes.retain(|node| !matches!(node, Node::Label(label) if !named.contains(label)));
+    }
 }
 
 impl Node {

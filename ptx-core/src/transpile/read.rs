@@ -22,6 +22,7 @@ pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, St
     };
     reader.labels(children);
     reader.statements(children, true)?;
+    reader.body.drop_idle_labels();
     Some(reader.body)
 }
 

@@ -82,6 +82,13 @@ fn every_pass_before_and_after() {
 }
 
 #[test]
+fn labels_that_nothing_names_are_left_out() {
+    let kernel = format!("{HEAD}.visible .entry k()\n{{ $L__tmp0: bar.sync 0; ret; $L__tmp1: $L__func_end0: }}\n");
+    let text = sugar(&parse_text(kernel.as_bytes()).0, "m", &[]).map(|sugared| sugared.text).unwrap();
+    assert!(!text.contains("tmp0") && !text.contains("func_end0"), "{text}");
+}
+
+#[test]
 fn what_the_language_cannot_declare_is_said() {
     let why = |text: &str| sugar(&parse_text(text.as_bytes()).0, "m", &[]).map(|s| s.text).unwrap_err();
     assert_eq!(why(".version 8.0\n.target sm_80, debug\n.address_size 64\n"), "the option `debug` of .target");

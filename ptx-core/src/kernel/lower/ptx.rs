@@ -10,8 +10,8 @@ use crate::kernel::tree::{Block, Ptx, StmtKind};
 use crate::span::Span;
 use crate::token::{Kind, Source, TokenId};
 
-/// Instructions that nothing falls through: what stands behind them is not reached.
-const ENDS: &[&str] = &["ret", "exit", "bra", "brx"];
+/// Instructions that nothing falls through: a kernel that ends in one gets no `ret`.
+const ENDS: &[&str] = &["ret", "exit", "bra", "brx", "trap"];
 
 /// An open brace.
 #[derive(Clone, Copy, Debug, PartialEq)]
