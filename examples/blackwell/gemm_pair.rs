@@ -8,7 +8,8 @@
 //! For `sm_100a`. Where there is no such chip, the CPU device runs it; nobody has measured it here.
 
 use ptx_examples::Report;
-use ptx_examples::blackwell::{self, Product};
+use ptx_examples::blackwell;
+use ptx_examples::product::Product;
 use ptx_launch::prelude::*;
 
 /// Bytes of shared memory of a block: the stages, four panels, the barriers of both rings, and a word.

@@ -8,7 +8,8 @@
 //! For `sm_100a`. Where there is no such chip, the CPU device runs it; nobody has measured it here.
 
 use ptx_examples::Report;
-use ptx_examples::blackwell::{self, Product};
+use ptx_examples::blackwell;
+use ptx_examples::product::{Product, offsets};
 use ptx_launch::prelude::*;
 
 /// Bytes of shared memory: the stages, the barriers of both rings, and a word.
@@ -206,11 +207,7 @@ pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let device = &blackwell::device(device);
     let mut found = Vec::new();
     for (seed, ([n, k], groups)) in SHAPES.into_iter().enumerate() {
-        let ends = groups.iter().scan(0, |end, rows| {
-            *end += *rows as u32;
-            Some(*end)
-        });
-        let offsets = device.upload(&std::iter::once(0).chain(ends).collect::<Vec<u32>>())?;
+        let offsets = device.upload(&offsets(groups, 0))?;
         let (m, w, count) = (groups.iter().sum(), groups.len() * n, groups.len() as u32);
         found.push(Product::<bf16>::grouped([m, n, k], groups, seed as u32).check(device, |stream, a, b, c| {
             let (a, b, c) = (a.tile([m, k])?, b.tile([w, k])?, c.tile_mut([m, n])?);

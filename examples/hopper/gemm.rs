@@ -17,6 +17,7 @@
 //! What the chip's power allows decides the speed of large products, so everything here saves energy: large tiles and
 //! multicast save shared memory and L2 traffic, the order of tiles and the L2's policies save DRAM traffic.
 
+use ptx_examples::product::resident;
 use ptx_examples::{Report, random, relative_error, timer};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorElement};
@@ -33,74 +34,9 @@ pub mod kernels {
     const ROWS: u32 = 128;
     /// Warp groups that multiply.
     const CONSUMERS: u32 = 2;
-    /// Bytes of a panel: 64 rows, 64 columns. An MN-major operand comes in pieces of that size too.
-    const PANEL: u32 = 64 * 128;
-
-    /// Bytes of a stage: A's rows and B's, 128 bytes each.
-    fn stage_bytes(columns: u32) -> u32 {
-        (ROWS + columns) * 128
-    }
-
-    /// Asks for this block's share of an operand's part of a stage, `LINES` of its M or N from `line` on, 128 bytes along
-    /// K from `k` on: one copy of a K-major operand, one for each 64 lines of an MN-major one.
-    fn fetch<const MN: u32, const LINES: u32, const SHARED: u32>(
-        to: u32,
-        map: TensorMap,
-        line: u32,
-        k: u32,
-        bar: u32,
-        mask: u16,
-        policy: u64,
-    ) {
-        if MN == 0 {
-            tma::load_2d_shared::<SHARED>(to, map, k, line, bar, mask, policy);
-        } else {
-            for piece in 0..LINES / 64 {
-                tma::load_2d_shared::<SHARED>(to + piece * PANEL, map, line + 64 * piece, k, bar, mask, policy);
-            }
-        }
-    }
-
-    /// The descriptor of an operand in shared memory.
-    fn descriptor<const MN: u32>(address: u32) -> u64 {
-        if MN == 0 { wgmma::descriptor_k128(address) } else { wgmma::descriptor_mn128::<PANEL>(address) }
-    }
-
-    /// How many products lie side by side in a tile: one has at most 256 columns.
-    fn parts(columns: u32) -> u32 {
-        columns.div_ceil(256)
-    }
-
-    /// Multiplies a stage: four times 32 bytes along K. The first of a tile does not count what `acc` holds.
-    fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: u32>(
-        acc: [f32; LEN],
-        a: u64,
-        b: u64,
-        accumulate: pred,
-    ) {
-        const PARTS: u32 = parts(COLUMNS);
-        const N: u32 = COLUMNS / PARTS;
-        for step in 0..4 {
-            // The next 32 bytes along K; of an MN-major operand, the next 16 lines of 128 bytes.
-            const NEXT_A: u64 = step * if A_MN == 0 { 2 } else { 128 };
-            const NEXT_B: u64 = step * if B_MN == 0 { 2 } else { 128 };
-            for part in 0..PARTS {
-                const ASIDE: u64 = (part * N * 8) as u64;
-                let (da, db): (u64, u64) = (a + NEXT_A, b + (NEXT_B + ASIDE));
-                if size_of::<T>() == 1 {
-                    wgmma::multiply8::<T, T, N, { part * N / 2 }>(acc, da, db, accumulate);
-                } else {
-                    wgmma::multiply16::<T, N, { part * N / 2 }, A_MN, B_MN>(acc, da, db, accumulate);
-                }
-            }
-            if step == 0 {
-                accumulate = true;
-            }
-        }
-    }
 
     /// The whole kernel, whichever way the operands lie (`A_MN`, `B_MN`: 1 for MN-major).
-    fn product<
+    fn kernel<
         T,
         O2,
         const A_MN: u32,
@@ -122,7 +58,7 @@ pub mod kernels {
     ) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];
-        const STAGE: u32 = stage_bytes(COLUMNS);
+        const STAGE: u32 = product::stage_bytes(ROWS, COLUMNS);
         const RING: u32 = STAGES * STAGE;
         const BLOCKS: u32 = CM * CN;
         // What a stage holds along K, and each block's share of A and B.
@@ -130,7 +66,7 @@ pub mod kernels {
         const SHARE_A: u32 = ROWS / CN;
         const SHARE_B: u32 = COLUMNS / CM;
         let stages: u32 = smem;
-        let bars: u32 = stages + RING + CONSUMERS * PANELS * PANEL;
+        let bars: u32 = stages + RING + CONSUMERS * PANELS * product::PANEL;
         if tid.x == 0 {
             tma::prefetch(a);
             tma::prefetch(b);
@@ -157,37 +93,25 @@ pub mod kernels {
             if tid.x < 32 {
                 let chosen: pred = warp::elect();
                 // Rows of a band come back for every column, columns only with the next band.
-                let (often, once): (u64, u64) = (cache::normal(), cache::normal());
+                let policies: [u64; 2] = [cache::normal(); 2];
                 if keep != 0 {
-                    often = cache::evict_last();
+                    policies[0] = cache::evict_last();
                 }
                 if keep == 2 {
-                    once = cache::evict_first();
+                    policies[1] = cache::evict_first();
                 }
-                // Those in this block's row of the cluster, and in its column.
-                const ROW: u32 = ((1 << BLOCKS) - 1) / ((1 << CM) - 1);
-                const COLUMN: u32 = (1 << CM) - 1;
-                let (in_row, in_column): (u16, u16) = ((ROW << down) as u16, (COLUMN << (right * CM)) as u16);
+                let masks: [u16; 2] = product::neighbours::<CM, CN>(down, right);
+                let (lines, places): ([u32; 2], [u32; 2]);
+                places[0] = right * (SHARE_A * 128);
+                places[1] = down * (SHARE_B * 128);
                 grid::wait();
                 while tile < tiles {
                     let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, group);
-                    let line_a: u32 = (row * CM + down) * ROWS + right * SHARE_A;
-                    let line_b: u32 = (column * CN + right) * COLUMNS + down * SHARE_B;
-                    let k: u32 = 0;
-                    while k < depth {
-                        pipeline::wait_empty::<STAGES>(bars, stage, phase);
-                        if chosen {
-                            let full: u32 = pipeline::full(bars, stage);
-                            let to: u32 = stages + stage * STAGE;
-                            let to_a: u32 = to + right * (SHARE_A * 128);
-                            let to_b: u32 = to + down * (SHARE_B * 128) + ROWS * 128;
-                            mbarrier::arrive_expect(full, STAGE);
-                            fetch::<A_MN, SHARE_A, CN>(to_a, a, line_a, k, full, in_row, often);
-                            fetch::<B_MN, SHARE_B, CM>(to_b, b, line_b, k, full, in_column, once);
-                        }
-                        pipeline::advance::<STAGES>(stage, phase);
-                        k += DEEP;
-                    }
+                    lines[0] = (row * CM + down) * ROWS + right * SHARE_A;
+                    lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
+                    product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
+                        a, b, lines, places, masks, policies, 0, stages, bars, stage, phase, 0, depth, chosen,
+                    );
                     tile += workers;
                 }
             }
@@ -195,51 +119,26 @@ pub mod kernels {
             wgmma::more_registers::<232>();
             let consumer: u32 = role - 1;
             let thread: u32 = tid.x & 127;
-            let panels: u32 = stages + RING + consumer * (PANELS * PANEL);
+            let panels: u32 = stages + RING + consumer * (PANELS * product::PANEL);
             let out: u32 = epilogue::row(panels, thread);
             let place: u32 = epilogue::place(thread);
-            let from_a: u64 = descriptor::<A_MN>(stages + consumer * PANEL);
-            let from_b: u64 = descriptor::<B_MN>(stages + ROWS * 128);
+            let from_a: u64 = product::descriptor::<A_MN>(stages + consumer * product::PANEL);
+            let from_b: u64 = product::descriptor::<B_MN>(stages + ROWS * 128);
             let result: u64 = cache::normal();
             if keep != 0 {
                 result = cache::evict_first();
             }
             let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
             while tile < tiles {
-                let accumulate: pred = false;
-                let (last, k): (u32, u32) = (0, 0);
-                while k < depth {
-                    let at: u64 = wide(stage) * (STAGE / 16);
-                    let (da, db): (u64, u64) = (from_a + at, from_b + at);
-                    pipeline::wait_full(bars, stage, phase);
-                    wgmma::fence();
-                    multiply::<T, A_MN, B_MN, COLUMNS>(acc, da, db, accumulate);
-                    wgmma::commit();
-                    // While these products run, the stage of those before them is given back.
-                    if k > 0 {
-                        wgmma::wait::<1>();
-                        pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
-                    }
-                    last = stage;
-                    pipeline::advance::<STAGES>(stage, phase);
-                    k += DEEP;
-                }
-                wgmma::wait::<0>();
-                pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
-
+                product::sum::<T, A_MN, B_MN, COLUMNS, STAGES, BLOCKS, STAGE>(
+                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread,
+                );
                 let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, group);
                 let y: u32 = (row * CM + down) * ROWS + consumer * 64;
                 let x: u32 = (column * CN + right) * COLUMNS;
                 for panel in 0..COLUMNS / 64 {
-                    const AT: u32 = panel % PANELS * PANEL;
-                    // The panel's memory is free when the store from there has read it.
-                    if thread == 0 {
-                        tma::wait_read::<{ PANELS - 1 }>();
-                    }
-                    barrier::sync::<128>(role);
-                    epilogue::store_panel::<O2, { 32 * panel }>(acc, out + AT, place);
-                    tma::fence();
-                    barrier::sync::<128>(role);
+                    const AT: u32 = panel % PANELS * product::PANEL;
+                    product::panel::<O2, { 32 * panel }, PANELS>(acc, out, place, thread, role);
                     if thread == 0 {
                         tma::store_2d_policy(c, x + 64 * panel, y, panels + AT, result);
                         tma::commit();
@@ -282,7 +181,7 @@ pub mod kernels {
         group: u32,
         keep: u32,
     ) {
-        product::<T, O2, 0, 0, COLUMNS, STAGES, CM, CN, PANELS>(a_map, b_map, c_map, M, N, K, group, keep);
+        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, CN, PANELS>(a_map, b_map, c_map, M, N, K, group, keep);
     }
 
     /// C (M × N) = A (M × K) · B (K × N): B is MN-major.
@@ -299,7 +198,7 @@ pub mod kernels {
         group: u32,
         keep: u32,
     ) {
-        product::<T, T2, 0, 1, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
+        kernel::<T, T2, 0, 1, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
     }
 
     /// C (M × N) = Aᵀ (K × M) · B (K × N): both MN-major.
@@ -316,7 +215,7 @@ pub mod kernels {
         group: u32,
         keep: u32,
     ) {
-        product::<T, T2, 1, 1, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
+        kernel::<T, T2, 1, 1, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
     }
 
     /// C (M × N) = Aᵀ (K × M) · Bᵀ (N × K): A is MN-major.
@@ -333,7 +232,7 @@ pub mod kernels {
         group: u32,
         keep: u32,
     ) {
-        product::<T, T2, 1, 0, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
+        kernel::<T, T2, 1, 0, 256, 3, 2, 1, 4>(a_map, b_map, c_map, M, N, K, group, keep);
     }
 }
 
@@ -505,12 +404,7 @@ impl<T, O> Variant<T, O> {
 
     /// How many blocks the device runs at the same time; the interpreter is given eight.
     pub(crate) fn workers(&self, device: &Device) -> Result<u32> {
-        if !device.is_cuda() {
-            return Ok(8);
-        }
-        let config = Config::grid(self.blocks).block(384).cluster(self.blocks).shared(self.shared);
-        let occupancy = self.kernel.occupancy(device, &config)?;
-        Ok(occupancy.clusters.map_or(occupancy.multiprocessors, |clusters| clusters * self.blocks))
+        resident(device, self.kernel, 384, self.blocks, self.shared)
     }
 
     /// C = A · B with `workers` blocks, fewer if there are fewer tiles.

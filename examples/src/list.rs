@@ -23,6 +23,7 @@ macro_rules! examples {
             ampere_softmax softmax "../ampere/softmax.rs"
             ampere_swiglu swiglu "../ampere/swiglu.rs"
             hopper_gemm kernels "../hopper/gemm.rs"
+            hopper_grouped_gemm kernels "../hopper/grouped_gemm.rs"
             hopper_rms_norm rms_norm "../hopper/rms_norm.rs"
             hopper_layer_norm layer_norm "../hopper/layer_norm.rs"
             hopper_softmax softmax "../hopper/softmax.rs"

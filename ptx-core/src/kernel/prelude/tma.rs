@@ -54,6 +54,30 @@ fn load_2d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, x: u32, y: u32, ba
     }
 }
 
+/// The same for a box of three dimensions.
+fn load_3d_shared<const BLOCKS: u32>(
+    to: u32,
+    map: TensorMap,
+    x: u32,
+    y: u32,
+    z: u32,
+    bar: u32,
+    mask: u16,
+    policy: u64,
+) {
+    if BLOCKS == 1 {
+        ptx! {
+            cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint
+                [to], [map, {x, y, z}], [bar], policy;
+        }
+    } else {
+        ptx! {
+            cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint
+                [to], [map, {x, y, z}], [bar], mask, policy;
+        }
+    }
+}
+
 /// From shared memory to a box of two dimensions: `cp.async.bulk.tensor.2d.global.shared::cta`.
 fn store_2d(map: TensorMap, x: u32, y: u32, from: u32) {
     ptx! { cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {x, y}], [from]; }

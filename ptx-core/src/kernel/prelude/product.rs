@@ -1,0 +1,202 @@
+//! The main loop of a matrix product: what Hopper's products have in common, whatever decides which tile is whose.
+//! For `sm_90a` alone.
+//!
+//! A tile is `ROWS` × `COLUMNS`. A *stage* of the ring holds 128 bytes along K of A's rows, then of B's. One warp fills
+//! stages by TMA (`fill`); warp groups of 64 rows each multiply them with `wgmma` (`sum`), and write what they have as
+//! panels of 64 columns (`panel`). `CM` × `CN` blocks of a cluster have tiles side by side: those in a row share A, those
+//! in a column share B, and each fetches its part for all of them.
+
+/// Bytes of a panel, 64 rows of 128 bytes. An MN-major operand comes in pieces of that size too.
+const PANEL: u32 = 64 * 128;
+
+/// Bytes of a stage.
+fn stage_bytes(rows: u32, columns: u32) -> u32 {
+    (rows + columns) * 128
+}
+
+/// How many products lie side by side in a tile: one has at most 256 columns.
+fn parts(columns: u32) -> u32 {
+    columns.div_ceil(256)
+}
+
+/// Asks for `LINES` of an operand's M or N from `line` on, 128 bytes along K from `k` on, for the `SHARED` blocks of
+/// `mask`: one `cp.async.bulk.tensor` of a K-major operand, one for each 64 lines of an MN-major one (`MN` = 1). With `MN`
+/// = 2 such operands lie behind each other, and this is the one of number `depth`: what is behind its last K is zero.
+fn fetch<const MN: u32, const LINES: u32, const SHARED: u32>(
+    to: u32,
+    map: TensorMap,
+    line: u32,
+    k: u32,
+    depth: u32,
+    bar: u32,
+    mask: u16,
+    policy: u64,
+) {
+    if MN == 0 {
+        tma::load_2d_shared::<SHARED>(to, map, k, line, bar, mask, policy);
+    } else {
+        for piece in 0..LINES / 64 {
+            if MN == 1 {
+                tma::load_2d_shared::<SHARED>(to + piece * PANEL, map, line + 64 * piece, k, bar, mask, policy);
+            } else {
+                tma::load_3d_shared::<SHARED>(to + piece * PANEL, map, line + 64 * piece, k, depth, bar, mask, policy);
+            }
+        }
+    }
+}
+
+/// The blocks of this one's row of the cluster, which share A, and of its column, which share B: bits for `.multicast`.
+/// Two `shl` and `cvt`.
+fn neighbours<const CM: u32, const CN: u32>(down: u32, right: u32) -> [u16; 2] {
+    const ROW: u32 = ((1 << (CM * CN)) - 1) / ((1 << CM) - 1);
+    const COLUMN: u32 = (1 << CM) - 1;
+    let masks: [u16; 2];
+    masks[0] = (ROW << down) as u16;
+    masks[1] = (COLUMN << (right * CM)) as u16;
+    masks
+}
+
+/// The producer's part of a tile: asks for its stages from `k` to `end` along K, at A's `lines[0]` and B's `lines[1]`; the
+/// first block's place in a stage is `places` further on for this one. `masks` and `policies` are A's and B's. All lanes of
+/// the warp wait, the `chosen` one asks. In a loop: `mbarrier.try_wait`, `mbarrier.arrive.expect_tx`, and `fetch` for each.
+fn fill<
+    T,
+    const A_MN: u32,
+    const B_MN: u32,
+    const ROWS: u32,
+    const COLUMNS: u32,
+    const STAGES: u32,
+    const CM: u32,
+    const CN: u32,
+>(
+    a: TensorMap,
+    b: TensorMap,
+    lines: [u32; 2],
+    places: [u32; 2],
+    masks: [u16; 2],
+    policies: [u64; 2],
+    depth: u32,
+    stages: u32,
+    bars: u32,
+    stage: u32,
+    phase: u32,
+    k: u32,
+    end: u32,
+    chosen: pred,
+) {
+    const STAGE: u32 = stage_bytes(ROWS, COLUMNS);
+    let at_k: u32 = k;
+    while at_k < end {
+        pipeline::wait_empty::<STAGES>(bars, stage, phase);
+        if chosen {
+            let full: u32 = pipeline::full(bars, stage);
+            let to: u32 = stages + stage * STAGE;
+            let (to_a, to_b): (u32, u32) = (to + places[0], to + places[1] + ROWS * 128);
+            mbarrier::arrive_expect(full, STAGE);
+            fetch::<A_MN, { ROWS / CN }, CN>(to_a, a, lines[0], at_k, depth, full, masks[0], policies[0]);
+            fetch::<B_MN, { COLUMNS / CM }, CM>(to_b, b, lines[1], at_k, depth, full, masks[1], policies[1]);
+        }
+        pipeline::advance::<STAGES>(stage, phase);
+        at_k += 128 / size_of::<T>();
+    }
+}
+
+/// The descriptor of an operand's first stage: `wgmma::descriptor_k128`, or `descriptor_mn128` for an MN-major one.
+fn descriptor<const MN: u32>(address: u32) -> u64 {
+    if MN == 0 { wgmma::descriptor_k128(address) } else { wgmma::descriptor_mn128::<PANEL>(address) }
+}
+
+/// Multiplies 64 rows of a stage by its columns: four times 32 bytes along K, `wgmma.mma_async` for each 256 columns.
+/// Without `accumulate` the old values of `acc` do not count; it is set.
+fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: u32>(
+    acc: [f32; LEN],
+    a: u64,
+    b: u64,
+    accumulate: pred,
+) {
+    const PARTS: u32 = parts(COLUMNS);
+    const N: u32 = COLUMNS / PARTS;
+    for step in 0..4 {
+        // The next 32 bytes along K; of an MN-major operand, the next 16 lines of 128 bytes.
+        const NEXT_A: u64 = step * if A_MN == 0 { 2 } else { 128 };
+        const NEXT_B: u64 = step * if B_MN == 0 { 2 } else { 128 };
+        for part in 0..PARTS {
+            const ASIDE: u64 = (part * N * 8) as u64;
+            let (da, db): (u64, u64) = (a + NEXT_A, b + (NEXT_B + ASIDE));
+            if size_of::<T>() == 1 {
+                wgmma::multiply8::<T, T, N, { part * N / 2 }>(acc, da, db, accumulate);
+            } else {
+                wgmma::multiply16::<T, N, { part * N / 2 }, A_MN, { B_MN.min(1) }>(acc, da, db, accumulate);
+            }
+        }
+        if step == 0 {
+            accumulate = true;
+        }
+    }
+}
+
+/// A consumer's part of a tile: `acc` becomes the sum of its 64 rows' products from `k` to `end`. The ring's `stage` and
+/// `phase` go on. In a loop: `mbarrier.try_wait`, `wgmma.fence`, the products of a stage, `wgmma.commit_group`; while these
+/// run, `wgmma.wait_group 1` and an arrival give back the stage before.
+fn sum<
+    T,
+    const A_MN: u32,
+    const B_MN: u32,
+    const COLUMNS: u32,
+    const STAGES: u32,
+    const BLOCKS: u32,
+    const STAGE: u32,
+    const LEN: u32,
+>(
+    acc: [f32; LEN],
+    from_a: u64,
+    from_b: u64,
+    bars: u32,
+    stage: u32,
+    phase: u32,
+    k: u32,
+    end: u32,
+    thread: u32,
+) {
+    const DEEP: u32 = 128 / size_of::<T>();
+    let accumulate: pred = false;
+    let (last, at_k): (u32, u32) = (0, k);
+    while at_k < end {
+        let at: u64 = wide(stage) * (STAGE / 16);
+        let (da, db): (u64, u64) = (from_a + at, from_b + at);
+        pipeline::wait_full(bars, stage, phase);
+        wgmma::fence();
+        multiply::<T, A_MN, B_MN, COLUMNS>(acc, da, db, accumulate);
+        wgmma::commit();
+        // While these products run, the stage of those before them is given back.
+        if at_k > k {
+            wgmma::wait::<1>();
+            pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
+        }
+        last = stage;
+        pipeline::advance::<STAGES>(stage, phase);
+        at_k += DEEP;
+    }
+    wgmma::wait::<0>();
+    pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
+}
+
+/// 64 columns of a warp group's rows from accumulator `FIRST` on, as `T2`, to its panel of number `FIRST` / 32 mod `PANELS`:
+/// `cp.async.bulk.wait_group.read` by thread 0 and `bar.sync`, which tell that the store before has read it; `cvt` and
+/// `stmatrix`; `fence.proxy.async`, `bar.sync`. `bar` is a named barrier of this warp group.
+fn panel<T2, const FIRST: u32, const PANELS: u32, const LEN: u32>(
+    acc: [f32; LEN],
+    out: u32,
+    place: u32,
+    thread: u32,
+    bar: u32,
+) {
+    const AT: u32 = FIRST / 32 % PANELS * PANEL;
+    if thread == 0 {
+        tma::wait_read::<{ PANELS - 1 }>();
+    }
+    barrier::sync::<128>(bar);
+    epilogue::store_panel::<T2, FIRST>(acc, out + AT, place);
+    tma::fence();
+    barrier::sync::<128>(bar);
+}
