@@ -8,6 +8,7 @@ mod fmt;
 mod info;
 mod isa;
 mod json;
+mod library;
 mod output;
 mod render;
 mod roundtrip;
@@ -42,6 +43,8 @@ enum Command {
     Info(info::Arguments),
     /// Show the forms of an instruction, a special register or a directive.
     Isa(isa::Arguments),
+    /// Show the helper library of the kernel language.
+    Library(library::Arguments),
     /// Parse and print files, and compare byte for byte.
     Roundtrip(roundtrip::Arguments),
     /// Run a kernel on the CPU device.
@@ -68,6 +71,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
         Command::Fmt(arguments) => fmt::run(arguments, out),
         Command::Info(arguments) => info::run(arguments, out),
         Command::Isa(arguments) => isa::run(arguments, out),
+        Command::Library(arguments) => library::run(arguments, out),
         Command::Roundtrip(arguments) => roundtrip::run(arguments, out),
         Command::Run(arguments) => run::run(arguments, out),
         Command::Transpile(arguments) => transpile::run(arguments, out),

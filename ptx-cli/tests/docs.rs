@@ -19,3 +19,8 @@ fn isa_is_up_to_date() {
 fn diagnostics_is_up_to_date() {
     expect_file!["../../docs/diagnostics.md"].assert_eq(&markdown("explain"));
 }
+
+#[test]
+fn library_is_up_to_date() {
+    expect_file!["../../docs/library.md"].assert_eq(&markdown("library"));
+}

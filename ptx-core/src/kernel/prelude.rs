@@ -19,3 +19,76 @@ pub const FILES: &[(&str, &str)] = files! {
 pub fn source(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(known, _)| *known == name).map(|(_, source)| *source)
 }
+
+/// What a module is for: the text at its head.
+pub fn about(source: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+    lines.map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+/// A function of a module, as it stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Helper<'s> {
+    /// The name, without the module's.
+    pub name: &'s str,
+    /// What it does, and the instructions it is.
+    pub about: String,
+    /// `fn load(to: u32, from: u64)`
+    pub signature: String,
+    /// All of it, comments included.
+    pub text: &'s str,
+}
+
+/// The functions of a module, in order.
+pub fn helpers(source: &str) -> Vec<Helper<'_>> {
+    items(source).filter_map(helper).collect()
+}
+
+/// What stands at the margin: each from its comment to its last line.
+fn items(source: &str) -> impl Iterator<Item = &str> {
+    source.split_inclusive("\n}\n").flat_map(|piece| {
+        let (before, item) = piece.split_at(piece.rfind("\n\n///").map_or(0, |at| at + 2));
+        [before, item]
+    })
+}
+
+fn helper(text: &str) -> Option<Helper<'_>> {
+    let text = text.trim();
+    let at = text.lines().position(|line| line.starts_with("fn "))?;
+    let about: Vec<&str> = text.lines().take(at).filter_map(|line| line.strip_prefix("/// ")).collect();
+    let code = text.get(text.find("fn ").filter(|_| at == 0).or_else(|| text.find("\nfn ").map(|at| at + 1))?..)?;
+    let signature = code.split(" {\n").next()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    let name = code.strip_prefix("fn ")?.split(['(', '<']).next()?;
+    Some(Helper { name, about: about.join(" "), signature: tidy(&signature), text })
+}
+
+/// One line, as if it had never been several.
+fn tidy(signature: &str) -> String {
+    signature.replace("( ", "(").replace(", )", ")").replace("< ", "<").replace(", >", ">")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_is_found_and_says_what_it_is() {
+        for (module, source) in FILES {
+            let found = helpers(source);
+            assert_eq!(found.len(), source.lines().filter(|line| line.starts_with("fn ")).count(), "{module}");
+            assert!(!about(source).is_empty(), "{module} says what it is for");
+            for helper in found {
+                assert!(helper.about.ends_with('.'), "{module}::{}: {:?}", helper.name, helper.about);
+                assert!(helper.text.ends_with('}') && helper.text.starts_with("///"), "{}", helper.text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_signature_is_one_line() {
+        let source = "//! Words.\n\n/// Adds: `add`.\nfn sum<const N: u32>(\n    a: u32,\n    b: u32,\n) -> u32 {\n    a + b\n}\n";
+        let [sum] = helpers(source).try_into().unwrap_or_else(|other| panic!("{other:?}"));
+        assert_eq!((sum.name, sum.about.as_str()), ("sum", "Adds: `add`."));
+        assert_eq!(sum.signature, "fn sum<const N: u32>(a: u32, b: u32) -> u32");
+    }
+}

@@ -1,0 +1,74 @@
+//! `ptx library`: the helpers of the kernel language, to read.
+
+use crate::output::{Failure, Outcome};
+use ptx_core::diag::near::nearest;
+use ptx_core::kernel::prelude::{FILES, Helper, about, helpers, source};
+use std::io::Write;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// A module (`mbarrier`) or one of its functions (`mbarrier::wait`), which is shown as it is written; nothing lists
+    /// them all.
+    name: Option<String>,
+    /// All of it as one Markdown document: `docs/library.md`.
+    #[arg(long, conflicts_with = "name")]
+    markdown: bool,
+}
+
+/// Always sound.
+pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
+    match &arguments.name {
+        Some(name) => writeln!(out, "{}", text(name)?.trim_end())?,
+        None if arguments.markdown => markdown(out)?,
+        None => list(out)?,
+    }
+    Ok(true)
+}
+
+/// The text of a module or of a function.
+fn text(path: &str) -> Result<&'static str, Failure> {
+    let (module, function) = path.split_once("::").unwrap_or((path, ""));
+    let Some(source) = source(module) else {
+        return Err(unknown(module, "the library", FILES.iter().map(|(name, _)| *name)));
+    };
+    if function.is_empty() {
+        return Ok(source);
+    }
+    let known = helpers(source);
+    let found = known.iter().find(|helper| helper.name == function);
+    found.map(|helper| helper.text).ok_or_else(|| {
+        let place = format!("`{module}`");
+        unknown(function, &place, known.iter().map(|helper| helper.name))
+    })
+}
+
+fn unknown<'k>(name: &str, place: &str, known: impl Iterator<Item = &'k str>) -> Failure {
+    let near = nearest(name, known);
+    let help = near.map_or("`ptx library` lists what there is".to_owned(), |near| format!("did you mean `{near}`?"));
+    Failure::usage(format!("{place} has no `{name}`; {help}"))
+}
+
+fn list(out: &mut dyn Write) -> std::io::Result<()> {
+    for (module, source) in FILES {
+        for Helper { signature, .. } in helpers(source) {
+            writeln!(out, "{module}::{}", signature.trim_start_matches("fn "))?;
+        }
+    }
+    Ok(())
+}
+
+fn markdown(out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "# The helper library\n\nMade by `ptx library --markdown` from `ptx-core/src/kernel/prelude/`, where every helper is \
+         written in the kernel language;\n`ptx library mbarrier::wait` shows one. A helper is inlined: it is the instructions \
+         that its line names, and nothing else."
+    )?;
+    for (module, source) in FILES {
+        writeln!(out, "\n## `{module}`\n\n{}\n", about(source))?;
+        for helper in helpers(source) {
+            writeln!(out, "- `{}`  \n  {}", helper.signature, helper.about)?;
+        }
+    }
+    Ok(())
+}
