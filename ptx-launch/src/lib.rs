@@ -31,7 +31,7 @@
 //!
 //! The macros check the kernel when the program is built, and leave two things: a module `saxpy` with the PTX as a
 //! constant, and a function `saxpy` that launches it. This crate is what that function stands on, and all that an
-//! application needs besides.
+//! application needs besides. What a kernel may hold, [`language`] tells.
 //!
 //! # A launch
 //!
@@ -137,6 +137,8 @@ pub mod expansion;
 mod graph;
 mod int;
 mod kernel;
+#[doc = include_str!("../docs/language.md")]
+pub mod language {}
 mod launch;
 mod load;
 pub mod packed;
