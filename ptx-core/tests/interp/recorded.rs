@@ -289,13 +289,6 @@ fn explained(instruction: &str) -> bool {
     if ["testp.f32", "testp.f64"].iter().any(|f| instruction.starts_with(f)) {
         return true;
     }
-    // The chip has no scalar video instructions: what ptxas makes of them has no 33rd bit, which the manual's clamps, second
-    // operations and shifts look at.
-    let scalar = ["vadd.", "vsub.", "vabsdiff.", "vmin.", "vmax.", "vshl.", "vshr.", "vmad."];
-    let looks = [".sat", ".min", ".max", ".shr7", ".shr15", ".clamp", ".wrap"];
-    if scalar.iter().any(|f| instruction.starts_with(f)) && looks.iter().any(|m| instruction.contains(m)) {
-        return true;
-    }
     // Rounding modes of `fma.bf16` other than `.rn`: the scalar form runs as one of f16, the packed one to nearest.
     ["fma.rz", "fma.rm", "fma.rp"].iter().any(|f| instruction.starts_with(f)) && instruction.contains("bf16")
 }

@@ -9,12 +9,13 @@ use crate::isa::{Class, Type};
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
-    op("vadd", "", |s| scalar(s, |a, b| a + b)), op("vsub", "", |s| scalar(s, |a, b| a - b)),
-    op("vabsdiff", "", |s| scalar(s, |a, b| (a - b).abs())),
-    op("vmin", "", |s| scalar(s, i64::min)), op("vmax", "", |s| scalar(s, i64::max)),
-    op("vshl.clamp", "", |s| scalar(s, |a, b| a << b.clamp(0, 32))), op("vshl.wrap", "", |s| scalar(s, |a, b| a << (b & 31))),
-    op("vshr.clamp", "", |s| scalar(s, |a, b| a >> if (0..32).contains(&b) { b } else { 32 })),
-    op("vshr.wrap", "", |s| scalar(s, |a, b| a >> (b & 31))),
+    op("vadd", "", |s| scalar(s, Kind::Sum, |a, b| a + b)), op("vsub", "", |s| scalar(s, Kind::Sum, |a, b| a - b)),
+    op("vabsdiff", "", |s| scalar(s, Kind::Choice, |a, b| (a - b).abs())),
+    op("vmin", "", |s| scalar(s, Kind::Choice, i64::min)), op("vmax", "", |s| scalar(s, Kind::Choice, i64::max)),
+    op("vshl.clamp", "", |s| scalar(s, Kind::Shift, |a, b| a << b.clamp(0, 32))),
+    op("vshl.wrap", "", |s| scalar(s, Kind::Shift, |a, b| a << (b & 31))),
+    op("vshr.clamp", "", |s| scalar(s, Kind::Shift, |a, b| a >> if (0..32).contains(&b) { b } else { 32 })),
+    op("vshr.wrap", "", |s| scalar(s, Kind::Shift, |a, b| a >> (b & 31))),
     op("vset", "", set), op("vmad", "", multiply),
     op("vadd2", "", |s| simd(s, 2, |a, b| a + b)), op("vadd4", "", |s| simd(s, 4, |a, b| a + b)),
     op("vsub2", "", |s| simd(s, 2, |a, b| a - b)), op("vsub4", "", |s| simd(s, 4, |a, b| a - b)),
@@ -107,19 +108,51 @@ enum Then {
     Merge,
 }
 
-fn scalar(site: &Site, f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static) -> Decoded {
+/// What ptxas makes of a scalar instruction is not what the manual says: it calculates with 64 bits, where the manual has 33
+/// or 34, and the chip runs that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Sums: for what follows, the lower 32 bits are extended by their sign.
+    Sum,
+    /// Of shifts, `.sat` clamps 34 bits, and to a whole word even where a part is written.
+    Shift,
+    /// The rest.
+    Choice,
+}
+
+impl Kind {
+    /// `.sat` of a result that goes into so many bits.
+    fn saturate(self, value: i64, bits: u32, signed: bool) -> i64 {
+        match (self, bits) {
+            (Kind::Shift, _) => clamp(value << 30 >> 30, 32, signed),
+            (_, 32) if signed => clamp(value, 32, true),
+            (_, 32) => value.max(0),
+            // What is negative counts as large.
+            _ => (value as u64).min(mask(bits - u32::from(signed))) as i64,
+        }
+    }
+
+    /// The number that goes on to the second operation.
+    fn extended(self, value: i64, saturated: bool) -> i64 {
+        let whole = self == Kind::Choice || self == Kind::Shift && !saturated;
+        if whole { value } else { i64::from(value as i32) }
+    }
+}
+
+fn scalar(site: &Site, kind: Kind, f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static) -> Decoded {
     let signs = signed(site)?;
-    finish(site, (signs[0], signs[1], *signs.get(2).unwrap_or(&signs[1])), f)
+    finish(site, kind, (signs[0], signs[1], *signs.get(2).unwrap_or(&signs[1])), f)
 }
 
 fn set(site: &Site) -> Decoded {
     let (signs, compare) = (signed(site)?, compare(site)?);
-    finish(site, (signs[0], signs[0], signs[1]), compare)
+    finish(site, Kind::Choice, (signs[0], signs[0], signs[1]), compare)
 }
 
 /// `d = f(a, b)`, clamped, and joined with c. The signs are those of d, a and b.
 fn finish(
     site: &Site,
+    kind: Kind,
     (d_sign, a_sign, b_sign): (bool, bool, bool),
     f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static,
 ) -> Decoded {
@@ -133,26 +166,33 @@ fn finish(
         (None, Some(_)) => Then::Merge,
         (None, None) => Then::Nothing,
     };
-    let (a_place, b_place, (at, bits)) = (place(a.selector), place(b.selector), place(selector));
+    let (a_place, b_place, place) = (place(a.selector), place(b.selector), place(selector));
     Ok(Box::new(move |ctx, group| {
         let [a, b, c] = [a.src, b.src, c].map(|s| ctx.fetch(s));
         ctx.store(dst, group, |lane| {
             let value = f(extract(a[lane], a_place, a_sign), extract(b[lane], b_place, b_sign));
-            let value = if saturate { clamp(value, bits, d_sign) } else { value };
-            // What goes on has 32 bits.
-            let (kept, other) = (extract(value as u64, (0, 32), d_sign), extract(c[lane], (0, 32), d_sign));
-            match then {
-                Then::Nothing => value as u64,
-                Then::Add => kept.wrapping_add(other) as u64,
-                Then::Least => kept.min(other) as u64,
-                Then::Greatest => kept.max(other) as u64,
-                // Into the upper half go the upper bits, whatever the manual says: so ptxas makes it of other instructions.
-                Then::Merge if (at, bits) == (16, 16) => c[lane] & mask(16) | value as u64 & !mask(16),
-                Then::Merge => c[lane] & !(mask(bits) << at) | (value as u64 & mask(bits)) << at,
-            }
+            let value = if saturate { kind.saturate(value, place.1, d_sign) } else { value };
+            then.join(kind.extended(value, saturate), c[lane], place, d_sign)
         });
         Ok(Flow::Next)
     }))
+}
+
+impl Then {
+    /// The result and c, as 64 bits of which the lower 32 are kept.
+    fn join(self, value: i64, c: u64, (at, bits): (u32, u32), signed: bool) -> u64 {
+        let other = extract(c, (0, 32), signed);
+        let less = if signed { value < other } else { (value as u64) < other as u64 };
+        match self {
+            Then::Nothing => value as u64,
+            Then::Add => value.wrapping_add(other) as u64,
+            Then::Least => (if less { value } else { other }) as u64,
+            Then::Greatest => (if less { other } else { value }) as u64,
+            // Into the upper half go the upper bits, whatever the manual says: so ptxas makes it of other instructions.
+            Then::Merge if (at, bits) == (16, 16) => c & mask(16) | value as u64 & !mask(16),
+            Then::Merge => c & !(mask(bits) << at) | (value as u64 & mask(bits)) << at,
+        }
+    }
 }
 
 /// The whole register that is written, and its selector.
@@ -170,24 +210,21 @@ fn multiply(site: &Site) -> Decoded {
     let shift = site.one_of(&[("shr7", 7), ("shr15", 15)]).unwrap_or(0);
     let (dst, a, b, c) = (site.dst(0)?, chosen(site, 1)?, chosen(site, 2)?, chosen(site, 3)?);
     let turned = a.negated != b.negated;
-    let wide = signs[1] || *signs.get(2).unwrap_or(&signs[1]) || turned || c.negated;
+    let (a_sign, b_sign) = (signs[1], *signs.get(2).unwrap_or(&signs[1]));
+    let wide = a_sign || b_sign || turned || c.negated;
     let (a_place, b_place) = (place(a.selector), place(b.selector));
-    let b_sign = *signs.get(2).unwrap_or(&signs[1]);
     Ok(Box::new(move |ctx, group| {
         let [x, y, z] = [a.src, b.src, c.src].map(|s| ctx.fetch(s));
         ctx.store(dst, group, |lane| {
-            let product =
-                i128::from(extract(x[lane], a_place, signs[1])) * i128::from(extract(y[lane], b_place, b_sign));
-            let third = i128::from(extract(z[lane], (0, 32), wide));
+            // A whole word is multiplied and added as a signed one, whatever its type.
+            let part = |word: u64, place, signed| i64::from(extract(word, place, signed) as i32);
+            let product = part(x[lane], a_place, a_sign) * part(y[lane], b_place, b_sign);
+            let third = part(z[lane], (0, 32), true);
             let product = if turned { -product } else { product };
-            let third = if c.negated { -third } else { third };
-            let sum = (product + third + i128::from(more)) >> shift;
-            let sum = match (saturate, wide) {
-                (true, true) => sum.clamp(i32::MIN.into(), i32::MAX.into()),
-                (true, false) => sum.clamp(0, u32::MAX.into()),
-                _ => sum,
-            };
-            sum as u64
+            let third = if c.negated { i64::from(!(third as i32)) + 1 } else { third };
+            let sum = product.wrapping_add(third).wrapping_add(i64::from(more));
+            let sum = if wide || shift == 0 { sum >> shift } else { (sum as u64 >> shift) as i64 };
+            (if saturate { clamp(sum, 32, wide) } else { sum }) as u64
         });
         Ok(Flow::Next)
     }))
