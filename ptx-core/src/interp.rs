@@ -7,13 +7,16 @@
 //! - `machine` owns global memory; `program` decodes; `layout` gives variables their addresses.
 //! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
-//! - `tensor_map` and `swizzle` say where tiles stand in memory.
+//! - `tensor_map`, `swizzle` and `texture` say where tiles and texels stand in memory.
+//! - `ahead` runs blocks on several cores while nobody watches.
 //! - `watch/` follows who may rely on what, and objects: races, memory that nothing wrote, protocols.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.
 //!
 //! Nothing here parses, checks or prints; nothing here knows the host that launches.
 
+mod ahead;
 mod block;
+mod bytes;
 mod cluster;
 mod ctx;
 mod dot;
@@ -33,6 +36,7 @@ mod special;
 mod swizzle;
 pub mod tensor_map;
 mod tensor_walk;
+pub mod texture;
 mod tmem;
 mod trace;
 mod warp;

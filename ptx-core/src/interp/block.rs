@@ -221,6 +221,8 @@ pub(super) struct Engine<'a> {
     pub stats: &'a mut Stats,
     pub watch: Option<&'a Watch>,
     pub tracer: Option<&'a mut Tracer>,
+    /// On how many cores the blocks may run.
+    pub cores: usize,
 }
 
 impl Engine<'_> {

@@ -1,5 +1,6 @@
 //! Global memory: allocations with bounds, at addresses that depend only on the order of the calls.
 
+use super::bytes::Bytes;
 use super::fault::{Fault, FaultKind};
 use super::watch::findings::bounds;
 use super::watch::{Shadow, Written};
@@ -27,13 +28,33 @@ pub(super) struct Global {
     used: u64,
     /// The allocation that was used last: the next access is likely there too.
     last: Cell<usize>,
+    /// What is touched, while blocks run ahead.
+    log: Option<RefCell<Log>>,
+}
+
+/// Which bytes of each allocation were touched, and which written.
+#[derive(Debug, Default)]
+struct Log {
+    touched: Vec<Written>,
+    written: Vec<Written>,
+}
+
+impl Log {
+    fn new(allocations: usize) -> Log {
+        let nothing = || vec![Written::Nothing; allocations];
+        Log { touched: nothing(), written: nothing() }
+    }
+
+    fn note(notes: &mut [Written], block: usize, at: u64, size: u64, len: u64) {
+        notes.get_mut(block).into_iter().for_each(|written| written.mark(at, size, len));
+    }
 }
 
 /// One allocation, and what the watcher knows of it.
 #[derive(Debug)]
 struct Allocation {
     base: u64,
-    data: Vec<u8>,
+    data: Bytes,
     written: Written,
     shadow: RefCell<Shadow>,
 }
@@ -45,9 +66,10 @@ impl Global {
             return Err(no_memory(bytes, self.used));
         }
         let size = usize::try_from(bytes).map_err(|_| no_memory(bytes, self.used))?;
-        let mut data = Vec::new();
-        data.try_reserve_exact(size).map_err(|_| no_memory(bytes, self.used))?;
-        data.resize(size, 0);
+        // Whether the host has so much is asked first, because zeroed memory that costs nothing until it is used comes from
+        // `vec!` alone, which aborts.
+        Vec::<u8>::new().try_reserve_exact(size).map_err(|_| no_memory(bytes, self.used))?;
+        let data = Bytes::Own(vec![0; size]);
         let address = BASE + self.next;
         self.next += bytes.next_multiple_of(ALIGN) + GAP;
         self.used += bytes;
@@ -58,7 +80,7 @@ impl Global {
     /// Gives an allocation back; an address that `alloc` did not give is ignored.
     pub(super) fn free(&mut self, address: u64) {
         if let Ok(at) = self.blocks.binary_search_by_key(&address, |block| block.base) {
-            let size = self.blocks.remove(at).data.len() as u64;
+            let size = self.blocks.remove(at).data.get().len() as u64;
             self.used -= size;
             let at = self.freed.partition_point(|(base, _)| *base < address);
             self.freed.insert(at, (address, size));
@@ -68,6 +90,57 @@ impl Global {
         }
     }
 
+    /// Bytes of all allocations.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The same memory for blocks that run ahead. From now on both note what is touched.
+    pub(super) fn fork(&mut self) -> Global {
+        let count = self.blocks.len();
+        self.log.get_or_insert_with(|| RefCell::new(Log::new(count)));
+        let share = |block: &mut Allocation| {
+            let (written, shadow) = (Written::All, RefCell::default());
+            Allocation { base: block.base, data: block.data.share(), written, shadow }
+        };
+        let blocks = self.blocks.iter_mut().map(share).collect();
+        Global {
+            blocks,
+            freed: self.freed.clone(),
+            next: self.next,
+            used: self.used,
+            last: Cell::new(0),
+            log: Some(RefCell::new(Log::new(count))),
+        }
+    }
+
+    /// Whether neither has written what the other has touched.
+    pub(super) fn is_apart_from(&self, other: &Global) -> bool {
+        let (Some(mine), Some(theirs)) = (&self.log, &other.log) else { return false };
+        let (mine, theirs) = (mine.borrow(), theirs.borrow());
+        let meet = |written: &[Written], touched: &[Written]| written.iter().zip(touched).any(|(w, t)| w.overlaps(t));
+        !meet(&mine.written, &theirs.touched) && !meet(&theirs.written, &mine.touched)
+    }
+
+    /// Writes here what the other has written.
+    pub(super) fn take_over(&mut self, other: Global) {
+        let (Some(mine), Some(theirs)) = (&mut self.log, other.log) else { return };
+        let (mine, theirs) = (mine.get_mut(), theirs.into_inner());
+        for ((to, from), new) in self.blocks.iter_mut().zip(&other.blocks).zip(&theirs.written) {
+            if !matches!(new, Written::Nothing) {
+                new.copy(from.data.get(), to.data.get_mut());
+            }
+        }
+        mine.written.iter_mut().zip(theirs.written).for_each(|(all, new)| all.join(new));
+        mine.touched.iter_mut().zip(theirs.touched).for_each(|(all, new)| all.join(new));
+    }
+
+    /// Nobody runs ahead any more.
+    pub(super) fn settle(&mut self) {
+        self.log = None;
+        self.blocks.iter_mut().for_each(|block| block.data.settle());
+    }
+
     /// The bytes `address .. address + size`, if one allocation holds them all.
     pub(super) fn bytes(&self, address: u64, size: u64) -> Result<&[u8], Fault> {
         self.range(address, size).ok_or_else(|| self.outside(address, size))
@@ -75,15 +148,26 @@ impl Global {
 
     /// The same, without saying why not.
     pub(super) fn range(&self, address: u64, size: u64) -> Option<&[u8]> {
-        let block = self.blocks.get(self.find(address)?)?;
-        block.data.get(range(address - block.base, size)?)
+        let at = self.find(address)?;
+        let block = self.blocks.get(at)?;
+        let (data, from) = (block.data.get(), address - block.base);
+        if let Some(log) = &self.log {
+            Log::note(&mut log.borrow_mut().touched, at, from, size, data.len() as u64);
+        }
+        data.get(range(from, size)?)
     }
 
     /// The same, to write to.
     pub(super) fn range_mut(&mut self, address: u64, size: u64) -> Option<&mut [u8]> {
         let at = self.find(address)?;
         let block = self.blocks.get_mut(at)?;
-        block.data.get_mut(range(address - block.base, size)?)
+        let (data, from) = (block.data.get_mut(), address - block.base);
+        if let Some(log) = &mut self.log {
+            let log = log.get_mut();
+            Log::note(&mut log.written, at, from, size, data.len() as u64);
+            Log::note(&mut log.touched, at, from, size, data.len() as u64);
+        }
+        data.get_mut(range(from, size)?)
     }
 
     /// The same for the host, whose bytes count as written.
@@ -98,7 +182,7 @@ impl Global {
     /// The bytes hold something from now on.
     pub(super) fn mark(&mut self, address: u64, size: u64) {
         let Some(block) = self.find(address).and_then(|at| self.blocks.get_mut(at)) else { return };
-        block.written.mark(address - block.base, size, block.data.len() as u64);
+        block.written.mark(address - block.base, size, block.data.get().len() as u64);
     }
 
     /// Every allocation counts as written: nobody looks who writes from now on.
@@ -126,7 +210,7 @@ impl Global {
     /// The allocation with the highest base at or below an address.
     fn find(&self, address: u64) -> Option<usize> {
         let holds = |at: usize| {
-            self.blocks.get(at).is_some_and(|block| address.wrapping_sub(block.base) < block.data.len() as u64)
+            self.blocks.get(at).is_some_and(|block| address.wrapping_sub(block.base) < block.data.get().len() as u64)
         };
         if holds(self.last.get()) {
             return Some(self.last.get());
@@ -144,7 +228,7 @@ impl Global {
             return bounds::freed(size, address, (*base, *len));
         }
         let near = self.find(address).and_then(|at| self.blocks.get(at));
-        bounds::unmapped(size, address, near.map(|block| (block.base, block.data.len())))
+        bounds::unmapped(size, address, near.map(|block| (block.base, block.data.get().len())))
     }
 }
 

@@ -4,12 +4,13 @@ use super::block::{Block, Engine};
 use super::cluster::Shared;
 use super::fault::{Fault, FaultKind};
 use super::program::Entry;
+use super::texture::Texture;
 use super::tmem::{BYTES as TENSOR_BYTES, Tmem};
 use super::warp::Warp;
 use super::watch::ClusterWatch;
 use super::watch::findings::{deadlock, registers, tmem};
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// Instructions a cluster runs before another may start beside it.
 const SLICE: u64 = 1 << 20;
@@ -31,6 +32,8 @@ pub(super) struct Grid<'a> {
     pub constants: &'a [u8],
     /// The address of each variable in global memory.
     pub addresses: &'a [u64],
+    /// Textures and surfaces, by handle.
+    pub textures: &'a HashMap<u64, Texture>,
     /// Where dynamic shared memory starts, and how much there is.
     pub dynamic: u64,
     pub dynamic_bytes: u64,
@@ -102,34 +105,64 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// Clusters of a grid that are to run, in order, and those that do.
+pub(super) struct Queue {
+    /// The next to begin, and the one behind the last.
+    pub next: u64,
+    pub end: u64,
+    resident: VecDeque<Cluster>,
+    /// How many may run beside each other at most, now.
+    room: usize,
+    /// How many slices ended without the end of a cluster.
+    pub fruitless: usize,
+}
+
+impl Queue {
+    pub(super) fn new(next: u64, end: u64) -> Queue {
+        Queue { next, end, resident: VecDeque::new(), room: 1, fruitless: 0 }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.next >= self.end && self.resident.is_empty()
+    }
+}
+
 impl Engine<'_> {
-    /// Runs every block of the grid. Blocks start in order; one that runs long lets others start beside it, so that
-    /// blocks may wait for each other.
+    /// Runs every block of the grid.
     pub(super) fn run(&mut self, entry: &Entry) -> Result<(), Fault> {
-        let [x, y, z] = self.grid.clusters().map(u64::from);
-        let total = x * y * z;
+        let mut queue = Queue::new(0, self.grid.clusters().iter().map(|d| u64::from(*d)).product());
+        self.drain(entry, &mut queue, Engine::pays)?;
+        if queue.is_done() { Ok(()) } else { self.run_ahead(entry, queue) }
+    }
+
+    /// Runs clusters until all have ended, or until `enough` says so. They start in order; one that runs long lets others
+    /// start beside it, so that blocks may wait for each other.
+    pub(super) fn drain(
+        &mut self,
+        entry: &Entry,
+        queue: &mut Queue,
+        enough: impl Fn(&Self, &Queue) -> bool,
+    ) -> Result<(), Fault> {
+        let [x, y, _] = self.grid.clusters().map(u64::from);
         let most = (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize;
-        let mut resident: VecDeque<Cluster> = VecDeque::new();
-        // How many run beside each other, and how many slices ended without the end of a cluster.
-        let (mut room, mut fruitless) = (self.grid.width(), 0);
-        let mut next = 0;
-        while next < total || !resident.is_empty() {
-            if next < total && resident.len() < most.min(room) {
-                let id = [(next % x) as u32, (next / x % y) as u32, (next / x / y) as u32];
-                resident.push_front(self.start(entry, id)?);
-                next += 1;
+        queue.room = queue.room.max(self.grid.width());
+        while !queue.is_done() && !enough(self, queue) {
+            if queue.next < queue.end && queue.resident.len() < most.min(queue.room) {
+                let id = [(queue.next % x) as u32, (queue.next / x % y) as u32, (queue.next / x / y) as u32];
+                queue.resident.push_front(self.start(entry, id)?);
+                queue.next += 1;
             }
-            resident.rotate_left(self.grid.turn(0, resident.len(), self.stats.warp_instructions));
-            let Some(mut cluster) = resident.pop_front() else { continue };
+            queue.resident.rotate_left(self.grid.turn(0, queue.resident.len(), self.stats.warp_instructions));
+            let Some(mut cluster) = queue.resident.pop_front() else { continue };
             if self.run_cluster(&mut cluster)? {
-                fruitless = 0;
+                queue.fruitless = 0;
                 continue;
             }
-            resident.push_back(cluster);
-            fruitless += 1;
-            if fruitless > 16 * room {
+            queue.resident.push_back(cluster);
+            queue.fruitless += 1;
+            if queue.fruitless > queue.room.saturating_mul(16) {
                 // Those that run may wait for one that has not begun.
-                (room, fruitless) = (room.saturating_add(1), 0);
+                (queue.room, queue.fruitless) = (queue.room.saturating_add(1), 0);
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The machine: global memory, and launches on it.
 
+use super::ahead::cores;
 use super::block::Engine;
 use super::fault::{Fault, FaultKind};
 use super::global::Global;
@@ -7,6 +8,7 @@ use super::grid::{Grid, check_dimensions};
 use super::layout::Home;
 use super::program::{Entry, Program};
 use super::space::{Where, code_address};
+use super::texture::Texture;
 use super::trace::Tracer;
 use super::watch::Watch;
 use crate::ir::{Relocation, Symbol, VarId};
@@ -28,6 +30,9 @@ pub struct Machine {
     /// Warps that the watcher has seen, so that it tells accesses of earlier launches from those of this one.
     warps: u32,
     tracer: Option<Tracer>,
+    cores: Option<usize>,
+    /// By handle.
+    textures: HashMap<u64, Texture>,
 }
 
 /// One launch of an entry.
@@ -128,9 +133,49 @@ impl Machine {
         Ok(named.into_iter().find(|(v, _)| v.name == name).map(|(v, address)| (address, v.size)))
     }
 
+    /// Makes a texture that is a surface, too, and gives its handle: what an entry takes as a 64-bit parameter. Its texels are
+    /// the bytes of global memory that it names, whoever writes them.
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfBounds`] if no single allocation holds its texels; [`FaultKind::Launch`] if it has other than 1, 2 or 4
+    /// channels.
+    pub fn texture(&mut self, texture: Texture) -> Result<u64, Fault> {
+        self.check_texture(&texture)?;
+        let handle = self.global.alloc(0)?;
+        self.textures.insert(handle, texture);
+        Ok(handle)
+    }
+
+    /// Binds a texture to a `.texref` or `.surfref` variable of a program. `false` if there is no such variable.
+    ///
+    /// # Errors
+    /// As [`Machine::texture`] and [`Machine::symbol`].
+    pub fn bind(&mut self, program: &Program, name: &str, texture: Texture) -> Result<bool, Fault> {
+        self.check_texture(&texture)?;
+        let Some((handle, _)) = self.symbol(program, name)? else { return Ok(false) };
+        self.textures.insert(handle, texture);
+        Ok(true)
+    }
+
+    fn check_texture(&self, texture: &Texture) -> Result<(), Fault> {
+        if !matches!(texture.channels, 1 | 2 | 4) || texture.size.contains(&0) {
+            let message = format!(
+                "a texture of {:?} texels with {} channels; each size is at least 1, and channels are 1, 2 or 4",
+                texture.size, texture.channels
+            );
+            return Err(Fault::new(FaultKind::Launch, message));
+        }
+        self.global.bytes(texture.address, texture.bytes()).map(drop)
+    }
+
     /// Has the launches from now on tell what chosen threads execute; `None` ends that.
     pub fn trace(&mut self, tracer: Option<Tracer>) {
         self.tracer = tracer;
+    }
+
+    /// On how many cores blocks run while nobody watches; on all that there are, if this is not called. It changes no result.
+    pub fn cores(&mut self, cores: usize) {
+        self.cores = Some(cores);
     }
 
     /// Runs an entry to its end.
@@ -154,6 +199,7 @@ impl Machine {
             params: launch.params.to_vec(),
             constants: &loaded.constants,
             addresses: &loaded.addresses,
+            textures: &self.textures,
             dynamic: dynamic_start(entry),
             dynamic_bytes: u64::from(launch.dynamic_shared),
             seed: launch.options.seed,
@@ -162,6 +208,7 @@ impl Machine {
         };
         let mut stats = Stats::default();
         let watch = watch(&mut self.warps, &mut self.global, launch);
+        let alone = watch.is_some() || self.tracer.is_some() || launch.options.seed != 0 || program.alone;
         let mut engine = Engine {
             program,
             grid: &grid,
@@ -169,6 +216,7 @@ impl Machine {
             stats: &mut stats,
             watch: watch.as_ref(),
             tracer: self.tracer.as_mut(),
+            cores: if alone { 1 } else { self.cores.unwrap_or_else(cores) },
         };
         engine.run(entry).map_err(|fault| fault.seed(launch.options.seed))?;
         Ok(stats)
@@ -187,6 +235,7 @@ impl Machine {
         for (id, address) in program.layout.globals.iter().zip(&addresses) {
             let bytes = initial(program, &addresses, *id);
             self.global.bytes_mut(*address, bytes.len() as u64)?.copy_from_slice(&bytes);
+            self.global.mark(*address, program.variables.get(id.index()).map_or(0, |v| v.size));
         }
         if program.layout.constant_bytes > CONSTANT_LIMIT {
             let message =
@@ -258,11 +307,11 @@ fn check_sizes(entry: &Entry, launch: &Launch) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The first bytes of a variable: its initialiser with the addresses filled in.
+/// The first bytes of a variable, as far as they are not zero: its initialiser with the addresses filled in.
 fn initial(program: &Program, addresses: &[u64], id: VarId) -> Vec<u8> {
     let Some(data) = program.variables.get(id.index()) else { return Vec::new() };
+    let Some(init) = &data.init else { return Vec::new() };
     let mut bytes = vec![0; data.size as usize];
-    let Some(init) = &data.init else { return bytes };
     for (to, from) in bytes.iter_mut().zip(&init.bytes) {
         *to = *from;
     }

@@ -23,6 +23,7 @@ pub(super) mod memory;
 pub(super) mod mma;
 pub(super) mod moves;
 pub(super) mod remote;
+pub(super) mod stack;
 pub(super) mod stochastic;
 pub(super) mod tcgen05;
 pub(super) mod tensor;
@@ -78,6 +79,7 @@ const FAMILIES: &[&[Op]] = &[
     wmma::OPS,
     wgmma::OPS,
     control::OPS,
+    stack::OPS,
 ];
 
 /// Decodes an instruction; one with a modifier that its decoder does not know is refused.

@@ -25,6 +25,8 @@ pub struct Program {
     pub(super) variables: Vec<Data>,
     /// The slots and names of each function's registers.
     registers: Vec<Vec<(u32, String)>>,
+    /// Whether its blocks can see in which order they run, by other means than memory: they stay on one core.
+    pub(super) alone: bool,
     /// Where jumps back lead, with the label: for naming loops.
     loops: Vec<(u32, u32, String)>,
 }
@@ -131,6 +133,7 @@ impl Program {
                 .collect(),
             layout,
             variables: module.variables.iter().map(data).collect(),
+            alone: module.functions.iter().any(sees_order),
             loops,
         })
     }
@@ -163,6 +166,12 @@ impl Program {
 
     pub(super) fn function_name(&self, index: u32) -> Option<String> {
         self.functions.get(index as usize).map(|f| f.name.clone())
+    }
+
+    /// The bytes of the frame of the function that holds an instruction.
+    pub(super) fn frame_at(&self, pc: u32) -> u64 {
+        let function = self.code.get(pc as usize).and_then(|code| self.functions.get(code.function as usize));
+        function.map_or(0, |f| f.frame)
     }
 
     /// The smallest loop around an instruction: its first and last instruction, and its label.
@@ -212,6 +221,25 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
 /// Whether an instruction goes on writing registers after it was issued.
 fn in_flight(inst: &Inst) -> bool {
     inst.row.is_some_and(|row| row.name == "wgmma.mma_async")
+}
+
+/// Instructions of which the blocks' order decides what they give: where two blocks use them on one address, running ahead
+/// would be in vain.
+const ORDERED: [&str; 4] = ["atom", "red", "multimem", "sured"];
+/// Special registers that tell how long others have run.
+const CLOCKS: [&str; 2] = ["%clock", "%globaltimer"];
+/// Functions that hand out memory of all blocks.
+const SERVICES: [&str; 2] = ["malloc", "free"];
+
+/// Whether a function's code tells in which order blocks run.
+fn sees_order(function: &Function) -> bool {
+    let shared = |inst: &Inst| inst.slots.iter().flatten().any(|m| m.text.starts_with("shared"));
+    let ordered = |inst: &Inst| inst.row.is_some_and(|row| ORDERED.contains(&row.opcode()));
+    let clock =
+        |operand: &Operand| matches!(operand, Operand::Special(r) if CLOCKS.iter().any(|c| r.name.starts_with(c)));
+    let reads = |inst: &Inst| inst.operands.iter().any(clock);
+    let serves = SERVICES.contains(&function.name.as_str()) && !function.defined;
+    serves || function.insts.iter().any(|inst| ordered(inst) && !shared(inst) || reads(inst))
 }
 
 /// The operands that an instruction writes.

@@ -191,15 +191,43 @@ impl Warp {
         }
     }
 
-    /// Makes a lane's local memory `size` bytes beyond its frame's start.
+    /// Begins a lane's frame of `size` bytes of local memory.
     pub(super) fn reserve(&mut self, lane: usize, frame: u32, size: u64) -> Result<(), Fault> {
-        let end = u64::from(frame).saturating_add(size);
+        self.extend(lane, u64::from(frame).saturating_add(size))?;
+        self.frame[lane] = frame;
+        Ok(())
+    }
+
+    /// Makes room above a lane's frame, and gives its address.
+    pub(super) fn allocate(&mut self, lane: usize, size: u64, align: u64) -> Result<u64, Fault> {
+        let at = (self.local[lane].len() as u64).next_multiple_of(align);
+        // Frames of functions that are called begin above: at multiples of 16.
+        self.extend(lane, at.saturating_add(size.checked_next_multiple_of(16).unwrap_or(u64::MAX)))?;
+        Ok(LOCAL_START + at)
+    }
+
+    /// The address of the first byte above a lane's stack.
+    pub(super) fn top(&self, lane: usize) -> u64 {
+        LOCAL_START + self.local[lane].len() as u64
+    }
+
+    /// Gives back what lies above an address; `false` if that is not above the frame of `size` bytes.
+    pub(super) fn release_to(&mut self, lane: usize, top: u64, size: u64) -> bool {
+        let bottom = LOCAL_START + u64::from(self.frame[lane]) + size;
+        let inside = (bottom..=self.top(lane)).contains(&top);
+        if inside {
+            self.local[lane].truncate((top - LOCAL_START) as usize);
+        }
+        inside
+    }
+
+    /// Makes a lane's local memory end there.
+    fn extend(&mut self, lane: usize, end: u64) -> Result<(), Fault> {
         if end > LOCAL_LIMIT {
             let message =
                 format!("{end} bytes of local memory for one thread; {LOCAL_LIMIT} are allowed (endless recursion?)");
             return Err(Fault::new(FaultKind::OutOfMemory, message).lane(lane));
         }
-        self.frame[lane] = frame;
         let old = self.local[lane].len() as u64;
         self.local[lane].resize(end as usize, 0);
         if let Some(threads) = &mut self.threads {

@@ -195,3 +195,50 @@ fn endless_recursion_is_refused() {
     let fault = launch(&mut machine, &program(text), 1, 1, &[0; 8], Options::default()).unwrap_err();
     assert_eq!(fault.kind, FaultKind::OutOfMemory, "{fault}");
 }
+
+#[test]
+fn the_stack_grows_and_shrinks() {
+    let body = "
+  stacksave.u64 %d1; add.u32 %r1, %t, 3; cvt.u64.u32 %d2, %r1; alloca.u64 %d3, %d2, 64; alloca.u64 %d4, 16;
+  st.local.u8 [%d3], %r1; st.local.u32 [%d4+12], %t; and.b64 %d5, %d3, 63; ld.local.u8 %r2, [%d3];
+  ld.local.u32 %r3, [%d4+12]; add.u32 %r2, %r2, %r3; cvt.u32.u64 %r3, %d5; add.u32 %r2, %r2, %r3;
+  stackrestore.u64 %d1; stacksave.u64 %d6; sub.u64 %d6, %d6, %d1; cvt.u32.u64 %r3, %d6; add.u32 %r1, %r2, %r3;";
+    assert_eq!(warp(body), lanes(|t| 2 * t + 3));
+    let freed = "stacksave.u64 %d1; alloca.u64 %d2, 64; stackrestore.u64 %d1; ld.local.u32 %r1, [%d2]; ret;";
+    assert_eq!(run_words(freed, 1, 1, 1).unwrap_err().kind, FaultKind::OutOfBounds);
+    let huge = "mov.u64 %d1, 0x7fffffffffffffff; alloca.u64 %d2, %d1; ret;";
+    assert_eq!(run_words(huge, 1, 1, 1).unwrap_err().kind, FaultKind::OutOfMemory);
+    let wrong = "mov.u64 %d1, 12; stackrestore.u64 %d1; ret;";
+    assert_eq!(run_words(wrong, 1, 1, 1).unwrap_err().kind, FaultKind::Undefined);
+}
+
+#[test]
+fn conversions_are_scaled_by_powers_of_two() {
+    let one = |body: &str| {
+        let text = kernel(&format!("{body} st.global.u32 [%out], %r1; ret;")).replace(".version 8.8", ".version 9.1");
+        let mut machine = Machine::new();
+        let out = machine.alloc(4).unwrap();
+        launch(&mut machine, &program(&text), 1, 1, &out.to_le_bytes(), Options::default()).unwrap();
+        words_at(&machine, out, 1)[0]
+    };
+    // 1.5 / 2 and 1.5 · 4 in units of 1/64, the latter clamped.
+    let down = "mov.f32 %f1, 0f3FC00000; mov.b16 %h1, 0x807d; cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32 %h2, %f1, %f1, %h1;";
+    assert_eq!(one(&format!("{down} cvt.u32.u16 %r1, %h2;")), 0x307f);
+    // 1 · 2 and -0.5 · 2^-1.
+    let up = "mov.b16 %h1, 0x40e0; mov.b16 %h2, 0x807e; cvt.rn.scaled::n2::ue8m0.bf16x2.s2f6x2 %r1, %h1, %h2;";
+    assert_eq!(one(up), 0x4000_be80);
+    let nan = "mov.b32 %f1, 0x7fffffff; cvt.rn.satfinite.s2f6x2.f32 %h2, %f1, %f1; cvt.u32.u16 %r1, %h2;";
+    assert_eq!(one(nan), 0x7f7f);
+}
+
+#[test]
+fn what_lies_outside_of_a_tensor_makes_a_product_zero() {
+    let fma = |a: u32, b: u32| {
+        let body = format!(
+            "mov.b32 %r2, {a}; mov.b32 %r3, {b}; mov.b32 %r4, 0x3c003c00; fma.rn.oob.f16x2 %r1, %r2, %r3, %r4;"
+        );
+        one(&format!("{body} st.global.u32 [%out], %r1;"), 1)[0]
+    };
+    assert_eq!(fma(0x3c00_7ff7, 0x3c00_3c00), 0x4000_0000);
+    assert_eq!(fma(0x7fff_3c00, 0x3c00_7ff7), 0x7fff_0000);
+}

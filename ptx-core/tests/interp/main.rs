@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
 
 mod async_forms;
+mod cores;
 mod families;
 mod forms;
 mod harness;
@@ -14,4 +15,5 @@ mod tcgen05;
 mod tensor_forms;
 mod tensor_recorded;
 mod tensors;
+mod textures;
 mod watch;

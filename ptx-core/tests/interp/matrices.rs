@@ -76,6 +76,23 @@ fn matrices_are_transposed_in_registers_and_in_memory() {
     assert_eq!(stored, expected);
 }
 
+/// Byte e of lane 4·g + t is that of row g + 8·(e / 2) and column 2·t + e % 2; columns stand in memory one after another.
+#[test]
+fn matrices_of_bytes_are_stored_by_columns() {
+    let stored = warp(
+        ".shared .align 16 .b8 m[128]; mov.u32 %r4, m; and.b32 %r5, %t, 7; mad.lo.u32 %r6, %r5, 16, %r4;
+         mul.lo.u32 %r2, %t, 4; mad.lo.u32 %r2, %r2, 0x01010101, 0x03020100;
+         stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r6], {%r2}; bar.warp.sync -1;
+         mad.lo.u32 %r4, %t, 4, %r4; ld.shared.u32 %r1, [%r4];",
+    );
+    let byte = |at: u32| {
+        let (column, row) = (at / 16, at % 16);
+        4 * (4 * (row % 8) + column / 2) + column % 2 + 2 * (row / 8)
+    };
+    let expected: Vec<u32> = (0..32).map(|t| (0..4).fold(0, |word, i| word | byte(4 * t + i) << (8 * i))).collect();
+    assert_eq!(stored, expected);
+}
+
 #[test]
 fn integers_bits_and_doubles_multiply() {
     // Row g of A holds g + 1 everywhere, column n of B n + 1.

@@ -3,9 +3,10 @@
 //! Every value becomes an exact number, is rounded once to the wanted element, and stands in its container.
 
 use super::{Op, op};
-use crate::interp::ctx::{Dst, Flow, Src};
+use crate::interp::ctx::{Ctx, Dst, Flow, Src};
 use crate::interp::site::{Decoded, Refusal, Site};
 use crate::interp::soft::{self, F32, Format, Num, Round, mask};
+use crate::interp::warp::Lanes;
 use crate::ir::Operand;
 use crate::isa::{Class, Type};
 
@@ -90,6 +91,19 @@ struct Rules {
 }
 
 impl Rules {
+    /// One element scaled and converted: what becomes narrower is divided by the power of two, what becomes wider multiplied.
+    fn convert_scaled(self, from: Element, to: Element, bits: u64, scale: u64) -> u64 {
+        let narrows = !matches!(to, Element::Float(format) if *format == soft::BF16);
+        let num = match (from.read(bits), Element::Exponent.read(scale)) {
+            (Num::Finite { neg, sig, exp }, Num::Finite { exp: by, .. }) => {
+                Num::Finite { neg, sig, exp: if narrows { exp - by } else { exp + by } }
+            }
+            (_, Num::Nan) => Num::Nan,
+            (other, _) => other,
+        };
+        self.finish(num, from, to)
+    }
+
     /// One element converted.
     fn convert(self, from: Element, to: Element, bits: u64) -> u64 {
         let bits = if self.ftz { flush(from, bits) } else { bits };
@@ -98,7 +112,10 @@ impl Rules {
         {
             return nan;
         }
-        let num = from.read(bits);
+        self.finish(from.read(bits), from, to)
+    }
+
+    fn finish(self, num: Num, from: Element, to: Element) -> u64 {
         match to {
             Element::Int { bits: width, signed } => self.to_int(num, from, width, signed),
             Element::Float(format) => self.to_float(num, format),
@@ -166,13 +183,13 @@ impl Rules {
         }
     }
 
-    /// Two's complement in units of 1/64.
+    /// Two's complement in units of 1/64; a NaN becomes the greatest.
     fn to_fixed(self, num: Num) -> u64 {
         let scaled = match num {
             Num::Finite { neg, sig, exp } => Num::Finite { neg, sig, exp: exp + 6 },
             other => other,
         };
-        let value = Rules { nan: 0, ..self }.to_int(scaled, Element::Fixed, 8, true) as i8;
+        let value = Rules { nan: 0x7f, ..self }.to_int(scaled, Element::Fixed, 8, true) as i8;
         (if self.relu { value.max(0) } else { value }) as u8 as u64
     }
 }
@@ -248,18 +265,51 @@ fn cvt(site: &Site) -> Decoded {
     }
     let src = site.src(1)?;
     if to.count > 1 {
+        let scales = Scales::new(site)?;
         return Ok(Box::new(move |ctx, group| {
-            let a = ctx.fetch(src);
+            let (a, scales) = (ctx.fetch(src), scales.map(|s| s.fetch(ctx)));
             ctx.store(dst, group, |lane| {
                 (0..to.count).fold(0, |word, i| {
                     let part = a[lane] >> (i * from.container) & mask(from.container);
-                    word | rules.convert(from.element, to.element, part) << (i * to.container)
+                    let element = match scales {
+                        Some(scales) => rules.convert_scaled(from.element, to.element, part, scales.of(lane, i)),
+                        None => rules.convert(from.element, to.element, part),
+                    };
+                    word | element << (i * to.container)
                 })
             });
             Ok(Flow::Next)
         }));
     }
     Ok(single(dst, src, to, from, rules))
+}
+
+/// The `ue8m0` factors of a conversion.
+#[derive(Clone, Copy)]
+struct Scales<T> {
+    values: T,
+    /// Whether each element has its own.
+    each: bool,
+}
+
+impl Scales<Src> {
+    fn new(site: &Site) -> Result<Option<Scales<Src>>, Refusal> {
+        let kinds = [("scaled::n1::ue8m0", false), ("scaled::n2::ue8m0", true)];
+        let Some(each) = site.one_of(&kinds) else { return Ok(None) };
+        let values = site.src(site.named("scale").ok_or("a scaled conversion without its factors")?)?;
+        Ok(Some(Scales { values, each }))
+    }
+
+    fn fetch(self, ctx: &Ctx) -> Scales<Lanes> {
+        Scales { values: ctx.fetch(self.values), each: self.each }
+    }
+}
+
+impl Scales<Lanes> {
+    /// The factor of an element, the lowest first.
+    fn of(&self, lane: usize, element: u32) -> u64 {
+        self.values[lane] >> if self.each { 8 * element } else { 0 } & 0xff
+    }
 }
 
 /// One value to one value; the result is extended to its register as its type says.
@@ -292,10 +342,18 @@ fn join(site: &Site, dst: Dst, to: Shape, from: Shape, rules: Rules) -> Decoded 
     if sources.len() != to.count as usize {
         return Err(format!("{} sources for {} elements", sources.len(), to.count));
     }
+    let scales = Scales::new(site)?;
     Ok(Box::new(move |ctx, group| {
         let values: Vec<_> = sources.iter().map(|s| ctx.fetch(*s)).collect();
+        let scales = scales.map(|s| s.fetch(ctx));
         ctx.store(dst, group, |lane| {
-            values.iter().fold(0, |word, v| word << to.container | rules.convert(from.element, to.element, v[lane]))
+            values.iter().zip((0..to.count).rev()).fold(0, |word, (v, i)| {
+                let element = match scales {
+                    Some(scales) => rules.convert_scaled(from.element, to.element, v[lane], scales.of(lane, i)),
+                    None => rules.convert(from.element, to.element, v[lane]),
+                };
+                word << to.container | element
+            })
         });
         Ok(Flow::Next)
     }))

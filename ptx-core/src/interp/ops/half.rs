@@ -4,6 +4,7 @@ use super::float::{Extreme, Finish, is_nan, pairs, sign_bit};
 use super::{Op, op};
 use crate::interp::site::{Decoded, Site};
 use crate::interp::soft::{self, BF16, F16, F32, Format, Num, Round, mask};
+use crate::interp::tensor_map::Element;
 
 const HALVES: &str = "f16 f16x2 bf16 bf16x2";
 
@@ -13,6 +14,7 @@ pub(super) const OPS: &[Op] = &[
     op("sub", HALVES, |s| arithmetic(s, |[a, b], r| soft::add(a, b.negate(), r))),
     op("mul", HALVES, |s| arithmetic(s, |[a, b], _| soft::mul(a, b))),
     op("fma", HALVES, |s| arithmetic(s, |[a, b, c], r| soft::fma(a, b, c, r))),
+    op("fma.oob", HALVES, fma_oob),
     op("neg", HALVES, |s| sign(s, |a, sign| a ^ sign)),
     op("abs", HALVES, |s| sign(s, |a, sign| a & !sign)),
     op("min", HALVES, |s| extreme(s, false)),
@@ -43,13 +45,30 @@ fn elementwise<const N: usize>(
 }
 
 fn arithmetic<const N: usize>(site: &Site, exact: fn([Num; N], Round) -> Num) -> Decoded {
-    let ((format, two), round) = (shape(site)?, site.round());
+    let (_, two) = shape(site)?;
+    elementwise(site, two, one(site, exact)?)
+}
+
+/// An operation on one element.
+fn one<const N: usize>(
+    site: &Site,
+    exact: fn([Num; N], Round) -> Num,
+) -> Result<impl Fn([u64; N]) -> u64 + Send + Sync + 'static, String> {
+    let ((format, _), round) = (shape(site)?, site.round());
     let (finish, relu) = (Finish::new(site, format), site.is("relu"));
-    elementwise(site, two, move |x: [u64; N]| {
+    Ok(move |x: [u64; N]| {
         let result = exact(x.map(|b| soft::unpack(finish.input(b), format)), round);
         let bits = finish.output(soft::pack(result, format, round, false));
         if relu && bits & 0x8000 != 0 && !is_nan(bits, format) { 0 } else { bits }
     })
+}
+
+/// `fma.oob`: zero where a factor is the NaN with which copies of tensors fill what lies outside.
+fn fma_oob(site: &Site) -> Decoded {
+    let outside = Element::F16.nan().ok_or("a NaN for what lies outside of a tensor")?;
+    let (_, two) = shape(site)?;
+    let fma = one(site, |[a, b, c], r| soft::fma(a, b, c, r))?;
+    elementwise(site, two, move |x: [u64; 3]| if x[..2].contains(&outside) { 0 } else { fma(x) })
 }
 
 fn sign(site: &Site, f: fn(u64, u64) -> u64) -> Decoded {

@@ -9,7 +9,8 @@ use crate::interp::space::{Where, number};
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
-    op("ldmatrix.m8n8", "", load), op("stmatrix.m8n8", "", store), op("movmatrix", "", transpose),
+    op("ldmatrix.m8n8", "", load), op("stmatrix.m8n8", "", |s| store(s, rows)), op("stmatrix.m16n8", "", |s| store(s, columns)),
+    op("movmatrix", "", transpose),
     op("ldmatrix.m8n16", "", |s| load_bytes(s, 8)), op("ldmatrix.m16n16", "", |s| load_bytes(s, 16)),
 ];
 
@@ -107,7 +108,10 @@ fn space(site: &Site) -> Where {
     if site.is("shared") || site.is("shared::cta") { Where::Shared } else { Where::Generic }
 }
 
-fn store(site: &Site) -> Decoded {
+/// The lines of 16 bytes of the matrix that a register of each lane holds, transposed or not.
+type Lines = fn(&[u64; 32], bool) -> [[u8; 16]; 8];
+
+fn store(site: &Site, lines: Lines) -> Decoded {
     site.accept(&["sync", "x1", "x2", "x4", "shared", "shared::cta"]);
     let transposed = site.is("trans");
     let (address, sources) = (site.address(0, space(site))?, sources(site, 1)?);
@@ -117,29 +121,36 @@ fn store(site: &Site) -> Decoded {
         }
         let bases = ctx.fetch(address.base).map(|base| base.wrapping_add(address.offset));
         for (matrix, src) in sources.iter().enumerate() {
-            let rows = rows(&ctx.fetch(*src), transposed);
-            for (row, words) in rows.iter().enumerate() {
+            for (row, line) in lines(&ctx.fetch(*src), transposed).iter().enumerate() {
                 let lane = (8 * matrix + row) % 32;
-                let bytes = ctx.bytes_mut(address.space, lane, bases[lane], 16)?;
-                for (to, word) in bytes.chunks_exact_mut(2).zip(words) {
-                    to.copy_from_slice(&word.to_le_bytes());
-                }
+                ctx.bytes_mut(address.space, lane, bases[lane], 16)?.copy_from_slice(line);
             }
         }
         Ok(Flow::Next)
     }))
 }
 
-/// The 8×8 matrix that the lanes of a warp hold.
-fn rows(lanes: &[u64; 32], transposed: bool) -> [[u16; 8]; 8] {
-    let mut rows = [[0; 8]; 8];
+/// The rows of an 8×8 matrix of 16-bit elements.
+fn rows(lanes: &[u64; 32], transposed: bool) -> [[u8; 16]; 8] {
+    let mut rows = [[0; 16]; 8];
     for (lane, value) in lanes.iter().enumerate() {
         for half in 0..2 {
             let (row, col) = place(lane, half, transposed);
-            rows[row][col] = (value >> (16 * half)) as u16;
+            rows[row][2 * col..2 * col + 2].copy_from_slice(&((value >> (16 * half)) as u16).to_le_bytes());
         }
     }
     rows
+}
+
+/// The columns of a 16×8 matrix of bytes. Lane 4·g + t has two neighbours of row g, then of row g + 8, as `mma` leaves them.
+fn columns(lanes: &[u64; 32], _: bool) -> [[u8; 16]; 8] {
+    let mut columns = [[0; 16]; 8];
+    for (lane, value) in lanes.iter().enumerate() {
+        for (at, byte) in value.to_le_bytes().into_iter().take(4).enumerate() {
+            columns[lane % 4 * 2 + at % 2][lane / 4 + 8 * (at / 2)] = byte;
+        }
+    }
+    columns
 }
 
 fn transpose(site: &Site) -> Decoded {
@@ -152,7 +163,7 @@ fn transpose(site: &Site) -> Decoded {
         let rows = rows(&ctx.fetch(src), true);
         let half = |lane: usize, half: usize| {
             let (row, col) = place(lane, half, false);
-            u64::from(rows[row][col])
+            number(&rows[row][2 * col..2 * col + 2])
         };
         ctx.store(dst, group, |lane| half(lane, 0) | half(lane, 1) << 16);
         Ok(Flow::Next)

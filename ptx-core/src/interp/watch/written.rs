@@ -43,6 +43,51 @@ impl Written {
         }
     }
 
+    /// Whether both hold a byte.
+    pub(in crate::interp) fn overlaps(&self, other: &Written) -> bool {
+        match (self, other) {
+            (Written::Nothing, _) | (_, Written::Nothing) => false,
+            (Written::All, Written::All) => true,
+            (Written::All, Written::Some(bits)) | (Written::Some(bits), Written::All) => bits.iter().any(|w| *w != 0),
+            (Written::Some(a), Written::Some(b)) => a.iter().zip(b).any(|(a, b)| a & b != 0),
+        }
+    }
+
+    /// What the other holds, too.
+    pub(in crate::interp) fn join(&mut self, other: Written) {
+        match (&mut *self, other) {
+            (Written::All, _) | (_, Written::Nothing) => {}
+            (Written::Some(mine), Written::Some(theirs)) if mine.len() >= theirs.len() => {
+                mine.iter_mut().zip(theirs).for_each(|(a, b)| *a |= b);
+            }
+            (Written::Some(mine), Written::Some(mut theirs)) => {
+                theirs.iter_mut().zip(mine).for_each(|(a, b)| *a |= *b);
+                *self = Written::Some(theirs);
+            }
+            (_, other) => *self = other,
+        }
+    }
+
+    /// Copies the bytes that it holds.
+    pub(in crate::interp) fn copy(&self, from: &[u8], to: &mut [u8]) {
+        let word = |at: usize| match self {
+            Written::Nothing => 0,
+            Written::All => u64::MAX,
+            Written::Some(bits) => bits.get(at).copied().unwrap_or(0),
+        };
+        for (at, (from, to)) in from.chunks(64).zip(to.chunks_mut(64)).enumerate() {
+            let word = word(at);
+            match (word, to.len() == from.len()) {
+                (0, _) => {}
+                (u64::MAX, true) => to.copy_from_slice(from),
+                _ => {
+                    let pairs = to.iter_mut().zip(from).enumerate().filter(|(bit, _)| word >> bit & 1 == 1);
+                    pairs.for_each(|(_, (to, from))| *to = *from);
+                }
+            }
+        }
+    }
+
     /// The first byte of `at .. at + size` that nobody has written.
     pub(in crate::interp) fn missing(&self, at: u64, size: u64) -> Option<u64> {
         match self {
@@ -83,5 +128,25 @@ mod tests {
         written.clear(999, 1, 1000);
         assert_eq!(written.missing(0, 999), None);
         assert_eq!(written.missing(0, 1000), Some(999));
+    }
+
+    #[test]
+    fn sets_join_and_overlap() {
+        let set = |ranges: &[(u64, u64)]| {
+            let mut set = Written::default();
+            ranges.iter().for_each(|(at, size)| set.mark(*at, *size, 1000));
+            set
+        };
+        let copied = |set: &Written| {
+            let mut to = vec![0; 1000];
+            set.copy(&[1; 1000], &mut to);
+            (0..1000).filter(|at| to[*at] == 1).collect::<Vec<usize>>()
+        };
+        let (mut some, other) = (set(&[(3, 2), (60, 200), (999, 1)]), set(&[(5, 55)]));
+        assert_eq!(copied(&some), (3..5).chain(60..260).chain([999]).collect::<Vec<_>>());
+        assert!(!some.overlaps(&other) && !other.overlaps(&Written::Nothing) && other.overlaps(&Written::All));
+        some.join(other);
+        assert_eq!(copied(&some), (3..260).chain([999]).collect::<Vec<_>>());
+        assert_eq!((copied(&Written::All).len(), copied(&Written::Nothing).len()), (1000, 0));
     }
 }

@@ -1,0 +1,129 @@
+//! Blocks that run ahead on other cores while nobody watches, with the result that one core gives, bit for bit.
+//!
+//! The rest of a grid is cut into parts. The first goes on as ever; each other runs on a copy of global memory. All note which
+//! bytes they touch. In the grid's order each part is then compared with those before it: if none has written what the other has
+//! touched, it saw what it would have seen in its turn, and its bytes are taken over; else it was in vain and runs again.
+//! What blocks see of each other apart from memory's bytes (atomics' order, clocks, `malloc`) keeps a program on one core, see
+//! `Program::alone`.
+
+use super::block::Engine;
+use super::fault::Fault;
+use super::global::Global;
+use super::grid::{Grid, Queue};
+use super::machine::Stats;
+use super::program::{Entry, Program};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+
+/// Warp instructions that run before it is asked whether the rest of the grid is worth other cores.
+const FIRST: u64 = 1 << 17;
+/// Warp instructions of the rest for each byte of memory that may have to be copied.
+const INSTRUCTIONS_PER_BYTE: u64 = 64;
+/// Slices in a row without the end of a cluster after which a part is given up: its blocks may wait for others.
+const PATIENCE: usize = 32;
+
+/// What a part that ran ahead did.
+struct Ahead {
+    global: Global,
+    stats: Stats,
+    result: Result<(), Fault>,
+    /// Whether every cluster ended, or one of them in a fault.
+    complete: bool,
+}
+
+/// The cores of this machine.
+pub(super) fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+}
+
+impl Engine<'_> {
+    /// Whether what is left of the grid should run on several cores.
+    pub(super) fn pays(&self, queue: &Queue) -> bool {
+        let (left, done) = (queue.end - queue.next, self.stats.warp_instructions);
+        if self.cores < 2 || left < 2 * self.cores as u64 || done < FIRST {
+            return false;
+        }
+        let rest = u128::from(done) * u128::from(left) / u128::from(queue.next.max(1));
+        rest >= u128::from(FIRST) && rest * u128::from(INSTRUCTIONS_PER_BYTE) >= u128::from(self.global.used())
+    }
+
+    /// Runs what is left of the grid, parts of it ahead.
+    pub(super) fn run_ahead(&mut self, entry: &Entry, mut queue: Queue) -> Result<(), Fault> {
+        let (end, left) = (queue.end, queue.end - queue.next);
+        let first = queue.next;
+        let cut = |part: usize| first + left * part as u64 / self.cores as u64;
+        let parts: Vec<_> = (1..self.cores).map(|part| (cut(part), cut(part + 1))).collect();
+        let stop = AtomicBool::new(false);
+        let (program, grid) = (self.program, self.grid);
+        let result = thread::scope(|scope| {
+            let forks: Vec<_> = parts.iter().map(|_| self.global.fork()).collect();
+            let start = |((from, to), fork): (&(u64, u64), Global)| {
+                let (queue, stop) = (Queue::new(*from, *to), &stop);
+                scope.spawn(move || ahead(program, grid, entry, fork, queue, stop))
+            };
+            let ahead: Vec<_> = parts.iter().zip(forks).map(start).collect();
+            let result = self.follow(entry, &mut queue, &parts, ahead);
+            stop.store(true, Ordering::Relaxed);
+            result
+        });
+        self.global.settle();
+        result?;
+        queue.end = end;
+        self.drain(entry, &mut queue, |_, _| false)
+    }
+
+    /// Runs up to each part in turn, and takes it over if it saw what it should have seen.
+    fn follow(
+        &mut self,
+        entry: &Entry,
+        queue: &mut Queue,
+        parts: &[(u64, u64)],
+        ahead: Vec<ScopedJoinHandle<Ahead>>,
+    ) -> Result<(), Fault> {
+        for ((from, to), part) in parts.iter().zip(ahead) {
+            queue.end = *from;
+            // One core would now begin the part, beside what still runs.
+            self.drain(entry, queue, |_, queue| queue.next == queue.end)?;
+            let part = part.join().ok().filter(|part| part.complete && self.takes(part));
+            if let Some(part) = part {
+                self.take(part)?;
+                queue.next = *to;
+            } else if !queue.is_done() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, part: &Ahead) -> bool {
+        let steps = self.stats.warp_instructions.saturating_add(part.stats.warp_instructions);
+        steps < self.grid.step_limit && self.global.is_apart_from(&part.global)
+    }
+
+    fn take(&mut self, part: Ahead) -> Result<(), Fault> {
+        self.global.take_over(part.global);
+        self.stats.instructions += part.stats.instructions;
+        self.stats.warp_instructions += part.stats.warp_instructions;
+        self.stats.printed.push_str(&part.stats.printed);
+        part.result
+    }
+}
+
+/// Runs a part on its copy of global memory.
+fn ahead(
+    program: &Program,
+    grid: &Grid,
+    entry: &Entry,
+    mut global: Global,
+    mut queue: Queue,
+    stop: &AtomicBool,
+) -> Ahead {
+    let mut stats = Stats::default();
+    let mut engine =
+        Engine { program, grid, global: &mut global, stats: &mut stats, watch: None, tracer: None, cores: 1 };
+    let result = engine.drain(entry, &mut queue, |_, queue| queue.fruitless > PATIENCE || stop.load(Ordering::Relaxed));
+    let complete = result.is_err() || queue.is_done();
+    Ahead { global, stats, result, complete }
+}
