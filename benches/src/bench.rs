@@ -1,10 +1,12 @@
 //! One contest: check everybody, then let them take turns. Knows no kernel.
 
+use crate::companion::{Companion, Opened};
 use crate::machine;
 use crate::report::{Entry, Results};
+use crate::targets::{TARGETS, Target};
 use ptx_launch::prelude::*;
-use ptx_launch::{Result, Timing};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use ptx_launch::{Error, Result, Timing};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How to measure.
 #[derive(Clone, Debug)]
@@ -19,6 +21,12 @@ pub struct Options {
     pub turn: Duration,
     /// Time nothing.
     pub check_only: bool,
+    /// Only what a target speaks of.
+    pub promised: bool,
+    /// Small sizes, timed on whatever device there is: the program is tried, not the kernels.
+    pub rehearse: bool,
+    /// No contest begins later.
+    pub until: Option<Instant>,
     /// No rivals.
     pub alone: bool,
     /// What random inputs grow from.
@@ -35,6 +43,8 @@ pub struct Bench {
     pub options: Options,
     /// What came out so far.
     pub results: Results,
+    /// Rivals in processes of their own.
+    companions: Vec<Companion>,
 }
 
 /// What a launch does, for rates.
@@ -55,11 +65,17 @@ type Launch<'a> = Box<dyn FnMut(&Stream) -> Result<()> + 'a>;
 /// Who takes part in a contest.
 pub struct Contestant<'a> {
     /// `ours`, `128x256 G8`, `cuBLASLt`.
-    pub name: String,
+    name: String,
     /// Whether it is a kernel of this language.
-    pub ours: bool,
-    /// Launches it once.
-    pub launch: Launch<'a>,
+    ours: bool,
+    how: How<'a>,
+}
+
+/// Where a contestant is launched.
+enum How<'a> {
+    Here(Launch<'a>),
+    /// In the companion of this number.
+    There(usize),
 }
 
 /// A kernel at one size: what is computed, and by whom.
@@ -78,49 +94,118 @@ pub struct Case<'a> {
     pub limit: f64,
     /// Those who take turns.
     pub contestants: Vec<Contestant<'a>>,
+    /// Those who should, but are not here: who, and why.
+    pub absent: Vec<(String, String)>,
 }
 
 impl<'a> Case<'a> {
     /// Adds a kernel of this language.
     pub fn ours(&mut self, name: impl Into<String>, launch: impl FnMut(&Stream) -> Result<()> + 'a) {
-        self.contestants.push(Contestant { name: name.into(), ours: true, launch: Box::new(launch) });
+        self.contestants.push(Contestant { name: name.into(), ours: true, how: How::Here(Box::new(launch)) });
     }
 
     /// Adds a library.
     pub fn rival(&mut self, name: impl Into<String>, launch: impl FnMut(&Stream) -> Result<()> + 'a) {
-        self.contestants.push(Contestant { name: name.into(), ours: false, launch: Box::new(launch) });
+        self.contestants.push(Contestant { name: name.into(), ours: false, how: How::Here(Box::new(launch)) });
+    }
+
+    /// Adds a library, if it is here.
+    pub fn rival_if(&mut self, name: &str, launch: Result<impl FnMut(&Stream) -> Result<()> + 'a>) {
+        match launch {
+            Ok(launch) => self.rival(name, launch),
+            Err(why) => self.absent.push((name.to_owned(), why.to_string())),
+        }
     }
 
     /// Runs a contestant once on poisoned output, and compares.
-    fn judge(&self, stream: &Stream, contestant: &mut Contestant<'_>) -> Result<Entry> {
-        (self.poison)(stream)?;
-        (contestant.launch)(stream)?;
-        let error = (self.check)(stream)?;
-        Ok(Entry {
+    fn judge(&self, stream: &Stream, name: &str, ours: bool, launch: &mut Launch<'_>) -> Entry {
+        let mut error = || {
+            (self.poison)(stream)?;
+            launch(stream)?;
+            (self.check)(stream)
+        };
+        let entry = self.entry(name, ours);
+        match error() {
+            Ok(error) => self.judged(entry, error),
+            Err(why) => Entry { why: Some(why.to_string()), ..entry },
+        }
+    }
+
+    fn entry(&self, name: &str, ours: bool) -> Entry {
+        Entry {
             kernel: self.kernel.to_owned(),
             size: self.size.clone(),
-            contestant: contestant.name.clone(),
-            ours: contestant.ours,
-            error: error.is_finite().then_some(error),
-            right: error <= self.limit,
+            contestant: name.to_owned(),
+            ours,
             ..Entry::default()
-        })
+        }
+    }
+
+    fn judged(&self, entry: Entry, error: f64) -> Entry {
+        Entry { error: error.is_finite().then_some(error), right: error <= self.limit, ..entry }
+    }
+}
+
+/// Those of a case so far: one entry each, and those who may take turns, with the places of their entries.
+#[derive(Default)]
+struct Field<'a> {
+    entries: Vec<Entry>,
+    players: Vec<(usize, Contestant<'a>)>,
+}
+
+impl<'a> Field<'a> {
+    /// Who is right plays.
+    fn add(&mut self, entry: Entry, how: How<'a>) {
+        let (name, ours) = (entry.contestant.clone(), entry.ours);
+        self.players.extend(entry.right.then_some((self.entries.len(), Contestant { name, ours, how })));
+        self.entries.push(entry);
     }
 }
 
 impl Bench {
-    /// Opens a contest place on a device: its bandwidth and rate are measured first.
-    pub fn new(device: Device, options: Options) -> Result<Bench> {
+    /// Opens a contest place on a device: its bandwidth and rate are measured first, while the companions get ready.
+    pub fn new(device: Device, options: Options, companions: &[String]) -> Result<Bench> {
+        let mut companions: Vec<_> = companions.iter().map(|command| Companion::start(command)).collect();
         let stream = device.stream();
-        let machine = machine::measure(&device, &stream, &options)?;
+        let mut machine = machine::measure(&device, &stream, &options)?;
+        for companion in &mut companions {
+            match companion.greet() {
+                Ok(()) => machine.companions.push(companion.says.clone()),
+                Err(why) => eprintln!("{why}"),
+            }
+        }
         eprintln!("{machine}");
-        Ok(Bench { device, stream, options, results: Results { machine, entries: Vec::new() } })
+        Ok(Bench { device, stream, options, results: Results { machine, entries: Vec::new() }, companions })
     }
 
-    /// Whether a size is asked for.
-    pub fn wants(&self, size: &str) -> bool {
-        let sizes = &self.options.sizes;
-        sizes.is_empty() || sizes.iter().any(|part| size.contains(part.as_str()))
+    /// The sizes of a suite: those that are listed, or the small ones of a rehearsal, which is all that an interpreter can do.
+    pub fn sizes<T: ?Sized>(&self, listed: &'static T, small: &'static T) -> &'static T {
+        if self.options.rehearse || !self.device.is_cuda() { small } else { listed }
+    }
+
+    /// Whether a size is asked for; where the time is over, that is kept instead.
+    pub fn wants(&mut self, kernel: &str, size: &str) -> bool {
+        let Options { sizes, promised, rehearse, .. } = &self.options;
+        let spoken_of = |target: &Target| target.has(kernel, size) || (*rehearse && target.kernels.contains(&kernel));
+        let wanted = (sizes.is_empty() || sizes.iter().any(|part| size.contains(part.as_str())))
+            && (!promised || TARGETS.iter().any(spoken_of));
+        let late = wanted && self.options.until.is_some_and(|until| Instant::now() > until);
+        if late {
+            self.absent(kernel, size, "the time was over");
+        }
+        wanted && !late
+    }
+
+    /// Notes that a suite ended before its time.
+    pub fn fails(&mut self, kernel: &str, why: &Error) {
+        self.absent(kernel, "", &why.to_string());
+    }
+
+    fn absent(&mut self, kernel: &str, size: &str, why: &str) {
+        let (kernel, size, why) = (kernel.to_owned(), size.to_owned(), Some(why.to_owned()));
+        let entry = Entry { kernel, size, contestant: "ours".to_owned(), ours: true, why, ..Entry::default() };
+        eprintln!("{entry}");
+        self.results.entries.push(entry);
     }
 
     /// A seed that no other input has.
@@ -131,7 +216,7 @@ impl Bench {
 
     /// Checks every contestant, lets those who are right take turns, and keeps what came out.
     pub fn contest(&mut self, case: Case<'_>) -> Result<()> {
-        let timed = !self.options.check_only && self.device.is_cuda();
+        let timed = !self.options.check_only && (self.device.is_cuda() || self.options.rehearse);
         self.hold(case, timed)
     }
 
@@ -142,49 +227,89 @@ impl Bench {
 
     fn hold(&mut self, mut case: Case<'_>, timed: bool) -> Result<()> {
         let contestants = std::mem::take(&mut case.contestants);
-        let (mut entries, mut right) = (Vec::new(), Vec::new());
-        for mut contestant in contestants {
-            let entry = case.judge(&self.stream, &mut contestant)?;
-            right.extend(entry.right.then_some((entries.len(), contestant)));
-            entries.push(entry);
+        let mut field = Field::default();
+        for Contestant { name, ours, how } in contestants {
+            if let How::Here(mut launch) = how {
+                field.add(case.judge(&self.stream, &name, ours, &mut launch), How::Here(launch));
+            }
         }
+        if timed && !self.options.alone {
+            self.invite(&mut case, &mut field);
+        }
+        let absent = case.absent.iter().map(|(name, why)| Entry { why: Some(why.clone()), ..case.entry(name, false) });
+        field.entries.extend(absent);
         if timed {
-            self.turns(case.work, &mut entries, &mut right)?;
+            self.turns(case.work, &mut field);
+            self.companions.iter_mut().for_each(Companion::close);
         }
-        entries.iter().for_each(|entry| eprintln!("{entry}"));
-        self.results.entries.extend(entries);
+        field.entries.iter().for_each(|entry| eprintln!("{entry}"));
+        self.results.entries.extend(field.entries);
         Ok(())
+    }
+
+    /// Adds the rivals of the companions.
+    fn invite(&mut self, case: &mut Case<'_>, field: &mut Field<'_>) {
+        for (at, companion) in self.companions.iter_mut().enumerate() {
+            match companion.open(case.kernel, &case.size) {
+                Ok(Opened { rivals, absent }) => {
+                    case.absent.extend(absent);
+                    for (name, error) in rivals {
+                        field.add(case.judged(case.entry(&name, false), error), How::There(at));
+                    }
+                }
+                Err(why) => case.absent.push((companion.command.clone(), why)),
+            }
+        }
     }
 
     /// Turn by turn, in another order each time. Half a turn goes by before the clock starts: until then the chip runs as
-    /// fast as the one before left it (who takes less power leaves more), and from then on each has its own speed.
-    fn turns(&self, work: Work, entries: &mut [Entry], right: &mut [(usize, Contestant<'_>)]) -> Result<()> {
-        let mut batches = Vec::new();
-        for (_, contestant) in right.iter_mut() {
-            let once = self.time(1, contestant)?.min(self.time(2, contestant)?);
-            let batch = self.options.turn.as_secs_f64() / 2.0 / once.as_secs_f64().max(1e-7);
-            batches.push((batch as u32).clamp(1, 20_000));
-        }
-        let mut samples = vec![Vec::new(); right.len()];
-        let mut order: Vec<usize> = (0..right.len()).collect();
-        for turn in 0..self.options.turns {
+    /// fast as the one before left it (who takes less power leaves more), and from then on each has its own speed. Who fails
+    /// leaves.
+    fn turns(&mut self, work: Work, Field { entries, players }: &mut Field<'_>) {
+        let mut batches = vec![0; players.len()];
+        let mut samples = vec![Vec::new(); players.len()];
+        let mut order: Vec<usize> = (0..players.len()).collect();
+        for turn in 0..=self.options.turns {
             shuffle(&mut order, self.options.seed ^ turn);
-            for at in order.iter().copied() {
-                let (contestant, batch) = (&mut right[at].1, batches[at]);
-                self.time(batch, contestant)?;
-                samples[at].push(self.time(batch, contestant)?);
+            let turn = |at: &usize| {
+                let (entry, contestant) = &mut players[*at];
+                let played = match batches[*at] {
+                    0 => self.batch(contestant).map(|batch| batches[*at] = batch),
+                    batch => self.turn(batch, contestant).map(|time| samples[*at].push(time)),
+                };
+                played.map_err(|why| entries[*entry].why = Some(why)).is_ok()
+            };
+            order.retain(turn);
+        }
+        for ((at, _), samples) in players.iter().zip(samples) {
+            if entries[*at].why.is_none() {
+                entries[*at].timed(work, Timing::from_samples(samples));
             }
         }
-        for ((at, _), samples) in right.iter().zip(samples) {
-            entries[*at].timed(work, Timing::from_samples(samples));
-        }
-        Ok(())
+    }
+
+    /// Launches of half a turn.
+    fn batch(&mut self, contestant: &mut Contestant<'_>) -> Result<u32, String> {
+        let once = self.time(1, contestant)?.min(self.time(2, contestant)?);
+        let batch = self.options.turn.as_secs_f64() / 2.0 / once.as_secs_f64().max(1e-7);
+        Ok((batch as u32).clamp(1, 20_000))
+    }
+
+    fn turn(&mut self, batch: u32, contestant: &mut Contestant<'_>) -> Result<Duration, String> {
+        self.time(batch, contestant)?;
+        self.time(batch, contestant)
     }
 
     /// The time of one of `batch` launches.
-    fn time(&self, batch: u32, contestant: &mut Contestant<'_>) -> Result<Duration> {
-        let timer = Timer::new().warm_up(0).runs(1).batch(batch);
-        Ok(timer.measure(&self.stream, || (contestant.launch)(&self.stream))?.median())
+    fn time(&mut self, batch: u32, Contestant { name, how, .. }: &mut Contestant<'_>) -> Result<Duration, String> {
+        match how {
+            How::There(at) => self.companions[*at].time(name, batch),
+            How::Here(launch) => {
+                let timer = Timer::new().warm_up(0).runs(1).batch(batch);
+                let timing = timer.measure(&self.stream, || launch(&self.stream));
+                timing.map(|timing| timing.median()).map_err(|why| why.to_string())
+            }
+        }
     }
 }
 

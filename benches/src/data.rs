@@ -44,7 +44,7 @@ mod kernels {
         value
     }
 
-    #[ptx_kernel(block = 256, grid = 2048, instances = [bf16, f16], safe(x.len() >= n))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), instances = [bf16, f16], safe(x.len() >= n))]
     pub fn normal16<T>(x: &mut [T], n: u32, seed: u32) {
         let i: u32 = ctaid.x * 256 + tid.x;
         while i < n {
@@ -58,7 +58,7 @@ mod kernels {
         }
     }
 
-    #[ptx_kernel(block = 256, grid = 2048, safe(x.len() >= n))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), safe(x.len() >= n))]
     pub fn normal32(x: &mut [f32], n: u32, seed: u32) {
         let i: u32 = ctaid.x * 256 + tid.x;
         while i < n {
@@ -69,7 +69,7 @@ mod kernels {
     }
 
     /// 8-bit floats of 4 exponent and 3 mantissa bits, two at a time.
-    #[ptx_kernel(block = 256, grid = 2048, safe(n % 2 == 0, x.len() >= n))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(2 * 256).clamp(1, 2048), safe(n % 2 == 0, x.len() >= n))]
     pub fn normal_e4m3(x: &mut [u8], n: u32, seed: u32) {
         let i: u32 = (ctaid.x * 256 + tid.x) * 2;
         while i < n {
@@ -158,18 +158,6 @@ mod kernels {
         sum
     }
 
-    /// Every byte 0xff: not a number, in every format.
-    #[ptx_kernel(block = 256, grid = 2048)]
-    pub fn poison(x: u64, bytes: u64) {
-        let at: u64 = wide(ctaid.x) * 256 + tid.x as u64;
-        let ones: u32 = 0xff;
-        while at < bytes {
-            let byte: u64 = x + at;
-            ptx! { st.global.u8 [byte], ones; }
-            at += 2048 * 256;
-        }
-    }
-
     /// 16 bytes a thread at a time.
     #[ptx_kernel(block = 512, grid = n.div_ceil(4 * 512), instances = [u32, f32], safe(n % 4 == 0, from.len() >= n, to.len() >= n))]
     pub fn copy<T>(from: &[T], to: &mut [T], n: u32) {
@@ -195,7 +183,7 @@ mod kernels {
     }
 
     /// Compares with a reference of the same type.
-    #[ptx_kernel(block = 256, grid = 2048, instances = [bf16, f16], safe(x.len() >= n, y.len() >= n, sums.len() >= 2))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), instances = [bf16, f16], safe(x.len() >= n, y.len() >= n, sums.len() >= 2))]
     pub fn compare16<T>(x: &[T], y: &[T], sums: &mut [f64], n: u32) {
         let i: u32 = ctaid.x * 256 + tid.x;
         let (difference, own): (f32, f32) = (0.0, 0.0);
@@ -222,7 +210,7 @@ mod kernels {
     }
 
     /// Compares `f32` with a reference.
-    #[ptx_kernel(block = 256, grid = 2048, safe(x.len() >= n, y.len() >= n, sums.len() >= 2))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), safe(x.len() >= n, y.len() >= n, sums.len() >= 2))]
     pub fn compare32(x: &[f32], y: &[f32], sums: &mut [f64], n: u32) {
         let i: u32 = ctaid.x * 256 + tid.x;
         let (difference, own): (f64, f64) = (0.0, 0.0);
@@ -309,6 +297,9 @@ pub use kernels::copy;
 
 /// A type that can be drawn, and compared.
 pub trait Value: ptx_launch::Element {
+    /// Not a number.
+    const POISON: Self;
+
     /// Fills a buffer from the normal distribution.
     fn fill(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()>;
 
@@ -319,6 +310,8 @@ pub trait Value: ptx_launch::Element {
 macro_rules! values {
     ($($ty:ty: $fill:path, $compare:path;)*) => {
         $(impl Value for $ty {
+            const POISON: $ty = <$ty>::NAN;
+
             fn fill(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()> {
                 let n = buffer.len() as u32;
                 $fill(stream, buffer, n, seed)
@@ -343,14 +336,9 @@ pub fn normal<T: Value>(device: &Device, stream: &Stream, len: usize, seed: u32)
     Ok(buffer)
 }
 
-/// Overwrites a buffer with bytes of 0xff, which are not a number in any format.
-pub fn poison<T>(stream: &Stream, buffer: &mut Buffer<T>) -> Result<()> {
-    let bytes = (buffer.len() * size_of::<T>()) as u64;
-    // SAFETY: the address and the length are the buffer's, which nothing else uses meanwhile.
-    #[allow(unsafe_code, reason = "any type is overwritten by its bytes")]
-    unsafe {
-        kernels::poison(stream, buffer.address(), bytes)
-    }
+/// Overwrites a buffer with what is not a number.
+pub fn poison<T: Value>(stream: &Stream, buffer: &mut Buffer<T>) -> Result<()> {
+    stream.fill(buffer, T::POISON)
 }
 
 /// ‖x − reference‖ / ‖reference‖ of whole buffers; not a number if `x` has any such value.

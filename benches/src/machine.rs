@@ -2,6 +2,7 @@
 
 use crate::bench::Options;
 use crate::data;
+use crate::rivals::Number;
 use crate::rivals::cublaslt::{Lt, Problem};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
@@ -23,28 +24,29 @@ pub struct Machine {
     pub copy: f64,
     /// TFLOP/s of cuBLASLt's 8192 × 8192 × 8192 bf16 product.
     pub matrix: f64,
+    /// What the companions brought: `torch 2.11.0, cuDNN 9.10`.
+    pub companions: Vec<String>,
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { device, driver, date, copy, matrix } = self;
-        write!(f, "{device}, driver {driver}, {date}; copy {copy:.0} GB/s, cuBLASLt bf16 8192³ {matrix:.0} TFLOP/s")
+        let Machine { device, driver, date, copy, matrix, companions } = self;
+        write!(f, "{device}, driver {driver}, {date}; copy {copy:.0} GB/s, cuBLASLt bf16 8192³ {matrix:.0} TFLOP/s")?;
+        companions.iter().try_for_each(|says| write!(f, "; {says}"))
     }
 }
 
 /// Asks and measures.
 pub fn measure(device: &Device, stream: &Stream, options: &Options) -> Result<Machine> {
-    let cuda = device.is_cuda();
+    let timed = device.is_cuda() && !options.check_only;
     Ok(Machine {
         device: device.name().to_owned(),
         driver: said("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]),
         date: said("date", &["-u", "+%Y-%m-%d"]),
-        copy: if cuda && !options.check_only { copy_bandwidth(device, stream)? } else { 0.0 },
-        matrix: if cuda && !options.check_only && !options.alone {
-            matrix_rate(device, stream, options.seed)?
-        } else {
-            0.0
-        },
+        copy: if timed { copy_bandwidth(device, stream)? } else { 0.0 },
+        // A ceiling that cannot be measured is not shown.
+        matrix: if timed && !options.alone { matrix_rate(device, stream, options.seed).unwrap_or_default() } else { 0.0 },
+        companions: Vec::new(),
     })
 }
 
@@ -67,8 +69,8 @@ fn matrix_rate(device: &Device, stream: &Stream, seed: u32) -> Result<f64> {
     let (a, b) =
         (data::normal::<bf16>(device, stream, N * N, seed)?, data::normal::<bf16>(device, stream, N * N, !seed)?);
     let c = device.zeros::<bf16>(N * N)?;
-    let Some(lt) = Lt::open(device)? else { return Ok(0.0) };
-    let mut product = lt.plan(&Problem::bf16(N, N, N), stream, (a.address(), b.address(), c.address()))?;
+    let problem = Problem::new(Number::Bf16, [N; 3]);
+    let mut product = Lt::open(device)?.plan(&problem, stream, (a.address(), b.address(), c.address()))?;
     let time = Timer::new().measure(stream, || product.launch(stream))?;
     Ok(time.rate(2.0 * (N as f64).powi(3)) / 1e12)
 }

@@ -1,26 +1,32 @@
-//! The kernels of `examples/` against the libraries that people use instead, in turns, in one process.
+//! The kernels of `examples/` against the libraries that people use instead, in turns.
 //!
-//! `cargo run --release -p ptx-benches -- --help`. Correctness first: fresh random inputs, poisoned outputs, a reference
-//! in `f64`. Then every kernel and its rivals take turns, timed by events: medians, and the spread of the middle half.
-//! The copy bandwidth and the matrix rate of the same run stand beside them. `--json FILE` keeps everything, `--merge
-//! FILE` adds what a companion (`benches/torch_rivals.py`) measured, `--docs FOLDER` writes the table and the charts.
+//!     cargo run --release -p ptx-benches -- --all --json run.json --docs docs/benchmarks
+//!
+//! Correctness first: fresh random inputs, poisoned outputs, a reference in `f64`. Then every kernel and its rivals take
+//! turns, timed by events: medians, and the spread of the middle half. Rivals that are libraries for C run in this process
+//! (`rivals/`), those of Python and C++ in companions that are told when it is their turn (`companion`). The copy bandwidth
+//! and the matrix rate of the same run stand beside them, and what was promised (`targets`). A rival that is not here is a
+//! line that says so.
 //!
 //! What one kernel is compared with, at which sizes, is data of its file in `suites/`.
 #![allow(unreachable_pub, reason = "in a program, `pub` says what its other files use")]
 
 mod bench;
 mod chart;
+mod companion;
 mod data;
 mod machine;
 mod report;
 mod rivals;
 mod suites;
+mod targets;
 
 use bench::{Bench, Options};
 use clap::Parser;
 use ptx_launch::prelude::*;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// Kernels against libraries, in turns, on this machine's GPU.
 #[derive(Parser)]
@@ -34,9 +40,9 @@ struct Arguments {
     /// How many turns each contestant has
     #[arg(long, default_value_t = 7)]
     turns: u32,
-    /// How long a turn is, in milliseconds; its second half is timed
-    #[arg(long, default_value_t = 200.0)]
-    turn_ms: f64,
+    /// How long a turn is, in milliseconds, of which the second half is timed; 200
+    #[arg(long)]
+    turn_ms: Option<f64>,
     /// Every variant of our kernels whose name contains one of these, not only the one that the dispatch takes
     #[arg(long)]
     sweep: Vec<String>,
@@ -49,10 +55,22 @@ struct Arguments {
     /// What the random inputs grow from; the time of day without it
     #[arg(long)]
     seed: Option<u32>,
-    /// Keep the results here
+    /// All that is promised and nothing else: the kernels and sizes of the targets, turns of 100 ms, 8 minutes
+    #[arg(long)]
+    all: bool,
+    /// Begin no contest after so many minutes
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// Small sizes, timed on any device: to try the program, not the kernels
+    #[arg(long)]
+    rehearse: bool,
+    /// Rivals in a process of their own: a command; several are allowed
+    #[arg(long, default_values = ["python3 benches/companion.py", "target/cutlass"])]
+    companion: Vec<String>,
+    /// Keep the results here, after every kernel
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Results to show beside ours: files of `--json` or of `benches/torch_rivals.py`
+    /// Results of other runs to show, too: files of `--json`
     #[arg(long)]
     merge: Vec<PathBuf>,
     /// Write the table and the charts into this folder
@@ -88,29 +106,43 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
         results.merge(serde_json::from_slice(&std::fs::read(path)?)?);
     }
     print!("{results}");
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, serde_json::to_vec_pretty(&results)?)?;
-    }
+    keep(&results, arguments)?;
     if let Some(folder) = &arguments.docs {
         report::write_docs(&results, folder)?;
     }
     Ok(results.all_right())
 }
 
-fn measure(arguments: &Arguments) -> ptx_launch::Result<report::Results> {
+/// Writes the results down, where that is asked for.
+fn keep(results: &report::Results, arguments: &Arguments) -> std::io::Result<()> {
+    let Some(path) = &arguments.json else { return Ok(()) };
+    std::fs::write(path, serde_json::to_vec_pretty(results)?)
+}
+
+fn measure(arguments: &Arguments) -> Result<report::Results, Box<dyn std::error::Error>> {
+    let minutes = arguments.minutes.or(arguments.all.then_some(8.0));
+    let turn = arguments.turn_ms.unwrap_or(if arguments.all { 100.0 } else { 200.0 });
     let options = Options {
         sizes: arguments.sizes.clone(),
         sweep: arguments.sweep.clone(),
         turns: arguments.turns,
-        turn: std::time::Duration::from_secs_f64(arguments.turn_ms / 1e3),
+        turn: Duration::from_secs_f64(turn / 1e3),
         check_only: arguments.check,
+        promised: arguments.all,
+        rehearse: arguments.rehearse,
+        until: minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0)),
         alone: arguments.alone,
         seed: arguments.seed.unwrap_or_else(bench::time_of_day),
     };
+    let companions = if arguments.alone || arguments.check { &[][..] } else { &arguments.companion };
     let wanted = |name: &str| arguments.filter.is_empty() || arguments.filter.iter().any(|part| name.contains(part));
-    let mut bench = Bench::new(Device::best()?, options)?;
-    for (_, suite) in suites::SUITES.iter().filter(|(name, _)| wanted(name)) {
-        suite(&mut bench)?;
+    let mut bench = Bench::new(Device::best()?, options, companions)?;
+    for (name, suite) in suites::SUITES.iter().filter(|(name, _)| wanted(name)) {
+        // What fails is one suite's; the others may still be measured.
+        if let Err(why) = suite(&mut bench) {
+            bench.fails(name, &why);
+        }
+        keep(&bench.results, arguments)?;
     }
     Ok(bench.results)
 }

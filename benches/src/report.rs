@@ -3,6 +3,7 @@
 use crate::bench::Work;
 use crate::chart;
 use crate::machine::Machine;
+use crate::targets;
 use ptx_launch::Timing;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,6 +43,8 @@ pub struct Entry {
     pub rate: f64,
     /// Which of the two.
     pub unit: String,
+    /// Why it was not measured: it is not here, it failed, the time was over.
+    pub why: Option<String>,
 }
 
 impl Entry {
@@ -56,6 +59,15 @@ impl Entry {
         };
     }
 
+    /// Whether it computed, and computed something else.
+    fn wrong(&self) -> bool {
+        !self.right && self.why.is_none()
+    }
+
+    fn rate_and_spread(&self) -> String {
+        format!("{:.1} ± {:.1} %", self.rate, 100.0 * self.spread())
+    }
+
     /// Half the width of the middle half, as a part of the median.
     fn spread(&self) -> f64 {
         (self.quartiles.1 - self.quartiles.0) / 2.0 / self.median.max(f64::MIN_POSITIVE)
@@ -65,6 +77,9 @@ impl Entry {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Entry { kernel, size, contestant, median, rate, unit, .. } = self;
+        if let Some(why) = &self.why {
+            return write!(f, "{kernel:<22} {size:<20} {contestant:<26} not measured: {why}");
+        }
         let error = self.error.map_or_else(|| "     nan".to_owned(), |error| format!("{error:8.1e}"));
         let verdict = if self.right { "" } else { "  WRONG" };
         let spread = 100.0 * self.spread();
@@ -75,24 +90,33 @@ impl fmt::Display for Entry {
     }
 }
 
-/// A kernel at one size: our best, the best rival.
-struct Pair<'r> {
-    kernel: &'r str,
-    size: &'r str,
-    ours: Option<&'r Entry>,
-    rivals: Vec<&'r Entry>,
+/// A kernel at one size: our best, and the rivals.
+pub struct Pair<'r> {
+    /// `gemm bf16`
+    pub kernel: &'r str,
+    /// `4096x4096x4096`
+    pub size: &'r str,
+    /// The quickest of our kernels.
+    pub ours: Option<&'r Entry>,
+    /// All who were measured, or should have been.
+    pub rivals: Vec<&'r Entry>,
 }
 
 impl Pair<'_> {
+    /// The rivals that have a figure.
+    pub fn measured(&self) -> impl Iterator<Item = &Entry> {
+        self.rivals.iter().copied().filter(|rival| rival.rate > 0.0)
+    }
+
     /// Our rate over that of the best rival.
     fn ratio(&self) -> Option<f64> {
-        let rival = self.rivals.iter().map(|rival| rival.rate).fold(0.0, f64::max);
+        let rival = self.measured().map(|rival| rival.rate).fold(0.0, f64::max);
         self.ours.filter(|_| rival > 0.0).map(|ours| ours.rate / rival)
     }
 }
 
 impl Results {
-    /// Whether every contestant of ours was right.
+    /// Whether every contestant of ours ran, and was right.
     pub fn all_right(&self) -> bool {
         self.entries.iter().all(|entry| entry.right || !entry.ours)
     }
@@ -105,9 +129,10 @@ impl Results {
         self.entries.extend(other.entries);
     }
 
-    fn pairs(&self) -> Vec<Pair<'_>> {
+    /// Kernels and sizes in the order of their first entries.
+    pub fn pairs(&self) -> Vec<Pair<'_>> {
         let mut pairs: Vec<Pair<'_>> = Vec::new();
-        for entry in self.entries.iter().filter(|entry| entry.rate > 0.0) {
+        for entry in self.entries.iter().filter(|entry| !entry.wrong()) {
             let at = pairs.iter().position(|pair| pair.kernel == entry.kernel && pair.size == entry.size);
             let at = at.unwrap_or_else(|| {
                 pairs.push(Pair { kernel: &entry.kernel, size: &entry.size, ours: None, rivals: Vec::new() });
@@ -116,7 +141,7 @@ impl Results {
             let pair = &mut pairs[at];
             if !entry.ours {
                 pair.rivals.push(entry);
-            } else if pair.ours.is_none_or(|best| best.rate < entry.rate) {
+            } else if entry.rate > pair.ours.map_or(0.0, |best| best.rate) {
                 pair.ours = Some(entry);
             }
         }
@@ -136,7 +161,7 @@ impl Results {
 }
 
 /// The geometric mean; nothing of nothing.
-fn geometric_mean(values: &[f64]) -> Option<f64> {
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().map(|value| value.ln()).sum();
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
@@ -150,10 +175,10 @@ impl fmt::Display for Results {
             let of: Vec<_> = pairs.iter().filter(|pair| pair.kernel == kernel).collect();
             table(f, kernel, &of)?;
         }
-        for entry in self.entries.iter().filter(|entry| !entry.right) {
+        for entry in self.entries.iter().filter(|entry| entry.wrong()) {
             writeln!(f, "WRONG: {entry}")?;
         }
-        Ok(())
+        targets::verdicts(f, &pairs, &self.machine)
     }
 }
 
@@ -164,14 +189,17 @@ fn table(f: &mut fmt::Formatter<'_>, kernel: &str, pairs: &[&Pair<'_>]) -> fmt::
         "### {kernel} ({unit})\n\n| size | ours | variant | rivals | ratio to the best |\n|---|---:|---|---|---:|"
     )?;
     for pair in pairs {
-        let ours = pair
-            .ours
-            .map_or_else(|| "—".to_owned(), |ours| format!("{:.1} ± {:.1} %", ours.rate, 100.0 * ours.spread()));
+        let ours = pair.ours.map_or_else(|| "—".to_owned(), Entry::rate_and_spread);
         let variant = pair.ours.map_or("", |ours| ours.contestant.as_str());
         let rivals: Vec<_> =
-            pair.rivals.iter().map(|rival| format!("{} {:.1}", rival.contestant, rival.rate)).collect();
+            pair.measured().map(|rival| format!("{} {}", rival.contestant, rival.rate_and_spread())).collect();
         let ratio = pair.ratio().map_or_else(String::new, |ratio| format!("{ratio:.3}"));
         writeln!(f, "| {} | {ours} | {variant} | {} | {ratio} |", pair.size, rivals.join(", "))?;
+    }
+    for pair in pairs {
+        for (rival, why) in pair.rivals.iter().filter_map(|rival| Some((rival, rival.why.as_ref()?))) {
+            writeln!(f, "\n{}: {} was not measured: {why}", pair.size, rival.contestant)?;
+        }
     }
     let ratios: Vec<f64> = pairs.iter().filter_map(|pair| pair.ratio()).collect();
     if let Some(mean) = geometric_mean(&ratios) {
@@ -181,10 +209,15 @@ fn table(f: &mut fmt::Formatter<'_>, kernel: &str, pairs: &[&Pair<'_>]) -> fmt::
     writeln!(f)
 }
 
-/// Writes `benchmarks.md` and a chart for each kernel.
+/// In `benchmarks.md`, what stands above this line is written by hand, and what stands below by `write_docs`.
+const BELOW: &str = "<!-- bench writes what follows -->\n";
+
+/// Writes `benchmarks.md`, but for what stands there by hand, and a chart for each kernel.
 pub fn write_docs(results: &Results, folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    let mut page = format!("# Measured\n\n{results}");
+    let before = std::fs::read_to_string(folder.join("benchmarks.md")).unwrap_or_default();
+    let by_hand = before.split_once(BELOW).map_or("# Measured\n\n", |(by_hand, _)| by_hand);
+    let mut page = format!("{by_hand}{BELOW}\n{results}");
     for kernel in results.kernels() {
         let name = format!("{}.svg", kernel.replace([' ', '/'], "-"));
         let bars: Vec<_> = results.pairs().iter().filter(|pair| pair.kernel == kernel).map(bars).collect();
@@ -196,7 +229,7 @@ pub fn write_docs(results: &Results, folder: &Path) -> std::io::Result<()> {
 
 fn bars(pair: &Pair<'_>) -> chart::Group {
     let ours = pair.ours.map(|ours| ("ours".to_owned(), ours.rate));
-    let rivals = pair.rivals.iter().map(|rival| (rival.contestant.clone(), rival.rate));
+    let rivals = pair.measured().map(|rival| (rival.contestant.clone(), rival.rate));
     let unit = pair.ours.map(|ours| ours.unit.clone()).unwrap_or_default();
     chart::Group { name: pair.size.to_owned(), unit, bars: ours.into_iter().chain(rivals).collect() }
 }

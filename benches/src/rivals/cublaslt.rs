@@ -1,6 +1,7 @@
 //! cuBLASLt: all algorithms that its heuristic names are tried, and the quickest one plays.
 #![allow(unsafe_code, reason = "calls of the library")]
 
+use super::Number;
 use cudarc::cublaslt::{result as lt, sys};
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Result};
@@ -9,21 +10,20 @@ use std::rc::Rc;
 
 /// How many algorithms the heuristic is asked for.
 const CANDIDATES: usize = 64;
+/// How many of them are timed again.
+const FINALISTS: usize = 8;
 /// Bytes of workspace.
 const WORKSPACE: usize = 64 << 20;
 
-/// A type of the library.
-pub use sys::cudaDataType_t as Type;
+use sys::cudaDataType_t as Type;
 
 /// What is multiplied: C = A · B, all row by row in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem {
     /// M, N, K.
     pub shape: [usize; 3],
-    /// The operands' type.
-    pub operand: Type,
-    /// The result's type.
-    pub result: Type,
+    /// The operands' type; the result's too, but bf16 for 8-bit operands.
+    pub operand: Number,
     /// Whether A is M × K; else it is K × M.
     pub a_k_major: bool,
     /// Whether B is N × K; else it is K × N.
@@ -31,10 +31,18 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// bf16, both operands K-major.
-    pub fn bf16(m: usize, n: usize, k: usize) -> Problem {
-        let ty = Type::CUDA_R_16BF;
-        Problem { shape: [m, n, k], operand: ty, result: ty, a_k_major: true, b_k_major: true }
+    /// Both operands K-major.
+    pub fn new(operand: Number, shape: [usize; 3]) -> Problem {
+        Problem { shape, operand, a_k_major: true, b_k_major: true }
+    }
+
+    /// The types of the operands and of the result.
+    fn types(&self) -> (Type, Type) {
+        match self.operand {
+            Number::Bf16 => (Type::CUDA_R_16BF, Type::CUDA_R_16BF),
+            Number::F16 => (Type::CUDA_R_16F, Type::CUDA_R_16F),
+            Number::E4m3 => (Type::CUDA_R_8F_E4M3, Type::CUDA_R_16BF),
+        }
     }
 }
 
@@ -44,21 +52,23 @@ fn failed(what: &str, error: lt::CublasError) -> Error {
 
 /// The library.
 pub struct Lt {
-    handle: sys::cublasLtHandle_t,
+    handle: Rc<Handle>,
     workspace: Rc<Buffer<u8>>,
 }
 
-impl Drop for Lt {
+struct Handle(sys::cublasLtHandle_t);
+
+impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: the handle is alive, and plans keep what they need. A failure leaves nothing to do.
-        let _ = unsafe { lt::destroy_handle(self.handle) };
+        // SAFETY: made by `open`, dropped once, by the last plan. A failure leaves nothing to do.
+        let _ = unsafe { lt::destroy_handle(self.0) };
     }
 }
 
 /// A product with its algorithm chosen.
 #[derive(Clone)]
 pub struct Plan {
-    handle: sys::cublasLtHandle_t,
+    handle: Rc<Handle>,
     description: Rc<Description>,
     /// Where A, B and C are.
     addresses: (u64, u64, u64),
@@ -86,7 +96,7 @@ impl Description {
             (D::CUBLASLT_MATMUL_DESC_TRANSB, transposed(!problem.a_k_major)),
         ];
         let fast = (D::CUBLASLT_MATMUL_DESC_FAST_ACCUM, 1);
-        let eight = problem.operand == Type::CUDA_R_8F_E4M3;
+        let eight = problem.operand == Number::E4m3;
         for (attribute, value) in choices.into_iter().chain(eight.then_some(fast)) {
             let bytes = if attribute == D::CUBLASLT_MATMUL_DESC_FAST_ACCUM { 1 } else { 4 };
             // SAFETY: the description is alive; the value is 4 bytes, of which the one-byte attribute takes the lowest.
@@ -94,11 +104,12 @@ impl Description {
         }
         let layout = |ty, rows: u64, columns: u64| lt::create_matrix_layout(ty, rows, columns, rows as i64);
         let (a, b) = (problem.a_k_major, problem.b_k_major);
+        let (operand, result) = problem.types();
         Ok(Description {
             operation,
-            a: if b { layout(problem.operand, k, n)? } else { layout(problem.operand, n, k)? },
-            b: if a { layout(problem.operand, k, m)? } else { layout(problem.operand, m, k)? },
-            c: layout(problem.result, n, m)?,
+            a: if b { layout(operand, k, n)? } else { layout(operand, n, k)? },
+            b: if a { layout(operand, k, m)? } else { layout(operand, m, k)? },
+            c: layout(result, n, m)?,
         })
     }
 }
@@ -114,14 +125,17 @@ impl Drop for Description {
 }
 
 impl Lt {
-    /// Opens the library; nothing if it is not there.
-    pub fn open(device: &Device) -> Result<Option<Lt>> {
+    /// Opens the library.
+    ///
+    /// # Errors
+    /// Why it is not here.
+    pub fn open(device: &Device) -> Result<Lt> {
         // SAFETY: it only looks for the file.
         if !device.is_cuda() || !unsafe { sys::is_culib_present() } {
-            return Ok(None);
+            return Err(Error::other("there is no CUDA device, or no cuBLASLt"));
         }
-        let handle = lt::create_handle().map_err(|e| failed("it does not start", e))?;
-        Ok(Some(Lt { handle, workspace: Rc::new(device.zeros(WORKSPACE)?) }))
+        let handle = Rc::new(Handle(lt::create_handle().map_err(|e| failed("it does not start", e))?));
+        Ok(Lt { handle, workspace: Rc::new(device.zeros(WORKSPACE)?) })
     }
 
     /// Tries what the heuristic names on this memory, and keeps the quickest.
@@ -129,17 +143,14 @@ impl Lt {
         let description = Description::new(problem).map_err(|e| failed("a product cannot be described", e))?;
         let candidates = self.candidates(&description).map_err(|e| failed("no algorithm", e))?;
         let Some(first) = candidates.first() else { return Err(Error::other("cuBLASLt has no algorithm")) };
-        let (handle, workspace, description) = (self.handle, self.workspace.clone(), Rc::new(description));
+        let (handle, workspace, description) = (self.handle.clone(), self.workspace.clone(), Rc::new(description));
         let mut plan = Plan { handle, description, addresses, algorithm: first.algo, workspace };
-        let mut best = (std::time::Duration::MAX, first.algo);
-        for candidate in &candidates {
-            plan.algorithm = candidate.algo;
-            let timer = Timer::new().warm_up(1).runs(3).batch(3);
-            if let Ok(time) = timer.measure(stream, || plan.launch(stream)) {
-                best = if time.median() < best.0 { (time.median(), candidate.algo) } else { best };
-            }
+        let mut algorithms: Vec<_> = candidates.iter().map(|candidate| candidate.algo).collect();
+        for (runs, kept) in [(1, FINALISTS), (5, 1)] {
+            algorithms = plan.quickest(algorithms, Timer::new().warm_up(1).runs(runs).batch(runs), stream);
+            algorithms.truncate(kept);
         }
-        plan.algorithm = best.1;
+        plan.algorithm = algorithms.first().copied().unwrap_or(first.algo);
         Ok(plan)
     }
 
@@ -161,7 +172,7 @@ impl Lt {
             let Description { operation, a, b, c } = *description;
             let (asked, to) = (CANDIDATES as i32, found.as_mut_ptr());
             let status = sys::cublasLtMatmulAlgoGetHeuristic(
-                self.handle,
+                self.handle.0,
                 operation,
                 a,
                 b,
@@ -187,6 +198,22 @@ impl Plan {
         Plan { addresses: (a, b, c), ..self.clone() }
     }
 
+    /// Those of the algorithms that work, the quickest first.
+    fn quickest(
+        &mut self,
+        algorithms: Vec<sys::cublasLtMatmulAlgo_t>,
+        timer: Timer,
+        stream: &Stream,
+    ) -> Vec<sys::cublasLtMatmulAlgo_t> {
+        let time = |algorithm| {
+            self.algorithm = algorithm;
+            timer.measure(stream, || self.launch(stream)).map(|timing| (timing.median(), algorithm)).ok()
+        };
+        let mut timed: Vec<_> = algorithms.into_iter().filter_map(time).collect();
+        timed.sort_by_key(|(time, _)| *time);
+        timed.into_iter().map(|(_, algorithm)| algorithm).collect()
+    }
+
     /// Submits the product.
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         let Some(cuda) = stream.as_cuda() else { return Err(Error::other("cuBLASLt needs a CUDA device")) };
@@ -197,7 +224,7 @@ impl Plan {
         // SAFETY: the addresses are those of buffers of the described shapes, which the caller keeps.
         unsafe {
             lt::matmul(
-                self.handle,
+                self.handle.0,
                 operation,
                 (&raw const alpha).cast(),
                 (&raw const beta).cast(),

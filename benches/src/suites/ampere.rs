@@ -1,4 +1,4 @@
-//! The product for Ampere, `mma.sync` on whatever chip this is. Its rival of the same class is CUTLASS (`benches/cutlass.cu`).
+//! The product for Ampere, `mma.sync` on whatever chip this is. Its rival of the same class is CUTLASS (`benches/cutlass.cu`, a companion).
 
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Factor, Product};
@@ -18,13 +18,17 @@ kernels! {
 
 /// M, N, K.
 const SHAPES: &[[usize; 3]] = &[[2048; 3], [4096; 3], [8192; 3], [4100, 4104, 4104]];
+/// For a rehearsal.
+const SMALL: &[[usize; 3]] = &[[64, 128, 64]];
+/// The kernel's name.
+const KERNEL: &str = "gemm bf16 sm_80";
 /// What the result's rounding allows.
 const LIMIT: f64 = 4e-3;
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {
-    for shape @ [m, n, k] in SHAPES.iter().copied() {
+    for shape @ [m, n, k] in bench.sizes(SHAPES, SMALL).iter().copied() {
         let size = format!("{m}x{n}x{k}");
-        if bench.wants(&size) {
+        if bench.wants(KERNEL, &size) {
             one(bench, size, shape)?;
         }
     }
@@ -39,7 +43,7 @@ fn one(bench: &mut Bench, size: String, shape: [usize; 3]) -> Result<()> {
     let c = RefCell::new(device.zeros::<bf16>(m * n)?);
     let shape32 = shape.map(|extent| extent as u32);
     let mut case = Case {
-        kernel: "gemm bf16 sm_80",
+        kernel: KERNEL,
         size,
         work: Work::Flops(2.0 * m as f64 * n as f64 * k as f64),
         poison: Box::new(|stream| data::poison(stream, &mut c.borrow_mut())),
@@ -50,6 +54,7 @@ fn one(bench: &mut Bench, size: String, shape: [usize; 3]) -> Result<()> {
         }),
         limit: LIMIT,
         contestants: Vec::new(),
+        absent: Vec::new(),
     };
     for (name, launch) in gemm::VARIANTS {
         case.ours(*name, |stream| launch(stream, &a, &b, &mut c.borrow_mut(), shape32));

@@ -1,4 +1,4 @@
-//! Attention against cuDNN, which runs in the companion (`benches/torch_rivals.py`), under the same names and sizes.
+//! Attention against cuDNN, which runs in the companion (`benches/companion.py`), under the same names and sizes.
 
 use crate::bench::{Bench, Case, Work};
 use crate::data;
@@ -14,18 +14,22 @@ mod kernel;
 use kernel::{Plan, Task};
 
 /// Sequences, heads, tokens of a sequence, and a head's width.
-const SIZES: [(usize, u32, u32, u32); 4] =
-    [(4, 32, 4096, 64), (1, 32, 16384, 64), (4, 16, 4096, 128), (1, 16, 16384, 128)];
+const SIZES: &[(usize, u32, u32, u32)] =
+    &[(4, 32, 4096, 64), (1, 32, 16384, 64), (4, 16, 4096, 128), (1, 16, 16384, 128)];
+/// For a rehearsal.
+const SMALL: &[(usize, u32, u32, u32)] = &[(1, 1, 200, 64)];
+/// The kernel's name.
+const KERNEL: &str = "attention bf16";
 /// How many rows are compared with the reference.
 const COMPARED: usize = 48;
 /// What rounding P and O allows.
 const LIMIT: f64 = 6e-3;
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {
-    for ((sequences, heads, length, width), causal) in SIZES.into_iter().flat_map(|size| [(size, false), (size, true)])
-    {
+    let sizes = bench.sizes(SIZES, SMALL).iter().flat_map(|size| [(*size, false), (*size, true)]);
+    for ((sequences, heads, length, width), causal) in sizes {
         let size = format!("b{sequences} h{heads} n{length} d{width}{}", if causal { " causal" } else { "" });
-        if bench.wants(&size) {
+        if bench.wants(KERNEL, &size) {
             one(bench, size, Task { lengths: vec![length; sequences], heads, share: 1, width, causal })?;
         }
     }
@@ -40,13 +44,14 @@ fn one(bench: &mut Bench, size: String, task: Task) -> Result<()> {
     let plan = Plan::new(&device, &task, [&operands[0], &operands[1], &operands[2]])?;
     let out = RefCell::new(device.zeros::<bf16>(len)?);
     let mut case = Case {
-        kernel: "attention bf16",
+        kernel: KERNEL,
         size,
         work: Work::Flops(task.flops()),
         poison: Box::new(|stream| data::poison(stream, &mut out.borrow_mut())),
         check: Box::new(|stream| error(stream, &task, &operands, &out.borrow())),
         limit: LIMIT,
         contestants: Vec::new(),
+        absent: Vec::new(),
     };
     case.ours("ours", |stream| plan.launch(stream, &mut out.borrow_mut()));
     bench.contest(case)

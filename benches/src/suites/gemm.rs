@@ -6,32 +6,60 @@ mod kernel;
 
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Factor, Product};
-use crate::rivals::cublaslt::{Lt, Plan, Problem, Type};
+use crate::rivals::Number;
+use crate::rivals::cublas::Blas;
+use crate::rivals::cublaslt::{Lt, Plan, Problem};
 use kernel::{K_MAJOR, Major, Operand, Order, Way, pick};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
 
-/// M, N, K: squares; then, for 1024, 4096 and 8192 tokens, the projections to queries, keys and values and back, and the
-/// two of the feed-forward network (at 8192 tokens, the way back is the square of 8192).
-const SHAPES: &[[usize; 3]] = &[
-    [2048, 2048, 2048],
-    [4096, 4096, 4096],
-    [6144, 6144, 6144],
-    [8192, 8192, 8192],
-    [16384, 16384, 16384],
-    [1024, 10240, 8192],
-    [1024, 8192, 8192],
-    [1024, 28672, 8192],
-    [1024, 8192, 28672],
-    [4096, 10240, 8192],
-    [4096, 8192, 8192],
-    [4096, 28672, 8192],
-    [4096, 8192, 28672],
-    [8192, 10240, 8192],
-    [8192, 28672, 8192],
-    [8192, 8192, 28672],
+/// Squares: N of M = N = K.
+const SQUARES: [usize; 5] = [2048, 4096, 6144, 8192, 16384];
+
+/// Tokens at a time.
+const TOKENS: [usize; 3] = [1024, 4096, 8192];
+
+/// N and K of the products with the weights of a model of 70 billion parameters (width 8192, feed-forward 28672, 64 heads of
+/// 128 of which 8 have keys and values, a vocabulary of 128256): forward, then those of the gradients that are no transposed
+/// copy of one above.
+const LAYERS: [[usize; 2]; 10] = [
+    [8192, 8192],   // queries; the way back from the heads
+    [1024, 8192],   // keys; values
+    [10240, 8192],  // queries, keys and values at once
+    [28672, 8192],  // gate; up
+    [57344, 8192],  // gate and up at once
+    [8192, 28672],  // down
+    [128256, 8192], // the vocabulary
+    [8192, 10240],  // gradient of the third
+    [8192, 57344],  // gradient of the fifth
+    [8192, 128256], // gradient of the seventh
 ];
+
+/// M, N, K of each product once: at 8192 tokens the first of the layers is a square.
+const SHAPES: &[[usize; 3]] = &shapes();
+
+const fn shapes() -> [[usize; 3]; SQUARES.len() + TOKENS.len() * LAYERS.len() - 1] {
+    let mut shapes = [[8192; 3]; SQUARES.len() + TOKENS.len() * LAYERS.len() - 1];
+    let (mut at, mut square) = (0, 0);
+    while square < SQUARES.len() {
+        shapes[at] = [SQUARES[square]; 3];
+        (at, square) = (at + 1, square + 1);
+    }
+    let mut pair = 0;
+    while pair < TOKENS.len() * LAYERS.len() {
+        let (m, [n, k]) = (TOKENS[pair / LAYERS.len()], LAYERS[pair % LAYERS.len()]);
+        if m != n || n != k {
+            shapes[at] = [m, n, k];
+            at += 1;
+        }
+        pair += 1;
+    }
+    shapes
+}
+
+/// For a rehearsal.
+const SMALL: &[[usize; 3]] = &[[136, 264, 80]];
 
 /// Sizes with parts of tiles at every edge, smaller than a tile, and with more tiles than workers.
 const EDGES: &[[usize; 3]] =
@@ -51,15 +79,15 @@ trait Both: Operand<Result = <Self as Factor>::Result> + Factor {}
 impl<T: Operand<Result = <T as Factor>::Result> + Factor> Both for T {}
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {
-    each::<bf16>(bench, "gemm bf16", SHAPES, Type::CUDA_R_16BF)
+    each::<bf16>(bench, "gemm bf16", SHAPES, Number::Bf16)
 }
 
 pub fn f16(bench: &mut Bench) -> Result<()> {
-    each::<f16>(bench, "gemm f16", SHAPES, Type::CUDA_R_16F)
+    each::<f16>(bench, "gemm f16", SHAPES, Number::F16)
 }
 
 pub fn e4m3(bench: &mut Bench) -> Result<()> {
-    each::<e4m3>(bench, "gemm e4m3", EIGHT, Type::CUDA_R_8F_E4M3)
+    each::<e4m3>(bench, "gemm e4m3", EIGHT, Number::E4m3)
 }
 
 /// Every variant at awkward sizes.
@@ -71,7 +99,10 @@ pub fn edges(bench: &mut Bench) -> Result<()> {
 
 fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
     let order = Order { group: 3, keep: 2 };
-    for shape in EDGES {
+    for shape in bench.sizes(EDGES, SMALL) {
+        if !bench.wants(kernel, &name(*shape)) {
+            continue;
+        }
         for major in [(true, true), (true, false), (false, true), (false, false)].map(|(a_k, b_k)| Major { a_k, b_k }) {
             let ways: Vec<_> = T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, order)).collect();
             // TMA wants rows of whole 16 bytes.
@@ -86,10 +117,10 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
     Ok(())
 }
 
-fn each<T: Both>(bench: &mut Bench, kernel: &str, shapes: &[[usize; 3]], ty: Type) -> Result<()> {
-    for shape in shapes {
-        if bench.wants(&name(*shape)) {
-            one::<T>(bench, kernel, *shape, ty)?;
+fn each<T: Both>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]], number: Number) -> Result<()> {
+    for shape in bench.sizes(shapes, SMALL) {
+        if bench.wants(kernel, &name(*shape)) {
+            one::<T>(bench, kernel, *shape, number)?;
         }
     }
     Ok(())
@@ -115,24 +146,20 @@ fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
     Ok(all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect())
 }
 
-fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], ty: Type) -> Result<()> {
-    let [m, n, k] = shape;
+fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], number: Number) -> Result<()> {
     let mut operands = Operands::<T>::new(bench, shape, K_MAJOR)?;
-    let lt = if bench.options.alone { None } else { Lt::open(&bench.device)? };
-    let plan = match &lt {
-        Some(lt) => {
-            let result = if ty == Type::CUDA_R_8F_E4M3 { Type::CUDA_R_16BF } else { ty };
-            let problem = Problem { operand: ty, result, ..Problem::bf16(m, n, k) };
-            Some(lt.plan(&problem, &bench.stream, operands.addresses())?)
-        }
-        None => None,
-    };
-    if let Some(plan) = &plan {
-        operands.whole_reference(bench, plan)?;
+    let addresses = operands.addresses();
+    if bench.options.alone {
+        return bench.contest(operands.case(kernel, &ways::<T>(bench, shape)?, bench)?);
     }
+    let plan = Lt::open(&bench.device)
+        .and_then(|lt| lt.plan(&Problem::new(number, shape), &bench.stream, addresses))
+        .and_then(|plan| operands.whole_reference(bench, &plan).map(|()| plan));
+    let blas = Blas::open(&bench.stream);
     let mut case = operands.case(kernel, &ways::<T>(bench, shape)?, bench)?;
-    if let Some(mut plan) = plan {
-        case.rival("cuBLASLt", move |stream| plan.launch(stream));
+    case.rival_if("cuBLASLt", plan.map(|mut plan| move |stream: &Stream| plan.launch(stream)));
+    if number != Number::E4m3 {
+        case.rival_if("cuBLAS", blas.map(|blas| move |_: &Stream| blas.product(number, shape, addresses)));
     }
     bench.contest(case)
 }
@@ -187,6 +214,7 @@ impl<T: Both> Operands<T> {
             check: Box::new(|stream| self.error(stream)),
             limit: LIMIT,
             contestants: Vec::new(),
+            absent: Vec::new(),
         };
         for way @ (variant, order) in ways.iter().copied() {
             let workers = variant.workers(&bench.device)?;

@@ -1,0 +1,91 @@
+//! cuBLAS itself, with the algorithm that it chooses: one product, or a group of them.
+#![allow(unsafe_code, reason = "calls of the library")]
+
+use super::Number;
+use cudarc::cublas::{result as blas, sys};
+use ptx_launch::prelude::*;
+use ptx_launch::{Error, Result};
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use sys::cudaDataType_t as Type;
+
+const SUM: sys::cublasComputeType_t = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
+const AS_IT_LIES: sys::cublasOperation_t = sys::cublasOperation_t::CUBLAS_OP_N;
+const TRANSPOSED: sys::cublasOperation_t = sys::cublasOperation_t::CUBLAS_OP_T;
+
+fn failed(what: &str, error: blas::CublasError) -> Error {
+    Error::other(format!("cuBLAS: {what}: {:?}", error.0))
+}
+
+/// The library, on a stream.
+#[derive(Clone)]
+pub struct Blas(Rc<Handle>);
+
+struct Handle(sys::cublasHandle_t);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: made by `open`, dropped once. A failure leaves nothing to do.
+        let _ = unsafe { blas::destroy_handle(self.0) };
+    }
+}
+
+impl Blas {
+    /// Opens the library for launches on a stream.
+    ///
+    /// # Errors
+    /// Why it is not here.
+    pub fn open(stream: &Stream) -> Result<Blas> {
+        let cuda = stream.as_cuda().ok_or_else(|| Error::other("cuBLAS needs a CUDA device"))?;
+        // SAFETY: it only looks for the file.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Error::other("there is no cuBLAS"));
+        }
+        let handle = Handle(blas::create_handle().map_err(|e| failed("it does not start", e))?);
+        // SAFETY: both are alive; the device keeps its stream.
+        unsafe { blas::set_stream(handle.0, cuda.cu_stream().cast()) }.map_err(|e| failed("it takes no stream", e))?;
+        Ok(Blas(Rc::new(handle)))
+    }
+
+    /// C (M × N) = A (M × K) · Bᵀ (N × K), of one type, at these addresses. The library counts columns first, so that its A is
+    /// our B.
+    ///
+    /// # Errors
+    /// What the library says; that it does not have 8-bit operands.
+    pub fn product(&self, number: Number, shape: [usize; 3], (a, b, c): (u64, u64, u64)) -> Result<()> {
+        let ty = match number {
+            Number::Bf16 => Type::CUDA_R_16BF,
+            Number::F16 => Type::CUDA_R_16F,
+            Number::E4m3 => return Err(Error::other("cuBLAS has 8-bit products in cuBLASLt alone")),
+        };
+        let [m, n, k] = shape.map(|extent| extent as i32);
+        let (one, zero) = (1.0f32, 0.0f32);
+        let pointer = |address: u64| address as *mut c_void;
+        // SAFETY: the addresses are those of buffers of this shape and type, which the caller keeps.
+        unsafe {
+            blas::gemm_ex(
+                self.0.0,
+                TRANSPOSED,
+                AS_IT_LIES,
+                n,
+                m,
+                k,
+                (&raw const one).cast(),
+                pointer(b),
+                ty,
+                k,
+                pointer(a),
+                ty,
+                k,
+                (&raw const zero).cast(),
+                pointer(c),
+                ty,
+                n,
+                SUM,
+                sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        }
+        .map_err(|e| failed("a product fails", e))
+    }
+}
