@@ -223,7 +223,7 @@ def jax_or_a_stand_in():
 
 RIVALS = {
     "gemm bf16": [("pyptx", lambda torch, kernel, size: pyptx_gemm(torch, size))],
-    "grouped gemm bf16": [("pyptx", lambda torch, kernel, size: pyptx_grouped(torch, size))],
+    "grouped gemm f32": [("pyptx", lambda torch, kernel, size: pyptx_grouped(torch, size))],
     "attention bf16": [("cuDNN", lambda torch, kernel, size: attention(torch, size))],
     **{
         f"{name} {number}": [("torch.compile", lambda torch, kernel, size: rows(torch, *kernel.split(), size))]

@@ -240,13 +240,13 @@ mod kernels {
     #[ptx_kernel(
         block = 256,
         grid = (rows * n).div_ceil(8),
-        instances = [bf16, f16],
+        instances = [(bf16, bf16), (f16, f16), (bf16, f32)],
         safe(sums.len() >= 2)
     )]
-    pub fn product16<T>(
+    pub fn product16<T, O>(
         a: &[T],
         b: &[T],
-        c: &[T],
+        c: &[O],
         sums: &mut [f64],
         rows: u32,
         first: u32,
@@ -280,12 +280,17 @@ mod kernels {
             }
             sum = warp_sum(sum);
             if laneid == 0 {
-                let at: u64 = c + (wide(row) * n + column as u64) * 2;
-                let value: T;
+                const BYTES: u32 = size_of::<O>();
+                let at: u64 = c + (wide(row) * n + column as u64) * BYTES;
                 let is: f32;
-                ptx! {
-                    ld.global.b16 value, [at];
-                    cvt.f32.{T} is, value;
+                if BYTES == 4 {
+                    ptx! { ld.global.f32 is, [at]; }
+                } else {
+                    let value: T;
+                    ptx! {
+                        ld.global.b16 value, [at];
+                        cvt.f32.{T} is, value;
+                    }
                 }
                 add_squares(sums, is as f64, sum);
             }
@@ -395,6 +400,20 @@ fn sample([m, n, k]: [u32; 3]) -> (u32, u32, u32) {
     (rows, m - 1 - (rows - 1) * step, step)
 }
 
+/// The kernel for operands and result of these types.
+macro_rules! product_error {
+    ($t:ty, $o:ty, $stream:ident, $product:ident, $a:expr, $b:expr, $c:expr) => {{
+        let shape @ [_, n, k] = $product.shape.map(|extent| extent as u32);
+        let ([a_row, a_k], [b_col, b_k]) = ($product.a.map(|d| d as u32), $product.b.map(|d| d as u32));
+        let (rows, first, step) = sample(shape);
+        let mut sums = $stream.device().zeros(2)?;
+        kernels::product16::<$t, $o>(
+            $stream, $a, $b, $c, &mut sums, rows, first, step, n, k, a_row, a_k, b_col, b_k,
+        )?;
+        relative(&sums)
+    }};
+}
+
 macro_rules! halves {
     ($($ty:ident)*) => {
         $(impl Factor for $ty {
@@ -409,19 +428,37 @@ macro_rules! halves {
                 product: &Product,
                 (a, b, c): (&Buffer<Self>, &Buffer<Self>, &Buffer<Self>),
             ) -> Result<f64> {
-                let shape @ [_, n, k] = product.shape.map(|extent| extent as u32);
-                let ([a_row, a_k], [b_col, b_k]) = (product.a.map(|d| d as u32), product.b.map(|d| d as u32));
-                let (rows, first, step) = sample(shape);
-                let mut sums = stream.device().zeros(2)?;
-                kernels::product16::<$ty>(
-                    stream, a, b, c, &mut sums, rows, first, step, n, k, a_row, a_k, b_col, b_k,
-                )?;
-                relative(&sums)
+                product_error!($ty, $ty, stream, product, a, b, c)
             }
         })*
     };
 }
 halves! { bf16 f16 }
+
+/// A type of results of products of bf16.
+pub trait Sum: Value {
+    /// As [`Factor::product_error`], for parts of buffers.
+    fn part_error(
+        stream: &Stream,
+        product: &Product,
+        operands: (View<'_, bf16>, View<'_, bf16>, View<'_, Self>),
+    ) -> Result<f64>;
+}
+
+macro_rules! sums {
+    ($($ty:ident)*) => {
+        $(impl Sum for $ty {
+            fn part_error(
+                stream: &Stream,
+                product: &Product,
+                (a, b, c): (View<'_, bf16>, View<'_, bf16>, View<'_, $ty>),
+            ) -> Result<f64> {
+                product_error!(bf16, $ty, stream, product, &a, &b, &c)
+            }
+        })*
+    };
+}
+sums! { bf16 f32 }
 
 impl Factor for e4m3 {
     type Result = bf16;

@@ -4,6 +4,7 @@ mod ampere;
 mod attention;
 mod copy;
 mod gemm;
+mod grouped;
 mod rows;
 
 use crate::bench::Bench;
@@ -19,6 +20,8 @@ pub const SUITES: &[(&str, Suite)] = &[
     ("gemm f16", gemm::f16),
     ("gemm e4m3", gemm::e4m3),
     ("gemm edges", gemm::edges),
+    ("grouped gemm f32", grouped::f32),
+    ("grouped gemm bf16", grouped::bf16),
     ("rms_norm f32", rows::rms_norm_f32),
     ("rms_norm bf16", rows::rms_norm_bf16),
     ("layer_norm f32", rows::layer_norm_f32),

@@ -44,11 +44,8 @@ pub const TARGETS: &[Target] = &[
         ],
     },
     Target { kernels: &["gemm e4m3"], sizes: &[], demands: &[each(Against::Rivals(&["cuBLASLt"]), 1.0)] },
-    Target {
-        kernels: &["grouped gemm bf16"],
-        sizes: &[],
-        demands: &[each(Against::Rivals(&["pyptx"]), 2.0), each(Against::Rivals(&["cuBLAS grouped"]), 1.0)],
-    },
+    Target { kernels: &["grouped gemm f32"], sizes: &[], demands: &[each(Against::Rivals(&["pyptx"]), 2.0)] },
+    Target { kernels: &["grouped gemm bf16"], sizes: &[], demands: &[each(Against::Rivals(&["cuBLAS grouped"]), 1.0)] },
     Target {
         kernels: &["attention bf16"],
         sizes: &[],

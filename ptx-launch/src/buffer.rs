@@ -83,6 +83,14 @@ impl<T> Buffer<T> {
         self.view_mut().into_slice(range)
     }
 
+    /// The elements before number `at`, and those from it on, each to be written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if there are not so many.
+    pub fn split_at_mut(&mut self, at: usize) -> Result<(ViewMut<'_, T>, ViewMut<'_, T>)> {
+        self.view_mut().into_halves(at)
+    }
+
     /// Its address on the device, for kernels whose PTX says no more of a pointer than `.u64`. Nothing orders such a
     /// launch after the work of other streams: use the stream that the buffer's device has, or wait.
     pub fn address(&self) -> u64 {

@@ -138,6 +138,10 @@ table! {
             *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, *const i32, *const i32, u32, u32, *const u32,
             u32, u32, u32, u32
         ) "12.0";
+        cuTensorMapEncodeIm2colWide(
+            *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, c_int, c_int, u32, u32, *const u32,
+            u32, u32, u32, u32, u32
+        ) "12.8";
     }
 }
 

@@ -136,6 +136,8 @@ enum Mode {
     Tiled { tile: Vec<usize> },
     /// Pixels of a bounding box: corners relative to the tensor's own, outermost first without batch and channels.
     Im2col { lower: Vec<i32>, upper: Vec<i32>, channels: usize, pixels: usize },
+    /// Pixels of one row, between two offsets along the width; 128 of them without a number.
+    Im2colWide { lower: i32, upper: i32, channels: usize, pixels: Option<usize> },
 }
 
 impl TensorMap {
@@ -212,6 +214,18 @@ impl TensorMapBuilder {
     pub fn im2col(self, lower: &[i32], upper: &[i32], channels: usize, pixels: usize) -> Self {
         let (lower, upper) = (lower.to_vec(), upper.to_vec());
         TensorMapBuilder { mode: Mode::Im2col { lower, upper, channels, pixels }, ..self }
+    }
+
+    /// For `.im2col::w`, on devices of compute capability 10.0 and later: moves `pixels` pixels of `channels` channels at a
+    /// time, out of one row between two offsets from its first and its last pixel. The swizzle is `B64`, `B128` or
+    /// `B128Atom32`.
+    pub fn im2col_wide(self, lower: i32, upper: i32, channels: usize, pixels: usize) -> Self {
+        TensorMapBuilder { mode: Mode::Im2colWide { lower, upper, channels, pixels: Some(pixels) }, ..self }
+    }
+
+    /// The same for `.im2col::w::128`, which always moves 128 pixels.
+    pub fn im2col_wide_128(self, lower: i32, upper: i32, channels: usize) -> Self {
+        TensorMapBuilder { mode: Mode::Im2colWide { lower, upper, channels, pixels: None }, ..self }
     }
 
     /// Distances between neighbours of each dimension, in elements; the last one is 1.

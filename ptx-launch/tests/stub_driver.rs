@@ -93,6 +93,27 @@ fn views_and_the_users_own_slices() {
 }
 
 #[test]
+fn halves_are_written_by_one_kernel_and_by_two() {
+    let stub = Stub::lock();
+    let device = device();
+    let mut memory = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0]).unwrap();
+    let (low, mut high) = memory.split_at_mut(2).unwrap();
+    assert_eq!((low.len(), high.len(), high.view().download().unwrap()), (2, 3, vec![3.0, 4.0, 5.0]));
+    saxpy(&device, 2.0, &low.view(), &mut high.slice_mut(..2).unwrap(), 2).unwrap();
+    let (mut third, mut last) = high.split_at_mut(1).unwrap();
+    third.write(&[7.0]).unwrap();
+    let streams = [device.new_stream().unwrap(), device.new_stream().unwrap()];
+    saxpy(&streams[0], 0.0, &low.view(), &mut third, 1).unwrap();
+    saxpy(&streams[1], 0.0, &low.view(), &mut last, 1).unwrap();
+    assert_eq!(stub.races(), 0, "the order of uses is the whole buffer's");
+    assert!(last.into_cuda().is_none(), "cudarc splits its own views");
+    let error = memory.split_at_mut(6).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Condition);
+    let (a, b) = memory.view().split_at(1).unwrap();
+    assert_eq!((a.len(), b.len()), (1, 4));
+}
+
+#[test]
 fn one_launch_is_two_driver_calls_and_no_allocation() {
     let stub = Stub::lock();
     let device = device();
@@ -519,6 +540,15 @@ fn options_reach_the_assembler_and_its_log_comes_back() {
     assert_eq!(saxpy::KERNEL.loaded(&Device::cpu()).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
+#[test]
+fn spills_without_a_log() {
+    let _stub = Stub::lock();
+    let silent = |entry| kernel(entry, "sm_80", ".version 7.0 // known to the driver", rt::LineMap::default());
+    let stores = |entry| silent(entry).figures(&device()).unwrap().spill_stores;
+    assert_eq!(stores("k"), Some(0), "who has no local memory spills nothing");
+    assert_eq!(stores("spills"), None);
+}
+
 /// The stub's GPU is an `sm_90`.
 #[test]
 fn machine_code_is_taken_where_it_fits() {
@@ -567,6 +597,11 @@ fn tensor_maps_are_encoded_innermost_first() {
     let corners = [-2i64, -1, 2, 1].map(i64::cast_unsigned);
     assert_eq!(map.to_raw()[1..7], [9, 4, 64, 4, 4, 2]);
     assert_eq!(map.to_raw()[7..13], [corners[0], corners[1], corners[2], corners[3], 16, 32]);
+    let wide = || of(&[2, 4, 4, 64]).swizzle(Swizzle::B128);
+    // Corners, channels, pixels, interleave, mode, swizzle.
+    let (some, all) = (wide().im2col_wide(-1, 2, 16, 32).build().unwrap(), wide().im2col_wide_128(0, 0, 64).build().unwrap());
+    assert_eq!(some.to_raw()[1..10], [9, 4, (-1i64).cast_unsigned(), 2, 16, 32, 0, 0, 3]);
+    assert_eq!(all.to_raw()[3..10], [0, 0, 64, 128, 0, 1, 3]);
     let part = memory.slice(1024..).unwrap();
     assert_eq!(map.moved_to(&device, &part).unwrap().to_raw()[0], address + 2048);
     let error = of(&[32, 128]).tile(&[16, 128]).swizzle(Swizzle::B128).build().unwrap_err();
@@ -599,11 +634,14 @@ fn cubins_are_kept_on_disk() {
     assert_eq!(kept.loaded(&again).unwrap().source, Source::Cached);
     assert!(kept.loaded(&again).unwrap().log.contains("spill stores"), "the log is kept, too");
     assert_eq!(links(), (1, 1), "the second start assembles nothing");
+    let silent = kernel("saxpy", "sm_80", ".version 7.0 // known to the driver", rt::LineMap::default());
+    assert_eq!(silent.figures(&device()).unwrap().spill_stores, Some(8), "the driver is asked again");
+    assert_eq!(links(), (3, 3));
     load(".version 7.0 // two").unwrap();
     let error = load(".version 7.0\nnot.an.instruction;").unwrap_err();
     assert!(error.to_string().contains("line 2; error   : Not a name of any known instruction"), "{error}");
-    assert_eq!(links(), (3, 3));
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+    assert_eq!(links(), (5, 5));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3);
     // SAFETY: as above.
     unsafe { std::env::remove_var("PTX_CACHE") };
     std::fs::remove_dir_all(&folder).unwrap();

@@ -88,4 +88,68 @@ impl Blas {
         }
         .map_err(|e| failed("a product fails", e))
     }
+
+    /// As many products of one shape as there are matrices, in one call: `each` of them a group of its own, or all one
+    /// group. Every B is K × N here.
+    ///
+    /// # Errors
+    /// What the library says.
+    pub fn grouped(&self, shape: [usize; 3], matrices: &Matrices, each: bool) -> Result<()> {
+        let [m, n, k] = shape.map(|extent| extent as i32);
+        let count = matrices.a.len();
+        let (groups, size) = if each { (count, 1) } else { (1, count as i32) };
+        let all = |value: i32| vec![value; groups];
+        let (wide, high, deep, sizes) = (all(n), all(m), all(k), all(size));
+        let (one, zero) = (vec![1.0f32; groups], vec![0.0f32; groups]);
+        let lies = vec![AS_IT_LIES; groups];
+        // SAFETY: every list has an entry for each group; the lists of addresses lie on the device, and the addresses are
+        // those of buffers of this shape, which the caller keeps.
+        unsafe {
+            sys::cublasGemmGroupedBatchedEx(
+                self.0.0,
+                lies.as_ptr(),
+                lies.as_ptr(),
+                wide.as_ptr(),
+                high.as_ptr(),
+                deep.as_ptr(),
+                one.as_ptr().cast(),
+                matrices.b.address() as *const *const c_void,
+                Type::CUDA_R_16BF,
+                wide.as_ptr(),
+                matrices.a.address() as *const *const c_void,
+                Type::CUDA_R_16BF,
+                deep.as_ptr(),
+                zero.as_ptr().cast(),
+                matrices.c.address() as *const *mut c_void,
+                Type::CUDA_R_16BF,
+                wide.as_ptr(),
+                groups as i32,
+                sizes.as_ptr(),
+                SUM,
+            )
+            .result()
+        }
+        .map_err(|e| failed("a group of products fails", e))
+    }
+}
+
+/// The addresses of the matrices of a group, on the device.
+pub struct Matrices {
+    a: Buffer<u64>,
+    b: Buffer<u64>,
+    c: Buffer<u64>,
+}
+
+impl Matrices {
+    /// `count` matrices behind each other, in bf16, from each of these addresses on.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn new(device: &Device, [m, n, k]: [usize; 3], count: usize, (a, b, c): (u64, u64, u64)) -> Result<Matrices> {
+        let list = |first: u64, elements: usize| {
+            let addresses: Vec<u64> = (0..count).map(|at| first + (2 * at * elements) as u64).collect();
+            device.upload(&addresses)
+        };
+        Ok(Matrices { a: list(a, m * k)?, b: list(b, k * n)?, c: list(c, m * n)? })
+    }
 }

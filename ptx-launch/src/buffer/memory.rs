@@ -63,8 +63,9 @@ impl Memory {
         }
     }
 
+    /// Only for who holds these bytes alone, by a buffer or a view that can be written.
     #[inline]
-    pub(super) fn bind_write<'s>(&'s mut self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+    pub(super) fn bind_write<'s>(&'s self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match self {
             Memory::Cuda(memory) => Ok(memory.bind(stream, Access::Write)?.plus(offset)),
             Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
@@ -80,8 +81,8 @@ impl Memory {
         }
     }
 
-    /// Copies in; `from` is no longer needed when it returns.
-    pub(super) fn write(&mut self, offset: usize, from: &[u8]) -> Result<()> {
+    /// Copies in; `from` is no longer needed when it returns. Only for who holds these bytes alone.
+    pub(super) fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
         match self {
             _ if from.is_empty() => Ok(()),
             Memory::Cuda(memory) => memory.write(offset, from),

@@ -19,10 +19,35 @@ pub struct View<'a, T> {
 
 /// A `&mut [T]` on a device.
 pub struct ViewMut<'a, T> {
-    memory: &'a mut Memory,
+    memory: Held<'a>,
     start: usize,
     len: usize,
     element: PhantomData<&'a mut [T]>,
+}
+
+/// The memory of a view that can be written.
+enum Held<'a> {
+    /// Nobody else has any of it.
+    Whole(&'a mut Memory),
+    /// Other views have other elements.
+    Part(&'a Memory),
+}
+
+impl Held<'_> {
+    /// To be used for the view's own elements.
+    fn get(&self) -> &Memory {
+        match self {
+            Held::Whole(memory) => memory,
+            Held::Part(memory) => memory,
+        }
+    }
+
+    fn borrow(&mut self) -> Held<'_> {
+        match self {
+            Held::Whole(memory) => Held::Whole(memory),
+            Held::Part(memory) => Held::Part(memory),
+        }
+    }
 }
 
 impl<T> Clone for View<'_, T> {
@@ -57,6 +82,14 @@ impl<'a, T> View<'a, T> {
         Ok(View::new(self.memory, self.start + range.start, range.len()))
     }
 
+    /// The elements before number `at`, and those from it on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if there are not so many.
+    pub fn split_at(&self, at: usize) -> Result<(View<'a, T>, View<'a, T>)> {
+        Ok((self.slice(..at)?, self.slice(at..)?))
+    }
+
     /// cudarc's view of it; `None` on the CPU device.
     pub fn into_cuda(self) -> Option<CudaView<'a, T>> {
         self.memory.lend(self.start, self.len)
@@ -88,7 +121,7 @@ impl<T: Element> View<'_, T> {
 
 impl<'a, T> ViewMut<'a, T> {
     pub(super) fn new(memory: &'a mut Memory, start: usize, len: usize) -> Self {
-        ViewMut { memory, start, len, element: PhantomData }
+        ViewMut { memory: Held::Whole(memory), start, len, element: PhantomData }
     }
 
     /// Number of elements.
@@ -103,7 +136,7 @@ impl<'a, T> ViewMut<'a, T> {
 
     /// The same part, to read.
     pub fn view(&self) -> View<'_, T> {
-        View::new(self.memory, self.start, self.len)
+        View::new(self.memory.get(), self.start, self.len)
     }
 
     /// A part of it, for as long as it is borrowed.
@@ -112,23 +145,65 @@ impl<'a, T> ViewMut<'a, T> {
     /// [`ErrorKind::Condition`] if the range is not inside.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
         let range = inside(&range, self.len)?;
-        Ok(ViewMut::new(self.memory, self.start + range.start, range.len()))
+        let (start, len) = (self.start + range.start, range.len());
+        Ok(ViewMut { memory: self.memory.borrow(), start, len, element: PhantomData })
     }
 
-    /// cudarc's view of it, to write; `None` on the CPU device, and while a [`Graph`](crate::Graph) holds the memory.
+    /// The elements before number `at`, and those from it on, each to be written: by the same kernel, or by two. Kernels on
+    /// different streams do not overlap, since the order of uses is that of the whole buffer.
+    ///
+    /// ```
+    /// # use ptx_launch::prelude::*;
+    /// # fn main() -> ptx_launch::Result<()> {
+    /// let device = Device::cpu();
+    /// let mut x = device.upload(&[1u32, 2, 3, 4])?;
+    /// let (low, mut high) = x.split_at_mut(2)?;
+    /// device.stream().copy(&low.view(), &mut high)?;
+    /// assert_eq!(x.download()?, [1, 2, 1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if there are not so many.
+    pub fn split_at_mut(&mut self, at: usize) -> Result<(ViewMut<'_, T>, ViewMut<'_, T>)> {
+        ViewMut { memory: self.memory.borrow(), ..*self }.into_halves(at)
+    }
+
+    /// cudarc's view of it, to write; `None` on the CPU device, while a [`Graph`](crate::Graph) holds the memory, and for
+    /// what was split: cudarc can split its own view.
     pub fn into_cuda(self) -> Option<CudaViewMut<'a, T>> {
-        self.memory.lend_mut(self.start, self.len)
+        match self.memory {
+            Held::Whole(memory) => memory.lend_mut(self.start, self.len),
+            Held::Part(_) => None,
+        }
     }
 
     /// A part of it, for as long as the buffer is borrowed.
     pub(super) fn into_slice(self, range: impl RangeBounds<usize>) -> Result<ViewMut<'a, T>> {
         let range = inside(&range, self.len)?;
-        Ok(ViewMut::new(self.memory, self.start + range.start, range.len()))
+        Ok(ViewMut { start: self.start + range.start, len: range.len(), ..self })
+    }
+
+    /// Both halves, for as long as the buffer is borrowed.
+    pub(super) fn into_halves(self, at: usize) -> Result<(ViewMut<'a, T>, ViewMut<'a, T>)> {
+        let (low, high) = (inside(&(..at), self.len)?, inside(&(at..), self.len)?);
+        let memory: &'a Memory = match self.memory {
+            Held::Whole(memory) => memory,
+            Held::Part(memory) => memory,
+        };
+        let half = |half: Range<usize>| ViewMut {
+            memory: Held::Part(memory),
+            start: self.start + half.start,
+            len: half.len(),
+            element: PhantomData,
+        };
+        Ok((half(low), half(high)))
     }
 
     #[inline]
     pub(crate) fn bind_write<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        self.memory.bind_write(self.start * size_of::<T>(), stream)
+        self.memory.get().bind_write(self.start * size_of::<T>(), stream)
     }
 }
 
@@ -149,7 +224,7 @@ impl<T: Element> ViewMut<'_, T> {
         if data.len() != self.len {
             return Err(other_length(data.len(), self.len));
         }
-        self.memory.write(self.start * size_of::<T>(), bytes(data))
+        self.memory.get().write(self.start * size_of::<T>(), bytes(data))
     }
 }
 

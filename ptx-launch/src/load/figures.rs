@@ -28,7 +28,8 @@ pub struct Figures {
     /// Local memory of a thread, in bytes: arrays on the stack, and spilled registers.
     pub local: u32,
     /// Bytes of a thread's registers that are spilled to local memory: what the spilling instructions store. `None` where
-    /// nobody says: the driver had the machine code in a cache of its own, with no log.
+    /// nobody says: there is local memory, but the driver had the machine code in a cache of its own, which has no logs, and
+    /// there is no cache of ours (`PTX_CACHE`), which keeps them.
     pub spill_stores: Option<u32>,
     /// Bytes that the spilling instructions load.
     pub spill_loads: Option<u32>,
@@ -45,7 +46,6 @@ pub struct Figures {
 impl Figures {
     /// Asks the driver, and takes the spills of `entry` from the assembler's log. The function's context is current.
     pub(super) fn read(driver: &Driver, function: CUfunction, entry: &str, log: &str) -> Result<Figures> {
-        let spills = log::spills(log, entry);
         let ask = |attribute: i32| {
             let mut value = 0;
             // SAFETY: writes one integer; the function is loaded.
@@ -53,10 +53,13 @@ impl Figures {
             driver.check(code, "a kernel's attribute cannot be read")?;
             Ok(u32::try_from(value).unwrap_or(0))
         };
+        let local = ask(LOCAL)?;
+        // Who has no local memory spills nothing.
+        let spills = log::spills(log, entry).or((local == 0).then_some([0; 3]));
         Ok(Figures {
             registers: ask(REGISTERS)?,
             shared: ask(SHARED)?,
-            local: ask(LOCAL)?,
+            local,
             spill_stores: spills.map(|[_, stores, _]| stores),
             spill_loads: spills.map(|[_, _, loads]| loads),
             constant: ask(CONSTANT)?,

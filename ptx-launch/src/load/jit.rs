@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Module, Variant};
 use cudarc::driver::sys::CUmodule;
 use std::ffi::{CStr, CString, c_void};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes for each of the two logs; ptxas cuts what is longer.
 const LOG: usize = 16 * 1024;
@@ -98,7 +99,7 @@ impl Jit<'_> {
         {
             return Ok(Loaded { handle, source: Source::Cached, log: kept.log });
         }
-        let kept = self.assemble(text)?;
+        let kept = self.assemble_with_log(text)?;
         cache.write(&kept);
         let (handle, _) = self.load_image(&kept.cubin, std::iter::empty())?;
         Ok(Loaded { handle, source: Source::Assembled, log: kept.log })
@@ -123,6 +124,18 @@ impl Jit<'_> {
             )
         };
         self.check(code, &request).map(|()| (handle, request.info()))
+    }
+
+    /// PTX to what the cache on disk keeps. Where the driver finds the text in its own cache, which has no logs, it is asked
+    /// again with a comment behind it that it cannot know: once, and never again, since the log is kept.
+    fn assemble_with_log(&self, text: &CStr) -> Result<Kept> {
+        let kept = self.assemble(text)?;
+        if log::has_figures(&kept.log) {
+            return Ok(kept);
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let unknown = CString::new(format!("{}\n// {now}\n", self.variant.ptx)).unwrap_or_default();
+        Ok(self.assemble(&unknown).unwrap_or(kept))
     }
 
     /// PTX to a cubin, by the driver's linker.

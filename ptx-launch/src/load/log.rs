@@ -26,6 +26,11 @@ pub(super) fn spills(log: &str, entry: &str) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
+/// Whether it says what a kernel takes: the driver's does not where it had the machine code in a cache of its own.
+pub(super) fn has_figures(log: &str) -> bool {
+    log.contains("Function properties for ")
+}
+
 /// The number in `ptxas …, line 12; error : …`.
 fn ptx_line(message: &str) -> Option<u32> {
     let (_, after) = message.split_once(", line ")?;

@@ -44,6 +44,9 @@ impl TensorMapBuilder {
                 let corners = (reversed(lower), reversed(upper));
                 self.im2col_of(driver, &mut map, &lists, corners, (*channels as u32, *pixels as u32))?
             }
+            Mode::Im2colWide { lower, upper, channels, pixels } => {
+                self.wide(driver, &mut map, &lists, (*lower, *upper), (*channels as u32, *pixels))?
+            }
         };
         if code == 0 { Ok(map) } else { Err(self.refused(driver, code)) }
     }
@@ -56,13 +59,16 @@ impl TensorMapBuilder {
             return driver.error(code, &asked);
         }
         Error::new(ErrorKind::TensorMap, asked)
-            .possible("packed elements and larger swizzle atoms on devices of compute capability 10.0 and later")
-            .help("use whole bytes, and swizzles `None`, `B32`, `B64` or `B128`")
+            .possible(
+                "packed elements, larger swizzle atoms and wide im2col on devices of compute capability 10.0 and later",
+            )
+            .help("use whole bytes, swizzles `None`, `B32`, `B64` or `B128`, and `.im2col(…)`")
     }
 
     /// Whether it asks for what came with compute capability 10.0.
     fn is_newer(&self) -> bool {
-        self.element.is_packed() || self.swizzle as u32 > Swizzle::B128 as u32
+        let wide = matches!(self.mode, Mode::Im2colWide { .. });
+        wide || self.element.is_packed() || self.swizzle as u32 > Swizzle::B128 as u32
     }
 
     fn lists(&self) -> Lists {
@@ -117,6 +123,40 @@ impl TensorMapBuilder {
                 pixels,
                 lists.steps.as_ptr(),
                 self.interleave as u32,
+                self.swizzle as u32,
+                self.promotion as u32,
+                self.fill as u32,
+            )
+        })
+    }
+
+    fn wide(
+        &self,
+        driver: &Driver,
+        map: &mut TensorMap,
+        lists: &Lists,
+        (lower, upper): (i32, i32),
+        (channels, pixels): (u32, Option<usize>),
+    ) -> Result<i32> {
+        let encode = driver.cuTensorMapEncodeIm2colWide()?;
+        // `CUtensorMapIm2ColWideMode`: W, where the number of pixels counts, or W128.
+        let (mode, pixels) = pixels.map_or((1, 128), |pixels| (0, pixels as u32));
+        // SAFETY: as for `tiled`.
+        Ok(unsafe {
+            encode(
+                (&raw mut *map).cast(),
+                self.element.code(),
+                self.shape.len() as u32,
+                self.address as *mut c_void,
+                lists.shape.as_ptr(),
+                lists.strides.as_ptr(),
+                lower,
+                upper,
+                channels,
+                pixels,
+                lists.steps.as_ptr(),
+                self.interleave as u32,
+                mode,
                 self.swizzle as u32,
                 self.promotion as u32,
                 self.fill as u32,

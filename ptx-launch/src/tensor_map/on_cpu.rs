@@ -78,6 +78,12 @@ impl Mode {
                 channels: *channels as u32,
                 pixels: *pixels as u32,
             },
+            Mode::Im2colWide { lower, upper, channels, pixels } => cpu::Mode::Im2colW {
+                lower: i16::try_from(*lower).unwrap_or(0),
+                upper: i16::try_from(*upper).unwrap_or(0),
+                channels: *channels as u32,
+                pixels: pixels.unwrap_or(128) as u32,
+            },
         }
     }
 }
@@ -141,6 +147,9 @@ mod tests {
         let map = of(&[2, 4, 4, 64]).im2col(&[-1, -2], &[1, 2], 16, 32).build().unwrap();
         let mode = cpu::TensorMap::decode(&map.bytes()).unwrap().mode;
         assert_eq!(mode, cpu::Mode::Im2col { lower: [-2, -1, 0], upper: [2, 1, 0], channels: 16, pixels: 32 });
+        let wide = of(&[2, 4, 4, 32]).im2col_wide_128(-1, 2, 32).swizzle(Swizzle::B64).build().unwrap();
+        let mode = cpu::TensorMap::decode(&wide.bytes()).unwrap().mode;
+        assert_eq!(mode, cpu::Mode::Im2colW { lower: -1, upper: 2, channels: 32, pixels: 128 });
         let raw = TensorMap::from_raw([7; 16]).moved_to(&device, &memory).unwrap_err();
         assert!(raw.to_string().contains("no tensor map of the CPU device"), "{raw}");
     }

@@ -9,7 +9,9 @@ type Broken = (String, String, &'static str);
 
 /// Every rule, in an order in which each may rely on those before it.
 const RULES: &[Rule] =
-    &[rank, lists, extents, steps, inside, alignment, strides, tile, inner, packed, fill, corners, area, pixels, size];
+    &[
+        rank, lists, extents, steps, inside, alignment, strides, tile, inner, wide, packed, fill, corners, area, pixels, size,
+    ];
 
 /// The shared memory of a multiprocessor.
 const MOST_BYTES: usize = 228 << 10;
@@ -42,7 +44,28 @@ impl Map {
     fn row(&self) -> usize {
         match &self.mode {
             Mode::Tiled { tile } => tile.last().copied().unwrap_or(0),
-            Mode::Im2col { channels, .. } => *channels,
+            Mode::Im2col { channels, .. } | Mode::Im2colWide { channels, .. } => *channels,
+        }
+    }
+
+    /// Pixels of an image that are moved at a time.
+    fn pixels(&self) -> Option<usize> {
+        match &self.mode {
+            Mode::Tiled { .. } => None,
+            Mode::Im2col { pixels, .. } => Some(*pixels),
+            Mode::Im2colWide { pixels, .. } => Some(pixels.unwrap_or(128)),
+        }
+    }
+
+    /// The corners of the bounding box, outermost first, and the number of the dimension that they begin with: behind the
+    /// batch, and slices of channels; or the width alone.
+    fn corners(&self) -> Option<(&[i32], &[i32], usize)> {
+        match &self.mode {
+            Mode::Tiled { .. } => None,
+            Mode::Im2col { lower, upper, .. } => Some((lower, upper, if self.is_interleaved() { 2 } else { 1 })),
+            Mode::Im2colWide { lower, upper, .. } => {
+                Some((std::slice::from_ref(lower), std::slice::from_ref(upper), self.rank().saturating_sub(2)))
+            }
         }
     }
 }
@@ -52,7 +75,7 @@ fn broken(bad: bool, asked: impl Fn() -> String, possible: impl Into<String>, he
 }
 
 fn rank(map: &Map) -> Option<Broken> {
-    let least = if map.is_interleaved() || matches!(map.mode, Mode::Im2col { .. }) { 3 } else { 1 };
+    let least = if map.is_interleaved() || map.pixels().is_some() { 3 } else { 1 };
     let help = "merge dimensions that lie behind each other, or add dimensions of extent 1";
     let bad = !(least..=5).contains(&map.rank());
     broken(bad, || format!("{} dimensions", map.rank()), format!("{least} to 5 dimensions"), help)
@@ -69,6 +92,7 @@ fn lists(map: &Map) -> Option<Broken> {
                 ("corner offsets", lower.len(), rank - 2)
             }
             Mode::Im2col { lower, upper, .. } => ("offsets in the upper corner", upper.len(), lower.len()),
+            Mode::Im2colWide { .. } => ("corner offsets", 1, 1),
         },
     ];
     let (what, given, wanted) = lengths.into_iter().find(|(_, given, wanted)| given != wanted)?;
@@ -145,6 +169,15 @@ fn inner(map: &Map) -> Option<Broken> {
     Some((format!("rows of {} elements = {bytes} bytes in shared memory", map.row()), possible, help))
 }
 
+/// Which swizzles the instructions of one row have.
+fn wide(map: &Map) -> Option<Broken> {
+    let known = matches!(map.swizzle, Swizzle::B64 | Swizzle::B128 | Swizzle::B128Atom32);
+    let bad = matches!(map.mode, Mode::Im2colWide { .. }) && !known;
+    let asked = || format!("wide im2col and the swizzle `{:?}`", map.swizzle);
+    let help = "write `.swizzle(Swizzle::B128)`";
+    broken(bad, asked, "the swizzles `B64`, `B128` and `B128Atom32` with wide im2col", help)
+}
+
 fn packed(map: &Map) -> Option<Broken> {
     let extent = map.shape.last().copied().unwrap_or(0);
     let bad = match map.element {
@@ -167,22 +200,21 @@ fn fill(map: &Map) -> Option<Broken> {
 }
 
 fn corners(map: &Map) -> Option<Broken> {
-    let Mode::Im2col { lower, upper, .. } = &map.mode else { return None };
-    let (least, most) = match map.rank() {
-        3 => (-32_768, 32_767),
-        4 => (-128, 127),
+    let (lower, upper, _) = map.corners()?;
+    let (least, most) = match lower.len() {
+        0 | 1 => (-32_768, 32_767),
+        2 => (-128, 127),
         _ => (-16, 15),
     };
     let bad = lower.iter().chain(upper).any(|offset| !(least..=most).contains(offset));
     let asked = || format!("the corners {lower:?} and {upper:?}");
-    let possible = format!("offsets of {least} to {most} with {} dimensions", map.rank());
+    let possible = format!("offsets of {least} to {most} in a box of {} dimensions", lower.len());
     broken(bad, asked, possible, "use fewer dimensions, or a smaller filter")
 }
 
-/// The bounding box, in the dimensions between batch and channels; slices of channels stand before the image.
+/// The bounding box.
 fn area(map: &Map) -> Option<Broken> {
-    let Mode::Im2col { lower, upper, .. } = &map.mode else { return None };
-    let before = if map.is_interleaved() { 2 } else { 1 };
+    let (lower, upper, before) = map.corners()?;
     // In 32 bits that wrap around, as the driver computes it.
     let end = |(extent, upper): (&usize, &i32)| (*extent as i32).wrapping_add(*upper);
     let mut pixels = map.shape.iter().skip(before).zip(upper).map(end).zip(lower);
@@ -192,8 +224,8 @@ fn area(map: &Map) -> Option<Broken> {
 }
 
 fn pixels(map: &Map) -> Option<Broken> {
-    let Mode::Im2col { channels, pixels, .. } = &map.mode else { return None };
-    let bad = !(1..=256).contains(channels) || !(1..=1024).contains(pixels);
+    let (channels, pixels) = (map.row(), map.pixels()?);
+    let bad = !(1..=256).contains(&channels) || !(1..=1024).contains(&pixels);
     let asked = || format!("{pixels} pixels of {channels} channels at a time");
     broken(bad, asked, "1 to 1024 pixels of 1 to 256 channels", "move them in several steps")
 }
@@ -205,7 +237,7 @@ fn size(map: &Map) -> Option<Broken> {
             let taken = tile.iter().zip(map.steps()).map(|(extent, step)| extent / step);
             taken.fold(1, usize::saturating_mul)
         }
-        Mode::Im2col { channels, pixels, .. } => channels.saturating_mul(*pixels),
+        _ => map.row().saturating_mul(map.pixels().unwrap_or(1)),
     };
     let bytes = map.bytes(elements);
     broken(bytes > MOST_BYTES, || format!("{bytes} bytes at a time"), "at most 228 KB", "move them in several steps")
@@ -230,12 +262,13 @@ mod tests {
         map(&[64]).check().unwrap();
         map(&[16, 16, 8]).strides(&[512, 16, 1]).tile(&[2, 2, 8]).step(&[2, 1, 1]).fill(Fill::Nan).check().unwrap();
         map(&[2, 14, 14, 64]).im2col(&[-1, -1], &[-1, -1], 32, 128).swizzle(Swizzle::B128).check().unwrap();
+        map(&[2, 4, 8, 14, 64]).im2col_wide(-300, 300, 32, 96).swizzle(Swizzle::B128).check().unwrap();
         map(&[8, 256]).element(ElementType::Tf32).tile(&[8, 8]).swizzle(Swizzle::B32).check().unwrap();
     }
 
     #[test]
     fn every_rule_is_told() {
-        let wrong: [(Map, &str); 18] = [
+        let wrong: [(Map, &str); 21] = [
             (map(&[]), "0 dimensions"),
             (map(&[1; 6]), "1 to 5 dimensions"),
             (map(&[4, 4]).interleave(Interleave::B16), "3 to 5 dimensions"),
@@ -251,9 +284,12 @@ mod tests {
             (map(&[4, 8]).tile(&[4, 3]), "rows of 3 elements = 12 bytes"),
             (map(&[4, 64]).swizzle(Swizzle::B128), "at most 128 with this swizzle"),
             (map(&[4, 8]).element(ElementType::U32).fill(Fill::Nan), "NaN in floating-point tensors"),
-            (map(&[4, 4, 4, 4, 4]).im2col(&[0, 0, -17], &[0; 3], 4, 4), "offsets of -16 to 15"),
+            (map(&[4, 4, 4, 4, 4]).im2col(&[0, 0, -17], &[0; 3], 4, 4), "offsets of -16 to 15 in a box of 3 dimensions"),
             (map(&[4, 4, 4]).im2col(&[0], &[0], 4, 1025), "1 to 1024 pixels"),
             (map(&[256, 256]), "262144 bytes at a time"),
+            (map(&[4, 4, 16]).im2col_wide(0, 0, 16, 4), "the swizzles `B64`, `B128` and `B128Atom32`"),
+            (map(&[4, 4, 16]).im2col_wide(0, -4, 16, 4).swizzle(Swizzle::B64), "a bounding box of at least one pixel"),
+            (map(&[4, 16]).im2col_wide_128(0, 0, 16).swizzle(Swizzle::B64), "3 to 5 dimensions"),
         ];
         for (map, text) in wrong {
             let error = map.check().unwrap_err();

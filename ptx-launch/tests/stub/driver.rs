@@ -504,7 +504,9 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     let wrong = text.lines().position(|line| line.contains("not.an.instruction"));
     let pairs = (0..count as usize).map(|i| unsafe { (*options.add(i), *values.add(i) as u64) });
     let given: HashMap<c_int, u64> = pairs.collect();
-    let info = given.get(&3).copied().filter(|_| !text.starts_with("old machine code"));
+    // The text is in the driver's own cache as it is, and no longer with anything behind it.
+    let silent = text.starts_with("old machine code") || text.ends_with("known to the driver");
+    let info = given.get(&3).copied().filter(|_| !silent);
     with(|state| state.jit = given);
     match (code, wrong) {
         (SUCCESS, _) if text.starts_with("old machine code") => 209,
@@ -604,10 +606,12 @@ pub unsafe extern "C" fn cuModuleGetFunction(to: *mut u64, _module: P, name: *co
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuFuncGetAttribute(to: *mut c_int, attribute: c_int, _function: u64) -> Code {
+pub unsafe extern "C" fn cuFuncGetAttribute(to: *mut c_int, attribute: c_int, function: u64) -> Code {
+    let spills = with(|state| state.functions.get(function as usize - 1).is_some_and(|name| name == "spills"));
     let value = match attribute {
         0 => 1024,
         1 => 1024,
+        3 => if spills { 16 } else { 0 },
         4 => 32,
         5 | 6 => 90,
         _ => 0,
@@ -802,6 +806,32 @@ pub unsafe extern "C" fn cuTensorMapEncodeIm2col(
     let given = given.chain([channels, pixels].map(u64::from));
     given.take(16).enumerate().for_each(|(i, word)| unsafe { map.add(i).write(word) });
     enter("cuTensorMapEncodeIm2col")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeIm2colWide(
+    map: *mut u64,
+    element: u32,
+    rank: u32,
+    address: u64,
+    _shape: *const u64,
+    _strides: *const u64,
+    lower: c_int,
+    upper: c_int,
+    channels: u32,
+    pixels: u32,
+    _steps: *const u32,
+    interleave: u32,
+    mode: u32,
+    swizzle: u32,
+    promotion: u32,
+    fill: u32,
+) -> Code {
+    let corners = [lower, upper].map(|offset| i64::from(offset).cast_unsigned());
+    let given = [channels, pixels, interleave, mode, swizzle, promotion, fill].map(u64::from);
+    let given = [address, element.into(), rank.into()].into_iter().chain(corners).chain(given);
+    given.enumerate().for_each(|(i, word)| unsafe { map.add(i).write(word) });
+    enter("cuTensorMapEncodeIm2colWide")
 }
 
 #[unsafe(no_mangle)]
