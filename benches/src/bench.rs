@@ -1,7 +1,7 @@
 //! One contest: check everybody, then let them take turns. Knows no kernel.
 
 use crate::companion::{Companion, Opened};
-use crate::machine;
+use crate::machine::{self, Machine};
 use crate::report::{Entry, Results};
 use crate::targets::{TARGETS, Target};
 use ptx_launch::prelude::*;
@@ -163,17 +163,13 @@ impl<'a> Field<'a> {
 }
 
 impl Bench {
-    /// Opens a contest place on a device: its bandwidth and rate are measured first, while the companions get ready.
+    /// Opens a contest place on a device: when the companions are ready, its bandwidth and rate are measured.
     pub fn new(device: Device, options: Options, companions: &[String]) -> Result<Bench> {
         let mut companions: Vec<_> = companions.iter().map(|command| Companion::start(command)).collect();
+        let says = companions.iter_mut().map(|companion| companion.greet().unwrap_or_else(|why| why)).collect();
+        companions.retain(Companion::is_here);
         let stream = device.stream();
-        let mut machine = machine::measure(&device, &stream, &options)?;
-        for companion in &mut companions {
-            match companion.greet() {
-                Ok(()) => machine.companions.push(companion.says.clone()),
-                Err(why) => eprintln!("{why}"),
-            }
-        }
+        let machine = Machine { companions: says, ..machine::measure(&device, &stream, &options)? };
         eprintln!("{machine}");
         Ok(Bench { device, stream, options, results: Results { machine, entries: Vec::new() }, companions })
     }
@@ -241,6 +237,7 @@ impl Bench {
         if timed {
             self.turns(case.work, &mut field);
             self.companions.iter_mut().for_each(Companion::close);
+            self.companions.retain(Companion::is_here);
         }
         field.entries.iter().for_each(|entry| eprintln!("{entry}"));
         self.results.entries.extend(field.entries);

@@ -26,8 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(240);
 pub struct Companion {
     /// The command that started it.
     pub command: String,
-    /// What it said when it was ready.
-    pub says: String,
     process: Result<Process, String>,
 }
 
@@ -51,19 +49,23 @@ impl Companion {
     /// Starts a command of words separated by blanks; it may get ready while others work.
     pub fn start(command: &str) -> Companion {
         let process = Process::start(command).map_err(|why| format!("`{command}` does not start: {why}"));
-        Companion { command: command.to_owned(), says: String::new(), process }
+        Companion { command: command.to_owned(), process }
     }
 
-    /// Waits until it is ready.
+    /// Whether it can be asked: it runs, and has kept to the protocol so far.
+    pub fn is_here(&self) -> bool {
+        self.process.is_ok()
+    }
+
+    /// Waits until it is ready, and tells what it says of itself.
     ///
     /// # Errors
     /// Why it is not here.
-    pub fn greet(&mut self) -> Result<(), String> {
+    pub fn greet(&mut self) -> Result<String, String> {
         self.ask(None, |lines| {
             let [line] = lines else { return None };
             (line.first()? == "ready").then(|| line.get(1).cloned().unwrap_or_default())
         })
-        .map(|says| self.says = says)
     }
 
     /// Prepares a kernel at a size.
@@ -131,10 +133,14 @@ impl Process {
         let mut start = Command::new(program);
         start.args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = start.spawn().map_err(|error| error.to_string())?;
-        let (Some(requests), Some(out)) = (child.stdin.take(), child.stdout.take()) else { return Err("no pipes".into()) };
+        let (Some(requests), Some(out)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("no pipes".into());
+        };
         let (send, replies) = channel();
         // Ends with the child's output, or when nobody listens any more.
-        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        std::thread::spawn(move || {
+            BufReader::new(out).lines().map_while(Result::ok).try_for_each(|line| send.send(line))
+        });
         Ok(Process { child, requests, replies, greeted: false })
     }
 
@@ -193,8 +199,7 @@ mod tests {
             "ready\tstub 1\nrival\tquick one\t1e-7\nabsent\tslow\tnot built\ndone\nmicros\t12.5\nfailed\tbusy\ndone\n",
             "-",
         );
-        companion.greet().unwrap();
-        assert_eq!(companion.says, "stub 1");
+        assert_eq!(companion.greet().unwrap(), "stub 1");
         let opened = companion.open("gemm bf16", "8x8x8").unwrap();
         assert_eq!(opened.rivals, [("quick one".to_owned(), 1e-7)]);
         assert_eq!(opened.absent, [("slow".to_owned(), "not built".to_owned())]);
@@ -212,5 +217,6 @@ mod tests {
         assert!(ends.time("x", 1).unwrap_err().contains("is gone: "));
         let mut babbles = saying("ready\tstub\nmicros\tsoon\n", "-");
         assert!(babbles.time("x", 1).unwrap_err().contains("soon"));
+        assert!(![&none, &ends, &babbles].into_iter().any(|companion| companion.is_here()));
     }
 }

@@ -281,7 +281,7 @@ mod kernels {
             sum = warp_sum(sum);
             if laneid == 0 {
                 const BYTES: u32 = size_of::<O>();
-                let at: u64 = c + (wide(row) * n + column as u64) * BYTES;
+                let at: u64 = c + (wide(row) * n + column as u64) * BYTES as u64;
                 let is: f32;
                 if BYTES == 4 {
                     ptx! { ld.global.f32 is, [at]; }
@@ -407,9 +407,7 @@ macro_rules! product_error {
         let ([a_row, a_k], [b_col, b_k]) = ($product.a.map(|d| d as u32), $product.b.map(|d| d as u32));
         let (rows, first, step) = sample(shape);
         let mut sums = $stream.device().zeros(2)?;
-        kernels::product16::<$t, $o>(
-            $stream, $a, $b, $c, &mut sums, rows, first, step, n, k, a_row, a_k, b_col, b_k,
-        )?;
+        kernels::product16::<$t, $o>($stream, $a, $b, $c, &mut sums, rows, first, step, n, k, a_row, a_k, b_col, b_k)?;
         relative(&sums)
     }};
 }

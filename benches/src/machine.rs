@@ -24,7 +24,7 @@ pub struct Machine {
     pub copy: f64,
     /// TFLOP/s of cuBLASLt's 8192 × 8192 × 8192 bf16 product.
     pub matrix: f64,
-    /// What the companions brought: `torch 2.11.0, cuDNN 9.10`.
+    /// What the companions brought, or why they are not here: `torch 2.11.0, cuDNN 9.10`.
     pub companions: Vec<String>,
 }
 
@@ -45,7 +45,11 @@ pub fn measure(device: &Device, stream: &Stream, options: &Options) -> Result<Ma
         date: said("date", &["-u", "+%Y-%m-%d"]),
         copy: if timed { copy_bandwidth(device, stream)? } else { 0.0 },
         // A ceiling that cannot be measured is not shown.
-        matrix: if timed && !options.alone { matrix_rate(device, stream, options.seed).unwrap_or_default() } else { 0.0 },
+        matrix: if timed && !options.alone {
+            matrix_rate(device, stream, options.seed).unwrap_or_default()
+        } else {
+            0.0
+        },
         companions: Vec::new(),
     })
 }

@@ -1,6 +1,8 @@
 //! The kernels of `examples/` against the libraries that people use instead, in turns.
 //!
-//!     cargo run --release -p ptx-benches -- --all --json run.json --docs docs/benchmarks
+//! ```text
+//! cargo run --release -p ptx-benches -- --all --json run.json --docs docs/benchmarks
+//! ```
 //!
 //! Correctness first: fresh random inputs, poisoned outputs, a reference in `f64`. Then every kernel and its rivals take
 //! turns, timed by events: medians, and the spread of the middle half. Rivals that are libraries for C run in this process

@@ -38,20 +38,29 @@ fn every_promised_kernel_meets_its_rivals() {
         let found = entries.iter().find(|entry| words(entry).0 == kernel && words(entry).1.starts_with(who));
         found.unwrap_or_else(|| panic!("{who} is not in {kernel}:\n{shown}"))
     };
-    for kernel in ["rms_norm f32", "layer_norm bf16", "swiglu f32", "attention bf16", "gemm bf16", "gemm e4m3", "gemm bf16 sm_80"] {
+    for kernel in
+        ["rms_norm f32", "layer_norm bf16", "swiglu f32", "attention bf16", "gemm bf16", "gemm e4m3", "gemm bf16 sm_80"]
+    {
         let ours = entries.iter().filter(|entry| words(entry).0 == kernel && entry["ours"] == true);
-        assert!(ours.clone().count() > 0 && ours.clone().all(|entry| entry["right"] == true && entry["rate"].as_f64() > Some(0.0)));
+        assert!(
+            ours.clone().count() > 0
+                && ours.clone().all(|entry| entry["right"] == true && entry["rate"].as_f64() > Some(0.0))
+        );
         assert_eq!(of(kernel, "torch.compile")["median"], 1.5);
         assert!(of(kernel, "wrong")["right"] == false && of(kernel, "wrong")["rate"] == 0.0);
         assert_eq!(words(of(kernel, "fails")).2, Some("out of order"));
         assert_eq!(words(of(kernel, "pyptx")).2, Some("not installed"));
-        assert!(words(of(kernel, "/nonexistent")).2.unwrap().contains("does not start"));
-        assert!(words(of(kernel, "true")).2.unwrap().contains("is gone"));
     }
+    let says: Vec<&str> =
+        run["machine"]["companions"].as_array().unwrap().iter().map(|says| says.as_str().unwrap()).collect();
+    assert_eq!((says.len(), says[0]), (3, "stub 1"));
+    assert!(says[1].contains("does not start") && says[2].contains("is gone: "), "{says:?}");
     assert_eq!(words(of("softmax bf16", "sh ")).2, Some("no softmax here"));
     assert!(words(of("gemm bf16", "cuBLASLt")).2.unwrap().contains("no CUDA device"));
     let page = std::fs::read_to_string(folder.join("benchmarks.md")).unwrap();
-    assert!(page.contains("; stub 1") && page.contains("| swiglu f32 | torch.compile |") && page.contains("swiglu-f32.svg"));
+    assert!(
+        page.contains("; stub 1") && page.contains("| swiglu f32 | torch.compile |") && page.contains("swiglu-f32.svg")
+    );
     assert!(folder.join("swiglu-f32.svg").exists());
 }
 

@@ -11,9 +11,12 @@ use quote::quote;
 
 /// Expands the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let item: syn::ItemMod = match syn::parse2(item) {
+    let item: syn::ItemMod = match syn::parse2(item.clone()) {
         Ok(item) => item,
-        Err(error) => return report::refuse(&mut Reader::default(), &error, "`#[ptx_module]` stands on a module"),
+        Err(error) => {
+            let help = report::kind_or_syntax(&item, "mod", "`#[ptx_module]` stands on a module");
+            return report::refuse(&mut Reader::default(), &error, help);
+        }
     };
     let (mut items, mut compiled) = compile(options, &item);
     embed::embed(&mut items.reader, &mut compiled, items.attribute.option("cubin"), &item.ident);

@@ -3,7 +3,7 @@
 
 use crate::kernel::Reader;
 use crate::tokens::Host;
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use ptx_core::diag::{Diagnostic, Severity, codes};
 use quote::{quote, quote_spanned};
 use std::fmt::Write;
@@ -27,6 +27,15 @@ pub fn refuse(reader: &mut Reader, error: &syn::Error, help: &str) -> TokenStrea
     reader.error_at(&codes::P0904, span, error.to_string(), help);
     report(&reader.host, &reader.diagnostics)
 }
+
+/// The help for an item that does not parse: it is of another kind, unless the keyword of the right one is there.
+pub fn kind_or_syntax<'h>(item: &TokenStream, keyword: &str, kind: &'h str) -> &'h str {
+    let right = item.clone().into_iter().any(|token| matches!(token, TokenTree::Ident(word) if word == keyword));
+    if right { NOT_RUST } else { kind }
+}
+
+const NOT_RUST: &str = "the compiler reads it as Rust before the macro does: PTX stands in `ptx! { … }`, and the dimensions \
+                        of a tile stand in round brackets, `Tile<f32, (M, N)>`";
 
 /// The compiler underlines a macro call from the first token of its path to its last token.
 pub fn error((first, last): (Span, Span), text: &str) -> TokenStream {

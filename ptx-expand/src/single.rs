@@ -12,10 +12,11 @@ use quote::quote;
 
 /// Expands the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let function: syn::ItemFn = match syn::parse2(item) {
+    let function: syn::ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(error) => {
-            return report::refuse(&mut Reader::default(), &error, "`#[ptx_kernel]` stands on a function with a body");
+            let help = report::kind_or_syntax(&item, "fn", "`#[ptx_kernel]` stands on a function with a body");
+            return report::refuse(&mut Reader::default(), &error, help);
         }
     };
     let Single { mut reader, launchable, mut compiled, cubin } = Single::compile(options, &function);

@@ -25,6 +25,10 @@ use std::sync::Arc;
 
 /// What a buffer may hold: plain data, as kernels take it by value. Numbers, arrays of them, and structs with
 /// `#[derive(KernelParam)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an element of a buffer",
+    label = "expected integers, floats, or structs with `#[derive(KernelParam)]`"
+)]
 pub trait Element: KernelParam {}
 impl<T: KernelParam> Element for T {}
 

@@ -28,6 +28,7 @@ pub struct Tile<S, const R: usize> {
 /// What may be passed for a kernel's `Tile<T, …>` of `R` dimensions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tile of `{T}` with {R} dimensions",
+    label = "expected memory of `{T}` with a shape of {R} dimensions",
     note = "give the memory a shape: `buffer.tile([m, n])?`, or `Tile::of(&slice, [m, n])?`"
 )]
 pub trait ReadTile<T, const R: usize>: ReadSlice<T> {
@@ -38,6 +39,7 @@ pub trait ReadTile<T, const R: usize>: ReadSlice<T> {
 /// What may be passed for a kernel's `TileMut<T, …>` of `R` dimensions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a mutable tile of `{T}` with {R} dimensions",
+    label = "expected memory of `{T}` that can be written, with a shape of {R} dimensions",
     note = "give the memory a shape: `buffer.tile_mut([m, n])?`, or `Tile::of_mut(&mut slice, [m, n])?`"
 )]
 pub trait WriteTile<T, const R: usize>: WriteSlice<T> {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// How many algorithms the heuristic is asked for.
 const CANDIDATES: usize = 64;
 /// How many of them are timed again.
-const FINALISTS: usize = 8;
+const FINALISTS: usize = 4;
 /// Bytes of workspace.
 const WORKSPACE: usize = 64 << 20;
 
@@ -146,7 +146,7 @@ impl Lt {
         let (handle, workspace, description) = (self.handle.clone(), self.workspace.clone(), Rc::new(description));
         let mut plan = Plan { handle, description, addresses, algorithm: first.algo, workspace };
         let mut algorithms: Vec<_> = candidates.iter().map(|candidate| candidate.algo).collect();
-        for (runs, kept) in [(1, FINALISTS), (5, 1)] {
+        for (runs, kept) in [(1, FINALISTS), (3, 1)] {
             algorithms = plan.quickest(algorithms, Timer::new().warm_up(1).runs(runs).batch(runs), stream);
             algorithms.truncate(kept);
         }

@@ -15,13 +15,8 @@ mod kernel;
 use kernel::{Groups, HALVES, SINGLES, Variant};
 
 /// Groups; M, N, K of each.
-const SIZES: &[(usize, [usize; 3])] = &[
-    (8, [512, 64, 512]),
-    (16, [512, 64, 512]),
-    (8, [1024, 64, 1024]),
-    (4, [2048, 64, 2048]),
-    (8, [2048, 64, 2048]),
-];
+const SIZES: &[(usize, [usize; 3])] =
+    &[(8, [512, 64, 512]), (16, [512, 64, 512]), (8, [1024, 64, 1024]), (4, [2048, 64, 2048]), (8, [2048, 64, 2048])];
 /// For a rehearsal.
 const SMALL: &[(usize, [usize; 3])] = &[(3, [72, 64, 40])];
 /// Bands of tiles are so high.

@@ -382,13 +382,33 @@ impl<'a> Site<'a> {
             let ty = self.ty(1 + i)?;
             *to = (64 - ty.bits().min(64), ty.class() == Class::Signed);
         }
-        self.map(move |args: [u64; N]| f(std::array::from_fn(|i| extend(args[i], types[i]))))
+        self.map(move |args: [u64; N]| f(extend_all(args, &types)))
     }
 }
 
 /// The type of predicates.
 fn pred() -> Result<Type, Refusal> {
     Type::find("pred").ok_or_else(|| "no type .pred".into())
+}
+
+// What does not depend on the function that is applied stands in functions of its own: there are hundreds of those, and the
+// compiler would make all of it anew for each.
+
+#[inline]
+fn extend_all<const N: usize>(mut args: [u64; N], types: &[(u32, bool); N]) -> [u64; N] {
+    args.iter_mut().zip(types).for_each(|(arg, ty)| *arg = extend(*arg, *ty));
+    args
+}
+
+#[inline]
+fn fetch_all<const N: usize>(ctx: &Ctx, srcs: [Src; N]) -> [[u64; 32]; N] {
+    srcs.map(|s| ctx.fetch(s))
+}
+
+/// The values of one lane.
+#[inline]
+fn of_lane<const N: usize>(args: &[[u64; 32]; N], lane: usize) -> [u64; N] {
+    std::array::from_fn(|i| args[i][lane])
 }
 
 fn extend(value: u64, (unused, signed): (u32, bool)) -> u64 {
@@ -404,8 +424,8 @@ pub(super) fn apply<const N: usize>(
     srcs: [Src; N],
     f: &impl Fn([u64; N]) -> u64,
 ) -> Flow {
-    let args = srcs.map(|s| ctx.fetch(s));
-    ctx.store(dst, group, |lane| f(std::array::from_fn(|i| args[i][lane])));
+    let args = fetch_all(ctx, srcs);
+    ctx.store(dst, group, |lane| f(of_lane(&args, lane)));
     Flow::Next
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Arg, Attribute, Value};
 use crate::kernel::Reader;
-use ptx_core::diag::codes;
-use ptx_core::isa::{Arch, Version};
+use ptx_core::diag::{codes, near::nearest};
+use ptx_core::isa::{Arch, Version, table};
 use ptx_core::kernel::tree::{Expr, Instance, Struct};
 use std::str::FromStr;
 
@@ -17,7 +17,13 @@ impl Reader {
         };
         for value in &values {
             let Some(arch) = self.parsed::<Arch>(value, "a target", r#"write it as `"sm_90a"`"#) else { continue };
-            if attribute.options.arch.contains(&arch) {
+            let known = || table().targets.iter().map(|target| target.arch);
+            if !known().any(|target| target == arch) {
+                let names: Vec<String> = known().map(|target| target.to_string()).collect();
+                let near = nearest(&arch.to_string(), names.iter().map(String::as_str));
+                let help = near.map_or_else(String::new, |near| format!("did you mean `{near}`?"));
+                self.error(&codes::P0603, value, format!("there is no target `{arch}`"), &help);
+            } else if attribute.options.arch.contains(&arch) {
                 self.error(&codes::P0902, value, format!("`{arch}` is given twice"), "remove one of them");
             } else {
                 attribute.options.arch.push(arch);

@@ -3,7 +3,7 @@
 use super::Launch;
 use super::data::rt;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 
 const SAFETY: &str = " # Safety
  The kernel reads and writes device memory through its arguments: they must be as large as its body assumes, and nothing
@@ -21,6 +21,8 @@ impl Launch<'_> {
         let unsafety = self.unsafety();
         let docs = self.docs();
         let (generics, bound) = self.generics();
+        // On the kernel's name, for the compiler's notes.
+        let a_stream = quote_spanned!(name.span()=> impl ::ptx_launch::expansion::AsStream);
         let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
         let declarations = kernel.params.iter().map(|p| p.declaration());
         let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
@@ -29,7 +31,7 @@ impl Launch<'_> {
             #docs
             #[allow(clippy::too_many_arguments)]
             #visibility #unsafety fn #name #generics(
-                #stream: impl #rt::AsStream,
+                #stream: #a_stream,
                 #wants_config
                 #(#declarations),*
             ) -> ::ptx_launch::Result<()>

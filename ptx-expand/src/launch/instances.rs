@@ -3,8 +3,8 @@
 use super::Launch;
 use super::argument::absolute;
 use super::data::rt;
-use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use proc_macro2::{Delimiter, Group, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::GenericParam;
 
 impl<'a> Launch<'a> {
@@ -22,7 +22,9 @@ impl<'a> Launch<'a> {
             let mapped = self.is_mapped(t).then(|| quote!(+ #rt::TensorElement));
             quote!(#t: #rt::KernelParam #mapped,)
         });
-        (Some(quote!(<#(#declared),*>)), Some(quote!(where #(#types)* #instance: #name::Exists)))
+        // On the kernel's name, for the compiler's notes.
+        let exists = quote_spanned!(name.span()=> #instance: #name::Exists);
+        (Some(quote!(<#(#declared),*>)), Some(quote!(where #(#types)* #exists)))
     }
 
     /// The instances of a generic kernel.
@@ -51,7 +53,12 @@ impl<'a> Launch<'a> {
     }
 
     fn instance(&self, at: usize, args: &[syn::Expr], module: &TokenStream) -> TokenStream {
+        // On the arguments as they are written, for the compiler's list of those that exist.
+        let written = args.iter().map(ToTokens::to_token_stream).collect::<TokenStream>();
+        let (first, last) = crate::tokens::ends(&written);
         let (rt, args) = (rt(), args.iter().map(generic_arg).collect::<Vec<_>>());
+        let head = quote_spanned!(first=> impl Exists for);
+        let this = quote_spanned!(last=> Instance<#(#args),*>);
         let kernel = self.kernel_value(self.entry(Some(at)), module);
         let names = self.kernel.generics.iter().zip(&args).map(|(generic, arg)| match generic {
             GenericParam::Const(generic) => {
@@ -64,15 +71,16 @@ impl<'a> Launch<'a> {
             }
             GenericParam::Lifetime(_) => quote!(),
         });
-        quote! {
-            impl Exists for Instance<#(#args),*> {
-                const KERNEL: &'static #rt::Kernel = {
-                    #(#[allow(dead_code)] #names)*
-                    static KERNEL: #rt::Kernel = #kernel;
-                    &KERNEL
-                };
-            }
-        }
+        let kernel = quote! {
+            const KERNEL: &'static #rt::Kernel = {
+                #(#[allow(dead_code)] #names)*
+                static KERNEL: #rt::Kernel = #kernel;
+                &KERNEL
+            };
+        };
+        let mut body = Group::new(Delimiter::Brace, kernel);
+        body.set_span(last);
+        quote!(#head #this #body)
     }
 
     /// `<3>`, `<4>`

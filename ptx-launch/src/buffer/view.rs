@@ -248,7 +248,17 @@ fn inside(range: &impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
 
 #[cold]
 fn outside(range: (End<&usize>, End<&usize>), len: usize) -> Error {
-    Error::new(ErrorKind::Condition, format!("the elements {range:?} are asked for"))
+    let start = match range.0 {
+        End::Included(at) => at.to_string(),
+        End::Excluded(at) => at.saturating_add(1).to_string(),
+        End::Unbounded => String::new(),
+    };
+    let end = match range.1 {
+        End::Included(at) => format!("={at}"),
+        End::Excluded(at) => at.to_string(),
+        End::Unbounded => String::new(),
+    };
+    Error::new(ErrorKind::Condition, format!("the elements {start}..{end} are asked for"))
         .possible(format!("a range inside 0..{len}"))
 }
 

@@ -160,6 +160,8 @@ impl<'s> Bound<'s> {
 
 #[cold]
 fn elsewhere(home: &str, stream: StreamRef<'_>) -> Error {
+    let stream = stream.to_string();
+    let stream = if stream == home { "another such device" } else { &stream };
     Error::new(ErrorKind::WrongDevice, format!("a buffer on {home} is passed to a launch on {stream}"))
         .possible("a kernel reaches only the memory of the device that it runs on")
         .help("make the buffer with the device of the stream, or copy it there with `stream.copy(…)`")
@@ -170,54 +172,77 @@ fn of_cudarc<T>(slice: &impl DeviceSlice<T>) -> StreamRef<'_> {
     StreamRef::cuda(slice.stream())
 }
 
+/// What a type does to be read: how it is bound, and where it lies. The heads of the implementations are spelled out, since
+/// the compiler shows them to whoever passes something else.
 macro_rules! readable {
-    ($($ty:ty => $bind:expr, $home:expr;)*) => { $(
-        #[diagnostic::do_not_recommend]
-        impl<T> ReadSlice<T> for $ty {
-            #[inline]
-            fn len(&self) -> usize {
-                (**self).len()
-            }
-
-            #[inline]
-            fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-                $bind(&**self, stream)
-            }
-
-            fn home(&self) -> StreamRef<'_> {
-                $home(&**self)
-            }
+    ($bind:expr, $home:expr) => {
+        #[inline]
+        fn len(&self) -> usize {
+            (**self).len()
         }
-    )* };
+
+        #[inline]
+        fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+            $bind(&**self, stream)
+        }
+
+        fn home(&self) -> StreamRef<'_> {
+            $home(&**self)
+        }
+    };
 }
 
+/// What a type does to be written.
 macro_rules! writable {
-    ($($ty:ty => $bind:expr;)*) => { $(
-        #[diagnostic::do_not_recommend]
-        impl<T> WriteSlice<T> for $ty {
-            #[inline]
-            fn len(&self) -> usize {
-                (**self).len()
-            }
-
-            #[inline]
-            fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-                $bind(&mut **self, stream)
-            }
+    ($bind:expr) => {
+        #[inline]
+        fn len(&self) -> usize {
+            (**self).len()
         }
-    )* };
+
+        #[inline]
+        fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+            $bind(&mut **self, stream)
+        }
+    };
 }
 
-readable! {
-    &Buffer<T> => Buffer::bind_read, Buffer::home;
-    &View<'_, T> => View::bind_read, View::home;
-    &CudaSlice<T> => Bound::cuda_read, of_cudarc;
-    &CudaView<'_, T> => Bound::cuda_read, of_cudarc;
+#[diagnostic::do_not_recommend]
+impl<T> ReadSlice<T> for &Buffer<T> {
+    readable!(Buffer::bind_read, Buffer::home);
 }
 
-writable! {
-    &mut Buffer<T> => Buffer::bind_write;
-    &mut ViewMut<'_, T> => ViewMut::bind_write;
-    &mut CudaSlice<T> => Bound::cuda_write;
-    &mut CudaViewMut<'_, T> => Bound::cuda_write;
+#[diagnostic::do_not_recommend]
+impl<T> ReadSlice<T> for &View<'_, T> {
+    readable!(View::bind_read, View::home);
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> ReadSlice<T> for &CudaSlice<T> {
+    readable!(Bound::cuda_read, of_cudarc);
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> ReadSlice<T> for &CudaView<'_, T> {
+    readable!(Bound::cuda_read, of_cudarc);
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> WriteSlice<T> for &mut Buffer<T> {
+    writable!(Buffer::bind_write);
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> WriteSlice<T> for &mut ViewMut<'_, T> {
+    writable!(ViewMut::bind_write);
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> WriteSlice<T> for &mut CudaSlice<T> {
+    writable!(Bound::cuda_write);
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> WriteSlice<T> for &mut CudaViewMut<'_, T> {
+    writable!(Bound::cuda_write);
 }

@@ -8,10 +8,10 @@ type Rule = fn(&Map) -> Option<Broken>;
 type Broken = (String, String, &'static str);
 
 /// Every rule, in an order in which each may rely on those before it.
-const RULES: &[Rule] =
-    &[
-        rank, lists, extents, steps, inside, alignment, strides, tile, inner, wide, packed, fill, corners, area, pixels, size,
-    ];
+const RULES: &[Rule] = &[
+    rank, lists, extents, steps, inside, alignment, strides, tile, inner, wide, packed, fill, corners, area, pixels,
+    size,
+];
 
 /// The shared memory of a multiprocessor.
 const MOST_BYTES: usize = 228 << 10;
@@ -284,7 +284,10 @@ mod tests {
             (map(&[4, 8]).tile(&[4, 3]), "rows of 3 elements = 12 bytes"),
             (map(&[4, 64]).swizzle(Swizzle::B128), "at most 128 with this swizzle"),
             (map(&[4, 8]).element(ElementType::U32).fill(Fill::Nan), "NaN in floating-point tensors"),
-            (map(&[4, 4, 4, 4, 4]).im2col(&[0, 0, -17], &[0; 3], 4, 4), "offsets of -16 to 15 in a box of 3 dimensions"),
+            (
+                map(&[4, 4, 4, 4, 4]).im2col(&[0, 0, -17], &[0; 3], 4, 4),
+                "offsets of -16 to 15 in a box of 3 dimensions",
+            ),
             (map(&[4, 4, 4]).im2col(&[0], &[0], 4, 1025), "1 to 1024 pixels"),
             (map(&[256, 256]), "262144 bytes at a time"),
             (map(&[4, 4, 16]).im2col_wide(0, 0, 16, 4), "the swizzles `B64`, `B128` and `B128Atom32`"),

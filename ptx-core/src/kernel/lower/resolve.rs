@@ -102,8 +102,12 @@ impl<'a> Lowerer<'a> {
             "bool" => "a register that is true or false is a `pred`".to_owned(),
             "usize" => "write `u32` or `u64`".to_owned(),
             "isize" => "write `i32` or `i64`".to_owned(),
+            "Vec" | "Box" | "String" => "a kernel reaches device memory alone: take a `&[T]`, and pass a buffer".to_owned(),
             _ => match nearest(name, isa::table().types.iter().map(|info| info.name)) {
                 Some(near) => format!("there is `{near}`"),
+                None if name.starts_with(char::is_uppercase) => {
+                    format!("a struct by value tells its fields in the attribute: `params({name} {{ … }})`")
+                }
                 None => "registers are `pred`, `b8` to `b128`, `u8` to `u64`, `i8` to `i64`, `f16`, `f16x2`, `bf16`, `bf16x2`, `f32`, `f64` or a packed type".into(),
             },
         };
