@@ -147,7 +147,6 @@ pub mod kernels {
                 let from: u32 = tcgen05::quarter(sums + half * COLUMNS);
                 for part in 0..COLUMNS / 64 {
                     let values: [f32; 64] = tcgen05::load::<f32, 64>(from + 64 * part);
-                    tcgen05::wait_load();
                     if part == COLUMNS / 64 - 1 {
                         // All is read: the next tile but one may be multiplied here.
                         tcgen05::fence_before();

@@ -166,7 +166,6 @@ pub mod kernels {
                 let from: u32 = tcgen05::quarter(sums + half * COLUMNS);
                 for part in 0..COLUMNS / 64 {
                     let values: [f32; 64] = tcgen05::load::<f32, 64>(from + 64 * part);
-                    tcgen05::wait_load();
                     let pairs: [T2; 32] = tcgen05::pack::<T2, 64>(values);
                     for piece in 0..8 {
                         let inside: pred = x + (64 * part + 8 * piece) < N;

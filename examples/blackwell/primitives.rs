@@ -65,7 +65,6 @@ pub mod kernels {
     /// Reads the first eight columns and writes them out.
     fn show(taddr: u32, out: u64) {
         let words: [b32; 8] = tcgen05::load::<b32, 8>(tcgen05::quarter(taddr));
-        tcgen05::wait_load();
         write(out, words);
     }
 

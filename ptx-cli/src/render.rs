@@ -17,7 +17,7 @@ pub(crate) fn text(source: &Source, diagnostic: &Diagnostic, color: bool) -> Str
         Severity::Warning => Level::WARNING,
     };
     let title = level.primary_title(&*diagnostic.message).id(diagnostic.code.id);
-    let mut group = located(Group::with_title(title), source, diagnostic.span, &diagnostic.labels);
+    let mut group = located(Group::with_title(title), source, diagnostic.span, ("", &diagnostic.labels));
     for help in &diagnostic.help {
         group = group.element(Level::HELP.message(&**help));
     }
@@ -29,15 +29,17 @@ pub(crate) fn text(source: &Source, diagnostic: &Diagnostic, color: bool) -> Str
 
 /// Why a run stopped, with the instruction.
 pub(crate) fn fault(source: &Source, fault: &Fault, color: bool) -> String {
-    let title = Level::ERROR.primary_title(fault.to_string());
+    // Where there is an instruction, who executed it stands there.
+    let title = Level::ERROR.primary_title(if fault.span.is_some() { fault.message.clone() } else { fault.to_string() });
     let mut group = Group::with_title(match fault.finding() {
         Some(code) => title.id(code.id),
         None => title,
     });
     let label = |party: &Party| Label { span: party.span, text: party.text.clone() };
+    let culprit = fault.culprit();
     let labels: Vec<Label> = fault.parties().iter().map(label).collect();
     if let Some(span) = fault.span {
-        group = located(group, source, span, &labels);
+        group = located(group, source, span, (&culprit, &labels));
     }
     for help in fault.advice() {
         group = group.element(Level::HELP.message(&**help));
@@ -45,16 +47,24 @@ pub(crate) fn fault(source: &Source, fault: &Fault, color: bool) -> String {
     if let Some(code) = fault.finding() {
         group = group.element(Level::NOTE.message(format!("`ptx explain {}` says more", code.id)));
     }
+    if fault.repeat_with() != 0 {
+        group = group.element(Level::NOTE.message(format!("`--seed {}` repeats it", fault.repeat_with())));
+    }
     finish(group, color)
 }
 
 /// Adds the lines of `span` and of the labels, or only where they are if they are too long.
-fn located<'a>(group: Group<'a>, source: &'a Source, span: Span, labels: &'a [Label]) -> Group<'a> {
+fn located<'a>(
+    group: Group<'a>,
+    source: &'a Source,
+    span: Span,
+    (primary, labels): (&'a str, &'a [Label]),
+) -> Group<'a> {
     let all = labels.iter().fold(span, |s, l| s.to(l.span));
     let (start, bytes) = source.excerpt(all);
     let Some(excerpt) = std::str::from_utf8(bytes).ok().filter(|e| e.len() <= LONGEST) else {
         let position = source.position(span.lo);
-        let place = format!("{}:{}:{}", source.name, position.line, position.column);
+        let place = format!("{}:{}:{} {primary}", source.name, position.line, position.column);
         return group.element(Level::NOTE.message(place));
     };
     let local = |span: Span| {
@@ -64,7 +74,10 @@ fn located<'a>(group: Group<'a>, source: &'a Source, span: Span, labels: &'a [La
     let mut snippet = Snippet::source(excerpt)
         .path(&source.name)
         .line_start(source.position(all.lo).line)
-        .annotation(AnnotationKind::Primary.span(local(span)));
+        .annotation(match primary {
+            "" => AnnotationKind::Primary.span(local(span)),
+            text => AnnotationKind::Primary.span(local(span)).label(text),
+        });
     for label in labels {
         snippet = snippet.annotation(AnnotationKind::Context.span(local(label.span)).label(&label.text));
     }

@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     /// Another interleaving of the threads; a finding says with which seed it can be repeated.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// How many interleavings to try, from `--seed` on, until one has a finding.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
     /// After how many warp instructions a launch counts as endless.
     #[arg(long)]
     steps: Option<u64>,
@@ -108,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     }
 }
 
+/// One launch for each seed, each with a memory of its own; the buffers of the first one are kept.
 fn launch(
     arguments: &Arguments,
     source: &Source,
@@ -115,6 +119,28 @@ fn launch(
     program: &Program,
     out: &mut dyn Write,
 ) -> Outcome {
+    let mut kept = None;
+    for seed in arguments.seed..arguments.seed.saturating_add(arguments.seeds.max(1)) {
+        let Some(left) = launch_with(arguments, (source, checked, program), seed, kept.is_none(), out)? else {
+            return Ok(false);
+        };
+        let first = kept.get_or_insert_with(|| left.clone());
+        if *first != left {
+            writeln!(out, "the buffers of seed {seed} differ from those of seed {}", arguments.seed)?;
+            return Ok(true);
+        }
+    }
+    Ok(true)
+}
+
+/// What the buffers hold that become files; nothing if there was a finding.
+fn launch_with(
+    arguments: &Arguments,
+    (source, checked, program): (&Source, &Checked, &Program),
+    seed: u64,
+    keep: bool,
+    out: &mut dyn Write,
+) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let entry = entry(arguments, program)?;
     let mut machine = Machine::new();
     let (params, outputs) = parameters(&mut machine, &arguments.args, &declared(checked.module(), entry))?;
@@ -125,19 +151,21 @@ fn launch(
         cluster: arguments.cluster,
         dynamic_shared: arguments.shared,
         params: &params,
-        options: options(arguments),
+        options: Options { seed, ..options(arguments) },
     };
     follow(&mut machine, arguments, source);
     match machine.launch(program, &launch) {
         Ok(stats) => {
-            write!(out, "{}", stats.printed)?;
-            outputs.iter().try_for_each(|output| output.save(&machine))?;
-            Ok(true)
+            if keep {
+                write!(out, "{}", stats.printed)?;
+                outputs.iter().try_for_each(|output| output.save(&machine))?;
+            }
+            outputs.iter().map(|output| output.bytes(&machine)).collect::<Result<_, _>>().map(Some)
         }
         Err(fault) if fault.kind == FaultKind::Launch => Err(Failure::usage(fault.message)),
         Err(fault) => {
             writeln!(out, "{}", render::fault(source, &fault, color()))?;
-            Ok(false)
+            Ok(None)
         }
     }
 }
@@ -201,10 +229,14 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    fn save(&self, machine: &Machine) -> Result<(), Failure> {
+    fn bytes(&self, machine: &Machine) -> Result<Vec<u8>, Failure> {
         let mut bytes = vec![0; usize::try_from(self.bytes).unwrap_or(usize::MAX)];
         machine.read(self.address, &mut bytes).map_err(unusable)?;
-        std::fs::write(self.path, bytes).map_err(|e| Failure::usage(format!("{}: {e}", self.path.display())))
+        Ok(bytes)
+    }
+
+    fn save(&self, machine: &Machine) -> Result<(), Failure> {
+        std::fs::write(self.path, self.bytes(machine)?).map_err(|e| Failure::usage(format!("{}: {e}", self.path.display())))
     }
 }
 

@@ -141,6 +141,43 @@ fn run_tells_findings_from_bad_usage() {
     }
 }
 
+/// Block 1 looks whether block 0 has been there, without an order between the two.
+const LUCK: &str = "\
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry luck(.param .u64 out) {
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %ctaid.x;
+    setp.eq.u32 %p1, %r1, 1;
+    @%p1 bra LOOK;
+    red.relaxed.gpu.global.add.u32 [%rd1], 1;
+    ret;
+LOOK:
+    ld.relaxed.gpu.global.u32 %r2, [%rd1];
+    setp.eq.u32 %p2, %r2, 0;
+    @%p2 trap;
+    ret;
+}
+";
+
+#[test]
+fn run_tries_seeds_until_one_fails_and_says_which() {
+    let path = file("run_seeds", LUCK);
+    let (name, out) = (path.to_str().unwrap(), format!("{}:4", path.with_file_name("out.bin").display()));
+    let (code, text, _) = said(&["run", name, "--grid", "2", "--block", "32", "--arg", &out]);
+    assert_eq!((code, text.as_str()), (0, ""));
+    let (code, text, _) = said(&["run", name, "--grid", "2", "--block", "32", "--arg", &out, "--seeds", "64"]);
+    let (_, seed) = text.split_once("`--seed ").unwrap();
+    let (seed, _) = seed.split_once('`').unwrap();
+    assert!(code == 1 && seed.parse::<u64>().unwrap() > 0, "{text}");
+    let (code, again, _) = said(&["run", name, "--grid", "2", "--block", "32", "--arg", &out, "--seed", seed]);
+    assert_eq!((code, again), (1, text));
+}
+
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ptx"))

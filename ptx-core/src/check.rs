@@ -3,10 +3,10 @@
 //! One file of `check/` is one theme: its rules, each a function over the IR. What a single instruction or name does
 //! wrong is found before, by `lower`.
 
-mod access;
+pub(crate) mod access;
 mod calls;
 mod declarations;
-mod flow;
+pub(crate) mod flow;
 mod graph;
 mod header;
 mod limits;

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! - `machine` owns global memory; `program` decodes; `layout` gives variables their addresses.
-//! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter.
+//! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter; `spin` finds
+//!   loops that wait for ever.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
 //! - `tensor_map`, `swizzle` and `texture` say where tiles and texels stand in memory.
 //! - `ahead` runs blocks on several cores while nobody watches.
@@ -33,6 +34,7 @@ mod site;
 mod soft;
 mod space;
 mod special;
+mod spin;
 mod swizzle;
 pub mod tensor_map;
 mod tensor_walk;

@@ -5,6 +5,9 @@ use std::fmt::Debug;
 
 /// The environment variable that chooses the device.
 const CHOICE: &str = "PTX_DEVICE";
+/// Those that choose the seeds: one alone, or how many.
+const ONE_SEED: &str = "PTX_SEED";
+const MANY_SEEDS: &str = "PTX_SEEDS";
 
 /// What a test can return.
 pub trait Verdict {
@@ -35,10 +38,25 @@ impl Drop for Place {
     }
 }
 
+/// The seeds to try: those that the test asks for, as many as `PTX_SEEDS` says, or only the one of `PTX_SEED`.
+#[allow(clippy::expect_used, reason = "a variable that means nothing fails the test that it should change")]
+fn seeds(asked: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse::<u64>().expect("PTX_SEED and PTX_SEEDS are numbers"))
+    };
+    match (number(ONE_SEED), number(MANY_SEEDS)) {
+        (Some(seed), _) => seed..seed.saturating_add(1),
+        (None, many) => 0..many.unwrap_or(asked),
+    }
+}
+
 /// Runs a test on a fresh CPU device for each seed, 0 first, until it fails; then, if `PTX_DEVICE` names a CUDA device,
 /// there.
 #[allow(clippy::expect_used, reason = "a test that was asked to run on a GPU fails without one")]
-pub fn each_seed<V: Verdict>(seeds: u64, run: fn(&Device) -> V) -> V {
+pub fn each_seed<V: Verdict>(asked: u64, run: fn(&Device) -> V) -> V {
+    let mut seeds = seeds(asked);
+    let first = seeds.next().unwrap_or(0);
     let on = |device: &Device, place: String| {
         let place = Place(place);
         let verdict = run(device);
@@ -47,12 +65,16 @@ pub fn each_seed<V: Verdict>(seeds: u64, run: fn(&Device) -> V) -> V {
         }
         verdict
     };
-    let mut verdict = on(&Device::cpu(), "on the CPU device with seed 0".to_owned());
-    for seed in 1..seeds {
+    let with = |seed: u64| {
+        let place = format!("on the CPU device with seed {seed}; with {ONE_SEED}={seed} the test runs with that one alone");
+        on(&Device::cpu().seed(seed), place)
+    };
+    let mut verdict = with(first);
+    for seed in seeds {
         if verdict.failed() {
             return verdict;
         }
-        verdict = on(&Device::cpu().seed(seed), format!("on the CPU device with seed {seed}"));
+        verdict = with(seed);
     }
     match std::env::var(CHOICE) {
         Ok(choice) if choice.starts_with("cuda") && !verdict.failed() => {

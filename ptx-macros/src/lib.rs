@@ -45,8 +45,8 @@ pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Makes a test of a function that takes a device: it runs on a fresh CPU device for each of several seeds, every one
-/// another interleaving of the threads, and fails at the first finding or panic, with the seed that repeats it. With
-/// `PTX_DEVICE=cuda` it then runs on the GPU too.
+/// another interleaving of the threads, and fails at the first finding or panic, with the seed that repeats it
+/// (`PTX_SEED=5 cargo test`). `PTX_SEEDS=1000` tries more of them. With `PTX_DEVICE=cuda` it then runs on the GPU too.
 ///
 /// ```ignore
 /// #[ptx_test(seeds = 8)]

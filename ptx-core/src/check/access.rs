@@ -4,7 +4,7 @@ use crate::ir::{Base, Inst, Operand, RegId, Symbol};
 use crate::isa::{Access, OperandKind, OperandSpec};
 
 /// Calls `visit` for every register of an instruction, sources first, then destinations.
-pub(super) fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
+pub(crate) fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
     if let Some(guard) = inst.guard {
         visit(guard.register, Access::Read);
     }

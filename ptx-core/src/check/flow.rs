@@ -59,12 +59,43 @@ fn unreachable(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
 
 /// Registers that are read where no path, or not every path, has written them. A guarded write counts as a write.
 fn uninitialised(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
+    if let Some(written) = written(function, graph, &apply) {
+        report(function, graph, written, out);
+    }
+}
+
+/// The registers that an instruction may read before its thread has written them: a guarded write may not happen.
+#[cfg(feature = "interp")]
+pub(crate) fn exposed(function: &Function) -> Vec<RegId> {
+    let graph = Graph::new(function);
+    let sure = |inst: &Inst, state: &mut [u64]| {
+        if inst.guard.is_none() {
+            apply(inst, state);
+        }
+    };
+    let Some(mut states) = written(function, &graph, &sure) else { return Vec::new() };
+    let mut found = HashSet::new();
+    for block in (0..graph.next.len()).filter(|b| graph.reached[*b]) {
+        for inst in &function.insts[graph.range(block)] {
+            access::registers(inst, &mut |reg, access| {
+                if access != Access::Write && !get(&states[block], reg) {
+                    found.insert(reg);
+                }
+            });
+            sure(inst, &mut states[block]);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Which registers are written on every path to the start of each block, if the function is not too large to tell.
+fn written(function: &Function, graph: &Graph, step: &dyn Fn(&Inst, &mut [u64])) -> Option<Vec<Vec<u64>>> {
     let words = function.registers.len().div_ceil(64);
     if words * 64 * graph.next.len() > MOST_BITS {
-        return;
+        return None;
     }
     let mut written = vec![vec![u64::MAX; words]; graph.next.len()];
-    let Some(entry) = written.first_mut() else { return };
+    let entry = written.first_mut()?;
     *entry = vec![0; words];
     function.params.iter().for_each(|p| {
         if let Param::Reg(reg) = p {
@@ -74,14 +105,14 @@ fn uninitialised(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) 
     let mut pending: Vec<usize> = (0..graph.next.len()).rev().filter(|b| graph.reached[*b]).collect();
     while let Some(block) = pending.pop() {
         let mut state = written[block].clone();
-        function.insts[graph.range(block)].iter().for_each(|i| apply(i, &mut state));
+        function.insts[graph.range(block)].iter().for_each(|i| step(i, &mut state));
         for next in &graph.next[block] {
             if meet(&mut written[*next], &state) && !pending.contains(next) {
                 pending.push(*next);
             }
         }
     }
-    report(function, graph, written, out);
+    Some(written)
 }
 
 fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &mut Vec<Diagnostic>) {

@@ -12,6 +12,7 @@ use super::global::Global;
 use super::grid::{Grid, Queue};
 use super::machine::Stats;
 use super::program::{Entry, Program};
+use super::spin::Patience;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -121,6 +122,8 @@ fn ahead(
     stop: &AtomicBool,
 ) -> Ahead {
     let mut stats = Stats::default();
+    // Its blocks may wait for blocks of other parts.
+    queue.patience = Patience::endless();
     let mut engine =
         Engine { program, grid, global: &mut global, stats: &mut stats, watch: None, tracer: None, cores: 1 };
     let result = engine.drain(entry, &mut queue, |_, queue| queue.fruitless > PATIENCE || stop.load(Ordering::Relaxed));

@@ -122,7 +122,7 @@ impl Block {
         let live = self.live.get(arrival.warp as usize).copied().unwrap_or(0);
         let Some(state) = self.barriers.get_mut(barrier) else {
             let message = format!("barrier {barrier}; a block has the barriers 0 to {}", BARRIERS - 1);
-            return Err(Fault::new(FaultKind::Sync, message));
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0304));
         };
         let first = state.count == 0 && state.arrived.iter().all(|m| *m == 0);
         if !first && state.expected != arrival.expected {
@@ -174,7 +174,7 @@ impl Block {
     }
 
     /// Lets woken lanes go on.
-    fn wake(&mut self, warps: &mut [Warp]) {
+    pub(super) fn wake(&mut self, warps: &mut [Warp]) {
         for wake in self.wakes.drain(..) {
             let Some(warp) = warps.get_mut(wake.warp as usize) else { continue };
             warp.waiting &= !wake.lanes;
@@ -252,15 +252,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs a warp until it waits, ends, or its turn is over.
-    fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<(), Fault> {
-        let limit = self.grid.step_limit;
-        let quantum = self.grid.quantum(QUANTUM, self.stats.warp_instructions);
-        if self.stats.warp_instructions >= limit {
-            return Err(endless(self.program, warp, block, limit));
-        }
-        let end = limit.min(self.stats.warp_instructions.saturating_add(quantum));
-        let mut ctx = Ctx {
+    /// What the instructions of a warp see.
+    pub(super) fn ctx<'c>(&'c mut self, shared: &'c mut Shared, block: &'c mut Block, warp: &'c mut Warp) -> Ctx<'c> {
+        Ctx {
             program: self.program,
             grid: self.grid,
             global: self.global,
@@ -271,8 +265,20 @@ impl Engine<'_> {
             watch: self.watch,
             agent: None,
             issuer: 0,
+            probe: None,
             tracer: self.tracer.as_deref_mut(),
-        };
+        }
+    }
+
+    /// Runs a warp until it waits, ends, or its turn is over.
+    fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<(), Fault> {
+        let limit = self.grid.step_limit;
+        let quantum = self.grid.quantum(QUANTUM, self.stats.warp_instructions);
+        if self.stats.warp_instructions >= limit {
+            return Err(endless(self.program, warp, block, limit));
+        }
+        let end = limit.min(self.stats.warp_instructions.saturating_add(quantum));
+        let mut ctx = self.ctx(shared, block, warp);
         while ctx.stats.warp_instructions < end {
             let Some(group) = ctx.warp.choose() else { return Ok(()) };
             let alone = group == ctx.warp.live;
@@ -289,7 +295,7 @@ impl Engine<'_> {
 
 impl Ctx<'_> {
     /// Runs lanes that agree, as long as they agree and no other lane should come first. Says whether the warp yields.
-    fn run_group(&mut self, group: u32, end: u64) -> Result<bool, Fault> {
+    pub(super) fn run_group(&mut self, group: u32, end: u64) -> Result<bool, Fault> {
         let until = self.warp.next_meeting(group);
         let start = self.stats.warp_instructions;
         let end = if until == u32::MAX { end } else { end.min(start + TURN) };
@@ -303,6 +309,9 @@ impl Ctx<'_> {
             let active = match inst.guard {
                 None => group,
                 Some((slot, negated)) => {
+                    if self.watch.is_some() && inst.blank.as_ref().is_some_and(|blank| blank.guard.is_some()) {
+                        self.watch_guard(group, slot).map_err(|fault| self.locate(fault, group))?;
+                    }
                     let mask = self.fetch_mask(super::ctx::Src::Reg(slot));
                     group & if negated { !mask } else { mask }
                 }

@@ -4,7 +4,7 @@ use super::mbarrier::Mbarrier;
 use super::space::number;
 use super::tmem::Tmem;
 use super::warp::{Warp, lanes};
-use super::watch::{ClusterWatch, View};
+use super::watch::{ClusterWatch, Map, View};
 use std::sync::Arc;
 
 /// How many times in a row all waits for mbarriers may time out, with no phase complete, before it is a deadlock.
@@ -137,6 +137,10 @@ impl Shared {
     /// The phase of this parity of an mbarrier is complete; those who waited for it learn something.
     pub(super) fn completed(&mut self, place: (usize, u64), parity: u64, view: Option<&Arc<View>>) {
         self.timeouts = 0;
+        let phases = self.watch.as_mut().and_then(|watch| watch.phases.get_mut(&place));
+        if let Some(phases) = phases.filter(|_| self.waiters.iter().any(|w| w.place == place && w.parity == parity)) {
+            phases.seen = phases.count;
+        }
         let done = self.waiters.extract_if(.., |w| w.place == place && w.parity == parity);
         let wake =
             |w: PhaseWaiter| Wake { who: w.who, result: Some((w.result, true)), again: false, view: view.cloned() };
@@ -188,15 +192,14 @@ impl Shared {
     }
 
     /// What a lane of a block waits for, for a message.
-    pub(super) fn waits_for(&self, rank: usize, warp: u32, lane: usize) -> Option<String> {
+    pub(super) fn waits_for(&self, map: Map, rank: usize, warp: u32, lane: usize) -> Option<String> {
         let is = |who: &Who| who.rank == rank && who.warp == warp && who.lanes >> lane & 1 == 1;
         if let Some(PhaseWaiter { place: (rank, at), parity, .. }) = self.waiters.iter().find(|w| is(&w.who)) {
             let word = usize::try_from(*at).ok().and_then(|at| self.memory.get(*rank)?.get(at..at.checked_add(8)?));
             let state = word.and_then(|w| Mbarrier::unpack(number(w)).ok());
             let missing = state.map_or("it was overwritten".to_string(), Mbarrier::missing);
-            return Some(format!(
-                "for the phase of parity {parity} of the mbarrier at {at:#x} in shared memory: {missing}"
-            ));
+            let name = map.shared(*at).map_or(String::new(), |name| format!(" ({name})"));
+            return Some(format!("for the phase of parity {parity} of the mbarrier at {at:#x}{name}: {missing}"));
         }
         if let Some(tensor) = self.tensor.get(rank).filter(|_| self.allocating.iter().any(is)) {
             return Some(tensor.waiting(warp));

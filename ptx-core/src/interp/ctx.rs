@@ -7,6 +7,7 @@ use super::global::Global;
 use super::grid::Grid;
 use super::machine::Stats;
 use super::program::Program;
+use super::spin::Probe;
 use super::trace::Tracer;
 use super::warp::{Lanes, Warp, lanes};
 use super::watch::{Agent, Watch};
@@ -27,6 +28,8 @@ pub(super) struct Ctx<'a> {
     pub agent: Option<Agent>,
     /// The lane in whose name an operation of one thread reads matrices.
     pub issuer: usize,
+    /// What the warp touches, while it is asked whether it spins.
+    pub probe: Option<&'a Probe>,
     /// Who is told what chosen threads execute.
     pub tracer: Option<&'a mut Tracer>,
 }

@@ -67,6 +67,7 @@ pub struct Fault {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct More {
     code: Option<&'static Code>,
+    place: Option<String>,
     parties: Vec<Party>,
     help: Vec<String>,
     seed: u64,
@@ -112,6 +113,13 @@ impl Fault {
         self
     }
 
+    /// Adds what lies at the guilty address.
+    #[cold]
+    pub(super) fn place(mut self, place: Option<String>) -> Fault {
+        self.more().place = place;
+        self
+    }
+
     /// Adds somebody else.
     pub(super) fn party(mut self, party: Option<Party>) -> Fault {
         self.more().parties.extend(party);
@@ -140,6 +148,23 @@ impl Fault {
         self.more.as_ref().and_then(|more| more.code)
     }
 
+    /// What lies at the guilty address, in words: ``byte 4 of `tile` ``.
+    pub fn named(&self) -> Option<&str> {
+        self.more.as_ref().and_then(|more| more.place.as_deref())
+    }
+
+    /// Who did it and where: the thread, its block, and what lies at the address.
+    pub fn culprit(&self) -> String {
+        let triple = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
+        let thread = self.thread.map(|thread| format!("thread {}", triple(thread)));
+        let block = self.block.map(|block| format!("block {}", triple(block)));
+        let who = [thread, block].into_iter().flatten().collect::<Vec<_>>().join(" of ");
+        let address = self.address.map(|address| format!("address {address:#x}"));
+        let name = self.named().map(str::to_owned);
+        let place = [address, name].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        [who, place].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+
     /// The others who have to do with it.
     pub fn parties(&self) -> &[Party] {
         self.more.as_ref().map_or(&[], |more| &more.parties)
@@ -160,7 +185,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         if let Some(address) = self.address {
-            write!(f, " (address {address:#x})")?;
+            match self.named() {
+                Some(name) => write!(f, " (address {address:#x}, {name})")?,
+                None => write!(f, " (address {address:#x})")?,
+            }
         }
         if let Some(function) = &self.function {
             write!(f, ", in `{function}`")?;

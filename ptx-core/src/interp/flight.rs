@@ -15,6 +15,11 @@ pub(super) const WARPS: u32 = 4;
 pub(super) struct Flight {
     open: Group,
     groups: VecDeque<Group>,
+    /// Registers that `tcgen05.ld` writes until somebody waits.
+    loading: Vec<Register>,
+    /// How many `wgmma.fence` there were when each register was last touched by another instruction.
+    touched: Vec<u32>,
+    fences: u32,
     /// How many were issued since the warp began.
     pub issued: u64,
 }
@@ -57,7 +62,42 @@ impl Flight {
 
     /// Whether nothing is in flight.
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.open.accumulators.is_empty()
+        self.groups.is_empty() && self.open.accumulators.is_empty() && self.loading.is_empty()
+    }
+
+    /// `tcgen05.ld` (the instruction at `pc`) writes these registers.
+    pub(super) fn load(&mut self, pc: u32, registers: impl Iterator<Item = u32>) {
+        self.loading.extend(registers.map(|register| (register, pc)));
+    }
+
+    /// `tcgen05.wait::ld`
+    pub(super) fn loaded(&mut self) {
+        self.loading.clear();
+    }
+
+    /// The load for which an instruction must not touch a register now.
+    pub(super) fn loads(&self, register: u32) -> Option<u32> {
+        product_of(&self.loading, register)
+    }
+
+    /// `wgmma.fence`
+    pub(super) fn fence(&mut self) {
+        self.fences += 1;
+    }
+
+    /// Another instruction touches registers.
+    pub(super) fn touch(&mut self, registers: impl Iterator<Item = u32>) {
+        for register in registers {
+            if self.touched.len() <= register as usize {
+                self.touched.resize(register as usize + 1, 0);
+            }
+            self.touched[register as usize] = self.fences;
+        }
+    }
+
+    /// Whether a fence stands between the last touch of a register and now; before the first fence there is none.
+    pub(super) fn is_fenced(&self, register: u32) -> bool {
+        self.touched.get(register as usize).copied().unwrap_or(0) < self.fences
     }
 
     /// The product for which an instruction must not touch a register now.

@@ -176,6 +176,10 @@ impl Global {
             return Err(self.outside(address, size));
         }
         self.mark(address, size);
+        if let Some(block) = self.find(address).and_then(|at| self.blocks.get_mut(at)) {
+            // No launch runs: what earlier ones did here is over.
+            block.shadow = RefCell::default();
+        }
         self.range_mut(address, size).ok_or_else(|| bounds::unmapped(size, address, None))
     }
 
@@ -205,6 +209,12 @@ impl Global {
     pub(super) fn shadow(&self, address: u64) -> Option<(&RefCell<Shadow>, u64)> {
         let block = self.blocks.get(self.find(address)?)?;
         Some((&block.shadow, address - block.base))
+    }
+
+    /// Base and size of the allocation that holds an address.
+    pub(super) fn around(&self, address: u64) -> Option<(u64, u64)> {
+        let block = self.blocks.get(self.find(address)?)?;
+        Some((block.base, block.data.get().len() as u64))
     }
 
     /// The allocation with the highest base at or below an address.

@@ -7,8 +7,9 @@ use super::program::Entry;
 use super::texture::Texture;
 use super::tmem::{BYTES as TENSOR_BYTES, Tmem};
 use super::warp::Warp;
-use super::watch::ClusterWatch;
-use super::watch::findings::{deadlock, registers, tmem};
+use super::spin::Patience;
+use super::watch::{ClusterWatch, Map};
+use super::watch::findings::{self, copies, deadlock, registers, tmem};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
@@ -23,6 +24,8 @@ const RESIDENT_BYTES: u64 = 4 << 30;
 #[derive(Debug)]
 pub(super) struct Grid<'a> {
     pub id: u64,
+    /// The number of the entry among the functions.
+    pub entry: usize,
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub cluster: [u32; 3],
@@ -44,9 +47,9 @@ pub(super) struct Grid<'a> {
 }
 
 /// The blocks of a cluster while they are resident.
-struct Cluster {
-    shared: Shared,
-    blocks: Vec<(Block, Vec<Warp>)>,
+pub(super) struct Cluster {
+    pub shared: Shared,
+    pub blocks: Vec<(Block, Vec<Warp>)>,
 }
 
 impl Grid<'_> {
@@ -115,11 +118,13 @@ pub(super) struct Queue {
     room: usize,
     /// How many slices ended without the end of a cluster.
     pub fruitless: usize,
+    /// When to look whether all that run wait for ever.
+    pub patience: Patience,
 }
 
 impl Queue {
     pub(super) fn new(next: u64, end: u64) -> Queue {
-        Queue { next, end, resident: VecDeque::new(), room: 1, fruitless: 0 }
+        Queue { next, end, resident: VecDeque::new(), room: 1, fruitless: 0, patience: Patience::new(0) }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -143,22 +148,30 @@ impl Engine<'_> {
         queue: &mut Queue,
         enough: impl Fn(&Self, &Queue) -> bool,
     ) -> Result<(), Fault> {
-        let [x, y, _] = self.grid.clusters().map(u64::from);
+        let [x, y, z] = self.grid.clusters().map(u64::from);
         let most = (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize;
         queue.room = queue.room.max(self.grid.width());
         while !queue.is_done() && !enough(self, queue) {
-            if queue.next < queue.end && queue.resident.len() < most.min(queue.room) {
+            while queue.next < queue.end && queue.resident.len() < most.min(queue.room) {
                 let id = [(queue.next % x) as u32, (queue.next / x % y) as u32, (queue.next / x / y) as u32];
                 queue.resident.push_front(self.start(entry, id)?);
                 queue.next += 1;
+                if self.grid.seed == 0 {
+                    break;
+                }
             }
             queue.resident.rotate_left(self.grid.turn(0, queue.resident.len(), self.stats.warp_instructions));
             let Some(mut cluster) = queue.resident.pop_front() else { continue };
             if self.run_cluster(&mut cluster)? {
+                queue.patience = Patience::new(self.stats.warp_instructions);
                 queue.fruitless = 0;
                 continue;
             }
             queue.resident.push_back(cluster);
+            let all_run = queue.next == x * y * z || queue.resident.len() >= most;
+            if all_run && queue.patience.is_over(self.stats.warp_instructions) {
+                self.look_for_spins(queue)?;
+            }
             queue.fruitless += 1;
             if queue.fruitless > queue.room.saturating_mul(16) {
                 // Those that run may wait for one that has not begun.
@@ -166,6 +179,22 @@ impl Engine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Objects if nobody can ever go on, because all who run wait in loops.
+    #[cold]
+    fn look_for_spins(&mut self, Queue { resident, patience, .. }: &mut Queue) -> Result<(), Fault> {
+        let Some(spins) = self.all_spin(resident.iter_mut(), patience)? else {
+            patience.grow(self.stats.warp_instructions);
+            return Ok(());
+        };
+        // Waits for an mbarrier time out: who has one may still do something else.
+        if patience.retries() && resident.iter_mut().fold(false, |any, cluster| cluster.shared.revive() || any) {
+            return Ok(());
+        }
+        let map = Map { program: self.program, grid: self.grid, global: self.global };
+        let clusters = resident.iter().map(|cluster| (&cluster.shared, cluster.blocks.as_slice()));
+        Err(deadlock::found(map, clusters, &spins))
     }
 
     /// Runs a cluster for a slice; says whether it has ended.
@@ -180,7 +209,10 @@ impl Engine<'_> {
             () if cluster.blocks.iter().all(|(_, warps)| warps.iter().all(|w| w.live == 0)) => self.finish(cluster),
             () if cluster.blocks.iter().any(|(_, w)| w.iter().any(|w| w.ready() != 0)) => Ok(false),
             () if cluster.shared.revive() => Ok(false),
-            () => Err(deadlock::found(self.program, &cluster.shared, &cluster.blocks)),
+            () => {
+                let map = Map { program: self.program, grid: self.grid, global: self.global };
+                Err(deadlock::found(map, std::iter::once((&cluster.shared, cluster.blocks.as_slice())), &[]))
+            }
         }
     }
 
@@ -189,7 +221,14 @@ impl Engine<'_> {
         if self.watch.is_some() {
             for ((block, _), tensor) in cluster.blocks.iter().zip(&cluster.shared.tensor) {
                 registers::balance(self.program, self.grid, block)?;
-                tmem::leak(block, tensor)?;
+                tmem::leak(self.program, block, tensor, cluster.shared.watch.as_ref())?;
+            }
+            for (block, warps) in &cluster.blocks {
+                copies::reading(self.program, block, warps)?;
+            }
+            if let (Some(watch), Some(blocks)) = (self.watch, &cluster.shared.watch) {
+                copies::writing(self.program, blocks)?;
+                findings::cluster::check(self.program, watch, blocks)?;
             }
         }
         Ok(true)

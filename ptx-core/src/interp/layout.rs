@@ -33,6 +33,8 @@ pub(super) struct Layout {
     pub constant_bytes: u64,
     /// By function.
     pub functions: Vec<Sizes>,
+    /// The variables that entries declare in their bodies, with the number of the entry.
+    pub owners: HashMap<VarId, usize>,
 }
 
 /// What one function needs.
@@ -138,6 +140,8 @@ impl Layout {
                 _ => self.set(id, Home::Shared(common.place(variable))),
             }
         }
+        self.owners = owners;
+        let owners = self.owners.clone();
         for (index, function) in module.functions.iter().enumerate() {
             let mut own = common;
             for id in function.variables.iter().filter(|id| owners.contains_key(id)) {
@@ -152,9 +156,9 @@ impl Layout {
 }
 
 /// The variables that entries declare in their bodies.
-fn entry_owned(module: &Module) -> HashMap<VarId, ()> {
-    let entries = module.functions.iter().filter(|f| f.entry);
-    entries.flat_map(|f| f.variables.iter().map(|id| (*id, ()))).collect()
+fn entry_owned(module: &Module) -> HashMap<VarId, usize> {
+    let entries = module.functions.iter().enumerate().filter(|(_, f)| f.entry);
+    entries.flat_map(|(at, f)| f.variables.iter().map(move |id| (*id, at))).collect()
 }
 
 /// Numbers the registers of a function.

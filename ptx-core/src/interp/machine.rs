@@ -29,6 +29,8 @@ pub struct Machine {
     launches: u64,
     /// Warps that the watcher has seen, so that it tells accesses of earlier launches from those of this one.
     warps: u32,
+    /// The first warp of the last launch.
+    last: Option<u32>,
     tracer: Option<Tracer>,
     cores: Option<usize>,
     /// By handle.
@@ -193,6 +195,7 @@ impl Machine {
         };
         let grid = Grid {
             id: self.launches,
+            entry: program.functions.iter().position(|f| std::ptr::eq(f, entry)).unwrap_or(0),
             grid: launch.grid,
             block: launch.block,
             cluster: launch.cluster,
@@ -209,6 +212,9 @@ impl Machine {
         let mut stats = Stats::default();
         let watch = watch(&mut self.warps, &mut self.global, launch);
         let alone = watch.is_some() || self.tracer.is_some() || launch.options.seed != 0 || program.alone;
+        let before = self.last.take().filter(|_| program.waits_for_launch(entry));
+        self.last = watch.as_ref().map(Watch::first);
+        let watch = watch.map(|watch| watch.after(before));
         let mut engine = Engine {
             program,
             grid: &grid,

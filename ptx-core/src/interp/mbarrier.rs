@@ -102,6 +102,11 @@ impl Mbarrier {
 
     /// What the phase still waits for, for a message.
     pub(super) fn missing(self) -> String {
-        format!("{} of {} arrivals and {} bytes are missing", self.pending, self.expected, self.transactions)
+        let arrivals = format!("{} of {} arrivals", self.pending, self.expected);
+        match self.transactions {
+            0 => format!("{arrivals} are missing"),
+            few @ 1.. => format!("{arrivals} and {few} bytes are missing"),
+            more => format!("{arrivals} are missing, and {} bytes more have come than it expects", -more),
+        }
     }
 }

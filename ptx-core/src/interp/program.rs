@@ -4,7 +4,7 @@ use super::ctx::Step;
 use super::layout::{Home, Layout};
 use super::ops;
 use super::site::Site;
-use super::watch::{Act, Role};
+use super::watch::{Act, Actor, Bases, Blank, Blanks, Names, Role, Within};
 use crate::check::Checked;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Base, Function, Init, Inst, Module, Operand, Param, RegId, VarId};
@@ -29,6 +29,8 @@ pub struct Program {
     pub(super) alone: bool,
     /// Where jumps back lead, with the label: for naming loops.
     loops: Vec<(u32, u32, String)>,
+    /// What the variables that each function sees are called.
+    pub(super) names: Vec<Names>,
 }
 
 /// One instruction.
@@ -43,9 +45,14 @@ pub(super) struct Code {
     /// What it is to the watcher, and whether there is something to do before it runs.
     pub role: Role,
     pub watched: bool,
-    /// The registers (of the frame) that it names; and those that it writes, in functions where some can be in flight.
+    /// The registers (of the frame) that it names; and those that it writes, in functions where some can be in flight. Of a
+    /// `wgmma` they are its accumulators and fragments.
     pub touched: Box<[u32]>,
     pub written: Box<[u32]>,
+    /// The registers in it that a thread may not have written, if there are any.
+    pub blank: Option<Box<Blank>>,
+    /// The variables to which its addresses belong.
+    pub within: Option<Box<Within>>,
 }
 
 /// What running a function needs.
@@ -108,9 +115,15 @@ impl Program {
         let starts = starts(module);
         let (mut code, mut errors, mut loops) = (Vec::new(), Vec::new(), Vec::new());
         for (index, function) in module.functions.iter().enumerate().filter(|(_, f)| f.defined) {
+            let (blanks, bases) = (Blanks::new(function), Bases::new(function));
             for inst in &function.insts {
                 match decode(module, &layout, index, inst, &starts) {
-                    Ok(step) => code.push(step),
+                    Ok(mut step) => {
+                        step.blank = blanks.of(inst, &layout.functions[index].slots);
+                        step.within = bases.of(inst, module, &layout);
+                        step.watched |= step.blank.is_some();
+                        code.push(step);
+                    }
                     Err(error) => errors.push(error),
                 }
             }
@@ -131,6 +144,7 @@ impl Program {
                 .zip(&layout.functions)
                 .map(|(f, sizes)| names(f, &sizes.slots))
                 .collect(),
+            names: (0..module.functions.len()).map(|i| Names::new(module, &layout, i)).collect(),
             layout,
             variables: module.variables.iter().map(data).collect(),
             alone: module.functions.iter().any(sees_order),
@@ -162,6 +176,12 @@ impl Program {
     pub(super) fn register_name(&self, function: u32, slot: u32) -> &str {
         let names = self.registers.get(function as usize).map_or(&[][..], Vec::as_slice);
         names.binary_search_by_key(&slot, |(slot, _)| *slot).map_or("", |at| &names[at].1)
+    }
+
+    /// Whether an entry waits for the launch before, so that it may begin earlier.
+    pub(super) fn waits_for_launch(&self, entry: &Entry) -> bool {
+        let code = self.code.iter().filter(|code| self.functions.get(code.function as usize).is_some_and(|f| std::ptr::eq(f, entry)));
+        code.into_iter().any(|code| code.role.act == Act::Launch)
     }
 
     pub(super) fn function_name(&self, index: u32) -> Option<String> {
@@ -213,14 +233,25 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
         name: row.name,
         role,
         watched: flies || role.aligned || !matches!(role.act, Act::Plain | Act::Update | Act::Object),
-        written: if flies { named(&site, written(row, inst)) } else { Box::default() },
+        written: match role.act {
+            _ if !flies => Box::default(),
+            Act::Async { writes: Actor::Matrix, .. } => named(&site, inst.operands.iter().filter(|o| is_vector(o))),
+            _ => named(&site, written(row, inst)),
+        },
         touched: named(&site, &inst.operands),
+        blank: None,
+        within: None,
     })
 }
 
 /// Whether an instruction goes on writing registers after it was issued.
 fn in_flight(inst: &Inst) -> bool {
-    inst.row.is_some_and(|row| row.name == "wgmma.mma_async")
+    const FLIES: &[&str] = &["wgmma.mma_async", "tcgen05.ld", "tcgen05.ld.red"];
+    inst.row.is_some_and(|row| FLIES.contains(&row.name))
+}
+
+fn is_vector(operand: &Operand) -> bool {
+    matches!(operand, Operand::Vector(_))
 }
 
 /// Instructions of which the blocks' order decides what they give: where two blocks use them on one address, running ahead
@@ -296,6 +327,8 @@ fn fall_off(function: &Function, index: usize) -> Code {
         watched: false,
         written: Box::default(),
         touched: Box::default(),
+        blank: None,
+        within: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::ctx::Ctx;
 use super::fault::Fault;
 use super::soft::mask;
+use super::spin::Read;
 use super::warp::Lanes;
 use super::watch::findings::bounds;
 use crate::ir::Space;
@@ -123,7 +124,7 @@ pub(super) fn function_at(address: u64) -> Option<usize> {
 }
 
 /// Where the bytes of an access are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub space: Where,
     /// The block of the cluster, for shared memory.
@@ -237,6 +238,14 @@ impl Ctx<'_> {
     }
 
     fn look(&self, place: Place, lane: usize, size: u64) -> Option<&[u8]> {
+        if let Some(probe) = self.probe {
+            probe.read(Read { pc: self.warp.at, place, size });
+        }
+        self.look_again(place, lane, size)
+    }
+
+    /// The bytes at a place, without a word to anybody.
+    pub(super) fn look_again(&self, place: Place, lane: usize, size: u64) -> Option<&[u8]> {
         match place.space {
             Where::Global | Where::Generic => self.global.range(place.at, size),
             Where::Shared => range(self.cluster.memory.get(place.rank)?, place.at, size),
@@ -247,6 +256,9 @@ impl Ctx<'_> {
     }
 
     fn look_mut(&mut self, place: Place, lane: usize, size: u64) -> Option<&mut [u8]> {
+        if let Some(probe) = self.probe {
+            self.look_again(place, lane, size).into_iter().for_each(|before| probe.write(place, lane, before));
+        }
         match place.space {
             Where::Global | Where::Generic => self.global.range_mut(place.at, size),
             Where::Shared => range_mut(self.cluster.memory.get_mut(place.rank)?, place.at, size),
@@ -295,7 +307,7 @@ impl Ctx<'_> {
             Where::Param => self.grid.params.len(),
             Where::Generic | Where::Global => return self.global.outside(address, size).lane(lane),
         };
-        bounds::outside(place.space.name(), has, size).at(address).lane(lane)
+        bounds::outside(place.space.name(), has, size).at(address).place(self.name_of(place, lane)).lane(lane)
     }
 }
 

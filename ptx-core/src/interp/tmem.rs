@@ -2,6 +2,7 @@
 //! blocks of a pair have agreed on. Pure; the instructions are in `ops::tcgen05`, who waits is in `cluster`.
 
 use super::fault::{Fault, FaultKind};
+use crate::diag::codes;
 
 /// Lanes of a block's tensor memory.
 pub(super) const LANES: u32 = 128;
@@ -106,7 +107,7 @@ impl Tmem {
                 self.allocations.remove(at);
                 Ok(())
             }
-            None => Err(Fault::new(FaultKind::OutOfBounds, self.not_mine(columns))),
+            None => Err(Fault::new(FaultKind::OutOfBounds, self.not_mine(columns)).code(&codes::W0503)),
         }
     }
 
@@ -147,7 +148,7 @@ impl Tmem {
     fn check(&self, at: Taddr, count: u32) -> Result<usize, Fault> {
         if at.lane >= LANES {
             let message = format!("lane {} of tensor memory, which has the lanes 0 to {}", at.lane, LANES - 1);
-            return Err(Fault::new(FaultKind::OutOfBounds, message));
+            return Err(Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0503));
         }
         let mut next = at.column;
         let end = at.column.saturating_add(count);
@@ -166,7 +167,7 @@ fn nobody(at: Taddr, count: u32, missing: u32) -> Fault {
     let last = at.column.saturating_add(count).saturating_sub(1);
     let what = if missing < COLUMNS { "which nobody allocated" } else { "of which there are 512" };
     let message = format!("the columns {} to {last} of tensor memory: it is column {missing}, {what}", at.column);
-    Fault::new(FaultKind::OutOfBounds, message)
+    Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0503)
 }
 
 #[cfg(test)]

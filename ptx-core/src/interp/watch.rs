@@ -6,7 +6,8 @@
 //! shadow   the last accesses of each cell      written  the bytes that hold something
 //! threads  time and knowledge of a warp        vars     what atomics and mbarriers carry from thread to thread
 //! access   where `ctx.bytes` and its kin report      order    what fences, barriers and waits change
-//! findings what it can object to: one file each, with the sentences
+//! blank    registers that nothing wrote               within   to which variable an address belongs
+//! findings what it can object to: one file each, with the sentences      names    what lies at an address, in words
 //! ```
 //!
 //! # For families of instructions
@@ -19,29 +20,38 @@
 //!   One that completes by a later instruction on an mbarrier (`tcgen05.commit`) calls [`Ctx::hand_over`] there.
 //! - **Registers that an asynchronous instruction uses** (`wgmma`) stand in `flight`.
 //! - **What a block must give back** is looked at in `Engine::finish`, with a finding of `findings`.
+//! - **Registers that nothing wrote** cost only where a function may read one (`blank`), **variables** are found when it is
+//!   decoded (`within`).
 //!
 //! With `Options::watch` off none of this exists: no shadow is kept, and each access tests one pointer.
 
 mod access;
+mod blank;
 mod clock;
 mod event;
 pub(super) mod findings;
+mod names;
 mod order;
 mod role;
 mod shadow;
 mod threads;
 mod vars;
+mod within;
 mod written;
 
 use super::ctx::Ctx;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+pub(super) use blank::{Blank, Blanks};
 pub(super) use clock::{Actor, Release, View};
+pub(super) use names::{Map, Names};
 pub(super) use role::{Act, Role};
 pub(super) use shadow::Shadow;
 pub(super) use threads::Threads;
 pub(super) use vars::Phases;
+pub(super) use within::{Bases, Within};
 pub(super) use written::Written;
 
 /// What the watcher knows of a launch.
@@ -57,6 +67,8 @@ pub(super) struct Watch {
     /// What strong accesses to global memory carry.
     vars: RefCell<vars::Vars>,
     start: Arc<View>,
+    /// The first warp of the launch before, if this one may begin before that has ended.
+    before: Option<u32>,
 }
 
 /// What the watcher knows of the blocks of a cluster.
@@ -67,19 +79,35 @@ pub(super) struct ClusterWatch {
     /// What strong accesses to shared memory carry.
     vars: RefCell<vars::Vars>,
     /// The mbarriers that have been initialised, by rank and address.
-    pub phases: std::collections::HashMap<(usize, u64), Phases>,
+    pub phases: HashMap<(usize, u64), Phases>,
     /// What arrived at the barrier of the cluster, and what its last phase released.
     pub gate: Release,
     opened: Option<Arc<View>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct BlockWatch {
     number: u32,
     shadow: RefCell<Shadow>,
     written: Written,
     /// How many mbarriers it has had.
     agents: u32,
+    /// The last accesses of threads of other blocks, by warp and lane.
+    reached: RefCell<HashMap<u32, [Reach; 32]>>,
+    /// What its threads knew when they ended, and how often one has waited for the cluster.
+    gone: Release,
+    waited: u32,
+    /// The last allocation of tensor memory: the instruction and a thread.
+    pub allocated: Option<(u32, [u32; 3])>,
+}
+
+/// An access to another block's memory; the tick is 0 where there was none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reach {
+    tick: u32,
+    /// How often the thread had arrived at the barrier of the cluster.
+    arrived: u32,
+    pc: u32,
 }
 
 /// The agent of the mbarrier on which the running instruction completes.
@@ -94,7 +122,18 @@ impl Watch {
     /// A launch whose first warp has this number.
     pub(super) fn new(first: u32, grid: [u32; 3], block: [u32; 3], cluster: [u32; 3]) -> Watch {
         let warps = block.iter().product::<u32>().div_ceil(32);
-        Watch { first, warps, grid, block, cluster, vars: RefCell::default(), start: Arc::default() }
+        let (vars, start) = Default::default();
+        Watch { first, warps, grid, block, cluster, vars, start, before: None }
+    }
+
+    /// The same for one that may begin before the launch whose first warp has this number has ended.
+    pub(super) fn after(self, before: Option<u32>) -> Watch {
+        Watch { before, ..self }
+    }
+
+    /// The number of the launch's first warp.
+    pub(super) fn first(&self) -> u32 {
+        self.first
     }
 
     /// The number of a block in the grid.
@@ -142,8 +181,7 @@ impl Watch {
 impl ClusterWatch {
     /// Adds a block.
     pub(super) fn add(&mut self, watch: &Watch, id: [u32; 3]) {
-        let (shadow, written) = Default::default();
-        self.blocks.push(BlockWatch { number: watch.number(id), shadow, written, agents: 0 });
+        self.blocks.push(BlockWatch { number: watch.number(id), ..BlockWatch::default() });
     }
 }
 

@@ -132,7 +132,7 @@ BASE: st.param.b32 [r], %a1; ret;
 
 #[test]
 fn an_endless_loop_is_named() {
-    let program = program(&kernel("SPIN: add.u32 %r1, %r1, 1; bra SPIN;"));
+    let program = program(&kernel("mov.u32 %r1, 0; SPIN: add.u32 %r1, %r1, 1; bra SPIN;"));
     let mut machine = Machine::new();
     let options = Options { step_limit: Some(1000), ..Options::default() };
     let fault = launch(&mut machine, &program, 1, 1, &[0; 8], options).unwrap_err();

@@ -130,7 +130,7 @@ fn a_deadlock_names_who_waits() {
 SPIN: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra SPIN; ret;";
     let fault = run_words(body, 1, 32, 1).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Deadlock);
-    assert!(fault.message.contains("32 threads of warp 0 wait for the phase of parity 0"), "{fault}");
+    assert!(fault.message.contains("32 threads of warp 0 waiting for the phase of parity 0 of the mbarrier at 0x0 (`bar`)"), "{fault}");
     assert!(fault.message.contains("1 of 2 arrivals and 64 bytes are missing"), "{fault}");
 }
 
@@ -163,7 +163,7 @@ fn the_barrier_of_a_cluster_has_rules() {
       HERE: barrier.cluster.arrive; barrier.cluster.wait; ret;";
     let fault = cluster(stuck, 2, 1).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Deadlock);
-    assert!(fault.message.contains("wait at the barrier of the cluster, where 32 threads are missing"), "{fault}");
+    assert!(fault.message.contains("waiting at the barrier of the cluster, where 32 threads are missing"), "{fault}");
     let early = "mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; @%p1 ret; barrier.cluster.arrive; barrier.cluster.wait; ret;";
     assert!(cluster(early, 2, 1).is_ok());
 }

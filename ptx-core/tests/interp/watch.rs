@@ -1,5 +1,13 @@
 //! What the watcher finds: for each finding a kernel that triggers it, and the corrected one that does not.
 
+mod asynchronous;
+mod barriers;
+mod idioms;
+mod memory;
+mod messages;
+mod races;
+mod resources;
+
 use crate::harness::{kernel, launch, program, words_at};
 use ptx_core::diag::codes;
 use ptx_core::interp::{Fault, FaultKind, Launch, Machine, Options};
@@ -12,6 +20,20 @@ struct Case {
     both: &'static str,
     wrong: &'static str,
     right: &'static str,
+    cluster: u32,
+    target: &'static str,
+}
+
+impl Case {
+    /// The same in clusters of so many blocks.
+    const fn clusters(self, cluster: u32) -> Case {
+        Case { cluster, ..self }
+    }
+
+    /// The same for another target.
+    const fn on(self, target: &'static str) -> Case {
+        Case { target, ..self }
+    }
 }
 
 const fn case(
@@ -21,7 +43,7 @@ const fn case(
     wrong: &'static str,
     right: &'static str,
 ) -> Case {
-    Case { code, threads, blocks, both, wrong, right }
+    Case { code, threads, blocks, both, wrong, right, cluster: 1, target: "sm_100a" }
 }
 
 /// Each thread has a word of shared memory at `%r1`, its neighbour's is at `%r2`, thread 0 has `%p1`.
@@ -31,104 +53,74 @@ const TILE: &str =
 const BAR: &str = ".shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar;
   setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;";
 
-#[rustfmt::skip]
-const CASES: &[Case] = &[
-    case("W0101", (32, 1), "", "st.global.u32 [%out+4096], 1;", "@%p1 st.global.u32 [%out+4092], 1;"),
-    case("W0101", (32, 1), TILE, "st.shared.u32 [%r1+1020], 1;", "st.shared.u32 [%r1+896], 1;"),
-    case("W0102", (1, 1), TILE, "ld.global.v2.u32 {%r3, %r4}, [%out+4];", "ld.global.v2.u32 {%r3, %r4}, [%out+8];"),
-    case("W0104", (32, 1), TILE, "ld.shared.u32 %r3, [%r1];", "st.shared.u32 [%r1], 1; ld.shared.u32 %r3, [%r1];"),
-    case("W0104", (32, 1), TILE, "st.shared.u16 [%r1], 1; ld.shared.u32 %r3, [%r1];",
-        "st.shared.u16 [%r1], 1; st.shared.u16 [%r1+2], 1; ld.shared.u32 %r3, [%r1];"),
-    case("W0104", (1, 1), ".local .u32 x;", "ld.local.u32 %r3, [x];", "st.local.u32 [x], 1; ld.local.u32 %r3, [x];"),
-    case("W0105", (1, 1), ".const .u32 x = 1; cvta.const.u64 %d1, x;", "st.u32 [%d1], 2;", "ld.u32 %r1, [%d1];"),
-    case("W0201", (64, 1), TILE, "st.shared.u32 [%r1], 1; ld.shared.u32 %r3, [%r2];",
-        "st.shared.u32 [%r1], 1; bar.sync 0; ld.shared.u32 %r3, [%r2];"),
-    case("W0201", (32, 1), TILE, "st.shared.u32 [%r1], 1; ld.shared.u32 %r3, [%r2];",
-        "st.shared.u32 [%r1], 1; bar.warp.sync -1; ld.shared.u32 %r3, [%r2];"),
-    // The barrier before the tile is written again is missing.
-    case("W0201", (64, 1), TILE, "st.shared.u32 [%r1], 1; bar.sync 0; ld.shared.u32 %r3, [%r2]; st.shared.u32 [%r1], 2;",
-        "st.shared.u32 [%r1], 1; bar.sync 0; ld.shared.u32 %r3, [%r2]; bar.sync 0; st.shared.u32 [%r1], 2;"),
-    // Neighbours that write the bytes of one word are no race.
-    case("W0201", (64, 1), ".shared .align 4 .b8 b[64]; mov.u32 %r1, b; add.u32 %r1, %r1, %t; mov.b16 %h1, 1;",
-        "and.b32 %r1, %r1, 62; st.shared.u8 [%r1], %h1;", "st.shared.u8 [%r1], %h1;"),
-    case("W0202", (32, 2), "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out;",
-        "ld.global.u32 %r1, [%d1]; add.u32 %r1, %r1, 1; st.global.u32 [%d1], %r1;", "red.global.add.u32 [%d1], 1;"),
-    // A flag: without release and acquire the data behind it is not ordered.
-    case("W0202", (1, 2), "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra READ;",
-        "st.global.u32 [%out], 7; st.relaxed.gpu.global.u32 [%out+4], 1; ret;
-         READ: ld.relaxed.gpu.global.u32 %r2, [%out+4]; setp.eq.u32 %p2, %r2, 0; @%p2 bra READ; ld.global.u32 %r3, [%out];",
-        "st.global.u32 [%out], 7; st.release.gpu.global.u32 [%out+4], 1; ret;
-         READ: ld.acquire.gpu.global.u32 %r2, [%out+4]; setp.eq.u32 %p2, %r2, 0; @%p2 bra READ; ld.global.u32 %r3, [%out];"),
-    // The same with fences.
-    case("W0202", (1, 2), "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra READ;",
-        "st.global.u32 [%out], 7; fence.acq_rel.cta; st.relaxed.cta.global.u32 [%out+4], 1; ret;
-         READ: ld.relaxed.gpu.global.u32 %r2, [%out+8]; ld.global.u32 %r3, [%out];",
-        "st.global.u32 [%out], 7; fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%out+4], 1; ret;
-         READ: ld.relaxed.gpu.global.u32 %r2, [%out+4]; setp.eq.u32 %p2, %r2, 0; @%p2 bra READ;
-         fence.acq_rel.gpu; ld.global.u32 %r3, [%out];"),
-    case("W0203", (1, 2), "", "red.relaxed.cta.global.add.u32 [%out], 1;", "red.relaxed.gpu.global.add.u32 [%out], 1;"),
-    case("W0301", (32, 1), "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0;", "@%p1 bra EVEN; bar.sync 0; bra DONE; EVEN: bar.sync 0; DONE:",
-        "@%p1 bra EVEN; bar.warp.sync 0xaaaaaaaa; EVEN: bar.sync 0;"),
-    case("W0302", (96, 1), "setp.lt.u32 %p1, %t, 32;", "@%p1 bra A; bar.sync 1, 96; bra B; A: bar.arrive 1, 64; B:",
-        "@%p1 bra A; bar.sync 1, 96; bra B; A: bar.arrive 1, 96; B:"),
-    case("W0303", (64, 1), "setp.lt.u32 %p1, %t, 32;", "@%p1 bar.sync 1, 64;", "bar.sync 1, 64;"),
-    case("W0401", (64, 1), TILE, "st.shared.u32 [%r1], 1; bar.sync 0; mov.u32 %r3, tile;
-        @%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r3], 64;
-        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
-        "st.shared.u32 [%r1], 1; fence.proxy.async; bar.sync 0; mov.u32 %r3, tile;
-        @%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r3], 64;
-        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"),
-    case("W0402", (32, 1), "shl.b32 %r1, %t, 2; mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; .shared .align 16 .b8 tile[128];",
-        "cp.async.ca.shared.global [%r1], [%d1], 4; cp.async.commit_group; ld.shared.u32 %r3, [%r1];",
-        "cp.async.ca.shared.global [%r1], [%d1], 4; cp.async.commit_group; cp.async.wait_group 0; ld.shared.u32 %r3, [%r1];"),
-    // His own copy is complete, but the neighbour's is not known to be.
-    case("W0402", (32, 1), "shl.b32 %r1, %t, 2; mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; .shared .align 16 .b8 tile[128];",
-        "cp.async.ca.shared.global [%r1], [%d1], 4; cp.async.wait_all; xor.b32 %r2, %r1, 4; ld.shared.u32 %r3, [%r2];",
-        "cp.async.ca.shared.global [%r1], [%d1], 4; cp.async.wait_all; bar.sync 0; xor.b32 %r2, %r1, 4; ld.shared.u32 %r3, [%r2];"),
-    case("W0402", (32, 1), BAR, "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
-        @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 64, [%r2]; ld.shared.u32 %r3, [%r1];",
-        "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
-        @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 64, [%r2];
-        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT; ld.shared.u32 %r3, [%r1];"),
-    case("W0403", (1, 1), BAR, "st.shared.v4.u32 [%r1], {1, 2, 3, 4}; fence.proxy.async;
-        cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16; cp.async.bulk.commit_group; st.shared.u32 [%r1], 5;",
-        "st.shared.v4.u32 [%r1], {1, 2, 3, 4}; fence.proxy.async;
-        cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16; cp.async.bulk.commit_group;
-        cp.async.bulk.wait_group.read 0; st.shared.u32 [%r1], 5;"),
-    case("W0411", (32, 1), ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0;", "@%p1 mbarrier.arrive.shared.b64 _, [bar];",
-        "@%p1 mbarrier.init.shared.b64 [bar], 32; bar.sync 0; mbarrier.arrive.shared.b64 _, [bar];"),
-    case("W0412", (32, 1), ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0;", "mbarrier.init.shared.b64 [bar], 1;",
-        "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 mbarrier.inval.shared.b64 [bar]; @%p1 mbarrier.init.shared.b64 [bar], 1;"),
-    case("W0413", (32, 1), BAR, "mbarrier.arrive.shared.b64 _, [bar], 2;", "@%p1 mbarrier.arrive.shared.b64 _, [bar], 1;"),
-    case("W0414", (1, 1), BAR, "st.shared.u32 [%r2], 0;", "mbarrier.inval.shared.b64 [bar]; st.shared.u32 [%r2], 0;"),
-    // The first use of an mbarrier needs an order, too.
-    case("W0201", (64, 1), ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 64;",
-        "mbarrier.arrive.shared.b64 _, [bar];", "bar.sync 0; mbarrier.arrive.shared.b64 _, [bar];"),
-    case("W0601", (1, 1), "mov.u32 %r1, 0;", "LOOP: add.u32 %r1, %r1, 0; setp.lt.u32 %p1, %r1, 10; @%p1 bra LOOP;",
-        "LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 10; @%p1 bra LOOP;"),
+/// 32 columns of tensor memory at `%r3`.
+const TMEM: &str = ".shared .align 4 .u32 slot; {ALLOC} ld.shared.u32 %r3, [slot];";
+
+/// What bodies write shortly.
+const WORDS: &[(&str, &str)] = &[
+    ("{MMA}", "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d1, %p2, 1, 1, 0, 0;"),
+    (
+        "{REGS}",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%r10, %r11, %r12, %r13}, %d1, %p2, 1, 1, 0;",
+    ),
+    ("{LOAD}", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 16, [%r2];"),
+    (
+        "{STORE}",
+        "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16; cp.async.bulk.commit_group;",
+    ),
+    ("{ALLOC}", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;"),
+    ("{FREE}", "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;"),
 ];
+
+/// A kernel with this body, and the words written out.
+fn written_out(case: &Case, part: &str) -> String {
+    let body = format!("{}\n{part}\nret;", case.both);
+    let body = WORDS.iter().fold(body, |body, (word, text)| body.replace(word, text));
+    kernel(&body).replace("sm_100a", case.target)
+}
 
 fn run(text: &str, case: &Case, options: Options) -> Result<(), Fault> {
     let mut machine = Machine::new();
     let out = machine.alloc(4096)?;
     machine.write(out, &[0; 4096])?;
-    launch(&mut machine, &program(text), case.blocks, case.threads, &out.to_le_bytes(), options).map(|_| ())
+    let launch = Launch {
+        entry: "k",
+        grid: [case.blocks, 1, 1],
+        block: [case.threads, 1, 1],
+        cluster: [case.cluster, 1, 1],
+        dynamic_shared: 0,
+        params: &out.to_le_bytes(),
+        options,
+    };
+    machine.launch(&program(text), &launch).map(|_| ())
 }
 
-#[test]
-fn every_finding_has_a_kernel_and_a_corrected_one() {
-    let options = Options { step_limit: Some(100_000), ..Options::default() };
-    for case in CASES {
-        let body = |part: &str| kernel(&format!("{}\n{part}\nret;", case.both));
-        let found = run(&body(case.wrong), case, options).expect_err(case.wrong);
-        assert_eq!(found.finding().map(|code| code.id), Some(case.code), "{}\n{found}", case.wrong);
-        assert!(found.span.is_some() && found.thread.is_some() && found.block.is_some(), "{found:?}");
-        for seed in 0..8 {
-            if let Err(fault) = run(&body(case.right), case, Options { seed, ..options }) {
-                panic!("{} {}\n{fault}", case.code, case.right);
+/// Each wrong kernel ends in its finding, each right one in none, whatever the interleaving.
+fn all(cases: &[Case]) {
+    let options = Options { step_limit: Some(20_000_000), ..Options::default() };
+    let mut mistakes = Vec::new();
+    for case in cases {
+        match run(&written_out(case, case.wrong), case, options) {
+            Err(found) if found.finding().map(|code| code.id) == Some(case.code) => {
+                assert!(found.span.is_some() && found.thread.is_some() && found.block.is_some(), "{found:?}");
             }
+            other => mistakes.push(format!("{} {}\n=> {other:?}", case.code, case.wrong)),
         }
     }
+    assert!(mistakes.is_empty(), "{}", mistakes.join("\n\n"));
+    all_right(cases, 8);
+}
+
+/// Right kernels have no finding under so many seeds.
+fn all_right(cases: &[Case], seeds: u64) {
+    let options = Options { step_limit: Some(20_000_000), ..Options::default() };
+    let mut mistakes = Vec::new();
+    for case in cases {
+        let text = written_out(case, case.right);
+        let failed = (0..seeds).find_map(|seed| run(&text, case, Options { seed, ..options }).err());
+        mistakes.extend(failed.map(|fault| format!("{} {}\n=> {fault}", case.code, case.right)));
+    }
+    assert!(mistakes.is_empty(), "{}", mistakes.join("\n\n"));
 }
 
 #[test]

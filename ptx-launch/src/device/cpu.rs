@@ -102,10 +102,13 @@ impl Drop for CpuMemory {
 /// What the interpreter reports, in our terms.
 #[cold]
 pub(crate) fn fault_error(fault: &Fault) -> Error {
-    let kind = match fault.kind {
+    Error::new(fault_kind(fault), fault.to_string())
+}
+
+pub(crate) fn fault_kind(fault: &Fault) -> ErrorKind {
+    match fault.kind {
         FaultKind::OutOfMemory => ErrorKind::OutOfMemory,
         FaultKind::Launch => ErrorKind::Limits,
         _ => ErrorKind::Fault,
-    };
-    Error::new(kind, fault.to_string())
+    }
 }

@@ -1,7 +1,7 @@
 //! A module as the interpreter runs it: read, checked and decoded once for the process, and its faults told in terms of
 //! the Rust source.
 
-use crate::device::cpu::fault_error;
+use crate::device::cpu::fault_kind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Kernel, Module, Variant};
 use ptx_core::check::check;
@@ -58,12 +58,22 @@ impl CpuProgram {
     /// What the kernel did wrong, with the line it did it on.
     #[cold]
     pub(super) fn explain(&self, kernel: &Kernel, fault: &Fault) -> Error {
-        let error = fault_error(fault);
-        let place = fault.span.map_or_else(String::new, |span| self.origin(span));
-        let error = fault.advice().iter().fold(error, |error, advice| error.help(advice));
-        let mut told = place;
+        let code = fault.finding().map_or_else(String::new, |code| format!("{}: ", code.id));
+        let mut error = Error::new(fault_kind(fault), format!("{code}{}", fault.message));
+        let mut told = fault.span.map_or_else(String::new, |span| self.origin(span));
+        if !fault.culprit().is_empty() {
+            told += &format!("\n       = {}", fault.culprit());
+        }
         for party in fault.parties() {
             told += &format!("\n    {}{}", party.text, self.origin(party.span));
+        }
+        let more = fault.finding().map(|code| format!("`ptx explain {}` says more", code.id));
+        let advice: Vec<_> = fault.advice().iter().cloned().chain(more).collect();
+        if !advice.is_empty() {
+            error = error.help(advice.join("\n  help: "));
+        }
+        if fault.repeat_with() != 0 {
+            told += &format!("\n    the interleaving was that of seed {}", fault.repeat_with());
         }
         error.about(&format!("`{}` failed on the CPU device: ", kernel.entry), &told)
     }

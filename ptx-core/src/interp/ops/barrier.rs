@@ -1,6 +1,7 @@
 //! Barriers, fences and pauses (9.7.13.1–4).
 
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::block::{Arrival, Join, Waiter};
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
@@ -30,11 +31,11 @@ fn barrier(ctx: &Ctx, group: u32, number: Src, count: Option<Src>) -> Result<(us
     let first = read(ctx, lane);
     if let Some(other) = lanes(group).find(|l| read(ctx, *l) != first) {
         let message = "threads of one warp come to different barriers, or with different counts, in one instruction";
-        return Err(Fault::new(FaultKind::Sync, message).lane(other));
+        return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0302).lane(other));
     }
     if let Some(count) = first.1.filter(|c| *c == 0 || c % 32 != 0) {
         let message = format!("a barrier for {count} threads; it must be a multiple of 32, and not 0");
-        return Err(Fault::new(FaultKind::Sync, message).lane(lane));
+        return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0304).lane(lane));
     }
     Ok(first)
 }
@@ -92,7 +93,7 @@ fn warp_sync(site: &Site) -> Decoded {
         }
         if let Some(lane) = lanes(group).find(|l| masks[*l] >> l & 1 == 0) {
             let message = format!("lane {lane} with member mask {:#010x}, which does not name it", masks[lane]);
-            return Err(Fault::new(FaultKind::Sync, message).lane(lane));
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0307).lane(lane));
         }
         let at = ctx.warp.at;
         ctx.warp.jump(group, at);

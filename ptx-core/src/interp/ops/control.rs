@@ -55,6 +55,7 @@ fn brx(site: &Site) -> Decoded {
 }
 
 fn exit(ctx: &mut Ctx, group: u32) -> Flow {
+    ctx.watch_exit(group);
     ctx.warp.exit(group);
     let warp = ctx.warp.index;
     ctx.block.exit(warp, group);

@@ -3,6 +3,7 @@
 //! Every copy happens at once, which the manual allows: a wait for a group has nothing to wait for.
 
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Address, Decoded, Refusal, Site};
@@ -66,7 +67,7 @@ fn aligned(at: u64, to: u64, lane: usize) -> Result<(), Fault> {
         return Ok(());
     }
     let message = format!("a copy at an address that is no multiple of {to}");
-    Err(Fault::new(FaultKind::Misaligned, message).at(at).lane(lane))
+    Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102).at(at).lane(lane))
 }
 
 /// `cp.async.mbarrier.arrive`: all copies are complete, so it arrives now. Without `.noinc` the arrival was added to the
@@ -141,7 +142,7 @@ impl Bulk {
         let (to, from) = (self.to.lane(ctx, lane), self.from.lane(ctx, lane));
         if !size.is_multiple_of(16) {
             let message = format!("a bulk copy of {size} bytes; it must be a multiple of 16");
-            return Err(Fault::new(FaultKind::Misaligned, message).lane(lane));
+            return Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102).lane(lane));
         }
         aligned(to, 16, lane)?;
         aligned(from, 16, lane)?;

@@ -2,6 +2,7 @@
 
 use super::fragment::{sources, targets};
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Decoded, Site};
@@ -21,7 +22,8 @@ pub(super) fn meet(ctx: &mut Ctx, group: u32) -> Result<bool, Fault> {
         return Err(Fault::new(
             FaultKind::Sync,
             "a matrix instruction in a warp of which some lanes do not exist or have exited",
-        ));
+        )
+        .code(&codes::W0306));
     }
     Ok(ctx.meet(group, Src::Value(live.into()))? == group)
 }

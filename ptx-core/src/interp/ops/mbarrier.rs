@@ -4,6 +4,7 @@
 
 use super::moves::space;
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::cluster::{PhaseWaiter, Who};
 use crate::interp::ctx::{Ctx, Dst, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
@@ -13,6 +14,7 @@ use crate::interp::soft::mask;
 use crate::interp::space::{Where, number, resolve};
 use crate::interp::warp::lanes;
 use crate::interp::watch::ClusterWatch;
+use crate::interp::watch::findings::mbarrier::counts;
 use crate::ir::Operand;
 use crate::isa::Type;
 
@@ -73,7 +75,7 @@ impl Ctx<'_> {
         let (found, near) = if space == Where::Generic { resolve(at) } else { (space, at) };
         if found != Where::Shared {
             let message = "an mbarrier at an address that is not in shared memory";
-            return Err(Fault::new(FaultKind::BadAccess, message).at(at).lane(lane));
+            return Err(Fault::new(FaultKind::BadAccess, message).code(&codes::W0411).at(at).lane(lane));
         }
         Ok(self.shared_place(near & mask(32)))
     }
@@ -97,7 +99,7 @@ fn cluster_arrive(_: &Site) -> Decoded {
     Ok(Box::new(|ctx, group| {
         if !ctx.cluster.gate.arrive(ctx.who(group)) {
             let message = "a second arrival at the barrier of the cluster without a wait between them";
-            return Err(Fault::new(FaultKind::Sync, message));
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0305));
         }
         ctx.arrive_at_gate(group);
         ctx.cluster.open_gate();
@@ -107,7 +109,10 @@ fn cluster_arrive(_: &Site) -> Decoded {
 
 fn cluster_wait(_: &Site) -> Decoded {
     Ok(Box::new(|ctx, group| match ctx.cluster.gate.wait(ctx.who(group)) {
-        None => Err(Fault::new(FaultKind::Sync, "a wait at the barrier of the cluster without an arrival before it")),
+        None => {
+            let message = "a wait at the barrier of the cluster without an arrival before it";
+            Err(Fault::new(FaultKind::Sync, message).code(&codes::W0305))
+        }
         Some(ready) => {
             let view = ctx.cluster.watch.as_ref().and_then(ClusterWatch::opened);
             ctx.warp.learn(ready, view);
@@ -199,7 +204,7 @@ impl Arrival {
         let (count, bytes) = if self.expects { (1, signed(operand)) } else { (operand & mask(32), 0) };
         let after = before.expect(bytes)?.arrive(count)?;
         if !self.completes && after.advance().1 {
-            return Err(Fault::new(FaultKind::Sync, "`.noComplete` on the arrival that completes the phase"));
+            return Err(counts("`.noComplete` on the arrival that completes the phase".to_string()));
         }
         if self.drops { after.drop(count) } else { Ok(after) }
     }

@@ -5,6 +5,7 @@ use super::atomic::{Kind, Update, update};
 use super::memory;
 use super::tensor::reduction;
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Address, Decoded, Refusal, Site};
@@ -129,7 +130,7 @@ fn bulk(site: &Site) -> Decoded {
             if (size | to | from) % 16 != 0 {
                 let message =
                     format!("a bulk reduction of {size} bytes from {from:#x} to {to:#x}; all must be multiples of 16");
-                return Err(Fault::new(FaultKind::Misaligned, message).at(to).lane(lane));
+                return Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102).at(to).lane(lane));
             }
             ctx.comes(mbar, lane)?;
             for at in (0..size).step_by(step as usize) {

@@ -17,6 +17,7 @@ mod transfer;
 mod zeros;
 
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Address, Decoded, Refusal, Site};
@@ -78,7 +79,7 @@ impl Ctx<'_> {
     /// The tensor memory of a block of the cluster.
     fn tmem(&mut self, rank: usize) -> Result<&mut Tmem, Fault> {
         let found = self.cluster.tensor.get_mut(rank);
-        found.ok_or_else(|| Fault::new(FaultKind::Sync, format!("block {rank} of the cluster, which does not exist")))
+        found.ok_or_else(|| Fault::new(FaultKind::Sync, format!("block {rank} of the cluster, which does not exist")).code(&codes::W0504))
     }
 
     /// The ranks of the blocks that an instruction works on, the even one of a pair first. All instructions of a kernel
@@ -88,14 +89,14 @@ impl Ctx<'_> {
         if *self.tmem(rank)?.pairs.get_or_insert(pairs) != pairs {
             let message =
                 "`.cta_group::1` and `.cta_group::2` in one kernel: all `tcgen05` instructions must say the same";
-            return Err(Fault::new(FaultKind::Sync, message));
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0504));
         }
         if !pairs {
             return Ok(vec![rank]);
         }
         if self.cluster.tensor.len() <= rank ^ 1 {
             let message = format!("`.cta_group::2` in block {rank} of its cluster, which has no block {}", rank ^ 1);
-            return Err(Fault::new(FaultKind::Sync, message));
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0504));
         }
         Ok(vec![rank & !1, rank | 1])
     }
@@ -107,7 +108,7 @@ impl Ctx<'_> {
         let found = found.copied().ok_or_else(|| {
             let message =
                 format!("a matrix in shared memory that goes beyond the {} bytes that there are", memory.len());
-            Fault::new(FaultKind::OutOfBounds, message).at(at)
+            Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0101).at(at)
         })?;
         if self.watch.is_some() {
             self.watch_read(Place { space: Where::Shared, rank, at }, 1 << self.issuer, at, 16)?;

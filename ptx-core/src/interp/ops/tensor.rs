@@ -4,6 +4,7 @@
 
 use super::atomic::{Kind, Update};
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Address, Decoded, Refusal, Site};
@@ -153,7 +154,7 @@ impl Copy {
         let shared = self.shared.lane(ctx, lane);
         if !shared.is_multiple_of(128) {
             let message = "a tile in shared memory that does not begin at a multiple of 128 bytes";
-            return Err(Fault::new(FaultKind::Misaligned, message).at(shared).lane(lane));
+            return Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102).at(shared).lane(lane));
         }
         let Some(mbar) = self.mbar else { return self.store(ctx, lane, &map, &rows, shared) };
         let mbar = mbar.lane(ctx, lane);

@@ -4,6 +4,7 @@
 
 use super::float::Extreme;
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Dst, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Decoded, Refusal, Site};
@@ -34,7 +35,7 @@ impl Ctx<'_> {
             if named >> lane & 1 == 0 {
                 let message =
                     format!("lane {lane} executes this with member mask {named:#010x}, which does not name it");
-                return Err(Fault::new(FaultKind::Sync, message).lane(lane));
+                return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0307).lane(lane));
             }
             if named & self.warp.live & !group == 0 {
                 ready |= 1 << lane;

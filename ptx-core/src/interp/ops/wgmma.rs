@@ -7,6 +7,7 @@ use super::fragment::{Accumulator, Fragment, Metadata, Spread, Tile, sources, ta
 use super::matrix::meet;
 use super::mma::{element, metadata, shape, sum};
 use super::{Op, op};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Dst, Flow, Src};
 use crate::interp::dot::{Element, Fused, Lines, Sum, Target};
 use crate::interp::fault::{Fault, FaultKind};
@@ -163,7 +164,7 @@ impl Product {
             Ok(None) => {}
             Err(()) => {
                 let message = "the warps of a warpgroup execute `wgmma` with different descriptors";
-                return Err(Fault::new(FaultKind::Sync, message));
+                return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0306));
             }
         }
         complete(ctx, warpgroup)?;
@@ -205,7 +206,7 @@ fn complete(ctx: &Ctx, warpgroup: u32) -> Result<(), Fault> {
         return Ok(());
     }
     let message = "`wgmma` in a warpgroup of which some threads do not exist or have exited";
-    Err(Fault::new(FaultKind::Sync, message))
+    Err(Fault::new(FaultKind::Sync, message).code(&codes::W0306))
 }
 
 fn product(site: &Site) -> Decoded {

@@ -5,9 +5,9 @@ use super::event::Event;
 use super::findings::{self, Touch};
 use super::role::{Act, Order, Role, Scope};
 use super::shadow::{Access, Clash, Relation, Shadow};
-use super::threads::Threads;
+use super::threads::{BEFORE, Threads};
 use super::vars::Vars;
-use super::{Agent, Watch};
+use super::{Agent, Reach, Watch};
 use crate::interp::ctx::Ctx;
 use crate::interp::fault::Fault;
 use crate::interp::space::{Place, Where};
@@ -63,10 +63,25 @@ impl Who<'_> {
 
     fn look(&self, shadow: &RefCell<Shadow>, at: u64, size: u64) -> Result<(), Clash> {
         let relation = |other, wrote| self.relation(other, wrote);
-        let access = Access { event: self.event, relation: &relation, since: self.watch.first };
+        let early = self.watch.early(self.threads, self.lanes);
+        let access = Access { event: self.event, relation: &relation, since: self.watch.first, early };
         let mut shadow = shadow.borrow_mut();
         if self.writes { shadow.write(at, size, &access) } else { shadow.read(at, size, &access) }
     }
+}
+
+impl Watch {
+    /// The first warp of the launch before, if lanes do not know that it has ended; else the greatest number.
+    fn early(&self, threads: &Threads, group: u32) -> u32 {
+        match self.before {
+            Some(before) if lanes(group).any(|lane| !threads.heard_of(lane, BEFORE)) => before,
+            _ => u32::MAX,
+        }
+    }
+}
+
+fn first(group: u32) -> usize {
+    group.trailing_zeros() as usize % 32
 }
 
 impl Ctx<'_> {
@@ -90,13 +105,37 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// A whole warp reads neighbours. `false`: the lanes must be looked at one by one.
+    /// A whole warp reads neighbours, or writes them. `false`: the lanes must be looked at one by one.
     #[inline(never)]
     pub(in crate::interp) fn watch_row(&self, place: Place, size: u64, writes: bool) -> bool {
+        let (Some(watch), Some(threads)) = (self.watch, &self.warp.threads) else { return true };
+        let Some(code) = self.program.code.get(self.warp.at as usize) else { return true };
+        let role = code.role;
+        let whole = Touch { place, lanes: u32::MAX, address: place.at, size: 32 * size, writes };
+        let leaves = code.within.as_ref().is_some_and(|within| within.leaves(place.space, place.at, whole.size).is_some());
+        if role.act != Act::Plain || role.order != Order::Weak || leaves || !self.row_is_written(threads, &whole) {
+            return (0..32u64).all(|lane| {
+                let place = Place { at: place.at + lane * size, ..place };
+                self.touch(&Touch { place, lanes: 1 << lane, address: place.at, size, writes }).is_ok()
+            });
+        }
+        let Some((shadow, _, at)) = self.shadow_of(watch, place) else { return true };
+        let threads = threads.borrow();
+        let early = watch.early(&threads, u32::MAX);
+        let mut shadow = shadow.borrow_mut();
         (0..32u64).all(|lane| {
-            let place = Place { at: place.at + lane * size, ..place };
-            self.touch(&Touch { place, lanes: 1 << lane, address: place.at, size, writes }).is_ok()
+            let lanes = 1 << lane;
+            let event = Event::new(threads.number, lanes, threads.now, (Actor::Thread, self.warp.at), role);
+            let who = Who { watch, threads: &threads, lanes, event, role, writes };
+            let relation = |other, wrote| who.relation(other, wrote);
+            let access = Access { event, relation: &relation, since: watch.first, early };
+            let at = at + lane * size;
+            if writes { shadow.write(at, size, &access).is_ok() } else { shadow.read(at, size, &access).is_ok() }
         })
+    }
+
+    fn row_is_written(&self, threads: &RefCell<Threads>, whole: &Touch) -> bool {
+        whole.writes || self.check_written(threads, whole).is_ok()
     }
 
     /// A lane works on an mbarrier: it must know of its beginning.
@@ -126,18 +165,47 @@ impl Ctx<'_> {
 
     fn touch(&self, touch: &Touch) -> Result<(), Fault> {
         let (Some(watch), Some(threads)) = (self.watch, &self.warp.threads) else { return Ok(()) };
-        let role = self.role();
+        let (role, Touch { place, size, .. }) = (self.role(), *touch);
+        let code = self.program.code.get(self.warp.at as usize);
+        if let Some(within) = code.and_then(|code| code.within.as_ref()) {
+            let frame = if place.space == Where::Local { u64::from(self.warp.frame[first(touch.lanes)]) } else { 0 };
+            if let Some(extent) = within.leaves(place.space, place.at.wrapping_sub(frame), size) {
+                return Err(findings::bounds::leaves(self, touch, extent, place.at.wrapping_sub(frame)));
+            }
+        }
         if !touch.writes && role.act != Act::Object || role.act == Act::Update {
             self.check_written(threads, touch)?;
         }
         let Some((shadow, vars, at)) = self.shadow_of(watch, touch.place) else { return Ok(()) };
         let mut threads = threads.borrow_mut();
         let event = self.event(watch, &mut threads, role, touch);
+        if place.space == Where::Shared && place.rank != self.block.rank && event.actor() == Actor::Thread {
+            self.reach(&threads, touch)?;
+        }
         let who = Who { watch, threads: &threads, lanes: touch.lanes, event, role, writes: touch.writes };
         who.look(shadow, at, touch.size).map_err(|clash| findings::race::found(self, watch, touch, &clash))?;
         if role.order != Order::Weak && matches!(role.act, Act::Plain | Act::Update) {
             let key = (touch.place.rank as u64) << 48 ^ touch.place.at;
             threads.synchronise((watch, self.warp.live), &mut vars.borrow_mut(), role, (key, touch));
+        }
+        Ok(())
+    }
+
+    /// An access to memory of another block of the cluster: it must have begun, and must not end before.
+    fn reach(&self, threads: &Threads, touch: &Touch) -> Result<(), Fault> {
+        let block = self.cluster.watch.as_ref().and_then(|watch| watch.blocks.get(touch.place.rank));
+        let Some(block) = block else { return Ok(()) };
+        let begun = |lane: usize| threads.heard_of(lane, block.number) || threads.gates(lane).waited > 0;
+        if let Some(lane) = lanes(touch.lanes).find(|lane| !begun(*lane)) {
+            return Err(findings::cluster::not_begun(self, touch, lane));
+        }
+        // An arrival has released what its thread did before it touches the mbarrier.
+        let role = self.role();
+        let tick = threads.now - u32::from(role.act == Act::Object && role.order.releases());
+        let mut reached = block.reached.borrow_mut();
+        let by = reached.entry(threads.number).or_default();
+        for lane in lanes(touch.lanes) {
+            by[lane] = Reach { tick, arrived: threads.gates(lane).arrived, pc: self.warp.at };
         }
         Ok(())
     }
@@ -182,7 +250,12 @@ impl Ctx<'_> {
                 let (warp, lanes) = threads.leader();
                 Event::new(warp, lanes, threads.group(lane, actor), (actor, pc), role)
             }
-            _ => Event::new(threads.number, touch.lanes, threads.group(lane, actor), (actor, pc), role),
+            _ => {
+                if actor == Actor::Source && touch.place.space == Where::Shared {
+                    threads.reads(lane, pc);
+                }
+                Event::new(threads.number, touch.lanes, threads.group(lane, actor), (actor, pc), role)
+            }
         }
     }
 
@@ -201,6 +274,6 @@ impl Ctx<'_> {
             }
             Where::Const | Where::Param => None,
         };
-        missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(touch, byte - place.at)))
+        missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(self, touch, byte - place.at)))
     }
 }

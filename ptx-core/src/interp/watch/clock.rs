@@ -93,16 +93,47 @@ pub(in crate::interp) struct View {
     pub seen: Clock,
     /// The part of it that proxy fences have made visible to the async proxy.
     pub fenced: Clock,
+    /// What fences have made ready for later strong writes: of the thread itself, or of those who went to a barrier with it.
+    pub published: Option<Arc<View>>,
+    /// What strong reads have found, for later fences.
+    pub found: Option<Arc<View>>,
 }
 
 impl View {
     fn within(&self, other: &View) -> bool {
-        self.seen.within(&other.seen) && self.fenced.within(&other.fenced)
+        let within = |ours: &Option<Arc<View>>, theirs: &Option<Arc<View>>| match (ours, theirs) {
+            (None, _) => true,
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs) || ours.within(theirs),
+            _ => false,
+        };
+        let clocks = self.seen.within(&other.seen) && self.fenced.within(&other.fenced);
+        clocks && within(&self.published, &other.published) && within(&self.found, &other.found)
     }
 
     pub(super) fn join(&mut self, other: &View) {
         self.seen.join(&other.seen);
         self.fenced.join(&other.fenced);
+        if let Some(view) = &other.published {
+            self.publish(view);
+        }
+        if let Some(view) = &other.found {
+            self.find(view);
+        }
+    }
+
+    /// Later strong writes release this.
+    pub(super) fn publish(&mut self, view: &Arc<View>) {
+        self.published = Some(self.published.as_ref().map_or_else(|| view.clone(), |old| View::joined(old, view)));
+    }
+
+    /// A strong read has found this.
+    pub(super) fn find(&mut self, view: &Arc<View>) {
+        self.found = Some(self.found.as_ref().map_or_else(|| view.clone(), |old| View::joined(old, view)));
+    }
+
+    /// The same without what fences have to do with.
+    pub(super) fn plain(&self) -> View {
+        View { seen: self.seen.clone(), fenced: self.fenced.clone(), published: None, found: None }
     }
 
     /// What both know.

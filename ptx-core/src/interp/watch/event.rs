@@ -41,6 +41,11 @@ impl Event {
         Event { lanes: self.lanes | lanes, ..self }
     }
 
+    /// The same, as made by these lanes.
+    pub(super) fn by(self, lanes: u32) -> Event {
+        Event { lanes, ..self }
+    }
+
     /// The number of the list, if it is one.
     pub(super) fn list(self) -> Option<usize> {
         (self.packed & MANY != 0).then_some(self.lanes as usize)

@@ -1,7 +1,10 @@
 //! What the watcher objects to: one file each, with its sentences. The codes are in `diag/codes.rs` (W…), their pages in
 //! `explain/`.
 
+pub(super) mod blank;
 pub(in crate::interp) mod bounds;
+pub(in crate::interp) mod cluster;
+pub(in crate::interp) mod copies;
 pub(in crate::interp) mod deadlock;
 pub(super) mod divergence;
 pub(super) mod flying;
@@ -29,6 +32,13 @@ pub(in crate::interp) struct Touch {
     pub address: u64,
     pub size: u64,
     pub writes: bool,
+}
+
+impl Touch {
+    /// The place of one of its bytes.
+    pub(super) fn at(&self, offset: u64) -> Place {
+        Place { at: self.place.at.wrapping_add(offset), ..self.place }
+    }
 }
 
 /// `(3, 0, 0)`

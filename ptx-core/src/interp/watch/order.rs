@@ -2,10 +2,11 @@
 
 use super::clock::{Actor, View};
 use super::findings;
+use super::event::Event;
 use super::findings::Touch;
 use super::role::{Act, Role};
-use super::threads::Threads;
-use super::vars::{Home, Phases, Vars};
+use super::threads::{Gates, Threads};
+use super::vars::{Copy, Home, Phases, Vars};
 use super::{Agent, ClusterWatch, Watch};
 use crate::interp::block::{Arrival, Waiter};
 use crate::interp::ctx::Ctx;
@@ -28,18 +29,18 @@ impl Threads {
             for view in var.acquire(self.home(watch), role.scope) {
                 match role.order.acquires() {
                     true => self.acquire(touch.lanes, live, &view),
-                    false => lanes(touch.lanes).for_each(|lane| self.kept(lane).find(&view)),
+                    false => lanes(touch.lanes).for_each(|lane| self.find(lane, live, &view)),
                 }
             }
         }
-        if !touch.writes || !role.order.releases() && !self.has_kept() {
+        if !touch.writes {
             return;
         }
         let home = self.home(watch);
         for lane in lanes(touch.lanes) {
             let view = match role.order.releases() {
                 true => Some(self.snapshot(lane)),
-                false => self.kept(lane).released.clone(),
+                false => self.published(lane),
             };
             if let Some(view) = view {
                 vars.entry(key).or_default().release(home, role.scope, &view);
@@ -49,19 +50,6 @@ impl Threads {
 
     fn home(&self, watch: &Watch) -> Home {
         Home { block: self.block, cluster: watch.cluster_of(self.block) }
-    }
-
-    /// A fence of lanes: what strong reads found is known, what is known goes with later strong writes.
-    fn fence(&mut self, group: u32, live: u32) {
-        for lane in lanes(group) {
-            if let Some(found) = self.kept(lane).found.take() {
-                self.acquire(1 << lane, live, &found);
-            }
-        }
-        for lane in lanes(group) {
-            let view = self.snapshot(lane);
-            self.kept(lane).released = Some(view);
-        }
     }
 
     /// Lanes that synchronise with each other: each knows what all know.
@@ -85,25 +73,59 @@ impl Ctx<'_> {
     /// Whether the running instruction may run now.
     #[inline(never)]
     pub(in crate::interp) fn watch_before(&mut self, active: u32) -> Result<(), Fault> {
-        let role = self.role();
+        let (role, program) = (self.role(), self.program);
         self.agent = None;
         if role.aligned {
             findings::divergence::check(self, active)?;
         }
-        match role.act {
-            Act::Registers(count) => findings::registers::change(self, count),
-            Act::Async { writes: Actor::Matrix, .. } => Ok(()),
-            _ => findings::flying::check(self),
+        let Some(code) = program.code.get(self.warp.at as usize) else { return Ok(()) };
+        if let Some(blank) = &code.blank {
+            findings::blank::check(self, active, blank)?;
         }
+        let origin = self.warp.origin;
+        match role.act {
+            Act::Registers(count) => return findings::registers::change(self, count),
+            Act::Async { writes: Actor::Matrix, .. } => return findings::flying::check_fence(self, code),
+            Act::Gate => self.count_at_gate(active, |gates| gates.waited += 1),
+            _ => {}
+        }
+        findings::flying::check(self)?;
+        if !code.written.is_empty() {
+            self.warp.flight.touch(code.touched.iter().map(|slot| origin + slot));
+        }
+        Ok(())
+    }
+
+    /// Whether a guard may decide about these lanes now.
+    #[inline(never)]
+    pub(in crate::interp) fn watch_guard(&self, group: u32, slot: u32) -> Result<(), Fault> {
+        findings::blank::check_guard(self, group, slot)
+    }
+
+    fn count_at_gate(&mut self, group: u32, count: impl Fn(&mut Gates)) {
+        self.warp.threads.iter_mut().for_each(|threads| threads.get_mut().at_gate(group, &count));
     }
 
     /// What the running instruction has changed.
     #[inline(never)]
     pub(in crate::interp) fn watch_after(&mut self, active: u32) {
         let (role, live) = (self.role(), self.warp.live);
+        let (program, origin, at) = (self.program, self.warp.origin, self.warp.at);
         let Some(threads) = &mut self.warp.threads else { return };
         let threads = threads.get_mut();
         match role.act {
+            Act::RegisterFence => self.warp.flight.fence(),
+            Act::Load => {
+                let code = program.code.get(at as usize);
+                let registers = code.into_iter().flat_map(|code| code.written.iter().map(|slot| origin + slot));
+                self.warp.flight.load(at, registers);
+            }
+            Act::Loaded => self.warp.flight.loaded(),
+            Act::Allocate => {
+                let block = self.cluster.watch.as_mut().and_then(|watch| watch.blocks.get_mut(self.block.rank));
+                block.into_iter().for_each(|block| block.allocated = Some((at, self.warp.tid[0])));
+            }
+            Act::Launch => threads.wait_for_launch(active, live),
             Act::Fence => threads.fence(active, live),
             Act::ProxyFence => threads.proxy_fence(active, live),
             Act::Commit(actor) => threads.commit(active, actor),
@@ -115,14 +137,20 @@ impl Ctx<'_> {
     /// The running operation completes on the mbarrier at this address: its accesses are known to those who have waited
     /// for the phase. Call it before `bytes` and `bytes_mut`, for each mbarrier anew.
     pub(in crate::interp) fn complete_on(&mut self, space: Where, lane: usize, at: u64) -> Result<(), Fault> {
-        if self.watch.is_some() {
-            let place = self.mbarrier_place(space, lane, at)?;
-            let phases = self.cluster.watch.as_ref().and_then(|watch| watch.phases.get(&place));
-            self.agent = phases.map(|phases| Agent {
-                rank: place.0,
-                number: phases.agent,
-                phase: phases.count.saturating_add(1),
-            });
+        let Some(watch) = self.watch else { return Ok(()) };
+        let place = self.mbarrier_place(space, lane, at)?;
+        let copy = Copy { pc: self.warp.at, thread: self.warp.tid[lane], block: self.block.id };
+        let phases = self.cluster.watch.as_mut().and_then(|watch| watch.phases.get_mut(&place));
+        let Some(phases) = phases else { return Ok(()) };
+        let number = phases.count.saturating_add(1);
+        phases.copies = Some((number, copy));
+        self.agent = Some(Agent { rank: place.0, number: phases.agent, phase: number });
+        let knows = |threads: &std::cell::RefCell<Threads>| {
+            let begun = phases.begun;
+            begun.is_none_or(|begun| threads.borrow().knows(lane, begun, watch.place(begun.warp)))
+        };
+        if self.warp.threads.as_ref().is_some_and(|threads| !knows(threads)) {
+            return Err(findings::mbarrier::not_begun(self.program, phases.init, lane, at));
         }
         Ok(())
     }
@@ -142,15 +170,14 @@ impl Ctx<'_> {
 
     /// Lanes arrive at the barrier of the cluster.
     pub(in crate::interp) fn arrive_at_gate(&mut self, group: u32) {
+        self.count_at_gate(group, |gates| gates.arrived += 1);
         let releases = self.role().order.releases();
         let (Some(threads), Some(watch)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
         let threads = threads.get_mut();
         if releases {
             threads.release(group, &mut watch.gate);
-        } else if threads.has_kept() {
-            for lane in lanes(group) {
-                threads.kept(lane).released.iter().for_each(|view| watch.gate.join(view));
-            }
+        } else {
+            lanes(group).filter_map(|lane| threads.published(lane)).for_each(|view| watch.gate.join(&view));
         }
     }
 
@@ -162,7 +189,12 @@ impl Ctx<'_> {
         }
         let Some(block) = watch.blocks.get_mut(place.0) else { return Ok(()) };
         block.agents += 1;
-        watch.phases.insert(place, Phases { init: self.warp.at, agent: block.agents - 1, ..Phases::default() });
+        let (agent, init) = (block.agents - 1, self.warp.at);
+        let begun = self.warp.threads.as_mut().map(|threads| {
+            let threads = threads.get_mut();
+            Event::new(threads.number, 1 << lane, threads.now, (Actor::Thread, init), Role::PLAIN)
+        });
+        watch.phases.insert(place, Phases { init, agent, begun, ..Phases::default() });
         Ok(())
     }
 
@@ -197,9 +229,12 @@ impl Ctx<'_> {
 
     /// A lane has seen that the last phase of an mbarrier is complete.
     pub(in crate::interp) fn learn_phase(&mut self, lane: usize, place: (usize, u64)) {
+        let phases = self.cluster.watch.as_mut().and_then(|watch| watch.phases.get_mut(&place));
+        let Some(phases) = phases else { return };
+        phases.seen = phases.count;
+        let done = phases.done.clone();
         if self.role().order.acquires() {
-            let phases = self.cluster.watch.as_ref().and_then(|watch| watch.phases.get(&place));
-            self.warp.learn(1 << lane, phases.and_then(|phases| phases.done.as_ref()));
+            self.warp.learn(1 << lane, done.as_ref());
         }
     }
 }

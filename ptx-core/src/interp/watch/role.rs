@@ -57,6 +57,18 @@ pub(in crate::interp) enum Act {
     Commit(Actor),
     /// Waits until at most this many groups are open. Without a number: for all, committed or not.
     Wait(Actor, Option<u32>),
+    /// Orders what its threads did to registers before `wgmma`.
+    RegisterFence,
+    /// Loads registers from tensor memory, past its threads.
+    Load,
+    /// Waits for those loads.
+    Loaded,
+    /// Takes tensor memory.
+    Allocate,
+    /// Waits for the other threads of the cluster.
+    Gate,
+    /// Waits for the launch before.
+    Launch,
     /// Asks for registers (the new count) or gives them back.
     Registers(u32),
 }
@@ -104,13 +116,18 @@ const ROLES: &[(&str, Reader)] = &[
     ("cp.async.bulk.wait_group", |s| act(Act::Wait(if has(s, "read") { Actor::Source } else { Actor::Bulk }, number(s)))),
     ("tcgen05.mma", |_| asynchronous(Actor::Tensor, Actor::Tensor)), ("tcgen05.cp", |_| asynchronous(Actor::Tensor, Actor::Tensor)),
     ("wgmma.mma_async", |_| asynchronous(Actor::Matrix, Actor::Matrix)),
+    ("tcgen05.alloc", |_| act(Act::Allocate)),
+    ("tcgen05.ld", |_| act(Act::Load)), ("tcgen05.wait::ld", |_| act(Act::Loaded)),
+    ("griddepcontrol.wait", |_| act(Act::Launch)), ("griddepcontrol", griddep),
+    ("wgmma.fence", |_| act(Act::RegisterFence)),
     ("wgmma.commit_group", |_| act(Act::Commit(Actor::Matrix))),
     ("wgmma.wait_group", |s| act(Act::Wait(Actor::Matrix, number(s)))),
     ("mbarrier", |s| object(s, Order::Relaxed)), ("mbarrier.init", |_| act(Act::Begin)),
     ("mbarrier.arrive", |s| object(s, Order::Release)), ("mbarrier.arrive_drop", |s| object(s, Order::Release)),
     ("mbarrier.test_wait", |s| object(s, Order::Acquire)), ("mbarrier.try_wait", |s| object(s, Order::Acquire)),
     ("barrier.cluster.arrive", |s| Role { aligned: has(s, "aligned"), ..ordered(s, Order::Release, Scope::Cluster) }),
-    ("barrier.cluster.wait", |s| Role { aligned: has(s, "aligned"), ..ordered(s, Order::Acquire, Scope::Cluster) }),
+    ("barrier.cluster.wait",
+        |s| Role { act: Act::Gate, aligned: has(s, "aligned"), ..ordered(s, Order::Acquire, Scope::Cluster) }),
     ("bar", |_| Role { aligned: true, ..Role::PLAIN }), ("bar.warp", |_| Role::PLAIN),
     ("barrier", |s| Role { aligned: has(s, "aligned"), ..Role::PLAIN }),
     ("fence", fence), ("membar", fence),
@@ -163,6 +180,10 @@ fn ordered(site: &Site, order: Order, scope: Scope) -> Role {
     let order = ORDERS.iter().find(|(name, _)| has(site, name)).map_or(order, |(_, order)| *order);
     let scope = SCOPES.iter().find(|(name, _)| has(site, name)).map_or(scope, |(_, scope)| *scope);
     Role { order, scope, ..Role::PLAIN }
+}
+
+fn griddep(site: &Site) -> Role {
+    act(if has(site, "wait") { Act::Launch } else { Act::Plain })
 }
 
 fn access(site: &Site) -> Role {

@@ -44,6 +44,8 @@ pub(super) enum Relation {
     Apart,
     /// It came after it, but nothing makes the one visible to the proxy of the other.
     Unfenced,
+    /// It is of the launch before, for which nobody has waited.
+    Early,
     /// The cell is part of an mbarrier, and the access is none of an mbarrier's.
     Object,
 }
@@ -65,6 +67,8 @@ pub(super) struct Access<'a> {
     pub relation: &'a dyn Fn(Event, bool) -> Relation,
     /// Whether an earlier event can be forgotten: it is of an earlier launch, or none.
     pub since: u32,
+    /// The first event of the launch before, if this access is too early to rely on it; else the greatest number.
+    pub early: u32,
 }
 
 impl Shadow {
@@ -200,7 +204,10 @@ impl Access<'_> {
     #[inline]
     fn check(&self, other: Event, wrote: bool) -> Result<(), Clash> {
         if other.warp < self.since {
-            return Ok(());
+            return match other.warp < self.early {
+                true => Ok(()),
+                false => Err(Clash { other, wrote, relation: Relation::Early, offset: 0 }),
+            };
         }
         match (self.relation)(other, wrote) {
             Relation::Fine => Ok(()),

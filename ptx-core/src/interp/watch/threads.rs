@@ -6,6 +6,9 @@ use super::written::Written;
 use crate::interp::warp::lanes;
 use std::sync::Arc;
 
+/// The block that stands for the launch before.
+pub(super) const BEFORE: u32 = u32::MAX;
+
 /// The threads of a warp.
 #[derive(Debug)]
 pub(in crate::interp) struct Threads {
@@ -23,10 +26,19 @@ pub(in crate::interp) struct Threads {
     fenced: [u32; 32],
     /// Asynchronous operations, if there were any.
     agents: Option<Box<[Agents; 32]>>,
-    /// What fences keep for later accesses, if there were any.
-    kept: Option<Box<[Kept; 32]>>,
     /// The bytes of local memory that hold something.
     pub local: Box<[Written; 32]>,
+    /// The lanes that have written each register, of those that may be read before.
+    pub held: Vec<u32>,
+    /// How often each lane has arrived and waited at the barrier of the cluster, if one did.
+    gates: Option<Box<[Gates; 32]>>,
+}
+
+/// What a lane did at the barrier of the cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gates {
+    pub arrived: u32,
+    pub waited: u32,
 }
 
 /// A view for all lanes, or one for each.
@@ -63,20 +75,8 @@ impl Views {
 struct Agents {
     closed: [u32; KINDS],
     known: [u32; KINDS],
-}
-
-/// What a thread's fences keep: what a later strong write releases, and what earlier strong reads found.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Kept {
-    pub released: Option<Arc<View>>,
-    pub found: Option<Arc<View>>,
-}
-
-impl Kept {
-    /// A strong read has found this.
-    pub(super) fn find(&mut self, view: &Arc<View>) {
-        self.found = Some(self.found.as_ref().map_or_else(|| view.clone(), |found| View::joined(found, view)));
-    }
+    /// The last group of bulk copies that read shared memory, and its instruction.
+    reads: (u32, u32),
 }
 
 impl Threads {
@@ -90,8 +90,9 @@ impl Threads {
             views: Views { same: view, each: None },
             fenced: [0; 32],
             agents: None,
-            kept: None,
             local: Default::default(),
+            held: Vec::new(),
+            gates: None,
         }
     }
 
@@ -214,6 +215,39 @@ impl Threads {
         self.agents()[lane].closed[actor as usize % KINDS] + 1
     }
 
+    /// A bulk copy of a lane reads shared memory.
+    pub(super) fn reads(&mut self, lane: usize, pc: u32) {
+        let group = self.group(lane, Actor::Source);
+        self.agents()[lane].reads = (group, pc);
+    }
+
+    /// A bulk copy that may still read shared memory: the lane that began it, and the instruction.
+    pub(super) fn still_reads(&self) -> Option<(usize, u32)> {
+        let mut agents = self.agents.iter().flat_map(|agents| agents.iter().enumerate());
+        agents.find(|(_, a)| a.reads.0 > a.known[Actor::Source as usize]).map(|(lane, a)| (lane, a.reads.1))
+    }
+
+    /// Whether a lane has learned anything of a block.
+    pub(super) fn heard_of(&self, lane: usize, block: u32) -> bool {
+        self.views.of(lane).seen.ticks(block).is_some()
+    }
+
+    /// A lane learns that the launch before has ended.
+    pub(super) fn wait_for_launch(&mut self, group: u32, live: u32) {
+        let mut view = View::default();
+        view.seen.ticks_mut(BEFORE, 1)[0] = 1;
+        self.acquire(group, live, &Arc::new(view));
+    }
+
+    /// Lanes arrive or wait at the barrier of the cluster.
+    pub(super) fn at_gate(&mut self, group: u32, count: impl Fn(&mut Gates)) {
+        let gates = self.gates.get_or_insert_with(Default::default);
+        lanes(group).for_each(|lane| count(&mut gates[lane]));
+    }
+
+    pub(super) fn gates(&self, lane: usize) -> Gates {
+        self.gates.as_ref().map_or(Gates::default(), |gates| gates[lane])
+    }
     /// Closes the open group of each lane.
     pub(super) fn commit(&mut self, group: u32, actor: Actor) {
         for lane in lanes(group) {
@@ -229,7 +263,7 @@ impl Threads {
     pub(super) fn wait(&mut self, group: u32, actor: Actor, open: Option<u32>) {
         let kind = actor as usize % KINDS;
         for lane in lanes(group) {
-            let Agents { closed, known } = &mut self.agents()[lane];
+            let Agents { closed, known, .. } = &mut self.agents()[lane];
             closed[kind] += u32::from(open.is_none());
             known[kind] = known[kind].max(closed[kind].saturating_sub(open.unwrap_or(0)));
             if actor == Actor::Bulk {
@@ -249,13 +283,35 @@ impl Threads {
         into.view.seen.ticks_mut(self.block, KINDS * stride)[kind * stride + first] = closed;
     }
 
-    /// What fences of a lane keep.
-    pub(super) fn kept(&mut self, lane: usize) -> &mut Kept {
-        &mut self.kept.get_or_insert_with(Default::default)[lane]
+    /// A strong read of a lane has found this.
+    pub(super) fn find(&mut self, lane: usize, live: u32, view: &Arc<View>) {
+        let view = Arc::new(view.plain());
+        self.views.change(1 << lane, live, |own| {
+            let mut own = (**own).clone();
+            own.find(&view);
+            Arc::new(own)
+        });
     }
 
-    /// The same, if there is something.
-    pub(super) fn has_kept(&self) -> bool {
-        self.kept.is_some()
+    /// A fence of lanes: what strong reads found is known, what is known goes with later strong writes.
+    pub(super) fn fence(&mut self, group: u32, live: u32) {
+        for lane in lanes(group) {
+            if let Some(found) = self.views.of(lane).found.clone() {
+                self.acquire(1 << lane, live, &found);
+            }
+        }
+        for lane in lanes(group) {
+            let known = Arc::new(self.snapshot(lane).plain());
+            self.views.change(1 << lane, live, |own| {
+                let mut own = View { found: None, ..(**own).clone() };
+                own.publish(&known);
+                Arc::new(own)
+            });
+        }
+    }
+
+    /// What fences have made ready for a lane's strong writes.
+    pub(super) fn published(&self, lane: usize) -> Option<Arc<View>> {
+        self.views.of(lane).published.clone()
     }
 }

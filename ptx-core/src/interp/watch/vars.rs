@@ -1,6 +1,7 @@
 //! What is carried from thread to thread: by strong accesses to the same address, and by the phases of mbarriers.
 
 use super::clock::{Release, View};
+use super::event::Event;
 use super::role::Scope;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,6 +67,14 @@ impl Var {
     }
 }
 
+/// A copy that completes on an mbarrier, and who began it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copy {
+    pub pc: u32,
+    pub thread: [u32; 3],
+    pub block: [u32; 3],
+}
+
 /// The phases of an mbarrier.
 #[derive(Debug, Default)]
 pub(in crate::interp) struct Phases {
@@ -74,7 +83,13 @@ pub(in crate::interp) struct Phases {
     /// The number of its agent among those of its block.
     pub(super) agent: u32,
     /// How many phases are complete.
-    pub(super) count: u32,
+    pub count: u32,
+    /// When it was initialised.
+    pub(super) begun: Option<Event>,
+    /// The last phase in which a copy completes, and which.
+    pub(super) copies: Option<(u32, Copy)>,
+    /// The last phase that somebody has seen complete.
+    pub seen: u32,
     /// What arrived in this phase.
     pub(super) arriving: Release,
     /// What the last complete phase released.

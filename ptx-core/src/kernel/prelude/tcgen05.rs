@@ -65,11 +65,15 @@ fn quarter(taddr: u32) -> u32 {
 }
 
 /// A lane's next `N` columns to each thread, `N` a power of two up to 128, `taddr` from `quarter`:
-/// `tcgen05.ld.32x32b`. The values are there after `wait_load`.
+/// `tcgen05.ld.32x32b` and `tcgen05.wait::ld`. It waits itself, because its caller gets the values by moves, and no
+/// instruction may read registers in which they have not arrived; loads that overlap are written in `ptx!`.
 fn load<T, const N: u32>(taddr: u32) -> [T; N] {
     const NUM: &str = TIMES[N.trailing_zeros()];
     let values: [T; N];
-    ptx! { tcgen05.ld.sync.aligned.32x32b.{NUM}.b32 {values[..]}, [taddr]; }
+    ptx! {
+        tcgen05.ld.sync.aligned.32x32b.{NUM}.b32 {values[..]}, [taddr];
+        tcgen05.wait::ld.sync.aligned;
+    }
     values
 }
 
@@ -79,7 +83,7 @@ fn store<T, const N: u32>(taddr: u32, values: [T; N]) {
     ptx! { tcgen05.st.sync.aligned.32x32b.{NUM}.b32 [taddr], {values[..]}; }
 }
 
-/// Waits for all loads of this thread: `tcgen05.wait::ld`.
+/// Waits for the loads that this thread wrote in `ptx!`: `tcgen05.wait::ld`.
 fn wait_load() {
     ptx! { tcgen05.wait::ld.sync.aligned; }
 }

@@ -52,7 +52,7 @@ fn a_warp_waits_until_columns_are_free() {
          {ALLOC} [%r4], %r3; ld.shared.u32 %r5, [%r4];
          mad.lo.u32 %r6, %r1, 0x200000, %r5; mov.u32 %r7, 0; mov.u32 %r9, 0;
          WORK: add.u32 %r10, %r9, %t; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r6], {{%r10}}; nanosleep.u32 10;
-         tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r8}}, [%r6];
+         tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r8}}, [%r6]; tcgen05.wait::ld.sync.aligned;
          add.u32 %r7, %r7, %r8; add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 2000; @%p2 bra WORK;
          {FREE} %r5, %r3; mad.wide.u32 %d1, %t, 4, %out; st.global.u32 [%d1], %r7; ret;"
     );
@@ -81,7 +81,7 @@ fn a_pair_allocates_together() {
 fn who_waits_for_ever_is_told_so() {
     let fault = cluster(&format!("{ALLOC} [slot], 512; {ALLOC} [slot], 32; ret;"), 1, 32, 1, 0).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Deadlock);
-    assert!(fault.message.contains("of warp 0 wait for columns of tensor memory; 0 of 512 are free"), "{fault}");
+    assert!(fault.message.contains("of warp 0 waiting for columns of tensor memory; 0 of 512 are free"), "{fault}");
     let alone = "mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; @%p1 ret;
         tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 128; ret;";
     let fault = cluster(alone, 2, 32, 1, 0).unwrap_err();

@@ -184,7 +184,7 @@ fn loads_that_reduce() {
     ];
     for (operation, float, fold) in cases {
         let body = format!(
-            "{declared} tcgen05.ld.red.sync.aligned.32x32b.x8.{operation} {list}, %r1, [%lane]; add.u32 %r2, %lane, {SEEN};
+            "{declared} tcgen05.ld.red.sync.aligned.32x32b.x8.{operation} {list}, %r1, [%lane]; tcgen05.wait::ld.sync.aligned; add.u32 %r2, %lane, {SEEN};
              tcgen05.st.sync.aligned.32x32b.x1.b32 [%r2], {{%r1}};"
         );
         let start = if float { &floats } else { &integers };

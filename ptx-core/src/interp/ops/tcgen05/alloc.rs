@@ -2,6 +2,7 @@
 //! pair of blocks, the first of the two warps waits for the other.
 
 use super::{pairs, source};
+use crate::diag::codes;
 use crate::interp::cluster::Who;
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
@@ -18,7 +19,7 @@ pub(super) fn uniform(ctx: &Ctx, src: Src, what: &str) -> Result<u64, Fault> {
         Some(lane) => {
             let message =
                 format!("{what} is {:#x} in lane 0 and {:#x} in lane {lane}; it must be one", values[0], values[lane]);
-            Err(Fault::new(FaultKind::Sync, message).lane(lane))
+            Err(Fault::new(FaultKind::Sync, message).code(&codes::W0306).lane(lane))
         }
     }
 }
@@ -32,7 +33,7 @@ fn count(ctx: &Ctx, src: Src, exclusive: bool) -> Result<u32, Fault> {
     }
     let rule = if exclusive { "a multiple of 32" } else { "a power of two" };
     let message = format!("{count} columns of tensor memory; it must be {rule} from {UNIT} to {COLUMNS}");
-    Err(Fault::new(FaultKind::Undefined, message))
+    Err(Fault::new(FaultKind::Undefined, message).code(&codes::W0504))
 }
 
 pub(super) fn alloc(site: &Site) -> Decoded {
@@ -49,7 +50,7 @@ pub(super) fn alloc(site: &Site) -> Decoded {
         let at = to.lane(ctx, 0);
         if ctx.tmem(ctx.block.rank)?.relinquished {
             let message = "`tcgen05.alloc` after `tcgen05.relinquish_alloc_permit` in this block";
-            return Err(Fault::new(FaultKind::Sync, message));
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0504));
         }
         let first = if pairs { ctx.take_both(&blocks, count)? } else { ctx.take(&blocks, count) };
         let Some(first) = first else {
@@ -95,7 +96,7 @@ impl Ctx<'_> {
         let other = self.tmem(rank ^ 1)?.offers[theirs].count;
         if other != count {
             let message = format!("{count} columns of tensor memory, but the other block of the pair asks for {other}");
-            return Err(Fault::new(FaultKind::Sync, message));
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0504));
         }
         let first = self.take(blocks, count);
         if first.is_some() {

@@ -1,6 +1,7 @@
 //! `tcgen05.cp` and `tcgen05.shift` (9.7.16.9): from shared to tensor memory, and rows that move up by one.
 
 use super::{At, pairs, source, undefined};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Flow};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Decoded, Site};
@@ -98,7 +99,7 @@ pub(super) fn shift(site: &Site) -> Decoded {
             let at = at.lane(ctx, lane);
             if at.lane % 32 != 0 {
                 let message = format!("`tcgen05.shift` from lane {} on; it must be a multiple of 32", at.lane);
-                return Err(Fault::new(FaultKind::Misaligned, message).lane(lane));
+                return Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102).lane(lane));
             }
             for rank in &blocks {
                 for row in at.lane..at.lane + 31 {

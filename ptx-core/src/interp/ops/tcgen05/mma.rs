@@ -8,6 +8,7 @@ use super::operand::{Shared, in_tensor, positions};
 use super::scale::{Resolved, Scales};
 use super::zeros::Zeros;
 use super::{At, pairs, source, undefined};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::ops::fragment::sources;
@@ -128,7 +129,7 @@ impl Path {
         if d.lane != 0 && !(halves && d.lane == 16) {
             let rule = if halves { "0 or 16" } else { "0" };
             let message = format!("D in tensor memory from lane {} on; with M = {} it must be {rule}", d.lane, idesc.m);
-            return Err(Fault::new(FaultKind::Misaligned, message));
+            return Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102));
         }
         let parts = if halves { 1 } else { LANES / rows };
         Ok(Path { rows, columns: idesc.n as u32 / parts, half: halves.then_some(d.lane) })
@@ -291,7 +292,7 @@ impl Product<'_> {
             return Ok(at);
         }
         let message = format!("{what} in tensor memory from lane {} on, D from lane {}", at.lane, self.d.lane);
-        Err(Fault::new(FaultKind::Misaligned, message))
+        Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::alloc::uniform;
 use super::{At, undefined};
+use crate::diag::codes;
 use crate::interp::ctx::{Ctx, Dst, Flow, Src};
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::ops::float::Extreme;
@@ -64,7 +65,7 @@ impl Transfer {
                 self.lanes,
                 self.lanes
             );
-            return Err(Fault::new(FaultKind::BadAccess, message).at(bits));
+            return Err(Fault::new(FaultKind::BadAccess, message).code(&codes::W0503).at(bits));
         }
         Ok(base)
     }

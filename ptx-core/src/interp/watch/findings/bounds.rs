@@ -1,7 +1,10 @@
 //! Addresses where nothing is, nothing is any more, or where the access must not be.
 
+use super::Touch;
 use crate::diag::codes;
+use crate::interp::ctx::Ctx;
 use crate::interp::fault::{Fault, FaultKind};
+use crate::interp::watch::within::Extent;
 
 /// Bytes outside of what their space has.
 pub(in crate::interp) fn outside(space: &str, has: usize, size: u64) -> Fault {
@@ -34,6 +37,24 @@ pub(in crate::interp) fn freed(size: u64, address: u64, (base, len): (u64, u64))
 pub(in crate::interp) fn misaligned(size: u64) -> Fault {
     let message = format!("an access of {size} bytes at an address that is no multiple of {size}");
     Fault::new(FaultKind::Misaligned, message).code(&codes::W0102)
+}
+
+/// An access that belongs to a variable, and is not inside of it; `at` is in the terms of the extent.
+pub(in crate::interp) fn leaves(ctx: &Ctx, touch: &Touch, extent: &Extent, at: u64) -> Fault {
+    let Extent { name, size, at: start, .. } = extent;
+    let where_to = match at.checked_sub(*start) {
+        Some(byte) => format!("from byte {byte} on"),
+        None => format!("{} bytes before it", start - at),
+    };
+    let verb = if touch.writes { "write" } else { "read" };
+    let message = format!("a {verb} of {} bytes that leaves `{name}`, which has {size}: {where_to}", touch.size);
+    let lane = touch.lanes.trailing_zeros() as usize % 32;
+    Fault::new(FaultKind::OutOfBounds, message)
+        .code(&codes::W0106)
+        .at(touch.address)
+        .place(ctx.name_of(touch.place, lane))
+        .lane(lane)
+        .help(format!("keep the offset in `{name}`, or make it larger"))
 }
 
 /// A write where kernels only read.

@@ -1,43 +1,90 @@
-//! Clusters in which nobody can go on: who waits for what.
+//! Launches in which nobody can go on: who waits for what.
 
 use super::{party, triple};
 use crate::diag::codes;
 use crate::interp::block::Block;
 use crate::interp::cluster::Shared;
 use crate::interp::fault::{Fault, FaultKind, Party};
-use crate::interp::program::Program;
+use crate::interp::spin::Spin;
 use crate::interp::warp::{Warp, lanes};
+use crate::interp::watch::Map;
 
 /// How many of those who wait are listed.
-const MOST: usize = 16;
+const MOST: usize = 8;
+
+/// The blocks of a cluster, and what they share.
+type Cluster<'a> = (&'a Shared, &'a [(Block, Vec<Warp>)]);
 
 /// Threads of a warp that wait at one instruction.
+#[derive(Clone)]
 struct Waiting {
     block: [u32; 3],
     warp: u32,
     threads: u32,
+    lane: usize,
     pc: u32,
     what: String,
 }
 
-/// The fault of a cluster in which nobody can go on.
-pub(in crate::interp) fn found(program: &Program, shared: &Shared, blocks: &[(Block, Vec<Warp>)]) -> Fault {
-    let warps = || blocks.iter().flat_map(|(block, warps)| warps.iter().map(move |warp| (block, warp)));
-    let waiting: Vec<Waiting> = warps().flat_map(|(block, warp)| of_warp(shared, block, warp)).collect();
-    let message = format!("no thread of the block can go on: {}", summary(&waiting));
-    let mut fault = Fault::new(FaultKind::Deadlock, message).code(&codes::W0303);
-    for w in waiting.iter().take(MOST) {
-        let text = format!("{} threads of warp {} of block {} wait {}", w.threads, w.warp, triple(w.block), w.what);
+/// The fault of clusters in which nobody can go on: all wait, or run in loops that nothing ends.
+pub(in crate::interp) fn found<'a>(map: Map, clusters: impl Iterator<Item = Cluster<'a>>, spins: &[Spin]) -> Fault {
+    let (program, mut waiting, mut ended, mut first) = (map.program, Vec::new(), 0, None);
+    for (shared, blocks) in clusters {
+        for (block, warps) in blocks {
+            ended += warps.iter().filter(|warp| warp.live == 0).count();
+            for warp in warps.iter().filter(|warp| warp.live != 0) {
+                let of_warp = of_warp(map, shared, (block, warp), spins);
+                first = first.or(of_warp.first().map(|w| (block.id, warp.tid[w.lane])));
+                waiting.extend(of_warp);
+            }
+        }
+    }
+    let gone = match ended {
+        0 => String::new(),
+        1 => "; 1 warp has ended".to_string(),
+        some => format!("; {some} warps have ended"),
+    };
+    // Loops that look at nothing wait for nobody.
+    let endless = !spins.is_empty() && spins.iter().all(|spin| spin.reads.is_none());
+    let mut fault = match endless {
+        true => {
+            let message = format!("a loop that never ends, since no turn of it changes anything: {}", summary(&waiting));
+            Fault::new(FaultKind::StepLimit, message).code(&codes::W0601)
+        }
+        false => {
+            let message = format!("no thread can go on: {}{gone}", summary(&waiting));
+            Fault::new(FaultKind::Deadlock, message).code(&codes::W0303)
+        }
+    };
+    for w in by_block(&waiting).iter().take(MOST) {
+        let text = format!("{} of block {} {}", threads(w.threads), triple(w.block), w.what);
         fault = fault.party(party(program, w.pc, text).map(|party| Party { block: Some(w.block), ..party }));
     }
-    let first = waiting.first();
-    let inst = first.and_then(|w| program.code.get(w.pc as usize));
+    let inst = waiting.first().and_then(|w| program.code.get(w.pc as usize));
     fault.span = inst.map(|i| i.span);
     fault.function = inst.and_then(|i| program.function_name(i.function));
-    let guilty = warps().find(|(_, warp)| warp.live != 0);
-    fault.thread = guilty.map(|(_, warp)| warp.tid[warp.live.trailing_zeros() as usize % 32]);
-    fault.block = guilty.map(|(block, _)| block.id);
-    fault
+    (fault.block, fault.thread) = (first.map(|f| f.0), first.map(|f| f.1));
+    fault.help(match spins {
+        _ if endless => "let a turn of the loop change the condition that ends it",
+        [] => "every thread that others wait for must get to the barrier, or arrive at the mbarrier",
+        _ => "let a thread that still runs change what the loop reads; blocks that have not begun cannot",
+    })
+}
+
+/// Those of a block that wait for the same, together.
+fn by_block(waiting: &[Waiting]) -> Vec<Waiting> {
+    let mut found: Vec<Waiting> = Vec::new();
+    for w in waiting {
+        match found.iter_mut().find(|f| (f.block, f.pc) == (w.block, w.pc) && f.what == w.what) {
+            Some(same) => same.threads += w.threads,
+            None => found.push(w.clone()),
+        }
+    }
+    found
+}
+
+fn threads(count: u32) -> String {
+    if count == 1 { "1 thread".to_string() } else { format!("{count} threads") }
 }
 
 /// How many threads wait for what.
@@ -48,33 +95,52 @@ fn summary(waiting: &[Waiting]) -> String {
             reasons.push(&w.what);
         }
     }
-    let tell = |what: &str| {
-        let who: Vec<&Waiting> = waiting.iter().filter(|w| w.what == what).collect();
-        let threads: u32 = who.iter().map(|w| w.threads).sum();
+    let tell = |what: &&str| {
+        let who: Vec<&Waiting> = waiting.iter().filter(|w| w.what == *what).collect();
+        let count = threads(who.iter().map(|w| w.threads).sum());
         match who.as_slice() {
-            [only] => format!("{threads} threads of warp {} wait {what}", only.warp),
-            _ => format!("{threads} threads wait {what}"),
+            [only] => format!("{count} of warp {} {what}", only.warp),
+            _ => format!("{count} {what}"),
         }
     };
-    reasons.into_iter().map(tell).collect::<Vec<_>>().join("; ")
+    let more = reasons.len().saturating_sub(MOST);
+    let told: Vec<String> = reasons.iter().take(MOST).map(tell).collect();
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    told.join("; ") + &more
 }
 
 /// The threads of a warp, together where they wait for the same.
-fn of_warp(shared: &Shared, block: &Block, warp: &Warp) -> Vec<Waiting> {
+fn of_warp(map: Map, shared: &Shared, (block, warp): (&Block, &Warp), spins: &[Spin]) -> Vec<Waiting> {
     let mut found: Vec<Waiting> = Vec::new();
+    let spin = spins.iter().find(|spin| spin.block == block.id && spin.warp == warp.index);
     for lane in lanes(warp.live) {
         let bit = 1 << lane;
-        let what = match () {
-            () if (warp.meeting | warp.syncing) & bit != 0 => "for the other lanes of their member mask".to_string(),
-            () => block
+        let spin = spin.filter(|spin| spin.lanes & bit != 0);
+        let what = match spin {
+            Some(spin) => looping(map, spin),
+            None if (warp.meeting | warp.syncing) & bit != 0 => {
+                "waiting for the other lanes of their member mask".to_string()
+            }
+            None => block
                 .waits_for(warp.index, lane)
-                .or_else(|| shared.waits_for(block.rank, warp.index, lane))
-                .unwrap_or_else(|| "for others".to_string()),
+                .or_else(|| shared.waits_for(map, block.rank, warp.index, lane))
+                .map_or("waiting for others".to_string(), |what| format!("waiting {what}")),
         };
-        match found.iter_mut().find(|w| w.pc == warp.pc[lane] && w.what == what) {
+        let pc = spin.map_or(warp.pc[lane], |spin| spin.reads.map_or(spin.pc, |read| read.pc));
+        match found.iter_mut().find(|w| w.pc == pc && w.what == what) {
             Some(same) => same.threads += 1,
-            None => found.push(Waiting { block: block.id, warp: warp.index, threads: 1, pc: warp.pc[lane], what }),
+            None => found.push(Waiting { block: block.id, warp: warp.index, threads: 1, lane, pc, what }),
         }
     }
     found
+}
+
+/// What a loop waits for.
+fn looping(map: Map, spin: &Spin) -> String {
+    let inside = map.program.loop_around(spin.pc).map_or(String::new(), |(_, _, name)| format!(" at `{name}`"));
+    let read = spin.reads.map(|read| {
+        let name = map.name_of(read.place).unwrap_or_else(|| format!("address {:#x}", read.place.at));
+        format!(" until somebody changes {} bytes at {name}", read.size)
+    });
+    format!("spinning in the loop{inside}{}", read.unwrap_or_default())
 }

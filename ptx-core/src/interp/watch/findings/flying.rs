@@ -4,6 +4,7 @@ use super::party;
 use crate::diag::codes;
 use crate::interp::ctx::Ctx;
 use crate::interp::fault::{Fault, FaultKind};
+use crate::interp::program::Code;
 
 /// Objects if the running instruction touches an accumulator in flight, or writes a fragment of A in flight.
 pub(in crate::interp::watch) fn check(ctx: &Ctx) -> Result<(), Fault> {
@@ -13,6 +14,13 @@ pub(in crate::interp::watch) fn check(ctx: &Ctx) -> Result<(), Fault> {
     }
     let Some(code) = ctx.program.code.get(warp.at as usize) else { return Ok(()) };
     let touched = code.touched.iter().find_map(|slot| flight.accumulates(warp.origin + slot));
+    let loaded = code.touched.iter().find_map(|slot| flight.loads(warp.origin + slot));
+    if let Some(load) = loaded {
+        return Err(Fault::new(FaultKind::Async, "a register that `tcgen05.ld` may still be writing")
+            .code(&codes::W0406)
+            .party(party(ctx.program, load, "this one; nothing has waited for it yet".into()))
+            .help("`tcgen05.wait::ld` before the register is used"));
+    }
     let written = code.written.iter().find_map(|slot| flight.holds(warp.origin + slot));
     let (doing, product) = match (touched, written) {
         (Some(product), _) => ("writing", product),
@@ -23,4 +31,15 @@ pub(in crate::interp::watch) fn check(ctx: &Ctx) -> Result<(), Fault> {
         .code(&codes::W0404)
         .party(party(ctx.program, product, "this one; nothing has waited for it yet".into()))
         .help("`wgmma.commit_group` and `wgmma.wait_group 0` before the register is used"))
+}
+
+/// Objects if an accumulator or a fragment of A of the running `wgmma` was touched since the last `wgmma.fence`.
+pub(in crate::interp::watch) fn check_fence(ctx: &Ctx, code: &Code) -> Result<(), Fault> {
+    let (warp, flight) = (&ctx.warp, &ctx.warp.flight);
+    let Some(slot) = code.written.iter().find(|slot| !flight.is_fenced(warp.origin + *slot)) else { return Ok(()) };
+    let name = ctx.program.register_name(code.function, *slot);
+    let message = format!("`wgmma.mma_async` without `wgmma.fence` since `{name}` was touched");
+    Err(Fault::new(FaultKind::Async, message)
+        .code(&codes::W0405)
+        .help("`wgmma.fence.sync.aligned` before it; `wgmma`s of one shape that follow each other need no other"))
 }

@@ -15,6 +15,16 @@ pub(in crate::interp) fn again(program: &Program, first: u32, lane: usize, at: u
         .help("`mbarrier.inval` ends its use; then the memory may hold another one")
 }
 
+/// One that may not be there when an operation that completes on it is begun.
+pub(in crate::interp) fn not_begun(program: &Program, init: u32, lane: usize, at: u64) -> Fault {
+    Fault::new(FaultKind::Sync, "an operation that completes on an mbarrier whose `mbarrier.init` may come after it")
+        .code(&codes::W0411)
+        .at(at)
+        .lane(lane)
+        .party(party(program, init, "it is initialised here".into()))
+        .help("let a barrier stand between `mbarrier.init` and the first use: of the block, or of the cluster")
+}
+
 /// One whose use ends while threads wait for it.
 pub(in crate::interp) fn ended(lane: usize, at: u64, waiting: u32) -> Fault {
     Fault::new(FaultKind::Sync, format!("`mbarrier.inval` of an mbarrier for which {waiting} threads wait"))

@@ -7,6 +7,7 @@ use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::space::Where;
 use crate::interp::watch::Watch;
 use crate::interp::watch::clock::Actor;
+use crate::interp::watch::event::Event;
 use crate::interp::watch::role::Role;
 use crate::interp::watch::shadow::{Clash, Relation};
 
@@ -62,26 +63,47 @@ const OBJECT: Verdict = Verdict {
     help: "only `mbarrier` instructions may touch it; `mbarrier.inval` ends it",
 };
 
+const TOO_EARLY: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0204,
+    message: "an access before `griddepcontrol.wait` to what the launch before uses",
+    help: "let the thread execute `griddepcontrol.wait` first, or learn from one that has, by a barrier",
+};
+
 /// The finding about an access and an earlier one.
 pub(in crate::interp::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
     let verdict = verdict(touch, clash, ctx.role());
     let lane = touch.lanes.trailing_zeros() as usize % 32;
-    let (now, before) = (if touch.writes { "write" } else { "read" }, if clash.wrote { "wrote" } else { "read" });
-    let again = if touch.writes && clash.wrote { " too" } else { "" };
-    let message =
-        format!("{}: a {now} of {} bytes that were {} before", verdict.message, touch.size, clash.participle());
+    let now = if touch.writes { "write" } else { "read" };
+    let before = if clash.wrote { "wrote" } else { "read" };
+    let other = match clash.other.actor() {
+        Actor::Thread => "another thread",
+        _ => "an asynchronous operation",
+    };
+    let tail = match clash.relation {
+        Relation::Object => String::new(),
+        Relation::Early => format!(" that it {before}"),
+        Relation::Apart => format!(" that {other} {before}, and nothing orders the two"),
+        _ => format!(" that {other} {before}"),
+    };
+    let message = format!("{}: a {now} of {} bytes{tail}", verdict.message, touch.size);
     Fault::new(verdict.kind, message)
         .code(verdict.code)
         .at(touch.address.wrapping_add(clash.offset))
+        .place(ctx.name_of(touch.at(clash.offset), lane))
         .lane(lane)
-        .party(who(ctx.program, watch, clash.other, &format!("{before} them here{again}")))
+        .party(match clash.relation {
+            Relation::Early => None,
+            _ => who(ctx.program, watch, apart(clash.other, watch, ctx, lane), &format!("{before} them here")),
+        })
         .help(verdict.help)
 }
 
-impl Clash {
-    fn participle(&self) -> &'static str {
-        if self.wrote { "written" } else { "read" }
-    }
+/// The other access, as one of somebody else: of several lanes, not that which accesses now.
+fn apart(other: Event, watch: &Watch, ctx: &Ctx, lane: usize) -> Event {
+    let own = watch.place(other.warp) == (watch.number(ctx.block.id), ctx.warp.index);
+    let others = if own && other.actor() == Actor::Thread { other.lanes & !(1 << lane) } else { other.lanes };
+    if others == 0 { other } else { other.by(others) }
 }
 
 fn verdict(touch: &Touch, clash: &Clash, role: Role) -> &'static Verdict {
@@ -89,6 +111,7 @@ fn verdict(touch: &Touch, clash: &Clash, role: Role) -> &'static Verdict {
     match clash.relation {
         Relation::Unfenced => &UNFENCED,
         Relation::Object => &OBJECT,
+        Relation::Early => &TOO_EARLY,
         _ if other != Actor::Thread && clash.wrote => &EARLY,
         _ if other != Actor::Thread => &SOURCE,
         _ if clash.other.is_strong() && role.order != crate::interp::watch::role::Order::Weak => &SCOPE,

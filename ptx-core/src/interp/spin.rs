@@ -1,0 +1,228 @@
+//! Loops that wait for what nobody changes: a launch in which every warp that runs comes back to the state in which it was,
+//! and memory with it, will do so for ever.
+//!
+//! Looking for that costs, so the engine asks only when no warp has ended and no barrier has opened for long. The warps go on
+//! running while they are looked at; nothing that they do is lost.
+
+use super::block::{Block, Engine};
+use super::cluster::Shared;
+use super::ctx::Ctx;
+use super::fault::Fault;
+use super::grid::Cluster;
+use super::space::{Place, Where};
+use super::warp::{Lanes, Warp, lanes};
+use std::cell::RefCell;
+
+/// After how many warp instructions without an event the engine looks for the first time.
+const PATIENCE: u64 = 1 << 19;
+/// How long it waits for the next look at most.
+const LONGEST: u64 = 1 << 26;
+/// How many instructions a warp has to come back to its state, at first and at last.
+const FIRST: u64 = 1 << 10;
+const LAST: u64 = 1 << 16;
+/// How many accesses are remembered; a loop with more is no simple wait.
+const MOST: usize = 256;
+
+/// When to look, and how far.
+#[derive(Debug)]
+pub(super) struct Patience {
+    next: u64,
+    interval: u64,
+    steps: u64,
+    retries: u32,
+}
+
+impl Patience {
+    /// Something has happened for which a thread could wait.
+    pub(super) fn new(now: u64) -> Patience {
+        Patience { next: now.saturating_add(PATIENCE), interval: PATIENCE, steps: FIRST, retries: 4 }
+    }
+
+    /// Never looks.
+    pub(super) fn endless() -> Patience {
+        Patience { next: u64::MAX, ..Patience::new(0) }
+    }
+
+    /// Whether it is time to look.
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        now >= self.next
+    }
+
+    /// Nothing was found: the next look comes later and goes further.
+    pub(super) fn grow(&mut self, now: u64) {
+        self.interval = (self.interval * 2).min(LONGEST);
+        self.steps = (self.steps * 4).min(LAST);
+        self.next = now.saturating_add(self.interval);
+    }
+
+    /// Whether those who wait may try again, after all others were found to spin.
+    pub(super) fn retries(&mut self) -> bool {
+        self.retries = self.retries.saturating_sub(1);
+        self.retries > 0
+    }
+}
+
+/// A warp that comes back to where it was.
+#[derive(Debug)]
+pub(super) struct Spin {
+    pub block: [u32; 3],
+    pub warp: u32,
+    pub lanes: u32,
+    /// The instruction of the first lane, and what it reads again and again.
+    pub pc: u32,
+    pub reads: Option<Read>,
+}
+
+/// A read inside of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Read {
+    pub pc: u32,
+    pub place: Place,
+    pub size: u64,
+}
+
+/// What a warp touches while it is looked at.
+#[derive(Debug, Default)]
+pub(super) struct Probe(RefCell<Touched>);
+
+#[derive(Debug, Default)]
+struct Touched {
+    reads: Vec<Read>,
+    /// Places that were written, with what they held before.
+    writes: Vec<(Place, usize, Vec<u8>)>,
+    full: bool,
+}
+
+impl Probe {
+    pub(super) fn read(&self, read: Read) {
+        let mut touched = self.0.borrow_mut();
+        let shared = matches!(read.place.space, Where::Global | Where::Generic | Where::Shared);
+        if shared && touched.reads.len() < MOST && !touched.reads.iter().any(|old| old.place == read.place) {
+            touched.reads.push(read);
+        }
+    }
+
+    pub(super) fn write(&self, place: Place, lane: usize, before: &[u8]) {
+        let mut touched = self.0.borrow_mut();
+        let known = touched.writes.iter().any(|(at, l, old)| *at == place && *l == lane && old.len() == before.len());
+        if known {
+            return;
+        }
+        touched.full |= touched.writes.len() >= MOST;
+        if !touched.full {
+            touched.writes.push((place, lane, before.to_vec()));
+        }
+    }
+}
+
+/// What decides how a warp goes on.
+#[derive(PartialEq)]
+struct State {
+    pc: [u32; 32],
+    base: [u32; 32],
+    stopped: [u32; 5],
+    regs: Vec<Lanes>,
+}
+
+impl State {
+    fn of(warp: &Warp) -> State {
+        State { pc: warp.pc, base: warp.base, stopped: stopped(warp), regs: warp.regs.clone() }
+    }
+
+    fn is(&self, warp: &Warp) -> bool {
+        self.pc == warp.pc && self.base == warp.base && self.stopped == stopped(warp) && self.regs == warp.regs
+    }
+}
+
+fn stopped(warp: &Warp) -> [u32; 5] {
+    [warp.live, warp.waiting, warp.meeting, warp.syncing, warp.carry]
+}
+
+impl Engine<'_> {
+    /// Whether every warp that can run spins; if one does not, nothing is given.
+    pub(super) fn all_spin<'c>(
+        &mut self,
+        clusters: impl Iterator<Item = &'c mut Cluster>,
+        patience: &Patience,
+    ) -> Result<Option<Vec<Spin>>, Fault> {
+        let mut spins = Vec::new();
+        for Cluster { shared, blocks } in clusters {
+            for (block, warps) in blocks {
+                let all = self.block_spins(shared, block, warps, (patience.steps, &mut spins));
+                // Who has come to a barrier meanwhile may have opened it.
+                block.wake(warps);
+                if !all? {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(spins).filter(|spins| !spins.is_empty()))
+    }
+
+    fn block_spins(
+        &mut self,
+        shared: &mut Shared,
+        block: &mut Block,
+        warps: &mut [Warp],
+        (steps, spins): (u64, &mut Vec<Spin>),
+    ) -> Result<bool, Fault> {
+        for warp in warps.iter_mut().filter(|warp| warp.ready() != 0) {
+            match self.spins(shared, block, warp, steps)? {
+                Some(spin) => spins.push(spin),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs a warp until it is in the state in which it is now, every lane had its turn, and memory is as it was.
+    fn spins(
+        &mut self,
+        shared: &mut Shared,
+        block: &mut Block,
+        warp: &mut Warp,
+        steps: u64,
+    ) -> Result<Option<Spin>, Fault> {
+        let (before, ready, probe) = (State::of(warp), warp.ready(), Probe::default());
+        let mut ran = 0;
+        let mut ctx = self.ctx(shared, block, warp);
+        ctx.probe = Some(&probe);
+        for _ in 0..steps {
+            if ctx.stats.warp_instructions >= ctx.grid.step_limit {
+                return Ok(None);
+            }
+            let Some(group) = ctx.warp.choose() else { return Ok(None) };
+            let alone = group == ctx.warp.live;
+            let next = ctx.stats.warp_instructions + 1;
+            ctx.run_group(group, next)?;
+            ctx.warp.turn += u64::from(!alone);
+            ran |= group;
+            if ready & !ran == 0 && before.is(ctx.warp) {
+                return Ok(if ctx.as_before(&probe) { Some(ctx.spin(&probe)) } else { None });
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Ctx<'_> {
+    /// Whether all that was written since is what was there.
+    fn as_before(&self, probe: &Probe) -> bool {
+        let touched = probe.0.borrow();
+        let same = |(place, lane, old): &(Place, usize, Vec<u8>)| {
+            self.look_again(*place, *lane, old.len() as u64).is_some_and(|now| now == old.as_slice())
+        };
+        !touched.full && touched.writes.iter().all(same)
+    }
+
+    fn spin(&self, probe: &Probe) -> Spin {
+        let lane = lanes(self.warp.ready()).next().unwrap_or(0);
+        Spin {
+            block: self.block.id,
+            warp: self.warp.index,
+            lanes: self.warp.ready(),
+            pc: self.warp.pc[lane],
+            reads: probe.0.borrow().reads.first().copied(),
+        }
+    }
+}

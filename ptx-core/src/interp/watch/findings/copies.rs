@@ -1,0 +1,43 @@
+//! Asynchronous copies that still use the shared memory of a block that ends.
+
+use super::party;
+use crate::diag::codes;
+use crate::interp::block::Block;
+use crate::interp::fault::{Fault, FaultKind};
+use crate::interp::program::Program;
+use crate::interp::warp::Warp;
+use crate::interp::watch::ClusterWatch;
+
+/// Objects if a thread of a block ends before its bulk copies have read what they copy.
+pub(in crate::interp) fn reading(program: &Program, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
+    for warp in warps {
+        let reads = warp.threads.as_ref().and_then(|threads| threads.borrow().still_reads());
+        if let Some((lane, pc)) = reads {
+            return Err(found(program, pc, (warp.tid[lane], block.id), "read"));
+        }
+    }
+    Ok(())
+}
+
+/// Objects if nobody has waited for a copy that completes on an mbarrier.
+pub(in crate::interp) fn writing(program: &Program, cluster: &ClusterWatch) -> Result<(), Fault> {
+    let left = cluster.phases.iter().filter_map(|(place, phases)| {
+        let (phase, copy) = phases.copies?;
+        (phase > phases.seen).then_some((place, copy))
+    });
+    let Some((_, copy)) = left.min_by_key(|(place, _)| **place) else { return Ok(()) };
+    Err(found(program, copy.pc, (copy.thread, copy.block), "write"))
+}
+
+fn found(program: &Program, pc: u32, (thread, block): ([u32; 3], [u32; 3]), does: &str) -> Fault {
+    let message = format!("a block ends while this copy may still {does} its shared memory: nobody has waited for it");
+    let help = match does {
+        "read" => "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group.read 0` in the thread that began it",
+        _ => "wait for the phase of its mbarrier before the block ends, in the last turn of a loop too",
+    };
+    let mut fault = Fault::new(FaultKind::Async, message).code(&codes::W0407).help(help);
+    fault.span = party(program, pc, String::new()).map(|party| party.span);
+    fault.function = program.code.get(pc as usize).and_then(|code| program.function_name(code.function));
+    (fault.thread, fault.block) = (Some(thread), Some(block));
+    fault
+}

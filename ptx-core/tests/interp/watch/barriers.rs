@@ -1,0 +1,67 @@
+//! Barriers, deadlocks and endless loops.
+
+use super::{Case, case};
+
+/// An mbarrier for one arrival, and where bytes can go.
+const BYTES: &str = ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar; mbarrier.init.shared.b64 [bar], 1;";
+
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    case("W0301", (32, 1), "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0;", "@%p1 bra EVEN; bar.sync 0; bra DONE; EVEN: bar.sync 0; DONE:",
+        "@%p1 bra EVEN; bar.warp.sync 0xaaaaaaaa; EVEN: bar.sync 0;"),
+    case("W0302", (96, 1), "setp.lt.u32 %p1, %t, 32;", "@%p1 bra A; bar.sync 1, 96; bra B; A: bar.arrive 1, 64; B:",
+        "@%p1 bra A; bar.sync 1, 96; bra B; A: bar.arrive 1, 96; B:"),
+    case("W0303", (64, 1), "setp.lt.u32 %p1, %t, 32;", "@%p1 bar.sync 1, 64;", "bar.sync 1, 64;"),
+    case("W0601", (1, 1), "mov.u32 %r1, 0;", "LOOP: add.u32 %r1, %r1, 0; setp.lt.u32 %p1, %r1, 10; @%p1 bra LOOP;",
+        "LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 10; @%p1 bra LOOP;"),
+    case("W0302", (64, 1), "", "bar.sync %t, 64;", "mov.u32 %r1, 3; bar.sync %r1, 64;"),
+    case("W0304", (32, 1), "", "mov.u32 %r1, 16; bar.sync %r1, 32;", "mov.u32 %r1, 15; bar.sync %r1, 32;"),
+    case("W0304", (64, 1), "", "mov.u32 %r1, 48; bar.sync 1, %r1;", "mov.u32 %r1, 64; bar.sync 1, %r1;"),
+    case("W0305", (32, 1), "", "barrier.cluster.wait.aligned;", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
+    case("W0305", (32, 1), "", "barrier.cluster.arrive.aligned; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+        "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
+    case("W0306", (32, 1), "mov.b32 %r1, 0; setp.eq.u32 %p1, %t, 31;", "@%p1 exit; movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;",
+        "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; @%p1 exit;"),
+    case("W0307", (32, 1), "", "bar.warp.sync 0xffff;", "bar.warp.sync 0xffffffff;"),
+    case("W0307", (32, 1), "", "shfl.sync.idx.b32 %r1, %t, 0, 31, 0xfffe;", "shfl.sync.idx.b32 %r1, %t, 0, 31, -1;"),
+    // Threads that have left do not come to a barrier that counts them.
+    case("W0303", (64, 1), "setp.ge.u32 %p1, %t, 32;", "@%p1 exit; bar.sync 1, 64;", "@%p1 exit; bar.sync 1, 32;"),
+    case("W0303", (96, 1), "setp.lt.u32 %p1, %t, 32;", "@%p1 bra A; bar.sync 1, 96; bra B; A: bar.sync 2, 96; B:",
+        "@%p1 bra A; bar.sync 1, 64; bra B; A: bar.sync 2, 32; B:"),
+    // A flag that nobody sets, a lock that nobody gives back.
+    case("W0303", (32, 1), "setp.eq.u32 %p1, %t, 0;", "SPIN: ld.acquire.gpu.global.u32 %r1, [%out]; setp.eq.u32 %p2, %r1, 0; @%p2 bra SPIN;",
+        "@%p1 st.release.gpu.global.u32 [%out], 1; SPIN: ld.acquire.gpu.global.u32 %r1, [%out]; setp.eq.u32 %p2, %r1, 0; @%p2 bra SPIN;"),
+    case("W0303", (1, 2), "LOCK: atom.acquire.gpu.global.cas.b32 %r1, [%out], 0, 1; setp.ne.u32 %p2, %r1, 0; @%p2 bra LOCK;",
+        "", "st.release.gpu.global.u32 [%out], 0;"),
+    case("W0303", (64, 1), ".shared .align 4 .u32 flag; setp.eq.u32 %p1, %t, 0; @%p1 st.shared.u32 [flag], 0; bar.sync 0; setp.lt.u32 %p2, %t, 32; @%p2 bra WAIT;",
+        "bar.sync 1, 64; st.relaxed.cta.shared.u32 [flag], 1; ret;
+         WAIT: ld.relaxed.cta.shared.u32 %r1, [flag]; setp.eq.u32 %p3, %r1, 0; @%p3 bra WAIT; bar.sync 1, 64;",
+        "st.relaxed.cta.shared.u32 [flag], 1; bar.sync 1, 64; ret;
+         WAIT: ld.relaxed.cta.shared.u32 %r1, [flag]; setp.eq.u32 %p3, %r1, 0; @%p3 bra WAIT; bar.sync 1, 64;"),
+    // A wait for an mbarrier that polls.
+    case("W0303", (32, 1), ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 2; bar.sync 0; @%p1 mbarrier.arrive.shared.b64 _, [bar];",
+        "WAIT: mbarrier.test_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;",
+        "@%p1 mbarrier.arrive.shared.b64 _, [bar]; WAIT: mbarrier.test_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;"),
+    // A parity that never comes.
+    case("W0303", (32, 1), ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; @%p1 mbarrier.arrive.shared.b64 _, [bar]; mov.u32 %r1, 1; mov.u32 %r2, 0;",
+        "A: mbarrier.try_wait.parity.shared.b64 %p2, [bar], %r2; @!%p2 bra A; WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], %r1; @!%p2 bra WAIT;",
+        "A: mbarrier.try_wait.parity.shared.b64 %p2, [bar], %r2; @!%p2 bra A;"),
+    // Bytes that never come, and more than were announced.
+    case("W0303", (1, 1), BYTES, "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 32, [%r2];
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;",
+        "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 32; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 32, [%r2];
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;"),
+    case("W0303", (1, 1), BYTES, "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 32, [%r2];
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;",
+        "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 32; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 32, [%r2];
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;"),
+    // A block of the cluster that does not come to its barrier.
+    case("W0303", (32, 2), "mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; .shared .align 8 .b64 bar; setp.eq.u32 %p3, %t, 0; @%p3 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;",
+        "@%p1 bra DONE; WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT; DONE: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+        "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;").clusters(2),
+];
+
+#[test]
+fn each_has_a_kernel_and_a_corrected_one() {
+    super::all(CASES);
+}

@@ -1,0 +1,69 @@
+//! What lies outside, is misaligned, is nothing, or belongs to somebody else.
+
+use super::{BAR, Case, TILE, case};
+
+/// Two arrays beside each other; each thread has a word of the first at `%r1`.
+const NEIGHBOURS: &str = ".shared .align 4 .b8 a[128]; .shared .align 4 .b8 b[128]; mov.u32 %r1, a; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2;";
+/// The other block's `x` at `%r2` and `bar` at `%r4`; thread 0 has `%p1`.
+const PEER: &str = ".shared .align 4 .u32 x; .shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0; mov.u32 %r1, %cluster_ctarank; xor.b32 %r1, %r1, 1;
+  mov.u32 %r2, x; mapa.shared::cluster.u32 %r2, %r2, %r1; mov.u32 %r4, bar; mapa.shared::cluster.u32 %r4, %r4, %r1;";
+
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    case("W0101", (32, 1), "setp.eq.u32 %p1, %t, 0;", "st.global.u32 [%out+4096], 1;", "@%p1 st.global.u32 [%out+4092], 1;"),
+    case("W0101", (32, 1), TILE, "st.shared.u32 [%r1+1020], 1;", "st.shared.u32 [%r1+896], 1;"),
+    case("W0102", (1, 1), TILE, "ld.global.v2.u32 {%r3, %r4}, [%out+4];", "ld.global.v2.u32 {%r3, %r4}, [%out+8];"),
+    case("W0104", (32, 1), TILE, "ld.shared.u32 %r3, [%r1];", "st.shared.u32 [%r1], 1; ld.shared.u32 %r3, [%r1];"),
+    case("W0104", (32, 1), TILE, "st.shared.u16 [%r1], 1; ld.shared.u32 %r3, [%r1];",
+        "st.shared.u16 [%r1], 1; st.shared.u16 [%r1+2], 1; ld.shared.u32 %r3, [%r1];"),
+    case("W0104", (1, 1), ".local .u32 x;", "ld.local.u32 %r3, [x];", "st.local.u32 [x], 1; ld.local.u32 %r3, [x];"),
+    case("W0105", (1, 1), ".const .u32 x = 1; cvta.const.u64 %d1, x;", "st.u32 [%d1], 2;", "ld.u32 %r1, [%d1];"),
+    case("W0101", (1, 1), "", "ld.global.u32 %r1, [%out+-4];", "ld.global.u32 %r1, [%out];"),
+    case("W0101", (1, 1), ".local .align 4 .b8 x[8]; mov.u32 %r1, x;", "st.local.u32 [%r1+64], 1;", "st.local.u32 [%r1+4], 1;"),
+    case("W0101", (1, 1), ".const .align 4 .b8 x[8] = {1, 2, 3, 4, 5, 6, 7, 8}; cvta.const.u64 %d1, x; st.global.u64 [%out], %d1; ld.global.u64 %d1, [%out];",
+        "ld.u32 %r1, [%d1+8];", "ld.u32 %r1, [%d1+4];"),
+    case("W0101", (1, 1), "mov.u64 %d1, 0;", "ld.param.u32 %r1, [%d1+8];", "ld.param.u32 %r1, [%d1+4];"),
+    case("W0102", (1, 1), TILE, "st.shared.v4.u32 [%r1+8], {%t, %t, %t, %t};", "st.shared.v4.u32 [%r1+16], {%t, %t, %t, %t};"),
+    case("W0102", (1, 1), ".local .align 8 .b8 x[16]; mov.u32 %r1, x;", "st.local.u64 [%r1+4], %out;", "st.local.u64 [%r1+8], %out;"),
+    case("W0102", (1, 1), BAR, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+8], [%out], 16, [%r2];",
+        "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+16], [%out], 16, [%r2];
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;"),
+    case("W0104", (1, 1), ".local .align 4 .b8 x[8]; mov.u32 %r1, x; st.local.u32 [%r1], 1;",
+        "ld.local.u32 %r2, [%r1+4];", "ld.local.u32 %r2, [%r1];"),
+    // An access that begins at a variable and ends up in its neighbour.
+    case("W0106", (32, 1), NEIGHBOURS, "st.shared.u32 [%r1+4], 1;", "st.shared.u32 [%r1], 1;"),
+    case("W0106", (1, 1), NEIGHBOURS, "st.shared.u32 [b], 1; ld.shared.u32 %r3, [a+128];", "st.shared.u32 [b], 1; ld.shared.u32 %r3, [b];"),
+    case("W0106", (1, 1), NEIGHBOURS, "cvta.shared.u64 %d1, b; st.u32 [%d1+-4], 1;", "cvta.shared.u64 %d1, b; st.u32 [%d1+4], 1;"),
+    case("W0106", (1, 1), ".local .align 4 .b8 x[8]; .local .align 4 .b8 y[8]; mov.u32 %r1, x;",
+        "st.local.u32 [%r1+8], 1;", "st.local.u32 [%r1+4], 1;"),
+    case("W0106", (1, 1), ".const .align 4 .u32 x = 1; .const .align 4 .u32 y = 2; mov.u32 %r1, x;",
+        "ld.const.u32 %r2, [%r1+4];", "ld.const.u32 %r2, [%r1];"),
+    // Registers that some threads, or nobody, have written.
+    case("W0107", (32, 1), "setp.lt.u32 %p1, %t, 16;", "@%p1 mov.u32 %r1, 1; add.u32 %r2, %r1, 1; st.global.u32 [%out+64], 0;",
+        "mov.u32 %r1, 0; @%p1 mov.u32 %r1, 1; add.u32 %r2, %r1, 1;"),
+    case("W0107", (1, 1), "", "mov.f32 %f1, %f0; fma.rn.f32 %f1, %f1, %f1, %f1;", "mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; fma.rn.f32 %f1, %f1, %f1, %f1;"),
+    case("W0107", (1, 1), "", "@%p5 bra DONE; DONE:", "setp.eq.u32 %p5, %t, 1; @%p5 bra DONE; DONE:"),
+    case("W0107", (32, 1), "setp.lt.u32 %p1, %t, 16;", "@%p1 bra LOW; mov.u64 %d1, %out; LOW: ld.global.u32 %r1, [%d1];",
+        "mov.u64 %d1, %out; @%p1 bra LOW; LOW: ld.global.u32 %r1, [%d1];"),
+    case("W0107", (32, 1), "setp.lt.u32 %p1, %t, 16;", "@%p1 mov.u32 %r1, 1; @%p1 add.u32 %r1, %r1, 1; add.u32 %r1, %r1, 1;",
+        "@%p1 mov.u32 %r1, 1; @%p1 add.u32 %r1, %r1, 1; selp.u32 %r2, %r1, 7, %p1; add.u32 %r2, %r2, 1;"),
+    // The other block of the cluster must have begun, and be there until the last access.
+    case("W0108", (32, 2), PEER, "st.shared.u32 [x], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ld.shared::cluster.u32 %r3, [%r2];",
+        "st.shared.u32 [x], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ld.shared::cluster.u32 %r3, [%r2];
+         barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;").clusters(2),
+    case("W0108", (32, 2), PEER, "@%p1 st.shared::cluster.u32 [%r2], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+        "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @%p1 st.shared::cluster.u32 [%r2], 1;
+         barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;").clusters(2),
+    // A remote arrival is an access too.
+    case("W0108", (32, 2), PEER, "@%p1 mbarrier.init.shared.b64 [bar], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+         @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];",
+        "@%p1 mbarrier.init.shared.b64 [bar], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+         @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
+         WAIT: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;").clusters(2),
+];
+
+#[test]
+fn each_has_a_kernel_and_a_corrected_one() {
+    super::all(CASES);
+}
