@@ -30,7 +30,8 @@ pub(crate) fn text(source: &Source, diagnostic: &Diagnostic, color: bool) -> Str
 /// Why a run stopped, with the instruction.
 pub(crate) fn fault(source: &Source, fault: &Fault, color: bool) -> String {
     // Where there is an instruction, who executed it stands there.
-    let title = Level::ERROR.primary_title(if fault.span.is_some() { fault.message.clone() } else { fault.to_string() });
+    let title =
+        Level::ERROR.primary_title(if fault.span.is_some() { fault.message.clone() } else { fault.to_string() });
     let mut group = Group::with_title(match fault.finding() {
         Some(code) => title.id(code.id),
         None => title,
@@ -71,13 +72,12 @@ fn located<'a>(
         let at = |p: u32| (p as usize).saturating_sub(start).min(excerpt.len());
         at(span.lo)..at(span.hi.max(span.lo))
     };
-    let mut snippet = Snippet::source(excerpt)
-        .path(&source.name)
-        .line_start(source.position(all.lo).line)
-        .annotation(match primary {
+    let mut snippet = Snippet::source(excerpt).path(&source.name).line_start(source.position(all.lo).line).annotation(
+        match primary {
             "" => AnnotationKind::Primary.span(local(span)),
             text => AnnotationKind::Primary.span(local(span)).label(text),
-        });
+        },
+    );
     for label in labels {
         snippet = snippet.annotation(AnnotationKind::Context.span(local(label.span)).label(&label.text));
     }

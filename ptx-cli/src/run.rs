@@ -236,7 +236,8 @@ impl Output<'_> {
     }
 
     fn save(&self, machine: &Machine) -> Result<(), Failure> {
-        std::fs::write(self.path, self.bytes(machine)?).map_err(|e| Failure::usage(format!("{}: {e}", self.path.display())))
+        std::fs::write(self.path, self.bytes(machine)?)
+            .map_err(|e| Failure::usage(format!("{}: {e}", self.path.display())))
     }
 }
 

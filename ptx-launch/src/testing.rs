@@ -66,7 +66,8 @@ pub fn each_seed<V: Verdict>(asked: u64, run: fn(&Device) -> V) -> V {
         verdict
     };
     let with = |seed: u64| {
-        let place = format!("on the CPU device with seed {seed}; with {ONE_SEED}={seed} the test runs with that one alone");
+        let place =
+            format!("on the CPU device with seed {seed}; with {ONE_SEED}={seed} the test runs with that one alone");
         on(&Device::cpu().seed(seed), place)
     };
     let mut verdict = with(first);

@@ -4,12 +4,12 @@ use super::block::{Block, Engine};
 use super::cluster::Shared;
 use super::fault::{Fault, FaultKind};
 use super::program::Entry;
+use super::spin::Patience;
 use super::texture::Texture;
 use super::tmem::{BYTES as TENSOR_BYTES, Tmem};
 use super::warp::Warp;
-use super::spin::Patience;
-use super::watch::{ClusterWatch, Map};
 use super::watch::findings::{self, copies, deadlock, registers, tmem};
+use super::watch::{ClusterWatch, Map};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 

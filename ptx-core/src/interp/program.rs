@@ -180,7 +180,10 @@ impl Program {
 
     /// Whether an entry waits for the launch before, so that it may begin earlier.
     pub(super) fn waits_for_launch(&self, entry: &Entry) -> bool {
-        let code = self.code.iter().filter(|code| self.functions.get(code.function as usize).is_some_and(|f| std::ptr::eq(f, entry)));
+        let code = self
+            .code
+            .iter()
+            .filter(|code| self.functions.get(code.function as usize).is_some_and(|f| std::ptr::eq(f, entry)));
         code.into_iter().any(|code| code.role.act == Act::Launch)
     }
 

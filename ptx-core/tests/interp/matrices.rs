@@ -104,7 +104,7 @@ fn integers_bits_and_doubles_multiply() {
     assert_eq!(warp(&format!("{fill} {long}")), expected(32));
     let nibbles = "mma.sync.aligned.m8n8k32.row.col.s32.u4.u4.s32 {%r1, %r9}, {%r4}, {%r4}, {%r5, %r5};";
     assert_eq!(warp(&format!("{fill} {nibbles}")), expected(32));
-    let bits = "mov.u32 %r5, 100; mov.u32 %r6, -1; mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%r1, %r9, %r10, %r11}, {%r6, %r6, %r6, %r6}, {%r6, %t}, {%r5, %r5, %r5, %r5};";
+    let bits = "mov.u32 %r5, 0; mov.u32 %r6, -1; mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%r1, %r9, %r10, %r11}, {%r6, %r6, %r6, %r6}, {%r6, %t}, {%r5, %r5, %r5, %r5};";
     assert_eq!(warp(bits)[0], 128 + (0..4u32).map(u32::count_ones).sum::<u32>());
     let double = "cvt.rn.f64.u32 %g1, %r2; mov.f64 %g2, 0d4059000000000000;
       mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%g3, %g4}, {%g1}, {%g1}, {%g2, %g2}; cvt.rzi.u32.f64 %r1, %g3;";

@@ -130,7 +130,10 @@ fn a_deadlock_names_who_waits() {
 SPIN: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra SPIN; ret;";
     let fault = run_words(body, 1, 32, 1).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Deadlock);
-    assert!(fault.message.contains("32 threads of warp 0 waiting for the phase of parity 0 of the mbarrier at 0x0 (`bar`)"), "{fault}");
+    assert!(
+        fault.message.contains("32 threads of warp 0 waiting for the phase of parity 0 of the mbarrier at 0x0 (`bar`)"),
+        "{fault}"
+    );
     assert!(fault.message.contains("1 of 2 arrivals and 64 bytes are missing"), "{fault}");
 }
 

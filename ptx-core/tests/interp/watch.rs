@@ -64,10 +64,7 @@ const WORDS: &[(&str, &str)] = &[
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%r10, %r11, %r12, %r13}, %d1, %p2, 1, 1, 0;",
     ),
     ("{LOAD}", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 16, [%r2];"),
-    (
-        "{STORE}",
-        "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16; cp.async.bulk.commit_group;",
-    ),
+    ("{STORE}", "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16; cp.async.bulk.commit_group;"),
     ("{ALLOC}", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;"),
     ("{FREE}", "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;"),
 ];

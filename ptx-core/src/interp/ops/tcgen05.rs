@@ -79,7 +79,10 @@ impl Ctx<'_> {
     /// The tensor memory of a block of the cluster.
     fn tmem(&mut self, rank: usize) -> Result<&mut Tmem, Fault> {
         let found = self.cluster.tensor.get_mut(rank);
-        found.ok_or_else(|| Fault::new(FaultKind::Sync, format!("block {rank} of the cluster, which does not exist")).code(&codes::W0504))
+        found.ok_or_else(|| {
+            Fault::new(FaultKind::Sync, format!("block {rank} of the cluster, which does not exist"))
+                .code(&codes::W0504)
+        })
     }
 
     /// The ranks of the blocks that an instruction works on, the even one of a pair first. All instructions of a kernel

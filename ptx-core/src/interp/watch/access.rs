@@ -112,7 +112,8 @@ impl Ctx<'_> {
         let Some(code) = self.program.code.get(self.warp.at as usize) else { return true };
         let role = code.role;
         let whole = Touch { place, lanes: u32::MAX, address: place.at, size: 32 * size, writes };
-        let leaves = code.within.as_ref().is_some_and(|within| within.leaves(place.space, place.at, whole.size).is_some());
+        let leaves =
+            code.within.as_ref().is_some_and(|within| within.leaves(place.space, place.at, whole.size).is_some());
         if role.act != Act::Plain || role.order != Order::Weak || leaves || !self.row_is_written(threads, &whole) {
             return (0..32u64).all(|lane| {
                 let place = Place { at: place.at + lane * size, ..place };

@@ -4,15 +4,16 @@
 //! it runs. For the others each lane has a bit. Moves and masks pass emptiness on, and count as empty if all their sources are;
 //! everything else objects.
 
-use crate::check::flow::exposed;
 use crate::check::access;
+use crate::check::flow::exposed;
 use crate::ir::{Function, Inst, RegId};
 use crate::isa::Access;
 use std::collections::HashSet;
 
 /// Instructions that take parts of what they are given, or hand it on.
-const PASS: &[&str] =
-    &["mov", "selp", "slct", "and", "or", "xor", "not", "lop3", "prmt", "bfi", "bfe", "shl", "shr", "shf", "cvt", "call"];
+const PASS: &[&str] = &[
+    "mov", "selp", "slct", "and", "or", "xor", "not", "lop3", "prmt", "bfi", "bfe", "shl", "shr", "shf", "cvt", "call",
+];
 /// Those whose registers may be empty: they need not read what they name.
 const MAY_BE_EMPTY: &[&str] = &["wgmma"];
 

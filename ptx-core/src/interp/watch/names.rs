@@ -130,7 +130,8 @@ fn near(list: &[Named], at: u64) -> Option<String> {
     Some(match at - start {
         0 if *size > 0 => format!("`{name}`"),
         byte if byte < *size => format!("byte {byte} of `{name}`"),
-        byte => format!("{} bytes behind the {size} of `{name}`", byte - size),
+        byte if byte == *size => format!("right behind `{name}`, which has {size} bytes"),
+        byte => format!("{} bytes behind `{name}`, which has {size} bytes", byte - size),
     })
 }
 

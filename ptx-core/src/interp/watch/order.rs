@@ -1,8 +1,8 @@
 //! What orders accesses: fences, barriers, waits and the strong accesses themselves.
 
 use super::clock::{Actor, View};
-use super::findings;
 use super::event::Event;
+use super::findings;
 use super::findings::Touch;
 use super::role::{Act, Role};
 use super::threads::{Gates, Threads};

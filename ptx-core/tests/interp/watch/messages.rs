@@ -16,7 +16,8 @@ fn says(fault: &Fault, words: &str) {
 
 #[test]
 fn addresses_have_names() {
-    let race = found(".shared .align 4 .b8 a[64]; .shared .align 4 .b8 b[64]; mov.u32 %r1, b; st.shared.u32 [%r1+8], %t;");
+    let race =
+        found(".shared .align 4 .b8 a[64]; .shared .align 4 .b8 b[64]; mov.u32 %r1, b; st.shared.u32 [%r1+8], %t;");
     says(&race, "address 0x48, byte 8 of `b`");
     says(&found("ld.global.u32 %r1, [%out]; st.global.u32 [%out+12], %t;"), "byte 12 of the 4096 that `out` points to");
     says(
@@ -24,8 +25,14 @@ fn addresses_have_names() {
         "byte 4 of `y`",
     );
     says(
-        &found(".shared .align 4 .b8 a[64]; mov.u32 %r1, a; st.shared.u32 [%r1+64], %t;"),
-        "leaves `a`, which has 64: from byte 64 on",
+        &found(
+            ".shared .align 4 .b8 a[64]; .shared .align 4 .b8 b[64]; mov.u32 %r1, a; st.shared.u32 [b], 0; st.shared.u32 [%r1+64], %t;",
+        ),
+        "leaves `a`, which has 64 bytes: from byte 64 on",
+    );
+    says(
+        &found(".shared .align 4 .b8 a[64]; mov.u32 %r1, a; st.shared.u32 [%r1+68], %t;"),
+        "4 bytes behind `a`, which has 64 bytes",
     );
     says(&found(".global .align 4 .b8 sums[64]; st.global.u32 [sums+4], %t;"), "byte 4 of `sums`");
 }
@@ -34,7 +41,10 @@ fn addresses_have_names() {
 fn registers_and_loops_have_names() {
     says(&found("add.u32 %r7, %r8, 1;"), "the register `%r8`, which 32 threads of the warp have not written");
     let spin = found("WAIT: ld.acquire.gpu.global.u32 %r1, [%out+8]; setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT;");
-    says(&spin, "64 threads spinning in the loop at `WAIT` until somebody changes 4 bytes at byte 8 of the 4096 that `out`");
+    says(
+        &spin,
+        "64 threads spinning in the loop at `WAIT` until somebody changes 4 bytes at byte 8 of the 4096 that `out`",
+    );
     let turn = found("mov.u32 %r1, 0; TURN: setp.eq.u32 %p1, %r1, 0; @%p1 bra TURN;");
     says(&turn, "a loop that never ends, since no turn of it changes anything");
     let barrier = found("setp.lt.u32 %p1, %t, 32; @%p1 exit; bar.sync 1, 64;");
@@ -56,7 +66,10 @@ fn a_seed_repeats_a_run() {
 /// Two launches: the second one may begin before the first has ended.
 #[test]
 fn data_of_the_launch_before_needs_its_wait() {
-    let first = program(&written_out(&case("", (32, 1), "", "", ""), "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; st.global.u32 [%d1], %t;"));
+    let first = program(&written_out(
+        &case("", (32, 1), "", "", ""),
+        "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; st.global.u32 [%d1], %t;",
+    ));
     let second = |body: &'static str| program(&written_out(&case("", (64, 1), TILE, "", "").on("sm_90a"), body));
     let both = |second: &ptx_core::interp::Program, between: bool| {
         let mut machine = Machine::new();

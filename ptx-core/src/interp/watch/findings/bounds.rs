@@ -47,7 +47,7 @@ pub(in crate::interp) fn leaves(ctx: &Ctx, touch: &Touch, extent: &Extent, at: u
         None => format!("{} bytes before it", start - at),
     };
     let verb = if touch.writes { "write" } else { "read" };
-    let message = format!("a {verb} of {} bytes that leaves `{name}`, which has {size}: {where_to}", touch.size);
+    let message = format!("a {verb} of {} bytes that leaves `{name}`, which has {size} bytes: {where_to}", touch.size);
     let lane = touch.lanes.trailing_zeros() as usize % 32;
     Fault::new(FaultKind::OutOfBounds, message)
         .code(&codes::W0106)

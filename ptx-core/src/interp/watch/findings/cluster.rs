@@ -44,7 +44,13 @@ pub(in crate::interp) fn check(program: &Program, watch: &Watch, cluster: &Clust
 
 type Thread = ((u32, u32), u32);
 
-fn may_be_gone(program: &Program, watch: &Watch, (rank, id): (usize, [u32; 3]), (place, lane): Thread, pc: u32) -> Fault {
+fn may_be_gone(
+    program: &Program,
+    watch: &Watch,
+    (rank, id): (usize, [u32; 3]),
+    (place, lane): Thread,
+    pc: u32,
+) -> Fault {
     let message = format!(
         "an access to shared memory of block {rank} of the cluster, block {} of the grid, which may have ended before",
         triple(id)

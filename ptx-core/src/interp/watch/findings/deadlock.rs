@@ -48,7 +48,8 @@ pub(in crate::interp) fn found<'a>(map: Map, clusters: impl Iterator<Item = Clus
     let endless = !spins.is_empty() && spins.iter().all(|spin| spin.reads.is_none());
     let mut fault = match endless {
         true => {
-            let message = format!("a loop that never ends, since no turn of it changes anything: {}", summary(&waiting));
+            let message =
+                format!("a loop that never ends, since no turn of it changes anything: {}", summary(&waiting));
             Fault::new(FaultKind::StepLimit, message).code(&codes::W0601)
         }
         false => {
