@@ -189,7 +189,7 @@ impl Engine<'_> {
             return Ok(());
         };
         // Waits for an mbarrier time out: who has one may still do something else.
-        if patience.retries() && resident.iter_mut().fold(false, |any, cluster| cluster.shared.revive() || any) {
+        if patience.retries() && resident.iter_mut().filter_map(|c| c.shared.revive().then_some(c)).count() > 0 {
             return Ok(());
         }
         let map = Map { program: self.program, grid: self.grid, global: self.global };
