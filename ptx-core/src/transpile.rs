@@ -3,6 +3,7 @@
 //! `read` makes a `body` of every entry, the passes raise it, one file each, `print` writes it. `prove` keeps what
 //! survives: it expands the Rust as a build would and compares with `same`.
 
+mod affine;
 mod arrays;
 mod body;
 mod expressions;
@@ -11,6 +12,7 @@ mod lets;
 mod names;
 mod operators;
 mod params;
+mod pointers;
 mod print;
 pub mod prove;
 mod read;
@@ -21,7 +23,7 @@ mod waits;
 use crate::emit::rust::statement;
 use crate::lower::constant::integer;
 use crate::syntax::{Directive, Func, Stmt, StmtId, StmtKind, Tree, Var};
-use crate::token::TokenId;
+use crate::token::{Kind, TokenId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
@@ -34,8 +36,8 @@ pub const PASSES: [(&str, &str); 9] = [
     ("operators", "single instructions to operators, special registers by name"),
     ("expressions", "chains of operators to expressions"),
     ("names", "demangled names, registers after what they hold"),
+    ("repeats", "repeated statements to for, the registers of its turns to arrays"),
     ("lets", "registers declared where they live"),
-    ("repeats", "repeated statements to for with a table"),
 ];
 
 /// What no function of Rust's can be called.
@@ -86,14 +88,13 @@ fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> 
     let mut writer =
         Writer { tree, outside: String::new(), helpers: BTreeMap::new(), kernels: Vec::new(), taken: BTreeSet::new() };
     let mut entries = Vec::new();
+    let mentions = mentions(tree);
     for &id in &tree.items {
         let stmt = tree.stmt(id);
         match &stmt.kind {
             StmtKind::Directive(directive) => header.directive(tree, directive, id, &mut writer)?,
-            StmtKind::Func(func) if tree.source.text(func.keyword) == ".entry" && func.has_body => {
-                entries.push((func, stmt))
-            }
-            StmtKind::Var(var) if is_unused(tree, var) => {}
+            StmtKind::Func(func) if is_entry(tree, func) => entries.push((func, stmt)),
+            StmtKind::Var(var) if is_unused(tree, var, &mentions) => {}
             StmtKind::Func(_) | StmtKind::Var(_) => writer.outside.push_str(&statement(tree, id)),
             // What a debugger reads speaks of the PTX's own names.
             StmtKind::Empty | StmtKind::Section(_) => {}
@@ -111,14 +112,29 @@ fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> 
     Ok(Sugared { text: writer.module(&header, name, &text), kernels: writer.kernels })
 }
 
+/// How often each word stands in a module.
+fn mentions(tree: &Tree) -> HashMap<&[u8], usize> {
+    let mut count = HashMap::new();
+    for token in (0..tree.source.tokens.len() as TokenId).filter(|t| tree.source.kind(*t) == Kind::Word) {
+        *count.entry(tree.source.bytes(token)).or_default() += 1;
+    }
+    count
+}
+
 /// Whether a declaration is of something elsewhere that nothing here names.
-fn is_unused(tree: &Tree, var: &Var) -> bool {
+fn is_unused(tree: &Tree, var: &Var, mentions: &HashMap<&[u8], usize>) -> bool {
     let external = var.linkage.is_some_and(|l| tree.source.text(l) == ".extern");
-    let named = |name: TokenId| {
-        let text = tree.source.bytes(name);
-        (0..tree.source.tokens.len() as TokenId).any(|t| t != name && tree.source.bytes(t) == text)
-    };
-    external && !tree.names(var).iter().any(|declared| named(declared.name))
+    let once = |name: TokenId| mentions.get(tree.source.bytes(name)) == Some(&1);
+    external && tree.names(var).iter().all(|declared| once(declared.name))
+}
+
+/// How many entries a module defines.
+fn entries(tree: &Tree) -> usize {
+    tree.items.iter().filter(|id| matches!(&tree.stmt(**id).kind, StmtKind::Func(f) if is_entry(tree, f))).count()
+}
+
+fn is_entry(tree: &Tree, func: &Func) -> bool {
+    tree.source.text(func.keyword) == ".entry" && func.has_body
 }
 
 /// Whether a function that is no entry is defined.
@@ -147,7 +163,9 @@ impl Header {
             tree.list(&directive.args).iter().map(|a| tree.compact(&tree.expr(*a).tokens)).collect();
         match (tree.source.text(directive.name), args.as_slice()) {
             (".version", [version]) => self.version.clone_from(version),
+            // What a debugger reads stays behind.
             (".target", [target]) => self.target.clone_from(target),
+            (".target", [target, debug]) if debug == "debug" => self.target.clone_from(target),
             (".target", [_, option, ..]) => return Err(format!("the option `{option}` of .target")),
             (".address_size", [size]) if size == "64" => self.address_size = true,
             (".file", _) => {
@@ -198,7 +216,7 @@ impl Writer<'_> {
     /// An entry as a kernel.
     fn kernel(&mut self, func: &Func, stmt: &Stmt, without: &Without) -> Result<String, String> {
         let entry = func.name.map_or("", |n| self.tree.source.text(n)).to_owned();
-        let params = params::params(self.tree, func, &entry).ok_or("a parameter that has no type in Rust")?;
+        let params = params::params(self.tree, func, &stmt.children, &entry).ok_or("a parameter that has no type in Rust")?;
         let symbols: HashMap<String, String> = params.iter().map(|p| (p.symbol.clone(), p.name.clone())).collect();
         let mut body = read::read(self.tree, &stmt.children, &symbols).ok_or("statements that only PTX has")?;
         let applied = raise(&mut body, &params, without);
@@ -208,7 +226,7 @@ impl Writer<'_> {
         }
         let demangled = if without.contains("names") { entry.clone() } else { names::demangled(&entry) };
         let name = self.free(&demangled);
-        let list: Vec<String> = params.iter().map(|p| format!("{}{}: {}", p.align, p.name, p.ty)).collect();
+        let list: Vec<String> = params.iter().map(|p| format!("{}{}: {}", p.attributes, p.name, p.ty)).collect();
         let options = if options.is_empty() { String::new() } else { format!("({})", options.join(", ")) };
         let before = std::mem::take(&mut body.helpers);
         let mut text = print::print(&body, 2);
@@ -292,16 +310,16 @@ fn raise(body: &mut body::Body, params: &[params::Param], without: &Without) -> 
         let times = match pass {
             "params" => params::pass(body, params),
             "waits" => waits::pass(body),
-            "flow" => usize::from(flow::pass(body)),
+            "flow" => flow::pass(body),
             "arrays" => arrays::pass(body),
             "operators" => operators::pass(body),
             "expressions" => expressions::pass(body),
             "names" => names::pass(body),
-            "lets" => {
+            "repeats" => repeats::pass(body),
+            _ => {
                 lets::pass(body);
                 body.regs.len()
             }
-            _ => repeats::pass(body),
         };
         applied.push((pass, times));
     }

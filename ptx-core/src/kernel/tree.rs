@@ -110,6 +110,20 @@ pub struct Param {
     pub ty: Type,
     /// `#[align(64)]`
     pub align: Option<Expr>,
+    /// What the PTX says of a pointer.
+    pub pointer: Pointer,
+}
+
+/// What the declaration of a `&[T]` parameter says of the address it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pointer {
+    /// It points to global memory: `.ptr .global .align 4`. The prologue makes it a global address.
+    #[default]
+    Global,
+    /// `#[generic]`: it is a pointer: `.ptr .align 1`, as nvcc declares it. Its value is a generic address.
+    Generic,
+    /// `#[bare]`: nothing, it is a `.u64`. Its value is a generic address.
+    Bare,
 }
 
 /// The options of the attribute that have a meaning in PTX. The launch's own options stay with the host.

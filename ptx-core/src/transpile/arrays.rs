@@ -1,5 +1,6 @@
 //! Pass `arrays`: the registers of a wide list, such as the accumulators of `wgmma`, to an array: `{acc[..]}`.
 
+use super::affine::Affine;
 use super::body::{Array, Body, Node, Piece, each_block};
 use std::collections::HashSet;
 
@@ -57,9 +58,7 @@ fn make(body: &mut Body, regs: Vec<usize>) {
         return;
     }
     let stem = if body.regs[regs[0]].declared.contains('f') { "acc" } else { "list" };
-    let taken = |name: &str| body.arrays.iter().any(|a| a.name == name) || body.regs.iter().any(|r| r.name == name);
-    let numbered = (2..).map(|n| format!("{stem}_{n}"));
-    let Some(name) = std::iter::once(stem.to_owned()).chain(numbered).find(|name| !taken(name)) else { return };
+    let name = body.free_name(stem);
     for (at, reg) in regs.iter().enumerate() {
         body.regs[*reg].element = Some((body.arrays.len(), at));
     }
@@ -72,7 +71,7 @@ fn shorten(body: &Body, operand: &mut Vec<Piece>) {
     let Some((array, first)) = body.regs[regs[0]].element else { return };
     let follows = |(at, reg): (usize, &usize)| body.regs[*reg].element == Some((array, first + at));
     if regs.iter().enumerate().all(follows) {
-        let range = Piece::Range(array, first, first + regs.len());
+        let range = Piece::Range(array, Affine::from(first as i64), regs.len());
         *operand = vec![Piece::Text("{".to_owned()), range, Piece::Text("}".to_owned())];
     }
 }

@@ -1,6 +1,7 @@
 //! A function body as the passes see it: statements in which every register and label is a number.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use super::affine::Affine;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A piece of PTX text.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,14 +12,14 @@ pub(super) enum Piece {
     Reg(usize),
     /// A label.
     Label(usize),
-    /// All or a part of an array, as a list: first and one past the last.
-    Range(usize, usize, usize),
+    /// All or a part of an array, as a list: the first element and how many.
+    Range(usize, Affine, usize),
     /// A number.
     Int(i64),
-    /// A variable of a `for`.
-    Variable(String),
-    /// An element of an array whose place counts with a `for`: array, times, plus.
-    Strided(usize, i64, i64),
+    /// A number that counts with a `for`.
+    Count(Affine),
+    /// An element of an array whose place counts with a `for`.
+    Element(usize, Affine),
 }
 
 /// An instruction: `@!p name operand, operand;`
@@ -62,8 +63,8 @@ pub(super) enum Node {
     Label(usize),
     /// Other text in `ptx!`: a scope, a pragma.
     Text(Vec<Piece>),
-    /// `d = value`; the flag says whether it declares `d`.
-    Assign(usize, Expr, bool),
+    /// `d = value`, a register or an element of an array; the flag says whether it declares it.
+    Assign(Piece, Expr, bool),
     /// `let` of registers without a value.
     Declare(Vec<usize>),
     /// `if c { break }` and the like; the flag negates.
@@ -76,8 +77,21 @@ pub(super) enum Node {
     Block(usize, Vec<Node>),
     /// `f(a, b)`: a helper.
     Call(String, Vec<Piece>),
-    /// `for (a, b) in [(1, 2), (3, 4)] { }`: the names, the rows.
-    For(Vec<String>, Vec<Vec<i64>>, Vec<Node>),
+    /// `for i in 0..4 { }`
+    For(Box<For>),
+}
+
+/// `for i in 0..2 { }`, or `for (a, b) in [(1, 2), (3, 4)] { }`. Its variables are numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct For {
+    pub(super) turns: usize,
+    /// The variable that counts the turns.
+    pub(super) variable: usize,
+    /// Other variables, and what they are in each turn.
+    pub(super) table: Vec<(usize, Vec<i64>)>,
+    /// The registers that are others in each turn.
+    pub(super) own: BTreeSet<usize>,
+    pub(super) body: Vec<Node>,
 }
 
 /// A register.
@@ -117,20 +131,32 @@ pub(super) struct Body {
     pub(super) helpers: BTreeMap<String, String>,
     /// Whether the parameters' values are named, so that no `raw` is needed.
     pub(super) prologue: bool,
+    /// The names that something has.
+    pub(super) taken: HashSet<String>,
+    /// How many variables the `for`s have.
+    pub(super) variables: usize,
 }
 
 impl Body {
-    /// Leaves out the labels that nothing names: a compiler's marks for its line tables.
-    pub(super) fn drop_idle_labels(&mut self) {
-        let mut named = HashSet::new();
-        for node in &self.nodes {
-            node.pieces(&mut |piece| {
-                if let Piece::Label(label) = piece {
-                    named.insert(*label);
-                }
-            });
+    /// Takes a name like this one.
+    pub(super) fn free_name(&mut self, stem: &str) -> String {
+        let mut names = (1..).map(|n| if n == 1 { stem.to_owned() } else { format!("{stem}_{n}") });
+        let name = names.find(|name| !self.taken.contains(name)).unwrap_or_default();
+        self.taken.insert(name.clone());
+        name
+    }
+
+    /// The registers that a piece names. Where a `for` counts, the first one of the array stands for all.
+    pub(super) fn registers(&self, piece: &Piece, visit: &mut dyn FnMut(usize)) {
+        match piece {
+            Piece::Reg(reg) => visit(*reg),
+            Piece::Range(array, at, length) if at.terms.is_empty() => {
+                let from = usize::try_from(at.plus).unwrap_or_default();
+                self.arrays[*array].regs.iter().skip(from).take(*length).for_each(|reg| visit(*reg));
+            }
+            Piece::Range(array, ..) | Piece::Element(array, _) => self.arrays[*array].regs.iter().take(1).for_each(|reg| visit(*reg)),
+            Piece::Text(_) | Piece::Label(_) | Piece::Int(_) | Piece::Count(_) => {}
         }
-        self.nodes.retain(|node| !matches!(node, Node::Label(label) if !named.contains(label)));
     }
 }
 
@@ -139,7 +165,8 @@ impl Node {
     pub(super) fn blocks(&self) -> Vec<&Vec<Node>> {
         match self {
             Node::If(_, _, a, b) => vec![a, b],
-            Node::Loop(_, body) | Node::Block(_, body) | Node::For(_, _, body) => vec![body],
+            Node::Loop(_, body) | Node::Block(_, body) => vec![body],
+            Node::For(of) => vec![&of.body],
             _ => Vec::new(),
         }
     }
@@ -148,7 +175,8 @@ impl Node {
     pub(super) fn blocks_mut(&mut self) -> Vec<&mut Vec<Node>> {
         match self {
             Node::If(_, _, a, b) => vec![a, b],
-            Node::Loop(_, body) | Node::Block(_, body) | Node::For(_, _, body) => vec![body],
+            Node::Loop(_, body) | Node::Block(_, body) => vec![body],
+            Node::For(of) => vec![&mut of.body],
             _ => Vec::new(),
         }
     }
@@ -165,7 +193,7 @@ impl Node {
             Node::Text(pieces) | Node::Call(_, pieces) => pieces.iter().for_each(visit),
             Node::Assign(dest, value, _) => {
                 value.pieces(visit);
-                visit(&Piece::Reg(*dest));
+                visit(dest);
             }
             Node::Declare(regs) => regs.iter().for_each(|reg| visit(&Piece::Reg(*reg))),
             Node::Jump(guard, _) => {
@@ -180,16 +208,7 @@ impl Node {
 
     /// Every register that it or what is inside of it names, once for each mention.
     pub(super) fn mentions(&self, body: &Body, visit: &mut dyn FnMut(usize)) {
-        self.pieces(&mut |piece| match piece {
-            Piece::Reg(reg) => visit(*reg),
-            Piece::Range(array, from, to) => {
-                body.arrays.get(*array).iter().flat_map(|a| &a.regs[*from..*to]).for_each(|reg| visit(*reg));
-            }
-            Piece::Strided(array, ..) => {
-                body.arrays.get(*array).iter().filter_map(|a| a.regs.first()).for_each(|reg| visit(*reg));
-            }
-            _ => {}
-        });
+        self.pieces(&mut |piece| body.registers(piece, visit));
         self.blocks().into_iter().flatten().for_each(|node| node.mentions(body, visit));
     }
 }
@@ -216,7 +235,7 @@ impl Node {
             Node::Text(text) | Node::Call(_, text) => pieces(text),
             Node::Assign(dest, value, _) => {
                 value.slots(visit);
-                visit(Slot::Reg(dest));
+                visit(Slot::Piece(dest));
             }
             Node::Declare(regs) => regs.iter_mut().for_each(|reg| visit(Slot::Reg(reg))),
             Node::Jump(Some((condition, _)), _) | Node::If(condition, ..) => condition.slots(visit),

@@ -31,7 +31,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
 fn absorb(node: &mut Node, before: &mut Vec<Node>, mentions: &HashMap<usize, usize>, body: &Body) -> usize {
     let mut taken = 0;
     loop {
-        let Some(Node::Assign(dest, value, false)) = before.last() else { return taken };
+        let Some(Node::Assign(Piece::Reg(dest), value, false)) = before.last() else { return taken };
         let single = mentions.get(dest) == Some(&2) && body.regs[*dest].element.is_none();
         let guard = !matches!(node, Node::Assign(..));
         let Some(expr) = value_of(node) else { return taken };

@@ -2,19 +2,21 @@
 //!
 //! The order of the code decides: a label that is jumped to from behind starts a loop that reaches to the last such
 //! jump, one that is jumped to from in front ends a block that begins at the first such jump. Blocks and loops are grown
-//! until they nest; code that jumps into a loop has no such shape and keeps its labels.
+//! until they nest; a label inside of a loop that is jumped to from outside has no such shape and stays, as do the
+//! labels of `brx.idx`.
 
 use super::body::{Body, Expr, Inst, Jump, Node, Piece, each_block};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-/// Raises the whole body; `false` if it has no such shape.
-pub(super) fn pass(body: &mut Body) -> bool {
-    let Some(mut regions) = regions(&body.nodes) else { return false };
+/// Raises the body. Returns how many loops and blocks it made.
+pub(super) fn pass(body: &mut Body) -> usize {
+    let (mut regions, kept) = regions(&body.nodes);
     regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end), r.is_loop));
     let nodes = std::mem::take(&mut body.nodes);
-    let Some(raised) = (Builder { nodes: &nodes, regions: &regions }).build(0, nodes.len(), 0, &mut Vec::new()) else {
+    let builder = Builder { nodes: &nodes, regions: &regions, kept: &kept };
+    let Some(raised) = builder.build(0, nodes.len(), 0, &mut Vec::new()) else {
         body.nodes = nodes;
-        return false;
+        return 0;
     };
     body.nodes = raised;
     for _ in 0..2 {
@@ -24,7 +26,7 @@ pub(super) fn pass(body: &mut Body) -> bool {
     if matches!(body.nodes.last(), Some(Node::Jump(None, Jump::Return))) {
         body.nodes.pop();
     }
-    true
+    regions.len()
 }
 
 /// A range of statements that a label stands for.
@@ -49,62 +51,85 @@ fn target(node: &Node) -> Option<(Option<(usize, bool)>, usize)> {
     }
 }
 
-/// The loops and blocks of a body, which nest; `None` where that cannot be.
-fn regions(nodes: &[Node]) -> Option<Vec<Region>> {
-    let mut place = HashMap::new();
-    for (at, node) in nodes.iter().enumerate() {
-        if let Node::Label(label) = node {
-            place.insert(*label, at);
-        }
+/// The loops and blocks of a body, which nest, and the labels that stay what they are: those that a table of targets
+/// names, those inside of a loop that something jumps to from outside, and those of regions in which such labels stand.
+fn regions(nodes: &[Node]) -> (Vec<Region>, HashSet<usize>) {
+    let place: HashMap<usize, usize> = labels(nodes).collect();
+    let mut kept = HashSet::new();
+    for node in nodes.iter().filter(|node| target(node).is_none()) {
+        node.pieces(&mut |piece| {
+            if let Piece::Label(label) = piece {
+                kept.insert(*label);
+            }
+        });
     }
-    let mut jumps = Vec::new();
-    for (at, node) in nodes.iter().enumerate() {
-        match target(node) {
-            Some((_, label)) => jumps.push((at, label, *place.get(&label)?)),
-            None => {
-                let mut names_label = false;
-                node.pieces(&mut |piece| names_label |= matches!(piece, Piece::Label(_)));
-                if names_label {
-                    return None;
+    let jumps: Vec<(usize, usize)> =
+        nodes.iter().enumerate().filter_map(|(at, node)| Some((at, target(node)?.1))).collect();
+    kept.extend(jumps.iter().map(|(_, label)| *label).filter(|label| !place.contains_key(label)));
+    loop {
+        let mut regions: Vec<Region> = Vec::new();
+        let mut known: HashMap<(usize, bool), usize> = HashMap::new();
+        for &(from, label) in jumps.iter().filter(|(_, label)| !kept.contains(label)) {
+            let to = place[&label];
+            let (start, end, is_loop) = if to <= from { (to, from + 1, true) } else { (from, to, false) };
+            let at = *known.entry((label, is_loop)).or_insert(regions.len());
+            match regions.get_mut(at) {
+                Some(region) => {
+                    region.start = region.start.min(start);
+                    region.end = region.end.max(end);
                 }
+                None => regions.push(Region { start, end, label, is_loop }),
             }
         }
-    }
-    let mut regions: Vec<Region> = Vec::new();
-    for &(from, label, to) in &jumps {
-        let (start, end, is_loop) = if to <= from { (to, from + 1, true) } else { (from, to, false) };
-        match regions.iter_mut().find(|r| r.label == label && r.is_loop == is_loop) {
-            Some(region) => {
-                region.start = region.start.min(start);
-                region.end = region.end.max(end);
-            }
-            None => regions.push(Region { start, end, label, is_loop }),
+        let before = kept.len();
+        kept.extend(nest(&mut regions));
+        let holds = |region: &Region| {
+            labels(&nodes[region.start..region.end]).any(|(label, _)| label != region.label && kept.contains(&label))
+        };
+        if kept.len() == before {
+            kept.extend(regions.iter().filter(|region| holds(region)).map(|region| region.label).collect::<Vec<_>>());
+        }
+        if kept.len() == before {
+            return (regions, kept);
         }
     }
-    nest(&mut regions).then_some(regions)
 }
 
-/// Grows regions until they nest; `false` if something jumps into a loop.
-fn nest(regions: &mut [Region]) -> bool {
+/// The labels and where they stand.
+fn labels(nodes: &[Node]) -> impl Iterator<Item = (usize, usize)> {
+    nodes.iter().enumerate().filter_map(|(at, node)| if let Node::Label(label) = node { Some((*label, at)) } else { None })
+}
+
+/// Grows regions until they nest. The label of one that jumps into a loop, if there is any: it cannot be a region.
+fn nest(regions: &mut [Region]) -> Option<usize> {
     loop {
+        regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
         let mut changed = false;
-        for a in 0..regions.len() {
-            for b in 0..regions.len() {
+        // The regions around the current one, by their place.
+        let mut open: Vec<usize> = Vec::new();
+        for b in 0..regions.len() {
+            while open.last().is_some_and(|a| regions[*a].end <= regions[b].start) {
+                open.pop();
+            }
+            // The outer ones end later, unless they overlap.
+            let overlaps = open.iter().copied().find(|a| {
+                let (x, y) = (regions[*a], regions[b]);
+                x.start < y.start && y.start < x.end && x.end < y.end
+            });
+            if let Some(a) = overlaps {
                 let (x, y) = (regions[a], regions[b]);
-                let overlap = x.start < y.start && y.start < x.end && x.end < y.end;
-                if !overlap {
-                    continue;
-                }
                 match (x.is_loop, y.is_loop) {
                     (true, true) => regions[a].end = y.end,
                     (_, false) => regions[b].start = x.start,
-                    (false, true) => return false,
+                    (false, true) => return Some(x.label),
                 }
                 changed = true;
+                break;
             }
+            open.push(b);
         }
         if !changed {
-            return true;
+            return None;
         }
     }
 }
@@ -113,6 +138,8 @@ struct Builder<'n> {
     nodes: &'n [Node],
     /// Outer ones before inner ones.
     regions: &'n [Region],
+    /// The labels that stay.
+    kept: &'n HashSet<usize>,
 }
 
 impl Builder<'_> {
@@ -148,10 +175,10 @@ impl Builder<'_> {
     }
 
     fn statement(&self, node: &Node, open: &[Region]) -> Option<Option<Node>> {
-        if let Node::Label(_) = node {
-            return Some(None);
+        if let Node::Label(label) = node {
+            return Some(self.kept.contains(label).then(|| node.clone()));
         }
-        if let Some((guard, label)) = target(node) {
+        if let Some((guard, label)) = target(node).filter(|(_, label)| !self.kept.contains(label)) {
             let guard = guard.map(|(reg, negated)| (Expr::reg(reg), negated));
             let region = open.iter().rev().find(|r| r.label == label)?;
             let jump = if region.is_loop { Jump::Continue(label) } else { Jump::Break(label) };

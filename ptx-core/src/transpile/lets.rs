@@ -1,20 +1,58 @@
 //! Pass `lets`: a register is declared where it lives: in the innermost block that holds every mention, in front of the
 //! first, or by that first one if it is an assignment. Without the pass everything is declared at the top.
 
-use super::body::{Body, Node};
+use super::body::{Body, For, Node, Piece};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Declares all registers at the top.
 pub(super) fn at_top(body: &mut Body) {
+    let mut nodes = std::mem::take(&mut body.nodes);
+    let mut declared = (0..body.regs.len()).filter(|reg| body.regs[*reg].param).collect();
+    top(body, &mut nodes, None, &mut declared);
+    body.nodes = nodes;
+}
+
+/// Declares in front of statements what they name; the own registers of a `for` at its top.
+fn top(body: &Body, nodes: &mut Vec<Node>, within: Option<&For>, declared: &mut BTreeSet<usize>) {
     let mut all = BTreeSet::new();
-    for node in &body.nodes {
-        node.mentions(body, &mut |reg| {
-            all.insert(variable(body, reg));
-        });
+    nodes.iter().for_each(|node| outside(body, node, &mut all));
+    all.retain(|reg| within.is_none_or(|of| of.owns(body, *reg)) && declared.insert(*reg));
+    for node in nodes.iter_mut() {
+        tops(body, node, declared);
     }
-    all.retain(|reg| !body.regs[*reg].param);
     if !all.is_empty() {
-        body.nodes.insert(0, Node::Declare(all.into_iter().collect()));
+        nodes.insert(0, Node::Declare(all.into_iter().collect()));
+    }
+}
+
+fn tops(body: &Body, node: &mut Node, declared: &mut BTreeSet<usize>) {
+    if let Node::For(of) = node {
+        let whole = of.clone();
+        return top(body, &mut of.body, Some(&whole), declared);
+    }
+    node.blocks_mut().into_iter().flatten().for_each(|node| tops(body, node, declared));
+}
+
+/// What a statement names, except what is a `for`'s own.
+fn outside(body: &Body, node: &Node, all: &mut BTreeSet<usize>) {
+    let mut named = BTreeSet::new();
+    node.pieces(&mut |piece| body.registers(piece, &mut |reg| {
+        named.insert(variable(body, reg));
+    }));
+    node.blocks().into_iter().flatten().for_each(|inner| outside(body, inner, &mut named));
+    if let Node::For(of) = node {
+        named.retain(|reg| !of.owns(body, *reg));
+    }
+    all.extend(named);
+}
+
+impl For {
+    /// Whether a register, or the array that it stands for, is another one in each turn.
+    fn owns(&self, body: &Body, reg: usize) -> bool {
+        match body.regs[reg].element {
+            Some((array, _)) => body.arrays[array].regs.iter().all(|reg| self.own.contains(reg)),
+            None => self.own.contains(&reg),
+        }
     }
 }
 
@@ -46,7 +84,8 @@ fn block(body: &Body, nodes: &mut Vec<Node>, total: &HashMap<usize, usize>, decl
         let mut here: HashMap<usize, usize> = HashMap::new();
         node.mentions(body, &mut |reg| *here.entry(variable(body, reg)).or_default() += 1);
         for (reg, count) in here {
-            let inside = !node.blocks().is_empty() && total.get(&reg) == Some(&count) && !own(body, node, reg);
+            let each = if let Node::For(of) = node { of.owns(body, reg) } else { true };
+            let inside = !node.blocks().is_empty() && total.get(&reg) == Some(&count) && !own(body, node, reg) && each;
             first.entry(reg).or_insert((at, inside));
         }
     }
@@ -90,11 +129,12 @@ fn block(body: &Body, nodes: &mut Vec<Node>, total: &HashMap<usize, usize>, decl
     }
     for (at, mut regs) in placed.into_iter().rev() {
         if let Node::Assign(dest, value, declares) = &mut nodes[at]
+            && let Piece::Reg(dest) = dest
             && let Some(place) = regs.iter().position(|reg| reg == dest)
             && body.regs[*dest].element.is_none()
         {
             let mut reads = false;
-            value.pieces(&mut |piece| reads |= *piece == super::body::Piece::Reg(*dest));
+            value.pieces(&mut |piece| reads |= *piece == Piece::Reg(*dest));
             if !reads {
                 *declares = true;
                 regs.remove(place);
@@ -114,10 +154,6 @@ fn is_ptx(node: &Node) -> bool {
 /// Whether a statement itself names a register, not only what is inside of it.
 fn own(body: &Body, node: &Node, reg: usize) -> bool {
     let mut found = false;
-    node.pieces(&mut |piece| {
-        if let super::body::Piece::Reg(named) = piece {
-            found |= variable(body, *named) == reg;
-        }
-    });
+    node.pieces(&mut |piece| body.registers(piece, &mut |named| found |= variable(body, named) == reg));
     found
 }

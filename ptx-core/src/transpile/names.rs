@@ -1,7 +1,7 @@
 //! Pass `names`: what a person calls things: functions without their mangling, registers after what they hold.
 
 use super::body::{Body, Expr, Node, Piece, each_block};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The last name in an Itanium or Rust mangled name: `matmulKernel12` of `_ZN3M1214matmulKernel12ILi128E…`. What is not
 /// mangled stays.
@@ -30,12 +30,12 @@ pub(super) fn pass(body: &mut Body) -> usize {
     each_block(&mut nodes, &mut |block| {
         for node in block.iter() {
             match node {
-                Node::Assign(dest, Expr::Leaf(Piece::Text(special)), _) => {
+                Node::Assign(Piece::Reg(dest), Expr::Leaf(Piece::Text(special)), _) => {
                     *written.entry(*dest).or_default() += 1;
                     holds.insert(*dest, special.replace('.', "_"));
                 }
                 // Whatever stands first may be written.
-                Node::Assign(dest, ..) => *written.entry(*dest).or_default() += 1,
+                Node::Assign(Piece::Reg(dest), ..) => *written.entry(*dest).or_default() += 1,
                 Node::Inst(inst) => {
                     for piece in inst.operands.first().into_iter().flatten() {
                         if let Piece::Reg(reg) = piece {
@@ -48,15 +48,13 @@ pub(super) fn pass(body: &mut Body) -> usize {
         }
     });
     body.nodes = nodes;
-    let mut taken: HashSet<String> = body.regs.iter().map(|r| r.name.clone()).collect();
-    taken.extend(body.arrays.iter().map(|a| a.name.clone()));
     let mut sorted: Vec<_> = holds.into_iter().filter(|(reg, _)| written.get(reg) == Some(&1)).collect();
     sorted.sort();
     let mut made = 0;
     for (reg, name) in sorted {
         // A special register without a component keeps its name for itself.
         let name = if name.contains('_') && !name.starts_with("cluster_") { name } else { format!("{name}_now") };
-        if taken.insert(name.clone()) {
+        if body.taken.insert(name.clone()) {
             body.regs[reg].name = name;
             made += 1;
         }

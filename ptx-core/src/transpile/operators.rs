@@ -19,7 +19,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
             if let Node::Inst(inst) = node
                 && let Some((dest, value, ty)) = raise(&body.regs, inst)
             {
-                *node = Node::Assign(dest, value, false);
+                *node = Node::Assign(Piece::Reg(dest), value, false);
                 body.results.insert(dest, ty);
                 raised += 1;
             }

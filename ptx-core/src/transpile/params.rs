@@ -2,8 +2,10 @@
 //! so that a parameter's name is its value.
 
 use super::body::{Body, Node, Piece};
+use super::pointers::{self, Pointer};
 use crate::lower::constant::integer;
-use crate::syntax::{Func, Tree, Var};
+use crate::syntax::{Func, StmtId, Tree, Var};
+use std::collections::HashMap;
 
 /// A parameter.
 #[derive(Clone, Debug)]
@@ -13,22 +15,41 @@ pub(super) struct Param {
     /// Its name in Rust.
     pub(super) name: String,
     /// `#[align(64)] `, or nothing.
-    pub(super) align: String,
+    pub(super) attributes: String,
     /// Its type in Rust.
     pub(super) ty: String,
-    /// What `ld` calls it; empty for what a register cannot hold.
+    /// What `ld` calls it; empty for what the prologue does not load into a register as it is.
     stored: String,
+    /// The type of its value in the kernel language.
+    value: String,
 }
 
 /// The parameters of an entry; `None` where one of them has no type in Rust.
-pub(super) fn params(tree: &Tree, func: &Func, entry: &str) -> Option<Vec<Param>> {
-    let uses_maps = tree.source.bytes.windows(7).any(|w| w == b".tensor");
-    func.params.iter().enumerate().map(|(at, var)| param(tree, var, at, entry, uses_maps)).collect()
+pub(super) fn params(tree: &Tree, func: &Func, body: &[StmtId], entry: &str) -> Option<Vec<Param>> {
+    let maps = tree.source.bytes.windows(7).any(|w| w == b".tensor");
+    let known = Known { maps, pointers: pointers::pointers(tree, body) };
+    let mut params: Vec<Param> =
+        func.params.iter().enumerate().map(|(at, var)| param(tree, var, at, entry, &known)).collect::<Option<_>>()?;
+    for at in 1..params.len() {
+        let (before, own) = params.split_at_mut(at);
+        if before.iter().any(|other| other.name == own[0].name) {
+            own[0].name = format!("arg{at}");
+        }
+    }
+    Some(params)
 }
 
-fn param(tree: &Tree, var: &Var, at: usize, entry: &str, uses_maps: bool) -> Option<Param> {
+/// What the code of an entry tells of its parameters.
+struct Known {
+    /// Whether it uses tensor maps.
+    maps: bool,
+    pointers: HashMap<String, Pointer>,
+}
+
+fn param(tree: &Tree, var: &Var, at: usize, entry: &str, known: &Known) -> Option<Param> {
     let declared = tree.names(var).first()?;
     let symbol = tree.source.text(declared.name).to_owned();
+    let pointer = known.pointers.get(&symbol);
     let written = symbol.strip_prefix(entry).unwrap_or(&symbol).trim_start_matches('_');
     let plain = written.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let name = if written.is_empty() || !plain || written.starts_with("param_") || symbol.starts_with("_Z") {
@@ -48,14 +69,19 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, uses_maps: bool) -> Opt
     }
     let align = said.iter().find(|(name, _)| *name == ".align").and_then(|(_, value)| *value);
     let names: Vec<&str> = said.iter().map(|(name, _)| *name).filter(|name| *name != ".align").collect();
-    let (align, ty, stored) = match (names.as_slice(), tree.list(&declared.dims)) {
-        ([], []) if align.is_none() => (String::new(), scalar(ty)?.to_owned(), ty.to_owned()),
-        ([".ptr"], []) if align == Some(1) => (String::new(), scalar(ty)?.to_owned(), ty.to_owned()),
-        ([".ptr", ".global"], []) => pointer(align?),
-        ([], [dimension]) if ty == "b8" => {
+    let whole = ty == "u64" || ty == "b64";
+    let (attributes, ty, stored) = match (names.as_slice(), tree.list(&declared.dims), pointer) {
+        ([], [], Some(pointer)) if align.is_none() && whole && pointer.used => ("#[bare] ".to_owned(), slice(pointer), ty.to_owned()),
+        ([], [], _) if align.is_none() => (String::new(), scalar(ty)?.to_owned(), ty.to_owned()),
+        ([".ptr"], [], _) if whole => {
+            let align = align.filter(|align| *align != 1).map_or(String::new(), |align| format!("#[align({align})] "));
+            (format!("#[generic] {align}"), slice(pointer.unwrap_or(&Pointer::default())), ty.to_owned())
+        }
+        ([".ptr", ".global"], [], _) if whole => global(align?, pointer.unwrap_or(&Pointer::default())),
+        ([], [dimension], _) if ty == "b8" => {
             let crate::syntax::ExprKind::Brackets(size) = &tree.expr(*dimension).kind else { return None };
             let size = integer(tree, *tree.list(size).first()?)?;
-            let map = uses_maps && size == 128 && align? >= 64;
+            let map = known.maps && size == 128 && align? >= 64;
             let ty = if map { "TensorMap".to_owned() } else { format!("[u8; {size}]") };
             let natural = if map { 128 } else { 1 };
             let text = if align? == natural { String::new() } else { format!("#[align({})] ", align?) };
@@ -63,7 +89,13 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, uses_maps: bool) -> Opt
         }
         _ => return None,
     };
-    Some(Param { symbol, name, align, ty, stored })
+    let value = if ty.starts_with('&') { "u64".to_owned() } else { ty.clone() };
+    Some(Param { symbol, name, attributes, ty, stored, value })
+}
+
+/// `&[f32]` or `&mut [f32]`
+fn slice(pointer: &Pointer) -> String {
+    format!("&{}[{}]", if pointer.written { "mut " } else { "" }, pointer.element())
 }
 
 /// The Rust number of a PTX type's width.
@@ -89,16 +121,15 @@ fn scalar(ty: &str) -> Option<&'static str> {
 }
 
 /// A pointer to global memory of this alignment.
-fn pointer(align: i64) -> (String, String, String) {
-    let element = match align {
-        2 => "u16",
-        4 => "u32",
-        8 => "u64",
-        _ => "u8",
+fn global(align: i64, pointer: &Pointer) -> (String, String, String) {
+    let bytes = match pointer.element() {
+        "u8" | "i8" => 1,
+        "u16" | "i16" => 2,
+        "u32" | "i32" | "f32" => 4,
+        _ => 8,
     };
-    let natural = matches!(align, 1 | 2 | 4 | 8);
-    let attribute = if natural { String::new() } else { format!("#[align({align})] ") };
-    (attribute, format!("&mut [{element}]"), String::new())
+    let attribute = if align == bytes { String::new() } else { format!("#[align({align})] ") };
+    (attribute, slice(pointer), String::new())
 }
 
 /// Returns how many loads it took away; 0 if they are not the prologue's.
@@ -132,7 +163,7 @@ pub(super) fn pass(body: &mut Body, params: &[Param]) -> usize {
     }
     body.nodes.drain(..loads.len());
     for (reg, param) in &loads {
-        let (name, ty) = (params[*param].name.clone(), params[*param].ty.clone());
+        let (name, ty) = (params[*param].name.clone(), params[*param].value.clone());
         let reg = &mut body.regs[*reg];
         (reg.name, reg.ty, reg.param, reg.declared) = (name, ty, true, params[*param].stored.clone());
     }
@@ -151,6 +182,6 @@ fn load(node: &Node, params: &[Param]) -> Option<(usize, usize)> {
         return None;
     };
     // The prologue calls the type by the parameter's name for it.
-    let at = params.iter().position(|p| p.name == *name && p.stored == stored && p.ty.ends_with(&stored[1..]))?;
+    let at = params.iter().position(|p| p.name == *name && p.stored == stored && p.value.ends_with(&stored[1..]))?;
     (close == "]" && !stored.starts_with('b')).then_some((*reg, at))
 }

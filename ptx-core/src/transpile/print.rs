@@ -1,11 +1,13 @@
 //! A [`Body`] as Rust text.
 
-use super::body::{Body, Expr, Inst, Jump, Node, Piece};
+use super::affine::Affine;
+use super::body::{Body, Expr, For, Inst, Jump, Node, Piece};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The statements of a kernel, each line indented by `depth` levels.
 pub(super) fn print(body: &Body, depth: usize) -> String {
-    let mut printer = Printer { body, out: String::new(), depth, waiting: Vec::new(), loops: Vec::new() };
+    let mut printer = Printer { body, out: String::new(), depth, waiting: Vec::new(), loops: Vec::new(), variables: HashMap::new() };
     for declaration in &body.declarations {
         printer.ptx(declaration);
     }
@@ -24,6 +26,8 @@ struct Printer<'b> {
     waiting: Vec<String>,
     /// The labels of the loops around.
     loops: Vec<usize>,
+    /// The names of the variables of the `for`s around.
+    variables: HashMap<usize, String>,
 }
 
 impl Printer<'_> {
@@ -92,10 +96,10 @@ impl Printer<'_> {
             }
             Node::Declare(regs) => self.declare(regs),
             Node::Assign(dest, value, declares) => {
-                let (name, value) = (self.piece(&Piece::Reg(*dest)), self.expr(value, 0));
-                let text = match declares {
-                    true => format!("let {name}: {} = {value};", self.body.regs[*dest].ty),
-                    false => format!("{name} = {value};"),
+                let (name, value) = (self.piece(dest), self.expr(value, 0));
+                let text = match (declares, dest) {
+                    (true, Piece::Reg(reg)) => format!("let {name}: {} = {value};", self.body.regs[*reg].ty),
+                    _ => format!("{name} = {value};"),
                 };
                 self.rust(&text);
             }
@@ -124,8 +128,15 @@ impl Printer<'_> {
                 } else {
                     String::new()
                 };
+                let (head, body) = match body.split_first() {
+                    // What leaves a loop at its start is its condition.
+                    Some((Node::Jump(Some((condition, negated)), Jump::Break(to)), rest)) if to == label => {
+                        (format!("while {}", self.condition(condition, !negated)), rest)
+                    }
+                    _ => ("loop".to_owned(), body.as_slice()),
+                };
                 self.loops.push(*label);
-                self.block(&format!("{name}loop {{"), body, "}");
+                self.block(&format!("{name}{head} {{"), body, "}");
                 self.loops.pop();
             }
             Node::Block(label, body) => {
@@ -136,11 +147,46 @@ impl Printer<'_> {
                 let args: Vec<String> = args.iter().map(|a| self.piece(a)).collect();
                 self.rust(&format!("{name}({});", args.join(", ")));
             }
-            Node::For(names, rows, body) => {
-                let head = format!("for {} in {} {{", tuple(names), table(rows));
-                self.block(&head, body, "}");
-            }
+            Node::For(of) => self.unrolled(of),
         }
+    }
+
+    fn unrolled(&mut self, of: &For) {
+        let counts = names_variable(&of.body, of.variable);
+        let mut columns: Vec<(usize, Vec<i64>)> = Vec::new();
+        if counts {
+            columns.push((of.variable, (0..of.turns as i64).collect()));
+        }
+        columns.extend(of.table.iter().cloned());
+        let mut names = Vec::new();
+        for (variable, _) in &columns {
+            let stems: &[&str] = if *variable == of.variable { &["i", "j", "k", "l", "m", "n"] } else { &[] };
+            let numbered = (0..).map(|n| format!("k{n}"));
+            let mut candidates = stems.iter().map(|s| (*s).to_owned()).chain(numbered);
+            let free = |name: &String| {
+                !self.body.taken.contains(name) && !names.contains(name) && !self.variables.values().any(|v| v == name)
+            };
+            names.push(candidates.find(free).unwrap_or_default());
+        }
+        let head = match columns.as_slice() {
+            [] => format!("for _ in 0..{} {{", of.turns),
+            [(variable, _)] if *variable == of.variable => format!("for {} in 0..{} {{", names[0], of.turns),
+            _ => {
+                let row = |turn: usize| tuple(&columns.iter().map(|(_, values)| number(values[turn])).collect::<Vec<_>>());
+                let rows: Vec<String> = (0..of.turns).map(row).collect();
+                format!("for {} in [{}] {{", tuple(&names), rows.join(", "))
+            }
+        };
+        self.variables.extend(columns.iter().map(|(variable, _)| *variable).zip(names));
+        self.block(&head, &of.body, "}");
+        columns.iter().for_each(|(variable, _)| {
+            self.variables.remove(variable);
+        });
+    }
+
+    fn affine(&self, count: &Affine) -> String {
+        let name = |variable: usize| self.variables.get(&variable).cloned().unwrap_or_default();
+        count.text(&name, &number)
     }
 
     /// How many names a `let` has at most.
@@ -191,25 +237,25 @@ impl Printer<'_> {
 
     fn piece(&self, piece: &Piece) -> String {
         match piece {
-            Piece::Text(text) | Piece::Variable(text) => text.clone(),
-            Piece::Int(value) if *value >= 1 << 20 => format!("{value:#x}"),
-            Piece::Int(value) => value.to_string(),
+            Piece::Text(text) => text.clone(),
+            Piece::Int(value) => number(*value),
+            Piece::Count(count) => match (count.terms.as_slice(), count.plus) {
+                ([(_, 1)], 0) => self.affine(count),
+                _ => format!("({})", self.affine(count)),
+            },
+            Piece::Element(array, at) => format!("{}[{}]", self.body.arrays[*array].name, self.affine(at)),
             Piece::Label(label) => self.body.labels[*label].clone(),
             Piece::Reg(reg) => match self.body.regs[*reg].element {
                 Some((array, at)) => format!("{}[{at}]", self.body.arrays[array].name),
                 None => self.body.regs[*reg].name.clone(),
             },
-            Piece::Range(array, from, to) => {
-                let Some(of) = self.body.arrays.get(*array) else { return String::new() };
-                match (*from, *to == of.regs.len()) {
-                    (0, true) => format!("{}[..]", of.name),
-                    _ => format!("{}[{from}..{to}]", of.name),
+            Piece::Range(array, from, length) => {
+                let of = &self.body.arrays[*array];
+                let end = Affine { plus: from.plus + *length as i64, ..from.clone() };
+                match *length == of.regs.len() {
+                    true => format!("{}[..]", of.name),
+                    false => format!("{}[{}..{}]", of.name, self.affine(from), self.affine(&end)),
                 }
-            }
-            Piece::Strided(array, times, plus) => {
-                let plus = if *plus == 0 { String::new() } else { format!(" + {plus}") };
-                let i = if *times == 1 { "i".to_owned() } else { format!("{times} * i") };
-                format!("{}[{i}{plus}]", self.body.arrays[*array].name)
             }
         }
     }
@@ -263,12 +309,20 @@ fn tuple(names: &[String]) -> String {
     }
 }
 
-/// `0..4`, `[1, 2]` or `[(1, 2), (3, 4)]`.
-fn table(rows: &[Vec<i64>]) -> String {
-    let counts = rows.iter().enumerate().all(|(at, row)| row.as_slice() == [at as i64]);
-    if counts {
-        return format!("0..{}", rows.len());
-    }
-    let rows: Vec<String> = rows.iter().map(|row| tuple(&row.iter().map(i64::to_string).collect::<Vec<_>>())).collect();
-    format!("[{}]", rows.join(", "))
+/// A number as a person writes it.
+fn number(value: i64) -> String {
+    if value >= 1 << 20 { format!("{value:#x}") } else { value.to_string() }
+}
+
+/// Whether statements name a variable of a `for`.
+fn names_variable(nodes: &[Node], variable: usize) -> bool {
+    nodes.iter().any(|node| {
+        let mut found = false;
+        node.pieces(&mut |piece| {
+            if let Piece::Count(at) | Piece::Element(_, at) | Piece::Range(_, at, _) = piece {
+                found |= at.terms.iter().any(|(named, _)| *named == variable);
+            }
+        });
+        found || node.blocks().into_iter().any(|block| names_variable(block, variable))
+    })
 }

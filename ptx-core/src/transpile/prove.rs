@@ -1,7 +1,7 @@
 //! Sugar that is proved: what a build makes of it is the input but for names, or the sugar is taken back, pass by pass
 //! and kernel by kernel. Whoever calls this brings the macros.
 
-use super::{Kernel, PASSES, Sugared, Without, module, same, sugar};
+use super::{Kernel, PASSES, Sugared, Without, entries, module, same};
 use crate::parse::parse_text;
 use crate::syntax::Tree;
 
@@ -26,7 +26,7 @@ pub type Expand<'e> = &'e dyn Fn(&str) -> Result<String, String>;
 /// # Errors
 /// Why not even the module with no pass at all could be proved.
 pub fn prove(tree: &Tree, name: &str, without: &Without, expand: Expand<'_>) -> Result<Proved, String> {
-    let count = sugar(tree, name, &[])?.kernels.len();
+    let count = entries(tree);
     let mut flags = vec![without.clone(); count];
     let mut taken_back = vec![Vec::new(); count];
     let attempted = attempt(tree, name, &flags, None, expand);

@@ -22,8 +22,21 @@ pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, St
     };
     reader.labels(children);
     reader.statements(children, true)?;
-    reader.body.drop_idle_labels();
-    Some(reader.body)
+    drop_unused_labels(&mut reader.body);
+    Some(Body { taken: reader.taken, ..reader.body })
+}
+
+/// Labels that only a debugger reads: nothing jumps to them.
+fn drop_unused_labels(body: &mut Body) {
+    let mut used = HashSet::new();
+    for node in &body.nodes {
+        node.pieces(&mut |piece| {
+            if let Piece::Label(label) = piece {
+                used.insert(*label);
+            }
+        });
+    }
+    body.nodes.retain(|node| !matches!(node, Node::Label(label) if !used.contains(label)));
 }
 
 /// What a name in a scope is.
@@ -85,7 +98,7 @@ impl Reader<'_> {
     }
 
     fn statements(&mut self, ids: &[StmtId], outermost: bool) -> Option<()> {
-        for &id in ids {
+        for (at, &id) in ids.iter().enumerate() {
             let stmt = self.tree.stmt(id);
             match &stmt.kind {
                 StmtKind::Inst(inst) => {
@@ -102,6 +115,9 @@ impl Reader<'_> {
                     let operands = operands.into_iter().map(|id| self.operand(id)).collect::<Option<_>>()?;
                     self.body.nodes.push(Node::Inst(Inst { guard, name, operands }));
                 }
+                StmtKind::Label(_) if ids.get(at + 1).is_some_and(|next| self.is_labelled(*next)) => {}
+                StmtKind::Prototype(_) => self.labelled(ids[at.checked_sub(1)?], id)?,
+                StmtKind::Directive(_) if self.is_labelled(id) => self.labelled(ids[at.checked_sub(1)?], id)?,
                 StmtKind::Label(tokens) => {
                     let name = self.tree.compact(tokens);
                     if let Some(Named::Label(label)) = self.find(&name) {
@@ -127,9 +143,7 @@ impl Reader<'_> {
                 }
                 StmtKind::Block => {
                     let mut pieces = Vec::new();
-                    self.scopes.push(HashMap::new());
                     self.scope(id, &mut pieces)?;
-                    self.scopes.pop();
                     self.body.nodes.push(Node::Text(pieces));
                 }
                 StmtKind::Directive(directive) => match self.text(directive.name) {
@@ -144,6 +158,25 @@ impl Reader<'_> {
                 _ => return None,
             }
         }
+        Some(())
+    }
+
+    /// Whether a statement is nothing without the label in front of it.
+    fn is_labelled(&self, id: StmtId) -> bool {
+        match &self.tree.stmt(id).kind {
+            StmtKind::Prototype(_) => true,
+            StmtKind::Directive(directive) => matches!(self.text(directive.name), ".branchtargets" | ".calltargets"),
+            _ => false,
+        }
+    }
+
+    /// `name: .callprototype …;`, `name: .branchtargets a, b;`
+    fn labelled(&mut self, label: StmtId, id: StmtId) -> Option<()> {
+        let StmtKind::Label(name) = &self.tree.stmt(label).kind else { return None };
+        let Some(Named::Label(label)) = self.find(&self.tree.compact(name)) else { return None };
+        let mut pieces = vec![Piece::Label(label), Piece::Text(": ".to_owned())];
+        self.tokens(&self.tree.stmt(id).head, None, &mut pieces)?;
+        self.body.nodes.push(Node::Text(pieces));
         Some(())
     }
 
@@ -284,30 +317,34 @@ impl Reader<'_> {
                 self.scopes.last_mut()?.insert(name, Named::Memory);
             }
         }
-        if matches!(stmt.kind, StmtKind::Label(_) | StmtKind::Error) {
+        if matches!(stmt.kind, StmtKind::Error) {
             return None;
         }
-        for token in stmt.head.clone() {
-            let start = token == stmt.head.start;
-            if !start && !self.tree.source.trivia(token).is_empty() {
-                pieces.push(Piece::Text(" ".to_owned()));
-            }
-            match self.tree.source.kind(token) {
-                Kind::Word => {
-                    let text = self.text(token).to_owned();
-                    let opcode = matches!(&stmt.kind, StmtKind::Inst(inst) if inst.opcode == token);
-                    let piece = if opcode { Piece::Text(text) } else { self.word(token, &text)? };
-                    pieces.push(piece);
-                }
-                _ => pieces.push(Piece::Text(self.text(token).to_owned())),
-            }
-        }
-        pieces.push(Piece::Text("\n".to_owned()));
+        let opcode = if let StmtKind::Inst(inst) = &stmt.kind { Some(inst.opcode) } else { None };
+        self.tokens(&stmt.head, opcode, pieces)?;
+        let label = matches!(stmt.kind, StmtKind::Label(_));
+        pieces.push(Piece::Text(if label { " " } else { "\n" }.to_owned()));
+        self.scopes.push(HashMap::new());
+        self.labels(&stmt.children);
         for child in &stmt.children {
             self.scope(*child, pieces)?;
         }
+        self.scopes.pop();
         for token in stmt.tail.clone() {
             pieces.push(Piece::Text(format!("{}\n", self.text(token))));
+        }
+        Some(())
+    }
+
+    /// Tokens with one blank where there were any, and names of Rust's.
+    fn tokens(&mut self, tokens: &Tokens, opcode: Option<TokenId>, pieces: &mut Vec<Piece>) -> Option<()> {
+        for token in tokens.clone() {
+            if token != tokens.start && !self.tree.source.trivia(token).is_empty() {
+                pieces.push(Piece::Text(" ".to_owned()));
+            }
+            let text = self.text(token).to_owned();
+            let name = self.tree.source.kind(token) == Kind::Word && opcode != Some(token);
+            pieces.push(if name { self.word(token, &text)? } else { Piece::Text(text) });
         }
         Some(())
     }

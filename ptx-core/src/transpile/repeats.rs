@@ -1,219 +1,238 @@
-//! Pass `repeats`: statements that follow each other in the same shape to a `for`, with a table of the numbers in which
-//! they differ. A `for` is unrolled: the instructions come out as they were.
+//! Pass `repeats`: statements that follow each other in the same shape to a `for`, whose variable counts what differs, or
+//! which has a table of it. A `for` is unrolled: the instructions come out as they were.
+//!
+//! First the outermost loops, and with registers that each turn has for itself. Then, inside of them too, those whose
+//! turns share registers that no other turn names: these become arrays.
 
-use super::body::{Body, Node, Piece, Slot, each_block};
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+mod columns;
+mod runs;
 
-/// No longer run of statements is looked for.
-const LONGEST: usize = 96;
+use super::affine::Affine;
+use super::body::{Array, Body, For, Node, Piece, Slot, each_block};
+use columns::{Column, Plan};
+use runs::{Candidate, Runs};
+use std::collections::BTreeSet;
+
 /// At least this many statements must become fewer.
 const LEAST: usize = 4;
+/// How many of the candidates that would save the most are tried at a place.
+const TRIES: usize = 32;
+/// How far a better loop may start behind the one that is found first.
+const AHEAD: usize = 24;
 
 /// Returns how many loops it made.
 pub(super) fn pass(body: &mut Body) -> usize {
-    let mut total = HashMap::new();
-    for node in &body.nodes {
-        node.mentions(body, &mut |reg| *total.entry(reg).or_default() += 1);
+    let mut made = 0;
+    each_block(&mut body.nodes, &mut |block| addresses(block, &mut offset));
+    for arrays in [false, true] {
+        let mut nodes = std::mem::take(&mut body.nodes);
+        let mut spans = vec![(usize::MAX, 0); body.regs.len()];
+        span(body, &nodes, &mut 0, &mut spans);
+        let mut finder = Finder { body, spans, arrays, made: 0 };
+        finder.block(&mut nodes, 0);
+        made += finder.made;
+        body.nodes = nodes;
     }
-    let mut nodes = std::mem::take(&mut body.nodes);
-    let mut finder = Finder { body, total, made: 0 };
-    each_block(&mut nodes, &mut |block| finder.block(block));
-    let made = finder.made;
-    body.nodes = nodes;
+    each_block(&mut body.nodes, &mut |block| addresses(block, &mut no_zero));
     made
 }
 
+fn addresses(block: &mut [Node], change: &mut dyn FnMut(&mut Vec<Piece>)) {
+    for node in block {
+        if let Node::Inst(inst) = node {
+            inst.operands.iter_mut().for_each(|operand| change(operand));
+        }
+    }
+}
+
+/// `[a]` to `[a+0]`, `[a + -8]` to `[a+-8]`: what counts starts anywhere.
+fn offset(operand: &mut Vec<Piece>) {
+    let is = |piece: &Piece, text: &str| matches!(piece, Piece::Text(t) if t == text);
+    match operand.as_slice() {
+        [open, _, close] if is(open, "[") && is(close, "]") => {
+            operand.splice(2..2, [Piece::Text("+".to_owned()), Piece::Int(0)]);
+        }
+        [open, _, plus, minus, Piece::Int(value), _] if is(open, "[") && is(plus, "+") && is(minus, "-") => {
+            let value = Piece::Int(-value);
+            operand.splice(3..5, [value]);
+        }
+        _ => {}
+    }
+}
+
+/// Takes `+0` away again.
+fn no_zero(operand: &mut Vec<Piece>) {
+    let plus = |piece: &Piece| matches!(piece, Piece::Text(t) if t == "+");
+    if let [_, _, sign, Piece::Int(0), _] = operand.as_slice()
+        && plus(sign)
+    {
+        operand.drain(2..4);
+    }
+}
+
+/// From which statement to which a register is mentioned. Statements are counted as they stand, inner ones too.
+type Span = (usize, usize);
+
+fn span(body: &Body, nodes: &[Node], at: &mut usize, spans: &mut [Span]) {
+    for node in nodes {
+        node.pieces(&mut |piece| {
+            body.registers(piece, &mut |reg| {
+                let (first, last) = &mut spans[reg];
+                (*first, *last) = ((*first).min(*at), (*last).max(*at));
+            });
+        });
+        *at += 1;
+        node.blocks().into_iter().for_each(|block| span(body, block, at, spans));
+    }
+}
+
+/// How many statements a statement is, with those inside of it.
+fn size(node: &Node) -> usize {
+    1 + node.blocks().into_iter().flatten().map(size).sum::<usize>()
+}
+
 struct Finder<'b> {
-    body: &'b Body,
-    /// How often each register is mentioned in all.
-    total: HashMap<usize, usize>,
+    body: &'b mut Body,
+    spans: Vec<Span>,
+    /// Whether registers may become arrays.
+    arrays: bool,
     made: usize,
 }
 
-/// What a register or number of a statement is in every turn.
-enum Column {
-    /// The same.
-    Same,
-    /// A register of each turn's own.
-    Own,
-    /// Numbers.
-    Numbers(Vec<i64>),
-    /// Elements of an array: times, plus.
-    Elements(usize, i64, i64),
+/// A block whose loops are looked for.
+struct Place<'n> {
+    nodes: &'n [Node],
+    /// The number of each statement, and the one behind the last.
+    numbers: Vec<usize>,
+    runs: Runs,
+    /// The best loop that starts at a statement, once it is known.
+    best: Vec<Option<Option<Plan>>>,
 }
 
 impl Finder<'_> {
-    fn block(&mut self, block: &mut Vec<Node>) {
-        let shapes: Vec<u64> = block.iter().map(shape).collect();
-        let (mut out, mut at) = (Vec::with_capacity(block.len()), 0);
-        while at < block.len() {
-            match self.best(block, &shapes, at) {
-                Some((length, turns, raised)) => {
-                    out.push(raised);
-                    at += length * turns;
-                    self.made += 1;
-                }
-                None => {
-                    out.push(block[at].clone());
-                    at += 1;
-                }
+    /// `start` is the number of the first statement.
+    fn block(&mut self, nodes: &mut Vec<Node>, start: usize) {
+        let old = std::mem::take(nodes);
+        let mut numbers = vec![start];
+        numbers.extend(old.iter().scan(start, |number, node| {
+            *number += size(node);
+            Some(*number)
+        }));
+        let best = old.iter().map(|_| None).collect();
+        let mut place = Place { nodes: &old, numbers, runs: Runs::of(&old), best };
+        let mut at = 0;
+        while at < old.len() {
+            let number = place.numbers[at];
+            let (mut node, inside, length) = match self.chosen(&mut place, at) {
+                Some((raised, length)) => (raised, number, length),
+                None => (old[at].clone(), number + 1, 1),
+            };
+            let mut inside = inside;
+            for inner in node.blocks_mut() {
+                let length = inner.iter().map(size).sum::<usize>();
+                self.block(inner, inside);
+                inside += length;
             }
+            nodes.push(node);
+            at += length;
         }
-        *block = out;
     }
 
-    /// The loop that starts here and saves the most statements.
-    fn best(&self, block: &[Node], shapes: &[u64], at: usize) -> Option<(usize, usize, Node)> {
-        let mut best: Option<(usize, usize, Node)> = None;
-        for length in 1..=LONGEST.min((block.len() - at) / 2) {
-            let same = (0..)
-                .take_while(|n| shapes.get(at + n) == shapes.get(at + length + n) && at + length + n < shapes.len());
-            let turns = 1 + same.count() / length;
-            let saved = length * (turns - 1);
-            if turns < 2 || saved < LEAST || best.as_ref().is_some_and(|(l, t, _)| saved <= l * (t - 1)) {
-                continue;
+    /// The loop that starts here, and how many statements it replaces.
+    fn chosen(&mut self, place: &mut Place<'_>, at: usize) -> Option<(Node, usize)> {
+        let found = self.best(place, at)?;
+        let end = (at + found.length * found.turns).min(at + AHEAD).min(place.nodes.len());
+        let better = |later: Candidate| later.saved() > 2 * found.saved();
+        if (at + 1..end).any(|later| self.best(place, later).is_some_and(better)) {
+            return None;
+        }
+        let plan = place.best[at].take().flatten()?;
+        let span = (place.numbers[at], place.numbers[at + found.length]);
+        let raised = self.build(place.nodes[at..at + found.length].to_vec(), &plan, span)?;
+        self.made += 1;
+        if !plan.arrays.is_empty() {
+            // Other loops may be possible with them.
+            place.best.iter_mut().for_each(|best| *best = None);
+        }
+        Some((raised, found.length * found.turns))
+    }
+
+    fn best(&self, place: &mut Place<'_>, at: usize) -> Option<Candidate> {
+        if place.best[at].is_none() {
+            place.best[at] = Some(self.find(place, at));
+        }
+        place.best[at].as_ref()?.as_ref().map(|plan| plan.candidate)
+    }
+
+    fn find(&self, place: &mut Place<'_>, at: usize) -> Option<Plan> {
+        let mut candidates = place.runs.at(at);
+        candidates.sort_by_key(|c| (std::cmp::Reverse(c.saved()), c.length));
+        let mut best: Option<Plan> = None;
+        for candidate in candidates.into_iter().take(TRIES) {
+            let least = best.as_ref().map_or(LEAST, |plan| plan.candidate.saved() + 1);
+            if candidate.saved() < least {
+                break;
             }
-            for turns in (2..=turns).rev().take(3) {
-                if length * (turns - 1) >= LEAST
-                    && let Some(raised) = self.raise(&block[at..at + length * turns], length)
-                {
-                    best = Some((length, turns, raised));
-                    break;
-                }
-            }
+            let numbers: Vec<usize> =
+                place.numbers[at..=at + candidate.length * candidate.turns].iter().step_by(candidate.length).copied().collect();
+            let plan = columns::plan(self.body, &self.spans, self.arrays, &place.runs.turns(at, candidate), &numbers);
+            let plan = plan.map(|plan| Plan { candidate: Candidate { length: candidate.length, ..plan.candidate }, ..plan });
+            best = plan.filter(|plan| plan.candidate.saved() >= least).or(best);
         }
         best
     }
 
-    fn raise(&self, nodes: &[Node], length: usize) -> Option<Node> {
-        let turns: Vec<Vec<Node>> = nodes.chunks(length).map(<[Node]>::to_vec).collect();
-        let slots: Vec<Vec<Piece>> = turns.iter().map(|turn| slots(turn)).collect();
-        let own = self.own(&turns);
-        let mut partners: HashMap<(usize, usize), usize> = HashMap::new();
-        let mut columns = Vec::new();
-        for at in 0..slots[0].len() {
-            let pieces: Vec<&Piece> = slots.iter().map(|slots| slots.get(at)).collect::<Option<_>>()?;
-            columns.push(self.column(&pieces, &own, &mut partners)?);
-        }
-        build(turns.into_iter().next()?, &columns, slots.len())
-    }
-
-    /// The registers of each turn that nothing else mentions.
-    fn own(&self, turns: &[Vec<Node>]) -> Vec<HashMap<usize, usize>> {
-        let of = |turn: &Vec<Node>| {
-            let mut here: HashMap<usize, usize> = HashMap::new();
-            turn.iter().for_each(|node| node.mentions(self.body, &mut |reg| *here.entry(reg).or_default() += 1));
-            here.retain(|reg, count| self.total.get(reg) == Some(count));
-            here
-        };
-        turns.iter().map(of).collect()
-    }
-
-    fn column(
-        &self,
-        pieces: &[&Piece],
-        own: &[HashMap<usize, usize>],
-        partners: &mut HashMap<(usize, usize), usize>,
-    ) -> Option<Column> {
-        let first = pieces[0];
-        if let Piece::Reg(reg) = first
-            && own[0].contains_key(reg)
-        {
-            for (turn, piece) in pieces.iter().enumerate() {
-                let Piece::Reg(other) = piece else { return None };
-                let alike = self.body.regs[*other].ty == self.body.regs[*reg].ty;
-                let partner = *partners.entry((turn, *reg)).or_insert(*other);
-                if !alike || partner != *other || !own[turn].contains_key(other) {
-                    return None;
-                }
-            }
-            return Some(Column::Own);
-        }
-        if pieces.iter().all(|piece| *piece == first) {
-            return Some(Column::Same);
-        }
-        match first {
-            Piece::Int(_) => {
-                let number = |piece: &&Piece| if let Piece::Int(value) = piece { Some(*value) } else { None };
-                pieces.iter().map(number).collect::<Option<_>>().map(Column::Numbers)
-            }
-            Piece::Reg(_) => {
-                let element = |piece: &&Piece| match piece {
-                    Piece::Reg(reg) => self.body.regs[*reg].element,
-                    _ => None,
-                };
-                let elements: Vec<(usize, usize)> = pieces.iter().map(element).collect::<Option<_>>()?;
-                let (array, plus) = (elements[0].0, elements[0].1 as i64);
-                let times = elements[1].1 as i64 - plus;
-                let regular =
-                    |(at, (a, n)): (usize, &(usize, usize))| *a == array && *n as i64 == plus + times * at as i64;
-                (times > 0 && elements.iter().enumerate().all(regular)).then_some(Column::Elements(array, times, plus))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The statements of the first turn with what differs replaced.
-fn build(mut turn: Vec<Node>, columns: &[Column], turns: usize) -> Option<Node> {
-    let (mut names, mut rows): (Vec<String>, Vec<Vec<i64>>) = (Vec::new(), vec![Vec::new(); turns]);
-    if columns.iter().any(|c| matches!(c, Column::Elements(..))) {
-        names.push("i".to_owned());
-        (0..turns).for_each(|turn| rows[turn].push(turn as i64));
-    }
-    let mut at = 0;
-    let mut sound = true;
-    for node in &mut turn {
-        node.slots(&mut |slot| {
-            match (&columns[at], slot) {
-                (Column::Same | Column::Own, _) => {}
-                (Column::Numbers(values), Slot::Piece(piece)) => {
-                    let place = (0..names.len()).find(|n| rows.iter().zip(values).all(|(row, v)| row[*n] == *v));
-                    let place = place.unwrap_or_else(|| {
-                        names.push(format!("k{}", names.len()));
-                        rows.iter_mut().zip(values).for_each(|(row, value)| row.push(*value));
-                        names.len() - 1
+    /// The loop, from the statements of its first turn.
+    fn build(&mut self, mut turn: Vec<Node>, plan: &Plan, (from, to): Span) -> Option<Node> {
+        let mut own = BTreeSet::new();
+        turn.iter().for_each(|node| node.mentions(self.body, &mut |reg| {
+            let (first, last) = self.spans[reg];
+            own.extend((first >= from && last < to).then_some(reg));
+        }));
+        let first = self.body.arrays.len();
+        plan.arrays.iter().for_each(|regs| self.array(regs));
+        let variable = self.body.variables;
+        let mut table: Vec<(usize, Vec<i64>)> = Vec::new();
+        let mut columns = plan.columns.iter();
+        let mut sound = true;
+        turn.iter_mut().for_each(|node| node.slots(&mut |slot| {
+            let new = match columns.next() {
+                Some(Column::Same) | None => return,
+                Some(Column::Count(start, step)) => Piece::Count(start.with(variable, *step)),
+                Some(Column::Table(values)) => {
+                    let known = table.iter().find(|(_, known)| known == values).map(|(column, _)| *column);
+                    let column = known.unwrap_or_else(|| {
+                        table.push((variable + 1 + table.len(), values.clone()));
+                        variable + table.len()
                     });
-                    *piece = Piece::Variable(names[place].clone());
+                    Piece::Count(Affine::default().with(column, 1))
                 }
-                (Column::Elements(array, times, plus), Slot::Piece(piece)) => {
-                    *piece = Piece::Strided(*array, *times, *plus);
+                Some(Column::Element(array, start, step)) => Piece::Element(*array, start.with(variable, *step)),
+                Some(Column::Range(array, start, step, length)) => {
+                    Piece::Range(*array, start.with(variable, *step), *length)
                 }
-                (_, Slot::Reg(_)) => sound = false,
+                Some(Column::New(array, plus)) => {
+                    Piece::Element(first + array, Affine::from(*plus as i64).with(variable, 1))
+                }
+            };
+            match slot {
+                Slot::Piece(piece) => *piece = new,
+                Slot::Reg(_) => sound = false,
             }
-            at += 1;
-        });
+        }));
+        self.body.variables += 1 + table.len();
+        let raised = For { turns: plan.candidate.turns, variable, table, own, body: turn };
+        sound.then(|| Node::For(Box::new(raised)))
     }
-    if names.is_empty() {
-        names.push("_".to_owned());
-        (0..turns).for_each(|turn| rows[turn].push(turn as i64));
-    }
-    sound.then_some(Node::For(names, rows, turn))
-}
 
-/// The registers and numbers of statements, in order.
-fn slots(turn: &[Node]) -> Vec<Piece> {
-    let mut out = Vec::new();
-    for mut node in turn.iter().cloned() {
-        node.slots(&mut |slot| match slot {
-            Slot::Reg(reg) => out.push(Piece::Reg(*reg)),
-            Slot::Piece(piece) => out.push(piece.clone()),
-        });
+    /// Makes registers the elements of an array.
+    fn array(&mut self, regs: &[usize]) {
+        let array = self.body.arrays.len();
+        let stem: String = self.body.regs[regs[0]].name.chars().take_while(char::is_ascii_alphabetic).collect();
+        let name = self.body.free_name(if stem.is_empty() { "list" } else { &stem });
+        for (at, reg) in regs.iter().enumerate() {
+            self.body.regs[*reg].element = Some((array, at));
+        }
+        self.body.arrays.push(Array { name, regs: regs.to_vec() });
     }
-    out
-}
-
-/// What two statements must share to be turns of one loop.
-fn shape(node: &Node) -> u64 {
-    let mut node = node.clone();
-    node.slots(&mut |slot| match slot {
-        Slot::Reg(reg) => *reg = 0,
-        Slot::Piece(piece @ Piece::Int(_)) => *piece = Piece::Int(0),
-        Slot::Piece(piece @ Piece::Reg(_)) => *piece = Piece::Reg(0),
-        Slot::Piece(_) => {}
-    });
-    let mut hasher = DefaultHasher::new();
-    format!("{node:?}").hash(&mut hasher);
-    hasher.finish()
 }

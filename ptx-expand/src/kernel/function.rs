@@ -4,7 +4,7 @@ use super::{Reader, is_for_tools};
 use crate::attribute::{Attribute, Launch};
 use crate::launch::Map;
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{Expr, Function, Generic, Kernel, Param};
+use ptx_core::kernel::tree::{self, Expr, Function, Generic, Kernel, Param, Pointer, TypeKind};
 
 /// What the launch function of a kernel is made of, beside the PTX.
 pub struct Launchable {
@@ -173,7 +173,22 @@ impl Reader {
         let ty = self.ty(&typed.ty);
         let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone(), layout: None };
         let align = self.alignment(&typed.attrs);
-        Some((Param { name, ty, align }, argument))
+        let pointer = self.pointer(&typed.attrs, &ty);
+        Some((Param { name, ty, align, pointer }, argument))
+    }
+
+    /// `#[generic]`, `#[bare]`
+    fn pointer(&mut self, attributes: &[syn::Attribute], ty: &tree::Type) -> Pointer {
+        const KINDS: [(&str, Pointer); 2] = [("generic", Pointer::Generic), ("bare", Pointer::Bare)];
+        let named = |a: &syn::Attribute| KINDS.iter().find(|(name, _)| a.path().is_ident(name)).map(|(_, kind)| *kind);
+        let Some((attribute, kind)) = attributes.iter().find_map(|a| Some((a, named(a)?))) else {
+            return Pointer::default();
+        };
+        if !matches!(&ty.kind, TypeKind::Ref(..)) {
+            let help = "it says what the PTX tells of a `&[T]` or `&mut [T]`";
+            self.error(&codes::P0851, attribute, "this attribute stands on a pointer", help);
+        }
+        kind
     }
 
     /// `#[align(64)]`

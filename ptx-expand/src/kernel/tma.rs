@@ -5,7 +5,7 @@ use super::{Argument, Reader, is_for_tools};
 use crate::launch::{Map, Tile};
 use proc_macro2::{Ident, Span, TokenStream};
 use ptx_core::diag::{codes, near::nearest};
-use ptx_core::kernel::tree::{self, Param, Path, Type, TypeKind};
+use ptx_core::kernel::tree::{self, Param, Path, Pointer, Type, TypeKind};
 use quote::quote;
 use syn::Token;
 use syn::ext::IdentExt;
@@ -52,12 +52,15 @@ impl Parse for Choice {
     }
 }
 
+/// The attributes that any parameter may have.
+const OF_A_PARAMETER: [&str; 3] = ["align", "generic", "bare"];
+
 impl Reader {
     /// The tensor map that a parameter's attributes ask for, and the parameter of the kernel that takes it.
     pub(super) fn tma(&mut self, at: usize, attributes: &[syn::Attribute], of: &Argument) -> Option<(Map, Param)> {
         let mut map = None;
         for attribute in attributes.iter().filter(|a| !is_for_tools(a)) {
-            if attribute.path().is_ident("align") {
+            if OF_A_PARAMETER.iter().any(|known| attribute.path().is_ident(known)) {
                 continue;
             } else if !attribute.path().is_ident("tma") {
                 self.attribute_without_meaning(attribute, &format!("a `Tile` parameter takes {LIKE}"));
@@ -72,7 +75,7 @@ impl Reader {
         let name = tree::Ident { name: map.name.clone(), span: self.host.token(of.name.span()) };
         let ty = tree::Ident { name: "TensorMap".to_owned(), span: name.span };
         let kind = TypeKind::Path(Path { segments: vec![ty], args: Vec::new() });
-        let param = Param { ty: Type { kind, span: name.span }, name, align: None };
+        let param = Param { ty: Type { kind, span: name.span }, name, align: None, pointer: Pointer::default() };
         Some((map, param))
     }
 

@@ -6,7 +6,7 @@ use crate::diag::near::nearest;
 use crate::kernel::EntryParam;
 use crate::kernel::layout::Layout;
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{self, Expr, ExprKind, GenericArg, TypeKind};
+use crate::kernel::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Array, Reg, Value};
 use crate::span::Span;
@@ -16,8 +16,8 @@ use crate::span::Span;
 pub(super) enum Kind {
     /// A number.
     Scalar,
-    /// A device pointer to elements of this many bytes.
-    Pointer(u64),
+    /// A device pointer to elements of this many bytes, and what the PTX says of it.
+    Pointer(u64, Pointer),
     /// 128 bytes of tensor map.
     Map,
     /// A struct by value: its name and layout.
@@ -69,9 +69,13 @@ impl Param {
         let name = &self.symbol;
         let array = |align: u64, size: u64| format!(".param .align {} .b8 {name}[{size}]", self.align.unwrap_or(align));
         match (&self.kind, &self.ty) {
-            (Kind::Pointer(align), _) => {
+            (Kind::Pointer(align, Pointer::Global), _) => {
                 format!(".param .u64 .ptr .global .align {} {name}", self.align.unwrap_or(*align))
             }
+            (Kind::Pointer(_, Pointer::Generic), _) => {
+                format!(".param .u64 .ptr .align {} {name}", self.align.unwrap_or(1))
+            }
+            (Kind::Pointer(_, Pointer::Bare), _) => format!(".param .u64 {name}"),
             (Kind::Map, _) => array(128, 128),
             (Kind::Struct(_, layout), _) => array(layout.align, layout.size),
             (Kind::Bytes(size, align), _) => array(*align, *size),
@@ -84,11 +88,12 @@ impl Param {
     fn load(&self) -> Vec<String> {
         let (reg, name) = (&self.register, &self.symbol);
         match (&self.kind, &self.ty) {
-            (Kind::Pointer(_), _) => vec![
-                format!(".reg .u64 {reg}"),
-                format!("ld.param.u64 {reg}, [{name}]"),
-                format!("cvta.to.global.u64 {reg}, {reg}"),
-            ],
+            (Kind::Pointer(_, said), _) => {
+                let mut lines = vec![format!(".reg .u64 {reg}"), format!("ld.param.u64 {reg}, [{name}]")];
+                let global = *said == Pointer::Global;
+                lines.extend(global.then(|| format!("cvta.to.global.u64 {reg}, {reg}")));
+                lines
+            }
             (Kind::Map, _) => vec![
                 format!(".reg .u64 {reg}"),
                 format!("mov.u64 {reg}, {name}"),
@@ -148,7 +153,7 @@ impl<'a> Lowerer<'a> {
         let pointer = types::find("u64").map(Ty::Scalar);
         let (kind, ty) = match &param.ty.kind {
             TypeKind::Ref(_, inner) => match &inner.kind {
-                TypeKind::Slice(element) => (Kind::Pointer(self.element_size(element)), pointer),
+                TypeKind::Slice(element) => (Kind::Pointer(self.element_size(element), param.pointer), pointer),
                 _ => return self.bad_param(param),
             },
             TypeKind::Path(path) => match path.segments.last().map_or("", |s| s.name.as_str()) {
@@ -159,7 +164,7 @@ impl<'a> Lowerer<'a> {
                         Some(GenericArg::Type(element)) => self.element_size(element),
                         _ => 1,
                     };
-                    (Kind::Pointer(element), pointer)
+                    (Kind::Pointer(element, Pointer::Global), pointer)
                 }
                 _ => match self.find(path).map(|found| found.binding) {
                     Some(Binding::Struct(item)) => match self.layout(item) {

@@ -1,6 +1,7 @@
 //! `ptx! { … }`: copied token for token, with the names of the kernel in place of the user's.
 
 mod declare;
+mod group;
 mod name;
 
 use super::Lowerer;
@@ -189,6 +190,7 @@ impl<'a> Lowerer<'a> {
             Kind::Punct(b'}') => self.close_brace(copy),
             Kind::Punct(b';') => self.semicolon(copy),
             Kind::Punct(b'@') => self.guard(copy),
+            Kind::Punct(b'(') if !copy.statement.fresh => self.group(copy),
             Kind::Punct(b'.') if copy.is(at + 1, b'{') => self.modifier(copy),
             Kind::Dot => self.dot(copy),
             Kind::Word => self.word(copy),

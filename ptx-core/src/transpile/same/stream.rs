@@ -249,14 +249,17 @@ impl Writer<'_> {
         // Without an initialiser a type is a width.
         let bits = Type::find(ty.trim_start_matches('.')).map_or(0, Type::bits);
         let ty = if bits > 0 && init.is_none() { format!(".b{bits}") } else { ty.to_owned() };
-        // `.ptr .align 1` says nothing.
-        let attributes = if attributes == ".align 1 .ptr " { "" } else { attributes.as_str() };
         let init = init.map_or_else(String::new, |init| format!(" = {init}"));
         format!("{linkage}{}{attributes}{ty}{dims}{init}", self.text(var.space))
     }
 
     fn directive(&mut self, directive: &Directive) -> String {
         let args = self.list(&directive.args);
+        // `.target sm_90, debug` tells that there are sections.
+        let args = match (self.debug, self.text(directive.name)) {
+            (false, ".target") => args.trim_end_matches(", debug").to_owned(),
+            _ => args,
+        };
         format!("{} {args}", self.text(directive.name))
     }
 

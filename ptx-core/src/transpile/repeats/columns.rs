@@ -1,0 +1,213 @@
+//! What differs between the turns of a loop, place by place: a column of values, one for each turn.
+
+use super::Span;
+use super::runs::{Candidate, Value};
+use crate::transpile::affine::Affine;
+use crate::transpile::body::Body;
+use std::collections::HashMap;
+
+/// How the values of a place become one.
+#[derive(Clone, Debug)]
+pub(super) enum Column {
+    /// The same in each turn, or a register of each turn's own.
+    Same,
+    /// A number that grows: by how much.
+    Count(Affine, i64),
+    /// Numbers.
+    Table(Vec<i64>),
+    /// Elements of an array.
+    Element(usize, Affine, i64),
+    /// Parts of an array: where the first starts, how far they are apart, how many elements.
+    Range(usize, Affine, i64, usize),
+    /// Elements of a new array: which, and the first.
+    New(usize, usize),
+}
+
+/// A loop.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) candidate: Candidate,
+    pub(super) columns: Vec<Column>,
+    /// The registers of arrays that are to be made.
+    pub(super) arrays: Vec<Vec<usize>>,
+}
+
+/// As many turns as can be one loop; `numbers` are those of each turn's first statement, and the one behind the last.
+pub(super) fn plan(
+    body: &Body,
+    spans: &[Span],
+    arrays: bool,
+    turns: &[&[Value]],
+    numbers: &[usize],
+) -> Option<Plan> {
+    let mut reader = Reader { body, spans, arrays, turns, numbers, partners: HashMap::new() };
+    let count = 1 + (1..turns.len()).take_while(|turn| reader.fits(*turn)).count();
+    // Two turns say little about where the registers of a third would be.
+    (count >= if arrays { 3 } else { 2 }).then(|| reader.finish(count)).flatten()
+}
+
+struct Reader<'b> {
+    body: &'b Body,
+    spans: &'b [Span],
+    arrays: bool,
+    turns: &'b [&'b [Value]],
+    numbers: &'b [usize],
+    /// Which register of a turn is which of the first turn's own, and the other way round.
+    partners: HashMap<(usize, usize, bool), usize>,
+}
+
+impl Reader<'_> {
+    /// Whether a register is mentioned in this turn alone.
+    fn is_own(&self, turn: usize, reg: usize) -> bool {
+        let (first, last) = self.spans[reg];
+        first >= self.numbers[turn] && last < self.numbers[turn + 1]
+    }
+
+    /// Whether a turn continues what the turns before it do.
+    fn fits(&mut self, turn: usize) -> bool {
+        (0..self.turns[0].len()).all(|at| match (&self.turns[0][at], &self.turns[turn][at]) {
+            (Value::Text, Value::Text) => true,
+            (Value::Guard(a), Value::Guard(b)) => self.register(turn, *a, *b).unwrap_or(a == b),
+            (Value::Count(a), Value::Count(b)) => a.terms == b.terms && (a.terms.is_empty() || self.steps(turn, at)),
+            (Value::Element(a, _), Value::Element(b, _)) => a == b && self.steps(turn, at),
+            (Value::Range(a, _, m), Value::Range(b, _, n)) => a == b && m == n && self.steps(turn, at),
+            (Value::Reg(a), Value::Reg(b)) => match self.register(turn, *a, *b) {
+                Some(fits) => fits,
+                None if self.turns[1][at] == Value::Reg(*a) => a == b,
+                None if self.body.regs[*a].element.is_some() => self.element(*a).is_some() && self.steps(turn, at),
+                None => self.arrays && self.can_join(turn, at, *a, *b),
+            },
+            _ => false,
+        })
+    }
+
+    /// Whether two registers are the same of each turn's own; `None` if they are not of that kind.
+    fn register(&mut self, turn: usize, a: usize, b: usize) -> Option<bool> {
+        if !self.is_own(0, a) {
+            return None;
+        }
+        let alike = self.body.regs[a].ty == self.body.regs[b].ty
+            && self.body.regs[a].element.is_none()
+            && self.body.regs[b].element.is_none();
+        let there = *self.partners.entry((turn, a, false)).or_insert(b) == b;
+        let back = *self.partners.entry((turn, b, true)).or_insert(a) == a;
+        Some(alike && there && back && self.is_own(turn, b))
+    }
+
+    fn element(&self, reg: usize) -> Option<(usize, Affine)> {
+        self.body.regs[reg].element.map(|(array, at)| (array, Affine::from(at as i64)))
+    }
+
+    /// The number at a place of a turn, and the array that it is a place of.
+    fn number(&self, turn: usize, at: usize) -> Option<(Option<usize>, Affine)> {
+        match &self.turns[turn][at] {
+            Value::Count(count) => Some((None, count.clone())),
+            Value::Element(array, count) | Value::Range(array, count, _) => Some((Some(*array), count.clone())),
+            Value::Reg(reg) => self.element(*reg).map(|(array, count)| (Some(array), count)),
+            Value::Guard(_) | Value::Text => None,
+        }
+    }
+
+    /// Whether a number has grown from the turn before by as much as from the first turn to the second.
+    fn steps(&self, turn: usize, at: usize) -> bool {
+        let numbers: Option<Vec<_>> =
+            [0, 1, turn - 1, turn].into_iter().map(|turn| self.number(turn, at)).collect();
+        let Some([a, b, c, d]) = numbers.as_deref() else { return false };
+        let step = |x: &Affine, y: &Affine| (x.terms == y.terms).then(|| y.plus.wrapping_sub(x.plus));
+        a.0 == d.0 && step(&a.1, &b.1).is_some() && step(&a.1, &b.1) == step(&c.1, &d.1)
+    }
+
+    /// Whether the register of a turn can be an element of an array behind those of the turns before it.
+    fn can_join(&self, turn: usize, at: usize, first: usize, reg: usize) -> bool {
+        let (a, b) = (&self.body.regs[first], &self.body.regs[reg]);
+        let free = |r: usize| self.body.regs[r].element.is_none() && !self.body.regs[r].param;
+        let before = |n: usize| self.turns[n][at] != Value::Reg(reg);
+        a.ty == b.ty && a.declared == b.declared && free(first) && free(reg) && (0..turn).all(before)
+    }
+
+    fn finish(&self, count: usize) -> Option<Plan> {
+        let mut lists = Lists::default();
+        let columns = (0..self.turns[0].len()).map(|at| self.column(at, count, &mut lists)).collect::<Option<_>>()?;
+        let candidate = Candidate { length: 0, turns: count };
+        let mut plan = Plan { candidate, columns, arrays: lists.lists };
+        for column in &mut plan.columns {
+            if let Column::New(array, plus) = column {
+                *plus = plus.wrapping_add(lists.moved[*array]);
+            }
+        }
+        Some(plan)
+    }
+
+    fn column(&self, at: usize, count: usize, lists: &mut Lists) -> Option<Column> {
+        let own = |reg: &usize| self.is_own(0, *reg);
+        match &self.turns[0][at] {
+            Value::Text | Value::Guard(_) => return Some(Column::Same),
+            Value::Reg(reg) if own(reg) => return Some(Column::Same),
+            Value::Reg(reg) if self.body.regs[*reg].element.is_none() => {
+                let reg_of = |turn: &[Value]| if let Value::Reg(reg) = turn[at] { Some(reg) } else { None };
+                let regs: Vec<usize> = self.turns[..count].iter().map(|turn| reg_of(turn)).collect::<Option<_>>()?;
+                return match regs.iter().all(|r| r == reg) {
+                    true => Some(Column::Same),
+                    false => lists.add(&regs).map(|(array, plus)| Column::New(array, plus)),
+                };
+            }
+            _ => {}
+        }
+        let numbers: Vec<(Option<usize>, Affine)> =
+            (0..count).map(|turn| self.number(turn, at)).collect::<Option<_>>()?;
+        let (array, first) = numbers[0].clone();
+        let step = Affine::step(&numbers.iter().map(|(_, number)| number).collect::<Vec<_>>());
+        Some(match (&self.turns[0][at], array, step) {
+            (_, _, Some(0)) => Column::Same,
+            (Value::Range(_, _, length), Some(array), Some(step)) => Column::Range(array, first, step, *length),
+            (_, Some(array), Some(step)) => Column::Element(array, first, step),
+            (_, None, Some(step)) => Column::Count(first, step),
+            (_, None, None) => Column::Table(numbers.iter().map(|(_, number)| number.plus).collect()),
+            (_, Some(_), None) => return None,
+        })
+    }
+}
+
+/// The registers that are to become arrays.
+#[derive(Default)]
+struct Lists {
+    lists: Vec<Vec<usize>>,
+    /// By how many places the elements of each have moved since columns named them.
+    moved: Vec<usize>,
+}
+
+impl Lists {
+    /// Which array these registers are a part of, and where it starts; what overlaps is one array: `x[i + 1] = x[i] + …`.
+    fn add(&mut self, regs: &[usize]) -> Option<(usize, usize)> {
+        let Some(list) = self.lists.iter().position(|list| regs.iter().any(|reg| list.contains(reg))) else {
+            self.lists.push(regs.to_vec());
+            self.moved.push(0);
+            return Some((self.lists.len() - 1, 0));
+        };
+        let elsewhere = |reg: &usize| self.lists.iter().enumerate().any(|(at, of)| at != list && of.contains(reg));
+        if regs.iter().any(elsewhere) {
+            return None;
+        }
+        let known = &mut self.lists[list];
+        let moved = self.moved[list];
+        if let Some(start) = known.iter().position(|reg| *reg == regs[0]) {
+            let common = regs.len().min(known.len() - start);
+            let fits = known[start..start + common] == regs[..common];
+            let new = &regs[common..];
+            if !fits || new.iter().any(|reg| known.contains(reg)) {
+                return None;
+            }
+            known.extend(new);
+            return Some((list, start.wrapping_sub(moved)));
+        }
+        let front = regs.iter().position(|reg| *reg == known[0])?;
+        let common = (regs.len() - front).min(known.len());
+        let fits = known[..common] == regs[front..front + common] && front + common == regs.len();
+        if !fits || regs[..front].iter().any(|reg| known.contains(reg)) {
+            return None;
+        }
+        known.splice(0..0, regs[..front].iter().copied());
+        self.moved[list] += front;
+        Some((list, 0usize.wrapping_sub(moved + front)))
+    }
+}
