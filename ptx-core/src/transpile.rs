@@ -8,6 +8,7 @@ mod arrays;
 mod body;
 mod expressions;
 mod flow;
+mod labels;
 mod lets;
 mod names;
 mod operators;
@@ -28,7 +29,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 /// The passes, in the order in which they run, and what each is for.
-pub const PASSES: [(&str, &str); 9] = [
+pub const PASSES: [(&str, &str); 10] = [
+    ("labels", "labels that nothing jumps to left out; for --verify, as ptxas may schedule differently"),
     ("params", "parameters by name"),
     ("waits", "spin loops to mbarrier::wait"),
     ("flow", "branches to loop, if and else"),
@@ -94,6 +96,8 @@ fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> 
         match &stmt.kind {
             StmtKind::Directive(directive) => header.directive(tree, directive, id, &mut writer)?,
             StmtKind::Func(func) if is_entry(tree, func) => entries.push((func, stmt)),
+            // The language declares an entry where it defines it.
+            StmtKind::Func(func) if tree.source.text(func.keyword) == ".entry" => {}
             StmtKind::Var(var) if is_unused(tree, var, &mentions) => {}
             StmtKind::Func(_) | StmtKind::Var(_) => writer.outside.push_str(&statement(tree, id)),
             // What a debugger reads speaks of the PTX's own names.
@@ -163,9 +167,7 @@ impl Header {
             tree.list(&directive.args).iter().map(|a| tree.compact(&tree.expr(*a).tokens)).collect();
         match (tree.source.text(directive.name), args.as_slice()) {
             (".version", [version]) => self.version.clone_from(version),
-            // What a debugger reads stays behind.
             (".target", [target]) => self.target.clone_from(target),
-            (".target", [target, debug]) if debug == "debug" => self.target.clone_from(target),
             (".target", [_, option, ..]) => return Err(format!("the option `{option}` of .target")),
             (".address_size", [size]) if size == "64" => self.address_size = true,
             (".file", _) => {
@@ -308,6 +310,7 @@ fn raise(body: &mut body::Body, params: &[params::Param], without: &Without) -> 
             continue;
         }
         let times = match pass {
+            "labels" => labels::pass(body),
             "params" => params::pass(body, params),
             "waits" => waits::pass(body),
             "flow" => flow::pass(body),

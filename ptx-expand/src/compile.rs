@@ -125,7 +125,16 @@ fn text(checked: &Checked, trial: Version, version: Option<Version>) -> Text {
         let lowest = minimum_version(checked.module());
         ptx = ptx.replacen(&format!(".version {trial}"), &format!(".version {lowest}"), 1);
     }
+    let ptx = untyped(&ptx);
     Text { arch: checked.module().arch, ptx, lines: lines(checked.tree()), cubin: None }
+}
+
+/// Declares signed registers of 64 bits as `.b64`. They are checked by now, and ptxas, which takes no notice of how any
+/// other register is declared, schedules addresses differently where they are `.s64`; nvcc writes `.b64`.
+fn untyped(ptx: &str) -> String {
+    const SIGNED: &str = "    .reg .s64 %";
+    let line = |line: &str| line.strip_prefix(SIGNED).map_or_else(|| line.to_owned(), |rest| format!("    .reg .b64 %{rest}"));
+    ptx.split_inclusive('\n').map(line).collect()
 }
 
 /// The text of a module that the user wrote whole.

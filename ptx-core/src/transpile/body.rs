@@ -107,6 +107,8 @@ pub(super) struct Reg {
     pub(super) param: bool,
     /// The array it is an element of, and which.
     pub(super) element: Option<(usize, usize)>,
+    /// The variable of the innermost `for` in which each turn has another one.
+    pub(super) owner: Option<usize>,
 }
 
 /// An array of registers.

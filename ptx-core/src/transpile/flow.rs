@@ -10,10 +10,11 @@ use std::collections::{HashMap, HashSet};
 
 /// Raises the body. Returns how many loops and blocks it made.
 pub(super) fn pass(body: &mut Body) -> usize {
-    let (mut regions, kept) = regions(&body.nodes);
+    let mut regions = regions(&body.nodes);
     regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end), r.is_loop));
     let nodes = std::mem::take(&mut body.nodes);
-    let builder = Builder { nodes: &nodes, regions: &regions, kept: &kept };
+    let raised = regions.iter().map(|region| region.label).collect();
+    let builder = Builder { nodes: &nodes, regions: &regions, raised: &raised };
     let Some(raised) = builder.build(0, nodes.len(), 0, &mut Vec::new()) else {
         body.nodes = nodes;
         return 0;
@@ -51,9 +52,9 @@ fn target(node: &Node) -> Option<(Option<(usize, bool)>, usize)> {
     }
 }
 
-/// The loops and blocks of a body, which nest, and the labels that stay what they are: those that a table of targets
-/// names, those inside of a loop that something jumps to from outside, and those of regions in which such labels stand.
-fn regions(nodes: &[Node]) -> (Vec<Region>, HashSet<usize>) {
+/// The loops and blocks of a body, which nest. Labels that a table of targets names are none, nor those inside of a loop
+/// that something jumps to from outside, nor those of regions in which such labels stand.
+fn regions(nodes: &[Node]) -> Vec<Region> {
     let place: HashMap<usize, usize> = labels(nodes).collect();
     let mut kept = HashSet::new();
     for node in nodes.iter().filter(|node| target(node).is_none()) {
@@ -63,9 +64,19 @@ fn regions(nodes: &[Node]) -> (Vec<Region>, HashSet<usize>) {
             }
         });
     }
-    let jumps: Vec<(usize, usize)> =
+    let mut jumps: Vec<(usize, usize)> =
         nodes.iter().enumerate().filter_map(|(at, node)| Some((at, target(node)?.1))).collect();
     kept.extend(jumps.iter().map(|(_, label)| *label).filter(|label| !place.contains_key(label)));
+    // The language writes no jump to what follows.
+    let mut uses: HashMap<usize, usize> = HashMap::new();
+    jumps.iter().for_each(|(_, label)| *uses.entry(*label).or_default() += 1);
+    let follows = |(from, label): &(usize, usize)| {
+        let between = place.get(label).and_then(|to| nodes.get(from + 1..*to));
+        let plain = matches!(&nodes[*from], Node::Inst(inst) if inst.guard.is_none());
+        plain && between.is_some_and(|nodes| nodes.iter().all(|node| matches!(node, Node::Label(_))))
+    };
+    kept.extend(jumps.iter().filter(|jump| follows(jump) && uses[&jump.1] > 1).map(|(_, label)| *label));
+    jumps.retain(|jump| !(follows(jump) && uses[&jump.1] == 1));
     loop {
         let mut regions: Vec<Region> = Vec::new();
         let mut known: HashMap<(usize, bool), usize> = HashMap::new();
@@ -90,7 +101,7 @@ fn regions(nodes: &[Node]) -> (Vec<Region>, HashSet<usize>) {
             kept.extend(regions.iter().filter(|region| holds(region)).map(|region| region.label).collect::<Vec<_>>());
         }
         if kept.len() == before {
-            return (regions, kept);
+            return regions;
         }
     }
 }
@@ -138,8 +149,8 @@ struct Builder<'n> {
     nodes: &'n [Node],
     /// Outer ones before inner ones.
     regions: &'n [Region],
-    /// The labels that stay.
-    kept: &'n HashSet<usize>,
+    /// The labels of regions; the others stay.
+    raised: &'n HashSet<usize>,
 }
 
 impl Builder<'_> {
@@ -176,9 +187,9 @@ impl Builder<'_> {
 
     fn statement(&self, node: &Node, open: &[Region]) -> Option<Option<Node>> {
         if let Node::Label(label) = node {
-            return Some(self.kept.contains(label).then(|| node.clone()));
+            return Some((!self.raised.contains(label)).then(|| node.clone()));
         }
-        if let Some((guard, label)) = target(node).filter(|(_, label)| !self.kept.contains(label)) {
+        if let Some((guard, label)) = target(node).filter(|(_, label)| self.raised.contains(label)) {
             let guard = guard.map(|(reg, negated)| (Expr::reg(reg), negated));
             let region = open.iter().rev().find(|r| r.label == label)?;
             let jump = if region.is_loop { Jump::Continue(label) } else { Jump::Break(label) };

@@ -152,7 +152,10 @@ fn moved(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
     if ty != dest || ty.class() == Class::Pred {
         return None;
     }
-    Some((leaf(source, ty, regs)?, ty))
+    // Between two registers it is the source that says the type.
+    let exact = |reg: &usize| find(&regs[*reg].ty) == Some(ty);
+    let typed = if let [Piece::Reg(reg)] = source.as_slice() { exact(reg) } else { true };
+    Some((leaf(source, ty, regs).filter(|_| typed)?, ty))
 }
 
 fn converted(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {

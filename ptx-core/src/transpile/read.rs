@@ -2,6 +2,7 @@
 //!
 //! A scope that declares more than registers (the `.param` of a call) stays text.
 
+use super::labels;
 use super::body::{Body, Inst, Node, Piece, Reg};
 use crate::isa;
 use crate::lower::constant::integer;
@@ -22,21 +23,8 @@ pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, St
     };
     reader.labels(children);
     reader.statements(children, true)?;
-    drop_unused_labels(&mut reader.body);
+    labels::at_ends(&mut reader.body);
     Some(Body { taken: reader.taken, ..reader.body })
-}
-
-/// Labels that only a debugger reads: nothing jumps to them.
-fn drop_unused_labels(body: &mut Body) {
-    let mut used = HashSet::new();
-    for node in &body.nodes {
-        node.pieces(&mut |piece| {
-            if let Piece::Label(label) = piece {
-                used.insert(*label);
-            }
-        });
-    }
-    body.nodes.retain(|node| !matches!(node, Node::Label(label) if !used.contains(label)));
 }
 
 /// What a name in a scope is.
@@ -234,7 +222,7 @@ impl Reader<'_> {
         }
         let rust = self.fresh(name);
         let ty = crate::kernel::language_type(&declared)?;
-        self.body.regs.push(Reg { name: rust, declared, ty, param: false, element: None });
+        self.body.regs.push(Reg { name: rust, declared, ty, param: false, element: None, owner: None });
         self.made.insert((scope, name.to_owned()), self.body.regs.len() - 1);
         Some(self.body.regs.len() - 1)
     }
@@ -275,14 +263,12 @@ impl Reader<'_> {
     }
 
     fn word(&mut self, token: TokenId, text: &str) -> Option<Piece> {
-        if let Some(rust) = self.params.get(text) {
-            return Some(Piece::Text(rust.clone()));
-        }
         let dotted = format!("{text}{}", self.text(token + 1));
         match self.find(text) {
             Some(Named::Reg(..)) => self.register(text).map(Piece::Reg),
             Some(Named::Label(label)) => Some(Piece::Label(label)),
             // A label with a dot in it.
+            None if self.params.contains_key(text) => self.params.get(text).cloned().map(Piece::Text),
             None if matches!(self.find(&dotted), Some(Named::Label(_))) => None,
             _ => Some(Piece::Text(text.to_owned())),
         }

@@ -189,6 +189,7 @@ impl Finder<'_> {
             let (first, last) = self.spans[reg];
             own.extend((first >= from && last < to).then_some(reg));
         }));
+        own.iter().for_each(|reg| self.body.regs[*reg].owner = Some(self.body.variables));
         let first = self.body.arrays.len();
         plan.arrays.iter().for_each(|regs| self.array(regs));
         let variable = self.body.variables;
@@ -228,11 +229,16 @@ impl Finder<'_> {
     /// Makes registers the elements of an array.
     fn array(&mut self, regs: &[usize]) {
         let array = self.body.arrays.len();
-        let stem: String = self.body.regs[regs[0]].name.chars().take_while(char::is_ascii_alphabetic).collect();
-        let name = self.body.free_name(if stem.is_empty() { "list" } else { &stem });
+        let name = self.body.free_name(stem(&self.body.regs[regs[0]].declared));
         for (at, reg) in regs.iter().enumerate() {
             self.body.regs[*reg].element = Some((array, at));
         }
         self.body.arrays.push(Array { name, regs: regs.to_vec() });
     }
+}
+
+/// What compilers call registers of a type.
+fn stem(declared: &str) -> &'static str {
+    const STEMS: [(&str, &str); 5] = [("pred", "p"), ("f32", "f"), ("f64", "fd"), ("64", "rd"), ("16", "h")];
+    STEMS.iter().find(|(ty, _)| declared.ends_with(ty)).map_or("r", |(_, stem)| stem)
 }

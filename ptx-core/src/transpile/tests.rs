@@ -8,7 +8,12 @@ use std::path::PathBuf;
 const HEAD: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n";
 
 /// A pass and a kernel that needs it.
-const CASES: [(&str, &str); 9] = [
+const CASES: [(&str, &str); 10] = [
+    (
+        "labels",
+        ".visible .entry k()\n{ .reg .b32 %r<3>;\n$func_begin0: mov.u32 %r1, %tid.x; $tmp0: mov.u32 %r2, %ntid.x; \
+         st.shared.u32 [smem], %r2;\n$tmp1: ret; $func_end0: }",
+    ),
     (
         "params",
         ".visible .entry k(.param .u32 k_n, .param .f32 factor)\n{ .reg .b32 %r<3>; .reg .f32 %f<2>;\n\
@@ -52,15 +57,15 @@ const CASES: [(&str, &str); 9] = [
          { .reg .b32 %r<4>;\nmov.u32 %r1, %tid.x; mov.u32 %r2, %laneid; add.u32 %r3, %r1, %r2; ret; }",
     ),
     (
-        "lets",
-        ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>; .reg .pred %p1;\nld.param.u32 %r1, [n];\n\
-         setp.lt.u32 %p1, %r1, 7; @%p1 bra $E; add.u32 %r2, %r1, 1; st.shared.u32 [smem], %r2; $E: ret; }",
-    ),
-    (
         "repeats",
         ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>;\nld.param.u32 %r1, [n];\n\
          add.u32 %r2, %r1, 16; st.shared.u32 [smem+0], %r2; add.u32 %r3, %r1, 48; st.shared.u32 [smem+4], %r3;\n\
          add.u32 %r4, %r1, 80; st.shared.u32 [smem+12], %r4; ret; }",
+    ),
+    (
+        "lets",
+        ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>; .reg .pred %p1;\nld.param.u32 %r1, [n];\n\
+         setp.lt.u32 %p1, %r1, 7; @%p1 bra $E; add.u32 %r2, %r1, 1; st.shared.u32 [smem], %r2; $E: ret; }",
     ),
 ];
 

@@ -59,8 +59,9 @@ struct Reader<'b> {
 impl Reader<'_> {
     /// Whether a register is mentioned in this turn alone.
     fn is_own(&self, turn: usize, reg: usize) -> bool {
+        // A parameter is there before all of them.
         let (first, last) = self.spans[reg];
-        first >= self.numbers[turn] && last < self.numbers[turn + 1]
+        !self.body.regs[reg].param && first >= self.numbers[turn] && last < self.numbers[turn + 1]
     }
 
     /// Whether a turn continues what the turns before it do.
@@ -122,7 +123,7 @@ impl Reader<'_> {
         let (a, b) = (&self.body.regs[first], &self.body.regs[reg]);
         let free = |r: usize| self.body.regs[r].element.is_none() && !self.body.regs[r].param;
         let before = |n: usize| self.turns[n][at] != Value::Reg(reg);
-        a.ty == b.ty && a.declared == b.declared && free(first) && free(reg) && (0..turn).all(before)
+        a.ty == b.ty && a.declared == b.declared && a.owner == b.owner && free(first) && free(reg) && (0..turn).all(before)
     }
 
     fn finish(&self, count: usize) -> Option<Plan> {

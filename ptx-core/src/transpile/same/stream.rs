@@ -255,11 +255,6 @@ impl Writer<'_> {
 
     fn directive(&mut self, directive: &Directive) -> String {
         let args = self.list(&directive.args);
-        // `.target sm_90, debug` tells that there are sections.
-        let args = match (self.debug, self.text(directive.name)) {
-            (false, ".target") => args.trim_end_matches(", debug").to_owned(),
-            _ => args,
-        };
         format!("{} {args}", self.text(directive.name))
     }
 

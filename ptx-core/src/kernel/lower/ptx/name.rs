@@ -95,7 +95,9 @@ impl<'a> Lowerer<'a> {
         else {
             return self.verbatim(copy);
         };
-        if self.f.raw || copy.statement.param {
+        // What `st.param` stores is a value.
+        let stored = copy.statement.opcode == "st" && !copy.is(copy.at - 1, b'[');
+        if self.f.raw || copy.statement.param && !stored {
             return self.write(copy, &symbol, 1);
         }
         if !structure {
