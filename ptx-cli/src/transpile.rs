@@ -147,7 +147,10 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
                 if made.proof.holds() {
                     return Ok(Some(made));
                 }
-                why = "the machine code is another".to_owned();
+                why = match &made.proof.machine_code {
+                    Some(Err(error)) => format!("ptxas refuses it: {}", error.lines().next().unwrap_or_default()),
+                    _ => "the machine code is another".to_owned(),
+                };
             }
             Err(error) => why = error,
         }

@@ -23,7 +23,7 @@ mod waits;
 
 use crate::emit::rust::statement;
 use crate::lower::constant::integer;
-use crate::syntax::{Directive, Func, Stmt, StmtId, StmtKind, Tree, Var};
+use crate::syntax::{Directive, Func, Stmt, StmtKind, Tree, Var};
 use crate::token::{Kind, TokenId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -94,7 +94,7 @@ fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> 
     for &id in &tree.items {
         let stmt = tree.stmt(id);
         match &stmt.kind {
-            StmtKind::Directive(directive) => header.directive(tree, directive, id, &mut writer)?,
+            StmtKind::Directive(directive) => header.directive(tree, directive)?,
             StmtKind::Func(func) if is_entry(tree, func) => entries.push((func, stmt)),
             // The language declares an entry where it defines it.
             StmtKind::Func(func) if tree.source.text(func.keyword) == ".entry" => {}
@@ -141,12 +141,6 @@ fn is_entry(tree: &Tree, func: &Func) -> bool {
     tree.source.text(func.keyword) == ".entry" && func.has_body
 }
 
-/// Whether a function that is no entry is defined.
-fn has_functions(tree: &Tree) -> bool {
-    let defined = |f: &Func| f.has_body && tree.source.text(f.keyword) != ".entry";
-    tree.items.iter().any(|id| matches!(&tree.stmt(*id).kind, StmtKind::Func(f) if defined(f)))
-}
-
 /// What stands at the top of a module.
 #[derive(Default)]
 struct Header {
@@ -156,13 +150,7 @@ struct Header {
 }
 
 impl Header {
-    fn directive(
-        &mut self,
-        tree: &Tree,
-        directive: &Directive,
-        id: StmtId,
-        writer: &mut Writer<'_>,
-    ) -> Result<(), String> {
+    fn directive(&mut self, tree: &Tree, directive: &Directive) -> Result<(), String> {
         let args: Vec<String> =
             tree.list(&directive.args).iter().map(|a| tree.compact(&tree.expr(*a).tokens)).collect();
         match (tree.source.text(directive.name), args.as_slice()) {
@@ -170,12 +158,7 @@ impl Header {
             (".target", [target]) => self.target.clone_from(target),
             (".target", [_, option, ..]) => return Err(format!("the option `{option}` of .target")),
             (".address_size", [size]) if size == "64" => self.address_size = true,
-            (".file", _) => {
-                // The `.loc` of functions that stay PTX name it.
-                if has_functions(tree) {
-                    writer.outside.push_str(&statement(tree, id));
-                }
-            }
+            (".file", _) => {}
             (name, _) => return Err(format!("the directive `{name}`")),
         }
         Ok(())

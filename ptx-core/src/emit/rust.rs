@@ -3,7 +3,7 @@
 //! What it does not take is listed in [`Reason`]; those tokens and comments are rewritten, and said. Nothing here raises
 //! code: that is `transpile`'s.
 
-use crate::syntax::{StmtId, Tokens, Tree};
+use crate::syntax::{StmtId, StmtKind, Tokens, Tree};
 use crate::token::{Kind, TokenId};
 use std::fmt;
 
@@ -78,7 +78,8 @@ pub fn plain(tree: &Tree, name: &str) -> Plain {
     Plain { text, rewritten: printer.rewritten }
 }
 
-/// A statement and all that is in it as Rust's lexer takes it, with the comments and blanks in front of it.
+/// A statement and all that is in it as Rust's lexer takes it, with the comments and blanks in front of it; without the
+/// `.loc`s, which name files and sections that do not come along.
 pub(crate) fn statement(tree: &Tree, id: StmtId) -> String {
     let mut printer = Printer { tree, out: Vec::new(), rewritten: Vec::new() };
     printer.statement(id);
@@ -100,6 +101,9 @@ impl Printer<'_> {
     /// Recursion is as deep as scopes nest, which the parser bounds.
     fn statement(&mut self, id: StmtId) {
         let stmt = self.tree.stmt(id);
+        if matches!(&stmt.kind, StmtKind::Directive(directive) if self.tree.source.text(directive.name) == ".loc") {
+            return;
+        }
         self.tokens(stmt.head.clone());
         stmt.children.iter().for_each(|child| self.statement(*child));
         self.tokens(stmt.tail.clone());

@@ -252,6 +252,8 @@ pub enum StmtKind {
     Expr(Expr, bool),
     /// `ptx! { … }`
     Ptx(Ptx),
+    /// `unreachable!()`: nothing gets here, so that no `ret` is written.
+    Unreachable,
     /// `const` in a body.
     Const(Const),
     /// `static` in a body.

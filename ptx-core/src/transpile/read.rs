@@ -24,7 +24,19 @@ pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, St
     reader.labels(children);
     reader.statements(children, true)?;
     labels::at_ends(&mut reader.body);
+    if falls_off(reader.body.nodes.last()) {
+        reader.body.nodes.push(Node::Call("unreachable!".to_owned(), Vec::new()));
+    }
     Some(Body { taken: reader.taken, ..reader.body })
+}
+
+/// Whether no `ret` stands behind the last statement: it is a call that does not return.
+fn falls_off(last: Option<&Node>) -> bool {
+    const ENDS: [&str; 6] = ["ret", "exit", "trap", "bra", "bra.uni", "brx.idx"];
+    match last {
+        Some(Node::Inst(inst)) => inst.guard.is_some() || !ENDS.contains(&inst.name.trim_end_matches(".uni")),
+        _ => true,
+    }
 }
 
 /// What a name in a scope is.

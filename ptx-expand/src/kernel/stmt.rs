@@ -170,9 +170,12 @@ impl Reader {
         Ptx { source, span }
     }
 
-    /// A macro call as a statement: `ptx!` only.
+    /// A macro call as a statement: `ptx!`, and `unreachable!()`.
     fn macro_call(&mut self, attributes: &[syn::Attribute], call: &syn::Macro) -> Stmt {
         self.no_attributes(attributes);
+        if call.path.is_ident("unreachable") && call.tokens.is_empty() {
+            return Stmt { kind: StmtKind::Unreachable, span: self.host.syntax(&call.path) };
+        }
         if !is_ptx(&call.path) {
             self.refuse_macro(call);
             return Stmt { kind: StmtKind::Error, span: self.host.syntax(&call.path) };

@@ -61,6 +61,7 @@ impl<'a> Lowerer<'a> {
                 self.lower(expr, None);
             }
             StmtKind::Ptx(ptx) => self.ptx(ptx),
+            StmtKind::Unreachable => self.f.dead = true,
             StmtKind::Const(item) => {
                 // Read even if nothing names it, so that what is wrong in it is reported.
                 let path = Path { segments: vec![item.name.clone()], args: Vec::new() };

@@ -1,0 +1,104 @@
+//! Every real file that ptxas accepts, through rustc: its Rust, plain and raised, compiles as it stands, and the PTX in the
+//! binary is what `ptx transpile` has proved. (`ptx transpile --sugar --verify` on the same folders compares the machine
+//! code.) Crates of many modules, so that it takes minutes and not hours:
+//!
+//!     cargo test -p ptx-tests --test transpile_rustc -- --ignored
+
+use ptx_core::emit::rust;
+use ptx_core::parse::parse_text;
+use ptx_core::transpile::Without;
+use ptx_core::transpile::prove::prove;
+use ptx_tests::{corpus, own};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How many bytes of PTX a crate is made of.
+const CRATE: usize = 6 << 20;
+
+/// A module of a crate: the file that it is from, and the PTX that it must hold.
+struct Module {
+    from: PathBuf,
+    rust: String,
+    ptx: String,
+}
+
+#[test]
+#[ignore = "builds crates of all files of the corpus: some minutes"]
+fn every_file_compiles_to_what_is_proved() {
+    let (mut crates, mut size) = (vec![Vec::new()], 0);
+    for file in files() {
+        let bytes = std::fs::read(&file).unwrap();
+        size += bytes.len();
+        if size > CRATE {
+            (crates.push(Vec::new()), size = bytes.len());
+        }
+        crates.last_mut().unwrap().extend(modules(&file, &bytes));
+    }
+    let mut wrong = String::new();
+    for (number, modules) in crates.iter().enumerate() {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("transpiled-{number}"));
+        build(&folder, modules, &mut wrong);
+        println!("crate {number}: {} modules", modules.len());
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// What ptxas accepts, ours and others'.
+fn files() -> Vec<PathBuf> {
+    let ours = own::samples().unwrap().into_iter().filter(|s| s.ptxas == "accepted").map(|s| s.file());
+    let others = corpus::folder().map(|folder| corpus::samples(&folder).unwrap()).unwrap_or_default();
+    ours.chain(others.into_iter().filter(|s| s.accepted).map(|s| s.path)).collect()
+}
+
+fn expand(source: &str) -> Result<String, String> {
+    let modules = ptx_expand::modules(source).map_err(|e| e.to_string())?;
+    modules.into_iter().next().and_then(|m| m.ptx.into_iter().next()).ok_or_else(|| "no module".to_owned())
+}
+
+/// A file plain, and raised if anything of it can be.
+fn modules(file: &Path, bytes: &[u8]) -> Vec<Module> {
+    let tree = parse_text(bytes).0;
+    let plain = rust::plain(&tree, "k").text;
+    let ptx = expand(&plain).unwrap();
+    let mut modules = vec![Module { from: file.to_owned(), rust: plain, ptx }];
+    let raised = prove(&tree, "k", &Without::from(["labels"]), &expand);
+    modules.extend(raised.ok().map(|p| Module { from: file.to_owned(), rust: p.text, ptx: p.ptx }));
+    modules
+}
+
+/// Builds a crate whose binary writes the PTX of each module, and compares.
+fn build(folder: &Path, modules: &[Module], wrong: &mut String) {
+    let source = folder.join("src");
+    std::fs::create_dir_all(&source).unwrap();
+    let mut main = "#![allow(warnings)]\n".to_owned();
+    for (number, module) in modules.iter().enumerate() {
+        std::fs::write(source.join(format!("m{number}.rs")), &module.rust).unwrap();
+        writeln!(main, "mod m{number}; // {}", module.from.display()).unwrap();
+    }
+    main.push_str("fn main() {\n");
+    for number in 0..modules.len() {
+        writeln!(main, "    std::fs::write(\"{number}.ptx\", m{number}::k::PTX).unwrap();").unwrap();
+    }
+    main.push_str("}\n");
+    std::fs::write(source.join("main.rs"), main).unwrap();
+    let launch = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("ptx-launch");
+    let manifest = format!(
+        "[package]\nname = \"transpiled\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\nptx-launch = {{ path = {launch:?} \
+         }}\n\n[profile.dev.package.ptx-core]\nopt-level = 2\n\n[workspace]\n"
+    );
+    std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("transpiled-target");
+    let mut cargo = Command::new(env!("CARGO"));
+    let built = cargo.args(["run", "--quiet"]).env("CARGO_TARGET_DIR", target).current_dir(folder).output().unwrap();
+    if !built.status.success() {
+        writeln!(wrong, "{}: {}", folder.display(), String::from_utf8_lossy(&built.stderr)).unwrap();
+        return;
+    }
+    for (number, module) in modules.iter().enumerate() {
+        let ptx = std::fs::read_to_string(folder.join(format!("{number}.ptx"))).unwrap();
+        if ptx != module.ptx {
+            writeln!(wrong, "{}: rustc makes other PTX of m{number}", module.from.display()).unwrap();
+        }
+    }
+}
