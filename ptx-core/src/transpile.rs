@@ -38,7 +38,7 @@ pub const PASSES: [(&str, &str); 10] = [
     ("operators", "single instructions to operators, special registers by name"),
     ("expressions", "chains of operators to expressions"),
     ("names", "demangled names, registers after what they hold"),
-    ("repeats", "repeated statements to for, the registers of its turns to arrays"),
+    ("repeats", "repeated statements to for and arrays"),
     ("lets", "registers declared where they live"),
 ];
 
@@ -201,7 +201,8 @@ impl Writer<'_> {
     /// An entry as a kernel.
     fn kernel(&mut self, func: &Func, stmt: &Stmt, without: &Without) -> Result<String, String> {
         let entry = func.name.map_or("", |n| self.tree.source.text(n)).to_owned();
-        let params = params::params(self.tree, func, &stmt.children, &entry).ok_or("a parameter that has no type in Rust")?;
+        let params =
+            params::params(self.tree, func, &stmt.children, &entry).ok_or("a parameter that has no type in Rust")?;
         let symbols: HashMap<String, String> = params.iter().map(|p| (p.symbol.clone(), p.name.clone())).collect();
         let mut body = read::read(self.tree, &stmt.children, &symbols).ok_or("statements that only PTX has")?;
         let applied = raise(&mut body, &params, without);

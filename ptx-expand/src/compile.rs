@@ -133,7 +133,8 @@ fn text(checked: &Checked, trial: Version, version: Option<Version>) -> Text {
 /// other register is declared, schedules addresses differently where they are `.s64`; nvcc writes `.b64`.
 fn untyped(ptx: &str) -> String {
     const SIGNED: &str = "    .reg .s64 %";
-    let line = |line: &str| line.strip_prefix(SIGNED).map_or_else(|| line.to_owned(), |rest| format!("    .reg .b64 %{rest}"));
+    let line =
+        |line: &str| line.strip_prefix(SIGNED).map_or_else(|| line.to_owned(), |rest| format!("    .reg .b64 %{rest}"));
     ptx.split_inclusive('\n').map(line).collect()
 }
 

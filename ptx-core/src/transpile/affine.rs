@@ -26,9 +26,8 @@ impl Affine {
     pub(super) fn step(numbers: &[&Affine]) -> Option<i64> {
         let [first, second, ..] = numbers else { return None };
         let step = second.plus.checked_sub(first.plus)?;
-        let regular = |pair: &[&Affine]| {
-            pair[1].plus.checked_sub(pair[0].plus) == Some(step) && pair[1].terms == pair[0].terms
-        };
+        let regular =
+            |pair: &[&Affine]| pair[1].plus.checked_sub(pair[0].plus) == Some(step) && pair[1].terms == pair[0].terms;
         numbers.windows(2).all(regular).then_some(step)
     }
 

@@ -156,7 +156,9 @@ impl Body {
                 let from = usize::try_from(at.plus).unwrap_or_default();
                 self.arrays[*array].regs.iter().skip(from).take(*length).for_each(|reg| visit(*reg));
             }
-            Piece::Range(array, ..) | Piece::Element(array, _) => self.arrays[*array].regs.iter().take(1).for_each(|reg| visit(*reg)),
+            Piece::Range(array, ..) | Piece::Element(array, _) => {
+                self.arrays[*array].regs.iter().take(1).for_each(|reg| visit(*reg))
+            }
             Piece::Text(_) | Piece::Label(_) | Piece::Int(_) | Piece::Count(_) => {}
         }
     }

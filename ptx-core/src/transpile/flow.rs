@@ -108,7 +108,10 @@ fn regions(nodes: &[Node]) -> Vec<Region> {
 
 /// The labels and where they stand.
 fn labels(nodes: &[Node]) -> impl Iterator<Item = (usize, usize)> {
-    nodes.iter().enumerate().filter_map(|(at, node)| if let Node::Label(label) = node { Some((*label, at)) } else { None })
+    nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(at, node)| if let Node::Label(label) = node { Some((*label, at)) } else { None })
 }
 
 /// Grows regions until they nest. The label of one that jumps into a loop, if there is any: it cannot be a region.

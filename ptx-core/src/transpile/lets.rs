@@ -36,9 +36,11 @@ fn tops(body: &Body, node: &mut Node, declared: &mut BTreeSet<usize>) {
 /// What a statement names, except what is a `for`'s own.
 fn outside(body: &Body, node: &Node, all: &mut BTreeSet<usize>) {
     let mut named = BTreeSet::new();
-    node.pieces(&mut |piece| body.registers(piece, &mut |reg| {
-        named.insert(variable(body, reg));
-    }));
+    node.pieces(&mut |piece| {
+        body.registers(piece, &mut |reg| {
+            named.insert(variable(body, reg));
+        })
+    });
     node.blocks().into_iter().flatten().for_each(|inner| outside(body, inner, &mut named));
     if let Node::For(of) = node {
         named.retain(|reg| !of.owns(body, *reg));

@@ -71,7 +71,9 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, known: &Known) -> Optio
     let names: Vec<&str> = said.iter().map(|(name, _)| *name).filter(|name| *name != ".align").collect();
     let whole = ty == "u64" || ty == "b64";
     let (attributes, ty, stored) = match (names.as_slice(), tree.list(&declared.dims), pointer) {
-        ([], [], Some(pointer)) if align.is_none() && whole && pointer.used => ("#[bare] ".to_owned(), slice(pointer), ty.to_owned()),
+        ([], [], Some(pointer)) if align.is_none() && whole && pointer.used => {
+            ("#[bare] ".to_owned(), slice(pointer), ty.to_owned())
+        }
         ([], [], _) if align.is_none() => (String::new(), scalar(ty)?.to_owned(), ty.to_owned()),
         ([".ptr"], [], _) if whole => {
             let align = align.filter(|align| *align != 1).map_or(String::new(), |align| format!("#[align({align})] "));

@@ -120,7 +120,8 @@ impl Finder<'_> {
 
     fn note_floats(&mut self, inst: &Inst) {
         let moves = ["ld", "st", "mov", "cvt", "setp", "selp"].contains(&self.tree.source.text(inst.opcode));
-        let float = |m: &str| TYPES.iter().find(|(ptx, rust)| *ptx == m && rust.starts_with('f')).map(|(_, rust)| *rust);
+        let float =
+            |m: &str| TYPES.iter().find(|(ptx, rust)| *ptx == m && rust.starts_with('f')).map(|(_, rust)| *rust);
         let Some(ty) = self.modifiers(inst).into_iter().find_map(float).filter(|_| !moves) else { return };
         for id in self.tree.list(&inst.operands) {
             for register in self.registers(*id) {

@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 /// The statements of a kernel, each line indented by `depth` levels.
 pub(super) fn print(body: &Body, depth: usize) -> String {
-    let mut printer = Printer { body, out: String::new(), depth, waiting: Vec::new(), loops: Vec::new(), variables: HashMap::new() };
+    let mut printer =
+        Printer { body, out: String::new(), depth, waiting: Vec::new(), loops: Vec::new(), variables: HashMap::new() };
     for declaration in &body.declarations {
         printer.ptx(declaration);
     }
@@ -172,7 +173,8 @@ impl Printer<'_> {
             [] => format!("for _ in 0..{} {{", of.turns),
             [(variable, _)] if *variable == of.variable => format!("for {} in 0..{} {{", names[0], of.turns),
             _ => {
-                let row = |turn: usize| tuple(&columns.iter().map(|(_, values)| number(values[turn])).collect::<Vec<_>>());
+                let row =
+                    |turn: usize| tuple(&columns.iter().map(|(_, values)| number(values[turn])).collect::<Vec<_>>());
                 let rows: Vec<String> = (0..of.turns).map(row).collect();
                 format!("for {} in [{}] {{", tuple(&names), rows.join(", "))
             }

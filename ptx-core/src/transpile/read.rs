@@ -2,8 +2,8 @@
 //!
 //! A scope that declares more than registers (the `.param` of a call) stays text.
 
-use super::labels;
 use super::body::{Body, Inst, Node, Piece, Reg};
+use super::labels;
 use crate::isa;
 use crate::lower::constant::integer;
 use crate::syntax::{ExprId, ExprKind, StmtId, StmtKind, Tokens, Tree, Var};

@@ -40,7 +40,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
 fn addresses(block: &mut [Node], change: &mut dyn FnMut(&mut Vec<Piece>)) {
     for node in block {
         if let Node::Inst(inst) = node {
-            inst.operands.iter_mut().for_each(|operand| change(operand));
+            inst.operands.iter_mut().for_each(&mut *change);
         }
     }
 }
@@ -173,10 +173,14 @@ impl Finder<'_> {
             if candidate.saved() < least {
                 break;
             }
-            let numbers: Vec<usize> =
-                place.numbers[at..=at + candidate.length * candidate.turns].iter().step_by(candidate.length).copied().collect();
+            let numbers: Vec<usize> = place.numbers[at..=at + candidate.length * candidate.turns]
+                .iter()
+                .step_by(candidate.length)
+                .copied()
+                .collect();
             let plan = columns::plan(self.body, &self.spans, self.arrays, &place.runs.turns(at, candidate), &numbers);
-            let plan = plan.map(|plan| Plan { candidate: Candidate { length: candidate.length, ..plan.candidate }, ..plan });
+            let plan =
+                plan.map(|plan| Plan { candidate: Candidate { length: candidate.length, ..plan.candidate }, ..plan });
             best = plan.filter(|plan| plan.candidate.saved() >= least).or(best);
         }
         best
@@ -185,10 +189,12 @@ impl Finder<'_> {
     /// The loop, from the statements of its first turn.
     fn build(&mut self, mut turn: Vec<Node>, plan: &Plan, (from, to): Span) -> Option<Node> {
         let mut own = BTreeSet::new();
-        turn.iter().for_each(|node| node.mentions(self.body, &mut |reg| {
-            let (first, last) = self.spans[reg];
-            own.extend((first >= from && last < to).then_some(reg));
-        }));
+        turn.iter().for_each(|node| {
+            node.mentions(self.body, &mut |reg| {
+                let (first, last) = self.spans[reg];
+                own.extend((first >= from && last < to).then_some(reg));
+            })
+        });
         own.iter().for_each(|reg| self.body.regs[*reg].owner = Some(self.body.variables));
         let first = self.body.arrays.len();
         plan.arrays.iter().for_each(|regs| self.array(regs));
@@ -196,31 +202,33 @@ impl Finder<'_> {
         let mut table: Vec<(usize, Vec<i64>)> = Vec::new();
         let mut columns = plan.columns.iter();
         let mut sound = true;
-        turn.iter_mut().for_each(|node| node.slots(&mut |slot| {
-            let new = match columns.next() {
-                Some(Column::Same) | None => return,
-                Some(Column::Count(start, step)) => Piece::Count(start.with(variable, *step)),
-                Some(Column::Table(values)) => {
-                    let known = table.iter().find(|(_, known)| known == values).map(|(column, _)| *column);
-                    let column = known.unwrap_or_else(|| {
-                        table.push((variable + 1 + table.len(), values.clone()));
-                        variable + table.len()
-                    });
-                    Piece::Count(Affine::default().with(column, 1))
+        turn.iter_mut().for_each(|node| {
+            node.slots(&mut |slot| {
+                let new = match columns.next() {
+                    Some(Column::Same) | None => return,
+                    Some(Column::Count(start, step)) => Piece::Count(start.with(variable, *step)),
+                    Some(Column::Table(values)) => {
+                        let known = table.iter().find(|(_, known)| known == values).map(|(column, _)| *column);
+                        let column = known.unwrap_or_else(|| {
+                            table.push((variable + 1 + table.len(), values.clone()));
+                            variable + table.len()
+                        });
+                        Piece::Count(Affine::default().with(column, 1))
+                    }
+                    Some(Column::Element(array, start, step)) => Piece::Element(*array, start.with(variable, *step)),
+                    Some(Column::Range(array, start, step, length)) => {
+                        Piece::Range(*array, start.with(variable, *step), *length)
+                    }
+                    Some(Column::New(array, plus)) => {
+                        Piece::Element(first + array, Affine::from(*plus as i64).with(variable, 1))
+                    }
+                };
+                match slot {
+                    Slot::Piece(piece) => *piece = new,
+                    Slot::Reg(_) => sound = false,
                 }
-                Some(Column::Element(array, start, step)) => Piece::Element(*array, start.with(variable, *step)),
-                Some(Column::Range(array, start, step, length)) => {
-                    Piece::Range(*array, start.with(variable, *step), *length)
-                }
-                Some(Column::New(array, plus)) => {
-                    Piece::Element(first + array, Affine::from(*plus as i64).with(variable, 1))
-                }
-            };
-            match slot {
-                Slot::Piece(piece) => *piece = new,
-                Slot::Reg(_) => sound = false,
-            }
-        }));
+            })
+        });
         self.body.variables += 1 + table.len();
         let raised = For { turns: plan.candidate.turns, variable, table, own, body: turn };
         sound.then(|| Node::For(Box::new(raised)))

@@ -33,13 +33,7 @@ pub(super) struct Plan {
 }
 
 /// As many turns as can be one loop; `numbers` are those of each turn's first statement, and the one behind the last.
-pub(super) fn plan(
-    body: &Body,
-    spans: &[Span],
-    arrays: bool,
-    turns: &[&[Value]],
-    numbers: &[usize],
-) -> Option<Plan> {
+pub(super) fn plan(body: &Body, spans: &[Span], arrays: bool, turns: &[&[Value]], numbers: &[usize]) -> Option<Plan> {
     let mut reader = Reader { body, spans, arrays, turns, numbers, partners: HashMap::new() };
     let count = 1 + (1..turns.len()).take_while(|turn| reader.fits(*turn)).count();
     // Two turns say little about where the registers of a third would be.
@@ -111,8 +105,7 @@ impl Reader<'_> {
 
     /// Whether a number has grown from the turn before by as much as from the first turn to the second.
     fn steps(&self, turn: usize, at: usize) -> bool {
-        let numbers: Option<Vec<_>> =
-            [0, 1, turn - 1, turn].into_iter().map(|turn| self.number(turn, at)).collect();
+        let numbers: Option<Vec<_>> = [0, 1, turn - 1, turn].into_iter().map(|turn| self.number(turn, at)).collect();
         let Some([a, b, c, d]) = numbers.as_deref() else { return false };
         let step = |x: &Affine, y: &Affine| (x.terms == y.terms).then(|| y.plus.wrapping_sub(x.plus));
         a.0 == d.0 && step(&a.1, &b.1).is_some() && step(&a.1, &b.1) == step(&c.1, &d.1)
@@ -123,7 +116,12 @@ impl Reader<'_> {
         let (a, b) = (&self.body.regs[first], &self.body.regs[reg]);
         let free = |r: usize| self.body.regs[r].element.is_none() && !self.body.regs[r].param;
         let before = |n: usize| self.turns[n][at] != Value::Reg(reg);
-        a.ty == b.ty && a.declared == b.declared && a.owner == b.owner && free(first) && free(reg) && (0..turn).all(before)
+        a.ty == b.ty
+            && a.declared == b.declared
+            && a.owner == b.owner
+            && free(first)
+            && free(reg)
+            && (0..turn).all(before)
     }
 
     fn finish(&self, count: usize) -> Option<Plan> {
