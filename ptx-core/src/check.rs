@@ -5,14 +5,20 @@
 
 pub(crate) mod access;
 mod calls;
+mod debug;
 mod declarations;
+mod declarators;
+mod directives;
 pub(crate) mod flow;
 mod graph;
 mod header;
 mod limits;
+mod linkage;
 mod params;
+mod pragmas;
 mod protocol;
 mod resources;
+mod signatures;
 mod specials;
 mod variables;
 mod version;
@@ -49,8 +55,14 @@ type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
 /// What ptxas refuses.
 const RULES: &[Rule] = &[
     header::check,
+    directives::check,
+    pragmas::check,
+    debug::check,
     variables::check,
     declarations::check,
+    declarators::check,
+    signatures::check,
+    linkage::check,
     limits::check,
     specials::check,
     calls::check,

@@ -172,6 +172,27 @@ impl Function {
     pub fn counts(&self) -> (usize, usize) {
         (self.returns.len(), self.params.len())
     }
+
+    /// The types of what it returns and takes.
+    pub fn signature(&self, module: &Module) -> (Vec<Option<ParamType>>, Vec<Option<ParamType>>) {
+        let types = |list: &[Param]| list.iter().map(|p| self.param_type(*p, module)).collect();
+        (types(&self.returns), types(&self.params))
+    }
+
+    /// The type of a parameter of its own.
+    pub fn param_type(&self, param: Param, module: &Module) -> Option<ParamType> {
+        Some(match param {
+            Param::Var(id) => {
+                let v = module.variables.get(id.index())?;
+                ParamType { ty: v.ty, size: v.size, align: v.align, register: false, array: !v.dims.is_empty() }
+            }
+            Param::Reg(id) => {
+                let r = self.registers.get(id.index())?;
+                let size = r.ty.bytes() * u64::from(r.vector);
+                ParamType { ty: r.ty, size, align: r.ty.bytes(), register: true, array: false }
+            }
+        })
+    }
 }
 
 /// A parameter of a function.
@@ -209,6 +230,8 @@ pub struct ParamType {
     pub align: u64,
     /// Whether it is a register, not `.param`.
     pub register: bool,
+    /// Whether it is an array, perhaps of one element.
+    pub array: bool,
 }
 
 /// `.maxntid 128, 1, 1`

@@ -8,6 +8,7 @@ mod body;
 pub(crate) mod constant;
 mod form;
 mod header;
+mod initial;
 mod module;
 mod names;
 mod operand;

@@ -17,6 +17,14 @@ pub struct Sample {
     pub refusal: String,
 }
 
+impl Sample {
+    /// The line that ptxas' first error names: `line 14; error : …`.
+    pub fn refused_line(&self) -> Option<usize> {
+        let (number, _) = self.refusal.strip_prefix("line ")?.split_once(';')?;
+        number.parse().ok()
+    }
+}
+
 /// The folder of the corpus: `PTX_CORPUS`, or `shared/corpus` beside the workspace or a folder above it.
 pub fn folder() -> Option<PathBuf> {
     let from_env = std::env::var_os("PTX_CORPUS").map(PathBuf::from);

@@ -1,7 +1,7 @@
 //! Calls: the callee is a function that is declared, and the arguments are what it takes.
 
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{FuncId, Function, Inst, Module, Operand, Param, ParamType, ProtoId, Space, Symbol, TargetsId};
+use crate::ir::{FuncId, Function, Inst, Module, Operand, ParamType, ProtoId, Space, Symbol, TargetsId, Variable};
 use crate::isa::{Class, OperandKind};
 use crate::span::Span;
 use crate::syntax::Tree;
@@ -71,9 +71,8 @@ impl Call<'_> {
             out.push(Diagnostic::error(&codes::P0613, self.span(at), text).section("9.7.12.5"));
             return;
         }
-        let types = |list: &[Param]| list.iter().map(|p| self.formal(function, *p)).collect();
         let (name, span, variadic) = (function.name.clone(), function.span, function.variadic);
-        let (returns, params) = (types(&function.returns), types(&function.params));
+        let (returns, params) = function.signature(self.module);
         self.fit(&Callable { name, span, returns, params, variadic }, out);
     }
 
@@ -113,8 +112,8 @@ impl Call<'_> {
             let d = Diagnostic::error(&codes::P0303, self.inst.span, "a result cannot be returned into a literal");
             out.push(d.section("9.7.12.5"));
         }
-        self.arguments(callee, &callee.returns, &returns, false, out);
-        self.arguments(callee, &callee.params, &args, callee.variadic, out);
+        self.arguments(callee, &callee.returns, &returns, true, out);
+        self.arguments(callee, &callee.params, &args, false, out);
     }
 
     fn arguments(
@@ -122,54 +121,44 @@ impl Call<'_> {
         callee: &Callable,
         formals: &[Option<ParamType>],
         actuals: &[Operand],
-        variadic: bool,
+        returned: bool,
         out: &mut Vec<Diagnostic>,
     ) {
         let unsized_last = formals.last().is_some_and(|f| f.as_ref().is_some_and(|f| f.size == 0));
         let least = formals.len() - usize::from(unsized_last);
-        if actuals.len() < least || actuals.len() > formals.len() && !variadic {
+        if actuals.len() < least || actuals.len() > formals.len() && !callee.variadic {
             let text = format!("`{}` takes {} here, not {}", callee.name, formals.len(), actuals.len());
             let d = Diagnostic::error(&codes::P0612, self.span(self.at), text).label(callee.span, "declared here");
             out.push(d.section("9.7.12.5"));
             return;
         }
         for (formal, actual) in formals.iter().zip(actuals) {
-            if let Some(formal) = formal.as_ref().filter(|f| !self.fits(f, actual)) {
+            if let Some(formal) = formal.as_ref().filter(|f| !self.fits(f, actual, returned)) {
+                let what = if returned { "result" } else { "argument" };
                 let text =
-                    format!("this argument does not fit the parameter of `{}`: `.{}`", callee.name, describe(formal));
+                    format!("this {what} does not fit the parameter of `{}`: `.{}`", callee.name, describe(formal));
                 let d = Diagnostic::error(&codes::P0612, self.inst.span, text).label(callee.span, "declared here");
                 out.push(d.section("9.7.12.5"));
             }
         }
     }
 
-    fn formal(&self, callee: &Function, param: Param) -> Option<ParamType> {
-        Some(match param {
-            Param::Var(id) => {
-                let v = self.module.variables.get(id.index())?;
-                ParamType { ty: v.ty, size: v.size, align: v.align, register: false }
-            }
-            Param::Reg(id) => {
-                let r = callee.registers.get(id.index())?;
-                ParamType { ty: r.ty, size: r.ty.bytes() * u64::from(r.vector), align: r.ty.bytes(), register: true }
-            }
-        })
-    }
-
-    /// A `.param` variable must have the size and at least the alignment; a register must be able to hold the type.
-    fn fits(&self, formal: &ParamType, actual: &Operand) -> bool {
+    /// Whether ptxas takes the argument (or, returned, the place for the result) for the parameter.
+    fn fits(&self, formal: &ParamType, actual: &Operand, returned: bool) -> bool {
+        let class = formal.ty.class();
         match actual {
-            Operand::Symbol(Symbol::Var(var), 0) => match self.module.variables.get(var.index()) {
-                Some(v) if v.space == Space::Param => v.size == formal.size && v.align >= formal.align,
-                _ => formal.size == u64::from(self.module.address_size / 8),
-            },
-            Operand::Reg(reg) => match self.caller.registers.get(reg.index()) {
-                Some(r) => {
-                    r.ty.bytes() * u64::from(r.vector) == formal.size && same_kind(r.ty.class(), formal.ty.class())
-                }
-                None => true,
-            },
-            _ => true,
+            Operand::Symbol(Symbol::Var(var), 0) => {
+                self.module.variables.get(var.index()).is_none_or(|v| same_variable(formal, v))
+            }
+            Operand::Reg(reg) => self.caller.registers.get(reg.index()).is_none_or(|r| {
+                let whole = r.ty.bytes() * u64::from(r.vector) == formal.size && formal.align == formal.ty.bytes();
+                !formal.array && whole && alike(r.ty.class(), class)
+            }),
+            Operand::Int(_) => !formal.array && !matches!(class, Class::Float | Class::Packed | Class::Pred),
+            Operand::F32(_) | Operand::F64(_) => !formal.array && matches!(class, Class::Float | Class::Bits),
+            Operand::Sink => returned && class != Class::Pred,
+            Operand::Error => true,
+            _ => false,
         }
     }
 
@@ -178,8 +167,21 @@ impl Call<'_> {
     }
 }
 
-fn same_kind(a: Class, b: Class) -> bool {
-    (a == Class::Pred) == (b == Class::Pred)
+/// A `.param` variable has the parameter's size and alignment; it is an array if the parameter is one.
+fn same_variable(formal: &ParamType, v: &Variable) -> bool {
+    let size = v.size == formal.size || formal.array && formal.size == 0;
+    let kind = v.dims.is_empty() != formal.array && (formal.array || alike(v.ty.class(), formal.ty.class()));
+    v.space == Space::Param && size && v.align == formal.align && kind
+}
+
+/// `.b` and packed halves meet every type of their width, integers meet integers, floats floats.
+fn alike(a: Class, b: Class) -> bool {
+    let integer = |c| matches!(c, Class::Unsigned | Class::Signed);
+    match (a, b) {
+        (Class::Pred, _) | (_, Class::Pred) => false,
+        (Class::Bits | Class::Packed, _) | (_, Class::Bits | Class::Packed) => true,
+        _ => integer(a) == integer(b),
+    }
 }
 
 fn describe(formal: &ParamType) -> String {

@@ -26,6 +26,10 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
 fn options(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     let has = |word: &str| module.options.iter().any(|o| o == word);
     let span = directive(tree, ".target").map(|d| tree.span(&tree.stmt(d).head)).unwrap_or_default();
+    if starts_with_an_option(tree) {
+        let text = "`.target` begins with the target";
+        out.push(Diagnostic::error(&codes::P0603, span, text).section("11.1.2"));
+    }
     if has("texmode_unified") && has("texmode_independent") {
         let text = "`texmode_unified` and `texmode_independent` exclude each other";
         out.push(Diagnostic::error(&codes::P0610, span, text).section("11.1.2"));
@@ -34,6 +38,12 @@ fn options(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
         let text = format!("{} has 64-bit floats: it does not take `map_f64_to_f32`", module.arch);
         out.push(Diagnostic::error(&codes::P0603, span, text).section("11.1.2"));
     }
+}
+
+fn starts_with_an_option(tree: &Tree) -> bool {
+    let Some(StmtKind::Directive(d)) = directive(tree, ".target").map(|id| &tree.stmt(id).kind) else { return false };
+    let first = tree.list(&d.args).first().map(|e| tree.source.text(tree.expr(*e).tokens.start));
+    first.is_some_and(|word| OPTIONS.contains(&word))
 }
 
 /// Whether the module has debug information.
@@ -61,12 +71,15 @@ fn debug(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
 fn order(tree: &Tree, out: &mut Vec<Diagnostic>) {
     let before = out.len();
     first(tree, out);
+    // ptxas takes `.target` several times, one behind the other.
+    let mut targets = 0;
     let late = tree.items.iter().map(|id| tree.stmt(*id)).enumerate().find_map(|(at, stmt)| match &stmt.kind {
         StmtKind::Directive(d) => {
             let name = tree.source.text(d.name);
             let place = [".version", ".target", ".address_size"].iter().position(|n| *n == name)?;
-            let again = name == ".target" && at == place + 1; // which ptxas takes
-            (at > place && !again).then_some((name, d.name))
+            let again = name == ".target" && at > 0 && targets == at - 1;
+            targets += usize::from(again);
+            (at > place + targets.saturating_sub(1) && !again).then_some((name, d.name))
         }
         _ => None,
     });
@@ -106,9 +119,8 @@ fn address_size(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     let span = tree.span(&tree.stmt(at).head);
     match module.address_size {
         64 => {}
-        32 if module.arch.number < 90 => {}
         32 => out.push(
-            Diagnostic::error(&codes::P0615, span, format!("{} has no 32-bit addresses", module.arch))
+            Diagnostic::error(&codes::P0615, span, "no target that ptxas assembles for has 32-bit addresses any more")
                 .help("write `.address_size 64`")
                 .section("11.1.3"),
         ),

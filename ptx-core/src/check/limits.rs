@@ -1,26 +1,12 @@
-//! Performance and cluster directives: where they stand, their numbers, which exclude or need each other.
+//! Performance and cluster directives: where they stand, what their numbers may be, which exclude or need each other.
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Limit, Module};
 use crate::isa::table;
 use crate::syntax::Tree;
 
-/// A directive with numbers: how many it takes, and whether zero is one of them.
-struct Numbers {
-    name: &'static str,
-    least: usize,
-    most: usize,
-    zero: bool,
-}
-
-const NUMBERS: &[Numbers] = &[
-    Numbers { name: "maxntid", least: 1, most: 3, zero: false },
-    Numbers { name: "reqntid", least: 1, most: 3, zero: false },
-    Numbers { name: "minnctapersm", least: 1, most: 1, zero: false },
-    Numbers { name: "maxnreg", least: 1, most: 1, zero: false },
-    Numbers { name: "reqnctapercluster", least: 1, most: 3, zero: true },
-    Numbers { name: "maxclusterrank", least: 1, most: 1, zero: true },
-];
+/// Directives whose numbers are greater than zero.
+const POSITIVE: &[&str] = &["maxntid", "reqntid", "minnctapersm", "maxnreg", "local_maxnreg"];
 
 /// Pairs that ptxas refuses on one kernel.
 const EXCLUSIVE: &[(&str, &str)] =
@@ -74,12 +60,7 @@ fn needs(function: &Function, limit: &Limit, out: &mut Vec<Diagnostic>) {
 }
 
 fn numbers(limit: &Limit, out: &mut Vec<Diagnostic>) {
-    let Some(rule) = NUMBERS.iter().find(|n| n.name == limit.name) else { return };
-    if !(rule.least..=rule.most).contains(&limit.values.len()) {
-        let text =
-            format!("`.{}` takes {} to {} numbers, not {}", limit.name, rule.least, rule.most, limit.values.len());
-        out.push(Diagnostic::error(&codes::P0609, limit.span, text).section("11.4"));
-    } else if !rule.zero && limit.values.contains(&0) {
+    if POSITIVE.contains(&limit.name.as_str()) && limit.values.contains(&0) {
         let text = format!("the numbers of `.{}` are greater than zero", limit.name);
         out.push(Diagnostic::error(&codes::P0609, limit.span, text).section("11.4"));
     }

@@ -17,7 +17,7 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
             let text = match loads {
                 false if of(&function.params) => format!("`{name}` comes from the caller; it cannot be written"),
                 true if of(&function.returns) => format!("`{name}` goes to the caller; it cannot be read"),
-                true if own && !results.contains(&var) => {
+                true if function.entry && own && !results.contains(&var) => {
                     format!("`{name}` is the result of no call; nothing is in it")
                 }
                 _ => continue,

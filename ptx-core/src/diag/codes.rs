@@ -63,7 +63,7 @@ codes! {
     P0606 "an initial value where none may be"
     P0607 "a variable without a size"
     P0608 "a parameter or variable of the wrong kind"
-    P0609 "a directive with the wrong numbers"
+    P0609 "a directive with the wrong arguments"
     P0610 "directives that exclude each other"
     P0611 "more memory than there is"
     P0612 "arguments that do not fit the function"

@@ -133,6 +133,12 @@ impl<'t> Body<'_, 't> {
             return;
         }
         let operands = self.operands(&directive.args);
+        let is_label = |o: &Operand| matches!(o, Operand::Label(_) | Operand::Error);
+        if let Some(at) = operands.iter().position(|o| !is_label(o)).filter(|_| name == ".branchtargets") {
+            let span =
+                self.cx.tree.list(&directive.args).get(at).map(|e| self.cx.tree.span(&self.cx.tree.expr(*e).tokens));
+            self.cx.diagnostics.push(report::not_a_label(span.unwrap_or_default()));
+        }
         if let Some(free) = self.function.targets.iter_mut().find(|t| t.is_empty()) {
             *free = operands;
         }
@@ -143,10 +149,15 @@ impl<'t> Body<'_, 't> {
         if tree.source.text(var.space) == ".reg" {
             return self.registers(var);
         }
+        let mut last = None;
         for (token, variable) in variable::variables(self.cx, var) {
             let id = self.cx.add_variable(variable);
             self.function.variables.push(id);
-            self.declare(token, Entity::Var(id));
+            // `x<4>` is one name here.
+            if last.replace(token) != Some(token) {
+                self.cx.reserved(token);
+                self.declare(token, Entity::Var(id));
+            }
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) fn integer(tree: &Tree, id: ExprId) -> Option<i64> {
         ExprKind::Unary(op, x) => unary(*op, integer(tree, *x)?),
         ExprKind::Binary(op, a, b) => binary(*op, integer(tree, *a)?, integer(tree, *b)?),
         ExprKind::Ternary(c, a, b) => integer(tree, if integer(tree, *c)? != 0 { *a } else { *b }),
-        ExprKind::Cast(_, x) => integer(tree, *x),
+        ExprKind::Cast(ty, x) if matches!(tree.source.text(*ty), ".s64" | ".u64") => integer(tree, *x),
         ExprKind::Group(list) => match tree.list(list) {
             [only] => integer(tree, *only),
             _ => None,

@@ -50,6 +50,9 @@ fn version(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> Option<Version> {
         diagnostics.push(report::no_header(".version 8.7", tree));
         return None;
     };
+    if tree.list(&d.args).first().is_some_and(|e| tree.source.trivia(tree.expr(*e).tokens.start).contains(&b'\n')) {
+        diagnostics.push(report::version_on_another_line(tree.source.span(d.name)));
+    }
     let text = tree.list(&d.args).first().map(|e| tree.compact(&tree.expr(*e).tokens)).unwrap_or_default();
     let version = text.parse().ok().filter(exists);
     if version.is_none() {

@@ -33,8 +33,12 @@ impl<'t> Context<'t> {
         let stmt = self.tree.stmt(id);
         match &stmt.kind {
             StmtKind::Var(var) => {
+                let mut last = None;
                 for (token, variable) in variable::variables(self, var) {
-                    self.module_variable(token, variable);
+                    // `x<4>` is one name here.
+                    if last.replace(token) != Some(token) {
+                        self.module_variable(token, variable);
+                    }
                 }
             }
             StmtKind::Func(func) => self.function(stmt, func),
@@ -65,6 +69,11 @@ impl<'t> Context<'t> {
             && let Some(slot) = self.module.variables.get_mut(earlier.index())
             && (slot.linkage == Some("extern") || variable.linkage == Some("extern"))
         {
+            let shape = |v: &Variable| (v.space, v.ty, v.vector, v.dims.len());
+            let hidden = slot.linkage == Some("extern") && variable.linkage.is_none();
+            if hidden || shape(slot) != shape(&variable) {
+                self.diagnostics.push(report::other_variable(name, hidden, span, slot.span));
+            }
             if slot.linkage == Some("extern") {
                 *slot = variable;
             }
@@ -82,6 +91,12 @@ impl<'t> Context<'t> {
         let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
         let id = self.declare_function(text, name, func.has_body);
         let earlier = id.and_then(|id| self.module.functions.get(id.index())).map(|f| (f.counts(), f.span, f.declared));
+        let external =
+            id.and_then(|id| self.module.functions.get(id.index())).is_some_and(|f| f.linkage == Some("extern"));
+        let now = func.linkage.is_some_and(|l| self.tree.source.text(l) == ".extern");
+        if let Some((_, earlier, true)) = earlier.filter(|_| external != now) {
+            self.diagnostics.push(report::extern_or_not(text, span, earlier));
+        }
         let mut body = Body { function: self.signature(func, text, span), cx: self };
         body.cx.names.open();
         body.function.returns = params(&mut body, &func.returns);
@@ -97,8 +112,7 @@ impl<'t> Context<'t> {
         {
             self.diagnostics.push(report::other_signature(text, span, earlier));
         }
-        if let (Some(id), Some(slot)) = (id, id.and_then(|i| self.module.functions.get_mut(i.index()))) {
-            let _ = id;
+        if let Some(slot) = id.and_then(|i| self.module.functions.get_mut(i.index())) {
             if func.has_body || !slot.defined {
                 *slot = function;
             }
@@ -172,6 +186,7 @@ fn params<'t>(body: &mut Body<'_, 't>, vars: &'t [syntax::Var]) -> Vec<Param> {
             let id = body.cx.add_variable(variable);
             out.push(Param::Var(id));
             match body.cx.tree.source.text(token) {
+                "_" if body.function.entry => {}
                 "_" => body.cx.diagnostics.push(report::no_parameter_name(body.cx.tree.source.span(token))),
                 _ => body.declare(token, Entity::Var(id)),
             }

@@ -38,6 +38,22 @@ pub(super) fn duplicate(name: &str, span: Span, earlier: Span) -> Diagnostic {
         .label(earlier, "first declared here")
 }
 
+/// A variable that is `.extern` first, and then something that does not define it.
+pub(super) fn other_variable(name: &str, hidden: bool, span: Span, earlier: Span) -> Diagnostic {
+    let text = match hidden {
+        true => format!("`{name}` is `.extern`: what defines it is `.visible` or `.weak`"),
+        false => format!("`{name}` is declared as something else"),
+    };
+    Diagnostic::error(&codes::P0502, span, text).label(earlier, "declared here").section("11.6.1")
+}
+
+/// A function that is declared `.extern` once and once not.
+pub(super) fn extern_or_not(name: &str, span: Span, earlier: Span) -> Diagnostic {
+    let text = format!("`{name}` is `.extern` here or where it was declared, but not in both places");
+    let d = Diagnostic::error(&codes::P0608, span, text).label(earlier, "declared here").section("11.6.1");
+    d.help("what has a body in this module is not `.extern`")
+}
+
 pub(super) fn reserved(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(&codes::P0502, span, format!("nothing can be named `{name}`: PTX has a meaning for it"))
         .section("4.5")
@@ -58,6 +74,10 @@ pub(super) fn no_label(span: Span) -> Diagnostic {
     Diagnostic::error(&codes::P0616, span, "this needs a label before it")
         .help("write `name:` in front")
         .section("11.3")
+}
+
+pub(super) fn not_a_label(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0301, span, "`.branchtargets` lists labels").section("11.3.1")
 }
 
 pub(super) fn list_comes_later(span: Span) -> Diagnostic {
@@ -217,6 +237,10 @@ pub(super) fn bad_version(text: &str, last_minors: &[u8], span: Span) -> Diagnos
     Diagnostic::error(&codes::P0602, span, format!("there is no PTX version `{text}`"))
         .help(format!("the versions are {}", ranges.join(", ")))
         .section("11.1.1")
+}
+
+pub(super) fn version_on_another_line(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0602, span, "the version stands on the same line as `.version`").section("11.1.1")
 }
 
 pub(super) fn unknown_target(text: &str, span: Span) -> Diagnostic {

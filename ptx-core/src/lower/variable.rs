@@ -1,9 +1,8 @@
-//! Declarations: types, sizes, alignment, initialisers.
+//! Declarations: types, sizes, alignment. Initial values: `initial`.
 
 use super::module::Context;
-use super::names::Entity;
-use super::{constant, report};
-use crate::ir::{Init, ParamType, Relocation, Signature, Space, Symbol, Variable};
+use super::{constant, initial, report};
+use crate::ir::{ParamType, Signature, Space, Variable};
 use crate::isa::{Class, Type};
 use crate::syntax::{self, Declarator, ExprId, ExprKind, Tokens, Var};
 
@@ -108,26 +107,11 @@ fn variable(cx: &mut Context<'_>, shape: &Shape, name: &str, declarator: &Declar
     let tree = cx.tree;
     let element = shape.ty.bytes() * u64::from(shape.vector);
     let mut dims: Vec<u64> = tree.list(&declarator.dims).iter().map(|d| dimension(cx, *d)).collect();
-    let opaque = shape.ty.class() == Class::Opaque;
-    let init = declarator.init.filter(|_| !opaque).map(|init| initialiser(cx, shape.ty, init));
-    if let Some(value) = declarator.init.filter(|v| !opaque && is_braced(cx, *v) && dims.is_empty()) {
-        let text = "a variable that is no array has one value, without braces";
-        cx.diagnostics.push(report::initial_value(text.to_owned(), tree.span(&tree.expr(value).tokens)));
-    }
-    if let Some(value) = declarator.init.filter(|v| !opaque && !is_braced(cx, *v) && !dims.is_empty()) {
-        let text = "the values of an array stand in braces";
-        cx.diagnostics.push(report::initial_value(text.to_owned(), tree.span(&tree.expr(value).tokens)));
-    }
+    let value = declarator.init.filter(|_| shape.ty.class() != Class::Opaque);
+    let init = value.map(|value| initial::initialiser(cx, shape.ty, shape.vector, &dims, value));
     if let (Some(first @ 0), Some(init)) = (dims.first().copied(), &init) {
         let rest: u64 = dims[1..].iter().product::<u64>().max(1);
         dims[0] = first.max((init.bytes.len() as u64).div_ceil((element * rest).max(1)));
-    }
-    if let (Some(init), Some(value)) = (&init, declarator.init) {
-        let (has, room) = (init.bytes.len() as u64 / element.max(1), dims.iter().product::<u64>());
-        if has > room && shape.vector == 1 {
-            let text = format!("{has} values for {room} elements");
-            cx.diagnostics.push(report::initial_value(text, tree.span(&tree.expr(value).tokens)));
-        }
     }
     let count = dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).unwrap_or(u64::MAX);
     Variable {
@@ -145,10 +129,6 @@ fn variable(cx: &mut Context<'_>, shape: &Shape, name: &str, declarator: &Declar
     }
 }
 
-fn is_braced(cx: &Context<'_>, value: ExprId) -> bool {
-    matches!(cx.tree.expr(value).kind, ExprKind::Braces(_))
-}
-
 /// `[4]`; 0 for `[]`.
 fn dimension(cx: &mut Context<'_>, id: ExprId) -> u64 {
     let tree = cx.tree;
@@ -160,126 +140,6 @@ fn dimension(cx: &mut Context<'_>, id: ExprId) -> u64 {
             cx.diagnostics.push(report::not_constant(tree.span(&tree.expr(*size).tokens)));
             1
         }
-    }
-}
-
-/// The bytes of `{1, 2, {3, 4}}`, of a scalar, or of addresses.
-fn initialiser(cx: &mut Context<'_>, ty: Type, id: ExprId) -> Init {
-    let mut init = Init::default();
-    element(cx, ty, id, &mut init);
-    init
-}
-
-fn element(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init) {
-    let tree = cx.tree;
-    match &tree.expr(id).kind {
-        ExprKind::Braces(list) => tree.list(list).iter().for_each(|e| element(cx, ty, *e, init)),
-        _ => {
-            let width = usize::try_from(ty.bytes()).unwrap_or(0);
-            let at = init.bytes.len();
-            let bits = scalar(cx, ty, id, init, at as u64);
-            init.bytes.extend(bits.to_le_bytes().into_iter().chain(std::iter::repeat(0)).take(width));
-        }
-    }
-}
-
-fn scalar(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init, at: u64) -> u64 {
-    let tree = cx.tree;
-    let span = tree.span(&tree.expr(id).tokens);
-    if let Some(value) = constant::integer(tree, id) {
-        if ty.class() == Class::Float {
-            cx.diagnostics.push(report::wrong_value("an integer", ty, span));
-        }
-        return value.cast_unsigned();
-    }
-    if let Some(float) = float(cx, id) {
-        if ty.class() != Class::Float {
-            cx.diagnostics.push(report::wrong_value("a floating-point number", ty, span));
-        }
-        return float_bits(ty, float);
-    }
-    match relocation(cx, id) {
-        Some(found) if !lasts(cx, found.of) => {
-            cx.diagnostics.push(report::wrong_value("the address of memory that does not last", ty, span));
-        }
-        Some(found) if found.mask.is_none() && !holds_address(ty) => {
-            cx.diagnostics.push(report::wrong_value("an address", ty, span));
-        }
-        Some(found) => init.relocations.push(Relocation { at, width: ty.bits() / 8, ..found }),
-        None => cx.diagnostics.push(report::not_constant(span)),
-    }
-    0
-}
-
-/// Whether the address is known before a kernel runs: that of a function, of global or of constant memory.
-fn lasts(cx: &Context<'_>, of: Symbol) -> bool {
-    match of {
-        Symbol::Func(_) => true,
-        Symbol::Var(var) => {
-            let space = cx.module.variables.get(var.index()).map(|v| v.space);
-            !matches!(space, Some(Space::Shared | Space::Local | Space::Param))
-        }
-    }
-}
-
-/// ptxas takes a whole address for an unsigned type only.
-fn holds_address(ty: Type) -> bool {
-    ty.class() == Class::Unsigned && ty.bits() >= 32
-}
-
-fn float(cx: &Context<'_>, id: ExprId) -> Option<constant::Float> {
-    let tree = cx.tree;
-    match &tree.expr(id).kind {
-        ExprKind::Float => constant::float(&tree.compact(&tree.expr(id).tokens)),
-        ExprKind::Unary(b'-', x) => float(cx, *x).map(constant::Float::negated),
-        _ => None,
-    }
-}
-
-fn float_bits(ty: Type, float: constant::Float) -> u64 {
-    match (float, ty.bits()) {
-        (constant::Float::Single(bits), 64) => f64::from(f32::from_bits(bits)).to_bits(),
-        (constant::Float::Single(bits), _) => u64::from(bits),
-        (constant::Float::Double(bits), 32) => u64::from((f64::from_bits(bits) as f32).to_bits()),
-        (constant::Float::Double(bits), _) => bits,
-    }
-}
-
-/// An address: `x`, `x+4`, `generic(x)+4`, `0xFF(x)`.
-fn relocation(cx: &mut Context<'_>, id: ExprId) -> Option<Relocation> {
-    let tree = cx.tree;
-    match &tree.expr(id).kind {
-        ExprKind::Name => {
-            let token = tree.expr(id).tokens.start;
-            let of = match cx.names.find(tree.source.text(token), &mut Vec::new())? {
-                Entity::Var(var) => Symbol::Var(var),
-                Entity::Func(func) => Symbol::Func(func),
-                _ => return None,
-            };
-            Some(Relocation { at: 0, width: 0, of, offset: 0, generic: false, mask: None })
-        }
-        // ptxas takes no minus here.
-        ExprKind::Binary(op, a, b) if op[0] == b'+' => {
-            let delta = constant::integer(tree, *b)?;
-            let inner = relocation(cx, *a)?;
-            Some(Relocation { offset: inner.offset.wrapping_add(delta), ..inner })
-        }
-        ExprKind::Apply(name, args) => {
-            let [arg] = tree.list(args) else { return None };
-            let inner = relocation(cx, *arg)?;
-            match tree.source.text(*name) {
-                "generic" => Some(Relocation { generic: true, ..inner }),
-                mask => {
-                    let digits = mask.trim_start_matches("0x").trim_start_matches("0X");
-                    Some(Relocation { mask: Some(u64::from_str_radix(digits, 16).ok()?), ..inner })
-                }
-            }
-        }
-        ExprKind::Group(list) => match tree.list(list) {
-            [only] => relocation(cx, *only),
-            _ => None,
-        },
-        _ => None,
     }
 }
 
@@ -301,10 +161,16 @@ fn param_types(cx: &mut Context<'_>, var: &Var) -> Vec<ParamType> {
     }
     let register = cx.tree.source.text(var.space) == ".reg";
     let Some((ty, vector)) = register_type(cx, var) else { return Vec::new() };
-    let scalar = ParamType { ty, size: ty.bytes() * u64::from(vector), align: ty.bytes(), register };
+    let scalar = ParamType { ty, size: ty.bytes() * u64::from(vector), align: ty.bytes(), register, array: false };
     if register || cx.tree.names(var).is_empty() {
         return vec![scalar];
     }
-    let of = |(_, v): (u32, Variable)| ParamType { ty: v.ty, size: v.size, align: v.align, register };
+    let of = |(_, v): (u32, Variable)| ParamType {
+        ty: v.ty,
+        size: v.size,
+        align: v.align,
+        register,
+        array: !v.dims.is_empty(),
+    };
     variables(cx, var).into_iter().map(of).collect()
 }

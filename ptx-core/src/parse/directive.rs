@@ -60,7 +60,9 @@ impl Parser {
     /// `argument = expr | Word (Word | Int | Str)+`, the latter for `function_name x` and `inlined_at 1 2 3`.
     fn argument(&mut self) -> Parsed<ExprId> {
         let first = self.at;
-        let phrase = self.kind() == Kind::Word && matches!(self.nth(1), Kind::Word | Kind::Int | Kind::Str);
+        let names_section = self.tree.source.bytes(first) == b"function_name" && self.nth(1) == Kind::Dot;
+        let phrase =
+            self.kind() == Kind::Word && matches!(self.nth(1), Kind::Word | Kind::Int | Kind::Str) || names_section;
         if !phrase {
             return self.expr();
         }
@@ -69,7 +71,7 @@ impl Parser {
             return Ok(self.push_expr(first, ExprKind::Name));
         }
         let base = self.pending.len();
-        while matches!(self.kind(), Kind::Word | Kind::Int | Kind::Str) && !self.starts_line() {
+        while matches!(self.kind(), Kind::Word | Kind::Int | Kind::Str | Kind::Dot) && !self.starts_line() {
             let argument = self.expr()?;
             self.pending.push(argument);
         }

@@ -61,7 +61,10 @@ impl Parser {
     pub(super) fn prototype(&mut self, first: TokenId) -> Parsed<StmtId> {
         self.bump();
         let (returns, _) = self.params()?;
-        self.expect_word("`_`")?;
+        if self.tree.source.bytes(self.at) != b"_" {
+            return Err(self.stuck("`_`"));
+        }
+        self.bump();
         let (params, variadic) = self.params()?;
         let directives = self.header_directives()?;
         self.end_of_statement()?;

@@ -91,6 +91,9 @@ impl Parser {
 
     /// `label = name ":"`
     pub(super) fn label(&mut self, first: TokenId) -> StmtId {
+        if self.tree.source.bytes(first) == b"_" {
+            self.stuck("a label's name");
+        }
         self.at += 1;
         self.label_end(first..self.at)
     }

@@ -10,6 +10,9 @@ impl Parser {
     pub(super) fn declaration(&mut self, first: TokenId) -> Parsed<StmtId> {
         let linkage = self.linkage();
         let mut var = self.variable(linkage)?;
+        if self.at(b',') && var.names.is_empty() {
+            return Err(self.stuck("a name"));
+        }
         while self.eat(b',') {
             self.declarator()?;
         }
@@ -23,7 +26,7 @@ impl Parser {
         (start(self.tree.source.bytes(self.at)) == Start::Linkage).then(|| self.bump())
     }
 
-    /// `variable = space ["[" bank "]"] (attribute | type)* [name]`
+    /// `variable = space ["[" bank "]"] (attribute | type)* [name]`; ptxas takes `.reg .b32;`, too.
     pub(super) fn variable(&mut self, linkage: Option<TokenId>) -> Parsed<Var> {
         let space = self.expect_dot("a state space, such as `.param`")?;
         let from = self.tree.directives.len() as u32;
@@ -34,7 +37,7 @@ impl Parser {
         let ty = self.attributes()?;
         let attributes = from..self.tree.directives.len() as u32;
         let first_name = self.tree.declarators.len() as u32;
-        if !matches!(self.kind(), Kind::Punct(b',' | b')')) {
+        if !matches!(self.kind(), Kind::Punct(b',' | b')' | b';')) {
             self.declarator()?;
         }
         Ok(Var { linkage, space, attributes, ty, names: first_name..self.tree.declarators.len() as u32 })

@@ -26,7 +26,7 @@ fn one_bad_line_costs_one_diagnostic() {
         "5;",
         "%;",
         ".reg .b32 %r<5;",
-        ".reg .b32 ;",
+        ".reg .b32 , x;",
         ".pragma ;",
         "add.s32 #a;",
     ];

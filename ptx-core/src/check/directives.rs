@@ -1,0 +1,167 @@
+//! Directives are written as their lines of the table say: numbers, strings and names, each in its place.
+//!
+//! What the numbers and names mean is asked elsewhere.
+
+use crate::diag::{Diagnostic, codes};
+use crate::ir::Module;
+use crate::isa::{DirectiveInfo, table};
+use crate::syntax::{Directive, StmtKind, Tokens, Tree};
+use crate::token::{Kind, TokenId};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// A piece of a directive's form.
+#[derive(Debug)]
+enum Part {
+    /// `line`, `nx`: a number of 32 bits.
+    Int,
+    /// `major.minor`
+    Version,
+    /// `"name"`
+    Str,
+    /// `label`, `function`, `target`: a name.
+    Name,
+    /// A comma, or a word with an underscore: stands for itself.
+    Literal(&'static str),
+    /// `{, ny}`; with `…` at its end any number of times.
+    Optional(Vec<Part>, bool),
+}
+
+/// The words of a form that stand for names; the others stand for numbers.
+const NAMES: &[&str] = &["label", "function", "name", "target", "option"];
+
+/// Every directive's form, behind its name and without its `;`.
+static FORMS: LazyLock<HashMap<&'static str, Vec<Part>>> = LazyLock::new(|| {
+    let form = |info: &DirectiveInfo| {
+        let (_, behind) = info.text.split_once(info.name).unwrap_or_default();
+        (info.name, parts(&mut behind.trim_end_matches(';')))
+    };
+    table().directives.values().map(form).collect()
+});
+
+pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    for stmt in &tree.stmts {
+        match &stmt.kind {
+            StmtKind::Directive(d) => {
+                let closed = tree.source.bytes(stmt.head.end - 1) == b";";
+                let end = stmt.head.end - u32::from(closed);
+                written(tree, d.name, &(d.name + 1..end), closed, out);
+                gate(tree, d.name, module, out);
+            }
+            StmtKind::Func(func) => {
+                func.directives.iter().for_each(|d| written(tree, d.name, &arguments(tree, d), false, out));
+            }
+            StmtKind::Prototype(prototype) => {
+                prototype.directives.iter().for_each(|d| written(tree, d.name, &arguments(tree, d), false, out));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether target and version have the directive.
+fn gate(tree: &Tree, name: TokenId, module: &Module, out: &mut Vec<Diagnostic>) {
+    let (text, span) = (tree.source.text(name), tree.source.span(name));
+    let Some(info) = table().directives.get(text).filter(|i| !i.gate.admits(module.arch, module.version)) else {
+        return;
+    };
+    out.push(crate::lower::gate(span, text, &info.gate, module.arch, module.version).section(info.section));
+}
+
+/// The tokens behind a directive's name.
+fn arguments(tree: &Tree, directive: &Directive) -> Tokens {
+    let last = tree.list(&directive.args).last();
+    directive.name + 1..last.map_or(directive.name + 1, |e| tree.expr(*e).tokens.end)
+}
+
+fn written(tree: &Tree, name: TokenId, tokens: &Tokens, closed: bool, out: &mut Vec<Diagnostic>) {
+    let text = tree.source.text(name);
+    let (Some(form), Some(info)) = (FORMS.get(text), table().directives.get(text)) else { return };
+    let mut at = tokens.start;
+    let fits = matches(tree, form, &mut at, tokens.end) && at == tokens.end;
+    if fits && (!closed || info.text.ends_with(';')) {
+        return;
+    }
+    let span = tree.source.span(name).to(tree.source.span(at.min(tokens.end.saturating_sub(1)).max(name)));
+    let text = format!("this is no `{text}`: it is written `{}`", info.text);
+    let d = Diagnostic::error(&codes::P0609, span, text).section(info.section);
+    out.push(if fits { d.help("leave out the `;`") } else { d });
+}
+
+/// Moves `at` behind the parts; stops at the token that does not fit.
+fn matches(tree: &Tree, parts: &[Part], at: &mut TokenId, end: TokenId) -> bool {
+    parts.iter().all(|part| match part {
+        Part::Optional(inner, again) => {
+            let begins = |at: TokenId| at < end && inner.first().is_none_or(|first| fits(tree, first, at));
+            let mut times = 0;
+            while begins(*at) && (times == 0 || *again) {
+                if !matches(tree, inner, at, end) {
+                    return false;
+                }
+                times += 1;
+            }
+            true
+        }
+        part => {
+            let fits = *at < end && fits(tree, part, *at);
+            *at += u32::from(fits);
+            while fits && *at < end && matches!(part, Part::Name) && touches(tree, *at) {
+                *at += 1; // `bb.1`
+            }
+            fits
+        }
+    })
+}
+
+fn touches(tree: &Tree, at: TokenId) -> bool {
+    tree.source.kind(at) == Kind::Dot && tree.source.trivia(at).is_empty()
+}
+
+fn fits(tree: &Tree, part: &Part, at: TokenId) -> bool {
+    match (part, tree.source.kind(at)) {
+        (Part::Int, Kind::Int) => u32::try_from(crate::parse::integer_value(tree.source.bytes(at))).is_ok(),
+        (Part::Version, Kind::Float) | (Part::Str, Kind::Str) | (Part::Name, Kind::Word | Kind::Dot) => true,
+        (Part::Literal(text), _) => tree.source.text(at) == *text,
+        _ => false,
+    }
+}
+
+/// Reads a form up to its end or to a `}`.
+fn parts(text: &mut &'static str) -> Vec<Part> {
+    let mut out = Vec::new();
+    while let Some(first) = text.trim_start().chars().next() {
+        *text = text.trim_start();
+        let length = match first {
+            '"' => 2 + text[1..].find('"').unwrap_or(0),
+            _ if is_word(first) => text.find(|c| !is_word(c)).unwrap_or(text.len()),
+            _ => first.len_utf8(),
+        };
+        let (word, rest) = text.split_at(length);
+        *text = rest;
+        match first {
+            '}' => return out,
+            '{' => {
+                let inner = parts(text);
+                let again = matches!(inner.last(), Some(Part::Literal("…")));
+                let inner = inner.into_iter().filter(|p| !matches!(p, Part::Literal("…"))).collect();
+                out.push(Part::Optional(inner, again));
+            }
+            _ => out.push(part(word, first)),
+        }
+    }
+    out
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.')
+}
+
+fn part(word: &'static str, first: char) -> Part {
+    match word {
+        _ if first == '"' => Part::Str,
+        "major.minor" => Part::Version,
+        _ if NAMES.contains(&word) => Part::Name,
+        _ if is_word(first) && !word.contains('_') => Part::Int,
+        _ => Part::Literal(word),
+    }
+}

@@ -1,0 +1,155 @@
+//! What other modules could define: `.extern`, functions without a body, `.alias`. A module is assembled alone, as a driver
+//! does that loads it, so nothing may be missing.
+
+use crate::diag::{Code, Diagnostic, codes};
+use crate::ir::{Function, Module, Operand, Space, Symbol};
+use crate::isa::OperandKind;
+use crate::span::Span;
+use crate::syntax::{StmtKind, Tree};
+use std::collections::HashMap;
+
+/// What the driver defines, beside names that begin with [`DRIVERS_OWN`].
+const DRIVER: &[&str] = &[
+    "vprintf",
+    "vfprintf",
+    "malloc",
+    "free",
+    "__assertfail",
+    "__profile",
+    "cudaGraphLaunch",
+    "cudaGraphSetConditional",
+    "cudaGraphKernelNodeSetParam",
+    "cudaGraphKernelNodeSetEnabled",
+    "cudaGraphKernelNodeSetGridDim",
+    "cudaDeviceMemcpyAsync",
+    "cudaDeviceMemcpyBatchAsync",
+    "cudaFabricOpErrorStatusCount",
+    "cudaFabricOpErrorStatusGet",
+    "cudaResizeSharedMemory",
+];
+
+/// Its entry points for device-side launches and cooperative groups.
+const DRIVERS_OWN: &[&str] = &["__cuda_syscall_", "cnp"];
+
+pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    let aliases = aliases(tree, module, out);
+    for function in &module.functions {
+        declared(function, &aliases, out);
+    }
+    let known = |f: &Function| {
+        let driver = DRIVER.contains(&f.name.as_str()) || DRIVERS_OWN.iter().any(|own| f.name.starts_with(own));
+        f.defined || f.entry || driver || aliases.contains_key(f.name.as_str())
+    };
+    let missing: Vec<bool> = module.functions.iter().map(|f| !known(f)).collect();
+    if missing.contains(&true) {
+        uses(module, &missing, out);
+    }
+    for v in &module.variables {
+        if v.linkage == Some("extern") && v.dims.contains(&0) && matches!(v.space, Space::Global | Space::Const) {
+            let text = format!("no variable `{}` is defined, and without a size it cannot be left open", v.name);
+            out.push(error(&codes::P0607, v.span, &text, "11.6.1"));
+        }
+    }
+}
+
+fn error(code: &'static Code, span: Span, text: &str, section: &'static str) -> Diagnostic {
+    Diagnostic::error(code, span, text).section(section)
+}
+
+/// A function that is not `.extern` has a body or is an alias.
+fn declared(function: &Function, aliases: &HashMap<&str, &str>, out: &mut Vec<Diagnostic>) {
+    let name = &function.name;
+    if function.defined && function.linkage == Some("extern") {
+        let text = format!("`{name}` is `.extern`, and has a body");
+        out.push(error(&codes::P0608, function.span, &text, "11.6.1").help("leave out the one or the other"));
+    }
+    if function.linkage == Some("common") {
+        out.push(error(&codes::P0608, function.span, "only a variable can be `.common`", "11.6.4"));
+    }
+    if !function.defined && function.linkage != Some("extern") && !aliases.contains_key(name.as_str()) {
+        let text = format!("`{name}` has no body anywhere in this module");
+        let help = "write one; what another module defines is `.extern`";
+        out.push(error(&codes::P0613, function.span, &text, "11.2.2").help(help));
+    }
+}
+
+/// Calls of functions that nothing defines, and their addresses.
+fn uses(module: &Module, missing: &[bool], out: &mut Vec<Diagnostic>) {
+    let is_missing = |id: crate::ir::FuncId| missing.get(id.index()) == Some(&true);
+    for inst in module.functions.iter().flat_map(|f| &f.insts) {
+        for (at, operand) in inst.operands.iter().enumerate() {
+            let (Operand::Func(id) | Operand::Symbol(Symbol::Func(id), _)) = operand else { continue };
+            let called = inst.row.and_then(|r| r.operands.get(at)).is_some_and(|o| matches!(o.kind, OperandKind::Func));
+            let span = inst.operand_spans.get(at).copied().unwrap_or(inst.name_span);
+            if is_missing(*id) {
+                out.push(undefined(&module.functions[id.index()], called, span));
+            }
+        }
+    }
+    for v in &module.variables {
+        for relocation in v.init.iter().flat_map(|i| &i.relocations) {
+            if let Symbol::Func(id) = relocation.of
+                && is_missing(id)
+            {
+                out.push(undefined(&module.functions[id.index()], false, v.span));
+            }
+        }
+    }
+}
+
+fn undefined(function: &Function, called: bool, span: Span) -> Diagnostic {
+    let text = match called {
+        true => format!("`{}` has no body in this module, and the driver has no such function", function.name),
+        false => format!("`{}` has no body in this module: it has no address", function.name),
+    };
+    let help = "a module is loaded alone: put the function into it";
+    error(&codes::P0613, span, &text, "11.6.1").label(function.span, "declared here").help(help)
+}
+
+/// Every alias, with what it stands for.
+fn aliases<'t>(tree: &'t Tree, module: &Module, out: &mut Vec<Diagnostic>) -> HashMap<&'t str, &'t str> {
+    let mut aliases = HashMap::new();
+    for stmt in tree.items.iter().map(|id| tree.stmt(*id)) {
+        let StmtKind::Directive(d) = &stmt.kind else { continue };
+        if tree.source.text(d.name) != ".alias" {
+            continue;
+        }
+        let names: Vec<_> = tree.list(&d.args).iter().map(|e| tree.expr(*e).tokens.start).collect();
+        let [alias, of] = names[..] else { continue };
+        let (name, target, span) = (tree.source.text(alias), tree.source.text(of), tree.source.span(alias));
+        if let Some(earlier) = aliases.insert(name, target) {
+            let text = format!("`{name}` is an alias already, of `{earlier}`");
+            out.push(error(&codes::P0502, span, &text, "11.2.3"));
+        } else if let Some(d) = alias_is_wrong(name, target, span, module) {
+            out.push(d);
+        }
+    }
+    aliases
+}
+
+/// Both are functions with the same parameters; the first is declared before and has no body, the second has one.
+fn alias_is_wrong(name: &str, target: &str, span: Span, module: &Module) -> Option<Diagnostic> {
+    let find = |name: &str| module.functions.iter().find(|f| f.name == *name);
+    let section = "11.2.3";
+    let Some(alias) = find(name).filter(|a| a.span.lo < span.lo) else {
+        let help = format!("declare it before: `.visible .func {name}…;`, as `{target}` is");
+        return Some(
+            error(&codes::P0501, span, &format!("`{name}` is not declared as a function"), section).help(help),
+        );
+    };
+    let Some(of) = find(target) else {
+        return Some(error(&codes::P0501, span, &format!("there is no function `{target}`"), section));
+    };
+    let (code, text) = match of {
+        _ if name == target => (&codes::P0810, format!("`{name}` cannot stand for itself")),
+        _ if alias.defined => (&codes::P0502, format!("`{name}` has a body of its own; it cannot be an alias")),
+        _ if matches!(of.linkage, Some("weak" | "extern")) => {
+            (&codes::P0613, format!("`{target}` is `.{}`; it can have no alias", of.linkage.unwrap_or_default()))
+        }
+        _ if alias.signature(module) != of.signature(module) => {
+            (&codes::P0612, format!("`{name}` and `{target}` do not have the same parameters"))
+        }
+        _ => return None,
+    };
+    Some(error(code, span, &text, section).label(alias.span, "declared here"))
+}
