@@ -112,10 +112,10 @@ impl<'t> Context<'t> {
         {
             self.diagnostics.push(report::other_signature(text, span, earlier));
         }
-        if let Some(slot) = id.and_then(|i| self.module.functions.get_mut(i.index())) {
-            if func.has_body || !slot.defined {
-                *slot = function;
-            }
+        if let Some(slot) = id.and_then(|i| self.module.functions.get_mut(i.index()))
+            && (func.has_body || !slot.defined)
+        {
+            *slot = function;
         }
     }
 

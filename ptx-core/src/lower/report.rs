@@ -29,7 +29,10 @@ pub(super) fn unknown_name(name: &str, near: Option<&str>, span: Span) -> Diagno
     let d = Diagnostic::error(&codes::P0501, span, format!("`{name}` is not declared here"));
     match near {
         Some(near) => d.help(format!("did you mean `{near}`?")),
-        None => d.help(format!("declare it before its use: `.reg .b32 {name};` for a register")),
+        None if name.starts_with('%') => d.help(format!("declare it before its use: `.reg .b32 {name};`")),
+        None => d.help(format!(
+            "declare it before its use (`.reg .b32 {name};`), or, for a label, write `{name}:` somewhere"
+        )),
     }
 }
 
@@ -346,9 +349,15 @@ fn missing(opcode: &str, misfits: &[Misfit], name: Span) -> Diagnostic {
             }
         }
     }
-    let more = if wanted.len() > 12 { " …" } else { "" };
-    wanted.truncate(12);
-    Diagnostic::error(&codes::P0203, name, format!("`{opcode}` lacks one of {}{more}", wanted.join(" ")))
+    let text = match &wanted[..] {
+        [only] => format!("`{opcode}` lacks {only}"),
+        _ => {
+            let more = if wanted.len() > MOST_MEMBERS { " …" } else { "" };
+            wanted.truncate(MOST_MEMBERS);
+            format!("`{opcode}` lacks one of {}{more}", wanted.join(" "))
+        }
+    };
+    Diagnostic::error(&codes::P0203, name, text)
 }
 
 fn with_forms(d: Diagnostic, rows: impl Iterator<Item = &'static Row>) -> Diagnostic {
@@ -460,7 +469,14 @@ fn operand(place: &Place, form: &Form, why: &Why, span: Span) -> Diagnostic {
         }
         Why::Literal(ty) => {
             let text = format!("a literal of this kind cannot be a `.{}` operand of `{name}`", ty.name());
-            Diagnostic::error(&codes::P0303, span, text)
+            let d = Diagnostic::error(&codes::P0303, span, text);
+            match ty.class() {
+                Class::Float if ty.bits() >= 32 => {
+                    d.help("a floating-point number has a point (`1.0`) or is written bit by bit (`0f3F800000`)")
+                }
+                Class::Float | Class::Packed => d.help("`mov` it into a register first: this type has no literals"),
+                _ => d,
+            }
         }
         Why::Range(range) => Diagnostic::error(&codes::P0304, span, format!("this must be a constant {range}")),
         Why::Space(space) => Diagnostic::error(

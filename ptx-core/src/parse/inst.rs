@@ -1,6 +1,7 @@
 //! Instructions: manual section 4.3.2 and 9.3.
 
 use super::{Parsed, Parser};
+use crate::diag::Label;
 use crate::syntax::{Guard, Inst, StmtId, StmtKind};
 use crate::token::{Kind, TokenId};
 
@@ -40,7 +41,13 @@ impl Parser {
         if self.eat(b';') {
             return Ok(());
         }
+        let before = self.diagnostics.len();
         let stuck = self.stuck("`;`");
+        if self.starts_line() && self.at > 0 {
+            let span = self.tree.source.span(self.at - 1);
+            let text = "it is missing behind this".to_owned();
+            self.diagnostics.iter_mut().skip(before).for_each(|d| d.labels.push(Label { span, text: text.clone() }));
+        }
         if self.looks_like_statement() { Ok(()) } else { Err(stuck) }
     }
 
