@@ -35,9 +35,14 @@ impl<'a> Launch<'a> {
         let fits = |(_, args): &(usize, &Vec<syn::Expr>)| args.len() == self.kernel.generics.len();
         let all =
             self.kernel.instances.iter().enumerate().filter(fits).map(|(at, args)| self.instance(at, args, module));
+        // On the kernel's name, for the compiler's notes; which lets the lints of the user's code see it.
+        let instance = quote_spanned! {self.kernel.name.span()=>
+            pub struct Instance<#(#declared),*>(::core::marker::PhantomData<(#(#types,)*)>);
+        };
         quote! {
             /// The instance with these arguments.
-            pub struct Instance<#(#declared),*>(::core::marker::PhantomData<(#(#types,)*)>);
+            #[allow(unreachable_pub)]
+            #instance
             /// The kernel of an instance that exists.
             #[diagnostic::on_unimplemented(
                 message = #message,
