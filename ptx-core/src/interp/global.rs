@@ -14,6 +14,10 @@ const ALIGN: u64 = 256;
 const GAP: u64 = 256;
 /// How much one machine may hold: more is an error, not an abort of the process.
 const LIMIT: u64 = 1 << 36;
+/// How much `malloc` in kernels gives out in all: CUDA's default for the heap of a device.
+const HEAP: u64 = 8 << 20;
+/// The least that an allocation takes of it.
+const HEAP_ALIGN: u64 = 16;
 /// How many allocations are remembered after they were given back.
 const FREED: usize = 4096;
 
@@ -28,6 +32,8 @@ pub(super) struct Global {
     used: u64,
     /// The allocation that was used last: the next access is likely there too.
     last: Cell<usize>,
+    /// Bytes that kernels took from the heap.
+    heap: u64,
     /// What is touched, while blocks run ahead.
     log: Option<RefCell<Log>>,
 }
@@ -57,6 +63,8 @@ struct Allocation {
     data: Bytes,
     written: Written,
     shadow: RefCell<Shadow>,
+    /// Whether a kernel allocated it.
+    heap: bool,
 }
 
 impl Global {
@@ -73,8 +81,27 @@ impl Global {
         let address = BASE + self.next;
         self.next += bytes.next_multiple_of(ALIGN) + GAP;
         self.used += bytes;
-        self.blocks.push(Allocation { base: address, data, written: Written::Nothing, shadow: RefCell::default() });
+        let (written, shadow, heap) = Default::default();
+        self.blocks.push(Allocation { base: address, data, written, shadow, heap });
         Ok(address)
+    }
+
+    /// Reserves bytes for a kernel's `malloc`, or none if its heap is used up.
+    pub(super) fn take_from_heap(&mut self, bytes: u64) -> Option<u64> {
+        let heap = self.heap.checked_add(heap_bytes(bytes)?).filter(|heap| *heap <= HEAP)?;
+        let address = self.alloc(bytes).ok()?;
+        self.blocks.last_mut()?.heap = true;
+        self.heap = heap;
+        Some(address)
+    }
+
+    /// Gives back what a kernel's `malloc` gave; another address is ignored.
+    pub(super) fn give_to_heap(&mut self, address: u64) {
+        let block = self.find(address).and_then(|at| self.blocks.get(at)).filter(|b| b.heap && b.base == address);
+        if let Some(bytes) = block.and_then(|block| heap_bytes(block.data.get().len() as u64)) {
+            self.heap -= bytes;
+            self.free(address);
+        }
     }
 
     /// Gives an allocation back; an address that `alloc` did not give is ignored.
@@ -101,7 +128,7 @@ impl Global {
         self.log.get_or_insert_with(|| RefCell::new(Log::new(count)));
         let share = |block: &mut Allocation| {
             let (written, shadow) = (Written::All, RefCell::default());
-            Allocation { base: block.base, data: block.data.share(), written, shadow }
+            Allocation { base: block.base, data: block.data.share(), written, shadow, heap: block.heap }
         };
         let blocks = self.blocks.iter_mut().map(share).collect();
         Global {
@@ -109,6 +136,7 @@ impl Global {
             freed: self.freed.clone(),
             next: self.next,
             used: self.used,
+            heap: self.heap,
             last: Cell::new(0),
             log: Some(RefCell::new(Log::new(count))),
         }
@@ -245,6 +273,11 @@ impl Global {
 fn range(at: u64, size: u64) -> Option<std::ops::Range<usize>> {
     let at = usize::try_from(at).ok()?;
     Some(at..at.checked_add(usize::try_from(size).ok()?)?)
+}
+
+/// What an allocation takes of the heap.
+fn heap_bytes(bytes: u64) -> Option<u64> {
+    bytes.max(1).checked_next_multiple_of(HEAP_ALIGN)
 }
 
 fn no_memory(asked: u64, used: u64) -> Fault {

@@ -3,9 +3,10 @@
 use crate::harness::{kernel, launch};
 use arbitrary::Unstructured;
 use ptx_core::check::check;
-use ptx_core::interp::{Machine, Options, Program};
+use ptx_core::interp::{Fault, FaultKind, Machine, Options, Program};
 use ptx_core::lower;
 use ptx_core::parse::parse_text;
+use std::time::Instant;
 
 /// Instructions with holes: `R`, `D`, `P` are registers, `L` a label, `N` a number.
 const PIECES: &[&str] = &[
@@ -75,10 +76,72 @@ fn random_kernels_end() {
         machine.write(out, &[0; 4096]).unwrap();
         let options =
             Options { watch: random.arbitrary()?, seed: random.int_in_range(0..=9)?, step_limit: Some(20_000) };
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         let _ended = launch(&mut machine, &program, 3, 96, &out.to_le_bytes(), options);
         assert!(start.elapsed().as_secs() < 30, "{text}");
         Ok(())
     })
     .budget_ms(3_000);
+}
+
+/// What a kernel that nobody should launch ends in, and in how long.
+fn ends(text: &str, grid: u32, step_limit: u64) -> Result<(), Fault> {
+    let start = Instant::now();
+    let (tree, errors) = parse_text(text.as_bytes());
+    let (checked, diagnostics) = check(tree, errors, &lower::Options::default());
+    let checked = checked.unwrap_or_else(|| panic!("{diagnostics:#?}"));
+    let program = Program::new(&checked).unwrap_or_else(|errors| panic!("{errors:#?}"));
+    let mut machine = Machine::new();
+    let out = machine.alloc(4096).unwrap();
+    let options = Options { watch: false, seed: 0, step_limit: Some(step_limit) };
+    let ended = launch(&mut machine, &program, grid, 32, &out.to_le_bytes(), options);
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    ended.map(drop)
+}
+
+/// A module whose entry is as in [`kernel`], with declarations before it.
+fn with(declarations: &str, body: &str) -> String {
+    kernel(body).replace(".visible .entry", &format!("{declarations}\n.visible .entry"))
+}
+
+#[test]
+fn loops_and_recursion_without_end() {
+    let endless = ends(&kernel("L: bra L;"), 1, 1_000_000).unwrap_err();
+    assert_eq!(endless.kind, FaultKind::StepLimit, "{endless}");
+    let recursion = with(
+        ".func f(.param .b32 a);\n.func f(.param .b32 a) { .param .b32 b; call f, (b); ret; }",
+        "{ .param .b32 p; call f, (p); } ret;",
+    );
+    let deep = ends(&recursion, 1, 100_000_000).unwrap_err();
+    assert_eq!(deep.kind, FaultKind::OutOfMemory, "{deep}");
+    let wide = with(".func f() { .local .b8 x[4096]; call f; ret; }", "call f; ret;");
+    assert_eq!(ends(&wide, 1, 100_000_000).unwrap_err().kind, FaultKind::OutOfMemory);
+}
+
+#[test]
+fn the_largest_grid_ends_at_the_limit() {
+    assert_eq!(ends(&kernel("ret;"), 0x7fff_ffff, 200_000).unwrap_err().kind, FaultKind::StepLimit);
+}
+
+#[test]
+fn arrays_that_no_memory_holds() {
+    let kind = |declarations: &str, body: &str| ends(&with(declarations, body), 1, 1000).map_err(|fault| fault.kind);
+    let used = "ld.global.u8 %r1, [x]; ret;";
+    assert_eq!(kind(".global .b8 x[1099511627776];", used), Err(FaultKind::OutOfMemory));
+    // What nobody touches costs nothing.
+    assert_eq!(kind(".global .b8 x[8589934592];", used), Ok(()));
+    assert_eq!(kind("", ".local .b8 x[1073741824]; st.local.u8 [x], %t; ret;"), Err(FaultKind::OutOfMemory));
+    assert_eq!(kind("", "mov.u64 %d1, 1; LOOP: alloca.u64 %d2, %d1; bra LOOP;"), Err(FaultKind::StepLimit));
+}
+
+/// `malloc` without `free`, in every thread, until there is no more: as on a GPU it gives null.
+#[test]
+fn the_heap_ends() {
+    let declared = ".extern .func (.param .b64 r) malloc (.param .b64 n);\n.extern .func free (.param .b64 p);";
+    let body = "
+LOOP: { .param .b64 n; .param .b64 r; mov.u64 %d1, 0; st.param.b64 [n], %d1; call (r), malloc, (n); ld.param.b64 %d2, [r]; }
+  setp.ne.u64 %p1, %d2, 0; @%p1 bra LOOP; ret;";
+    assert_eq!(ends(&with(declared, body), 1, 100_000_000), Ok(()));
+    let given_back = body.replace("setp", "{ .param .b64 p; st.param.b64 [p], %d2; call free, (p); } add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 40000; @!%p2 ret; setp");
+    assert_eq!(ends(&with(declared, &format!("mov.u32 %r2, 0; {given_back}")), 1, 100_000_000), Ok(()));
 }

@@ -11,6 +11,7 @@ mod kernels;
 mod matrices;
 mod mbarriers;
 mod recorded;
+mod speed;
 mod tcgen05;
 mod tensor_forms;
 mod tensor_recorded;

@@ -23,11 +23,11 @@ fn value(values: &[u64], at: usize) -> u64 {
 }
 
 fn malloc(ctx: &mut Ctx, _: usize, values: &[u64]) -> Result<u64, Fault> {
-    Ok(ctx.global.alloc(value(values, 0)).unwrap_or(0))
+    Ok(ctx.global.take_from_heap(value(values, 0)).unwrap_or(0))
 }
 
 fn free(ctx: &mut Ctx, _: usize, values: &[u64]) -> Result<u64, Fault> {
-    ctx.global.free(value(values, 0));
+    ctx.global.give_to_heap(value(values, 0));
     Ok(0)
 }
 
