@@ -1,6 +1,7 @@
 //! `ptx run`: one launch of one entry.
 
 mod argument;
+mod cuda;
 
 use crate::output::{Failure, Outcome};
 use crate::render;
@@ -8,6 +9,7 @@ use crate::source::Source;
 use argument::Argument;
 use clap::ValueEnum;
 use ptx_core::check::{Checked, check};
+use ptx_core::diag::Diagnostic;
 use ptx_core::interp::{Fault, FaultKind, Launch, Machine, Options, Program, Traced, Tracer};
 use ptx_core::ir::{Module, Param, Variable};
 use std::io::{IsTerminal, Write};
@@ -61,6 +63,8 @@ pub(crate) struct Arguments {
 enum Device {
     /// The interpreter: every access checked.
     Cpu,
+    /// The first CUDA GPU.
+    Cuda,
 }
 
 /// x, y, z.
@@ -94,21 +98,24 @@ fn traced(text: &str) -> Result<(Extent, Extent), String> {
 
 /// Sound if the file has no errors and the interpreter no objection.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
-    let Device::Cpu = arguments.device;
     let source = Source::read(&arguments.file)?;
     let (tree, earlier) = source.parse();
     let (checked, diagnostics) = check(tree, earlier, &Default::default());
-    let program = checked.as_ref().ok_or(diagnostics).and_then(Program::new);
-    match (checked, program) {
-        (Some(checked), Ok(program)) => launch(arguments, &source, &checked, &program, out),
-        (_, Err(diagnostics)) => {
-            for diagnostic in diagnostics.iter().filter(|d| d.is_error()) {
-                writeln!(out, "{}", render::text(&source, diagnostic, color()))?;
-            }
-            Ok(false)
-        }
-        (None, Ok(_)) => Ok(false),
+    let Some(checked) = checked else { return refuse(&source, &diagnostics, out) };
+    if arguments.device == Device::Cuda {
+        return cuda::launch(arguments, &source, &checked, out);
     }
+    match Program::new(&checked) {
+        Ok(program) => launch(arguments, &source, &checked, &program, out),
+        Err(diagnostics) => refuse(&source, &diagnostics, out),
+    }
+}
+
+fn refuse(source: &Source, diagnostics: &[Diagnostic], out: &mut dyn Write) -> Outcome {
+    for diagnostic in diagnostics.iter().filter(|d| d.is_error()) {
+        writeln!(out, "{}", render::text(source, diagnostic, color()))?;
+    }
+    Ok(false)
 }
 
 /// One launch for each seed, each with a memory of its own; the buffers of the first one are kept.
@@ -141,9 +148,11 @@ fn launch_with(
     keep: bool,
     out: &mut dyn Write,
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-    let entry = entry(arguments, program)?;
+    let entry = entry_of(arguments, program.entries().collect())?;
     let mut machine = Machine::new();
-    let (params, outputs) = parameters(&mut machine, &arguments.args, &declared(checked.module(), entry))?;
+    let declared = declared(checked.module(), entry);
+    count(arguments, &declared)?;
+    let (params, outputs) = parameters(&mut machine, &arguments.args, &declared)?;
     let launch = Launch {
         entry,
         grid: arguments.grid,
@@ -200,8 +209,8 @@ fn color() -> bool {
     std::io::stdout().is_terminal()
 }
 
-fn entry<'a>(arguments: &'a Arguments, program: &'a Program) -> Result<&'a str, Failure> {
-    let names: Vec<&str> = program.entries().collect();
+/// The entry that is asked for, or the only one.
+fn entry_of<'a>(arguments: &'a Arguments, names: Vec<&'a str>) -> Result<&'a str, Failure> {
     match (&arguments.entry, &names[..]) {
         (Some(name), _) => Ok(name),
         (None, [only]) => Ok(only),
@@ -219,6 +228,16 @@ fn declared<'m>(module: &'m Module, entry: &str) -> Vec<&'m Variable> {
         Param::Reg(_) => None,
     };
     function.map(|f| f.params.iter().filter_map(variable).collect()).unwrap_or_default()
+}
+
+/// Whether there are as many arguments as parameters.
+fn count(arguments: &Arguments, declared: &[&Variable]) -> Result<(), Failure> {
+    if arguments.args.len() == declared.len() {
+        return Ok(());
+    }
+    let names: Vec<String> = declared.iter().map(|v| format!(".{} {}", v.ty.name(), v.name)).collect();
+    let (given, wanted) = (arguments.args.len(), declared.len());
+    Err(Failure::usage(format!("{given} `--arg`; the kernel takes {wanted} ({})", names.join(", "))))
 }
 
 /// A buffer that becomes a file after the run.
@@ -251,11 +270,6 @@ fn parameters<'a>(
     arguments: &'a [Argument],
     declared: &[&Variable],
 ) -> Result<(Vec<u8>, Vec<Output<'a>>), Failure> {
-    if arguments.len() != declared.len() {
-        let names: Vec<String> = declared.iter().map(|v| format!(".{} {}", v.ty.name(), v.name)).collect();
-        let text = format!("{} `--arg`; the kernel takes {} ({})", arguments.len(), declared.len(), names.join(", "));
-        return Err(Failure::usage(text));
-    }
     let (mut params, mut outputs) = (Vec::new(), Vec::new());
     for (argument, variable) in arguments.iter().zip(declared) {
         let value = place(machine, argument, &mut outputs)?;

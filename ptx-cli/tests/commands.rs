@@ -178,6 +178,23 @@ fn run_tries_seeds_until_one_fails_and_says_which() {
     assert_eq!((code, again), (1, text));
 }
 
+/// Without a driver that is the call's fault, told in words; with one the result is the same as on the CPU device.
+#[test]
+fn run_on_a_gpu_or_says_why_not() {
+    let path = file("run_cuda", SCALE);
+    let out = path.with_file_name("out.bin");
+    let buffer = format!("{}:16", out.display());
+    let args =
+        ["run", path.to_str().unwrap(), "--device", "cuda", "--block", "4", "--arg", "f32:1.5", "--arg", &buffer];
+    let (code, _, err) = said(&args);
+    match code {
+        0 => assert_eq!(std::fs::read(&out).unwrap()[4..8], 1.5f32.to_le_bytes()),
+        code => assert!(code == 2 && err.starts_with("error: ") && !err.contains("panicked"), "{code}: {err}"),
+    }
+    let (code, _, err) = said(&[&args[..], &["--trace", "0"]].concat());
+    assert!(code == 2 && err.contains("`--trace`"), "{err}");
+}
+
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ptx"))

@@ -147,6 +147,7 @@ pub mod prelude;
 mod stream;
 mod tensor_map;
 mod testing;
+pub mod text;
 mod tile;
 mod timing;
 

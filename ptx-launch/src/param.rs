@@ -89,4 +89,9 @@ impl<'a> Arg<'a> {
     pub fn new<T: KernelParam>(value: &'a T) -> Arg<'a> {
         Arg { at: (&raw const *value).cast(), borrow: PhantomData }
     }
+
+    /// The argument is these bytes.
+    pub(crate) fn bytes(bytes: &'a [u8]) -> Arg<'a> {
+        Arg { at: bytes.as_ptr().cast(), borrow: PhantomData }
+    }
 }

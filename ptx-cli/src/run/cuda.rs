@@ -1,0 +1,67 @@
+//! `ptx run --device cuda`: the same launch on a GPU. The driver is looked for when the command runs, not when it is built.
+
+use super::argument::Argument;
+use super::{Arguments, declared, entry_of};
+use crate::output::{Failure, Outcome};
+use crate::source::Source;
+use ptx_core::check::Checked;
+use ptx_core::ir::Variable;
+use ptx_launch::text::{Text, Value, run};
+use ptx_launch::{Config, Device, ErrorKind};
+use std::io::Write;
+
+/// Sound if the kernel ends; what goes wrong on the GPU is the driver's message.
+pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, out: &mut dyn Write) -> Outcome {
+    if !arguments.trace.is_empty() || arguments.seed != 0 || arguments.steps.is_some() {
+        return Err(Failure::usage(
+            "`--trace`, `--seed` and `--steps` are the CPU device's; leave out `--device cuda`",
+        ));
+    }
+    let module = checked.module();
+    let names = module.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str()).collect();
+    let entry = entry_of(arguments, names)?;
+    let declared = declared(module, entry);
+    super::count(arguments, &declared)?;
+    let mut values = arguments.args.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+    let params: Vec<(usize, usize)> = declared.iter().map(|v| shape(v)).collect();
+    let ptx = String::from_utf8_lossy(&source.bytes);
+    let (arch, name) = (module.arch.to_string(), arguments.file.display().to_string());
+    let text = Text { name: &name, arch: &arch, ptx: &ptx, entry, params: &params };
+    let config =
+        Config::grid(arguments.grid).block(arguments.block).cluster(arguments.cluster).shared(arguments.shared);
+    let result = Device::cuda(0).and_then(|device| run(&device, &text, &config, &mut values));
+    match result {
+        Ok(()) => save(arguments, &values),
+        Err(error) if matches!(error.kind(), ErrorKind::Driver | ErrorKind::Fault) => {
+            writeln!(out, "{error}")?;
+            Ok(false)
+        }
+        Err(error) => Err(Failure::usage(error.to_string())),
+    }
+}
+
+fn shape(variable: &Variable) -> (usize, usize) {
+    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    (number(variable.size), number(variable.align.max(1)))
+}
+
+fn value(argument: &Argument) -> Result<Value, Failure> {
+    Ok(match argument {
+        Argument::Scalar(bytes) => Value::Plain(bytes.clone()),
+        Argument::Input(path) => Value::Buffer(Source::read(path)?.bytes),
+        Argument::Output(path, bytes) => {
+            let bytes = usize::try_from(*bytes).ok().filter(|bytes| *bytes <= 1 << 36);
+            let bytes = bytes.ok_or_else(|| Failure::usage(format!("{}: more than 64 GiB", path.display())))?;
+            Value::Buffer(vec![0; bytes])
+        }
+    })
+}
+
+fn save(arguments: &Arguments, values: &[Value]) -> Outcome {
+    for (argument, value) in arguments.args.iter().zip(values) {
+        if let (Argument::Output(path, _), Value::Buffer(bytes)) = (argument, value) {
+            std::fs::write(path, bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        }
+    }
+    Ok(true)
+}
