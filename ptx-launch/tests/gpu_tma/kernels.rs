@@ -134,10 +134,7 @@ pub mod moves {
         let (base, bar): (u32, u32) = (smem, barrier);
         expect(base, bar, words, bytes);
         if tid.x == 0 {
-            ptx! {
-                cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
-                    [base], [map, {c, w, n}], [bar], {dw};
-            }
+            tma::load_3d_im2col(base, map, c, w, n, dw, bar);
         }
         deliver(base, bar, to, words);
     }
@@ -162,10 +159,7 @@ pub mod moves {
         let (base, bar): (u32, u32) = (smem, barrier);
         expect(base, bar, words, bytes);
         if tid.x == 0 {
-            ptx! {
-                cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
-                    [base], [map, {c, w, h, n}], [bar], {dw, dh};
-            }
+            tma::load_4d_im2col(base, map, c, w, h, n, dw, dh, bar);
         }
         deliver(base, bar, to, words);
     }
@@ -192,10 +186,7 @@ pub mod moves {
         let (base, bar): (u32, u32) = (smem, barrier);
         expect(base, bar, words, bytes);
         if tid.x == 0 {
-            ptx! {
-                cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
-                    [base], [map, {c, w, h, d, n}], [bar], {dw, dh, dd};
-            }
+            tma::load_5d_im2col(base, map, c, w, h, d, n, dw, dh, dd, bar);
         }
         deliver(base, bar, to, words);
     }
@@ -228,7 +219,7 @@ pub mod moves {
         let base: u32 = smem;
         collect(base, from, words);
         if tid.x == 0 {
-            ptx! { cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [map, {x}], [base]; }
+            tma::store_1d(map, x, base);
             send();
         }
     }
@@ -264,7 +255,7 @@ pub mod moves {
         let base: u32 = smem;
         collect(base, from, words);
         if tid.x == 0 {
-            ptx! { cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [map, {x, y, z, w}], [base]; }
+            tma::store_4d(map, x, y, z, w, base);
             send();
         }
     }
@@ -276,7 +267,7 @@ pub mod moves {
         let base: u32 = smem;
         collect(base, from, words);
         if tid.x == 0 {
-            ptx! { cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [map, {x, y, z, w, v}], [base]; }
+            tma::store_5d(map, x, y, z, w, v, base);
             send();
         }
     }

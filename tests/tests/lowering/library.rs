@@ -67,7 +67,10 @@ pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     tma::fence();
     tma::store_2d(map, n, n, at);
     tma::store_3d(map, n, n, n, at);
-    tma::add_2d(map, n, n, at);
+    tma::load_4d_im2col(at, map, n, n, n, n, 1, m, bar);
+    tma::store_4d_im2col(map, n, n, n, n, at);
+    tma::fetch_2d(map, n, n);
+    tma::reduce_2d::<"add">(map, n, n, at);
     tma::commit();
     tma::wait_read::<0>();
     tma::wait::<0>();

@@ -19,6 +19,23 @@ fn reduce_sum<const WARPS: u32, T>(x: T) -> T {
     sum
 }
 
+/// As `reduce_sum` of `f32`, for a place that a kernel comes to once, and a number of warps that is a multiple of four: a
+/// warp reduction, `st.shared` by the first lane of each warp, one `bar.sync 0`, `WARPS` / 4 times `ld.shared.v4`.
+fn reduce_sum_once<const WARPS: u32>(x: f32) -> f32 {
+    #[shared(align = 16)]
+    let partial: [f32; WARPS];
+    let mine: f32 = warp::reduce_sum(x);
+    store(partial, mine);
+    ptx! { bar.sync 0; }
+    let sum: f32 = 0.0;
+    for at in 0..WARPS / 4 {
+        let four: [f32; 4];
+        ptx! { ld.shared.v4.f32 {four[..]}, [partial + 16 * at]; }
+        sum += (four[0] + four[1]) + (four[2] + four[3]);
+    }
+    sum
+}
+
 /// The largest `x` of a block of `WARPS` warps, in every thread: as `reduce_sum`, with `max`.
 fn reduce_max<const WARPS: u32, T>(x: T) -> T {
     #[shared]
@@ -37,6 +54,26 @@ fn reduce_max<const WARPS: u32, T>(x: T) -> T {
     }
     ptx! { bar.sync 0; }
     most
+}
+
+/// The smallest `x` of a block of `WARPS` warps, in every thread: as `reduce_sum`, with `min`.
+fn reduce_min<const WARPS: u32, T>(x: T) -> T {
+    #[shared]
+    let partial: [T; WARPS];
+    let mine: T = warp::reduce_min(x);
+    store(partial, mine);
+    ptx! { bar.sync 0; }
+    let least: T;
+    ptx! { ld.shared.{T} least, [partial]; }
+    for at in 1..WARPS {
+        let other: T;
+        ptx! {
+            ld.shared.{T} other, [partial + 4 * at];
+            min.{T} least, least, other;
+        }
+    }
+    ptx! { bar.sync 0; }
+    least
 }
 
 /// The first lane of each warp writes its warp's value: `shr`, `mul.lo`, `add`, `st.shared`.
@@ -72,4 +109,26 @@ fn scan_sum<const WARPS: u32, T>(x: T) -> T {
     }
     ptx! { bar.sync 0; }
     sum
+}
+
+/// The largest `x` of this thread and those before it in a block of `WARPS` warps: as `scan_sum`, with `max`.
+fn scan_max<const WARPS: u32, T>(x: T) -> T {
+    #[shared]
+    let partial: [T; WARPS];
+    let (most, warp): (T, u32) = (warp::scan_max(x), tid.x >> 5);
+    if laneid == 31 {
+        let mine: u32 = partial + warp * 4;
+        ptx! { st.shared.{T} [mine], most; }
+    }
+    ptx! { bar.sync 0; }
+    for at in 0..WARPS - 1 {
+        let other: T;
+        let before: pred = at < warp;
+        ptx! {
+            ld.shared.{T} other, [partial + 4 * at];
+            @before max.{T} most, most, other;
+        }
+    }
+    ptx! { bar.sync 0; }
+    most
 }

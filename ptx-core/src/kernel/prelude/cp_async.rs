@@ -29,3 +29,9 @@ fn wait<const PENDING: u32>() {
 fn wait_all() {
     ptx! { cp.async.wait_all; }
 }
+
+/// Arrives at the `mbarrier` at `bar` when this thread's copies so far have come; the barrier counts this arrival as one
+/// that it was made for: `cp.async.mbarrier.arrive.noinc`.
+fn arrive(bar: u32) {
+    ptx! { cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; }
+}

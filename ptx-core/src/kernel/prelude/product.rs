@@ -181,9 +181,16 @@ fn sum<
     pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
 }
 
-/// 64 columns of a warp group's rows from accumulator `FIRST` on, as `T2`, to its panel of number `FIRST` / 32 mod `PANELS`:
-/// `cp.async.bulk.wait_group.read` by thread 0 and `bar.sync`, which tell that the store before has read it; `cvt` and
-/// `stmatrix`; `fence.proxy.async`, `bar.sync`. `bar` is a named barrier of this warp group.
+/// How many stores may still read their panels when panel `number` of a tile's `count` is written, with `panels` in shared
+/// memory: those behind the last one from the same place, which may be the tile before's.
+fn pending(number: u32, panels: u32, count: u32) -> u32 {
+    if number >= panels { panels - 1 } else { (count - 1 - number) % panels + number }
+}
+
+/// 64 columns of a warp group's rows from accumulator `FIRST` on, as `T2`, to its panel of number `FIRST` / 32 mod `PANELS`,
+/// as soon as the store before has read it (each panel of a tile commits one group of stores): by thread 0
+/// `cp.async.bulk.wait_group.read`, then `bar.sync`, `cvt` and `stmatrix`, `fence.proxy.async`, `bar.sync`. `bar` is a named
+/// barrier of this warp group.
 fn panel<T2, const FIRST: u32, const PANELS: u32, const LEN: u32>(
     acc: [f32; LEN],
     out: u32,
@@ -191,12 +198,50 @@ fn panel<T2, const FIRST: u32, const PANELS: u32, const LEN: u32>(
     thread: u32,
     bar: u32,
 ) {
-    const AT: u32 = FIRST / 32 % PANELS * PANEL;
+    const NUMBER: u32 = FIRST / 32;
+    const AT: u32 = NUMBER % PANELS * PANEL;
     if thread == 0 {
-        tma::wait_read::<{ PANELS - 1 }>();
+        tma::wait_read::<{ pending(NUMBER, PANELS, LEN / 32) }>();
     }
     barrier::sync::<128>(bar);
     epilogue::store_panel::<T2, FIRST>(acc, out + AT, place);
     tma::fence();
     barrier::sync::<128>(bar);
+}
+
+/// Leaves the sums of a warp group at `slot`, `N` × 512 bytes of global memory, to whoever `collect`s them, and says so in
+/// `flag`: `N` / 4 times `st.global.v4`, `bar.sync`, and one `st.release.gpu`.
+fn leave<const N: u32>(acc: [f32; N], slot: u64, flag: u64, thread: u32, bar: u32) {
+    let to: u64 = slot + wide(thread) * 16;
+    for part in 0..N / 4 {
+        ptx! { st.global.v4.f32 [to + 2048 * part], {acc[4 * part..4 * part + 4]}; }
+    }
+    barrier::sync::<128>(bar);
+    if thread == 0 {
+        ptx! { st.release.gpu.global.u32 [flag], 1; }
+    }
+}
+
+/// Waits for the sums that another warp group leaves at `slot`, and adds them to this one's: a loop of `ld.acquire.gpu` by
+/// one thread, which clears `flag` for the next time, `bar.sync`, and `N` / 4 times `ld.global.v4` and four additions.
+fn collect<const N: u32>(acc: [f32; N], slot: u64, flag: u64, thread: u32, bar: u32) {
+    if thread == 0 {
+        loop {
+            let there: u32;
+            ptx! { ld.acquire.gpu.global.u32 there, [flag]; }
+            if there != 0 {
+                break;
+            }
+        }
+        ptx! { st.relaxed.gpu.global.u32 [flag], 0; }
+    }
+    barrier::sync::<128>(bar);
+    let from: u64 = slot + wide(thread) * 16;
+    for part in 0..N / 4 {
+        let other: [f32; 4];
+        ptx! { ld.global.v4.f32 {other[..]}, [from + 2048 * part]; }
+        for i in 0..4 {
+            acc[4 * part + i] += other[i];
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Copies of tiles that a tensor map describes. One thread issues them. `map` is a `TensorMap` parameter, `to` and `from`
-//! are addresses in shared memory, `bar` that of an `mbarrier`. For `sm_90` and later.
+//! are addresses in shared memory, `bar` that of an `mbarrier`; coordinates go from the innermost dimension out, `x` first.
+//! For `sm_90` and later.
 
 /// Fetches a tensor map: `prefetch.tensormap`.
 fn prefetch(map: TensorMap) {
@@ -11,7 +12,7 @@ fn load_1d(to: u32, map: TensorMap, x: u32, bar: u32) {
     ptx! { cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x}], [bar]; }
 }
 
-/// A box of two dimensions, the innermost first: `cp.async.bulk.tensor.2d`.
+/// A box of two dimensions: `cp.async.bulk.tensor.2d`.
 fn load_2d(to: u32, map: TensorMap, x: u32, y: u32, bar: u32) {
     ptx! { cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y}], [bar]; }
 }
@@ -23,18 +24,57 @@ fn load_3d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, bar: u32) {
 
 /// A box of four dimensions: `cp.async.bulk.tensor.4d`.
 fn load_4d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, bar: u32) {
-    ptx! { cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z, w}], [bar]; }
+    ptx! {
+        cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z, w}], [bar];
+    }
 }
 
 /// A box of five dimensions: `cp.async.bulk.tensor.5d`.
 fn load_5d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, bar: u32) {
-    ptx! { cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z, w, v}], [bar]; }
+    ptx! {
+        cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z, w, v}], [bar];
+    }
 }
 
-/// A box of two dimensions to the same place in every block of `mask`: `cp.async.bulk.tensor.2d … .multicast::cluster`.
+/// A box of one dimension to the same place in every block of `mask`, and its bytes to the barrier there:
+/// `cp.async.bulk.tensor.1d … .multicast::cluster`.
+fn load_1d_multicast(to: u32, map: TensorMap, x: u32, bar: u32, mask: u16) {
+    ptx! {
+        cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+            [to], [map, {x}], [bar], mask;
+    }
+}
+
+/// A box of two dimensions to the same place in every block of `mask`, and its bytes to the barrier there:
+/// `cp.async.bulk.tensor.2d … .multicast::cluster`.
 fn load_2d_multicast(to: u32, map: TensorMap, x: u32, y: u32, bar: u32, mask: u16) {
     ptx! {
-        cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [to], [map, {x, y}], [bar], mask;
+        cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+            [to], [map, {x, y}], [bar], mask;
+    }
+}
+
+/// The same for three dimensions: `cp.async.bulk.tensor.3d … .multicast::cluster`.
+fn load_3d_multicast(to: u32, map: TensorMap, x: u32, y: u32, z: u32, bar: u32, mask: u16) {
+    ptx! {
+        cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+            [to], [map, {x, y, z}], [bar], mask;
+    }
+}
+
+/// The same for four dimensions: `cp.async.bulk.tensor.4d … .multicast::cluster`.
+fn load_4d_multicast(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, bar: u32, mask: u16) {
+    ptx! {
+        cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+            [to], [map, {x, y, z, w}], [bar], mask;
+    }
+}
+
+/// The same for five dimensions: `cp.async.bulk.tensor.5d … .multicast::cluster`.
+fn load_5d_multicast(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, bar: u32, mask: u16) {
+    ptx! {
+        cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+            [to], [map, {x, y, z, w, v}], [bar], mask;
     }
 }
 
@@ -78,6 +118,73 @@ fn load_3d_shared<const BLOCKS: u32>(
     }
 }
 
+/// Pixels and channels of a convolution's input, as an `im2col` map says: from channel `x`, pixel `w` of image `n` on,
+/// `right` pixels from there: `cp.async.bulk.tensor.3d … .im2col`.
+fn load_3d_im2col(to: u32, map: TensorMap, x: u32, w: u32, n: u32, right: u16, bar: u32) {
+    ptx! {
+        cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+            [to], [map, {x, w, n}], [bar], {right};
+    }
+}
+
+/// The same for images of two dimensions: `cp.async.bulk.tensor.4d … .im2col`.
+fn load_4d_im2col(to: u32, map: TensorMap, x: u32, w: u32, h: u32, n: u32, right: u16, down: u16, bar: u32) {
+    ptx! {
+        cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+            [to], [map, {x, w, h, n}], [bar], {right, down};
+    }
+}
+
+/// The same for images of three dimensions: `cp.async.bulk.tensor.5d … .im2col`.
+fn load_5d_im2col(
+    to: u32,
+    map: TensorMap,
+    x: u32,
+    w: u32,
+    h: u32,
+    d: u32,
+    n: u32,
+    right: u16,
+    down: u16,
+    deep: u16,
+    bar: u32,
+) {
+    ptx! {
+        cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+            [to], [map, {x, w, h, d, n}], [bar], {right, down, deep};
+    }
+}
+
+/// A box of one dimension to the second-level cache: `cp.async.bulk.prefetch.tensor.1d`.
+fn fetch_1d(map: TensorMap, x: u32) {
+    ptx! { cp.async.bulk.prefetch.tensor.1d.L2.global [map, {x}]; }
+}
+
+/// A box of two dimensions to the second-level cache: `cp.async.bulk.prefetch.tensor.2d`.
+fn fetch_2d(map: TensorMap, x: u32, y: u32) {
+    ptx! { cp.async.bulk.prefetch.tensor.2d.L2.global [map, {x, y}]; }
+}
+
+/// A box of three dimensions to the second-level cache: `cp.async.bulk.prefetch.tensor.3d`.
+fn fetch_3d(map: TensorMap, x: u32, y: u32, z: u32) {
+    ptx! { cp.async.bulk.prefetch.tensor.3d.L2.global [map, {x, y, z}]; }
+}
+
+/// A box of four dimensions to the second-level cache: `cp.async.bulk.prefetch.tensor.4d`.
+fn fetch_4d(map: TensorMap, x: u32, y: u32, z: u32, w: u32) {
+    ptx! { cp.async.bulk.prefetch.tensor.4d.L2.global [map, {x, y, z, w}]; }
+}
+
+/// A box of five dimensions to the second-level cache: `cp.async.bulk.prefetch.tensor.5d`.
+fn fetch_5d(map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32) {
+    ptx! { cp.async.bulk.prefetch.tensor.5d.L2.global [map, {x, y, z, w, v}]; }
+}
+
+/// From shared memory to a box of one dimension: `cp.async.bulk.tensor.1d.global.shared::cta`.
+fn store_1d(map: TensorMap, x: u32, from: u32) {
+    ptx! { cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [map, {x}], [from]; }
+}
+
 /// From shared memory to a box of two dimensions: `cp.async.bulk.tensor.2d.global.shared::cta`.
 fn store_2d(map: TensorMap, x: u32, y: u32, from: u32) {
     ptx! { cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {x, y}], [from]; }
@@ -93,9 +200,55 @@ fn store_3d(map: TensorMap, x: u32, y: u32, z: u32, from: u32) {
     ptx! { cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [map, {x, y, z}], [from]; }
 }
 
-/// Adds shared memory to a box of two dimensions: `cp.reduce.async.bulk.tensor.2d … .add`.
-fn add_2d(map: TensorMap, x: u32, y: u32, from: u32) {
-    ptx! { cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [map, {x, y}], [from]; }
+/// From shared memory to a box of four dimensions: `cp.async.bulk.tensor.4d.global.shared::cta`.
+fn store_4d(map: TensorMap, x: u32, y: u32, z: u32, w: u32, from: u32) {
+    ptx! { cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [map, {x, y, z, w}], [from]; }
+}
+
+/// From shared memory to a box of five dimensions: `cp.async.bulk.tensor.5d.global.shared::cta`.
+fn store_5d(map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, from: u32) {
+    ptx! { cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [map, {x, y, z, w, v}], [from]; }
+}
+
+/// From shared memory to the pixels of an `im2col` map of three dimensions: `cp.async.bulk.tensor.3d … .im2col_no_offs`.
+fn store_3d_im2col(map: TensorMap, x: u32, w: u32, n: u32, from: u32) {
+    ptx! { cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [map, {x, w, n}], [from]; }
+}
+
+/// From shared memory to the pixels of an `im2col` map of four dimensions: `cp.async.bulk.tensor.4d … .im2col_no_offs`.
+fn store_4d_im2col(map: TensorMap, x: u32, w: u32, h: u32, n: u32, from: u32) {
+    ptx! { cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [map, {x, w, h, n}], [from]; }
+}
+
+/// From shared memory to the pixels of an `im2col` map of five dimensions: `cp.async.bulk.tensor.5d … .im2col_no_offs`.
+fn store_5d_im2col(map: TensorMap, x: u32, w: u32, h: u32, d: u32, n: u32, from: u32) {
+    ptx! { cp.async.bulk.tensor.5d.global.shared::cta.im2col_no_offs.bulk_group [map, {x, w, h, d, n}], [from]; }
+}
+
+/// Brings shared memory to a box of one dimension by `OP`: `"add"`, `"min"`, `"max"`, `"inc"`, `"dec"`, `"and"`, `"or"` or
+/// `"xor"`. `cp.reduce.async.bulk.tensor.1d`.
+fn reduce_1d<const OP: &str>(map: TensorMap, x: u32, from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.1d.global.shared::cta.{OP}.tile.bulk_group [map, {x}], [from]; }
+}
+
+/// The same for two dimensions: `cp.reduce.async.bulk.tensor.2d`.
+fn reduce_2d<const OP: &str>(map: TensorMap, x: u32, y: u32, from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.2d.global.shared::cta.{OP}.tile.bulk_group [map, {x, y}], [from]; }
+}
+
+/// The same for three dimensions: `cp.reduce.async.bulk.tensor.3d`.
+fn reduce_3d<const OP: &str>(map: TensorMap, x: u32, y: u32, z: u32, from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.3d.global.shared::cta.{OP}.tile.bulk_group [map, {x, y, z}], [from]; }
+}
+
+/// The same for four dimensions: `cp.reduce.async.bulk.tensor.4d`.
+fn reduce_4d<const OP: &str>(map: TensorMap, x: u32, y: u32, z: u32, w: u32, from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.4d.global.shared::cta.{OP}.tile.bulk_group [map, {x, y, z, w}], [from]; }
+}
+
+/// The same for five dimensions: `cp.reduce.async.bulk.tensor.5d`.
+fn reduce_5d<const OP: &str>(map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.5d.global.shared::cta.{OP}.tile.bulk_group [map, {x, y, z, w, v}], [from]; }
 }
 
 /// Ends a group of stores: `cp.async.bulk.commit_group`.

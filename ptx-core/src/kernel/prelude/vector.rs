@@ -76,6 +76,17 @@ fn store<T, const EACH: u32>(to: u64, packed: [b32; words::<T, EACH>()], inside:
     }
 }
 
+/// The same for what is read again soon: `@inside st.global`.
+fn store_kept<T, const EACH: u32>(to: u64, packed: [b32; words::<T, EACH>()], inside: pred) {
+    if EACH * size_of::<T>() == 16 {
+        ptx! { @inside st.global.v4.b32 [to], {packed[..]}; }
+    } else if size_of::<T>() == 2 {
+        ptx! { @inside st.global.b16 [to], packed[0]; }
+    } else {
+        ptx! { @inside st.global.b32 [to], packed[0]; }
+    }
+}
+
 /// The values: `mov` for `f32`; `shl` and `and` for `bf16`, which is the upper half of an `f32`.
 fn unpack<T, const EACH: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] {
     let values: [f32; EACH];

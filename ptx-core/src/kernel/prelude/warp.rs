@@ -57,6 +57,33 @@ fn scan_sum<T>(x: T) -> T {
     sum
 }
 
+/// The largest `x` of this lane and those before it: five times `shfl.sync.up.b32` and a guarded `max`.
+fn scan_max<T>(x: T) -> T {
+    let most: T = x;
+    for step in [1, 2, 4, 8, 16] {
+        let other: T;
+        let inside: pred;
+        ptx! {
+            shfl.sync.up.b32 other|inside, most, step, 0, ALL;
+            @inside max.{T} most, most, other;
+        }
+    }
+    most
+}
+
+/// The sum of `x` over the lanes before this one: `scan_sum` and a subtraction, which only integers forgive.
+fn scan_sum_before<T>(x: T) -> T {
+    scan_sum(x) - x
+}
+
+/// `OP` of `x` over the warp, in every lane, by one instruction: `redux.sync`. `"add"`, `"min"` and `"max"` of `u32` and
+/// `i32`, `"and"`, `"or"` and `"xor"` of `b32`. For `sm_80` and later.
+fn redux<const OP: &str, T>(x: T) -> T {
+    let all: T;
+    ptx! { redux.sync.{OP}.{T} all, x, ALL; }
+    all
+}
+
 /// `x` of one lane, in every lane: `shfl.sync.idx.b32`.
 fn broadcast<T>(x: T, lane: u32) -> T {
     let value: T;

@@ -23,15 +23,33 @@ fn descriptor<const LEADING: u32, const STRIDE: u32, const SWIZZLE: u32>(address
     ((address & 0x3ffff) >> 4) as u64 | FIXED
 }
 
-/// The descriptor of a K-major tile with rows of 128 swizzled bytes: `descriptor::<16, 1024, 128>`.
-fn descriptor_k128(address: u32) -> u64 {
-    descriptor::<16, 1024, 128>(address)
+/// The descriptor of a K-major tile with rows of `SWIZZLE` swizzled bytes, 32, 64 or 128, below each other:
+/// `descriptor::<16, 8 · SWIZZLE, SWIZZLE>`.
+fn descriptor_k<const SWIZZLE: u32>(address: u32) -> u64 {
+    descriptor::<16, { 8 * SWIZZLE }, SWIZZLE>(address)
 }
 
-/// The descriptor of an MN-major tile whose rows along K are 128 swizzled bytes (64 elements of 16 bits), with `NEXT`
-/// bytes to the next 64 elements: `descriptor::<NEXT, 1024, 128>`.
+/// The descriptor of an MN-major tile whose rows along MN are `SWIZZLE` swizzled bytes, 32, 64 or 128, one for each step of
+/// K below each other, with `NEXT` bytes to the next `SWIZZLE` bytes of MN: `descriptor::<NEXT, 8 · SWIZZLE, SWIZZLE>`.
+fn descriptor_mn<const SWIZZLE: u32, const NEXT: u32>(address: u32) -> u64 {
+    descriptor::<NEXT, { 8 * SWIZZLE }, SWIZZLE>(address)
+}
+
+/// The descriptor of a tile without swizzle, of core matrices: 8 rows of 16 bytes below each other, 128 bytes that lie
+/// together. `ALONG` bytes to the next one along the rows of 16 bytes (K of a K-major tile, MN of an MN-major one) and
+/// `DOWN` to the one below: `descriptor` of mode 0. The hardware wants the two the other way round for MN-major tiles, `MN` = 1.
+fn descriptor_plain<const MN: u32, const ALONG: u32, const DOWN: u32>(address: u32) -> u64 {
+    if MN == 0 { descriptor::<ALONG, DOWN, 0>(address) } else { descriptor::<DOWN, ALONG, 0>(address) }
+}
+
+/// The descriptor of a K-major tile with rows of 128 swizzled bytes: `descriptor_k::<128>`.
+fn descriptor_k128(address: u32) -> u64 {
+    descriptor_k::<128>(address)
+}
+
+/// The descriptor of an MN-major tile whose rows are 128 swizzled bytes: `descriptor_mn::<128, NEXT>`.
 fn descriptor_mn128<const NEXT: u32>(address: u32) -> u64 {
-    descriptor::<NEXT, 1024, 128>(address)
+    descriptor_mn::<128, NEXT>(address)
 }
 
 /// The descriptor `bytes` further on, a multiple of 16: `add`.
@@ -68,6 +86,20 @@ fn multiply16<T, const N: u32, const FIRST: u32, const A_MN: u32, const B_MN: u3
     ptx! {
         wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T}
             {acc[FIRST..FIRST + N / 2]}, a, b, accumulate, 1, 1, A_MN, B_MN;
+    }
+}
+
+/// The same with A in registers: this thread's four words of its warp's 16 × 16 elements, as `matrix::load_x4` brings them.
+fn multiply16_registers<T, const N: u32, const FIRST: u32, const B_MN: u32, const LEN: u32>(
+    acc: [f32; LEN],
+    a: [b32; 4],
+    b: u64,
+    accumulate: pred,
+) {
+    const SHAPE: &str = SHAPES_16[N / 8 - 1];
+    ptx! {
+        wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T}
+            {acc[FIRST..FIRST + N / 2]}, {a[..]}, b, accumulate, 1, 1, B_MN;
     }
 }
 

@@ -1,0 +1,155 @@
+//! `scheduler` and `swizzle`: whose tile is where, and which bytes lie where.
+
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+use std::collections::BTreeSet;
+
+#[ptx_kernel(arch = "sm_80", block = 256, grid = 1, safe(out.len() >= 1536))]
+pub fn orders(rows: u32, columns: u32, band: u32, order: u32, out: &mut [u32]) {
+    let to: u64 = out + wide(tid.x) * 8;
+    let (x, y): (u32, u32) = scheduler::linear(tid.x, columns);
+    let (z, w): (u32, u32) = scheduler::grouped(tid.x, rows, columns, band);
+    let (r, c): (u32, u32) = scheduler::hilbert(tid.x, order);
+    ptx! {
+        st.global.v2.u32 [to], {x, y};
+        st.global.v2.u32 [to + 2048], {z, w};
+        st.global.v2.u32 [to + 4096], {r, c};
+    }
+}
+
+#[ptx_test(seeds = 1)]
+fn every_order_visits_every_tile_once(device: &Device) -> Result<()> {
+    let (rows, columns, band) = (16, 16, 5);
+    let mut out = device.zeros::<u32>(1536)?;
+    orders(device, rows, columns, band, 4, &mut out)?;
+    let out = out.download()?;
+    let tiles: Vec<(u32, u32)> = out.chunks(2).map(|tile| (tile[0], tile[1])).collect();
+    for order in tiles.chunks(256) {
+        assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), 256);
+        assert!(order.iter().all(|(row, column)| *row < rows && *column < columns));
+    }
+    assert_eq!(tiles[17], (1, 1));
+    // Five rows down, then the next column; the last band is one row high.
+    assert_eq!(tiles[256..262], [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (0, 1)]);
+    assert_eq!(tiles[256 + 241], (15, 1));
+    // Neighbours on Hilbert's curve are neighbours in the plane.
+    let near = |pair: &[(u32, u32)]| pair[0].0.abs_diff(pair[1].0) + pair[0].1.abs_diff(pair[1].1) == 1;
+    assert!(tiles[512..].windows(2).all(near));
+    Ok(())
+}
+
+/// The parts of every worker in its order: tile, first and last step; `u32::MAX` behind them.
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(workers <= 32, out.len() >= 32 * 96))]
+pub fn parts(workers: u32, tiles: u32, steps: u32, out: &mut [u32]) {
+    if tid.x >= workers {
+        return;
+    }
+    let to: u64 = out + wide(tid.x) * 384;
+    let (alone, begin, end): (u32, u32, u32) = scheduler::stream_k(tid.x, workers, tiles, steps);
+    let round: u32 = 0;
+    while round < alone {
+        put(to, tid.x + round * workers, 0, steps);
+        round += 1;
+    }
+    while begin < end {
+        let (tile, from, last): (u32, u32, u32) = scheduler::stream_k_part(begin, end, steps);
+        put(to, alone * workers + tile, from, last);
+    }
+
+    fn put(to: u64, tile: u32, from: u32, last: u32) {
+        ptx! {
+            st.global.u32 [to], tile;
+            st.global.u32 [to + 4], from;
+            st.global.u32 [to + 8], last;
+        }
+        to += 12;
+    }
+}
+
+#[ptx_test(seeds = 1)]
+fn stream_k_shares_every_step_once_and_alike(device: &Device) -> Result<()> {
+    for (workers, tiles, steps) in [(8, 20, 7), (8, 16, 3), (8, 3, 5), (5, 1, 2), (7, 50, 1), (1, 3, 4), (8, 0, 3)] {
+        let mut out = device.upload(&vec![u32::MAX; 32 * 96])?;
+        parts(device, workers, tiles, steps, &mut out)?;
+        let out = out.download()?;
+        let of_worker = |worker: &[u32]| -> Vec<[u32; 3]> {
+            worker.chunks(3).map(|part| [part[0], part[1], part[2]]).take_while(|part| part[0] != u32::MAX).collect()
+        };
+        let parts: Vec<Vec<[u32; 3]>> = out.chunks(96).take(workers as usize).map(of_worker).collect();
+        let mut done = BTreeSet::new();
+        for [tile, from, last] in parts.iter().flatten() {
+            assert!(from < last && *last <= steps);
+            assert!((*from..*last).all(|step| done.insert((*tile, step))), "twice: tile {tile}");
+        }
+        assert_eq!(done.len() as u32, tiles * steps);
+        let loads: Vec<u32> = parts.iter().map(|parts| parts.iter().map(|[_, from, last]| last - from).sum()).collect();
+        assert!(loads.iter().max().unwrap() - loads.iter().min().unwrap() <= 1, "{loads:?}");
+        // Who waits does so for those before it, and with its last part.
+        for parts in &parts {
+            let waits = parts.iter().position(|[_, from, last]| *from > 0 && *last == steps);
+            assert!(waits.is_none_or(|at| at == parts.len() - 1), "{parts:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The group of every tile, and the group's first row, end and first tile.
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(offsets.len() > groups, out.len() >= 4 * tiles))]
+pub fn groups_of(offsets: &[u32], groups: u32, most: u32, columns: u32, tiles: u32, out: &mut [u32]) {
+    let (tile, to): (u32, u64) = (0, out);
+    let (ahead, group, start, next, first, end): (u32, u32, u32, u32, u32, u32) = (0, 0, 0, 0, 0, 0);
+    while tile < tiles {
+        scheduler::seek::<16>(tile, offsets, groups, most, columns, ahead, group, start, next, first, end);
+        if tid.x == 0 {
+            ptx! { st.global.v4.u32 [to], {group, first, end, start}; }
+        }
+        to += 16;
+        tile += 1;
+    }
+}
+
+#[ptx_test(seeds = 1)]
+fn a_tile_finds_its_group(device: &Device) -> Result<()> {
+    let heights: Vec<u32> = (0..77).map(|g| if g % 5 < 2 { 0 } else { g * 7 % 50 }).collect();
+    let mut offsets = vec![3];
+    offsets.extend(heights.iter().scan(3, |end, rows| (*end += rows, Some(*end)).1));
+    let (columns, most) = (3, offsets[77] - 5);
+    let mut expected = Vec::new();
+    for (group, rows) in offsets.windows(2).enumerate() {
+        let (end, start) = (rows[1].min(most).max(rows[0]), expected.len() as u32);
+        let tiles = (end - rows[0]).div_ceil(16) * columns;
+        expected.extend(std::iter::repeat_n([group as u32, rows[0], end, start], tiles as usize));
+    }
+    let tiles = expected.len() as u32 + 2;
+    let mut out = device.zeros::<u32>(4 * tiles as usize)?;
+    groups_of(device, &device.upload(&offsets)?, 77, most, columns, tiles, &mut out)?;
+    let found: Vec<[u32; 4]> = out.download()?.chunks(4).map(|g| [g[0], g[1], g[2], g[3]]).collect();
+    assert_eq!(found[..expected.len()], expected);
+    assert!(found[expected.len()..].iter().all(|[group, ..]| *group >= 77));
+    Ok(())
+}
+
+#[ptx_kernel(arch = "sm_80", block = 512, grid = 1, safe(out.len() >= 1536))]
+pub fn swizzles(out: &mut [u32]) {
+    let (to, at): (u64, u32) = (out + wide(tid.x) * 4, tid.x * 16);
+    let (a, b, c): (u32, u32, u32) = (swizzle::bytes128(at), swizzle::bytes64(at), swizzle::bytes32(at));
+    ptx! {
+        st.global.u32 [to], a;
+        st.global.u32 [to + 2048], b;
+        st.global.u32 [to + 4096], c;
+    }
+}
+
+#[ptx_test(seeds = 1)]
+fn swizzles_exchange_pieces_within_a_row(device: &Device) -> Result<()> {
+    let mut out = device.zeros::<u32>(1536)?;
+    swizzles(device, &mut out)?;
+    for (found, width) in out.download()?.chunks(512).zip([128, 64, 32]) {
+        for (piece, place) in found.iter().enumerate() {
+            // Rows of `width` bytes; those that lie in the same 128 bytes are swizzled alike.
+            let (at, turn) = (16 * piece as u32, 16 * piece as u32 / 128 * 16 % width);
+            assert_eq!(*place, at / width * width + ((at % width) ^ turn), "{width} bytes, piece {piece}");
+        }
+    }
+    Ok(())
+}
