@@ -112,8 +112,14 @@ impl<T: Number> Product<T> {
     #[must_use]
     pub fn by_columns(self) -> Product<T> {
         let [_, n, k] = self.shape;
-        let turned = |matrix: &[T]| (0..k * n).map(|at| matrix[at % n * k + at / n]).collect::<Vec<T>>();
-        Product { b: self.b.chunks((n * k).max(1)).flat_map(turned).collect(), ..self }
+        Product { b: self.b.chunks((n * k).max(1)).flat_map(|b| turned(b, [n, k])).collect(), ..self }
+    }
+
+    /// The same product with A the other way, K × M.
+    #[must_use]
+    pub fn a_by_columns(self) -> Product<T> {
+        let [m, _, k] = self.shape;
+        Product { a: turned(&self.a, [m, k]), ..self }
     }
 
     /// The same product with `rows` rows before and behind that belong to no group, and that nobody may write.
@@ -149,6 +155,11 @@ impl<T: Number> Product<T> {
         let error = relative_error(ours, self.expected.iter().copied()) / O::LIMIT.max(SUMS);
         Ok((if untouched { error } else { f64::INFINITY }, time))
     }
+}
+
+/// The transpose of a matrix of so many rows and columns.
+fn turned<T: Copy>(matrix: &[T], [rows, columns]: [usize; 2]) -> Vec<T> {
+    (0..rows * columns).map(|at| matrix[at % rows * columns + at / rows]).collect()
 }
 
 /// Where groups of these heights begin, the first at row `first`, and where the last one ends.

@@ -104,7 +104,8 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
             continue;
         }
         for major in [(true, true), (true, false), (false, true), (false, false)].map(|(a_k, b_k)| Major { a_k, b_k }) {
-            let ways: Vec<_> = T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, order)).collect();
+            let ways: Vec<_> =
+                T::VARIANTS.iter().chain(T::TRIALS).filter(|v| v.major == major).map(|v| (*v, order)).collect();
             // TMA wants rows of whole 16 bytes.
             let rows = [shape[2], if major.a_k { 0 } else { shape[0] }];
             if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<T>()).is_multiple_of(16)) {
@@ -141,7 +142,7 @@ fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
     if wanted.is_empty() {
         return Ok(pick::<T>(&bench.device, shape)?.into_iter().collect());
     }
-    let k_major = T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR);
+    let k_major = T::VARIANTS.iter().chain(T::TRIALS).filter(|variant| variant.major == K_MAJOR);
     let all = k_major.flat_map(|variant| ORDERS.map(|order| (*variant, order)));
     Ok(all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect())
 }
@@ -218,9 +219,10 @@ impl<T: Both> Operands<T> {
         };
         for way @ (variant, order) in ways.iter().copied() {
             let workers = variant.workers(&bench.device)?;
+            let mut scratch = variant.scratch(&bench.device, workers)?;
             case.ours(label::<T>(&way), move |stream| {
                 let operands = (&self.a, &self.b, &mut *self.c.borrow_mut());
-                variant.launch(stream, operands, shape, workers, order)
+                variant.launch(stream, operands, shape, workers, order, &mut scratch)
             });
         }
         Ok(case)
