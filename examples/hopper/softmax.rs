@@ -10,82 +10,202 @@ use ptx_examples::rows::{Task, shapes};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
-/// out\[r\]\[c\] = exp(x\[r\]\[c\]) / sum over c of exp(x\[r\]\[c\]), for rows of up to
-/// `EACH · THREADS · VECTORS · CLUSTER` columns.
-#[ptx_kernel(
-    arch = "sm_90a",
-    block = THREADS,
-    grid = rows * CLUSTER,
-    cluster = CLUSTER,
-    min_blocks = BLOCKS,
-    pdl,
-    instances = [
-        (f32, 1, 512, 16, 8, 1), (f32, 4, 256, 2, 1, 1), (f32, 4, 512, 4, 1, 2), (f32, 4, 512, 16, 4, 1),
-        (bf16, 1, 512, 16, 8, 1), (bf16, 8, 256, 1, 1, 1), (bf16, 8, 256, 4, 1, 4), (bf16, 8, 512, 16, 2, 1),
-    ],
-    safe(
-        columns % EACH == 0,
-        columns <= EACH * THREADS * VECTORS * CLUSTER,
-        x.len() >= rows * columns,
-        out.len() >= rows * columns
-    )
-)]
-pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const CLUSTER: u32, const BLOCKS: u32>(
-    x: &[T],
-    out: &mut [T],
-    rows: u32,
-    columns: u32,
-) {
-    const WORDS: u32 = vector::words::<T, EACH>();
-    const STEP: u32 = EACH * THREADS;
-    const BYTES: u32 = size_of::<T>();
-    /// -∞ as one `f32` or two `bf16`: what lies behind a row's end counts for nothing.
-    const NOTHING: u32 = if BYTES == 4 { 0xff800000 } else { 0xff80ff80 };
+/// The kernels and what they are made of.
+#[ptx_module(arch = "sm_90a")]
+pub mod kernels {
+    /// out\[r\]\[c\] = exp(x\[r\]\[c\]) / sum over c of exp(x\[r\]\[c\]), for rows of up to
+    /// `EACH · THREADS · VECTORS · CLUSTER` columns.
+    #[ptx_kernel(
+        block = THREADS,
+        grid = rows * CLUSTER,
+        cluster = CLUSTER,
+        min_blocks = BLOCKS,
+        pdl,
+        instances = [
+            (f32, 1, 512, 16, 8, 1), (f32, 4, 256, 2, 1, 1), (f32, 4, 512, 4, 1, 2), (f32, 4, 512, 16, 4, 1),
+            (bf16, 1, 512, 16, 8, 1), (bf16, 8, 256, 1, 1, 1), (bf16, 8, 256, 4, 1, 4), (bf16, 8, 512, 16, 2, 1),
+        ],
+        safe(
+            columns % EACH == 0,
+            columns <= EACH * THREADS * VECTORS * CLUSTER,
+            x.len() >= rows * columns,
+            out.len() >= rows * columns
+        )
+    )]
+    pub fn softmax<
+        T,
+        const EACH: u32,
+        const THREADS: u32,
+        const VECTORS: u32,
+        const CLUSTER: u32,
+        const BLOCKS: u32,
+    >(
+        x: &[T],
+        out: &mut [T],
+        rows: u32,
+        columns: u32,
+    ) {
+        const WORDS: u32 = vector::words::<T, EACH>();
+        const STEP: u32 = EACH * THREADS;
+        const BYTES: u32 = size_of::<T>();
+        /// -∞ as one `f32` or two `bf16`: what lies behind a row's end counts for nothing.
+        const NOTHING: u32 = if BYTES == 4 { 0xff800000 } else { 0xff80ff80 };
 
-    if CLUSTER > 1 {
-        cluster::arrive_relaxed();
-    }
-    let first: u32 = (cluster_ctarank * (THREADS * VECTORS) + tid.x) * EACH;
-    let start: u64 = (wide(clusterid.x) * columns + first as u64) * BYTES as u64;
-    let (source, target): (u64, u64) = (x + start, out + start);
-    let inside: [pred; VECTORS];
-    let row: [[b32; WORDS]; VECTORS];
-    grid::wait();
-    for i in 0..VECTORS {
-        inside[i] = first + i * STEP < columns;
-        row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], NOTHING);
-    }
-    grid::launch_dependents();
+        if CLUSTER > 1 {
+            cluster::arrive_relaxed();
+        }
+        let first: u32 = (cluster_ctarank * (THREADS * VECTORS) + tid.x) * EACH;
+        let start: u64 = (wide(clusterid.x) * columns + first as u64) * BYTES as u64;
+        let (source, target): (u64, u64) = (x + start, out + start);
+        let inside: [pred; VECTORS];
+        let row: [[b32; WORDS]; VECTORS];
+        grid::wait();
+        for i in 0..VECTORS {
+            inside[i] = first + i * STEP < columns;
+            row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], NOTHING);
+        }
+        grid::launch_dependents();
 
-    let base: f32 = largest::<T, EACH, VECTORS>(row);
-    // Four chains, so that no addition waits for the one before.
-    let sum: [f32; 4] = [0.0; 4];
-    for i in 0..VECTORS {
-        let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
-        for j in 0..EACH {
-            sum[j % 4] += exp(v[j] - base);
+        let (base, sum): (f32, f32) = powers::<T, EACH, VECTORS>(row);
+        let (top, total): (f32, f32) = meet::<CLUSTER, { THREADS / 32 }>(base, sum);
+        write::<T, EACH, THREADS, VECTORS>(row, inside, target, top, total);
+    }
+
+    /// The same for wide rows, by clusters that stay: while a row is in registers, the next one comes to shared memory.
+    #[ptx_kernel(
+        block = THREADS,
+        grid = rows.min(AT_ONCE) * CLUSTER,
+        cluster = CLUSTER,
+        shared = THREADS * VECTORS * 16,
+        pdl,
+        instances = [(f32, 4, 512, 16, 4, 33), (bf16, 8, 512, 16, 2, 66)],
+        safe(
+            columns % EACH == 0,
+            columns <= EACH * THREADS * VECTORS * CLUSTER,
+            x.len() >= rows * columns,
+            out.len() >= rows * columns
+        )
+    )]
+    pub fn ahead<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const CLUSTER: u32, const AT_ONCE: u32>(
+        x: &[T],
+        out: &mut [T],
+        rows: u32,
+        columns: u32,
+    ) {
+        #[shared(dynamic, align = 128)]
+        let next: [u8];
+        #[shared]
+        let bar: u64;
+        const WORDS: u32 = vector::words::<T, EACH>();
+        const BYTES: u32 = size_of::<T>();
+        const SHARE: u32 = EACH * THREADS * VECTORS;
+        const NOTHING: u32 = if BYTES == 4 { 0xff800000 } else { 0xff80ff80 };
+
+        let first: u32 = cluster::rank() * SHARE;
+        let count: u32 = 0;
+        if first < columns {
+            count = columns - first;
+            ptx! { min.u32 count, count, SHARE; }
+        }
+        let (index, phase): (u32, u32) = (clusterid.x, 0);
+        if tid.x == 0 {
+            mbarrier::init(bar, 1);
+            mbarrier::fence_init();
+        }
+        cluster::sync();
+        grid::wait();
+        if tid.x == 0 {
+            bring(next, x + (wide(index) * columns + first as u64) * BYTES as u64, count * BYTES, bar);
+        }
+        grid::launch_dependents();
+        while index < rows {
+            let inside: [pred; VECTORS];
+            let row: [[b32; WORDS]; VECTORS];
+            // Who comes here has read what the others wrote for the row before.
+            cluster::arrive();
+            mbarrier::wait(bar, phase);
+            let from: u32 = next + tid.x * 16;
+            for i in 0..VECTORS {
+                inside[i] = (tid.x + i * THREADS) * EACH < count;
+                for j in 0..WORDS {
+                    ptx! { mov.b32 row[i][j], NOTHING; }
+                }
+                ptx! { @inside[i] ld.shared.v4.b32 {row[i][..]}, [from + 16 * THREADS * i]; }
+            }
+            block::sync();
+            let later: u32 = index + nclusterid.x;
+            if tid.x == 0 {
+                if later < rows {
+                    bring(next, x + (wide(later) * columns + first as u64) * BYTES as u64, count * BYTES, bar);
+                }
+            }
+            let (base, sum): (f32, f32) = powers::<T, EACH, VECTORS>(row);
+            let (top, total): (f32, f32) = meet::<CLUSTER, { THREADS / 32 }>(base, sum);
+            let target: u64 = out + (wide(index) * columns + (first + tid.x * EACH) as u64) * BYTES as u64;
+            write::<T, EACH, THREADS, VECTORS>(row, inside, target, top, total);
+            index = later;
+            phase = phase ^ 1;
+        }
+        cluster::sync();
+    }
+
+    /// Asks for a piece of a row, if there is one.
+    fn bring(to: u32, from: u64, bytes: u32, bar: u32) {
+        mbarrier::arrive_expect(bar, bytes);
+        if bytes > 0 {
+            bulk::load(to, from, bytes, bar);
         }
     }
-    let (top, total): (f32, f32) = meet::<CLUSTER, { THREADS / 32 }>(base, (sum[0] + sum[1]) + (sum[2] + sum[3]));
 
-    // The exponentials again, with the row's own base: what waited in registers is the row as it came.
-    ptx! {
-        lg2.approx.ftz.f32 total, total;
-        neg.f32 total, total;
-    }
-    for i in 0..VECTORS {
-        let v: [f32; EACH] = again::<T, EACH>(row[i]);
-        for j in 0..EACH {
-            let power: f32 = v[j] - top;
-            ptx! {
-                fma.rn.f32 power, power, LOG2_E, total;
-                ex2.approx.ftz.f32 v[j], power;
+    /// The exponentials of a row in registers: this thread's base, and their sum.
+    fn powers<T, const EACH: u32, const VECTORS: u32>(row: [[b32; vector::words::<T, EACH>()]; VECTORS]) -> (f32, f32) {
+        let base: f32 = largest::<T, EACH, VECTORS>(row);
+        // Four chains, so that no addition waits for the one before.
+        let sum: [f32; 4] = [0.0; 4];
+        for i in 0..VECTORS {
+            let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
+            for j in 0..EACH {
+                sum[j % 4] += exp(v[j] - base);
             }
         }
-        vector::store::<T, EACH>(target + (i * STEP * BYTES) as u64, vector::pack::<T, EACH>(v), inside[i]);
+        (base, (sum[0] + sum[1]) + (sum[2] + sum[3]))
     }
 
-    const LOG2_E: f32 = 1.4426950408889634;
+    /// Writes a row whose base and sum are known.
+    fn write<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
+        row: [[b32; vector::words::<T, EACH>()]; VECTORS],
+        inside: [pred; VECTORS],
+        target: u64,
+        top: f32,
+        total: f32,
+    ) {
+        const STEP: u32 = EACH * THREADS;
+        const BYTES: u32 = size_of::<T>();
+
+        // The exponentials again, with the row's own base: what waited in registers is the row as it came.
+        ptx! {
+            lg2.approx.ftz.f32 total, total;
+            neg.f32 total, total;
+        }
+        for i in 0..VECTORS {
+            let v: [f32; EACH] = again::<T, EACH>(row[i]);
+            for j in 0..EACH {
+                const LOG2_E: f32 = log2_e();
+                let power: f32 = v[j] - top;
+                ptx! {
+                    fma.rn.f32 power, power, LOG2_E, total;
+                    ex2.approx.ftz.f32 v[j], power;
+                }
+            }
+            vector::store::<T, EACH>(target + (i * STEP * BYTES) as u64, vector::pack::<T, EACH>(v), inside[i]);
+        }
+    }
+
+    /// What brings a power of e to one of 2.
+    fn log2_e() -> f32 {
+        1.4426950408889634
+    }
+
     /// The base of those who have no element: -∞ less this is still -∞.
     const LEAST: f32 = f32::MIN;
 
@@ -121,7 +241,7 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
 
     /// 2 to the power x · log2(e): `mul` and `ex2.approx.ftz`, two units in the last place at most.
     fn exp(x: f32) -> f32 {
-        let y: f32 = x * LOG2_E;
+        let y: f32 = x * log2_e();
         ptx! { ex2.approx.ftz.f32 y, y; }
         y
     }
@@ -163,7 +283,7 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
             }
             block::sync();
         } else {
-            // The first half of this barrier stands at the kernel's start: nobody writes to a block that is not there.
+            // The first half of this barrier stands before the row is read: nobody writes to a block that is not there.
             cluster::wait();
             if laneid < CLUSTER {
                 let there: u32 = cluster::map(mine, laneid);
@@ -186,6 +306,8 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
         merge::<LANES>(row_base, row_sum)
     }
 }
+
+use kernels::softmax;
 
 pub(crate) const TASK: Task = Task { name: "hopper_softmax", inputs: &[true], reference };
 
@@ -230,6 +352,21 @@ pub(crate) fn half(
     }
 }
 
+/// Launches an instance: input, output, rows, columns.
+type Launch<T> = fn(&Stream, &[Buffer<T>], &mut Buffer<T>, u32, u32) -> Result<()>;
+
+/// For rows of a vocabulary's width, and not yet shown to be better: only a sweep takes it.
+pub(crate) const TRIALS_F32: &[(&str, Launch<f32>)] =
+    &[("512x16x4, next row ahead", |stream, inputs, out, rows, columns| {
+        kernels::ahead::<f32, 4, 512, 16, 4, 33>(stream, &inputs[0], out, rows, columns)
+    })];
+
+/// The same in `bf16`.
+pub(crate) const TRIALS_BF16: &[(&str, Launch<bf16>)] =
+    &[("512x16x2, next row ahead", |stream, inputs, out, rows, columns| {
+        kernels::ahead::<bf16, 8, 512, 16, 2, 66>(stream, &inputs[0], out, rows, columns)
+    })];
+
 pub(crate) fn run(device: &Device) -> Result<Report> {
     let mut checks = TASK.on(device);
     for shape in shapes(device) {
@@ -239,6 +376,13 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
     let vocabulary = (if device.is_cuda() { 4096 } else { 1 }, 128_256);
     checks.shape(vocabulary, single)?;
     checks.shape(vocabulary, half)?;
+    let (rows, columns) = if device.is_cuda() { vocabulary } else { (70, 1000) };
+    for (_, launch) in TRIALS_F32 {
+        checks.shape((rows, columns), launch)?;
+    }
+    for (_, launch) in TRIALS_BF16 {
+        checks.shape((rows, columns), launch)?;
+    }
     Ok(checks.report())
 }
 
