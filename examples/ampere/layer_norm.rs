@@ -3,6 +3,7 @@
 //! The variance is the mean square of what is left when the mean is gone: nothing cancels.
 
 use ptx_examples::Report;
+use ptx_examples::rows::tasks::{self, LAYER_EPSILON};
 use ptx_examples::rows::{Task, shapes};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
@@ -82,17 +83,7 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     }
 }
 
-const EPSILON: f32 = 1e-5;
-
-pub(crate) const TASK: Task = Task { name: "ampere_layer_norm", inputs: &[true, false, false], reference };
-
-fn reference(rows: &[&[f64]]) -> Vec<f64> {
-    let [x, weight, bias] = rows else { return Vec::new() };
-    let mean = x.iter().sum::<f64>() / x.len() as f64;
-    let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64;
-    let scale = 1.0 / (variance + f64::from(EPSILON)).sqrt();
-    x.iter().zip(*weight).zip(*bias).map(|((x, w), b)| (x - mean) * scale * w + b).collect()
-}
+pub(crate) const TASK: Task = tasks::layer_norm("ampere_layer_norm");
 
 /// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
 pub(crate) fn single(
@@ -104,10 +95,10 @@ pub(crate) fn single(
 ) -> Result<()> {
     let (x, weight, bias) = (&inputs[0], &inputs[1], &inputs[2]);
     match columns {
-        c if c % 4 != 0 => layer_norm::<f32, 1, 1024, 16>(stream, x, weight, bias, out, EPSILON, rows, c),
-        c @ ..=2048 => layer_norm::<f32, 4, 256, 2>(stream, x, weight, bias, out, EPSILON, rows, c),
-        c @ ..=8192 => layer_norm::<f32, 4, 512, 4>(stream, x, weight, bias, out, EPSILON, rows, c),
-        c => layer_norm::<f32, 4, 1024, 8>(stream, x, weight, bias, out, EPSILON, rows, c),
+        c if c % 4 != 0 => layer_norm::<f32, 1, 1024, 16>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=2048 => layer_norm::<f32, 4, 256, 2>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=8192 => layer_norm::<f32, 4, 512, 4>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c => layer_norm::<f32, 4, 1024, 8>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
     }
 }
 
@@ -121,10 +112,10 @@ pub(crate) fn half(
 ) -> Result<()> {
     let (x, weight, bias) = (&inputs[0], &inputs[1], &inputs[2]);
     match columns {
-        c if c % 8 != 0 => layer_norm::<bf16, 1, 1024, 16>(stream, x, weight, bias, out, EPSILON, rows, c),
-        c @ ..=2048 => layer_norm::<bf16, 8, 256, 1>(stream, x, weight, bias, out, EPSILON, rows, c),
-        c @ ..=8192 => layer_norm::<bf16, 8, 256, 4>(stream, x, weight, bias, out, EPSILON, rows, c),
-        c => layer_norm::<bf16, 8, 1024, 4>(stream, x, weight, bias, out, EPSILON, rows, c),
+        c if c % 8 != 0 => layer_norm::<bf16, 1, 1024, 16>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=2048 => layer_norm::<bf16, 8, 256, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=8192 => layer_norm::<bf16, 8, 256, 4>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c => layer_norm::<bf16, 8, 1024, 4>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
     }
 }
 

@@ -1,6 +1,7 @@
 //! RMSNorm: a block a row, which stays in registers between the sum of its squares and its scaling.
 
 use ptx_examples::Report;
+use ptx_examples::rows::tasks::{self, RMS_EPSILON};
 use ptx_examples::rows::{Task, shapes};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
@@ -65,16 +66,7 @@ pub fn rms_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     }
 }
 
-const EPSILON: f32 = 1e-6;
-
-pub(crate) const TASK: Task = Task { name: "ampere_rms_norm", inputs: &[true, false], reference };
-
-fn reference(rows: &[&[f64]]) -> Vec<f64> {
-    let [x, weight] = rows else { return Vec::new() };
-    let mean = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
-    let scale = 1.0 / (mean + f64::from(EPSILON)).sqrt();
-    x.iter().zip(*weight).map(|(x, w)| x * scale * w).collect()
-}
+pub(crate) const TASK: Task = tasks::rms_norm("ampere_rms_norm");
 
 /// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
 pub(crate) fn single(
@@ -86,10 +78,10 @@ pub(crate) fn single(
 ) -> Result<()> {
     let (x, weight) = (&inputs[0], &inputs[1]);
     match columns {
-        c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=2048 => rms_norm::<f32, 4, 256, 2>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<f32, 4, 1024, 2>(stream, x, weight, out, EPSILON, rows, c),
-        c => rms_norm::<f32, 4, 1024, 8>(stream, x, weight, out, EPSILON, rows, c),
+        c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=2048 => rms_norm::<f32, 4, 256, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<f32, 4, 1024, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c => rms_norm::<f32, 4, 1024, 8>(stream, x, weight, out, RMS_EPSILON, rows, c),
     }
 }
 
@@ -103,10 +95,10 @@ pub(crate) fn half(
 ) -> Result<()> {
     let (x, weight) = (&inputs[0], &inputs[1]);
     match columns {
-        c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=2048 => rms_norm::<bf16, 8, 256, 1>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2>(stream, x, weight, out, EPSILON, rows, c),
-        c => rms_norm::<bf16, 8, 1024, 4>(stream, x, weight, out, EPSILON, rows, c),
+        c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=2048 => rms_norm::<bf16, 8, 256, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c => rms_norm::<bf16, 8, 1024, 4>(stream, x, weight, out, RMS_EPSILON, rows, c),
     }
 }
 

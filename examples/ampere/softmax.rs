@@ -4,7 +4,7 @@
 //! is enough. The exponentials are computed twice: it is registers that are short, and with them rows on their way.
 
 use ptx_examples::Report;
-use ptx_examples::rows::{Task, shapes};
+use ptx_examples::rows::{Task, shapes, tasks};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
@@ -168,14 +168,7 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
     }
 }
 
-pub(crate) const TASK: Task = Task { name: "ampere_softmax", inputs: &[true], reference };
-
-fn reference(rows: &[&[f64]]) -> Vec<f64> {
-    let [x] = rows else { return Vec::new() };
-    let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let total: f64 = x.iter().map(|x| (x - top).exp()).sum();
-    x.iter().map(|x| (x - top).exp() / total).collect()
-}
+pub(crate) const TASK: Task = tasks::softmax("ampere_softmax");
 
 /// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
 pub(crate) fn single(

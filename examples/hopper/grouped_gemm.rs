@@ -210,7 +210,7 @@ pub mod kernels {
         pdl,
         instances = [
             (bf16, bf16, bf16x2, 256, 3, 2, 4), (bf16, bf16, bf16x2, 128, 6, 1, 2),
-            (bf16, f32, f32, 64, 8, 1, 0), (bf16, f32, f32, 128, 6, 1, 0)
+            (bf16, bf16, bf16x2, 64, 8, 1, 1), (bf16, f32, f32, 64, 8, 1, 0), (bf16, f32, f32, 128, 6, 1, 0)
         ],
         safe(blocks > 0, blocks % CN == 0, band > 0, G == groups, N % 8 == 0, offsets.len() > groups)
     )]
@@ -306,6 +306,7 @@ pub(crate) const HALVES: &[Variant<bf16>] = &[
     variant!(by_rows bf16 bf16x2 "128x128" 128 6 1 2),
     variant!(by_columns bf16 bf16x2 "128x256 1x2" 256 3 2 4),
     variant!(by_columns bf16 bf16x2 "128x128" 128 6 1 2),
+    variant!(by_columns bf16 bf16x2 "128x64" 64 8 1 1),
 ];
 
 /// With C in `f32`.

@@ -3,6 +3,7 @@
 //! `griddepcontrol` lets the next launch start while the last rows of this one are written.
 
 use ptx_examples::Report;
+use ptx_examples::rows::tasks::{self, RMS_EPSILON};
 use ptx_examples::rows::{Task, shapes};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
@@ -143,16 +144,7 @@ pub mod kernels {
 
 use kernels::rms_norm;
 
-const EPSILON: f32 = 1e-6;
-
-pub(crate) const TASK: Task = Task { name: "hopper_rms_norm", inputs: &[true, false], reference };
-
-fn reference(rows: &[&[f64]]) -> Vec<f64> {
-    let [x, weight] = rows else { return Vec::new() };
-    let mean = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
-    let scale = 1.0 / (mean + f64::from(EPSILON)).sqrt();
-    x.iter().zip(*weight).map(|(x, w)| x * scale * w).collect()
-}
+pub(crate) const TASK: Task = tasks::rms_norm("hopper_rms_norm");
 
 /// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
 pub(crate) fn single(
@@ -164,10 +156,10 @@ pub(crate) fn single(
 ) -> Result<()> {
     let (x, weight) = (&inputs[0], &inputs[1]);
     match columns {
-        c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=2048 => rms_norm::<f32, 4, 256, 2>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<f32, 4, 1024, 2>(stream, x, weight, out, EPSILON, rows, c),
-        c => rms_norm::<f32, 4, 1024, 8>(stream, x, weight, out, EPSILON, rows, c),
+        c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=2048 => rms_norm::<f32, 4, 256, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<f32, 4, 1024, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c => rms_norm::<f32, 4, 1024, 8>(stream, x, weight, out, RMS_EPSILON, rows, c),
     }
 }
 
@@ -181,10 +173,10 @@ pub(crate) fn half(
 ) -> Result<()> {
     let (x, weight) = (&inputs[0], &inputs[1]);
     match columns {
-        c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=2048 => rms_norm::<bf16, 8, 256, 1>(stream, x, weight, out, EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2>(stream, x, weight, out, EPSILON, rows, c),
-        c => rms_norm::<bf16, 8, 1024, 4>(stream, x, weight, out, EPSILON, rows, c),
+        c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=2048 => rms_norm::<bf16, 8, 256, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c => rms_norm::<bf16, 8, 1024, 4>(stream, x, weight, out, RMS_EPSILON, rows, c),
     }
 }
 
@@ -196,7 +188,7 @@ macro_rules! trials {
         &[$(($name, |stream, inputs, out, rows, columns| {
             let (x, weight) = (&inputs[0], &inputs[1]);
             kernels::trial::<bf16, 8, $threads, $vectors, $blocks, $early, $store>(
-                stream, x, weight, out, EPSILON, rows, columns,
+                stream, x, weight, out, RMS_EPSILON, rows, columns,
             )
         })),*]
     };

@@ -6,7 +6,7 @@
 //! computed twice: it is registers that are short, and with them rows on their way.
 
 use ptx_examples::Report;
-use ptx_examples::rows::{Task, shapes};
+use ptx_examples::rows::{Task, shapes, tasks};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
@@ -309,14 +309,7 @@ pub mod kernels {
 
 use kernels::softmax;
 
-pub(crate) const TASK: Task = Task { name: "hopper_softmax", inputs: &[true], reference };
-
-fn reference(rows: &[&[f64]]) -> Vec<f64> {
-    let [x] = rows else { return Vec::new() };
-    let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let total: f64 = x.iter().map(|x| (x - top).exp()).sum();
-    x.iter().map(|x| (x - top).exp() / total).collect()
-}
+pub(crate) const TASK: Task = tasks::softmax("hopper_softmax");
 
 /// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
 pub(crate) fn single(

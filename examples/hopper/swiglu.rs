@@ -1,7 +1,7 @@
 //! SwiGLU: element by element, 16 bytes an access, `VECTORS` loads of each input on their way at once.
 
 use ptx_examples::Report;
-use ptx_examples::rows::{Task, shapes};
+use ptx_examples::rows::{Task, shapes, tasks};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
@@ -52,12 +52,7 @@ pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: 
     }
 }
 
-pub(crate) const TASK: Task = Task { name: "hopper_swiglu", inputs: &[true, true], reference };
-
-fn reference(rows: &[&[f64]]) -> Vec<f64> {
-    let [gate, up] = rows else { return Vec::new() };
-    gate.iter().zip(*up).map(|(g, u)| g / (1.0 + (-g).exp()) * u).collect()
-}
+pub(crate) const TASK: Task = tasks::swiglu("hopper_swiglu");
 
 /// Vectors where the number of elements allows.
 pub(crate) fn single(

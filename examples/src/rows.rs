@@ -1,6 +1,8 @@
 //! How the kernels over rows are checked and timed: fresh inputs in both types, every edge, a reference in `f64`.
 //! No kernel lives here.
 
+pub mod tasks;
+
 use crate::{Report, bandwidth, random, relative_error, timer};
 use half::{bf16, f16};
 use ptx_launch::prelude::*;
