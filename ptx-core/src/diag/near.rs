@@ -2,8 +2,7 @@
 
 /// The candidate nearest to `word`, if it is near enough to be meant.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // One letter is near to every other.
-    let limit = if word.len() < 2 { 0 } else { (word.len() / 3).max(1) };
+    let limit = (word.len() / 3).max(1);
     candidates
         .into_iter()
         .filter(|c| c.len().abs_diff(word.len()) <= limit && *c != word)
