@@ -256,7 +256,8 @@ fn register(site: &Site, ty: Type) -> Result<Dst, Refusal> {
 }
 
 fn cvt(site: &Site) -> Decoded {
-    let (to_type, from_type) = (site.ty(0)?, site.ty(1)?);
+    // The types that are written: some operands are declared as the bits that hold them.
+    let [to_type, from_type] = site.types()[..] else { return Err("`cvt` without its two types".into()) };
     let (to, from) = (Shape::of(to_type)?, Shape::of(from_type)?);
     let rules = rules(site, to, from);
     let dst = register(site, to_type)?;
