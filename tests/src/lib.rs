@@ -8,4 +8,5 @@ pub mod mutate;
 pub mod own;
 pub mod ptxas;
 pub mod random;
+pub mod scratch;
 pub mod spelling;

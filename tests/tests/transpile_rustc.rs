@@ -10,10 +10,9 @@ use ptx_core::emit::rust;
 use ptx_core::parse::parse_text;
 use ptx_core::transpile::Without;
 use ptx_core::transpile::prove::prove;
-use ptx_tests::{corpus, own};
+use ptx_tests::{corpus, own, scratch};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// How many bytes of PTX a crate is made of.
 const CRATE: usize = 6 << 20;
@@ -40,8 +39,7 @@ fn every_file_compiles_to_what_is_proved() {
     }
     let mut wrong = String::new();
     for (number, modules) in crates.iter().enumerate() {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("transpiled-{number}"));
-        build(&folder, modules, &mut wrong);
+        build(&format!("transpiled-{number}"), modules, &mut wrong);
         println!("crate {number}: {} modules", modules.len());
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -71,12 +69,9 @@ fn modules(file: &Path, bytes: &[u8]) -> Vec<Module> {
 }
 
 /// Builds a crate whose binary writes the PTX of each module, and compares.
-fn build(folder: &Path, modules: &[Module], wrong: &mut String) {
-    let source = folder.join("src");
-    std::fs::create_dir_all(&source).unwrap();
+fn build(name: &str, modules: &[Module], wrong: &mut String) {
     let mut main = "#![allow(warnings)]\n".to_owned();
     for (number, module) in modules.iter().enumerate() {
-        std::fs::write(source.join(format!("m{number}.rs")), &module.rust).unwrap();
         writeln!(main, "mod m{number}; // {}", module.from.display()).unwrap();
     }
     main.push_str("fn main() {\n");
@@ -84,20 +79,12 @@ fn build(folder: &Path, modules: &[Module], wrong: &mut String) {
         writeln!(main, "    std::fs::write(\"{number}.ptx\", m{number}::k::PTX).unwrap();").unwrap();
     }
     main.push_str("}\n");
-    std::fs::write(source.join("main.rs"), main).unwrap();
-    let launch = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("ptx-launch");
-    let manifest = format!(
-        "[package]\nname = \"transpiled\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\nptx-launch = {{ path = {launch:?} \
-         }}\n\n[profile.dev.package.ptx-core]\nopt-level = 2\n\n[workspace]\n"
-    );
-    std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("transpiled-target");
-    let mut cargo = Command::new(env!("CARGO"));
-    let built = cargo.args(["run", "--quiet"]).env("CARGO_TARGET_DIR", target).current_dir(folder).output().unwrap();
-    if !built.status.success() {
-        writeln!(wrong, "{}: {}", folder.display(), String::from_utf8_lossy(&built.stderr)).unwrap();
-        return;
-    }
+    let sources: Vec<(String, String)> =
+        modules.iter().enumerate().map(|(number, module)| (format!("m{number}"), module.rust.clone())).collect();
+    let folder = match scratch::run(Path::new(env!("CARGO_TARGET_TMPDIR")), name, &sources, &main) {
+        Ok((folder, _)) => folder,
+        Err(error) => return wrong.push_str(&error),
+    };
     for (number, module) in modules.iter().enumerate() {
         let ptx = std::fs::read_to_string(folder.join(format!("{number}.ptx"))).unwrap();
         if ptx != module.ptx {

@@ -171,7 +171,8 @@ impl Reader {
         };
         let name = self.ident(&pattern.ident);
         let ty = self.ty(&typed.ty);
-        let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone(), layout: None };
+        let layout = aligned(&typed.attrs).and_then(|align| Some((bytes(&typed.ty)?, align)));
+        let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone(), layout };
         let align = self.alignment(&typed.attrs);
         let pointer = self.pointer(&typed.attrs, &ty);
         Some((Param { name, ty, align, pointer }, argument))
@@ -201,6 +202,26 @@ impl Reader {
                 None
             }
         }
+    }
+}
+
+/// The number in `#[align(64)]`.
+fn aligned(attributes: &[syn::Attribute]) -> Option<u64> {
+    let attribute = attributes.iter().find(|a| a.path().is_ident("align"))?;
+    attribute.parse_args::<syn::LitInt>().ok()?.base10_parse().ok()
+}
+
+/// How many bytes a parameter takes that is passed by value and whose alignment an attribute may say: a `TensorMap` or
+/// `[u8; 24]`.
+fn bytes(ty: &syn::Type) -> Option<u64> {
+    match ty {
+        syn::Type::Path(path) if path.path.segments.last()?.ident == "TensorMap" => Some(128),
+        syn::Type::Array(array) => {
+            let syn::Type::Path(element) = &*array.elem else { return None };
+            let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(length), .. }) = &array.len else { return None };
+            if element.path.is_ident("u8") { length.base10_parse().ok() } else { None }
+        }
+        _ => None,
     }
 }
 
