@@ -326,7 +326,7 @@ impl Ctx<'_> {
                 0 => Flow::Next,
                 _ => (inst.step)(self, active).map_err(|fault| self.locate(fault, active))?,
             };
-            if self.tracer.is_some() && active != 0 {
+            if self.tracer.is_some() && active != 0 && flow != Flow::Again {
                 self.trace(pc, active, origin);
             }
             if watched && flow == Flow::Next {
@@ -346,6 +346,10 @@ impl Ctx<'_> {
                 }
                 Flow::Yield => {
                     self.warp.jump(group, pc + 1);
+                    return Ok(true);
+                }
+                Flow::Again => {
+                    self.warp.jump(group, pc);
                     return Ok(true);
                 }
             }

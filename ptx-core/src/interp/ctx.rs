@@ -48,6 +48,8 @@ pub(super) enum Flow {
     Apart,
     /// At the next instruction, after other warps had a turn.
     Yield,
+    /// At this instruction once more, after other warps had a turn.
+    Again,
 }
 
 /// Where a value comes from.

@@ -30,6 +30,8 @@ pub(super) struct Flight {
 struct Group {
     accumulators: Vec<Register>,
     fragments: Vec<Register>,
+    /// How many products were issued when it was committed.
+    issued: u64,
 }
 
 /// A register, and the product that has it.
@@ -50,7 +52,14 @@ impl Flight {
 
     /// `wgmma.commit_group`
     pub(super) fn commit(&mut self) {
+        self.open.issued = self.issued;
         self.groups.push_back(std::mem::take(&mut self.open));
+    }
+
+    /// How many products must be complete before at most `pending` groups are in flight.
+    pub(super) fn due(&self, pending: u64) -> u64 {
+        let ending = (self.groups.len() as u64).saturating_sub(pending) as usize;
+        ending.checked_sub(1).and_then(|last| self.groups.get(last)).map_or(0, |group| group.issued)
     }
 
     /// `wgmma.wait_group`: at most `pending` groups stay in flight.
@@ -153,6 +162,12 @@ impl Together {
             self.0.swap_remove(at);
         }
         Ok(Some(matrices))
+    }
+
+    /// Whether some warp of the group has yet to issue one of its first `due` products. They are the group's: none ends
+    /// before all four warps have come, so that no warp gets ahead of the others by more than it has in flight.
+    pub(super) fn lacks(&self, warpgroup: u32, due: u64) -> bool {
+        self.0.iter().any(|read| read.warpgroup == warpgroup && read.number < due)
     }
 
     /// Keeps what the first warp read for the other three.

@@ -245,6 +245,9 @@ fn wait(site: &Site) -> Decoded {
             return Ok(Flow::Apart);
         }
         let pending = ctx.fetch_lane(pending, 0);
+        if ctx.block.together.lacks(ctx.warp.index / WARPS, ctx.warp.flight.due(pending)) {
+            return Ok(Flow::Again);
+        }
         ctx.warp.flight.wait(pending);
         Ok(Flow::Next)
     }))
