@@ -603,9 +603,9 @@ impl<T, O> Variant<T, O> {
 /// A product by every instance for `bf16`, and by those that share tiles one of more tiles than workers, against the sums
 /// in `f64`; on the CPU device where there is no such GPU.
 pub(crate) fn run(device: &Device) -> Result<Report> {
-    let here = device.is_cuda() && bf16::VARIANTS[0].kernel.load(device).is_ok();
-    let device = &if here { device.clone() } else { Device::cpu() };
-    let shapes = if here { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 72], [520, 776, 136]] };
+    let device = &ptx_examples::chip_or_cpu(device, (9, 0));
+    let shapes =
+        if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 72], [520, 776, 136]] };
     let (order, mut error, mut time) = (Order { group: 3, keep: 2 }, 0.0, Duration::MAX);
     for variant in bf16::VARIANTS.iter().chain(bf16::TRIALS) {
         for shape in &shapes[..if variant.stream { 2 } else { 1 }] {

@@ -347,8 +347,7 @@ fn check<O: Number>(device: &Device, variants: &[Variant<O>]) -> Result<Vec<Foun
 
 /// Every instance at ragged groups, against the sums in `f64`; on the CPU device where there is no such GPU.
 pub(crate) fn run(device: &Device) -> Result<Report> {
-    let here = device.is_cuda() && HALVES[0].kernel.load(device).is_ok();
-    let device = &if here { device.clone() } else { Device::cpu() };
+    let device = &ptx_examples::chip_or_cpu(device, (9, 0));
     let found = [check(device, HALVES)?, check(device, SINGLES)?].concat();
     let worst = found.iter().copied().max_by(|(_, x, _), (_, y, _)| x.total_cmp(y)).unwrap_or_default();
     Ok(Report {

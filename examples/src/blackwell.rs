@@ -9,11 +9,7 @@ pub const NO_FIGURE: &str = "no chip, no figure";
 
 /// The device if it can run `sm_100a`, else the CPU device, which can.
 pub fn device(device: &Device) -> Device {
-    let fits = match device.as_cuda() {
-        None => true,
-        Some(context) => context.compute_capability().is_ok_and(|(major, minor)| (major, minor) == (10, 0)),
-    };
-    if fits { device.clone() } else { Device::cpu() }
+    crate::chip_or_cpu(device, (10, 0))
 }
 
 /// The line of an example of several checks: the worst error, and the first one's time.

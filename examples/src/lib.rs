@@ -58,6 +58,13 @@ pub fn run(example: fn(&Device) -> Result<Report>) -> ExitCode {
     }
 }
 
+/// The device, unless it is a GPU of another compute capability: then the CPU device, which runs every target. For kernels
+/// whose target ends in `a`, and runs on that chip alone.
+pub fn chip_or_cpu(device: &Device, capability: (i32, i32)) -> Device {
+    let fits = device.as_cuda().is_none_or(|context| context.compute_capability().is_ok_and(|c| c == capability));
+    if fits { device.clone() } else { Device::cpu() }
+}
+
 /// Prints an error and gives the exit code for it.
 pub fn fail(why: &Error) -> ExitCode {
     eprintln!("error: {why}");

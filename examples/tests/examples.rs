@@ -16,13 +16,16 @@ macro_rules! modules {
 ptx_examples::examples!(modules);
 
 fn main() -> std::process::ExitCode {
-    let trials =
-        EXAMPLES.iter().flat_map(|(name, run, ptx)| [on_cpu(name, *run), on_cuda(name, *run), assembles(name, ptx)]);
+    let trials = EXAMPLES.iter().flat_map(|(name, run, ptx)| {
+        let on_cpu = (0..2).map(|seed| on_cpu(name, *run, seed));
+        on_cpu.chain([on_cuda(name, *run), assembles(name, ptx)]).collect::<Vec<_>>()
+    });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
-fn on_cpu(name: &str, run: Example) -> Trial {
-    Trial::test(format!("{name} on the CPU device"), move || Ok(right(&run(&Device::cpu())?)?))
+fn on_cpu(name: &str, run: Example, seed: u64) -> Trial {
+    let test = format!("{name} on the CPU device, interleaving {seed}");
+    Trial::test(test, move || Ok(right(&run(&Device::cpu().seed(seed))?)?))
 }
 
 fn on_cuda(name: &str, run: Example) -> Trial {
