@@ -30,8 +30,9 @@ pub struct Text<'a> {
 pub enum Value {
     /// The parameter's bytes.
     Plain(Vec<u8>),
-    /// The contents of a buffer, whose address is the argument; after the launch what the kernel has left in it.
-    Buffer(Vec<u8>),
+    /// The contents of a buffer, whose address is the argument; after the launch what the kernel has left there. (Not `Buffer`: a
+    /// second item of that name would make the compiler spell out the path of the first in every error.)
+    Memory(Vec<u8>),
 }
 
 /// Loads the text, launches the entry once, and waits for its end. The text and what was made of it stay for the life of the
@@ -42,9 +43,9 @@ pub enum Value {
 /// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out) { .reg .b64 %p; \
 ///            ld.param.u64 %p, [out]; st.global.u32 [%p], 7; ret; }";
 /// let k = text::Text { name: "k.ptx", arch: "sm_80", ptx, entry: "k", params: &[(8, 8)] };
-/// let mut arguments = [text::Value::Buffer(vec![0; 4])];
+/// let mut arguments = [text::Value::Memory(vec![0; 4])];
 /// text::run(&Device::cpu(), &k, &Config::grid(1u32).block(1u32), &mut arguments)?;
-/// assert_eq!(arguments, [text::Value::Buffer(vec![7, 0, 0, 0])]);
+/// assert_eq!(arguments, [text::Value::Memory(vec![7, 0, 0, 0])]);
 /// # Ok::<(), ptx_launch::Error>(())
 /// ```
 ///
@@ -56,7 +57,7 @@ pub fn run(device: &Device, text: &Text<'_>, config: &Config, arguments: &mut [V
     for argument in &*arguments {
         values.push(match argument {
             Value::Plain(bytes) => bytes.clone(),
-            Value::Buffer(bytes) => {
+            Value::Memory(bytes) => {
                 let buffer = device.upload(bytes)?;
                 let address = buffer.address().to_le_bytes().to_vec();
                 buffers.push(buffer);
@@ -76,7 +77,7 @@ pub fn run(device: &Device, text: &Text<'_>, config: &Config, arguments: &mut [V
     // that writes astray spoils what other buffers hold, but every byte there is a value.
     unsafe { launch(kernel, stream.as_stream_ref(), config, &args)? };
     stream.synchronize()?;
-    let targets = arguments.iter_mut().filter_map(|a| if let Value::Buffer(bytes) = a { Some(bytes) } else { None });
+    let targets = arguments.iter_mut().filter_map(|a| if let Value::Memory(bytes) = a { Some(bytes) } else { None });
     for (bytes, buffer) in targets.zip(&buffers) {
         *bytes = Buffer::download(buffer)?;
     }

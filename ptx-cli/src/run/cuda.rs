@@ -48,18 +48,18 @@ fn shape(variable: &Variable) -> (usize, usize) {
 fn value(argument: &Argument) -> Result<Value, Failure> {
     Ok(match argument {
         Argument::Scalar(bytes) => Value::Plain(bytes.clone()),
-        Argument::Input(path) => Value::Buffer(Source::read(path)?.bytes),
+        Argument::Input(path) => Value::Memory(Source::read(path)?.bytes),
         Argument::Output(path, bytes) => {
             let bytes = usize::try_from(*bytes).ok().filter(|bytes| *bytes <= 1 << 36);
             let bytes = bytes.ok_or_else(|| Failure::usage(format!("{}: more than 64 GiB", path.display())))?;
-            Value::Buffer(vec![0; bytes])
+            Value::Memory(vec![0; bytes])
         }
     })
 }
 
 fn save(arguments: &Arguments, values: &[Value]) -> Outcome {
     for (argument, value) in arguments.args.iter().zip(values) {
-        if let (Argument::Output(path, _), Value::Buffer(bytes)) = (argument, value) {
+        if let (Argument::Output(path, _), Value::Memory(bytes)) = (argument, value) {
             std::fs::write(path, bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
         }
     }
