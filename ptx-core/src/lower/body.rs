@@ -1,13 +1,13 @@
 //! A function's body: scopes, declarations, labels, instructions.
 
-use super::bind::{Binder, Mismatch};
+use super::bind::{Binder, Mismatch, Why};
 use super::module::Context;
 use super::names::Entity;
 use super::{constant, report, variable};
 use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId};
 use crate::isa::find::Form;
 use crate::isa::rule::{Broken, Case};
-use crate::isa::{Class, OperandKind, Row};
+use crate::isa::{Class, OperandKind, Range, Row};
 use crate::span::Span;
 use crate::syntax::{self, ExprList, Stmt, StmtId, StmtKind, Tokens};
 
@@ -28,6 +28,16 @@ pub(super) enum Refused {
     Gate,
     /// The gate of the member in this slot.
     MemberGate(usize),
+}
+
+impl Refused {
+    /// The literals that were wanted at an operand, if that is why.
+    pub(super) fn range(&self, operand: usize) -> Option<Range> {
+        match self {
+            Refused::Operands(Mismatch { operand: at, why: Why::Range(range) }) if *at == operand => Some(*range),
+            _ => None,
+        }
+    }
 }
 
 impl<'t> Body<'_, 't> {
@@ -252,8 +262,8 @@ impl<'t> Body<'_, 't> {
                 None
             }
             None => {
-                let near = self.cx.names.nearest(name);
-                self.cx.diagnostics.push(report::unknown_name(name, near, span));
+                let hint = self.cx.names.hint(name);
+                self.cx.diagnostics.push(report::unknown_name(name, hint, span));
                 None
             }
         }

@@ -77,10 +77,17 @@ impl<'t> Names<'t> {
         self.scopes.iter_mut().rev().find_map(|scope| scope.find(name, registers))
     }
 
-    /// The declared name nearest to this one, for "did you mean".
-    pub(super) fn nearest(&self, name: &str) -> Option<&'t str> {
-        let all = self.scopes.iter().flat_map(|s| s.names.keys().chain(s.ranges.keys()).copied());
-        crate::diag::near::nearest(name, all)
+    /// What to write instead of a name that nothing declares: one of its range, the nearest one of all.
+    pub(super) fn hint(&self, name: &str) -> Option<String> {
+        let beyond = numbered(name).and_then(|(prefix, _)| {
+            let range = self.scopes.iter().rev().find_map(|scope| scope.ranges.get(prefix))?;
+            let last = range.count.checked_sub(1)?;
+            Some(format!("`{prefix}<{}>` declares `{prefix}0` to `{prefix}{last}`", range.count))
+        });
+        beyond.or_else(|| {
+            let all = self.scopes.iter().flat_map(|s| s.names.keys().chain(s.ranges.keys()).copied());
+            crate::diag::near::nearest(name, all).map(|near| format!("did you mean `{near}`?"))
+        })
     }
 }
 
@@ -110,4 +117,20 @@ fn numbered(name: &str) -> Option<(&str, u64)> {
         return None;
     }
     Some((prefix, number.parse().ok()?))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_register_behind_the_last_of_its_range_is_told_so() {
+        let mut names = Names::default();
+        names.open();
+        names.declare_range("%r", (8, Type::find("b32").unwrap(), 1), Span::default());
+        assert_eq!(names.hint("%r9").as_deref(), Some("`%r<8>` declares `%r0` to `%r7`"));
+        assert_eq!(names.hint("%rr").as_deref(), Some("did you mean `%r`?"));
+        assert_eq!(names.hint("%counter"), None);
+    }
 }

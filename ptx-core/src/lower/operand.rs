@@ -137,11 +137,13 @@ impl<'t> Body<'_, 't> {
         if whole.as_deref().unwrap_or(first) == "WARP_SZ" {
             return Operand::Int(32);
         }
-        let near = self.cx.names.nearest(first).or_else(|| {
-            crate::diag::near::nearest(whole.as_deref().unwrap_or(first), table().specials.keys().copied())
+        let hint = self.cx.names.hint(first).or_else(|| {
+            let specials = table().specials.keys().copied();
+            let near = crate::diag::near::nearest(whole.as_deref().unwrap_or(first), specials)?;
+            Some(format!("did you mean `{near}`?"))
         });
         let name = whole.unwrap_or_else(|| first.to_owned());
-        self.cx.diagnostics.push(report::unknown_name(&name, near, tree.span(tokens)));
+        self.cx.diagnostics.push(report::unknown_name(&name, hint, tree.span(tokens)));
         Operand::Error
     }
 

@@ -1,12 +1,12 @@
 //! The diagnostics of lowering: what was found, what exists, what was probably meant.
 
-use super::bind::Why;
+use super::bind::{Mismatch, Why};
 use super::body::Refused;
 use super::form::modifier;
 use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::find::{Form, Misfit};
-use crate::isa::{Arch, Class, Gate, Row, Suffix, Type, Version, show, table};
+use crate::isa::{Arch, Class, Gate, Range, Row, Suffix, Type, Version, show, table};
 use crate::span::Span;
 use crate::syntax::{Declarator, Inst, Tree, Var};
 
@@ -25,10 +25,10 @@ const MOST_MEMBERS: usize = 12;
 
 // ---- names and declarations
 
-pub(super) fn unknown_name(name: &str, near: Option<&str>, span: Span) -> Diagnostic {
+pub(super) fn unknown_name(name: &str, hint: Option<String>, span: Span) -> Diagnostic {
     let d = Diagnostic::error(&codes::P0501, span, format!("`{name}` is not declared here"));
-    match near {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
+    match hint {
+        Some(hint) => d.help(hint),
         None if name.starts_with('%') => d.help(format!("declare it before its use: `.reg .b32 {name};`")),
         None => d.help(format!(
             "declare it before its use (`.reg .b32 {name};`), or, for a label, write `{name}:` somewhere"
@@ -435,7 +435,7 @@ pub(super) fn refused(place: &Place, refused: &[(&Form, Refused)], arch: Arch, v
     match why {
         Refused::Operands(mismatch) => {
             let span = place.operands.get(mismatch.operand).copied().unwrap_or(place.name);
-            with_forms(operand(place, form, &mismatch.why, span), rows)
+            with_forms(operand(place, form, mismatch, refused, span), rows)
         }
         Refused::Rule(rule) | Refused::RuleGate(rule) => {
             with_forms(broken(place, rule, arch, version), [form.row].into_iter())
@@ -449,9 +449,9 @@ fn mnemonic(place: &Place) -> String {
     place.tree.compact(&(place.inst.opcode..place.inst.modifiers.end.max(place.inst.opcode + 1)))
 }
 
-fn operand(place: &Place, form: &Form, why: &Why, span: Span) -> Diagnostic {
+fn operand(place: &Place, form: &Form, mismatch: &Mismatch, refused: &[(&Form, Refused)], span: Span) -> Diagnostic {
     let name = form.row.name;
-    match why {
+    match &mismatch.why {
         Why::Count => {
             let (written, wanted) = (place.operands.len(), counts(form.row));
             let text = format!("`{name}` takes {wanted} operands here, not {written}");
@@ -478,13 +478,36 @@ fn operand(place: &Place, form: &Form, why: &Why, span: Span) -> Diagnostic {
                 _ => d,
             }
         }
-        Why::Range(range) => Diagnostic::error(&codes::P0304, span, format!("this must be a constant {range}")),
+        Why::Range(_) => {
+            let text = format!("this must be a constant {}", allowed(refused, mismatch.operand));
+            Diagnostic::error(&codes::P0304, span, text)
+        }
         Why::Space(space) => Diagnostic::error(
             &codes::P0310,
             span,
             format!("the variable is in `.{space}`, not in the space of `{}`", mnemonic(place)),
         )
         .help(format!("address it in its own space: `.{space}`")),
+    }
+}
+
+/// The literals that any of the forms takes at an operand.
+fn allowed(refused: &[(&Form, Refused)], operand: usize) -> String {
+    let mut ranges: Vec<Range> = refused.iter().filter_map(|(_, why)| why.range(operand)).collect();
+    ranges.sort_by_key(|range| (range.lo, range.hi));
+    ranges.dedup();
+    if ranges.iter().all(|range| range.lo == range.hi) {
+        return format!("equal to {}", either(ranges.iter().map(|range| range.lo)));
+    }
+    either(ranges)
+}
+
+/// `4, 8 or 16`
+fn either(items: impl IntoIterator<Item = impl ToString>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    match items.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => items.concat(),
     }
 }
 
