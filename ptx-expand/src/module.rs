@@ -77,6 +77,10 @@ impl Items {
             syn::Item::Macro(call) if call.mac.path.segments.last().is_some_and(|s| s.ident == "ptx") => {
                 self.module.ptx.push(self.reader.ptx_item(&call.mac));
             }
+            syn::Item::Verbatim(tokens) if tokens.to_string().contains("static ") => {
+                let help = "write it: `static mut NAME: u32 = 0;`, or `[0; N]` for an array";
+                self.reader.error(&codes::P0907, item, "a `static` without a value", help);
+            }
             other => {
                 let help = "it may hold `const`, `static`, `struct`, `use`, `ptx!`, helper `fn`s and kernels";
                 self.reader.error(&codes::P0907, other, "a kernel module cannot hold this item", help);

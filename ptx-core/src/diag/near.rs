@@ -1,7 +1,10 @@
 //! Near misses: the known word that a wrong one was probably meant to be.
 
-/// The candidate nearest to `word`, if it is near enough to be meant.
+/// The candidate nearest to `word`, if it is near enough to be meant. To a single letter every other one is as near.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() < 2 {
+        return None;
+    }
     let limit = (word.len() / 3).max(1);
     candidates
         .into_iter()

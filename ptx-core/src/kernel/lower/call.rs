@@ -5,6 +5,8 @@ mod outline;
 
 use super::{Label, Lowerer};
 use crate::diag::codes;
+use crate::diag::near::nearest;
+use crate::kernel::prelude;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, Param, StmtKind, TypeKind};
 use crate::kernel::types::{self, Ty};
@@ -74,8 +76,30 @@ impl<'a> Lowerer<'a> {
                 let help = format!("write the instruction: `ptx! {{ {name}.u32 d, a, b; }}`");
                 self.fail(&codes::P0801, span, format!("`{name}` is for constants"), help)
             }
-            _ => self.unknown(name, span),
+            _ => {
+                let help = self.helper_like(name);
+                self.fail(&codes::P0801, span, format!("no function here is called `{name}`"), help)
+            }
         }
+    }
+
+    /// What may have been meant by a function that is not there.
+    fn helper_like(&self, name: &str) -> String {
+        let in_library = name.split_once("::").and_then(|(module, function)| {
+            let Some(source) = prelude::source(module) else {
+                let near = nearest(module, prelude::FILES.iter().map(|(module, _)| *module))?;
+                return Some(format!("there is the module `{near}`"));
+            };
+            let near = nearest(function, prelude::helpers(source).iter().map(|helper| helper.name));
+            Some(near.map_or_else(
+                || format!("`ptx library {module}` shows what it has"),
+                |near| format!("there is `{module}::{near}`"),
+            ))
+        });
+        let near = || nearest(name, self.scopes.visible()).map(|near| format!("there is `{near}`"));
+        in_library
+            .or_else(near)
+            .unwrap_or_else(|| format!("write it here or beside the kernel: `fn {name}(…) {{ … }}`"))
     }
 
     /// Writes a helper's body here.
