@@ -8,6 +8,7 @@
 
 use ptx_core::emit::rust;
 use ptx_core::parse::parse_text;
+use ptx_core::syntax::{StmtId, StmtKind, Tree};
 use ptx_core::transpile::Without;
 use ptx_core::transpile::prove::prove;
 use ptx_tests::{corpus, own, scratch};
@@ -17,11 +18,13 @@ use std::path::{Path, PathBuf};
 /// How many bytes of PTX a crate is made of.
 const CRATE: usize = 6 << 20;
 
-/// A module of a crate: the file that it is from, and the PTX that it must hold.
+/// A module of a crate: the file that it is from, the PTX that it must hold, and where; a plain module without an entry has
+/// no constant.
 struct Module {
     from: PathBuf,
     rust: String,
     ptx: String,
+    constant: Option<String>,
 }
 
 #[test]
@@ -62,10 +65,27 @@ fn modules(file: &Path, bytes: &[u8]) -> Vec<Module> {
     let tree = parse_text(bytes).0;
     let plain = rust::plain(&tree, "k").text;
     let ptx = expand(&plain).unwrap();
-    let mut modules = vec![Module { from: file.to_owned(), rust: plain, ptx }];
+    let constant = entry(&tree).map(|entry| format!("k::{entry}::PTX"));
+    let mut modules = vec![Module { from: file.to_owned(), rust: plain, ptx, constant }];
     let raised = prove(&tree, "k", &Without::from(["labels"]), &expand);
-    modules.extend(raised.ok().map(|p| Module { from: file.to_owned(), rust: p.text, ptx: p.ptx }));
+    let whole = Some("k::PTX".to_owned());
+    modules.extend(raised.ok().map(|p| Module { from: file.to_owned(), rust: p.text, ptx: p.ptx, constant: whole }));
     modules
+}
+
+/// Keywords of Rust that C++ takes as names of kernels; the macro renames these.
+const KEYWORDS: [&str; 8] = ["use", "type", "loop", "move", "match", "fn", "mod", "ref"];
+
+/// The first entry that is defined, as the macro names it; `None` also where its name is none in Rust.
+fn entry(tree: &Tree) -> Option<String> {
+    let defined = |id: &StmtId| match &tree.stmt(*id).kind {
+        StmtKind::Func(func) if func.has_body && tree.source.text(func.keyword) == ".entry" => func.name,
+        _ => None,
+    };
+    let name = tree.source.text(tree.items.iter().find_map(defined)?).to_owned();
+    let same_in_rust =
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !KEYWORDS.contains(&name.as_str());
+    same_in_rust.then_some(name)
 }
 
 /// Builds a crate whose binary writes the PTX of each module, and compares.
@@ -75,8 +95,10 @@ fn build(name: &str, modules: &[Module], wrong: &mut String) {
         writeln!(main, "mod m{number}; // {}", module.from.display()).unwrap();
     }
     main.push_str("fn main() {\n");
-    for number in 0..modules.len() {
-        writeln!(main, "    std::fs::write(\"{number}.ptx\", m{number}::k::PTX).unwrap();").unwrap();
+    for (number, module) in modules.iter().enumerate() {
+        if let Some(constant) = &module.constant {
+            writeln!(main, "    std::fs::write(\"{number}.ptx\", m{number}::{constant}).unwrap();").unwrap();
+        }
     }
     main.push_str("}\n");
     let sources: Vec<(String, String)> =
@@ -85,7 +107,7 @@ fn build(name: &str, modules: &[Module], wrong: &mut String) {
         Ok((folder, _)) => folder,
         Err(error) => return wrong.push_str(&error),
     };
-    for (number, module) in modules.iter().enumerate() {
+    for (number, module) in modules.iter().enumerate().filter(|(_, module)| module.constant.is_some()) {
         let ptx = std::fs::read_to_string(folder.join(format!("{number}.ptx"))).unwrap();
         if ptx != module.ptx {
             writeln!(wrong, "{}: rustc makes other PTX of m{number}", module.from.display()).unwrap();
