@@ -23,9 +23,10 @@ mod specials;
 mod variables;
 mod version;
 
-use crate::diag::Diagnostic;
+use crate::diag::{Code, Diagnostic};
 use crate::ir::Module;
 use crate::lower::{Options, lower};
+use crate::span::Span;
 use crate::syntax::Tree;
 
 pub use version::minimum_version;
@@ -51,6 +52,11 @@ impl Checked {
 
 /// A rule: looks at the module and reports.
 type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
+
+/// What a rule reports, with the manual's section.
+fn error(code: &'static Code, span: Span, text: impl Into<String>, section: &'static str) -> Diagnostic {
+    Diagnostic::error(code, span, text).section(section)
+}
 
 /// What ptxas refuses.
 const RULES: &[Rule] = &[

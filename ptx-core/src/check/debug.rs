@@ -1,6 +1,7 @@
 //! Debug information: `.file` numbers, where `.loc` says that code was inlined, the lines of sections.
 
-use crate::diag::{Code, Diagnostic, codes};
+use super::error;
+use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::lower::constant::integer;
 use crate::span::Span;
@@ -20,10 +21,6 @@ pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
     files(tree, out);
     let labels = sections(tree, out);
     inlined(tree, &labels, out);
-}
-
-fn error(code: &'static Code, span: Span, text: String, section: &'static str) -> Diagnostic {
-    Diagnostic::error(code, span, text).section(section)
 }
 
 fn named<'t>(tree: &'t Tree, name: &'static str) -> impl Iterator<Item = &'t Directive> {
@@ -55,7 +52,7 @@ fn sections<'t>(tree: &'t Tree, out: &mut Vec<Diagnostic>) -> HashMap<&'t str, S
         let StmtKind::Section(name) = stmt.kind else { continue };
         let (text, span) = (tree.source.text(name), tree.source.span(name));
         if !text.starts_with('.') {
-            out.push(error(&codes::P0608, span, "a section's name begins with a dot".to_owned(), "11.5.2"));
+            out.push(error(&codes::P0608, span, "a section's name begins with a dot", "11.5.2"));
         }
         labels.entry(text).or_insert(span);
         for line in stmt.children.iter().map(|id| tree.stmt(*id)) {
@@ -70,7 +67,7 @@ fn sections<'t>(tree: &'t Tree, out: &mut Vec<Diagnostic>) -> HashMap<&'t str, S
                 StmtKind::Data(data) => {
                     if tree.source.bytes(line.head.end - 1) == b";" {
                         let span = tree.source.span(line.head.end - 1);
-                        out.push(error(&codes::P0101, span, "no `;` ends a section's line".to_owned(), "11.5.2"));
+                        out.push(error(&codes::P0101, span, "no `;` ends a section's line", "11.5.2"));
                     }
                     values(tree, data, out);
                 }

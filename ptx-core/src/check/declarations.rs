@@ -1,9 +1,9 @@
 //! What declarations may say where they stand: state spaces, linkage, attributes.
 
-use crate::diag::{Code, Diagnostic, codes};
+use super::error;
+use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::isa::Type;
-use crate::span::Span;
 use crate::syntax::{Directive, StmtKind, Tree, Var};
 
 /// What may stand between a state space and a name, beside the type.
@@ -34,17 +34,13 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     }
 }
 
-fn error(code: &'static Code, span: Span, text: &str, section: &'static str) -> Diagnostic {
-    Diagnostic::error(code, span, text).section(section)
-}
-
 /// `.align 4`, `.v4`, `.attribute(.managed)`.
 fn words(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
     for attribute in tree.attributes(var) {
         let (word, span) = (tree.source.text(attribute.name), tree.source.span(attribute.name));
         let is_type = Type::find(word.trim_start_matches('.')).is_some();
         if !WORDS.contains(&word) && !is_type {
-            out.push(error(&codes::P0608, span, &format!("`{word}` has no place in a declaration"), "5.4"));
+            out.push(error(&codes::P0608, span, format!("`{word}` has no place in a declaration"), "5.4"));
         }
         if word == ".attribute" {
             self::attribute(tree, attribute, tree.source.text(var.space) == ".global", out);
@@ -71,7 +67,7 @@ fn at_module_level(tree: &Tree, module: &Module, var: &Var, out: &mut Vec<Diagno
     let (space, span) = (tree.source.text(var.space), tree.source.span(var.space));
     if matches!(space, ".local" | ".param" | ".tex") {
         let text = format!("a `{space}` variable has no place outside of a function");
-        out.push(error(&codes::P0608, span, &text, "5.1"));
+        out.push(error(&codes::P0608, span, text, "5.1"));
     }
     let linkage = var.linkage.map(|l| tree.source.text(l));
     if linkage == Some(".common") && space != ".global" {
@@ -92,7 +88,7 @@ fn at_module_level(tree: &Tree, module: &Module, var: &Var, out: &mut Vec<Diagno
 fn in_a_body(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
     if let Some(linkage) = var.linkage {
         let text = format!("`{}` has no place inside of a function", tree.source.text(linkage));
-        out.push(error(&codes::P0608, tree.source.span(linkage), &text, "11.6"));
+        out.push(error(&codes::P0608, tree.source.span(linkage), text, "11.6"));
     }
     let vector = tree.attributes(var).iter().any(|a| matches!(tree.source.text(a.name), ".v2" | ".v4"));
     if vector && tree.source.text(var.space) == ".param" {

@@ -1,9 +1,9 @@
 //! How names are declared: what the parser reads with more patience than ptxas.
 
-use crate::diag::{Code, Diagnostic, codes};
+use super::error;
+use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::lower::constant::integer;
-use crate::span::Span;
 use crate::syntax::{ExprId, ExprKind, StmtKind, Tree, Var};
 use crate::token::Kind;
 
@@ -21,10 +21,6 @@ pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
     }
 }
 
-fn error(code: &'static Code, span: Span, text: String, section: &'static str) -> Diagnostic {
-    Diagnostic::error(code, span, text).section(section)
-}
-
 /// Names have no dot; sizes, counts and alignments are numbers.
 fn variable(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
     for name in tree.names(var) {
@@ -32,7 +28,7 @@ fn variable(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
         if tree.source.kind(name.name) == Kind::Dot {
             out.push(error(&codes::P0101, span, format!("expected a name, found `{text}`"), "4.4"));
         } else if text == "$" {
-            out.push(error(&codes::P0502, span, "nothing can be named `$`".to_owned(), "4.4"));
+            out.push(error(&codes::P0502, span, "nothing can be named `$`", "4.4"));
         }
         if name.count.is_some() && !name.dims.is_empty() {
             let text = format!("`{text}` is a range or an array, not both");

@@ -1,7 +1,8 @@
 //! What other modules could define: `.extern`, functions without a body, `.alias`. A module is assembled alone, as a driver
 //! does that loads it, so nothing may be missing.
 
-use crate::diag::{Code, Diagnostic, codes};
+use super::error;
+use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Module, Operand, Space, Symbol};
 use crate::isa::OperandKind;
 use crate::span::Span;
@@ -47,13 +48,9 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for v in &module.variables {
         if v.linkage == Some("extern") && v.dims.contains(&0) && matches!(v.space, Space::Global | Space::Const) {
             let text = format!("no variable `{}` is defined, and without a size it cannot be left open", v.name);
-            out.push(error(&codes::P0607, v.span, &text, "11.6.1"));
+            out.push(error(&codes::P0607, v.span, text, "11.6.1"));
         }
     }
-}
-
-fn error(code: &'static Code, span: Span, text: &str, section: &'static str) -> Diagnostic {
-    Diagnostic::error(code, span, text).section(section)
 }
 
 /// A function that is not `.extern` has a body or is an alias.
@@ -61,7 +58,7 @@ fn declared(function: &Function, aliases: &HashMap<&str, &str>, out: &mut Vec<Di
     let name = &function.name;
     if function.defined && function.linkage == Some("extern") {
         let text = format!("`{name}` is `.extern`, and has a body");
-        out.push(error(&codes::P0608, function.span, &text, "11.6.1").help("leave out the one or the other"));
+        out.push(error(&codes::P0608, function.span, text, "11.6.1").help("leave out the one or the other"));
     }
     if function.linkage == Some("common") {
         out.push(error(&codes::P0608, function.span, "only a variable can be `.common`", "11.6.4"));
@@ -69,7 +66,7 @@ fn declared(function: &Function, aliases: &HashMap<&str, &str>, out: &mut Vec<Di
     if !function.defined && function.linkage != Some("extern") && !aliases.contains_key(name.as_str()) {
         let text = format!("`{name}` has no body anywhere in this module");
         let help = "write one; what another module defines is `.extern`";
-        out.push(error(&codes::P0613, function.span, &text, "11.2.2").help(help));
+        out.push(error(&codes::P0613, function.span, text, "11.2.2").help(help));
     }
 }
 
@@ -103,7 +100,7 @@ fn undefined(function: &Function, called: bool, span: Span) -> Diagnostic {
         false => format!("`{}` has no body in this module: it has no address", function.name),
     };
     let help = "a module is loaded alone: put the function into it";
-    error(&codes::P0613, span, &text, "11.6.1").label(function.span, "declared here").help(help)
+    error(&codes::P0613, span, text, "11.6.1").label(function.span, "declared here").help(help)
 }
 
 /// Every alias, with what it stands for.
@@ -119,7 +116,7 @@ fn aliases<'t>(tree: &'t Tree, module: &Module, out: &mut Vec<Diagnostic>) -> Ha
         let (name, target, span) = (tree.source.text(alias), tree.source.text(of), tree.source.span(alias));
         if let Some(earlier) = aliases.insert(name, target) {
             let text = format!("`{name}` is an alias already, of `{earlier}`");
-            out.push(error(&codes::P0502, span, &text, "11.2.3"));
+            out.push(error(&codes::P0502, span, text, "11.2.3"));
         } else if let Some(d) = alias_is_wrong(name, target, span, module) {
             out.push(d);
         }
@@ -133,12 +130,10 @@ fn alias_is_wrong(name: &str, target: &str, span: Span, module: &Module) -> Opti
     let section = "11.2.3";
     let Some(alias) = find(name).filter(|a| a.span.lo < span.lo) else {
         let help = format!("declare it before: `.visible .func {name}…;`, as `{target}` is");
-        return Some(
-            error(&codes::P0501, span, &format!("`{name}` is not declared as a function"), section).help(help),
-        );
+        return Some(error(&codes::P0501, span, format!("`{name}` is not declared as a function"), section).help(help));
     };
     let Some(of) = find(target) else {
-        return Some(error(&codes::P0501, span, &format!("there is no function `{target}`"), section));
+        return Some(error(&codes::P0501, span, format!("there is no function `{target}`"), section));
     };
     let (code, text) = match of {
         _ if name == target => (&codes::P0810, format!("`{name}` cannot stand for itself")),
@@ -151,5 +146,5 @@ fn alias_is_wrong(name: &str, target: &str, span: Span, module: &Module) -> Opti
         }
         _ => return None,
     };
-    Some(error(code, span, &text, section).label(alias.span, "declared here"))
+    Some(error(code, span, text, section).label(alias.span, "declared here"))
 }

@@ -1,6 +1,7 @@
 //! What functions and call prototypes may take and return.
 
-use crate::diag::{Code, Diagnostic, codes};
+use super::error;
+use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Module, Param, Space, Variable};
 use crate::isa::{Class, Type};
 use crate::lower::constant::integer;
@@ -45,10 +46,6 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
         resolved(function, module, out);
     }
-}
-
-fn error(code: &'static Code, span: Span, text: &str, section: &'static str) -> Diagnostic {
-    Diagnostic::error(code, span, text).section(section)
 }
 
 fn signature(tree: &Tree, params: &[Var], returns: &[Var], of: Of, out: &mut Vec<Diagnostic>) {
@@ -140,7 +137,7 @@ fn resolved(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     let (_, front) = function.params.split_last().unzip();
     if let Some(v) = front.and_then(|front: &[Param]| front.iter().find_map(open)).filter(|_| !function.entry) {
         let text = format!("only the last parameter can be without a size: `{}`", v.name);
-        out.push(error(&codes::P0607, v.span, &text, "5.1.6.4"));
+        out.push(error(&codes::P0607, v.span, text, "5.1.6.4"));
     }
 }
 
@@ -157,5 +154,5 @@ fn parameter(v: &Variable, function: &Function, module: &Module, out: &mut Vec<D
         _ => return,
     };
     let code = if v.ty.class() == Class::Pred { return } else { &codes::P0608 };
-    out.push(error(code, v.span, &format!("{why}: `{}`", v.name), "5.1.6"));
+    out.push(error(code, v.span, format!("{why}: `{}`", v.name), "5.1.6"));
 }
