@@ -13,8 +13,8 @@ pub mod tree;
 mod types;
 mod value;
 
-pub(crate) use lower::cast;
 pub use lower::lower;
+pub(crate) use lower::{cast, ends};
 pub use operators::markdown as operators;
 pub(crate) use operators::written;
 pub(crate) use types::language_type;

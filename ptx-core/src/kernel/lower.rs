@@ -20,6 +20,7 @@ mod splice;
 mod stmt;
 
 pub(crate) use cast::instruction as cast;
+pub(crate) use ptx::ends;
 
 use super::names::Names;
 use super::scope::Scopes;

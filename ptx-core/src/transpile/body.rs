@@ -30,6 +30,13 @@ pub(super) struct Inst {
     pub(super) operands: Vec<Vec<Piece>>,
 }
 
+impl Inst {
+    /// Whether nothing runs behind it.
+    pub(super) fn ends(&self) -> bool {
+        self.guard.is_none() && crate::kernel::ends(&self.name)
+    }
+}
+
 /// A value of the kernel language.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {

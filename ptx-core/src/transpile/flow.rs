@@ -223,7 +223,7 @@ fn close(inner: &mut Vec<Node>, label: usize) {
 fn ends(node: &Node) -> bool {
     match node {
         Node::Jump(None, _) => true,
-        Node::Inst(inst) => inst.guard.is_none() && matches!(inst.name.as_str(), "ret" | "exit" | "trap"),
+        Node::Inst(inst) => inst.ends(),
         _ => false,
     }
 }

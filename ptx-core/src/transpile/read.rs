@@ -32,11 +32,7 @@ pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, St
 
 /// Whether no `ret` stands behind the last statement: it is a call that does not return.
 fn falls_off(last: Option<&Node>) -> bool {
-    const ENDS: [&str; 6] = ["ret", "exit", "trap", "bra", "bra.uni", "brx.idx"];
-    match last {
-        Some(Node::Inst(inst)) => inst.guard.is_some() || !ENDS.contains(&inst.name.trim_end_matches(".uni")),
-        _ => true,
-    }
+    !matches!(last, Some(Node::Inst(inst)) if inst.ends())
 }
 
 /// What a name in a scope is.

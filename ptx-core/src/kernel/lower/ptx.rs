@@ -11,8 +11,11 @@ use crate::kernel::tree::{Block, Ptx, StmtKind};
 use crate::span::Span;
 use crate::token::{Kind, Source, TokenId};
 
-/// Instructions that nothing falls through: a kernel that ends in one gets no `ret`.
-const ENDS: &[&str] = &["ret", "exit", "bra", "brx", "trap"];
+/// Whether nothing falls through an instruction without a guard: a kernel that ends in one gets no `ret`. `name` may have
+/// modifiers.
+pub(crate) fn ends(name: &str) -> bool {
+    matches!(name.split('.').next(), Some("ret" | "exit" | "bra" | "brx" | "trap"))
+}
 
 /// An open brace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -276,7 +279,7 @@ impl<'a> Lowerer<'a> {
         let statement = std::mem::replace(&mut copy.statement, Statement::start());
         self.verbatim(copy);
         if !statement.opcode.is_empty() {
-            self.f.dead = !statement.guarded && ENDS.contains(&statement.opcode.as_str());
+            self.f.dead = !statement.guarded && ends(&statement.opcode);
         }
     }
 
