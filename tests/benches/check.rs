@@ -8,7 +8,6 @@ use ptx_core::lower::Options;
 use ptx_core::parse::parse_text;
 use ptx_tests::corpus;
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const SMALLEST: usize = 500_000;
@@ -20,7 +19,7 @@ fn main() -> std::io::Result<()> {
     let index = start.elapsed();
     let rows = table().rows().count();
     println!("table: {index:.2?} for {targets} targets and the index, {:.2?} with all {rows} rows", start.elapsed());
-    for path in paths()? {
+    for path in corpus::given_or_all()? {
         let text = std::fs::read(&path)?;
         if text.len() >= SMALLEST {
             let best = (0..RUNS).map(|_| once(&text)).min().unwrap_or(Duration::MAX);
@@ -28,14 +27,6 @@ fn main() -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn paths() -> std::io::Result<Vec<PathBuf>> {
-    let given: Vec<PathBuf> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).map(PathBuf::from).collect();
-    match corpus::folder() {
-        Some(folder) if given.is_empty() => Ok(corpus::samples(&folder)?.into_iter().map(|s| s.path).collect()),
-        _ => Ok(given),
-    }
 }
 
 fn once(text: &[u8]) -> Duration {

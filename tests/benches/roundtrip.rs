@@ -5,14 +5,13 @@
 use ptx_core::{emit, lex, parse};
 use ptx_tests::corpus;
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const SMALLEST: usize = 100_000;
 const RUNS: u32 = 15;
 
 fn main() -> std::io::Result<()> {
-    let files = paths()?.iter().map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
+    let files = corpus::given_or_all()?.iter().map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
     let files: Vec<Vec<u8>> = files.into_iter().filter(|text| text.len() >= SMALLEST).collect();
     let total = Sample { bytes: files.iter().map(Vec::len).sum(), ..Sample::default() };
     let total = files.iter().map(|text| measure(text)).fold(total, |sum, one| Sample {
@@ -27,14 +26,6 @@ fn main() -> std::io::Result<()> {
         println!("{name:>6} {:7.0} MB/s", total.bytes as f64 / 1e6 / time.as_secs_f64());
     }
     Ok(())
-}
-
-fn paths() -> std::io::Result<Vec<PathBuf>> {
-    let given: Vec<PathBuf> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).map(PathBuf::from).collect();
-    match corpus::folder() {
-        Some(folder) if given.is_empty() => Ok(corpus::samples(&folder)?.into_iter().map(|s| s.path).collect()),
-        _ => Ok(given),
-    }
 }
 
 /// The best time of each phase, and of all of them with the tree's drop.

@@ -19,7 +19,7 @@ pub struct Disagreement {
 }
 
 /// What the instructions name, beside what their own kernel declares.
-const MODULE: &str = "\
+pub const MODULE: &str = "\
 .global .align 128 .b8 g[256];
 .const .align 128 .b8 c[256];
 .global .texref t;
@@ -27,15 +27,19 @@ const MODULE: &str = "\
 .func f(.reg .b32 %a) { ret; }
 .func (.reg .b32 %o) f1(.reg .b32 %a) { mov.b32 %o, %a; ret; }";
 
+/// A kernel for an instruction, in a module with [`MODULE`].
+pub fn kernel(number: usize, instance: &Instance) -> String {
+    let params = ".param .align 128 .b8 p[128], .param .u64 q";
+    format!(".visible .entry k{number}({params}) {{ {} ret; }}", instance.body())
+}
+
 /// The instructions that one side takes and the other refuses, as if each stood alone in a module for this target.
 ///
 /// # Errors
 /// If ptxas cannot be run.
 pub fn disagreements(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -> io::Result<Vec<Disagreement>> {
     let header = format!(".version {version}\n.target {arch}\n.address_size 64\n{MODULE}");
-    let params = ".param .align 128 .b8 p[128], .param .u64 q";
-    let kernel = |(n, i): (usize, &&Instance)| format!(".visible .entry k{n}({params}) {{ {} ret; }}", i.body());
-    let kernels: Vec<String> = all.iter().enumerate().map(kernel).collect();
+    let kernels: Vec<String> = all.iter().enumerate().map(|(number, instance)| kernel(number, instance)).collect();
     let theirs = judge.refusals(&header, &arch.to_string(), &kernels)?;
     let ours = refusals(&header, &kernels);
     let mut out = Vec::new();

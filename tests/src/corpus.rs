@@ -49,3 +49,15 @@ pub fn samples(folder: &Path) -> std::io::Result<Vec<Sample>> {
     };
     Ok(manifest.lines().skip(1).filter_map(sample).collect())
 }
+
+/// The files that a benchmark was called with; without any, those of the corpus, if it is there.
+///
+/// # Errors
+/// If the manifest cannot be read.
+pub fn given_or_all() -> std::io::Result<Vec<PathBuf>> {
+    let given: Vec<PathBuf> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).map(PathBuf::from).collect();
+    match folder() {
+        Some(folder) if given.is_empty() => Ok(samples(&folder)?.into_iter().map(|s| s.path).collect()),
+        _ => Ok(given),
+    }
+}

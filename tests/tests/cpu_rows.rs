@@ -6,17 +6,9 @@ use ptx_core::interp::Program;
 use ptx_core::isa::{Arch, table};
 use ptx_core::lower::Options;
 use ptx_core::parse::parse_text;
+use ptx_tests::agreement::{MODULE, kernel};
 use ptx_tests::instance::{Instance, instances};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What the instructions name, beside what their own kernel declares.
-const MODULE: &str = "\
-.global .align 128 .b8 g[256];
-.const .align 128 .b8 c[256];
-.global .texref t;
-.global .surfref u;
-.func f(.reg .b32 %a) { ret; }
-.func (.reg .b32 %o) f1(.reg .b32 %a) { mov.b32 %o, %a; ret; }";
 
 /// Rows that only spellings with numbers of their own make: calls, and branches to tables. `corpus_runs` runs them.
 const SPELLED_ELSEWHERE: &[&str] = &["call", "brx"];
@@ -96,8 +88,8 @@ fn module(header: &str, all: &[Instance], without: &BTreeSet<usize>) -> (String,
     let (mut text, mut starts) = (header.to_owned(), Vec::new());
     for (at, instance) in all.iter().enumerate().filter(|(at, _)| !without.contains(at)) {
         starts.push((text.len() as u32, at));
-        let params = ".param .align 128 .b8 p[128], .param .u64 q";
-        text += &format!(".visible .entry k{at}({params}) {{ {} ret; }}\n", instance.body());
+        text += &kernel(at, instance);
+        text += "\n";
     }
     (text, starts)
 }

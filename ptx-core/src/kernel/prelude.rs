@@ -39,27 +39,25 @@ pub struct Helper<'s> {
     pub text: &'s str,
 }
 
-/// The functions of a module, in order.
+/// The functions of a module, in order: each ends in a brace at the margin.
 pub fn helpers(source: &str) -> Vec<Helper<'_>> {
-    items(source).filter_map(helper).collect()
+    source.split_inclusive("\n}\n").filter_map(helper).collect()
 }
 
-/// What stands at the margin: each from its comment to its last line.
-fn items(source: &str) -> impl Iterator<Item = &str> {
-    source.split_inclusive("\n}\n").flat_map(|piece| {
-        let (before, item) = piece.split_at(piece.rfind("\n\n///").map_or(0, |at| at + 2));
-        [before, item]
-    })
-}
-
-fn helper(text: &str) -> Option<Helper<'_>> {
-    let text = text.trim();
-    let at = text.lines().position(|line| line.starts_with("fn "))?;
-    let about: Vec<&str> = text.lines().take(at).filter_map(|line| line.strip_prefix("/// ")).collect();
-    let code = text.get(text.find("fn ").filter(|_| at == 0).or_else(|| text.find("\nfn ").map(|at| at + 1))?..)?;
+/// The function at the end of a piece of source, with the comment above it.
+fn helper(piece: &str) -> Option<Helper<'_>> {
+    let piece = piece.trim();
+    let (before, code) = piece.split_at(piece.find("\nfn ")? + 1);
+    let comment = before.rfind("\n\n").map_or(0, |blank| blank + 2);
+    let about = before.get(comment..)?.lines().filter_map(|line| line.strip_prefix("/// "));
     let signature = code.split(" {\n").next()?.split_whitespace().collect::<Vec<_>>().join(" ");
     let name = code.strip_prefix("fn ")?.split(['(', '<']).next()?;
-    Some(Helper { name, about: about.join(" "), signature: tidy(&signature), text })
+    Some(Helper {
+        name,
+        about: about.collect::<Vec<_>>().join(" "),
+        signature: tidy(&signature),
+        text: piece.get(comment..)?,
+    })
 }
 
 /// One line, as if it had never been several.
