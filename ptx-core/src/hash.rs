@@ -1,10 +1,13 @@
 //! Hash maps of names. The names come from the user's own source, so that a quick hash will do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by names or numbers.
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+
+/// A set of names, numbers or places in memory.
+pub(crate) type Set<K> = HashSet<K, BuildHasherDefault<Quick>>;
 
 /// Eight bytes at a time: turn, add, multiply.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +35,10 @@ impl Hasher for Quick {
 
     fn write_u32(&mut self, number: u32) {
         self.add(u64::from(number));
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.add(number as u64);
     }
 
     fn finish(&self) -> u64 {

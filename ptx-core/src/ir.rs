@@ -4,6 +4,8 @@
 
 use crate::isa::{Arch, Member, Row, SpecialRegister, Type, Version};
 use crate::span::Span;
+use std::ops::Deref;
+use std::sync::Arc;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)*) => { $(
@@ -159,6 +161,8 @@ pub struct Function {
     pub targets: Vec<Vec<Operand>>,
     /// The instructions, in order.
     pub insts: Vec<Inst>,
+    /// The spans of their operands; [`Function::operand_span`] finds one.
+    pub operand_spans: Vec<Span>,
     /// Whether it has a body.
     pub defined: bool,
     /// Whether its signature has been read.
@@ -171,6 +175,12 @@ impl Function {
     /// How many values it returns and takes.
     pub fn counts(&self) -> (usize, usize) {
         (self.returns.len(), self.params.len())
+    }
+
+    /// Where an operand of one of its instructions stands; where the instruction stands if there is no such operand.
+    pub fn operand_span(&self, inst: &Inst, at: usize) -> Span {
+        let own = inst.operands.get(at).and_then(|_| self.operand_spans.get(inst.spans as usize + at));
+        own.copied().unwrap_or(inst.span)
     }
 
     /// The types of what it returns and takes.
@@ -274,8 +284,9 @@ pub struct Label {
 pub struct Inst {
     /// The form it has. `None` for an instruction in `unchecked { }`, which the interpreter refuses.
     pub row: Option<&'static Row>,
-    /// For each modifier slot of the row: its member, or `None` where an optional one is absent.
-    pub slots: Vec<Option<&'static Member>>,
+    /// For each modifier slot of the row: its member, or `None` where an optional one is absent. Instructions of one form
+    /// share them.
+    pub slots: Arc<[Option<&'static Member>]>,
     /// `@p`, `@!p`.
     pub guard: Option<Guard>,
     /// The operands, in the order of the row's; absent optional ones are [`Operand::Absent`].
@@ -284,8 +295,8 @@ pub struct Inst {
     pub span: Span,
     /// The opcode and its modifiers.
     pub name_span: Span,
-    /// One span for each operand.
-    pub operand_spans: Vec<Span>,
+    /// Where the spans of its operands start in [`Function::operand_spans`].
+    pub spans: u32,
 }
 
 /// `@p`, `@!p`.
@@ -325,7 +336,7 @@ pub enum Operand {
         /// What is added to it, in bytes.
         offset: i64,
         /// Coordinates and the like.
-        rest: Vec<Operand>,
+        rest: Rest,
     },
     /// `[a].unified`, until the form is known; afterwards it is the address in it.
     Unified(Box<Operand>),
@@ -349,6 +360,25 @@ pub enum Operand {
     Targets(TargetsId),
     /// Could not be resolved; a diagnostic says why.
     Error,
+}
+
+/// What follows an address in its brackets: nearly always nothing, so that it takes one word.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rest(Option<Box<Box<[Operand]>>>);
+
+impl Deref for Rest {
+    type Target = [Operand];
+
+    fn deref(&self) -> &[Operand] {
+        self.0.as_deref().map_or(&[], |list| list)
+    }
+}
+
+impl FromIterator<Operand> for Rest {
+    fn from_iter<I: IntoIterator<Item = Operand>>(operands: I) -> Self {
+        let list: Box<[Operand]> = operands.into_iter().collect();
+        Rest((!list.is_empty()).then(|| Box::new(list)))
+    }
 }
 
 /// The base of an address.

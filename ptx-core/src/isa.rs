@@ -48,6 +48,8 @@ pub struct TypeInfo {
     pub class: Class,
     /// The types a register may be declared with to hold it.
     pub registers: Vec<&'static str>,
+    /// The same as a set of [`Type`]s.
+    pub(crate) holders: u128,
     /// Whether `.reg` may declare it.
     pub declares: bool,
     /// Whether an integer literal may stand for it.
@@ -82,6 +84,11 @@ impl Type {
     /// What its bits mean.
     pub fn class(self) -> Class {
         self.info().class
+    }
+
+    /// Whether a register declared as `register` may hold it.
+    pub(crate) fn held_by(self, register: Type) -> bool {
+        self.info().holders >> register.0 & 1 == 1
     }
 
     /// The type of this name, without its dot.
@@ -188,6 +195,20 @@ pub struct OperandSpec {
     pub group: u8,
     /// What it looks like.
     pub kind: OperandKind,
+}
+
+impl OperandSpec {
+    /// It and all that stand in its pair, brackets or braces.
+    pub fn each(&self, visit: &mut dyn FnMut(&OperandSpec)) {
+        visit(self);
+        match &self.kind {
+            OperandKind::Pair(a, b) => [a, b].into_iter().for_each(|o| o.each(visit)),
+            OperandKind::Memory { rest: list, .. } | OperandKind::Group(list) => {
+                list.iter().for_each(|o| o.each(visit))
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What an operand looks like.
@@ -314,12 +335,20 @@ pub enum SpaceOf {
 pub struct Row {
     /// The opcode and the modifiers that name the instruction, in their only order: `mul.lo`.
     pub name: &'static str,
+    /// The opcode: `mul`.
+    pub opcode: &'static str,
     /// The parts of the name behind the opcode.
     pub parts: Vec<&'static str>,
     /// The modifiers.
     pub slots: Vec<Slot>,
     /// The operands.
     pub operands: Vec<OperandSpec>,
+    /// How it uses registers, sources first: what none of its operands does is not in it.
+    pub uses: Vec<Access>,
+    /// Whether an operand names a function or a list of targets.
+    pub leads: bool,
+    /// Whether an operand may be a special register.
+    pub special: bool,
     /// Where it exists.
     pub gate: Gate,
     /// What the columns cannot say.
@@ -343,7 +372,7 @@ impl PartialEq for Row {
 impl Row {
     /// The opcode: `mul`.
     pub fn opcode(&self) -> &'static str {
-        self.name.split('.').next().unwrap_or(self.name)
+        self.opcode
     }
 }
 

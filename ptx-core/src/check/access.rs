@@ -1,7 +1,7 @@
 //! Walks over operands: which registers an instruction reads and writes, which symbols it names.
 
 use crate::ir::{Base, Inst, Operand, RegId, Symbol};
-use crate::isa::{Access, OperandKind, OperandSpec};
+use crate::isa::{Access, OperandKind, OperandSpec, Row};
 
 /// Calls `visit` for every register of an instruction, sources first, then destinations.
 pub(crate) fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
@@ -12,14 +12,26 @@ pub(crate) fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
         // An instruction that the table does not know may do anything.
         return inst.operands.iter().for_each(|o| leaves(o, &mut |r| visit(r, Access::Write)));
     };
-    for wanted in [Access::Read, Access::ReadWrite, Access::Write] {
-        for (spec, operand) in row.operands.iter().zip(&inst.operands) {
-            // Most rows have no operand of all three kinds: what cannot match is not looked into.
-            match (&spec.kind, operand) {
-                (OperandKind::Value(_), Operand::Reg(reg)) if spec.access == wanted => visit(*reg, wanted),
-                (OperandKind::Value(_), _) if spec.access != wanted => {}
-                _ => one(spec, operand, wanted, visit),
-            }
+    row.uses.iter().for_each(|access| used(row, inst, *access, visit));
+}
+
+/// Calls `visit` for every register that an instruction may write.
+pub(crate) fn writes(inst: &Inst, visit: &mut dyn FnMut(RegId)) {
+    let Some(row) = inst.row else {
+        return inst.operands.iter().for_each(|o| leaves(o, visit));
+    };
+    for access in row.uses.iter().filter(|a| **a != Access::Read) {
+        used(row, inst, *access, &mut |reg, _| visit(reg));
+    }
+}
+
+/// The registers that are used in this way.
+fn used(row: &Row, inst: &Inst, wanted: Access, visit: &mut dyn FnMut(RegId, Access)) {
+    for (spec, operand) in row.operands.iter().zip(&inst.operands) {
+        match (&spec.kind, operand) {
+            (OperandKind::Value(_), Operand::Reg(reg)) if spec.access == wanted => visit(*reg, wanted),
+            (OperandKind::Value(_), _) if spec.access != wanted => {}
+            _ => one(spec, operand, wanted, visit),
         }
     }
 }

@@ -10,11 +10,10 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
         for inst in &function.insts {
             let callee = |kind: &OperandKind| matches!(kind, OperandKind::Func | OperandKind::Callee);
-            let at = inst.row.and_then(|r| r.operands.iter().position(|o| callee(&o.kind)));
-            match at {
+            let Some(row) = inst.row.filter(|row| row.leads) else { continue };
+            match row.operands.iter().position(|o| callee(&o.kind)) {
                 Some(at) => Call { module, caller: function, inst, at }.check(out),
-                None if inst.row.is_some() => branches(function, inst, out),
-                None => {}
+                None => branches(function, inst, out),
             }
         }
     }
@@ -22,11 +21,15 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
 
 /// The list of a branch holds labels.
 fn branches(function: &Function, inst: &Inst, out: &mut Vec<Diagnostic>) {
-    for (operand, span) in inst.operands.iter().zip(&inst.operand_spans) {
+    for (at, operand) in inst.operands.iter().enumerate() {
         let Operand::Targets(list) = operand else { continue };
         let labels = |list: &Vec<Operand>| list.iter().all(|o| matches!(o, Operand::Label(_) | Operand::Error));
         if !function.targets.get(list.index()).is_none_or(labels) {
-            let d = Diagnostic::error(&codes::P0301, *span, "this is a list of functions, not of labels");
+            let d = Diagnostic::error(
+                &codes::P0301,
+                function.operand_span(inst, at),
+                "this is a list of functions, not of labels",
+            );
             out.push(d.help("write `.branchtargets` with the labels").section("9.7.12.4"));
         }
     }
@@ -163,7 +166,7 @@ impl Call<'_> {
     }
 
     fn span(&self, operand: usize) -> Span {
-        self.inst.operand_spans.get(operand).copied().unwrap_or(self.inst.name_span)
+        self.caller.operand_span(self.inst, operand)
     }
 }
 

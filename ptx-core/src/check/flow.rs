@@ -5,7 +5,7 @@
 use super::access;
 use super::graph::{Graph, ends};
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Function, Inst, LabelId, Module, Param, RegId};
+use crate::ir::{Function, Inst, Module, Param, RegId};
 use crate::isa::Access;
 use crate::syntax::{StmtKind, Tree};
 use crate::token::Kind;
@@ -32,9 +32,8 @@ fn debug_names(tree: &Tree) -> HashSet<&str> {
 }
 
 fn unused_labels(function: &Function, graph: &Graph, debug: &HashSet<&str>, out: &mut Vec<Diagnostic>) {
-    for (at, label) in function.labels.iter().enumerate() {
-        let id = LabelId(u32::try_from(at).unwrap_or(u32::MAX));
-        if !graph.used.contains(&id) && !debug.contains(label.name.as_str()) {
+    for (label, used) in function.labels.iter().zip(&graph.used) {
+        if !used && !debug.contains(label.name.as_str()) {
             let text = format!("nothing branches to the label `{}`", label.name);
             out.push(Diagnostic::warning(&codes::P0504, label.span, text));
         }
@@ -141,11 +140,7 @@ fn unwritten(inst: &Inst, names: &[String]) -> Diagnostic {
 }
 
 fn apply(inst: &Inst, state: &mut [u64]) {
-    access::registers(inst, &mut |reg, access| {
-        if access != Access::Read {
-            set(state, reg);
-        }
-    });
+    access::writes(inst, &mut |reg| set(state, reg));
 }
 
 fn set(state: &mut [u64], reg: RegId) {

@@ -1,7 +1,6 @@
 //! The basic blocks of a function and the edges between them. What flows along them belongs to the rules.
 
 use crate::ir::{Function, Inst, LabelId, Operand};
-use std::collections::HashSet;
 
 /// Instructions behind which a thread does not go on, unless they are guarded.
 const ENDS: &[&str] = &["ret", "exit", "bra", "brx"];
@@ -14,8 +13,8 @@ pub(super) struct Graph {
     pub(super) next: Vec<Vec<usize>>,
     /// Which blocks the entry reaches.
     pub(super) reached: Vec<bool>,
-    /// Labels that something names.
-    pub(super) used: HashSet<LabelId>,
+    /// Which labels something names.
+    pub(super) used: Vec<bool>,
 }
 
 impl Graph {
@@ -27,7 +26,7 @@ impl Graph {
         starts.sort_unstable();
         starts.dedup();
         let block_at = |inst: usize| starts.partition_point(|s| *s <= inst) - 1;
-        let mut used = HashSet::new();
+        let mut used = vec![false; function.labels.len()];
         let mut next = Vec::new();
         for pair in starts.windows(2) {
             let mut to = Vec::new();
@@ -44,7 +43,9 @@ impl Graph {
             next.push(to);
         }
         let operands = function.insts.iter().flat_map(|i| &i.operands);
-        operands.for_each(|o| labels(o, function, &mut |label| used.extend([label])));
+        operands.for_each(|o| {
+            labels(o, function, &mut |label| used.iter_mut().skip(label.index()).take(1).for_each(|u| *u = true));
+        });
         let reached = reach(&next, vec![0]);
         Graph { starts, next, reached, used }
     }

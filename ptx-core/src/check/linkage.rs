@@ -73,11 +73,11 @@ fn declared(function: &Function, aliases: &HashMap<&str, &str>, out: &mut Vec<Di
 /// Calls of functions that nothing defines, and their addresses.
 fn uses(module: &Module, missing: &[bool], out: &mut Vec<Diagnostic>) {
     let is_missing = |id: crate::ir::FuncId| missing.get(id.index()) == Some(&true);
-    for inst in module.functions.iter().flat_map(|f| &f.insts) {
+    for (function, inst) in module.functions.iter().flat_map(|f| f.insts.iter().map(move |i| (f, i))) {
         for (at, operand) in inst.operands.iter().enumerate() {
             let (Operand::Func(id) | Operand::Symbol(Symbol::Func(id), _)) = operand else { continue };
             let called = inst.row.and_then(|r| r.operands.get(at)).is_some_and(|o| matches!(o.kind, OperandKind::Func));
-            let span = inst.operand_spans.get(at).copied().unwrap_or(inst.name_span);
+            let span = function.operand_span(inst, at);
             if is_missing(*id) {
                 out.push(undefined(&module.functions[id.index()], called, span));
             }

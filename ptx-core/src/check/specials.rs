@@ -8,9 +8,9 @@ use crate::syntax::Tree;
 
 pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
-        for inst in &function.insts {
-            for (operand, span) in inst.operands.iter().zip(&inst.operand_spans) {
-                each(operand, &mut |register| one(register, *span, function, module, out));
+        for inst in function.insts.iter().filter(|i| i.row.is_none_or(|row| row.special)) {
+            for (at, operand) in inst.operands.iter().enumerate() {
+                each(operand, &mut |register| one(register, function.operand_span(inst, at), function, module, out));
             }
         }
     }

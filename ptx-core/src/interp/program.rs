@@ -298,9 +298,8 @@ fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {
             found(*register);
             rest.iter().for_each(|o| registers(o, found));
         }
-        Operand::Memory { rest: list, .. } | Operand::Vector(list) | Operand::List(list) => {
-            list.iter().for_each(|o| registers(o, found));
-        }
+        Operand::Memory { rest, .. } => rest.iter().for_each(|o| registers(o, found)),
+        Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|o| registers(o, found)),
         Operand::Pair(a, b) => [a, b].into_iter().for_each(|o| registers(o, found)),
         Operand::Not(a) | Operand::Neg(a) | Operand::Unified(a) => registers(a, found),
         _ => {}

@@ -1,6 +1,7 @@
 //! Which rows a mnemonic can be: its modifiers against the slots.
 
 use super::{Member, Row, Slot, Table};
+use std::sync::Arc;
 
 /// A row and what stands in its slots.
 #[derive(Clone, Debug)]
@@ -8,7 +9,7 @@ pub struct Form {
     /// The row.
     pub row: &'static Row,
     /// One for each slot.
-    pub slots: Vec<Option<&'static Member>>,
+    pub slots: Arc<[Option<&'static Member>]>,
     /// Whether the modifiers stand in another order than the manual's.
     pub reordered: bool,
     /// A modifier that means nothing here: written twice, or one that ptxas passes over wherever it stands.
@@ -96,24 +97,24 @@ fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
     if named < row.parts.len() {
         return Err(Misfit { row, unplaced: (named < modifiers.len()).then_some(named), missing: None, placed: named });
     }
-    let mut form = Form { row, slots: vec![None; row.slots.len()], reordered: false, idle: None };
-    let mut last = 0;
+    let mut slots = vec![None; row.slots.len()];
+    let (mut last, mut reordered, mut idle) = (0, false, None);
     for (at, text) in modifiers.iter().enumerate().skip(named) {
-        match place(row, &form.slots, text) {
+        match place(row, &slots, text) {
             Some((slot, member)) => {
-                form.reordered |= slot < last;
+                reordered |= slot < last;
                 last = slot;
-                form.slots[slot] = Some(member);
+                slots[slot] = Some(member);
             }
             None if is_ignored(row, text) || REPEATABLE.contains(text) && modifiers[..at].contains(text) => {
-                form.idle = Some(at);
+                idle = Some(at);
             }
             None => return Err(Misfit { row, unplaced: Some(at), missing: None, placed: at }),
         }
     }
-    match missing(row, &form.slots) {
+    match missing(row, &slots) {
         Some(slot) => Err(Misfit { row, unplaced: None, missing: Some(slot), placed: modifiers.len() }),
-        None => Ok(form),
+        None => Ok(Form { row, slots: slots.into(), reordered, idle }),
     }
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn table() -> Table {
     for (name, text) in FILES {
         read_file(&mut table, name, text);
     }
+    lines::holders(&mut table);
     table
 }
 

@@ -132,6 +132,16 @@ impl Rule {
         Ok(Rule { when: read(when)?, both, then: read(then)?, lax, text })
     }
 
+    /// Whether it holds whatever the operands are; `case` has none.
+    pub fn is_settled(&self, case: &Case) -> bool {
+        let fails = |terms: &[Term]| terms.iter().any(|t| t.atom.is_fixed() && t.fails(case));
+        let holds = |terms: &[Term]| terms.iter().all(|t| t.atom.is_fixed() && !t.fails(case));
+        match self.both {
+            false => fails(&self.when) || holds(&self.then),
+            true => fails(&self.when) && fails(&self.then) || holds(&self.when) && holds(&self.then),
+        }
+    }
+
     /// Whether it holds, or is none that ptxas holds.
     pub fn check(&self, case: &Case) -> Result<(), Broken> {
         if self.lax { Ok(()) } else { self.holds(case) }
@@ -150,16 +160,25 @@ impl Rule {
 }
 
 fn first_false<'r>(terms: &'r [Term], case: &Case) -> Option<&'r Term> {
-    terms.iter().find(|t| t.atom.holds(case) == t.negated)
+    terms.iter().find(|t| t.fails(case))
 }
 
 impl Term {
+    fn fails(&self, case: &Case) -> bool {
+        self.atom.holds(case) == self.negated
+    }
+
     fn is_gate(&self) -> bool {
         matches!(self.atom, Atom::Target(_) | Atom::Since(_))
     }
 }
 
 impl Atom {
+    /// Whether no operand has a say in it.
+    fn is_fixed(&self) -> bool {
+        matches!(self, Atom::Slot(..) | Atom::Same(..) | Atom::Option(_) | Atom::Target(_) | Atom::Since(_))
+    }
+
     fn holds(&self, case: &Case) -> bool {
         let value = |slot: usize| case.form.slots.get(slot).copied().flatten();
         match self {

@@ -6,6 +6,7 @@ mod vector;
 use crate::ir::{Base, Module, Operand, Param, Register, Symbol};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpecialRegister, Type, TypeOf, Value};
+use std::borrow::Cow;
 
 /// Why operands do not fit.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +14,7 @@ pub(super) enum Why {
     /// Another number of operands.
     Count,
     /// Not this kind of operand: an address where a register stands, a vector of another width.
-    Shape(String),
+    Shape(Cow<'static, str>),
     /// A register of the wrong class or width: what it is, what is wanted.
     Class { found: &'static str, wanted: Type },
     /// A literal where only a register may stand, or of the wrong kind.
@@ -43,23 +44,26 @@ pub(super) struct Binder<'a> {
 
 type Fit = Result<(), Why>;
 
+/// Operands as the IR has them, borrowed where they are what is written, and what the rules say of them.
+type Bound<'w, E> = (Cow<'w, [Operand]>, Result<(), E>);
+
 impl Binder<'_> {
     /// The operands in the order of the row's, absent ones filled in, and what the row's rules say of them; or the mismatch
     /// of the choice of optional operands that came furthest. Of several choices, one that the rules allow.
-    pub(super) fn bind<E>(
+    pub(super) fn bind<'w, E>(
         &self,
-        written: &[Operand],
+        written: &'w [Operand],
         rules: impl Fn(&[Operand]) -> Result<(), E>,
-    ) -> Result<(Vec<Operand>, Result<(), E>), Mismatch> {
+    ) -> Result<Bound<'w, E>, Mismatch> {
         self.choose(&self.form.row.operands, written, rules)
     }
 
-    fn choose<E>(
+    fn choose<'w, E>(
         &self,
         specs: &[OperandSpec],
-        written: &[Operand],
+        written: &'w [Operand],
         rules: impl Fn(&[Operand]) -> Result<(), E>,
-    ) -> Result<(Vec<Operand>, Result<(), E>), Mismatch> {
+    ) -> Result<Bound<'w, E>, Mismatch> {
         let mut fallback = None;
         let groups = specs.iter().map(|s| s.group).max().unwrap_or(0).min(8);
         let mut best = Mismatch { operand: 0, why: Why::Count };
@@ -80,48 +84,58 @@ impl Binder<'_> {
         fallback.ok_or(best)
     }
 
-    fn bind_present(
+    fn bind_present<'w>(
         &self,
         specs: &[OperandSpec],
         present: impl Fn(&OperandSpec) -> bool,
-        written: &[Operand],
-    ) -> Result<Vec<Operand>, Mismatch> {
-        let mut next = written.iter().enumerate();
-        let mut bound = Vec::with_capacity(specs.len());
+        written: &'w [Operand],
+    ) -> Result<Cow<'w, [Operand]>, Mismatch> {
+        let mut made: Option<Vec<Operand>> = None;
+        let mut next = 0;
         for spec in specs {
-            match present(spec).then(|| next.next()).flatten() {
-                Some((at, operand)) => {
-                    bound.push(self.fitted(spec, operand).map_err(|why| Mismatch { operand: at, why })?);
-                }
-                None => bound.push(Operand::Absent),
+            let operand = present(spec).then(|| written.get(next)).flatten();
+            let other = match operand {
+                Some(operand) => self.fitted(spec, operand).map_err(|why| Mismatch { operand: next, why })?,
+                None => Some(Operand::Absent),
+            };
+            match (&mut made, other) {
+                (None, None) => {}
+                (None, Some(other)) => made = Some(written[..next].iter().cloned().chain([other]).collect()),
+                (Some(made), other) => made.extend(other.or_else(|| operand.cloned())),
             }
+            next += usize::from(operand.is_some());
         }
-        Ok(bound)
+        Ok(made.map_or(Cow::Borrowed(written), Cow::Owned))
     }
 
-    /// The operand as the IR has it: in brackets, too, absent ones are filled in.
-    fn fitted(&self, spec: &OperandSpec, operand: &Operand) -> Result<Operand, Why> {
+    /// The operand as the IR has it, if that is not how it is written: in brackets, too, absent ones are filled in.
+    fn fitted(&self, spec: &OperandSpec, operand: &Operand) -> Result<Option<Operand>, Why> {
         match (&spec.kind, operand) {
             (OperandKind::Memory { space, rest, narrow, .. }, Operand::Memory { base, offset, rest: written }) => {
                 self.base(space, *narrow, *base, *offset)?;
                 if written.iter().any(Operand::is_literal) {
-                    return Err(Why::Shape("a register or a vector in braces".to_owned()));
+                    return Err(Why::Shape("a register or a vector in braces".into()));
                 }
                 if *offset != 0 && !written.is_empty() {
-                    return Err(Why::Shape("an address without an offset before a comma".to_owned()));
+                    return Err(Why::Shape("an address without an offset before a comma".into()));
                 }
-                Ok(Operand::Memory { base: *base, offset: *offset, rest: self.inside(rest, written)? })
+                let filled = |list: Vec<Operand>| Operand::Memory {
+                    base: *base,
+                    offset: *offset,
+                    rest: list.into_iter().collect(),
+                };
+                Ok(made(self.inside(rest, written)?).map(filled))
             }
             (OperandKind::Value(_), Operand::List(list)) if list.len() == 1 && list[0].is_literal() => {
-                self.fitted(spec, &list[0])
+                Ok(self.fitted(spec, &list[0])?.or_else(|| list.first().cloned()))
             }
             (OperandKind::Memory { unified: true, .. }, Operand::Unified(inner)) => match **inner {
                 Operand::Memory { base: Base::Symbol(_), .. } => {
-                    Err(Why::Shape("an address in a register before `.unified`".to_owned()))
+                    Err(Why::Shape("an address in a register before `.unified`".into()))
                 }
-                _ => self.fitted(spec, inner),
+                _ => Ok(self.fitted(spec, inner)?.or_else(|| Some(inner.as_ref().clone()))),
             },
-            _ => self.fit(spec, operand).map(|()| operand.clone()),
+            _ => self.fit(spec, operand).map(|()| None),
         }
     }
 
@@ -132,7 +146,7 @@ impl Binder<'_> {
         match (&spec.kind, operand) {
             (OperandKind::Value(value), _) => self.value(value, spec.access, operand),
             (OperandKind::Pair(..), Operand::Pair(x, y)) if [x, y].iter().all(|o| ***o == Operand::Sink) => {
-                Err(Why::Shape("a register in one half of the pair".to_owned()))
+                Err(Why::Shape("a register in one half of the pair".into()))
             }
             (OperandKind::Pair(a, b), Operand::Pair(x, y)) => self.fit(a, x).and_then(|()| self.fit(b, y)),
             (OperandKind::Pair(a, b), _) if b.group != 0 => self.fit(a, operand),
@@ -151,17 +165,17 @@ impl Binder<'_> {
                 let holds = |ty: &str| self.register(Type::find(ty), false, reg.index());
                 holds("u64").or_else(|_| holds("i32"))
             }
-            (kind, _) => Err(Why::Shape(wanted_shape(kind).to_owned())),
+            (kind, _) => Err(Why::Shape(wanted_shape(kind).into())),
         }
     }
 
     /// What stands in brackets behind an address, or in a group.
-    fn inside(&self, specs: &[OperandSpec], written: &[Operand]) -> Result<Vec<Operand>, Why> {
+    fn inside<'w>(&self, specs: &[OperandSpec], written: &'w [Operand]) -> Result<Cow<'w, [Operand]>, Why> {
         let all = |_: &[Operand]| Ok::<(), ()>(());
         self.choose(specs, written, all).map(|(bound, _)| bound).map_err(|miss| match miss.why {
             Why::Count => {
                 let required = specs.iter().filter(|s| s.group == 0).count();
-                Why::Shape(format!("{} in brackets or braces", plural(required, "operand")))
+                Why::Shape(format!("{} in brackets or braces", plural(required, "operand")).into())
             }
             why => why,
         })
@@ -172,16 +186,16 @@ impl Binder<'_> {
         let number = self.number(count);
         match operand {
             Operand::Vector(elements) if count.takes(number, elements.len()) => self.elements(value, access, elements),
-            Operand::Vector(_) => Err(Why::Shape(format!("a vector of {}", plural(number as usize, "element")))),
+            Operand::Vector(_) => Err(Why::Shape(format!("a vector of {}", plural(number as usize, "element")).into())),
             Operand::Reg(reg) if number > 1 && self.vector_of(reg.index()) == number => {
                 self.register(self.type_of(&value.ty), value.wider, reg.index())
             }
             Operand::Special(special) if value.special && special.vector && number == 4 => {
                 special_fits(special, self.type_of(&value.ty), value.wider)
             }
-            Operand::Sink if number == 1 => Err(Why::Shape("a register".to_owned())),
+            Operand::Sink if number == 1 => Err(Why::Shape("a register".into())),
             _ if (number == 1 || count.most.is_some()) && !count.braces => self.scalar(value, access, operand),
-            _ => Err(Why::Shape(format!("a vector of {} in braces", plural(number as usize, "element")))),
+            _ => Err(Why::Shape(format!("a vector of {} in braces", plural(number as usize, "element")).into())),
         }
     }
 
@@ -197,31 +211,31 @@ impl Binder<'_> {
             Operand::Sink if value.sink => Ok(()),
             Operand::Symbol(Symbol::Var(var), 0) if ty.is_some_and(|t| t.class() == Class::Opaque) => {
                 let found = self.module.variables.get(var.index()).map(|v| v.ty);
-                if found == ty { Ok(()) } else { Err(Why::Shape("a register with a handle".to_owned())) }
+                if found == ty { Ok(()) } else { Err(Why::Shape("a register with a handle".into())) }
             }
             Operand::Not(inner) if value.negatable && is_predicate(ty) => self.scalar(value, access, inner),
             Operand::Neg(inner) if value.negatable && !is_predicate(ty) => match **inner {
                 Operand::Reg(reg) | Operand::Part(reg, _) if self.is_packed(reg.index()) => {
-                    Err(Why::Shape("a register that holds one number".to_owned()))
+                    Err(Why::Shape("a register that holds one number".into()))
                 }
                 _ => self.scalar(value, access, inner),
             },
             Operand::Reg(reg) if value.register => {
                 if self.vector_of(reg.index()) != 1 {
-                    return Err(Why::Shape("a scalar register".to_owned()));
+                    return Err(Why::Shape("a scalar register".into()));
                 }
                 self.register(ty, value.wider, reg.index())
             }
             Operand::Part(reg, selector) if value.register => self.part(value, ty, reg.index(), selector),
             Operand::Special(special) if value.special && access == Access::Read => match special.vector {
                 false => special_fits(special, ty, value.wider),
-                true => Err(Why::Shape("one component of the special register, such as `.x`".to_owned())),
+                true => Err(Why::Shape("one component of the special register, such as `.x`".into())),
             },
             Operand::Int(bits) if value.literal => literal_int(value, ty, *bits),
             Operand::F32(_) if value.literal => literal_float(ty, 32),
             Operand::F64(_) if value.literal => literal_float(ty, 64),
-            Operand::Int(_) | Operand::F32(_) | Operand::F64(_) => Err(Why::Shape("a register".to_owned())),
-            _ => Err(Why::Shape(if value.register { "a register" } else { "a constant" }.to_owned())),
+            Operand::Int(_) | Operand::F32(_) | Operand::F64(_) => Err(Why::Shape("a register".into())),
+            _ => Err(Why::Shape(if value.register { "a register" } else { "a constant" }.into())),
         }
     }
 
@@ -232,7 +246,7 @@ impl Binder<'_> {
         let elements = self.vector_of(reg) as usize;
         match elements > 1 && "xyzw".find(selector).is_some_and(|at| at < elements) {
             true => self.register(ty, value.wider, reg),
-            false => Err(Why::Shape(format!("an operand without `.{selector}`"))),
+            false => Err(Why::Shape(format!("an operand without `.{selector}`").into())),
         }
     }
 
@@ -261,6 +275,14 @@ impl Binder<'_> {
     }
 }
 
+/// What is not as written.
+pub(super) fn made(bound: Cow<[Operand]>) -> Option<Vec<Operand>> {
+    match bound {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(made) => Some(made),
+    }
+}
+
 fn is_predicate(ty: Option<Type>) -> bool {
     ty.is_some_and(|t| t.class() == Class::Pred)
 }
@@ -268,14 +290,14 @@ fn is_predicate(ty: Option<Type>) -> bool {
 /// Whether a register declared as `found` may hold a value of type `wanted`.
 fn declared(found: Type, wanted: Option<Type>, wider: bool) -> Fit {
     let Some(wanted) = wanted else { return Ok(()) };
-    let same = wanted.info().registers.contains(&found.name());
+    let same = wanted.held_by(found);
     let wide = wider && found.bits() > wanted.bits() && widens(found.class(), wanted.class());
     if same || wide { Ok(()) } else { Err(Why::Class { found: found.name(), wanted }) }
 }
 
 fn special_fits(special: &SpecialRegister, wanted: Option<Type>, wider: bool) -> Fit {
     if wanted.is_some_and(|w| w.class() == Class::Float) {
-        return Err(Why::Shape("a register".to_owned()));
+        return Err(Why::Shape("a register".into()));
     }
     let now = declared(special.ty, wanted, wider);
     if special.earlier.iter().any(|t| declared(*t, wanted, false).is_ok()) { Ok(()) } else { now }

@@ -1,20 +1,30 @@
 //! A function's body: scopes, declarations, labels, instructions.
 
-use super::bind::{Binder, Mismatch, Why};
+use super::bind::{self, Binder, Mismatch, Why};
+use super::form::Candidate;
 use super::module::Context;
 use super::names::Entity;
 use super::{constant, report, variable};
 use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId};
-use crate::isa::find::Form;
 use crate::isa::rule::{Broken, Case};
-use crate::isa::{Class, OperandKind, Range, Row};
+use crate::isa::{Class, Member, OperandKind, OperandSpec, Range, Row};
 use crate::span::Span;
-use crate::syntax::{self, ExprList, Stmt, StmtId, StmtKind, Tokens};
+use crate::syntax::{self, Stmt, StmtId, StmtKind, Tokens};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A function being lowered.
 pub(super) struct Body<'c, 't> {
     pub(super) cx: &'c mut Context<'t>,
     pub(super) function: Function,
+}
+
+/// What an instruction was found to be.
+struct Bound {
+    row: &'static Row,
+    slots: Arc<[Option<&'static Member>]>,
+    /// Its operands, if they are not as written.
+    made: Option<Vec<Operand>>,
 }
 
 /// Why a form was not taken; the later the stage, the nearer the miss.
@@ -217,34 +227,46 @@ impl<'t> Body<'_, 't> {
         let guard = inst.guard.and_then(|g| self.guard(g));
         let operands = self.operands(&inst.operands);
         let name_span = tree.span(&(inst.opcode..inst.modifiers.end.max(inst.opcode + 1)));
-        let spans = self.spans(&inst.operands);
+        let spans = index(self.function.operand_spans.len());
+        self.function.operand_spans.extend(tree.list(&inst.operands).iter().map(|e| tree.span(&tree.expr(*e).tokens)));
         let unchecked = tree.source.unchecked.iter().any(|r| r.contains(&inst.opcode));
-        let (row, slots, operands) = match (!unchecked).then(|| self.bind(inst, &operands, name_span, &spans)).flatten()
-        {
-            Some((form, bound)) => (Some(form.row), form.slots, bound),
-            None => (None, Vec::new(), operands),
+        let bound = (!unchecked).then(|| self.bind(inst, &operands, name_span, spans)).flatten();
+        let (row, slots, made) = bound.map_or((None, Arc::default(), None), |b| (Some(b.row), b.slots, b.made));
+        let operands = match made {
+            Some(made) => self.spread(made, spans),
+            None => operands,
         };
-        let operand_spans = aligned(row, &operands, spans);
-        self.list_is_known(row, &operands, &operand_spans);
         let span = tree.span(&stmt.head);
-        self.function.insts.push(Inst { row, slots, guard, operands, span, name_span, operand_spans });
+        let inst = Inst { row, slots, guard, operands, span, name_span, spans };
+        self.list_is_known(&inst);
+        self.function.insts.push(inst);
+    }
+
+    /// Brings the spans of written operands, the last from `first` on, into the order of the bound ones.
+    fn spread(&mut self, bound: Vec<Operand>, first: u32) -> Vec<Operand> {
+        let all = &mut self.function.operand_spans;
+        if all.len() - first as usize != bound.len() {
+            let written = all.split_off(first as usize);
+            let mut written = written.into_iter();
+            let place = |o: &Operand| match o {
+                Operand::Absent => Span::default(),
+                _ => written.next().unwrap_or_default(),
+            };
+            all.extend(bound.iter().map(place));
+        }
+        bound
     }
 
     /// The list of a branch stands before it.
-    fn list_is_known(&mut self, row: Option<&Row>, operands: &[Operand], spans: &[Span]) {
-        let branches =
-            |at: usize| row.is_some_and(|r| matches!(r.operands.get(at).map(|o| &o.kind), Some(OperandKind::Branches)));
-        for (at, operand) in operands.iter().enumerate().filter(|(at, _)| branches(*at)) {
+    fn list_is_known(&mut self, inst: &Inst) {
+        let Some(row) = inst.row.filter(|row| row.leads) else { return };
+        let branches = |(_, o): &(usize, &OperandSpec)| matches!(o.kind, OperandKind::Branches);
+        for (at, _) in row.operands.iter().enumerate().filter(branches) {
             let empty = |id: &TargetsId| self.function.targets.get(id.index()).is_some_and(Vec::is_empty);
-            if matches!(operand, Operand::Targets(id) if empty(id)) {
-                self.cx.diagnostics.push(report::list_comes_later(spans.get(at).copied().unwrap_or_default()));
+            if matches!(inst.operands.get(at), Some(Operand::Targets(id)) if empty(id)) {
+                self.cx.diagnostics.push(report::list_comes_later(self.function.operand_span(inst, at)));
             }
         }
-    }
-
-    fn spans(&self, list: &ExprList) -> Vec<Span> {
-        let tree = self.cx.tree;
-        tree.list(list).iter().map(|e| tree.span(&tree.expr(*e).tokens)).collect()
     }
 
     fn guard(&mut self, guard: syntax::Guard) -> Option<Guard> {
@@ -270,16 +292,10 @@ impl<'t> Body<'_, 't> {
     }
 
     /// The form an instruction has and its operands in the form's order; `None` after an error.
-    fn bind(
-        &mut self,
-        inst: &'t syntax::Inst,
-        operands: &[Operand],
-        name_span: Span,
-        spans: &[Span],
-    ) -> Option<(Form, Vec<Operand>)> {
-        let found = self.cx.forms.find(self.cx.tree, inst);
-        let forms = match &*found {
-            Ok(forms) => forms,
+    fn bind(&mut self, inst: &'t syntax::Inst, operands: &[Operand], name_span: Span, spans: u32) -> Option<Bound> {
+        let found = self.cx.forms.find(self.cx.tree, inst, &self.cx.module);
+        let candidates = match &*found {
+            Ok(candidates) => candidates,
             Err(misfits) => {
                 let diagnostic = report::misfit(self.cx.tree, inst, misfits, name_span);
                 self.cx.diagnostics.push(diagnostic);
@@ -287,17 +303,19 @@ impl<'t> Body<'_, 't> {
             }
         };
         let mut refused = Vec::new();
-        for form in forms {
-            match self.try_form(form, operands) {
+        for candidate in candidates {
+            match self.try_form(candidate, operands) {
                 Ok(bound) => {
+                    let form = &candidate.form;
                     self.cx.diagnostics.extend(report::torn(self.cx.tree, inst, form, name_span));
-                    self.doubts(inst, form, &bound, name_span);
-                    return Some((form.clone(), bound));
+                    self.doubts(inst, candidate, &bound, name_span);
+                    return Some(Bound { row: form.row, slots: Arc::clone(&form.slots), made: bind::made(bound) });
                 }
-                Err(why) => refused.push((form, why)),
+                Err(why) => refused.push((&candidate.form, why)),
             }
         }
-        let place = report::Place { tree: self.cx.tree, inst, name: name_span, operands: spans };
+        let operands = self.function.operand_spans.get(spans as usize..).unwrap_or_default();
+        let place = report::Place { tree: self.cx.tree, inst, name: name_span, operands };
         let (arch, version) = (self.cx.module.arch, self.cx.module.version);
         let diagnostic = report::refused(&place, &refused, arch, version);
         self.cx.diagnostics.push(diagnostic);
@@ -305,26 +323,27 @@ impl<'t> Body<'_, 't> {
     }
 
     /// What ptxas takes and the manual does not.
-    fn doubts(&mut self, inst: &syntax::Inst, form: &Form, operands: &[Operand], name: Span) {
+    fn doubts(&mut self, inst: &syntax::Inst, candidate: &Candidate, operands: &[Operand], name: Span) {
+        let form = &candidate.form;
         if form.reordered {
             self.cx.diagnostics.push(report::order(form, name));
         }
         self.cx.diagnostics.extend(form.idle.map(|at| report::idle(self.cx.tree, inst, form, at)));
         let module = &self.cx.module;
         let case = Case { form, operands, options: &module.options, arch: module.arch, version: module.version };
-        let broken = form.row.rules.iter().find(|rule| rule.lax && rule.holds(&case).is_err());
+        let broken = candidate.open.iter().find(|rule| rule.lax && rule.holds(&case).is_err());
         let doubt = broken.map(|rule| report::undocumented(form.row, rule.text, name));
         self.cx.diagnostics.extend(doubt);
     }
 
-    fn try_form(&self, form: &Form, operands: &[Operand]) -> Result<Vec<Operand>, Refused> {
-        let module = &self.cx.module;
+    fn try_form<'o>(&self, candidate: &Candidate, operands: &'o [Operand]) -> Result<Cow<'o, [Operand]>, Refused> {
+        let (form, module) = (&candidate.form, &self.cx.module);
         let entry_params = if self.function.entry { &self.function.params[..] } else { &[] };
         let binder = Binder { form, registers: &self.function.registers, module, entry_params };
         let (arch, version) = (module.arch, module.version);
         let rules = |operands: &[Operand]| {
             let case = Case { form, operands, options: &module.options, arch, version };
-            form.row.rules.iter().try_for_each(|rule| {
+            candidate.open.iter().try_for_each(|rule| {
                 rule.check(&case).map_err(|broken| match broken {
                     Broken::Form => Refused::Rule(rule.text),
                     Broken::Gate => Refused::RuleGate(rule.text),
@@ -333,25 +352,8 @@ impl<'t> Body<'_, 't> {
         };
         let (bound, allowed) = binder.bind(operands, rules).map_err(Refused::Operands)?;
         allowed?;
-        if !form.row.gate.admits(arch, version) {
-            return Err(Refused::Gate);
-        }
-        let closed = |m: &&crate::isa::Member| m.gate.as_ref().is_some_and(|g| !g.admits(arch, version));
-        match form.slots.iter().position(|m| m.as_ref().is_some_and(closed)) {
-            Some(slot) => Err(Refused::MemberGate(slot)),
-            None => Ok(bound),
-        }
+        candidate.gate.clone().map_or(Ok(bound), Err)
     }
-}
-
-/// The spans of written operands, in the order of the bound ones.
-fn aligned(row: Option<&Row>, operands: &[Operand], spans: Vec<Span>) -> Vec<Span> {
-    if row.is_none() || spans.len() == operands.len() {
-        return spans;
-    }
-    let mut written = spans.into_iter();
-    let place = |o: &Operand| if *o == Operand::Absent { Span::default() } else { written.next().unwrap_or_default() };
-    operands.iter().map(place).collect()
 }
 
 fn is_targets(directive: &str) -> bool {

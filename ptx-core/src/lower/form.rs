@@ -1,15 +1,42 @@
 //! Mnemonics to forms, remembered: a module says `add.f32` thousands of times.
 
+use super::body::Refused;
 use crate::hash::Map;
+use crate::ir::Module;
 use crate::isa::find::{Form, Misfit};
-use crate::isa::table;
+use crate::isa::rule::{Case, Rule};
+use crate::isa::{Member, table};
 use crate::syntax::{Inst, Tree};
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::{Mutex, OnceLock};
 
 /// What a mnemonic can be.
-pub(super) type Found = Rc<Result<Vec<Form>, Vec<Misfit>>>;
+pub(super) type Found = Rc<Result<Vec<Candidate>, Vec<Misfit>>>;
+
+/// A form, and what this module's target, version and options leave to ask of each instruction.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) form: Form,
+    /// The rules that do not hold for all operands.
+    pub(super) open: Vec<&'static Rule>,
+    /// Why the target or version does not have it.
+    pub(super) gate: Option<Refused>,
+}
+
+impl Candidate {
+    fn new(form: Form, module: &Module) -> Candidate {
+        let (arch, version) = (module.arch, module.version);
+        let case = Case { form: &form, operands: &[], options: &module.options, arch, version };
+        let open = form.row.rules.iter().filter(|rule| !rule.is_settled(&case)).collect();
+        let closed = |m: &Option<&Member>| m.and_then(|m| m.gate.as_ref()).is_some_and(|g| !g.admits(arch, version));
+        let gate = match form.row.gate.admits(arch, version) {
+            true => form.slots.iter().position(closed).map(Refused::MemberGate),
+            false => Some(Refused::Gate),
+        };
+        Candidate { form, open, gate }
+    }
+}
 
 /// The mnemonics that were looked up.
 #[derive(Debug, Default)]
@@ -20,7 +47,7 @@ pub(super) struct Forms {
 
 impl Forms {
     /// The forms of an instruction's opcode and modifiers.
-    pub(super) fn find(&mut self, tree: &Tree, inst: &Inst) -> Found {
+    pub(super) fn find(&mut self, tree: &Tree, inst: &Inst, module: &Module) -> Found {
         self.key.clear();
         self.key.push_str(tree.source.text(inst.opcode));
         for m in inst.modifiers.clone() {
@@ -30,7 +57,9 @@ impl Forms {
             return Rc::clone(found);
         }
         let modifiers: Vec<&str> = inst.modifiers.clone().map(|m| modifier(tree, m)).collect();
-        let found = Rc::new(table().find(tree.source.text(inst.opcode), &modifiers));
+        let forms = table().find(tree.source.text(inst.opcode), &modifiers);
+        let candidates = |forms: Vec<Form>| forms.into_iter().map(|form| Candidate::new(form, module)).collect();
+        let found = Rc::new(forms.map(candidates));
         self.known.insert(self.key.clone(), Rc::clone(&found));
         found
     }

@@ -210,6 +210,7 @@ fn empty(name: &str, span: crate::span::Span) -> Function {
         prototypes: Vec::new(),
         targets: Vec::new(),
         insts: Vec::new(),
+        operand_spans: Vec::new(),
         defined: false,
         declared: false,
         span,

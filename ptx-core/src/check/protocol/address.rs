@@ -5,7 +5,6 @@
 use super::defs::Defs;
 use crate::check::access;
 use crate::ir::{Base, Function, Inst, Operand, RegId, Symbol};
-use crate::isa::Access;
 
 /// Instructions whose result points where a source points, exactly or somewhere near.
 const KINDS: &[(&str, Kind)] = &[
@@ -81,8 +80,8 @@ impl Addresses {
     fn apply(&mut self, inst: &Inst) -> bool {
         let value = self.value(inst);
         let mut changed = false;
-        access::registers(inst, &mut |reg, access| {
-            if let Some(old) = self.of.get_mut(reg.index()).filter(|_| access != Access::Read) {
+        access::writes(inst, &mut |reg| {
+            if let Some(old) = self.of.get_mut(reg.index()) {
                 let new = join(*old, value);
                 changed |= new != *old;
                 *old = new;

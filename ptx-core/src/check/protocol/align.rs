@@ -51,7 +51,7 @@ fn one(body: &Body, inst: &Inst, at: usize, operand: &Operand, out: &mut Vec<Dia
     let known = need.min(align).cast_signed();
     if offset.rem_euclid(known) != 0 {
         let text = format!("this access of {need} bytes is not aligned: its address is {offset} bytes behind {of}");
-        let span = inst.operand_spans.get(at).copied().unwrap_or(inst.span);
+        let span = body.function.operand_span(inst, at);
         out.push(
             Diagnostic::warning(&codes::P0751, span, text)
                 .help(format!("the address must be a multiple of {need}"))

@@ -4,6 +4,7 @@ use super::address::{Addresses, Origin};
 use super::defs::Defs;
 use super::{Pattern, is};
 use crate::check::graph::Graph;
+use crate::hash::Set;
 use crate::ir::{Base, Function, Inst, Module, Operand, Symbol};
 use crate::isa::Row;
 use std::cell::OnceCell;
@@ -79,7 +80,14 @@ impl<'a> Body<'a> {
 
     /// The instructions of these, with their places.
     pub(super) fn all<'b>(&'b self, patterns: &'b [Pattern]) -> impl Iterator<Item = (usize, &'a Inst)> + 'b {
-        self.function.insts.iter().enumerate().filter(|(_, i)| is(i, patterns))
+        self.of_rows(&|row| patterns.iter().any(|(name, _)| *name == row.name)).filter(|(_, i)| is(i, patterns))
+    }
+
+    /// The instructions of such forms, with their places.
+    pub(super) fn of_rows(&self, such: &dyn Fn(&Row) -> bool) -> impl Iterator<Item = (usize, &'a Inst)> + use<'a> {
+        let rows: Vec<&'static Row> = self.rows.iter().copied().filter(|row| such(row)).collect();
+        let insts = if rows.is_empty() { &[][..] } else { &self.function.insts };
+        insts.iter().enumerate().filter(move |(_, i)| i.row.is_some_and(|row| rows.contains(&row)))
     }
 
     /// Whether a thread that executed one instruction can come to the other.
@@ -104,7 +112,7 @@ impl<'a> Body<'a> {
 }
 
 fn rows(function: &Function) -> Vec<&'static Row> {
-    let mut seen = HashSet::new();
+    let mut seen = Set::default();
     function.insts.iter().filter_map(|i| i.row).filter(|row| seen.insert(std::ptr::from_ref(*row))).collect()
 }
 

@@ -69,6 +69,6 @@ fn known(body: &Body, inst: &Inst) -> Use {
         Some(Origin::Number(value)) => Some(value),
         _ => None,
     };
-    let span = operand("b").and_then(|at| inst.operand_spans.get(at)).copied().unwrap_or(inst.span);
+    let span = body.function.operand_span(inst, operand("b").unwrap_or(usize::MAX));
     Use { barrier: number("a"), count: number("b"), span }
 }

@@ -22,8 +22,8 @@ impl Defs {
         let params = function.params.iter().filter_map(|p| if let Param::Reg(reg) = p { Some(*reg) } else { None });
         let mut defs = Defs { last: vec![END; function.registers.len()], writes: Vec::new(), params: params.collect() };
         for (at, inst) in (0..).zip(&function.insts) {
-            access::registers(inst, &mut |reg, access| {
-                if let Some(last) = defs.last.get_mut(reg.index()).filter(|_| access != Access::Read) {
+            access::writes(inst, &mut |reg| {
+                if let Some(last) = defs.last.get_mut(reg.index()) {
                     let place = u32::try_from(defs.writes.len()).unwrap_or(END);
                     defs.writes.push((at, std::mem::replace(last, place)));
                 }

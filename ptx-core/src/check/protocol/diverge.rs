@@ -72,15 +72,15 @@ const KINDS: &[Kind] = &[
 
 pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
     let aligned = |row: &Row| row.slots.iter().any(|s| s.members.iter().any(|m| m.text == "aligned"));
-    if !body.has_row(aligned) && !body.has(BARRIERS) {
-        return;
-    }
+    let named =
+        |row: &Row| [BARRIERS, WHOLE_WARPGROUP, REGISTERS].iter().any(|p| p.iter().any(|(n, _)| *n == row.name));
+    let insts: Vec<(usize, &Inst)> = body.of_rows(&|row| aligned(row) || named(row)).collect();
     for log in [WARP, WARPGROUP] {
-        let concerned = |k: &&Kind| k.log == log && body.function.insts.iter().any(k.concerns);
+        let concerned = |k: &&Kind| k.log == log && insts.iter().any(|(_, i)| (k.concerns)(i));
         let kinds: Vec<&Kind> = KINDS.iter().filter(concerned).collect();
         if !kinds.is_empty() {
             let parted = Parted::new(body, log);
-            kinds.into_iter().for_each(|kind| parted.report(kind, out));
+            kinds.into_iter().for_each(|kind| parted.report(kind, &insts, out));
         }
     }
 }
@@ -145,9 +145,9 @@ impl<'b, 'a> Parted<'b, 'a> {
         }
     }
 
-    fn report(&self, kind: &Kind, out: &mut Vec<Diagnostic>) {
+    fn report(&self, kind: &Kind, insts: &[(usize, &Inst)], out: &mut Vec<Diagnostic>) {
         let mut told = HashSet::new();
-        for (at, inst) in self.body.function.insts.iter().enumerate().filter(|(_, i)| (kind.concerns)(i)) {
+        for &(at, inst) in insts.iter().filter(|(_, i)| (kind.concerns)(i)) {
             let by = self.parts(inst).map(|_| at).or(self.by[self.body.graph().block_of(at)]);
             let Some(by) = by.filter(|by| told.insert(*by)) else { continue };
             let group = kind.group;

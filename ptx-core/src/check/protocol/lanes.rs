@@ -120,8 +120,8 @@ impl Values {
     fn apply(&mut self, inst: &Inst, rule: Rule, group: Group) -> bool {
         let value = self.result(inst, rule, group);
         let mut changed = false;
-        access::registers(inst, &mut |reg, access| {
-            if let Some(old) = self.of.get_mut(reg.index()).filter(|_| access != Access::Read) {
+        access::writes(inst, &mut |reg| {
+            if let Some(old) = self.of.get_mut(reg.index()) {
                 let new = join(*old, value, group.log);
                 changed |= new != *old;
                 *old = new;

@@ -38,12 +38,12 @@ pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
         return;
     }
     let inits: Vec<(usize, Origin)> = body.all(INIT).map(|(at, i)| (at, origin(body, i, "addr"))).collect();
-    for (at, inst) in body.function.insts.iter().enumerate() {
+    for (at, inst) in body.of_rows(&|row| USES.iter().any(|(name, _)| *name == row.name)) {
         let Some((_, operand)) = USES.iter().find(|(name, _)| is(inst, &[(name, "")])) else { continue };
         let used = origin(body, inst, operand);
         let known = matches!(used, Origin::In(Symbol::Var(_), _)) && body.graph().reached[body.graph().block_of(at)];
         if known && !inits.iter().any(|(init, of)| may_be(*of, used) && in_time(body, *init, at)) {
-            return out.push(report(inst, operand));
+            return out.push(report(body, inst, operand));
         }
     }
 }
@@ -53,8 +53,8 @@ fn in_time(body: &Body, init: usize, used: usize) -> bool {
     !body.before(used, init) || body.before(init, used)
 }
 
-fn report(inst: &Inst, operand: &str) -> Diagnostic {
-    let span = position(inst, operand).and_then(|at| inst.operand_spans.get(at)).copied().unwrap_or(inst.span);
+fn report(body: &Body, inst: &Inst, operand: &str) -> Diagnostic {
+    let span = position(inst, operand).map_or(inst.span, |at| body.function.operand_span(inst, at));
     Diagnostic::warning(&codes::P0711, span, "no `mbarrier.init` of this object comes before its use")
         .help("one thread initialises it (`mbarrier.init.shared::cta.b64 [mbar], count;`), then a barrier follows")
         .section("9.7.13.15.9")

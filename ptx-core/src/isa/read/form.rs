@@ -28,8 +28,35 @@ pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
         Some(rules) => rules.split(';').map(|r| Rule::read(r.trim(), &names)).collect::<Result<_>>()?,
         None => Vec::new(),
     };
-    let parts = name.split('.').skip(1).collect();
-    Ok(Row { name, parts, slots, operands, gate, rules, section: "", text: form, file: "", line: 0 })
+    let mut pieces = name.split('.');
+    let (opcode, parts) = (pieces.next().unwrap_or(name), pieces.collect());
+    let Facts { uses, leads, special } = Facts::of(&operands);
+    let (section, file, line) = Default::default();
+    Ok(Row { name, opcode, parts, slots, operands, uses, leads, special, gate, rules, section, text: form, file, line })
+}
+
+/// What is asked of the operands of every instruction again and again.
+struct Facts {
+    uses: Vec<Access>,
+    leads: bool,
+    special: bool,
+}
+
+impl Facts {
+    fn of(operands: &[OperandSpec]) -> Facts {
+        use OperandKind::{Branches, Callee, Callees, Func, Memory, Value};
+        let (mut leads, mut special) = (false, false);
+        let mut uses = Vec::new();
+        for operand in operands {
+            operand.each(&mut |o| {
+                uses.push(if matches!(o.kind, Memory { .. }) { Access::Read } else { o.access });
+                leads |= matches!(o.kind, Func | Callee | Branches | Callees);
+                special |= matches!(&o.kind, Value(value) if value.special);
+            });
+        }
+        let sources_first = [Access::Read, Access::ReadWrite, Access::Write];
+        Facts { uses: sources_first.into_iter().filter(|a| uses.contains(a)).collect(), leads, special }
+    }
 }
 
 /// `{.sat}.rnd^.global.f32`

@@ -68,11 +68,21 @@ fn type_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
         class,
         declares: registers.contains(&name),
         registers,
+        holders: 0,
         takes_int: literals.contains("int"),
         takes_float: literals.contains("float"),
         gate: columns.get(3).zip(columns.get(4)).and_then(|(since, targets)| Gate::read(since, targets)),
     });
     Some(())
+}
+
+/// The names of the types that hold each type, as sets.
+pub(super) fn holders(table: &mut Table) {
+    let Table { types, type_names, .. } = table;
+    for info in types {
+        let all = info.registers.iter().filter_map(|name| type_names.get(name));
+        info.holders = all.fold(0, |set, ty| set | 1u128.checked_shl(ty.0.into()).unwrap_or(0));
+    }
 }
 
 /// `%tid.{x,y,z} u32 | 1.0 | all`, `%pm[0..7] u32`, `%laneid u32`.

@@ -9,7 +9,7 @@ impl Binder<'_> {
     pub(super) fn base(&self, space: &SpaceOf, narrow: bool, base: Base, offset: i64) -> Fit {
         if let SpaceOf::Register(ty) = space {
             return if ty.class() == Class::Opaque && offset != 0 {
-                Err(Why::Shape("a handle without an offset".to_owned()))
+                Err(Why::Shape("a handle without an offset".into()))
             } else {
                 self.held(*ty, base)
             };
@@ -17,8 +17,8 @@ impl Binder<'_> {
         let spaces = self.spaces(space);
         match base {
             Base::Absolute if spaces.contains(&"local") => Ok(()),
-            Base::Absolute => Err(Why::Shape("an address in a register or of a variable".to_owned())),
-            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(&spaces, narrow, r)),
+            Base::Absolute => Err(Why::Shape("an address in a register or of a variable".into())),
+            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(spaces, narrow, r)),
             Base::Symbol(Symbol::Func(_)) => Err(Why::Space("func")),
             Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => self.generic(space, var),
             Base::Symbol(Symbol::Var(var)) => self.variable(space, var),
@@ -41,7 +41,7 @@ impl Binder<'_> {
         match base {
             Base::Reg(reg) => self.register(Some(ty), false, reg.index()),
             Base::Symbol(Symbol::Var(var)) if self.variable_space(var) == Some(ty.name()) => Ok(()),
-            _ => Err(Why::Shape("a register".to_owned())),
+            _ => Err(Why::Shape("a register".into())),
         }
     }
 
@@ -65,12 +65,12 @@ impl Binder<'_> {
     }
 
     /// The spaces an address may be in; none for a generic one.
-    fn spaces(&self, wanted: &SpaceOf) -> Vec<&'static str> {
+    fn spaces<'w>(&self, wanted: &'w SpaceOf) -> &'w [&'static str] {
         match wanted {
-            SpaceOf::Generic | SpaceOf::Register(_) => Vec::new(),
-            SpaceOf::Fixed(names) => names.clone(),
+            SpaceOf::Generic | SpaceOf::Register(_) => &[],
+            SpaceOf::Fixed(names) => names,
             SpaceOf::Slot(slot, _) => {
-                self.form.slots.get(*slot).copied().flatten().map(|m| m.text).into_iter().collect()
+                self.form.slots.get(*slot).copied().flatten().map_or(&[], |m| std::slice::from_ref(&m.text))
             }
         }
     }
@@ -81,9 +81,9 @@ impl Binder<'_> {
         let whole = spaces.iter().all(|s| *s == "global") && self.module.address_size == 64;
         match register.ty.bits() {
             _ if register.vector != 1 || !is_address(register.ty) || spaces == ["param::func"] => {
-                Err(Why::Shape("an address in a 32- or 64-bit integer register".to_owned()))
+                Err(Why::Shape("an address in a 32- or 64-bit integer register".into()))
             }
-            32 if whole && !narrow || handle => Err(Why::Shape("a 64-bit address".to_owned())),
+            32 if whole && !narrow || handle => Err(Why::Shape("a 64-bit address".into())),
             _ => Ok(()),
         }
     }

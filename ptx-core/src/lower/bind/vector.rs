@@ -14,13 +14,13 @@ impl Binder<'_> {
         match elements {
             [Operand::F32(_)] if access == Access::Read && wanted.is_some_and(holds_single) => return Ok(()),
             [Operand::Special(special)] if access == Access::Read && !special.vector => {}
-            [Operand::Sink] => return Err(Why::Shape("a register".to_owned())),
+            [Operand::Sink] => return Err(Why::Shape("a register".into())),
             [only] => return self.scalar(value, access, only),
             _ => {}
         }
         let links: Vec<Link> =
             elements.iter().filter_map(|e| self.link(value, access, e).transpose()).collect::<Result<_, _>>()?;
-        let of_vector = joined(&links)?.ok_or_else(|| Why::Shape("a register among the elements".to_owned()))?;
+        let of_vector = joined(&links)?.ok_or_else(|| Why::Shape("a register among the elements".into()))?;
         let Some(wanted) = wanted else { return Ok(()) };
         if names_float(value, wanted) && links.iter().skip(1).any(|l| *l == Link::Integer) {
             return Err(Why::Literal(wanted));
@@ -59,7 +59,7 @@ impl Binder<'_> {
         match element {
             Operand::Reg(reg) | Operand::Part(reg, _) if value.register => {
                 if matches!(element, Operand::Reg(_)) && self.vector_of(reg.index()) != 1 {
-                    return Err(Why::Shape("a scalar register".to_owned()));
+                    return Err(Why::Shape("a scalar register".into()));
                 }
                 Ok(self.registers.get(reg.index()).map(|r| Link::Register(r.ty)))
             }
@@ -106,7 +106,7 @@ impl Link {
         match (self, before) {
             (Link::Register(found), Link::Register(wanted)) => Why::Class { found: found.name(), wanted },
             (_, Link::Register(ty)) | (Link::Register(ty), _) => Why::Literal(ty),
-            _ => Why::Shape("a register".to_owned()),
+            _ => Why::Shape("a register".into()),
         }
     }
 }
