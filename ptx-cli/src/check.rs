@@ -39,10 +39,14 @@ enum Format {
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let options = Options { arch: arguments.target, version: arguments.version };
     let mut errors = 0;
-    for path in &arguments.files {
+    for (at, path) in (1..).zip(&arguments.files) {
         let source = Source::read(path)?;
         let (tree, earlier) = source.parse();
-        let (_, diagnostics) = check(tree, earlier, &options);
+        let (checked, diagnostics) = check(tree, earlier, &options);
+        if at == arguments.files.len() {
+            // The process ends here; to take the module apart first would cost a tenth of its time.
+            std::mem::forget(checked);
+        }
         errors += diagnostics.iter().filter(|d| d.is_error()).count();
         for diagnostic in &diagnostics {
             writeln!(out, "{}", print(&source, diagnostic, arguments.format))?;

@@ -21,11 +21,8 @@ impl Quick {
 
 impl Hasher for Quick {
     fn write(&mut self, bytes: &[u8]) {
-        let mut words = bytes.chunks_exact(8);
-        for word in &mut words {
-            self.add(word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
-        }
-        let rest = words.remainder();
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
         self.add(rest.iter().fold(rest.len() as u64, |sum, byte| sum << 8 | u64::from(*byte)));
     }
 

@@ -77,7 +77,8 @@ impl Lexer {
 
     /// Modules cut out of binaries are padded with NUL. It is a blank here; ptxas reads nothing behind it.
     fn nul(&mut self, bytes: &[u8]) {
-        if let Some(at) = bytes.iter().position(|b| *b == 0) {
+        // `contains` looks at many bytes at a time.
+        if let Some(at) = bytes.contains(&0).then(|| bytes.iter().position(|b| *b == 0)).flatten() {
             self.report(&codes::P0001, at, at + 1, "a NUL byte, behind which ptxas reads nothing");
         }
     }

@@ -7,6 +7,8 @@ use crate::isa::find::{Form, Misfit};
 use crate::isa::rule::{Case, Rule};
 use crate::isa::{Member, table};
 use crate::syntax::{Inst, Tree};
+use crate::token::TokenId;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::{Mutex, OnceLock};
@@ -38,31 +40,41 @@ impl Candidate {
     }
 }
 
-/// The mnemonics that were looked up.
+/// The mnemonics that were looked up, by their bytes.
 #[derive(Debug, Default)]
-pub(super) struct Forms {
-    known: Map<String, Found>,
-    key: String,
+pub(super) struct Forms<'t> {
+    known: Map<Cow<'t, [u8]>, Found>,
 }
 
-impl Forms {
+impl<'t> Forms<'t> {
     /// The forms of an instruction's opcode and modifiers.
-    pub(super) fn find(&mut self, tree: &Tree, inst: &Inst, module: &Module) -> Found {
-        self.key.clear();
-        self.key.push_str(tree.source.text(inst.opcode));
-        for m in inst.modifiers.clone() {
-            self.key.push_str(tree.source.text(m));
-        }
-        if let Some(found) = self.known.get(&self.key) {
+    pub(super) fn find(&mut self, tree: &'t Tree, inst: &Inst, module: &Module) -> Found {
+        let key = mnemonic(tree, inst);
+        if let Some(found) = self.known.get(&key) {
             return Rc::clone(found);
         }
         let modifiers: Vec<&str> = inst.modifiers.clone().map(|m| modifier(tree, m)).collect();
         let forms = table().find(tree.source.text(inst.opcode), &modifiers);
         let candidates = |forms: Vec<Form>| forms.into_iter().map(|form| Candidate::new(form, module)).collect();
         let found = Rc::new(forms.map(candidates));
-        self.known.insert(self.key.clone(), Rc::clone(&found));
+        self.known.insert(key, Rc::clone(&found));
         found
     }
+}
+
+/// The opcode and its modifiers: a piece of the source where nothing stands between them.
+fn mnemonic<'t>(tree: &'t Tree, inst: &Inst) -> Cow<'t, [u8]> {
+    let source = &tree.source;
+    let pieces = || std::iter::once(inst.opcode).chain(inst.modifiers.clone());
+    let places = |t: TokenId| source.tokens.get(t as usize).map(|t| (t.lo as usize, t.hi as usize));
+    let mut whole = places(inst.opcode).unwrap_or_default();
+    for piece in inst.modifiers.clone() {
+        match places(piece) {
+            Some((lo, hi)) if lo == whole.1 => whole.1 = hi,
+            _ => return pieces().flat_map(|t| source.bytes(t)).copied().collect(),
+        }
+    }
+    Cow::Borrowed(source.bytes.get(whole.0..whole.1).unwrap_or_default())
 }
 
 /// A modifier without its dot.

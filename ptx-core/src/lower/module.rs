@@ -14,7 +14,7 @@ pub(super) struct Context<'t> {
     pub(super) names: Names<'t>,
     pub(super) module: Module,
     pub(super) diagnostics: Vec<Diagnostic>,
-    pub(super) forms: Forms,
+    pub(super) forms: Forms<'t>,
 }
 
 pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>) {

@@ -23,7 +23,12 @@ struct Range {
     ty: Type,
     vector: u32,
     span: Span,
+    /// Those in use, by number; those with very high numbers are among the names.
+    used: Vec<Option<RegId>>,
 }
+
+/// The numbers of a range that are found without a name.
+const NUMBERED: usize = 1 << 16;
 
 /// The names of one scope. A range's prefix is no name: `.reg .b32 a, a<5>;` declares six registers.
 #[derive(Debug, Default)]
@@ -68,7 +73,7 @@ impl<'t> Names<'t> {
         let names = |name: &str| numbered(name).is_some_and(|(p, number)| p == prefix && number < count);
         let single = || scope.names.iter().filter(|(name, _)| names(name)).map(|(_, (_, span))| *span).min();
         let earlier = scope.ranges.get(prefix).map(|range| range.span).or_else(single);
-        scope.ranges.entry(prefix).or_insert(Range { count, ty, vector, span });
+        scope.ranges.entry(prefix).or_insert(Range { count, ty, vector, span, used: Vec::new() });
         earlier
     }
 
@@ -85,22 +90,31 @@ impl<'t> Names<'t> {
             Some(format!("`{prefix}<{}>` declares `{prefix}0` to `{prefix}{last}`", range.count))
         });
         beyond.or_else(|| {
-            let all = self.scopes.iter().flat_map(|s| s.names.keys().chain(s.ranges.keys()).copied());
-            crate::diag::near::nearest(name, all).map(|near| format!("did you mean `{near}`?"))
+            let used: Vec<String> = self.scopes.iter().flat_map(|s| &s.ranges).flat_map(|(p, r)| r.names(p)).collect();
+            let written = self.scopes.iter().flat_map(|s| s.names.keys().chain(s.ranges.keys()).copied());
+            crate::diag::near::nearest(name, written.chain(used.iter().map(String::as_str)))
+                .map(|near| format!("did you mean `{near}`?"))
         })
     }
 }
 
 impl<'t> Scope<'t> {
     fn find(&mut self, name: &'t str, registers: &mut Vec<Register>) -> Option<Entity> {
+        let place = numbered(name).filter(|_| !self.ranges.is_empty());
+        if let Some(known) = place.and_then(|(prefix, number)| self.ranges.get(prefix)?.known(number)) {
+            return Some(Entity::Reg(known));
+        }
         if let Some((entity, _)) = self.names.get(name) {
             return Some(*entity);
         }
-        let &Range { ty, vector, span, .. } = self.range(name)?;
-        let entity = Entity::Reg(RegId(u32::try_from(registers.len()).ok()?));
-        registers.push(Register { name: name.to_owned(), ty, vector, span });
-        self.names.insert(name, (entity, span));
-        Some(entity)
+        let (prefix, number) = place?;
+        let range = self.ranges.get_mut(prefix).filter(|range| number < range.count)?;
+        let id = RegId(u32::try_from(registers.len()).ok()?);
+        registers.push(Register { name: name.to_owned(), ty: range.ty, vector: range.vector, span: range.span });
+        if !range.remember(number, id) {
+            self.names.insert(name, (Entity::Reg(id), range.span));
+        }
+        Some(Entity::Reg(id))
     }
 
     /// The range that a name belongs to.
@@ -110,10 +124,33 @@ impl<'t> Scope<'t> {
     }
 }
 
+impl Range {
+    /// The names of those in use.
+    fn names(&self, prefix: &str) -> impl Iterator<Item = String> {
+        let used = self.used.iter().enumerate().filter(|(_, id)| id.is_some());
+        used.map(move |(number, _)| format!("{prefix}{number}"))
+    }
+
+    fn known(&self, number: u64) -> Option<RegId> {
+        self.used.get(usize::try_from(number).ok()?).copied().flatten()
+    }
+
+    /// Whether there is room for it.
+    fn remember(&mut self, number: u64, id: RegId) -> bool {
+        let Some(at) = usize::try_from(number).ok().filter(|at| *at < NUMBERED) else { return false };
+        if self.used.len() <= at {
+            self.used.resize(at + 1, None);
+        }
+        self.used[at] = Some(id);
+        true
+    }
+}
+
 /// ptxas takes all the digits at the end of a name for the number: `%v1<8>` declares nothing that can be named.
 fn numbered(name: &str) -> Option<(&str, u64)> {
-    let (prefix, number) = name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
-    if number.len() > 1 && number.starts_with('0') {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (prefix, number) = name.split_at_checked(name.len() - digits)?;
+    if digits > 1 && number.starts_with('0') {
         return None;
     }
     Some((prefix, number.parse().ok()?))
