@@ -12,15 +12,88 @@ use std::sync::OnceLock;
 const DEEP: usize = 5;
 
 const TYPES: &[&str] = &[
-    "u32", "u64", "f32", "f16x2", "pred", "b128", "i8", "[f32; 4]", "[u32; N]", "[[f32; 2]; 3]", "(u32, u64)", "T", "&[f32]", "M", "bool",
-    "[u8; 18446744073709551615]", "[u32; 0]", "[[u32; 65536]; 65536]", "[f32; n]",
+    "u32",
+    "u64",
+    "f32",
+    "f16x2",
+    "pred",
+    "b128",
+    "i8",
+    "[f32; 4]",
+    "[u32; N]",
+    "[[f32; 2]; 3]",
+    "(u32, u64)",
+    "T",
+    "&[f32]",
+    "M",
+    "bool",
+    "[u8; 18446744073709551615]",
+    "[u32; 0]",
+    "[[u32; 65536]; 65536]",
+    "[f32; n]",
 ];
-const NAMES: &[&str] = &["a", "b", "c", "x", "out", "n", "N", "M", "t", "tid.x", "laneid", "ctaid", "r#type", "arch", "i", "helper", "SIZE", "self"];
-const OPERATORS: &[&str] = &["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "&&", "||", "<", "<=", "==", "!=", ">", ">=", "="];
-const LITERALS: &[&str] = &["0", "1", "-1", "4294967296", "1.5", "true", "\"bfly\"", "[1, 2]", "0..4", "0..=99999999999", "1u8", "sm_90", "'c'", "()"];
+const NAMES: &[&str] = &[
+    "a", "b", "c", "x", "out", "n", "N", "M", "t", "tid.x", "laneid", "ctaid", "r#type", "arch", "i", "helper", "SIZE",
+    "self",
+];
+const OPERATORS: &[&str] =
+    &["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "&&", "||", "<", "<=", "==", "!=", ">", ">=", "="];
+const LITERALS: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "4294967296",
+    "1.5",
+    "true",
+    "\"bfly\"",
+    "[1, 2]",
+    "0..4",
+    "0..=99999999999",
+    "1u8",
+    "sm_90",
+    "'c'",
+    "()",
+];
 const PTX: &[&str] = &[
-    ";", ",", "[", "]", "{", "}", "(", ")", "@", "!", "|", ":", "+", "-", "a", "b", "x", "out", "t[0]", "{t[..]}", "{t[1..9]}", ".{N}", "%tid.x",
-    "%r1", "1", "1.5", "0xff", "_", "skip", "unchecked", ".reg", ".b32", ".shared", ".loc 1 2 3", "\"s\"", "(4 * N + 1)", "..", "$", "?",
+    ";",
+    ",",
+    "[",
+    "]",
+    "{",
+    "}",
+    "(",
+    ")",
+    "@",
+    "!",
+    "|",
+    ":",
+    "+",
+    "-",
+    "a",
+    "b",
+    "x",
+    "out",
+    "t[0]",
+    "{t[..]}",
+    "{t[1..9]}",
+    ".{N}",
+    "%tid.x",
+    "%r1",
+    "1",
+    "1.5",
+    "0xff",
+    "_",
+    "skip",
+    "unchecked",
+    ".reg",
+    ".b32",
+    ".shared",
+    ".loc 1 2 3",
+    "\"s\"",
+    "(4 * N + 1)",
+    "..",
+    "$",
+    "?",
 ];
 
 /// The choices that the bytes make; at their end always the first.
@@ -61,14 +134,31 @@ impl Choices<'_> {
             11 => format!("{}[{}]", self.of(NAMES), self.expression(deeper)),
             12 => format!("{}({})", self.helper(), self.expression(deeper)),
             13 => format!("{}{}", self.of(&["-", "!", "*", "&"]), self.expression(deeper)),
-            14 => format!("{}.{}({})", self.of(NAMES), self.of(&["len", "max", "div_ceil", "pow", "iter"]), self.expression(deeper)),
-            _ => format!("if {} {{ {} }} else {{ {} }}", self.expression(deeper), self.expression(deeper), self.expression(deeper)),
+            14 => format!(
+                "{}.{}({})",
+                self.of(NAMES),
+                self.of(&["len", "max", "div_ceil", "pow", "iter"]),
+                self.expression(deeper)
+            ),
+            _ => format!(
+                "if {} {{ {} }} else {{ {} }}",
+                self.expression(deeper),
+                self.expression(deeper),
+                self.expression(deeper)
+            ),
         }
     }
 
     fn helper(&mut self) -> String {
-        let library = prelude::functions();
-        let name = library.get(self.number() % (library.len() + 1)).map_or("helper", |name| name);
+        static LIBRARY: OnceLock<Vec<String>> = OnceLock::new();
+        let library = LIBRARY.get_or_init(|| {
+            let of = |(module, source): &(&str, &'static str)| {
+                let names: Vec<_> = prelude::helpers(source).iter().map(|h| format!("{module}::{}", h.name)).collect();
+                names
+            };
+            prelude::FILES.iter().flat_map(of).chain(["helper".to_owned()]).collect()
+        });
+        let name = &library[self.number() % library.len()];
         let arguments = self.of(&["", "::<4>", "::<f32>", "::<8, f32>", "::<N, T>"]);
         format!("{name}{arguments}")
     }
@@ -78,7 +168,11 @@ impl Choices<'_> {
         let text: Vec<&str> = pieces.collect();
         let balanced = text.join(" ");
         // What does not balance is no Rust and gets nowhere.
-        if balanced.parse::<proc_macro2::TokenStream>().is_ok() { balanced } else { text.concat().replace(['(', ')', '[', ']', '{', '}'], "") }
+        if balanced.parse::<proc_macro2::TokenStream>().is_ok() {
+            balanced
+        } else {
+            text.concat().replace(['(', ')', '[', ']', '{', '}'], "")
+        }
     }
 
     fn statements(&mut self, depth: usize) -> String {
@@ -93,11 +187,25 @@ impl Choices<'_> {
             2 => format!("let {}: {};\n", self.of(NAMES), self.of(TYPES)),
             3 => format!("{} {}= {};\n", self.expression(3), self.of(&["", "+", "<<"]), self.expression(0)),
             4..7 => format!("ptx! {{ {} }}\n", self.instruction()),
-            7 => format!("if {} {{ {} }} else {{ {} }}\n", self.expression(0), self.statements(deeper), self.statements(deeper)),
+            7 => format!(
+                "if {} {{ {} }} else {{ {} }}\n",
+                self.expression(0),
+                self.statements(deeper),
+                self.statements(deeper)
+            ),
             8 => format!("while {} {{ {} }}\n", self.expression(0), self.statements(deeper)),
             9 => format!("for {} in {} {{ {} }}\n", self.of(NAMES), self.expression(0), self.statements(deeper)),
-            10 => format!("'l: loop {{ {} {} }}\n", self.statements(deeper), self.of(&["break;", "continue 'l;", "return;", "break 'l 1;"])),
-            11 => format!("#[{}] let {}: {};\n", self.of(&["shared", "shared(dynamic)", "local", "shared(align = 3)"]), self.of(NAMES), self.of(TYPES)),
+            10 => format!(
+                "'l: loop {{ {} {} }}\n",
+                self.statements(deeper),
+                self.of(&["break;", "continue 'l;", "return;", "break 'l 1;"])
+            ),
+            11 => format!(
+                "#[{}] let {}: {};\n",
+                self.of(&["shared", "shared(dynamic)", "local", "shared(align = 3)"]),
+                self.of(NAMES),
+                self.of(TYPES)
+            ),
             12 => format!("const {}: {} = {};\n", self.of(NAMES), self.of(TYPES), self.expression(0)),
             _ => format!("{};\n", self.expression(0)),
         }
@@ -106,10 +214,22 @@ impl Choices<'_> {
 
 fuzz_target!(|data: &[u8]| {
     let mut choices = Choices(data.iter());
-    let options = choices.of(&["", ", block = 32", ", block = N", ", safe(x.len() >= n)", ", instances = [(f32, 4), (u32, 8)]", ", raw"]);
+    let options = choices.of(&[
+        "",
+        ", block = 32",
+        ", block = N",
+        ", safe(x.len() >= n)",
+        ", instances = [(f32, 4), (u32, 8)]",
+        ", raw",
+    ]);
     let arch = choices.of(&["\"sm_80\"", "(\"sm_75\", \"sm_90a\")", "\"sm_100a\"", "\"sm_1\""]);
     let generics = choices.of(&["", "<T, const N: u32>", "<const N: u32>"]);
-    let parameters = choices.of(&["x: &[f32], out: &mut [f32], n: u32", "x: Tile<f32, (M, N)>, n: u32", "x: u32, x: f32", "r#type: u32, out: TensorMap"]);
+    let parameters = choices.of(&[
+        "x: &[f32], out: &mut [f32], n: u32",
+        "x: Tile<f32, (M, N)>, n: u32",
+        "x: u32, x: f32",
+        "r#type: u32, out: TensorMap",
+    ]);
     let (helper, body) = (choices.statements(0), choices.statements(0));
     let equals = if arch.starts_with('(') { "" } else { " = " };
     let source = format!(
