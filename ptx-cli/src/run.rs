@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// How many interleavings to try, from `--seed` on, until one has a finding.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
-    /// After how many warp instructions a launch counts as endless.
+    /// After how many warp instructions a launch counts as endless; at first 1000000000, a minute or two.
     #[arg(long)]
     steps: Option<u64>,
     /// Look at bounds and alignment only: no races, no reads of what nothing wrote. Some three times faster.

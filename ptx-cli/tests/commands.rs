@@ -191,8 +191,10 @@ fn run_on_a_gpu_or_says_why_not() {
         0 => assert_eq!(std::fs::read(&out).unwrap()[4..8], 1.5f32.to_le_bytes()),
         code => assert!(code == 2 && err.starts_with("error: ") && !err.contains("panicked"), "{code}: {err}"),
     }
-    let (code, _, err) = said(&[&args[..], &["--trace", "0"]].concat());
-    assert!(code == 2 && err.contains("`--trace`"), "{err}");
+    for option in [["--trace", "0"], ["--seed", "3"], ["--seeds", "64"], ["--steps", "1000"]] {
+        let (code, _, err) = said(&[&args[..], &option].concat());
+        assert!(code == 2 && err.contains(&format!("leave out `{}`", option[0])) && err.contains("a GPU"), "{err}");
+    }
 }
 
 #[test]

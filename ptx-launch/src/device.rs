@@ -103,7 +103,8 @@ impl Device {
     }
 
     /// The same CPU device with another limit on the warp instructions of a launch: behind it the launch is called
-    /// endless, and fails with the loop that it is in. A CUDA device stays as it is.
+    /// endless, and fails with the loop that it is in. At first the limit is 10⁹, a minute or two of a core. A CUDA device
+    /// stays as it is.
     #[must_use]
     pub fn steps(self, limit: u64) -> Device {
         self.with(|options| options.step_limit = Some(limit))

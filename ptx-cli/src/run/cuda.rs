@@ -12,11 +12,7 @@ use std::io::Write;
 
 /// Sound if the kernel ends; what goes wrong on the GPU is the driver's message.
 pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, out: &mut dyn Write) -> Outcome {
-    if !arguments.trace.is_empty() || arguments.seed != 0 || arguments.steps.is_some() {
-        return Err(Failure::usage(
-            "`--trace`, `--seed` and `--steps` are the CPU device's; leave out `--device cuda`",
-        ));
-    }
+    of_the_cpu(arguments)?;
     let module = checked.module();
     let names = module.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str()).collect();
     let entry = entry_of(arguments, names)?;
@@ -37,6 +33,22 @@ pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, 
             Ok(false)
         }
         Err(error) => Err(Failure::usage(error.to_string())),
+    }
+}
+
+/// Refuses what only the interpreter can do.
+fn of_the_cpu(arguments: &Arguments) -> Result<(), Failure> {
+    let options = [
+        ("--trace", !arguments.trace.is_empty(), "a GPU shows no single instruction"),
+        ("--seed", arguments.seed != 0, "a GPU orders its threads as it likes"),
+        ("--seeds", arguments.seeds != 1, "a GPU orders its threads as it likes"),
+        ("--steps", arguments.steps.is_some(), "a GPU counts no steps"),
+    ];
+    match options.iter().find(|(_, given, _)| *given) {
+        Some((name, _, why)) => {
+            Err(Failure::usage(format!("`{name}` is the CPU device's: {why}; leave out `{name}` or `--device cuda`")))
+        }
+        None => Ok(()),
     }
 }
 

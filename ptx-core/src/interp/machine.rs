@@ -20,6 +20,9 @@ const CONSTANT_LIMIT: u64 = 640 << 10;
 /// The shared memory that a block can have, in bytes: that of the largest chips.
 const SHARED_LIMIT: u64 = 227 << 10;
 
+/// The limit on warp instructions of a launch for which nobody asked for another: what a core runs in a minute or two.
+const STEP_LIMIT: u64 = 1_000_000_000;
+
 /// A device: its global memory and what runs on it. Addresses depend only on the order of the calls.
 #[derive(Debug, Default)]
 pub struct Machine {
@@ -64,13 +67,14 @@ pub struct Options {
     pub watch: bool,
     /// One seed gives one interleaving of the threads; 0 is the plainest.
     pub seed: u64,
-    /// After how many warp instructions a run is called endless; `None` never stops it.
+    /// After how many warp instructions a run is called endless; `None` never stops it. Unless said otherwise 10⁹: a minute
+    /// or two of a core.
     pub step_limit: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { watch: true, seed: 0, step_limit: Some(10_000_000_000) }
+        Options { watch: true, seed: 0, step_limit: Some(STEP_LIMIT) }
     }
 }
 

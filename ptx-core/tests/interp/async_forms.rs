@@ -34,7 +34,7 @@ fn scene(name: String, element: &str, threads: u32, out: usize, body: &str) -> S
     let pools = [kind(element), "bits", kind(element), "bits"];
     // What goes to other blocks' memory wants a cluster.
     let alone = if name.contains("shared::cluster") { "out) .reqnctapercluster 1, 1, 1" } else { "out)" };
-    Scene { name, entry: entry(out, body).replacen("out)", alone, 1), pools, threads, out, map: None }
+    Scene { name, entry: entry(out, body).replacen("out)", alone, 1), pools, threads, out, map: None, cluster: 1 }
 }
 
 /// `cp.reduce.async.bulk` into global memory, from the first thread.

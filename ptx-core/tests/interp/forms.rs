@@ -15,14 +15,56 @@ pub(crate) type Choice = Vec<Option<&'static Member>>;
 const TARGETS: [&str; 5] = ["sm_100a", "sm_90a", "sm_120a", "sm_107a", "sm_80"];
 const MOST_CHOICES: usize = 600;
 
-/// The choices of members for a row: all of them where they are few, else each member once.
-pub(crate) fn choices(row: &'static Row) -> Vec<Choice> {
+/// How operands that are only read are written: registers, unless this says otherwise.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Spelling {
+    /// Which of them (counted from 0) is a literal.
+    pub literal: Option<usize>,
+    /// Whether `!` or `-` stands before those that take it.
+    pub negated: bool,
+    /// Whether registers are wider than what they hold, where they may be.
+    pub wider: bool,
+    /// What literals, and numbers that have to be literals, are made from; 0 takes the least.
+    pub state: u64,
+}
+
+/// A pseudo-random word (xorshift*).
+pub(crate) fn random(state: &mut u64) -> u64 {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+}
+
+/// A literal of a type; those of numbers near the ends of its range are as likely as small ones.
+fn literal(ty: Type, state: &mut u64) -> String {
+    let (r, pick) = (random(state), random(state) >> 16);
+    let bits = ty.bits().min(64);
+    match ty.name() {
+        "f32" => format!("0f{:08X}", crate::inputs::word(pick as usize, state) as u32),
+        "f64" => format!("0d{:016X}", crate::inputs::word(pick as usize, state)),
+        "pred" => (r & 1).to_string(),
+        name => {
+            let value = (if pick & 1 == 0 { r >> (pick >> 1 & 63) } else { crate::inputs::word(pick as usize, state) })
+                << (64 - bits)
+                >> (64 - bits);
+            match pick >> 8 & 3 {
+                0 if name.starts_with('s') => (((value << (64 - bits)) as i64) >> (64 - bits)).to_string(),
+                1 => value.to_string(),
+                _ => format!("{value:#x}"),
+            }
+        }
+    }
+}
+
+/// The choices of members for a row: all of them where there are no more than `most`, else each member once.
+pub(crate) fn choices(row: &'static Row, most: usize) -> Vec<Choice> {
     let options = |slot: &'static Slot| -> Vec<Option<&'static Member>> {
         let absent = slot.optional.then_some(None);
         absent.into_iter().chain(slot.members.iter().map(Some)).collect()
     };
     let slots: Vec<_> = row.slots.iter().map(options).collect();
-    if slots.iter().map(Vec::len).product::<usize>() <= MOST_CHOICES {
+    if slots.iter().map(Vec::len).product::<usize>() <= most {
         return slots.iter().fold(vec![Vec::new()], |all, slot| {
             all.iter().flat_map(|c| slot.iter().map(|m| [c.as_slice(), &[*m]].concat())).collect()
         });
@@ -40,11 +82,19 @@ pub(crate) struct Sample {
     /// Every register with its class, in order, and whether the instruction writes it.
     pub(crate) used: Vec<(String, &'static str, bool)>,
     writes: bool,
+    spelling: Spelling,
+    /// Operands that are only read, so far.
+    reads: usize,
 }
 
 impl Sample {
     pub(crate) fn new(choice: &Choice) -> Sample {
-        Sample { choice: choice.clone(), registers: BTreeMap::new(), used: Vec::new(), writes: false }
+        Sample::spelled(choice, Spelling::default())
+    }
+
+    pub(crate) fn spelled(choice: &Choice, spelling: Spelling) -> Sample {
+        let (registers, used) = (BTreeMap::new(), Vec::new());
+        Sample { choice: choice.clone(), registers, used, writes: false, spelling, reads: 0 }
     }
 
     /// The instruction's text.
@@ -80,7 +130,10 @@ impl Sample {
 
     /// A fresh register that may hold a type.
     fn register(&mut self, ty: Type) -> String {
-        let class = ty.info().registers.first().copied().unwrap_or("b32");
+        self.in_class(ty.info().registers.first().copied().unwrap_or("b32"))
+    }
+
+    fn in_class(&mut self, class: &'static str) -> String {
         let next = self.registers.entry(class.to_string()).or_default();
         *next += 1;
         let name = format!("%{class}_{next}");
@@ -95,16 +148,45 @@ impl Sample {
 
     fn value(&mut self, value: &Value) -> Option<String> {
         let ty = self.ty(&value.ty)?;
-        let one = |s: &mut Sample| match (value.register, value.range) {
-            (false, Some(range)) => range.lo.to_string(),
-            (false, None) => "0".into(),
-            _ => s.register(ty),
-        };
-        let Some(count) = &value.count else { return Some(one(self)) };
+        let Some(count) = &value.count else { return Some(self.scalar(value, ty)) };
         match self.count(count) {
-            1 if !count.braces => Some(one(self)),
-            n => Some(format!("{{{}}}", (0..n).map(|_| one(self)).collect::<Vec<_>>().join(", "))),
+            1 if !count.braces => Some(self.scalar(value, ty)),
+            n => Some(format!("{{{}}}", (0..n).map(|_| self.scalar(value, ty)).collect::<Vec<_>>().join(", "))),
         }
+    }
+
+    /// A register, or what the spelling says.
+    fn scalar(&mut self, value: &Value, ty: Type) -> String {
+        if !value.register {
+            return self.number(value);
+        }
+        if self.spelling.wider && value.wider && ty.name()[1..].parse::<u32>().is_ok() && !ty.name().starts_with('f') {
+            return self.in_class(if ty.bits() < 32 { "b32" } else { "b64" });
+        }
+        if self.writes {
+            return self.register(ty);
+        }
+        self.reads += 1;
+        if self.spelling.literal == Some(self.reads - 1) && value.literal {
+            return if value.range.is_some() { self.number(value) } else { literal(ty, &mut self.spelling.state) };
+        }
+        let negated = self.spelling.negated && value.negatable;
+        let sign = if !negated {
+            ""
+        } else if ty.name() == "pred" {
+            "!"
+        } else {
+            "-"
+        };
+        format!("{sign}{}", self.register(ty))
+    }
+
+    /// A number of the range.
+    fn number(&mut self, value: &Value) -> String {
+        let Some(range) = value.range else { return "0".into() };
+        let span = (range.hi - range.lo + 1) as u64;
+        let more = if self.spelling.state == 0 { 0 } else { random(&mut self.spelling.state) % span.max(1) };
+        (range.lo + more as i64).to_string()
     }
 
     pub(crate) fn operand(&mut self, spec: &OperandSpec) -> Option<String> {
@@ -163,7 +245,7 @@ const SCALAR: [&str; 8] =
 fn forms_without_semantics() {
     let (mut forms, mut missing) = (BTreeMap::new(), BTreeMap::new());
     for row in table().rows() {
-        let results: Vec<_> = choices(row).iter().filter_map(|c| decodes(row, c)).collect();
+        let results: Vec<_> = choices(row, MOST_CHOICES).iter().filter_map(|c| decodes(row, c)).collect();
         *forms.entry(row.file).or_insert(0) += results.len();
         for message in results.into_iter().filter_map(Result::err) {
             *missing.entry((row.file, message)).or_insert(0) += 1;

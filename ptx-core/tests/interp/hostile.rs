@@ -118,6 +118,16 @@ fn loops_and_recursion_without_end() {
     assert_eq!(ends(&wide, 1, 100_000_000).unwrap_err().kind, FaultKind::OutOfMemory);
 }
 
+/// A loop that changes something in each turn is no state that comes back: only the limit ends it, if nobody set one, too.
+#[test]
+fn a_loop_that_counts_ends_at_the_limit() {
+    let fault = ends(&kernel("mov.u64 %d1, 0; L: add.u64 %d1, %d1, 1; bra L;"), 1, 100_000).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::StepLimit, "{fault}");
+    assert!(fault.to_string().contains("ptx run --steps"), "{fault}");
+    let seconds = Options::default().step_limit.unwrap() / 10_000_000;
+    assert!((10..=300).contains(&seconds), "{seconds} seconds at ten million warp instructions a second");
+}
+
 #[test]
 fn the_largest_grid_ends_at_the_limit() {
     assert_eq!(ends(&kernel("ret;"), 0x7fff_ffff, 200_000).unwrap_err().kind, FaultKind::StepLimit);
@@ -128,6 +138,12 @@ fn arrays_that_no_memory_holds() {
     let kind = |declarations: &str, body: &str| ends(&with(declarations, body), 1, 1000).map_err(|fault| fault.kind);
     let used = "ld.global.u8 %r1, [x]; ret;";
     assert_eq!(kind(".global .b8 x[1099511627776];", used), Err(FaultKind::OutOfMemory));
+    // Nor registers by the thousand million, nor a frame on the stack that each thread would have.
+    let start = Instant::now();
+    assert_eq!(kind("", ".reg .b32 %many<1000000000>; mov.u32 %many1, %many999999999; ret;"), Ok(()));
+    let many = ".reg .b32 %many<1000000000>; mov.u32 %many999999999, 1; mov.u32 %many1, %many999999999; ret;";
+    assert_eq!(kind("", many), Ok(()));
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
     // What nobody touches costs nothing.
     assert_eq!(kind(".global .b8 x[8589934592];", used), Ok(()));
     assert_eq!(kind("", ".local .b8 x[1073741824]; st.local.u8 [x], %t; ret;"), Err(FaultKind::OutOfMemory));

@@ -1,15 +1,19 @@
 //! The CPU device's engine, on whole kernels in PTX text and on single instructions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
 
+mod approximations;
 mod async_forms;
+mod atomic_forms;
 mod cores;
 mod families;
 mod forms;
 mod harness;
 mod hostile;
+mod inputs;
 mod kernels;
 mod matrices;
 mod mbarriers;
+mod memory_forms;
 mod recorded;
 mod speed;
 mod tcgen05;
@@ -17,4 +21,6 @@ mod tensor_forms;
 mod tensor_recorded;
 mod tensors;
 mod textures;
+mod tma_forms;
+mod warp_forms;
 mod watch;

@@ -3,7 +3,7 @@
 //! A scene runs once for each variant of the pools, a block each: small integers, numbers of moderate and of very different
 //! size, mostly zeros, special values, any bits.
 
-use crate::forms::{Choice, Sample, choices};
+use crate::forms::{Choice, Sample, choices, random};
 use ptx_core::isa::{Row, table};
 use std::fmt::Write;
 
@@ -13,6 +13,7 @@ pub(crate) const VARIANTS: usize = 6;
 /// Bytes of a variant.
 pub(crate) const POOL: usize = 64 << 10;
 
+#[derive(Clone)]
 /// An instruction in an entry that takes four pools (A, B, C, metadata) and a buffer.
 pub(crate) struct Scene {
     /// What tells it from others.
@@ -23,16 +24,11 @@ pub(crate) struct Scene {
     pub threads: u32,
     /// Bytes of its output in each variant.
     pub out: usize,
-    /// The elements of a tensor map of the output, if it takes one: rows of 64 bytes, boxes of 8 of them.
+    /// The elements of a tensor map of the output, if it takes one: rows of 64 bytes, boxes of 8 of them. `blob` is 128 bytes
+    /// that mean nothing, `tma:…` the map of `tma_forms`.
     pub map: Option<&'static str>,
-}
-
-/// A pseudo-random word (xorshift*).
-pub(crate) fn random(state: &mut u64) -> u64 {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    /// Blocks of a cluster.
+    pub cluster: u32,
 }
 
 /// Bits of an element, of its fraction, its bias, and its largest exponent field of finite numbers; integers have none.
@@ -83,8 +79,10 @@ fn element(kind: &str, variant: usize, state: &mut u64) -> u64 {
 }
 
 /// The numbers of a kind of element.
-pub(crate) fn pool(kind: &str) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15 ^ kind.bytes().fold(7, |h: u64, b| h * 131 + u64::from(b));
+pub(crate) fn pool(kind: &str, seed: u64) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15
+        ^ seed.wrapping_mul(0xd134_2543_de82_ef95)
+        ^ kind.bytes().fold(7, |h: u64, b| h * 131 + u64::from(b));
     let bytes = shape(kind).0 as usize / 8;
     let mut all = Vec::new();
     for variant in 0..VARIANTS {
@@ -154,6 +152,7 @@ fn mma(row: &'static Row, choice: &Choice) -> Vec<Scene> {
             threads: 32,
             out,
             map: None,
+            cluster: 1,
         }
     };
     selectors.clone().map(|s| scene(s as i128)).collect()
@@ -280,6 +279,7 @@ impl Wgmma {
             threads: 128,
             out,
             map: None,
+            cluster: 1,
         }
     }
 }
@@ -401,6 +401,7 @@ fn wmma_scene(index: usize, a_layout: &str, b_layout: &str, round: &str) -> Scen
         threads: 32,
         out,
         map: None,
+        cluster: 1,
     }
 }
 
@@ -422,10 +423,15 @@ fn wmma() -> Vec<Scene> {
 /// Every scene that sm_90a takes, with its entry's name filled in.
 pub(crate) fn scenes(accepted: impl Fn(&str) -> bool) -> Vec<Scene> {
     let rows = table().rows().filter(|r| r.file == "mma.isa" && r.name == "mma");
-    let mut all: Vec<Scene> = rows.flat_map(|row| choices(row).into_iter().flat_map(move |c| mma(row, &c))).collect();
+    let mut all: Vec<Scene> =
+        rows.flat_map(|row| choices(row, 600).into_iter().flat_map(move |c| mma(row, &c))).collect();
     all.extend(wgmma());
     all.extend(wmma());
     all.extend(crate::async_forms::scenes());
+    all.extend(crate::memory_forms::scenes());
+    all.extend(crate::atomic_forms::scenes());
+    all.extend(crate::warp_forms::scenes());
+    all.extend(crate::tma_forms::scenes());
     all.retain(|scene| accepted(&scene.entry.replace("NAME", "k")));
     for (i, scene) in all.iter_mut().enumerate() {
         scene.entry = scene.entry.replace("NAME", &format!("s{i}"));

@@ -7,13 +7,15 @@ use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::program::Program;
 use crate::interp::warp::Warp;
 
+const RAISE: &str = "if it is only long, raise the limit: `Device::cpu().steps(n)` or `ptx run --steps n`";
+
 /// The fault of a launch that has used up its steps, with the loop in which a warp is.
 pub(in crate::interp) fn endless(program: &Program, warp: &Warp, block: &Block, limit: u64) -> Fault {
     let lane = warp.ready().trailing_zeros() as usize % 32;
     let pc = warp.pc[lane];
     let around = program.loop_around(pc);
     let inside = around.map_or(String::new(), |(_, _, name)| format!("; it is in the loop at `{name}`"));
-    let message = format!("the launch still runs after {limit} warp instructions, the limit{inside}");
+    let message = format!("the launch still runs after {limit} warp instructions, the limit{inside}; {RAISE}");
     let mut fault = Fault::new(FaultKind::StepLimit, message).code(&codes::W0601);
     if let Some((first, last, _)) = around {
         fault = fault.party(party(program, first, "the loop begins here".into())).party(party(
