@@ -226,6 +226,8 @@ pub enum OperandKind {
         unified: bool,
         /// Whether 32-bit registers may hold addresses of 64 bits.
         narrow: bool,
+        /// Whether registers of 8 and 16 bits may hold it.
+        short: Short,
     },
     /// `a|b`; the second may be optional.
     Pair(Box<OperandSpec>, Box<OperandSpec>),
@@ -315,6 +317,17 @@ pub struct Value {
     pub special: bool,
     /// Selectors that may follow it (`.b0`, `.h1`): the members of a set.
     pub selectors: &'static [Member],
+}
+
+/// Which addresses a register of 8 or 16 bits may hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Short {
+    /// All: ptxas takes it, though the address is cut.
+    Any,
+    /// Those in windows of their own: a generic or global address is moved to a register of 64 bits first.
+    InWindows,
+    /// None: ptxas makes several instructions of this one, with a register of its own for the address.
+    None,
 }
 
 /// Which state space an address is in.

@@ -6,6 +6,7 @@ mod vector;
 use crate::ir::{Base, Module, Operand, Param, Register, Symbol};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpecialRegister, Type, TypeOf, Value};
+use address::Widths;
 use std::borrow::Cow;
 
 /// Why operands do not fit.
@@ -111,8 +112,11 @@ impl Binder<'_> {
     /// The operand as the IR has it, if that is not how it is written: in brackets, too, absent ones are filled in.
     fn fitted(&self, spec: &OperandSpec, operand: &Operand) -> Result<Option<Operand>, Why> {
         match (&spec.kind, operand) {
-            (OperandKind::Memory { space, rest, narrow, .. }, Operand::Memory { base, offset, rest: written }) => {
-                self.base(space, *narrow, *base, *offset)?;
+            (
+                OperandKind::Memory { space, rest, narrow, short, .. },
+                Operand::Memory { base, offset, rest: written },
+            ) => {
+                self.base(space, Widths { narrow: *narrow, short: *short }, *base, *offset)?;
                 if written.iter().any(Operand::is_literal) {
                     return Err(Why::Shape("a register or a vector in braces".into()));
                 }
@@ -144,16 +148,14 @@ impl Binder<'_> {
             return Ok(());
         }
         match (&spec.kind, operand) {
+            (OperandKind::Value(value), Operand::Func(_)) if spec.access == Access::Read && is_typed(value) => Ok(()),
             (OperandKind::Value(value), _) => self.value(value, spec.access, operand),
             (OperandKind::Pair(..), Operand::Pair(x, y)) if [x, y].iter().all(|o| ***o == Operand::Sink) => {
                 Err(Why::Shape("a register in one half of the pair".into()))
             }
             (OperandKind::Pair(a, b), Operand::Pair(x, y)) => self.fit(a, x).and_then(|()| self.fit(b, y)),
             (OperandKind::Pair(a, b), _) if b.group != 0 => self.fit(a, operand),
-            (OperandKind::Group(specs), Operand::Vector(written)) => {
-                self.inside(specs, written)?;
-                self.neighbours(specs, written)
-            }
+            (OperandKind::Group(specs), Operand::Vector(written)) => self.group(specs, written),
             (OperandKind::Label, Operand::Label(_))
             | (OperandKind::Func, Operand::Func(_))
             | (OperandKind::List, Operand::List(_))
@@ -281,6 +283,12 @@ pub(super) fn made(bound: Cow<[Operand]>) -> Option<Vec<Operand>> {
         Cow::Borrowed(_) => None,
         Cow::Owned(made) => Some(made),
     }
+}
+
+/// Whether the operand is of a type that a modifier names, and of no other: then ptxas takes the name of a function. `mov`
+/// has a form for that.
+fn is_typed(value: &Value) -> bool {
+    value.register && value.literal && !value.special && !value.wider && !matches!(value.ty, TypeOf::Fixed(_))
 }
 
 fn is_predicate(ty: Option<Type>) -> bool {

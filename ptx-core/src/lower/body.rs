@@ -3,9 +3,10 @@
 use super::bind::{self, Binder, Mismatch, Why};
 use super::form::Candidate;
 use super::module::Context;
-use super::names::Entity;
+use super::names::{Entity, Ranged};
+use super::variable::Declared;
 use super::{constant, report, variable};
-use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId};
+use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId, VarId};
 use crate::isa::rule::{Broken, Case};
 use crate::isa::{Class, Member, OperandKind, OperandSpec, Range, Row};
 use crate::span::Span;
@@ -90,12 +91,8 @@ impl<'t> Body<'_, 't> {
                 self.targets(directive);
             }
             StmtKind::Data(line) => self.cx.diagnostics.push(report::no_space(self.cx.tree, line.name)),
-            StmtKind::Prototype(_)
-            | StmtKind::Func(_)
-            | StmtKind::Section(_)
-            | StmtKind::Dwarf
-            | StmtKind::Empty
-            | StmtKind::Error => {}
+            StmtKind::Dwarf => self.cx.diagnostics.push(report::dwarf_in_body(self.cx.tree.span(&stmt.head))),
+            StmtKind::Prototype(_) | StmtKind::Func(_) | StmtKind::Section(_) | StmtKind::Empty | StmtKind::Error => {}
         }
     }
 
@@ -169,14 +166,15 @@ impl<'t> Body<'_, 't> {
         if tree.source.text(var.space) == ".reg" {
             return self.registers(var);
         }
-        let mut last = None;
-        for (token, variable) in variable::variables(self.cx, var) {
-            let id = self.cx.add_variable(variable);
-            self.function.variables.push(id);
-            // `x<4>` is one name here.
-            if last.replace(token) != Some(token) {
-                self.cx.reserved(token);
-                self.declare(token, Entity::Var(id));
+        for Declared { token, range, variables } in variable::variables(self.cx, var) {
+            let count = variables.len() as u64;
+            let ids: Vec<VarId> = variables.into_iter().map(|v| self.cx.add_variable(v)).collect();
+            self.function.variables.extend(&ids);
+            let Some(first) = ids.first() else { continue };
+            self.cx.reserved(token);
+            match range {
+                true => self.cx.declare_variables(token, count, *first),
+                false => self.declare(token, Entity::Var(*first)),
             }
         }
     }
@@ -198,7 +196,8 @@ impl<'t> Body<'_, 't> {
                         self.cx.diagnostics.push(report::not_constant(span));
                         continue;
                     };
-                    if let Some(earlier) = self.cx.names.declare_range(text, (count, ty, vector), span) {
+                    if let Some(earlier) = self.cx.names.declare_range(text, count, Ranged::Registers(ty, vector), span)
+                    {
                         self.cx.diagnostics.push(report::duplicate(text, span, earlier));
                     }
                 }
@@ -334,6 +333,12 @@ impl<'t> Body<'_, 't> {
         let broken = candidate.open.iter().find(|rule| rule.lax && rule.holds(&case).is_err());
         let doubt = broken.map(|rule| report::undocumented(form.row, rule.text, name));
         self.cx.diagnostics.extend(doubt);
+        let as_number = |(spec, operand): (&OperandSpec, &Operand)| {
+            matches!((&spec.kind, operand), (OperandKind::Value(_), Operand::Func(_)))
+        };
+        if form.row.operands.iter().zip(operands).any(as_number) {
+            self.cx.diagnostics.push(report::function_as_number(form.row, name));
+        }
     }
 
     fn try_form<'o>(&self, candidate: &Candidate, operands: &'o [Operand]) -> Result<Cow<'o, [Operand]>, Refused> {

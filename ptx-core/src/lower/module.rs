@@ -2,7 +2,8 @@
 
 use super::body::{Body, index};
 use super::form::Forms;
-use super::names::{Entity, Names};
+use super::names::{Entity, Names, Ranged};
+use super::variable::Declared;
 use super::{Options, header, report, variable};
 use crate::diag::Diagnostic;
 use crate::ir::{FuncId, Function, Limit, Module, Param, VarId, Variable};
@@ -33,11 +34,16 @@ impl<'t> Context<'t> {
         let stmt = self.tree.stmt(id);
         match &stmt.kind {
             StmtKind::Var(var) => {
-                let mut last = None;
-                for (token, variable) in variable::variables(self, var) {
-                    // `x<4>` is one name here.
-                    if last.replace(token) != Some(token) {
-                        self.module_variable(token, variable);
+                for Declared { token, range, mut variables } in variable::variables(self, var) {
+                    match (range, variables.pop()) {
+                        (false, Some(only)) => self.module_variable(token, only),
+                        (true, Some(last)) => {
+                            let count = variables.len() as u64 + 1;
+                            let first = VarId(index(self.module.variables.len()));
+                            self.module.variables.extend(variables.into_iter().chain([last]));
+                            self.declare_variables(token, count, first);
+                        }
+                        (_, None) => {}
                     }
                 }
             }
@@ -52,6 +58,14 @@ impl<'t> Context<'t> {
     pub(super) fn add_variable(&mut self, variable: Variable) -> VarId {
         self.module.variables.push(variable);
         VarId(index(self.module.variables.len() - 1))
+    }
+
+    /// `x<4>`: the variables `x0` to `x3`.
+    pub(super) fn declare_variables(&mut self, token: u32, count: u64, first: VarId) {
+        let (name, span) = (self.tree.source.text(token), self.tree.source.span(token));
+        if let Some(earlier) = self.names.declare_range(name, count, Ranged::Variables(first), span) {
+            self.diagnostics.push(report::duplicate(name, span, earlier));
+        }
     }
 
     /// Names that nothing can have.
@@ -182,13 +196,15 @@ fn params<'t>(body: &mut Body<'_, 't>, vars: &'t [syntax::Var]) -> Vec<Param> {
             }
             continue;
         }
-        for (token, variable) in variable::variables(body.cx, var) {
-            let id = body.cx.add_variable(variable);
-            out.push(Param::Var(id));
-            match body.cx.tree.source.text(token) {
-                "_" if body.function.entry => {}
-                "_" => body.cx.diagnostics.push(report::no_parameter_name(body.cx.tree.source.span(token))),
-                _ => body.declare(token, Entity::Var(id)),
+        for Declared { token, variables, .. } in variable::variables(body.cx, var) {
+            for variable in variables {
+                let id = body.cx.add_variable(variable);
+                out.push(Param::Var(id));
+                match body.cx.tree.source.text(token) {
+                    "_" if body.function.entry => {}
+                    "_" => body.cx.diagnostics.push(report::no_parameter_name(body.cx.tree.source.span(token))),
+                    _ => body.declare(token, Entity::Var(id)),
+                }
             }
         }
     }

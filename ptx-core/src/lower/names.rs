@@ -16,12 +16,19 @@ pub(super) enum Entity {
     Targets(TargetsId),
 }
 
-/// `.reg .b32 %r<5>;`: its registers come into being when they are used.
+/// What `prefix<5>` declares.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ranged {
+    /// Registers, which come into being when they are used: type and vector.
+    Registers(Type, u32),
+    /// Variables, one after the other: the first.
+    Variables(VarId),
+}
+
 #[derive(Debug)]
 struct Range {
     count: u64,
-    ty: Type,
-    vector: u32,
+    of: Ranged,
     span: Span,
     /// Those in use, by number; those with very high numbers are among the names.
     used: Vec<Option<RegId>>,
@@ -63,17 +70,12 @@ impl<'t> Names<'t> {
     }
 
     /// Declares `prefix0` to `prefix{count-1}`; gives the place of an earlier declaration of one of them.
-    pub(super) fn declare_range(
-        &mut self,
-        prefix: &'t str,
-        (count, ty, vector): (u64, Type, u32),
-        span: Span,
-    ) -> Option<Span> {
+    pub(super) fn declare_range(&mut self, prefix: &'t str, count: u64, of: Ranged, span: Span) -> Option<Span> {
         let scope = self.scopes.last_mut()?;
         let names = |name: &str| numbered(name).is_some_and(|(p, number)| p == prefix && number < count);
         let single = || scope.names.iter().filter(|(name, _)| names(name)).map(|(_, (_, span))| *span).min();
         let earlier = scope.ranges.get(prefix).map(|range| range.span).or_else(single);
-        scope.ranges.entry(prefix).or_insert(Range { count, ty, vector, span, used: Vec::new() });
+        scope.ranges.entry(prefix).or_insert(Range { count, of, span, used: Vec::new() });
         earlier
     }
 
@@ -109,12 +111,17 @@ impl<'t> Scope<'t> {
         }
         let (prefix, number) = place?;
         let range = self.ranges.get_mut(prefix).filter(|range| number < range.count)?;
-        let id = RegId(u32::try_from(registers.len()).ok()?);
-        registers.push(Register { name: name.to_owned(), ty: range.ty, vector: range.vector, span: range.span });
-        if !range.remember(number, id) {
-            self.names.insert(name, (Entity::Reg(id), range.span));
+        match range.of {
+            Ranged::Variables(first) => Some(Entity::Var(VarId(first.0.checked_add(u32::try_from(number).ok()?)?))),
+            Ranged::Registers(ty, vector) => {
+                let id = RegId(u32::try_from(registers.len()).ok()?);
+                registers.push(Register { name: name.to_owned(), ty, vector, span: range.span });
+                if !range.remember(number, id) {
+                    self.names.insert(name, (Entity::Reg(id), range.span));
+                }
+                Some(Entity::Reg(id))
+            }
         }
-        Some(Entity::Reg(id))
     }
 
     /// The range that a name belongs to.
@@ -165,7 +172,8 @@ mod tests {
     fn a_register_behind_the_last_of_its_range_is_told_so() {
         let mut names = Names::default();
         names.open();
-        names.declare_range("%r", (8, Type::find("b32").unwrap(), 1), Span::default());
+        let registers = Ranged::Registers(Type::find("b32").unwrap(), 1);
+        names.declare_range("%r", 8, registers, Span::default());
         assert_eq!(names.hint("%r9").as_deref(), Some("`%r<8>` declares `%r0` to `%r7`"));
         assert_eq!(names.hint("%rr").as_deref(), Some("did you mean `%r`?"));
         assert_eq!(names.hint("%counter"), None);

@@ -5,7 +5,7 @@ use super::constant::{self, Float};
 use super::names::Entity;
 use super::report;
 use crate::ir::{Base, Operand, Symbol};
-use crate::isa::table;
+use crate::isa::{SpecialRegister, table};
 use crate::syntax::{ExprId, ExprKind, ExprList};
 
 impl<'t> Body<'_, 't> {
@@ -27,7 +27,9 @@ impl<'t> Body<'_, 't> {
                 Operand::Unified(Box::new(self.operand(*address)))
             }
             ExprKind::Pair(a, b) => Operand::Pair(Box::new(self.operand(*a)), Box::new(self.operand(*b))),
-            ExprKind::Group(list) => Operand::List(self.operands(list).into_iter().map(unwrapped).collect()),
+            ExprKind::Group(list) => {
+                Operand::List(tree.list(list).iter().map(|e| unwrapped(self.argument(*e))).collect())
+            }
             ExprKind::Error => Operand::Error,
             _ => self.sum(id),
         }
@@ -36,6 +38,16 @@ impl<'t> Body<'_, 't> {
     pub(super) fn operands(&mut self, list: &ExprList) -> Vec<Operand> {
         let tree = self.cx.tree;
         tree.list(list).iter().map(|e| self.operand(*e)).collect()
+    }
+
+    /// What stands in a list in parentheses: no sums with names.
+    fn argument(&mut self, id: ExprId) -> Operand {
+        let tree = self.cx.tree;
+        if matches!(tree.expr(id).kind, ExprKind::Binary(..)) && constant::integer(tree, id).is_none() {
+            self.cx.diagnostics.push(report::not_an_operand(tree.span(&tree.expr(id).tokens)));
+            return Operand::Error;
+        }
+        self.operand(id)
     }
 
     fn is_register(&self, id: ExprId) -> bool {
@@ -131,7 +143,7 @@ impl<'t> Body<'_, 't> {
         if let Some(found) = self.cx.names.find(first, &mut self.function.registers) {
             return self.entity(found, suffix.as_deref(), id);
         }
-        if let Some(special) = table().specials.get(whole.as_deref().unwrap_or(first)) {
+        if let Some(special) = special(whole.as_deref().unwrap_or(first)) {
             return Operand::Special(special);
         }
         if whole.as_deref().unwrap_or(first) == "WARP_SZ" {
@@ -176,6 +188,16 @@ pub(super) fn unwrapped(operand: Operand) -> Operand {
         Operand::List(mut list) if list.len() == 1 && list[0].is_literal() => list.remove(0),
         other => other,
     }
+}
+
+/// A special register by its name; components have the names of colours, too.
+fn special(name: &str) -> Option<&'static SpecialRegister> {
+    let specials = &table().specials;
+    specials.get(name).or_else(|| {
+        let (base, _) = name.split_once('.')?;
+        let component = bind_selector(&name[base.len()..])?;
+        specials.get(format!("{base}.{component}").as_str())
+    })
 }
 
 /// A component of a vector register or a selector of a video instruction, without its dot.

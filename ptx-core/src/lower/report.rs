@@ -407,6 +407,19 @@ pub(super) fn undocumented(row: &Row, rule: &str, name: Span) -> Diagnostic {
     if rule.starts_with('!') { d } else { d.help(format!("the manual's rule is: {rule}")) }
 }
 
+/// A function's name where a number stands.
+pub(super) fn function_as_number(row: &Row, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes the name of a function as an operand of `{}`, but the manual does not", row.name);
+    Diagnostic::warning(&codes::P0207, name, text)
+        .help("`mov.b64` has the address of a function; `call` calls it")
+        .section(row.section)
+}
+
+/// `@@DWARF` between instructions.
+pub(super) fn dwarf_in_body(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0616, span, "`@@DWARF` has no place in a function").help("move it out of the function")
+}
+
 /// The pieces that name an instruction stand apart: `tcgen05 .mma`.
 pub(super) fn torn(tree: &Tree, inst: &Inst, form: &Form, name: Span) -> Option<Diagnostic> {
     let mut parts = inst.modifiers.clone().take(form.row.parts.len());

@@ -33,8 +33,18 @@ fn space(text: &str) -> Option<Space> {
     })
 }
 
-/// The variables of a declaration, each with its name's token.
-pub(super) fn variables(cx: &mut Context<'_>, var: &Var) -> Vec<(u32, Variable)> {
+/// What one name of a declaration declares.
+pub(super) struct Declared {
+    /// The name's token.
+    pub(super) token: u32,
+    /// Whether it is `x<4>`: then no variable has this name.
+    pub(super) range: bool,
+    /// One, or those of the range.
+    pub(super) variables: Vec<Variable>,
+}
+
+/// The variables of a declaration, by name.
+pub(super) fn variables(cx: &mut Context<'_>, var: &Var) -> Vec<Declared> {
     let Some(shape) = shape(cx, var) else { return Vec::new() };
     let tree = cx.tree;
     let mut out = Vec::new();
@@ -44,9 +54,13 @@ pub(super) fn variables(cx: &mut Context<'_>, var: &Var) -> Vec<(u32, Variable)>
         match count {
             // `.local .b32 x<4>;` declares x0 … x3.
             Some(count) if count <= 4096 => {
-                out.extend((0..count).map(|n| (name.name, variable(cx, &shape, &format!("{text}{n}"), name))));
+                let variables = (0..count).map(|n| variable(cx, &shape, &format!("{text}{n}"), name)).collect();
+                out.push(Declared { token: name.name, range: true, variables });
             }
-            _ => out.push((name.name, variable(cx, &shape, text, name))),
+            _ => {
+                let variables = vec![variable(cx, &shape, text, name)];
+                out.push(Declared { token: name.name, range: false, variables });
+            }
         }
     }
     out
@@ -165,12 +179,6 @@ fn param_types(cx: &mut Context<'_>, var: &Var) -> Vec<ParamType> {
     if register || cx.tree.names(var).is_empty() {
         return vec![scalar];
     }
-    let of = |(_, v): (u32, Variable)| ParamType {
-        ty: v.ty,
-        size: v.size,
-        align: v.align,
-        register,
-        array: !v.dims.is_empty(),
-    };
-    variables(cx, var).into_iter().map(of).collect()
+    let of = |v: Variable| ParamType { ty: v.ty, size: v.size, align: v.align, register, array: !v.dims.is_empty() };
+    variables(cx, var).into_iter().flat_map(|declared| declared.variables).map(of).collect()
 }

@@ -4,7 +4,7 @@ use super::Lookup;
 use crate::isa::gate::Gate;
 use crate::isa::rule::{Names, Rule};
 use crate::isa::{
-    Access, Count, Member, OperandKind, OperandSpec, Range, Row, Shift, Slot, SpaceOf, Step, Type, TypeOf, Value,
+    Access, Count, Member, OperandKind, OperandSpec, Range, Row, Shift, Short, Slot, SpaceOf, Step, Type, TypeOf, Value,
 };
 
 type Result<T> = std::result::Result<T, String>;
@@ -217,13 +217,22 @@ impl Reader<'_> {
         let more = self.rest().starts_with("{,") || self.eat(",");
         let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
-        let (unified, narrow) = (self.eat(".unified"), self.eat("+"));
+        let (unified, narrow, short) = (self.eat(".unified"), self.eat("+"), self.short());
         Ok(OperandSpec {
             name,
             access: Access::Read,
             group: 0,
-            kind: OperandKind::Memory { space, rest, unified, narrow },
+            kind: OperandKind::Memory { space, rest, unified, narrow, short },
         })
+    }
+
+    /// `!`, `!generic` or nothing.
+    fn short(&mut self) -> Short {
+        match self.eat("!") {
+            true if self.eat("generic") => Short::InWindows,
+            true => Short::None,
+            false => Short::Any,
+        }
     }
 
     fn space(&mut self) -> Result<SpaceOf> {

@@ -2,11 +2,31 @@
 
 use super::{Binder, Class, Fit, Type, Why};
 use crate::ir::{Base, Param, Register, Space, Symbol, VarId, Variable};
-use crate::isa::SpaceOf;
+use crate::isa::{Short, SpaceOf};
+
+/// How narrow a register with an address may be.
+#[derive(Clone, Copy)]
+pub(super) struct Widths {
+    /// 32 bits for 64.
+    pub(super) narrow: bool,
+    /// 8 and 16 bits.
+    pub(super) short: Short,
+}
+
+impl Widths {
+    /// Whether 8 or 16 bits will do; `whole` for a generic or global address.
+    fn short(self, whole: bool) -> bool {
+        match self.short {
+            Short::Any => true,
+            Short::InWindows => !whole,
+            Short::None => false,
+        }
+    }
+}
 
 impl Binder<'_> {
     /// `[base+offset]`.
-    pub(super) fn base(&self, space: &SpaceOf, narrow: bool, base: Base, offset: i64) -> Fit {
+    pub(super) fn base(&self, space: &SpaceOf, widths: Widths, base: Base, offset: i64) -> Fit {
         if let SpaceOf::Register(ty) = space {
             return if ty.class() == Class::Opaque && offset != 0 {
                 Err(Why::Shape("a handle without an offset".into()))
@@ -18,7 +38,7 @@ impl Binder<'_> {
         match base {
             Base::Absolute if spaces.contains(&"local") => Ok(()),
             Base::Absolute => Err(Why::Shape("an address in a register or of a variable".into())),
-            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(spaces, narrow, r)),
+            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(spaces, widths, r)),
             Base::Symbol(Symbol::Func(_)) => Err(Why::Space("func")),
             Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => self.generic(space, var),
             Base::Symbol(Symbol::Var(var)) => self.variable(space, var),
@@ -39,7 +59,7 @@ impl Binder<'_> {
     /// A value that is no address: a handle (of a texture: also its variable), an address of tensor memory.
     fn held(&self, ty: Type, base: Base) -> Fit {
         match base {
-            Base::Reg(reg) => self.register(Some(ty), false, reg.index()),
+            Base::Reg(reg) if self.vector_of(reg.index()) == 1 => self.register(Some(ty), false, reg.index()),
             Base::Symbol(Symbol::Var(var)) if self.variable_space(var) == Some(ty.name()) => Ok(()),
             _ => Err(Why::Shape("a register".into())),
         }
@@ -76,14 +96,15 @@ impl Binder<'_> {
     }
 
     /// An address in a register. Handles, and addresses in windows as large as the memory, take all 64 bits.
-    fn address(&self, spaces: &[&'static str], narrow: bool, register: &Register) -> Fit {
+    fn address(&self, spaces: &[&'static str], widths: Widths, register: &Register) -> Fit {
         let handle = spaces.iter().any(|s| Type::find(s).is_some());
         let whole = spaces.iter().all(|s| *s == "global") && self.module.address_size == 64;
         match register.ty.bits() {
             _ if register.vector != 1 || !is_address(register.ty) || spaces == ["param::func"] => {
                 Err(Why::Shape("an address in a 32- or 64-bit integer register".into()))
             }
-            32 if whole && !narrow || handle => Err(Why::Shape("a 64-bit address".into())),
+            32 if whole && !widths.narrow || handle => Err(Why::Shape("a 64-bit address".into())),
+            8 | 16 if !widths.short(whole) => Err(Why::Shape("an address in a 32- or 64-bit integer register".into())),
             _ => Ok(()),
         }
     }

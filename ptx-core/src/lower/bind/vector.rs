@@ -13,7 +13,7 @@ impl Binder<'_> {
         let wanted = self.type_of(&value.ty);
         match elements {
             [Operand::F32(_)] if access == Access::Read && wanted.is_some_and(holds_single) => return Ok(()),
-            [Operand::Special(special)] if access == Access::Read && !special.vector => {}
+            [Operand::Special(special)] if access == Access::Read && !special.vector && special.ty.bits() > 1 => {}
             [Operand::Sink] => return Err(Why::Shape("a register".into())),
             [only] => return self.scalar(value, access, only),
             _ => {}
@@ -35,8 +35,19 @@ impl Binder<'_> {
         }
     }
 
+    /// What stands in a group. If all of it is of one type, it is a vector, and only literals are looked at one by one.
+    pub(super) fn group(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
+        let Some(value) = of_one_type(specs).filter(|_| specs.len() == written.len()) else {
+            self.inside(specs, written)?;
+            return self.neighbours(specs, written);
+        };
+        self.elements(value, Access::Read, written)?;
+        let integers = specs.iter().zip(written).filter(|(_, operand)| matches!(operand, Operand::Int(_)));
+        integers.into_iter().try_for_each(|(spec, literal)| self.fit(spec, literal))
+    }
+
     /// Whether elements of a group that are of one type, side by side, go with each other.
-    pub(super) fn neighbours(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
+    fn neighbours(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
         let of_value = |at: usize| match specs.get(at).map(|s| &s.kind) {
             Some(OperandKind::Value(value)) => Some(value),
             _ => None,
@@ -72,6 +83,16 @@ impl Binder<'_> {
             other => self.scalar(value, access, other).map(|()| None),
         }
     }
+}
+
+/// The type of all operands of a group, if it is the same.
+fn of_one_type(specs: &[OperandSpec]) -> Option<&Value> {
+    let mut all = specs.iter().map(|spec| match &spec.kind {
+        OperandKind::Value(value) if value.count.is_none() => Some(value),
+        _ => None,
+    });
+    let first = all.next().flatten()?;
+    all.all(|other| other.is_some_and(|v| v.ty == first.ty)).then_some(first)
 }
 
 /// What an element is to the next: a register, an integer, `0f3F800000`, `1.0`.
