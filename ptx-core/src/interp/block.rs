@@ -309,7 +309,8 @@ impl Ctx<'_> {
             let active = match inst.guard {
                 None => group,
                 Some((slot, negated)) => {
-                    if self.watch.is_some() && inst.blank.as_ref().is_some_and(|blank| blank.guard.is_some()) {
+                    let asks = inst.blank.as_ref().is_some_and(|blank| blank.guard.is_some()) || self.warp.follows;
+                    if self.watch.is_some() && asks {
                         self.watch_guard(group, slot).map_err(|fault| self.locate(fault, group))?;
                     }
                     let mask = self.fetch_mask(super::ctx::Src::Reg(slot));
@@ -318,7 +319,7 @@ impl Ctx<'_> {
             };
             self.stats.warp_instructions += 1;
             self.stats.instructions += u64::from(active.count_ones());
-            let watched = self.watch.is_some() && inst.watched && active != 0;
+            let watched = self.watch.is_some() && (inst.watched || self.warp.follows) && active != 0;
             if watched {
                 self.watch_before(active).map_err(|fault| self.locate(fault, active))?;
             }

@@ -46,6 +46,8 @@ pub(super) struct PhaseWaiter {
     pub place: (usize, u64),
     /// The parity of the phase.
     pub parity: u64,
+    /// Whether what its completion carries is known at once, or after a fence.
+    pub acquires: bool,
 }
 
 /// Lanes that go on, and the predicate that they get.
@@ -55,8 +57,9 @@ struct Wake {
     result: Option<(u32, bool)>,
     /// They try the same instruction again.
     again: bool,
-    /// What they learn.
+    /// What they learn, and whether at once.
     view: Option<Arc<View>>,
+    acquires: bool,
 }
 
 /// The barrier of all threads of a cluster (9.7.13.3).
@@ -126,7 +129,13 @@ impl Shared {
         let Some(woken) = self.gate.complete() else { return };
         self.watch.iter_mut().for_each(ClusterWatch::open);
         let view = self.watch.as_ref().and_then(ClusterWatch::opened);
-        self.wakes.extend(woken.into_iter().map(|who| Wake { who, result: None, again: false, view: view.cloned() }));
+        self.wakes.extend(woken.into_iter().map(|who| Wake {
+            who,
+            result: None,
+            again: false,
+            view: view.cloned(),
+            acquires: true,
+        }));
     }
 
     /// Lanes wait for a phase.
@@ -142,8 +151,13 @@ impl Shared {
             phases.seen = phases.count;
         }
         let done = self.waiters.extract_if(.., |w| w.place == place && w.parity == parity);
-        let wake =
-            |w: PhaseWaiter| Wake { who: w.who, result: Some((w.result, true)), again: false, view: view.cloned() };
+        let wake = |w: PhaseWaiter| Wake {
+            who: w.who,
+            result: Some((w.result, true)),
+            again: false,
+            view: view.cloned(),
+            acquires: w.acquires,
+        };
         self.wakes.extend(done.map(wake));
     }
 
@@ -155,7 +169,13 @@ impl Shared {
     /// Tensor memory has changed hands: all who wait for some try again.
     pub(super) fn columns_changed(&mut self) {
         self.timeouts = 0;
-        self.wakes.extend(self.allocating.drain(..).map(|who| Wake { who, result: None, again: true, view: None }));
+        self.wakes.extend(self.allocating.drain(..).map(|who| Wake {
+            who,
+            result: None,
+            again: true,
+            view: None,
+            acquires: true,
+        }));
     }
 
     /// Lets woken lanes of a block go on.
@@ -163,10 +183,10 @@ impl Shared {
         if self.wakes.is_empty() {
             return;
         }
-        for Wake { who, result, again, view } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
+        for Wake { who, result, again, view, acquires } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
             let Some(warp) = warps.get_mut(who.warp as usize) else { continue };
             warp.waiting &= !who.lanes;
-            warp.learn(who.lanes, view.as_ref());
+            warp.hear(who.lanes, view.as_ref(), acquires);
             for lane in lanes(who.lanes) {
                 warp.pc[lane] += u32::from(!again);
                 let register = result.and_then(|(r, value)| Some((warp.regs.get_mut(r as usize)?, value)));
@@ -186,6 +206,7 @@ impl Shared {
                 result: Some((w.result, false)),
                 again: false,
                 view: None,
+                acquires: true,
             }));
         }
         !self.wakes.is_empty()
@@ -195,9 +216,7 @@ impl Shared {
     pub(super) fn waits_for(&self, map: Map, rank: usize, warp: u32, lane: usize) -> Option<String> {
         let is = |who: &Who| who.rank == rank && who.warp == warp && who.lanes >> lane & 1 == 1;
         if let Some(PhaseWaiter { place: (rank, at), parity, .. }) = self.waiters.iter().find(|w| is(&w.who)) {
-            let word = usize::try_from(*at).ok().and_then(|at| self.memory.get(*rank)?.get(at..at.checked_add(8)?));
-            let state = word.and_then(|w| Mbarrier::unpack(number(w)).ok());
-            let missing = state.map_or("it was overwritten".to_string(), Mbarrier::missing);
+            let missing = self.mbarrier((*rank, *at)).map_or("it was overwritten".to_string(), Mbarrier::missing);
             let name = map.shared(*at).map_or(String::new(), |name| format!(" ({name})"));
             return Some(format!("for the phase of parity {parity} of the mbarrier at {at:#x}{name}: {missing}"));
         }
@@ -212,8 +231,22 @@ impl Shared {
         })
     }
 
-    /// How many threads wait for an mbarrier.
-    pub(super) fn waiters_of(&self, place: (usize, u64)) -> u32 {
-        self.waiters.iter().filter(|w| w.place == place).map(|w| w.who.lanes.count_ones()).sum()
+    /// How many threads wait for an mbarrier, and the block and warp of the first.
+    pub(super) fn waiters_of(&self, place: (usize, u64)) -> (u32, Option<(usize, u32)>) {
+        let mut all = self.waiters.iter().filter(|w| w.place == place).map(|w| w.who);
+        let count = all.clone().map(|who| who.lanes.count_ones()).sum();
+        (count, all.next().map(|who| (who.rank, who.warp)))
+    }
+
+    /// The mbarriers for which somebody waits, each once.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = (usize, u64)> {
+        let first = |at: usize| self.waiters[..at].iter().all(|w| w.place != self.waiters[at].place);
+        (0..self.waiters.len()).filter(move |at| first(*at)).map(|at| self.waiters[at].place)
+    }
+
+    /// What an mbarrier holds, if it is one.
+    pub(super) fn mbarrier(&self, (rank, at): (usize, u64)) -> Option<Mbarrier> {
+        let word = usize::try_from(at).ok().and_then(|at| self.memory.get(rank)?.get(at..at.checked_add(8)?))?;
+        Mbarrier::unpack(number(word)).ok()
     }
 }

@@ -58,6 +58,12 @@ impl Mbarrier {
         counts | transactions << TRANSACTIONS | self.parity << PARITY | VALID
     }
 
+    /// The arrivals and the bytes that the phase still waits for; of bytes fewer than none if more have come than were
+    /// announced.
+    pub(super) fn open(self) -> (i64, i64) {
+        (self.pending, self.transactions)
+    }
+
     /// How many arrivals the phase still waits for.
     pub(super) fn pending(self) -> u64 {
         self.pending as u64

@@ -4,7 +4,7 @@ use super::ctx::Step;
 use super::layout::{Home, Layout};
 use super::ops;
 use super::site::Site;
-use super::watch::{Act, Actor, Bases, Blank, Blanks, Names, Role, Within};
+use super::watch::{Act, Actor, Bases, Blank, Blanks, Follow, Names, Role, Within};
 use crate::check::Checked;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Base, Function, Init, Inst, Module, Operand, Param, RegId, VarId};
@@ -53,6 +53,8 @@ pub(super) struct Code {
     pub blank: Option<Box<Blank>>,
     /// The variables to which its addresses belong.
     pub within: Option<Box<Within>>,
+    /// What it makes of registers without a value, in functions that have vector loads or `ldmatrix`.
+    pub follow: Option<Box<Follow>>,
 }
 
 /// What running a function needs.
@@ -244,6 +246,11 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
         touched: named(&site, &inst.operands),
         blank: None,
         within: None,
+        follow: module
+            .functions
+            .get(function)
+            .filter(|f| f.insts.iter().any(leaves_gaps))
+            .map(|_| Box::new(Follow::new(&site, inst))),
     })
 }
 
@@ -251,6 +258,12 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
 fn in_flight(inst: &Inst) -> bool {
     const FLIES: &[&str] = &["wgmma.mma_async", "tcgen05.ld", "tcgen05.ld.red"];
     inst.row.is_some_and(|row| FLIES.contains(&row.name))
+}
+
+/// Whether an instruction may give registers no value: it loads more than one.
+fn leaves_gaps(inst: &Inst) -> bool {
+    const LOADS: &[&str] = &["ld", "ldmatrix"];
+    inst.row.is_some_and(|row| LOADS.contains(&row.opcode())) && inst.operands.first().is_some_and(is_vector)
 }
 
 fn is_vector(operand: &Operand) -> bool {
@@ -331,6 +344,7 @@ fn fall_off(function: &Function, index: usize) -> Code {
         touched: Box::default(),
         blank: None,
         within: None,
+        follow: None,
     }
 }
 

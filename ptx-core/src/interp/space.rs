@@ -150,6 +150,20 @@ impl Ctx<'_> {
         Ok(found)
     }
 
+    /// The bytes that a lane reads at an address, and a bit for each (of 64) that nobody has written; with the place of the first.
+    pub(super) fn bytes_with_gaps(
+        &self,
+        space: Where,
+        lane: usize,
+        address: u64,
+        size: u64,
+    ) -> Result<(&[u8], u64, Place), Fault> {
+        let place = self.place(space, lane, address, size)?;
+        let found = self.look(place, lane, size).ok_or_else(|| self.outside(place, lane, address, size))?;
+        let gaps = if self.watch.is_some() { self.watch_gaps(place, lane, address, size)? } else { 0 };
+        Ok((found, gaps, place))
+    }
+
     /// The bytes of a whole warp, if its lanes access neighbours of `size` bytes in global or shared memory, all there
     /// are; else nothing, and each lane's access is looked at alone.
     pub(super) fn row(&self, space: Where, addresses: &Lanes, size: u64) -> Option<&[u8]> {

@@ -78,6 +78,21 @@ impl Swizzle {
         128 << self.mix().bits
     }
 
+    /// How a message calls it.
+    pub(super) fn words(self) -> &'static str {
+        const WORDS: [&str; 8] = [
+            "no swizzle",
+            "32-byte swizzle",
+            "64-byte swizzle",
+            "128-byte swizzle",
+            "128-byte swizzle in pieces of 32 bytes",
+            "128-byte swizzle in pieces of 32 bytes with a flip",
+            "128-byte swizzle in pieces of 64 bytes",
+            "96-byte swizzle",
+        ];
+        WORDS.get(self as usize).copied().unwrap_or("another swizzle")
+    }
+
     /// Where the byte of an address really stands. The pattern begins at multiples of [`repeat`](Swizzle::repeat).
     pub fn apply(self, address: u64) -> u64 {
         self.apply_from(address, 0)

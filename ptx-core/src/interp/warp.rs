@@ -69,6 +69,8 @@ pub(super) struct Warp {
     pub origin: u32,
     /// Steps taken while lanes disagreed: decides whose turn it is.
     pub turn: u64,
+    /// Whether some register has no value, because memory had none.
+    pub follows: bool,
     /// What the watcher knows of them, if it is on.
     pub threads: Option<RefCell<Threads>>,
 }
@@ -104,6 +106,7 @@ impl Warp {
             at: entry,
             origin: 0,
             turn: 0,
+            follows: false,
             threads: None,
         }
     }

@@ -7,6 +7,9 @@
 //! threads  time and knowledge of a warp        vars     what atomics and mbarriers carry from thread to thread
 //! access   where `ctx.bytes` and its kin report      order    what fences, barriers and waits change
 //! blank    registers that nothing wrote               within   to which variable an address belongs
+//! follow   values from memory that nobody wrote, to where they matter
+//! history  what came to an mbarrier, and who has yet to come
+//! tensor   who uses tensor memory, and what orders its instructions      tiles    with which swizzle copies came
 //! findings what it can object to: one file each, with the sentences      names    what lies at an address, in words
 //! ```
 //!
@@ -30,11 +33,15 @@ mod blank;
 mod clock;
 mod event;
 pub(super) mod findings;
+mod follow;
+mod history;
 mod names;
 mod order;
 mod role;
 mod shadow;
+mod tensor;
 mod threads;
+mod tiles;
 mod vars;
 mod within;
 mod written;
@@ -46,9 +53,11 @@ use std::sync::Arc;
 
 pub(super) use blank::{Blank, Blanks};
 pub(super) use clock::{Actor, Release, View};
+pub(super) use follow::Follow;
 pub(super) use names::{Map, Names};
 pub(super) use role::{Act, Role};
 pub(super) use shadow::Shadow;
+pub(super) use tensor::{Cells, Use};
 pub(super) use threads::Threads;
 pub(super) use vars::Phases;
 pub(super) use within::{Bases, Within};
@@ -80,6 +89,8 @@ pub(super) struct ClusterWatch {
     vars: RefCell<vars::Vars>,
     /// The mbarriers that have been initialised, by rank and address.
     pub phases: HashMap<(usize, u64), Phases>,
+    /// Where the use of others ended, by the instruction.
+    ended: HashMap<(usize, u64), u32>,
     /// What arrived at the barrier of the cluster, and what its last phase released.
     pub gate: Release,
     opened: Option<Arc<View>>,
@@ -90,6 +101,8 @@ struct BlockWatch {
     number: u32,
     shadow: RefCell<Shadow>,
     written: Written,
+    tensor: tensor::Tensor,
+    tiles: tiles::Tiles,
     /// How many mbarriers it has had.
     agents: u32,
     /// The last accesses of threads of other blocks, by warp and lane.

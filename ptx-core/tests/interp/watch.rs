@@ -2,11 +2,16 @@
 
 mod asynchronous;
 mod barriers;
+mod follow;
 mod idioms;
 mod memory;
 mod messages;
+mod mistakes;
+mod pipelines;
 mod races;
 mod resources;
+mod tensor;
+mod tiles;
 
 use crate::harness::{kernel, launch, program, words_at};
 use ptx_core::diag::codes;
@@ -67,6 +72,28 @@ const WORDS: &[(&str, &str)] = &[
     ("{STORE}", "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16; cp.async.bulk.commit_group;"),
     ("{ALLOC}", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;"),
     ("{FREE}", "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;"),
+    ("{MUL}", "tcgen05.mma.cta_group::1.kind::f16 [%r3], %d1, %d1, %r5, %p3;"),
+    ("{MUL2}", "tcgen05.mma.cta_group::2.kind::f16 [%r3], %d1, %d1, %r5, %p3;"),
+    ("{ADD}", "tcgen05.mma.cta_group::1.kind::f16 [%r3], %d1, %d1, %r5, %p4;"),
+    ("{COMMIT}", "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];"),
+    ("{PUT}", "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r4], {%r2, %r2, %r2, %r2, %r2, %r2, %r2, %r2};"),
+    ("{PUT2}", "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r4], {%r2, %r2};"),
+    ("{LOAD_ONLY}", "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r10, %r11}, [%r4];"),
+    ("{GET}", "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r10, %r11}, [%r4]; tcgen05.wait::ld.sync.aligned;"),
+    ("{STORED}", "tcgen05.wait::st.sync.aligned;"),
+    ("{BEFORE}", "tcgen05.fence::before_thread_sync;"),
+    ("{AFTER}", "tcgen05.fence::after_thread_sync;"),
+    ("{WAIT}", "W1: mbarrier.try_wait.parity.shared.b64 %p10, [bar], 0; @!%p10 bra W1;"),
+    ("{WAIT_AGAIN}", "W2: mbarrier.try_wait.parity.shared.b64 %p10, [bar], 1; @!%p10 bra W2;"),
+    ("{RELAXED}", "W3: mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 %p10, [bar], 0; @!%p10 bra W3;"),
+    ("{RELAXED_DONE}", "W4: mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 %p10, [done], 0; @!%p10 bra W4;"),
+    ("{ALL_DONE}", "W5: mbarrier.try_wait.parity.shared.b64 %p10, [done], 0; @!%p10 bra W5;"),
+    ("{END}", "bar.sync 0; @!%p2 bra FREED; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; FREED:"),
+    (
+        "{END2}",
+        "bar.sync 0; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p2 bra OUT;
+         tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 32; OUT:",
+    ),
 ];
 
 /// A kernel with this body, and the words written out.

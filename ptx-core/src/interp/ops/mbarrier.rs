@@ -47,10 +47,10 @@ impl Address {
 impl Ctx<'_> {
     /// The mbarrier at an address.
     pub(super) fn mbarrier(&self, space: Where, lane: usize, at: u64) -> Result<Mbarrier, Fault> {
-        self.mbarrier_place(space, lane, at)?;
+        let place = self.mbarrier_place(space, lane, at)?;
         self.watch_object(space, lane, at, BYTES)?;
         let word = number(self.object(space, lane, at, BYTES)?);
-        Mbarrier::unpack(word).map_err(|fault| fault.at(at).lane(lane))
+        Mbarrier::unpack(word).map_err(|fault| self.misused(fault, place, (lane, at)))
     }
 
     /// Changes an mbarrier, and begins its next phase when this one is complete. Gives what it was before.
@@ -61,7 +61,11 @@ impl Ctx<'_> {
     ) -> Result<Mbarrier, Fault> {
         let place = self.mbarrier_place(space, lane, at)?;
         let before = self.mbarrier(space, lane, at)?;
-        let (after, completed) = change(before).map_err(|fault| fault.at(at).lane(lane))?.advance();
+        let changed = change(before).map_err(|fault| self.misused(fault, place, (lane, at)))?;
+        if self.watch.is_some() {
+            self.remember(lane, place, [before, changed]);
+        }
+        let (after, completed) = changed.advance();
         self.object_mut(space, lane, at, BYTES)?.copy_from_slice(&after.pack().to_le_bytes());
         if completed {
             let view = self.watch.and_then(|watch| self.cluster.watch.as_mut()?.complete_phase(watch, place));
@@ -308,7 +312,8 @@ fn try_wait(site: &Site, phase: Phase) -> Decoded {
                 Some(waiter) => waiter.who.lanes |= 1 << lane,
                 None => {
                     let result = ctx.warp.origin + wait.done.slot;
-                    waiters.push(PhaseWaiter { who: ctx.who(1 << lane), result, place, parity });
+                    let acquires = ctx.role().acquires();
+                    waiters.push(PhaseWaiter { who: ctx.who(1 << lane), result, place, parity, acquires });
                 }
             }
         }

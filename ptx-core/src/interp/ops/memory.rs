@@ -73,10 +73,15 @@ pub(super) fn ld(site: &Site) -> Decoded {
         for lane in lanes(group) {
             let mut buffer = [0; MOST];
             let at = base[lane].wrapping_add(address.offset);
-            buffer[..size].copy_from_slice(ctx.bytes(address.space, lane, at, size as u64)?);
+            let (found, gaps, place) = ctx.bytes_with_gaps(address.space, lane, at, size as u64)?;
+            buffer[..size].copy_from_slice(found);
             for (offset, bytes, dst) in &words {
                 let value = buffer.get(*offset..*offset + *bytes).map_or(0, number);
                 ctx.store_lane(*dst, lane, ((value << unused) as i64 >> unused) as u64);
+                if gaps >> offset & mask(*bytes as u32) != 0 {
+                    let byte = u64::from(gaps.trailing_zeros());
+                    ctx.leave_gap(dst.slot, 1 << lane, |ctx| ctx.gap(place, lane, (at, size as u64), byte));
+                }
             }
         }
         Ok(Flow::Next)

@@ -23,6 +23,7 @@ use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::site::{Address, Decoded, Refusal, Site};
 use crate::interp::soft::mask;
 use crate::interp::space::{Place, RANK, Where, resolve};
+use crate::interp::swizzle::Swizzle;
 use crate::interp::tmem::{Taddr, Tmem};
 use crate::interp::warp::lanes;
 use crate::interp::watch::Actor;
@@ -105,7 +106,7 @@ impl Ctx<'_> {
     }
 
     /// Sixteen bytes of a block's shared memory, read past the threads.
-    fn piece(&self, rank: usize, at: u64) -> Result<[u8; 16], Fault> {
+    fn piece(&self, rank: usize, at: u64, swizzle: Swizzle) -> Result<[u8; 16], Fault> {
         let memory = self.cluster.memory.get(rank).map_or(&[][..], Vec::as_slice);
         let found = usize::try_from(at).ok().and_then(|at| memory.get(at..)?.first_chunk());
         let found = found.copied().ok_or_else(|| {
@@ -115,6 +116,7 @@ impl Ctx<'_> {
         })?;
         if self.watch.is_some() {
             self.watch_read(Place { space: Where::Shared, rank, at }, 1 << self.issuer, at, 16)?;
+            self.fits_tile(rank, at, swizzle)?;
         }
         Ok(found)
     }

@@ -271,6 +271,9 @@ fn deliver(
         for (j, part) in (0..).zip(bytes.chunks(step as usize)) {
             let at = map.swizzle.apply(shared.wrapping_add(i * rows.pitch + step * j));
             ctx.bytes_mut(Where::Shared, lane, at, part.len() as u64)?.copy_from_slice(part);
+            if ctx.watch.is_some() {
+                ctx.note_tile(at, map.swizzle);
+            }
         }
     }
     let bytes = rows.bytes() as i64;

@@ -87,9 +87,14 @@ fn shfl(site: &Site, member: Option<usize>) -> Decoded {
     let mode = site.one_of(&MODES).ok_or("`shfl` without a mode")?;
     let (dst, found, [a, b, c]) = (site.dst(0)?, site.second(0)?, site.srcs(1)?);
     together(members(site, member)?, move |ctx, group, _| {
+        let value = a;
         let [a, b, c] = [a, b, c].map(|s| ctx.fetch(s));
         let source = |lane: usize| mode.source(lane as i64, b[lane], c[lane]);
         ctx.store(dst, group, |lane| a[source(lane).unwrap_or(lane)]);
+        if ctx.watch.is_some() {
+            ctx.shuffle_blank((dst.slot, value), group, |lane| source(lane).unwrap_or(lane));
+            ctx.shuffle_gaps((dst.slot, value), group, |lane| source(lane).unwrap_or(lane));
+        }
         if let Some(found) = found {
             ctx.store(found, group, |lane| source(lane).is_some().into());
         }

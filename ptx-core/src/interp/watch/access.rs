@@ -154,7 +154,10 @@ impl Ctx<'_> {
             Where::Shared => {
                 let len = self.cluster.memory.get(place.rank).map_or(0, Vec::len) as u64;
                 let block = self.cluster.watch.as_mut().and_then(|watch| watch.blocks.get_mut(place.rank));
-                block.into_iter().for_each(|block| block.written.mark(place.at, size, len));
+                if let Some(block) = block {
+                    block.written.mark(place.at, size, len);
+                    block.tiles.forget(place.at, size);
+                }
             }
             Where::Local => {
                 let lane = group.trailing_zeros() as usize % 32;
@@ -164,9 +167,49 @@ impl Ctx<'_> {
         }
     }
 
+    /// A read by a lane that need not find something in all bytes: gives a bit for each where there is nothing, of the first 64.
+    #[inline(never)]
+    pub(in crate::interp) fn watch_gaps(
+        &self,
+        place: Place,
+        lane: usize,
+        address: u64,
+        size: u64,
+    ) -> Result<u64, Fault> {
+        let touch = Touch { place, lanes: 1 << lane, address, size, writes: false };
+        self.stays_within(&touch)?;
+        self.in_order(&touch)?;
+        let Some(threads) = &self.warp.threads else { return Ok(0) };
+        if self.missing(threads, &touch).is_none() {
+            return Ok(0);
+        }
+        let nothing = |at: u64| {
+            let byte = Touch { place: touch.at(at), size: 1, ..touch };
+            self.missing(threads, &byte).is_some()
+        };
+        Ok((0..size.min(64)).fold(0, |mask, at| mask | u64::from(nothing(at)) << at))
+    }
+
+    /// What there is to say about a byte of a read where there is nothing.
+    #[cold]
+    pub(in crate::interp) fn gap(&self, place: Place, lane: usize, (address, size): (u64, u64), byte: u64) -> Fault {
+        let touch = Touch { place, lanes: 1 << lane, address, size, writes: false };
+        findings::unwritten::found(self, &touch, byte)
+    }
+
     fn touch(&self, touch: &Touch) -> Result<(), Fault> {
-        let (Some(watch), Some(threads)) = (self.watch, &self.warp.threads) else { return Ok(()) };
-        let (role, Touch { place, size, .. }) = (self.role(), *touch);
+        let Some(threads) = self.warp.threads.as_ref().filter(|_| self.watch.is_some()) else { return Ok(()) };
+        let role = self.role();
+        self.stays_within(touch)?;
+        if !touch.writes && role.act != Act::Object || role.act == Act::Update {
+            self.check_written(threads, touch)?;
+        }
+        self.in_order(touch)
+    }
+
+    /// Objects if the access leaves the variable to which its address belongs.
+    fn stays_within(&self, touch: &Touch) -> Result<(), Fault> {
+        let Touch { place, size, .. } = *touch;
         let code = self.program.code.get(self.warp.at as usize);
         if let Some(within) = code.and_then(|code| code.within.as_ref()) {
             let frame = if place.space == Where::Local { u64::from(self.warp.frame[first(touch.lanes)]) } else { 0 };
@@ -174,9 +217,13 @@ impl Ctx<'_> {
                 return Err(findings::bounds::leaves(self, touch, extent, place.at.wrapping_sub(frame)));
             }
         }
-        if !touch.writes && role.act != Act::Object || role.act == Act::Update {
-            self.check_written(threads, touch)?;
-        }
+        Ok(())
+    }
+
+    /// Objects if nothing orders the access and an earlier one.
+    fn in_order(&self, touch: &Touch) -> Result<(), Fault> {
+        let (Some(watch), Some(threads)) = (self.watch, &self.warp.threads) else { return Ok(()) };
+        let (role, place) = (self.role(), touch.place);
         let Some((shadow, vars, at)) = self.shadow_of(watch, touch.place) else { return Ok(()) };
         let mut threads = threads.borrow_mut();
         let event = self.event(watch, &mut threads, role, touch);
@@ -262,8 +309,14 @@ impl Ctx<'_> {
 
     /// Whether somebody has written all of the bytes.
     fn check_written(&self, threads: &RefCell<Threads>, touch: &Touch) -> Result<(), Fault> {
+        let missing = self.missing(threads, touch);
+        missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(self, touch, byte - touch.place.at)))
+    }
+
+    /// The first of the bytes that nobody has written.
+    fn missing(&self, threads: &RefCell<Threads>, touch: &Touch) -> Option<u64> {
         let Touch { place, size, .. } = *touch;
-        let missing = match place.space {
+        match place.space {
             Where::Global | Where::Generic => self.global.unwritten(place.at, size),
             Where::Shared => {
                 let block = self.cluster.watch.as_ref().and_then(|watch| watch.blocks.get(place.rank));
@@ -274,7 +327,6 @@ impl Ctx<'_> {
                 threads.borrow().local[lane].missing(place.at, size)
             }
             Where::Const | Where::Param => None,
-        };
-        missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(self, touch, byte - place.at)))
+        }
     }
 }

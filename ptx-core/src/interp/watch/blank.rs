@@ -6,13 +6,16 @@
 
 use crate::check::access;
 use crate::check::flow::exposed;
+use crate::interp::ctx::{Ctx, Src};
+use crate::interp::warp::lanes;
 use crate::ir::{Function, Inst, RegId};
 use crate::isa::Access;
 use std::collections::HashSet;
 
 /// Instructions that take parts of what they are given, or hand it on.
-const PASS: &[&str] = &[
+pub(super) const PASS: &[&str] = &[
     "mov", "selp", "slct", "and", "or", "xor", "not", "lop3", "prmt", "bfi", "bfe", "shl", "shr", "shf", "cvt", "call",
+    "shfl",
 ];
 /// Those whose registers may be empty: they need not read what they name.
 const MAY_BE_EMPTY: &[&str] = &["wgmma"];
@@ -26,6 +29,27 @@ pub(in crate::interp) struct Blank {
     /// Whether the instruction has other sources, which are never empty.
     pub more: bool,
     pub passes: bool,
+}
+
+impl Ctx<'_> {
+    /// Lanes of a register get what other lanes of another hold, which may be nothing.
+    pub(in crate::interp) fn shuffle_blank(
+        &mut self,
+        (to, from): (u32, Src),
+        group: u32,
+        source: impl Fn(usize) -> usize,
+    ) {
+        let blank = self.program.code.get(self.warp.at as usize).and_then(|code| code.blank.as_ref());
+        let (Some(blank), Src::Reg(from), Some(threads)) = (blank, from, &mut self.warp.threads) else { return };
+        if !blank.reads.contains(&from) {
+            return;
+        }
+        let (held, origin) = (&mut threads.get_mut().held, self.warp.origin);
+        let given = held.get((origin + from) as usize).copied().unwrap_or(0);
+        if let Some(to) = held.get_mut((origin + to) as usize) {
+            *to = lanes(group).fold(*to & !group, |mask, lane| mask | (given >> source(lane) & 1) << lane);
+        }
+    }
 }
 
 /// The registers of a function that may be empty when somebody reads them.

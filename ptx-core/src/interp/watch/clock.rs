@@ -19,8 +19,11 @@ pub(in crate::interp) enum Actor {
     Bulk,
     /// Its warpgroup's `wgmma`.
     Matrix,
-    /// Its `tcgen05` operations.
+    /// Its `tcgen05.mma`, `.cp` and `.shift`.
     Tensor,
+    /// Its warp's `tcgen05.ld`, and `tcgen05.st`.
+    Load,
+    Store,
     /// Operations that complete on an mbarrier: an agent for each mbarrier, a tick for each phase.
     Phase,
 }
@@ -93,6 +96,8 @@ pub(in crate::interp) struct View {
     pub seen: Clock,
     /// The part of it that proxy fences have made visible to the async proxy.
     pub fenced: Clock,
+    /// The `tcgen05` operations that run before those which are issued behind a `tcgen05.fence::after_thread_sync`.
+    pub issued: Clock,
     /// What fences have made ready for later strong writes: of the thread itself, or of those who went to a barrier with it.
     pub published: Option<Arc<View>>,
     /// What strong reads have found, for later fences.
@@ -107,12 +112,16 @@ impl View {
             _ => false,
         };
         let clocks = self.seen.within(&other.seen) && self.fenced.within(&other.fenced);
-        clocks && within(&self.published, &other.published) && within(&self.found, &other.found)
+        clocks
+            && self.issued.within(&other.issued)
+            && within(&self.published, &other.published)
+            && within(&self.found, &other.found)
     }
 
     pub(super) fn join(&mut self, other: &View) {
         self.seen.join(&other.seen);
         self.fenced.join(&other.fenced);
+        self.issued.join(&other.issued);
         if let Some(view) = &other.published {
             self.publish(view);
         }
@@ -133,7 +142,7 @@ impl View {
 
     /// The same without what fences have to do with.
     pub(super) fn plain(&self) -> View {
-        View { seen: self.seen.clone(), fenced: self.fenced.clone(), published: None, found: None }
+        View { published: None, found: None, ..self.clone() }
     }
 
     /// What both know.

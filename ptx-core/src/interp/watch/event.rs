@@ -12,12 +12,13 @@ pub(in crate::interp) struct Event {
     pub lanes: u32,
     /// The actor's time.
     pub tick: u32,
-    /// The instruction (24 bits), the actor (3), whether the access is strong (1) and its scope (2), and whether the word is
+    /// The instruction (23 bits), the actor (4), whether the access is strong (1) and its scope (2), and whether the word is
     /// an mbarrier object (1).
     packed: u32,
 }
 
-const ACTOR: u32 = 24;
+const PC: u32 = (1 << ACTOR) - 1;
+const ACTOR: u32 = 23;
 const STRONG: u32 = 1 << 27;
 const SCOPE: u32 = 28;
 const OBJECT: u32 = 1 << 30;
@@ -27,7 +28,7 @@ const MANY: u32 = 1 << 31;
 impl Event {
     pub(super) fn new(warp: u32, lanes: u32, tick: u32, (actor, pc): (Actor, u32), role: Role) -> Event {
         let strong = if role.order == Order::Weak { 0 } else { STRONG };
-        let packed = pc & 0xff_ffff | (actor as u32) << ACTOR | strong | (role.scope as u32) << SCOPE;
+        let packed = pc & PC | (actor as u32) << ACTOR | strong | (role.scope as u32) << SCOPE;
         Event { warp, lanes, tick, packed }
     }
 
@@ -61,7 +62,7 @@ impl Event {
     }
 
     pub(super) fn pc(self) -> u32 {
-        self.packed & 0xff_ffff
+        self.packed & PC
     }
 
     pub(super) fn is_strong(self) -> bool {
@@ -74,22 +75,22 @@ impl Event {
     }
 
     pub(super) fn actor(self) -> Actor {
-        const ACTORS: [Actor; 8] = [
+        const ACTORS: [Actor; 9] = [
             Actor::Thread,
             Actor::Copy,
             Actor::Source,
             Actor::Bulk,
             Actor::Matrix,
             Actor::Tensor,
-            Actor::Phase,
+            Actor::Load,
+            Actor::Store,
             Actor::Phase,
         ];
-        ACTORS[(self.packed >> ACTOR & 7) as usize]
+        ACTORS.get((self.packed >> ACTOR & 15) as usize).copied().unwrap_or(Actor::Phase)
     }
 
     /// Whether both are of one warp, of the same kind and strength.
     pub(super) fn alike(self, other: Event) -> bool {
-        const KIND: u32 = !0xff_ffff;
-        self.warp == other.warp && self.packed & KIND == other.packed & KIND
+        self.warp == other.warp && self.packed & !PC == other.packed & !PC
     }
 }

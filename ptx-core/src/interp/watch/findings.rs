@@ -9,9 +9,11 @@ pub(in crate::interp) mod deadlock;
 pub(super) mod divergence;
 pub(super) mod flying;
 pub(in crate::interp) mod mbarrier;
+mod phase;
 pub(super) mod race;
 pub(in crate::interp) mod registers;
 pub(in crate::interp) mod steps;
+pub(super) mod tensor;
 pub(in crate::interp) mod tmem;
 pub(super) mod unwritten;
 

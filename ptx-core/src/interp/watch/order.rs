@@ -61,6 +61,17 @@ impl Threads {
 }
 
 impl Warp {
+    /// Lanes see what somebody released, and learn it now or with their next fence.
+    pub(in crate::interp) fn hear(&mut self, group: u32, view: Option<&Arc<View>>, acquires: bool) {
+        match (&mut self.threads, view) {
+            (Some(threads), Some(view)) if !acquires => {
+                let threads = threads.get_mut();
+                lanes(group).for_each(|lane| threads.find(lane, self.live, view));
+            }
+            _ => self.learn(group, view),
+        }
+    }
+
     /// Lanes learn what somebody released.
     pub(in crate::interp) fn learn(&mut self, group: u32, view: Option<&Arc<View>>) {
         if let (Some(threads), Some(view)) = (&mut self.threads, view) {
@@ -82,6 +93,9 @@ impl Ctx<'_> {
         if let Some(blank) = &code.blank {
             findings::blank::check(self, active, blank)?;
         }
+        if self.warp.follows {
+            self.follow(active)?;
+        }
         let origin = self.warp.origin;
         match role.act {
             Act::Registers(count) => return findings::registers::change(self, count),
@@ -99,7 +113,8 @@ impl Ctx<'_> {
     /// Whether a guard may decide about these lanes now.
     #[inline(never)]
     pub(in crate::interp) fn watch_guard(&self, group: u32, slot: u32) -> Result<(), Fault> {
-        findings::blank::check_guard(self, group, slot)
+        findings::blank::check_guard(self, group, slot)?;
+        if self.warp.follows { self.follow_guard(group, slot) } else { Ok(()) }
     }
 
     fn count_at_gate(&mut self, group: u32, count: impl Fn(&mut Gates)) {
@@ -120,7 +135,12 @@ impl Ctx<'_> {
                 let registers = code.into_iter().flat_map(|code| code.written.iter().map(|slot| origin + slot));
                 self.warp.flight.load(at, registers);
             }
-            Act::Loaded => self.warp.flight.loaded(),
+            Act::Loaded => {
+                self.warp.flight.loaded();
+                threads.wait(active, Actor::Load, None);
+            }
+            Act::BeforeSync => threads.before_sync(active, live),
+            Act::AfterSync => threads.after_sync(active, live),
             Act::Allocate => {
                 let block = self.cluster.watch.as_mut().and_then(|watch| watch.blocks.get_mut(self.block.rank));
                 block.into_iter().for_each(|block| block.allocated = Some((at, self.warp.tid[0])));
@@ -203,10 +223,11 @@ impl Ctx<'_> {
         let place = self.mbarrier_place(space, lane, at)?;
         if let Some(watch) = &mut self.cluster.watch {
             watch.phases.remove(&place);
+            watch.ended.insert(place, self.warp.at);
         }
-        match self.cluster.waiters_of(place) {
+        match self.cluster.waiters_of(place).0 {
             0 => Ok(()),
-            waiting => Err(findings::mbarrier::ended(lane, at, waiting)),
+            _ => Err(findings::mbarrier::ended(self, lane, place, at)),
         }
     }
 
@@ -214,8 +235,11 @@ impl Ctx<'_> {
     pub(in crate::interp) fn arrive_at_phase(&mut self, lane: usize, place: (usize, u64)) {
         let role = self.role();
         let (Some(threads), Some(watch)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
-        if let Some(phases) = watch.phases.get_mut(&place).filter(|_| role.order.releases()) {
-            threads.get_mut().release(1 << lane, &mut phases.arriving);
+        let Some(phases) = watch.phases.get_mut(&place) else { return };
+        let threads = threads.get_mut();
+        match role.order.releases() {
+            true => threads.release(1 << lane, &mut phases.arriving),
+            false => threads.published(lane).iter().for_each(|view| phases.arriving.join(view)),
         }
     }
 
@@ -233,9 +257,7 @@ impl Ctx<'_> {
         let Some(phases) = phases else { return };
         phases.seen = phases.count;
         let done = phases.done.clone();
-        if self.role().order.acquires() {
-            self.warp.learn(1 << lane, done.as_ref());
-        }
+        self.warp.hear(1 << lane, done.as_ref(), self.role().order.acquires());
     }
 }
 
@@ -245,6 +267,7 @@ impl ClusterWatch {
         let block = self.blocks.get(place.0)?.number;
         let phases = self.phases.get_mut(&place)?;
         phases.count = phases.count.saturating_add(1);
+        phases.history.turn();
         let agent = watch.agent_place(phases.agent);
         phases.arriving.view.seen.ticks_mut(block, agent + 1)[agent] = phases.count;
         phases.done = Some(phases.arriving.shared());

@@ -48,7 +48,10 @@ pub(in crate::interp) enum Act {
     /// Works on one.
     Object,
     /// Reads and writes in the name of asynchronous agents.
-    Async { reads: Actor, writes: Actor },
+    Async {
+        reads: Actor,
+        writes: Actor,
+    },
     /// Orders what its threads did before and after.
     Fence,
     /// Makes what its threads know visible to the async proxy.
@@ -63,6 +66,11 @@ pub(in crate::interp) enum Act {
     Load,
     /// Waits for those loads.
     Loaded,
+    /// Stores registers to tensor memory, past its threads.
+    Store,
+    /// Orders `tcgen05` instructions before what synchronises threads, and behind it.
+    BeforeSync,
+    AfterSync,
     /// Takes tensor memory.
     Allocate,
     /// Waits for the other threads of the cluster.
@@ -115,9 +123,13 @@ const ROLES: &[(&str, Reader)] = &[
     ("cp.async.bulk.commit_group", |_| act(Act::Commit(Actor::Bulk))),
     ("cp.async.bulk.wait_group", |s| act(Act::Wait(if has(s, "read") { Actor::Source } else { Actor::Bulk }, number(s)))),
     ("tcgen05.mma", |_| asynchronous(Actor::Tensor, Actor::Tensor)), ("tcgen05.cp", |_| asynchronous(Actor::Tensor, Actor::Tensor)),
+    ("tcgen05.shift", |_| asynchronous(Actor::Tensor, Actor::Tensor)),
     ("wgmma.mma_async", |_| asynchronous(Actor::Matrix, Actor::Matrix)),
     ("tcgen05.alloc", |_| act(Act::Allocate)),
     ("tcgen05.ld", |_| act(Act::Load)), ("tcgen05.wait::ld", |_| act(Act::Loaded)),
+    ("tcgen05.st", |_| act(Act::Store)), ("tcgen05.wait::st", |_| act(Act::Wait(Actor::Store, None))),
+    ("tcgen05.fence::before_thread_sync", |_| act(Act::BeforeSync)),
+    ("tcgen05.fence::after_thread_sync", |_| act(Act::AfterSync)),
     ("griddepcontrol.wait", |_| act(Act::Launch)), ("griddepcontrol", griddep),
     ("wgmma.fence", |_| act(Act::RegisterFence)),
     ("wgmma.commit_group", |_| act(Act::Commit(Actor::Matrix))),
@@ -222,6 +234,11 @@ fn bulk(site: &Site) -> Role {
 }
 
 impl Role {
+    /// Whether what it sees is known at once.
+    pub(in crate::interp) fn acquires(self) -> bool {
+        self.order.acquires()
+    }
+
     /// Whether its accesses go through the async proxy.
     pub(super) fn through_async_proxy(self) -> bool {
         matches!(self.act, Act::Async { reads, .. } if reads != Actor::Copy)

@@ -82,6 +82,15 @@ impl Shadow {
         self.each(at, size, |cell, many| cell.write(many, access))
     }
 
+    /// What was at `at .. at + size` is gone, and with it who used it.
+    pub(super) fn forget(&mut self, at: u64, size: u64) {
+        let gone = self.each(at, size, |cell, _| {
+            *cell = Cell::default();
+            Ok(())
+        });
+        debug_assert!(gone.is_ok(), "nothing objects");
+    }
+
     fn each(
         &mut self,
         at: u64,

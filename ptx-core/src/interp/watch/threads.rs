@@ -2,12 +2,19 @@
 
 use super::clock::{Actor, Clock, KINDS, Release, View};
 use super::event::Event;
+use super::follow::Gaps;
+use super::tensor::Behind;
 use super::written::Written;
 use crate::interp::warp::lanes;
 use std::sync::Arc;
 
 /// The block that stands for the launch before.
 pub(super) const BEFORE: u32 = u32::MAX;
+
+/// Actors of whole warpgroups, and of whole warps.
+const MATRIX: usize = Actor::Matrix as usize;
+const LOAD: usize = Actor::Load as usize;
+const STORE: usize = Actor::Store as usize;
 
 /// The threads of a warp.
 #[derive(Debug)]
@@ -32,6 +39,10 @@ pub(in crate::interp) struct Threads {
     pub held: Vec<u32>,
     /// How often each lane has arrived and waited at the barrier of the cluster, if one did.
     gates: Option<Box<[Gates; 32]>>,
+    /// What each lane's last `tcgen05.fence::after_thread_sync` stands behind.
+    pub(super) behind: Behind,
+    /// The registers without a value, if a load has left one without.
+    pub(super) gaps: Option<Box<Gaps>>,
 }
 
 /// What a lane did at the barrier of the cluster.
@@ -93,6 +104,8 @@ impl Threads {
             local: Default::default(),
             held: Vec::new(),
             gates: None,
+            behind: None,
+            gaps: None,
         }
     }
 
@@ -131,7 +144,11 @@ impl Threads {
             let ticks = into.view.seen.ticks_mut(self.block, KINDS * self.stride);
             let leader = 32 * (self.index as usize & !3);
             for (lane, kind) in lanes(group).flat_map(|lane| (1..KINDS).map(move |kind| (lane, kind))) {
-                let place = if kind == Actor::Matrix as usize { leader } else { first + lane };
+                let place = match kind {
+                    MATRIX => leader,
+                    LOAD | STORE => first,
+                    _ => first + lane,
+                };
                 let tick = &mut ticks[kind * self.stride + place];
                 *tick = (*tick).max(agents[lane].known[kind]);
             }
@@ -170,6 +187,9 @@ impl Threads {
         let own = match actor {
             Actor::Phase => false,
             Actor::Matrix => event.warp == self.leader().0,
+            Actor::Load | Actor::Store if event.warp == self.number && event.tick <= self.known(lane, actor) => {
+                return true;
+            }
             _ => event.warp == self.number,
         };
         if own && actor == Actor::Matrix && event.tick <= self.known(lane, actor) {
@@ -185,9 +205,33 @@ impl Threads {
         match actor {
             Actor::Phase => tick(KINDS * self.stride + event.lanes as usize) >= event.tick,
             _ => {
-                let first = actor as usize * self.stride + 32 * index as usize;
+                let first = self.place_of(actor, index);
                 lanes(others).all(|other| tick(first + other) >= event.tick)
             }
+        }
+    }
+
+    /// Where an actor of a warp's first lane is in the clock of its block.
+    pub(super) fn place_of(&self, actor: Actor, index: u32) -> usize {
+        actor as usize * self.stride + 32 * index as usize
+    }
+
+    pub(super) fn view(&self, lane: usize) -> &View {
+        self.views.of(lane)
+    }
+
+    /// What lanes have issued to the tensor cores runs before what those issue who learn of it.
+    pub(super) fn issue(&mut self, group: u32, live: u32) {
+        let (block, first, stride) = (self.block, self.place_of(Actor::Tensor, self.index), self.stride);
+        for lane in lanes(group) {
+            let closed = &mut self.agents()[lane].closed[Actor::Tensor as usize % KINDS];
+            *closed += 1;
+            let issued = *closed;
+            self.views.change(1 << lane, live, |own| {
+                let mut own = (**own).clone();
+                own.issued.ticks_mut(block, KINDS * stride)[first + lane] = issued;
+                Arc::new(own)
+            });
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::clock::{Release, View};
 use super::event::Event;
+use super::history::History;
 use super::role::Scope;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -90,6 +91,8 @@ pub(in crate::interp) struct Phases {
     pub(super) copies: Option<(u32, Copy)>,
     /// The last phase that somebody has seen complete.
     pub seen: u32,
+    /// Who has come to it.
+    pub(super) history: History,
     /// What arrived in this phase.
     pub(super) arriving: Release,
     /// What the last complete phase released.

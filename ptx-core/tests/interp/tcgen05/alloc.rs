@@ -51,7 +51,7 @@ fn a_warp_waits_until_columns_are_free() {
          selp.u32 %r3, 512, 256, %p1; mov.u32 %r4, slot; mad.lo.u32 %r4, %r1, 4, %r4;
          {ALLOC} [%r4], %r3; ld.shared.u32 %r5, [%r4];
          mad.lo.u32 %r6, %r1, 0x200000, %r5; mov.u32 %r7, 0; mov.u32 %r9, 0;
-         WORK: add.u32 %r10, %r9, %t; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r6], {{%r10}}; nanosleep.u32 10;
+         WORK: add.u32 %r10, %r9, %t; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r6], {{%r10}}; tcgen05.wait::st.sync.aligned; nanosleep.u32 10;
          tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r8}}, [%r6]; tcgen05.wait::ld.sync.aligned;
          add.u32 %r7, %r7, %r8; add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 2000; @%p2 bra WORK;
          {FREE} %r5, %r3; mad.wide.u32 %d1, %t, 4, %out; st.global.u32 [%d1], %r7; ret;"

@@ -107,7 +107,7 @@ fn loads_of_every_shape_and_length() {
             let body = format!(
                 "{declared} add.u32 %r1, %lane, {lane_bits}; tcgen05.ld.sync.aligned.{}.x{num}{pack}.b32 {list}, [%r1+4]{};
                  tcgen05.wait::ld.sync.aligned; add.u32 %r2, %lane, {SEEN};
-                 tcgen05.st.sync.aligned.32x32b.x{}.b32 [%r2], {list};",
+                 tcgen05.st.sync.aligned.32x32b.x{}.b32 [%r2], {list}; tcgen05.wait::st.sync.aligned;",
                 shape.name,
                 shape.split(),
                 shape.count(num),
@@ -185,7 +185,7 @@ fn loads_that_reduce() {
     for (operation, float, fold) in cases {
         let body = format!(
             "{declared} tcgen05.ld.red.sync.aligned.32x32b.x8.{operation} {list}, %r1, [%lane]; tcgen05.wait::ld.sync.aligned; add.u32 %r2, %lane, {SEEN};
-             tcgen05.st.sync.aligned.32x32b.x1.b32 [%r2], {{%r1}};"
+             tcgen05.st.sync.aligned.32x32b.x1.b32 [%r2], {{%r1}}; tcgen05.wait::st.sync.aligned;"
         );
         let start = if float { &floats } else { &integers };
         let found = run_all("sm_103a", false, std::slice::from_ref(start), &body).unwrap();
@@ -248,8 +248,9 @@ fn copies_of_every_shape_and_format() {
             }
             let group = starts.len();
             let body = format!(
-                "mov.u64 %d1, {:#x}; add.u32 %r1, %tm, 16; tcgen05.cp.cta_group::{group}.{shape}{format} [%r1], %d1;",
-                descriptor(swizzle)
+                "mov.u64 %d1, {:#x}; add.u32 %r1, %tm, 16; tcgen05.cp.cta_group::{group}.{shape}{format} [%r1], %d1; {}",
+                descriptor(swizzle),
+                completes(group)
             );
             let found = run("sm_100a", pairs, &starts, &body).unwrap();
             assert!(found == expected, "{shape}{format}");
@@ -268,12 +269,24 @@ fn widened(source: &[u8], format: &str) -> Vec<u8> {
     (0..16).map(|i| (0..bits).fold(0, |byte, b| byte | bit(i * bits + b) << (b + up))).collect()
 }
 
+/// Waits until what was issued is complete.
+fn completes(group: usize) -> String {
+    format!(
+        "tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster.b64 [%bar];
+         COMPLETE: mbarrier.try_wait.parity.shared::cta.b64 %p9, [%bar], 0; @!%p9 bra COMPLETE;"
+    )
+}
+
 #[test]
 fn rows_move_up_by_one() {
     for (pairs, quarter) in [(false, 0), (false, 64), (true, 96)] {
         let starts = vec![pattern(); if pairs { 2 } else { 1 }];
         let group = starts.len();
-        let body = format!("add.u32 %r1, %tm, {}; tcgen05.shift.cta_group::{group}.down [%r1];", quarter << 16 | 24);
+        let body = format!(
+            "add.u32 %r1, %tm, {}; tcgen05.shift.cta_group::{group}.down [%r1]; {}",
+            quarter << 16 | 24,
+            completes(group)
+        );
         let found = run("sm_100a", pairs, &starts, &body).unwrap();
         for (found, start) in found.iter().zip(&starts) {
             for (lane, column) in (0..128).flat_map(|lane| (0..COLUMNS).map(move |column| (lane, column))) {

@@ -82,8 +82,10 @@ pub(super) const CASES: &[Case] = &[
     case("W0413", (1, 1), BAR, "mbarrier.arrive.shared.b64 _, [bar], 2;", "mbarrier.arrive.shared.b64 _, [bar], 1; mbarrier.arrive.shared.b64 _, [bar], 1;"),
     case("W0413", (1, 1), ".shared .align 8 .b64 bar;", "mov.u32 %r1, 0; mbarrier.init.shared.b64 [bar], %r1;", "mov.u32 %r1, 1; mbarrier.init.shared.b64 [bar], %r1;"),
     case("W0413", (1, 1), BAR, "mbarrier.arrive.noComplete.shared.b64 %d1, [bar], 1;", "mbarrier.arrive.shared.b64 %d1, [bar], 1;"),
-    // `tcgen05.ld` writes its registers later.
-    case("W0406", (32, 1), TMEM, "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r4}, [%r3]; add.u32 %r5, %r4, 1; {FREE}",
+    // `tcgen05.ld` writes its registers later; who reads them waits.
+    case("W0406", (32, 1), TMEM, "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r4}, [%r3]; mov.u32 %r4, 1; tcgen05.wait::ld.sync.aligned; {FREE}",
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r4}, [%r3]; add.u32 %r5, %r4, 1; tcgen05.wait::ld.sync.aligned; mov.u32 %r4, 1; {FREE}"),
+    case("W0408", (32, 1), TMEM, "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r4}, [%r3]; add.u32 %r5, %r4, 1; {FREE}",
         "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r4}, [%r3]; tcgen05.wait::ld.sync.aligned; add.u32 %r5, %r4, 1; {FREE}"),
 ];
 

@@ -9,7 +9,8 @@ use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::ops::matrix::meet;
 use crate::interp::site::{Decoded, Site};
 use crate::interp::space::Where;
-use crate::interp::tmem::{COLUMNS, Columns, Offer, Taddr, Tmem, UNIT};
+use crate::interp::tmem::{COLUMNS, Columns, LANES, Offer, Taddr, Tmem, UNIT};
+use crate::interp::watch::{Cells, Use};
 
 /// The value of a source that must be the same in the whole warp.
 pub(super) fn uniform(ctx: &Ctx, src: Src, what: &str) -> Result<u64, Fault> {
@@ -60,6 +61,10 @@ pub(super) fn alloc(site: &Site) -> Decoded {
         };
         ctx.warp.met(group);
         ctx.bytes_mut(to.space, 0, at, 4)?.copy_from_slice(&first.to_le_bytes());
+        // Of a pair, one warp allocates for both: the other's tensor memory is not its to speak for.
+        if !pairs {
+            ctx.watch_tensor(ctx.block.rank, 0, Cells::new(0, LANES, first, count), Use::Own)?;
+        }
         ctx.warp.met(group);
         Ok(Flow::Next)
     }))
@@ -71,6 +76,7 @@ impl Ctx<'_> {
         let first = Tmem::find(count, blocks.iter().filter_map(|rank| self.cluster.tensor.get(*rank)))?;
         for rank in blocks {
             self.cluster.tensor.get_mut(*rank)?.take(Columns { first, count });
+            self.fresh_columns(*rank, first, count);
         }
         Some(first)
     }
@@ -121,6 +127,7 @@ pub(super) fn dealloc(site: &Site) -> Decoded {
         let at = Taddr::new(uniform(ctx, taddr, "the address in tensor memory")?);
         let rank = ctx.block.rank;
         ctx.tmem(rank)?.free(Columns { first: at.column, count })?;
+        ctx.watch_tensor(rank, 0, Cells::new(0, LANES, at.column, count), Use::Own)?;
         ctx.cluster.columns_changed();
         Ok(Flow::Next)
     }))

@@ -8,6 +8,7 @@ use crate::interp::site::{Decoded, Site};
 use crate::interp::swizzle::{Descriptor, Major};
 use crate::interp::tmem::Taddr;
 use crate::interp::warp::lanes;
+use crate::interp::watch::{Cells, Use};
 
 /// Rows of the source that go to lanes of tensor memory.
 #[derive(Clone, Copy)]
@@ -72,9 +73,13 @@ fn copy_part(
     part: Part,
     unpack: Option<Unpack>,
 ) -> Result<(), Fault> {
+    let (first, columns) = (to.lane + part.lane, 4 * pieces as u32);
+    ctx.tmem(rank)?.row(to.at_lane(first), columns)?;
+    let cells = Cells::new(first, part.count, to.column, columns);
+    ctx.watch_tensor(rank, ctx.issuer, cells, Use::Write)?;
     for row in 0..part.count {
         for piece in 0..pieces {
-            let bytes = ctx.piece(rank, from.piece(Major::K, (part.row + row).into(), piece))?;
+            let bytes = ctx.piece(rank, from.piece(Major::K, (part.row + row).into(), piece), from.swizzle)?;
             let bytes = unpack.map_or(bytes, |unpack| unpack(u128::from_le_bytes(bytes)).to_le_bytes());
             let at = to.at_lane(to.lane + part.lane + row).right(4 * piece as u32);
             let words = ctx.tmem(rank)?.row_mut(at, 4)?;
@@ -102,6 +107,8 @@ pub(super) fn shift(site: &Site) -> Decoded {
                 return Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102).lane(lane));
             }
             for rank in &blocks {
+                ctx.tmem(*rank)?.row(at, SHIFTED)?;
+                ctx.watch_tensor(*rank, lane, Cells::new(at.lane, 32, at.column, SHIFTED), Use::Update)?;
                 for row in at.lane..at.lane + 31 {
                     let next = ctx.tmem(*rank)?.row(at.at_lane(row + 1), SHIFTED)?.to_vec();
                     ctx.tmem(*rank)?.row_mut(at.at_lane(row), SHIFTED)?.copy_from_slice(&next);

@@ -4,7 +4,7 @@
 
 use super::idesc::{Form, Idesc, KINDS, Result as Type};
 use super::numbers::{Arithmetic, Integers, Scaled, Singles};
-use super::operand::{Shared, in_tensor, positions};
+use super::operand::{Shared, in_tensor, metadata_columns, positions};
 use super::scale::{Resolved, Scales};
 use super::zeros::Zeros;
 use super::{At, pairs, source, undefined};
@@ -15,6 +15,7 @@ use crate::interp::ops::fragment::sources;
 use crate::interp::site::{Decoded, Refusal, Site};
 use crate::interp::tmem::{LANES, Taddr, Tmem};
 use crate::interp::warp::lanes;
+use crate::interp::watch::{Cells, Use};
 use crate::ir::Operand;
 use crate::isa::{Arch, Suffix};
 
@@ -167,6 +168,7 @@ impl Product<'_> {
         let right = self.right(ctx, numbers)?;
         let enabled = ctx.fetch_lane(self.mma.enable, self.thread) != 0;
         for (number, rank) in self.blocks.iter().copied().enumerate() {
+            self.report(ctx, (number, rank), enabled)?;
             let scaled = self.scaled_right(ctx, numbers, rank, &right)?;
             for (lane, row, first) in self.path.lanes() {
                 if self.mma.leaves(ctx, self.thread, number, lane) {
@@ -177,6 +179,38 @@ impl Product<'_> {
                 let words = ctx.tmem(rank)?.row_mut(self.d.at_lane(lane), self.path.columns)?;
                 self.accumulate(numbers, words, enabled, &factors, (right, first as usize));
             }
+        }
+        Ok(())
+    }
+
+    /// Tells the watcher which tensor memory of a block it uses, if that is allocated.
+    fn report(&self, ctx: &mut Ctx, (number, rank): (usize, usize), enabled: bool) -> Result<(), Fault> {
+        if ctx.watch.is_none() {
+            return Ok(());
+        }
+        let lanes = || self.path.lanes().map(|(lane, ..)| lane);
+        let bits = self.mma.form.kind.bits;
+        let mut uses: Vec<(Cells, Use)> = Vec::new();
+        if let Left::Tensor(at) = self.mma.a {
+            let columns = self.stored() as u32 * bits / 32;
+            uses.push((Cells::of(lanes(), at.lane(ctx, self.thread).column, columns), Use::Depend));
+        }
+        if let Some(at) = self.mma.metadata {
+            let (at, (from, columns)) = (at.lane(ctx, self.thread), metadata_columns(bits, self.idesc.selector));
+            uses.push((Cells::of(lanes(), at.right(from).column, columns), Use::Depend));
+        }
+        if let Some(scales) = &self.scales {
+            let sides =
+                [(scales.a, self.idesc.a.scale, self.path.rows), (scales.b, self.idesc.b.scale, self.path.columns)];
+            let cells = |(at, id, all): (Taddr, u32, u32)| Cells::new(0, LANES, at.column, scales.columns(id, all));
+            uses.extend(sides.map(|side| (cells(side), Use::Depend)));
+        }
+        let kept: Vec<u32> = lanes().filter(|lane| !self.mma.leaves(ctx, self.thread, number, *lane)).collect();
+        let how = if enabled { Use::Update } else { Use::Write };
+        uses.push((Cells::of(kept.into_iter(), self.d.column, self.path.columns), how));
+        for (cells, how) in uses {
+            tensor(ctx, rank)?.row(Taddr { lane: 0, column: cells.column }, cells.count)?;
+            ctx.watch_tensor(rank, self.thread, cells, how)?;
         }
         Ok(())
     }

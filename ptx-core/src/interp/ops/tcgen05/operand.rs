@@ -67,14 +67,14 @@ impl Shared {
                     for piece in 0..k / self.per {
                         let at = self.address(first + line, piece);
                         let to = &mut codes[line * k + piece * self.per..][..self.per];
-                        self.unpack(ctx.piece(rank, at)?, |i, code| to[i] = code);
+                        self.unpack(ctx.piece(rank, at, self.descriptor.swizzle)?, |i, code| to[i] = code);
                     }
                 }
             }
             Major::Mn => {
                 for at_k in 0..k {
                     for piece in first / self.per..(first + count).div_ceil(self.per) {
-                        let bytes = ctx.piece(rank, self.address(at_k, piece))?;
+                        let bytes = ctx.piece(rank, self.address(at_k, piece), self.descriptor.swizzle)?;
                         let skipped = (piece * self.per).wrapping_sub(first);
                         self.unpack(bytes, |i, code| {
                             if let Some(to) = codes.get_mut(skipped.wrapping_add(i).wrapping_mul(k).wrapping_add(at_k))
@@ -146,6 +146,11 @@ fn chunk(bits: u32) -> Chunk {
         4 => Chunk { long: 8, stored: 4, group: 2 },
         _ => Chunk { long: 4, stored: 2, group: 1 },
     }
+}
+
+/// The columns of the metadata of a sparse row, from its address on: the first, and how many.
+pub(super) fn metadata_columns(bits: u32, selector: u32) -> (u32, u32) {
+    if bits >= 16 { (selector, 1) } else { (0, 2) }
 }
 
 /// Where the stored elements of a sparse row belong. `lane` is the row's lane in D. The layouts of the metadata stand in

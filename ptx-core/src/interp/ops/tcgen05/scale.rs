@@ -80,6 +80,12 @@ impl Resolved {
         (0..self.count as u32).map(factor).collect()
     }
 
+    /// How many columns hold the factors of `all` rows (or columns) of which the first is byte `id`.
+    pub(super) fn columns(&self, id: u32, all: u32) -> u32 {
+        let block = all.div_ceil(128) * 4;
+        (all.saturating_sub(1)) / 32 + (id + self.count as u32 - 1) / 4 * block + 1
+    }
+
     /// Which factor an element of a row has.
     pub(super) fn which(&self, k: usize) -> usize {
         k * self.count / self.k

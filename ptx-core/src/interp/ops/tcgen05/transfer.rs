@@ -12,6 +12,7 @@ use crate::interp::ops::matrix::meet;
 use crate::interp::site::{Decoded, Refusal, Site};
 use crate::interp::soft::{F32, mask};
 use crate::interp::tmem::Taddr;
+use crate::interp::watch::{Cells, Use};
 use crate::ir::Operand;
 use crate::isa::Class;
 
@@ -48,6 +49,26 @@ impl Transfer {
             other => Err(format!("the operand {other:?} as an offset")),
         });
         Ok(Transfer { at: At::new(site, "taddr")?, lanes, place, split: split.transpose()?, packed: site.is(packing) })
+    }
+
+    /// The columns of `registers` registers, from the base on, as spans.
+    fn spans(&self, registers: u32) -> Vec<(u32, u32)> {
+        let cells = (0..32).flat_map(|t| (0..registers).map(move |r| (t, r)));
+        let mut columns: Vec<(u32, u32)> = cells
+            .map(|(t, r)| {
+                let (at, width) = self.cell(Taddr { lane: 0, column: 0 }, t, r);
+                (at.column, width)
+            })
+            .collect();
+        columns.sort_unstable();
+        columns.dedup();
+        columns.into_iter().fold(Vec::new(), |mut spans: Vec<(u32, u32)>, (column, width)| {
+            match spans.last_mut() {
+                Some((first, count)) if *first + *count == column => *count += width,
+                _ => spans.push((column, width)),
+            }
+            spans
+        })
     }
 
     /// The base address, if the warp can reach it.
@@ -95,9 +116,26 @@ impl Transfer {
         Ok(())
     }
 
+    /// Tells the watcher which cells the warp uses, if they are allocated.
+    fn report(&self, ctx: &mut Ctx, base: Taddr, spans: &[(u32, u32)], how: Use) -> Result<(), Fault> {
+        let rank = ctx.block.rank;
+        for (column, count) in spans {
+            let at = base.right(*column);
+            ctx.tmem(rank)?.row(at, *count)?;
+            ctx.watch_tensor(rank, 0, Cells::new(base.lane, self.lanes, at.column, *count), how)?;
+        }
+        Ok(())
+    }
+
     /// Loads every register, then stores what each thread has got: `finish` may look at it before.
-    fn load(&self, ctx: &mut Ctx, to: &[Dst], finish: impl Fn(&mut Ctx, usize, &[u64])) -> Result<(), Fault> {
+    fn load(
+        &self,
+        ctx: &mut Ctx,
+        (to, spans): (&[Dst], &[(u32, u32)]),
+        finish: impl Fn(&mut Ctx, usize, &[u64]),
+    ) -> Result<(), Fault> {
         let base = self.base(ctx)?;
+        self.report(ctx, base, spans, Use::Read)?;
         for t in 0..32 {
             let found = (0..to.len() as u32).map(|r| self.read(ctx, base, t, r)).collect::<Result<Vec<_>, _>>();
             let found = found.map_err(|fault| fault.lane(t as usize))?;
@@ -110,11 +148,12 @@ impl Transfer {
 
 pub(super) fn load(site: &Site) -> Decoded {
     let (transfer, to) = (Transfer::new(site, "pack::16b")?, targets(site, 0)?);
+    let spans = transfer.spans(to.len() as u32);
     Ok(Box::new(move |ctx, group| {
         if !meet(ctx, group)? {
             return Ok(Flow::Apart);
         }
-        transfer.load(ctx, &to, |_, _, _| ())?;
+        transfer.load(ctx, (&to, &spans), |_, _, _| ())?;
         Ok(Flow::Next)
     }))
 }
@@ -122,13 +161,13 @@ pub(super) fn load(site: &Site) -> Decoded {
 /// `.red`: the least or greatest of what a thread has loaded.
 pub(super) fn load_reduced(site: &Site) -> Decoded {
     let (transfer, to) = (Transfer::new(site, "")?, targets(site, 0)?);
-    let result = site.dst(1)?;
+    let (result, spans) = (site.dst(1)?, transfer.spans(to.len() as u32));
     let join = reduction(site)?;
     Ok(Box::new(move |ctx, group| {
         if !meet(ctx, group)? {
             return Ok(Flow::Apart);
         }
-        transfer.load(ctx, &to, |ctx, lane, values| {
+        transfer.load(ctx, (&to, &spans), |ctx, lane, values| {
             let found = values.iter().copied().reduce(&join).unwrap_or(0);
             ctx.store_lane(result, lane, found);
         })?;
@@ -154,11 +193,13 @@ pub(super) fn store(site: &Site) -> Decoded {
     let transfer = Transfer::new(site, "unpack::16b")?;
     let values = site.named("r").ok_or("no registers")?;
     let values: Vec<Src> = sources(site, values)?;
+    let spans = transfer.spans(values.len() as u32);
     Ok(Box::new(move |ctx, group| {
         if !meet(ctx, group)? {
             return Ok(Flow::Apart);
         }
         let base = transfer.base(ctx)?;
+        transfer.report(ctx, base, &spans, Use::Write)?;
         for (r, src) in values.iter().enumerate() {
             for (t, value) in ctx.fetch(*src).iter().enumerate() {
                 let done = transfer.write(ctx, base, (t as u32, r as u32), value & mask(32));

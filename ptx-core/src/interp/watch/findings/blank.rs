@@ -34,6 +34,10 @@ pub(in crate::interp::watch) fn check(ctx: &mut Ctx, active: u32, blank: &Blank)
 
 /// The same for a predicate that guards an instruction.
 pub(in crate::interp::watch) fn check_guard(ctx: &Ctx, group: u32, slot: u32) -> Result<(), Fault> {
+    let tracked = ctx.program.code.get(ctx.warp.at as usize).and_then(|code| code.blank.as_ref());
+    if tracked.is_none_or(|blank| blank.guard.is_none()) {
+        return Ok(());
+    }
     let Some(threads) = &ctx.warp.threads else { return Ok(()) };
     let holds = threads.borrow().held.get((ctx.warp.origin + slot) as usize).copied().unwrap_or(0);
     match group & !holds {

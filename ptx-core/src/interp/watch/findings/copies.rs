@@ -1,10 +1,12 @@
-//! Asynchronous copies that still use the shared memory of a block that ends.
+//! Asynchronous copies that still use the shared memory of a block that ends, or put their bytes where a product does not look.
 
 use super::party;
 use crate::diag::codes;
 use crate::interp::block::Block;
+use crate::interp::ctx::Ctx;
 use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::program::Program;
+use crate::interp::swizzle::Swizzle;
 use crate::interp::warp::Warp;
 use crate::interp::watch::ClusterWatch;
 
@@ -40,4 +42,16 @@ fn found(program: &Program, pc: u32, (thread, block): ([u32; 3], [u32; 3]), does
     fault.function = program.code.get(pc as usize).and_then(|code| program.function_name(code.function));
     (fault.thread, fault.block) = (Some(thread), Some(block));
     fault
+}
+
+/// A matrix that a descriptor reads with another swizzle than that of the tensor map by which it was copied.
+pub(in crate::interp::watch) fn swizzles(ctx: &Ctx, at: u64, reads: Swizzle, (pc, brought): (u32, Swizzle)) -> Fault {
+    let (reads, brought) = (reads.words(), brought.words());
+    let message = format!("a matrix in shared memory is read with {reads}, but was copied there with {brought}");
+    Fault::new(FaultKind::Async, message)
+        .code(&codes::W0409)
+        .at(at)
+        .place(ctx.map().shared(at))
+        .party(party(ctx.program, pc, format!("the tensor map of this copy has {brought}")))
+        .help("give the tensor map and the matrix descriptor the same swizzle")
 }

@@ -1,10 +1,12 @@
 //! Launches in which nobody can go on: who waits for what.
 
+use super::phase::{Reasons, reasons};
 use super::{party, triple};
 use crate::diag::codes;
 use crate::interp::block::Block;
 use crate::interp::cluster::Shared;
 use crate::interp::fault::{Fault, FaultKind, Party};
+use crate::interp::program::Program;
 use crate::interp::spin::Spin;
 use crate::interp::warp::{Warp, lanes};
 use crate::interp::watch::Map;
@@ -29,7 +31,8 @@ struct Waiting {
 /// The fault of clusters in which nobody can go on: all wait, or run in loops that nothing ends.
 pub(in crate::interp) fn found<'a>(map: Map, clusters: impl Iterator<Item = Cluster<'a>>, spins: &[Spin]) -> Fault {
     let (program, mut waiting, mut ended, mut first) = (map.program, Vec::new(), 0, None);
-    for (shared, blocks) in clusters {
+    let clusters: Vec<Cluster> = clusters.collect();
+    for (shared, blocks) in clusters.iter().copied() {
         for (block, warps) in blocks {
             ended += warps.iter().filter(|warp| warp.live == 0).count();
             for warp in warps.iter().filter(|warp| warp.live != 0) {
@@ -65,11 +68,30 @@ pub(in crate::interp) fn found<'a>(map: Map, clusters: impl Iterator<Item = Clus
     fault.span = inst.map(|i| i.span);
     fault.function = inst.and_then(|i| program.function_name(i.function));
     (fault.block, fault.thread) = (first.map(|f| f.0), first.map(|f| f.1));
+    let reasons: Vec<Reasons> = clusters.iter().flat_map(|cluster| open_phases(program, *cluster, spins)).collect();
+    for party in reasons.iter().flat_map(|reasons| &reasons.parties).take(MOST) {
+        fault = fault.party(Some(party.clone()));
+    }
+    if let Some(help) = reasons.into_iter().find_map(|reasons| reasons.help) {
+        return fault.help(help);
+    }
     fault.help(match spins {
         _ if endless => "let a turn of the loop change the condition that ends it",
         [] => "every thread that others wait for must get to the barrier, or arrive at the mbarrier",
         _ => "let a thread that still runs change what the loop reads; blocks that have not begun cannot",
     })
+}
+
+/// Why the phases are open for which somebody waits, or in whose loop he spins.
+fn open_phases(program: &Program, (shared, blocks): Cluster, spins: &[Spin]) -> Vec<Reasons> {
+    let Some(watch) = &shared.watch else { return Vec::new() };
+    let here = |spin: &&Spin| blocks.iter().any(|(block, _)| block.id == spin.block);
+    let polled = spins.iter().filter(here).filter_map(|spin| spin.reads).map(|read| (read.place.rank, read.place.at));
+    let mut places: Vec<(usize, u64)> = shared.awaited().chain(polled).collect();
+    places.sort_unstable();
+    places.dedup();
+    let open = places.into_iter().filter_map(|place| Some((place, shared.mbarrier(place)?)));
+    open.map(|phase| reasons(program, watch, phase, blocks)).collect()
 }
 
 /// Those of a block that wait for the same, together.

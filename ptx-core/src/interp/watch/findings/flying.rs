@@ -8,18 +8,19 @@ use crate::interp::program::Code;
 
 /// Objects if the running instruction touches an accumulator in flight, or writes a fragment of A in flight.
 pub(in crate::interp::watch) fn check(ctx: &Ctx) -> Result<(), Fault> {
-    let (warp, flight) = (&ctx.warp, &ctx.warp.flight);
-    if flight.is_empty() {
+    if ctx.warp.flight.is_empty() {
         return Ok(());
     }
-    let Some(code) = ctx.program.code.get(warp.at as usize) else { return Ok(()) };
+    let Some(code) = ctx.program.code.get(ctx.warp.at as usize) else { return Ok(()) };
+    let (warp, flight) = (&ctx.warp, &ctx.warp.flight);
     let touched = code.touched.iter().find_map(|slot| flight.accumulates(warp.origin + slot));
-    let loaded = code.touched.iter().find_map(|slot| flight.loads(warp.origin + slot));
+    // Who reads them waits for the value (9.7.16.6.4.5); who writes them may be overtaken.
+    let loaded = code.written.iter().find_map(|slot| flight.loads(warp.origin + slot));
     if let Some(load) = loaded {
-        return Err(Fault::new(FaultKind::Async, "a register that `tcgen05.ld` may still be writing")
+        return Err(Fault::new(FaultKind::Async, "a write to a register that `tcgen05.ld` may still be writing")
             .code(&codes::W0406)
             .party(party(ctx.program, load, "this one; nothing has waited for it yet".into()))
-            .help("`tcgen05.wait::ld` before the register is used"));
+            .help("`tcgen05.wait::ld` before the register is used for something else"));
     }
     let written = code.written.iter().find_map(|slot| flight.holds(warp.origin + slot));
     let (doing, product) = match (touched, written) {

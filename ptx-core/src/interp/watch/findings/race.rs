@@ -8,7 +8,7 @@ use crate::interp::space::Where;
 use crate::interp::watch::Watch;
 use crate::interp::watch::clock::Actor;
 use crate::interp::watch::event::Event;
-use crate::interp::watch::role::Role;
+use crate::interp::watch::role::{Act, Order, Role};
 use crate::interp::watch::shadow::{Clash, Relation};
 
 /// What the finding is, and what to do.
@@ -36,6 +36,13 @@ const SCOPE: Verdict = Verdict {
     code: &codes::W0203,
     message: "atomic accesses whose scopes do not include each other",
     help: "use a scope that both threads are in: `.cluster`, `.gpu`",
+};
+const REUSED: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0201,
+    message: "a data race in shared memory",
+    help: "let the copy begin when all who used the bytes before are done: they arrive at an `empty` mbarrier, for whose phase \
+           its thread waits (with a parity that turns over), or a barrier stands between",
 };
 const EARLY: Verdict = Verdict {
     kind: FaultKind::Async,
@@ -74,7 +81,12 @@ const TOO_EARLY: Verdict = Verdict {
 pub(in crate::interp::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
     let verdict = verdict(touch, clash, ctx.role());
     let lane = touch.lanes.trailing_zeros() as usize % 32;
-    let now = if touch.writes { "write" } else { "read" };
+    let now = match (ctx.role().act, touch.writes) {
+        (Act::Async { .. }, true) => "asynchronous write",
+        (_, true) => "write",
+        (_, false) => "read",
+    };
+    let article = if now.starts_with('a') { "an" } else { "a" };
     let before = if clash.wrote { "wrote" } else { "read" };
     let other = match clash.other.actor() {
         Actor::Thread => "another thread",
@@ -86,7 +98,7 @@ pub(in crate::interp::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, c
         Relation::Apart => format!(" that {other} {before}, and nothing orders the two"),
         _ => format!(" that {other} {before}"),
     };
-    let message = format!("{}: a {now} of {} bytes{tail}", verdict.message, touch.size);
+    let message = format!("{}: {article} {now} of {} bytes{tail}", verdict.message, touch.size);
     Fault::new(verdict.kind, message)
         .code(verdict.code)
         .at(touch.address.wrapping_add(clash.offset))
@@ -114,7 +126,8 @@ fn verdict(touch: &Touch, clash: &Clash, role: Role) -> &'static Verdict {
         Relation::Early => &TOO_EARLY,
         _ if other != Actor::Thread && clash.wrote => &EARLY,
         _ if other != Actor::Thread => &SOURCE,
-        _ if clash.other.is_strong() && role.order != crate::interp::watch::role::Order::Weak => &SCOPE,
+        _ if clash.other.is_strong() && role.order != Order::Weak => &SCOPE,
+        _ if touch.place.space == Where::Shared && matches!(role.act, Act::Async { .. }) => &REUSED,
         _ if touch.place.space == Where::Shared => &SHARED,
         _ => &GLOBAL,
     }

@@ -1,9 +1,10 @@
 //! Reads of bytes that nobody has written: not the host, not a kernel.
 
-use super::Touch;
+use super::{Touch, party};
 use crate::diag::codes;
 use crate::interp::ctx::Ctx;
 use crate::interp::fault::{Fault, FaultKind};
+use crate::interp::program::Program;
 use crate::interp::space::Where;
 
 /// The finding about a read whose byte at `offset` holds nothing.
@@ -24,4 +25,20 @@ pub(in crate::interp::watch) fn found(ctx: &Ctx, touch: &Touch, offset: u64) -> 
             Where::Local => "write it first; local memory holds nothing when a function begins",
             _ => "write it first, from the host (`upload`, `zeros`) or in a kernel",
         })
+}
+
+/// The finding about a use of a register without a value; the first that had none came from the load at `first`.
+pub(in crate::interp::watch) fn mattered(
+    program: &Program,
+    (name, lane): (&str, usize),
+    first: Option<(u32, &Fault)>,
+) -> Fault {
+    let message = format!("a use of `{name}`, whose value comes from memory that nobody has written");
+    let from = first.and_then(|(pc, fault)| {
+        let place = fault.named().map_or(String::new(), |name| format!(", {name}"));
+        party(program, pc, format!("it was loaded here: {}{place}", fault.message))
+    });
+    Fault::new(FaultKind::Unwritten, message).code(&codes::W0104).lane(lane).party(from).help(
+        "write the memory first, or keep what was never written out of what others see: branches, addresses, results",
+    )
 }
