@@ -227,7 +227,8 @@ impl Engine<'_> {
                 copies::reading(self.program, block, warps)?;
             }
             if let (Some(watch), Some(blocks)) = (self.watch, &cluster.shared.watch) {
-                copies::writing(self.program, blocks)?;
+                let map = Map { program: self.program, grid: self.grid, global: self.global };
+                copies::writing(map, blocks)?;
                 findings::cluster::check(self.program, watch, blocks)?;
             }
         }

@@ -8,7 +8,7 @@ use crate::interp::fault::{Fault, FaultKind};
 use crate::interp::program::Program;
 use crate::interp::swizzle::Swizzle;
 use crate::interp::warp::Warp;
-use crate::interp::watch::ClusterWatch;
+use crate::interp::watch::{ClusterWatch, Map};
 
 /// Objects if a thread of a block ends before its bulk copies have read what they copy.
 pub(in crate::interp) fn reading(program: &Program, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
@@ -22,13 +22,17 @@ pub(in crate::interp) fn reading(program: &Program, block: &Block, warps: &[Warp
 }
 
 /// Objects if nobody has waited for a copy that completes on an mbarrier.
-pub(in crate::interp) fn writing(program: &Program, cluster: &ClusterWatch) -> Result<(), Fault> {
+pub(in crate::interp) fn writing(map: Map, cluster: &ClusterWatch) -> Result<(), Fault> {
     let left = cluster.phases.iter().filter_map(|(place, phases)| {
         let (phase, copy) = phases.copies?;
         (phase > phases.seen).then_some((place, copy))
     });
-    let Some((_, copy)) = left.min_by_key(|(place, _)| **place) else { return Ok(()) };
-    Err(found(program, copy.pc, (copy.thread, copy.block), "write"))
+    let Some(((_, at), copy)) = left.min_by_key(|(place, _)| **place) else { return Ok(()) };
+    let fault = found(map.program, copy.pc, (copy.thread, copy.block), "write");
+    Err(match map.shared(*at) {
+        Some(name) => fault.help(format!("its mbarrier is {name}")),
+        None => fault,
+    })
 }
 
 fn found(program: &Program, pc: u32, (thread, block): ([u32; 3], [u32; 3]), does: &str) -> Fault {

@@ -1,6 +1,6 @@
 //! Two accesses to the same bytes that nothing orders, one of them a write; and what is ordered, but not for the other proxy.
 
-use super::{Touch, who};
+use super::{Touch, triple, who};
 use crate::diag::{Code, codes};
 use crate::interp::ctx::Ctx;
 use crate::interp::fault::{Fault, FaultKind};
@@ -108,7 +108,20 @@ pub(in crate::interp::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, c
             Relation::Early => None,
             _ => who(ctx.program, watch, apart(clash.other, watch, ctx, lane), &format!("{before} them here")),
         })
-        .help(verdict.help)
+        .help(match completes_on(ctx, watch, clash.other) {
+            Some(mbarrier) => format!("{}: it completes on {mbarrier}", verdict.help),
+            None => verdict.help.to_string(),
+        })
+}
+
+/// The mbarrier on which an earlier copy completes.
+fn completes_on(ctx: &Ctx, watch: &Watch, other: Event) -> Option<String> {
+    let cluster = ctx.cluster.watch.as_ref().filter(|_| other.actor() == Actor::Phase)?;
+    let number = watch.place(other.warp).0;
+    let of_block = |rank: usize| cluster.blocks.get(rank).is_some_and(|block| block.number == number);
+    let found = cluster.phases.iter().find(|((rank, _), phases)| of_block(*rank) && phases.agent == other.lanes);
+    let ((_, at), _) = found?;
+    Some(format!("{} of block {}", ctx.map().shared(*at)?, triple(watch.id(number))))
 }
 
 /// The other access, as one of somebody else: of several lanes, not that which accesses now.
