@@ -3,13 +3,22 @@
 //! the instruction: a vector of integers passes for any type of its width.
 
 use super::{
-    Access, Binder, Class, Fit, Operand, OperandKind, OperandSpec, Type, TypeOf, Value, Why, declared, literal_float,
-    literal_int,
+    Access, Binder, Class, Fit, Operand, OperandKind, OperandSpec, Range, Type, TypeOf, Value, Why, declared,
+    literal_float, literal_int,
 };
 
 impl Binder<'_> {
     /// Whether the elements may stand where `value` is wanted.
     pub(super) fn elements(&self, value: &Value, access: Access, elements: &[Operand]) -> Fit {
+        let odd = |e: &Operand, range: Range| matches!(e, Operand::Int(bits) if !range.contains(bits.cast_signed()));
+        match value.range.filter(|range| elements.iter().any(|e| odd(e, *range))) {
+            Some(range) => Err(Why::Range(range)),
+            None => self.whole_vector(value, access, elements),
+        }
+    }
+
+    /// The same, whatever the literals are.
+    fn whole_vector(&self, value: &Value, access: Access, elements: &[Operand]) -> Fit {
         let wanted = self.type_of(&value.ty);
         match elements {
             [Operand::F32(_)] if access == Access::Read && wanted.is_some_and(holds_single) => return Ok(()),
@@ -41,7 +50,7 @@ impl Binder<'_> {
             self.inside(specs, written)?;
             return self.neighbours(specs, written);
         };
-        self.elements(value, Access::Read, written)?;
+        self.whole_vector(value, Access::Read, written)?;
         let integers = specs.iter().zip(written).filter(|(_, operand)| matches!(operand, Operand::Int(_)));
         integers.into_iter().try_for_each(|(spec, literal)| self.fit(spec, literal))
     }
