@@ -224,7 +224,7 @@ impl Writer<'_> {
             let _ = writeln!(out, "    /// `{entry}`");
         }
         let signature = match list.join(", ") {
-            short if short.len() < 80 => short,
+            short if short.len() + name.len() < 96 => short,
             _ => format!("\n        {},\n    ", list.join(",\n        ")),
         };
         let _ = write!(out, "    #[ptx_kernel{options}]\n    pub fn {name}({signature}) {{\n{text}    }}\n");

@@ -2,6 +2,7 @@
 //! first, or by that first one if it is an assignment. Without the pass everything is declared at the top.
 
 use super::body::{Body, For, Node, Piece};
+use super::print::declared_width;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Declares all registers at the top.
@@ -129,23 +130,46 @@ fn block(body: &Body, nodes: &mut Vec<Node>, total: &HashMap<usize, usize>, decl
         let start = (0..at).rev().take_while(|n| is_ptx(&nodes[*n])).last().filter(|_| is_ptx(&nodes[at]));
         placed.entry(start.unwrap_or(at)).or_default().extend(regs);
     }
-    for (at, mut regs) in placed.into_iter().rev() {
-        if let Node::Assign(dest, value, declares) = &mut nodes[at]
-            && let Piece::Reg(dest) = dest
-            && let Some(place) = regs.iter().position(|reg| reg == dest)
-            && body.regs[*dest].element.is_none()
-        {
-            let mut reads = false;
-            value.pieces(&mut |piece| reads |= *piece == Piece::Reg(*dest));
-            if !reads {
-                *declares = true;
-                regs.remove(place);
-            }
-        }
-        if !regs.is_empty() {
-            nodes.insert(at, Node::Declare(regs));
+    placed.retain(|at, regs| {
+        declare_by_value(body, &mut nodes[*at], regs);
+        !regs.is_empty()
+    });
+    for (at, regs) in together(body, placed).into_iter().rev() {
+        nodes.insert(at, Node::Declare(regs));
+    }
+}
+
+/// An assignment that is the first mention of its register declares it.
+fn declare_by_value(body: &Body, node: &mut Node, regs: &mut Vec<usize>) {
+    let Node::Assign(Piece::Reg(dest), value, declares) = node else { return };
+    let mut reads = false;
+    value.pieces(&mut |piece| reads |= *piece == Piece::Reg(*dest));
+    let place = regs.iter().position(|reg| reg == dest);
+    if let Some(place) = place.filter(|_| !reads && body.regs[*dest].element.is_none()) {
+        *declares = true;
+        regs.remove(place);
+    }
+}
+
+/// How far from its first mention a register may be declared, in statements.
+const NEAR: usize = 24;
+/// How wide a `let` becomes by that.
+const WIDE: usize = 84;
+
+/// Declarations that are near each other become one.
+fn together(body: &Body, placed: BTreeMap<usize, Vec<usize>>) -> Vec<(usize, Vec<usize>)> {
+    let width = |regs: &[usize]| -> usize {
+        let of = |reg: &usize| declared_width(&body.regs[*reg].name, &body.regs[*reg].ty);
+        regs.iter().map(of).sum()
+    };
+    let mut joined: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (at, regs) in placed {
+        match joined.last_mut() {
+            Some((start, known)) if at - *start <= NEAR && width(known) + width(&regs) <= WIDE => known.extend(regs),
+            _ => joined.push((at, regs)),
         }
     }
+    joined
 }
 
 /// Whether a statement stands in `ptx!`.

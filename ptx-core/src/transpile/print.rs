@@ -2,7 +2,7 @@
 
 use super::affine::Affine;
 use super::body::{Body, Expr, For, Inst, Jump, Node, Piece};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 /// The statements of a kernel, each line indented by `depth` levels.
@@ -191,35 +191,31 @@ impl Printer<'_> {
         count.text(&name, &number)
     }
 
-    /// How many names a `let` has at most.
-    const TOGETHER: usize = 10;
-
+    /// `let` of these registers, whatever their types, as many in one as a line holds.
     fn declare(&mut self, regs: &[usize]) {
-        let mut arrays: Vec<usize> = Vec::new();
-        let mut by_type: Vec<(String, Vec<String>)> = Vec::new();
+        let mut arrays = BTreeSet::new();
+        let (mut names, mut types, mut width) = (Vec::new(), Vec::new(), 0);
         for reg in regs {
             let reg = &self.body.regs[*reg];
-            if let Some((array, _)) = reg.element {
-                if !arrays.contains(&array) {
-                    arrays.push(array);
-                }
+            let array = reg.element.map(|(array, _)| array);
+            if array.is_some_and(|array| !arrays.insert(array)) {
                 continue;
             }
-            match by_type.iter_mut().find(|(ty, _)| *ty == reg.ty) {
-                Some((_, names)) => names.push(reg.name.clone()),
-                None => by_type.push((reg.ty.clone(), vec![reg.name.clone()])),
+            let (name, ty) = match array.map(|array| &self.body.arrays[array]) {
+                Some(array) => (array.name.clone(), format!("[{}; {}]", reg.ty, array.regs.len())),
+                None => (reg.name.clone(), reg.ty.clone()),
+            };
+            let more = declared_width(&name, &ty);
+            if !names.is_empty() && width + more + 4 * self.depth > WIDTH {
+                self.rust(&format!("let {}: {};", tuple(&names), tuple(&types)));
+                (names, types, width) = (Vec::new(), Vec::new(), 0);
             }
+            names.push(name);
+            types.push(ty);
+            width += more;
         }
-        for array in arrays {
-            let array = &self.body.arrays[array];
-            let ty = &self.body.regs[array.regs[0]].ty;
-            self.rust(&format!("let {}: [{ty}; {}];", array.name, array.regs.len()));
-        }
-        for (ty, names) in by_type {
-            for names in names.chunks(Self::TOGETHER) {
-                let types = vec![ty.clone(); names.len()];
-                self.rust(&format!("let {}: {};", tuple(names), tuple(&types)));
-            }
+        if !names.is_empty() {
+            self.rust(&format!("let {}: {};", tuple(&names), tuple(&types)));
         }
     }
 
@@ -301,6 +297,11 @@ fn named_inside(nodes: &[Node], label: usize, inside: bool) -> bool {
         Node::Loop(_, body) => named_inside(body, label, true),
         other => other.blocks().into_iter().any(|block| named_inside(block, label, inside)),
     })
+}
+
+/// How much of a `let` a name and its type take.
+pub(super) fn declared_width(name: &str, ty: &str) -> usize {
+    name.len() + ty.len() + 4
 }
 
 /// `a`, or `(a, b)`.
