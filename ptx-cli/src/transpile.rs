@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     /// Raise the code to what a person would have written, as far as that can be proved.
     #[arg(long)]
     sugar: bool,
-    /// Leave out a pass of the sugar: labels, params, waits, flow, arrays, operators,
-    /// expressions, names, repeats, lets.
+    /// Leave out a pass of the sugar: labels, params, waits, flow, arrays, constants,
+    /// operators, expressions, names, repeats, islands, lets.
     #[arg(long = "no", value_name = "PASS", value_parser = pass_name)]
     no: Vec<String>,
     /// Assemble both with ptxas and compare the machine code.
@@ -93,6 +93,9 @@ impl Made {
             None => {}
             Some(Err(why)) => lines.push(format!("{}: not raised: {why}", source.name)),
             Some(Ok(proved)) => {
+                if proved.input.is_some() {
+                    lines.push("  compared without debug information, with which ptxas does not optimize".to_owned());
+                }
                 for (kernel, back) in proved.kernels.iter().zip(&proved.taken_back) {
                     let applied: Vec<String> =
                         kernel.applied.iter().filter(|(_, n)| *n > 0).map(|(pass, n)| format!("{pass} {n}")).collect();
@@ -126,7 +129,8 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
     };
     let verified = |mut made: Made| -> Result<Made, Failure> {
         if arguments.verify {
-            made.proof.assemble(&source.bytes, checked.module().arch)?;
+            let without_debug = made.sugar.as_ref().and_then(|s| s.as_ref().ok()?.input.as_deref());
+            made.proof.assemble(without_debug.unwrap_or(&source.bytes), checked.module().arch)?;
         }
         Ok(made)
     };

@@ -16,8 +16,8 @@ mod value;
 pub use lower::lower;
 pub(crate) use lower::{cast, ends};
 pub use operators::markdown as operators;
-pub(crate) use operators::written;
-pub(crate) use types::language_type;
+pub(crate) use operators::{instruction, written};
+pub(crate) use types::{language_type, move_of};
 
 use crate::isa::{Arch, Version};
 use crate::span::Span;

@@ -6,8 +6,11 @@
 mod affine;
 mod arrays;
 mod body;
+mod constants;
+mod debug;
 mod expressions;
 mod flow;
+mod islands;
 mod labels;
 mod lets;
 mod names;
@@ -21,6 +24,8 @@ mod repeats;
 pub mod same;
 mod waits;
 
+pub use debug::without_debug;
+
 use crate::emit::rust::statement;
 use crate::lower::constant::integer;
 use crate::syntax::{Directive, Func, Stmt, StmtKind, Tree, Var};
@@ -29,16 +34,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 /// The passes, in the order in which they run, and what each is for.
-pub const PASSES: [(&str, &str); 10] = [
+pub const PASSES: [(&str, &str); 12] = [
     ("labels", "labels that nothing jumps to left out; for --verify, as ptxas may schedule differently"),
     ("params", "parameters by name"),
     ("waits", "spin loops to mbarrier::wait"),
     ("flow", "branches to loop, if and else"),
     ("arrays", "wide register lists to arrays and ranges"),
+    ("constants", "numbers as decimals and by name"),
     ("operators", "single instructions to operators, special registers by name"),
     ("expressions", "chains of operators to expressions"),
     ("names", "demangled names, registers after what they hold"),
     ("repeats", "repeated statements to for and arrays"),
+    ("islands", "lone operators among instructions back to them"),
     ("lets", "registers declared where they live"),
 ];
 
@@ -87,8 +94,14 @@ pub fn sugar(tree: &Tree, name: &str, without: &[Without]) -> Result<Sugared, St
 /// `only` leaves out all entries but one.
 fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> Result<Sugared, String> {
     let mut header = Header::default();
-    let mut writer =
-        Writer { tree, outside: String::new(), helpers: BTreeMap::new(), kernels: Vec::new(), taken: BTreeSet::new() };
+    let mut writer = Writer {
+        tree,
+        outside: String::new(),
+        helpers: BTreeMap::new(),
+        constants: BTreeMap::new(),
+        kernels: Vec::new(),
+        taken: BTreeSet::new(),
+    };
     let mut entries = Vec::new();
     let mentions = mentions(tree);
     for &id in &tree.items {
@@ -110,8 +123,8 @@ fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> 
         let empty = Without::new();
         text.push_str(&writer.kernel(func, stmt, without.get(at).unwrap_or(&empty))?);
     }
-    if writer.kernels.is_empty() {
-        return Err("a module without an entry".to_owned());
+    if writer.kernels.is_empty() && writer.outside.trim().is_empty() {
+        return Err("a module without a function".to_owned());
     }
     Ok(Sugared { text: writer.module(&header, name, &text), kernels: writer.kernels })
 }
@@ -155,7 +168,9 @@ impl Header {
             tree.list(&directive.args).iter().map(|a| tree.compact(&tree.expr(*a).tokens)).collect();
         match (tree.source.text(directive.name), args.as_slice()) {
             (".version", [version]) => self.version.clone_from(version),
-            (".target", [target]) => self.target.clone_from(target),
+            (".target", [target, options @ ..]) if options.iter().all(|o| o == "debug") => {
+                self.target.clone_from(target)
+            }
             (".target", [_, option, ..]) => return Err(format!("the option `{option}` of .target")),
             (".address_size", [size]) if size == "64" => self.address_size = true,
             (".file", _) => {}
@@ -171,6 +186,8 @@ struct Writer<'t> {
     outside: String,
     /// Helper functions: name and text.
     helpers: BTreeMap<String, String>,
+    /// Numbers that have a name: their value.
+    constants: BTreeMap<String, String>,
     kernels: Vec<Kernel>,
     taken: BTreeSet<String>,
 }
@@ -182,6 +199,12 @@ impl Writer<'_> {
              pub mod {name} {{\n    use ::ptx_launch::prelude::*;\n",
             header.target, header.version
         );
+        if !self.constants.is_empty() {
+            out.push('\n');
+        }
+        for (name, value) in &self.constants {
+            let _ = writeln!(out, "    const {name}: f32 = {value};");
+        }
         if !self.outside.trim().is_empty() {
             // Comments of the last line end before the brace.
             let lines = self.outside.lines().map(str::trim_end).filter(|line| !line.is_empty());
@@ -214,6 +237,7 @@ impl Writer<'_> {
         let name = self.free(&demangled);
         let list: Vec<String> = params.iter().map(|p| format!("{}{}: {}", p.attributes, p.name, p.ty)).collect();
         let options = if options.is_empty() { String::new() } else { format!("({})", options.join(", ")) };
+        self.constants.append(&mut body.constants);
         let before = std::mem::take(&mut body.helpers);
         let mut text = print::print(&body, 2);
         for (helper, source) in before {
@@ -299,10 +323,12 @@ fn raise(body: &mut body::Body, params: &[params::Param], without: &Without) -> 
             "waits" => waits::pass(body),
             "flow" => flow::pass(body),
             "arrays" => arrays::pass(body),
+            "constants" => constants::pass(body),
             "operators" => operators::pass(body),
             "expressions" => expressions::pass(body),
             "names" => names::pass(body),
             "repeats" => repeats::pass(body),
+            "islands" => islands::pass(body),
             _ => {
                 lets::pass(body);
                 body.regs.len()

@@ -15,21 +15,26 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c)
 }
 
+/// No longer word is compared.
+const LONGEST: usize = 64;
+
 /// Edits (insert, delete, replace, swap of neighbours) between two words.
 fn distance(a: &[u8], b: &[u8]) -> usize {
-    if a.len() > 64 || b.len() > 64 {
+    if a.len() > LONGEST || b.len() > LONGEST {
         return usize::MAX;
     }
-    let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
-    rows[0] = (0..=b.len()).collect();
+    // The row of the table before the last, the last, and the current one: no allocation, as bad input asks for many.
+    let (mut older, mut last, mut row) = ([0usize; LONGEST + 1], [0; LONGEST + 1], [0; LONGEST + 1]);
+    (0..=b.len()).for_each(|j| last[j] = j);
     for i in 1..=a.len() {
-        rows[i][0] = i;
+        row[0] = i;
         for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
             let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            let best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            rows[i][j] = if swapped { best.min(rows[i - 2][j - 2] + 1) } else { best };
+            let best = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            row[j] = if swapped { best.min(older[j - 2] + 1) } else { best };
         }
+        (older, last, row) = (last, row, older);
     }
-    rows[a.len()][b.len()]
+    last[b.len()]
 }

@@ -18,6 +18,7 @@ mod ptx;
 mod resolve;
 mod splice;
 mod stmt;
+mod view;
 
 pub(crate) use cast::instruction as cast;
 pub(crate) use ptx::ends;

@@ -80,6 +80,11 @@ pub(crate) fn moved(ty: Type) -> Option<String> {
     (ty.class() == Class::Pred || ty.bits() >= 16).then(|| stored(ty))
 }
 
+/// The instruction that copies a register of this type.
+pub(crate) fn move_of(ty: Type) -> Option<String> {
+    moved(ty).map(|suffix| format!("mov.{suffix}"))
+}
+
 /// What `ld` and `st` call it.
 pub(crate) fn stored(ty: Type) -> String {
     match ty.class() {

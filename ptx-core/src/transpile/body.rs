@@ -48,6 +48,8 @@ pub(super) enum Expr {
     Binary(&'static str, Box<Expr>, Box<Expr>),
     /// `a as T`
     Cast(Box<Expr>, String),
+    /// `signed(a)`: the same bits under another type, no instruction.
+    View(&'static str, Box<Expr>),
 }
 
 /// Where a jump goes.
@@ -138,6 +140,8 @@ pub(super) struct Body {
     pub(super) results: HashMap<usize, String>,
     /// Helper functions that the passes made: their text by name.
     pub(super) helpers: BTreeMap<String, String>,
+    /// Numbers that the passes named: their value by name.
+    pub(super) constants: BTreeMap<String, String>,
     /// Whether the parameters' values are named, so that no `raw` is needed.
     pub(super) prologue: bool,
     /// The names that something has.
@@ -260,7 +264,7 @@ impl Expr {
     fn slots(&mut self, visit: &mut dyn FnMut(Slot<'_>)) {
         match self {
             Expr::Leaf(piece) => visit(Slot::Piece(piece)),
-            Expr::Unary(_, a) | Expr::Cast(a, _) => a.slots(visit),
+            Expr::Unary(_, a) | Expr::Cast(a, _) | Expr::View(_, a) => a.slots(visit),
             Expr::Binary(_, a, b) => {
                 a.slots(visit);
                 b.slots(visit);
@@ -276,22 +280,10 @@ impl Expr {
     pub(super) fn pieces(&self, visit: &mut dyn FnMut(&Piece)) {
         match self {
             Expr::Leaf(piece) => visit(piece),
-            Expr::Unary(_, a) | Expr::Cast(a, _) => a.pieces(visit),
+            Expr::Unary(_, a) | Expr::Cast(a, _) | Expr::View(_, a) => a.pieces(visit),
             Expr::Binary(_, a, b) => {
                 a.pieces(visit);
                 b.pieces(visit);
-            }
-        }
-    }
-
-    /// Its leaves, to change, from left to right.
-    pub(super) fn leaves_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Expr::Leaf(_) => visit(self),
-            Expr::Unary(_, a) | Expr::Cast(a, _) => a.leaves_mut(visit),
-            Expr::Binary(_, a, b) => {
-                a.leaves_mut(visit);
-                b.leaves_mut(visit);
             }
         }
     }
@@ -300,10 +292,16 @@ impl Expr {
     pub(super) fn size(&self) -> usize {
         match self {
             Expr::Leaf(_) => 0,
+            Expr::View(_, a) => a.size(),
             Expr::Unary(_, a) | Expr::Cast(a, _) => 1 + a.size(),
             Expr::Binary(_, a, b) => 1 + a.size() + b.size(),
         }
     }
+}
+
+/// Whether a statement stands in `ptx!`.
+pub(super) fn is_ptx(node: &Node) -> bool {
+    matches!(node, Node::Inst(_) | Node::Label(_) | Node::Text(_))
 }
 
 /// Visits every list of statements, inner ones first.

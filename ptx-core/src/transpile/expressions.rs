@@ -2,6 +2,7 @@
 //! instructions stay where they are: an expression is evaluated from the left, its parts right before it.
 
 use super::body::{Body, Expr, Node, Piece, each_block};
+use super::operators::as_type;
 use std::collections::HashMap;
 
 /// A person reads no longer ones.
@@ -36,22 +37,38 @@ fn absorb(node: &mut Node, before: &mut Vec<Node>, mentions: &HashMap<usize, usi
         let guard = !matches!(node, Node::Assign(..));
         let Some(expr) = value_of(node) else { return taken };
         // What is a lone register, literal or special register gets a name.
-        let simple = matches!(value, Expr::Leaf(_));
+        let simple = value.size() == 0;
         // `if !p` turns a guard, it is no `not.pred`.
         let turns = guard && matches!(value, Expr::Unary("!", _));
-        let typed = body.results.get(dest) == Some(&body.regs[*dest].ty);
-        if !single || simple || turns || !typed || expr.size() + value.size() > MOST_OPERATORS || !is_next(expr, *dest)
-        {
+        if !single || simple || turns || expr.size() + value.size() > MOST_OPERATORS || !is_next(expr, *dest) {
             return taken;
         }
-        let (dest, value) = (*dest, value.clone());
-        expr.leaves_mut(&mut |leaf| {
-            if *leaf == Expr::reg(dest) {
-                *leaf = value.clone();
-            }
-        });
+        let result = body.results.get(dest).map_or("", String::as_str);
+        let Some(value) = as_type(value.clone(), result, &body.regs[*dest].ty) else { return taken };
+        let dest = *dest;
+        replace(expr, dest, &value);
         before.pop();
         taken += 1;
+    }
+}
+
+/// Puts a value where the register stood; of views upon views the outer one counts.
+fn replace(expr: &mut Expr, reg: usize, value: &Expr) {
+    match expr {
+        Expr::Leaf(_) if *expr == Expr::reg(reg) => *expr = value.clone(),
+        Expr::Leaf(_) => {}
+        Expr::View(_, a) => {
+            replace(a, reg, value);
+            if let Expr::View(_, inner) = &mut **a {
+                let inner = std::mem::replace(&mut **inner, Expr::reg(reg));
+                **a = inner;
+            }
+        }
+        Expr::Unary(_, a) | Expr::Cast(a, _) => replace(a, reg, value),
+        Expr::Binary(_, a, b) => {
+            replace(a, reg, value);
+            replace(b, reg, value);
+        }
     }
 }
 
@@ -69,7 +86,7 @@ fn is_next(expr: &Expr, reg: usize) -> bool {
     match expr {
         Expr::Leaf(Piece::Reg(leaf)) => *leaf == reg,
         Expr::Leaf(_) => false,
-        Expr::Unary(_, a) | Expr::Cast(a, _) => is_next(a, reg),
-        Expr::Binary(_, a, b) => is_next(a, reg) || (matches!(**a, Expr::Leaf(_)) && is_next(b, reg)),
+        Expr::Unary(_, a) | Expr::Cast(a, _) | Expr::View(_, a) => is_next(a, reg),
+        Expr::Binary(_, a, b) => is_next(a, reg) || (a.size() == 0 && is_next(b, reg)),
     }
 }

@@ -1,7 +1,7 @@
 //! Pass `lets`: a register is declared where it lives: in the innermost block that holds every mention, in front of the
 //! first, or by that first one if it is an assignment. Without the pass everything is declared at the top.
 
-use super::body::{Body, For, Node, Piece};
+use super::body::{Body, For, Node, Piece, is_ptx};
 use super::print::declared_width;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -170,11 +170,6 @@ fn together(body: &Body, placed: BTreeMap<usize, Vec<usize>>) -> Vec<(usize, Vec
         }
     }
     joined
-}
-
-/// Whether a statement stands in `ptx!`.
-fn is_ptx(node: &Node) -> bool {
-    matches!(node, Node::Inst(_) | Node::Label(_) | Node::Text(_))
 }
 
 /// Whether a statement itself names a register, not only what is inside of it.

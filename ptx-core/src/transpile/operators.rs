@@ -1,8 +1,9 @@
 //! Pass `operators`: single instructions to the operator that is that very instruction: `a + b`, `x as u64`, `tid.x`.
 //!
 //! A register has one type in the kernel language, while PTX's `.b32` takes any. It gets the one that lets the most
-//! instructions be written as operators; the others stay in `ptx!`. An untyped register stands on one side of an
-//! operator whose other side says the type.
+//! instructions be written as operators, with the fewest views (`signed(a)`), which say where an instruction takes it for
+//! another; the others stay in `ptx!`. An untyped register stands on one side of an operator whose other side says the
+//! type.
 
 use super::body::{Body, Expr, Inst, Node, Piece, Reg, each_block};
 use crate::isa::{self, Class, Type};
@@ -65,14 +66,30 @@ fn choose_types(body: &mut Body) {
             if at.iter().any(|at| names_float(&insts[*at].name, ty.bits())) {
                 continue;
             }
-            let best = CLASSES.map(|class| {
+            let worth = CLASSES.map(|class| {
                 body.regs[reg].ty = format!("{class}{}", ty.bits());
-                at.iter().filter(|at| raise(&body.regs, &insts[**at]).is_some()).count()
+                at.iter()
+                    .filter_map(|at| raise(&body.regs, &insts[*at]))
+                    .map(|(_, value, _)| RAISED - views(&value))
+                    .sum()
             });
-            let most = best.iter().max().copied().unwrap_or(0);
-            let class = CLASSES.iter().zip(best).find(|(_, n)| *n == most && most > 0).map_or("b", |(class, _)| class);
+            let most = worth.iter().max().copied().unwrap_or(0);
+            let class = CLASSES.iter().zip(worth).find(|(_, n)| *n == most && most > 0).map_or("b", |(class, _)| class);
             body.regs[reg].ty = format!("{class}{}", ty.bits());
         }
+    }
+}
+
+/// What an operator is worth in views.
+const RAISED: usize = 8;
+
+/// How many views an expression has.
+fn views(expr: &Expr) -> usize {
+    match expr {
+        Expr::Leaf(_) => 0,
+        Expr::View(_, a) => 1 + views(a),
+        Expr::Unary(_, a) | Expr::Cast(a, _) => views(a),
+        Expr::Binary(_, a, b) => views(a) + views(b),
     }
 }
 
@@ -122,15 +139,43 @@ fn raise(regs: &[Reg], inst: &Inst) -> Option<(usize, Expr, String)> {
     }
     let [Piece::Reg(dest)] = inst.operands.first()?.as_slice() else { return None };
     let ty = find(&regs[*dest].ty)?;
-    let (value, result) = special(inst, ty)
-        .or_else(|| moved(inst, ty, regs))
-        .or_else(|| converted(inst, ty, regs))
+    let (value, result) = special(inst)
+        .or_else(|| moved(inst, regs))
+        .or_else(|| converted(inst, regs))
         .or_else(|| operator(inst, ty, regs))?;
+    // `mov` takes its type from where it writes to, but for special registers.
+    let fits = if value.size() == 0 { ty == result } else { meet(ty, result) };
+    if is_register(&value) && !fits {
+        return None;
+    }
+    let (value, result) = if fits { (value, result) } else { (viewed(value, result, ty)?, ty) };
     Some((*dest, value, language_type(result.name())?))
 }
 
+/// An integer under another type of its width.
+fn viewed(value: Expr, from: Type, to: Type) -> Option<Expr> {
+    let integer = |ty: Type| matches!(ty.class(), Class::Unsigned | Class::Signed | Class::Bits);
+    let fits = from.bits() == to.bits() && matches!(from.bits(), 16 | 32 | 64) && integer(from) && integer(to);
+    let view = match to.class() {
+        Class::Signed => "signed",
+        Class::Unsigned => "unsigned",
+        _ => "untyped",
+    };
+    match value {
+        _ if !fits => None,
+        // A literal has the type of where it goes.
+        Expr::Leaf(Piece::Int(_)) => None,
+        value => Some(Expr::View(view, Box::new(value))),
+    }
+}
+
+/// A value of one type of the language as one of another, of the same width.
+pub(super) fn as_type(value: Expr, from: &str, to: &str) -> Option<Expr> {
+    if from == to { Some(value) } else { viewed(value, find(from)?, find(to)?) }
+}
+
 /// `mov.u32 d, %tid.x`
-fn special(inst: &Inst, dest: Type) -> Option<(Expr, Type)> {
+fn special(inst: &Inst) -> Option<(Expr, Type)> {
     let [_, source] = inst.operands.as_slice() else { return None };
     let mut text = String::new();
     for piece in source {
@@ -140,73 +185,96 @@ fn special(inst: &Inst, dest: Type) -> Option<(Expr, Type)> {
     let (name, component) = text.split_once('.').unwrap_or((&text, ""));
     let special = isa::table().specials.get(text.as_str()).or_else(|| isa::table().specials.get(name))?;
     let plain = text.strip_prefix('%')?;
-    let fits = dest == special.ty && inst.name == format!("mov.{}", special.ty.name());
+    let fits = inst.name == format!("mov.{}", special.ty.name());
     let known = matches!(component, "" | "x" | "y" | "z" | "w");
     (fits && known).then(|| (Expr::Leaf(Piece::Text(plain.to_owned())), special.ty))
 }
 
 /// `mov.u32 d, a` and `mov.u32 d, 1`
-fn moved(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
+fn moved(inst: &Inst, regs: &[Reg]) -> Option<(Expr, Type)> {
     let ty = Type::find(inst.name.strip_prefix("mov.")?)?;
     let [_, source] = inst.operands.as_slice() else { return None };
-    if ty != dest || ty.class() == Class::Pred {
+    if ty.class() == Class::Pred {
         return None;
     }
-    // Between two registers it is the source that says the type.
-    let exact = |reg: &usize| find(&regs[*reg].ty) == Some(ty);
-    let typed = if let [Piece::Reg(reg)] = source.as_slice() { exact(reg) } else { true };
-    Some((leaf(source, ty, regs).filter(|_| typed)?, ty))
+    match source.as_slice() {
+        [Piece::Int(value)] => in_range(*value, ty).then_some((Expr::Leaf(Piece::Int(*value)), ty)),
+        [Piece::Text(text)] => is_number(text, ty).then(|| (Expr::Leaf(Piece::Text(text.clone())), ty)),
+        // It is the source that says the type.
+        [Piece::Reg(reg)] => {
+            let from = find(&regs[*reg].ty)?;
+            let value = if from == ty { Some(Expr::reg(*reg)) } else { viewed(Expr::reg(*reg), from, ty) };
+            Some((value?, ty))
+        }
+        _ => None,
+    }
 }
 
-fn converted(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
+/// `cvt.u64.u32 d, a`
+fn converted(inst: &Inst, regs: &[Reg]) -> Option<(Expr, Type)> {
     let [_, source] = inst.operands.as_slice() else { return None };
     let [Piece::Reg(reg)] = source.as_slice() else { return None };
-    let from = find(&regs[*reg].ty)?;
+    let own = find(&regs[*reg].ty)?;
     let pieces: Vec<&str> = inst.name.split('.').collect();
     let to = Type::find(pieces.get(pieces.len().checked_sub(2)?)?)?;
-    let same = cast(from, to)?.strip_suffix(" {d}, {a}") == Some(&inst.name);
     let to_name = language_type(to.name())?;
-    (same && from != to && meet(dest, to)).then(|| (Expr::Cast(Box::new(Expr::reg(*reg)), to_name), to))
-}
-
-fn operator(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
-    let ty = |operand: &[Piece]| if let [Piece::Reg(reg)] = operand { find(&regs[*reg].ty) } else { None };
-    written(&inst.name).into_iter().find_map(|(operator, operand, result)| {
-        if !meet(dest, result) {
-            return None;
-        }
-        let shift = matches!(operator, "<<" | ">>");
-        // Where one side is untyped the operator is the typed side's.
-        let typed = |a: &[Piece], b: &[Piece]| match (ty(a), ty(b)) {
-            (Some(a), Some(b)) if !shift && a.class() == Class::Bits => b == operand,
-            (Some(a), _) => a == operand,
-            (None, _) => false,
-        };
-        match inst.operands.as_slice() {
-            [_, a] if matches!(operator, "!" | "-") && typed(a, &[]) => {
-                Some((Expr::Unary(operator, Box::new(leaf(a, operand, regs)?)), result))
-            }
-            [_, a, b] if typed(a, b) => {
-                let a = leaf(a, operand, regs).filter(is_register)?;
-                let b = leaf(b, if shift { Type::find("u32")? } else { operand }, regs)?;
-                Some((Expr::Binary(operator, Box::new(a), Box::new(b)), result))
-            }
-            _ => None,
-        }
+    let source = Type::find(pieces.last()?).filter(|source| source.bits() == own.bits());
+    [Some(own), source].into_iter().flatten().find_map(|from| {
+        let same = cast(from, to)?.strip_suffix(" {d}, {a}") == Some(&inst.name) && from != to;
+        let a = if from == own { Some(Expr::reg(*reg)) } else { viewed(Expr::reg(*reg), own, from) };
+        a.filter(|_| same).map(|a| (Expr::Cast(Box::new(a), to_name.clone()), to))
     })
 }
 
-fn is_register(expr: &Expr) -> bool {
-    matches!(expr, Expr::Leaf(Piece::Reg(_)))
+/// An operator: with the fewest views, of those that it could be.
+fn operator(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
+    let all = written(&inst.name).into_iter().filter_map(|(operator, operand, result)| {
+        let shift = matches!(operator, "<<" | ">>");
+        let value = match inst.operands.as_slice() {
+            [_, a] if matches!(operator, "!" | "-") => Expr::Unary(operator, Box::new(side(a, operand, true, regs)?)),
+            [_, a, b] => {
+                let right = if shift { Type::find("u32")? } else { operand };
+                // One side that has the type is enough, the other one may be untyped; a shift has the type of its left.
+                let exact = |side: &[Piece]| matches!(side, [Piece::Reg(r)] if find(&regs[*r].ty) == Some(operand));
+                let a = side(a, operand, shift || !exact(b), regs).filter(is_register)?;
+                let b = side(b, right, false, regs)?;
+                Expr::Binary(operator, Box::new(a), Box::new(b))
+            }
+            _ => return None,
+        };
+        let more = usize::from(!meet(dest, result));
+        Some((views(&value) + more, value, result))
+    });
+    all.min_by_key(|(views, ..)| *views).map(|(_, value, result)| (value, result))
 }
 
-/// A register or a literal that may stand where this type does.
-fn leaf(operand: &[Piece], ty: Type, regs: &[Reg]) -> Option<Expr> {
+fn is_register(expr: &Expr) -> bool {
+    match expr {
+        Expr::Leaf(Piece::Reg(_)) => true,
+        Expr::View(_, a) => is_register(a),
+        _ => false,
+    }
+}
+
+/// One side of an operator on this type; `exact` if an untyped register does not do.
+fn side(operand: &[Piece], ty: Type, exact: bool, regs: &[Reg]) -> Option<Expr> {
     match operand {
-        [Piece::Reg(reg)] if find(&regs[*reg].ty).is_some_and(|own| meet(own, ty)) => Some(Expr::reg(*reg)),
+        [Piece::Reg(reg)] => match find(&regs[*reg].ty)? {
+            own if own == ty || (!exact && own.class() == Class::Bits && own.bits() == ty.bits()) => {
+                Some(Expr::reg(*reg))
+            }
+            own => viewed(Expr::reg(*reg), own, ty),
+        },
         [Piece::Int(value)] if in_range(*value, ty) => Some(Expr::Leaf(Piece::Int(*value))),
+        [Piece::Text(text)] if is_number(text, ty) => Some(Expr::Leaf(Piece::Text(text.clone()))),
         _ => None,
     }
+}
+
+/// Whether a text is a decimal number, and the type one of floats that has such literals.
+fn is_number(text: &str, ty: Type) -> bool {
+    let decimal = text.contains('.') && text.starts_with(|c: char| c.is_ascii_digit());
+    decimal && matches!(ty.name(), "f32" | "f64")
 }
 
 /// Whether a type of integers holds a value. Floats are written as their bits, which stays in `ptx!`.

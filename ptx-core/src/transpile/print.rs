@@ -272,7 +272,7 @@ impl Printer<'_> {
     fn condition(&self, condition: &Expr, negated: bool) -> String {
         match (negated, condition) {
             (false, _) => self.expr(condition, 0),
-            (true, Expr::Leaf(_)) => format!("!{}", self.expr(condition, 0)),
+            (true, Expr::Leaf(_) | Expr::View(..)) => format!("!{}", self.expr(condition, 0)),
             (true, _) => format!("!({})", self.expr(condition, 0)),
         }
     }
@@ -282,6 +282,7 @@ impl Printer<'_> {
         let text = match expr {
             Expr::Leaf(piece) => return self.piece(piece),
             Expr::Unary(op, a) => return format!("{op}{}", self.expr(a, level + 1)),
+            Expr::View(view, a) => return format!("{view}({})", self.expr(a, 0)),
             Expr::Cast(a, ty) => format!("{} as {ty}", self.expr(a, level + 1)),
             Expr::Binary("wide", a, b) => format!("wide({}) * {}", self.expr(a, 0), self.expr(b, level + 1)),
             Expr::Binary(op, a, b) => format!("{} {op} {}", self.expr(a, level + 1), self.expr(b, level + 1)),

@@ -1,7 +1,7 @@
 //! Sugar that is proved: what a build makes of it is the input but for names, or the sugar is taken back, pass by pass
 //! and kernel by kernel. Whoever calls this brings the macros.
 
-use super::{Kernel, PASSES, Sugared, Without, entries, module, same};
+use super::{Kernel, PASSES, Sugared, Without, entries, module, same, without_debug};
 use crate::parse::parse_text;
 use crate::syntax::Tree;
 
@@ -14,6 +14,8 @@ pub struct Proved {
     pub ptx: String,
     /// Its kernels.
     pub kernels: Vec<Kernel>,
+    /// The input as it is without what debuggers read, where that had to go.
+    pub input: Option<Vec<u8>>,
     /// For each kernel the passes that had to be taken back, and why: what was different.
     pub taken_back: Vec<Vec<(&'static str, String)>>,
 }
@@ -26,6 +28,9 @@ pub type Expand<'e> = &'e dyn Fn(&str) -> Result<String, String>;
 /// # Errors
 /// Why not even the module with no pass at all could be proved.
 pub fn prove(tree: &Tree, name: &str, without: &Without, expand: Expand<'_>) -> Result<Proved, String> {
+    let input = without_debug(tree);
+    let stripped = input.as_ref().map(|text| parse_text(text).0);
+    let tree = stripped.as_ref().unwrap_or(tree);
     let count = entries(tree);
     let mut flags = vec![without.clone(); count];
     let mut taken_back = vec![Vec::new(); count];
@@ -46,7 +51,7 @@ pub fn prove(tree: &Tree, name: &str, without: &Without, expand: Expand<'_>) -> 
             })?
         }
     };
-    Ok(Proved { text: sugared.text, ptx, kernels: sugared.kernels, taken_back })
+    Ok(Proved { text: sugared.text, ptx, kernels: sugared.kernels, input, taken_back })
 }
 
 /// What of one kernel had to be taken back, and why.

@@ -67,7 +67,9 @@ impl Reader<'_> {
         let stem = stem.trim_matches('_').to_owned();
         let special = isa::table().specials.keys().any(|s| s[1..].split('.').next() == Some(&stem));
         let starts = stem.starts_with(|c: char| c.is_ascii_alphabetic());
-        let reserved = stem == "wide" || super::KEYWORDS.contains(&stem.as_str()) || isa::Type::find(&stem).is_some();
+        let reserved = matches!(stem.as_str(), "wide" | "signed" | "unsigned" | "untyped")
+            || super::KEYWORDS.contains(&stem.as_str())
+            || isa::Type::find(&stem).is_some();
         let stem = if starts && !special && !reserved { stem } else { format!("v_{stem}") };
         let mut name = stem.clone();
         let mut number = 1;

@@ -39,7 +39,10 @@ impl<'a> Lowerer<'a> {
             ExprKind::Unary(op, inner) => self.unary(*op, inner, dest, expr.span),
             ExprKind::Binary(op, at, a, b) => self.binary(*op, *at, (a, b), dest, expr.span),
             ExprKind::Cast(inner, ty) => self.cast(inner, ty, dest, expr.span),
-            ExprKind::Call(callee, args) => self.call(callee, args, dest, expr.span),
+            ExprKind::Call(callee, args) => match self.view(expr) {
+                Some(view) => self.viewed(view, dest, expr.span),
+                None => self.call(callee, args, dest, expr.span),
+            },
             ExprKind::Tuple(items) | ExprKind::Array(items) => self.items(items, dest, expr.span),
             ExprKind::Repeat(item, len) => self.repeat(item, len, dest, expr.span),
             ExprKind::Ref(inner) => self.lower(inner, dest),

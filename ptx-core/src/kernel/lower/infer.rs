@@ -35,7 +35,10 @@ impl Lowerer<'_> {
                 let (element, len) = (self.type_of(item)?, self.count(len)?);
                 Some(Ty::Array(Box::new(element), len))
             }
-            ExprKind::Call(callee, args) => self.call_type(callee, args),
+            ExprKind::Call(callee, args) => match self.view(expr) {
+                Some(view) => self.view_type(view),
+                None => self.call_type(callee, args),
+            },
             ExprKind::Ref(inner) => self.type_of(inner),
             _ => None,
         }

@@ -255,6 +255,8 @@ impl Writer<'_> {
 
     fn directive(&mut self, directive: &Directive) -> String {
         let args = self.list(&directive.args);
+        // `debug` of `.target`.
+        let args = if self.debug { args.as_str() } else { args.trim_end_matches(", debug") };
         format!("{} {args}", self.text(directive.name))
     }
 
