@@ -17,7 +17,7 @@ pub use lower::lower;
 pub(crate) use lower::{cast, ends};
 pub use operators::markdown as operators;
 pub(crate) use operators::{instruction, written};
-pub(crate) use types::{language_type, move_of};
+pub(crate) use types::{language_type, meet, move_of};
 
 use crate::isa::{Arch, Version};
 use crate::span::Span;

@@ -10,6 +10,7 @@ mod constants;
 mod debug;
 mod expressions;
 mod flow;
+mod infer;
 mod islands;
 mod labels;
 mod lets;

@@ -123,14 +123,15 @@ pub(crate) fn written(inst: &str) -> Vec<(&'static str, Type, Type)> {
     found
 }
 
-/// The instruction that an operator is on so many operands of this type: what [`written`] reads.
-pub(crate) fn instruction(operator: &str, operands: usize, ty: Type) -> Option<String> {
+/// The instruction that an operator is on so many operands of this type, and the type of its result: what [`written`]
+/// reads.
+pub(crate) fn instruction(operator: &str, operands: usize, ty: Type) -> Option<(String, Type)> {
     let is = |row: &&Operator| match row.op {
         Op::Wide => operator == "wide",
         op => operator == symbol(op) && matches!(op, Op::Unary(_)) == (operands == 1),
     };
     let fits = |row: &&Operator| row.types.split(' ').any(|name| name == ty.name());
-    TABLE.iter().filter(is).find(fits).map(|row| row.text(ty))
+    TABLE.iter().filter(is).find(fits).and_then(|row| Some((row.text(ty), row.result(ty)?)))
 }
 
 /// What to write where an operator has no single instruction.

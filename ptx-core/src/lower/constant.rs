@@ -81,7 +81,7 @@ pub(crate) fn float(text: &str) -> Option<Float> {
 
 impl Float {
     /// With its sign turned.
-    pub(super) fn negated(self) -> Float {
+    pub(crate) fn negated(self) -> Float {
         match self {
             Float::Single(bits) => Float::Single(bits ^ 1 << 31),
             Float::Double(bits) => Float::Double(bits ^ 1 << 63),

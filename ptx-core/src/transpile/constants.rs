@@ -40,7 +40,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
 /// A literal of this type as a person writes it.
 fn readable(body: &mut Body, ty: &str, text: &str) -> Option<String> {
     let digits = text.get(2..)?;
-    let value = match (ty, text.get(..2)?) {
+    let decimal = match (ty, text.get(..2)?) {
         ("f32", "0f" | "0F") if digits.len() == 8 => {
             let bits = u32::from_str_radix(digits, 16).ok()?;
             let named = NAMED.iter().find(|(known, name, _)| *known == bits && !body.taken.contains(*name));
@@ -48,13 +48,14 @@ fn readable(body: &mut Body, ty: &str, text: &str) -> Option<String> {
                 body.constants.insert((*name).to_owned(), (*value).to_owned());
                 return Some((*name).to_owned());
             }
-            f64::from(f32::from_bits(bits))
+            format!("{:?}", f32::from_bits(bits))
         }
-        ("f64", "0d" | "0D") if digits.len() == 16 => f64::from_bits(u64::from_str_radix(digits, 16).ok()?),
+        ("f64", "0d" | "0D") if digits.len() == 16 => {
+            format!("{:?}", f64::from_bits(u64::from_str_radix(digits, 16).ok()?))
+        }
         _ => return None,
     };
-    let decimal = format!("{value:?}");
-    // A sign is an operator to PTX, which `-0.0` would not survive.
-    let plain = decimal.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    // No infinities, no exponents.
+    let plain = decimal.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'));
     (plain && decimal.len() <= LONGEST).then_some(decimal)
 }

@@ -11,12 +11,13 @@ pub fn without_debug(tree: &Tree) -> Option<Vec<u8>> {
     let mut gone = option(tree)?;
     for stmt in &tree.stmts {
         let goes = match &stmt.kind {
-            StmtKind::Section(_) | StmtKind::Data(_) | StmtKind::Dwarf => true,
+            StmtKind::Section(_) => true,
             StmtKind::Directive(directive) => matches!(tree.source.text(directive.name), ".loc" | ".file"),
             _ => false,
         };
         if goes {
-            gone.extend([stmt.head.clone(), stmt.tail.clone()]);
+            // With the labels of a section.
+            gone.push(stmt.head.start..stmt.tail.end.max(stmt.head.end));
         }
     }
     gone.sort_by_key(|tokens| tokens.start);

@@ -2,11 +2,12 @@
 //! instructions stay where they are: an expression is evaluated from the left, its parts right before it.
 
 use super::body::{Body, Expr, Node, Piece, each_block};
+use super::infer::lower;
 use super::operators::as_type;
 use std::collections::HashMap;
 
 /// A person reads no longer ones.
-const MOST_OPERATORS: usize = 4;
+const MOST_OPERATORS: usize = 5;
 
 /// Returns how many values it moved.
 pub(super) fn pass(body: &mut Body) -> usize {
@@ -20,6 +21,9 @@ pub(super) fn pass(body: &mut Body) -> usize {
         let mut out: Vec<Node> = Vec::with_capacity(block.len());
         for mut node in block.drain(..) {
             moved += absorb(&mut node, &mut out, &mentions, body);
+            if let Some(value) = value_of(&mut node) {
+                while lighten(body, value) {}
+            }
             out.push(node);
         }
         *block = out;
@@ -40,7 +44,10 @@ fn absorb(node: &mut Node, before: &mut Vec<Node>, mentions: &HashMap<usize, usi
         let simple = value.size() == 0;
         // `if !p` turns a guard, it is no `not.pred`.
         let turns = guard && matches!(value, Expr::Unary("!", _));
-        if !single || simple || turns || expr.size() + value.size() > MOST_OPERATORS || !is_next(expr, *dest) {
+        // `a = b` is a `mov`, which `a = b + c` is not.
+        let copies = !guard && expr.size() == 0;
+        if !single || simple || copies || turns || expr.size() + value.size() > MOST_OPERATORS || !is_next(expr, *dest)
+        {
             return taken;
         }
         let result = body.results.get(dest).map_or("", String::as_str);
@@ -69,6 +76,44 @@ fn replace(expr: &mut Expr, reg: usize, value: &Expr) {
             replace(a, reg, value);
             replace(b, reg, value);
         }
+    }
+}
+
+/// Takes a view away without which the instructions and the type are the same; whether there was one.
+fn lighten(body: &Body, expr: &mut Expr) -> bool {
+    let meaning = |expr: &Expr| {
+        let mut insts = Vec::new();
+        lower(body, expr, &mut insts).map(|ty| (ty, insts))
+    };
+    if expr.size() == 0 {
+        return false;
+    }
+    let known = meaning(expr);
+    let lighter = (0..).map_while(|at| {
+        let mut lighter = expr.clone();
+        unview(&mut lighter, &mut { at }).then_some(lighter)
+    });
+    let found = lighter.into_iter().find(|lighter| known.is_some() && meaning(lighter) == known);
+    let lighter = found.is_some();
+    *expr = found.unwrap_or_else(|| expr.clone());
+    lighter
+}
+
+/// Takes the view of this number away; whether there is one.
+fn unview(expr: &mut Expr, at: &mut usize) -> bool {
+    match expr {
+        Expr::Leaf(_) => false,
+        Expr::View(_, a) if *at == 0 => {
+            let inner = std::mem::replace(&mut **a, Expr::Leaf(Piece::Int(0)));
+            *expr = inner;
+            true
+        }
+        Expr::View(_, a) => {
+            *at -= 1;
+            unview(a, at)
+        }
+        Expr::Unary(_, a) | Expr::Cast(a, _) => unview(a, at),
+        Expr::Binary(_, a, b) => unview(a, at) || unview(b, at),
     }
 }
 

@@ -2,8 +2,8 @@
 //! instructions writes the addition among them as one, too.
 
 use super::body::{Body, Expr, Inst, Node, Piece, each_block, is_ptx};
-use crate::isa::{self, Type};
-use crate::kernel::{cast, instruction, move_of};
+use super::infer::{lower, special};
+use crate::kernel::move_of;
 
 /// More operators than these stay for themselves.
 const MOST: usize = 2;
@@ -39,66 +39,35 @@ pub(super) fn pass(body: &mut Body) -> usize {
 /// The one instruction that an assignment is; `None` if it is several.
 fn of_assignment(body: &Body, node: &Node) -> Option<Inst> {
     let Node::Assign(dest, value, _) = node else { return None };
-    // What the result is viewed as says nothing of the instruction.
-    let value = match value {
-        Expr::View(_, inner) if !matches!(**inner, Expr::Leaf(Piece::Reg(_) | Piece::Element(..))) => inner,
-        other => other,
+    let operands = match viewless(value) {
+        Expr::Leaf(Piece::Text(text)) if special(text).is_some() => vec![vec![Piece::Text(format!("%{text}"))]],
+        Expr::Leaf(piece) => vec![vec![piece.clone()]],
+        Expr::Unary(_, a) | Expr::Cast(a, _) => vec![leaf(a)?],
+        Expr::Binary(_, a, b) => vec![leaf(a)?, leaf(b)?],
+        Expr::View(..) => return None,
     };
-    let (name, operands) = match value {
-        Expr::Leaf(piece @ Piece::Text(text)) if text.starts_with(|c: char| c.is_ascii_digit()) => {
-            (move_of(type_of(body, &Expr::Leaf(dest.clone()))?)?, vec![vec![piece.clone()]])
-        }
-        Expr::Leaf(Piece::Text(special)) => {
-            let name = format!("%{special}");
-            let found = isa::table().specials.get(name.as_str());
-            let found = found.or_else(|| isa::table().specials.get(name.split('.').next()?))?;
-            (move_of(found.ty)?, vec![vec![Piece::Text(name)]])
-        }
-        Expr::Leaf(piece @ (Piece::Int(_) | Piece::Count(_))) => {
-            (move_of(type_of(body, &Expr::Leaf(dest.clone()))?)?, vec![vec![piece.clone()]])
-        }
-        Expr::Leaf(_) | Expr::View(..) => (move_of(type_of(body, value)?)?, vec![leaf(value)?]),
-        Expr::Unary(operator, a) => (instruction(operator, 1, type_of(body, a)?)?, vec![leaf(a)?]),
-        Expr::Binary(operator, a, b) => {
-            let (left, right) = (type_of(body, a), type_of(body, b));
-            let untyped = left.is_none_or(|ty| ty.class() == isa::Class::Bits);
-            let shift = matches!(*operator, "<<" | ">>");
-            let ty = if untyped && !shift { right.or(left) } else { left };
-            (instruction(operator, 2, ty?)?, vec![leaf(a)?, leaf(b)?])
-        }
-        Expr::Cast(a, to) => {
-            let to = Type::find(&to.replace('i', "s"))?;
-            (cast(type_of(body, a)?, to)?.strip_suffix(" {d}, {a}")?.to_owned(), vec![leaf(a)?])
-        }
-    };
+    let mut insts = Vec::new();
+    let ty = lower(body, value, &mut insts)?;
+    if insts.is_empty() {
+        // A register or a literal: it is the type of where it goes that `mov` has.
+        let ty = ty.or_else(|| lower(body, &Expr::Leaf(dest.clone()), &mut insts).flatten())?;
+        insts.push(move_of(ty)?);
+    }
+    let name = insts.pop().filter(|_| insts.is_empty())?;
     let operands = std::iter::once(vec![dest.clone()]).chain(operands).collect();
     Some(Inst { guard: None, name, operands })
 }
 
-/// An operand that is no expression.
-fn leaf(expr: &Expr) -> Option<Vec<Piece>> {
-    match expr {
-        Expr::Leaf(Piece::Text(_)) => None,
-        Expr::Leaf(piece) => Some(vec![piece.clone()]),
-        Expr::View(_, inner) => leaf(inner),
-        _ => None,
-    }
+/// What the result is viewed as says nothing of the instruction.
+fn viewless(expr: &Expr) -> &Expr {
+    if let Expr::View(_, inner) = expr { viewless(inner) } else { expr }
 }
 
-/// The type of an operand in the kernel language; `None` for a literal.
-fn type_of(body: &Body, expr: &Expr) -> Option<Type> {
-    let of = |reg: usize| Type::find(&body.regs[reg].ty.replace('i', "s"));
-    match expr {
-        Expr::Leaf(Piece::Reg(reg)) => of(*reg),
-        Expr::Leaf(Piece::Element(array, _)) => of(*body.arrays[*array].regs.first()?),
-        Expr::View(view, inner) => {
-            let letter = match *view {
-                "signed" => 's',
-                "unsigned" => 'u',
-                _ => 'b',
-            };
-            Type::find(&format!("{letter}{}", type_of(body, inner)?.bits()))
-        }
+/// An operand that is no expression.
+fn leaf(expr: &Expr) -> Option<Vec<Piece>> {
+    match viewless(expr) {
+        Expr::Leaf(Piece::Text(text)) if special(text).is_some() => None,
+        Expr::Leaf(piece) => Some(vec![piece.clone()]),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Pass `names`: what a person calls things: functions without their mangling, registers after what they hold.
 
 use super::body::{Body, Expr, Node, Piece, each_block};
+use super::infer;
 use std::collections::HashMap;
 
 /// The last name in an Itanium or Rust mangled name: `matmulKernel12` of `_ZN3M1214matmulKernel12ILi128E…`. What is not
@@ -30,7 +31,9 @@ pub(super) fn pass(body: &mut Body) -> usize {
     each_block(&mut nodes, &mut |block| {
         for node in block.iter() {
             match node {
-                Node::Assign(Piece::Reg(dest), Expr::Leaf(Piece::Text(special)), _) => {
+                Node::Assign(Piece::Reg(dest), Expr::Leaf(Piece::Text(special)), _)
+                    if infer::special(special).is_some() =>
+                {
                     *written.entry(*dest).or_default() += 1;
                     holds.insert(*dest, special.replace('.', "_"));
                 }

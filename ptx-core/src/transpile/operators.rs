@@ -6,8 +6,9 @@
 //! type.
 
 use super::body::{Body, Expr, Inst, Node, Piece, Reg, each_block};
-use crate::isa::{self, Class, Type};
-use crate::kernel::{cast, language_type, written};
+use super::infer::{self, named as find};
+use crate::isa::{Class, Type};
+use crate::kernel::{cast, language_type, meet, written};
 use std::collections::{HashMap, HashSet};
 
 /// Returns how many instructions it raised.
@@ -122,16 +123,6 @@ fn prelude(nodes: &[Node], fixed: &mut HashSet<usize>) {
     }
 }
 
-/// The type of this name in the kernel language.
-fn find(name: &str) -> Option<Type> {
-    Type::find(&name.replace('i', "s"))
-}
-
-/// Whether a register of one type may be used as the other.
-fn meet(a: Type, b: Type) -> bool {
-    a == b || (a.bits() == b.bits() && (a.class() == Class::Bits || b.class() == Class::Bits))
-}
-
 /// The assignment that is this instruction: its register, its value, the value's type.
 fn raise(regs: &[Reg], inst: &Inst) -> Option<(usize, Expr, String)> {
     if inst.guard.is_some() {
@@ -182,12 +173,12 @@ fn special(inst: &Inst) -> Option<(Expr, Type)> {
         let Piece::Text(part) = piece else { return None };
         text.push_str(part);
     }
-    let (name, component) = text.split_once('.').unwrap_or((&text, ""));
-    let special = isa::table().specials.get(text.as_str()).or_else(|| isa::table().specials.get(name))?;
+    let component = text.split_once('.').map_or("", |(_, component)| component);
     let plain = text.strip_prefix('%')?;
-    let fits = inst.name == format!("mov.{}", special.ty.name());
+    let ty = infer::special(plain)?;
+    let fits = inst.name == format!("mov.{}", ty.name());
     let known = matches!(component, "" | "x" | "y" | "z" | "w");
-    (fits && known).then(|| (Expr::Leaf(Piece::Text(plain.to_owned())), special.ty))
+    (fits && known).then(|| (Expr::Leaf(Piece::Text(plain.to_owned())), ty))
 }
 
 /// `mov.u32 d, a` and `mov.u32 d, 1`
@@ -273,12 +264,12 @@ fn side(operand: &[Piece], ty: Type, exact: bool, regs: &[Reg]) -> Option<Expr> 
 
 /// Whether a text is a decimal number, and the type one of floats that has such literals.
 fn is_number(text: &str, ty: Type) -> bool {
-    let decimal = text.contains('.') && text.starts_with(|c: char| c.is_ascii_digit());
+    let decimal = text.contains('.') && text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
     decimal && matches!(ty.name(), "f32" | "f64")
 }
 
 /// Whether a type of integers holds a value. Floats are written as their bits, which stays in `ptx!`.
-fn in_range(value: i64, ty: Type) -> bool {
+pub(super) fn in_range(value: i64, ty: Type) -> bool {
     let bits = ty.bits();
     match ty.class() {
         Class::Unsigned | Class::Bits => value >= 0 && (bits >= 64 || value < 1 << bits),

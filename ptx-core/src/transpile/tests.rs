@@ -1,6 +1,6 @@
 //! Every pass on a small kernel: what it becomes without the pass and with it. `UPDATE_EXPECT=1` renews the files.
 
-use super::{PASSES, Without, sugar};
+use super::{PASSES, Without, sugar, without_debug};
 use crate::parse::parse_text;
 use expect_test::expect_file;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const HEAD: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n";
 
 /// A pass and a kernel that needs it.
-const CASES: [(&str, &str); 10] = [
+const CASES: [(&str, &str); 12] = [
     (
         "labels",
         ".visible .entry k()\n{ .reg .b32 %r<3>;\n$func_begin0: mov.u32 %r1, %tid.x; $tmp0: mov.u32 %r2, %ntid.x; \
@@ -40,10 +40,16 @@ const CASES: [(&str, &str); 10] = [
          1, 1, 1, 0, 0;\nadd.f32 %f9, %f8, %f1; ret; }",
     ),
     (
+        "constants",
+        ".visible .entry k(.param .f32 x)\n{ .reg .f32 %f<6>; .reg .f64 %fd<2>;\nld.param.f32 %f1, [x];\n\
+         mul.f32 %f2, %f1, 0f3FB8AA3B; fma.rn.f32 %f3, %f2, 0fBF000000, 0f3DCCCCCD; mov.f32 %f4, 0f40490FDB;\n\
+         mov.f64 %fd1, 0d3FF71547652B82FE; add.f32 %f5, %f3, 0fFF800000; ret; }",
+    ),
+    (
         "operators",
         ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>; .reg .b64 %rd<3>;\nld.param.u32 %r1, [n];\n\
          mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mul.lo.s32 %r4, %r2, %r3; add.s32 %r5, %r4, %r1;\n\
-         shr.u32 %r6, %r5, 4; and.b32 %r7, %r6, 15; cvt.u64.u32 %rd1, %r7; max.s32 %r8, %r5, 0; ret; }",
+         shr.u32 %r6, %r5, 4; and.b32 %r7, %r6, 15; cvt.u64.u32 %rd1, %r7; max.s32 %r8, %r5, 0; shr.s32 %r8, %r6, 1; ret; }",
     ),
     (
         "expressions",
@@ -61,6 +67,12 @@ const CASES: [(&str, &str); 10] = [
         ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>;\nld.param.u32 %r1, [n];\n\
          add.u32 %r2, %r1, 16; st.shared.u32 [smem+0], %r2; add.u32 %r3, %r1, 48; st.shared.u32 [smem+4], %r3;\n\
          add.u32 %r4, %r1, 80; st.shared.u32 [smem+12], %r4; ret; }",
+    ),
+    (
+        "islands",
+        ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>;\nld.param.u32 %r1, [n];\n\
+         ld.shared.u32 %r2, [smem]; ld.shared.u32 %r3, [smem+4]; add.u32 %r4, %r3, %r1; mov.u32 %r5, %tid.x;\n\
+         st.shared.u32 [smem], %r4; st.shared.u32 [smem+4], %r5; add.u32 %r6, %r4, 1; st.shared.u32 [smem+8], %r6; ret; }",
     ),
     (
         "lets",
@@ -94,10 +106,23 @@ fn labels_that_nothing_names_are_left_out() {
 }
 
 #[test]
+fn what_a_debugger_reads_goes() {
+    let text = ".version 8.0\n.target sm_80, debug\n.address_size 64\n.file 1 \"a.cu\"\n.entry k() {\n.loc 1 2 3\nret;\n}\n\
+                .section .debug_str\n{\nname: .b8 65,0\n}\n";
+    let without = without_debug(&parse_text(text.as_bytes()).0).unwrap();
+    let without = String::from_utf8(without).unwrap();
+    assert_eq!(without.trim_end(), ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {\nret;\n}");
+    assert_eq!(without_debug(&parse_text(without.as_bytes()).0), None);
+}
+
+#[test]
 fn what_the_language_cannot_declare_is_said() {
     let why = |text: &str| sugar(&parse_text(text.as_bytes()).0, "m", &[]).map(|s| s.text).unwrap_err();
-    assert_eq!(why(".version 8.0\n.target sm_80, debug\n.address_size 64\n"), "the option `debug` of .target");
-    assert_eq!(why(".version 8.0\n.target sm_80\n.address_size 64\n"), "a module without an entry");
+    assert_eq!(
+        why(".version 8.0\n.target sm_80, texmode_unified\n.address_size 64\n"),
+        "the option `texmode_unified` of .target"
+    );
+    assert_eq!(why(".version 8.0\n.target sm_80\n.address_size 64\n"), "a module without a function");
     assert_eq!(
         why(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() .pragma \"nounroll\"; { ret; }\n"),
         "the directive `.pragma` of an entry"

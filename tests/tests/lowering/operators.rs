@@ -20,6 +20,16 @@ pub mod operators {
     }
 
     #[ptx_kernel]
+    pub fn views(a: u32, b: i32) {
+        let p: pred = signed(a) < b;
+        let q: u32 = unsigned(signed(a + 1) >> 3u32);
+        let r: i32 = signed(tid.x);
+        let s: b32 = untyped(b + r) ^ a;
+        let t: u32 = unsigned(b);
+        let u = signed(s) * b;
+    }
+
+    #[ptx_kernel]
     pub fn floats(a: f32, b: f64, h: f16, c: u32) {
         let x: f32 = a * 2.0 + a / 3.0 - 0.1;
         let y: f64 = -b * 1e-3;

@@ -1,10 +1,10 @@
 //! The type an expression will have, without writing anything: for `let` without a type and for generics.
 
 use super::Lowerer;
-use crate::isa::Type;
+use crate::isa::{Class, Type};
 use crate::kernel::operators::{self, Op};
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{Expr, ExprKind, UnaryOp};
+use crate::kernel::tree::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::kernel::types::Ty;
 use crate::kernel::value::Value;
 
@@ -21,7 +21,8 @@ impl Lowerer<'_> {
             ExprKind::Path(_) | ExprKind::Field(..) | ExprKind::Index(..) => self.place_type(expr),
             ExprKind::Unary(op, inner) => self.unary_type(*op, inner),
             ExprKind::Binary(op, _, a, b) => {
-                let ty = self.operands_type(a, b)?;
+                let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+                let ty = self.operands_type(a, b, shift)?;
                 let op = if self.wide(a).is_some() || self.wide(b).is_some() { Op::Wide } else { Op::Binary(*op) };
                 operators::find(op, ty)?.result(ty).map(Ty::Scalar)
             }
@@ -49,10 +50,15 @@ impl Lowerer<'_> {
         operators::find(Op::Unary(op), ty)?.result(ty).map(Ty::Scalar)
     }
 
-    fn operands_type(&mut self, a: &Expr, b: &Expr) -> Option<Type> {
+    /// The type of an operator's operands: where one is untyped the other says it, but for a shift.
+    fn operands_type(&mut self, a: &Expr, b: &Expr, shift: bool) -> Option<Type> {
         let a = self.wide(a).unwrap_or(a);
         let b = self.wide(b).unwrap_or(b);
-        self.type_of(a).or_else(|| self.type_of(b))?.scalar()
+        let left = self.type_of(a).and_then(|ty| ty.scalar());
+        match left {
+            Some(left) if shift || left.class() != Class::Bits => Some(left),
+            _ => self.type_of(b).and_then(|ty| ty.scalar()).or(left),
+        }
     }
 
     /// The type of what a name, a field or an index stands for.

@@ -2,7 +2,7 @@
 
 use super::names::{Meaning, Names};
 use crate::isa::Type;
-use crate::lower::constant::{float, integer};
+use crate::lower::constant::{Float, float, integer};
 use crate::syntax::{
     Declarator, Directive, ExprId, ExprKind, ExprList, Func, Inst, Prototype, Stmt, StmtId, StmtKind, Tree, Var,
 };
@@ -40,7 +40,8 @@ const DEBUG: [&str; 2] = [".loc", ".file"];
 
 /// `only` leaves out all entries but one.
 pub(super) fn of(tree: &Tree, debug: bool, only: Option<usize>) -> Vec<Stream> {
-    let mut writer = Writer { tree, debug, names: Names::default(), streams: vec![Stream::default()], insts: 0 };
+    let mut writer =
+        Writer { tree, debug, names: Names::default(), streams: vec![Stream::default()], insts: 0, single: false };
     writer.names.open();
     for &id in &tree.items {
         writer.declare_item(tree.stmt(id));
@@ -74,6 +75,8 @@ struct Writer<'t> {
     streams: Vec<Stream>,
     /// How many instructions of the function are written.
     insts: u32,
+    /// Whether the floats that are written now are of single precision.
+    single: bool,
 }
 
 impl Writer<'_> {
@@ -280,7 +283,9 @@ impl Writer<'_> {
             std::iter::once(inst.opcode).chain(inst.modifiers.clone()).map(|t| self.tree.source.text(t)).collect();
         // Without a guard there is one target, and every branch to it is uniform.
         let name = if name == "bra.uni" && guard.is_none() { "bra".to_owned() } else { name };
+        self.single = name.ends_with(".f32");
         let operands = self.list(&inst.operands);
+        self.single = false;
         format!("{}{name} {operands}", guard.unwrap_or_default())
     }
 
@@ -302,6 +307,14 @@ impl Writer<'_> {
         }
     }
 
+    /// A float as its instruction reads it: one of single precision rounds what is written as a decimal.
+    fn adopted(&self, value: Float) -> Float {
+        match value {
+            Float::Double(bits) if self.single => Float::Single((f64::from_bits(bits) as f32).to_bits()),
+            other => other,
+        }
+    }
+
     /// Recursion is as deep as expressions nest, which the parser bounds.
     fn expr(&mut self, id: ExprId) -> String {
         let tree = self.tree;
@@ -313,7 +326,11 @@ impl Writer<'_> {
             ExprKind::Name => self.name(&tree.compact(&expr.tokens)),
             ExprKind::Float => {
                 let text = tree.compact(&expr.tokens);
-                float(&text).map_or(text, |value| format!("{value:?}"))
+                float(&text).map_or(text, |value| format!("{:?}", self.adopted(value)))
+            }
+            ExprKind::Unary(b'-', x) if matches!(tree.expr(*x).kind, ExprKind::Float) => {
+                let text = tree.compact(&tree.expr(*x).tokens);
+                float(&text).map_or(text, |value| format!("{:?}", self.adopted(value).negated()))
             }
             ExprKind::Unary(op, x) => format!("{}{}", char::from(*op), self.expr(*x)),
             ExprKind::Binary(op @ ([b'+', 0] | [b'-', 0]), a, b) => self.sum(op[0], *a, *b),
