@@ -18,15 +18,8 @@ pub(super) fn code(ptx: &[u8], arch: Arch) -> Result<Result<Code, String>, Failu
     let failed = |e: std::io::Error| Failure::usage(format!("{}: {e}", input.display()));
     let end = ptx.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
     std::fs::write(&input, &ptx[..end]).map_err(failed)?;
-    let assemble = |options: &[&str]| {
-        let mut ptxas = Command::new(ptxas());
-        let run = ptxas.arg("-arch").arg(arch.to_string()).args(options).arg(&input).arg("-o").arg(&output).output();
-        run.map_err(|e| Failure::usage(format!("cannot run ptxas: {e}; set PTXAS, or put it on the PATH")))
-    };
-    let alone = assemble(&[])?;
-    // What calls functions of other modules is no program yet.
-    let is_part = String::from_utf8_lossy(&alone.stderr).contains("Unresolved extern");
-    let run = if is_part { assemble(&["-c"])? } else { alone };
+    let run = Command::new(ptxas()).arg("-arch").arg(arch.to_string()).arg(&input).arg("-o").arg(&output).output();
+    let run = run.map_err(|e| Failure::usage(format!("cannot run ptxas: {e}; set PTXAS, or put it on the PATH")))?;
     let made = match run.status.success() {
         true => Ok(sections(&std::fs::read(&output).map_err(failed)?)),
         false => Err(String::from_utf8_lossy(&run.stderr).trim().to_owned()),

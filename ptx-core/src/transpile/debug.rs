@@ -8,7 +8,8 @@ use std::ops::Range;
 /// The text of a module for a debugger (`.target …, debug`) as it is without that; `None` for any other module. ptxas
 /// optimizes such a text, and does not optimize the module that it comes from.
 pub fn without_debug(tree: &Tree) -> Option<Vec<u8>> {
-    let mut gone = option(tree)?;
+    let option = option(tree)?;
+    let mut gone: Vec<Range<TokenId>> = std::iter::once(option).collect();
     for stmt in &tree.stmts {
         let goes = match &stmt.kind {
             StmtKind::Section(_) => true,
@@ -34,11 +35,11 @@ pub fn without_debug(tree: &Tree) -> Option<Vec<u8>> {
 }
 
 /// The tokens of `, debug` in `.target sm_90, debug`.
-fn option(tree: &Tree) -> Option<Vec<Range<TokenId>>> {
+fn option(tree: &Tree) -> Option<Range<TokenId>> {
     tree.items.iter().find_map(|&item| match &tree.stmt(item).kind {
         StmtKind::Directive(directive) if tree.source.text(directive.name) == ".target" => {
             let debug = tree.stmt(item).head.clone().find(|token| tree.source.text(*token) == "debug")?;
-            Some(vec![debug.checked_sub(1)?..debug + 1])
+            Some(debug.checked_sub(1)?..debug + 1)
         }
         _ => None,
     })

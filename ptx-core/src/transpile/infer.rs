@@ -27,7 +27,7 @@ pub(super) fn lower(body: &Body, expr: &Expr, insts: &mut Vec<String>) -> Option
             }
             let ty = if untyped && !shift { right.or(left)? } else { left? };
             let fits = |side: &Expr| !matches!(side, Expr::Leaf(Piece::Int(value)) if !in_range(*value, ty));
-            if !shift && !(fits(a) && fits(b)) {
+            if !(shift || fits(a) && fits(b)) {
                 return None;
             }
             instruction(operator, 2, ty)?
