@@ -54,6 +54,8 @@ pub struct Lowered {
     pub structs: Vec<StructLayout>,
     /// What stood in `unchecked { }`: an instruction with such a span needs no row of the table.
     pub unchecked: Vec<Span>,
+    /// Names in `ptx!` whose declaration was refused: what else is wrong with them follows from that.
+    pub refused: Vec<Span>,
 }
 
 /// What a `#[repr(C)]` struct must be in Rust, for the kernel to find its fields.

@@ -86,7 +86,7 @@ fn variant(
     let (mut source, lexical) = builder.finish();
     source.unchecked = ranges(&source, &lowered.unchecked);
     let (checked, checks) = checked(source);
-    found.extend(echoes::without([reader.diagnostics.clone(), lexical, language, checks]));
+    found.extend(echoes::without([reader.diagnostics.clone(), lexical, language, checks], &lowered.refused));
     (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), lowered)
 }
 

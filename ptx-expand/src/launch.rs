@@ -17,6 +17,7 @@ use crate::kernel::Launchable;
 use crate::tokens::Host;
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::ext::IdentExt;
 
 /// A kernel with all that its Rust is made of.
 pub struct Launch<'a> {
@@ -31,7 +32,7 @@ pub struct Launch<'a> {
 /// A kernel that stands alone: its module holds the PTX.
 pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled) -> TokenStream {
     let launch = Launch { kernel, compiled, index: 0 };
-    let texts = data::texts(host, &kernel.name.to_string(), compiled);
+    let texts = data::texts(host, &kernel.name.unraw().to_string(), compiled);
     let kernel = launch.data(&texts, &quote!(MODULE));
     let (function, layouts) = (launch.function(), data::layouts(compiled));
     quote!(#kernel #function #layouts)
@@ -56,7 +57,7 @@ pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &Tok
     let each = kernels.iter().enumerate().map(|(index, kernel)| {
         let launch = Launch { kernel, compiled, index };
         let (texts, module) = match index {
-            0 => (data::text(&first.to_string(), arch, ptx), quote!(MODULE)),
+            0 => (data::text(&first.unraw().to_string(), arch, ptx), quote!(MODULE)),
             _ => (data::same_text(ptx), quote!(super::#first::MODULE)),
         };
         let (kernel, function) = (launch.data(&texts, &module), launch.function());

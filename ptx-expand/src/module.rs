@@ -129,7 +129,7 @@ impl Items {
 
     fn expand(self, item: &syn::ItemMod, compiled: &Compiled) -> TokenStream {
         let launches = launch::several(&self.reader.host, &item.ident, &self.launchables, compiled);
-        let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics);
+        let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics, &item.attrs);
         let (kept, attributes, visibility, name) = (&self.kept, &item.attrs, &item.vis, &item.ident);
         quote! {
             #(#attributes)*

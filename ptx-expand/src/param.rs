@@ -21,7 +21,7 @@ pub fn expand(item: TokenStream) -> TokenStream {
         let help = "write a struct for each list of arguments";
         reader.error(&codes::P0912, &item.generics, "a kernel parameter is not generic", help);
     }
-    let diagnostics = report::report(&reader.host, &reader.diagnostics);
+    let diagnostics = report::report(&reader.host, &reader.diagnostics, &[]);
     let implementation = reader.diagnostics.is_empty().then(|| implementation(&item));
     quote!(#implementation #diagnostics)
 }

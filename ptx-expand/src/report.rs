@@ -8,24 +8,32 @@ use ptx_core::diag::{Diagnostic, Severity, codes};
 use quote::{quote, quote_spanned};
 use std::fmt::Write;
 
-/// Items that make the compiler print the diagnostics, each on its tokens.
-pub fn report(host: &Host, diagnostics: &[Diagnostic]) -> TokenStream {
+/// Items that make the compiler print the diagnostics, each on its tokens; `#[allow(deprecated)]` among the attributes of
+/// what they are about silences the warnings.
+pub fn report(host: &Host, diagnostics: &[Diagnostic], attributes: &[syn::Attribute]) -> TokenStream {
+    let levels: Vec<_> = attributes.iter().filter(|a| LEVELS.iter().any(|level| a.path().is_ident(level))).collect();
+    let levels = quote!(#(#levels)*);
     let mut sorted: Vec<_> = diagnostics.iter().collect();
     sorted.sort_by_key(|d| (d.span.lo, d.span.hi));
     sorted
         .into_iter()
         .map(|diagnostic| match diagnostic.severity {
             Severity::Error => error(host.ends(diagnostic.span), &text(host, diagnostic)),
-            Severity::Warning => warning(host.ends(diagnostic.span).0, diagnostic.code.id, &text(host, diagnostic)),
+            Severity::Warning => {
+                warning(host.ends(diagnostic.span), diagnostic.code.id, &text(host, diagnostic), &levels)
+            }
         })
         .collect()
 }
+
+/// Attributes that say how bad a warning is.
+const LEVELS: [&str; 4] = ["allow", "warn", "deny", "forbid"];
 
 /// What a macro becomes whose input is not even Rust of the kind that it takes.
 pub fn refuse(reader: &mut Reader, error: &syn::Error, help: &str) -> TokenStream {
     let span = reader.host.token(error.span());
     reader.error_at(&codes::P0904, span, error.to_string(), help);
-    report(&reader.host, &reader.diagnostics)
+    report(&reader.host, &reader.diagnostics, &[])
 }
 
 /// The help for an item that does not parse: it is of another kind, unless the keyword of the right one is there.
@@ -35,7 +43,7 @@ pub fn kind_or_syntax<'h>(item: &TokenStream, keyword: &str, kind: &'h str) -> &
 }
 
 const NOT_RUST: &str = "the compiler reads it as Rust before the macro does: PTX stands in `ptx! { … }`, and the dimensions \
-                        of a tile stand in round brackets, `Tile<f32, (M, N)>`";
+                        of a tile are names in round brackets, `Tile<f32, (M, N)>`";
 
 /// The compiler underlines a macro call from the first token of its path to its last token.
 pub fn error((first, last): (Span, Span), text: &str) -> TokenStream {
@@ -44,14 +52,22 @@ pub fn error((first, last): (Span, Span), text: &str) -> TokenStream {
     quote!(#path #call)
 }
 
-/// `use of deprecated constant `_::P0701`: text`, at one token.
-fn warning(at: Span, code: &str, text: &str) -> TokenStream {
-    let (declared, used) = (Ident::new(code, Span::call_site()), Ident::new(code, at));
+/// `use of deprecated macro `ptx::P0701`: text`: the compiler underlines the whole path of a macro, so that its two names can
+/// stand at the first token and at the last.
+fn warning((first, last): (Span, Span), code: &str, text: &str, levels: &TokenStream) -> TokenStream {
+    let here = Span::call_site();
+    let name = Ident::new(code, here);
+    let (module, used) = (Ident::new("ptx", first.resolved_at(here)), Ident::new(code, last.resolved_at(here)));
     quote! {
+        #levels
         const _: () = {
-            #[deprecated(note = #text)]
-            const #declared: () = ();
-            #used
+            mod ptx {
+                #[deprecated(note = #text)]
+                macro_rules! #name { () => {} }
+                #[allow(deprecated)]
+                pub(super) use #name;
+            }
+            #module::#used! {}
         };
     }
 }

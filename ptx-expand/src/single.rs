@@ -23,7 +23,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     embed::embed(&mut reader, &mut compiled, cubin.as_ref(), &function.sig.ident);
     // A method has no place for the module that comes with a launch function.
     let launch = function.sig.receiver().is_none().then(|| launch::single(&reader.host, &launchable, &compiled));
-    let diagnostics = report::report(&reader.host, &reader.diagnostics);
+    let diagnostics = report::report(&reader.host, &reader.diagnostics, &function.attrs);
     quote!(#launch #diagnostics)
 }
 

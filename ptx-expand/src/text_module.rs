@@ -2,7 +2,8 @@
 //!
 //! Every `.entry` becomes a launch function. A PTX parameter says how many bytes it has and not what they mean: without
 //! a signature every parameter is the number of its PTX type, a pointer its address as `u64`, an array `[T; N]`. A
-//! signature gives Rust types: `ptx_file!("add.ptx", #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32))`.
+//! signature gives Rust types: `ptx_file!("add.ptx", #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32))`, and in
+//! front of a text `ptx! { pub fn add(a: &[f32], n: u32); .version … }`.
 
 mod entry;
 mod file;
@@ -12,13 +13,15 @@ use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
 use crate::tokens::source;
 use crate::{launch, report};
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use ptx_core::diag::codes;
 use ptx_core::ir::Module;
 use ptx_core::kernel::{Entry, EntryParam};
 use ptx_core::token::{Kind, Source};
 use quote::quote;
 use signature::Signature;
+use syn::Token;
+use syn::parse::{Parse, ParseStream};
 
 pub use file::expand as expand_file;
 
@@ -27,9 +30,9 @@ pub fn expand(body: TokenStream) -> TokenStream {
     let (mut reader, text) = compile(Span::call_site(), body);
     let launches = text.map(|text| {
         let ptx = &text.ptx;
-        launches(&mut reader, &text.module, &[], &quote!(#ptx))
+        launches(&mut reader, &text.module, &text.signatures, &quote!(#ptx))
     });
-    let diagnostics = report::report(&reader.host, &reader.diagnostics);
+    let diagnostics = report::report(&reader.host, &reader.diagnostics, &[]);
     quote!(#launches #diagnostics)
 }
 
@@ -39,12 +42,25 @@ pub struct Text {
     pub module: Module,
     /// Its PTX; empty if something is wrong with it.
     pub ptx: String,
+    /// The Rust types of its entries, as far as they are given.
+    signatures: Vec<Signature>,
 }
 
 /// Reads the body of a `ptx! { … }`; `group` is its span. `None` if it is no module; that is reported.
 pub fn compile(group: Span, body: TokenStream) -> (Reader, Option<Text>) {
     let mut reader = Reader::default();
-    let (source, mut diagnostics) = source(&mut reader.host, group, body);
+    let Head { signatures, module, end } = match Head::of(body) {
+        Ok(head) => head,
+        Err(error) => {
+            let span = reader.host.token(error.span());
+            reader.error_at(&codes::P0904, span, error.to_string(), LIKE);
+            return (reader, None);
+        }
+    };
+    if let Some(text) = end.and_then(|end| behind(group, end)) {
+        reader.host.texts.push_front(text);
+    }
+    let (source, mut diagnostics) = source(&mut reader.host, group, module);
     reader.diagnostics.append(&mut diagnostics);
     if !is_module(&source) {
         let help = "instructions stand in a `#[ptx_kernel]` function; a whole module begins with `.version`";
@@ -55,7 +71,52 @@ pub fn compile(group: Span, body: TokenStream) -> (Reader, Option<Text>) {
     reader.diagnostics.append(&mut diagnostics);
     let ptx = checked.as_ref().map_or_else(String::new, compile::as_written);
     let module = checked.map_or_else(|| compile::declared(source), |c| c.module().clone());
-    (reader, Some(Text { module, ptx }))
+    (reader, Some(Text { module, ptx, signatures }))
+}
+
+const LIKE: &str = "signatures stand in front of the text: `ptx! { pub fn add(a: &[f32], n: u32); .version … }`";
+
+/// A `ptx!` at item level: signatures, and the module behind them.
+struct Head {
+    signatures: Vec<Signature>,
+    module: TokenStream,
+    /// The last token of the signatures.
+    end: Option<Span>,
+}
+
+impl Head {
+    fn of(body: TokenStream) -> syn::Result<Head> {
+        let signed = body.clone().into_iter().next().is_some_and(|first| match first {
+            TokenTree::Punct(punct) => punct.as_char() == '#',
+            TokenTree::Ident(word) => word == "pub" || word == "fn",
+            _ => false,
+        });
+        if signed { syn::parse2(body) } else { Ok(Head { signatures: Vec::new(), module: body, end: None }) }
+    }
+}
+
+impl Parse for Head {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut signatures = Vec::new();
+        let mut end = None;
+        while !input.peek(Token![.]) {
+            signatures.push(input.parse()?);
+            end = Some(input.span());
+            input.parse::<Token![;]>()?;
+        }
+        Ok(Head { signatures, module: input.parse()?, end })
+    }
+}
+
+/// What stands behind a token up to the end of the macro call, in braces: a text of its own.
+fn behind(group: Span, token: Span) -> Option<String> {
+    let text = group.source_text()?;
+    let (from, to) = (group.start(), token.end());
+    let line = text.split_inclusive('\n').take(to.line.checked_sub(from.line)?).map(str::len).sum();
+    let first = if to.line == from.line { from.column } else { 0 };
+    let rest = text.get(line..)?;
+    let column = rest.char_indices().nth(to.column.checked_sub(first)?).map_or(rest.len(), |(at, _)| at);
+    Some(format!("{{{}", rest.get(column..)?))
 }
 
 /// Whether it begins as modules do.

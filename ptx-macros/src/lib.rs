@@ -63,7 +63,8 @@ pub fn ptx_test(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// In a kernel: its instructions. At item level: a whole PTX module, which becomes a constant and a typed launch for
-/// every entry.
+/// every entry. Signatures in front of it give Rust types and options:
+/// `ptx! { #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32); .version 8.0 … }`.
 #[proc_macro]
 pub fn ptx(body: TokenStream) -> TokenStream {
     ptx_expand::text(body.into()).into()

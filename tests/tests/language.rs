@@ -7,6 +7,8 @@ mod from_macros;
 mod generics;
 #[path = "language/modules.rs"]
 mod modules;
+#[path = "language/names.rs"]
+mod names;
 #[path = "language/parameters.rs"]
 mod parameters;
 #[path = "language/statements.rs"]
@@ -24,6 +26,7 @@ use ptx_tests::ptxas;
 fn main() -> std::process::ExitCode {
     let trials = [
         text::trials(),
+        names::trials(),
         parameters::trials(),
         tiles::trials(),
         tcgen05::trials(),

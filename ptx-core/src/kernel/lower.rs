@@ -68,6 +68,8 @@ pub(crate) struct Lowerer<'a> {
     /// Files of `.file`, in order.
     files: Vec<String>,
     unchecked: Vec<Span>,
+    /// Names in `ptx!` whose declaration was refused.
+    refused: Vec<Span>,
 }
 
 /// The body of an entry or a function while it is written.
@@ -312,6 +314,7 @@ pub fn lower(module: &tree::Module, variant: &Variant<'_>) -> (Lowered, Vec<Diag
         over: None,
         files: Vec::new(),
         unchecked: Vec::new(),
+        refused: Vec::new(),
     };
     lowerer.module();
     lowerer.finish()

@@ -5,7 +5,7 @@
 
 use crate::isa::{Arch, Version};
 use crate::span::Span;
-use crate::token::Source;
+use crate::token::{Kind, Source, TokenId};
 
 /// A name and where it stands. A label's name has no quote: `'k` is `k`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -318,6 +318,19 @@ pub struct Ptx {
     pub source: Source,
     /// The whole macro call.
     pub span: Span,
+}
+
+impl Ptx {
+    /// The last token in front of `Eof`.
+    pub fn last(&self) -> Option<TokenId> {
+        let tokens = self.source.tokens.iter().rposition(|token| token.kind != Kind::Eof)?;
+        u32::try_from(tokens).ok()
+    }
+
+    /// Whether it ends where an instruction, a scope or a label ends.
+    pub fn is_terminated(&self) -> bool {
+        self.last().is_none_or(|last| matches!(self.source.kind(last), Kind::Punct(b';' | b'}' | b':')))
+    }
 }
 
 /// An expression.

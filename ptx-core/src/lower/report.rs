@@ -221,7 +221,7 @@ pub(super) fn not_an_operand(span: Span) -> Diagnostic {
 
 pub(super) fn not_an_address(span: Span) -> Diagnostic {
     Diagnostic::error(&codes::P0309, span, "this is no address")
-        .help("write `[register]`, `[register+8]`, `[variable]`, `[variable+8]` or `[constant]`")
+        .help("write `[register]`, `[register+8]`, `[variable]`, `[variable+8]` or `[constant]`; any other sum is computed before, into a register of its own")
         .section("6.4.1")
 }
 
@@ -318,8 +318,14 @@ fn unplaced(tree: &Tree, inst: &Inst, misfits: &[Misfit], at: usize, rows: &mut 
     let token = inst.modifiers.start + u32::try_from(at).unwrap_or(0);
     let (text, span) = (modifier(tree, token), tree.source.span(token));
     let elsewhere = table().forms(opcode).iter().any(|r| has_member(r, text));
-    let free = misfits.iter().flat_map(|m| m.row.slots.iter()).flat_map(|s| s.members.iter().map(|m| m.text));
-    let near = nearest(text, free);
+    let free = || {
+        let members = misfits.iter().flat_map(|m| &m.row.slots).flat_map(|s| s.members.iter().map(|m| m.text));
+        members.chain(misfits.iter().flat_map(|m| m.row.parts.iter().copied()))
+    };
+    // `.wait.ld` for `.wait::ld`.
+    let next = inst.modifiers.clone().nth(at + 1).map(|next| format!("{text}::{}", modifier(tree, next)));
+    let torn = next.and_then(|whole| free().find(|known| *known == whole));
+    let near = torn.or_else(|| nearest(text, free()));
     let d = match elsewhere {
         true => Diagnostic::error(&codes::P0203, span, format!("`.{text}` has no place here in `{opcode}`")),
         false => Diagnostic::error(&codes::P0202, span, format!("`{opcode}` has no modifier `.{text}`")),
@@ -328,6 +334,9 @@ fn unplaced(tree: &Tree, inst: &Inst, misfits: &[Misfit], at: usize, rows: &mut 
     let mut modifiers: Vec<&str> = inst.modifiers.clone().map(|m| modifier(tree, m)).collect();
     if let Some(wrong) = modifiers.get_mut(at) {
         *wrong = near;
+    }
+    if torn.is_some() {
+        modifiers.remove(at + 1);
     }
     if let Ok(forms) = table().find(opcode, &modifiers) {
         *rows = forms.iter().map(|f| f.row).collect();

@@ -4,10 +4,12 @@ use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::span::Span;
 
 /// The diagnostics of the phases behind the first, in their order, without those on tokens that an earlier phase has
-/// refused. Syntax comes before names, whoever finds it.
-pub fn without(phases: [Vec<Diagnostic>; 4]) -> Vec<Diagnostic> {
+/// refused, and without what the checks say of `names` whose declaration was refused. Syntax comes before names, whoever
+/// finds it.
+pub fn without(phases: [Vec<Diagnostic>; 4], names: &[Span]) -> Vec<Diagnostic> {
     let [host, lexical, language, checks] = phases;
-    let (syntax, checks): (Vec<_>, Vec<_>) = checks.into_iter().partition(is_syntax);
+    let (syntax, mut checks): (Vec<_>, Vec<_>) = checks.into_iter().partition(is_syntax);
+    checks.retain(|d| !names.iter().any(|name| touch(*name, d.span)));
     let mut refused: Vec<Span> = errors(&host);
     let mut kept = Vec::new();
     for phase in [lexical, syntax, language, checks] {

@@ -4,7 +4,6 @@ use super::Reader;
 use crate::tokens::source;
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree::{self, Let, Memory, MemorySpace, Pattern, Ptx, Stmt, StmtKind};
-use ptx_core::token::{Kind, Source};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 
@@ -184,15 +183,16 @@ impl Reader {
         let start = self.host.token(first);
         let (source, mut diagnostics) = source(&mut self.host, group.join(), call.tokens.clone());
         self.diagnostics.append(&mut diagnostics);
-        self.is_terminated(&source);
         let span = start.to(self.host.token(group.close()));
-        Stmt { kind: StmtKind::Ptx(Ptx { source, span }), span }
+        let ptx = Ptx { source, span };
+        self.ends_well(&ptx);
+        Stmt { kind: StmtKind::Ptx(ptx), span }
     }
 
     /// Instructions end in `;`: what is generated behind the block must not be read as a part of the last one.
-    fn is_terminated(&mut self, source: &Source) {
-        let Some(last) = (source.tokens.len() as u32).checked_sub(2) else { return };
-        if !matches!(source.kind(last), Kind::Punct(b';' | b'}' | b':')) {
+    fn ends_well(&mut self, ptx: &Ptx) {
+        let source = &ptx.source;
+        if let Some(last) = ptx.last().filter(|_| !ptx.is_terminated()) {
             let message = format!("expected `;` behind `{}`", source.text(last));
             self.error_at(&codes::P0101, source.span(last), message, "every instruction ends in `;`, the last one too");
         }

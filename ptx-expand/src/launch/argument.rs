@@ -8,6 +8,7 @@ use crate::kernel::Argument;
 use proc_macro2::{Literal, TokenStream};
 use ptx_core::kernel::EntryParam;
 use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::{Ident, Type};
 
 /// What a parameter's type means to the host.
@@ -103,7 +104,7 @@ impl Argument {
 
     /// How the PTX declares it.
     fn param(&self) -> TokenStream {
-        let (name, rt) = (self.name.to_string(), rt());
+        let (name, rt) = (self.name.unraw().to_string(), rt());
         if let Some((size, align)) = self.layout {
             let (size, align) = (Literal::u64_unsuffixed(size), Literal::u64_unsuffixed(align));
             return quote!(#rt::Param { name: #name, size: #size, align: #align });

@@ -1,12 +1,14 @@
 //! The constants and statics of a kernel: `NAME::PTX`, its module, its entry and parameters.
 
 use super::Launch;
+use super::function::written;
 use crate::compile::{Compiled, Text};
 use crate::embed;
 use crate::tokens::Host;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use ptx_core::kernel::StructLayout;
 use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
 
 /// What the generated code calls.
 pub fn rt() -> TokenStream {
@@ -44,7 +46,7 @@ pub fn layouts(compiled: &Compiled) -> TokenStream {
         let name = Ident::new(&layout.name, Span::call_site());
         let (size, align) = (Literal::u64_unsuffixed(layout.size), Literal::u64_unsuffixed(layout.align));
         let offsets = layout.offsets.iter().map(|(field, offset)| {
-            let (field, offset) = (Ident::new(field, Span::call_site()), Literal::u64_unsuffixed(*offset));
+            let (field, offset) = (written(field), Literal::u64_unsuffixed(*offset));
             quote!(&& ::core::mem::offset_of!(#name, #field) == #offset)
         });
         let message =
@@ -137,7 +139,7 @@ impl Launch<'_> {
     pub fn entry(&self, instance: Option<usize>) -> String {
         let mut entries = self.compiled.entries.iter();
         let entry = entries.find(|e| e.kernel == self.index && e.instance == instance);
-        entry.map_or_else(|| self.kernel.name.to_string(), |e| e.name.clone())
+        entry.map_or_else(|| self.kernel.name.unraw().to_string(), |e| e.name.clone())
     }
 }
 

@@ -102,7 +102,13 @@ impl Launch<'_> {
     }
 }
 
-/// A variable that no parameter of the user can hide.
+/// A variable that no parameter of the user can hide; `name` may be made of raw ones.
 pub fn local(name: &str) -> Ident {
-    Ident::new(name, Span::mixed_site())
+    Ident::new(&name.replace("r#", ""), Span::mixed_site())
+}
+
+/// A name as the user wrote it, or would have to: raw where it is a keyword.
+pub fn written(name: &str) -> Ident {
+    let bare = name.trim_start_matches("r#");
+    syn::parse_str(bare).unwrap_or_else(|_| Ident::new_raw(bare, Span::call_site()))
 }

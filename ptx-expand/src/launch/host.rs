@@ -6,7 +6,7 @@
 use super::Launch;
 use super::argument::Passing;
 use super::data::rt;
-use super::function::local;
+use super::function::{local, written};
 use super::tile::dim;
 use crate::kernel::Argument;
 use proc_macro2::{Ident, TokenStream, TokenTree};
@@ -59,7 +59,7 @@ impl Launch<'_> {
     fn dim_shadows(&self) -> impl Iterator<Item = TokenStream> {
         let named = |name: &&str| self.is_named(&local(name));
         self.dim_names().filter(named).map(|text| {
-            let (rt, name, variable) = (rt(), Ident::new(text, proc_macro2::Span::call_site()), dim(text));
+            let (rt, name, variable) = (rt(), written(text), dim(text));
             quote!(#[allow(non_snake_case)] let #name = #rt::int(#variable);)
         })
     }

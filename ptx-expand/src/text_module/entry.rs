@@ -14,7 +14,7 @@ impl Reader {
         let defined = || module.functions.iter().filter(|f| f.entry && f.defined);
         for signature in signatures {
             let name = signature.name();
-            if !defined().any(|f| f.name == name) {
+            if !defined().any(|f| signature.is_of(f)) {
                 let help = match nearest(&name, defined().map(|f| f.name.as_str())) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("it has {}", listed(defined().map(|f| f.name.as_str()))),
@@ -24,7 +24,7 @@ impl Reader {
             }
         }
         let launchable = |function: &Function| {
-            let signature = signatures.iter().find(|s| s.name() == function.name);
+            let signature = signatures.iter().find(|s| s.is_of(function));
             (function.name.clone(), self.entry(module, function, signature))
         };
         defined().map(launchable).collect()
@@ -40,6 +40,14 @@ impl Reader {
         launch.block = launch.block.take().or_else(|| limit(function, "reqntid"));
         launch.cluster = launch.cluster.take().or_else(|| limit(function, "reqnctapercluster"));
         launchable
+    }
+}
+
+impl Signature {
+    /// Whether it is this entry's: of its name, or of what Rust can write of it.
+    fn is_of(&self, function: &Function) -> bool {
+        let name = self.name();
+        name == function.name || name == rust_name(&function.name)
     }
 }
 

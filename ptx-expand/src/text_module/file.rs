@@ -42,7 +42,7 @@ pub fn expand(input: TokenStream) -> TokenStream {
     };
     let mut reader = Reader::default();
     let launches = read(&mut reader, &input);
-    let diagnostics = report::report(&reader.host, &reader.diagnostics);
+    let diagnostics = report::report(&reader.host, &reader.diagnostics, &[]);
     quote!(#launches #diagnostics)
 }
 

@@ -7,6 +7,7 @@ use proc_macro2::Ident;
 use ptx_core::diag::codes;
 use ptx_core::ir::Variable;
 use syn::Token;
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 
 /// `#[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32)`
@@ -33,9 +34,9 @@ pub fn separator(input: ParseStream<'_>) -> syn::Result<()> {
 }
 
 impl Signature {
-    /// The entry's name.
+    /// The entry's name, as Rust has it.
     pub fn name(&self) -> String {
-        self.item.sig.ident.to_string()
+        self.item.sig.ident.unraw().to_string()
     }
 }
 

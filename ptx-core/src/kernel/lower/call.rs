@@ -90,11 +90,20 @@ impl<'a> Lowerer<'a> {
                 let near = nearest(module, prelude::FILES.iter().map(|(module, _)| *module))?;
                 return Some(format!("there is the module `{near}`"));
             };
-            let near = nearest(function, prelude::helpers(source).iter().map(|helper| helper.name));
-            Some(near.map_or_else(
-                || format!("`ptx library {module}` shows what it has"),
-                |near| format!("there is `{module}::{near}`"),
-            ))
+            let helpers = prelude::helpers(source);
+            let kin =
+                |name: &&str| function.rsplit_once('_').is_some_and(|(kind, _)| name.starts_with(&format!("{kind}_")));
+            let all = helpers.iter().map(|helper| helper.name);
+            let found: Vec<&str> = match all.clone().filter(kin).collect::<Vec<_>>() {
+                kin if kin.is_empty() => nearest(function, all).into_iter().collect(),
+                kin => kin,
+            };
+            let names: Vec<String> = found.iter().map(|name| format!("`{module}::{name}`")).collect();
+            Some(match names.as_slice() {
+                [] => format!("`ptx library {module}` shows what it has"),
+                [only] => format!("there is {only}"),
+                several => format!("there are {}", several.join(", ")),
+            })
         });
         let near = || nearest(name, self.scopes.visible()).map(|near| format!("there is `{near}`"));
         in_library

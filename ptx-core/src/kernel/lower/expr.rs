@@ -196,7 +196,7 @@ impl<'a> Lowerer<'a> {
         self.fail(&codes::P0817, span, message, "fields belong to struct parameters, and `.0`, `.1` to tuples")
     }
 
-    fn element(&mut self, base: Value, span: Span, index: &'a Expr) -> Value {
+    pub(super) fn element(&mut self, base: Value, span: Span, index: &'a Expr) -> Value {
         let array = match base {
             Value::Array(array) => array,
             Value::Error => return Value::Error,

@@ -51,7 +51,7 @@ impl<'a> Lowerer<'a> {
         }
         let mut suffix = String::new();
         for (generic, arg) in kernel.generics.iter().zip(&instance.args) {
-            let binding = self.generic_argument(generic, arg, instance.span)?;
+            let binding = self.generic_argument(generic, arg)?;
             suffix.push('_');
             suffix.push_str(&argument_text(&binding, arg));
             self.scopes.bind(&generic.name.name, binding);
@@ -69,29 +69,31 @@ impl<'a> Lowerer<'a> {
         let body = std::mem::take(&mut self.f);
         let params: Vec<String> = body.params.iter().map(|param| format!("    {}", param.declaration())).collect();
         let params = if params.is_empty() { String::new() } else { format!("\n{}\n", params.join(",\n")) };
-        let head = format!("\n.visible .entry {name}({params})\n{limits}");
+        let head = format!("\n.visible .entry {name}({params})\n");
         self.functions.push((head, self.at(kernel.name.span)));
+        self.functions.extend(limits);
         let origins = body.params.iter().map(|param| param.origin.clone()).collect();
         self.functions.extend(frame_text(body, prologue, kernel.name.span));
         self.entries.push(Entry { name, kernel: index, instance, params: origins });
     }
 
-    /// `.reqntid`, `.maxntid`, `.reqnctapercluster`, `.maxnreg`, `.minnctapersm`.
-    fn limits(&mut self, kernel: &'a Kernel) -> String {
+    /// `.reqntid`, `.maxntid`, `.reqnctapercluster`, `.maxnreg`, `.minnctapersm`, each with the place of its option.
+    fn limits(&mut self, kernel: &'a Kernel) -> Vec<(String, Span)> {
         let options = &kernel.options;
-        let mut out = String::new();
-        if let Some(block) = self.extent(&options.block) {
-            out.push_str(&format!(".reqntid {block}\n"));
+        let mut out = Vec::new();
+        let extents = [
+            (".reqntid", &options.block),
+            (".maxntid", &options.max_block),
+            (".explicitcluster\n.reqnctapercluster", &options.cluster),
+        ];
+        for (name, exprs) in extents {
+            if let (Some(extent), Some(first), Some(last)) = (self.extent(exprs), exprs.first(), exprs.last()) {
+                out.push((format!("{name} {extent}\n"), self.at(first.span.to(last.span))));
+            }
         }
-        if let Some(block) = self.extent(&options.max_block) {
-            out.push_str(&format!(".maxntid {block}\n"));
-        }
-        if let Some(cluster) = self.extent(&options.cluster) {
-            out.push_str(&format!(".explicitcluster\n.reqnctapercluster {cluster}\n"));
-        }
-        for (name, value) in [("maxnreg", &options.max_regs), ("minnctapersm", &options.min_blocks)] {
-            if let Some(count) = value.as_ref().and_then(|expr| self.count(expr)) {
-                out.push_str(&format!(".{name} {count}\n"));
+        for (name, value) in [(".maxnreg", &options.max_regs), (".minnctapersm", &options.min_blocks)] {
+            if let Some((count, expr)) = value.as_ref().and_then(|expr| Some((self.count(expr)?, expr))) {
+                out.push((format!("{name} {count}\n"), self.at(expr.span)));
             }
         }
         out

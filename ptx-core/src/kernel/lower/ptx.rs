@@ -182,8 +182,10 @@ impl<'a> Lowerer<'a> {
             self.scopes.close(*first, scope);
         }
         let tail = copy.trivia(end);
+        // A `;` that is missing at the end is reported where the block is read; what follows is not part of its instruction.
+        let close = if ptx.is_terminated() { "" } else { ";" };
         let tail = copy.lead + &tail;
-        self.push(format!("{}\n", tail.trim_end()), ptx.span);
+        self.push(format!("{close}{}\n", tail.trim_end()), ptx.span);
     }
 
     fn token(&mut self, copy: &mut Copy<'_>) {

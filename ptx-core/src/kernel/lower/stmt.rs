@@ -214,18 +214,25 @@ impl<'a> Lowerer<'a> {
             ExprKind::Path(path) if path.segments.iter().any(|s| s.name == "_") => {
                 return self.not_assignable("`_`".into(), expr.span);
             }
+            ExprKind::Index(base, index) => match self.value(base) {
+                Value::Symbol(symbol) => return self.stored("shared", &symbol.name, expr.span),
+                Value::Reg(reg) if reg.ty.bits() == 64 => return self.stored("global", "address", expr.span),
+                place => self.element(place, base.span, index),
+            },
             _ => self.value(expr),
         };
         match value {
             Value::Const(Const::Int(..) | Const::Float(..) | Const::Bool(_) | Const::Str(_)) => {
                 self.not_assignable("a constant".into(), expr.span)
             }
-            Value::Symbol(symbol) => {
-                let help = format!("write `ptx! {{ st.shared.u32 [{}], x; }}`", symbol.name);
-                self.fail(&codes::P0808, expr.span, "memory is written with an instruction", help)
-            }
+            Value::Symbol(symbol) => self.stored("shared", &symbol.name, expr.span),
             other => other,
         }
+    }
+
+    fn stored(&mut self, space: &str, address: &str, span: Span) -> Value {
+        let help = format!("write `ptx! {{ st.{space}.u32 [{address}], x; }}`");
+        self.fail(&codes::P0808, span, "memory is written with an instruction", help)
     }
 }
 

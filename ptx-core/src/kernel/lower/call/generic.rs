@@ -4,7 +4,7 @@ use super::super::Lowerer;
 use crate::diag::codes;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, Function, Generic, GenericArg, Path, TypeKind};
-use crate::kernel::types::Ty;
+use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
@@ -29,7 +29,7 @@ impl<'a> Lowerer<'a> {
         let mut bound = Vec::new();
         for (at, generic) in function.generics.iter().enumerate() {
             let binding = match path.args.get(at) {
-                Some(arg) => self.generic_argument(generic, arg, span)?,
+                Some(arg) => self.generic_argument(generic, arg)?,
                 None => self.inferred_argument(generic, function, args, span)?,
             };
             bound.push((generic.name.name.clone(), binding));
@@ -38,27 +38,22 @@ impl<'a> Lowerer<'a> {
     }
 
     /// One argument as it is written.
-    pub(in super::super) fn generic_argument(
-        &mut self,
-        generic: &Generic,
-        arg: &GenericArg,
-        span: Span,
-    ) -> Option<Binding<'a>> {
+    pub(in super::super) fn generic_argument(&mut self, generic: &Generic, arg: &GenericArg) -> Option<Binding<'a>> {
         match (&generic.constant, arg) {
             (Some(ty), GenericArg::Const(expr)) => self.constant_argument(expr, ty),
-            (Some(ty), GenericArg::Type(tree::Type { kind: TypeKind::Path(path), span })) => {
+            (Some(ty), GenericArg::Type(tree::Type { kind: TypeKind::Path(path), span })) if !is_type(path) => {
                 self.constant_argument(&Expr { kind: ExprKind::Path(path.clone()), span: *span }, ty)
             }
             (None, GenericArg::Type(ty)) => self.ty(ty).map(Binding::Type),
             _ => {
-                let (name, kind) =
-                    (&generic.name.name, if generic.constant.is_some() { "a constant" } else { "a type" });
-                self.fail(
-                    &codes::P0811,
-                    span,
-                    format!("the generic parameter `{name}` is {kind}"),
-                    format!("write {kind}"),
-                );
+                let kind = if generic.constant.is_some() { "a constant" } else { "a type" };
+                let span = match arg {
+                    GenericArg::Type(ty) => ty.span,
+                    GenericArg::Const(expr) => expr.span,
+                };
+                let message = format!("the generic parameter `{}` is {kind}", generic.name.name);
+                let help = format!("write {kind}; the arguments have the order of the parameters");
+                self.fail(&codes::P0811, span, message, help);
                 None
             }
         }
@@ -127,4 +122,9 @@ impl Lowerer<'_> {
         self.scopes.close(inner, caller);
         ty
     }
+}
+
+/// Whether this is the name of a type, and of nothing else.
+fn is_type(path: &Path) -> bool {
+    matches!(path.segments.as_slice(), [name] if types::find(&name.name).is_some())
 }

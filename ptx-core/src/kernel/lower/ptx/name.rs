@@ -37,7 +37,10 @@ impl<'a> Lowerer<'a> {
                 self.resolve_value(copy, value.map_or(Value::Error, Value::Const));
             }
             Some((Binding::Function(function), _)) => self.resolve_function(copy, function),
-            Some((Binding::Error, _)) => self.verbatim(copy),
+            Some((Binding::Error, _)) => {
+                self.refuse(copy.span());
+                self.verbatim(copy);
+            }
             Some((Binding::Type(_) | Binding::Struct(_) | Binding::Module(_), _)) => {
                 let help = format!("in a modifier write `.{{{name}}}`");
                 self.fail(&codes::P0820, copy.span(), format!("`{name}` is no operand"), help);
@@ -177,8 +180,17 @@ impl<'a> Lowerer<'a> {
             }
             Value::Const(value) => Some(literal::spliced(value)),
             Value::Symbol(symbol) => Some(symbol.name.clone()),
-            Value::Error => None,
+            Value::Error => {
+                self.refuse(span);
+                None
+            }
         }
+    }
+
+    /// What a name stands for has been refused before: nothing more is to be said about it.
+    fn refuse(&mut self, span: Span) {
+        let span = self.at(span);
+        self.refused.push(span);
     }
 
     /// One element, or the text of a list of them.
