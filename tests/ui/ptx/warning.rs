@@ -7,11 +7,4 @@ fn kernel(v: u32) {
     ptx! { shfl.up.sync.b32 up, v, 1, 0, -1; }
 }
 
-#[allow(deprecated)]
-#[ptx_kernel(arch = "sm_80", block = 32)]
-fn silenced(v: u32) {
-    let up: u32;
-    ptx! { shfl.up.sync.b32 up, v, 1, 0, -1; }
-}
-
 fn main() {}
