@@ -169,7 +169,8 @@ impl Approximation {
     /// Bits of the fraction, the exponent of the least normal number, and of the largest.
     fn shape(&self) -> (i32, i32, i32) {
         match self.ty {
-            "f64" => (52, -1022, 1023),
+            // They have the upper half of their results only.
+            "f64" => (20, -1022, 1023),
             "f32" => (23, -126, 127),
             "bf16" => (7, -126, 127),
             _ => (10, -14, 15),
@@ -196,7 +197,7 @@ impl Approximation {
         if same || over || under {
             return 0.0;
         }
-        let unit = 2f64.powi(exact.abs().log2().floor().max(f64::from(least)) as i32 - fraction);
+        let unit = (exact.abs().log2().floor().max(f64::from(least)) - f64::from(fraction)).exp2();
         let bound = match self.bound {
             Relative(power) => (2f64.powf(power) * exact.abs()).max(unit),
             Absolute(power) => 2f64.powf(power).max(unit),
@@ -280,7 +281,8 @@ impl Approximation {
         let distance = |i: usize| match (self.value(ours[i]), self.value(theirs[i])) {
             (a, b) if a == b || a.is_nan() && b.is_nan() => 0.0,
             (a, b) => {
-                (a - b).abs() / 2f64.powi(a.abs().log2().floor().max(f64::from(self.shape().1)) as i32 - self.shape().0)
+                let (fraction, least, _) = self.shape();
+                (a - b).abs() / (a.abs().log2().floor().max(f64::from(least)) - f64::from(fraction)).exp2()
             }
         };
         let worst = (0..ours.len()).map(|i| (distance(i), i)).fold((0.0, 0), |w, n| if n.0 > w.0 { n } else { w });

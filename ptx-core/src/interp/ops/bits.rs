@@ -104,6 +104,8 @@ fn fns(bits: u32, base: u32, offset: i32) -> u32 {
     let set = |at: u32| bits.checked_shr(at).is_some_and(|b| b & 1 == 1);
     let nth = |mut found: Box<dyn Iterator<Item = u32>>| found.nth(offset.unsigned_abs() as usize - 1);
     let found = match offset {
+        // Its magnitude is no offset: the chips' code counts none and ends with 0.
+        i32::MIN => Some(0),
         0 => Some(base).filter(|b| set(*b)),
         1.. => nth(Box::new((base..32).filter(move |at| bits >> at & 1 == 1))),
         _ => nth(Box::new((0..=base.min(31)).rev().filter(move |at| base < 32 && bits >> at & 1 == 1))),

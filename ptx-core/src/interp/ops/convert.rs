@@ -127,6 +127,7 @@ impl Rules {
     /// The NaNs that keep their sign and payload, as on the chips: those from and to `f64`, from `bf16` to `f32`, of
     /// `f32` to itself, and of `.rna.tf32`, which cuts the payload. All others become the format's one NaN.
     fn kept_nan(self, bits: u64, from: &Format, to: &Format) -> Option<u64> {
+        // That one is a move of 16 bits: a signalling NaN stays one.
         let widens = *from == soft::BF16 && *to == F32 && !self.ftz;
         let double = from.bits == 64 || to.bits == 64;
         if self.sat || soft::unpack(bits, from) != Num::Nan {
@@ -150,7 +151,8 @@ impl Rules {
         } else {
             payload >> (from.fraction - to.fraction)
         };
-        Some(sign << (to.bits - 1) | to.infinity? | payload | 1 << (to.fraction - 1))
+        let quiet = if widens { 0 } else { 1 << (to.fraction - 1) };
+        Some(sign << (to.bits - 1) | to.infinity? | payload | quiet)
     }
 
     fn to_int(self, num: Num, from: Element, width: u32, signed: bool) -> u64 {

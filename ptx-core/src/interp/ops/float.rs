@@ -92,10 +92,14 @@ fn single(bits: u64) -> f32 {
     f32::from_bits(bits as u32)
 }
 
-/// An `f64` result: a NaN is the last input's that is one, made quiet, or the default one.
-pub(super) fn bits64<const N: usize>(value: f64, inputs: [u64; N]) -> u64 {
+/// An `f64` result: a NaN is an input's, made quiet, or the default one. Of two inputs the second counts, then the first; of
+/// three the second, the third, the first.
+pub(super) fn bits64<const N: usize>(value: f64, mut inputs: [u64; N]) -> u64 {
     if !value.is_nan() {
         return value.to_bits();
+    }
+    if let [_, second, third] = inputs.as_mut_slice() {
+        std::mem::swap(second, third);
     }
     inputs.into_iter().rev().find(|b| is_nan(*b, &F64)).map_or(0xfff8_0000_0000_0000, |b| b | 1 << 51)
 }

@@ -38,9 +38,7 @@ pub(super) const OPS: &[Op] = &[
     op("sad", SIGNED, |s| s.int(|[a, b, c]| c.wrapping_add((a as i64).abs_diff(b as i64)))),
     op("div", UNSIGNED, |s| s.int(|[a, b]| a.checked_div(b).unwrap_or(u64::MAX))),
     op("div", SIGNED, |s| s.int(|[a, b]| if b == 0 { u64::MAX } else { (a as i64).wrapping_div(b as i64) as u64 })),
-    // By zero the chips give all ones, but for a 64-bit remainder, which is the dividend.
-    op("rem", "u64", |s| s.int(|[a, b]| a.checked_rem(b).unwrap_or(a))),
-    op("rem", "s64", |s| s.int(|[a, b]| if b == 0 { a } else { (a as i64).wrapping_rem(b as i64) as u64 })),
+    // By zero the chips give all ones.
     op("rem", UNSIGNED, |s| s.int(|[a, b]| a.checked_rem(b).unwrap_or(u64::MAX))),
     op("rem", SIGNED, |s| s.int(|[a, b]| if b == 0 { u64::MAX } else { (a as i64).wrapping_rem(b as i64) as u64 })),
     op("abs", SIGNED, |s| s.int(|[a]| (a as i64).wrapping_abs() as u64)),
