@@ -165,8 +165,10 @@ fn load(space: &Space, modifier: &str, count: usize, ty: &str, class: usize, off
     for i in 0..count {
         write!(body, "st.global.b{class} [%z+{}], %r_{i}; ", i * class / 8).unwrap();
     }
-    let name = format!("{instruction} of b{class} {}", space.setup);
-    scene(name, filled(space, &body), THREADS * BYTES * 2)
+    // What is read as constant must not have been written by the same kernel.
+    let setup = if modifier == ".nc" { space.setup.replace("%own", "%a") } else { space.setup.to_string() };
+    let name = format!("{instruction} of b{class} {setup}");
+    scene(name, filled(space, &body).replace(space.setup, &setup), THREADS * BYTES * 2)
 }
 
 fn store(space: &Space, modifier: &str, count: usize, ty: &str, class: usize, offset: i32) -> Scene {

@@ -25,8 +25,11 @@ impl Form {
         match self.map.mode {
             Mode::Tiled { tile } => {
                 let steps = self.map.steps;
-                let first =
-                    if self.map.interleave == Interleave::None { inner.div_ceil(steps[0] as usize) } else { inner };
+                let first = match self.map.interleave {
+                    Interleave::None => inner.div_ceil(steps[0] as usize),
+                    Interleave::B16 => 16 * tile[0] as usize,
+                    Interleave::B32 => 32 * tile[0] as usize,
+                };
                 (1..rank).map(|d| tile[d].div_ceil(steps[d]) as usize).product::<usize>() * first
             }
             Mode::Im2col { pixels, .. } | Mode::Im2colW { pixels, .. } => inner * pixels as usize,
@@ -273,6 +276,8 @@ fn stores() -> Vec<Form> {
                     tile[last] = 2;
                     tile[1] = 2;
                 }
+                // Whole 16 bytes: what a store makes of a part of them is not said.
+                map.dims[0] = (most + 16) / element.global_bytes();
                 map.dims[1] = 12;
                 map.dims[last] = 12;
                 map.strides[1] = map.strides[0] * 12;
@@ -314,10 +319,9 @@ fn interleaved() -> Vec<Form> {
                 let mut map = tiled(element, rank, slice, swizzle);
                 let pitch = slice * 6;
                 map.interleave = interleave;
-                map.dims = fixed(&[slice / element.global_bytes() * 2, 6, 5, 3, 3][..rank], 1);
+                map.dims = fixed(&[2, 6, 5, 3, 3][..rank], 1);
                 map.strides = fixed(&[slice, pitch, pitch * 6, pitch * 36][..rank - 1], 0);
-                map.mode =
-                    Mode::Tiled { tile: fixed(&[(slice / element.global_bytes()) as u32, 4, 3, 2, 2][..rank], 1) };
+                map.mode = Mode::Tiled { tile: fixed(&[1, 4, 3, 2, 2][..rank], 1) };
                 found.push(Form { map, store: false, tile: true });
             }
         }

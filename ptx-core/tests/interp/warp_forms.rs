@@ -4,13 +4,13 @@ use crate::tensor_forms::{Scene, entry};
 
 const THREADS: u32 = 64;
 
-/// Loads `%k` (`b32` or `b64`), `%b` and `%q`; threads whose lane is in `mask` do the instruction on `%d` and `%o`.
+/// Loads `%k` (`b32` or `b64`), `%n` and `%q`; threads whose lane is in `mask` do the instruction on `%d` and `%o`.
 fn masked(mask: u32, class: &str, instruction: &str) -> Scene {
     let few = if instruction.starts_with("match") { 3 } else { -1 };
     let body = format!(
-        ".reg .{class} %k; .reg .b32 %b, %d, %lane; .reg .pred %o, %q, %in;\n\
-         mul.wide.u32 %at, %t, 8; add.u64 %x, %a, %at; ld.global.{class} %k, [%x]; and.{class} %k, %k, {few}; ld.global.b32 %b, [%x+4096];\n\
-         and.b32 %w, %b, 0x80; setp.ne.u32 %q, %w, 0; mov.u32 %d, 0x5a5a; setp.ne.u32 %o, %t, %t; mov.u32 %lane, %laneid;\n\
+        ".reg .{class} %k; .reg .b32 %n, %d, %lane; .reg .pred %o, %q, %in;\n\
+         mul.wide.u32 %at, %t, 8; add.u64 %x, %a, %at; ld.global.{class} %k, [%x]; and.{class} %k, %k, {few}; ld.global.b32 %n, [%x+4096];\n\
+         and.b32 %w, %n, 0x80; setp.ne.u32 %q, %w, 0; mov.u32 %d, 0x5a5a; setp.ne.u32 %o, %t, %t; mov.u32 %lane, %laneid;\n\
          shr.u32 %w, {mask}, %lane; and.b32 %w, %w, 1; setp.ne.u32 %in, %w, 0; @!%in bra DONE;\n\
          {instruction}\nDONE: selp.u32 %w, 1, 0, %o; add.u64 %x, %out, %at; st.global.v2.b32 [%x], {{%d, %w}};"
     );
@@ -35,21 +35,21 @@ fn shuffles() -> Vec<Scene> {
         let last = if mode == "up" { 0 } else { 31 };
         for segment in [0u32, 16, 24, 28, 30, 31] {
             let c = segment << 8 | if mode == "up" { 0 } else { 31 };
-            for b in ["%b", "0", "1", "5", "16", "31", "33"] {
+            for b in ["%n", "0", "1", "5", "16", "31", "33"] {
                 found.push(masked(u32::MAX, "b32", &format!("shfl.sync.{mode}.b32 %d|%o, %k, {b}, {c}, -1;")));
             }
         }
         for c in [0x0207u32, 0x1003, 0x180b, 0x1e1f, 0x0005, 0x1f00, 0x0010] {
-            found.push(masked(u32::MAX, "b32", &format!("shfl.sync.{mode}.b32 %d|%o, %k, %b, {c}, 0xffffffff;")));
+            found.push(masked(u32::MAX, "b32", &format!("shfl.sync.{mode}.b32 %d|%o, %k, %n, {c}, 0xffffffff;")));
         }
-        for b in ["%b", "3", "9"] {
+        for b in ["%n", "3", "9"] {
             for (mask, segment) in [(0xffffu32, 16u32), (0xff00_ff00, 24), (0x0f00_00f0, 28), (0x3000_0003, 30)] {
                 let c = segment << 8 | last;
                 found.push(masked(mask, "b32", &format!("shfl.sync.{mode}.b32 %d|%o, %k, {b}, {c}, {mask:#x};")));
             }
             found.push(masked(u32::MAX, "b32", &format!("shfl.sync.{mode}.b32 %d, 0x1234567, {b}, {last}, -1;")));
         }
-        found.push(masked(u32::MAX, "b32", &format!("shfl.sync.{mode}.b32 %d|%o, %k, %b, %b, -1;")));
+        found.push(masked(u32::MAX, "b32", &format!("shfl.sync.{mode}.b32 %d|%o, %k, %n, %n, -1;")));
     }
     found
 }
@@ -109,10 +109,10 @@ fn barriers() -> Vec<Scene> {
 fn clusters() -> Vec<Scene> {
     let around = |instruction: &str| {
         format!(
-            ".shared .align 16 .b8 sm[1024]; .reg .b32 %s, %r, %d, %e; .reg .b64 %y;\n\
+            ".shared .align 16 .b8 sm[1024]; .reg .b32 %s, %r, %d, %f; .reg .b64 %y;\n\
              mov.u32 %s, sm; mad.lo.u32 %s, %t, 4, %s; mul.wide.u32 %at, %t, 8; add.u64 %x, %a, %at; ld.global.b32 %d, [%x];\n\
              st.shared.b32 [%s], %d; mov.u32 %r, %cluster_ctarank; xor.b32 %r, %r, 1; barrier.cluster.arrive; barrier.cluster.wait;\n\
-             {instruction}\nbarrier.cluster.arrive; barrier.cluster.wait; add.u64 %x, %out, %at; ld.shared.b32 %e, [%s]; st.global.v2.b32 [%x], {{%d, %e}};"
+             {instruction}\nbarrier.cluster.arrive; barrier.cluster.wait; add.u64 %x, %out, %at; ld.shared.b32 %f, [%s]; st.global.v2.b32 [%x], {{%d, %f}};"
         )
     };
     let bodies = [
@@ -174,11 +174,11 @@ fn clusters() -> Vec<Scene> {
 /// Instructions that ptxas takes for any divergence: guards, branches within a warp, calls.
 fn divergence() -> Vec<Scene> {
     let bodies = [
-        "and.b32 %w, %b, 3; mov.u32 %d, 0; LOOP: add.u32 %d, %d, %k; sub.u32 %w, %w, 1; setp.ge.s32 %in, %w, 0; @%in bra LOOP;",
-        "@%q bra ONE; mul.lo.u32 %d, %k, 3; bra.uni TWO; ONE: sub.u32 %d, %k, %b; TWO: vote.sync.ballot.b32 %w, %q, -1; add.u32 %d, %d, %w;",
-        "setp.lt.u32 %o|%in, %k, %b; @%o mov.u32 %d, 1; @%in mov.u32 %d, 2;",
-        "setp.lt.and.u32 %o|%in, %k, %b, !%q; selp.u32 %d, 3, 4, %in;",
-        "and.b32 %w, %b, 3; T: .branchtargets A, B, C, D; brx.idx %w, T; A: mov.u32 %d, 1; bra E; B: mov.u32 %d, 2; bra E; C: mov.u32 %d, 3; bra E; D: mov.u32 %d, 4; E: add.u32 %d, %d, %k;",
+        "and.b32 %w, %n, 3; mov.u32 %d, 0; LOOP: add.u32 %d, %d, %k; sub.u32 %w, %w, 1; setp.ge.s32 %in, %w, 0; @%in bra LOOP;",
+        "@%q bra ONE; mul.lo.u32 %d, %k, 3; bra.uni TWO; ONE: sub.u32 %d, %k, %n; TWO: vote.sync.ballot.b32 %w, %q, -1; add.u32 %d, %d, %w;",
+        "setp.lt.u32 %o|%in, %k, %n; @%o mov.u32 %d, 1; @%in mov.u32 %d, 2;",
+        "setp.lt.and.u32 %o|%in, %k, %n, !%q; selp.u32 %d, 3, 4, %in;",
+        "and.b32 %w, %n, 3; T: .branchtargets A, B, C, D; brx.idx %w, T; A: mov.u32 %d, 1; bra E; B: mov.u32 %d, 2; bra E; C: mov.u32 %d, 3; bra E; D: mov.u32 %d, 4; E: add.u32 %d, %d, %k;",
     ];
     bodies.iter().map(|b| masked(u32::MAX, "b32", b)).collect()
 }

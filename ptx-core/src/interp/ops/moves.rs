@@ -120,7 +120,9 @@ fn isspacep(site: &Site) -> Decoded {
         let rank = ctx.block.rank as u64 + 1;
         ctx.store(dst, group, |lane| {
             let (found, at) = resolve(a[lane]);
-            u64::from(found == space && (!own || at >> RANK == 0 || at >> RANK == rank))
+            // The parameters of a kernel stand in global memory.
+            let global = space == Where::Global && found == Where::Param;
+            u64::from(global || found == space && (!own || at >> RANK == 0 || at >> RANK == rank))
         });
         Ok(Flow::Next)
     }))
