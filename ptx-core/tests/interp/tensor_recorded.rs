@@ -1,9 +1,10 @@
 //! `mma`, `wgmma`, `wmma`, asynchronous reductions, atomics and what warps do together, against a GPU, bit for bit.
 //!
-//! `PTX_RECORD_TENSOR=dir cargo test … tensor_forms` writes `dir/tensor.ptx`, the pools, and `dir/tensor.txt` (pools,
-//! threads, bytes of output, variants of each scene). Where a GPU's outputs, one after another, are `dir/tensor.bin`, it
-//! compares with them byte for byte and makes `tensor_sm_90a.txt`: a line a scene, with a hash for each variant. Where the
-//! chip stopped at an illegal instruction, the outputs are bytes of `0xee`.
+//! `PTX_RECORD_TENSOR=dir PTX_RECORD_SEED=1 cargo test … tensor_forms` writes what has no line in the recording yet:
+//! `dir/tensor0.ptx` …, the pools, and `dir/tensor.txt` (entry, pools, threads, bytes of output, variants and map of each scene).
+//! Where a GPU's outputs, one after another, are `dir/tensor.bin`, it compares with them byte for byte and makes
+//! `tensor_sm_90a.txt`: the lines that were, and those of the new scenes. Where the chip stopped at an illegal
+//! instruction, the outputs are bytes of `0xee`.
 
 use crate::tensor_forms::{HEADER, POOL, Scene, VARIANTS, pool, scenes};
 use ptx_core::check::check;
@@ -106,6 +107,12 @@ fn hashes(scene: &Scene, bytes: &[u8]) -> String {
     bytes.chunks(scene.out).map(|part| format!("{:016x}", hash(part))).collect::<Vec<_>>().join(" ")
 }
 
+/// The name of its entry.
+fn entry(scene: &Scene) -> &str {
+    let after = scene.entry.split_once(".entry ").map_or("", |(_, after)| after);
+    after.split('(').next().unwrap_or_default()
+}
+
 /// Writes what a GPU needs.
 fn write(dir: &str, scenes: &[Scene], seed: u64) {
     for (at, part) in scenes.chunks(MODULE).enumerate() {
@@ -116,7 +123,8 @@ fn write(dir: &str, scenes: &[Scene], seed: u64) {
     for scene in scenes {
         writeln!(
             list,
-            "{} {} {} {VARIANTS} {}",
+            "{} {} {} {} {VARIANTS} {}",
+            entry(scene),
             scene.pools.join(" "),
             scene.threads,
             scene.out,
@@ -144,9 +152,9 @@ fn differences(scene: &Scene, ours: &[u8], theirs: &[u8]) -> String {
 /// What stands for the outputs of an illegal instruction.
 const ILLEGAL: u8 = 0xee;
 
-/// A GPU's outputs become lines.
-fn record(dir: &str, scenes: &[Scene], seed: u64, outputs: &[u8]) {
-    let (mut rest, mut lines) = (outputs, String::new());
+/// A GPU's outputs become lines after those that were.
+fn record(dir: &str, scenes: &[Scene], seed: u64, was: &str, outputs: &[u8]) {
+    let (mut rest, mut lines) = (outputs, was.to_string());
     for scene in scenes {
         let (own, more) = rest.split_at(scene.out * VARIANTS);
         rest = more;
@@ -183,19 +191,22 @@ fn compare(scenes: &[Scene], seed: u64, text: &str) -> (usize, Vec<String>) {
     let dir = std::env::var("PTX_RECORD_TENSOR").ok().filter(|_| asked);
     let mut machine = Machine::new();
     let pools = upload(&mut machine, scenes, seed);
+    let recorded: HashMap<&str, &str> = text.lines().filter_map(|l| l.split_once('\t')).collect();
+    let is_new = |scene: &Scene| !recorded.contains_key(scene.name.as_str());
     let mut raw = Vec::new();
     if let Some(dir) = dir {
-        write(&dir, scenes, seed);
+        let new: Vec<Scene> = scenes.iter().filter(|s| is_new(s)).cloned().collect();
+        write(&dir, &new, seed);
         raw = std::fs::read(format!("{dir}/tensor.bin")).unwrap_or_default();
         if !raw.is_empty() {
-            record(&dir, scenes, seed, &raw);
+            record(&dir, &new, seed, text, &raw);
         }
     }
-    let recorded: HashMap<&str, &str> = text.lines().filter_map(|l| l.split_once('\t')).collect();
     let (mut wrong, mut compared, mut at) = (Vec::new(), 0, 0);
     for scene in scenes {
-        let own = raw.get(at..at + scene.out * VARIANTS);
-        at += scene.out * VARIANTS;
+        let size = if is_new(scene) { scene.out * VARIANTS } else { 0 };
+        let own = raw.get(at..at + size).filter(|own| !own.is_empty());
+        at += size;
         let now = own.and_then(|outputs| verdict(scene, seed, outputs));
         let kept = || recorded.get(scene.name.as_str()).copied().filter(|_| own.is_none());
         let Some(theirs) = now.as_deref().or_else(kept) else { continue };

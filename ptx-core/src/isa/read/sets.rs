@@ -96,18 +96,21 @@ fn gates(text: &str) -> Option<Gate> {
     Some(Gate { anyof })
 }
 
-/// `m64n[8..256:8]k16` to every name and its number (the first bracket's); a name without brackets to itself.
+/// `m64n[8..256:8]k16` to every name and its number (the first bracket's); `[0,2..7]` leaves some out. A name without
+/// brackets is itself.
 pub(super) fn expand(word: &'static str) -> Option<Vec<(&'static str, Option<u32>)>> {
     let Some((head, rest)) = word.split_once('[') else { return Some(vec![(word, None)]) };
     let (inside, tail) = rest.split_once(']')?;
-    let numbers = match inside.split_once("..") {
-        Some((lo, rest)) => {
-            let (hi, step) = rest.split_once(':').unwrap_or((rest, "1"));
-            (lo.parse().ok()?..=hi.parse().ok()?).step_by(step.parse().ok().filter(|s| *s > 0)?).collect()
-        }
-        None => inside.split(',').map(|n| n.trim().parse().ok()).collect::<Option<Vec<u32>>>()?,
-    };
+    let numbers = inside.split(',').map(|part| span(part.trim())).collect::<Option<Vec<_>>>()?.concat();
     let tails = expand(tail)?;
     let name = |n: u32, tail: &str| (&*String::leak(format!("{head}{n}{tail}")), Some(n));
     Some(numbers.into_iter().flat_map(|n| tails.iter().map(move |(tail, _)| name(n, tail))).collect())
+}
+
+/// `8`, `0..7` or `8..256:8`: the numbers.
+fn span(text: &str) -> Option<Vec<u32>> {
+    let Some((lo, rest)) = text.split_once("..") else { return Some(vec![text.parse().ok()?]) };
+    let (hi, step) = rest.split_once(':').unwrap_or((rest, "1"));
+    let step = step.parse().ok().filter(|s| *s > 0)?;
+    Some((lo.parse().ok()?..=hi.parse().ok()?).step_by(step).collect())
 }
