@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use ptx_core::isa::table;
 use ptx_core::kernel::prelude;
-use ptx_expand::source::modules;
+use ptx_expand::modules;
 use std::sync::OnceLock;
 
 /// Statements may nest this deep, expressions too.
