@@ -33,7 +33,9 @@ fn transpiled_kernels_give_the_right_numbers() {
 }
 
 fn raised(file: &PathBuf) -> String {
-    let tree = parse_text(&std::fs::read(file).unwrap()).0;
+    // nvcc 13.5 writes PTX 9.5, which the driver of CUDA 13.0 does not read; nothing in the file needs it.
+    let text = std::fs::read_to_string(file).unwrap().replace(".version 9.5", ".version 9.0");
+    let tree = parse_text(text.as_bytes()).0;
     let expand = |source: &str| {
         let modules = ptx_expand::modules(source).map_err(|e| e.to_string())?;
         modules.into_iter().next().and_then(|m| m.ptx.into_iter().next()).ok_or_else(|| "no module".to_owned())
