@@ -6,7 +6,7 @@ use ptx_launch::Result;
 use std::cell::RefCell;
 
 /// Elements.
-const SIZES: &[usize] = &[1 << 24, 1 << 26, 1 << 28];
+const SIZES: &[usize] = &[1 << 23, 1 << 24, 1 << 26, 1 << 28];
 /// For a rehearsal.
 const SMALL: &[usize] = &[1 << 14];
 /// The kernel's name.
