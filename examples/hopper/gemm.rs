@@ -15,7 +15,8 @@
 //! barriers while this one ends.
 //!
 //! `stream` shares the tiles of the last rounds among all clusters (stream-K): a cluster may have a part of K of a tile, and
-//! then leaves its sums in global memory to the one that has the last part.
+//! then leaves its sums in global memory to the one that has the last part. `split` shares every tile, for products of few
+//! tiles and much K: clusters have a part of K each, and sum a part of the columns each.
 //!
 //! What the chip's power allows decides the speed of large products, so everything here saves energy: large tiles and
 //! multicast save shared memory and L2 traffic, the order of tiles and the L2's policies save DRAM traffic.
@@ -27,14 +28,19 @@ use ptx_launch::{Result, TensorElement};
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// Bytes of shared memory: the stages, `panels` panels of each of `consumers`, and the barriers.
-pub(crate) const fn shared_bytes(consumers: u32, columns: u32, stages: u32, panels: u32) -> u32 {
-    stages * (64 * consumers + columns) * 128 + consumers * panels * 64 * 128 + 16 * stages
+/// Bytes of shared memory: the stages, `panels` panels of each consumer, and the barriers.
+pub(crate) const fn shared_bytes(columns: u32, stages: u32, panels: u32) -> u32 {
+    stages * (128 + columns) * 128 + 2 * panels * 64 * 128 + 16 * stages
 }
 
 /// The kernels and what they are made of.
 #[ptx_module(arch = "sm_90a")]
 pub mod kernels {
+    /// Rows of a tile, 64 for each consumer.
+    const ROWS: u32 = 128;
+    /// Warp groups that multiply.
+    const CONSUMERS: u32 = 2;
+
     /// The whole kernel, whichever way the operands lie (`A_MN`, `B_MN`: 1 for MN-major). With `STREAM` = 1 the last tiles
     /// are shared (`scheduler::stream_k`): sums of a part of a tile wait at `partial`, one slot for each warp group, and
     /// `flags` say that they are there.
@@ -43,7 +49,6 @@ pub mod kernels {
         O2,
         const A_MN: u32,
         const B_MN: u32,
-        const CONSUMERS: u32,
         const COLUMNS: u32,
         const STAGES: u32,
         const CM: u32,
@@ -64,7 +69,6 @@ pub mod kernels {
     ) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];
-        const ROWS: u32 = 64 * CONSUMERS;
         const STAGE: u32 = product::stage_bytes(ROWS, COLUMNS);
         const RING: u32 = STAGES * STAGE;
         const BLOCKS: u32 = CM * CN;
@@ -105,7 +109,7 @@ pub mod kernels {
 
         let role: u32 = cluster::warp_group();
         if role == 0 {
-            wgmma::fewer_registers::<{ if CONSUMERS == 2 { 40 } else { 32 } }>();
+            wgmma::fewer_registers::<40>();
             if tid.x < 32 {
                 let chosen: pred = warp::elect();
                 // Rows of a band come back for every column, columns only with the next band.
@@ -143,7 +147,7 @@ pub mod kernels {
                 }
             }
         } else {
-            wgmma::more_registers::<{ if CONSUMERS == 2 { 232 } else { 160 } }>();
+            wgmma::more_registers::<232>();
             let consumer: u32 = role - 1;
             let thread: u32 = tid.x & 127;
             let panels: u32 = stages + RING + consumer * (PANELS * product::PANEL);
@@ -216,6 +220,108 @@ pub mod kernels {
         cluster::sync();
     }
 
+    /// The same for few tiles and much K: `SPLIT` clusters share K of a tile of 64 · `SPLIT` columns. In the end each has the
+    /// sums of 64 columns (`product::meet`).
+    fn split_kernel<T, O2, const STAGES: u32, const CM: u32, const SPLIT: u32>(
+        a: TensorMap,
+        b: TensorMap,
+        c: TensorMap,
+        m: u32,
+        n: u32,
+        depth: u32,
+        partial: u64,
+        flags: u64,
+    ) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        const COLUMNS: u32 = 64 * SPLIT;
+        const STAGE: u32 = product::stage_bytes(ROWS, COLUMNS);
+        const RING: u32 = STAGES * STAGE;
+        const DEEP: u32 = 128 / size_of::<T>();
+        const SHARE: u32 = COLUMNS / CM;
+        let stages: u32 = smem;
+        let bars: u32 = stages + RING + CONSUMERS * product::PANEL;
+        if tid.x == 0 {
+            tma::prefetch(a);
+            tma::prefetch(b);
+            tma::prefetch(c);
+            pipeline::init::<STAGES, 1, { CONSUMERS * CM }>(bars);
+        }
+        cluster::sync();
+        grid::launch_dependents();
+
+        let down: u32 = cluster::rank();
+        let (worker, workers): (u32, u32) = (ctaid.x / CM, nctaid.x / CM);
+        let (part, tile): (u32, u32) = (worker % SPLIT, worker / SPLIT);
+        let rows: u32 = (m + (ROWS * CM - 1)) / (ROWS * CM);
+        let columns: u32 = (n + (COLUMNS - 1)) / COLUMNS;
+        let steps: u32 = (depth + (DEEP - 1)) / DEEP;
+        let from: u32 = part * steps / SPLIT * DEEP;
+        let to: u32 = (part + 1) * steps / SPLIT * DEEP;
+        let (stage, phase): (u32, u32) = (0, 0);
+        let role: u32 = cluster::warp_group();
+        if role == 0 {
+            wgmma::fewer_registers::<40>();
+            if tid.x < 32 {
+                let chosen: pred = warp::elect();
+                let policies: [u64; 2] = [cache::normal(); 2];
+                let masks: [u16; 2] = product::neighbours::<CM, 1>(down, 0);
+                let (lines, places): ([u32; 2], [u32; 2]);
+                places[0] = 0;
+                places[1] = down * (SHARE * 128);
+                grid::wait();
+                while tile < rows * columns {
+                    lines[0] = (tile / columns * CM + down) * ROWS;
+                    lines[1] = tile % columns * COLUMNS + down * SHARE;
+                    product::fill::<T, 0, 0, ROWS, COLUMNS, STAGES, CM, 1>(
+                        a, b, lines, places, masks, policies, 0, stages, bars, stage, phase, from, to, chosen,
+                    );
+                    tile += workers / SPLIT;
+                }
+            }
+        } else {
+            wgmma::more_registers::<232>();
+            let (consumer, thread): (u32, u32) = (role - 1, tid.x & 127);
+            let panel: u32 = stages + RING + consumer * product::PANEL;
+            let out: u32 = epilogue::row(panel, thread);
+            let place: u32 = epilogue::place(thread);
+            let from_a: u64 = product::descriptor::<0>(stages + consumer * product::PANEL);
+            let from_b: u64 = product::descriptor::<0>(stages + ROWS * 128);
+            // Where this warp group meets those of the same rows.
+            let number: u64 = wide((tile * CM + down) * CONSUMERS + consumer) * (SPLIT * SPLIT);
+            let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
+            while tile < rows * columns {
+                if from < to {
+                    product::sum::<T, 0, 0, COLUMNS, STAGES, CM, STAGE>(
+                        acc, from_a, from_b, bars, stage, phase, from, to, thread,
+                    );
+                } else {
+                    for i in 0..COLUMNS / 2 {
+                        acc[i] = 0.0;
+                    }
+                }
+                product::meet::<SPLIT>(acc, partial + number * 16384, flags + number * 4, part, thread, role);
+                for mine in 0..SPLIT {
+                    if part == mine {
+                        product::panel::<O2, { 32 * mine }, 1>(acc, out, place, thread, role);
+                    }
+                }
+                if thread == 0 {
+                    let (x, y): (u32, u32) = (tile % columns * COLUMNS, (tile / columns * CM + down) * ROWS);
+                    tma::store_2d(c, x + 64 * part, y + consumer * 64, panel);
+                    tma::commit();
+                }
+                tile += workers / SPLIT;
+            }
+            if thread == 0 {
+                tma::wait_read::<0>();
+            }
+        }
+        // No block leaves while another one may still arrive at its barriers.
+        warp::sync();
+        cluster::sync();
+    }
+
     /// The next part of a tile that is shared, and how far along K it goes, for `DEEP` elements a step.
     fn part<const DEEP: u32>(begin: u32, left: u32, steps: u32, whole: u32, now: u32, from: u32, to: u32) {
         let (tile, first, last): (u32, u32, u32) = scheduler::stream_k_part(begin, left, steps);
@@ -227,44 +333,31 @@ pub mod kernels {
     /// C (M × N) = A (M × K) · Bᵀ (N × K): both K-major. `blocks` are started; bands are `group` clusters high; `keep` is
     /// what the second-level cache is told: 0 nothing, 1 to hold on to A and to let C go, 2 to let B go too.
     #[ptx_kernel(
-        block = 128 * (1 + CONSUMERS),
+        block = 384,
         cluster = CM * CN,
         grid = blocks,
-        shared = super::shared_bytes(CONSUMERS, COLUMNS, STAGES, PANELS),
-        max_regs = if CONSUMERS == 2 { 168 } else { 128 },
+        shared = super::shared_bytes(COLUMNS, STAGES, PANELS),
+        max_regs = 168,
         pdl,
         instances = [
-            (bf16, bf16, bf16x2, 2, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 2, 128, 6, 2, 1, 2),
-            (bf16, bf16, bf16x2, 2, 320, 3, 2, 1, 3), (bf16, bf16, bf16x2, 2, 384, 3, 2, 1, 2),
-            (bf16, bf16, bf16x2, 2, 256, 3, 1, 2, 4), (bf16, bf16, bf16x2, 2, 192, 5, 2, 1, 1),
-            (bf16, bf16, bf16x2, 3, 192, 4, 2, 1, 1), (bf16, bf16, bf16x2, 3, 192, 4, 1, 2, 1),
-            (f16, f16, f16x2, 2, 256, 3, 2, 1, 4), (f16, f16, f16x2, 2, 320, 3, 2, 1, 3),
-            (f16, f16, f16x2, 2, 384, 3, 2, 1, 2), (e4m3, bf16, bf16x2, 2, 256, 3, 2, 1, 4),
-            (e4m3, bf16, bf16x2, 2, 320, 3, 2, 1, 3), (e4m3, bf16, bf16x2, 2, 384, 3, 2, 1, 2)
+            (bf16, bf16, bf16x2, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 128, 6, 2, 1, 2),
+            (bf16, bf16, bf16x2, 320, 3, 2, 1, 3), (bf16, bf16, bf16x2, 384, 3, 2, 1, 2),
+            (bf16, bf16, bf16x2, 256, 3, 1, 2, 4), (f16, f16, f16x2, 256, 3, 2, 1, 4),
+            (f16, f16, f16x2, 320, 3, 2, 1, 3), (f16, f16, f16x2, 384, 3, 2, 1, 2),
+            (e4m3, bf16, bf16x2, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 320, 3, 2, 1, 3),
+            (e4m3, bf16, bf16x2, 384, 3, 2, 1, 2)
         ],
         safe(blocks % (CM * CN) == 0, blocks > 0, group > 0)
     )]
-    pub fn gemm<
-        T,
-        O,
-        O2,
-        const CONSUMERS: u32,
-        const COLUMNS: u32,
-        const STAGES: u32,
-        const CM: u32,
-        const CN: u32,
-        const PANELS: u32,
-    >(
-        #[tma(box = [64 * CONSUMERS / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+    pub fn gemm<T, O, O2, const COLUMNS: u32, const STAGES: u32, const CM: u32, const CN: u32, const PANELS: u32>(
+        #[tma(box = [128 / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [COLUMNS / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
         blocks: u32,
         group: u32,
         keep: u32,
     ) {
-        kernel::<T, O2, 0, 0, CONSUMERS, COLUMNS, STAGES, CM, CN, PANELS, 0>(
-            a_map, b_map, c_map, M, N, K, group, keep, 0, 0,
-        );
+        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, CN, PANELS, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
     }
 
     /// The same by stream-K: the last tiles are shared by all blocks. `partial` has room for the sums of every block, 128
@@ -273,12 +366,10 @@ pub mod kernels {
         block = 384,
         cluster = CM,
         grid = blocks,
-        shared = super::shared_bytes(2, COLUMNS, STAGES, PANELS),
+        shared = super::shared_bytes(COLUMNS, STAGES, PANELS),
         max_regs = 168,
         pdl,
-        instances = [
-            (bf16, bf16, bf16x2, 256, 3, 2, 4), (bf16, bf16, bf16x2, 320, 3, 2, 3), (bf16, bf16, bf16x2, 384, 3, 2, 2)
-        ],
+        instances = [(bf16, bf16, bf16x2, 256, 3, 2, 4)],
         safe(
             blocks % CM == 0,
             blocks > 0,
@@ -297,14 +388,42 @@ pub mod kernels {
         group: u32,
         keep: u32,
     ) {
-        kernel::<T, O2, 0, 0, 2, COLUMNS, STAGES, CM, 1, PANELS, 1>(
+        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, 1, PANELS, 1>(
             a_map, b_map, c_map, M, N, K, group, keep, partial, flags,
         );
     }
 
+    /// The same for few tiles and much K: `SPLIT` clusters of `CM` blocks work on a tile of 128 · `CM` rows and 64 · `SPLIT`
+    /// columns, each on a part of K. `partial` and `flags` are those of `stream`, for 64 columns from each part to each.
+    #[ptx_kernel(
+        block = 384,
+        cluster = CM,
+        grid = blocks,
+        shared = super::shared_bytes(64 * SPLIT, STAGES, 1),
+        max_regs = 168,
+        pdl,
+        instances = [(bf16, bf16, bf16x2, 3, 2, 4)],
+        safe(
+            blocks % (CM * SPLIT) == 0,
+            blocks > 0,
+            partial.len() >= blocks * (2 * SPLIT * 4096),
+            flags.len() >= 2 * SPLIT * blocks
+        )
+    )]
+    pub fn split<T, O, O2, const STAGES: u32, const CM: u32, const SPLIT: u32>(
+        #[tma(box = [128, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+        #[tma(box = [64 * SPLIT / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
+        #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
+        partial: &mut [f32],
+        flags: &mut [u32],
+        blocks: u32,
+    ) {
+        split_kernel::<T, O2, STAGES, CM, SPLIT>(a_map, b_map, c_map, M, N, K, partial, flags);
+    }
+
     /// C (M × N) = A (M × K) · B (K × N): B is MN-major.
     #[ptx_kernel(
-        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(2, 256, 3, 4), max_regs = 168, pdl,
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
         safe(blocks % 2 == 0, group > 0)
     )]
@@ -316,12 +435,12 @@ pub mod kernels {
         group: u32,
         keep: u32,
     ) {
-        kernel::<T, T2, 0, 1, 2, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
+        kernel::<T, T2, 0, 1, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
     }
 
     /// C (M × N) = Aᵀ (K × M) · B (K × N): both MN-major.
     #[ptx_kernel(
-        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(2, 256, 3, 4), max_regs = 168, pdl,
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
         safe(blocks % 2 == 0, group > 0)
     )]
@@ -333,12 +452,12 @@ pub mod kernels {
         group: u32,
         keep: u32,
     ) {
-        kernel::<T, T2, 1, 1, 2, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
+        kernel::<T, T2, 1, 1, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
     }
 
     /// C (M × N) = Aᵀ (K × M) · Bᵀ (N × K): A is MN-major.
     #[ptx_kernel(
-        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(2, 256, 3, 4), max_regs = 168, pdl,
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
         safe(blocks % 2 == 0, group > 0)
     )]
@@ -350,7 +469,7 @@ pub mod kernels {
         group: u32,
         keep: u32,
     ) {
-        kernel::<T, T2, 1, 0, 2, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
+        kernel::<T, T2, 1, 0, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
     }
 }
 
@@ -377,7 +496,18 @@ pub(crate) struct Order {
     pub(crate) keep: u32,
 }
 
-/// What blocks leave to each other by stream-K: sums of parts of tiles, and flags, which are zero between launches.
+/// What clusters share of their tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    /// Each has its own.
+    Nothing,
+    /// The last ones, by stream-K.
+    Last,
+    /// K of every one, so many of them.
+    Depth(u32),
+}
+
+/// What clusters that share leave to each other: sums of parts of tiles, and flags, which are zero between launches.
 pub(crate) struct Scratch {
     sums: Buffer<f32>,
     flags: Buffer<u32>,
@@ -395,12 +525,10 @@ pub(crate) struct Variant<T, O> {
     pub(crate) major: Major,
     /// Rows and columns of a cluster's tile.
     pub(crate) tile: [u32; 2],
-    /// Blocks of a cluster.
+    /// Blocks that work on a tile: a cluster, or the clusters that share its K.
     pub(crate) blocks: u32,
-    /// Warp groups of a block that multiply.
-    consumers: u32,
-    /// Whether the last tiles are shared.
-    stream: bool,
+    cluster: u32,
+    sharing: Sharing,
     kernel: &'static Kernel,
     shared: u32,
     launch: Launch<T, O>,
@@ -417,24 +545,24 @@ impl<T, O> Copy for Variant<T, O> {}
 /// An instance of `gemm`.
 macro_rules! k_major {
     ($t:ident $o:ident $o2:ident $name:literal
-     $consumers:literal $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
+     $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
         Variant {
-                    name: $name,
-                    major: K_MAJOR,
-                    tile: [64 * $consumers * $cm, $columns * $cn],
-                    blocks: $cm * $cn,
-                    consumers: $consumers,
-                    stream: false,
-                    shared: shared_bytes($consumers, $columns, $stages, $panels),
-                    kernel: <kernels::gemm::Instance<$t, $o, $o2, $consumers, $columns, $stages, $cm, $cn, $panels> as
-                        kernels::gemm::Exists>::KERNEL,
-                    launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, _| {
-                        let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                        gemm::<$t, $o, $o2, $consumers, $columns, $stages, $cm, $cn, $panels>(
-                            stream, a, b, c, blocks, group, keep,
-                        )
-                    },
-                }
+                            name: $name,
+                            major: K_MAJOR,
+                            tile: [128 * $cm, $columns * $cn],
+                            blocks: $cm * $cn,
+                            cluster: $cm * $cn,
+                            sharing: Sharing::Nothing,
+                            shared: shared_bytes($columns, $stages, $panels),
+                            kernel: <kernels::gemm::Instance<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels> as
+                                kernels::gemm::Exists>::KERNEL,
+                            launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, _| {
+                                let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
+                                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(
+                                    stream, a, b, c, blocks, group, keep,
+                                )
+                            },
+                        }
     };
 }
 
@@ -446,9 +574,9 @@ macro_rules! stream_k {
                                     major: K_MAJOR,
                                     tile: [128 * $cm, $columns],
                                     blocks: $cm,
-                                    consumers: 2,
-                                    stream: true,
-                                    shared: shared_bytes(2, $columns, $stages, $panels),
+                                    cluster: $cm,
+                                    sharing: Sharing::Last,
+                                    shared: shared_bytes($columns, $stages, $panels),
                                     kernel: <kernels::stream::Instance<$t, $o, $o2, $columns, $stages, $cm, $panels> as
                                         kernels::stream::Exists>::KERNEL,
                                     launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, scratch| {
@@ -462,6 +590,26 @@ macro_rules! stream_k {
     };
 }
 
+/// An instance of `split`.
+macro_rules! split {
+    ($t:ident $o:ident $o2:ident $name:literal $stages:literal $cm:literal $split:literal) => {
+        Variant {
+            name: $name,
+            major: K_MAJOR,
+            tile: [128 * $cm, 64 * $split],
+            blocks: $cm * $split,
+            cluster: $cm,
+            sharing: Sharing::Depth($split),
+            shared: shared_bytes(64 * $split, $stages, 1),
+            kernel: <kernels::split::Instance<$t, $o, $o2, $stages, $cm, $split> as kernels::split::Exists>::KERNEL,
+            launch: |stream, a, b, c, [m, n, k], blocks, _, Scratch { sums, flags }| {
+                let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
+                kernels::split::<$t, $o, $o2, $stages, $cm, $split>(stream, a, b, c, sums, flags, blocks)
+            },
+        }
+    };
+}
+
 /// An instance of one of the others.
 macro_rules! other_major {
     ($t:ident $t2:ident $kernel:ident $a_k:literal $b_k:literal) => {
@@ -470,9 +618,9 @@ macro_rules! other_major {
             major: Major { a_k: $a_k, b_k: $b_k },
             tile: [256, 256],
             blocks: 2,
-            consumers: 2,
-            stream: false,
-            shared: shared_bytes(2, 256, 3, 4),
+            cluster: 2,
+            sharing: Sharing::Nothing,
+            shared: shared_bytes(256, 3, 4),
             kernel: <kernels::$kernel::Instance<$t, $t2> as kernels::$kernel::Exists>::KERNEL,
             launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, _| {
                 let a = a.tile(if $a_k { [m, k] } else { [k, m] })?;
@@ -499,31 +647,27 @@ pub(crate) trait Operand: TensorElement {
 impl Operand for bf16 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<bf16, bf16>] = &[
-        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 2 256 3 2 1 4),
-        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 2 320 3 2 1 3),
-        k_major!(bf16 bf16 bf16x2 "128x384 2x1" 2 384 3 2 1 2),
-        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 2 128 6 2 1 2),
+        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4),
+        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 320 3 2 1 3),
+        k_major!(bf16 bf16 bf16x2 "128x384 2x1" 384 3 2 1 2),
+        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 6 2 1 2),
+        split!(bf16 bf16 bf16x2 "128x256 2x1 split 4" 3 2 4),
         other_major!(bf16 bf16x2 gemm_kn true false),
         other_major!(bf16 bf16x2 gemm_mk false true),
         other_major!(bf16 bf16x2 gemm_mkn false false),
     ];
     const TRIALS: &'static [Variant<bf16, bf16>] = &[
-        k_major!(bf16 bf16 bf16x2 "128x256 1x2" 2 256 3 1 2 4),
-        k_major!(bf16 bf16 bf16x2 "128x192 2x1" 2 192 5 2 1 1),
-        k_major!(bf16 bf16 bf16x2 "192x192 2x1" 3 192 4 2 1 1),
-        k_major!(bf16 bf16 bf16x2 "192x192 1x2" 3 192 4 1 2 1),
+        k_major!(bf16 bf16 bf16x2 "128x256 1x2" 256 3 1 2 4),
         stream_k!(bf16 bf16 bf16x2 "128x256 2x1 stream-K" 256 3 2 4),
-        stream_k!(bf16 bf16 bf16x2 "128x320 2x1 stream-K" 320 3 2 3),
-        stream_k!(bf16 bf16 bf16x2 "128x384 2x1 stream-K" 384 3 2 2),
     ];
 }
 
 impl Operand for f16 {
     type Result = f16;
     const VARIANTS: &'static [Variant<f16, f16>] = &[
-        k_major!(f16 f16 f16x2 "128x256 2x1" 2 256 3 2 1 4),
-        k_major!(f16 f16 f16x2 "128x320 2x1" 2 320 3 2 1 3),
-        k_major!(f16 f16 f16x2 "128x384 2x1" 2 384 3 2 1 2),
+        k_major!(f16 f16 f16x2 "128x256 2x1" 256 3 2 1 4),
+        k_major!(f16 f16 f16x2 "128x320 2x1" 320 3 2 1 3),
+        k_major!(f16 f16 f16x2 "128x384 2x1" 384 3 2 1 2),
         other_major!(f16 f16x2 gemm_kn true false),
         other_major!(f16 f16x2 gemm_mk false true),
         other_major!(f16 f16x2 gemm_mkn false false),
@@ -533,15 +677,18 @@ impl Operand for f16 {
 impl Operand for e4m3 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<e4m3, bf16>] = &[
-        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 2 256 3 2 1 4),
-        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 2 320 3 2 1 3),
-        k_major!(e4m3 bf16 bf16x2 "128x384 2x1" 2 384 3 2 1 2),
+        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4),
+        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 320 3 2 1 3),
+        k_major!(e4m3 bf16 bf16x2 "128x384 2x1" 384 3 2 1 2),
     ];
 }
 
 /// Columns of a tile, and the time of a tile for each of them, as measured on an H200 at the limit of its power: wider
 /// tiles fetch less, and so take less energy, but the last wave of a product leaves more of the chip idle.
 const COSTS: [(u32, f64); 4] = [(128, 1.05), (256, 1.0), (320, 0.985), (384, 0.975)];
+
+/// From how much K on the second-level cache is not told to let B go.
+const LONG: usize = 30_000;
 
 /// The variant for a product on this device, and the order of its tiles.
 ///
@@ -557,7 +704,9 @@ pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Opt
             best = Some((cost, *variant));
         }
     }
-    Ok(best.map(|(_, variant)| (variant, Order { group: 8, keep: 2 })))
+    // Where K is long, blocks that fall behind want B's columns once more.
+    let keep = if shape[2] > LONG { 1 } else { 2 };
+    Ok(best.map(|(_, variant)| (variant, Order { group: 8, keep })))
 }
 
 impl<T, O> Variant<T, O> {
@@ -570,19 +719,30 @@ impl<T, O> Variant<T, O> {
     fn cost(&self, workers: u32, shape: [usize; 3]) -> f64 {
         let waves = self.tiles(shape).div_ceil((workers / self.blocks).max(1));
         let (_, column) = COSTS.iter().find(|(columns, _)| *columns == self.tile[1]).unwrap_or(&COSTS[1]);
-        f64::from(waves) * f64::from(self.tile[1]) * column
+        f64::from(waves) * f64::from(self.tile[1]) * column * self.share(shape)
     }
 
-    /// How many blocks the device runs at the same time; the interpreter is given eight.
+    /// What part of a tile's time a cluster needs. To meet takes as long as five steps of K.
+    fn share(&self, [_, _, k]: [usize; 3]) -> f64 {
+        let Sharing::Depth(parts) = self.sharing else { return 1.0 };
+        1.0 / f64::from(parts) + 5.0 * 64.0 / (k as f64).max(1.0)
+    }
+
+    /// How many blocks the device runs at the same time, for whole tiles; the interpreter is given eight.
     pub(crate) fn workers(&self, device: &Device) -> Result<u32> {
-        resident(device, self.kernel, 128 * (1 + self.consumers), self.blocks, self.shared)
+        let blocks = resident(device, self.kernel, 384, self.cluster, self.shared)?;
+        Ok(blocks / self.blocks * self.blocks)
     }
 
-    /// What a launch with `workers` blocks leaves its sums in: nothing but for stream-K.
+    /// What the clusters of a launch with `workers` blocks leave their sums in.
     pub(crate) fn scratch(&self, device: &Device, workers: u32) -> Result<Scratch> {
-        let groups = if self.stream { (workers * self.consumers) as usize } else { 0 };
-        // 64 rows of the block's columns for each of its warp groups.
-        Ok(Scratch { sums: device.zeros(groups * 64 * self.tile[1] as usize)?, flags: device.zeros(groups)? })
+        let (blocks, parts) = match self.sharing {
+            Sharing::Nothing => (0, 0),
+            Sharing::Last => (workers as usize, 1),
+            Sharing::Depth(parts) => (workers as usize, parts as usize),
+        };
+        let columns = self.tile[1] as usize;
+        Ok(Scratch { sums: device.zeros(blocks * 128 * columns)?, flags: device.zeros(2 * blocks * parts)? })
     }
 
     /// C = A · B with `workers` blocks, fewer if there are fewer tiles and each has one of its own.
@@ -595,7 +755,8 @@ impl<T, O> Variant<T, O> {
         order: Order,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let blocks = if self.stream { workers } else { workers.min(self.tiles(shape) * self.blocks) };
+        let wanted = self.tiles(shape) * self.blocks;
+        let blocks = if self.sharing == Sharing::Last { workers } else { workers.min(wanted) };
         (self.launch)(stream, a, b, c, shape, blocks, order, scratch)
     }
 }
@@ -608,7 +769,7 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
         if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 72], [520, 776, 136]] };
     let (order, mut error, mut time) = (Order { group: 3, keep: 2 }, 0.0, Duration::MAX);
     for variant in bf16::VARIANTS.iter().chain(bf16::TRIALS) {
-        for shape in &shapes[..if variant.stream { 2 } else { 1 }] {
+        for shape in &shapes[..if variant.sharing == Sharing::Nothing { 1 } else { 2 }] {
             let workers = variant.workers(device)?;
             let scratch = RefCell::new(variant.scratch(device, workers)?);
             let (off, took) = operands(*shape, variant.major).check(device, |stream, a, b, c| {

@@ -226,13 +226,7 @@ fn leave<const N: u32>(acc: [f32; N], slot: u64, flag: u64, thread: u32, bar: u3
 /// one thread, which clears `flag` for the next time, `bar.sync`, and `N` / 4 times `ld.global.v4` and four additions.
 fn collect<const N: u32>(acc: [f32; N], slot: u64, flag: u64, thread: u32, bar: u32) {
     if thread == 0 {
-        loop {
-            let there: u32;
-            ptx! { ld.acquire.gpu.global.u32 there, [flag]; }
-            if there != 0 {
-                break;
-            }
-        }
+        await_flag::<1>(flag);
         ptx! { st.relaxed.gpu.global.u32 [flag], 0; }
     }
     barrier::sync::<128>(bar);
@@ -243,5 +237,71 @@ fn collect<const N: u32>(acc: [f32; N], slot: u64, flag: u64, thread: u32, bar: 
         for i in 0..4 {
             acc[4 * part + i] += other[i];
         }
+    }
+}
+
+/// Waits until a flag has this value: `ld.acquire.gpu` in a loop.
+fn await_flag<const VALUE: u32>(flag: u64) {
+    loop {
+        let there: u32;
+        ptx! { ld.acquire.gpu.global.u32 there, [flag]; }
+        if there == VALUE {
+            break;
+        }
+    }
+}
+
+/// `PARTS` warp groups of blocks that run at the same time have the sums of the same tile over different parts of K. Each
+/// comes with its number, and goes with all parts' sums of its share of the columns: accumulators `part` · `N` / `PARTS` and
+/// those behind. The others' go through `slots` in global memory, `PARTS`² of `N` / `PARTS` × 512 bytes, with as many
+/// `flags`, which are zero before and after. For each other part `st.global.v4`, one `st.release.gpu`, `await_flag`, and
+/// `ld.global.v4` with four additions; four times `bar.sync`.
+fn meet<const PARTS: u32, const N: u32>(acc: [f32; N], slots: u64, flags: u64, part: u32, thread: u32, bar: u32) {
+    const SHARE: u32 = N / PARTS;
+    const SLOT: u32 = SHARE * 512;
+    // One thread for each other part looks after the slot to it, and after the one from it.
+    let other: pred = thread < PARTS;
+    if thread == part {
+        other = false;
+    }
+    let (to, from): (u64, u64) = (flags + wide(part * PARTS + thread) * 4, flags + wide(thread * PARTS + part) * 4);
+    if other {
+        await_flag::<0>(to);
+    }
+    barrier::sync::<128>(bar);
+    for there in 0..PARTS {
+        if part != there {
+            let slot: u64 = slots + ((part * PARTS + there) * SLOT + thread * 16) as u64;
+            for four in 0..SHARE / 4 {
+                const AT: u32 = SHARE * there + 4 * four;
+                ptx! { st.global.v4.f32 [slot + 2048 * four], {acc[AT..AT + 4]}; }
+            }
+        }
+    }
+    barrier::sync::<128>(bar);
+    if other {
+        ptx! { st.release.gpu.global.u32 [to], 1; }
+        await_flag::<1>(from);
+    }
+    barrier::sync::<128>(bar);
+    for here in 0..PARTS {
+        if part == here {
+            for there in 0..PARTS {
+                if there != here {
+                    let slot: u64 = slots + ((there * PARTS + here) * SLOT + thread * 16) as u64;
+                    for four in 0..SHARE / 4 {
+                        let sums: [f32; 4];
+                        ptx! { ld.global.v4.f32 {sums[..]}, [slot + 2048 * four]; }
+                        for i in 0..4 {
+                            acc[SHARE * here + 4 * four + i] += sums[i];
+                        }
+                    }
+                }
+            }
+        }
+    }
+    barrier::sync::<128>(bar);
+    if other {
+        ptx! { st.release.gpu.global.u32 [from], 0; }
     }
 }
