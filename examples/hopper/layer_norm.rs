@@ -40,6 +40,8 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     const WORDS: u32 = vector::words::<T, EACH>();
     const STEP: u32 = EACH * THREADS;
     const BYTES: u32 = size_of::<T>();
+    /// Whether there are registers for weight and bias while the row comes: a packed row leaves none to spare.
+    const EARLY: bool = BYTES == 4 && VECTORS <= 4;
 
     let first: u32 = tid.x * EACH;
     let start: u64 = (wide(ctaid.x) * columns + first as u64) * BYTES as u64;
@@ -52,6 +54,13 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
         inside[i] = first + i * STEP < columns;
         row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
     }
+    let (weights, shifts): ([[b32; WORDS]; VECTORS], [[b32; WORDS]; VECTORS]);
+    if EARLY {
+        for i in 0..VECTORS {
+            weights[i] = vector::load_shared::<T, EACH>(scale + (i * STEP * BYTES) as u64, inside[i]);
+            shifts[i] = vector::load_shared::<T, EACH>(shift + (i * STEP * BYTES) as u64, inside[i]);
+        }
+    }
     grid::launch_dependents();
 
     let share: f32 = 1.0 / columns as f32;
@@ -61,23 +70,27 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
             sum += v;
         }
     }
-    let mean: f32 = block::reduce_sum::<{ THREADS / 32 }, f32>(sum) * share;
+    let mean: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(sum) * share;
 
     let squares: f32 = 0.0;
     for i in 0..VECTORS {
-        for v in vector::unpack::<T, EACH>(row[i]) {
+        for v in vector::unpack_again::<T, EACH, 0>(row[i]) {
             let rest: f32 = v - mean;
             ptx! { @inside[i] fma.rn.f32 squares, rest, rest, squares; }
         }
     }
-    let inverse: f32 = block::reduce_sum::<{ THREADS / 32 }, f32>(squares) * share + epsilon;
+    let inverse: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(squares) * share + epsilon;
     ptx! { rsqrt.approx.f32 inverse, inverse; }
 
     for i in 0..VECTORS {
         let at: u64 = (i * STEP * BYTES) as u64;
-        let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
-        let w: [f32; EACH] = vector::unpack::<T, EACH>(vector::load_shared::<T, EACH>(scale + at, inside[i]));
-        let b: [f32; EACH] = vector::unpack::<T, EACH>(vector::load_shared::<T, EACH>(shift + at, inside[i]));
+        let v: [f32; EACH] = vector::unpack_again::<T, EACH, 1>(row[i]);
+        if !EARLY {
+            weights[i] = vector::load_shared::<T, EACH>(scale + at, inside[i]);
+            shifts[i] = vector::load_shared::<T, EACH>(shift + at, inside[i]);
+        }
+        let w: [f32; EACH] = vector::unpack::<T, EACH>(weights[i]);
+        let b: [f32; EACH] = vector::unpack::<T, EACH>(shifts[i]);
         for j in 0..EACH {
             let unit: f32 = (v[j] - mean) * inverse;
             ptx! { fma.rn.f32 v[j], unit, w[j], b[j]; }

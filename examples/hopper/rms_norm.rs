@@ -11,44 +11,16 @@ use ptx_launch::prelude::*;
 /// The kernels and what they are made of.
 #[ptx_module(arch = "sm_90a")]
 pub mod kernels {
-    /// out = x · weight / sqrt(mean(x²) + epsilon), row by row, for rows of up to `EACH · THREADS · VECTORS` columns.
-    #[ptx_kernel(
-        block = THREADS,
-        grid = rows,
-        pdl,
-        instances = [
-            (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 1024, 2), (f32, 4, 1024, 8),
-            (bf16, 1, 1024, 16), (bf16, 8, 256, 1), (bf16, 8, 512, 2), (bf16, 8, 1024, 4),
-        ],
-        safe(
-            columns % EACH == 0,
-            columns <= EACH * THREADS * VECTORS,
-            x.len() >= rows * columns,
-            weight.len() >= columns,
-            out.len() >= rows * columns
-        )
-    )]
-    pub fn rms_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
-        x: &[T],
-        weight: &[T],
-        out: &mut [T],
-        epsilon: f32,
-        rows: u32,
-        columns: u32,
-    ) {
-        normalise::<T, EACH, THREADS, VECTORS, 0, 0>(x, weight, out, epsilon, columns);
-    }
-
-    /// The same with other instructions around it, for sweeps: at least `BLOCKS` blocks a multiprocessor; with `EARLY` = 1
-    /// the weights are read and the division is done while the row comes, and the sum costs one barrier; `STORE` is 0 for `.cs`, 1 for plain stores.
+    /// out = x · weight / sqrt(mean(x²) + epsilon), row by row, for rows of up to `EACH · THREADS · VECTORS` columns;
+    /// `BLOCKS` blocks at least fit a multiprocessor.
     #[ptx_kernel(
         block = THREADS,
         grid = rows,
         min_blocks = BLOCKS,
         pdl,
         instances = [
-            (bf16, 8, 512, 2, 4, 0, 1), (bf16, 8, 512, 2, 3, 1, 0), (bf16, 8, 512, 2, 3, 1, 1),
-            (bf16, 8, 256, 4, 5, 1, 0), (bf16, 8, 256, 4, 5, 1, 1), (bf16, 8, 1024, 1, 2, 1, 1)
+            (f32, 1, 1024, 16, 1), (f32, 4, 256, 2, 1), (f32, 4, 1024, 2, 2), (f32, 4, 1024, 8, 1),
+            (bf16, 1, 1024, 16, 1), (bf16, 8, 256, 1, 1), (bf16, 8, 512, 2, 3), (bf16, 8, 1024, 4, 1),
         ],
         safe(
             columns % EACH == 0,
@@ -58,15 +30,7 @@ pub mod kernels {
             out.len() >= rows * columns
         )
     )]
-    pub fn trial<
-        T,
-        const EACH: u32,
-        const THREADS: u32,
-        const VECTORS: u32,
-        const BLOCKS: u32,
-        const EARLY: u32,
-        const STORE: u32,
-    >(
+    pub fn rms_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const BLOCKS: u32>(
         x: &[T],
         weight: &[T],
         out: &mut [T],
@@ -74,20 +38,11 @@ pub mod kernels {
         rows: u32,
         columns: u32,
     ) {
-        normalise::<T, EACH, THREADS, VECTORS, EARLY, STORE>(x, weight, out, epsilon, columns);
-    }
-
-    /// A block's row.
-    fn normalise<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const EARLY: u32, const STORE: u32>(
-        x: u64,
-        weight: u64,
-        out: u64,
-        epsilon: f32,
-        columns: u32,
-    ) {
         const WORDS: u32 = vector::words::<T, EACH>();
         const STEP: u32 = EACH * THREADS;
         const BYTES: u32 = size_of::<T>();
+        /// Whether there are registers for the weights while the row comes.
+        const EARLY: bool = WORDS * VECTORS <= 8;
 
         let first: u32 = tid.x * EACH;
         let start: u64 = (wide(ctaid.x) * columns + first as u64) * BYTES as u64;
@@ -100,9 +55,9 @@ pub mod kernels {
             inside[i] = first + i * STEP < columns;
             row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
         }
-        let share: f32;
-        if EARLY == 1 {
-            share = 1.0 / columns as f32;
+        // The division, and the weights, while the row comes.
+        let share: f32 = 1.0 / columns as f32;
+        if EARLY {
             for i in 0..VECTORS {
                 weights[i] = vector::load_shared::<T, EACH>(scale + (i * STEP * BYTES) as u64, inside[i]);
             }
@@ -115,29 +70,20 @@ pub mod kernels {
                 ptx! { fma.rn.f32 squares, v, v, squares; }
             }
         }
-        let inverse: f32;
-        if EARLY == 1 {
-            inverse = block::reduce_sum_once::<{ THREADS / 32 }>(squares) * share + epsilon;
-        } else {
-            inverse = block::reduce_sum::<{ THREADS / 32 }, f32>(squares) / columns as f32 + epsilon;
-        }
+        let inverse: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(squares) * share + epsilon;
         ptx! { rsqrt.approx.f32 inverse, inverse; }
 
         for i in 0..VECTORS {
             let at: u64 = (i * STEP * BYTES) as u64;
             let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
-            if EARLY == 0 {
+            if !EARLY {
                 weights[i] = vector::load_shared::<T, EACH>(scale + at, inside[i]);
             }
             let w: [f32; EACH] = vector::unpack::<T, EACH>(weights[i]);
             for j in 0..EACH {
                 v[j] = v[j] * inverse * w[j];
             }
-            if STORE == 0 {
-                vector::store::<T, EACH>(target + at, vector::pack::<T, EACH>(v), inside[i]);
-            } else {
-                vector::store_kept::<T, EACH>(target + at, vector::pack::<T, EACH>(v), inside[i]);
-            }
+            vector::store::<T, EACH>(target + at, vector::pack::<T, EACH>(v), inside[i]);
         }
     }
 }
@@ -156,10 +102,10 @@ pub(crate) fn single(
 ) -> Result<()> {
     let (x, weight) = (&inputs[0], &inputs[1]);
     match columns {
-        c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16>(stream, x, weight, out, RMS_EPSILON, rows, c),
-        c @ ..=2048 => rms_norm::<f32, 4, 256, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<f32, 4, 1024, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
-        c => rms_norm::<f32, 4, 1024, 8>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c if c % 4 != 0 => rms_norm::<f32, 1, 1024, 16, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=2048 => rms_norm::<f32, 4, 256, 2, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<f32, 4, 1024, 2, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c => rms_norm::<f32, 4, 1024, 8, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
     }
 }
 
@@ -173,48 +119,18 @@ pub(crate) fn half(
 ) -> Result<()> {
     let (x, weight) = (&inputs[0], &inputs[1]);
     match columns {
-        c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16>(stream, x, weight, out, RMS_EPSILON, rows, c),
-        c @ ..=2048 => rms_norm::<bf16, 8, 256, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2>(stream, x, weight, out, RMS_EPSILON, rows, c),
-        c => rms_norm::<bf16, 8, 1024, 4>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=2048 => rms_norm::<bf16, 8, 256, 1, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2, 3>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c => rms_norm::<bf16, 8, 1024, 4, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
     }
 }
-
-/// Launches an instance: inputs, output, rows, columns.
-type Launch = fn(&Stream, &[Buffer<bf16>], &mut Buffer<bf16>, u32, u32) -> Result<()>;
-
-macro_rules! trials {
-    ($($name:literal $threads:literal $vectors:literal $blocks:literal $early:literal $store:literal)*) => {
-        &[$(($name, |stream, inputs, out, rows, columns| {
-            let (x, weight) = (&inputs[0], &inputs[1]);
-            kernels::trial::<bf16, 8, $threads, $vectors, $blocks, $early, $store>(
-                stream, x, weight, out, RMS_EPSILON, rows, columns,
-            )
-        })),*]
-    };
-}
-
-/// Instances for rows of up to 8192 `bf16`, whole vectors, that no measurement has shown to be better: only a sweep takes
-/// them.
-pub(crate) const TRIALS_BF16: &[(&str, Launch)] = trials! {
-    "512x2 4 blocks, plain stores" 512 2 4 0 1
-    "512x2 3 blocks, early weights" 512 2 3 1 0
-    "512x2 3 blocks, early weights, plain stores" 512 2 3 1 1
-    "256x4 5 blocks, early weights" 256 4 5 1 0
-    "256x4 5 blocks, early weights, plain stores" 256 4 5 1 1
-    "1024x1 2 blocks, early weights, plain stores" 1024 1 2 1 1
-};
 
 pub(crate) fn run(device: &Device) -> Result<Report> {
     let mut checks = TASK.on(device);
     for shape in shapes(device) {
         checks.shape(shape, single)?;
         checks.shape(shape, half)?;
-    }
-    for (_, launch) in TRIALS_BF16 {
-        for shape in [(3, 8192), (2, 1000)] {
-            checks.shape(shape, launch)?;
-        }
     }
     Ok(checks.report())
 }

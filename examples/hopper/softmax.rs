@@ -71,92 +71,6 @@ pub mod kernels {
         write::<T, EACH, THREADS, VECTORS>(row, inside, target, top, total);
     }
 
-    /// The same for wide rows, by clusters that stay: while a row is in registers, the next one comes to shared memory.
-    #[ptx_kernel(
-        block = THREADS,
-        grid = rows.min(AT_ONCE) * CLUSTER,
-        cluster = CLUSTER,
-        shared = THREADS * VECTORS * 16,
-        pdl,
-        instances = [(f32, 4, 512, 16, 4, 33), (bf16, 8, 512, 16, 2, 66)],
-        safe(
-            columns % EACH == 0,
-            columns <= EACH * THREADS * VECTORS * CLUSTER,
-            x.len() >= rows * columns,
-            out.len() >= rows * columns
-        )
-    )]
-    pub fn ahead<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const CLUSTER: u32, const AT_ONCE: u32>(
-        x: &[T],
-        out: &mut [T],
-        rows: u32,
-        columns: u32,
-    ) {
-        #[shared(dynamic, align = 128)]
-        let next: [u8];
-        #[shared]
-        let bar: u64;
-        const WORDS: u32 = vector::words::<T, EACH>();
-        const BYTES: u32 = size_of::<T>();
-        const SHARE: u32 = EACH * THREADS * VECTORS;
-        const NOTHING: u32 = if BYTES == 4 { 0xff800000 } else { 0xff80ff80 };
-
-        let first: u32 = cluster::rank() * SHARE;
-        let count: u32 = 0;
-        if first < columns {
-            count = columns - first;
-            ptx! { min.u32 count, count, SHARE; }
-        }
-        let (index, phase): (u32, u32) = (clusterid.x, 0);
-        if tid.x == 0 {
-            mbarrier::init(bar, 1);
-            mbarrier::fence_init();
-        }
-        cluster::sync();
-        grid::wait();
-        if tid.x == 0 {
-            bring(next, x + (wide(index) * columns + first as u64) * BYTES as u64, count * BYTES, bar);
-        }
-        grid::launch_dependents();
-        while index < rows {
-            let inside: [pred; VECTORS];
-            let row: [[b32; WORDS]; VECTORS];
-            // Who comes here has read what the others wrote for the row before.
-            cluster::arrive();
-            mbarrier::wait(bar, phase);
-            let from: u32 = next + tid.x * 16;
-            for i in 0..VECTORS {
-                inside[i] = (tid.x + i * THREADS) * EACH < count;
-                for j in 0..WORDS {
-                    ptx! { mov.b32 row[i][j], NOTHING; }
-                }
-                ptx! { @inside[i] ld.shared.v4.b32 {row[i][..]}, [from + 16 * THREADS * i]; }
-            }
-            block::sync();
-            let later: u32 = index + nclusterid.x;
-            if tid.x == 0 {
-                if later < rows {
-                    bring(next, x + (wide(later) * columns + first as u64) * BYTES as u64, count * BYTES, bar);
-                }
-            }
-            let (base, sum): (f32, f32) = powers::<T, EACH, VECTORS>(row);
-            let (top, total): (f32, f32) = meet::<CLUSTER, { THREADS / 32 }>(base, sum);
-            let target: u64 = out + (wide(index) * columns + (first + tid.x * EACH) as u64) * BYTES as u64;
-            write::<T, EACH, THREADS, VECTORS>(row, inside, target, top, total);
-            index = later;
-            phase = phase ^ 1;
-        }
-        cluster::sync();
-    }
-
-    /// Asks for a piece of a row, if there is one.
-    fn bring(to: u32, from: u64, bytes: u32, bar: u32) {
-        mbarrier::arrive_expect(bar, bytes);
-        if bytes > 0 {
-            bulk::load(to, from, bytes, bar);
-        }
-    }
-
     /// The exponentials of a row in registers: this thread's base, and their sum.
     fn powers<T, const EACH: u32, const VECTORS: u32>(row: [[b32; vector::words::<T, EACH>()]; VECTORS]) -> (f32, f32) {
         let base: f32 = largest::<T, EACH, VECTORS>(row);
@@ -188,7 +102,7 @@ pub mod kernels {
             neg.f32 total, total;
         }
         for i in 0..VECTORS {
-            let v: [f32; EACH] = again::<T, EACH>(row[i]);
+            let v: [f32; EACH] = vector::unpack_again::<T, EACH, 0>(row[i]);
             for j in 0..EACH {
                 const LOG2_E: f32 = log2_e();
                 let power: f32 = v[j] - top;
@@ -224,19 +138,6 @@ pub mod kernels {
             ptx! { max.f32 v[0], v[0], v[j]; }
         }
         v[0]
-    }
-
-    /// What `vector::unpack` gives, by another instruction, `prmt`: ptxas would keep the values of the first time.
-    fn again<T, const EACH: u32>(packed: [b32; vector::words::<T, EACH>()]) -> [f32; EACH] {
-        if size_of::<T>() == 4 {
-            return vector::unpack::<T, EACH>(packed);
-        }
-        let values: [f32; EACH];
-        for i in 0..EACH {
-            const HALF: u32 = if i % 2 == 0 { 0x1044 } else { 0x3244 };
-            ptx! { prmt.b32 values[i], packed[i / 2], 0, HALF; }
-        }
-        values
     }
 
     /// 2 to the power x · log2(e): `mul` and `ex2.approx.ftz`, two units in the last place at most.
@@ -345,21 +246,6 @@ pub(crate) fn half(
     }
 }
 
-/// Launches an instance: input, output, rows, columns.
-type Launch<T> = fn(&Stream, &[Buffer<T>], &mut Buffer<T>, u32, u32) -> Result<()>;
-
-/// For rows of a vocabulary's width, and not yet shown to be better: only a sweep takes it.
-pub(crate) const TRIALS_F32: &[(&str, Launch<f32>)] =
-    &[("512x16x4, next row ahead", |stream, inputs, out, rows, columns| {
-        kernels::ahead::<f32, 4, 512, 16, 4, 33>(stream, &inputs[0], out, rows, columns)
-    })];
-
-/// The same in `bf16`.
-pub(crate) const TRIALS_BF16: &[(&str, Launch<bf16>)] =
-    &[("512x16x2, next row ahead", |stream, inputs, out, rows, columns| {
-        kernels::ahead::<bf16, 8, 512, 16, 2, 66>(stream, &inputs[0], out, rows, columns)
-    })];
-
 pub(crate) fn run(device: &Device) -> Result<Report> {
     let mut checks = TASK.on(device);
     for shape in shapes(device) {
@@ -369,13 +255,6 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
     let vocabulary = (if device.is_cuda() { 4096 } else { 1 }, 128_256);
     checks.shape(vocabulary, single)?;
     checks.shape(vocabulary, half)?;
-    let (rows, columns) = if device.is_cuda() { vocabulary } else { (70, 1000) };
-    for (_, launch) in TRIALS_F32 {
-        checks.shape((rows, columns), launch)?;
-    }
-    for (_, launch) in TRIALS_BF16 {
-        checks.shape((rows, columns), launch)?;
-    }
     Ok(checks.report())
 }
 

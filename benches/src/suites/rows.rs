@@ -21,37 +21,34 @@ const COMPARED: u32 = 48;
 /// Launches an instance: inputs, output, rows, columns.
 type Launch<T> = fn(&Stream, &[Buffer<T>], &mut Buffer<T>, u32, u32) -> Result<()>;
 
-/// The dispatch of a kernel, and instances that it does not take, for a sweep.
-type Ways<T> = (Launch<T>, &'static [(&'static str, Launch<T>)]);
-
 macro_rules! kernels {
-    ($($name:ident $f32:ident $bf16:ident $trials_f32:expr, $trials_bf16:expr, $path:literal)*) => { $(
+    ($($name:ident $f32:ident $bf16:ident $path:literal)*) => { $(
         #[path = $path]
         #[allow(dead_code, reason = "an example runs alone, too")]
         mod $name;
 
         pub fn $f32(bench: &mut Bench) -> Result<()> {
-            each(bench, concat!(stringify!($name), " f32"), $name::TASK, ($name::single, $trials_f32))
+            each(bench, concat!(stringify!($name), " f32"), $name::TASK, $name::single)
         }
 
         pub fn $bf16(bench: &mut Bench) -> Result<()> {
-            each(bench, concat!(stringify!($name), " bf16"), $name::TASK, ($name::half, $trials_bf16))
+            each(bench, concat!(stringify!($name), " bf16"), $name::TASK, $name::half)
         }
     )* };
 }
 kernels! {
-    rms_norm rms_norm_f32 rms_norm_bf16 &[], rms_norm::TRIALS_BF16, "../../../examples/hopper/rms_norm.rs"
-    layer_norm layer_norm_f32 layer_norm_bf16 &[], &[], "../../../examples/hopper/layer_norm.rs"
-    softmax softmax_f32 softmax_bf16 softmax::TRIALS_F32, softmax::TRIALS_BF16, "../../../examples/hopper/softmax.rs"
-    swiglu swiglu_f32 swiglu_bf16 &[], &[], "../../../examples/hopper/swiglu.rs"
+    rms_norm rms_norm_f32 rms_norm_bf16 "../../../examples/hopper/rms_norm.rs"
+    layer_norm layer_norm_f32 layer_norm_bf16 "../../../examples/hopper/layer_norm.rs"
+    softmax softmax_f32 softmax_bf16 "../../../examples/hopper/softmax.rs"
+    swiglu swiglu_f32 swiglu_bf16 "../../../examples/hopper/swiglu.rs"
 }
 
-fn each<T: Value + Number>(bench: &mut Bench, kernel: &str, task: Task, ways: Ways<T>) -> Result<()> {
+fn each<T: Value + Number>(bench: &mut Bench, kernel: &str, task: Task, launch: Launch<T>) -> Result<()> {
     for (rows, columns) in bench.sizes(SHAPES, SMALL).iter().copied() {
         let size = format!("{rows}x{columns}");
         let wide = columns > 8192 && !kernel.starts_with("softmax");
         if !wide && bench.wants(kernel, &size) {
-            one(bench, kernel, size, Matrix { task, rows, columns }, ways)?;
+            one(bench, kernel, size, Matrix { task, rows, columns }, launch)?;
         }
     }
     Ok(())
@@ -115,7 +112,7 @@ fn one<T: Value + Number>(
     kernel: &str,
     size: String,
     matrix: Matrix,
-    (dispatch, trials): Ways<T>,
+    launch: Launch<T>,
 ) -> Result<()> {
     let Matrix { task, rows, columns } = matrix;
     let matrices = 1 + task.inputs.iter().filter(|whole| **whole).count();
@@ -133,15 +130,10 @@ fn one<T: Value + Number>(
         contestants: Vec::new(),
         absent: Vec::new(),
     };
-    let swept = |name: &str| bench.options.sweep.iter().any(|part| name.contains(part.as_str()));
-    let trials = trials.iter().copied().filter(|(name, _)| swept(name));
-    for (name, launch) in std::iter::once(("ours", dispatch)).chain(trials) {
-        let (last, sets) = (&last, &sets);
-        case.ours(name, move |stream| {
-            last.set((last.get() + 1) % sets.len());
-            let Set { inputs, out } = &sets[last.get()];
-            launch(stream, inputs, &mut out.borrow_mut(), rows, columns)
-        });
-    }
+    case.ours("ours", |stream| {
+        last.set((last.get() + 1) % sets.len());
+        let Set { inputs, out } = &sets[last.get()];
+        launch(stream, inputs, &mut out.borrow_mut(), rows, columns)
+    });
     bench.contest(case)
 }

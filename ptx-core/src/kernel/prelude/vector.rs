@@ -117,3 +117,17 @@ fn pack<T, const EACH: u32>(values: [f32; EACH]) -> [b32; words::<T, EACH>()] {
     }
     packed
 }
+
+/// What `unpack` gives, by other instructions: `prmt` for each half, another one for each `TURN` below 3. Where registers are
+/// short, packed values can wait in half as many; ptxas would keep what it has unpacked once.
+fn unpack_again<T, const EACH: u32, const TURN: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] {
+    if size_of::<T>() == 4 {
+        return unpack::<T, EACH>(packed);
+    }
+    let values: [f32; EACH];
+    for i in 0..EACH {
+        const HALF: u32 = 0x1044 + 0x2200 * (i % 2) + 0x11 * TURN;
+        ptx! { prmt.b32 values[i], packed[i / 2], 0, HALF; }
+    }
+    values
+}
