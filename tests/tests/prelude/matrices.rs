@@ -236,8 +236,8 @@ pub fn rows<T, const EACH: u32>(x: &[T], out: &mut [T], count: u32) {
     let inside: pred = tid.x < count;
     let (from, to): (u64, u64) = (x + wide(tid.x) * BYTES, out + wide(tid.x) * BYTES);
     let plain: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(from, inside, 0));
-    let once: [f32; EACH] = vector::unpack::<T, EACH>(vector::load_once::<T, EACH>(from, inside, 0));
-    let shared: [f32; EACH] = vector::unpack::<T, EACH>(vector::load_shared::<T, EACH>(from, inside));
+    let once: [f32; EACH] = vector::unpack_again::<T, EACH, 0>(vector::load_once::<T, EACH>(from, inside, 0));
+    let shared: [f32; EACH] = vector::unpack_again::<T, EACH, 2>(vector::load_shared::<T, EACH>(from, inside));
     for i in 0..EACH {
         plain[i] = plain[i] + once[i] + shared[i];
     }
