@@ -137,10 +137,10 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
     if !arguments.sugar {
         return verified(plain()).map(Some);
     }
-    // Without ptxas at hand everything stays that it looks at: labels that nothing jumps to, and, in one case in a
-    // thousand, the order of names.
-    let kept: &[&[&'static str]] =
-        if arguments.verify { &[&[], &["labels"], &["labels", "names"]] } else { &[&["labels"]] };
+    // Without ptxas at hand everything stays that it looks at: labels that nothing jumps to, in few cases the order of
+    // names, and a label in front of the loads of parameters.
+    const KEPT: [&[&str]; 4] = [&[], &["labels"], &["labels", "names"], &["labels", "params"]];
+    let kept = if arguments.verify { KEPT.as_slice() } else { &KEPT[1..2] };
     let mut why = String::new();
     for kept in kept {
         match prove(checked.tree(), &name, &without.iter().chain(*kept).copied().collect(), &proof::expand) {

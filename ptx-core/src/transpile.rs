@@ -310,6 +310,9 @@ impl Writer<'_> {
 
 /// Runs the passes.
 fn raise(body: &mut body::Body, params: &[params::Param], without: &Without) -> Vec<(&'static str, usize)> {
+    if !without.contains("params") {
+        labels::in_front(body);
+    }
     let mut applied = Vec::new();
     for (pass, _) in PASSES {
         if without.contains(pass) {

@@ -129,12 +129,12 @@ fn text(checked: &Checked, trial: Version, version: Option<Version>) -> Text {
     Text { arch: checked.module().arch, ptx, lines: lines(checked.tree()), cubin: None }
 }
 
-/// Declares signed registers of 64 bits as `.b64`. They are checked by now, and ptxas, which takes no notice of how any
-/// other register is declared, schedules addresses differently where they are `.s64`; nvcc writes `.b64`.
+/// Declares signed registers as `.b16`, `.b32`, `.b64`, which is what nvcc writes. They are checked by now, and ptxas, which
+/// takes no notice of how any other register is declared, orders instructions differently where they are signed.
 fn untyped(ptx: &str) -> String {
-    const SIGNED: &str = "    .reg .s64 %";
+    const SIGNED: &str = "    .reg .s";
     let line =
-        |line: &str| line.strip_prefix(SIGNED).map_or_else(|| line.to_owned(), |rest| format!("    .reg .b64 %{rest}"));
+        |line: &str| line.strip_prefix(SIGNED).map_or_else(|| line.to_owned(), |rest| format!("    .reg .b{rest}"));
     ptx.split_inclusive('\n').map(line).collect()
 }
 

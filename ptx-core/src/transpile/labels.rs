@@ -14,11 +14,16 @@ pub(super) fn pass(body: &mut Body) -> usize {
     before - body.nodes.len()
 }
 
-/// Takes away those in front of all instructions and behind all of them, where they end nothing.
-pub(super) fn at_ends(body: &mut Body) {
+/// Takes away those behind all instructions, where they end nothing.
+pub(super) fn at_end(body: &mut Body) {
     let used = used(body);
     let behind = body.nodes.iter().rev().take_while(|node| is_unused(node, &used)).count();
     body.nodes.truncate(body.nodes.len() - behind);
+}
+
+/// Takes away those in front of all instructions: no statement of the language stands in front of the loads of parameters.
+pub(super) fn in_front(body: &mut Body) {
+    let used = used(body);
     let ahead = body.nodes.iter().take_while(|node| is_unused(node, &used)).count();
     body.nodes.drain(..ahead);
 }

@@ -23,7 +23,7 @@ pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, St
     };
     reader.labels(children);
     reader.statements(children, true)?;
-    labels::at_ends(&mut reader.body);
+    labels::at_end(&mut reader.body);
     if falls_off(reader.body.nodes.last()) {
         reader.body.nodes.push(Node::Call("unreachable!".to_owned(), Vec::new()));
     }
