@@ -13,7 +13,7 @@ use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
 use crate::tokens::source;
 use crate::{launch, report};
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use ptx_core::diag::codes;
 use ptx_core::ir::Module;
 use ptx_core::kernel::{Entry, EntryParam};
@@ -86,11 +86,13 @@ struct Head {
 
 impl Head {
     fn of(body: TokenStream) -> syn::Result<Head> {
-        let signed = body.clone().into_iter().next().is_some_and(|first| match first {
-            TokenTree::Punct(punct) => punct.as_char() == '#',
-            TokenTree::Ident(word) => word == "pub" || word == "fn",
+        let mut tokens = body.clone().into_iter().peekable();
+        let attributes = tokens.peek().is_some_and(|first| matches!(first, TokenTree::Punct(p) if p.as_char() == '#'));
+        // A doc comment in front of the text is attributes to Rust.
+        let signed = match tokens.find(|token| !is_of_attribute(token)) {
+            Some(TokenTree::Ident(word)) => attributes || word == "pub" || word == "fn",
             _ => false,
-        });
+        };
         if signed { syn::parse2(body) } else { Ok(Head { signatures: Vec::new(), module: body, end: None }) }
     }
 }
@@ -99,13 +101,28 @@ impl Parse for Head {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut signatures = Vec::new();
         let mut end = None;
-        while !input.peek(Token![.]) {
+        while !is_text(input) {
             signatures.push(input.parse()?);
             end = Some(input.span());
             input.parse::<Token![;]>()?;
         }
         Ok(Head { signatures, module: input.parse()?, end })
     }
+}
+
+/// Whether a token is one of `#[…]` and `#![…]`, brackets as one.
+fn is_of_attribute(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Punct(punct) => matches!(punct.as_char(), '#' | '!'),
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Bracket,
+        _ => false,
+    }
+}
+
+/// Whether the text begins here, perhaps with a doc comment.
+fn is_text(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    ahead.call(syn::Attribute::parse_outer).is_ok() && ahead.peek(Token![.])
 }
 
 /// What stands behind a token up to the end of the macro call, in braces: a text of its own.
