@@ -22,7 +22,11 @@ pub(super) fn read(register: &SpecialRegister) -> Result<Read, Refusal> {
 }
 
 /// Families of registers that read as zero where nothing fills them: performance monitors, the environment.
-const ZERO: &[&str] = &["pm", "envreg", "perctamemory", "reserved_smem_offset"];
+const ZERO: &[&str] = &["pm", "envreg", "perctamemory", "reserved_smem_offset_begin"];
+
+/// Bytes of shared memory that the system keeps in each block, and how many of them it uses, as on an H200.
+const RESERVED: u64 = 0x400;
+const RESERVED_USED: u64 = 0x120;
 
 /// The names with their components.
 #[rustfmt::skip]
@@ -49,7 +53,9 @@ const REGISTERS: &[(&str, &str, Read)] = &[
     ("clock", "", |c, _| c.clock() & 0xffff_ffff), ("clock_hi", "", |c, _| c.clock() >> 32), ("clock64", "", |c, _| c.clock()),
     ("globaltimer", "", |c, _| c.clock()), ("globaltimer_lo", "", |c, _| c.clock() & 0xffff_ffff), ("globaltimer_hi", "", |c, _| c.clock() >> 32),
     ("dynamic_smem_size", "", |c, _| c.grid.dynamic_bytes), ("total_smem_size", "", |c, _| c.grid.dynamic + c.grid.dynamic_bytes),
-    ("aggr_smem_size", "", |c, _| c.grid.dynamic + c.grid.dynamic_bytes),
+    ("aggr_smem_size", "", |c, _| c.grid.dynamic + c.grid.dynamic_bytes + RESERVED),
+    ("reserved_smem_offset_0", "", |_, _| 0), ("reserved_smem_offset_1", "", |_, _| 0),
+    ("reserved_smem_offset_end", "", |_, _| RESERVED_USED), ("reserved_smem_offset_cap", "", |_, _| RESERVED),
     ("current_graph_exec", "", |_, _| 0),
 ];
 

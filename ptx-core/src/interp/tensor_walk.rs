@@ -66,6 +66,10 @@ pub(super) fn rows(map: &TensorMap, at: At, walk: Walk) -> Result<Rows, String> 
         (Walk::Rows(lines), Mode::Tiled { .. }) if map.rank == 2 => lines.map(|line| [at[0], line, 0, 0, 0]).to_vec(),
         (Walk::Pixels(offsets), Mode::Im2col { lower, upper, pixels, .. }) => {
             let box_of = |d: usize| (lower[d].into(), map.dims[d + 1] as i64 + i64::from(upper[d]));
+            let outside = |d: &usize| !(box_of(d - 1).0..box_of(d - 1).1).contains(&at[*d]);
+            if let Some(d) = (1..map.rank as usize - 1).find(outside) {
+                return Err(format!("a first pixel outside of the bounding box: coordinate {} is {}", d, at[d]));
+            }
             pixels_of(map, at, pixels, |d| box_of(d - 1)).map(|at| moved(at, offsets)).collect()
         }
         (Walk::Row { halo, offset, wide }, Mode::Im2colW { lower, upper, pixels, .. }) => {

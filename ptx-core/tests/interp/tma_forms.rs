@@ -45,6 +45,7 @@ impl Form {
         let mode = match m.mode {
             Mode::Tiled { tile } => format!("tile:{}", words(&tile[..rank])),
             Mode::Im2col { lower, upper, channels, pixels } => {
+                // Turned round: width, height and depth are what the driver reads, so that some begin outside of the box.
                 let corner = |c: [i16; 3]| list(c[..rank - 2].iter().rev().map(i16::to_string).collect());
                 format!("im2col:{}:{}:{channels}:{pixels}", corner(lower), corner(upper))
             }
@@ -182,8 +183,7 @@ pub(crate) fn map(text: &str, address: u64) -> TensorMap {
     let dims: Vec<u64> = list(fields[3]);
     let strides: Vec<u64> = list(fields[4]);
     let corner = |text: &str| {
-        let mut all: Vec<i16> = list(text);
-        all.reverse();
+        let all: Vec<i16> = list(text);
         std::array::from_fn(|d| all.get(d).copied().unwrap_or(0))
     };
     let number = |at: usize| fields[at].parse::<usize>().unwrap();

@@ -90,7 +90,9 @@ fn shfl(site: &Site, member: Option<usize>) -> Decoded {
         let value = a;
         let [a, b, c] = [a, b, c].map(|s| ctx.fetch(s));
         let source = |lane: usize| mode.source(lane as i64, b[lane], c[lane]);
-        ctx.store(dst, group, |lane| a[source(lane).unwrap_or(lane)]);
+        // The value of a lane that takes no part is undefined (9.7.9.6); a GPU reads zero.
+        let read = |from: usize| if group >> from & 1 == 1 { a[from] } else { 0 };
+        ctx.store(dst, group, |lane| read(source(lane).unwrap_or(lane)));
         if ctx.watch.is_some() {
             ctx.shuffle_blank((dst.slot, value), group, |lane| source(lane).unwrap_or(lane));
             ctx.shuffle_gaps((dst.slot, value), group, |lane| source(lane).unwrap_or(lane));
