@@ -11,6 +11,7 @@ pub fn trials() -> Vec<Trial> {
         super::assembles("keywords::PTX", keywords::PTX),
         super::assembles("types::PTX", types::PTX),
         super::assembles("typed::PTX", typed::PTX),
+        super::assembles("documented::PTX", documented::PTX),
     ]
 }
 
@@ -46,6 +47,16 @@ fn entries_are_called_as_rust_can_write_them() {
         }
     };
     let _ = launch;
+}
+
+// What a Rust lexer takes for documentation is a comment of the text.
+ptx! {
+    /** Made by hand. */
+    .version 7.0
+    .target sm_80
+    .address_size 64
+
+    .visible .entry documented() { ret; }
 }
 
 ptx! {
