@@ -473,7 +473,7 @@ pub mod kernels {
     }
 }
 
-pub(crate) use kernels::{gemm, gemm_kn, gemm_mk, gemm_mkn};
+pub(crate) use kernels::{gemm, gemm_kn, gemm_mk, gemm_mkn, split, stream};
 
 /// Which way the operands lie: whether A is M × K and B is N × K; otherwise they are K × M and K × N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -547,22 +547,19 @@ macro_rules! k_major {
     ($t:ident $o:ident $o2:ident $name:literal
      $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
         Variant {
-                            name: $name,
-                            major: K_MAJOR,
-                            tile: [128 * $cm, $columns * $cn],
-                            blocks: $cm * $cn,
-                            cluster: $cm * $cn,
-                            sharing: Sharing::Nothing,
-                            shared: shared_bytes($columns, $stages, $panels),
-                            kernel: <kernels::gemm::Instance<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels> as
-                                kernels::gemm::Exists>::KERNEL,
-                            launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, _| {
-                                let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(
-                                    stream, a, b, c, blocks, group, keep,
-                                )
-                            },
-                        }
+            name: $name,
+            major: K_MAJOR,
+            tile: [128 * $cm, $columns * $cn],
+            blocks: $cm * $cn,
+            cluster: $cm * $cn,
+            sharing: Sharing::Nothing,
+            shared: shared_bytes($columns, $stages, $panels),
+            kernel: <gemm::Instance<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels> as gemm::Exists>::KERNEL,
+            launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, _| {
+                let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
+                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, group, keep)
+            },
+        }
     };
 }
 
@@ -570,23 +567,22 @@ macro_rules! k_major {
 macro_rules! stream_k {
     ($t:ident $o:ident $o2:ident $name:literal $columns:literal $stages:literal $cm:literal $panels:literal) => {
         Variant {
-                                    name: $name,
-                                    major: K_MAJOR,
-                                    tile: [128 * $cm, $columns],
-                                    blocks: $cm,
-                                    cluster: $cm,
-                                    sharing: Sharing::Last,
-                                    shared: shared_bytes($columns, $stages, $panels),
-                                    kernel: <kernels::stream::Instance<$t, $o, $o2, $columns, $stages, $cm, $panels> as
-                                        kernels::stream::Exists>::KERNEL,
-                                    launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, scratch| {
-                                        let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                                        let Scratch { sums, flags } = scratch;
-                                        kernels::stream::<$t, $o, $o2, $columns, $stages, $cm, $panels>(
-                                            stream, a, b, c, sums, flags, blocks, group, keep,
-                                        )
-                                    },
-                                }
+            name: $name,
+            major: K_MAJOR,
+            tile: [128 * $cm, $columns],
+            blocks: $cm,
+            cluster: $cm,
+            sharing: Sharing::Last,
+            shared: shared_bytes($columns, $stages, $panels),
+            kernel: <stream::Instance<$t, $o, $o2, $columns, $stages, $cm, $panels> as stream::Exists>::KERNEL,
+            launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, scratch| {
+                let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
+                let Scratch { sums, flags } = scratch;
+                kernels::stream::<$t, $o, $o2, $columns, $stages, $cm, $panels>(
+                    stream, a, b, c, sums, flags, blocks, group, keep,
+                )
+            },
+        }
     };
 }
 
@@ -601,10 +597,10 @@ macro_rules! split {
             cluster: $cm,
             sharing: Sharing::Depth($split),
             shared: shared_bytes(64 * $split, $stages, 1),
-            kernel: <kernels::split::Instance<$t, $o, $o2, $stages, $cm, $split> as kernels::split::Exists>::KERNEL,
+            kernel: <split::Instance<$t, $o, $o2, $stages, $cm, $split> as split::Exists>::KERNEL,
             launch: |stream, a, b, c, [m, n, k], blocks, _, Scratch { sums, flags }| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                kernels::split::<$t, $o, $o2, $stages, $cm, $split>(stream, a, b, c, sums, flags, blocks)
+                split::<$t, $o, $o2, $stages, $cm, $split>(stream, a, b, c, sums, flags, blocks)
             },
         }
     };
