@@ -5,8 +5,8 @@
 //! ```
 //!
 //! - `machine` owns global memory; `program` decodes; `layout` gives variables their addresses.
-//! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter; `spin` finds
-//!   loops that wait for ever.
+//! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter; `poll` lets
+//!   those go first for whom others wait, `spin` finds loops that wait for ever.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
 //! - `tensor_map`, `swizzle` and `texture` say where tiles and texels stand in memory.
 //! - `ahead` runs blocks on several cores while nobody watches.
@@ -29,6 +29,7 @@ mod layout;
 mod machine;
 mod mbarrier;
 mod ops;
+mod poll;
 mod program;
 mod site;
 mod soft;

@@ -226,7 +226,7 @@ pub(super) struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    /// Gives every warp of a block turns, until nobody can go on or `budget` instructions are spent.
+    /// Gives every warp of a block turns, until all wait, be it in a loop, or `budget` instructions are spent.
     pub(super) fn run_block(
         &mut self,
         shared: &mut Shared,
@@ -242,8 +242,7 @@ impl Engine<'_> {
                 shared.wake(block.rank, warps);
                 let index = self.grid.turn(turn, warps.len(), round);
                 let Some(warp) = warps.get_mut(index).filter(|w| w.ready() != 0) else { continue };
-                idle = false;
-                self.run_warp(shared, block, warp)?;
+                idle &= !self.run_warp(shared, block, warp)?;
                 block.wake(warps);
             }
             if idle || self.stats.warp_instructions >= end {
@@ -270,26 +269,28 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs a warp until it waits, ends, or its turn is over.
-    fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<(), Fault> {
+    /// Runs a warp until it waits, ends, or its turn is over. Says whether it did more than look whether it may go on.
+    fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<bool, Fault> {
         let limit = self.grid.step_limit;
         let quantum = self.grid.quantum(QUANTUM, self.stats.warp_instructions);
         if self.stats.warp_instructions >= limit {
             return Err(endless(self.program, warp, block, limit));
         }
-        let end = limit.min(self.stats.warp_instructions.saturating_add(quantum));
+        let begin = self.stats.warp_instructions;
+        let end = limit.min(begin.saturating_add(quantum));
         let mut ctx = self.ctx(shared, block, warp);
         while ctx.stats.warp_instructions < end {
-            let Some(group) = ctx.warp.choose() else { return Ok(()) };
+            let Some(group) = ctx.warp.choose() else { break };
             let alone = group == ctx.warp.live;
             let start = ctx.stats.warp_instructions;
             let yields = ctx.run_group(group, end)?;
             ctx.warp.turn += if alone { 0 } else { ctx.stats.warp_instructions - start };
             if yields {
-                return Ok(());
+                return Ok(!ctx.warp.let_others(group, ctx.stats.warp_instructions - begin));
             }
         }
-        Ok(())
+        ctx.warp.has_worked();
+        Ok(true)
     }
 }
 
@@ -330,7 +331,7 @@ impl Ctx<'_> {
             if self.tracer.is_some() && active != 0 && flow != Flow::Again {
                 self.trace(pc, active, origin);
             }
-            if watched && flow == Flow::Next {
+            if watched && matches!(flow, Flow::Next | Flow::Yield) {
                 self.watch_after(active);
             }
             match flow {

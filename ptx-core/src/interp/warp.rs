@@ -2,6 +2,7 @@
 
 use super::fault::{Fault, FaultKind};
 use super::flight::Flight;
+use super::poll::Looks;
 use super::program::Slot;
 use super::space::LOCAL_START;
 use super::watch::Threads;
@@ -69,6 +70,8 @@ pub(super) struct Warp {
     pub origin: u32,
     /// Steps taken while lanes disagreed: decides whose turn it is.
     pub turn: u64,
+    /// What its lanes saw last of what others change.
+    pub looks: Looks,
     /// Whether some register has no value, because memory had none.
     pub follows: bool,
     /// What the watcher knows of them, if it is on.
@@ -106,6 +109,7 @@ impl Warp {
             at: entry,
             origin: 0,
             turn: 0,
+            looks: Looks::NONE,
             follows: false,
             threads: None,
         }
@@ -136,6 +140,11 @@ impl Warp {
     /// Whether lanes that are not the lowest have the turn.
     pub(super) fn others_turn(&self) -> bool {
         self.turn / TURN % 2 == 1
+    }
+
+    /// Gives the turn to lanes that are elsewhere.
+    pub(super) fn end_turn(&mut self) {
+        self.turn = (self.turn / TURN + 1) * TURN;
     }
 
     /// Those of `among` that are at the current instruction.

@@ -8,6 +8,7 @@
 //! access   where `ctx.bytes` and its kin report      order    what fences, barriers and waits change
 //! blank    registers that nothing wrote               within   to which variable an address belongs
 //! follow   values from memory that nobody wrote, to where they matter
+//! heard    what a warp has learned already
 //! history  what came to an mbarrier, and who has yet to come
 //! tensor   who uses tensor memory, and what orders its instructions      tiles    with which swizzle copies came
 //! findings what it can object to: one file each, with the sentences      names    what lies at an address, in words
@@ -34,6 +35,7 @@ mod clock;
 mod event;
 pub(super) mod findings;
 mod follow;
+mod heard;
 mod history;
 mod names;
 mod order;

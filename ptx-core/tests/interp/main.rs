@@ -14,6 +14,7 @@ mod kernels;
 mod matrices;
 mod mbarriers;
 mod memory_forms;
+mod polling;
 mod recorded;
 mod speed;
 mod tcgen05;

@@ -4,7 +4,8 @@
 use super::float::bits64;
 use super::moves::space;
 use super::{Op, op};
-use crate::interp::ctx::{Dst, Flow, Src};
+use crate::interp::ctx::{Dst, Flow, Src, Step};
+use crate::interp::poll::looking;
 use crate::interp::site::{Decoded, Refusal, Site};
 use crate::interp::soft::{self, Format, Round, mask};
 use crate::interp::space::{Where, number, resolve};
@@ -182,7 +183,8 @@ pub(super) fn update(site: &Site, kind: Kind) -> Decoded {
     let single = ["f32", "f64"].contains(&ty.name()) && kind == Kind::Add;
     let bytes = ty.bytes();
     let size = bytes * elements.len() as u64;
-    Ok(Box::new(move |ctx, group| {
+    let olds: Box<[u32]> = elements.iter().filter_map(|element| element.old.map(|old| old.slot)).collect();
+    let step: Step = Box::new(move |ctx, group| {
         let base = ctx.fetch(address.base);
         for lane in lanes(group) {
             let at = base[lane].wrapping_add(address.offset);
@@ -201,7 +203,8 @@ pub(super) fn update(site: &Site, kind: Kind) -> Decoded {
             }
         }
         Ok(Flow::Next)
-    }))
+    });
+    Ok(looking(step, olds))
 }
 
 fn elements(site: &Site, first: usize, kind: Kind, ty: Type) -> Result<Vec<Element>, Refusal> {
@@ -225,7 +228,7 @@ fn wide(site: &Site, kind: Kind, ty: Type) -> Decoded {
     };
     let b = pair(2)?;
     let c = if kind == Kind::Compare { pair(3)? } else { b };
-    Ok(Box::new(move |ctx, group| {
+    let step: Step = Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let at = ctx.fetch_lane(address.base, lane).wrapping_add(address.offset);
             let [b, c] = [b, c].map(|p| p.map(|s| ctx.fetch_lane(s, lane)));
@@ -244,5 +247,6 @@ fn wide(site: &Site, kind: Kind, ty: Type) -> Decoded {
             ctx.store_lane(Dst { slot: dst.slot + 1, mask: u64::MAX }, lane, old[1]);
         }
         Ok(Flow::Next)
-    }))
+    });
+    Ok(looking(step, [dst.slot, dst.slot + 1].into()))
 }

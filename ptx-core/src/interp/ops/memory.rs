@@ -4,6 +4,7 @@ use super::moves::{extends, space};
 use super::{Op, op};
 use crate::interp::ctx::{Ctx, Dst, Flow, Src};
 use crate::interp::fault::Fault;
+use crate::interp::poll::looking;
 use crate::interp::site::{Address, Decoded, Refusal, Site};
 use crate::interp::soft::mask;
 use crate::interp::space::{Where, number};
@@ -55,10 +56,19 @@ fn targets(site: &Site, at: usize, ty: Type) -> Result<Vec<(usize, usize, Dst)>,
     Ok(words)
 }
 
+/// Modifiers of loads that see what other threads write meanwhile.
+const STRONG: [&str; 4] = ["volatile", "relaxed", "acquire", "mmio"];
+
 pub(super) fn ld(site: &Site) -> Decoded {
     let ty = element(site)?;
-    let address = site.address(1, space(site))?;
     let words = targets(site, 0, ty)?;
+    let registers = words.iter().map(|(_, _, dst)| dst.slot).collect();
+    let step = load(site, ty, words)?;
+    Ok(if site.modifiers().any(|m| STRONG.contains(&m)) { looking(step, registers) } else { step })
+}
+
+fn load(site: &Site, ty: Type, words: Vec<(usize, usize, Dst)>) -> Decoded {
+    let address = site.address(1, space(site))?;
     let size = site.elements(0).len() * ty.bytes() as usize;
     if size > MOST {
         return Err(format!("a load of {size} bytes"));

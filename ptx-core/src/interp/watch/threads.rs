@@ -3,6 +3,7 @@
 use super::clock::{Actor, Clock, KINDS, Release, View};
 use super::event::Event;
 use super::follow::Gaps;
+use super::heard::Heard;
 use super::tensor::Behind;
 use super::written::Written;
 use crate::interp::warp::lanes;
@@ -29,6 +30,9 @@ pub(in crate::interp) struct Threads {
     /// Time.
     pub now: u32,
     views: Views,
+    /// What acquiring and other strong reads brought last.
+    acquired: Heard,
+    found: Heard,
     /// When each lane last executed a proxy fence.
     fenced: [u32; 32],
     /// Asynchronous operations, if there were any.
@@ -99,6 +103,8 @@ impl Threads {
             stride,
             now: 1,
             views: Views { same: view, each: None },
+            acquired: Heard::default(),
+            found: Heard::default(),
             fenced: [0; 32],
             agents: None,
             local: Default::default(),
@@ -124,6 +130,9 @@ impl Threads {
 
     /// Lanes learn what others have released.
     pub(super) fn acquire(&mut self, group: u32, live: u32, view: &Arc<View>) {
+        if !self.acquired.is_news(group, view) {
+            return;
+        }
         self.views.change(group, live, |own| View::joined(own, view));
     }
 
@@ -329,6 +338,9 @@ impl Threads {
 
     /// A strong read of a lane has found this.
     pub(super) fn find(&mut self, lane: usize, live: u32, view: &Arc<View>) {
+        if !self.found.is_news(1 << lane, view) {
+            return;
+        }
         let view = Arc::new(view.plain());
         self.views.change(1 << lane, live, |own| {
             let mut own = (**own).clone();
