@@ -13,7 +13,7 @@ fn texts(tree: &Tree) -> Vec<&[u8]> {
 fuzz_target!(|text: &[u8]| {
     let (tree, _) = parse_text(text);
     let once = format(&tree);
-    let (again, _) = parse_text(&once);
+    let (again, _) = parse_text(&once[..]);
     assert_eq!(texts(&tree), texts(&again));
     assert_eq!(format(&again), once);
 });

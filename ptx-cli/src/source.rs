@@ -42,7 +42,7 @@ impl Source {
     }
 
     pub(crate) fn parse(&self) -> (Tree, Vec<Diagnostic>) {
-        ptx_core::parse::parse_text(&self.bytes)
+        ptx_core::parse::parse_text(&self.bytes[..])
     }
 
     pub(crate) fn position(&self, at: u32) -> Position {

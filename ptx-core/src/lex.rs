@@ -10,21 +10,31 @@ pub use builder::Builder;
 
 use crate::diag::{Diagnostic, codes};
 use crate::span::Span;
-use crate::token::{Kind, Source, Token, TokenId};
+use crate::token::{Kind, Place, Source, TokenId};
 use scan::{Class, class};
 use std::ops::Range;
 
+/// The longest source. What counts its bytes fits 32 bits, what counts its tokens 31.
+pub(crate) const MAX_BYTES: usize = i32::MAX as usize;
+
 /// Cuts `bytes` into tokens. Everything is kept: trivia in front of the token it precedes, bytes that PTX does not
 /// have as `Unknown`. Diagnostics: P0001, P0002, P0003, P0004.
-pub fn lex(bytes: &[u8]) -> (Source, Vec<Diagnostic>) {
-    if u32::try_from(bytes.len()).is_err() {
-        let (source, _) = lex(&[]);
-        return (source, vec![Diagnostic::error(&codes::P0004, Span::default(), "the source is longer than 4 GiB")]);
+///
+/// A `Vec` becomes the source's own; anything else is copied.
+pub fn lex(bytes: impl Into<Vec<u8>>) -> (Source, Vec<Diagnostic>) {
+    whole(bytes.into())
+}
+
+fn whole(bytes: Vec<u8>) -> (Source, Vec<Diagnostic>) {
+    if bytes.len() > MAX_BYTES {
+        let (source, _) = whole(Vec::new());
+        return (source, vec![Diagnostic::error(&codes::P0004, Span::default(), "the source is longer than 2 GiB")]);
     }
     let mut lexer = Lexer::default();
     lexer.source.tokens.reserve(bytes.len() / 3 + 1);
-    lexer.push(bytes);
-    lexer.nul(bytes);
+    lexer.source.bytes = bytes;
+    lexer.cut(0);
+    lexer.nul();
     lexer.end();
     (lexer.source, lexer.diagnostics)
 }
@@ -37,6 +47,7 @@ pub(crate) fn append(source: &mut Source, text: &str) -> (Range<TokenId>, Vec<Di
     lexer.push(text.as_bytes());
     lexer.end();
     *source = lexer.source;
+    source.set_place(first, Place { lead: base as u32, ..source.place(first) });
     if !source.origins.is_empty() {
         source.origins.resize(source.tokens.len(), Span::default());
     }
@@ -56,8 +67,13 @@ struct Lexer {
 impl Lexer {
     /// Adds text and its tokens.
     fn push(&mut self, text: &[u8]) {
-        let mut at = self.source.bytes.len();
+        let at = self.source.bytes.len();
         self.source.bytes.extend_from_slice(text);
+        self.cut(at);
+    }
+
+    /// Adds the tokens of what stands behind `at`.
+    fn cut(&mut self, mut at: usize) {
         let bytes = std::mem::take(&mut self.source.bytes);
         while let Some(lo) = self.trivia(&bytes, at) {
             let (kind, hi) = token(&bytes, lo, self.lead == lo && self.after_name());
@@ -68,7 +84,7 @@ impl Lexer {
                 }
                 _ => {}
             }
-            self.source.tokens.push(Token { lead: self.lead as u32, lo: lo as u32, hi: hi as u32, kind });
+            self.source.push(Place { lead: self.lead as u32, lo: lo as u32, hi: hi as u32 }, kind);
             self.lead = hi;
             at = hi;
         }
@@ -76,7 +92,8 @@ impl Lexer {
     }
 
     /// Modules cut out of binaries are padded with NUL. It is a blank here; ptxas reads nothing behind it.
-    fn nul(&mut self, bytes: &[u8]) {
+    fn nul(&mut self) {
+        let bytes = &self.source.bytes;
         // `contains` looks at many bytes at a time.
         if let Some(at) = bytes.contains(&0).then(|| bytes.iter().position(|b| *b == 0)).flatten() {
             self.report(&codes::P0001, at, at + 1, "a NUL byte, behind which ptxas reads nothing");
@@ -92,7 +109,7 @@ impl Lexer {
     /// Adds `Eof` with what is left as its trivia.
     fn end(&mut self) {
         let end = self.source.bytes.len() as u32;
-        self.source.tokens.push(Token { lead: self.lead as u32, lo: end, hi: end, kind: Kind::Eof });
+        self.source.push(Place { lead: self.lead as u32, lo: end, hi: end }, Kind::Eof);
     }
 
     /// Where the next token starts; `None` at the end.

@@ -19,8 +19,8 @@ mod var;
 
 use crate::diag::Diagnostic;
 use crate::lex::lex;
-use crate::syntax::{ExprId, Stmt, StmtId, StmtKind, Tokens, Tree};
-use crate::token::{Kind, Source, Token, TokenId};
+use crate::syntax::{Body, ExprId, Stmt, StmtId, StmtKind, Tokens, Tree};
+use crate::token::{Kind, Place, Source, TokenId};
 
 /// How many scopes and brackets may nest, together. Readers of the tree may recurse this deep.
 pub const MAX_DEPTH: u32 = 256;
@@ -34,8 +34,8 @@ pub fn parse(source: Source) -> (Tree, Vec<Diagnostic>) {
     parser.finish_tree(items)
 }
 
-/// Lexes and parses the bytes of a `.ptx` file; the diagnostics of both, in that order.
-pub fn parse_text(bytes: &[u8]) -> (Tree, Vec<Diagnostic>) {
+/// Lexes and parses the bytes of a `.ptx` file; the diagnostics of both, in that order. A `Vec` becomes the tree's own.
+pub fn parse_text(bytes: impl Into<Vec<u8>>) -> (Tree, Vec<Diagnostic>) {
     let (source, mut diagnostics) = lex(bytes);
     let (tree, syntax) = parse(source);
     diagnostics.extend(syntax);
@@ -86,12 +86,12 @@ impl Parser {
     fn new(mut source: Source) -> Self {
         if source.tokens.last().is_none_or(|t| t.kind != Kind::Eof) {
             let end = source.bytes.len() as u32;
-            source.tokens.push(Token { lead: end, lo: end, hi: end, kind: Kind::Eof });
+            source.push(Place { lead: end, lo: end, hi: end }, Kind::Eof);
         }
         let count = source.tokens.len();
         let mut tree = Tree { source, ..Tree::default() };
         tree.stmts.reserve(count / 5);
-        tree.exprs.reserve(count / 2);
+        tree.exprs.reserve(count / 8);
         tree.lists.reserve(count / 2);
         Parser::over(tree, 0..count as TokenId)
     }
@@ -116,13 +116,16 @@ impl Parser {
     }
 
     fn push_stmt(&mut self, head: Tokens, kind: StmtKind) -> StmtId {
-        let tail = head.end..head.end;
-        self.push_parent(head, Vec::new(), tail, kind)
+        self.push(Stmt { head, body: None, kind })
     }
 
-    fn push_parent(&mut self, head: Tokens, children: Vec<StmtId>, tail: Tokens, kind: StmtKind) -> StmtId {
+    fn push_parent(&mut self, head: Tokens, body: Body, kind: StmtKind) -> StmtId {
+        self.push(Stmt { head, body: Some(Box::new(body)), kind })
+    }
+
+    fn push(&mut self, stmt: Stmt) -> StmtId {
         let id = StmtId(self.tree.stmts.len() as u32);
-        self.tree.stmts.push(Stmt { head, children, tail, kind });
+        self.tree.stmts.push(stmt);
         id
     }
 }

@@ -12,9 +12,23 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StmtId(pub u32);
 
-/// The index of an expression in its [`Tree`].
+/// An expression of a [`Tree`]: its index there, or the one token of a name. Three of four expressions are such names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ExprId(pub u32);
+pub struct ExprId(u32);
+
+impl ExprId {
+    /// Set in those that are a name's token.
+    const NAME: u32 = 1 << 31;
+
+    pub(crate) fn index(index: usize) -> Self {
+        ExprId(index as u32)
+    }
+
+    #[inline]
+    pub(crate) fn name(token: TokenId) -> Self {
+        ExprId(token | ExprId::NAME)
+    }
+}
 
 /// A range of [`Tree::lists`]: the children of an expression, the operands of an instruction.
 pub type ExprList = Range<u32>;
@@ -29,7 +43,7 @@ pub struct Tree {
     pub source: Source,
     /// All statements; children refer to their parents' lists, not the other way round.
     pub stmts: Vec<Stmt>,
-    /// All expressions.
+    /// All expressions that are more than a name of one token.
     pub exprs: Vec<Expr>,
     /// The children of expressions and instructions.
     pub lists: Vec<ExprId>,
@@ -50,12 +64,31 @@ pub struct Tree {
 pub struct Stmt {
     /// The tokens up to the first child (all of them where there is no child).
     pub head: Tokens,
-    /// The children of a block, a function body, a section.
-    pub children: Vec<StmtId>,
-    /// The tokens behind the last child, such as `}`.
-    pub tail: Tokens,
+    /// What a block, a function with a body and a section have.
+    pub body: Option<Box<Body>>,
     /// What it is.
     pub kind: StmtKind,
+}
+
+/// What stands in the braces of a statement, and the brace behind it.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    /// The statements.
+    pub children: Vec<StmtId>,
+    /// The tokens behind the last child: `}`, or none where it is missing.
+    pub tail: Tokens,
+}
+
+impl Stmt {
+    /// The statements in its braces.
+    pub fn children(&self) -> &[StmtId] {
+        self.body.as_ref().map_or(&[], |body| &body.children)
+    }
+
+    /// The tokens behind its children.
+    pub fn tail(&self) -> Tokens {
+        self.body.as_ref().map_or(self.head.end..self.head.end, |body| body.tail.clone())
+    }
 }
 
 /// What a statement is.
@@ -66,7 +99,7 @@ pub enum StmtKind {
     /// `$L1:`; the tokens of the name: a `Word` and the `Dot` tokens that touch it.
     Label(Tokens),
     /// `.reg .b32 %r<5>;`, `.visible .global .align 4 .b8 x[16] = {…};`, a `.param` in a body.
-    Var(Var),
+    Var(Box<Var>),
     /// `.entry` or `.func`, a prototype or a definition.
     Func(Box<Func>),
     /// `{ … }` in a body.
@@ -241,8 +274,12 @@ impl Tree {
     }
 
     /// An expression.
-    pub fn expr(&self, id: ExprId) -> &Expr {
-        &self.exprs[id.0 as usize]
+    #[inline]
+    pub fn expr(&self, id: ExprId) -> Expr {
+        match id.0 & !ExprId::NAME {
+            token if token != id.0 => Expr { tokens: token..token + 1, kind: ExprKind::Name },
+            index => self.exprs[index as usize].clone(),
+        }
     }
 
     /// The expressions of a list.

@@ -1,6 +1,7 @@
 //! Tokens and the source that holds them. How text becomes tokens is `lex`'s work.
 
 use crate::span::Span;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What a token is. Whitespace and comments are not tokens but the trivia in front of one.
@@ -24,17 +25,29 @@ pub enum Kind {
     Eof,
 }
 
-/// A piece of the source. `lead..lo` is its trivia, `lo..hi` its text, both in the source's bytes.
+/// A piece of the source, in eight bytes: a module of 50 MB has twelve million. Where it stands says [`Source::place`].
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
+    /// Where the text starts.
+    lo: u32,
+    /// How long it is; [`ELSEWHERE`] where the source's table of places has to be asked.
+    len: u16,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// The length of a token that `lo` and `len` cannot describe: it is long, or does not follow the one before it.
+const ELSEWHERE: u16 = u16::MAX;
+
+/// Where a token is in its source's bytes: `lead..lo` is its trivia, `lo..hi` its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
     /// Where the trivia starts.
     pub lead: u32,
     /// Where the text starts.
     pub lo: u32,
     /// Where the text ends.
     pub hi: u32,
-    /// What it is.
-    pub kind: Kind,
 }
 
 /// The index of a token in its [`Source`].
@@ -45,8 +58,10 @@ pub type TokenId = u32;
 pub struct Source {
     /// The text of all tokens and trivia.
     pub bytes: Vec<u8>,
-    /// The tokens.
+    /// The tokens. The trivia of each starts where the one before it ends, but for those that have a place of their own.
     pub tokens: Vec<Token>,
+    /// The places of tokens that are longer than 64 KiB, and of those around an edit.
+    places: BTreeMap<TokenId, Place>,
     /// For a macro host: what each token's span is there. Empty for text, where a token's span is its byte range.
     pub origins: Vec<Span>,
     /// Instructions whose opcode is in one of these are taken as they are: `unchecked { … }` of the kernel language.
@@ -54,21 +69,80 @@ pub struct Source {
 }
 
 impl Source {
+    /// Adds a token that follows the last one: its trivia starts where that one ends.
+    #[inline]
+    pub(crate) fn push(&mut self, place: Place, kind: Kind) {
+        match u16::try_from(place.hi - place.lo) {
+            Ok(len) if len < ELSEWHERE => self.tokens.push(Token { lo: place.lo, len, kind }),
+            _ => self.push_elsewhere(place, kind),
+        }
+    }
+
+    #[cold]
+    fn push_elsewhere(&mut self, place: Place, kind: Kind) {
+        self.places.insert(self.tokens.len() as TokenId, place);
+        self.tokens.push(Token { lo: place.lo, len: ELSEWHERE, kind });
+    }
+
+    /// Moves a token to another place in the bytes. Those behind it stay where they are.
+    pub fn set_place(&mut self, token: TokenId, place: Place) {
+        if (token as usize + 1) < self.tokens.len() {
+            self.pin(token + 1, self.place(token + 1));
+        }
+        self.pin(token, place);
+    }
+
+    fn pin(&mut self, token: TokenId, place: Place) {
+        self.places.insert(token, place);
+        let token = &mut self.tokens[token as usize];
+        (token.lo, token.len) = (place.lo, ELSEWHERE);
+    }
+
+    /// Where a token and its trivia are.
+    #[inline]
+    pub fn place(&self, token: TokenId) -> Place {
+        let Token { lo, len, .. } = self.tokens[token as usize];
+        match (len, token) {
+            (ELSEWHERE, _) => self.elsewhere(token),
+            (_, 0) => Place { lead: 0, lo, hi: lo + u32::from(len) },
+            _ => Place { lead: self.end(token - 1), lo, hi: lo + u32::from(len) },
+        }
+    }
+
+    #[inline]
+    fn end(&self, token: TokenId) -> u32 {
+        let Token { lo, len, .. } = self.tokens[token as usize];
+        if len == ELSEWHERE { self.elsewhere(token).hi } else { lo + u32::from(len) }
+    }
+
+    #[cold]
+    fn elsewhere(&self, token: TokenId) -> Place {
+        self.places[&token]
+    }
+
+    /// Whether nothing stands between a token and the one before it.
+    #[inline]
+    pub(crate) fn touches(&self, token: TokenId) -> bool {
+        let place = self.place(token);
+        place.lead == place.lo
+    }
+
     /// The text of a token. Bytes that are not UTF-8 give an empty string; only `Str` and `Unknown` can hold them.
     pub fn text(&self, token: TokenId) -> &str {
         std::str::from_utf8(self.bytes(token)).unwrap_or("")
     }
 
     /// The bytes of a token, without its trivia.
+    #[inline]
     pub fn bytes(&self, token: TokenId) -> &[u8] {
-        let t = &self.tokens[token as usize];
-        &self.bytes[t.lo as usize..t.hi as usize]
+        let lo = self.tokens[token as usize].lo;
+        &self.bytes[lo as usize..self.end(token) as usize]
     }
 
     /// The blanks and comments in front of a token.
     pub fn trivia(&self, token: TokenId) -> &[u8] {
-        let t = &self.tokens[token as usize];
-        &self.bytes[t.lead as usize..t.lo as usize]
+        let place = self.place(token);
+        &self.bytes[place.lead as usize..place.lo as usize]
     }
 
     /// Where a token stands in the host.
@@ -76,13 +150,14 @@ impl Source {
         match self.origins.get(token as usize) {
             Some(span) => *span,
             None => {
-                let t = &self.tokens[token as usize];
-                Span::new(t.lo, t.hi)
+                let place = self.place(token);
+                Span::new(place.lo, place.hi)
             }
         }
     }
 
     /// What a token is.
+    #[inline]
     pub fn kind(&self, token: TokenId) -> Kind {
         self.tokens[token as usize].kind
     }

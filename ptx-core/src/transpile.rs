@@ -226,9 +226,9 @@ impl Writer<'_> {
     fn kernel(&mut self, func: &Func, stmt: &Stmt, without: &Without) -> Result<String, String> {
         let entry = func.name.map_or("", |n| self.tree.source.text(n)).to_owned();
         let params =
-            params::params(self.tree, func, &stmt.children, &entry).ok_or("a parameter that has no type in Rust")?;
+            params::params(self.tree, func, stmt.children(), &entry).ok_or("a parameter that has no type in Rust")?;
         let symbols: HashMap<String, String> = params.iter().map(|p| (p.symbol.clone(), p.name.clone())).collect();
-        let mut body = read::read(self.tree, &stmt.children, &symbols).ok_or("statements that only PTX has")?;
+        let mut body = read::read(self.tree, stmt.children(), &symbols).ok_or("statements that only PTX has")?;
         let applied = raise(&mut body, &params, without);
         let mut options = self.options(func)?;
         if !body.prologue {

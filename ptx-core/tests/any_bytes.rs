@@ -127,7 +127,7 @@ fn hold(text: &[u8]) {
     let (body, _) = parse_body(lex(text).0);
     assert_eq!(ptx::print(&body), text, "body: {shown:?}");
     let once = fmt::format(&tree);
-    let (again, _) = parse_text(&once);
+    let (again, _) = parse_text(&once[..]);
     let differs = tokens(&again).into_iter().zip(tokens(&tree)).find(|(a, b)| a != b);
     assert_eq!((differs, again.source.tokens.len()), (None, tree.source.tokens.len()), "format: {shown:?}");
     let twice = fmt::format(&again);

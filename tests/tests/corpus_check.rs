@@ -23,7 +23,7 @@ fn trial(sample: Sample) -> Trial {
 
 fn verdict(sample: &Sample) -> Result<(), Failed> {
     let text = std::fs::read(&sample.path)?;
-    let (tree, earlier) = parse::parse_text(&text);
+    let (tree, earlier) = parse::parse_text(&text[..]);
     let (_, diagnostics) = check(tree, earlier, &Default::default());
     let line = |d: &Diagnostic| 1 + text[..d.span.lo as usize].iter().filter(|&&b| b == b'\n').count();
     let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).collect();

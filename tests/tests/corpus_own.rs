@@ -27,14 +27,14 @@ fn trials(sample: own::Sample) -> [Trial; 3] {
 
 fn roundtrip(sample: &own::Sample) -> Result<(), Failed> {
     let text = std::fs::read(sample.file())?;
-    let (tree, _) = parse::parse_text(&text);
+    let (tree, _) = parse::parse_text(&text[..]);
     if emit::ptx::print(&tree) == text { Ok(()) } else { Err("prints other bytes".into()) }
 }
 
 /// The checker and ptxas say the same.
 fn agrees(sample: &own::Sample) -> Result<(), Failed> {
     let text = std::fs::read(sample.file())?;
-    let (tree, earlier) = parse::parse_text(&text);
+    let (tree, earlier) = parse::parse_text(&text[..]);
     let (_, diagnostics) = check(tree, earlier, &Options::default());
     let first = diagnostics.iter().find(|d| d.is_error());
     match (first, sample.message.as_deref()) {

@@ -4,7 +4,7 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_core::syntax::Tree;
-use ptx_core::token::Source;
+use ptx_core::token::{Place, Source};
 use ptx_core::{emit, parse};
 use ptx_tests::corpus::{self, Sample};
 
@@ -25,7 +25,7 @@ fn trial(sample: Sample) -> Trial {
 
 fn roundtrip(sample: &Sample) -> Result<(), Failed> {
     let text = std::fs::read(&sample.path)?;
-    let (mut tree, diagnostics) = parse::parse_text(&text);
+    let (mut tree, diagnostics) = parse::parse_text(&text[..]);
     scatter(&mut tree.source);
     if let Some(at) = first_difference(&text, &emit::ptx::print(&tree)) {
         return Err(format!("differs at byte {at}").into());
@@ -43,7 +43,7 @@ fn roundtrip(sample: &Sample) -> Result<(), Failed> {
 /// Formatting changes blanks only, and once.
 fn formats(tree: &Tree) -> Result<(), Failed> {
     let once = emit::fmt::format(tree);
-    let (again, _) = parse::parse_text(&once);
+    let (again, _) = parse::parse_text(&once[..]);
     let tokens = |t: &Source| t.tokens.iter().map(|token| token.kind).collect::<Vec<_>>();
     let texts = |t: &Source| (0..t.tokens.len() as u32).flat_map(|id| t.bytes(id).to_vec()).collect::<Vec<u8>>();
     if tokens(&tree.source) != tokens(&again.source) || texts(&tree.source) != texts(&again.source) {
@@ -58,10 +58,11 @@ fn formats(tree: &Tree) -> Result<(), Failed> {
 /// Moves every token's bytes, so that nothing but a walk over the tree can bring back their order.
 fn scatter(source: &mut Source) {
     let old = std::mem::take(&mut source.bytes);
-    for token in source.tokens.iter_mut().rev() {
-        let (from, text, end) = (source.bytes.len() as u32, token.lo - token.lead, token.hi - token.lead);
-        source.bytes.extend_from_slice(&old[token.lead as usize..token.hi as usize]);
-        (token.lead, token.lo, token.hi) = (from, from + text, from + end);
+    for token in (0..source.tokens.len() as u32).rev() {
+        let Place { lead, lo, hi } = source.place(token);
+        let from = source.bytes.len() as u32;
+        source.bytes.extend_from_slice(&old[lead as usize..hi as usize]);
+        source.set_place(token, Place { lead: from, lo: from + lo - lead, hi: from + hi - lead });
     }
 }
 

@@ -41,7 +41,7 @@ fn trial(name: String, path: PathBuf) -> Trial {
 
 fn runs(path: &Path) -> Result<(), Failed> {
     let text = std::fs::read(path)?;
-    let (tree, earlier) = parse::parse_text(&text);
+    let (tree, earlier) = parse::parse_text(&text[..]);
     let (checked, _) = check(tree, earlier, &Default::default());
     let Some(checked) = checked else { return Err("is refused by the checker".into()) };
     let program = Program::new(&checked).map_err(|errors| {

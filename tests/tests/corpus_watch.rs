@@ -68,7 +68,7 @@ fn what_compilers_made_of_sound_kernels_has_no_finding() {
     for run in RUNS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/ptx").join(run.file);
         let text = std::fs::read(&path).unwrap();
-        let (tree, earlier) = parse::parse_text(&text);
+        let (tree, earlier) = parse::parse_text(&text[..]);
         let (checked, errors) = check(tree, earlier, &Default::default());
         let program = Program::new(&checked.unwrap_or_else(|| panic!("{}: {errors:?}", run.file))).unwrap();
         for seed in 0..SEEDS {

@@ -38,7 +38,7 @@ fn expand(source: &str) -> Result<String, String> {
 
 fn is_the_file(sample: &Sample) -> Result<(), Failed> {
     let bytes = std::fs::read(&sample.path)?;
-    let (tree, _) = parse_text(&bytes);
+    let (tree, _) = parse_text(&bytes[..]);
     let plain = rust::plain(&tree, "m");
     let ptx = expand(&plain.text)?;
     if plain.rewritten.is_empty() && ptx.as_bytes() != bytes {
@@ -55,7 +55,7 @@ fn is_proved(sample: &Sample) -> Result<(), Failed> {
     if bytes.len() > RAISED {
         return Ok(());
     }
-    let (tree, _) = parse_text(&bytes);
+    let (tree, _) = parse_text(&bytes[..]);
     match prove(&tree, "m", &Without::new(), &expand) {
         Ok(proved) => match same::difference(&tree, &parse_text(proved.ptx.as_bytes()).0, false) {
             None => Ok(()),

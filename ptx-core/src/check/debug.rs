@@ -55,7 +55,7 @@ fn sections<'t>(tree: &'t Tree, out: &mut Vec<Diagnostic>) -> HashMap<&'t str, S
             out.push(error(&codes::P0608, span, "a section's name begins with a dot", "11.5.2"));
         }
         labels.entry(text).or_insert(span);
-        for line in stmt.children.iter().map(|id| tree.stmt(*id)) {
+        for line in stmt.children().iter().map(|id| tree.stmt(*id)) {
             match &line.kind {
                 StmtKind::Label(name) => {
                     let (text, span) = (tree.source.text(name.start), tree.span(name));
@@ -98,7 +98,7 @@ fn values(tree: &Tree, data: &Directive, out: &mut Vec<Diagnostic>) {
             (ExprKind::Error, _) => continue,
             _ => "this is neither a number nor a label".to_owned(),
         };
-        out.push(error(&codes::P0304, tree.span(tokens), why, "11.5.2"));
+        out.push(error(&codes::P0304, tree.span(&tokens), why, "11.5.2"));
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
                 func.params.iter().chain(&func.returns).for_each(|var| words(tree, var, out));
                 let attributes = func.attributes.iter().filter(|a| tree.source.text(a.name) == ".attribute");
                 attributes.for_each(|a| attribute(tree, a, false, out));
-                tree.stmt(*id).children.iter().for_each(|child| {
+                tree.stmt(*id).children().iter().for_each(|child| {
                     if let StmtKind::Var(var) = &tree.stmt(*child).kind {
                         in_a_body(tree, var, out);
                     }

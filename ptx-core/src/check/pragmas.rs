@@ -45,7 +45,7 @@ pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
 }
 
 fn body(tree: &Tree, id: StmtId, place: Place, out: &mut Vec<Diagnostic>) {
-    for child in &tree.stmt(id).children {
+    for child in tree.stmt(id).children() {
         match &tree.stmt(*child).kind {
             StmtKind::Directive(d) => pragma(tree, d, place, out),
             StmtKind::Block => body(tree, *child, place, out),

@@ -71,13 +71,13 @@ impl Layout<'_> {
             StmtKind::Func(func) if func.is_broken => self.verbatim(first + 1..end),
             kind => self.rest(first + 1..end, &mut Context::new(self.tree, kind, first), &breaks(self.tree, stmt)),
         }
-        if !stmt.children.is_empty() || !stmt.tail.is_empty() {
+        if !stmt.children().is_empty() || !stmt.tail().is_empty() {
             self.depth += 1;
             self.blank = Blank::Never;
-            self.stmts(&stmt.children);
+            self.stmts(stmt.children());
             self.depth -= 1;
             self.blank = Blank::Never;
-            stmt.tail.clone().for_each(|token| self.own_line(token, self.depth * INDENT));
+            stmt.tail().for_each(|token| self.own_line(token, self.depth * INDENT));
         }
     }
 

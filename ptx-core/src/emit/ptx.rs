@@ -26,19 +26,19 @@ impl Printer<'_> {
         for &id in ids {
             let stmt = self.tree.stmt(id);
             self.tokens(stmt.head.clone());
-            self.stmts(&stmt.children);
-            self.tokens(stmt.tail.clone());
+            self.stmts(stmt.children());
+            self.tokens(stmt.tail());
         }
     }
 
     fn tokens(&mut self, tokens: Tokens) {
-        let tokens = &self.tree.source.tokens[tokens.start as usize..tokens.end as usize];
         for token in tokens {
-            if token.lead as usize != self.run.end {
+            let place = self.tree.source.place(token);
+            if place.lead as usize != self.run.end {
                 self.flush();
-                self.run.start = token.lead as usize;
+                self.run.start = place.lead as usize;
             }
-            self.run.end = token.hi as usize;
+            self.run.end = place.hi as usize;
         }
     }
 

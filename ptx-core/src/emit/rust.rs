@@ -94,7 +94,7 @@ struct Printer<'t> {
 
 impl Printer<'_> {
     fn rewrite(&mut self, token: TokenId, reason: Reason) {
-        let at = self.tree.source.tokens[token as usize].lead;
+        let at = self.tree.source.place(token).lead;
         self.rewritten.push(Rewrite { at, reason });
     }
 
@@ -105,8 +105,8 @@ impl Printer<'_> {
             return;
         }
         self.tokens(stmt.head.clone());
-        stmt.children.iter().for_each(|child| self.statement(*child));
-        self.tokens(stmt.tail.clone());
+        stmt.children().iter().for_each(|child| self.statement(*child));
+        self.tokens(stmt.tail());
     }
 
     fn tokens(&mut self, tokens: Tokens) {

@@ -148,3 +148,14 @@ fn a_builder_keeps_the_spans_of_its_pieces() {
     assert_eq!(diagnostics[0].span, Span::new(11, 12));
     assert_eq!(source.trivia(3), b" // c\n");
 }
+
+#[test]
+fn tokens_of_any_length_have_their_place() {
+    for len in [65_533, 65_534, 65_535, 65_536, 1 << 20] {
+        let name = "x".repeat(len);
+        let (source, _) = lex(format!("a {name} /* c */ b{name}.c"));
+        let texts: Vec<&str> = (0..4).map(|token| source.text(token)).collect();
+        assert_eq!(texts, ["a", &name, &format!("b{name}"), ".c"]);
+        assert_eq!([source.trivia(1), source.trivia(2), source.trivia(3)], [b" ".as_slice(), b" /* c */ ", b""]);
+    }
+}

@@ -83,7 +83,7 @@ impl<'t> Body<'_, 't> {
             StmtKind::Var(var) => self.variable(var),
             StmtKind::Block => {
                 self.cx.names.open();
-                self.scope(&stmt.children);
+                self.scope(stmt.children());
                 self.cx.names.close();
             }
             StmtKind::Directive(directive) => {

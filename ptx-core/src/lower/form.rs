@@ -7,7 +7,6 @@ use crate::isa::find::{Form, Misfit};
 use crate::isa::rule::{Case, Rule};
 use crate::isa::{Member, table};
 use crate::syntax::{Inst, Tree};
-use crate::token::TokenId;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -66,15 +65,14 @@ impl<'t> Forms<'t> {
 fn mnemonic<'t>(tree: &'t Tree, inst: &Inst) -> Cow<'t, [u8]> {
     let source = &tree.source;
     let pieces = || std::iter::once(inst.opcode).chain(inst.modifiers.clone());
-    let places = |t: TokenId| source.tokens.get(t as usize).map(|t| (t.lo as usize, t.hi as usize));
-    let mut whole = places(inst.opcode).unwrap_or_default();
-    for piece in inst.modifiers.clone() {
-        match places(piece) {
-            Some((lo, hi)) if lo == whole.1 => whole.1 = hi,
-            _ => return pieces().flat_map(|t| source.bytes(t)).copied().collect(),
+    let mut whole = source.place(inst.opcode);
+    for piece in inst.modifiers.clone().map(|t| source.place(t)) {
+        if piece.lo != whole.hi {
+            return pieces().flat_map(|t| source.bytes(t)).copied().collect();
         }
+        whole.hi = piece.hi;
     }
-    Cow::Borrowed(source.bytes.get(whole.0..whole.1).unwrap_or_default())
+    Cow::Borrowed(source.bytes.get(whole.lo as usize..whole.hi as usize).unwrap_or_default())
 }
 
 /// A modifier without its dot.

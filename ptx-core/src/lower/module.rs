@@ -116,7 +116,7 @@ impl<'t> Context<'t> {
         body.function.returns = params(&mut body, &func.returns);
         body.function.params = params(&mut body, &func.params);
         if func.has_body {
-            body.scope(&stmt.children);
+            body.scope(stmt.children());
         }
         let mut function = body.function;
         function.declared = true;

@@ -66,8 +66,7 @@ impl Parser {
     /// Whether nothing stands between the next token and the one before.
     #[inline]
     pub(super) fn touches(&self) -> bool {
-        let token = &self.tree.source.tokens[self.at as usize];
-        token.lead == token.lo
+        self.tree.source.touches(self.at)
     }
 
     /// Whether the next token is the first of its line.

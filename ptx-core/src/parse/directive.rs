@@ -1,7 +1,7 @@
 //! Directives with plain arguments, and debug sections: manual section 11.1, 11.3 to 11.6.
 
 use super::{Parsed, Parser};
-use crate::syntax::{Directive, ExprId, ExprKind, StmtId, StmtKind};
+use crate::syntax::{Body, Directive, ExprId, ExprKind, StmtId, StmtKind};
 use crate::token::{Kind, TokenId};
 
 impl Parser {
@@ -94,8 +94,8 @@ impl Parser {
             self.pending.clear();
             children.push(self.section_line(line).unwrap_or_else(|_| self.recover(line)));
         }
-        let tail = self.close(open);
-        Ok(self.push_parent(head, children, tail, StmtKind::Section(name)))
+        let body = Body { children, tail: self.close(open) };
+        Ok(self.push_parent(head, body, StmtKind::Section(name)))
     }
 
     /// `label | data`

@@ -9,7 +9,10 @@ pub(super) const ADDITIVE: u8 = 9;
 
 impl Parser {
     pub(super) fn push_expr(&mut self, first: TokenId, kind: ExprKind) -> ExprId {
-        let id = ExprId(self.tree.exprs.len() as u32);
+        if kind == ExprKind::Name && self.at == first + 1 {
+            return ExprId::name(first);
+        }
+        let id = ExprId::index(self.tree.exprs.len());
         self.tree.exprs.push(Expr { tokens: first..self.at, kind });
         id
     }
@@ -39,7 +42,7 @@ impl Parser {
         let first = self.at;
         if self.kind() == Kind::Word && matches!(self.nth(1), Kind::Punct(b',' | b';' | b'}' | b']')) {
             self.at += 1;
-            return Ok(self.push_expr(first, ExprKind::Name));
+            return Ok(ExprId::name(first));
         }
         let condition = self.binary(0)?;
         if self.at(b'?') { self.ternary(first, condition) } else { Ok(condition) }
@@ -95,7 +98,7 @@ impl Parser {
     }
 
     fn next_touches(&self) -> bool {
-        self.tree.source.tokens.get(self.at as usize + 1).is_some_and(|t| t.lead == t.lo)
+        self.at < self.end && self.tree.source.touches(self.at + 1)
     }
 
     /// Runs a production one level deeper, if there may be one.

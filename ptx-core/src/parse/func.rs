@@ -38,8 +38,8 @@ impl Parser {
             return Ok(self.push_stmt(first..self.at, StmtKind::Func(Box::new(func))));
         }
         func.has_body = true;
-        let (head, children, tail) = self.braced(first);
-        Ok(self.push_parent(head, children, tail, StmtKind::Func(Box::new(func))))
+        let (head, body) = self.braced(first);
+        Ok(self.push_parent(head, body, StmtKind::Func(Box::new(func))))
     }
 
     /// What stands between `.entry` and the body.

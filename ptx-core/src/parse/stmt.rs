@@ -3,7 +3,7 @@
 use super::name::{Start, start};
 use super::{MAX_DEPTH, Parsed, Parser};
 use crate::diag::codes;
-use crate::syntax::{StmtId, StmtKind, Tokens};
+use crate::syntax::{Body, StmtId, StmtKind, Tokens};
 use crate::token::{Kind, TokenId};
 
 impl Parser {
@@ -118,19 +118,19 @@ impl Parser {
             self.too_deep();
             return Ok(self.skip_block(first));
         }
-        let (head, children, tail) = self.braced(first);
-        Ok(self.push_parent(head, children, tail, StmtKind::Block))
+        let (head, body) = self.braced(first);
+        Ok(self.push_parent(head, body, StmtKind::Block))
     }
 
-    /// `"{" body "}"` of a statement that began at `first`: its head, children and tail.
-    pub(super) fn braced(&mut self, first: TokenId) -> (Tokens, Vec<StmtId>, Tokens) {
+    /// `"{" body "}"` of a statement that began at `first`: its head and the rest.
+    pub(super) fn braced(&mut self, first: TokenId) -> (Tokens, Body) {
         let open = self.bump();
         let head = first..self.at;
         let mut children = Vec::new();
         self.depth += 1;
         self.body(&mut children);
         self.depth -= 1;
-        (head, children, self.close(open))
+        (head, Body { children, tail: self.close(open) })
     }
 
     /// The `}` of the scope that `open` opened; reports where it is missing.

@@ -78,7 +78,7 @@ fn outline(tree: &Tree, ids: &[StmtId]) -> String {
             StmtKind::Empty => "empty",
             StmtKind::Error => "error",
         };
-        match stmt.children.as_slice() {
+        match stmt.children() {
             [] => name.to_owned(),
             children => format!("{name}({})", outline(tree, children)),
         }

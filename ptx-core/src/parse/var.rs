@@ -18,7 +18,7 @@ impl Parser {
         }
         var.names.end = self.tree.declarators.len() as u32;
         self.end_of_statement()?;
-        Ok(self.push_stmt(first..self.at, StmtKind::Var(var)))
+        Ok(self.push_stmt(first..self.at, StmtKind::Var(Box::new(var))))
     }
 
     /// `.extern`, `.visible`, `.weak`, `.common`

@@ -9,7 +9,7 @@ use super::{ExprKind, StmtId, StmtKind, Tokens, Tree};
 use crate::diag::Diagnostic;
 use crate::lex;
 use crate::parse;
-use crate::token::{Kind, Source, TokenId};
+use crate::token::{Kind, Place, Source, TokenId};
 use std::fmt;
 
 /// Why an edit was not made. The tree is as it was.
@@ -23,7 +23,7 @@ pub enum EditError {
     NotFound,
     /// The new statement is none. Spans count from the start of its text.
     Syntax(Vec<Diagnostic>),
-    /// The source would grow beyond 4 GiB.
+    /// The source would grow beyond 2 GiB.
     TooLong,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for EditError {
                 Some(first) => f.write_str(&first.message),
                 None => f.write_str("no statement"),
             },
-            EditError::TooLong => f.write_str("the source would be longer than 4 GiB"),
+            EditError::TooLong => f.write_str("the source would be longer than 2 GiB"),
         }
     }
 }
@@ -47,7 +47,7 @@ impl std::error::Error for EditError {}
 type Result<T> = std::result::Result<T, EditError>;
 
 /// Where a statement hangs: its parent, `None` for the outermost level, and its place among the children.
-type Place = (Option<StmtId>, usize);
+type Spot = (Option<StmtId>, usize);
 
 impl Tree {
     /// Replaces the text of a token by another of the same kind. The blanks and comments in front of it stay.
@@ -162,7 +162,7 @@ impl Tree {
     }
 
     /// Hangs new statements at `place`: the trivia in front of them, the token behind them and its new trivia.
-    fn insert(&mut self, place: Place, text: &str, around: (&[u8], TokenId, Vec<u8>)) -> Result<Vec<StmtId>> {
+    fn insert(&mut self, place: Spot, text: &str, around: (&[u8], TokenId, Vec<u8>)) -> Result<Vec<StmtId>> {
         let (lead, follower, rest) = around;
         let (stmts, end) = self.fragment(text.trim(), place.0.is_some() || self.is_body)?;
         let rest = layout::behind(self.source.trivia(end), &rest);
@@ -179,7 +179,9 @@ impl Tree {
     /// Parses text to statements that hang nowhere yet, and their `Eof` token.
     fn fragment(&mut self, text: &str, in_body: bool) -> Result<(Vec<StmtId>, TokenId)> {
         let base = self.source.bytes.len();
-        u32::try_from(base + text.len()).map_err(|_| EditError::TooLong)?;
+        if base + text.len() > lex::MAX_BYTES {
+            return Err(EditError::TooLong);
+        }
         let (tokens, mut diagnostics) = lex::append(&mut self.source, text);
         let end = tokens.end - 1;
         let (stmts, syntax) = parse::parse_more(self, tokens, in_body);
@@ -189,27 +191,27 @@ impl Tree {
 
     fn siblings(&mut self, parent: Option<StmtId>) -> &mut Vec<StmtId> {
         match parent {
-            Some(parent) => &mut self.stmts[parent.0 as usize].children,
+            Some(parent) => &mut self.stmts[parent.0 as usize].body.get_or_insert_default().children,
             None => &mut self.items,
         }
     }
 
-    fn place(&self, stmt: StmtId) -> Result<Place> {
+    fn place(&self, stmt: StmtId) -> Result<Spot> {
         let find = |ids: &[StmtId]| ids.iter().position(|&id| id == stmt);
         let outer = find(&self.items).map(|index| (None, index));
         let mut parents = (0u32..).map(StmtId).zip(&self.stmts);
-        let inner = || parents.find_map(|(id, s)| find(&s.children).map(|index| (Some(id), index)));
+        let inner = || parents.find_map(|(id, s)| find(s.children()).map(|index| (Some(id), index)));
         outer.or_else(inner).ok_or(EditError::NotFound)
     }
 
     /// The token behind the statement at a place.
-    fn token_after(&self, (parent, index): Place) -> Option<TokenId> {
+    fn token_after(&self, (parent, index): Spot) -> Option<TokenId> {
         let Some(parent) = parent else {
             return self.items.get(index + 1).map(|&s| self.stmt(s).head.start).or(self.eof);
         };
         let stmt = self.stmt(parent);
-        let next = stmt.children.get(index + 1).map(|&s| self.stmt(s).head.start);
-        let tail = (!stmt.tail.is_empty()).then_some(stmt.tail.start);
+        let next = stmt.children().get(index + 1).map(|&s| self.stmt(s).head.start);
+        let tail = (!stmt.tail().is_empty()).then_some(stmt.tail().start);
         next.or(tail).or_else(|| self.token_after(self.place(parent).ok()?))
     }
 
@@ -226,8 +228,8 @@ impl Tree {
     fn collect(&self, stmt: StmtId, tokens: &mut Vec<TokenId>) {
         let stmt = self.stmt(stmt);
         tokens.extend(Tokens::clone(&stmt.head));
-        stmt.children.iter().for_each(|&child| self.collect(child, tokens));
-        tokens.extend(Tokens::clone(&stmt.tail));
+        stmt.children().iter().for_each(|&child| self.collect(child, tokens));
+        tokens.extend(stmt.tail());
     }
 }
 
@@ -240,11 +242,14 @@ impl Source {
     /// Gives a token new trivia and text.
     fn set(&mut self, token: TokenId, trivia: &[u8], text: &[u8]) -> Result<()> {
         let lead = self.bytes.len();
-        let end = u32::try_from(lead + trivia.len() + text.len()).map_err(|_| EditError::TooLong)?;
+        let lo = lead + trivia.len();
+        let hi = lo + text.len();
+        if hi > lex::MAX_BYTES {
+            return Err(EditError::TooLong);
+        }
         self.bytes.extend_from_slice(trivia);
         self.bytes.extend_from_slice(text);
-        let token = &mut self.tokens[token as usize];
-        (token.lead, token.lo, token.hi) = (lead as u32, end - text.len() as u32, end);
+        self.set_place(token, Place { lead: lead as u32, lo: lo as u32, hi: hi as u32 });
         Ok(())
     }
 }

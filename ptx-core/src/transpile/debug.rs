@@ -18,7 +18,7 @@ pub fn without_debug(tree: &Tree) -> Option<Vec<u8>> {
         };
         if goes {
             // With the labels of a section.
-            gone.push(stmt.head.start..stmt.tail.end.max(stmt.head.end));
+            gone.push(stmt.head.start..stmt.tail().end.max(stmt.head.end));
         }
     }
     gone.sort_by_key(|tokens| tokens.start);

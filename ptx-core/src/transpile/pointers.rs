@@ -55,7 +55,7 @@ fn collect<'t>(tree: &'t Tree, ids: &[StmtId], out: &mut Vec<&'t Inst>) {
         if let StmtKind::Inst(inst) = &stmt.kind {
             out.push(inst);
         }
-        collect(tree, &stmt.children, out);
+        collect(tree, stmt.children(), out);
     }
 }
 

@@ -29,7 +29,7 @@ pub type Expand<'e> = &'e dyn Fn(&str) -> Result<String, String>;
 /// Why not even the module with no pass at all could be proved.
 pub fn prove(tree: &Tree, name: &str, without: &Without, expand: Expand<'_>) -> Result<Proved, String> {
     let input = without_debug(tree);
-    let stripped = input.as_ref().map(|text| parse_text(text).0);
+    let stripped = input.as_ref().map(|text| parse_text(&text[..]).0);
     let tree = stripped.as_ref().unwrap_or(tree);
     let count = entries(tree);
     let mut flags = vec![without.clone(); count];

@@ -132,11 +132,11 @@ impl Reader<'_> {
                     }
                     self.body.declarations.push(text);
                 }
-                StmtKind::Block if self.only_registers(&stmt.children) => {
+                StmtKind::Block if self.only_registers(stmt.children()) => {
                     self.scopes.push(HashMap::new());
                     self.scope_ids += 1;
-                    self.labels(&stmt.children);
-                    self.statements(&stmt.children, false)?;
+                    self.labels(stmt.children());
+                    self.statements(stmt.children(), false)?;
                     self.scopes.pop();
                 }
                 StmtKind::Block => {
@@ -185,7 +185,7 @@ impl Reader<'_> {
             match &stmt.kind {
                 StmtKind::Var(var) => self.text(var.space) == ".reg",
                 StmtKind::Inst(inst) => self.text(inst.opcode) != "call",
-                StmtKind::Block => self.only_registers(&stmt.children),
+                StmtKind::Block => self.only_registers(stmt.children()),
                 StmtKind::Label(_) | StmtKind::Empty => true,
                 StmtKind::Directive(directive) => self.text(directive.name) == ".loc",
                 _ => false,
@@ -321,12 +321,12 @@ impl Reader<'_> {
         let label = matches!(stmt.kind, StmtKind::Label(_));
         pieces.push(Piece::Text(if label { " " } else { "\n" }.to_owned()));
         self.scopes.push(HashMap::new());
-        self.labels(&stmt.children);
-        for child in &stmt.children {
+        self.labels(stmt.children());
+        for child in stmt.children() {
             self.scope(*child, pieces)?;
         }
         self.scopes.pop();
-        for token in stmt.tail.clone() {
+        for token in stmt.tail() {
             pieces.push(Piece::Text(format!("{}\n", self.text(token))));
         }
         Some(())

@@ -61,7 +61,10 @@ fn align(lexed: (Source, Vec<Diagnostic>), leaves: &Leaves, base: u32) -> Option
 
 /// The origin of a byte range: that of the tokens it touches.
 fn relocate(source: &Source, origins: &[Span], bytes: Span) -> Span {
-    let touched = |t: &usize| source.tokens[*t].hi > bytes.lo && source.tokens[*t].lo < bytes.hi.max(bytes.lo + 1);
+    let touched = |t: &usize| {
+        let place = source.place(*t as TokenId);
+        place.hi > bytes.lo && place.lo < bytes.hi.max(bytes.lo + 1)
+    };
     let mut spans = (0..origins.len()).filter(touched).map(|t| origins[t]);
     let Some(first) = spans.next() else {
         return origins.last().copied().unwrap_or_default();

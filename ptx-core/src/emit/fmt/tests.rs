@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 fn check(text: &str, expected: &Expect) {
     let (tree, _) = parse_text(text.as_bytes());
     let once = format(&tree);
-    let (again, _) = parse_text(&once);
+    let (again, _) = parse_text(&once[..]);
     let cut = |t: &crate::syntax::Tree| -> Vec<_> {
         (0..t.source.tokens.len() as u32).map(|id| (t.source.kind(id), t.source.bytes(id).to_vec())).collect()
     };

@@ -132,3 +132,15 @@ fn what_does_not_parse_is_not_inserted() {
     };
     assert_eq!(diff(edit), "");
 }
+
+#[test]
+fn edits_beside_tokens_that_are_long() {
+    let (long, longer) = ("y".repeat(70_000), "z".repeat(80_000));
+    let (mut tree, _) = parse_text(format!(".entry k {{ add.s32 a, {long}, /* one */ b; }}\n"));
+    let name = |tree: &Tree, text: &str| (0..).find(|t| tree.source.text(*t) == text).unwrap();
+    let (a, b) = (name(&tree, "a"), name(&tree, "b"));
+    tree.replace_token(a, &longer).unwrap();
+    tree.replace_token(b, "c").unwrap();
+    tree.replace_token(a, "d").unwrap();
+    assert_eq!(print(&tree), format!(".entry k {{ add.s32 d, {long}, /* one */ c; }}\n").into_bytes());
+}

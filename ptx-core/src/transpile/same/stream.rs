@@ -135,7 +135,7 @@ impl Writer<'_> {
         let stmt = self.tree.stmt(id);
         let text = self.raw(stmt);
         self.module_line(text, id);
-        stmt.children.iter().for_each(|child| self.module_raw(*child));
+        stmt.children().iter().for_each(|child| self.module_raw(*child));
     }
 
     fn raw(&self, stmt: &Stmt) -> String {
@@ -169,7 +169,7 @@ impl Writer<'_> {
         let attributes: Vec<_> = func.attributes.iter().chain(&func.directives).map(|d| self.directive(d)).collect();
         head.extend(sorted(attributes));
         self.line(head.join(" "), id);
-        self.body(&stmt.children);
+        self.body(stmt.children());
         self.names.close();
     }
 
@@ -190,7 +190,7 @@ impl Writer<'_> {
                     let name = self.tree.compact(name);
                     self.names.declare(&name, None, Meaning::Label(*at));
                 }
-                StmtKind::Block => *at += instructions(self.tree, &stmt.children),
+                StmtKind::Block => *at += instructions(self.tree, stmt.children()),
                 StmtKind::Inst(_) => *at += 1,
                 _ => {}
             }
@@ -206,7 +206,7 @@ impl Writer<'_> {
             }
             StmtKind::Block => {
                 self.names.open();
-                self.body(&stmt.children);
+                self.body(stmt.children());
                 return self.names.close();
             }
             StmtKind::Var(var) => {
@@ -375,7 +375,7 @@ fn instructions(tree: &Tree, ids: &[StmtId]) -> u32 {
     ids.iter()
         .map(|id| match &tree.stmt(*id).kind {
             StmtKind::Inst(_) => 1,
-            StmtKind::Block => instructions(tree, &tree.stmt(*id).children),
+            StmtKind::Block => instructions(tree, tree.stmt(*id).children()),
             _ => 0,
         })
         .sum()
