@@ -98,3 +98,8 @@ impl Diagnostic {
         self.severity == Severity::Error
     }
 }
+
+/// `1 element`, `2 elements`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

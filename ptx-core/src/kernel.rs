@@ -3,6 +3,7 @@
 //! A host (the macros) gives a [`tree::Module`]; [`lower`] gives PTX tokens, each with the span of what it came from.
 //! From there on it is PTX like any other: `parse`, `lower`, `check`. Nothing here knows `syn` or a proc macro.
 
+mod cuda;
 mod layout;
 mod lower;
 mod names;

@@ -133,9 +133,15 @@ fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &
     }
 }
 
+/// A matrix product reads more accumulators than a message should name.
+const MOST_NAMES: usize = 4;
+
 fn unwritten(inst: &Inst, names: &[String]) -> Diagnostic {
+    let (told, more) = names.split_at(names.len().min(MOST_NAMES));
     let are = if names.len() == 1 { "is" } else { "are" };
-    let text = format!("{} {are} read here, but not written on every path that leads here", names.join(", "));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let told = told.join(", ");
+    let text = format!("{told}{more} {are} read here, but not written on every path that leads here");
     Diagnostic::warning(&codes::P0503, inst.span, text).help("write it first, on every path")
 }
 

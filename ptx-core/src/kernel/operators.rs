@@ -138,8 +138,12 @@ pub(crate) fn instruction(operator: &str, operands: usize, ty: Type) -> Option<(
 pub(crate) fn instead(op: Op, ty: Type) -> String {
     let t = ty.name();
     match op {
-        Op::Binary(BinaryOp::LogicalAnd) => "write `&`, which is `and.pred`: both sides are evaluated".into(),
-        Op::Binary(BinaryOp::LogicalOr) => "write `|`, which is `or.pred`: both sides are evaluated".into(),
+        Op::Binary(BinaryOp::LogicalAnd) => {
+            "write `(…) & (…)`, which is `and.pred`: both sides are evaluated, and `&` binds closer than `<`".into()
+        }
+        Op::Binary(BinaryOp::LogicalOr) => {
+            "write `(…) | (…)`, which is `or.pred`: both sides are evaluated, and `|` binds closer than `<`".into()
+        }
         Op::Binary(BinaryOp::Rem) => {
             format!("write `ptx! {{ div.rn.{t} …; cvt.rzi.{t}.{t} …; fma.rn.{t} …; }}` for a remainder")
         }

@@ -3,6 +3,7 @@
 mod address;
 mod vector;
 
+use crate::diag::plural;
 use crate::ir::{Base, Module, Operand, Param, Register, Symbol};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpecialRegister, Type, TypeOf, Value};
@@ -188,7 +189,10 @@ impl Binder<'_> {
         let number = self.number(count);
         match operand {
             Operand::Vector(elements) if count.takes(number, elements.len()) => self.elements(value, access, elements),
-            Operand::Vector(_) => Err(Why::Shape(format!("a vector of {}", plural(number as usize, "element")).into())),
+            Operand::Vector(elements) => {
+                let wanted = plural(number as usize, "element");
+                Err(Why::Shape(format!("a vector of {wanted} (this one has {})", elements.len()).into()))
+            }
             Operand::Reg(reg) if number > 1 && self.vector_of(reg.index()) == number => {
                 self.register(self.type_of(&value.ty), value.wider, reg.index())
             }
@@ -362,8 +366,4 @@ fn wanted_shape(kind: &OperandKind) -> &'static str {
         OperandKind::Symbol(_) => "the name of a variable or function",
         OperandKind::Value(_) => "a register",
     }
-}
-
-fn plural(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

@@ -325,7 +325,7 @@ fn unplaced(tree: &Tree, inst: &Inst, misfits: &[Misfit], at: usize, rows: &mut 
     // `.wait.ld` for `.wait::ld`.
     let next = inst.modifiers.clone().nth(at + 1).map(|next| format!("{text}::{}", modifier(tree, next)));
     let torn = next.and_then(|whole| free().find(|known| *known == whole));
-    let near = torn.or_else(|| nearest(text, free()));
+    let near = torn.or_else(|| kin(text, free())).or_else(|| nearest(text, free()));
     let d = match elsewhere {
         true => Diagnostic::error(&codes::P0203, span, format!("`.{text}` has no place here in `{opcode}`")),
         false => Diagnostic::error(&codes::P0202, span, format!("`{opcode}` has no modifier `.{text}`")),
@@ -342,6 +342,16 @@ fn unplaced(tree: &Tree, inst: &Inst, misfits: &[Misfit], at: usize, rows: &mut 
         *rows = forms.iter().map(|f| f.row).collect();
     }
     d.help(format!("did you mean `.{near}`?"))
+}
+
+/// Integer types that are meant where another is written, the likeliest first: the kernel language's `i32` is `.s32` here.
+const KIN: [(&str, [&str; 2]); 4] = [("i", ["s", "b"]), ("b", ["u", "s"]), ("u", ["b", "s"]), ("s", ["b", "u"])];
+
+/// The type of the same width that was probably meant.
+fn kin<'a>(text: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let (class, width) = text.split_at_checked(1)?;
+    let (_, others) = KIN.iter().find(|(letter, _)| *letter == class && width.parse::<u32>().is_ok())?;
+    others.iter().find_map(|other| known.clone().find(|k| k.strip_prefix(other) == Some(width)))
 }
 
 fn has_member(row: &Row, text: &str) -> bool {

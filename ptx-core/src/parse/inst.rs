@@ -42,13 +42,24 @@ impl Parser {
             return Ok(());
         }
         let before = self.diagnostics.len();
-        let stuck = self.stuck("`;`");
+        let another = matches!(self.kind(), Kind::Word | Kind::Punct(b'[' | b'{')) && !self.starts_line();
+        let stuck = self.stuck(if another { "`,` or `;`" } else { "`;`" });
         if self.starts_line() && self.at > 0 {
             let span = self.tree.source.span(self.at - 1);
             let text = "it is missing behind this".to_owned();
             self.diagnostics.iter_mut().skip(before).for_each(|d| d.labels.push(Label { span, text: text.clone() }));
+        } else if self.torn_number() {
+            let help = "a number in bits is `0f` and 8 hexadecimal digits, or `0d` and 16";
+            self.diagnostics.iter_mut().skip(before).for_each(|d| d.help.push(help.to_owned()));
         }
         if self.looks_like_statement() { Ok(()) } else { Err(stuck) }
+    }
+
+    /// Whether letters hang on the number before: `0f3F80`.
+    fn torn_number(&self) -> bool {
+        let source = &self.tree.source;
+        let before = self.at.checked_sub(1).map(|before| source.kind(before));
+        self.kind() == Kind::Word && before == Some(Kind::Int) && source.trivia(self.at).is_empty()
     }
 
     #[inline]

@@ -1,15 +1,22 @@
 //! One mistake, one error: phases run on after an error, and later ones trip over the same tokens.
 
-use ptx_core::diag::{Diagnostic, codes};
+use ptx_core::diag::{Code, Diagnostic, codes};
 use ptx_core::span::Span;
+use std::collections::HashSet;
 
 /// The diagnostics of the phases behind the first, in their order, without those on tokens that an earlier phase has
 /// refused, and without what the checks say of `names` whose declaration was refused. Syntax comes before names, whoever
-/// finds it.
+/// finds it. Where something is wrong, instructions are missing, and a warning that none writes a register is idle.
 pub fn without(phases: [Vec<Diagnostic>; 4], names: &[Span]) -> Vec<Diagnostic> {
     let [host, lexical, language, checks] = phases;
     let (syntax, mut checks): (Vec<_>, Vec<_>) = checks.into_iter().partition(is_syntax);
     checks.retain(|d| !names.iter().any(|name| touch(*name, d.span)));
+    if [&host, &lexical, &syntax, &language].iter().any(|phase| phase.iter().any(Diagnostic::is_error)) {
+        checks.retain(Diagnostic::is_error);
+    }
+    // A call of a helper is many instructions, an option of the attribute several directives: their mistake is one.
+    let mut seen = HashSet::new();
+    checks.retain(|d| seen.insert((d.code.id, d.span)));
     let mut refused: Vec<Span> = errors(&host);
     let mut kept = Vec::new();
     for phase in [lexical, syntax, language, checks] {
@@ -32,8 +39,34 @@ fn touch(a: Span, b: Span) -> bool {
     a.lo < b.hi && b.lo < a.hi
 }
 
-/// In a kernel the target and the version stand in the attribute, not in directives.
+/// What an option of the attribute is in the PTX.
+const OPTIONS: [(&str, &str); 6] = [
+    (".reqntid", "block"),
+    (".maxntid", "block"),
+    (".explicitcluster", "cluster"),
+    (".reqnctapercluster", "cluster"),
+    (".maxnreg", "max_regs"),
+    (".minnctapersm", "min_blocks"),
+];
+
+/// What to write in a kernel, where that differs from what a PTX text would say.
+const HELP: [(&Code, &str); 2] = [
+    (&codes::P0503, "give it a value where it is declared: `= 0`, or `= [0.0; N]` for an array"),
+    (&codes::P0611, "declare it `#[shared(dynamic)] let name: [f32];`, and give its bytes by `shared = …`"),
+];
+
+/// In a kernel the target, the version and the limits stand in the attribute, not in directives.
 fn in_rust_terms(mut diagnostic: Diagnostic) -> Diagnostic {
+    // Registers have their `%` from us.
+    if is_syntax(&diagnostic) {
+        diagnostic.message = diagnostic.message.replace("found `%", "found `");
+    }
+    for (directive, option) in OPTIONS {
+        diagnostic.message = diagnostic.message.replace(&format!("`{directive}`"), &format!("`{option}`"));
+    }
+    if let Some((_, help)) = HELP.iter().find(|(code, _)| *diagnostic.code == **code) {
+        diagnostic.help = vec![(*help).to_owned()];
+    }
     if *diagnostic.code == codes::P0401 || *diagnostic.code == codes::P0402 {
         for help in &mut diagnostic.help {
             if let Some(arch) = named(help, "write `.target ") {

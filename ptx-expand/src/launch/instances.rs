@@ -32,7 +32,9 @@ impl<'a> Launch<'a> {
         let (rt, declared, types) = (rt(), self.declared(), self.types());
         let message = format!("the kernel `{}` has no instance with these arguments", self.kernel.name);
         let label = format!("the instances are {}", self.listed());
-        let fits = |(_, args): &(usize, &Vec<syn::Expr>)| args.len() == self.kernel.generics.len();
+        let fits = |(_, args): &(usize, &Vec<syn::Expr>)| {
+            args.len() == self.kernel.generics.len() && self.kernel.generics.iter().zip(*args).all(is_of_kind)
+        };
         let all =
             self.kernel.instances.iter().enumerate().filter(fits).map(|(at, args)| self.instance(at, args, module));
         // On the kernel's name, for the compiler's notes; which lets the lints of the user's code see it.
@@ -125,6 +127,11 @@ impl<'a> Launch<'a> {
             _ => None,
         })
     }
+}
+
+/// Whether a parameter can have this argument: no number is a type. The other way round, a path may be either.
+fn is_of_kind((generic, argument): (&GenericParam, &syn::Expr)) -> bool {
+    !(matches!(generic, GenericParam::Type(_)) && matches!(argument, syn::Expr::Lit(_) | syn::Expr::Unary(_)))
 }
 
 /// An argument as it stands in `< >`: a name alone, anything else in braces.

@@ -7,47 +7,44 @@ use proc_macro2::{Ident, Span};
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::ir::{Function, Module, Param, Variable};
 use quote::quote;
+use std::collections::HashSet;
 
 impl Reader {
     /// The entries that are defined, each with its name in the PTX.
     pub(super) fn entries(&mut self, module: &Module, signatures: &[Signature]) -> Vec<(String, Launchable)> {
-        let defined = || module.functions.iter().filter(|f| f.entry && f.defined);
-        for signature in signatures {
+        let defined: Vec<&Function> = module.functions.iter().filter(|f| f.entry && f.defined).collect();
+        let names: Vec<&str> = defined.iter().map(|f| f.name.as_str()).collect();
+        let written = rust_names(&names);
+        let is_of = |signature: &Signature, entry: usize| {
             let name = signature.name();
-            if !defined().any(|f| signature.is_of(f)) {
-                let help = match nearest(&name, defined().map(|f| f.name.as_str())) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it has {}", listed(defined().map(|f| f.name.as_str()))),
-                };
-                let at = &signature.item.sig.ident;
-                self.error(&codes::P0910, at, format!("the module has no entry `{name}`"), &help);
-            }
-        }
-        let launchable = |function: &Function| {
-            let signature = signatures.iter().find(|s| s.is_of(function));
-            (function.name.clone(), self.entry(module, function, signature))
+            name == names[entry] || name == written[entry]
         };
-        defined().map(launchable).collect()
+        for signature in signatures.iter().filter(|s| !(0..names.len()).any(|entry| is_of(s, entry))) {
+            let name = signature.name();
+            let help = match nearest(&name, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it has {}", listed(&names)),
+            };
+            let at = &signature.item.sig.ident;
+            self.error(&codes::P0910, at, format!("the module has no entry `{name}`"), &help);
+        }
+        let launchable = |(at, function): (usize, &&Function)| {
+            let signature = signatures.iter().find(|s| is_of(s, at));
+            (function.name.clone(), self.entry(module, function, &written[at], signature))
+        };
+        defined.iter().enumerate().map(launchable).collect()
     }
 
-    fn entry(&mut self, module: &Module, function: &Function, signature: Option<&Signature>) -> Launchable {
+    fn entry(&mut self, module: &Module, function: &Function, name: &str, signature: Option<&Signature>) -> Launchable {
         let params: Vec<&Variable> = variables(module, function).collect();
         let mut launchable = match signature {
             Some(signature) => self.signed(signature, &params),
-            None => unsigned(function, &params),
+            None => unsigned(function, name, &params),
         };
         let launch = &mut launchable.launch;
         launch.block = launch.block.take().or_else(|| limit(function, "reqntid"));
         launch.cluster = launch.cluster.take().or_else(|| limit(function, "reqnctapercluster"));
         launchable
-    }
-}
-
-impl Signature {
-    /// Whether it is this entry's: of its name, or of what Rust can write of it.
-    fn is_of(&self, function: &Function) -> bool {
-        let name = self.name();
-        name == function.name || name == rust_name(&function.name)
     }
 }
 
@@ -60,27 +57,43 @@ fn variables<'m>(module: &'m Module, function: &'m Function) -> impl Iterator<It
 }
 
 /// An entry whose parameters are the numbers that the PTX declares.
-fn unsigned(function: &Function, params: &[&Variable]) -> Launchable {
-    let name = Ident::new(&rust_name(&function.name), Span::call_site());
-    let argument = |(at, param): (usize, &&Variable)| {
-        let written = param.name.strip_prefix(&function.name).unwrap_or(&param.name).trim_start_matches('_');
-        let name = if written.is_empty() { format!("param_{at}") } else { rust_name(written) };
-        Argument {
-            name: Ident::new(&name, Span::call_site()),
-            ty: rust_type(param),
-            layout: Some((param.size, param.align)),
-        }
+fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable {
+    let own = |(at, param): (usize, &&Variable)| {
+        let own = param.name.strip_prefix(&function.name).unwrap_or(&param.name).trim_start_matches('_');
+        if own.is_empty() { format!("param_{at}") } else { own.to_owned() }
+    };
+    let names: Vec<String> = params.iter().enumerate().map(own).collect();
+    let names = rust_names(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let argument = |(name, param): (&String, &&Variable)| Argument {
+        name: Ident::new(name, Span::call_site()),
+        ty: rust_type(param),
+        layout: Some((param.size, param.align)),
     };
     Launchable {
         attributes: Vec::new(),
         visibility: syn::parse_quote!(pub),
-        name,
+        name: Ident::new(name, Span::call_site()),
         generics: Vec::new(),
         maps: Vec::new(),
         instances: Vec::new(),
-        params: params.iter().enumerate().map(argument).collect(),
+        params: names.iter().zip(params).map(argument).collect(),
         launch: Launch::default(),
     }
+}
+
+/// PTX names as Rust can write them, no two alike: `a_b` stays, and `a$b` beside it is `a_b_1`.
+fn rust_names(names: &[&str]) -> Vec<String> {
+    let mut taken: HashSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let written = |name: &&str| {
+        let base = rust_name(name);
+        if base == *name {
+            return base;
+        }
+        let numbered = (1u32..).map(|number| format!("{base}_{number}"));
+        let free = std::iter::once(base.clone()).chain(numbered).find(|name| taken.insert(name.clone()));
+        free.unwrap_or(base)
+    };
+    names.iter().map(written).collect()
 }
 
 /// A PTX name with what Rust's names do not have replaced.
@@ -126,8 +139,8 @@ fn limit(function: &Function, name: &str) -> Option<syn::Expr> {
 }
 
 /// `a, b and c`, quoted.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<_> = names.map(|n| format!("`{n}`")).collect();
+fn listed(names: &[&str]) -> String {
+    let names: Vec<_> = names.iter().map(|n| format!("`{n}`")).collect();
     match names.as_slice() {
         [] => "no entry".to_owned(),
         names => names.join(", "),

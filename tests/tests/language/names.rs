@@ -28,15 +28,15 @@ mod signed {
     ptx_file!("names.ptx",
         pub fn _Z5scalePfi(x: &mut [f32], n: i32),
         pub fn r#match(r#type: u32, r#in: i32, this: f32),
-        pub fn a_b(first: u32, second: u32));
+        pub fn a_b_1(first: u32, second: u32));
 }
 
 fn entries_are_called_as_rust_can_write_them() {
     assert_eq!(from_file::_Z5scalePfi::KERNEL.entry, "_Z5scalePfi");
     assert_eq!(from_file::_match::KERNEL.entry, "match");
-    assert_eq!(from_file::a_b::KERNEL.entry, "a$b");
+    assert_eq!((from_file::a_b::KERNEL.entry, from_file::a_b_1::KERNEL.entry), ("a_b", "a$b"));
     assert_eq!(signed::r#match::KERNEL.entry, "match");
-    assert_eq!(signed::a_b::KERNEL.entry, "a$b");
+    assert_eq!((signed::a_b::KERNEL.entry, signed::a_b_1::KERNEL.entry), ("a_b", "a$b"));
     assert!(from_file::a_b::PTX.starts_with("# 1 \"names.cu\"\n.version 7.0\n"));
     let launch = |device: &Device, config: Config, buffer: &mut Buffer<f32>| {
         // SAFETY: it is never called.

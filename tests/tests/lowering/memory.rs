@@ -35,6 +35,8 @@ pub mod memory {
         let tile: [[f32; 33]; 32];
         #[shared(align = 1024)]
         let stage: [bf16; N * N];
+        #[shared(align = 128)]
+        let (left, right): ([bf16; N], [u32; 4]);
         #[shared(dynamic)]
         let rest: [u8];
         #[local]
@@ -47,6 +49,7 @@ pub mod memory {
             ld.shared.b32 bits, [tile + 4 * N];
             st.shared.b32 [rest], bits;
             st.local.b32 [stack + 8], bits;
+            st.shared.b32 [right + 4], bits;
             ld.const.b32 bits, [TABLE + 4];
             red.global.add.u32 [COUNT], 1;
             .reg .b16 low;

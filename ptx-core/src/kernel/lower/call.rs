@@ -4,13 +4,13 @@ mod generic;
 mod outline;
 
 use super::{Label, Lowerer};
-use crate::diag::codes;
 use crate::diag::near::nearest;
-use crate::kernel::prelude;
+use crate::diag::{codes, plural};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, Param, StmtKind, TypeKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Reg, Value};
+use crate::kernel::{cuda, prelude};
 use crate::span::Span;
 
 /// A function whose statements are being written.
@@ -41,7 +41,7 @@ impl<'a> Lowerer<'a> {
             return self.fail(&codes::P0813, callee.span, format!("`{name}` is no function"), "name a helper `fn`");
         };
         if args.len() != function.params.len() {
-            let message = format!("`{name}` takes {} arguments, here are {}", function.params.len(), args.len());
+            let message = format!("`{name}` takes {}, not {}", plural(function.params.len(), "argument"), args.len());
             return self.fail(&codes::P0811, span, message, format!("it is `fn {}`", signature(function)));
         }
         let address = std::ptr::from_ref(function) as usize;
@@ -77,7 +77,10 @@ impl<'a> Lowerer<'a> {
                 self.fail(&codes::P0801, span, format!("`{name}` is for constants"), help)
             }
             _ => {
-                let help = self.helper_like(name);
+                let help = match cuda::here(name) {
+                    Some(here) => format!("it is `{here}` here"),
+                    None => self.helper_like(name),
+                };
                 self.fail(&codes::P0801, span, format!("no function here is called `{name}`"), help)
             }
         }

@@ -341,6 +341,11 @@ impl<'a> Lowerer<'a> {
         let (x, y) = (a.describe(), b.describe());
         let message = format!("{x} {} {y}: no instruction mixes these types", operators::symbol(op));
         let help = match (a.ty(), b.ty()) {
+            (Some(Ty::Scalar(a)), Some(Ty::Scalar(b)))
+                if op == Op::Binary(BinaryOp::Add) && a.bits() == 2 * b.bits() =>
+            {
+                format!("convert the right side, `(…) as {}`; an offset of elements is `wide(i) * 4`", types::name(a))
+            }
             (Some(Ty::Scalar(a)), _) if op != Op::Binary(BinaryOp::Shl) => {
                 format!("convert one side: `… as {}`", types::name(a))
             }

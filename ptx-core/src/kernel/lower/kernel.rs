@@ -2,7 +2,7 @@
 
 use super::call::Frame;
 use super::{Body, Lowerer, Pieces};
-use crate::diag::codes;
+use crate::diag::{codes, plural};
 use crate::isa;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{Expr, GenericArg, Instance, Kernel};
@@ -45,7 +45,7 @@ impl<'a> Lowerer<'a> {
     fn bind_instance(&mut self, kernel: &'a Kernel, instance: &'a Instance) -> Option<String> {
         if kernel.generics.len() != instance.args.len() {
             let (takes, has) = (kernel.generics.len(), instance.args.len());
-            let message = format!("`{}` takes {takes} generic arguments, here are {has}", kernel.name.name);
+            let message = format!("`{}` takes {}, not {has}", kernel.name.name, plural(takes, "generic argument"));
             self.fail(&codes::P0811, instance.span, message, "write one for each, in order: `(128, f32)`");
             return None;
         }

@@ -6,7 +6,7 @@ use crate::diag::codes;
 use crate::isa::Type;
 use crate::kernel::layout::Layout;
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{self, Expr, Let, Memory, MemorySpace, Pattern, TypeKind};
+use crate::kernel::tree::{self, Expr, Ident, Let, Memory, MemorySpace, Pattern, TypeKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Symbol, Value};
 use crate::span::Span;
@@ -20,25 +20,50 @@ const MOST_BYTES: u64 = 1 << 20;
 impl<'a> Lowerer<'a> {
     /// `#[shared] let t: [bf16; N];`
     pub(super) fn memory(&mut self, memory: &'a Memory, item: &'a Let, span: Span) {
-        let (Pattern::Name(name), Some(ty)) = (&item.pattern, &item.ty) else {
-            self.fail(&codes::P0814, span, "memory needs one name and a type", "write `#[shared] let t: [f32; 256];`");
-            return;
-        };
+        let Some(ty) = &item.ty else { return self.undeclared(&item.pattern, span) };
         if let Some(init) = &item.init {
             let help = "write it with `st.shared` and wait for all threads with `bar.sync`";
             self.fail(&codes::P0814, init.span, "shared and local memory has no initial value", help);
         }
         let align = self.alignment(memory.align.as_ref());
-        let value = if memory.dynamic {
-            self.dynamic(&name.name, ty, align, name.span)
-        } else {
-            let (space, wide) = match memory.space {
-                MemorySpace::Shared => ("shared", "u32"),
-                MemorySpace::Local => ("local", "u64"),
-            };
-            self.variable(space, wide, &name.name, ty, align, name.span)
+        self.memory_of(memory, &item.pattern, ty, align, span);
+    }
+
+    /// The variables of a pattern, each with the part of the type that is its own.
+    fn memory_of(
+        &mut self,
+        memory: &'a Memory,
+        pattern: &'a Pattern,
+        ty: &'a tree::Type,
+        align: Option<u64>,
+        span: Span,
+    ) {
+        match (pattern, &ty.kind) {
+            (Pattern::Name(name), _) => {
+                let value = self.memory_named(memory, name, ty, align);
+                self.scopes.bind(&name.name, Binding::Value(value));
+            }
+            (Pattern::Tuple(patterns, _), TypeKind::Tuple(types)) if patterns.len() == types.len() => {
+                patterns.iter().zip(types).for_each(|(pattern, ty)| self.memory_of(memory, pattern, ty, align, span));
+            }
+            _ => self.undeclared(pattern, span),
+        }
+    }
+
+    fn memory_named(&mut self, memory: &'a Memory, name: &Ident, ty: &'a tree::Type, align: Option<u64>) -> Value {
+        let (space, wide) = match memory.space {
+            MemorySpace::Shared if memory.dynamic => return self.dynamic(&name.name, ty, align, name.span),
+            MemorySpace::Shared => ("shared", "u32"),
+            MemorySpace::Local => ("local", "u64"),
         };
-        self.scopes.bind(&name.name, Binding::Value(value));
+        self.variable(space, wide, &name.name, ty, align, name.span)
+    }
+
+    /// Refuses a declaration; its names are known, so that it stays one error.
+    fn undeclared(&mut self, pattern: &'a Pattern, span: Span) {
+        let message = "memory needs a type for each name";
+        let value = self.fail(&codes::P0814, span, message, "write `#[shared] let t: [f32; 256];`");
+        self.bind_pattern(pattern, value);
     }
 
     fn variable(

@@ -330,8 +330,20 @@ impl<'a> Lowerer<'a> {
             copy.statement.foreign = copy.statement.declares.is_none();
         } else if text == ".param" || text.starts_with(".param::") {
             copy.statement.param = true;
+        } else {
+            self.not_spliced(&text[1..], copy.span());
         }
         self.verbatim(copy);
+    }
+
+    /// `.T` for `.{T}`: names of types and constants begin with capitals, PTX's modifiers do not.
+    fn not_spliced(&mut self, name: &str, span: Span) {
+        let named = name.starts_with(|c: char| c.is_ascii_uppercase())
+            && self.scopes.find(name).is_some_and(|found| !matches!(found.binding, Binding::Module(_)));
+        if named {
+            let message = format!("a modifier is PTX's own word; `{name}` is a name of the kernel");
+            self.fail(&codes::P0820, span, message, format!("write `.{{{name}}}` for what it stands for"));
+        }
     }
 
     fn word(&mut self, copy: &mut Copy<'_>) {

@@ -4,6 +4,7 @@ use super::Lowerer;
 use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::{self, SpecialRegister};
+use crate::kernel::cuda;
 use crate::kernel::scope::{Binding, Found};
 use crate::kernel::tree::{self, Expr, ExprKind, Ident, Path, TypeKind};
 use crate::kernel::types::{self, Ty};
@@ -30,12 +31,11 @@ impl<'a> Lowerer<'a> {
         let mut diagnostic = Diagnostic::error(&codes::P0801, span, format!("nothing here is called `{name}`"));
         let specials = isa::table().specials.keys().map(|key| key.trim_start_matches('%'));
         let known = self.scopes.visible().chain(specials);
-        diagnostic = match nearest(name, known) {
-            Some(near) => diagnostic.help(format!("there is `{near}`")),
-            None => {
-                diagnostic.help(format!("declare it: `let {}: u32;`", name.split(['.', ':']).next().unwrap_or(name)))
-            }
-        };
+        diagnostic = diagnostic.help(match (cuda::here(name), nearest(name, known)) {
+            (Some(here), _) => format!("it is `{here}` here"),
+            (None, Some(near)) => format!("there is `{near}`"),
+            (None, None) => format!("declare it: `let {}: u32;`", name.split(['.', ':']).next().unwrap_or(name)),
+        });
         self.report(diagnostic);
         Value::Error
     }

@@ -1,7 +1,7 @@
 //! Generic arguments of a helper: written, or found from the types of what is passed.
 
 use super::super::Lowerer;
-use crate::diag::codes;
+use crate::diag::{codes, plural};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, Function, Generic, GenericArg, Path, TypeKind};
 use crate::kernel::types::{self, Ty};
@@ -22,7 +22,7 @@ impl<'a> Lowerer<'a> {
         }
         if path.args.len() > function.generics.len() {
             let (takes, has) = (function.generics.len(), path.args.len());
-            let message = format!("`{}` takes {takes} generic arguments, here are {has}", function.name.name);
+            let message = format!("`{}` takes {}, not {has}", function.name.name, plural(takes, "generic argument"));
             self.fail(&codes::P0811, span, message, "write one for each, or none where the types say them");
             return None;
         }
