@@ -5,6 +5,8 @@
 
 #[path = "prelude/copies.rs"]
 mod copies;
+#[path = "prelude/every.rs"]
+mod every;
 #[path = "prelude/lanes.rs"]
 mod lanes;
 #[path = "prelude/matrices.rs"]

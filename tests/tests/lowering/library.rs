@@ -1,4 +1,4 @@
-//! Every helper of the library.
+//! Helpers of the library, so that changes of their text are seen; that none is left out is `prelude/every.rs`' matter.
 use ptx_launch::prelude::*;
 
 #[ptx_kernel(arch = "sm_90a", block = 256, cluster = 2)]
@@ -27,6 +27,8 @@ pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     let rank: u32 = cluster::rank();
     cluster::sync();
     cluster::arrive_relaxed();
+    cluster::wait();
+    cluster::arrive();
     cluster::wait();
     let other: u32 = cluster::map(at, rank ^ 1);
     let (eight, four): ([b32; 4], [b32; 4]) = (vector::load::<bf16, 8>(x, p, 0), vector::load_once::<f32, 4>(x, p, 0));

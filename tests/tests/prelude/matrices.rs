@@ -228,7 +228,7 @@ fn an_operand_may_come_from_registers(device: &Device) -> Result<()> {
     arch = "sm_80",
     block = 32,
     grid = 1,
-    instances = [(f32, 1), (f32, 4), (bf16, 1), (bf16, 8)],
+    instances = [(f32, 1), (f32, 2), (f32, 4), (bf16, 1), (bf16, 2), (bf16, 4), (bf16, 8)],
     safe(x.len() >= 32 * EACH, out.len() >= 32 * EACH)
 )]
 pub fn rows<T, const EACH: u32>(x: &[T], out: &mut [T], count: u32) {
@@ -241,6 +241,7 @@ pub fn rows<T, const EACH: u32>(x: &[T], out: &mut [T], count: u32) {
     for i in 0..EACH {
         plain[i] = plain[i] + once[i] + shared[i];
     }
+    vector::store_kept::<T, EACH>(to, vector::pack::<T, EACH>(once), inside);
     vector::store::<T, EACH>(to, vector::pack::<T, EACH>(plain), inside);
 }
 
@@ -250,15 +251,23 @@ fn rows_are_read_and_written_by_vectors(device: &Device) -> Result<()> {
     let tripled = |count: usize| (0..256).map(|i| if i < count { 3.0 * x[i] } else { 0.0 }).collect::<Vec<f32>>();
     let singles = device.upload(&x)?;
     let halves = device.upload(&x.iter().copied().map(bf16::from_f32).collect::<Vec<_>>())?;
-    let (mut out, mut short) = (device.zeros::<f32>(256)?, device.zeros::<bf16>(256)?);
-    rows::<f32, 4>(device, &singles, &mut out, 30)?;
-    assert_eq!(out.download()?, tripled(120));
-    rows::<bf16, 8>(device, &halves, &mut short, 31)?;
-    assert_eq!(short.download()?.into_iter().map(bf16::to_f32).collect::<Vec<_>>(), tripled(248));
-    let (mut out, mut short) = (device.zeros::<f32>(256)?, device.zeros::<bf16>(256)?);
-    rows::<f32, 1>(device, &singles, &mut out, 30)?;
-    assert_eq!(out.download()?, tripled(30));
-    rows::<bf16, 1>(device, &halves, &mut short, 31)?;
-    assert_eq!(short.download()?.into_iter().map(bf16::to_f32).collect::<Vec<_>>(), tripled(31));
+    assert_eq!(written(device, |out| rows::<f32, 1>(device, &singles, out, 30))?, tripled(30));
+    assert_eq!(written(device, |out| rows::<f32, 2>(device, &singles, out, 30))?, tripled(60));
+    assert_eq!(written(device, |out| rows::<f32, 4>(device, &singles, out, 30))?, tripled(120));
+    let exact = |count| tripled(count).into_iter().map(bf16::from_f32).collect::<Vec<_>>();
+    assert_eq!(written(device, |out| rows::<bf16, 1>(device, &halves, out, 31))?, exact(31));
+    assert_eq!(written(device, |out| rows::<bf16, 2>(device, &halves, out, 31))?, exact(62));
+    assert_eq!(written(device, |out| rows::<bf16, 4>(device, &halves, out, 31))?, exact(124));
+    assert_eq!(written(device, |out| rows::<bf16, 8>(device, &halves, out, 31))?, exact(248));
     Ok(())
+}
+
+/// What a launch writes to 256 zeros.
+fn written<T: KernelParam + Default>(
+    device: &Device,
+    launch: impl FnOnce(&mut Buffer<T>) -> Result<()>,
+) -> Result<Vec<T>> {
+    let mut out = device.zeros::<T>(256)?;
+    launch(&mut out)?;
+    out.download()
 }

@@ -1,7 +1,7 @@
 //! Neighbouring elements of global memory that one thread reads or writes at once, and their values as `f32`.
 //!
 //! `EACH` elements of `T` (`f32` or `bf16`) travel in one access: four `f32` or eight `bf16` are the 16 bytes that a
-//! thread can move at most, and one is for rows whose start is not a multiple of 16 bytes.
+//! thread can move at most, and one is for rows whose start is not a multiple of 16 bytes; 2, 4 and 8 bytes are accesses too.
 
 /// How many elements are 16 bytes.
 fn widest<T>() -> u32 {
@@ -13,78 +13,53 @@ fn words<T, const EACH: u32>() -> u32 {
     (EACH * size_of::<T>()).div_ceil(4)
 }
 
+/// What an access of 2, 4, 8 and 16 bytes is called.
+const ACCESSES: [&str; 4] = ["b16", "b32", "v2.b32", "v4.b32"];
+
+/// The access that moves `EACH` elements. Numbers of bytes that are none do not compile.
+fn access<T, const EACH: u32>() -> &str {
+    ACCESSES[(EACH * size_of::<T>()).ilog2() - 1]
+}
+
 /// `EACH` elements at `from`; where `inside` is false, `fill` in every register: `mov`, `@inside ld.global`.
 fn load<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::<T, EACH>()] {
-    const WORDS: u32 = words::<T, EACH>();
-    let packed: [b32; WORDS];
-    for i in 0..WORDS {
-        ptx! { mov.b32 packed[i], fill; }
-    }
-    if WORDS == 4 {
-        ptx! { @inside ld.global.v4.b32 {packed[..]}, [from]; }
-    } else if size_of::<T>() == 2 {
-        ptx! { @inside ld.global.b16 packed[0], [from]; }
-    } else {
-        ptx! { @inside ld.global.b32 packed[0], [from]; }
-    }
-    packed
+    load_by::<"global", T, EACH>(from, inside, fill)
 }
 
 /// The same for what is read by one thread alone: `ld.global.L1::no_allocate`.
 fn load_once<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::<T, EACH>()] {
+    load_by::<"global.L1::no_allocate", T, EACH>(from, inside, fill)
+}
+
+/// The same for what all blocks read and none writes: `ld.global.nc`, and it stays in the first-level cache; where `inside`
+/// is false, zeros.
+fn load_shared<T, const EACH: u32>(from: u64, inside: pred) -> [b32; words::<T, EACH>()] {
+    load_by::<"global.nc.L1::evict_last", T, EACH>(from, inside, 0)
+}
+
+/// The same by the load of this name, `ld` left out: `mov`, `@inside ld`.
+fn load_by<const NAME: &str, T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::<T, EACH>()] {
     const WORDS: u32 = words::<T, EACH>();
+    const ACCESS: &str = access::<T, EACH>();
     let packed: [b32; WORDS];
     for i in 0..WORDS {
         ptx! { mov.b32 packed[i], fill; }
     }
-    if WORDS == 4 {
-        ptx! { @inside ld.global.L1::no_allocate.v4.b32 {packed[..]}, [from]; }
-    } else if size_of::<T>() == 2 {
-        ptx! { @inside ld.global.b16 packed[0], [from]; }
-    } else {
-        ptx! { @inside ld.global.b32 packed[0], [from]; }
-    }
-    packed
-}
-
-/// The same for what all blocks read and none writes: `ld.global.nc`, and it stays in the first-level cache.
-fn load_shared<T, const EACH: u32>(from: u64, inside: pred) -> [b32; words::<T, EACH>()] {
-    const WORDS: u32 = words::<T, EACH>();
-    let packed: [b32; WORDS];
-    for i in 0..WORDS {
-        ptx! { mov.b32 packed[i], 0; }
-    }
-    if WORDS == 4 {
-        ptx! { @inside ld.global.nc.L1::evict_last.v4.b32 {packed[..]}, [from]; }
-    } else if size_of::<T>() == 2 {
-        ptx! { @inside ld.global.nc.b16 packed[0], [from]; }
-    } else {
-        ptx! { @inside ld.global.nc.b32 packed[0], [from]; }
-    }
+    ptx! { @inside ld.{NAME}.{ACCESS} {packed[..]}, [from]; }
     packed
 }
 
 /// Writes what `load` gives, where `inside` holds: `@inside st.global.cs`, which the caches give up first. Rows that are
 /// written once leave the second-level cache to those that are read.
 fn store<T, const EACH: u32>(to: u64, packed: [b32; words::<T, EACH>()], inside: pred) {
-    if EACH * size_of::<T>() == 16 {
-        ptx! { @inside st.global.cs.v4.b32 [to], {packed[..]}; }
-    } else if size_of::<T>() == 2 {
-        ptx! { @inside st.global.cs.b16 [to], packed[0]; }
-    } else {
-        ptx! { @inside st.global.cs.b32 [to], packed[0]; }
-    }
+    const ACCESS: &str = access::<T, EACH>();
+    ptx! { @inside st.global.cs.{ACCESS} [to], {packed[..]}; }
 }
 
 /// The same for what is read again soon: `@inside st.global`.
 fn store_kept<T, const EACH: u32>(to: u64, packed: [b32; words::<T, EACH>()], inside: pred) {
-    if EACH * size_of::<T>() == 16 {
-        ptx! { @inside st.global.v4.b32 [to], {packed[..]}; }
-    } else if size_of::<T>() == 2 {
-        ptx! { @inside st.global.b16 [to], packed[0]; }
-    } else {
-        ptx! { @inside st.global.b32 [to], packed[0]; }
-    }
+    const ACCESS: &str = access::<T, EACH>();
+    ptx! { @inside st.global.{ACCESS} [to], {packed[..]}; }
 }
 
 /// The values: `mov` for `f32`; `shl` and `and` for `bf16`, which is the upper half of an `f32`.

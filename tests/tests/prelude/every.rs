@@ -1,0 +1,61 @@
+//! No helper is left out: what nothing calls is text that nobody has read as a program.
+
+use ptx_core::kernel::prelude::{FILES, helpers};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+#[test]
+fn a_test_or_an_example_comes_to_every_helper() {
+    let library = library();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let sources = ["tests/tests", "examples", "ptx-launch/tests"].map(|folder| (read(&root.join(folder)), ""));
+    let (mut pending, mut reached) = (sources.to_vec(), BTreeSet::new());
+    while let Some((text, home)) = pending.pop() {
+        for (path, (module, code)) in &library {
+            if calls(&text, path, *module == home) && reached.insert(path) {
+                pending.push((code.clone(), module));
+            }
+        }
+    }
+    let left: Vec<_> = library.keys().filter(|path| !reached.contains(path)).collect();
+    assert!(left.is_empty(), "nothing calls {left:?}");
+}
+
+/// `module::function`, its module and its text without comments.
+fn library() -> BTreeMap<String, (&'static str, String)> {
+    let of = |(module, source): &(&'static str, &'static str)| {
+        let module = *module;
+        let entry = move |helper: ptx_core::kernel::prelude::Helper<'_>| {
+            let code: String = helper.text.lines().filter(|line| !line.starts_with("///")).collect();
+            (format!("{module}::{}", helper.name), (module, code))
+        };
+        helpers(source).into_iter().map(entry).collect::<Vec<_>>()
+    };
+    FILES.iter().flat_map(of).collect()
+}
+
+/// Whether a text calls a helper: by its path, or in its own module by its name.
+fn calls(text: &str, path: &str, at_home: bool) -> bool {
+    let name = path.rsplit("::").next().unwrap_or(path);
+    let called = |name: &str| {
+        text.match_indices(name).any(|(at, _)| {
+            let (before, behind) = (&text[..at], &text[at + name.len()..]);
+            behind.starts_with(['(', ':']) && !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
+        })
+    };
+    called(path) || at_home && called(name)
+}
+
+/// The Rust files of a folder, one behind the other.
+fn read(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            text += &read(&path);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text += &std::fs::read_to_string(&path).unwrap_or_default();
+        }
+    }
+    text
+}
