@@ -5,6 +5,23 @@
 //! Rust tokens ─kernel─► statement tree ─ptx-core─► PTX text and diagnostics ─launch, report─► Rust tokens
 //! ```
 
+//!
+//! A tool has no compiler around it: [`modules`] takes a source file as text.
+//!
+//! ```
+//! let source = r#"
+//!     #[ptx_kernel(arch = "sm_80", block = 32)]
+//!     fn clear(x: &mut [u32]) { ptx! { st.global.u32 [x], 0; } }
+//! "#;
+//! let modules = ptx_expand::modules(source)?;
+//! assert_eq!(modules[0].name, "clear");
+//! assert!(modules[0].ptx[0].contains("st.global.u32 [%x], 0;"));
+//!
+//! let wrong = ptx_expand::modules(&source.replace("st.", "sd.")).unwrap_err();
+//! assert_eq!(wrong.to_string(), "3:38: [P0201] there is no instruction `sd`");
+//! # Ok::<(), ptx_expand::Failure>(())
+//! ```
+
 #![allow(unreachable_pub, reason = "`pub` is what a module shows to the others; the crate's own are below")]
 
 mod attribute;

@@ -10,3 +10,8 @@ pub mod ptxas;
 pub mod random;
 pub mod scratch;
 pub mod spelling;
+
+/// The kernels of the README compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

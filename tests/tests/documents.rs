@@ -1,0 +1,117 @@
+//! What the documents name is there: links, paths of this repository, tests that commands run.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs::{read_dir, read_to_string};
+use std::path::{Path, PathBuf};
+
+/// The documents for people; those that commands print are tested where they are printed.
+const DOCUMENTS: [&str; 13] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "STYLE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/cpu-device.md",
+    "docs/transpile.md",
+    "docs/watcher.md",
+    "docs/benchmarks/benchmarks.md",
+    "docs/benchmarks/tried.md",
+    "ptx-core/isa/README.md",
+    "ptx-launch/docs/language.md",
+    "corpus/README.md",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Each document with what `find` says is missing in it.
+fn missing(find: impl Fn(&Path, &str) -> Vec<String>) -> Vec<String> {
+    let of = |name: &&str| {
+        let text = read_to_string(root().join(name)).unwrap();
+        let folder = Path::new(name).parent().unwrap().to_owned();
+        let found = find(&folder, &text);
+        found.into_iter().map(|what| format!("{name}: {what}")).collect::<Vec<_>>()
+    };
+    DOCUMENTS.iter().flat_map(of).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let none: [String; 0] = [];
+    assert_eq!(missing(|folder, text| links(text).filter(|to| !leads(folder, to)).map(str::to_owned).collect()), none);
+}
+
+/// The targets of `[words](target)`, those of the web and of rustdoc left out.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+    targets.filter(|target| !target.contains("::") && !target.starts_with("http") && !target.starts_with('#'))
+}
+
+fn leads(folder: &Path, to: &str) -> bool {
+    root().join(folder).join(to.split('#').next().unwrap_or(to)).exists()
+}
+
+#[test]
+fn paths_are_there() {
+    let none: [String; 0] = [];
+    assert_eq!(
+        missing(|folder, text| paths(text)
+            .filter(|path| !leads(folder, path) && !leads(Path::new(""), path))
+            .map(str::to_owned)
+            .collect()),
+        none
+    );
+}
+
+/// What stands in backticks and begins as a path of this repository does.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    const TOP: [&str; 9] = [
+        "ptx-core/",
+        "ptx-expand/",
+        "ptx-macros/",
+        "ptx-launch/",
+        "ptx-cli/",
+        "examples/",
+        "benches/",
+        "tests/",
+        "docs/",
+    ];
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted.filter(|words| TOP.iter().any(|top| words.starts_with(top)) && !words.contains(['*', ' ', '…']))
+}
+
+#[test]
+fn commands_name_tests_that_there_are() {
+    let none: [String; 0] = [];
+    assert_eq!(missing(|_, text| commands(text).filter(|c| !runs(c)).collect()), none);
+}
+
+/// Each `cargo test …`, up to the end of its words; a line may break inside of backticks.
+fn commands(text: &str) -> impl Iterator<Item = String> {
+    let rest = text.match_indices("cargo test").map(|(at, _)| &text[at..]);
+    rest.map(|rest| {
+        rest.split(['`', '#']).next().unwrap_or(rest).split("\n\n").next().unwrap_or(rest).replace('\n', " ")
+    })
+}
+
+/// Whether the package has the test target that a command names.
+fn runs(command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let behind = |option: &str| words.iter().position(|word| *word == option).and_then(|at| words.get(at + 1)).copied();
+    let Some(folder) = behind("-p").map(folder) else { return behind("--test").is_none() };
+    folder.is_some_and(|folder| behind("--test").is_none_or(|test| has(&folder.join("tests"), test)))
+}
+
+/// The folder of a package of this workspace.
+fn folder(package: &str) -> Option<PathBuf> {
+    let named = |folder: &PathBuf| {
+        let manifest = read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        manifest.contains(&format!("name = \"{package}\""))
+    };
+    read_dir(root()).unwrap().flatten().map(|entry| entry.path()).find(named)
+}
+
+fn has(tests: &Path, name: &str) -> bool {
+    tests.join(format!("{name}.rs")).exists() || tests.join(name).join("main.rs").exists()
+}
