@@ -205,8 +205,11 @@ pub(super) enum Sum {
     /// The first half of the elements, then the other, then C is added as numbers are: what Hopper makes of `mma` on
     /// 8 bits, by conversion to `f16`.
     Halves(Fused),
-    /// One product after another by `fma` from zero, then C: Volta's `mma.m8n8k4`, by hand. Whether C is `f16`, and D.
-    Chain { c: bool, d: bool },
+    /// One product after another by `fma` from zero, then C: Volta's `mma.m8n8k4` into `f32`, as ptxas writes it out for later
+    /// chips. Whether C is `f16`.
+    Chain { c: bool },
+    /// C and two products, then two more, in `f32`: the same into `f16`.
+    Pairs,
     /// Integers of 32 bits that wrap, or are clamped.
     Int { clamp: bool },
     /// How many bits differ.
@@ -231,14 +234,16 @@ impl Sum {
                 let format = if fused.half { &soft::F16 } else { &soft::F32 };
                 add(fused.run(a_rest, b_rest, fused.run(a, b, 0)), c, format)
             }
-            Sum::Chain { c: c_half, d: d_half } => {
-                let format = |half: bool| if half { &soft::F16 } else { &soft::F32 };
-                let c = soft::unpack(c, format(*c_half));
-                // The first product keeps the sign of its zero on the way to `f16`.
-                let first = if *d_half { -0.0 } else { 0.0 };
-                let total = (0..a.sig.len()).fold(first, |total: f32, k| a.value(k).mul_add(b.value(k), total));
-                let total = soft::add(soft::unpack(total.to_bits().into(), &soft::F32), c, Round::Nearest);
-                soft::pack(total, format(*d_half), Round::Nearest, false)
+            Sum::Chain { c: half } => {
+                let total = (0..a.sig.len()).fold(0.0, |total: f32, k| a.value(k).mul_add(b.value(k), total));
+                add(total.to_bits().into(), if *half { widened(c) } else { c }, &soft::F32)
+            }
+            Sum::Pairs => {
+                let pair = |k: usize| a.value(k + 1).mul_add(b.value(k + 1), a.value(k) * b.value(k));
+                let total = (0..a.sig.len())
+                    .step_by(2)
+                    .fold(widened(c), |total, k| add(total, pair(k).to_bits().into(), &soft::F32));
+                soft::pack(soft::unpack(total, &soft::F32), &soft::F16, Round::Nearest, false)
             }
             Sum::Int { clamp } => {
                 let total: i64 = a.sig.iter().zip(b.sig).map(|(x, y)| i64::from(*x) * i64::from(*y)).sum();
@@ -252,6 +257,11 @@ impl Sum {
             }
         }
     }
+}
+
+/// An `f16` as `f32`.
+fn widened(half: u64) -> u64 {
+    soft::pack(soft::unpack(half, &soft::F16), &soft::F32, Round::Nearest, false)
 }
 
 /// A sum rounded to nearest.

@@ -373,7 +373,7 @@ impl TensorMap {
         let bytes = self.row_bytes();
         let span = self.swizzle.span();
         let whole = u64::from(self.row()).is_multiple_of(self.element.group()) && bytes.is_multiple_of(16);
-        if self.interleave == Interleave::None && !whole {
+        if !whole {
             return Err(InvalidMap(format!(
                 "a tensor map with a row of {} elements, {bytes} bytes; it must be a multiple of 16 bytes",
                 self.row()

@@ -65,16 +65,21 @@ pub(super) fn rows(map: &TensorMap, at: At, walk: Walk) -> Result<Rows, String> 
         (Walk::Tile, Mode::Tiled { tile }) => tiled(map, at, tile),
         (Walk::Rows(lines), Mode::Tiled { .. }) if map.rank == 2 => lines.map(|line| [at[0], line, 0, 0, 0]).to_vec(),
         (Walk::Pixels(offsets), Mode::Im2col { lower, upper, pixels, .. }) => {
-            let box_of = |d: usize| (lower[d].into(), map.dims[d + 1] as i64 + i64::from(upper[d]));
-            let outside = |d: &usize| !(box_of(d - 1).0..box_of(d - 1).1).contains(&at[*d]);
-            if let Some(d) = (1..map.rank as usize - 1).find(outside) {
+            let first = first_of_pixels(map);
+            let ends = |d: usize| (lower[d - first].into(), map.dims[d] as i64 + i64::from(upper[d - first]));
+            let outside = |d: &usize| !(ends(*d).0..ends(*d).1).contains(&at[*d]);
+            if let Some(d) = pixel_dims(map).find(outside) {
                 return Err(format!("a first pixel outside of the bounding box: coordinate {} is {}", d, at[d]));
             }
-            pixels_of(map, at, pixels, |d| box_of(d - 1)).map(|at| moved(at, offsets)).collect()
+            let places = pixels_of(map, at, pixels, ends).map(|at| moved(at, first, offsets)).collect();
+            if slice.is_some() {
+                return Ok(slices(map, places, global));
+            }
+            places
         }
         (Walk::Row { halo, offset, wide }, Mode::Im2colW { lower, upper, pixels, .. }) => {
             let ends = (i64::from(lower) + offset, map.dims[1] as i64 + i64::from(upper) + offset);
-            row_of(map, moved(at, [offset, 0, 0]), ends, (pixels, halo, wide))
+            row_of(map, moved(at, 1, [offset, 0, 0]), ends, (pixels, halo, wide))
         }
         (walk, mode) => return Err(format!("{walk:?} of a map that was made for {mode:?}")),
     };
@@ -86,8 +91,28 @@ pub(super) fn rows(map: &TensorMap, at: At, walk: Walk) -> Result<Rows, String> 
         limit: map.dims[0] as i64 / group,
         global,
         shared,
-        pitch: (count as u64 * shared).next_multiple_of(map.swizzle.span()),
+        // Rows of slices lie close together, however they are swizzled.
+        pitch: (count as u64 * shared).next_multiple_of(if slice.is_some() { 1 } else { map.swizzle.span() }),
     })
+}
+
+/// The first dimension that pixels lie in: behind the channels, unless these are interleaved.
+fn first_of_pixels(map: &TensorMap) -> usize {
+    usize::from(map.interleave == Interleave::None)
+}
+
+/// Width, height and depth, as far as there are; behind them stand the slices of interleaved channels, and the batch.
+fn pixel_dims(map: &TensorMap) -> std::ops::Range<usize> {
+    let first = first_of_pixels(map);
+    first..map.rank as usize - 2 + first
+}
+
+/// Pixels of one slice of channels each.
+fn slices(map: &TensorMap, places: Vec<At>, bytes: u64) -> Rows {
+    let inside = |at: &At| (0..map.dims[0] as i64).contains(&at[0]);
+    let address = |at: At| start(map, at).filter(|_| inside(&at)).map(|row| row.wrapping_add(at[0] as u64 * bytes));
+    let starts = places.into_iter().map(address).collect();
+    Rows { starts, first: 0, count: 1, limit: 1, global: bytes, shared: bytes, pitch: bytes }
 }
 
 /// Where the innermost coordinate 0 of a row is.
@@ -98,10 +123,12 @@ fn start(map: &TensorMap, at: At) -> Option<u64> {
     inside.then(|| map.address.wrapping_add(offset))
 }
 
-/// The rows of a box. The innermost dimension has no steps.
+/// The rows of a box. The innermost dimension has no steps. Of interleaved channels one slice is moved: that of the
+/// coordinate before the last, whatever the box says.
 fn tiled(map: &TensorMap, at: At, tile: [u32; RANK]) -> Vec<At> {
     let mut places = vec![at];
-    for d in (1..map.rank as usize).rev() {
+    let slices = (map.interleave != Interleave::None).then(|| map.rank as usize - 2);
+    for d in (1..map.rank as usize).rev().filter(|d| Some(*d) != slices) {
         let step = i64::from(map.steps[d]);
         let count = i64::from(tile[d].div_ceil(map.steps[d]));
         let along = |place: At| {
@@ -116,9 +143,9 @@ fn tiled(map: &TensorMap, at: At, tile: [u32; RANK]) -> Vec<At> {
     places
 }
 
-/// Coordinates moved along width, height, depth.
-fn moved(mut at: At, offsets: [i64; 3]) -> At {
-    for (coordinate, offset) in at[1..].iter_mut().zip(offsets) {
+/// Coordinates moved along width, height, depth, of which the first is this dimension.
+fn moved(mut at: At, first: usize, offsets: [i64; 3]) -> At {
+    for (coordinate, offset) in at[first..].iter_mut().zip(offsets) {
         *coordinate += offset;
     }
     at
@@ -131,12 +158,12 @@ fn pixels_of(map: &TensorMap, at: At, pixels: u32, ends: impl Fn(usize) -> (i64,
     let mut next = at;
     (0..pixels).map(move |_| {
         let now = next;
-        for (d, coordinate) in next.iter_mut().enumerate().take(batch + 1).skip(1) {
-            *coordinate += if d == batch { 1 } else { i64::from(map.steps[d]) };
-            if d == batch || *coordinate < ends(d).1 {
+        for d in pixel_dims(map).chain([batch]) {
+            next[d] += if d == batch { 1 } else { i64::from(map.steps[d]) };
+            if d == batch || next[d] < ends(d).1 {
                 break;
             }
-            *coordinate = ends(d).0;
+            next[d] = ends(d).0;
         }
         now
     })
@@ -151,7 +178,7 @@ fn row_of(map: &TensorMap, at: At, ends: (i64, i64), (pixels, halo, wide): (u32,
     for (i, place) in pixels_of(&stepped, at, pixels, others).enumerate() {
         places.push(place);
         if (i + 1) % part.max(1) as usize == 0 {
-            places.extend((1..=halo).map(|h| moved(place, [h * i64::from(map.steps[1]), 0, 0])));
+            places.extend((1..=halo).map(|h| moved(place, 1, [h * i64::from(map.steps[1]), 0, 0])));
         }
     }
     places

@@ -23,5 +23,6 @@ mod tensor_recorded;
 mod tensors;
 mod textures;
 mod tma_forms;
+mod tma_maps;
 mod warp_forms;
 mod watch;

@@ -1,16 +1,14 @@
-//! Kernels around `cp.async.bulk.tensor`: element types, ranks, steps, swizzles, interleaving, fills, and boxes that reach
-//! out of the tensor.
+//! Kernels that load tiles by `cp.async.bulk.tensor`: element types, ranks, steps, swizzles, fills, and boxes that reach out of the
+//! tensor. Stores and interleaved channels are in `tma_maps`.
 
 use crate::tensor_forms::{POOL, Scene, VARIANTS, entry};
 use ptx_core::interp::Swizzle;
 use ptx_core::interp::tensor_map::{Element, Fill, Interleave, Mode, RANK, TensorMap};
 
-/// A map and what is done with it.
+/// A map and how it is loaded from.
 #[derive(Clone, Copy)]
 struct Form {
     map: TensorMap,
-    /// Whether it writes the tensor, which is then the output.
-    store: bool,
     /// `.tile` written out.
     tile: bool,
 }
@@ -53,7 +51,7 @@ impl Form {
         };
         format!(
             "tma:{}:{}:{}:{}:{}:{}:{}:{}:{mode}",
-            if self.store { "out" } else { "a" },
+            "a",
             m.element as u8,
             list(m.dims[..rank].iter().map(u64::to_string).collect()),
             list(m.strides[..rank - 1].iter().map(u64::to_string).collect()),
@@ -71,8 +69,7 @@ impl Form {
         let of = |d: usize| match m.mode {
             Mode::Tiled { tile } => {
                 let reach = u64::from(tile[d]);
-                // What the TMA writes must not depend on which block is first: each has its own part of the last dimension.
-                if self.store && d == rank - 1 { (1, 0) } else { (m.dims[d] + 2 * reach, -(reach as i64)) }
+                (m.dims[d] + 2 * reach, -(reach as i64))
             }
             Mode::Im2col { .. } | Mode::Im2colW { .. } if d == 0 => (m.dims[0], 0),
             Mode::Im2col { .. } | Mode::Im2colW { .. } if d == rank - 1 => (m.dims[d], 0),
@@ -88,7 +85,7 @@ impl Form {
     fn scene(self) -> Option<Scene> {
         self.map.check().ok()?;
         let (rank, bytes) = (self.map.rank as usize, self.bytes());
-        if bytes > SHARED || self.span() > if self.store { 4 * SHARED } else { POOL * VARIANTS } {
+        if bytes > SHARED || self.span() > POOL * VARIANTS {
             return None;
         }
         let mut coordinates = String::new();
@@ -97,14 +94,10 @@ impl Form {
         let align = if rank == 2 && element == 2 { 1 } else { 16 / element };
         for (d, (range, first)) in self.ranges().into_iter().enumerate() {
             let (range, scale) = if d == 0 { ((range / align).max(1), align) } else { (range, 1) };
-            let own = if self.store && d == rank - 1 { ", %ctaid.x" } else { "" };
             coordinates += &format!(
                 "ld.global.u32 %k_{d}, [%e+{}]; rem.u32 %k_{d}, %k_{d}, {range}; mul.lo.u32 %k_{d}, %k_{d}, {scale}; add.s32 %k_{d}, %k_{d}, {first}; ",
                 64 + d * 4
             );
-            if !own.is_empty() {
-                coordinates += &format!("mov.u32 %w, %ctaid.x; mad.lo.s32 %k_{d}, %w, {}, %k_{d}; ", self.part());
-            }
         }
         let names = |n: usize, p: &str| (0..n).map(|d| format!("%{p}_{d}")).collect::<Vec<_>>().join(", ");
         let im2col = matches!(self.map.mode, Mode::Im2col { .. });
@@ -117,22 +110,15 @@ impl Form {
         };
         let offsets = if im2col { format!(", {{{}}}", names(rank - 2, "h")) } else { String::new() };
         let coords = format!("[%y, {{{}}}]", names(rank, "k"));
-        let body = if self.store {
-            format!(
-                "fence.proxy.async; bar.sync 0;\n@%p cp.async.bulk.tensor.{rank}d.global.shared::cta{mode}.bulk_group {coords}, [%s];\n\
-                 @%p cp.async.bulk.commit_group; @%p cp.async.bulk.wait_group 0;"
-            )
-        } else {
-            format!(
-                "@%p mbarrier.arrive.expect_tx.shared.b64 _, [%m], {bytes};\n\
-                 @%p cp.async.bulk.tensor.{rank}d.shared::cluster.global{mode}.mbarrier::complete_tx::bytes [%s], {coords}, [%m]{offsets};\n\
-                 mov.u32 %w, 0; WAIT: add.u32 %w, %w, 1; mbarrier.test_wait.parity.shared.b64 %q, [%m], 0; setp.gt.or.u32 %q, %w, 100000, %q; @!%q bra WAIT;\n\
-                 mad.wide.u32 %x, %t, 4, %out; mad.lo.u32 %z, %t, 4, %s; mov.u32 %w, %t;\n\
-                 COPY: ld.shared.u32 %v, [%z]; st.global.u32 [%x], %v; add.u32 %z, %z, 512; add.u64 %x, %x, 512; add.u32 %w, %w, 128;\n\
-                 setp.lt.u32 %q, %w, {}; @%q bra COPY;",
-                SHARED / 4
-            )
-        };
+        let body = format!(
+            "@%p mbarrier.arrive.expect_tx.shared.b64 _, [%m], {bytes};\n\
+             @%p cp.async.bulk.tensor.{rank}d.shared::cluster.global{mode}.mbarrier::complete_tx::bytes [%s], {coords}, [%m]{offsets};\n\
+             mov.u32 %w, 0; WAIT: add.u32 %w, %w, 1; mbarrier.test_wait.parity.shared.b64 %q, [%m], 0; setp.gt.or.u32 %q, %w, 100000, %q; @!%q bra WAIT;\n\
+             mad.wide.u32 %x, %t, 4, %out; mad.lo.u32 %z, %t, 4, %s; mov.u32 %w, %t;\n\
+             COPY: ld.shared.u32 %v, [%z]; st.global.u32 [%x], %v; add.u32 %z, %z, 512; add.u64 %x, %x, 512; add.u32 %w, %w, 128;\n\
+             setp.lt.u32 %q, %w, {}; @%q bra COPY;",
+            SHARED / 4
+        );
         let fill = format!(
             "mad.wide.u32 %x, %t, 4, %c; mad.lo.u32 %z, %t, 4, %s; mov.u32 %w, %t;\n\
              FILL: ld.global.u32 %v, [%x]; st.shared.u32 [%z], %v; add.u32 %z, %z, 512; add.u64 %x, %x, 512; add.u32 %w, %w, 128;\n\
@@ -158,11 +144,6 @@ impl Form {
             map: Some(spelled.leak()),
             cluster: 1,
         })
-    }
-
-    /// The elements of the last dimension that a block writes.
-    fn part(&self) -> u64 {
-        self.map.dims[self.map.rank as usize - 1] / VARIANTS as u64
     }
 
     /// Bytes that the tensor spans.
@@ -247,7 +228,7 @@ fn loads() -> Vec<Form> {
             for rank in 1..=RANK {
                 for bytes in [most, most / 2].into_iter().filter(|b| *b >= 16) {
                     let map = tiled(element, rank, bytes, swizzle);
-                    let form = Form { map, store: false, tile: (at + rank) % 2 == 0 };
+                    let form = Form { map, tile: (at + rank) % 2 == 0 };
                     found.push(form);
                     if rank > 1 && bytes == most {
                         let mut steps = [1; RANK];
@@ -265,29 +246,6 @@ fn loads() -> Vec<Form> {
     found
 }
 
-fn stores() -> Vec<Form> {
-    let mut found = Vec::new();
-    for element in [Element::U8, Element::F16, Element::F32, Element::U64, Element::Tf32] {
-        for (swizzle, most) in SWIZZLES {
-            for rank in 2..=3 {
-                let mut map = tiled(element, rank, most, swizzle);
-                let last = rank - 1;
-                if let Mode::Tiled { tile } = &mut map.mode {
-                    tile[last] = 2;
-                    tile[1] = 2;
-                }
-                // Whole 16 bytes: what a store makes of a part of them is not said.
-                map.dims[0] = (most + 16) / element.global_bytes();
-                map.dims[1] = 12;
-                map.dims[last] = 12;
-                map.strides[1] = map.strides[0] * 12;
-                found.push(Form { map, store: true, tile: rank == 2 });
-            }
-        }
-    }
-    found
-}
-
 fn im2col() -> Vec<Form> {
     let mut found = Vec::new();
     for element in [Element::U8, Element::F16, Element::F32, Element::Bf16, Element::Tf32] {
@@ -299,7 +257,7 @@ fn im2col() -> Vec<Form> {
                     let bytes = most.min(128);
                     let mut map = tiled(element, rank, bytes, swizzle);
                     map.mode = Mode::Im2col { lower, upper, channels: (bytes / element.global_bytes()) as u32, pixels };
-                    let form = Form { map, store: false, tile: false };
+                    let form = Form { map, tile: false };
                     found.push(form);
                     found.push(Form { map: TensorMap { steps: [1, 2, 1, 1, 1], ..map }, ..form });
                 }
@@ -309,27 +267,7 @@ fn im2col() -> Vec<Form> {
     found
 }
 
-/// Channels in slices of 16 or 32 bytes.
-fn interleaved() -> Vec<Form> {
-    let mut found = Vec::new();
-    for element in [Element::U8, Element::F16, Element::F32] {
-        for (interleave, slice, swizzle) in [(Interleave::B16, 16, Swizzle::None), (Interleave::B32, 32, Swizzle::B32)]
-        {
-            for rank in 3..=RANK {
-                let mut map = tiled(element, rank, slice, swizzle);
-                let pitch = slice * 6;
-                map.interleave = interleave;
-                map.dims = fixed(&[2, 6, 5, 3, 3][..rank], 1);
-                map.strides = fixed(&[slice, pitch, pitch * 6, pitch * 36][..rank - 1], 0);
-                map.mode = Mode::Tiled { tile: fixed(&[1, 4, 3, 2, 2][..rank], 1) };
-                found.push(Form { map, store: false, tile: true });
-            }
-        }
-    }
-    found
-}
-
 pub(crate) fn scenes() -> Vec<Scene> {
-    let all = [loads(), stores(), im2col(), interleaved()].concat();
+    let all = [loads(), im2col()].concat();
     all.into_iter().filter_map(Form::scene).collect()
 }

@@ -116,12 +116,25 @@ fn load_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, dst: Dst, 
     } else if same(group, &addresses) && !address.space.is_private(addresses[first]) {
         values = [extend(number(ctx.bytes_for(address.space, group, addresses[first], size as u64)?)); 32];
     } else {
-        for lane in lanes(group) {
-            values[lane] = extend(number(ctx.bytes(address.space, lane, addresses[lane], size as u64)?));
+        let mut rest = group;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            let together = if ctx.watch.is_some() { alike(rest, lane, &addresses, address.space) } else { 1 << lane };
+            let value = extend(number(ctx.bytes_for(address.space, together, addresses[lane], size as u64)?));
+            lanes(together).for_each(|lane| values[lane] = value);
+            rest &= !together;
         }
     }
     ctx.store(dst, group, |lane| values[lane]);
     Ok(Flow::Next)
+}
+
+/// The lanes that read what this one reads: the watcher looks at them once.
+fn alike(group: u32, lane: usize, addresses: &Lanes, space: Where) -> u32 {
+    match space.is_private(addresses[lane]) {
+        true => 1 << lane,
+        false => lanes(group).filter(|l| addresses[*l] == addresses[lane]).fold(0, |mask, l| mask | 1 << l),
+    }
 }
 
 /// Where the bytes of a store come from: offset, width, source.

@@ -145,7 +145,8 @@ impl Product {
         let tile =
             |ty: Type| if volta { Tile::Volta { half: ty.bits() == 16 } } else { Tile::Quads { high: rows / 8 } };
         let sum = match sum(d, a, c, site) {
-            _ if volta => Sum::Chain { c: c.bits() == 16, d: d.bits() == 16 },
+            _ if volta && d.bits() == 16 => Sum::Pairs,
+            _ if volta => Sum::Chain { c: c.bits() == 16 },
             Sum::Fused(fused) if eight => Sum::Halves(fused),
             other => other,
         };

@@ -11,7 +11,7 @@ use crate::interp::site::{Address, Decoded, Refusal, Site};
 use crate::interp::soft::{self, Round, mask};
 use crate::interp::space::{RANK, Where, number, resolve};
 use crate::interp::swizzle::Swizzle;
-use crate::interp::tensor_map::{BYTES, Element, Fill, TensorMap};
+use crate::interp::tensor_map::{BYTES, Element, Fill, Mode, TensorMap};
 use crate::interp::tensor_walk::{At, Rows, Walk, rows};
 use crate::interp::warp::lanes;
 use crate::ir::Operand;
@@ -156,7 +156,10 @@ impl Copy {
             let message = "a tile in shared memory that does not begin at a multiple of 128 bytes";
             return Err(Fault::new(FaultKind::Misaligned, message).code(&codes::W0102).at(shared).lane(lane));
         }
-        let Some(mbar) = self.mbar else { return self.store(ctx, lane, &map, &rows, shared) };
+        let Some(mbar) = self.mbar else {
+            self.starts_inside(ctx, lane, &map)?;
+            return self.store(ctx, lane, &map, &rows, shared);
+        };
         let mbar = mbar.lane(ctx, lane);
         ctx.complete_on(Where::Shared, lane, mbar)?;
         let pieces = load(ctx, lane, &map, &rows)?;
@@ -168,6 +171,21 @@ impl Copy {
             deliver(ctx, lane, &map, &rows, (there(shared), there(mbar)), &pieces)?;
         }
         Ok(())
+    }
+
+    /// What goes to a tensor begins at no negative coordinate, nor in a bounding box that does; chips stop there at an illegal
+    /// instruction.
+    fn starts_inside(&self, ctx: &Ctx, lane: usize, map: &TensorMap) -> Result<(), Fault> {
+        let value = |src: &Src| ctx.fetch_lane(*src, lane) as u32 as i32;
+        let corner = if let Mode::Im2col { lower, .. } = map.mode { lower } else { [0; 3] };
+        let message = match self.coordinates.iter().map(value).enumerate().find(|(_, at)| *at < 0) {
+            Some((d, at)) => format!("a tensor copy to coordinate {d} = {at}; what is written begins at 0 or above"),
+            None if corner.iter().any(|at| *at < 0) => {
+                format!("a tensor copy to a bounding box from {corner:?}; what is written begins at 0 or above")
+            }
+            None => return Ok(()),
+        };
+        Err(Fault::new(FaultKind::Undefined, message).lane(lane))
     }
 
     /// From shared memory to the tensor; what lies outside is not written.
