@@ -319,6 +319,8 @@ pub enum Operand {
     Reg(RegId),
     /// `%r1.x` of a vector register (0–3), or a selector of a video instruction (`.b0`, `.h1`, `.b3210`).
     Part(RegId, &'static str),
+    /// `%r1+4` where a number stands, which no text mentions: ptxas adds before.
+    Sum(RegId, i64),
     /// `%tid.x`
     Special(&'static SpecialRegister),
     /// An integer: its 64 bits (two's complement) and whether it was written with a minus.

@@ -438,6 +438,15 @@ pub struct TargetInfo {
     pub limits: Vec<(&'static str, u64)>,
 }
 
+/// Modifiers that ptxas passes over where they mean nothing.
+#[derive(Clone, Debug)]
+pub struct Idle {
+    /// Without their dots.
+    pub words: Vec<&'static str>,
+    /// The instructions on which it does; on all if there is none.
+    pub names: Vec<&'static str>,
+}
+
 /// All that the files say. Rows are parsed when their opcode is first asked for.
 #[derive(Debug)]
 pub struct Table {
@@ -452,6 +461,8 @@ pub struct Table {
     pub directives: HashMap<&'static str, DirectiveInfo>,
     /// Every target, oldest first.
     pub targets: Vec<TargetInfo>,
+    /// What ptxas passes over.
+    pub idle: Vec<Idle>,
 }
 
 /// The table, read at first use.

@@ -2,6 +2,7 @@
 
 pub mod agreement;
 pub mod corpus;
+pub mod disturb;
 pub mod instance;
 pub mod judge;
 pub mod mutate;

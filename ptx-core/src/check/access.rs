@@ -53,7 +53,7 @@ fn one(spec: &OperandSpec, operand: &Operand, wanted: Access, visit: &mut dyn Fn
 /// Every register in an operand.
 fn leaves(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
     match operand {
-        Operand::Reg(reg) | Operand::Part(reg, _) => visit(*reg),
+        Operand::Reg(reg) | Operand::Part(reg, _) | Operand::Sum(reg, _) => visit(*reg),
         Operand::Memory { base, rest, .. } => {
             if let Base::Reg(reg) = base {
                 visit(*reg);

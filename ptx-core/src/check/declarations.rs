@@ -4,7 +4,7 @@ use super::error;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::isa::Type;
-use crate::syntax::{Directive, StmtKind, Tree, Var};
+use crate::syntax::{Directive, StmtId, StmtKind, Tree, Var};
 
 /// What may stand between a state space and a name, beside the type.
 const WORDS: &[&str] =
@@ -21,13 +21,11 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
             StmtKind::Var(var) => at_module_level(tree, module, var, out),
             StmtKind::Func(func) => {
                 func.params.iter().chain(&func.returns).for_each(|var| words(tree, var, out));
-                let attributes = func.attributes.iter().filter(|a| tree.source.text(a.name) == ".attribute");
-                attributes.for_each(|a| attribute(tree, a, false, out));
-                tree.stmt(*id).children().iter().for_each(|child| {
-                    if let StmtKind::Var(var) = &tree.stmt(*child).kind {
-                        in_a_body(tree, var, out);
-                    }
+                func.attributes.iter().for_each(|a| match tree.source.text(a.name) {
+                    ".attribute" => attribute(tree, a, false, out),
+                    word => out.push(before_the_name(tree, word, a)),
                 });
+                in_a_scope(tree, tree.stmt(*id).children(), out);
             }
             _ => {}
         }
@@ -46,6 +44,12 @@ fn words(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
             self::attribute(tree, attribute, tree.source.text(var.space) == ".global", out);
         }
     }
+}
+
+fn before_the_name(tree: &Tree, word: &str, directive: &Directive) -> Diagnostic {
+    let text = format!("`{word}` stands before the function's name");
+    let d = error(&codes::P0616, tree.source.span(directive.name), text, "11.2");
+    d.help("directives such as `.maxntid` stand between the parameters and the body")
 }
 
 /// `.attribute(.managed)` of a global variable. `.unified` is for modules that are linked, not loaded.
@@ -85,6 +89,16 @@ fn at_module_level(tree: &Tree, module: &Module, var: &Var, out: &mut Vec<Diagno
     }
 }
 
+fn in_a_scope(tree: &Tree, statements: &[StmtId], out: &mut Vec<Diagnostic>) {
+    for stmt in statements.iter().map(|id| tree.stmt(*id)) {
+        match &stmt.kind {
+            StmtKind::Var(var) => in_a_body(tree, var, out),
+            StmtKind::Block => in_a_scope(tree, stmt.children(), out),
+            _ => {}
+        }
+    }
+}
+
 fn in_a_body(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
     if let Some(linkage) = var.linkage {
         let text = format!("`{}` has no place inside of a function", tree.source.text(linkage));
@@ -95,7 +109,7 @@ fn in_a_body(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
         let text = "a `.param` variable is no vector; declare an array of bytes";
         out.push(error(&codes::P0608, tree.source.span(var.space), text, "5.1.6"));
     }
-    if is_opaque(tree, var) {
+    if is_opaque(tree, var) || tree.source.text(var.space) == ".tex" {
         let text = "textures, samplers and surfaces are declared outside of functions";
         out.push(error(&codes::P0608, tree.source.span(var.space), text, "5.3"));
     }

@@ -4,8 +4,11 @@ use super::error;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::lower::constant::integer;
-use crate::syntax::{ExprId, ExprKind, StmtKind, Tree, Var};
+use crate::syntax::{Directive, ExprId, ExprKind, StmtKind, Tree, Var};
 use crate::token::Kind;
+
+/// The spaces that `.ptr` can name.
+const POINTED_TO: &[&str] = &[".const", ".global", ".local", ".shared"];
 
 pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
     for stmt in &tree.stmts {
@@ -14,10 +17,17 @@ pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
                 variable(tree, var, out);
                 in_front(tree, var, out);
             }
-            StmtKind::Func(func) => func.params.iter().chain(&func.returns).for_each(|var| variable(tree, var, out)),
-            StmtKind::Prototype(p) => p.params.iter().chain(&p.returns).for_each(|var| variable(tree, var, out)),
+            StmtKind::Func(func) => func.params.iter().chain(&func.returns).for_each(|var| parameter(tree, var, out)),
+            StmtKind::Prototype(p) => p.params.iter().chain(&p.returns).for_each(|var| parameter(tree, var, out)),
             _ => {}
         }
+    }
+}
+
+fn parameter(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
+    variable(tree, var, out);
+    if tree.source.text(var.space) == ".param" {
+        behind_type(tree, var, out);
     }
 }
 
@@ -43,10 +53,34 @@ fn variable(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
     }
     for attribute in tree.attributes(var).iter().filter(|a| tree.source.text(a.name) == ".align") {
         match tree.list(&attribute.args).first() {
-            Some(bytes) => literal(tree, *bytes, u64::MAX, out),
+            Some(bytes) => literal(tree, *bytes, u64::from(u32::MAX), out),
             None => {
                 let text = "`.align` wants a number of bytes behind it".to_owned();
                 out.push(error(&codes::P0605, tree.source.span(attribute.name), text, "5.4.5"));
+            }
+        }
+    }
+}
+
+/// Behind the type of a parameter stands `.align 8`, or `.ptr`, a space and the alignment of what it points to.
+fn behind_type(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
+    let Some(ty) = var.ty else { return };
+    let is_behind = |a: &&Directive| a.name > ty || tree.source.text(a.name) == ".ptr";
+    let behind: Vec<_> = tree.attributes(var).iter().filter(is_behind).collect();
+    let mut order = &[".ptr", "space", ".align"][..];
+    if behind.first().is_some_and(|a| tree.source.text(a.name) == ".align") {
+        order = &[".align"];
+    }
+    for attribute in behind {
+        let (word, span) = (tree.source.text(attribute.name), tree.source.span(attribute.name));
+        let place = if POINTED_TO.contains(&word) { "space" } else { word };
+        let numbered = word == ".align" || attribute.args.is_empty();
+        match order.iter().position(|next| *next == place).filter(|_| numbered && attribute.name > ty) {
+            Some(at) => order = &order[at + 1..],
+            None => {
+                let text = format!("`{word}` has no place here");
+                let help = "the order is `.param .u64 .ptr .global .align 16 name`";
+                return out.push(error(&codes::P0306, span, text, "5.1.6.3").help(help));
             }
         }
     }

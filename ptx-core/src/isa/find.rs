@@ -1,6 +1,6 @@
 //! Which rows a mnemonic can be: its modifiers against the slots.
 
-use super::{Member, Row, Slot, Table};
+use super::{Idle, Member, Row, Slot, Table};
 use std::sync::Arc;
 
 /// A row and what stands in its slots.
@@ -60,36 +60,13 @@ impl Misfit {
 /// Modifiers that ptxas takes twice.
 const REPEATABLE: &[&str] = &["sync", "sat", "satfinite", "relu", "NaN", "approx", "cc", "shiftamt", "uni"];
 
-/// Modifiers that ptxas passes over on every instruction that does not have them.
-const IGNORED: &[&str] = &[
-    "acc::f16",
-    "acc::f32",
-    "b4x16_p64",
-    "b6x16_p32",
-    "b8x16",
-    "box_dim",
-    "element_stride",
-    "elemtype",
-    "fill_mode",
-    "finite",
-    "global_address",
-    "global_dim",
-    "global_stride",
-    "infinite",
-    "interleave_layout",
-    "normal",
-    "notanumber",
-    "number",
-    "rank",
-    "subnormal",
-    "swizzle_atomicity",
-    "swizzle_mode",
-];
-
 fn is_ignored(row: &Row, text: &str) -> bool {
     let known =
         |row: &Row| row.parts.contains(&text) || row.slots.iter().any(|s| s.members.iter().any(|m| m.text == text));
-    IGNORED.contains(&text) && !super::table().forms(row.opcode()).iter().any(known)
+    let table = super::table();
+    let passed_over =
+        |idle: &Idle| idle.words.contains(&text) && (idle.names.is_empty() || idle.names.contains(&row.name));
+    table.idle.iter().any(passed_over) && !table.forms(row.opcode()).iter().any(known)
 }
 
 fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
@@ -113,7 +90,8 @@ fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
         }
     }
     match missing(row, &slots) {
-        Some(slot) => Err(Misfit { row, unplaced: None, missing: Some(slot), placed: modifiers.len() }),
+        // What means nothing is the likelier mistake.
+        Some(slot) => Err(Misfit { row, unplaced: idle, missing: Some(slot), placed: idle.unwrap_or(modifiers.len()) }),
         None => Ok(Form { row, slots: slots.into(), reordered, idle }),
     }
 }

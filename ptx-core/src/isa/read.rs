@@ -65,6 +65,7 @@ pub(crate) fn table() -> Table {
         specials: HashMap::new(),
         directives: HashMap::new(),
         targets: Vec::new(),
+        idle: Vec::new(),
     };
     for (name, text) in FILES {
         read_file(&mut table, name, text);

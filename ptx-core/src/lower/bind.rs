@@ -232,6 +232,8 @@ impl Binder<'_> {
                 }
                 self.register(ty, value.wider, reg.index())
             }
+            Operand::Sum(reg, _) if takes_sums(value, access, ty) => self.scalar(value, access, &Operand::Reg(*reg)),
+            Operand::Symbol(_, offset) if *offset != 0 && takes_sums(value, access, ty) => Ok(()),
             Operand::Part(reg, selector) if value.register => self.part(value, ty, reg.index(), selector),
             Operand::Special(special) if value.special && access == Access::Read => match special.vector {
                 false => special_fits(special, ty, value.wider),
@@ -293,6 +295,12 @@ pub(super) fn made(bound: Cow<[Operand]>) -> Option<Vec<Operand>> {
 /// has a form for that.
 fn is_typed(value: &Value) -> bool {
     value.register && value.literal && !value.special && !value.wider && !matches!(value.ty, TypeOf::Fixed(_))
+}
+
+/// Whether ptxas takes `%r1+4`: where a number is read that a literal could be.
+fn takes_sums(value: &Value, access: Access, ty: Option<Type>) -> bool {
+    let plain = value.register && value.literal && value.selectors.is_empty();
+    plain && access == Access::Read && !is_predicate(ty)
 }
 
 fn is_predicate(ty: Option<Type>) -> bool {

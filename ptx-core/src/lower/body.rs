@@ -5,10 +5,12 @@ use super::form::Candidate;
 use super::module::Context;
 use super::names::{Entity, Ranged};
 use super::variable::Declared;
-use super::{constant, report, variable};
-use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId, VarId};
+use super::{constant, header, report, variable};
+use crate::ir::{
+    Base, Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, Symbol, TargetsId, VarId,
+};
 use crate::isa::rule::{Broken, Case};
-use crate::isa::{Class, Member, OperandKind, OperandSpec, Range, Row};
+use crate::isa::{Class, Member, OperandKind, OperandSpec, Range, Row, SpaceOf};
 use crate::span::Span;
 use crate::syntax::{self, Stmt, StmtId, StmtKind, Tokens};
 use std::borrow::Cow;
@@ -87,12 +89,15 @@ impl<'t> Body<'_, 't> {
                 self.cx.names.close();
             }
             StmtKind::Directive(directive) => {
-                self.cx.diagnostics.extend(report::misplaced(self.cx.tree, directive.name, "body"));
+                if !header::repeats_target(self.cx.tree, directive) {
+                    self.cx.diagnostics.extend(report::misplaced(self.cx.tree, directive.name, "body"));
+                }
                 self.targets(directive);
             }
             StmtKind::Data(line) => self.cx.diagnostics.push(report::no_space(self.cx.tree, line.name)),
             StmtKind::Dwarf => self.cx.diagnostics.push(report::dwarf_in_body(self.cx.tree.span(&stmt.head))),
-            StmtKind::Prototype(_) | StmtKind::Func(_) | StmtKind::Section(_) | StmtKind::Empty | StmtKind::Error => {}
+            StmtKind::Func(func) => self.cx.function_in_body(stmt, func),
+            StmtKind::Prototype(_) | StmtKind::Section(_) | StmtKind::Empty | StmtKind::Error => {}
         }
     }
 
@@ -134,6 +139,10 @@ impl<'t> Body<'_, 't> {
     }
 
     fn label(&mut self, name: &Tokens) {
+        if name.len() > 1 {
+            self.cx.diagnostics.push(report::dots_in_a_label(self.cx.tree.span(name)));
+        }
+        self.cx.reserved(name.start);
         let at = index(self.function.insts.len());
         let name = self.cx.tree.source.text(name.start);
         if let Some(Entity::Label(id)) = self.cx.names.find(name, &mut self.function.registers)
@@ -216,6 +225,9 @@ impl<'t> Body<'_, 't> {
 
     /// A parameter in a register (of a `.func`).
     pub(super) fn register_param(&mut self, token: u32, register: Register) -> Param {
+        if register.name != "_" {
+            self.cx.reserved(token);
+        }
         let entity = self.add_register(register);
         self.declare(token, entity);
         Param::Reg(crate::ir::RegId(index(self.function.registers.len() - 1)))
@@ -333,12 +345,24 @@ impl<'t> Body<'_, 't> {
         let broken = candidate.open.iter().find(|rule| rule.lax && rule.holds(&case).is_err());
         let doubt = broken.map(|rule| report::undocumented(form.row, rule.text, name));
         self.cx.diagnostics.extend(doubt);
-        let as_number = |(spec, operand): (&OperandSpec, &Operand)| {
-            matches!((&spec.kind, operand), (OperandKind::Value(_), Operand::Func(_)))
-        };
-        if form.row.operands.iter().zip(operands).any(as_number) {
-            self.cx.diagnostics.push(report::function_as_number(form.row, name));
+        for (spec, operand) in form.row.operands.iter().zip(operands) {
+            self.cx.diagnostics.extend(match (&spec.kind, operand) {
+                (OperandKind::Value(_), Operand::Func(_)) => Some(report::function_as_number(form.row, name)),
+                (OperandKind::Value(_), Operand::Sum(..) | Operand::Symbol(_, ..=-1 | 1..)) => {
+                    Some(report::sum_as_number(form.row, name))
+                }
+                (OperandKind::Memory { space, .. }, Operand::Memory { base: Base::Symbol(Symbol::Var(var)), .. })
+                    if !matches!(space, SpaceOf::Register(_)) && self.is_opaque(*var) =>
+                {
+                    Some(report::address_of_a_handle(form.row, name))
+                }
+                _ => None,
+            });
         }
+    }
+
+    fn is_opaque(&self, var: VarId) -> bool {
+        self.cx.module.variables.get(var.index()).is_some_and(|v| v.ty.class() == Class::Opaque)
     }
 
     fn try_form<'o>(&self, candidate: &Candidate, operands: &'o [Operand]) -> Result<Cow<'o, [Operand]>, Refused> {

@@ -125,6 +125,7 @@ fn float_bits(ty: Type, float: constant::Float) -> u64 {
 fn relocation(cx: &mut Context<'_>, id: ExprId) -> Option<Relocation> {
     let tree = cx.tree;
     match &tree.expr(id).kind {
+        ExprKind::Name if tree.expr(id).tokens.len() > 1 => None,
         ExprKind::Name => {
             let token = tree.expr(id).tokens.start;
             let of = match cx.names.find(tree.source.text(token), &mut Vec::new())? {

@@ -100,8 +100,23 @@ impl<'t> Context<'t> {
         }
     }
 
+    /// A declaration in a body is one of the module, but what has a body cannot be declared there again.
+    pub(super) fn function_in_body(&mut self, stmt: &'t Stmt, func: &'t syntax::Func) {
+        let Some(name) = func.name else { return };
+        let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
+        let earlier = match self.names.find(text, &mut Vec::new()) {
+            Some(Entity::Func(id)) => self.module.functions.get(id.index()).filter(|f| f.defined),
+            _ => None,
+        };
+        match earlier {
+            Some(earlier) => self.diagnostics.push(report::duplicate(text, span, earlier.span)),
+            None => self.function(stmt, func),
+        }
+    }
+
     fn function(&mut self, stmt: &'t Stmt, func: &'t syntax::Func) {
         let Some(name) = func.name else { return };
+        self.reserved(name);
         let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
         let id = self.declare_function(text, name, func.has_body);
         let earlier = id.and_then(|id| self.module.functions.get(id.index())).map(|f| (f.counts(), f.span, f.declared));
@@ -152,7 +167,7 @@ impl<'t> Context<'t> {
             None => {
                 let id = FuncId(index(self.module.functions.len()));
                 self.module.functions.push(empty(text, span));
-                self.names.declare(text, Entity::Func(id), span);
+                self.names.declare_outside(text, Entity::Func(id), span);
                 Some(id)
             }
         }
@@ -203,7 +218,10 @@ fn params<'t>(body: &mut Body<'_, 't>, vars: &'t [syntax::Var]) -> Vec<Param> {
                 match body.cx.tree.source.text(token) {
                     "_" if body.function.entry => {}
                     "_" => body.cx.diagnostics.push(report::no_parameter_name(body.cx.tree.source.span(token))),
-                    _ => body.declare(token, Entity::Var(id)),
+                    _ => {
+                        body.cx.reserved(token);
+                        body.declare(token, Entity::Var(id));
+                    }
                 }
             }
         }

@@ -69,6 +69,19 @@ impl<'t> Names<'t> {
         earlier
     }
 
+    /// Declares a name that is new for the whole module.
+    pub(super) fn declare_outside(&mut self, name: &'t str, entity: Entity, span: Span) {
+        if let Some(scope) = self.scopes.first_mut() {
+            scope.names.insert(name, (entity, span));
+        }
+    }
+
+    /// What is declared outside of the innermost scope that has the name, if that is no label.
+    pub(super) fn outer(&self, name: &str) -> Option<Entity> {
+        let mut found = self.scopes.iter().rev().filter_map(|scope| scope.names.get(name)).map(|(entity, _)| *entity);
+        found.nth(1).filter(|entity| !matches!(entity, Entity::Label(_)))
+    }
+
     /// Declares `prefix0` to `prefix{count-1}`; gives the place of an earlier declaration of one of them.
     pub(super) fn declare_range(&mut self, prefix: &'t str, count: u64, of: Ranged, span: Span) -> Option<Span> {
         let scope = self.scopes.last_mut()?;

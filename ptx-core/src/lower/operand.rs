@@ -21,7 +21,9 @@ impl<'t> Body<'_, 't> {
             }
             ExprKind::Unary(b'!', x) if self.is_register(*x) => Operand::Not(Box::new(self.operand(*x))),
             ExprKind::Unary(b'-', x) if self.is_register(*x) => Operand::Neg(Box::new(self.operand(*x))),
-            ExprKind::Braces(list) => Operand::Vector(self.operands(list).into_iter().map(unwrapped).collect()),
+            ExprKind::Braces(list) => {
+                Operand::Vector(tree.list(list).iter().map(|e| unwrapped(self.argument(*e))).collect())
+            }
             ExprKind::Brackets(list) => self.memory(id, list),
             ExprKind::Select(address, field) if tree.source.text(*field) == ".unified" => {
                 Operand::Unified(Box::new(self.operand(*address)))
@@ -40,7 +42,7 @@ impl<'t> Body<'_, 't> {
         tree.list(list).iter().map(|e| self.operand(*e)).collect()
     }
 
-    /// What stands in a list in parentheses: no sums with names.
+    /// What stands in a list, in parentheses, braces or brackets: no sums with names.
     fn argument(&mut self, id: ExprId) -> Operand {
         let tree = self.cx.tree;
         if matches!(tree.expr(id).kind, ExprKind::Binary(..)) && constant::integer(tree, id).is_none() {
@@ -72,6 +74,7 @@ impl<'t> Body<'_, 't> {
         }
         match self.address(id) {
             Some((Base::Symbol(symbol), offset)) => Operand::Symbol(symbol, offset),
+            Some((Base::Reg(reg), offset)) => Operand::Sum(reg, offset),
             Some((Base::Absolute, _)) => Operand::Error,
             _ => {
                 let span = self.cx.tree.span(&self.cx.tree.expr(id).tokens);
@@ -119,7 +122,7 @@ impl<'t> Body<'_, 't> {
         if self.cx.diagnostics.len() > before {
             return Operand::Error;
         }
-        let rest = rest.iter().map(|e| self.operand(*e)).collect();
+        let rest = rest.iter().map(|e| self.argument(*e)).collect();
         match address {
             Some((base, offset)) => Operand::Memory { base, offset, rest },
             None => {
@@ -141,6 +144,7 @@ impl<'t> Body<'_, 't> {
             _ => (Some(tree.compact(tokens)), Some(tree.compact(&(tokens.start + 1..tokens.end)))),
         };
         if let Some(found) = self.cx.names.find(first, &mut self.function.registers) {
+            let found = self.not_yet(found).then(|| self.cx.names.outer(first)).flatten().unwrap_or(found);
             return self.entity(found, suffix.as_deref(), id);
         }
         if let Some(special) = special(whole.as_deref().unwrap_or(first)) {
@@ -159,6 +163,12 @@ impl<'t> Body<'_, 't> {
         Operand::Error
     }
 
+    /// Whether it is a label that stands further down: until there, ptxas takes the name for what it is outside.
+    fn not_yet(&self, entity: Entity) -> bool {
+        let label = if let Entity::Label(id) = entity { self.function.labels.get(id.index()) } else { None };
+        label.is_some_and(|label| label.at == u32::MAX)
+    }
+
     fn entity(&mut self, entity: Entity, suffix: Option<&str>, id: ExprId) -> Operand {
         match (entity, suffix) {
             (Entity::Reg(reg), None) => Operand::Reg(reg),
@@ -166,7 +176,7 @@ impl<'t> Body<'_, 't> {
                 Some(selector) => Operand::Part(reg, selector),
                 None => self.unknown_component(suffix, id),
             },
-            (Entity::Var(_) | Entity::Func(_) | Entity::Label(_), Some(suffix)) => self.unknown_component(suffix, id),
+            (_, Some(suffix)) => self.unknown_component(suffix, id),
             (Entity::Var(var), _) => Operand::Symbol(Symbol::Var(var), 0),
             (Entity::Func(func), _) => Operand::Func(func),
             (Entity::Label(label), _) => Operand::Label(label),

@@ -72,6 +72,10 @@ pub(super) fn other_signature(name: &str, span: Span, earlier: Span) -> Diagnost
         .section("11.2.2")
 }
 
+pub(super) fn dots_in_a_label(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0101, span, "a label has no dot in its name").section("4.4")
+}
+
 /// `.branchtargets` and `.callprototype` are nothing without a label.
 pub(super) fn no_label(span: Span) -> Diagnostic {
     Diagnostic::error(&codes::P0616, span, "this needs a label before it")
@@ -432,6 +436,19 @@ pub(super) fn function_as_number(row: &Row, name: Span) -> Diagnostic {
     Diagnostic::warning(&codes::P0207, name, text)
         .help("`mov.b64` has the address of a function; `call` calls it")
         .section(row.section)
+}
+
+/// A sum where a number stands.
+pub(super) fn sum_as_number(row: &Row, name: Span) -> Diagnostic {
+    let text =
+        format!("ptxas adds up an operand of `{}` before, but the manual knows sums in addresses only", row.name);
+    Diagnostic::warning(&codes::P0207, name, text).help("write an `add`, or `mov` for an address").section("6.4.1")
+}
+
+/// A texture, sampler or surface where memory is meant.
+pub(super) fn address_of_a_handle(row: &Row, name: Span) -> Diagnostic {
+    let text = format!("`{}` reads or writes memory; this is the name of a texture, sampler or surface", row.name);
+    Diagnostic::warning(&codes::P0207, name, text).help("`tex`, `suld` and `sust` access what stands behind it")
 }
 
 /// `@@DWARF` between instructions.

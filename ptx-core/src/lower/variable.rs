@@ -148,7 +148,8 @@ fn dimension(cx: &mut Context<'_>, id: ExprId) -> u64 {
     let tree = cx.tree;
     let ExprKind::Brackets(inside) = &tree.expr(id).kind else { return 0 };
     let Some(size) = tree.list(inside).first() else { return 0 };
-    match constant::integer(tree, *size).and_then(|n| u64::try_from(n).ok()) {
+    let written = if let ExprKind::Int(n) = tree.expr(*size).kind { Some(n) } else { None };
+    match written.or_else(|| constant::integer(tree, *size).and_then(|n| u64::try_from(n).ok())) {
         Some(n) => n,
         None => {
             cx.diagnostics.push(report::not_constant(tree.span(&tree.expr(*size).tokens)));

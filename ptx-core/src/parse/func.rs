@@ -2,6 +2,7 @@
 
 use super::name::{Start, start};
 use super::{Parsed, Parser};
+use crate::diag::{Diagnostic, codes};
 use crate::syntax::{Directive, Func, Prototype, StmtId, StmtKind, Var};
 use crate::token::{Kind, TokenId};
 
@@ -10,6 +11,8 @@ type Params = (Vec<Var>, bool);
 
 impl Parser {
     /// `function = [linkage] keyword attribute* ["(" returns ")"] name ["(" params ")"] directive* (";" | block)`
+    ///
+    /// Behind the declaration of a `.func` ptxas does without the `;`, if another item or the end follows.
     ///
     /// A mistake in front of the body costs one diagnostic; the body is still read.
     pub(super) fn func(&mut self, first: TokenId) -> Parsed<StmtId> {
@@ -32,8 +35,11 @@ impl Parser {
             self.skip_header();
         }
         if !self.at(b'{') {
-            if !self.eat(b';') && !func.is_broken {
-                self.end_of_statement()?;
+            match func.is_broken {
+                _ if self.eat(b';') => {}
+                false if self.ends_declaration(keyword) => self.warn_of_missing_end(),
+                false => self.end_of_statement()?,
+                true => {}
             }
             return Ok(self.push_stmt(first..self.at, StmtKind::Func(Box::new(func))));
         }
@@ -51,10 +57,21 @@ impl Parser {
         func.name = Some(self.expect_word("the function's name")?);
         (func.params, func.variadic) = self.params()?;
         func.directives = self.header_directives()?;
-        if matches!(self.kind(), Kind::Punct(b'{' | b';') | Kind::Eof) {
+        if matches!(self.kind(), Kind::Punct(b'{' | b';') | Kind::Eof) || self.ends_declaration(func.keyword) {
             return Ok(());
         }
         Err(self.stuck("`{`, `;` or a directive such as `.maxntid`"))
+    }
+
+    fn ends_declaration(&self, keyword: TokenId) -> bool {
+        let ends = self.kind() == Kind::Eof || self.at_item() || self.at(b'@') && self.nth(1) == Kind::Punct(b'@');
+        ends && self.tree.source.bytes(keyword) == b".func"
+    }
+
+    fn warn_of_missing_end(&mut self) {
+        let span = self.tree.source.span(self.at - 1);
+        let text = "the declaration has no `;` behind this; ptxas does without it";
+        self.diagnostics.push(Diagnostic::warning(&codes::P0101, span, text));
     }
 
     /// `.callprototype ["(" returns ")"] "_" ["(" params ")"] directive* ";"`
@@ -105,7 +122,7 @@ impl Parser {
     /// `(Dot arguments)*` behind the parameters. A `.pragma` has a `;` of its own.
     fn header_directives(&mut self) -> Parsed<Vec<Directive>> {
         let mut directives = Vec::new();
-        while self.kind() == Kind::Dot && !self.at_function() {
+        while self.kind() == Kind::Dot && !self.at_item() {
             let closed = start(self.tree.source.bytes(self.at)) == Start::Closed;
             directives.push(self.directive(closed)?);
             if closed {

@@ -67,7 +67,7 @@ impl Parser {
 
     /// `body = statement*`, up to a `}`, the end, or a function that begins because a `}` is missing.
     fn body(&mut self, stmts: &mut Vec<StmtId>) {
-        while !self.done() && !self.at(b'}') && !self.at_function() {
+        while !self.done() && !self.at(b'}') && (!self.at_function() || self.declares_function()) {
             let first = self.at;
             self.pending.clear();
             let stmt = self.statement(first);
@@ -148,6 +148,23 @@ impl Parser {
             Kind::Dot => start(self.tree.source.bytes(self.at + n)),
             _ => Start::Unknown,
         }
+    }
+
+    /// Whether a declaration or a function begins here.
+    pub(super) fn at_item(&self) -> bool {
+        matches!(self.start_at(0), Start::Func | Start::Section | Start::Linkage | Start::Space)
+    }
+
+    /// Whether a `.func` without a body begins here, which a body can hold.
+    fn declares_function(&self) -> bool {
+        let keyword = self.at + TokenId::from(self.start_at(0) == Start::Linkage);
+        let source = &self.tree.source;
+        let ends = |token| match source.kind(token) {
+            Kind::Punct(b'{' | b'}') | Kind::Eof => Some(false),
+            Kind::Punct(b';') => Some(true),
+            _ => None,
+        };
+        source.bytes(keyword) == b".func" && (keyword..=self.end).find_map(ends) == Some(true)
     }
 
     /// Whether something begins here that no body can hold.

@@ -1,7 +1,7 @@
-//! Logical lines of a file, and the lines that are read at once: `type`, `sreg`, `directive`, `target`.
+//! Logical lines of a file, and the lines that are read at once: `type`, `sreg`, `directive`, `target`, `idle`.
 
 use crate::isa::gate::Gate;
-use crate::isa::{Class, DirectiveInfo, SpecialRegister, Table, TargetInfo, Type, TypeInfo};
+use crate::isa::{Class, DirectiveInfo, Idle, SpecialRegister, Table, TargetInfo, Type, TypeInfo};
 
 /// The lines of a file without comments and blanks, with the number of each; `\` at the end joins the next one.
 pub(super) fn logical(text: &'static str) -> Vec<(u32, &'static str)> {
@@ -37,12 +37,20 @@ pub(super) fn keyword(table: &mut Table, text: &'static str) -> bool {
         "sreg" => sreg_line(table, &columns),
         "directive" => directive_line(table, &columns),
         "target" => target_line(table, &columns),
+        "idle" => idle_line(table, &columns),
         _ => return false,
     };
     if read.is_none() {
         table.index.mistake(format!("cannot read: {text}"));
     }
     true
+}
+
+fn idle_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
+    let words = columns.first()?.split_whitespace().map(|word| word.trim_start_matches('.')).collect();
+    let names = columns.get(1)?.split_whitespace().filter(|name| *name != "all").collect();
+    table.idle.push(Idle { words, names });
+    Some(())
 }
 
 fn type_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {

@@ -4,6 +4,9 @@ use super::{Binder, Class, Fit, Type, Why};
 use crate::ir::{Base, Param, Register, Space, Symbol, VarId, Variable};
 use crate::isa::{Short, SpaceOf};
 
+/// The space of an address that ptxas does not look at.
+const UNSEEN: &str = "unseen";
+
 /// How narrow a register with an address may be.
 #[derive(Clone, Copy)]
 pub(super) struct Widths {
@@ -36,6 +39,7 @@ impl Binder<'_> {
         }
         let spaces = self.spaces(space);
         match base {
+            _ if spaces == [UNSEEN] => Ok(()),
             Base::Absolute if spaces.contains(&"local") => Ok(()),
             Base::Absolute => Err(Why::Shape("an address in a register or of a variable".into())),
             Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(spaces, widths, r)),
@@ -49,9 +53,9 @@ impl Binder<'_> {
     fn generic(&self, space: &SpaceOf, var: VarId) -> Fit {
         match (space, self.variable_space(var)) {
             (SpaceOf::Slot(_, only), Some(found)) if !only.is_empty() && !only.contains(&found) => {
-                Err(Why::Space(found))
+                if only.contains(&"global") && self.is_opaque(var) { Ok(()) } else { Err(Why::Space(found)) }
             }
-            (_, Some(found @ ("const" | "param" | "texref" | "samplerref" | "surfref"))) => Err(Why::Space(found)),
+            (_, Some(found @ ("const" | "param"))) => Err(Why::Space(found)),
             _ => Ok(()),
         }
     }
@@ -73,9 +77,14 @@ impl Binder<'_> {
             Some(("param", "func")) => found == "param" && !of_entry,
             Some(("param", "entry")) => found == "param" && of_entry,
             Some((space, _)) => space == found,
-            None => *name == found,
+            None => *name == found || *name == "global" && self.is_opaque(var),
         };
         if spaces.is_empty() || spaces.iter().any(fits) { Ok(()) } else { Err(Why::Space(found)) }
+    }
+
+    /// Textures, samplers and surfaces are in global memory; ptxas takes their addresses for such.
+    fn is_opaque(&self, var: VarId) -> bool {
+        self.module.variables.get(var.index()).is_some_and(|v| v.ty.class() == Class::Opaque)
     }
 
     /// A function by its name.

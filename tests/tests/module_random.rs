@@ -1,0 +1,101 @@
+//! The checker against ptxas on whole modules with a mistake: those of `corpus/`, of `shared/corpus` where it is, and of the
+//! filetests, as far as both take them, and no larger than a page or two.
+//!
+//! Ignored: a figure, not a yes or no. `cargo test --release -p ptx-tests --test module_random -- --ignored --nocapture`, with
+//! `PTX_RANDOM_SIZE` (modules, 1000 if not set), `PTX_RANDOM_SEED`, and `PTX_RANDOM_KEEP` (a folder for those on which we
+//! and ptxas differ).
+#![allow(clippy::print_stdout, clippy::expect_used, reason = "tests")]
+
+use ptx_core::check::check;
+use ptx_core::isa::table;
+use ptx_core::lex::lex;
+use ptx_core::parse::parse_text;
+use ptx_tests::disturb::disturb;
+use ptx_tests::judge::Judge;
+use ptx_tests::random::Random;
+use ptx_tests::{corpus, own};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a module that is mutated.
+const LARGEST: u64 = 5000;
+
+/// At most one disagreement in so many modules.
+const ALLOWED: usize = 200;
+
+#[test]
+#[ignore = "long, and needs ptxas: see CONTRIBUTING.md"]
+fn random_modules_are_judged_alike() {
+    let judge = Judge::find().expect("a ptxas");
+    let mut random = Random::new(setting("PTX_RANDOM_SEED", 1) as u64);
+    let size = setting("PTX_RANDOM_SIZE", 1000);
+    let is_sound = |text: &String| ours(text).is_none() && difference(&judge, text).is_none();
+    let sound: Vec<String> = texts().into_iter().filter(is_sound).collect();
+    println!("{} modules", sound.len());
+    let (mut judged, mut wrong) = (0, BTreeMap::<&str, usize>::new());
+    while judged < size {
+        let text = random.pick(&sound).expect("a module");
+        let Some((text, kind)) = disturb(text, &mut random) else { continue };
+        judged += 1;
+        if let Some(why) = difference(&judge, &text) {
+            *wrong.entry(kind).or_default() += 1;
+            println!("{judged}: {kind}: {why}");
+            keep(&text, judged);
+        }
+    }
+    let total: usize = wrong.values().sum();
+    println!("{total} of {size} verdicts differ: {wrong:?}");
+    assert!(total * ALLOWED <= size, "more than one in {ALLOWED}");
+}
+
+fn setting(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+fn keep(text: &str, number: usize) {
+    if let Some(folder) = std::env::var_os("PTX_RANDOM_KEEP") {
+        std::fs::write(PathBuf::from(folder).join(format!("{number}.ptx")), text).expect("a folder");
+    }
+}
+
+/// The texts of all small files there are.
+fn texts() -> Vec<String> {
+    let filetests = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests");
+    let filetests = std::fs::read_dir(filetests).expect("filetests").filter_map(|entry| Some(entry.ok()?.path()));
+    let mut paths: Vec<PathBuf> = filetests.filter(|path| path.extension().is_some_and(|e| e == "ptx")).collect();
+    paths.extend(own::samples().expect("corpus/").iter().map(own::Sample::file));
+    let others = corpus::folder().map(|folder| corpus::samples(&folder).expect("a manifest"));
+    paths.extend(others.into_iter().flatten().map(|sample| sample.path));
+    paths.sort();
+    paths.retain(|path| path.metadata().is_ok_and(|m| m.len() <= LARGEST));
+    paths.into_iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect()
+}
+
+/// What one side says that the other does not.
+fn difference(judge: &Judge, text: &str) -> Option<String> {
+    let (ours, arch) = (ours(text), arch(text));
+    let theirs = judge.code_refusal("", &arch, text).expect("ptxas runs");
+    match (ours, theirs) {
+        (Some(ours), None) => Some(format!("we say: {ours}")),
+        (None, Some(theirs)) => Some(format!("ptxas says: {theirs}")),
+        _ => None,
+    }
+}
+
+/// The first error, and its line.
+fn ours(text: &str) -> Option<String> {
+    let (tree, earlier) = parse_text(text.as_bytes());
+    let (_, diagnostics) = check(tree, earlier, &Default::default());
+    let first = diagnostics.iter().find(|d| d.is_error())?;
+    let line = text[..first.span.lo as usize].lines().count();
+    Some(format!("line {line}: {}: {}", first.code.id, first.message))
+}
+
+/// The target, or the oldest that ptxas has.
+fn arch(text: &str) -> String {
+    let (source, _) = lex(text.as_bytes());
+    let mut tokens = 0..source.tokens.len() as u32;
+    let named = tokens.find(|id| source.text(*id) == ".target").map(|id| source.text(id + 1));
+    let mut known = table().targets.iter().filter(|t| t.assembled).map(|t| t.arch.to_string());
+    known.find(|arch| Some(arch.as_str()) == named).unwrap_or_else(|| "sm_75".to_owned())
+}
