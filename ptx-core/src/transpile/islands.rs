@@ -7,22 +7,25 @@ use crate::kernel::move_of;
 
 /// More operators than these stay for themselves.
 const MOST: usize = 2;
+/// So many instructions on both sides together make a stretch.
+const STRETCH: usize = 3;
 
 /// Returns how many operators went back.
 pub(super) fn pass(body: &mut Body) -> usize {
     let mut returned = 0;
     let mut nodes = std::mem::take(&mut body.nodes);
     each_block(&mut nodes, &mut |block| {
-        let mut at = 2;
+        let mut at = 1;
         while at < block.len() {
             let length = block[at..].iter().take_while(|node| matches!(node, Node::Assign(..))).count();
             if length == 0 {
                 at += 1;
                 continue;
             }
-            let before = block[at - 2..at].iter().all(is_ptx);
-            let behind = block.get(at + length..at + length + 2).is_some_and(|next| next.iter().all(is_ptx));
-            let insts: Option<Vec<Inst>> = (before && behind && length <= MOST)
+            let before = block[..at].iter().rev().take(STRETCH).take_while(|node| is_ptx(node)).count();
+            let behind = block[at + length..].iter().take(STRETCH).take_while(|node| is_ptx(node)).count();
+            let among = before > 0 && behind > 0 && before + behind >= STRETCH;
+            let insts: Option<Vec<Inst>> = (among && length <= MOST)
                 .then(|| block[at..at + length].iter().map(|node| of_assignment(body, node)).collect())
                 .flatten();
             for (node, inst) in block[at..].iter_mut().zip(insts.into_iter().flatten()) {

@@ -191,32 +191,49 @@ impl Printer<'_> {
         count.text(&name, &number)
     }
 
-    /// `let` of these registers, whatever their types, as many in one as a line holds.
+    /// `let` of these registers, in as few lines as they take: as they come, `(a, b): (u32, f32)`, or by their types.
     fn declare(&mut self, regs: &[usize]) {
+        let declared = self.declared(regs);
+        let room = WIDTH.saturating_sub(4 * self.depth);
+        let mixed = |(name, ty): &(String, String)| declared_width(name, ty);
+        let as_they_come = lines(&declared, room, mixed, |row| {
+            let (names, types): (Vec<_>, Vec<_>) = row.iter().cloned().unzip();
+            format!("let {}: {};", tuple(&names), tuple(&types))
+        });
+        let mut types: Vec<&String> = Vec::new();
+        declared.iter().for_each(|(_, ty)| {
+            if !types.contains(&ty) {
+                types.push(ty)
+            }
+        });
+        let by_type = types.into_iter().flat_map(|ty| {
+            let of_type: Vec<_> = declared.iter().filter(|(_, other)| other == ty).cloned().collect();
+            lines(
+                &of_type,
+                room.saturating_sub(ty.len() + 8),
+                |(name, _)| name.len() + 2,
+                |row| {
+                    let names: Vec<_> = row.iter().map(|(name, _)| name.clone()).collect();
+                    format!("let {}: {ty};", tuple(&names))
+                },
+            )
+        });
+        let by_type: Vec<String> = by_type.collect();
+        let uniform = declared.iter().all(|(_, ty)| *ty == declared[0].1);
+        let shorter = if uniform || by_type.len() < as_they_come.len() { by_type } else { as_they_come };
+        shorter.iter().for_each(|line| self.rust(line));
+    }
+
+    /// The names and types of registers; an array once.
+    fn declared(&self, regs: &[usize]) -> Vec<(String, String)> {
         let mut arrays = BTreeSet::new();
-        let (mut names, mut types, mut width) = (Vec::new(), Vec::new(), 0);
-        for reg in regs {
+        let of = |reg: &usize| {
             let reg = &self.body.regs[*reg];
-            let array = reg.element.map(|(array, _)| array);
-            if array.is_some_and(|array| !arrays.insert(array)) {
-                continue;
-            }
-            let (name, ty) = match array.map(|array| &self.body.arrays[array]) {
-                Some(array) => (array.name.clone(), format!("[{}; {}]", reg.ty, array.regs.len())),
-                None => (reg.name.clone(), reg.ty.clone()),
-            };
-            let more = declared_width(&name, &ty);
-            if !names.is_empty() && width + more + 4 * self.depth > WIDTH {
-                self.rust(&format!("let {}: {};", tuple(&names), tuple(&types)));
-                (names, types, width) = (Vec::new(), Vec::new(), 0);
-            }
-            names.push(name);
-            types.push(ty);
-            width += more;
-        }
-        if !names.is_empty() {
-            self.rust(&format!("let {}: {};", tuple(&names), tuple(&types)));
-        }
+            let Some((array, _)) = reg.element else { return Some((reg.name.clone(), reg.ty.clone())) };
+            let whole = &self.body.arrays[array];
+            arrays.insert(array).then(|| (whole.name.clone(), format!("[{}; {}]", reg.ty, whole.regs.len())))
+        };
+        regs.iter().filter_map(of).collect()
     }
 
     fn inst(&self, inst: &Inst) -> String {
@@ -303,6 +320,21 @@ fn named_inside(nodes: &[Node], label: usize, inside: bool) -> bool {
 /// How much of a `let` a name and its type take.
 pub(super) fn declared_width(name: &str, ty: &str) -> usize {
     name.len() + ty.len() + 4
+}
+
+/// Declarations in lines that have this room, as many in each as it takes.
+fn lines<T>(all: &[T], room: usize, width: impl Fn(&T) -> usize, line: impl Fn(&[T]) -> String) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut from, mut used) = (0, 0);
+    for (at, one) in all.iter().enumerate() {
+        if at > from && used + width(one) > room {
+            lines.push(line(&all[from..at]));
+            (from, used) = (at, 0);
+        }
+        used += width(one);
+    }
+    lines.extend((from < all.len()).then(|| line(&all[from..])));
+    lines
 }
 
 /// `a`, or `(a, b)`.

@@ -80,5 +80,7 @@ pub mod operators {
         let zeros: [f32; 3] = [0.0; 3];
         let (q, r): (u32, u32) = (1, 2);
         (q, r) = (r, q);
+        let (s, t): [f32; 2];
+        let (v, w): u32 = (3, 4);
     }
 }

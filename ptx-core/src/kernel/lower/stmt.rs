@@ -108,13 +108,16 @@ impl<'a> Lowerer<'a> {
         ty
     }
 
-    /// Declares the registers of a pattern.
+    /// Declares the registers of a pattern. Several names with one type have it each: `let (a, b): f32;`.
     pub(super) fn declare(&mut self, pattern: &Pattern, ty: &Ty) -> Value {
         match (pattern, ty) {
             (Pattern::Name(name), ty) => self.declare_named(&name.name, ty, name.span),
             (Pattern::Wild(span), ty) => self.declare_named("unused", ty, *span),
             (Pattern::Tuple(patterns, _), Ty::Tuple(parts)) if patterns.len() == parts.len() => {
                 Value::Tuple(patterns.iter().zip(parts).map(|(pattern, ty)| self.declare(pattern, ty)).collect())
+            }
+            (Pattern::Tuple(patterns, _), Ty::Scalar(_) | Ty::Array(..)) => {
+                Value::Tuple(patterns.iter().map(|pattern| self.declare(pattern, ty)).collect())
             }
             (Pattern::Tuple(patterns, span), ty) => {
                 let message = format!("{} names for `{}`", patterns.len(), ty.name());
