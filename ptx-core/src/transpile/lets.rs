@@ -158,14 +158,19 @@ const WIDE: usize = 84;
 
 /// Declarations that are near each other become one.
 fn together(body: &Body, placed: BTreeMap<usize, Vec<usize>>) -> Vec<(usize, Vec<usize>)> {
-    let width = |regs: &[usize]| -> usize {
-        let of = |reg: &usize| declared_width(&body.regs[*reg].name, &body.regs[*reg].ty);
-        regs.iter().map(of).sum()
+    // Registers of one type share it.
+    let width = |known: &[usize], more: &[usize]| -> usize {
+        let mut types = BTreeSet::new();
+        let of = |reg: &usize| {
+            let reg = &body.regs[*reg];
+            if types.insert(&reg.ty) { declared_width(&reg.name, &reg.ty) } else { reg.name.len() + 2 }
+        };
+        known.iter().chain(more).map(of).sum()
     };
     let mut joined: Vec<(usize, Vec<usize>)> = Vec::new();
     for (at, regs) in placed {
         match joined.last_mut() {
-            Some((start, known)) if at - *start <= NEAR && width(known) + width(&regs) <= WIDE => known.extend(regs),
+            Some((start, known)) if at - *start <= NEAR && width(known, &regs) <= WIDE => known.extend(regs),
             _ => joined.push((at, regs)),
         }
     }

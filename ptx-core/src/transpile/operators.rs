@@ -63,19 +63,21 @@ fn choose_types(body: &mut Body) {
             {
                 continue;
             }
-            // What a float instruction names must stay untyped.
-            if at.iter().any(|at| names_float(&insts[*at].name, ty.bits())) {
-                continue;
-            }
-            let worth = CLASSES.map(|class| {
+            // What a float instruction names is a float or stays untyped.
+            let (classes, otherwise) = match at.iter().any(|at| names_float(&insts[*at].name, ty.bits())) {
+                true if at.iter().all(|at| takes_float(&insts[*at], reg, ty.bits())) => (FLOAT, "f"),
+                true => continue,
+                false => (INTEGER, "b"),
+            };
+            let mut worth = |class: &str| -> usize {
                 body.regs[reg].ty = format!("{class}{}", ty.bits());
-                at.iter()
-                    .filter_map(|at| raise(&body.regs, &insts[*at]))
-                    .map(|(_, value, _)| RAISED - views(&value))
-                    .sum()
-            });
+                let raised = at.iter().filter_map(|at| raise(&body.regs, &insts[*at]));
+                raised.map(|(_, value, _)| RAISED - views(&value)).sum()
+            };
+            let worth: Vec<usize> = classes.iter().map(|class| worth(class)).collect();
             let most = worth.iter().max().copied().unwrap_or(0);
-            let class = CLASSES.iter().zip(worth).find(|(_, n)| *n == most && most > 0).map_or("b", |(class, _)| class);
+            let class =
+                classes.iter().zip(worth).find(|(_, n)| *n == most && most > 0).map_or(otherwise, |(class, _)| class);
             body.regs[reg].ty = format!("{class}{}", ty.bits());
         }
     }
@@ -94,8 +96,10 @@ fn views(expr: &Expr) -> usize {
     }
 }
 
-/// Unsigned, signed, untyped.
-const CLASSES: [&str; 3] = ["u", "i", "b"];
+/// What a register of integers can be: unsigned, signed, untyped.
+const INTEGER: &[&str] = &["u", "i", "b"];
+/// What a register of floats can be.
+const FLOAT: &[&str] = &["f", "b"];
 
 /// Whether an instruction has a type of floats or of packed numbers of this width among its modifiers.
 fn names_float(inst: &str, bits: u32) -> bool {
@@ -105,6 +109,32 @@ fn names_float(inst: &str, bits: u32) -> bool {
     }
     let float = |ty: Type| matches!(ty.class(), Class::Float | Class::Packed) && ty.bits() == bits;
     inst.split('.').skip(1).any(|modifier| Type::find(modifier).is_some_and(float))
+}
+
+/// Instructions that take a register of floats wherever their type is one of floats or untyped.
+const FLOATS: &[&str] = &[
+    "abs", "add", "copysign", "cos", "cvt", "div", "ex2", "fma", "ld", "lg2", "max", "min", "mov", "mul", "neg", "rcp",
+    "rsqrt", "selp", "setp", "sin", "sqrt", "st", "sub", "tanh", "testp",
+];
+
+/// Whether an instruction takes a register of floats where it names this one.
+fn takes_float(inst: &Inst, reg: usize, bits: u32) -> bool {
+    let (opcode, modifiers) = inst.name.split_once('.').unwrap_or_default();
+    let here = |operand: &&Vec<Piece>| operand.contains(&Piece::Reg(reg));
+    let types: Vec<Type> = modifiers.split('.').filter_map(Type::find).collect();
+    let types = match (opcode, types.as_slice(), inst.operands.first().filter(here)) {
+        ("cvt", [to, _], Some(_)) => vec![*to],
+        ("cvt", [_, from], None) => vec![*from],
+        _ => types,
+    };
+    let alone = |operand: &Vec<Piece>| match operand.as_slice() {
+        [Piece::Reg(_)] => true,
+        [Piece::Text(open), ..] => matches!(opcode, "ld" | "st" | "mov") && open.starts_with('{'),
+        _ => false,
+    };
+    FLOATS.contains(&opcode)
+        && types.iter().all(|ty| ty.bits() != bits || matches!(ty.class(), Class::Float | Class::Bits))
+        && inst.operands.iter().filter(here).all(alone)
 }
 
 /// The registers that the library takes: they are `u32`.

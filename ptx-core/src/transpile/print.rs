@@ -220,7 +220,8 @@ impl Printer<'_> {
         });
         let by_type: Vec<String> = by_type.collect();
         let uniform = declared.iter().all(|(_, ty)| *ty == declared[0].1);
-        let shorter = if uniform || by_type.len() < as_they_come.len() { by_type } else { as_they_come };
+        let several = as_they_come.len() > 1 && by_type.len() <= as_they_come.len();
+        let shorter = if uniform || several { by_type } else { as_they_come };
         shorter.iter().for_each(|line| self.rust(line));
     }
 
