@@ -1,6 +1,10 @@
 //! The files of `../shared/corpus`, where they are present. Read by the tests that need real PTX.
 
+use libtest_mimic::{Completion, Trial};
 use std::path::{Path, PathBuf};
+
+/// Why a test of the corpus is ignored.
+pub const ABSENT: &str = "no shared/corpus here, see PTX_CORPUS";
 
 /// One line of the corpus' manifest.
 #[derive(Clone, Debug)]
@@ -31,6 +35,15 @@ pub fn folder() -> Option<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let beside = workspace.map(|dir| dir.join("shared/corpus"));
     from_env.into_iter().chain(beside).find(|dir| dir.join("manifest.tsv").is_file())
+}
+
+/// The trials of every sample; without a corpus one that is ignored, with a broken manifest one that fails.
+pub fn trials<T: IntoIterator<Item = Trial>>(of: impl Fn(Sample) -> T) -> Vec<Trial> {
+    match folder().map(|folder| samples(&folder)) {
+        Some(Ok(samples)) => samples.into_iter().flat_map(of).collect(),
+        Some(Err(error)) => vec![Trial::test("manifest", move || Err(error.to_string().into()))],
+        None => vec![Trial::ignorable_test("corpus", || Ok(Completion::ignored_with(ABSENT)))],
+    }
 }
 
 /// All samples of a corpus.

@@ -7,13 +7,7 @@ use ptx_core::parse;
 use ptx_tests::corpus::{self, Sample};
 
 fn main() -> std::process::ExitCode {
-    let trials = match corpus::folder().map(|folder| corpus::samples(&folder)) {
-        Some(Ok(samples)) => samples.into_iter().map(trial).collect(),
-        Some(Err(error)) => vec![Trial::test("manifest", move || Err(error.to_string().into()))],
-        None => vec![
-            Trial::test("corpus (ignored: no shared/corpus here, see PTX_CORPUS)", || Ok(())).with_ignored_flag(true),
-        ],
-    };
+    let trials = corpus::trials(|sample| [trial(sample)]);
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

@@ -22,16 +22,7 @@ const BUFFER: usize = 1 << 16;
 fn main() -> std::process::ExitCode {
     let own = own::samples().unwrap_or_default().into_iter().filter(|s| s.ptxas == "accepted");
     let mut trials: Vec<_> = own.map(|s| trial(s.path.clone(), s.file())).collect();
-    match corpus::folder().map(|folder| corpus::samples(&folder)) {
-        Some(Ok(samples)) => {
-            trials.extend(samples.into_iter().filter(|s| s.accepted).map(|s| trial(s.name, s.path)));
-        }
-        Some(Err(error)) => trials.push(Trial::test("manifest", move || Err(error.to_string().into()))),
-        None => {
-            let absent = Trial::test("corpus (ignored: no shared/corpus here, see PTX_CORPUS)", || Ok(()));
-            trials.push(absent.with_ignored_flag(true));
-        }
-    }
+    trials.extend(corpus::trials(|sample| sample.accepted.then(|| trial(sample.name, sample.path))));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

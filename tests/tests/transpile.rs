@@ -13,13 +13,7 @@ use ptx_tests::corpus::{self, Sample};
 const RAISED: usize = 24_000;
 
 fn main() -> std::process::ExitCode {
-    let trials = match corpus::folder().map(|folder| corpus::samples(&folder)) {
-        Some(Ok(samples)) => samples.into_iter().filter(|s| s.accepted).flat_map(trials).collect(),
-        Some(Err(error)) => vec![Trial::test("manifest", move || Err(error.to_string().into()))],
-        None => vec![
-            Trial::test("corpus (ignored: no shared/corpus here, see PTX_CORPUS)", || Ok(())).with_ignored_flag(true),
-        ],
-    };
+    let trials = corpus::trials(|sample| Some(sample).filter(|s| s.accepted).into_iter().flat_map(trials));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

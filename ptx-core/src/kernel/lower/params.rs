@@ -136,6 +136,11 @@ fn load_field(reg: &Reg, symbol: &str, offset: u64) -> String {
     format!("ld.param.{} {}, [{at}]", types::stored(reg.ty), reg.name)
 }
 
+/// The type of a register that holds an address.
+fn address() -> Option<Ty> {
+    types::find("u64").map(Ty::Scalar)
+}
+
 impl<'a> Lowerer<'a> {
     /// Declares the parameters of a kernel, and behind them the dimensions that its tiles name.
     pub(super) fn declare_params(&mut self, kernel: &'a tree::Kernel) {
@@ -150,44 +155,8 @@ impl<'a> Lowerer<'a> {
     }
 
     fn declare_param(&mut self, at: usize, param: &'a tree::Param, dims: &mut Vec<(String, Span)>) {
-        let pointer = types::find("u64").map(Ty::Scalar);
-        let (kind, ty) = match &param.ty.kind {
-            TypeKind::Ref(_, inner) => match &inner.kind {
-                TypeKind::Slice(element) => (Kind::Pointer(self.element_size(element), param.pointer), pointer),
-                _ => return self.bad_param(param),
-            },
-            TypeKind::Path(path) => match path.segments.last().map_or("", |s| s.name.as_str()) {
-                "TensorMap" => (Kind::Map, pointer),
-                "Tile" | "TileMut" => {
-                    self.dims(&path.args, dims);
-                    let element = match path.args.first() {
-                        Some(GenericArg::Type(element)) => self.element_size(element),
-                        _ => 1,
-                    };
-                    (Kind::Pointer(element, Pointer::Global), pointer)
-                }
-                _ => match self.find(path).map(|found| found.binding) {
-                    Some(Binding::Struct(item)) => match self.layout(item) {
-                        Some(layout) => (Kind::Struct(item.name.name.clone(), layout), None),
-                        None => return self.scopes.bind(&param.name.name, Binding::Error),
-                    },
-                    _ => match self.param_scalar(param) {
-                        Some(ty) => (Kind::Scalar, Some(ty)),
-                        None => return self.scopes.bind(&param.name.name, Binding::Error),
-                    },
-                },
-            },
-            TypeKind::Array(..) => match self.ty(&param.ty) {
-                Some(ty) => match ty.innermost().scalar() {
-                    Some(element) if element.bytes() > 0 => {
-                        (Kind::Bytes(ty.registers() * element.bytes(), element.bytes()), None)
-                    }
-                    _ => return self.bad_param(param),
-                },
-                None => return self.scopes.bind(&param.name.name, Binding::Error),
-            },
-            TypeKind::Error => return self.scopes.bind(&param.name.name, Binding::Error),
-            _ => return self.bad_param(param),
+        let Some((kind, ty)) = self.param_kind(param, dims) else {
+            return self.scopes.bind(&param.name.name, Binding::Error);
         };
         self.add_param(&param.name.name, EntryParam::Value(at), kind, ty, param.name.span);
         let align = param.align.as_ref().and_then(|align| self.count(align));
@@ -196,20 +165,64 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn param_scalar(&mut self, param: &'a tree::Param) -> Option<Ty> {
-        match self.ty(&param.ty)? {
-            Ty::Scalar(ty) if ty.name() != "pred" => Some(Ty::Scalar(ty)),
-            _ => {
-                self.bad_param(param);
-                None
-            }
+    /// What a parameter is to the PTX, and the type of its register, if it has one; `None` once that is reported.
+    fn param_kind(&mut self, param: &'a tree::Param, dims: &mut Vec<(String, Span)>) -> Option<(Kind, Option<Ty>)> {
+        match &param.ty.kind {
+            TypeKind::Ref(_, inner) => match &inner.kind {
+                TypeKind::Slice(element) => Some((Kind::Pointer(self.element_size(element), param.pointer), address())),
+                _ => self.not_passed(param),
+            },
+            TypeKind::Path(path) => self.param_kind_by_name(param, path, dims),
+            TypeKind::Array(..) => self.param_bytes(param),
+            TypeKind::Error => None,
+            _ => self.not_passed(param),
         }
     }
 
-    fn bad_param(&mut self, param: &'a tree::Param) {
+    fn param_kind_by_name(
+        &mut self,
+        param: &'a tree::Param,
+        path: &'a tree::Path,
+        dims: &mut Vec<(String, Span)>,
+    ) -> Option<(Kind, Option<Ty>)> {
+        match path.segments.last().map_or("", |s| s.name.as_str()) {
+            "TensorMap" => Some((Kind::Map, address())),
+            "Tile" | "TileMut" => {
+                self.dims(&path.args, dims);
+                let element = match path.args.first() {
+                    Some(GenericArg::Type(element)) => self.element_size(element),
+                    _ => 1,
+                };
+                Some((Kind::Pointer(element, Pointer::Global), address()))
+            }
+            _ => match self.find(path).map(|found| found.binding) {
+                Some(Binding::Struct(item)) => Some((Kind::Struct(item.name.name.clone(), self.layout(item)?), None)),
+                _ => Some((Kind::Scalar, Some(self.param_scalar(param)?))),
+            },
+        }
+    }
+
+    fn param_bytes(&mut self, param: &'a tree::Param) -> Option<(Kind, Option<Ty>)> {
+        let ty = self.ty(&param.ty)?;
+        match ty.innermost().scalar() {
+            Some(element) if element.bytes() > 0 => {
+                Some((Kind::Bytes(ty.registers() * element.bytes(), element.bytes()), None))
+            }
+            _ => self.not_passed(param),
+        }
+    }
+
+    fn param_scalar(&mut self, param: &'a tree::Param) -> Option<Ty> {
+        match self.ty(&param.ty)? {
+            Ty::Scalar(ty) if ty.name() != "pred" => Some(Ty::Scalar(ty)),
+            _ => self.not_passed(param),
+        }
+    }
+
+    fn not_passed<T>(&mut self, param: &'a tree::Param) -> Option<T> {
         let help = "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Tile`, arrays and structs by value";
         self.fail(&codes::P0812, param.ty.span, "a kernel cannot take this", help);
-        self.scopes.bind(&param.name.name, Binding::Error);
+        None
     }
 
     /// The bytes of what a pointer points to, as its alignment.

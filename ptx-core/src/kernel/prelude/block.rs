@@ -3,20 +3,7 @@
 /// The sum of `x` over a block of `WARPS` warps, in every thread: a warp reduction, `st.shared` by the first lane of
 /// each warp, `bar.sync 0`, `WARPS` times `ld.shared` and an addition, `bar.sync 0`.
 fn reduce_sum<const WARPS: u32, T>(x: T) -> T {
-    #[shared]
-    let partial: [T; WARPS];
-    let mine: T = warp::reduce_sum(x);
-    store(partial, mine);
-    ptx! { bar.sync 0; }
-    let sum: T;
-    ptx! { ld.shared.{T} sum, [partial]; }
-    for at in 1..WARPS {
-        let other: T;
-        ptx! { ld.shared.{T} other, [partial + 4 * at]; }
-        sum += other;
-    }
-    ptx! { bar.sync 0; }
-    sum
+    reduce::<"add", WARPS, T>(x)
 }
 
 /// As `reduce_sum` of `f32`, for a place that a kernel comes to once, and a number of warps that is a multiple of four: a
@@ -38,42 +25,30 @@ fn reduce_sum_once<const WARPS: u32>(x: f32) -> f32 {
 
 /// The largest `x` of a block of `WARPS` warps, in every thread: as `reduce_sum`, with `max`.
 fn reduce_max<const WARPS: u32, T>(x: T) -> T {
-    #[shared]
-    let partial: [T; WARPS];
-    let mine: T = warp::reduce_max(x);
-    store(partial, mine);
-    ptx! { bar.sync 0; }
-    let most: T;
-    ptx! { ld.shared.{T} most, [partial]; }
-    for at in 1..WARPS {
-        let other: T;
-        ptx! {
-            ld.shared.{T} other, [partial + 4 * at];
-            max.{T} most, most, other;
-        }
-    }
-    ptx! { bar.sync 0; }
-    most
+    reduce::<"max", WARPS, T>(x)
 }
 
 /// The smallest `x` of a block of `WARPS` warps, in every thread: as `reduce_sum`, with `min`.
 fn reduce_min<const WARPS: u32, T>(x: T) -> T {
+    reduce::<"min", WARPS, T>(x)
+}
+
+/// `OP` of `x` over a block of `WARPS` warps, in every thread: as `reduce_sum`, with `warp::combine`.
+fn reduce<const OP: &str, const WARPS: u32, T>(x: T) -> T {
     #[shared]
     let partial: [T; WARPS];
-    let mine: T = warp::reduce_min(x);
+    let mine: T = warp::reduce::<OP, T>(x);
     store(partial, mine);
     ptx! { bar.sync 0; }
-    let least: T;
-    ptx! { ld.shared.{T} least, [partial]; }
+    let all: T;
+    ptx! { ld.shared.{T} all, [partial]; }
     for at in 1..WARPS {
         let other: T;
-        ptx! {
-            ld.shared.{T} other, [partial + 4 * at];
-            min.{T} least, least, other;
-        }
+        ptx! { ld.shared.{T} other, [partial + 4 * at]; }
+        warp::combine::<OP, T>(all, other);
     }
     ptx! { bar.sync 0; }
-    least
+    all
 }
 
 /// The first lane of each warp writes its warp's value: `shr`, `mul.lo`, `add`, `st.shared`.

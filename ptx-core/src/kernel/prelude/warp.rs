@@ -8,39 +8,39 @@ const ALL: u32 = 0xffffffff;
 
 /// The sum of `x` over the warp, in every lane: five times `shfl.sync.bfly.b32` and an addition.
 fn reduce_sum<T>(x: T) -> T {
-    let sum: T = x;
-    for step in [16, 8, 4, 2, 1] {
-        let other: T;
-        ptx! { shfl.sync.bfly.b32 other, sum, step, 31, ALL; }
-        sum += other;
-    }
-    sum
+    reduce::<"add", T>(x)
 }
 
 /// The largest `x` of the warp, in every lane: five times `shfl.sync.bfly.b32` and `max`.
 fn reduce_max<T>(x: T) -> T {
-    let most: T = x;
-    for step in [16, 8, 4, 2, 1] {
-        let other: T;
-        ptx! {
-            shfl.sync.bfly.b32 other, most, step, 31, ALL;
-            max.{T} most, most, other;
-        }
-    }
-    most
+    reduce::<"max", T>(x)
 }
 
 /// The smallest `x` of the warp, in every lane: five times `shfl.sync.bfly.b32` and `min`.
 fn reduce_min<T>(x: T) -> T {
-    let least: T = x;
+    reduce::<"min", T>(x)
+}
+
+/// `OP` of `x` over the warp, in every lane: five times `shfl.sync.bfly.b32` and `combine`.
+fn reduce<const OP: &str, T>(x: T) -> T {
+    let all: T = x;
     for step in [16, 8, 4, 2, 1] {
         let other: T;
-        ptx! {
-            shfl.sync.bfly.b32 other, least, step, 31, ALL;
-            min.{T} least, least, other;
-        }
+        ptx! { shfl.sync.bfly.b32 other, all, step, 31, ALL; }
+        combine::<OP, T>(all, other);
     }
-    least
+    all
+}
+
+/// `into` becomes `OP` of itself and `x`: `"add"`, `"max"` or `"min"`, the instruction of that name.
+fn combine<const OP: &str, T>(into: T, x: T) {
+    if OP == "add" {
+        into += x;
+    } else if OP == "max" {
+        ptx! { max.{T} into, into, x; }
+    } else {
+        ptx! { min.{T} into, into, x; }
+    }
 }
 
 /// The sum of `x` over this lane and those before it: five times `shfl.sync.up.b32` and a guarded addition.
