@@ -23,7 +23,7 @@ pub struct Report {
     pub size: String,
     /// ‖out − ref‖ / ‖ref‖ against a reference in `f64`; a count of wrong values where they are integers.
     pub error: f64,
-    /// The most that `error` may be.
+    /// The most that `error` may be; 1 where `error` is a share of several limits.
     pub limit: f64,
     /// The median time of a launch.
     pub time: Duration,
@@ -43,7 +43,11 @@ impl fmt::Display for Report {
         let Report { name, size, error, limit, figure, .. } = self;
         let verdict = if self.passed() { "ok" } else { "WRONG" };
         let time = format!("{:.1} µs", self.time.as_secs_f64() * 1e6);
-        write!(f, "{name:<15} {size:<22} error {error:<9.2e} (limit {limit:.0e})  {time:>14}  {figure:>18}  {verdict}")
+        let error = match *limit {
+            1.0 => format!("{error:.2} of its limit"),
+            _ => format!("{error:.2e} (limit {limit:.0e})"),
+        };
+        write!(f, "{name:<21} {size:<27} error {error:<21} {time:>14}  {figure:>18}  {verdict}")
     }
 }
 
