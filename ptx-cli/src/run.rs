@@ -2,6 +2,7 @@
 
 mod argument;
 mod cuda;
+mod texture;
 
 use crate::output::{Failure, Outcome};
 use crate::render;
@@ -35,7 +36,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 0)]
     shared: u32,
     /// One a parameter, in order: a scalar (u32:5, f32:1.5), a buffer read from a file (@in.bin), or a zeroed buffer
-    /// of that many bytes, written to a file after the run (out.bin:4096).
+    /// of that many bytes, written to a file after the run (out.bin:4096), or a texture of a file's texels: width, height and
+    /// depth, and how it is read (tex:u8x4:64,32:linear,wrap,normalized@in.bin).
     #[arg(long = "arg", value_parser = argument::parse)]
     args: Vec<Argument>,
     /// Another interleaving of the threads; a finding says with which seed it can be repeated.
@@ -289,11 +291,12 @@ fn parameters<'a>(
 fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Output<'a>>) -> Result<Vec<u8>, Failure> {
     let address = match argument {
         Argument::Scalar(bytes) => return Ok(bytes.clone()),
-        Argument::Input(path) => {
-            let bytes = Source::read(path)?.bytes;
-            let address = machine.alloc(bytes.len() as u64).map_err(unusable)?;
-            machine.write(address, &bytes).map_err(unusable)?;
-            address
+        Argument::Input(path) => upload(machine, &Source::read(path)?.bytes)?,
+        Argument::Texture(texels) => {
+            let bytes = Source::read(&texels.path)?.bytes;
+            texels.fits(bytes.len()).map_err(Failure::usage)?;
+            let address = upload(machine, &bytes)?;
+            machine.texture(texels.at(address)).map_err(unusable)?
         }
         Argument::Output(path, bytes) => {
             let (address, bytes) = (machine.alloc(*bytes).map_err(unusable)?, *bytes);
@@ -304,4 +307,11 @@ fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Ou
         }
     };
     Ok(address.to_le_bytes().to_vec())
+}
+
+/// Bytes in the machine's memory.
+fn upload(machine: &mut Machine, bytes: &[u8]) -> Result<u64, Failure> {
+    let address = machine.alloc(bytes.len() as u64).map_err(unusable)?;
+    machine.write(address, bytes).map_err(unusable)?;
+    Ok(address)
 }

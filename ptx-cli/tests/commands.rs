@@ -117,6 +117,55 @@ fn run_reads_and_writes_buffers() {
     assert_eq!(values, [0.0, 1.5, 3.0, 4.5]);
 }
 
+/// `out[i]` = what is at `i` between the texels of the first row.
+const SAMPLE: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry sample(.param .u64 image, .param .u64 out)
+{
+    .reg .b32 %r1;
+    .reg .b64 %i, %o;
+    .reg .f32 %x, %c<4>;
+    ld.param.u64 %i, [image];
+    ld.param.u64 %o, [out];
+    mov.u32 %r1, %tid.x;
+    mad.wide.u32 %o, %r1, 4, %o;
+    cvt.rn.f32.u32 %x, %r1;
+    tex.2d.v4.f32.f32 {%c0, %c1, %c2, %c3}, [%i, {%x, 0f3F000000}];
+    st.global.f32 [%o], %c0;
+    ret;
+}
+";
+
+#[test]
+fn run_takes_textures() {
+    let path = file("run_texture", SAMPLE);
+    let (texels, out) = (path.with_file_name("texels.bin"), path.with_file_name("out.bin"));
+    std::fs::write(&texels, [0u8, 51, 102, 153, 204, 255, 255, 255]).unwrap();
+    let output = format!("{}:16", out.display());
+    let run = |texture: &str| {
+        let texture = format!("tex:{texture}@{}", texels.display());
+        ptx(&["run", path.to_str().unwrap(), "--block", "4", "--arg", &texture, "--arg", &output])
+    };
+    let done = run("unorm8:4,2:linear,border");
+    assert!(done.status.success(), "{done:?}");
+    let found: Vec<f32> =
+        std::fs::read(&out).unwrap().chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+    for (found, wanted) in found.iter().zip([0.0, 0.1, 0.3, 0.5]) {
+        assert!((found - wanted).abs() < 1e-6, "{found}, not {wanted}");
+    }
+    for (texture, says) in [
+        ("u7:4,2", "`u7` is no channel of a texel"),
+        ("f32:4,2:soft", "`soft` is no option of a texture"),
+        ("f32:4,4,4,4", "a texture such as"),
+        ("f32:64,64", "8 bytes; the texture has 16384"),
+    ] {
+        let refused = run(texture);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(says), "{refused:?}");
+    }
+}
+
 #[test]
 fn run_tells_findings_from_bad_usage() {
     let path = file("run_wrong", SCALE);

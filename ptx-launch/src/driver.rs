@@ -130,6 +130,8 @@ table! {
     optional {
         cuLaunchKernelEx(*const c_void, CUfunction, *mut *mut c_void, *mut *mut c_void) "11.8";
         cuOccupancyMaxActiveClusters(*mut c_int, CUfunction, *const c_void) "11.8";
+        cuTexObjectCreate(*mut u64, *const c_void, *const c_void, *const c_void) "5.0";
+        cuTexObjectDestroy(u64) "5.0";
         cuTensorMapReplaceAddress(*mut c_void, *mut c_void) "12.0";
         cuTensorMapEncodeTiled(
             *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32, u32, u32, u32, u32

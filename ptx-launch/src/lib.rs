@@ -37,7 +37,7 @@
 //!
 //! The first argument says where: a [`Stream`], a [`Device`] (its default stream), or cudarc's `CudaStream`. The others
 //! are the kernel's own: `&[T]` takes a reference to a [`Buffer`], a [`View`], or cudarc's `CudaSlice` or `CudaView`,
-//! `&mut [T]` a mutable one; numbers and `#[derive(KernelParam)]` structs go by value, a [`TensorMap`] by reference.
+//! `&mut [T]` a mutable one; numbers and `#[derive(KernelParam)]` structs go by value, a [`TensorMap`] and a [`Texture`] by reference.
 //! What the kernel's attribute does not say of grid and block stands in a [`Config`] behind the stream. With
 //! `safe(…)` the function checks its conditions first and is safe; without, it is `unsafe`, and its documentation says
 //! what the caller vouches for.
@@ -148,6 +148,7 @@ mod stream;
 mod tensor_map;
 mod testing;
 pub mod text;
+mod texture;
 mod tile;
 mod timing;
 
@@ -164,5 +165,6 @@ pub use ptx_core::interp::Options as CpuOptions;
 pub use ptx_macros::*;
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
+pub use texture::{AddressMode, FilterMode, Texel, TexelFormat, Texture, TextureBuilder};
 pub use tile::{ReadTile, Tile, WriteTile};
 pub use timing::{Timer, Timing};

@@ -1,5 +1,6 @@
 //! What `--arg` takes.
 
+use super::texture::{self, Texels};
 use ptx_core::isa::{Class, Type};
 use std::path::PathBuf;
 
@@ -10,6 +11,8 @@ pub(super) enum Argument {
     Scalar(Vec<u8>),
     /// `@in.bin`: a buffer with what the file holds.
     Input(PathBuf),
+    /// `tex:u8x4:64,32@in.bin`: a texture of what the file holds.
+    Texture(Texels),
     /// `out.bin:4096`: a zeroed buffer of that many bytes, saved after the run.
     Output(PathBuf, u64),
 }
@@ -18,6 +21,9 @@ pub(super) enum Argument {
 pub(super) fn parse(text: &str) -> Result<Argument, String> {
     if let Some(path) = text.strip_prefix('@') {
         return Ok(Argument::Input(path.into()));
+    }
+    if let Some(texels) = text.strip_prefix("tex:") {
+        return texture::parse(texels).map(Argument::Texture);
     }
     let wrong = || "a scalar such as f32:1.5, a file to read such as @in.bin, or a file to write such as out.bin:4096";
     if let Some((ty, value)) = text.split_once(':').and_then(|(name, value)| Some((Type::find(name)?, value))) {

@@ -60,6 +60,11 @@ fn shape(variable: &Variable) -> (usize, usize) {
 fn value(argument: &Argument) -> Result<Value, Failure> {
     Ok(match argument {
         Argument::Scalar(bytes) => Value::Plain(bytes.clone()),
+        Argument::Texture(_) => {
+            let text =
+                "`--arg tex:` is the CPU device's: on a GPU give the texture to a typed launch (`ptx_launch::Texture`)";
+            return Err(Failure::usage(text.to_owned()));
+        }
         Argument::Input(path) => Value::Memory(Source::read(path)?.bytes),
         Argument::Output(path, bytes) => {
             let bytes = usize::try_from(*bytes).ok().filter(|bytes| *bytes <= 1 << 36);

@@ -152,6 +152,13 @@ impl Machine {
         Ok(handle)
     }
 
+    /// Gives a handle of [`Machine::texture`] back.
+    pub fn forget_texture(&mut self, handle: u64) {
+        if self.textures.remove(&handle).is_some() {
+            self.global.free(handle);
+        }
+    }
+
     /// Binds a texture to a `.texref` or `.surfref` variable of a program. `false` if there is no such variable.
     ///
     /// # Errors

@@ -169,6 +169,13 @@ SPIN: ld.volatile.global.u32 %r2, [%out]; setp.lt.u32 %p2, %r2, 5; @%p2 bra SPIN
 }
 
 #[test]
+fn an_access_that_leaves_its_allocation_says_how_much_is_left() {
+    let fault = run_words("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%out]; ret;", 1, 1, 2).unwrap_err();
+    assert!(fault.message.contains("begin in an allocation of 8 bytes"), "{fault}");
+    assert!(fault.message.contains("of which 8 are left"), "{fault}");
+}
+
+#[test]
 fn one_seed_gives_one_order_and_others_give_others() {
     // Each block takes the next number, and says which it got.
     let body = "

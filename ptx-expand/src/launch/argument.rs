@@ -19,6 +19,8 @@ pub enum Passing {
     Write(Type),
     /// `TensorMap`: 128 bytes, by reference.
     Map,
+    /// `Texture`: an object of the device, by reference.
+    Texture,
     /// A number or a struct.
     Value(Type),
 }
@@ -33,6 +35,7 @@ impl Argument {
                 _ => Passing::Value(absolute(&self.ty)),
             },
             ty if is(ty, "TensorMap") => Passing::Map,
+            ty if is(ty, "Texture") => Passing::Texture,
             ty => match Tile::of(ty) {
                 Some(tile) if tile.mutable => Passing::Write(absolute(&tile.element)),
                 Some(tile) => Passing::Read(absolute(&tile.element)),
@@ -78,6 +81,7 @@ impl Argument {
                 quote!(mut #name: #bound)
             }
             Passing::Map => quote!(#name: &::ptx_launch::TensorMap),
+            Passing::Texture => quote!(#name: &::ptx_launch::Texture<'_>),
             Passing::Value(ty) => quote!(#name: #ty),
         }
     }
@@ -88,6 +92,7 @@ impl Argument {
         match self.passing() {
             Passing::Read(t) => Some(quote!(let #bound = #rt::ReadSlice::<#t>::bind(&#name, #stream)?;)),
             Passing::Write(t) => Some(quote!(let #bound = #rt::WriteSlice::<#t>::bind(&mut #name, #stream)?;)),
+            Passing::Texture => Some(quote!(let #bound = #rt::Texture::bind(#name, #stream)?;)),
             Passing::Map | Passing::Value(_) => None,
         }
     }
@@ -96,7 +101,7 @@ impl Argument {
     fn arg(&self) -> TokenStream {
         let (name, bound, rt) = (&self.name, self.bound(), rt());
         match self.passing() {
-            Passing::Read(_) | Passing::Write(_) => quote!(#rt::Bound::arg(&#bound)),
+            Passing::Read(_) | Passing::Write(_) | Passing::Texture => quote!(#rt::Bound::arg(&#bound)),
             Passing::Map => quote!(#rt::Arg::new(#name)),
             Passing::Value(_) => quote_spanned!(name.span()=> ::ptx_launch::expansion::Arg::new(&#name)),
         }
@@ -110,7 +115,7 @@ impl Argument {
             return quote!(#rt::Param { name: #name, size: #size, align: #align });
         }
         match self.passing() {
-            Passing::Read(_) | Passing::Write(_) => quote!(#rt::Param::pointer(#name)),
+            Passing::Read(_) | Passing::Write(_) | Passing::Texture => quote!(#rt::Param::pointer(#name)),
             Passing::Map => quote!(#rt::Param::value::<::ptx_launch::TensorMap>(#name)),
             Passing::Value(ty) => quote!(#rt::Param::value::<#ty>(#name)),
         }
@@ -186,7 +191,7 @@ impl Launch<'_> {
     pub fn needs_scope(&self) -> bool {
         let named = |argument: &Argument| match argument.passing() {
             Passing::Read(ty) | Passing::Write(ty) | Passing::Value(ty) => !is_builtin(&ty),
-            Passing::Map => false,
+            Passing::Map | Passing::Texture => false,
         };
         !self.kernel.generics.is_empty() || self.kernel.params.iter().any(named)
     }

@@ -82,7 +82,7 @@ impl Reader {
     /// Compares sizes, as far as the macro knows them.
     fn fits(&mut self, argument: &Argument, param: &Variable) {
         let size = match argument.passing() {
-            Passing::Read(_) | Passing::Write(_) => Some(8),
+            Passing::Read(_) | Passing::Write(_) | Passing::Texture => Some(8),
             Passing::Map => Some(128),
             Passing::Value(_) => argument.known_size(),
         };

@@ -90,6 +90,11 @@ impl<'a, T> View<'a, T> {
         Ok((self.slice(..at)?, self.slice(at..)?))
     }
 
+    /// Its bytes.
+    pub(crate) fn bytes(self) -> View<'a, u8> {
+        View::new(self.memory, self.start * size_of::<T>(), self.len * size_of::<T>())
+    }
+
     /// cudarc's view of it; `None` on the CPU device.
     pub fn into_cuda(self) -> Option<CudaView<'a, T>> {
         self.memory.lend(self.start, self.len)

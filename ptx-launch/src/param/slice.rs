@@ -94,6 +94,11 @@ impl<'s> Bound<'s> {
         Bound { address: self.address + bytes as u64, ..self }
     }
 
+    /// The same, passed by another number: the handle of a texture.
+    pub(crate) fn called(self, handle: u64) -> Bound<'s> {
+        Bound { address: handle, ..self }
+    }
+
     /// Memory of the CPU device.
     #[inline]
     pub(crate) fn cpu(address: u64, home: &CpuDevice, stream: StreamRef<'s>) -> Result<Bound<'s>> {

@@ -187,6 +187,7 @@ impl<'a> Lowerer<'a> {
     ) -> Option<(Kind, Option<Ty>)> {
         match path.segments.last().map_or("", |s| s.name.as_str()) {
             "TensorMap" => Some((Kind::Map, address())),
+            "Texture" => Some((Kind::Scalar, address())),
             "Tile" | "TileMut" => {
                 self.dims(&path.args, dims);
                 let element = match path.args.first() {
@@ -220,7 +221,8 @@ impl<'a> Lowerer<'a> {
     }
 
     fn not_passed<T>(&mut self, param: &'a tree::Param) -> Option<T> {
-        let help = "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Tile`, arrays and structs by value";
+        let help =
+            "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Texture`, `Tile`, arrays and structs by value";
         self.fail(&codes::P0812, param.ty.span, "a kernel cannot take this", help);
         None
     }

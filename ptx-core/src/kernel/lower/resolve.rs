@@ -92,7 +92,7 @@ impl<'a> Lowerer<'a> {
             _ => {}
         }
         let name = path.segments.last().map_or("", |ident| ident.name.as_str());
-        if name == "TensorMap" || name == "Tile" || name == "TileMut" {
+        if ["TensorMap", "Texture", "Tile", "TileMut"].contains(&name) {
             return types::find("u64").map(Ty::Scalar);
         }
         if let (Some(ty), 1) = (types::find(name), path.segments.len()) {

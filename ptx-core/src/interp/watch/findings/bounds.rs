@@ -15,10 +15,15 @@ pub(in crate::interp) fn outside(space: &str, has: usize, size: u64) -> Fault {
 /// Bytes of global memory that no allocation holds; `near` is the one below, with its size.
 pub(in crate::interp) fn unmapped(size: u64, address: u64, near: Option<(u64, usize)>) -> Fault {
     let near = match near {
-        Some((base, len)) => {
-            let behind = address.wrapping_sub(base).wrapping_sub(len as u64);
-            format!("the allocation below it is {len} bytes at {base:#x}, which end {behind} bytes before")
-        }
+        Some((base, len)) => match address.wrapping_sub(base).checked_sub(len as u64) {
+            Some(behind) => {
+                format!("the allocation below it is {len} bytes at {base:#x}, which end {behind} bytes before")
+            }
+            None => {
+                let within = (base + len as u64).saturating_sub(address);
+                format!("they begin in an allocation of {len} bytes at {base:#x}, of which {within} are left there")
+            }
+        },
         None => "no allocation lies below it".to_string(),
     };
     Fault::new(FaultKind::OutOfBounds, format!("{size} bytes of global memory that no allocation holds; {near}"))

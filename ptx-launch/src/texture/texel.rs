@@ -1,0 +1,86 @@
+//! What a texel is.
+
+use crate::buffer::Element;
+use half::f16;
+use ptx_core::interp::texture::Channel;
+
+/// What a channel of a texel is, with its `CUarray_format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TexelFormat {
+    /// Unsigned integer of 8 bits.
+    U8 = 0x01,
+    /// Unsigned integer of 16 bits.
+    U16 = 0x02,
+    /// Unsigned integer of 32 bits.
+    U32 = 0x03,
+    /// Signed integer of 8 bits.
+    I8 = 0x08,
+    /// Signed integer of 16 bits.
+    I16 = 0x09,
+    /// Signed integer of 32 bits.
+    I32 = 0x0a,
+    /// `half::f16`
+    F16 = 0x10,
+    /// `f32`
+    F32 = 0x20,
+}
+
+/// Each with its bytes, and what the CPU device calls it: as it is, and read as a float.
+const FACTS: [(TexelFormat, usize, Channel, Channel); 8] = [
+    (TexelFormat::U8, 1, Channel::U8, Channel::Unorm8),
+    (TexelFormat::U16, 2, Channel::U16, Channel::Unorm16),
+    (TexelFormat::U32, 4, Channel::U32, Channel::U32),
+    (TexelFormat::I8, 1, Channel::S8, Channel::Snorm8),
+    (TexelFormat::I16, 2, Channel::S16, Channel::Snorm16),
+    (TexelFormat::I32, 4, Channel::S32, Channel::S32),
+    (TexelFormat::F16, 2, Channel::F16, Channel::F16),
+    (TexelFormat::F32, 4, Channel::F32, Channel::F32),
+];
+
+impl TexelFormat {
+    fn facts(self) -> (usize, Channel, Channel) {
+        let found = FACTS.iter().find(|(format, ..)| *format == self);
+        found.map_or((4, Channel::F32, Channel::F32), |(_, bytes, plain, float)| (*bytes, *plain, *float))
+    }
+
+    /// Bytes of a channel.
+    pub(super) fn bytes(self) -> usize {
+        self.facts().0
+    }
+
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, TexelFormat::F16 | TexelFormat::F32)
+    }
+
+    /// The CPU device's name for it.
+    pub(super) fn channel(self, floats: bool) -> Channel {
+        let (_, plain, float) = self.facts();
+        if floats { float } else { plain }
+    }
+}
+
+/// An element of a buffer that can be a texel: a number, or two or four of them.
+pub trait Texel: Element {
+    /// What a channel is.
+    const FORMAT: TexelFormat;
+    /// 1, 2 or 4.
+    const CHANNELS: u32;
+}
+
+macro_rules! texels {
+    ($($ty:ty: $format:ident),*) => { $(
+        impl Texel for $ty {
+            const FORMAT: TexelFormat = TexelFormat::$format;
+            const CHANNELS: u32 = 1;
+        }
+        impl Texel for [$ty; 2] {
+            const FORMAT: TexelFormat = TexelFormat::$format;
+            const CHANNELS: u32 = 2;
+        }
+        impl Texel for [$ty; 4] {
+            const FORMAT: TexelFormat = TexelFormat::$format;
+            const CHANNELS: u32 = 4;
+        }
+    )* };
+}
+texels!(u8: U8, u16: U16, u32: U32, i8: I8, i16: I16, i32: I32, f16: F16, f32: F32);
