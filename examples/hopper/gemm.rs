@@ -19,7 +19,7 @@
 //! tiles and much K: clusters have a part of K each, and sum a part of the columns each.
 //!
 //! What the chip's power allows decides the speed of large products, so everything here saves energy: large tiles and
-//! multicast save shared memory and L2 traffic, the order of tiles and the L2's policies save DRAM traffic.
+//! multicast save shared memory and L2 traffic, the order of tiles saves DRAM traffic.
 
 use ptx_examples::Report;
 use ptx_examples::product::{Product, resident};
@@ -62,8 +62,7 @@ pub mod kernels {
         m: u32,
         n: u32,
         depth: u32,
-        group: u32,
-        keep: u32,
+        band: u32,
         partial: u64,
         flags: u64,
     ) {
@@ -78,15 +77,7 @@ pub mod kernels {
         const SHARE_B: u32 = COLUMNS / CM;
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * PANELS * product::PANEL;
-        if tid.x == 0 {
-            tma::prefetch(a);
-            tma::prefetch(b);
-            tma::prefetch(c);
-            pipeline::init::<STAGES, 1, { CONSUMERS * BLOCKS }>(bars);
-        }
-        cluster::sync();
-        // The kernel before this one may still run; what it wrote is read by the producer alone.
-        grid::launch_dependents();
+        product::begin::<STAGES, { CONSUMERS * BLOCKS }>(a, b, c, bars);
 
         // Clusters take tiles of CM · ROWS rows and CN · COLUMNS columns; this block's part is at (down, right) of them.
         let rank: u32 = cluster::rank();
@@ -112,14 +103,6 @@ pub mod kernels {
             wgmma::fewer_registers::<40>();
             if tid.x < 32 {
                 let chosen: pred = warp::elect();
-                // Rows of a band come back for every column, columns only with the next band.
-                let policies: [u64; 2] = [cache::normal(); 2];
-                if keep != 0 {
-                    policies[0] = cache::evict_last();
-                }
-                if keep == 2 {
-                    policies[1] = cache::evict_first();
-                }
                 let masks: [u16; 2] = product::neighbours::<CM, CN>(down, right);
                 let (lines, places): ([u32; 2], [u32; 2]);
                 places[0] = right * (SHARE_A * 128);
@@ -137,11 +120,11 @@ pub mod kernels {
                             part::<DEEP>(begin, left, steps, whole, now, from, to);
                         }
                     }
-                    let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, group);
+                    let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, band);
                     lines[0] = (row * CM + down) * ROWS + right * SHARE_A;
                     lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
                     product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
-                        a, b, lines, places, masks, policies, 0, stages, bars, stage, phase, from, to, chosen,
+                        a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, chosen,
                     );
                     tile += workers;
                 }
@@ -155,10 +138,6 @@ pub mod kernels {
             let place: u32 = epilogue::place(thread);
             let from_a: u64 = product::descriptor::<A_MN>(stages + consumer * product::PANEL);
             let from_b: u64 = product::descriptor::<B_MN>(stages + ROWS * 128);
-            let result: u64 = cache::normal();
-            if keep != 0 {
-                result = cache::evict_first();
-            }
             let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
             loop {
                 let (now, from, to): (u32, u32, u32) = (tile, 0, depth);
@@ -199,14 +178,14 @@ pub mod kernels {
                         }
                     }
                 }
-                let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, group);
+                let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, band);
                 let y: u32 = (row * CM + down) * ROWS + consumer * 64;
                 let x: u32 = (column * CN + right) * COLUMNS;
                 for panel in 0..COLUMNS / 64 {
                     const AT: u32 = panel % PANELS * product::PANEL;
                     product::panel::<O2, { 32 * panel }, PANELS>(acc, out, place, thread, role);
                     if thread == 0 {
-                        tma::store_2d_policy(c, x + 64 * panel, y, panels + AT, result);
+                        tma::store_2d(c, x + 64 * panel, y, panels + AT);
                         tma::commit();
                     }
                 }
@@ -241,14 +220,7 @@ pub mod kernels {
         const SHARE: u32 = COLUMNS / CM;
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * product::PANEL;
-        if tid.x == 0 {
-            tma::prefetch(a);
-            tma::prefetch(b);
-            tma::prefetch(c);
-            pipeline::init::<STAGES, 1, { CONSUMERS * CM }>(bars);
-        }
-        cluster::sync();
-        grid::launch_dependents();
+        product::begin::<STAGES, { CONSUMERS * CM }>(a, b, c, bars);
 
         let down: u32 = cluster::rank();
         let (worker, workers): (u32, u32) = (ctaid.x / CM, nctaid.x / CM);
@@ -264,7 +236,6 @@ pub mod kernels {
             wgmma::fewer_registers::<40>();
             if tid.x < 32 {
                 let chosen: pred = warp::elect();
-                let policies: [u64; 2] = [cache::normal(); 2];
                 let masks: [u16; 2] = product::neighbours::<CM, 1>(down, 0);
                 let (lines, places): ([u32; 2], [u32; 2]);
                 places[0] = 0;
@@ -274,7 +245,7 @@ pub mod kernels {
                     lines[0] = (tile / columns * CM + down) * ROWS;
                     lines[1] = tile % columns * COLUMNS + down * SHARE;
                     product::fill::<T, 0, 0, ROWS, COLUMNS, STAGES, CM, 1>(
-                        a, b, lines, places, masks, policies, 0, stages, bars, stage, phase, from, to, chosen,
+                        a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, chosen,
                     );
                     tile += workers / SPLIT;
                 }
@@ -330,8 +301,8 @@ pub mod kernels {
         to = last * DEEP;
     }
 
-    /// C (M × N) = A (M × K) · Bᵀ (N × K): both K-major. `blocks` are started; bands are `group` clusters high; `keep` is
-    /// what the second-level cache is told: 0 nothing, 1 to hold on to A and to let C go, 2 to let B go too.
+    /// C (M × N) = A (M × K) · Bᵀ (N × K): both K-major. `blocks` are started; a band of tiles is `band`
+    /// clusters high.
     #[ptx_kernel(
         block = 384,
         cluster = CM * CN,
@@ -347,17 +318,16 @@ pub mod kernels {
             (e4m3, bf16, bf16x2, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 320, 3, 2, 1, 3),
             (e4m3, bf16, bf16x2, 384, 3, 2, 1, 2)
         ],
-        safe(blocks % (CM * CN) == 0, blocks > 0, group > 0)
+        safe(blocks % (CM * CN) == 0, blocks > 0, band > 0)
     )]
     pub fn gemm<T, O, O2, const COLUMNS: u32, const STAGES: u32, const CM: u32, const CN: u32, const PANELS: u32>(
         #[tma(box = [128 / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [COLUMNS / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
         blocks: u32,
-        group: u32,
-        keep: u32,
+        band: u32,
     ) {
-        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, CN, PANELS, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
+        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, CN, PANELS, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 
     /// The same by stream-K: the last tiles are shared by all blocks. `partial` has room for the sums of every block, 128
@@ -373,7 +343,7 @@ pub mod kernels {
         safe(
             blocks % CM == 0,
             blocks > 0,
-            group > 0,
+            band > 0,
             partial.len() >= blocks * (COLUMNS * 128),
             flags.len() >= 2 * blocks
         )
@@ -385,12 +355,9 @@ pub mod kernels {
         partial: &mut [f32],
         flags: &mut [u32],
         blocks: u32,
-        group: u32,
-        keep: u32,
+        band: u32,
     ) {
-        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, 1, PANELS, 1>(
-            a_map, b_map, c_map, M, N, K, group, keep, partial, flags,
-        );
+        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, 1, PANELS, 1>(a_map, b_map, c_map, M, N, K, band, partial, flags);
     }
 
     /// The same for few tiles and much K: `SPLIT` clusters of `CM` blocks work on a tile of 128 · `CM` rows and 64 · `SPLIT`
@@ -425,51 +392,48 @@ pub mod kernels {
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, group > 0)
+        safe(blocks % 2 == 0, band > 0)
     )]
     pub fn gemm_kn<T, T2>(
         #[tma(box = [128, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] b: Tile<T, (K, N)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
         blocks: u32,
-        group: u32,
-        keep: u32,
+        band: u32,
     ) {
-        kernel::<T, T2, 0, 1, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
+        kernel::<T, T2, 0, 1, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 
     /// C (M × N) = Aᵀ (K × M) · B (K × N): both MN-major.
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, group > 0)
+        safe(blocks % 2 == 0, band > 0)
     )]
     pub fn gemm_mkn<T, T2>(
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] a: Tile<T, (K, M)>,
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] b: Tile<T, (K, N)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
         blocks: u32,
-        group: u32,
-        keep: u32,
+        band: u32,
     ) {
-        kernel::<T, T2, 1, 1, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
+        kernel::<T, T2, 1, 1, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 
     /// C (M × N) = Aᵀ (K × M) · Bᵀ (N × K): A is MN-major.
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, group > 0)
+        safe(blocks % 2 == 0, band > 0)
     )]
     pub fn gemm_mk<T, T2>(
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] a: Tile<T, (K, M)>,
         #[tma(box = [128, 64], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
         blocks: u32,
-        group: u32,
-        keep: u32,
+        band: u32,
     ) {
-        kernel::<T, T2, 1, 0, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, group, keep, 0, 0);
+        kernel::<T, T2, 1, 0, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 }
 
@@ -486,15 +450,6 @@ pub(crate) struct Major {
 
 /// Both K-major.
 pub(crate) const K_MAJOR: Major = Major { a_k: true, b_k: true };
-
-/// In which order the tiles are worked on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
-    /// Height of a band, in clusters' tiles.
-    pub(crate) group: u32,
-    /// What the second-level cache is told: 0 nothing, 1 to hold on to A and to let C go, 2 to let B go too.
-    pub(crate) keep: u32,
-}
 
 /// What clusters share of their tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -513,9 +468,9 @@ pub(crate) struct Scratch {
     flags: Buffer<u32>,
 }
 
-/// Launches an instance: A, B, C, the shape M, N, K, the blocks, the order.
+/// Launches an instance: A, B, C, the shape M, N, K, the blocks, the height of a band.
 type Launch<T, O> =
-    fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<O>, [usize; 3], u32, Order, &mut Scratch) -> Result<()>;
+    fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<O>, [usize; 3], u32, u32, &mut Scratch) -> Result<()>;
 
 /// An instance of the kernel, for the host.
 pub(crate) struct Variant<T, O> {
@@ -555,9 +510,9 @@ macro_rules! k_major {
             sharing: Sharing::Nothing,
             shared: shared_bytes($columns, $stages, $panels),
             kernel: <gemm::Instance<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels> as gemm::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, _| {
+            launch: |stream, a, b, c, [m, n, k], blocks, band, _| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, group, keep)
+                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, band)
             },
         }
     };
@@ -575,11 +530,11 @@ macro_rules! stream_k {
             sharing: Sharing::Last,
             shared: shared_bytes($columns, $stages, $panels),
             kernel: <stream::Instance<$t, $o, $o2, $columns, $stages, $cm, $panels> as stream::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, scratch| {
+            launch: |stream, a, b, c, [m, n, k], blocks, band, scratch| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
                 let Scratch { sums, flags } = scratch;
                 kernels::stream::<$t, $o, $o2, $columns, $stages, $cm, $panels>(
-                    stream, a, b, c, sums, flags, blocks, group, keep,
+                    stream, a, b, c, sums, flags, blocks, band,
                 )
             },
         }
@@ -618,17 +573,14 @@ macro_rules! other_major {
             sharing: Sharing::Nothing,
             shared: shared_bytes(256, 3, 4),
             kernel: <kernels::$kernel::Instance<$t, $t2> as kernels::$kernel::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, Order { group, keep }, _| {
+            launch: |stream, a, b, c, [m, n, k], blocks, band, _| {
                 let a = a.tile(if $a_k { [m, k] } else { [k, m] })?;
                 let b = b.tile(if $b_k { [n, k] } else { [k, n] })?;
-                $kernel::<$t, $t2>(stream, a, b, c.tile_mut([m, n])?, blocks, group, keep)
+                $kernel::<$t, $t2>(stream, a, b, c.tile_mut([m, n])?, blocks, band)
             },
         }
     };
 }
-
-/// A variant and the order of its tiles.
-pub(crate) type Way<T> = (Variant<T, <T as Operand>::Result>, Order);
 
 /// A type that the kernel has instances for.
 pub(crate) trait Operand: TensorElement {
@@ -683,16 +635,16 @@ impl Operand for e4m3 {
 /// tiles fetch less, and so take less energy, but the last wave of a product leaves more of the chip idle.
 const COSTS: [(u32, f64); 4] = [(128, 1.05), (256, 1.0), (320, 0.985), (384, 0.975)];
 
-/// From how much K on the second-level cache is not told to let B go.
-const LONG: usize = 30_000;
+/// How high a band of tiles is, in clusters': with 66 of them at work, about as high as wide.
+pub(crate) const BAND: u32 = 8;
 
-/// The variant for a product on this device, and the order of its tiles.
+/// The variant for a product on this device.
 ///
 /// The cheapest: waves of tiles, times the columns of a tile, times what a column costs in a tile of that width.
 ///
 /// # Errors
 /// Those of loading a kernel.
-pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<Way<T>>> {
+pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<Variant<T, T::Result>>> {
     let mut best = None;
     for variant in T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR) {
         let cost = variant.cost(variant.workers(device)?, shape);
@@ -700,9 +652,7 @@ pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Opt
             best = Some((cost, *variant));
         }
     }
-    // Where K is long, blocks that fall behind want B's columns once more.
-    let keep = if shape[2] > LONG { 1 } else { 2 };
-    Ok(best.map(|(_, variant)| (variant, Order { group: 8, keep })))
+    Ok(best.map(|(_, variant)| variant))
 }
 
 impl<T, O> Variant<T, O> {
@@ -748,12 +698,12 @@ impl<T, O> Variant<T, O> {
         (a, b, c): (&Buffer<T>, &Buffer<T>, &mut Buffer<O>),
         shape: [usize; 3],
         workers: u32,
-        order: Order,
+        band: u32,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let wanted = self.tiles(shape) * self.blocks;
         let blocks = if self.sharing == Sharing::Last { workers } else { workers.min(wanted) };
-        (self.launch)(stream, a, b, c, shape, blocks, order, scratch)
+        (self.launch)(stream, a, b, c, shape, blocks, band, scratch)
     }
 }
 
@@ -763,18 +713,18 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
     let device = &ptx_examples::chip_or_cpu(device, (9, 0));
     let shapes =
         if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 72], [520, 776, 136]] };
-    let (order, mut error, mut time) = (Order { group: 3, keep: 2 }, 0.0, Duration::MAX);
+    let (band, mut error, mut time) = (3, 0.0, Duration::MAX);
     for variant in bf16::VARIANTS.iter().chain(bf16::TRIALS) {
         for shape in &shapes[..if variant.sharing == Sharing::Nothing { 1 } else { 2 }] {
             let workers = variant.workers(device)?;
             let scratch = RefCell::new(variant.scratch(device, workers)?);
             let (off, took) = operands(*shape, variant.major).check(device, |stream, a, b, c| {
-                variant.launch(stream, (a, b, c), *shape, workers, order, &mut scratch.borrow_mut())
+                variant.launch(stream, (a, b, c), *shape, workers, band, &mut scratch.borrow_mut())
             })?;
             (error, time) = (f64::max(error, off), time.min(took));
         }
     }
-    let ([m, n, k], picked) = (shapes[0], pick::<bf16>(device, shapes[0])?.map_or("none", |(variant, _)| variant.name));
+    let ([m, n, k], picked) = (shapes[0], pick::<bf16>(device, shapes[0])?.map_or("none", |variant| variant.name));
     Ok(Report {
         name: "hopper_gemm",
         device: device.name().to_owned(),

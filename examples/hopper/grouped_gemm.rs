@@ -55,14 +55,7 @@ pub mod kernels {
         const BYTES: u32 = size_of::<O>();
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * PANELS * product::PANEL;
-        if tid.x == 0 {
-            tma::prefetch(a);
-            tma::prefetch(b);
-            tma::prefetch(c);
-            pipeline::init::<STAGES, 1, { CONSUMERS * CN }>(bars);
-        }
-        cluster::sync();
-        grid::launch_dependents();
+        product::begin::<STAGES, { CONSUMERS * CN }>(a, b, c, bars);
 
         let right: u32 = cluster::rank();
         let columns: u32 = (n + (COLUMNS * CN - 1)) / (COLUMNS * CN);
@@ -77,7 +70,6 @@ pub mod kernels {
             wgmma::fewer_registers::<40>();
             if tid.x < 32 {
                 let chosen: pred = warp::elect();
-                let policies: [u64; 2] = [cache::normal(); 2];
                 let masks: [u16; 2] = product::neighbours::<1, CN>(0, right);
                 let (lines, places): ([u32; 2], [u32; 2]);
                 places[0] = right * (SHARE_A * 128);
@@ -95,7 +87,7 @@ pub mod kernels {
                         lines[1] += group * n;
                     }
                     product::fill::<T, 0, B_MN, ROWS, COLUMNS, STAGES, 1, CN>(
-                        a, b, lines, places, masks, policies, group, stages, bars, stage, phase, 0, depth, chosen,
+                        a, b, lines, places, masks, group, stages, bars, stage, phase, 0, depth, chosen,
                     );
                     tile += workers;
                 }
@@ -109,7 +101,6 @@ pub mod kernels {
             let place: u32 = epilogue::place(thread);
             let from_a: u64 = product::descriptor::<0>(stages + consumer * product::PANEL);
             let from_b: u64 = product::descriptor::<B_MN>(stages + ROWS * 128);
-            let result: u64 = cache::normal();
             let pitch: u64 = wide(n) * BYTES;
             let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
             loop {
@@ -153,7 +144,7 @@ pub mod kernels {
                                 left,
                             );
                         } else if thread == 0 {
-                            tma::store_2d_policy(c, x + 64 * panel, y, panels + AT, result);
+                            tma::store_2d(c, x + 64 * panel, y, panels + AT);
                         }
                         // A group of stores for each panel, an empty one where threads wrote: `panel` counts them.
                         if thread == 0 {

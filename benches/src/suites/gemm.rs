@@ -9,7 +9,7 @@ use crate::data::{self, Factor, Product};
 use crate::rivals::Number;
 use crate::rivals::cublas::Blas;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
-use kernel::{K_MAJOR, Major, Operand, Order, Way, pick};
+use kernel::{BAND, K_MAJOR, Major, Operand, Variant, pick};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -68,8 +68,11 @@ const EDGES: &[[usize; 3]] =
 /// Squares of 8-bit operands.
 const EIGHT: &[[usize; 3]] = &[[4096, 4096, 4096], [8192, 8192, 8192]];
 
-/// The orders that a sweep tries.
-const ORDERS: [Order; 3] = [Order { group: 8, keep: 0 }, Order { group: 8, keep: 1 }, Order { group: 8, keep: 2 }];
+/// The heights of bands that a sweep tries.
+const BANDS: [u32; 3] = [4, BAND, 16];
+
+/// A variant and the height of its bands.
+type Way<T> = (Variant<T, <T as Operand>::Result>, u32);
 
 /// What the result's rounding allows.
 const LIMIT: f64 = 4e-3;
@@ -98,14 +101,13 @@ pub fn edges(bench: &mut Bench) -> Result<()> {
 }
 
 fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
-    let order = Order { group: 3, keep: 2 };
     for shape in bench.sizes(EDGES, SMALL) {
         if !bench.wants(kernel, &name(*shape)) {
             continue;
         }
         for major in [(true, true), (true, false), (false, true), (false, false)].map(|(a_k, b_k)| Major { a_k, b_k }) {
             let ways: Vec<_> =
-                T::VARIANTS.iter().chain(T::TRIALS).filter(|v| v.major == major).map(|v| (*v, order)).collect();
+                T::VARIANTS.iter().chain(T::TRIALS).filter(|v| v.major == major).map(|v| (*v, 3)).collect();
             // TMA wants rows of whole 16 bytes.
             let rows = [shape[2], if major.a_k { 0 } else { shape[0] }];
             if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<T>()).is_multiple_of(16)) {
@@ -131,19 +133,19 @@ fn name([m, n, k]: [usize; 3]) -> String {
     format!("{m}x{n}x{k}")
 }
 
-/// `128x256 2x1 G8 K1`
-fn label<T: Operand>((variant, Order { group, keep }): &Way<T>) -> String {
-    format!("{} G{group} K{keep}", variant.name)
+/// `128x256 2x1 G8`
+fn label<T: Operand>((variant, band): &Way<T>) -> String {
+    format!("{} G{band}", variant.name)
 }
 
-/// The variants that are asked for, in every order, or the one that is taken for this shape.
+/// The variants that are asked for, in bands of every height, or the one that is taken for this shape.
 fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
     let wanted = &bench.options.sweep;
     if wanted.is_empty() {
-        return Ok(pick::<T>(&bench.device, shape)?.into_iter().collect());
+        return Ok(pick::<T>(&bench.device, shape)?.map(|variant| (variant, BAND)).into_iter().collect());
     }
     let k_major = T::VARIANTS.iter().chain(T::TRIALS).filter(|variant| variant.major == K_MAJOR);
-    let all = k_major.flat_map(|variant| ORDERS.map(|order| (*variant, order)));
+    let all = k_major.flat_map(|variant| BANDS.map(|band| (*variant, band)));
     Ok(all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect())
 }
 
@@ -217,12 +219,12 @@ impl<T: Both> Operands<T> {
             contestants: Vec::new(),
             absent: Vec::new(),
         };
-        for way @ (variant, order) in ways.iter().copied() {
+        for way @ (variant, band) in ways.iter().copied() {
             let workers = variant.workers(&bench.device)?;
             let mut scratch = variant.scratch(&bench.device, workers)?;
             case.ours(label::<T>(&way), move |stream| {
                 let operands = (&self.a, &self.b, &mut *self.c.borrow_mut());
-                variant.launch(stream, operands, shape, workers, order, &mut scratch)
+                variant.launch(stream, operands, shape, workers, band, &mut scratch)
             });
         }
         Ok(case)

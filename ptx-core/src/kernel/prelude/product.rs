@@ -19,6 +19,19 @@ fn parts(columns: u32) -> u32 {
     columns.div_ceil(256)
 }
 
+/// Makes a kernel's ring ready, by all threads of a cluster: thread 0 reads the three maps ahead and makes the barriers, on
+/// whose empty ones `ARRIVALS` warp groups arrive; `barrier.cluster`. The next kernel of the stream may begin.
+fn begin<const STAGES: u32, const ARRIVALS: u32>(a: TensorMap, b: TensorMap, c: TensorMap, bars: u32) {
+    if tid.x == 0 {
+        tma::prefetch(a);
+        tma::prefetch(b);
+        tma::prefetch(c);
+        pipeline::init::<STAGES, 1, ARRIVALS>(bars);
+    }
+    cluster::sync();
+    grid::launch_dependents();
+}
+
 /// Asks for `LINES` of an operand's M or N from `line` on, 128 bytes along K from `k` on, for the `SHARED` blocks of
 /// `mask`: one `cp.async.bulk.tensor` of a K-major operand, one for each 64 lines of an MN-major one (`MN` = 1). With `MN`
 /// = 2 such operands lie behind each other, and this is the one of number `depth`: what is behind its last K is zero.
@@ -30,17 +43,16 @@ fn fetch<const MN: u32, const LINES: u32, const SHARED: u32>(
     depth: u32,
     bar: u32,
     mask: u16,
-    policy: u64,
 ) {
-    if MN == 0 {
-        tma::load_2d_shared::<SHARED>(to, map, k, line, bar, mask, policy);
-    } else {
-        for piece in 0..LINES / 64 {
-            if MN == 1 {
-                tma::load_2d_shared::<SHARED>(to + piece * PANEL, map, line + 64 * piece, k, bar, mask, policy);
-            } else {
-                tma::load_3d_shared::<SHARED>(to + piece * PANEL, map, line + 64 * piece, k, depth, bar, mask, policy);
-            }
+    const BOX: u32 = if MN == 0 { LINES } else { 64 };
+    for piece in 0..LINES / BOX {
+        const AT: u32 = piece * BOX * 128;
+        if MN == 0 {
+            tma::load_2d_shared::<SHARED>(to + AT, map, k, line + BOX * piece, bar, mask);
+        } else if MN == 1 {
+            tma::load_2d_shared::<SHARED>(to + AT, map, line + BOX * piece, k, bar, mask);
+        } else {
+            tma::load_3d_shared::<SHARED>(to + AT, map, line + BOX * piece, k, depth, bar, mask);
         }
     }
 }
@@ -57,8 +69,8 @@ fn neighbours<const CM: u32, const CN: u32>(down: u32, right: u32) -> [u16; 2] {
 }
 
 /// The producer's part of a tile: asks for its stages from `k` to `end` along K, at A's `lines[0]` and B's `lines[1]`; the
-/// first block's place in a stage is `places` further on for this one. `masks` and `policies` are A's and B's. All lanes of
-/// the warp wait, the `chosen` one asks. In a loop: `mbarrier.try_wait`, `mbarrier.arrive.expect_tx`, and `fetch` for each.
+/// first block's place in a stage is `places` further on for this one. `masks` are A's and B's. All lanes of the warp
+/// wait, the `chosen` one asks. In a loop: `mbarrier.try_wait`, `mbarrier.arrive.expect_tx`, and `fetch` for each.
 fn fill<
     T,
     const A_MN: u32,
@@ -74,7 +86,6 @@ fn fill<
     lines: [u32; 2],
     places: [u32; 2],
     masks: [u16; 2],
-    policies: [u64; 2],
     depth: u32,
     stages: u32,
     bars: u32,
@@ -93,8 +104,8 @@ fn fill<
             let to: u32 = stages + stage * STAGE;
             let (to_a, to_b): (u32, u32) = (to + places[0], to + places[1] + ROWS * 128);
             mbarrier::arrive_expect(full, STAGE);
-            fetch::<A_MN, { ROWS / CN }, CN>(to_a, a, lines[0], at_k, depth, full, masks[0], policies[0]);
-            fetch::<B_MN, { COLUMNS / CM }, CM>(to_b, b, lines[1], at_k, depth, full, masks[1], policies[1]);
+            fetch::<A_MN, { ROWS / CN }, CN>(to_a, a, lines[0], at_k, depth, full, masks[0]);
+            fetch::<B_MN, { COLUMNS / CM }, CM>(to_b, b, lines[1], at_k, depth, full, masks[1]);
         }
         pipeline::advance::<STAGES>(stage, phase);
         at_k += 128 / size_of::<T>();

@@ -78,43 +78,22 @@ fn load_5d_multicast(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, v:
     }
 }
 
-/// A box of two dimensions for `BLOCKS` blocks of the cluster, those of `mask`, with a policy for the second-level cache:
-/// `cp.async.bulk.tensor.2d … .L2::cache_hint`, and `.multicast::cluster` for more than one.
-fn load_2d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, x: u32, y: u32, bar: u32, mask: u16, policy: u64) {
+/// A box of two dimensions for `BLOCKS` blocks of the cluster, those of `mask`: `load_2d`, and `.multicast::cluster` for
+/// more than one.
+fn load_2d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, x: u32, y: u32, bar: u32, mask: u16) {
     if BLOCKS == 1 {
-        ptx! {
-            cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint
-                [to], [map, {x, y}], [bar], policy;
-        }
+        load_2d(to, map, x, y, bar);
     } else {
-        ptx! {
-            cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint
-                [to], [map, {x, y}], [bar], mask, policy;
-        }
+        load_2d_multicast(to, map, x, y, bar, mask);
     }
 }
 
 /// The same for a box of three dimensions.
-fn load_3d_shared<const BLOCKS: u32>(
-    to: u32,
-    map: TensorMap,
-    x: u32,
-    y: u32,
-    z: u32,
-    bar: u32,
-    mask: u16,
-    policy: u64,
-) {
+fn load_3d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, x: u32, y: u32, z: u32, bar: u32, mask: u16) {
     if BLOCKS == 1 {
-        ptx! {
-            cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint
-                [to], [map, {x, y, z}], [bar], policy;
-        }
+        load_3d(to, map, x, y, z, bar);
     } else {
-        ptx! {
-            cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint
-                [to], [map, {x, y, z}], [bar], mask, policy;
-        }
+        load_3d_multicast(to, map, x, y, z, bar, mask);
     }
 }
 
