@@ -1,6 +1,8 @@
 //! Policies of the second-level cache, for accesses with `.L2::cache_hint`. For `sm_80` and later.
 
-/// As without a policy: `createpolicy.fractional.L2::evict_normal`.
+/// `createpolicy.fractional.L2::evict_normal`. The manual says that it is the default, but an H200 treats loads without any
+/// policy better: only with `evict_normal` it does not merge what several blocks ask for at the same time, and does not
+/// keep copies of the other half's lines (1.3 to 2.2 times the traffic of the second-level cache in `examples/hopper/gemm.rs`).
 fn normal() -> u64 {
     let policy: u64;
     ptx! { createpolicy.fractional.L2::evict_normal.b64 policy; }
