@@ -582,6 +582,9 @@ macro_rules! other_major {
     };
 }
 
+/// A variant and the height of its bands of tiles.
+pub(crate) type Way<T> = (Variant<T, <T as Operand>::Result>, u32);
+
 /// A type that the kernel has instances for.
 pub(crate) trait Operand: TensorElement {
     /// The type of C.
@@ -636,15 +639,15 @@ impl Operand for e4m3 {
 const COSTS: [(u32, f64); 4] = [(128, 1.05), (256, 1.0), (320, 0.985), (384, 0.975)];
 
 /// How high a band of tiles is, in clusters': with 66 of them at work, about as high as wide.
-pub(crate) const BAND: u32 = 8;
+const BAND: u32 = 8;
 
-/// The variant for a product on this device.
+/// The variant for a product on this device, and the height of its bands of tiles.
 ///
 /// The cheapest: waves of tiles, times the columns of a tile, times what a column costs in a tile of that width.
 ///
 /// # Errors
 /// Those of loading a kernel.
-pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<Variant<T, T::Result>>> {
+pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Option<Way<T>>> {
     let mut best = None;
     for variant in T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR) {
         let cost = variant.cost(variant.workers(device)?, shape);
@@ -652,7 +655,7 @@ pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Opt
             best = Some((cost, *variant));
         }
     }
-    Ok(best.map(|(_, variant)| variant))
+    Ok(best.map(|(_, variant)| (variant, BAND)))
 }
 
 impl<T, O> Variant<T, O> {
@@ -724,7 +727,7 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
             (error, time) = (f64::max(error, off), time.min(took));
         }
     }
-    let ([m, n, k], picked) = (shapes[0], pick::<bf16>(device, shapes[0])?.map_or("none", |variant| variant.name));
+    let ([m, n, k], picked) = (shapes[0], pick::<bf16>(device, shapes[0])?.map_or("none", |(variant, _)| variant.name));
     Ok(Report {
         name: "hopper_gemm",
         device: device.name().to_owned(),

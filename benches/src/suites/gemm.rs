@@ -9,7 +9,7 @@ use crate::data::{self, Factor, Product};
 use crate::rivals::Number;
 use crate::rivals::cublas::Blas;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
-use kernel::{BAND, K_MAJOR, Major, Operand, Variant, pick};
+use kernel::{K_MAJOR, Major, Operand, Way, pick};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -69,10 +69,7 @@ const EDGES: &[[usize; 3]] =
 const EIGHT: &[[usize; 3]] = &[[4096, 4096, 4096], [8192, 8192, 8192]];
 
 /// The heights of bands that a sweep tries.
-const BANDS: [u32; 3] = [4, BAND, 16];
-
-/// A variant and the height of its bands.
-type Way<T> = (Variant<T, <T as Operand>::Result>, u32);
+const BANDS: [u32; 3] = [4, 8, 16];
 
 /// What the result's rounding allows.
 const LIMIT: f64 = 4e-3;
@@ -142,7 +139,7 @@ fn label<T: Operand>((variant, band): &Way<T>) -> String {
 fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
     let wanted = &bench.options.sweep;
     if wanted.is_empty() {
-        return Ok(pick::<T>(&bench.device, shape)?.map(|variant| (variant, BAND)).into_iter().collect());
+        return Ok(pick::<T>(&bench.device, shape)?.into_iter().collect());
     }
     let k_major = T::VARIANTS.iter().chain(T::TRIALS).filter(|variant| variant.major == K_MAJOR);
     let all = k_major.flat_map(|variant| BANDS.map(|band| (*variant, band)));

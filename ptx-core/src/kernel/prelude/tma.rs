@@ -169,11 +169,6 @@ fn store_2d(map: TensorMap, x: u32, y: u32, from: u32) {
     ptx! { cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {x, y}], [from]; }
 }
 
-/// The same with a policy for the second-level cache: `… .L2::cache_hint`.
-fn store_2d_policy(map: TensorMap, x: u32, y: u32, from: u32, policy: u64) {
-    ptx! { cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [map, {x, y}], [from], policy; }
-}
-
 /// From shared memory to a box of three dimensions: `cp.async.bulk.tensor.3d.global.shared::cta`.
 fn store_3d(map: TensorMap, x: u32, y: u32, z: u32, from: u32) {
     ptx! { cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [map, {x, y, z}], [from]; }
