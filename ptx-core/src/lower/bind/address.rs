@@ -44,6 +44,10 @@ impl Binder<'_> {
             Base::Absolute => Err(Why::Shape("an address in a register or of a variable".into())),
             Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(spaces, widths, r)),
             Base::Symbol(Symbol::Func(_)) => Err(Why::Space("func")),
+            // Where registers are looked at closely, handles are, too.
+            Base::Symbol(Symbol::Var(var)) if widths.narrow && !widths.short(true) && self.is_opaque(var) => {
+                Err(Why::Space(self.variable_space(var).unwrap_or_default()))
+            }
             Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => self.generic(space, var),
             Base::Symbol(Symbol::Var(var)) => self.variable(space, var),
         }
