@@ -2,6 +2,8 @@
 
 use super::tree::{BinaryOp, UnaryOp};
 use crate::isa::Type;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// An operator, as the table knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,17 +112,25 @@ pub(crate) fn find(op: Op, ty: Type) -> Option<&'static Operator> {
     TABLE.iter().find(|row| row.op == op && row.types.split(' ').any(|name| name == ty.name()))
 }
 
-/// How an instruction is written with an operator: the operator, the types of its operands and of its result, once for
-/// every type that it fits. `wide` is `wide(a) * b`.
-pub(crate) fn written(inst: &str) -> Vec<(&'static str, Type, Type)> {
-    let mut found = Vec::new();
+/// An operator, the type of its operands and that of its result.
+pub(crate) type Written = (&'static str, Type, Type);
+
+/// How an instruction is written with an operator: once for every type that it fits. `wide` is `wide(a) * b`.
+pub(crate) fn written(inst: &str) -> &'static [Written] {
+    static BY_TEXT: LazyLock<HashMap<String, Vec<Written>>> = LazyLock::new(by_text);
+    BY_TEXT.get(inst).map_or(&[], Vec::as_slice)
+}
+
+fn by_text() -> HashMap<String, Vec<Written>> {
+    let mut all: HashMap<String, Vec<Written>> = HashMap::new();
     for row in TABLE {
-        for ty in row.types.split(' ').filter_map(Type::find).filter(|ty| row.text(*ty) == inst) {
-            let operator = if row.op == Op::Wide { "wide" } else { symbol(row.op) };
-            found.extend(row.result(ty).map(|result| (operator, ty, result)));
+        let operator = if row.op == Op::Wide { "wide" } else { symbol(row.op) };
+        for ty in row.types.split(' ').filter_map(Type::find) {
+            let written = row.result(ty).map(|result| (operator, ty, result));
+            all.entry(row.text(ty)).or_default().extend(written);
         }
     }
-    found
+    all
 }
 
 /// The instruction that an operator is on so many operands of this type, and the type of its result: what [`written`]

@@ -65,6 +65,7 @@ fn choose_types(body: &mut Body) {
             }
             // What a float instruction names is a float or stays untyped.
             let (classes, otherwise) = match at.iter().any(|at| names_float(&insts[*at].name, ty.bits())) {
+                true if body.regs[reg].element.is_some() => continue,
                 true if at.iter().all(|at| takes_float(&insts[*at], reg, ty.bits())) => (FLOAT, "f"),
                 true => continue,
                 false => (INTEGER, "b"),
@@ -117,7 +118,8 @@ const FLOATS: &[&str] = &[
     "rsqrt", "selp", "setp", "sin", "sqrt", "st", "sub", "tanh", "testp",
 ];
 
-/// Whether an instruction takes a register of floats where it names this one. Of 16 bits there are two such types.
+/// Whether an instruction takes an `f32` or `f64` where it names this register. Of other floats there are several of one
+/// width, `f16` and `bf16`.
 fn takes_float(inst: &Inst, reg: usize, bits: u32) -> bool {
     let (opcode, modifiers) = inst.name.split_once('.').unwrap_or_default();
     let here = |operand: &&Vec<Piece>| operand.contains(&Piece::Reg(reg));
@@ -134,7 +136,7 @@ fn takes_float(inst: &Inst, reg: usize, bits: u32) -> bool {
     };
     bits > 16
         && FLOATS.contains(&opcode)
-        && types.iter().all(|ty| ty.bits() != bits || matches!(ty.class(), Class::Float | Class::Bits))
+        && types.iter().all(|ty| ty.bits() != bits || ty.class() == Class::Bits || matches!(ty.name(), "f32" | "f64"))
         && inst.operands.iter().filter(here).all(alone)
 }
 
@@ -250,7 +252,7 @@ fn converted(inst: &Inst, regs: &[Reg]) -> Option<(Expr, Type)> {
 
 /// An operator: with the fewest views, of those that it could be.
 fn operator(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
-    let all = written(&inst.name).into_iter().filter_map(|(operator, operand, result)| {
+    let all = written(&inst.name).iter().filter_map(|&(operator, operand, result)| {
         let shift = matches!(operator, "<<" | ">>");
         let value = match inst.operands.as_slice() {
             [_, a] if matches!(operator, "!" | "-") => Expr::Unary(operator, Box::new(side(a, operand, true, regs)?)),
