@@ -229,8 +229,9 @@ impl<'a> TextureBuilder<'a> {
             );
             return refuse(asked, "rows that lie in the buffer, one behind the other");
         }
-        if !self.is_linear() && !(self.pitch * texel).is_multiple_of(PITCH) {
-            let asked = format!("a texture with rows that are {} bytes apart", self.pitch * texel);
+        let apart = self.pitch.saturating_mul(texel);
+        if !self.is_linear() && !apart.is_multiple_of(PITCH) {
+            let asked = format!("a texture with rows that are {apart} bytes apart");
             return refuse(asked, "multiples of 32 bytes: give the rows a `pitch`");
         }
         if self.is_linear() && (self.normalized || self.filter == FilterMode::Linear) {

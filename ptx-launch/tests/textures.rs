@@ -138,8 +138,10 @@ fn integers_as_floats(device: &Device) {
 fn refused(device: &Device) {
     let memory = device.upload(&[0u8; 256]).unwrap();
     let of = |shape: &[usize]| Texture::of(memory.view(), shape);
+    let words = device.upload(&[0u32; 64]).unwrap();
     for (builder, says) in [
         (of(&[4, 20]), "multiples of 32 bytes"),
+        (Texture::of(words.view(), &[1, 4]).pitch(usize::MAX / 2), "multiples of 32 bytes"),
         (of(&[16, 32]), "rows that lie in the buffer"),
         (of(&[2, 2, 2]), "`[width]` or `[height, width]`"),
         (of(&[64]).normalized_coordinates(), "`[1, width]`"),
