@@ -323,7 +323,7 @@ pub enum Operand {
     Sum(RegId, i64),
     /// `%tid.x`
     Special(&'static SpecialRegister),
-    /// An integer: its 64 bits (two's complement) and whether it was written with a minus.
+    /// An integer: its 64 bits, two's complement.
     Int(u64),
     /// A float in single-precision bits: `0f3F800000`.
     F32(u32),

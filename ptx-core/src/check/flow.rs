@@ -5,8 +5,8 @@
 use super::access;
 use super::graph::{Graph, ends};
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Function, Inst, Module, Param, RegId};
-use crate::isa::Access;
+use crate::ir::{Function, Inst, Module, Operand, Param, RegId};
+use crate::isa::{Access, Row};
 use crate::syntax::{StmtKind, Tree};
 use crate::token::Kind;
 use std::collections::HashSet;
@@ -120,8 +120,10 @@ fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &
         let state = &mut written[block];
         for inst in &function.insts[graph.range(block)] {
             let mut unset = Vec::new();
+            let adds = surely_adds(inst);
             access::registers(inst, &mut |reg, access| {
-                if access != Access::Write && !get(state, reg) && told.insert(reg) {
+                let reads = access == Access::Read || access == Access::ReadWrite && adds;
+                if reads && !get(state, reg) && told.insert(reg) {
                     unset.extend(function.registers.get(reg.index()).map(|r| format!("`{}`", r.name)));
                 }
             });
@@ -131,6 +133,13 @@ fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &
             apply(inst, state);
         }
     }
+}
+
+/// Whether a product adds to what its accumulators held: with `scale-d` = 0 `wgmma` does not, and a register may be that.
+fn surely_adds(inst: &Inst) -> bool {
+    let scale = |row: &Row| row.operands.iter().position(|operand| operand.name == "scale_d");
+    let operand = inst.row.and_then(scale).and_then(|at| inst.operands.get(at));
+    operand.is_none_or(|operand| matches!(operand, Operand::Int(scale) if *scale != 0))
 }
 
 /// A matrix product reads more accumulators than a message should name.
