@@ -178,7 +178,7 @@ impl Ctx<'_> {
     /// The same, to write to.
     pub(super) fn row_mut(&mut self, space: Where, addresses: &Lanes, size: u64) -> Option<&mut [u8]> {
         let place = self.row_place(space, addresses, size)?;
-        self.look(place, 0, 32 * size)?;
+        self.look_again(place, 0, 32 * size)?;
         if self.watch.is_some() {
             if !self.watch_row(place, size, true) {
                 return None;
@@ -199,8 +199,11 @@ impl Ctx<'_> {
         near.then_some(Place { space, rank: self.block.rank, at })
     }
 
-    /// The bytes that a lane writes at an address.
+    /// The bytes that a lane reads and writes at an address.
     pub(super) fn bytes_mut(&mut self, space: Where, lane: usize, address: u64, size: u64) -> Result<&mut [u8], Fault> {
+        if self.probe.is_some() {
+            self.object(space, lane, address, size)?;
+        }
         self.bytes_mut_for(space, 1 << lane, address, size)
     }
 
@@ -227,7 +230,7 @@ impl Ctx<'_> {
         self.look(place, lane, size).ok_or_else(|| self.outside(place, lane, address, size))
     }
 
-    /// The same, to write to.
+    /// The same, to read and to write.
     pub(super) fn object_mut(
         &mut self,
         space: Where,
@@ -236,6 +239,7 @@ impl Ctx<'_> {
         size: u64,
     ) -> Result<&mut [u8], Fault> {
         let place = self.writable(space, lane, address, size)?;
+        self.look(place, lane, size);
         self.look_mut(place, lane, size)
             .ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
     }
@@ -245,7 +249,8 @@ impl Ctx<'_> {
         if matches!(place.space, Where::Const | Where::Param) {
             return Err(bounds::read_only(place.space.name()).at(address).lane(lane));
         }
-        match self.look(place, lane, size) {
+        // Who only writes waits for nobody.
+        match self.look_again(place, lane, size) {
             Some(_) => Ok(place),
             None => Err(self.outside(place, lane, address, size)),
         }
@@ -319,7 +324,9 @@ impl Ctx<'_> {
             Where::Const => self.grid.constants.len(),
             Where::Local => self.warp.local[lane].len(),
             Where::Param => self.grid.params.len(),
-            Where::Generic | Where::Global => return self.global.outside(address, size).lane(lane),
+            Where::Generic | Where::Global => {
+                return self.global.outside(address, size).place(self.name_of(place, lane)).lane(lane);
+            }
         };
         bounds::outside(place.space.name(), has, size).at(address).place(self.name_of(place, lane)).lane(lane)
     }

@@ -95,7 +95,8 @@ impl Map<'_> {
         let (base, len) = self.global.around(at)?;
         if let Some(variable) = self.grid.addresses.iter().position(|address| *address == base) {
             let id = self.program.layout.globals.get(variable)?;
-            return Some(format!("byte {} of `{}`", at - base, self.program.variables.get(id.index())?.name));
+            let name = self.program.variables.get(id.index())?.name.clone();
+            return near(&[Named { at: base, size: len, name }], at);
         }
         let words = self.grid.params.chunks_exact(8).map(super::super::space::number);
         let pointer = (0..).step_by(8).zip(words).find(|(_, word)| word.wrapping_sub(base) < len)?;
@@ -103,7 +104,8 @@ impl Map<'_> {
         let param = names.params.iter().rfind(|param| param.at <= pointer.0)?;
         let (name, start) = (&param.name, pointer.1);
         Some(match at.checked_sub(start) {
-            Some(byte) if start == base => format!("byte {byte} of the {len} that `{name}` points to"),
+            Some(byte) if start == base && byte < len => format!("byte {byte} of the {len} that `{name}` points to"),
+            Some(byte) if start == base => format!("{} the {len} bytes that `{name}` points to", behind(byte - len)),
             Some(byte) => format!("{byte} bytes behind where `{name}` points"),
             None => format!("{} bytes before where `{name}` points", start - at),
         })
@@ -130,9 +132,12 @@ fn near(list: &[Named], at: u64) -> Option<String> {
     Some(match at - start {
         0 if *size > 0 => format!("`{name}`"),
         byte if byte < *size => format!("byte {byte} of `{name}`"),
-        byte if byte == *size => format!("right behind `{name}`, which has {size} bytes"),
-        byte => format!("{} bytes behind `{name}`, which has {size} bytes", byte - size),
+        byte => format!("{} `{name}`, which has {size} bytes", behind(byte - size)),
     })
+}
+
+fn behind(bytes: u64) -> String {
+    if bytes == 0 { "right behind".into() } else { format!("{bytes} bytes behind") }
 }
 
 impl Ctx<'_> {

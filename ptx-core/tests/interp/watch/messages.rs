@@ -35,6 +35,8 @@ fn addresses_have_names() {
         "4 bytes behind `a`, which has 64 bytes",
     );
     says(&found(".global .align 4 .b8 sums[64]; st.global.u32 [sums+4], %t;"), "byte 4 of `sums`");
+    says(&found("ld.global.u32 %r1, [%out+4096];"), "right behind the 4096 bytes that `out` points to");
+    says(&found("ld.global.u32 %r1, [%out+4104];"), "8 bytes behind the 4096 bytes that `out` points to");
 }
 
 #[test]
@@ -47,6 +49,9 @@ fn registers_and_loops_have_names() {
     );
     let turn = found("mov.u32 %r1, 0; TURN: setp.eq.u32 %p1, %r1, 0; @%p1 bra TURN;");
     says(&turn, "a loop that never ends, since no turn of it changes anything");
+    let stores =
+        found("mov.u32 %r1, 0; TURN: st.relaxed.gpu.global.u32 [%out], 7; setp.eq.u32 %p1, %r1, 0; @%p1 bra TURN;");
+    says(&stores, "a loop that never ends, since no turn of it changes anything");
     let barrier = found("setp.lt.u32 %p1, %t, 32; @%p1 exit; bar.sync 1, 64;");
     says(&barrier, "32 threads of warp 1 waiting at barrier 1 for 64 threads; 32 have arrived; 1 warp has ended");
 }

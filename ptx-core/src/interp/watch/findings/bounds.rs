@@ -16,9 +16,8 @@ pub(in crate::interp) fn outside(space: &str, has: usize, size: u64) -> Fault {
 pub(in crate::interp) fn unmapped(size: u64, address: u64, near: Option<(u64, usize)>) -> Fault {
     let near = match near {
         Some((base, len)) => match address.wrapping_sub(base).checked_sub(len as u64) {
-            Some(behind) => {
-                format!("the allocation below it is {len} bytes at {base:#x}, which end {behind} bytes before")
-            }
+            Some(0) => format!("an allocation of {len} bytes at {base:#x} ends right before"),
+            Some(behind) => format!("the one below has {len} bytes at {base:#x}, and ends {behind} bytes before"),
             None => {
                 let within = (base + len as u64).saturating_sub(address);
                 format!("they begin in an allocation of {len} bytes at {base:#x}, of which {within} are left there")
