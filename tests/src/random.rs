@@ -1,5 +1,10 @@
 //! Random numbers that a seed repeats (SplitMix64). For tests only.
 
+/// A number that the environment sets: `PTX_RANDOM_SEED`, `PTX_RANDOM_SIZE`.
+pub fn setting(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
 /// The state.
 #[derive(Clone, Debug)]
 pub struct Random(u64);

@@ -10,7 +10,7 @@ use ptx_tests::agreement::disagreements;
 use ptx_tests::instance::{Instance, any_instance};
 use ptx_tests::judge::Judge;
 use ptx_tests::mutate::mutate;
-use ptx_tests::random::Random;
+use ptx_tests::random::{Random, setting};
 use std::collections::BTreeMap;
 
 /// How many instructions share a target and a version.
@@ -38,10 +38,6 @@ fn random_instructions_are_judged_alike() {
     let total: usize = wrong.values().sum();
     println!("{total} of {size} verdicts differ: {wrong:?}");
     assert!(total * ALLOWED <= size, "more than one in {ALLOWED}");
-}
-
-fn setting(name: &str, otherwise: usize) -> usize {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
 /// A target and a version that has it: mostly the newest.

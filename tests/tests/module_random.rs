@@ -12,7 +12,7 @@ use ptx_core::lex::lex;
 use ptx_core::parse::parse_text;
 use ptx_tests::disturb::disturb;
 use ptx_tests::judge::Judge;
-use ptx_tests::random::Random;
+use ptx_tests::random::{Random, setting};
 use ptx_tests::{corpus, own};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,10 +46,6 @@ fn random_modules_are_judged_alike() {
     let total: usize = wrong.values().sum();
     println!("{total} of {size} verdicts differ: {wrong:?}");
     assert!(total * ALLOWED <= size, "more than one in {ALLOWED}");
-}
-
-fn setting(name: &str, otherwise: usize) -> usize {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
 fn keep(text: &str, number: usize) {
