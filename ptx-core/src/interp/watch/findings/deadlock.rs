@@ -2,7 +2,7 @@
 
 use super::phase::{Reasons, reasons};
 use super::{party, triple};
-use crate::diag::codes;
+use crate::diag::{codes, plural};
 use crate::interp::block::Block;
 use crate::interp::cluster::Shared;
 use crate::interp::fault::{Fault, FaultKind, Party};
@@ -107,7 +107,7 @@ fn by_block(waiting: &[Waiting]) -> Vec<Waiting> {
 }
 
 fn threads(count: u32) -> String {
-    if count == 1 { "1 thread".to_string() } else { format!("{count} threads") }
+    plural(count as usize, "thread")
 }
 
 /// How many threads wait for what.

@@ -1,6 +1,7 @@
 //! Why a phase of an mbarrier is not complete: what has come to it, who still has to come, and what to look at.
 
 use super::{party, triple};
+use crate::diag::plural;
 use crate::interp::block::Block;
 use crate::interp::fault::Party;
 use crate::interp::mbarrier::Mbarrier;
@@ -64,11 +65,10 @@ fn by_instruction(all: &[Came]) -> Vec<Came> {
 
 /// `2 arrivals in this phase, and 64 bytes announced`
 fn did(came: &Came) -> String {
-    let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let parts = [
-        (came.arrivals > 0).then(|| count(came.arrivals, "arrival")),
-        (came.announced > 0).then(|| format!("{} announced", count(came.announced, "byte"))),
-        (came.brought > 0).then(|| format!("{} brought", count(came.brought, "byte"))),
+        (came.arrivals > 0).then(|| plural(came.arrivals as usize, "arrival")),
+        (came.announced > 0).then(|| format!("{} announced", plural(came.announced as usize, "byte"))),
+        (came.brought > 0).then(|| format!("{} brought", plural(came.brought as usize, "byte"))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     format!("in this phase {} by block {}", parts.join(" and "), triple(came.block))
@@ -79,7 +79,7 @@ fn whereabouts(blocks: &[(Block, Vec<Warp>)], came: &Came) -> Vec<(u32, [u32; 3]
     let warp = blocks.iter().find(|(block, _)| block.id == came.block).and_then(|(_, w)| w.get(came.warp as usize));
     let Some(warp) = warp else { return Vec::new() };
     let owe = |count: u32, place: &str| {
-        let threads = if count == 1 { "1 thread".to_string() } else { format!("{count} threads") };
+        let threads = plural(count as usize, "thread");
         format!("{threads} of warp {} arrived in the phase before and not in this one: {place}", came.warp)
     };
     let mut found: Vec<(u32, u32)> = Vec::new();
