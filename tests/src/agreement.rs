@@ -1,7 +1,8 @@
 //! Whether the checker and ptxas say the same about instructions.
 
 use crate::instance::Instance;
-use crate::judge::Judge;
+use crate::judge::{Judge, Verdict};
+use crate::ptxas::ENDLESS;
 use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;
 use ptx_core::isa::{Arch, Version};
@@ -9,13 +10,22 @@ use ptx_core::lower::Options;
 use ptx_core::parse::parse_text;
 use std::io;
 
-/// An instruction that one side takes and the other refuses.
+/// An instruction that is worth a line.
 #[derive(Clone, Debug)]
-pub struct Disagreement {
+pub struct Finding {
     /// Its place among those asked about.
     pub at: usize,
     /// Where, what and why, on one line.
     pub text: String,
+}
+
+/// What came of a comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The instructions that one side takes and the other refuses.
+    pub disagreements: Vec<Finding>,
+    /// Those on which ptxas does not end: neither.
+    pub endless: Vec<Finding>,
 }
 
 /// What the instructions name, beside what their own kernel declares.
@@ -33,35 +43,31 @@ pub fn kernel(number: usize, instance: &Instance) -> String {
     format!(".visible .entry k{number}({params}) {{ {} ret; }}", instance.body())
 }
 
-/// The instructions that one side takes and the other refuses, as if each stood alone in a module for this target.
+/// Compares what both sides say of instructions, as if each stood alone in a module for this target.
 ///
 /// # Errors
 /// If ptxas cannot be run.
-pub fn disagreements(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -> io::Result<Vec<Disagreement>> {
+pub fn compare(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -> io::Result<Outcome> {
     let header = format!(".version {version}\n.target {arch}\n.address_size 64\n{MODULE}");
     let kernels: Vec<String> = all.iter().enumerate().map(|(number, instance)| kernel(number, instance)).collect();
-    let theirs = judge.refusals(&header, &arch.to_string(), &kernels)?;
+    let theirs = judge.verdicts(&header, &arch.to_string(), &kernels)?;
     let ours = refusals(&header, &kernels);
-    let mut out = Vec::new();
+    let mut outcome = Outcome::default();
     for (at, (theirs, ours)) in theirs.into_iter().zip(ours).enumerate() {
         let theirs = match theirs {
-            None if ours.is_some() => judge.code_refusal(&header, &arch.to_string(), &kernels[at])?,
+            Verdict::Taken if ours.is_some() => judge.code_verdict(&header, &arch.to_string(), &kernels[at])?,
             theirs => theirs,
         };
-        if theirs.is_some() != ours.is_some() {
-            let why =
-                theirs.map_or_else(|| format!("we say: {}", ours.unwrap_or_default()), |t| format!("ptxas says: {t}"));
-            let instance = all[at];
-            let text = format!(
-                "{arch} {version} {} line {}: {}: {why}",
-                instance.row.file,
-                instance.row.line,
-                instance.body()
-            );
-            out.push(Disagreement { at, text });
-        }
+        let (list, why) = match (theirs, ours) {
+            (Verdict::Endless, _) => (&mut outcome.endless, ENDLESS.to_owned()),
+            (Verdict::Taken, Some(ours)) => (&mut outcome.disagreements, format!("we say: {ours}")),
+            (Verdict::Refused(theirs), None) => (&mut outcome.disagreements, format!("ptxas says: {theirs}")),
+            _ => continue,
+        };
+        let (row, body) = (all[at].row, all[at].body());
+        list.push(Finding { at, text: format!("{arch} {version} {} line {}: {body}: {why}", row.file, row.line) });
     }
-    Ok(out)
+    Ok(outcome)
 }
 
 /// For each kernel the first error on its line.

@@ -1,15 +1,67 @@
 //! The assembler, where it is installed.
 
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 /// Why a test that needs it is ignored.
 pub const ABSENT: &str = "there is no ptxas: set PTXAS, or put it on the PATH";
+
+/// What is said of a run that was ended from outside: on some instructions ptxas never comes to an end.
+pub const ENDLESS: &str = "ptxas did not end";
+
+/// How long one file may take.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// How a run went.
+#[derive(Debug)]
+pub enum Run {
+    /// It came to an end.
+    Ended {
+        /// Whether ptxas took the file.
+        success: bool,
+        /// What it printed.
+        said: String,
+    },
+    /// It had to be ended.
+    Endless,
+}
 
 /// `PTXAS`, or the one on the `PATH`.
 pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PTXAS").map_or_else(|| PathBuf::from("ptxas"), PathBuf::from);
     Command::new(&path).arg("--version").output().ok().map(|_| path)
+}
+
+/// Runs it on a file for a target, at most so long.
+///
+/// # Errors
+/// If it cannot be run.
+pub fn run(ptxas: &Path, arch: &str, input: &Path, limit: Duration) -> io::Result<Run> {
+    let mut command = Command::new(ptxas);
+    command.arg("-arch").arg(arch).arg(input).args(["-o", "/dev/null"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let (sender, said) = mpsc::channel();
+    let mut errors = child.stderr.take();
+    thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = errors.as_mut().map(|pipe| pipe.read_to_end(&mut text)); // What broke off is what it said.
+        let _ = sender.send(text); // Nobody waits for it after the limit.
+    });
+    match said.recv_timeout(limit) {
+        Ok(text) => {
+            let success = child.wait()?.success();
+            Ok(Run::Ended { success, said: String::from_utf8_lossy(&text).into_owned() })
+        }
+        Err(_) => {
+            child.kill()?;
+            child.wait()?;
+            Ok(Run::Endless)
+        }
+    }
 }
 
 /// Assembles a file for a target.
@@ -18,9 +70,11 @@ pub fn find() -> Option<PathBuf> {
 /// What ptxas printed, or why it could not be run.
 pub fn assemble_file(input: &Path, target: &str) -> Result<(), String> {
     let ptxas = find().ok_or(ABSENT)?;
-    let run = Command::new(ptxas).arg("-arch").arg(target).arg(input).args(["-o", "/dev/null"]).output();
-    let output = run.map_err(|e| e.to_string())?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    match run(&ptxas, target, input, LIMIT).map_err(|e| e.to_string())? {
+        Run::Ended { success: true, .. } => Ok(()),
+        Run::Ended { said, .. } => Err(said),
+        Run::Endless => Err(ENDLESS.to_owned()),
+    }
 }
 
 /// Assembles a text for the target that it names; what ptxas says, if it refuses.

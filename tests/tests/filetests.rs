@@ -29,9 +29,9 @@ use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;
 use ptx_core::isa::{Arch, table};
 use ptx_core::{emit, parse};
-use ptx_tests::ptxas;
+use ptx_tests::ptxas::{self, Run};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests");
@@ -123,10 +123,13 @@ fn refusal(text: &str, assembler: &Path) -> std::io::Result<Option<String>> {
     let input = std::env::temp_dir().join(format!("ptx-filetest-{}-{:p}.ptx", std::process::id(), text.as_ptr()));
     std::fs::write(&input, text)?;
     let arch = if assembled { target.as_str() } else { "sm_90" };
-    let output = Command::new(assembler).arg("-arch").arg(arch).arg(&input).args(["-o", "/dev/null"]).output();
+    let run = ptxas::run(assembler, arch, &input, ptxas::LIMIT);
     std::fs::remove_file(&input)?;
-    let output = output?;
-    Ok((!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned()))
+    Ok(match run? {
+        Run::Ended { success: true, .. } => None,
+        Run::Ended { said, .. } => Some(said),
+        Run::Endless => return Err(std::io::Error::other(ptxas::ENDLESS)),
+    })
 }
 
 /// The layout is the expected one, and laying it out again changes nothing.

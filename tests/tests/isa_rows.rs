@@ -3,7 +3,7 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_core::isa::{Arch, Version, table};
-use ptx_tests::agreement::disagreements;
+use ptx_tests::agreement::compare;
 use ptx_tests::instance::{Instance, instances};
 use ptx_tests::judge::Judge;
 use ptx_tests::ptxas;
@@ -43,7 +43,8 @@ fn agree(judge: &Judge, all: &[Instance]) -> Result<(), Failed> {
     let (mut judged, mut wrong) = (0, Vec::new());
     for ((arch, version), instances) in points {
         judged += instances.len();
-        wrong.extend(disagreements(judge, arch, version, &instances)?.into_iter().map(|d| d.text));
+        let outcome = compare(judge, arch, version, &instances)?;
+        wrong.extend(outcome.disagreements.into_iter().chain(outcome.endless).map(|found| found.text));
     }
     match wrong.len() {
         0 => Ok(()),

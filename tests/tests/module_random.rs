@@ -11,7 +11,8 @@ use ptx_core::isa::table;
 use ptx_core::lex::lex;
 use ptx_core::parse::parse_text;
 use ptx_tests::disturb::disturb;
-use ptx_tests::judge::Judge;
+use ptx_tests::judge::{Judge, Verdict};
+use ptx_tests::ptxas::ENDLESS;
 use ptx_tests::random::{Random, setting};
 use ptx_tests::{corpus, own};
 use std::collections::BTreeMap;
@@ -70,10 +71,11 @@ fn texts() -> Vec<String> {
 /// What one side says that the other does not.
 fn difference(judge: &Judge, text: &str) -> Option<String> {
     let (ours, arch) = (ours(text), arch(text));
-    let theirs = judge.code_refusal("", &arch, text).expect("ptxas runs");
+    let theirs = judge.code_verdict("", &arch, text).expect("ptxas runs");
     match (ours, theirs) {
-        (Some(ours), None) => Some(format!("we say: {ours}")),
-        (None, Some(theirs)) => Some(format!("ptxas says: {theirs}")),
+        (_, Verdict::Endless) => Some(ENDLESS.to_owned()),
+        (Some(ours), Verdict::Taken) => Some(format!("we say: {ours}")),
+        (None, Verdict::Refused(theirs)) => Some(format!("ptxas says: {theirs}")),
         _ => None,
     }
 }
