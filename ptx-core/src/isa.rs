@@ -7,8 +7,10 @@ pub mod gate;
 pub mod read;
 pub mod rule;
 pub mod show;
+mod typed;
 
 pub use gate::{Arch, Gate, Suffix, Version};
+pub use typed::{Shift, TypeOf};
 
 use std::collections::HashMap;
 use std::fmt;
@@ -133,30 +135,6 @@ pub enum Access {
     Write,
     /// Reads and writes it.
     ReadWrite,
-}
-
-/// The type of an operand, before a form's modifiers are known.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TypeOf {
-    /// A type of the table.
-    Fixed(Type),
-    /// The type that stands in this slot.
-    Slot(usize),
-    /// Made from the type in a slot: `wide(type)`.
-    Made(Shift, usize),
-}
-
-/// How one type is made from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shift {
-    /// The same class, twice as wide (`mul.wide`).
-    Wide,
-    /// `.b` of the same width.
-    Bits,
-    /// `.s` of the same width.
-    Signed,
-    /// `.u` of the same width.
-    Unsigned,
 }
 
 /// How many elements a vector operand has.

@@ -10,6 +10,7 @@ mod names;
 mod operators;
 pub mod prelude;
 mod scope;
+mod spoken;
 pub mod tree;
 mod types;
 mod value;
@@ -18,6 +19,7 @@ pub use lower::lower;
 pub(crate) use lower::{cast, ends};
 pub use operators::markdown as operators;
 pub(crate) use operators::{instruction, written};
+pub use spoken::Spoken;
 pub(crate) use types::{language_type, meet, move_of};
 
 use crate::isa::{Arch, Version};
@@ -57,6 +59,8 @@ pub struct Lowered {
     pub unchecked: Vec<Span>,
     /// Names in `ptx!` whose declaration was refused: what else is wrong with them follows from that.
     pub refused: Vec<Span>,
+    /// What the registers are called in the source.
+    pub spoken: Spoken,
 }
 
 /// What a `#[repr(C)]` struct must be in Rust, for the kernel to find its fields.

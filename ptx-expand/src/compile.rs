@@ -1,6 +1,7 @@
 //! The way through `ptx-core`, once for each target: statement tree, PTX tokens, syntax tree, checks, text.
 
 mod echoes;
+mod targets;
 
 use crate::embed::Cubin;
 use crate::kernel::Reader;
@@ -86,8 +87,18 @@ fn variant(
     let (mut source, lexical) = builder.finish();
     source.unchecked = ranges(&source, &lowered.unchecked);
     let (checked, checks) = checked(source);
-    found.extend(echoes::without([reader.diagnostics.clone(), lexical, language, checks], &lowered.refused));
+    let phases = [reader.diagnostics.clone(), lexical, language, checks];
+    found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
     (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), lowered)
+}
+
+/// With the registers' names in the source.
+fn in_source(lowered: &Lowered, mut diagnostic: Diagnostic) -> Diagnostic {
+    let labels = diagnostic.labels.iter_mut().map(|label| &mut label.text);
+    for text in labels.chain(&mut diagnostic.help).chain([&mut diagnostic.message]) {
+        *text = lowered.spoken.in_source(text);
+    }
+    diagnostic
 }
 
 /// The runs of tokens that come from one of the spans.

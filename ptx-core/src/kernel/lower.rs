@@ -25,8 +25,9 @@ pub(crate) use ptx::ends;
 
 use super::names::Names;
 use super::scope::Scopes;
-use super::types;
-use super::value::{Const, Reg, Value};
+use super::spoken::Spoken;
+use super::types::{self, Ty};
+use super::value::{Array, Const, Reg, Value};
 use super::{Entry, Lowered, Variant, tree};
 use crate::diag::{Code, Diagnostic, codes};
 use crate::isa::Type;
@@ -70,6 +71,7 @@ pub(crate) struct Lowerer<'a> {
     unchecked: Vec<Span>,
     /// Names in `ptx!` whose declaration was refused.
     refused: Vec<Span>,
+    spoken: Spoken,
 }
 
 /// The body of an entry or a function while it is written.
@@ -161,10 +163,25 @@ impl<'a> Lowerer<'a> {
 
     /// Declares a register under the user's name.
     fn register(&mut self, name: &str, ty: Type, span: Span) -> Reg {
-        let name = self.f.registers.unique(&format!("%{name}"));
+        let reg = self.named(name, ty);
         let class = types::register(ty).unwrap_or("b32");
-        self.push(format!("    .reg .{class} {name};\n"), span);
-        Reg { name, ty }
+        self.push(format!("    .reg .{class} {};\n", reg.name), span);
+        reg
+    }
+
+    /// A register under the user's name, which may be that of a part: `pair.0` is `%pair_0`.
+    fn named(&mut self, name: &str, ty: Type) -> Reg {
+        let emitted = self.f.registers.unique(&format!("%{}", name.replace('.', "_")));
+        self.spoken.note(&emitted, name, &Ty::Scalar(ty));
+        Reg { name: emitted, ty }
+    }
+
+    /// The registers of an array under the user's name.
+    fn named_array(&mut self, name: &str, element: &Ty, len: u64) -> Array {
+        let ty = Ty::Array(Box::new(element.clone()), len);
+        let base = self.f.registers.unique_array(&format!("%{}", name.replace('.', "_")), ty.registers());
+        self.spoken.note(&base, name, &ty);
+        Array { base, start: 0, element: element.clone(), len }
     }
 
     /// A register for a value without a name: `%u32_0`.
@@ -315,6 +332,7 @@ pub fn lower(module: &tree::Module, variant: &Variant<'_>) -> (Lowered, Vec<Diag
         files: Vec::new(),
         unchecked: Vec::new(),
         refused: Vec::new(),
+        spoken: Spoken::default(),
     };
     lowerer.module();
     lowerer.finish()

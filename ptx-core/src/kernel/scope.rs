@@ -130,6 +130,11 @@ impl<'a> Scopes<'a> {
         self.chain().flat_map(|(_, scope)| scope.names.keys().map(String::as_str))
     }
 
+    /// Every label and register of a `ptx!` block that could be meant here.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.chain().flat_map(|(_, scope)| scope.verbatim.keys().map(String::as_str))
+    }
+
     fn chain(&self) -> impl Iterator<Item = (usize, &Scope<'a>)> {
         let step = |index: &usize| self.all.get(*index).and_then(|scope| scope.parent);
         std::iter::successors(Some(self.current), step).filter_map(|index| Some((index, self.all.get(index)?)))

@@ -310,6 +310,16 @@ pub enum Pattern {
     Wild(Span),
 }
 
+impl Pattern {
+    /// The name that it is, or one that help may use in its place.
+    pub fn name(&self) -> &str {
+        match self {
+            Pattern::Name(name) => &name.name,
+            Pattern::Tuple(..) | Pattern::Wild(_) => "x",
+        }
+    }
+}
+
 /// The inside of `ptx! { … }`, as tokens; the last is `Eof`. `origins` holds one span a token (in text hosts it may be
 /// empty). What PTX does not have, the lexer keeps: `.` before `{NAME}`, `..` in `{acc[..]}`, in any splitting.
 #[derive(Clone, Debug, Default)]

@@ -88,6 +88,17 @@ pub(crate) struct Symbol {
     pub(crate) name: String,
     /// The type of its address: `u32` in shared memory, `u64` elsewhere.
     pub(crate) address: Type,
+    /// Its state space: `shared`.
+    pub(crate) space: &'static str,
+    /// What its elements are.
+    pub(crate) element: Type,
+}
+
+impl Symbol {
+    /// What an instruction on it is called behind its opcode: `shared.f32`.
+    pub(crate) fn kind(&self) -> String {
+        format!("{}.{}", self.space, types::stored(self.element))
+    }
 }
 
 /// The value of an expression.

@@ -2,7 +2,7 @@
 
 use super::{Arg, Attribute, Value};
 use crate::kernel::Reader;
-use ptx_core::diag::{codes, near::nearest};
+use ptx_core::diag::codes;
 use ptx_core::isa::{Arch, Version, table};
 use ptx_core::kernel::tree::{Expr, Instance, Struct};
 use std::str::FromStr;
@@ -19,8 +19,9 @@ impl Reader {
             let Some(arch) = self.parsed::<Arch>(value, "a target", r#"write it as `"sm_90a"`"#) else { continue };
             let known = || table().targets.iter().map(|target| target.arch);
             if !known().any(|target| target == arch) {
-                let names: Vec<String> = known().map(|target| target.to_string()).collect();
-                let near = nearest(&arch.to_string(), names.iter().map(String::as_str));
+                // Numbers are near where their chips are.
+                let near =
+                    known().min_by_key(|target| (target.number.abs_diff(arch.number), target.suffix != arch.suffix));
                 let help = near.map_or_else(String::new, |near| format!("did you mean `{near}`?"));
                 self.error(&codes::P0603, value, format!("there is no target `{arch}`"), &help);
             } else if attribute.options.arch.contains(&arch) {

@@ -1,5 +1,6 @@
 //! One mistake, one error: phases run on after an error, and later ones trip over the same tokens.
 
+use super::targets;
 use ptx_core::diag::{Code, Diagnostic, codes};
 use ptx_core::span::Span;
 use std::collections::HashSet;
@@ -22,9 +23,9 @@ pub fn without(phases: [Vec<Diagnostic>; 4], names: &[Span]) -> Vec<Diagnostic> 
     for phase in [lexical, syntax, language, checks] {
         let news: Vec<_> = phase.into_iter().filter(|d| !refused.iter().any(|r| touch(*r, d.span))).collect();
         refused.extend(errors(&news));
-        kept.extend(news.into_iter().map(in_rust_terms));
+        kept.extend(news);
     }
-    kept
+    targets::joined(kept).into_iter().map(in_rust_terms).collect()
 }
 
 fn is_syntax(diagnostic: &Diagnostic) -> bool {
@@ -80,6 +81,6 @@ fn in_rust_terms(mut diagnostic: Diagnostic) -> Diagnostic {
 }
 
 /// What stands between a prefix and the next backtick.
-fn named(help: &str, prefix: &str) -> Option<String> {
+pub fn named(help: &str, prefix: &str) -> Option<String> {
     help.strip_prefix(prefix)?.split('`').next().map(str::to_owned)
 }

@@ -116,7 +116,11 @@ impl<'a> Lowerer<'a> {
 
     fn float_literal(&mut self, text: &str, suffix: Option<&str>, span: Span) -> Evaluated {
         let ty = self.suffix(suffix, span)?;
-        Ok(Const::Float(text.parse().unwrap_or(f64::NAN), ty))
+        let value = Const::Float(text.parse().unwrap_or(f64::NAN), None);
+        match ty {
+            Some(ty) => self.adopt(value, ty, span),
+            None => Ok(value),
+        }
     }
 
     /// An integer of a type, if it fits.
@@ -124,7 +128,8 @@ impl<'a> Lowerer<'a> {
         match (value, ty) {
             (Some(value), Some(ty)) if !arithmetic::fits(value, ty) => {
                 let message = format!("{value} does not fit into `{}`", types::name(ty));
-                self.fail(&codes::P0806, span, message, "write a wider type, or a smaller value");
+                let truth = if ty.name() == "pred" { "write `true` or `false`" } else { SMALLER };
+                self.fail(&codes::P0806, span, message, truth);
                 Err(Fail::Reported)
             }
             (Some(value), ty) => Ok(Const::Int(value, ty)),
@@ -208,6 +213,11 @@ impl<'a> Lowerer<'a> {
         match value {
             Const::Int(value, None) if types::float_format(ty).is_some() => Ok(Const::Float(value as f64, Some(ty))),
             Const::Int(value, None) => self.checked(Some(value), Some(ty), span),
+            Const::Float(value, None) if arithmetic::overflows(value, ty) => {
+                let message = format!("{value:?} does not fit into `{}`", types::name(ty));
+                self.fail(&codes::P0806, span, message, SMALLER);
+                Err(Fail::Reported)
+            }
             Const::Float(value, None) if types::float_format(ty).is_some() => Ok(Const::Float(value, Some(ty))),
             Const::Bool(value) if ty.name() == "pred" => Ok(Const::Bool(value)),
             Const::Int(value, Some(own)) if types::meet(own, ty) => Ok(Const::Int(value, Some(ty))),
@@ -320,6 +330,8 @@ impl<'a> Lowerer<'a> {
         not_constant(block.span, "the block has no value")
     }
 }
+
+const SMALLER: &str = "write a wider type, or a smaller value";
 
 /// `a::b`
 pub(super) fn path_text(path: &Path) -> String {

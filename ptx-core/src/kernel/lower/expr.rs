@@ -2,8 +2,9 @@
 
 use super::Lowerer;
 use super::constant::Fail;
+use super::ptx::Meant;
 use crate::diag::{Diagnostic, codes};
-use crate::isa::Type;
+use crate::isa::{SpecialRegister, Type};
 use crate::kernel::operators::{self, Op, Operator};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{BinaryOp, Expr, ExprKind, Path, UnaryOp};
@@ -20,7 +21,7 @@ impl<'a> Lowerer<'a> {
     /// The value of an expression, written to `dest` if there is one.
     pub(super) fn lower(&mut self, expr: &'a Expr, dest: Option<&Value>) -> Value {
         if let Some(special) = self.special(expr) {
-            return self.read_special(special.name, special.component, special.ty, dest, expr.span);
+            return self.read_special(special, dest, expr.span);
         }
         match self.constant(expr) {
             Ok(value) => return self.store(Value::Const(value), dest, expr.span),
@@ -66,11 +67,14 @@ impl<'a> Lowerer<'a> {
         self.fail(&codes::P0813, span, format!("registers have no methods, so no `{name}`"), help)
     }
 
-    fn read_special(&mut self, name: &str, component: &str, ty: Type, dest: Option<&Value>, span: Span) -> Value {
-        let Some(reg) = self.destination(dest, ty, span) else { return Value::Error };
-        let dot = if component.is_empty() { "" } else { "." };
-        let source = if name.contains('.') { name.to_owned() } else { format!("{name}{dot}{component}") };
-        self.mov(&reg, &source, span);
+    fn read_special(&mut self, special: &SpecialRegister, dest: Option<&Value>, span: Span) -> Value {
+        if special.vector {
+            let name = special.name.trim_start_matches('%');
+            let help = format!("name a component: `{name}.x`");
+            return self.fail(&codes::P0803, span, format!("`{name}` is a vector, which no register holds"), help);
+        }
+        let Some(reg) = self.destination(dest, special.ty, span) else { return Value::Error };
+        self.mov(&reg, special.name, span);
         Value::Reg(reg)
     }
 
@@ -140,7 +144,7 @@ impl<'a> Lowerer<'a> {
     /// What a name stands for.
     fn name(&mut self, path: &Path, span: Span) -> Value {
         let text = super::constant::path_text(path);
-        let Some(found) = self.find(path) else { return self.unknown(&text, span) };
+        let Some(found) = self.find(path) else { return self.unknown(&text, Meant::unsaid(), span) };
         match found.binding {
             Binding::Value(value @ (Value::Const(_) | Value::Symbol(_) | Value::Error)) => value,
             _ if found.outside && matches!(found.binding, Binding::Value(_) | Binding::Param(_)) => {
@@ -179,7 +183,7 @@ impl<'a> Lowerer<'a> {
                     && self.find(path).is_none()
                 {
                     let text = format!("{}.{}", super::constant::path_text(path), field.name);
-                    return self.unknown(&text, expr.span);
+                    return self.unknown(&text, Meant::unsaid(), expr.span);
                 }
                 match (self.value(base), field.name.parse::<usize>()) {
                     (Value::Tuple(mut parts), Ok(at)) if at < parts.len() => parts.swap_remove(at),
@@ -205,7 +209,11 @@ impl<'a> Lowerer<'a> {
                 return self.fail(&codes::P0807, span, "a register has no elements", help);
             }
             Value::Symbol(symbol) => {
-                let help = format!("write `ptx! {{ ld.shared.u32 d, [{}]; }}`", symbol.name);
+                let help = format!(
+                    "write `ptx! {{ ld.{} d, [{} + …]; }}`, with the offset in bytes",
+                    symbol.kind(),
+                    symbol.name
+                );
                 return self.fail(&codes::P0807, span, "memory is read with an instruction", help);
             }
             other => {

@@ -5,7 +5,7 @@ use super::{Body, Lowerer, Pieces};
 use crate::diag::{codes, plural};
 use crate::isa;
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{Expr, GenericArg, Instance, Kernel};
+use crate::kernel::tree::{Expr, Generic, GenericArg, Instance, Kernel};
 use crate::kernel::value::{Const, Value};
 use crate::kernel::{Entry, types};
 use crate::span::Span;
@@ -46,7 +46,9 @@ impl<'a> Lowerer<'a> {
         if kernel.generics.len() != instance.args.len() {
             let (takes, has) = (kernel.generics.len(), instance.args.len());
             let message = format!("`{}` takes {}, not {has}", kernel.name.name, plural(takes, "generic argument"));
-            self.fail(&codes::P0811, instance.span, message, "write one for each, in order: `(128, f32)`");
+            let like = |generic: &Generic| if generic.constant.is_some() { "128" } else { "f32" };
+            let example = kernel.generics.iter().map(like).collect::<Vec<_>>().join(", ");
+            self.fail(&codes::P0811, instance.span, message, format!("write one for each, in order: `({example})`"));
             return None;
         }
         let mut suffix = String::new();

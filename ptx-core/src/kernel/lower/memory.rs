@@ -51,12 +51,12 @@ impl<'a> Lowerer<'a> {
     }
 
     fn memory_named(&mut self, memory: &'a Memory, name: &Ident, ty: &'a tree::Type, align: Option<u64>) -> Value {
-        let (space, wide) = match memory.space {
+        let space = match memory.space {
             MemorySpace::Shared if memory.dynamic => return self.dynamic(&name.name, ty, align, name.span),
-            MemorySpace::Shared => ("shared", "u32"),
-            MemorySpace::Local => ("local", "u64"),
+            MemorySpace::Shared => "shared",
+            MemorySpace::Local => "local",
         };
-        self.variable(space, wide, &name.name, ty, align, name.span)
+        self.variable(space, name, ty, align)
     }
 
     /// Refuses a declaration; its names are known, so that it stays one error.
@@ -66,22 +66,14 @@ impl<'a> Lowerer<'a> {
         self.bind_pattern(pattern, value);
     }
 
-    fn variable(
-        &mut self,
-        space: &str,
-        wide: &str,
-        name: &str,
-        ty: &'a tree::Type,
-        align: Option<u64>,
-        span: Span,
-    ) -> Value {
+    fn variable(&mut self, space: &'static str, name: &Ident, ty: &'a tree::Type, align: Option<u64>) -> Value {
         let Some((element, dims)) = self.stored_type(ty) else { return Value::Error };
-        let symbol = self.f.symbols.unique(name);
+        let symbol = self.f.symbols.unique(&name.name);
         let align = align.unwrap_or(element.bytes());
         let text = format!("    .{space} .align {align} .{} {symbol}{dims};\n", types::stored(element));
-        let span = self.at(span);
+        let span = self.at(name.span);
         self.f.variables.push((text, span));
-        symbol_value(symbol, wide)
+        symbol_value(symbol, space, element)
     }
 
     /// `.extern .shared`: all of them start at the same address.
@@ -100,7 +92,7 @@ impl<'a> Lowerer<'a> {
         let symbol = self.symbols.unique(name);
         let span = self.at(span);
         self.globals.push((format!("{} {symbol}[];\n", key.1), span));
-        let value = symbol_value(symbol, "u32");
+        let value = symbol_value(symbol, "shared", element);
         self.statics.insert(key, value.clone());
         value
     }
@@ -167,11 +159,11 @@ impl<'a> Lowerer<'a> {
             }
         };
         let symbol = self.symbols.unique(&item.name.name);
-        let space = if item.mutable { ".visible .global" } else { ".const" };
-        let text = format!("{space} .align {align} .{} {symbol}{dims}{init};\n", types::stored(element));
+        let (space, declared) = if item.mutable { ("global", ".visible .global") } else { ("const", ".const") };
+        let text = format!("{declared} .align {align} .{} {symbol}{dims}{init};\n", types::stored(element));
         let span = self.at(item.name.span);
         self.globals.push((text, span));
-        Some(symbol_value(symbol, "u64"))
+        Some(symbol_value(symbol, space, element))
     }
 
     fn initialiser(&mut self, value: &Const, element: Type, span: Span) -> Option<String> {
@@ -231,9 +223,10 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-fn symbol_value(name: String, address: &str) -> Value {
-    match types::find(address) {
-        Some(address) => Value::Symbol(Symbol { name, address }),
+/// Windows of shared memory are below 4 GiB.
+fn symbol_value(name: String, space: &'static str, element: Type) -> Value {
+    match types::find(if space == "shared" { "u32" } else { "u64" }) {
+        Some(address) => Value::Symbol(Symbol { name, address, space, element }),
         None => Value::Error,
     }
 }

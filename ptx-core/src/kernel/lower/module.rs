@@ -107,8 +107,14 @@ impl<'a> Lowerer<'a> {
         pieces.append(&mut self.functions);
         let module = self.module;
         let structs = module.structs.iter().map(|item| self.struct_layout(item)).collect();
-        let lowered =
-            Lowered { pieces, entries: self.entries, structs, unchecked: self.unchecked, refused: self.refused };
+        let lowered = Lowered {
+            pieces,
+            entries: self.entries,
+            structs,
+            unchecked: self.unchecked,
+            refused: self.refused,
+            spoken: self.spoken,
+        };
         (lowered, self.diagnostics)
     }
 }

@@ -8,7 +8,7 @@ use crate::kernel::layout::Layout;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
 use crate::kernel::types::{self, Ty};
-use crate::kernel::value::{Array, Reg, Value};
+use crate::kernel::value::{Reg, Value};
 use crate::span::Span;
 
 /// What a parameter holds.
@@ -221,8 +221,17 @@ impl<'a> Lowerer<'a> {
     }
 
     fn not_passed<T>(&mut self, param: &'a tree::Param) -> Option<T> {
-        let help =
-            "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Texture`, `Tile`, arrays and structs by value";
+        let by_value = match &param.ty.kind {
+            TypeKind::Ref(_, inner) => match &inner.kind {
+                TypeKind::Path(path) => path.segments.last().map(|name| name.name.as_str()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let help = match by_value {
+            Some(name) => format!("take it by value, `{name}`, or as a slice, `&[{name}]`"),
+            None => "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Texture`, `Tile`, arrays and structs by value".to_owned(),
+        };
         self.fail(&codes::P0812, param.ty.span, "a kernel cannot take this", help);
         None
     }
@@ -254,6 +263,9 @@ impl<'a> Lowerer<'a> {
     fn add_param(&mut self, name: &str, origin: EntryParam, kind: Kind, ty: Option<Ty>, span: Span) {
         let symbol = self.f.symbols.unique(name);
         let register = self.f.registers.unique(&format!("%{name}"));
+        if let Some(ty) = &ty {
+            self.spoken.note(&register, name, ty);
+        }
         let param = Param { symbol, origin, kind, ty, register, align: None, used: false, fields: Vec::new(), span };
         self.f.params.push(param);
         self.scopes.bind(name, Binding::Param(self.f.params.len() - 1));
@@ -304,20 +316,19 @@ impl<'a> Lowerer<'a> {
         if self.f.raw {
             return self.param_value(field.param, span);
         }
-        let Some(param) = self.f.params.get_mut(field.param) else { return Value::Error };
+        let Some(param) = self.f.params.get(field.param) else { return Value::Error };
         if let Some((.., value)) = param.fields.iter().find(|(path, ..)| *path == field.path) {
             return value.clone();
         }
-        let base = format!("{}_{}", param.register, field.path.replace('.', "_"));
+        let name = format!("{}.{}", param.register.trim_start_matches('%'), field.path);
         let value = match &field.ty {
-            Ty::Scalar(ty) => Value::Reg(Reg { name: self.f.registers.unique(&base), ty: *ty }),
-            Ty::Array(element, len) => {
-                let base = self.f.registers.unique_array(&base, field.ty.registers());
-                Value::Array(Array { base, start: 0, element: (**element).clone(), len: *len })
-            }
+            Ty::Scalar(ty) => Value::Reg(self.named(&name, *ty)),
+            Ty::Array(element, len) => Value::Array(self.named_array(&name, element, *len)),
             Ty::Tuple(_) => Value::Error,
         };
-        param.fields.push((field.path.clone(), field.offset, value.clone()));
+        if let Some(param) = self.f.params.get_mut(field.param) {
+            param.fields.push((field.path.clone(), field.offset, value.clone()));
+        }
         value
     }
 

@@ -2,7 +2,10 @@
 
 mod declare;
 mod group;
+mod meant;
 mod name;
+
+pub(super) use meant::Meant;
 
 use super::Lowerer;
 use crate::diag::codes;
@@ -51,6 +54,8 @@ struct Statement {
     guarded: bool,
     /// Its first word: an opcode; empty for a directive.
     opcode: String,
+    /// Where that stands.
+    opcode_at: Option<TokenId>,
     /// Whether it names the parameter space: `ld.param`.
     param: bool,
     /// `.reg`, `.shared` … : a declaration.
@@ -366,6 +371,7 @@ impl<'a> Lowerer<'a> {
         copy.statement.fresh = false;
         copy.statement.foreign = text == "call";
         copy.statement.opcode = text;
+        copy.statement.opcode_at = Some(copy.at);
         self.verbatim(copy);
     }
 }

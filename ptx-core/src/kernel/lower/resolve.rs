@@ -1,6 +1,7 @@
 //! What names and types in the source mean.
 
 use super::Lowerer;
+use super::ptx::Meant;
 use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::{self, SpecialRegister};
@@ -26,17 +27,19 @@ impl<'a> Lowerer<'a> {
         Some(found)
     }
 
-    /// Reports a name that means nothing here, with the one that it may have meant.
-    pub(super) fn unknown(&mut self, name: &str, span: Span) -> Value {
+    /// Reports a name that means nothing here, with the one that it may have meant: once in a scope.
+    pub(super) fn unknown(&mut self, name: &str, meant: Meant, span: Span) -> Value {
         let mut diagnostic = Diagnostic::error(&codes::P0801, span, format!("nothing here is called `{name}`"));
         let specials = isa::table().specials.keys().map(|key| key.trim_start_matches('%'));
-        let known = self.scopes.visible().chain(specials);
-        diagnostic = diagnostic.help(match (cuda::here(name), nearest(name, known)) {
+        let known = self.scopes.visible().chain(specials).filter(|_| meant != Meant::Label);
+        let labels = self.scopes.labels().filter(|_| meant == Meant::Label);
+        diagnostic = diagnostic.help(match (cuda::here(name), nearest(name, known.chain(labels))) {
             (Some(here), _) => format!("it is `{here}` here"),
             (None, Some(near)) => format!("there is `{near}`"),
-            (None, None) => format!("declare it: `let {}: u32;`", name.split(['.', ':']).next().unwrap_or(name)),
+            (None, None) => meant.help(name.split(['.', ':']).next().unwrap_or(name)),
         });
         self.report(diagnostic);
+        self.scopes.bind(name, Binding::Error);
         Value::Error
     }
 

@@ -6,7 +6,7 @@ use crate::kernel::operators::Op;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{BinaryOp, Block, Expr, ExprKind, Let, Path, Pattern, Stmt, StmtKind};
 use crate::kernel::types::Ty;
-use crate::kernel::value::{Array, Const, Value};
+use crate::kernel::value::{Const, Symbol, Value};
 use crate::span::Span;
 
 /// More registers than this are a mistake: a thread has 255.
@@ -76,11 +76,13 @@ impl<'a> Lowerer<'a> {
         if let Some(memory) = &item.memory {
             return self.memory(memory, item, span);
         }
+        let name = item.pattern.name();
         let ty = match (&item.ty, &item.init) {
             (Some(ty), _) => self.ty(ty),
-            (None, Some(init)) => self.inferred(init),
+            (None, Some(init)) => self.inferred(init, name),
             (None, None) => {
-                self.fail(&codes::P0804, span, "a register needs a type", "write it: `let x: u32;`");
+                let help = format!("write it: `let {name}: u32;`");
+                self.fail(&codes::P0804, span, "a register needs a type", help);
                 None
             }
         };
@@ -94,14 +96,14 @@ impl<'a> Lowerer<'a> {
         self.bind_pattern(&item.pattern, target);
     }
 
-    fn inferred(&mut self, init: &'a Expr) -> Option<Ty> {
+    fn inferred(&mut self, init: &'a Expr, name: &str) -> Option<Ty> {
         let reported = self.diagnostics.len();
         let ty = self.type_of(init);
         if ty.is_none() && self.diagnostics.len() == reported {
             // What is wrong in the value explains more than the missing type.
             let value = self.lower(init, None);
             if value != Value::Error && self.diagnostics.len() == reported {
-                let help = "write it: `let x: u32 = …;`";
+                let help = format!("write it: `let {name}: u32 = …;`");
                 self.fail(&codes::P0804, init.span, "the value does not say which type the register has", help);
             }
         }
@@ -135,7 +137,7 @@ impl<'a> Lowerer<'a> {
         match ty {
             Ty::Scalar(ty) => Value::Reg(self.register(name, *ty, span)),
             Ty::Tuple(parts) => {
-                let part = |(at, ty): (usize, &Ty)| self.declare_named(&format!("{name}_{at}"), ty, span);
+                let part = |(at, ty): (usize, &Ty)| self.declare_named(&format!("{name}.{at}"), ty, span);
                 Value::Tuple(parts.iter().enumerate().map(part).collect())
             }
             Ty::Array(element, len) => self.declare_array(name, element, *len, ty, span),
@@ -151,11 +153,10 @@ impl<'a> Lowerer<'a> {
                 "write a tuple of arrays",
             );
         };
-        let count = ty.registers();
-        let base = self.f.registers.unique_array(&format!("%{name}"), count);
+        let array = self.named_array(name, element, len);
         let class = crate::kernel::types::register(*scalar).unwrap_or("b32");
-        self.push(format!("    .reg .{class} {base}<{count}>;\n"), span);
-        Value::Array(Array { base, start: 0, element: element.clone(), len })
+        self.push(format!("    .reg .{class} {}<{}>;\n", array.base, ty.registers()), span);
+        Value::Array(array)
     }
 
     /// `a = b`
@@ -217,10 +218,16 @@ impl<'a> Lowerer<'a> {
             ExprKind::Path(path) if path.segments.iter().any(|s| s.name == "_") => {
                 return self.not_assignable("`_`".into(), expr.span);
             }
-            ExprKind::Index(base, index) => match self.value(base) {
-                Value::Symbol(symbol) => return self.stored("shared", &symbol.name, expr.span),
-                Value::Reg(reg) if reg.ty.bits() == 64 => return self.stored("global", "address", expr.span),
-                place => self.element(place, base.span, index),
+            ExprKind::Index(base, index) => match self.value(indexed(base)) {
+                Value::Symbol(symbol) => return self.stored(&symbol, " + …", expr.span),
+                Value::Reg(reg) if reg.ty.bits() == 64 => {
+                    let help = "write `ptx! { st.global.f32 [address], x; }`";
+                    return self.fail(&codes::P0808, expr.span, WRITTEN, help);
+                }
+                _ => {
+                    let place = self.value(base);
+                    self.element(place, base.span, index)
+                }
             },
             _ => self.value(expr),
         };
@@ -228,14 +235,25 @@ impl<'a> Lowerer<'a> {
             Value::Const(Const::Int(..) | Const::Float(..) | Const::Bool(_) | Const::Str(_)) => {
                 self.not_assignable("a constant".into(), expr.span)
             }
-            Value::Symbol(symbol) => self.stored("shared", &symbol.name, expr.span),
+            Value::Symbol(symbol) => self.stored(&symbol, "", expr.span),
             other => other,
         }
     }
 
-    fn stored(&mut self, space: &str, address: &str, span: Span) -> Value {
-        let help = format!("write `ptx! {{ st.{space}.u32 [{address}], x; }}`");
-        self.fail(&codes::P0808, span, "memory is written with an instruction", help)
+    fn stored(&mut self, symbol: &Symbol, offset: &str, span: Span) -> Value {
+        let bytes = if offset.is_empty() { "" } else { ", with the offset in bytes" };
+        let help = format!("write `ptx! {{ st.{} [{}{offset}], x; }}`{bytes}", symbol.kind(), symbol.name);
+        self.fail(&codes::P0808, span, WRITTEN, help)
+    }
+}
+
+const WRITTEN: &str = "memory is written with an instruction";
+
+/// What is indexed at last: `a` in `a[1][2]`.
+fn indexed(expr: &Expr) -> &Expr {
+    match &expr.kind {
+        ExprKind::Index(base, _) => indexed(base),
+        _ => expr,
     }
 }
 

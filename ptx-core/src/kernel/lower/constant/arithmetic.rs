@@ -21,6 +21,11 @@ pub(super) fn fits(value: i128, ty: Type) -> bool {
     }
 }
 
+/// Whether a number is larger than every finite one of the type.
+pub(super) fn overflows(value: f64, ty: Type) -> bool {
+    value.is_finite() && types::float_format(ty).is_some_and(|format| nearest(value, format).is_infinite())
+}
+
 /// `u32::MAX`, `f32::INFINITY` …
 pub(super) fn associated(ty: Type, name: &str) -> Option<Const> {
     let bits = ty.bits().min(127);

@@ -72,7 +72,7 @@ impl<'a> Lowerer<'a> {
             || text == "WARP_SZ"
             || text.starts_with('%');
         if !own {
-            self.unknown(text, copy.span());
+            self.unknown(text, copy.meant(), copy.span());
         }
         self.verbatim(copy);
     }
