@@ -130,6 +130,10 @@ impl Reader {
 
     /// A struct that a kernel takes by value.
     pub fn struct_(&mut self, name: &syn::Ident, fields: &syn::FieldsNamed) -> Struct {
+        if OURS.iter().any(|ours| name == ours) {
+            let message = format!("`{name}` is `ptx_launch`'s among the parameters of a kernel");
+            self.error(&codes::P0817, name, message, "give the struct another name");
+        }
         let name = self.ident(name);
         let mut read = Vec::with_capacity(fields.named.len());
         for field in &fields.named {
@@ -140,6 +144,9 @@ impl Reader {
         Struct { name, fields: read }
     }
 }
+
+/// Types that a kernel knows by their names, whatever stands in front: it cannot ask what they are.
+const OURS: [&str; 4] = ["TensorMap", "Texture", "Tile", "TileMut"];
 
 /// The arguments of one instance: `(128, f32)`, `(128)` or `128`.
 fn parts(value: &syn::Expr) -> Vec<syn::Expr> {

@@ -64,11 +64,11 @@ impl Reader {
                 continue;
             } else if !attribute.path().is_ident("tma") {
                 self.attribute_without_meaning(attribute, &format!("a `Tile` parameter takes {LIKE}"));
-            } else if Tile::of(&of.ty).is_none() {
+            } else if let Some(tile) = Tile::of(&of.ty) {
+                map = Some(self.tma_options(attribute, Map::new(at, &of.name), &tile));
+            } else {
                 let help = "write its type as `Tile<T, (M, K)>`: the map needs the extents";
                 self.error(&codes::P0851, attribute, "`#[tma]` stands on a `Tile` or `TileMut`", help);
-            } else {
-                map = Some(self.tma_options(attribute, Map::new(at, &of.name)));
             }
         }
         let map = map?;
@@ -79,11 +79,11 @@ impl Reader {
         Some((map, param))
     }
 
-    fn tma_options(&mut self, attribute: &syn::Attribute, mut map: Map) -> Map {
+    fn tma_options(&mut self, attribute: &syn::Attribute, mut map: Map, tile: &Tile) -> Map {
         let choices = attribute.parse_args_with(Punctuated::<Choice, Token![,]>::parse_terminated);
         match choices {
             Ok(choices) => {
-                map.options = choices.iter().filter_map(|choice| self.tma_option(choice)).collect();
+                map.options = choices.iter().filter_map(|choice| self.tma_option(choice, tile)).collect();
                 if !choices.iter().any(|c| c.name == "box") {
                     self.error(&codes::P0903, attribute, "`#[tma]` has no `box`", &format!("write {LIKE}"));
                 }
@@ -94,15 +94,10 @@ impl Reader {
     }
 
     /// A call of the builder.
-    fn tma_option(&mut self, choice: &Choice) -> Option<TokenStream> {
+    fn tma_option(&mut self, choice: &Choice, tile: &Tile) -> Option<TokenStream> {
         let (name, value) = (choice.name.to_string(), &choice.value);
         if name == "box" {
-            let syn::Expr::Array(extents) = value else {
-                self.error(&codes::P0903, value, "a box is a list of extents", &format!("write {LIKE}"));
-                return None;
-            };
-            let extents = extents.elems.iter();
-            return Some(quote!(.tile(&[#((#extents) as usize),*])));
+            return self.tma_box(value, tile);
         }
         let Some((method, ty, words)) = WORDS.iter().find(|(known, ..)| *known == name) else {
             let near = nearest(&name, WORDS.iter().map(|(known, ..)| *known).chain(["box"]));
@@ -124,4 +119,37 @@ impl Reader {
         let [method, ty, variant] = [method, ty, variant].map(|text| Ident::new(text, Span::call_site()));
         Some(quote!(.#method(::ptx_launch::expansion::#ty::#variant)))
     }
+
+    /// One extent for each dimension of the tile; those that are literals are checked here, the others at the launch.
+    fn tma_box(&mut self, value: &syn::Expr, tile: &Tile) -> Option<TokenStream> {
+        let syn::Expr::Array(list) = value else {
+            self.error(&codes::P0903, value, "a box is a list of extents", &format!("write {LIKE}"));
+            return None;
+        };
+        let (extents, rank) = (&list.elems, tile.dims.len());
+        if extents.len() != rank {
+            let message =
+                format!("a box of {} for a tile of {}", count(extents.len(), "extent"), count(rank, "dimension"));
+            self.error(&codes::P0903, value, message, "give one extent for each dimension, outermost first");
+        }
+        for extent in extents.iter().filter(|extent| literal(extent).is_some_and(|n| !(1..=MOST_EXTENT).contains(&n))) {
+            self.error(&codes::P0903, extent, "no box has this extent", "write 1 to 256, and copy several boxes");
+        }
+        let extents = extents.iter();
+        Some(quote!(.tile(&[#((#extents) as usize),*])))
+    }
+}
+
+/// The hardware's limit.
+const MOST_EXTENT: u64 = 256;
+
+fn literal(expr: &syn::Expr) -> Option<u64> {
+    match expr {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(int), .. }) => int.base10_parse().ok(),
+        _ => None,
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

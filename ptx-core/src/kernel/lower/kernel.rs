@@ -90,7 +90,11 @@ impl<'a> Lowerer<'a> {
         ];
         for (name, exprs) in extents {
             if let (Some(extent), Some(first), Some(last)) = (self.extent(exprs), exprs.first(), exprs.last()) {
-                out.push((format!("{name} {extent}\n"), self.at(first.span.to(last.span))));
+                let span = self.at(first.span.to(last.span));
+                if name == ".reqntid" {
+                    self.threads(&extent, span);
+                }
+                out.push((format!("{name} {extent}\n"), span));
             }
         }
         for (name, value) in [(".maxnreg", &options.max_regs), (".minnctapersm", &options.min_blocks)] {
@@ -99,6 +103,17 @@ impl<'a> Lowerer<'a> {
             }
         }
         out
+    }
+
+    /// A block that no launch can have: ptxas takes it.
+    fn threads(&mut self, extent: &str, span: Span) {
+        let threads = extent.split(", ").try_fold(1u64, |product, extent| product.checked_mul(extent.parse().ok()?));
+        let limits = isa::table().target(self.variant.arch).map_or(&[][..], |target| &target.limits);
+        let Some((_, most)) = limits.iter().find(|(name, _)| *name == "threads") else { return };
+        if threads.is_none_or(|threads| threads > *most) {
+            let message = format!("a block has at most {most} threads");
+            self.fail(&codes::P0609, span, message, "use smaller blocks and a larger grid");
+        }
     }
 
     /// `256, 1, 1`, if the expressions are constants; else the launch decides.
