@@ -1,7 +1,7 @@
 //! `ptx diff`: two files compared by what they do. Which lines differ is found with the numbers of names left out, so
 //! that an added instruction is one difference; whether anything differs is found with them.
 
-use crate::output::Outcome;
+use crate::output::{Outcome, count};
 use crate::source::Source;
 use ptx_core::span::Span;
 use ptx_core::syntax::{StmtId, Tree};
@@ -64,7 +64,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     if same {
         let insts: usize = a.streams.iter().skip(1).map(|s| s.lines.len().saturating_sub(1)).sum();
         let functions = a.streams.len().saturating_sub(1);
-        writeln!(out, "the same but for names and layout: {functions} functions, {insts} lines")?;
+        let (functions, lines) = (count(functions, "function"), count(insts, "line"));
+        writeln!(out, "the same but for names and layout: {functions}, {lines}")?;
     }
     Ok(same)
 }

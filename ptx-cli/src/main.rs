@@ -47,7 +47,7 @@ enum Command {
     Library(library::Arguments),
     /// Parse and print files, and compare byte for byte.
     Roundtrip(roundtrip::Arguments),
-    /// Run a kernel on the CPU device.
+    /// Run a kernel on the CPU device, or on a GPU.
     Run(run::Arguments),
     /// Write a PTX file as Rust, and prove that it is the same.
     Transpile(transpile::Arguments),

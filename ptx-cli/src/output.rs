@@ -28,6 +28,11 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// `1 file`, `2 files`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The exit code; failures go to standard error. A reader that has seen enough (`ptx isa | head`) is no failure.
 pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
     let message = match outcome {

@@ -1,7 +1,7 @@
 //! `ptx roundtrip`
 
 use crate::files;
-use crate::output::{Failure, Outcome};
+use crate::output::{Failure, Outcome, count};
 use crate::source::Source;
 use ptx_core::emit::ptx::print;
 use ptx_core::parse::parse_text;
@@ -46,7 +46,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     }
     let speed = total.bytes as f64 / 1e6 / total.time.as_secs_f64();
     let Total { files, identical, bytes, .. } = total;
-    writeln!(out, "{files} files, {bytes} bytes, {identical} identical, {speed:.0} MB/s")?;
+    let (all, size) = (count(files, "file"), count(bytes, "byte"));
+    writeln!(out, "{all}, {size}, {identical} identical, {speed:.0} MB/s")?;
     Ok(identical == files)
 }
 

@@ -90,7 +90,7 @@ fn fmt_lays_out_or_names_what_it_would() {
 fn roundtrip_walks_folders() {
     let path = file("roundtrip", SCALE);
     let (code, out, _) = said(&["roundtrip", path.parent().unwrap().to_str().unwrap()]);
-    assert!(code == 0 && out.starts_with(&format!("1 files, {} bytes, 1 identical, ", SCALE.len())), "{out}");
+    assert!(code == 0 && out.starts_with(&format!("1 file, {} bytes, 1 identical, ", SCALE.len())), "{out}");
     let empty = path.parent().unwrap().join("empty");
     std::fs::create_dir_all(&empty).unwrap();
     assert_eq!(said(&["roundtrip", empty.to_str().unwrap()]).0, 2);
@@ -264,7 +264,7 @@ fn diff_sees_instructions_and_not_names() {
     let a = file("diff_a", SCALE);
     let renamed = file("diff_b", &SCALE.replace("%rd", "%address").replace("factor", "by").replace("    ", "\t"));
     let (code, out, _) = said(&["diff", a.to_str().unwrap(), renamed.to_str().unwrap()]);
-    assert_eq!((code, out.as_str()), (0, "the same but for names and layout: 1 functions, 9 lines\n"));
+    assert_eq!((code, out.as_str()), (0, "the same but for names and layout: 1 function, 9 lines\n"));
     let other = file("diff_c", &SCALE.replace("mul.rn", "add.rn"));
     let (code, out, _) = said(&["diff", a.to_str().unwrap(), other.to_str().unwrap()]);
     assert!(code == 1 && out.contains("mul.rn.f32 %f2, %f1, %f2;") && out.lines().count() == 3, "{out}");

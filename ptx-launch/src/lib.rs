@@ -141,6 +141,7 @@ mod kernel;
 pub mod language {}
 mod launch;
 mod load;
+mod macros;
 pub mod packed;
 mod param;
 pub mod prelude;
@@ -160,9 +161,9 @@ pub use graph::Graph;
 pub use int::{Int, ToInt};
 pub use kernel::{Cubin, Kernel, LineMap, Module, Variant};
 pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, Source};
+pub use macros::*;
 pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 pub use ptx_core::interp::Options as CpuOptions;
-pub use ptx_macros::*;
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
 pub use texture::{AddressMode, FilterMode, Texel, TexelFormat, Texture, TextureBuilder};

@@ -1,6 +1,8 @@
 //! What most programs need: `use ptx_launch::prelude::*;`.
 
 #[doc(no_inline)]
+pub use crate::macros::*;
+#[doc(no_inline)]
 pub use crate::packed::{bf16x2, e4m3, f16x2};
 #[doc(no_inline)]
 pub use crate::{
@@ -9,4 +11,3 @@ pub use crate::{
 };
 #[doc(no_inline)]
 pub use half::{bf16, f16};
-pub use ptx_macros::*;

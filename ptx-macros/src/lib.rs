@@ -14,6 +14,7 @@ use proc_macro::TokenStream;
 /// | `arch` | `arch = "sm_90a"`, `arch("sm_80", "sm_90a")` | the targets; `if arch >= sm_90 { }` in the body is decided for each; the loader takes the best for the device |
 /// | `version` | `version = "8.7"` | the PTX version; else the lowest that target and instructions allow |
 /// | `block` | `block = 256`, `block = (32, 8)` | threads of a block; without it the call says so in its `Config` |
+/// | `max_block` | `max_block = 256` | the most threads of a block, where the call says how many, for the assembler |
 /// | `grid` | `grid = n.div_ceil(256)` | blocks, of the parameters on the host; without it the call says so in its `Config` |
 /// | `cluster` | `cluster = 2` | blocks of a cluster |
 /// | `shared` | `shared = 4 * n` | bytes of dynamic shared memory; above 48 KiB the launch opts in |
@@ -27,9 +28,10 @@ use proc_macro::TokenStream;
 /// | `cubin` | `cubin` | machine code is embedded when the program is built; needs ptxas (`PTXAS`, `PATH`, `PTX_EMBED`) |
 /// | `raw` | `raw` | parameters are their symbols; no prologue loads them |
 ///
-/// A parameter may be a number, `&[T]`, `&mut [T]`, a struct with `#[derive(KernelParam)]`, `TensorMap`, or `Tile<T, (M, K)>`
-/// and `TileMut<…>`, whose dimensions are bound at the launch; `#[tma(box = [64, 64], swizzle = 128)]` on one makes its tensor
+/// A parameter may be a number, an array of them, `&[T]`, `&mut [T]`, a struct with `#[derive(KernelParam)]`, `TensorMap`, `Texture`,
+/// or `Tile<T, (M, K)>` and `TileMut<…>`, whose dimensions are bound at the launch; `#[tma(box = [64, 64], swizzle = 128)]` on one makes its tensor
 /// map there, which the kernel knows as `NAME_map`. Other options of `#[tma]`: `interleave`, `promotion`, `fill`, `element`.
+/// `#[align(64)]` on a parameter is its alignment; `#[generic]` and `#[bare]` on a slice say less of the pointer in the PTX.
 #[proc_macro_attribute]
 pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::kernel(options.into(), item.into()).into()
@@ -47,16 +49,6 @@ pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a test of a function that takes a device: it runs on a fresh CPU device for each of several seeds, every one
 /// another interleaving of the threads, and fails at the first finding or panic, with the seed that repeats it
 /// (`PTX_SEED=5 cargo test`). `PTX_SEEDS=1000` tries more of them. With `PTX_DEVICE=cuda` it then runs on the GPU too.
-///
-/// ```ignore
-/// #[ptx_test(seeds = 8)]
-/// fn sums_are_right(device: &Device) -> ptx_launch::Result<()> {
-///     let mut out = device.zeros::<u32>(1)?;
-///     sum(device, &device.upload(&[1, 2, 3])?, &mut out)?;
-///     assert_eq!(out.download()?, [6]);
-///     Ok(())
-/// }
-/// ```
 #[proc_macro_attribute]
 pub fn ptx_test(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::test(options.into(), item.into()).into()
