@@ -24,7 +24,7 @@ pub struct Machine {
     pub copy: f64,
     /// TFLOP/s of cuBLASLt's 8192 × 8192 × 8192 bf16 product.
     pub matrix: f64,
-    /// What the companions brought, or why they are not here: `torch 2.11.0, cuDNN 9.10`.
+    /// What the companions brought, or why they are not here: `torch 2.11.0, cuDNN 9.10`; then `cuDNN 9.10 here`.
     pub companions: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ fn matrix_rate(device: &Device, stream: &Stream, seed: u32) -> Result<f64> {
         (data::normal::<bf16>(device, stream, N * N, seed)?, data::normal::<bf16>(device, stream, N * N, !seed)?);
     let c = device.zeros::<bf16>(N * N)?;
     let problem = Problem::new(Number::Bf16, [N; 3]);
-    let mut product = Lt::open(device)?.plan(&problem, stream, (a.address(), b.address(), c.address()))?;
+    let product = Lt::open(device)?.plan(&problem, stream, (a.address(), b.address(), c.address()))?;
     let time = Timer::new().measure(stream, || product.launch(stream))?;
     Ok(time.rate(2.0 * (N as f64).powi(3)) / 1e12)
 }

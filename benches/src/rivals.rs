@@ -5,6 +5,24 @@
 pub mod cublas;
 pub mod cublaslt;
 
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+
+/// How many of a library's ways to do something are timed again.
+const FINALISTS: usize = 4;
+
+/// Those of some ways to do the same that work, the quickest first: all are timed once, and the best ones again.
+fn quickest<T>(mut ways: Vec<T>, stream: &Stream, mut launch: impl FnMut(&T) -> Result<()>) -> Vec<T> {
+    for runs in [1, 3] {
+        let timer = Timer::new().warm_up(1).runs(runs).batch(runs);
+        let time = |way: T| timer.measure(stream, || launch(&way)).ok().map(|timing| (timing.median(), way));
+        let mut timed: Vec<_> = ways.into_iter().filter_map(time).collect();
+        timed.sort_by_key(|(time, _)| *time);
+        ways = timed.into_iter().take(FINALISTS).map(|(_, way)| way).collect();
+    }
+    ways
+}
+
 /// A type of operands, under the names of the libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {

@@ -10,8 +10,6 @@ use std::rc::Rc;
 
 /// How many algorithms the heuristic is asked for.
 const CANDIDATES: usize = 64;
-/// How many of them are timed again.
-const FINALISTS: usize = 4;
 /// Bytes of workspace.
 const WORKSPACE: usize = 64 << 20;
 
@@ -145,12 +143,9 @@ impl Lt {
         let Some(first) = candidates.first() else { return Err(Error::other("cuBLASLt has no algorithm")) };
         let (handle, workspace, description) = (self.handle.clone(), self.workspace.clone(), Rc::new(description));
         let mut plan = Plan { handle, description, addresses, algorithm: first.algo, workspace };
-        let mut algorithms: Vec<_> = candidates.iter().map(|candidate| candidate.algo).collect();
-        for (runs, kept) in [(1, FINALISTS), (3, 1)] {
-            algorithms = plan.quickest(algorithms, Timer::new().warm_up(1).runs(runs).batch(runs), stream);
-            algorithms.truncate(kept);
-        }
-        plan.algorithm = algorithms.first().copied().unwrap_or(first.algo);
+        let algorithms = candidates.iter().map(|candidate| candidate.algo).collect();
+        let best = super::quickest(algorithms, stream, |algorithm| plan.submit(stream, algorithm));
+        plan.algorithm = best.first().copied().unwrap_or(first.algo);
         Ok(plan)
     }
 
@@ -198,24 +193,12 @@ impl Plan {
         Plan { addresses: (a, b, c), ..self.clone() }
     }
 
-    /// Those of the algorithms that work, the quickest first.
-    fn quickest(
-        &mut self,
-        algorithms: Vec<sys::cublasLtMatmulAlgo_t>,
-        timer: Timer,
-        stream: &Stream,
-    ) -> Vec<sys::cublasLtMatmulAlgo_t> {
-        let time = |algorithm| {
-            self.algorithm = algorithm;
-            timer.measure(stream, || self.launch(stream)).map(|timing| (timing.median(), algorithm)).ok()
-        };
-        let mut timed: Vec<_> = algorithms.into_iter().filter_map(time).collect();
-        timed.sort_by_key(|(time, _)| *time);
-        timed.into_iter().map(|(_, algorithm)| algorithm).collect()
+    /// Submits the product.
+    pub fn launch(&self, stream: &Stream) -> Result<()> {
+        self.submit(stream, &self.algorithm)
     }
 
-    /// Submits the product.
-    pub fn launch(&mut self, stream: &Stream) -> Result<()> {
+    fn submit(&self, stream: &Stream, algorithm: &sys::cublasLtMatmulAlgo_t) -> Result<()> {
         let Some(cuda) = stream.as_cuda() else { return Err(Error::other("cuBLASLt needs a CUDA device")) };
         let (alpha, beta) = (1.0f32, 0.0f32);
         let (a, b, c) = self.addresses;
@@ -236,7 +219,7 @@ impl Plan {
                 layout_c,
                 pointer(c),
                 layout_c,
-                &raw const self.algorithm,
+                &raw const *algorithm,
                 pointer(self.workspace.address()),
                 WORKSPACE,
                 cuda.cu_stream().cast(),

@@ -157,7 +157,7 @@ fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], number: Numb
         .and_then(|plan| operands.whole_reference(bench, &plan).map(|()| plan));
     let blas = Blas::open(&bench.stream);
     let mut case = operands.case(kernel, &ways::<T>(bench, shape)?, bench)?;
-    case.rival_if("cuBLASLt", plan.map(|mut plan| move |stream: &Stream| plan.launch(stream)));
+    case.rival_if("cuBLASLt", plan.map(|plan| move |stream: &Stream| plan.launch(stream)));
     if number != Number::E4m3 {
         case.rival_if("cuBLAS", blas.map(|blas| move |_: &Stream| blas.product(number, shape, addresses)));
     }
