@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rivals from Python: torch.compile (rows), cuDNN (attention, through PyTorch), pyptx (GEMM, grouped GEMM).
+"""Rivals from Python: torch.compile (rows), PyTorch's attention (which is cuDNN's), pyptx (GEMM, grouped GEMM).
 
 `bench` starts this and tells it, line by line, what to open and when to run it (the protocol stands in
 `benches/src/companion.rs`); whoever is not installed is absent. `--check KERNEL SIZE` opens one case and runs it once.
@@ -103,7 +103,7 @@ def rows(torch, name, number, size):
     return {"torch.compile": Rival([lambda s=s: compiled(*s) for s in sets], error)}
 
 
-# cuDNN: attention.
+# PyTorch: attention by cuDNN, on heads that lie one behind the other.
 
 
 def attention(torch, size):
@@ -127,7 +127,7 @@ def attention(torch, size):
         scores = k[one, head, :seen].double() @ q[one, head, row].double() / width**0.5
         expected = torch.softmax(scores, 0) @ v[one, head, :seen].double()
         error = max(error, distance(torch, out[one, head, row], expected))
-    return {"cuDNN": Rival([launch], error)}
+    return {"torch SDPA": Rival([launch], error)}
 
 
 # pyptx. Its launcher copies the tensor maps to the device before every launch; what takes turns here is its kernel alone,
@@ -230,7 +230,7 @@ def jax_or_a_stand_in():
 RIVALS = {
     "gemm bf16": [("pyptx", lambda torch, kernel, size: pyptx_gemm(torch, size))],
     "grouped gemm f32": [("pyptx", lambda torch, kernel, size: pyptx_grouped(torch, size))],
-    "attention bf16": [("cuDNN", lambda torch, kernel, size: attention(torch, size))],
+    "attention bf16": [("torch SDPA", lambda torch, kernel, size: attention(torch, size))],
     **{
         f"{name} {number}": [("torch.compile", lambda torch, kernel, size: rows(torch, *kernel.split(), size))]
         for name in ("rms_norm", "layer_norm", "softmax", "swiglu")

@@ -3,6 +3,7 @@
 use crate::companion::{Companion, Opened};
 use crate::machine::{self, Machine};
 use crate::report::{Entry, Results};
+use crate::rivals::cudnn;
 use crate::targets::{TARGETS, Target};
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Graph, Result, Timing};
@@ -194,7 +195,11 @@ impl Bench {
     /// Opens a contest place on a device: when the companions are ready, its bandwidth and rate are measured.
     pub fn new(device: Device, options: Options, companions: &[String]) -> Result<Bench> {
         let mut companions: Vec<_> = companions.iter().map(|command| Companion::start(command)).collect();
-        let says = companions.iter_mut().map(|companion| companion.greet().unwrap_or_else(|why| why)).collect();
+        let greet = |companion: &mut Companion| companion.greet().unwrap_or_else(|why| why);
+        let mut says: Vec<_> = companions.iter_mut().map(greet).collect();
+        if device.is_cuda() && !options.alone {
+            says.extend(cudnn::version().map(|version| format!("{version} here")));
+        }
         companions.retain(Companion::is_here);
         let stream = device.new_stream()?;
         let machine = Machine { companions: says, ..machine::measure(&device, &stream, &options)? };

@@ -57,6 +57,9 @@ fn every_promised_kernel_meets_its_rivals() {
     assert!(says[1].contains("does not start") && says[2].contains("is gone: "), "{says:?}");
     assert_eq!(words(of("softmax bf16", "sh ")).2, Some("no softmax here"));
     assert!(words(of("gemm bf16", "cuBLASLt")).2.unwrap().contains("no CUDA device"));
+    for kernel in ["attention bf16", "rms_norm f32", "layer_norm bf16"] {
+        assert_eq!(words(of(kernel, "cuDNN")).2, Some("cuDNN needs a CUDA device"));
+    }
     let page = std::fs::read_to_string(folder.join("benchmarks.md")).unwrap();
     assert!(
         page.contains("; stub 1") && page.contains("| swiglu f32 | torch.compile |") && page.contains("swiglu-f32.svg")

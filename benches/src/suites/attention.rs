@@ -1,7 +1,9 @@
-//! Attention against cuDNN, which runs in the companion (`benches/companion.py`), under the same names and sizes.
+//! Attention against cuDNN, and against PyTorch, which runs in the companion (`benches/companion.py`) under the same names and
+//! sizes.
 
 use crate::bench::{Bench, Case, Work};
 use crate::data;
+use crate::rivals::cudnn::{self, Attention, Dnn};
 use ptx_examples::relative_error;
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
@@ -54,7 +56,24 @@ fn one(bench: &mut Bench, size: String, task: Task) -> Result<()> {
         absent: Vec::new(),
     };
     case.ours("ours", |stream| plan.launch(stream, &mut out.borrow_mut()));
+    if !bench.options.alone {
+        let addresses = [&operands[0], &operands[1], &operands[2], &out.borrow()].map(Buffer::address);
+        let rival = by_cudnn(bench, &task, addresses);
+        case.rival_if("cuDNN", rival.map(|plan| move |_: &Stream| plan.launch()));
+    }
     bench.contest(case)
+}
+
+/// The library on the same memory.
+fn by_cudnn(bench: &Bench, task: &Task, addresses: [u64; 4]) -> Result<cudnn::Plan> {
+    let attention = Attention {
+        sequences: task.lengths.len(),
+        heads: task.heads as usize,
+        length: task.lengths[0] as usize,
+        width: task.width as usize,
+        causal: task.causal,
+    };
+    Dnn::open(&bench.device, &bench.stream)?.plan(attention.graphs(), &addresses, &bench.stream)
 }
 
 /// How far some rows are from the reference; not a number if any element is none.

@@ -1,9 +1,12 @@
 //! RMSNorm, LayerNorm, softmax and SwiGLU: each element read once and written once, so that the copy bandwidth is the
-//! ceiling. Their rivals run in the companion (`benches/companion.py`), under the same names and sizes.
+//! ceiling. torch.compile runs in the companion (`benches/companion.py`), under the same names and sizes; cuDNN, which has no
+//! fused SwiGLU and no softmax among its graphs, here.
 
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Value};
+use crate::rivals::cudnn::{self, Dnn, Norm};
 use ptx_examples::relative_error;
+use ptx_examples::rows::tasks::{LAYER_EPSILON, RMS_EPSILON};
 use ptx_examples::rows::{Number, Task};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
@@ -131,9 +134,34 @@ fn one<T: Value + Number>(
         absent: Vec::new(),
     };
     case.ours("ours", |stream| {
-        last.set((last.get() + 1) % sets.len());
-        let Set { inputs, out } = &sets[last.get()];
+        let Set { inputs, out } = &sets[next(&last, sets.len())];
         launch(stream, inputs, &mut out.borrow_mut(), rows, columns)
     });
+    if let Some(norm) = norm::<T>(kernel, matrix).filter(|_| !bench.options.alone) {
+        let (plans, last) = (by_cudnn(bench, norm, &sets), &last);
+        case.rival_if("cuDNN", plans.map(|plans| move |_: &Stream| plans[next(last, plans.len())].launch()));
+    }
     bench.contest(case)
+}
+
+/// The next one of so many sets.
+fn next(last: &Cell<usize>, sets: usize) -> usize {
+    last.set((last.get() + 1) % sets);
+    last.get()
+}
+
+/// What cuDNN knows of a kernel, if anything.
+fn norm<T>(kernel: &str, Matrix { rows, columns, .. }: Matrix) -> Option<Norm> {
+    let norms = [("rms_norm", false, RMS_EPSILON), ("layer_norm", true, LAYER_EPSILON)];
+    let (_, layer, epsilon) = norms.into_iter().find(|(name, ..)| kernel.starts_with(name))?;
+    Some(Norm { rows, columns, bf16: size_of::<T>() == 2, layer, epsilon })
+}
+
+/// The library on the same memory.
+fn by_cudnn<T: Value + Number>(bench: &Bench, norm: Norm, sets: &[Set<T>]) -> Result<Vec<cudnn::Plan>> {
+    let addresses = |set: &Set<T>| -> Vec<u64> {
+        set.inputs.iter().map(Buffer::address).chain([set.out.borrow().address()]).collect()
+    };
+    let plan = Dnn::open(&bench.device, &bench.stream)?.plan(norm.graphs(), &addresses(&sets[0]), &bench.stream)?;
+    sets.iter().map(|set| plan.on(&addresses(set))).collect()
 }
