@@ -1,10 +1,15 @@
-//! Blocks that run ahead on other cores while nobody watches, with the result that one core gives, bit for bit.
+//! Blocks that run ahead on other cores, with the result that one core gives, bit for bit, and the same findings.
 //!
 //! The rest of a grid is cut into parts. The first goes on as ever; each other runs on a copy of global memory. All note which
 //! bytes they touch. In the grid's order each part is then compared with those before it: if none has written what the other has
 //! touched, it saw what it would have seen in its turn, and its bytes are taken over; else it was in vain and runs again.
 //! What blocks see of each other apart from memory's bytes (atomics' order, clocks, `malloc`) keeps a program on one core, see
 //! `Program::alone`.
+//!
+//! Of a launch that is watched each part has a watcher of its own, which goes on from what was known when it began; what it knows is taken over
+//! with the bytes. A part that objects is not taken over, nor one beside strong accesses that carry knowledge from block to block. What two
+//! watchers know together need not name the same reader as one watcher would: so a finding after a part was taken over is looked for
+//! again on one core, from where the parts began.
 
 use super::block::Engine;
 use super::fault::Fault;
@@ -13,6 +18,7 @@ use super::grid::{Grid, Queue};
 use super::machine::Stats;
 use super::program::{Entry, Program};
 use super::spin::Patience;
+use super::watch::Watch;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -46,12 +52,27 @@ impl Engine<'_> {
         if self.cores < 2 || left < 2 * self.cores as u64 || done < FIRST {
             return false;
         }
+        if self.watch.is_some_and(|watch| !queue.is_between() || !watch.is_quiet()) {
+            return false;
+        }
         let rest = u128::from(done) * u128::from(left) / u128::from(queue.next.max(1));
         rest >= u128::from(FIRST) && rest * u128::from(INSTRUCTIONS_PER_BYTE) >= u128::from(self.global.used())
     }
 
     /// Runs what is left of the grid, parts of it ahead.
-    pub(super) fn run_ahead(&mut self, entry: &Entry, mut queue: Queue) -> Result<(), Fault> {
+    pub(super) fn run_ahead(&mut self, entry: &Entry, queue: Queue) -> Result<(), Fault> {
+        let before = self.watch.map(|_| (self.global.fork(true), self.stats.clone(), queue.again()));
+        let mut taken = 0;
+        let result = self.run_parts(entry, queue, &mut taken);
+        let Some((global, stats, mut queue)) = before.filter(|_| result.is_err() && taken > 0) else { return result };
+        (*self.global, *self.stats) = (global, stats);
+        self.global.settle();
+        self.watch.into_iter().for_each(Watch::forget);
+        self.drain(entry, &mut queue, |_, _| false)
+    }
+
+    /// The same; counts the parts that are taken over.
+    fn run_parts(&mut self, entry: &Entry, mut queue: Queue, taken: &mut usize) -> Result<(), Fault> {
         let (end, left) = (queue.end, queue.end - queue.next);
         let first = queue.next;
         let cut = |part: usize| first + left * part as u64 / self.cores as u64;
@@ -59,13 +80,13 @@ impl Engine<'_> {
         let stop = AtomicBool::new(false);
         let (program, grid) = (self.program, self.grid);
         let result = thread::scope(|scope| {
-            let forks: Vec<_> = parts.iter().map(|_| self.global.fork()).collect();
+            let forks: Vec<_> = parts.iter().map(|_| self.global.fork(self.watch.is_some())).collect();
             let start = |((from, to), fork): (&(u64, u64), Global)| {
-                let (queue, stop) = (Queue::new(*from, *to), &stop);
-                scope.spawn(move || ahead(program, grid, entry, fork, queue, stop))
+                let (queue, watch, stop) = (Queue::new(*from, *to), self.watch.map(Watch::fork), &stop);
+                scope.spawn(move || ahead((program, grid, entry), (fork, watch), queue, stop))
             };
             let ahead: Vec<_> = parts.iter().zip(forks).map(start).collect();
-            let result = self.follow(entry, &mut queue, &parts, ahead);
+            let result = self.follow((entry, taken), &mut queue, &parts, ahead);
             stop.store(true, Ordering::Relaxed);
             result
         });
@@ -78,7 +99,7 @@ impl Engine<'_> {
     /// Runs up to each part in turn, and takes it over if it saw what it should have seen.
     fn follow(
         &mut self,
-        entry: &Entry,
+        (entry, taken): (&Entry, &mut usize),
         queue: &mut Queue,
         parts: &[(u64, u64)],
         ahead: Vec<ScopedJoinHandle<Ahead>>,
@@ -89,6 +110,7 @@ impl Engine<'_> {
             self.drain(entry, queue, |_, queue| queue.next == queue.end)?;
             let part = part.join().ok().filter(|part| part.complete && self.takes(part));
             if let Some(part) = part {
+                *taken += 1;
                 self.take(part)?;
                 queue.next = *to;
             } else if !queue.is_done() {
@@ -100,7 +122,8 @@ impl Engine<'_> {
 
     fn takes(&self, part: &Ahead) -> bool {
         let steps = self.stats.warp_instructions.saturating_add(part.stats.warp_instructions);
-        steps < self.grid.step_limit && self.global.is_apart_from(&part.global)
+        let quiet = |watch: &Watch| watch.is_quiet() && part.result.is_ok() && self.global.has_room_for(&part.global);
+        steps < self.grid.step_limit && self.watch.is_none_or(quiet) && self.global.is_apart_from(&part.global)
     }
 
     fn take(&mut self, part: Ahead) -> Result<(), Fault> {
@@ -112,21 +135,19 @@ impl Engine<'_> {
     }
 }
 
-/// Runs a part on its copy of global memory.
+/// Runs a part on its copy of global memory, with a watcher of its own.
 fn ahead(
-    program: &Program,
-    grid: &Grid,
-    entry: &Entry,
-    mut global: Global,
+    (program, grid, entry): (&Program, &Grid, &Entry),
+    (mut global, watch): (Global, Option<Watch>),
     mut queue: Queue,
     stop: &AtomicBool,
 ) -> Ahead {
     let mut stats = Stats::default();
     // Its blocks may wait for blocks of other parts.
     queue.patience = Patience::endless();
-    let mut engine =
-        Engine { program, grid, global: &mut global, stats: &mut stats, watch: None, tracer: None, cores: 1 };
+    let watch = watch.as_ref();
+    let mut engine = Engine { program, grid, global: &mut global, stats: &mut stats, watch, tracer: None, cores: 1 };
     let result = engine.drain(entry, &mut queue, |_, queue| queue.fruitless > PATIENCE || stop.load(Ordering::Relaxed));
-    let complete = result.is_err() || queue.is_done();
+    let complete = (result.is_err() || queue.is_done()) && watch.is_none_or(Watch::is_quiet);
     Ahead { global, stats, result, complete }
 }

@@ -122,13 +122,17 @@ impl Global {
         self.used
     }
 
-    /// The same memory for blocks that run ahead. From now on both note what is touched.
-    pub(super) fn fork(&mut self) -> Global {
+    /// The same memory for blocks that run ahead, watched or not. From now on both note what is touched.
+    pub(super) fn fork(&mut self, watched: bool) -> Global {
         let count = self.blocks.len();
         self.log.get_or_insert_with(|| RefCell::new(Log::new(count)));
         let share = |block: &mut Allocation| {
-            let (written, shadow) = (Written::All, RefCell::default());
-            Allocation { base: block.base, data: block.data.share(), written, shadow, heap: block.heap }
+            let data = block.data.share();
+            let (written, shadow) = match watched {
+                true => (block.written.clone(), RefCell::new(block.shadow.get_mut().fork())),
+                false => (Written::All, RefCell::default()),
+            };
+            Allocation { base: block.base, data, written, shadow, heap: block.heap }
         };
         let blocks = self.blocks.iter_mut().map(share).collect();
         Global {
@@ -150,14 +154,22 @@ impl Global {
         !meet(&mine.written, &theirs.touched) && !meet(&theirs.written, &mine.touched)
     }
 
-    /// Writes here what the other has written.
+    /// Whether what the watcher knows of both is what it would know of one.
+    pub(super) fn has_room_for(&self, other: &Global) -> bool {
+        let mut pairs = self.blocks.iter().zip(&other.blocks);
+        pairs.all(|(mine, theirs)| mine.shadow.borrow().has_room_for(&theirs.shadow.borrow()))
+    }
+
+    /// Writes here what the other has written, and knows what its watcher knows.
     pub(super) fn take_over(&mut self, other: Global) {
         let (Some(mine), Some(theirs)) = (&mut self.log, other.log) else { return };
         let (mine, theirs) = (mine.get_mut(), theirs.into_inner());
-        for ((to, from), new) in self.blocks.iter_mut().zip(&other.blocks).zip(&theirs.written) {
+        for ((to, from), new) in self.blocks.iter_mut().zip(other.blocks).zip(&theirs.written) {
             if !matches!(new, Written::Nothing) {
                 new.copy(from.data.get(), to.data.get_mut());
             }
+            to.written.join(from.written);
+            to.shadow.get_mut().take_over(from.shadow.into_inner());
         }
         mine.written.iter_mut().zip(theirs.written).for_each(|(all, new)| all.join(new));
         mine.touched.iter_mut().zip(theirs.touched).for_each(|(all, new)| all.join(new));
@@ -166,7 +178,10 @@ impl Global {
     /// Nobody runs ahead any more.
     pub(super) fn settle(&mut self) {
         self.log = None;
-        self.blocks.iter_mut().for_each(|block| block.data.settle());
+        for block in &mut self.blocks {
+            block.data.settle();
+            block.shadow.get_mut().settle();
+        }
     }
 
     /// The bytes `address .. address + size`, if one allocation holds them all.

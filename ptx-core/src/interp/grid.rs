@@ -128,7 +128,17 @@ impl Queue {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.next >= self.end && self.resident.is_empty()
+        self.next >= self.end && self.is_between()
+    }
+
+    /// Whether none runs.
+    pub(super) fn is_between(&self) -> bool {
+        self.resident.is_empty()
+    }
+
+    /// The same before any of them begins.
+    pub(super) fn again(&self) -> Queue {
+        Queue { resident: VecDeque::new(), ..*self }
     }
 }
 

@@ -186,7 +186,7 @@ impl Machine {
         self.tracer = tracer;
     }
 
-    /// On how many cores blocks run while nobody watches; on all that there are, if this is not called. It changes no result.
+    /// On how many cores blocks run; on all that there are, if this is not called. It changes no result and no finding.
     pub fn cores(&mut self, cores: usize) {
         self.cores = Some(cores);
     }
@@ -222,7 +222,7 @@ impl Machine {
         };
         let mut stats = Stats::default();
         let watch = watch(&mut self.warps, &mut self.global, launch);
-        let alone = watch.is_some() || self.tracer.is_some() || launch.options.seed != 0 || program.alone;
+        let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone;
         let before = self.last.take().filter(|_| program.waits_for_launch(entry));
         self.last = watch.as_ref().map(Watch::first);
         let watch = watch.map(|watch| watch.after(before));

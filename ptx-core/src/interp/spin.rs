@@ -24,7 +24,7 @@ const LAST: u64 = 1 << 16;
 const MOST: usize = 256;
 
 /// When to look, and how far.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     next: u64,
     interval: u64,

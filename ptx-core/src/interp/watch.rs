@@ -146,6 +146,21 @@ impl Watch {
         Watch { before, ..self }
     }
 
+    /// The same for blocks that run ahead.
+    pub(super) fn fork(&self) -> Watch {
+        Watch::new(self.first, self.grid, self.block, self.cluster).after(self.before)
+    }
+
+    /// Whether no strong access to global memory has left anything for other blocks.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.vars.borrow().is_empty()
+    }
+
+    /// What strong accesses have left is gone.
+    pub(super) fn forget(&self) {
+        self.vars.borrow_mut().clear();
+    }
+
     /// The number of the launch's first warp.
     pub(super) fn first(&self) -> u32 {
         self.first

@@ -1,7 +1,7 @@
-//! Blocks on several cores: the result is that of one core, whatever they do to each other.
+//! Blocks on several cores: the result is that of one core, whatever they do to each other, and so is what the watcher finds.
 
 use crate::harness::{kernel, launch, program, words_at};
-use ptx_core::interp::{FaultKind, Machine, Options, Stats};
+use ptx_core::interp::{Fault, FaultKind, Machine, Options, Stats};
 
 const BLOCKS: u32 = 256;
 const WORDS: usize = 128 * BLOCKS as usize;
@@ -12,27 +12,40 @@ LOOP: mad.lo.u32 %r3, %r3, 1664525, 1013904223; add.u32 %r2, %r2, 1; setp.lt.u32
 
 type Outcome = (Result<Stats, String>, Vec<u32>);
 
-/// What a body gives on so many cores; memory begins as 0, 1, 2 …
-fn run(body: &str, cores: usize, step_limit: Option<u64>) -> Outcome {
-    let mut machine = Machine::new();
-    machine.cores(cores);
-    let out = machine.alloc(4 * WORDS as u64).unwrap();
-    let start: Vec<u8> = (0..WORDS as u32).flat_map(u32::to_le_bytes).collect();
-    machine.write(out, &start).unwrap();
-    let options = Options { watch: false, seed: 0, step_limit };
-    let program = program(&kernel(&format!("{WORK}\n{body} ret;")));
-    let result = launch(&mut machine, &program, BLOCKS, 128, &out.to_le_bytes(), options);
-    (result.map_err(|fault| fault.to_string()), words_at(&machine, out, WORDS))
+/// All that a fault says.
+pub(crate) fn told(fault: &Fault) -> String {
+    format!("{fault}; {}; {:?}; {:?}; {:?}", fault.culprit(), fault.span, fault.parties(), fault.advice())
 }
 
-/// One core, two and five give the same.
+/// What a body gives on so many cores; memory begins as 0, 1, 2 …
+fn run(body: &str, watch: bool, cores: usize, step_limit: Option<u64>) -> Outcome {
+    let mut machine = Machine::new();
+    machine.cores(cores);
+    // A word behind those that are written.
+    let out = machine.alloc(4 * WORDS as u64 + 4).unwrap();
+    let start: Vec<u8> = (0..WORDS as u32).flat_map(u32::to_le_bytes).collect();
+    machine.write(out, &start).unwrap();
+    let options = Options { watch, seed: 0, step_limit };
+    let program = program(&kernel(&format!("{WORK}\n{body} ret;")));
+    let result = launch(&mut machine, &program, BLOCKS, 128, &out.to_le_bytes(), options);
+    (result.map_err(|fault| told(&fault)), words_at(&machine, out, WORDS))
+}
+
+/// One core, two and five give the same, watched and not; gives what comes of it unwatched, and what the watcher finds.
+fn both(body: &str) -> (Outcome, Option<String>) {
+    let [plain, watched] = [false, true].map(|watch| {
+        let alone = run(body, watch, 1, None);
+        for cores in [2, 5] {
+            let together = run(body, watch, cores, None);
+            assert!(together == alone, "{cores} cores, watched: {watch}: {:?} instead of {:?}", together.0, alone.0);
+        }
+        alone
+    });
+    (plain, watched.0.err())
+}
+
 fn same(body: &str) -> Outcome {
-    let alone = run(body, 1, None);
-    for cores in [2, 5] {
-        let together = run(body, cores, None);
-        assert!(together == alone, "{cores} cores: {:?} instead of {:?}", together.0, alone.0);
-    }
-    alone
+    both(body).0
 }
 
 #[test]
@@ -56,8 +69,63 @@ STORE: add.u32 %r4, %r4, 1; st.global.u32 [%d9], %r4;",
 /// All write the same words: the last block's stay.
 #[test]
 fn blocks_that_overwrite_each_other() {
-    let (_, words) = same("mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; st.global.u32 [%d1], %r1;");
+    let ((_, words), found) = both("mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; st.global.u32 [%d1], %r1;");
     assert_eq!(words[127], BLOCKS - 1);
+    assert!(found.is_some_and(|found| found.contains("data race")));
+}
+
+/// All read a word, in parts that know nothing of each other, and the last block writes it: the first reader is named.
+#[test]
+fn a_word_that_all_read_and_one_writes() {
+    for block in [3, 60, 130, 200, 255] {
+        let (_, found) = both(&format!(
+            "
+  ld.global.u32 %r4, [%out+16]; add.u32 %r4, %r4, %r3; add.u64 %d9, %d9, 0; setp.eq.u32 %p2, %r9, 4; @%p2 bra DONE;
+  st.global.u32 [%d9], %r4; DONE: setp.eq.u32 %p2, %r1, {block}; @%p2 st.global.u32 [%out+16], 7;"
+        ));
+        assert!(found.is_some_and(|found| found.contains("data race")), "block {block}");
+    }
+}
+
+/// Halves of words that different blocks read and write, in pages that they share.
+#[test]
+fn neighbours_within_a_word() {
+    let body = "
+  mul.wide.u32 %d1, %r9, 2; add.u64 %d1, %d1, %out; ld.global.u16 %h1, [%d1]; cvt.u32.u16 %r5, %h1; add.u32 %r5, %r5, %r3;
+  cvt.u16.u32 %h1, %r5; st.global.u16 [%d1], %h1; ld.global.u32 %r6, [%out+131000]; st.global.u16 [%d1], %h1;";
+    let (_, found) = both(body);
+    assert_eq!(found, None);
+    let (_, found) = both(&format!("{body} setp.eq.u32 %p2, %r1, 200; @%p2 ld.global.u16 %h1, [%d1+-2];"));
+    assert!(found.is_some_and(|found| found.contains("data race")));
+}
+
+/// What the last block reads was written by none, or by a block of another part.
+#[test]
+fn bytes_that_nobody_wrote() {
+    for (writer, clean) in [(10, false), (150, false), (300, false)] {
+        let body = format!(
+            "
+  setp.eq.u32 %p2, %r1, {writer}; @%p2 st.global.u32 [%out+131072], 5; setp.eq.u32 %p2, %r1, 255; @!%p2 bra DONE;
+  ld.global.u32 %r4, [%out+131072]; DONE: st.global.u32 [%d9], %r3;"
+        );
+        assert_eq!(both(&body).1.is_none(), clean, "written by block {writer}");
+    }
+}
+
+/// Flags that carry from block to block what is known: nothing is taken over beside them.
+#[test]
+fn flags_between_blocks() {
+    for order in ["release", "relaxed"] {
+        let (_, found) = both(&format!(
+            "
+  setp.eq.u32 %p2, %r1, 0; @%p2 bra STORE; setp.ne.u32 %p3, %t, 0; @%p3 bra TOGETHER;
+WAIT: ld.acquire.gpu.global.u32 %r4, [%d9+-512]; setp.ne.u32 %p3, %r4, 77; @%p3 bra WAIT;
+TOGETHER: bar.sync 0;
+STORE: ld.global.u32 %r5, [%out+4]; bar.sync 0; setp.eq.u32 %p3, %t, 1; @%p3 st.global.u32 [%out+4], %r5; bar.sync 0;
+  setp.eq.u32 %p3, %t, 0; @%p3 st.{order}.gpu.global.u32 [%d9], 77;"
+        ));
+        assert_eq!(found.is_none(), order == "release", "{found:?}");
+    }
 }
 
 #[test]
@@ -96,7 +164,7 @@ fn the_first_fault_in_the_order_of_the_grid_counts() {
 fn an_endless_block_ends_at_the_limit() {
     let body = "setp.eq.u32 %p2, %r1, 200; WAIT: @%p2 bra WAIT;";
     for cores in [1, 2] {
-        let (stats, _) = run(body, cores, Some(3_000_000));
+        let (stats, _) = run(body, false, cores, Some(3_000_000));
         assert!(stats.is_err_and(|fault| fault.contains("3000000")), "{:?}", FaultKind::StepLimit);
     }
 }

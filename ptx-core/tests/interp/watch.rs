@@ -2,6 +2,7 @@
 
 mod asynchronous;
 mod barriers;
+mod cores;
 mod follow;
 mod idioms;
 mod memory;
@@ -18,6 +19,7 @@ use ptx_core::diag::codes;
 use ptx_core::interp::{Fault, FaultKind, Launch, Machine, Options};
 
 /// A finding's code, threads of a block, blocks, what both bodies begin with, the wrong one and the right one.
+#[derive(Clone, Copy)]
 struct Case {
     code: &'static str,
     threads: u32,

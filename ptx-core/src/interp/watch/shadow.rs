@@ -4,6 +4,7 @@
 //! somebody looked.
 
 use super::event::Event;
+use std::sync::Arc;
 
 /// Bytes of memory in a page.
 const PAGE: u64 = 4096;
@@ -16,7 +17,10 @@ const MOST_READERS: usize = 64;
 #[derive(Debug, Default)]
 pub(in crate::interp) struct Shadow {
     pages: Vec<Option<Box<Page>>>,
+    /// Pages here and in the base.
     used: usize,
+    /// What was seen before blocks ran ahead, in pages that nobody has touched since.
+    base: Option<Arc<Shadow>>,
 }
 
 /// The last write of a cell, and the reads since.
@@ -26,7 +30,7 @@ struct Cell {
     read: Event,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Page {
     /// A cell has `1 << shift` bytes.
     shift: u32,
@@ -91,6 +95,46 @@ impl Shadow {
         debug_assert!(gone.is_ok(), "nothing objects");
     }
 
+    /// The same for blocks that run ahead. From now on both say what is new since.
+    pub(in crate::interp) fn fork(&mut self) -> Shadow {
+        let base = self.base.take().unwrap_or_else(|| Arc::new(std::mem::take(self)));
+        *self = Shadow { pages: Vec::new(), used: base.used, base: Some(base.clone()) };
+        Shadow { pages: Vec::new(), used: base.used, base: Some(base) }
+    }
+
+    /// Whether the two together say all that one would have said: neither has forgotten anything, or would have.
+    pub(in crate::interp) fn has_room_for(&self, other: &Shadow) -> bool {
+        self.base.is_some() && other.base.is_some() && self.used + other.used < MOST_PAGES
+    }
+
+    /// What the other has seen since both were one. Neither has written what the other has touched.
+    pub(in crate::interp) fn take_over(&mut self, other: Shadow) {
+        let base = other.base;
+        let known = |number: usize| base.as_ref().and_then(|base| base.pages.get(number)?.as_deref());
+        self.pages.resize_with(self.pages.len().max(other.pages.len()), || None);
+        for (number, (mine, theirs)) in self.pages.iter_mut().zip(other.pages).enumerate() {
+            match (mine, theirs) {
+                (_, None) => {}
+                (Some(mine), Some(theirs)) => mine.join(*theirs, known(number)),
+                (mine, theirs) => {
+                    self.used += usize::from(known(number).is_none());
+                    *mine = theirs;
+                }
+            }
+        }
+    }
+
+    /// Nobody runs ahead any more.
+    pub(in crate::interp) fn settle(&mut self) {
+        let Some(base) = self.base.take() else { return };
+        let mut pages = Arc::try_unwrap(base).map_or_else(|base| base.pages.clone(), |base| base.pages);
+        pages.resize_with(pages.len().max(self.pages.len()), || None);
+        for (page, new) in pages.iter_mut().zip(self.pages.drain(..)) {
+            *page = new.or(page.take());
+        }
+        self.pages = pages;
+    }
+
     fn each(
         &mut self,
         at: u64,
@@ -122,15 +166,61 @@ impl Shadow {
         if self.pages.len() <= number {
             self.pages.resize_with(number + 1, || None);
         }
-        let used = &mut self.used;
+        let (used, base) = (&mut self.used, &self.base);
         self.pages[number].get_or_insert_with(|| {
-            *used += 1;
-            Box::new(Page { shift: 2, cells: vec![Cell::default(); (PAGE / 4) as usize], many: Vec::new() })
+            base.as_ref().and_then(|base| base.pages.get(number)?.clone()).unwrap_or_else(|| {
+                *used += 1;
+                Box::default()
+            })
         })
     }
 }
 
+impl Default for Page {
+    fn default() -> Page {
+        Page { shift: 2, cells: vec![Cell::default(); (PAGE / 4) as usize], many: Vec::new() }
+    }
+}
+
 impl Page {
+    /// What another page has seen since both were `base`. Of each cell at most one has seen a write, and then the other nothing.
+    fn join(&mut self, mut other: Page, base: Option<&Page>) {
+        let mut base = base.cloned().unwrap_or_default();
+        let shift = self.shift.min(other.shift);
+        [&mut base, self, &mut other].into_iter().for_each(|page| page.split(shift));
+        for at in 0..self.cells.len() {
+            if other.same(at, &base) {
+                continue;
+            }
+            let mut readers = if self.same(at, &base) { Vec::new() } else { self.readers(at).to_vec() };
+            readers.extend(other.readers(at).iter().filter(|reader| reader.warp != 0));
+            readers.truncate(MOST_READERS);
+            self.cells[at] = Cell { write: other.cells[at].write, read: self.reader(readers) };
+        }
+    }
+
+    /// Whether a cell is what it is in another page with cells of this size.
+    fn same(&self, at: usize, other: &Page) -> bool {
+        self.cells[at].write == other.cells[at].write && self.readers(at) == other.readers(at)
+    }
+
+    fn readers(&self, at: usize) -> &[Event] {
+        let read = &self.cells[at].read;
+        read.list().map_or(std::slice::from_ref(read), |list| self.many.get(list).map_or(&[], Vec::as_slice))
+    }
+
+    /// Readers as a cell remembers them.
+    fn reader(&mut self, readers: Vec<Event>) -> Event {
+        match readers[..] {
+            [] => Event::default(),
+            [only] => only,
+            _ => {
+                self.many.push(readers);
+                Event::many(self.many.len() as u32 - 1)
+            }
+        }
+    }
+
     /// Makes the cells as small as `1 << shift` bytes.
     fn split(&mut self, shift: u32) {
         if shift >= self.shift {

@@ -11,7 +11,7 @@ const ROWS: &str = ".shared .align 16 .b8 s[512]; mov.u32 %r1, s; mad.lo.u32 %r2
  ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3]; mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out;";
 
 #[rustfmt::skip]
-const CASES: &[Case] = &[
+pub(super) const CASES: &[Case] = &[
     // The fourth word: stored, computed with, decided by, as an address; exchanged with other lanes.
     case("W0104", (32, 1), ROWS, "st.global.u32 [%d1], %r7;", "st.global.u32 [%d1], %r6;"),
     case("W0104", (32, 1), ROWS, "add.u32 %r4, %r4, %r7; mul.lo.u32 %r4, %r4, 2; st.global.u32 [%d1], %r4;", "add.u32 %r7, %r4, %r7; mul.lo.u32 %r4, %r4, 2; st.global.u32 [%d1], %r4;"),

@@ -8,7 +8,7 @@ const fn idiom(launch: (u32, u32), body: &'static str) -> Case {
 }
 
 #[rustfmt::skip]
-const IDIOMS: &[Case] = &[
+pub(super) const IDIOMS: &[Case] = &[
     // A warp reduces in shared memory, with `bar.warp.sync` between the steps.
     idiom((32, 1), ".shared .align 4 .b8 s[128]; mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2; st.shared.u32 [%r1], %t; mov.u32 %r5, 64;
  STEP: bar.warp.sync -1; setp.lt.u32 %p1, %r2, %r5; add.u32 %r6, %r1, %r5; @%p1 ld.shared.u32 %r3, [%r6]; @%p1 ld.shared.u32 %r4, [%r1];

@@ -9,7 +9,7 @@ const fn idiom(launch: (u32, u32), body: &'static str) -> Case {
 }
 
 #[rustfmt::skip]
-const IDIOMS: &[Case] = &[
+pub(super) const IDIOMS: &[Case] = &[
     // The manual's split barrier: arrive, do something else, test with the state.
     idiom((64, 1), ".shared .align 8 .b64 bar; .shared .align 4 .b8 s[256]; setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 64; bar.sync 0; mov.u32 %r1, s; mad.lo.u32 %r2, %t, 4, %r1; xor.b32 %r3, %t, 32; mad.lo.u32 %r3, %r3, 4, %r1;
  st.shared.u32 [%r2], %t; mbarrier.arrive.shared.b64 %d1, [bar]; add.u32 %r4, %t, 1; WAIT: mbarrier.test_wait.shared.b64 %p2, [bar], %d1; @!%p2 bra WAIT; ld.shared.u32 %r5, [%r3];"),
