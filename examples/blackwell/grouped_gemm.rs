@@ -129,20 +129,11 @@ pub mod kernels {
                     }
                     pipeline::wait_empty::<2>(summed, half, turn);
                     tcgen05::fence_after();
-                    // The first product of a tile does not count what was there.
-                    let accumulate: pred = false;
-                    let k: u32 = 0;
-                    while k < K {
-                        pipeline::wait_full(filled, stage, phase);
-                        tcgen05::fence_after();
-                        let at: u64 = wide(stage) * (STAGE / 16);
-                        let to: u32 = sums + half * COLUMNS;
-                        tcgen05::mma_row128::<1, "kind::f16">(to, from_a + at, from_b + at, IDESC, accumulate);
-                        tcgen05::commit::<1>(pipeline::empty::<STAGES>(filled, stage));
-                        pipeline::advance::<STAGES>(stage, phase);
-                        k += DEPTH;
-                    }
-                    tcgen05::commit::<1>(pipeline::full(summed, half));
+                    let to: u32 = sums + half * COLUMNS;
+                    tcgen05::multiply::<1, "kind::f16", DEPTH, STAGE, STAGES>(
+                        to, from_a, from_b, IDESC, K, filled, stage, phase,
+                    );
+                    tcgen05::commit_all::<1>(pipeline::full(summed, half));
                     pipeline::advance::<2>(half, turn);
                     tile += nctaid.x;
                 }

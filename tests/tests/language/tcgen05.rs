@@ -45,6 +45,8 @@ pub fn alone(out: &mut [u32]) {
     tcgen05::mma_scaled::<1, "kind::mxf8f6f4", "block32">(taddr, a, b, BYTES, taddr + 8, taddr + 12, true);
     let accumulate: pred = false;
     tcgen05::mma_row128::<1, "kind::f8f6f4">(taddr, a, plain, HALVES, accumulate);
+    let (stage, phase): (u32, u32) = (0, 0);
+    tcgen05::multiply::<1, "kind::f16", 64, 16384, 2>(taddr, a, plain, HALVES, 128, bar, stage, phase);
     tcgen05::copy_rows::<1>(taddr, plain);
     tcgen05::copy_scales::<1>(taddr, plain);
     tcgen05::shift::<1>(taddr);
@@ -85,6 +87,7 @@ pub fn together(map: TensorMap) {
     tcgen05::shift::<2>(taddr);
     tcgen05::commit::<2>(bar);
     tcgen05::commit_multicast::<2>(bar, 3);
+    tcgen05::commit_all::<2>(bar);
     tcgen05::dealloc::<2, 128>(taddr);
 }
 

@@ -65,45 +65,33 @@ fn sync() {
 }
 
 /// The sum of `x` over this thread and those before it in a block of `WARPS` warps: a warp scan, `st.shared` by the last
-/// lane of each warp, `bar.sync 0`, `WARPS` − 1 times `ld.shared` and a guarded addition, `bar.sync 0`.
+/// lane of each warp, `bar.sync 0`, `WARPS` − 1 times `ld.shared` and a branch around an addition, `bar.sync 0`.
 fn scan_sum<const WARPS: u32, T>(x: T) -> T {
+    scan::<"add", WARPS, T>(x)
+}
+
+/// The largest `x` of this thread and those before it in a block of `WARPS` warps: as `scan_sum`, with `max`.
+fn scan_max<const WARPS: u32, T>(x: T) -> T {
+    scan::<"max", WARPS, T>(x)
+}
+
+/// `OP` of `x` over this thread and those before it in a block of `WARPS` warps: as `scan_sum`, with `warp::combine`.
+fn scan<const OP: &str, const WARPS: u32, T>(x: T) -> T {
     #[shared]
     let partial: [T; WARPS];
-    let (sum, warp): (T, u32) = (warp::scan_sum(x), tid.x >> 5);
+    let (all, warp): (T, u32) = (warp::scan::<OP, T>(x), tid.x >> 5);
     if laneid == 31 {
         let mine: u32 = partial + warp * 4;
-        ptx! { st.shared.{T} [mine], sum; }
+        ptx! { st.shared.{T} [mine], all; }
     }
     ptx! { bar.sync 0; }
     for at in 0..WARPS - 1 {
         let other: T;
         ptx! { ld.shared.{T} other, [partial + 4 * at]; }
         if at < warp {
-            sum += other;
+            warp::combine::<OP, T>(all, other);
         }
     }
     ptx! { bar.sync 0; }
-    sum
-}
-
-/// The largest `x` of this thread and those before it in a block of `WARPS` warps: as `scan_sum`, with `max`.
-fn scan_max<const WARPS: u32, T>(x: T) -> T {
-    #[shared]
-    let partial: [T; WARPS];
-    let (most, warp): (T, u32) = (warp::scan_max(x), tid.x >> 5);
-    if laneid == 31 {
-        let mine: u32 = partial + warp * 4;
-        ptx! { st.shared.{T} [mine], most; }
-    }
-    ptx! { bar.sync 0; }
-    for at in 0..WARPS - 1 {
-        let other: T;
-        let before: pred = at < warp;
-        ptx! {
-            ld.shared.{T} other, [partial + 4 * at];
-            @before max.{T} most, most, other;
-        }
-    }
-    ptx! { bar.sync 0; }
-    most
+    all
 }

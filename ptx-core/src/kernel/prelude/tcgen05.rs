@@ -205,6 +205,41 @@ fn commit_multicast<const GROUP: u32>(bar: u32, mask: u16) {
     ptx! { tcgen05.commit.{CTA_GROUP}.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [bar], mask; }
 }
 
+/// At the mbarriers of all blocks that share the product, one or a pair: `commit` or `commit_multicast`.
+fn commit_all<const GROUP: u32>(bar: u32) {
+    if GROUP == 1 {
+        commit::<1>(bar);
+    } else {
+        commit_multicast::<2>(bar, 3);
+    }
+}
+
+/// One thread multiplies `k` elements, `DEPTH` of a row of 128 bytes at a time, out of a ring of `STAGES` stages (`pipeline`) of
+/// `STAGE` bytes, which it gives back: `a` and `b` describe the factors in the first one, `stage` and `phase` go on. The first product
+/// does not count what `d` holds. A loop of `pipeline::wait_full`, `fence_after`, `mma_row128`, `commit_all`.
+fn multiply<const GROUP: u32, const KIND: &str, const DEPTH: u32, const STAGE: u32, const STAGES: u32>(
+    d: u32,
+    a: u64,
+    b: u64,
+    idesc: u32,
+    k: u32,
+    filled: u32,
+    stage: u32,
+    phase: u32,
+) {
+    let accumulate: pred = false;
+    let done: u32 = 0;
+    while done < k {
+        pipeline::wait_full(filled, stage, phase);
+        fence_after();
+        let at: u64 = wide(stage) * (STAGE / 16);
+        mma_row128::<GROUP, KIND>(d, a + at, b + at, idesc, accumulate);
+        commit_all::<GROUP>(pipeline::empty::<STAGES>(filled, stage));
+        pipeline::advance::<STAGES>(stage, phase);
+        done += DEPTH;
+    }
+}
+
 // ---- copies ----
 
 /// 128 rows of 32 bytes from shared memory to 8 columns: `tcgen05.cp.128x256b`.

@@ -43,32 +43,28 @@ fn combine<const OP: &str, T>(into: T, x: T) {
     }
 }
 
-/// The sum of `x` over this lane and those before it: five times `shfl.sync.up.b32` and a guarded addition.
+/// The sum of `x` over this lane and those before it: five times `shfl.sync.up.b32` and a branch around an addition.
 fn scan_sum<T>(x: T) -> T {
-    let sum: T = x;
-    for step in [1, 2, 4, 8, 16] {
-        let other: T;
-        let inside: pred;
-        ptx! { shfl.sync.up.b32 other|inside, sum, step, 0, ALL; }
-        if inside {
-            sum += other;
-        }
-    }
-    sum
+    scan::<"add", T>(x)
 }
 
-/// The largest `x` of this lane and those before it: five times `shfl.sync.up.b32` and a guarded `max`.
+/// The largest `x` of this lane and those before it: five times `shfl.sync.up.b32` and a branch around `max`.
 fn scan_max<T>(x: T) -> T {
-    let most: T = x;
+    scan::<"max", T>(x)
+}
+
+/// `OP` of `x` over this lane and those before it: five times `shfl.sync.up.b32` and a branch around `combine`.
+fn scan<const OP: &str, T>(x: T) -> T {
+    let all: T = x;
     for step in [1, 2, 4, 8, 16] {
         let other: T;
         let inside: pred;
-        ptx! {
-            shfl.sync.up.b32 other|inside, most, step, 0, ALL;
-            @inside max.{T} most, most, other;
+        ptx! { shfl.sync.up.b32 other|inside, all, step, 0, ALL; }
+        if inside {
+            combine::<OP, T>(all, other);
         }
     }
-    most
+    all
 }
 
 /// The sum of `x` over the lanes before this one: `scan_sum` and a subtraction, which only integers forgive.
