@@ -10,9 +10,11 @@ extern "C" __global__ void barriers(int* out)
         asm volatile("barrier.cta.arrive 2, 128;" ::: "memory");
     if (t == 0)
         stage = 1;
-    __syncwarp(0xffffu);
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %0, 0;\n\tbarrier.cta.red.popc.u32 %0, 3, p;\n\t}" : "+r"(t));
-    out[t] += stage;
+    if ((t & 31) < 16)
+        __syncwarp(0xffffu);
+    int some;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %1, 0;\n\tbarrier.cta.red.popc.u32 %0, 3, p;\n\t}" : "=r"(some) : "r"(t) : "memory");
+    out[t] += stage + some;
 }
 
 #if __CUDA_ARCH__ >= 900
@@ -27,7 +29,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) clusters(int* out)
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank ^ 1));
     asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(theirs) : "r"(remote));
-    out[threadIdx.x] = theirs;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = theirs;
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
     asm volatile("griddepcontrol.launch_dependents;");
 }
