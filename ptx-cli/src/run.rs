@@ -26,12 +26,12 @@ pub(crate) struct Arguments {
     /// Blocks: 4, or 4,2,1.
     #[arg(long, value_parser = extent, default_value = "1")]
     grid: Extent,
-    /// Threads of a block: 64, or 16,16,1.
-    #[arg(long, value_parser = extent, default_value = "1")]
-    block: Extent,
-    /// Blocks of a cluster: 2, or 2,1,1.
-    #[arg(long, value_parser = extent, default_value = "1")]
-    cluster: Extent,
+    /// Threads of a block: 64, or 16,16,1; else what the entry requires, or 1.
+    #[arg(long, value_parser = extent)]
+    block: Option<Extent>,
+    /// Blocks of a cluster: 2, or 2,1,1; else what the entry requires, or 1.
+    #[arg(long, value_parser = extent)]
+    cluster: Option<Extent>,
     /// Bytes of dynamic shared memory.
     #[arg(long, default_value_t = 0)]
     shared: u32,
@@ -158,8 +158,8 @@ fn launch_with(
     let launch = Launch {
         entry,
         grid: arguments.grid,
-        block: arguments.block,
-        cluster: arguments.cluster,
+        block: arguments.block.unwrap_or_else(|| required(checked.module(), entry, "reqntid")),
+        cluster: arguments.cluster.unwrap_or_else(|| required(checked.module(), entry, "reqnctapercluster")),
         dynamic_shared: arguments.shared,
         params: &params,
         options: Options { seed, ..options(arguments) },
@@ -220,6 +220,14 @@ fn entry_of<'a>(arguments: &'a Arguments, names: Vec<&'a str>) -> Result<&'a str
             Err(Failure::usage(format!("say which `--entry`: the file has {} ({})", names.len(), names.join(", "))))
         }
     }
+}
+
+/// What a directive of the entry requires of a launch, or 1.
+fn required(module: &Module, entry: &str, directive: &str) -> Extent {
+    let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry);
+    let limit = function.and_then(|f| f.limits.iter().find(|limit| limit.name == directive));
+    let value = |at: usize| limit.and_then(|limit| u32::try_from(*limit.values.get(at)?).ok()).unwrap_or(1);
+    [value(0), value(1), value(2)]
 }
 
 /// The parameters of an entry; none if there is no such entry, which the launch will tell.

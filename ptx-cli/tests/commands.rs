@@ -277,3 +277,33 @@ fn transpile_writes_rust_that_holds_the_bytes() {
     assert!(code == 0 && report.ends_with(": the same bytes\n"), "{report}");
     assert!(out.contains("pub mod scale {") && out.contains(&format!("::ptx_launch::ptx! {{{SCALE}}}")), "{out}");
 }
+
+const REQUIRES: &str = "\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 to)
+.explicitcluster
+.reqnctapercluster 2
+.reqntid 32
+{
+    .reg .u32 %r<2>;
+    .reg .u64 %d;
+    ld.param.u64 %d, [to];
+    mov.u32 %r0, %cluster_nctarank;
+    mov.u32 %r1, %ntid.x;
+    mul.lo.u32 %r0, %r0, %r1;
+    st.global.u32 [%d], %r0;
+    ret;
+}
+";
+
+#[test]
+fn run_has_the_block_and_the_cluster_that_the_entry_requires() {
+    let path = file("run_requires", REQUIRES);
+    let buffer = path.with_file_name("out.bin");
+    let argument = format!("{}:4", buffer.display());
+    let (code, text, _) = said(&["run", "--no-watch", path.to_str().unwrap(), "--grid", "2", "--arg", &argument]);
+    assert_eq!((code, text.as_str()), (0, ""));
+    assert_eq!(std::fs::read(&buffer).unwrap(), 64u32.to_le_bytes());
+}

@@ -1,7 +1,7 @@
 //! `ptx run --device cuda`: the same launch on a GPU. The driver is looked for when the command runs, not when it is built.
 
 use super::argument::Argument;
-use super::{Arguments, declared, entry_of};
+use super::{Arguments, declared, entry_of, required};
 use crate::output::{Failure, Outcome};
 use crate::source::Source;
 use ptx_core::check::Checked;
@@ -23,8 +23,9 @@ pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, 
     let ptx = String::from_utf8_lossy(&source.bytes);
     let (arch, name) = (module.arch.to_string(), arguments.file.display().to_string());
     let text = Text { name: &name, arch: &arch, ptx: &ptx, entry, params: &params };
-    let config =
-        Config::grid(arguments.grid).block(arguments.block).cluster(arguments.cluster).shared(arguments.shared);
+    let block = arguments.block.unwrap_or_else(|| required(module, entry, "reqntid"));
+    let cluster = arguments.cluster.unwrap_or_else(|| required(module, entry, "reqnctapercluster"));
+    let config = Config::grid(arguments.grid).block(block).cluster(cluster).shared(arguments.shared);
     let result = Device::cuda(0).and_then(|device| run(&device, &text, &config, &mut values));
     match result {
         Ok(()) => save(arguments, &values),
