@@ -81,42 +81,16 @@ fn count(body: &Body, nodes: &[Node], total: &mut HashMap<usize, usize>) {
 }
 
 fn block(body: &Body, nodes: &mut Vec<Node>, total: &HashMap<usize, usize>, declared: &mut BTreeSet<usize>) {
-    // Where each register is mentioned first, and whether one statement holds all of them.
-    let mut first: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
-    for (at, node) in nodes.iter().enumerate() {
-        let mut here: HashMap<usize, usize> = HashMap::new();
-        node.mentions(body, &mut |reg| *here.entry(variable(body, reg)).or_default() += 1);
-        for (reg, count) in here {
-            let each = if let Node::For(of) = node { of.owns(body, reg) } else { true };
-            let inside = !node.blocks().is_empty() && total.get(&reg) == Some(&count) && !own(body, node, reg) && each;
-            first.entry(reg).or_insert((at, inside));
-        }
-    }
     let mut here: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (reg, (at, inside)) in first {
+    for (reg, (at, inside)) in first_mentions(body, nodes, total) {
         if !inside && declared.insert(reg) {
             here.entry(at).or_default().push(reg);
         }
     }
-    for node in nodes.iter_mut() {
-        // Both sides of an `if` may name a register that nothing else names.
-        let sides = node.blocks();
-        if sides.len() == 2 {
-            let names = |side: &Vec<Node>| {
-                let mut names = BTreeSet::new();
-                side.iter().for_each(|n| {
-                    n.mentions(body, &mut |reg| {
-                        names.insert(variable(body, reg));
-                    });
-                });
-                names
-            };
-            let (a, b) = (names(sides[0]), names(sides[1]));
-            for reg in a.intersection(&b).filter(|reg| !declared.contains(reg)).copied().collect::<Vec<_>>() {
-                // Too rare for a place of its own: the caller's block declares it.
-                declared.insert(reg);
-                here.entry(0).or_default().push(reg);
-            }
+    // Too rare for a place of its own: the block around declares it.
+    for reg in nodes.iter().flat_map(|node| on_both_sides(body, node)) {
+        if declared.insert(reg) {
+            here.entry(0).or_default().push(reg);
         }
     }
     for node in nodes.iter_mut() {
@@ -136,6 +110,37 @@ fn block(body: &Body, nodes: &mut Vec<Node>, total: &HashMap<usize, usize>, decl
     });
     for (at, regs) in together(body, placed).into_iter().rev() {
         nodes.insert(at, Node::Declare(regs));
+    }
+}
+
+/// Where each register is mentioned first, and whether the blocks of one statement hold all its mentions.
+fn first_mentions(body: &Body, nodes: &[Node], total: &HashMap<usize, usize>) -> BTreeMap<usize, (usize, bool)> {
+    let mut first: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        let mut here: HashMap<usize, usize> = HashMap::new();
+        node.mentions(body, &mut |reg| *here.entry(variable(body, reg)).or_default() += 1);
+        for (reg, count) in here {
+            let each = if let Node::For(of) = node { of.owns(body, reg) } else { true };
+            let inside = !node.blocks().is_empty() && total.get(&reg) == Some(&count) && !own(body, node, reg) && each;
+            first.entry(reg).or_insert((at, inside));
+        }
+    }
+    first
+}
+
+/// The registers that both sides of an `if` name.
+fn on_both_sides(body: &Body, node: &Node) -> Vec<usize> {
+    let names = |side: &Vec<Node>| {
+        let mut names = BTreeSet::new();
+        let mut note = |reg| {
+            names.insert(variable(body, reg));
+        };
+        side.iter().for_each(|node| node.mentions(body, &mut note));
+        names
+    };
+    match node.blocks().as_slice() {
+        [a, b] => names(a).intersection(&names(b)).copied().collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -69,11 +69,16 @@ impl Printer<'_> {
     }
 
     fn block(&mut self, head: &str, nodes: &[Node], tail: &str) {
+        self.opened(head, nodes);
+        self.rust(tail);
+    }
+
+    /// A block without its end.
+    fn opened(&mut self, head: &str, nodes: &[Node]) {
         self.rust(head);
         self.depth += 1;
         self.nodes(nodes);
         self.depth -= 1;
-        self.rust(tail);
     }
 
     fn node(&mut self, node: &Node) {
@@ -88,12 +93,7 @@ impl Printer<'_> {
             }
             Node::Text(pieces) => {
                 let text: String = pieces.iter().map(|p| self.piece(p)).collect();
-                let mut inner = 0usize;
-                for line in text.lines() {
-                    inner -= usize::from(line == "}" && inner > 0);
-                    self.ptx(&format!("{}{line}", "    ".repeat(inner)));
-                    inner += usize::from(line == "{");
-                }
+                self.indented(&text);
             }
             Node::Declare(regs) => self.declare(regs),
             Node::Assign(dest, value, declares) => {
@@ -117,29 +117,10 @@ impl Printer<'_> {
                 if otherwise.is_empty() {
                     return self.block(&head, then, "}");
                 }
-                self.rust(&head);
-                self.depth += 1;
-                self.nodes(then);
-                self.depth -= 1;
+                self.opened(&head, then);
                 self.block("} else {", otherwise, "}");
             }
-            Node::Loop(label, body) => {
-                let name = if named_inside(body, *label, false) {
-                    format!("'{}: ", self.body.labels[*label])
-                } else {
-                    String::new()
-                };
-                let (head, body) = match body.split_first() {
-                    // What leaves a loop at its start is its condition.
-                    Some((Node::Jump(Some((condition, negated)), Jump::Break(to)), rest)) if to == label => {
-                        (format!("while {}", self.condition(condition, !negated)), rest)
-                    }
-                    _ => ("loop".to_owned(), body.as_slice()),
-                };
-                self.loops.push(*label);
-                self.block(&format!("{name}{head} {{"), body, "}");
-                self.loops.pop();
-            }
+            Node::Loop(label, body) => self.looped(*label, body),
             Node::Block(label, body) => {
                 let head = format!("'{}: {{", self.body.labels[*label]);
                 self.block(&head, body, "}");
@@ -150,6 +131,31 @@ impl Printer<'_> {
             }
             Node::For(of) => self.unrolled(of),
         }
+    }
+
+    /// Lines of PTX, those in braces moved in.
+    fn indented(&mut self, text: &str) {
+        let mut inner = 0usize;
+        for line in text.lines() {
+            inner -= usize::from(line == "}" && inner > 0);
+            self.ptx(&format!("{}{line}", "    ".repeat(inner)));
+            inner += usize::from(line == "{");
+        }
+    }
+
+    /// `loop { }`, or `while`: what leaves a loop at its start is its condition.
+    fn looped(&mut self, label: usize, body: &[Node]) {
+        let named = named_inside(body, label, false);
+        let name = if named { format!("'{}: ", self.body.labels[label]) } else { String::new() };
+        let (head, body) = match body.split_first() {
+            Some((Node::Jump(Some((condition, negated)), Jump::Break(to)), rest)) if *to == label => {
+                (format!("while {}", self.condition(condition, !negated)), rest)
+            }
+            _ => ("loop".to_owned(), body),
+        };
+        self.loops.push(label);
+        self.block(&format!("{name}{head} {{"), body, "}");
+        self.loops.pop();
     }
 
     fn unrolled(&mut self, of: &For) {

@@ -6,7 +6,7 @@ use super::body::{Body, Inst, Node, Piece, Reg};
 use super::labels;
 use crate::isa;
 use crate::lower::constant::integer;
-use crate::syntax::{ExprId, ExprKind, StmtId, StmtKind, Tokens, Tree, Var};
+use crate::syntax::{self, ExprId, ExprKind, StmtId, StmtKind, Tokens, Tree, Var};
 use crate::token::{Kind, TokenId};
 use std::collections::{HashMap, HashSet};
 
@@ -99,20 +99,7 @@ impl Reader<'_> {
         for (at, &id) in ids.iter().enumerate() {
             let stmt = self.tree.stmt(id);
             match &stmt.kind {
-                StmtKind::Inst(inst) => {
-                    let guard = match inst.guard {
-                        Some(guard) => {
-                            let name = self.tree.source.text(guard.register);
-                            Some((self.register(name)?, guard.negated))
-                        }
-                        None => None,
-                    };
-                    let name = std::iter::once(inst.opcode).chain(inst.modifiers.clone());
-                    let name: String = name.map(|t| self.tree.source.text(t)).collect();
-                    let operands = self.tree.list(&inst.operands).to_vec();
-                    let operands = operands.into_iter().map(|id| self.operand(id)).collect::<Option<_>>()?;
-                    self.body.nodes.push(Node::Inst(Inst { guard, name, operands }));
-                }
+                StmtKind::Inst(inst) => self.instruction(inst)?,
                 StmtKind::Label(_) if ids.get(at + 1).is_some_and(|next| self.is_labelled(*next)) => {}
                 StmtKind::Prototype(_) => self.labelled(ids[at.checked_sub(1)?], id)?,
                 StmtKind::Directive(_) if self.is_labelled(id) => self.labelled(ids[at.checked_sub(1)?], id)?,
@@ -125,11 +112,7 @@ impl Reader<'_> {
                 StmtKind::Var(var) if self.text(var.space) == ".reg" => self.registers(var)?,
                 StmtKind::Var(var) if outermost => {
                     let text = self.plain(&stmt.head);
-                    for declarator in self.tree.names(var) {
-                        let name = self.text(declarator.name).to_owned();
-                        self.taken.insert(name.clone());
-                        self.scopes[0].insert(name, Named::Memory);
-                    }
+                    self.memory(var);
                     self.body.declarations.push(text);
                 }
                 StmtKind::Block if self.only_registers(stmt.children()) => {
@@ -157,6 +140,28 @@ impl Reader<'_> {
             }
         }
         Some(())
+    }
+
+    fn instruction(&mut self, inst: &syntax::Inst) -> Option<()> {
+        let guard = match inst.guard {
+            Some(guard) => Some((self.register(self.tree.source.text(guard.register))?, guard.negated)),
+            None => None,
+        };
+        let name = std::iter::once(inst.opcode).chain(inst.modifiers.clone());
+        let name: String = name.map(|t| self.tree.source.text(t)).collect();
+        let operands = self.tree.list(&inst.operands).to_vec();
+        let operands = operands.into_iter().map(|id| self.operand(id)).collect::<Option<_>>()?;
+        self.body.nodes.push(Node::Inst(Inst { guard, name, operands }));
+        Some(())
+    }
+
+    /// The names of variables in memory.
+    fn memory(&mut self, var: &Var) {
+        for declarator in self.tree.names(var) {
+            let name = self.text(declarator.name).to_owned();
+            self.taken.insert(name.clone());
+            self.scopes[0].insert(name, Named::Memory);
+        }
     }
 
     /// Whether a statement is nothing without the label in front of it.
