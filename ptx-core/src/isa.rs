@@ -365,6 +365,11 @@ impl Row {
     pub fn opcode(&self) -> &'static str {
         self.opcode
     }
+
+    /// The place of the operand of this name.
+    pub fn operand(&self, name: &str) -> Option<usize> {
+        self.operands.iter().position(|operand| operand.name == name)
+    }
 }
 
 /// One `sreg` line.

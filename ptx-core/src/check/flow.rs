@@ -6,7 +6,7 @@ use super::access;
 use super::graph::{Graph, ends};
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Inst, Module, Operand, Param, RegId};
-use crate::isa::{Access, Row};
+use crate::isa::Access;
 use crate::syntax::{StmtKind, Tree};
 use crate::token::Kind;
 use std::collections::HashSet;
@@ -137,8 +137,7 @@ fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &
 
 /// Whether a product adds to what its accumulators held: with `scale-d` = 0 `wgmma` does not, and a register may be that.
 fn surely_adds(inst: &Inst) -> bool {
-    let scale = |row: &Row| row.operands.iter().position(|operand| operand.name == "scale_d");
-    let operand = inst.row.and_then(scale).and_then(|at| inst.operands.get(at));
+    let operand = inst.row.and_then(|row| row.operand("scale_d")).and_then(|at| inst.operands.get(at));
     operand.is_none_or(|operand| matches!(operand, Operand::Int(scale) if *scale != 0))
 }
 

@@ -223,7 +223,7 @@ impl<'a> Site<'a> {
 
     /// The operand of this name, if it is there.
     pub(super) fn named(&self, name: &str) -> Option<usize> {
-        let at = self.row.operands.iter().position(|o| o.name == name)?;
+        let at = self.row.operand(name)?;
         self.there(at).then_some(at)
     }
 

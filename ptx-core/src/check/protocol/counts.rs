@@ -64,7 +64,7 @@ fn unmatched(arrival: &Use, waits: &[Use], out: &mut Vec<Diagnostic>) {
 }
 
 fn known(body: &Body, inst: &Inst) -> Use {
-    let operand = |name: &str| inst.row.and_then(|row| row.operands.iter().position(|o| o.name == name));
+    let operand = |name: &str| inst.row.and_then(|row| row.operand(name));
     let number = |name: &str| match operand(name).and_then(|at| inst.operands.get(at)).map(|o| body.origin(o)) {
         Some(Origin::Number(value)) => Some(value),
         _ => None,

@@ -61,7 +61,7 @@ fn report(body: &Body, inst: &Inst, operand: &str) -> Diagnostic {
 }
 
 fn position(inst: &Inst, operand: &str) -> Option<usize> {
-    let at = inst.row?.operands.iter().position(|o| o.name == operand)?;
+    let at = inst.row?.operand(operand)?;
     matches!(inst.operands.get(at), Some(Operand::Memory { .. })).then_some(at)
 }
 

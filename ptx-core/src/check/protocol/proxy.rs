@@ -102,7 +102,7 @@ fn meet(into: &mut States, from: &States) -> bool {
 
 /// The variable that an operand points into.
 fn variable(body: &Body, inst: &Inst, operand: &str) -> Option<VarId> {
-    let at = inst.row?.operands.iter().position(|o| o.name == operand)?;
+    let at = inst.row?.operand(operand)?;
     match body.origin(inst.operands.get(at)?) {
         Origin::In(Symbol::Var(var), _) => Some(var),
         _ => None,
