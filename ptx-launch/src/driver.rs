@@ -132,6 +132,11 @@ table! {
         cuOccupancyMaxActiveClusters(*mut c_int, CUfunction, *const c_void) "11.8";
         cuTexObjectCreate(*mut u64, *const c_void, *const c_void, *const c_void) "5.0";
         cuTexObjectDestroy(u64) "5.0";
+        cuSurfObjectCreate(*mut u64, *const c_void) "5.0";
+        cuSurfObjectDestroy(u64) "5.0";
+        cuArray3DCreate_v2(*mut *mut c_void, *const c_void) "3.2";
+        cuArrayDestroy(*mut c_void) "2.0";
+        cuMemcpy3DAsync_v2(*const c_void, CUstream) "3.2";
         cuTensorMapReplaceAddress(*mut c_void, *mut c_void) "12.0";
         cuTensorMapEncodeTiled(
             *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32, u32, u32, u32, u32

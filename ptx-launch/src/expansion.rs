@@ -8,7 +8,7 @@ pub use crate::launch::launch;
 pub use crate::param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 pub use crate::stream::{AsStream, StreamRef};
 pub use crate::tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap};
-pub use crate::texture::Texture;
+pub use crate::texture::{Surface, Texture};
 pub use crate::tile::{ReadTile, WriteTile, dim};
 
 use crate::error::{Error, ErrorKind};

@@ -37,7 +37,7 @@
 //!
 //! The first argument says where: a [`Stream`], a [`Device`] (its default stream), or cudarc's `CudaStream`. The others
 //! are the kernel's own: `&[T]` takes a reference to a [`Buffer`], a [`View`], or cudarc's `CudaSlice` or `CudaView`,
-//! `&mut [T]` a mutable one; numbers and `#[derive(KernelParam)]` structs go by value, a [`TensorMap`] and a [`Texture`] by reference.
+//! `&mut [T]` a mutable one; numbers and `#[derive(KernelParam)]` structs go by value, a [`TensorMap`], a [`Texture`] and a [`Surface`] by reference.
 //! What the kernel's attribute does not say of grid and block stands in a [`Config`] behind the stream. With
 //! `safe(…)` the function checks its conditions first and is safe; without, it is `unsafe`, and its documentation says
 //! what the caller vouches for.
@@ -166,6 +166,6 @@ pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 pub use ptx_core::interp::Options as CpuOptions;
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
-pub use texture::{AddressMode, FilterMode, Texel, TexelFormat, Texture, TextureBuilder};
+pub use texture::{AddressMode, Extent, FilterMode, Surface, Texel, TexelArray, TexelFormat, Texture, TextureBuilder};
 pub use tile::{ReadTile, Tile, WriteTile};
 pub use timing::{Timer, Timing};

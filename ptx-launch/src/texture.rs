@@ -1,22 +1,25 @@
 //! Textures: memory that kernels read through `tex` (PTX ISA, section 9.7.10), by coordinates that may be filtered, and with a rule
 //! for what lies outside.
 //!
-//! Texels of a buffer in one row, or in rows. What needs an array of the driver's own (three dimensions, layers, cubes, surfaces) is
-//! not here.
+//! Texels lie in a buffer, in one row or in several, or in an array of the driver's own (`array`), which has three dimensions, layers
+//! or cubes, and can be a surface.
 
+mod array;
 mod cuda;
+mod extent;
+mod object;
 mod texel;
 
+pub use array::{Surface, TexelArray};
+pub use extent::Extent;
 pub use texel::{Texel, TexelFormat};
 
 use crate::buffer::View;
-use crate::device::cpu::{CpuDevice, fault_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::{StreamKind, StreamRef};
-use cudarc::driver::CudaContext;
+use object::Object;
 use ptx_core::interp::texture as cpu;
-use std::sync::Arc;
 
 /// A texture object: what a kernel takes as a `Texture`, and reads through `tex`.
 ///
@@ -46,15 +49,8 @@ use std::sync::Arc;
 /// # }
 /// ```
 pub struct Texture<'a> {
-    handle: u64,
+    object: Object,
     memory: View<'a, u8>,
-    owner: Owner,
-}
-
-/// Who gave the handle.
-enum Owner {
-    Cuda(Arc<CudaContext>),
-    Cpu(CpuDevice),
 }
 
 /// What a coordinate outside of the texture means, in the order of `CUaddress_mode`.
@@ -88,34 +84,33 @@ pub struct TextureBuilder<'a> {
     memory: View<'a, u8>,
     format: TexelFormat,
     channels: u32,
-    shape: Vec<usize>,
-    /// Texels from row to row.
-    pitch: usize,
-    address: AddressMode,
+    source: Source,
+    /// For x, y and z.
+    address: [AddressMode; 3],
     filter: FilterMode,
     normalized: bool,
     floats: bool,
 }
 
+/// Where texels lie.
+#[derive(Clone)]
+enum Source {
+    /// In a buffer, so many from row to row.
+    Rows { shape: Vec<usize>, pitch: usize },
+    /// In an array, with the driver's handle of it.
+    Array { extent: Extent, array: Option<u64> },
+}
+
 impl<'a> Texture<'a> {
     /// Starts a texture of `memory`: `[width]` texels, which `tex.1d` reads by whole coordinates, or rows of them, `[height, width]`.
     pub fn of<T: Texel>(memory: View<'a, T>, shape: &[usize]) -> TextureBuilder<'a> {
-        TextureBuilder {
-            memory: memory.bytes(),
-            format: T::FORMAT,
-            channels: T::CHANNELS,
-            shape: shape.to_vec(),
-            pitch: shape.last().copied().unwrap_or(0),
-            address: AddressMode::Clamp,
-            filter: FilterMode::Point,
-            normalized: false,
-            floats: false,
-        }
+        let source = Source::Rows { shape: shape.to_vec(), pitch: shape.last().copied().unwrap_or(0) };
+        TextureBuilder::new(memory.bytes(), (T::FORMAT, T::CHANNELS), source)
     }
 
     /// The handle, for kernels that take it as a `.u64`. Nothing orders such a launch after the work of other streams.
     pub fn handle(&self) -> u64 {
-        self.handle
+        self.object.handle()
     }
 
     /// The texture, made ready to be read by work on `stream`.
@@ -123,34 +118,44 @@ impl<'a> Texture<'a> {
     /// # Errors
     /// [`ErrorKind::WrongDevice`] when texture and stream belong to different devices.
     pub fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        Ok(self.memory.bind_read(stream)?.called(self.handle))
+        Ok(self.memory.bind_read(stream)?.called(self.object.handle()))
     }
 }
 
 impl std::fmt::Debug for Texture<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Texture({:#x})", self.handle)
+        write!(f, "Texture({:#x})", self.object.handle())
     }
 }
 
 impl std::fmt::Debug for TextureBuilder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TextureBuilder({:?} texels of {} {:?})", self.shape, self.channels, self.format)
+        write!(f, "TextureBuilder({} of {} {:?})", self.source, self.channels, self.format)
     }
 }
 
-impl Drop for Texture<'_> {
-    fn drop(&mut self) {
-        match &self.owner {
-            Owner::Cuda(context) => cuda::destroy(context, self.handle),
-            Owner::Cpu(device) => device.machine().forget_texture(self.handle),
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::Rows { shape, .. } => write!(f, "{shape:?} texels"),
+            Source::Array { extent, .. } => write!(f, "{extent:?}"),
         }
     }
 }
 
 impl<'a> TextureBuilder<'a> {
+    fn new(memory: View<'a, u8>, (format, channels): (TexelFormat, u32), source: Source) -> TextureBuilder<'a> {
+        let (address, filter) = Default::default();
+        TextureBuilder { memory, format, channels, source, address, filter, normalized: false, floats: false }
+    }
+
     /// What a coordinate outside means.
     pub fn address_mode(self, address: AddressMode) -> Self {
+        self.address_modes([address; 3])
+    }
+
+    /// The same for x, y and z.
+    pub fn address_modes(self, address: [AddressMode; 3]) -> Self {
         TextureBuilder { address, ..self }
     }
 
@@ -169,9 +174,13 @@ impl<'a> TextureBuilder<'a> {
         TextureBuilder { floats: true, ..self }
     }
 
-    /// Texels from one row to the next; at first as many as a row has.
+    /// Texels from one row of a buffer to the next; at first as many as a row has. An array has a layout of its own.
     pub fn pitch(self, pitch: usize) -> Self {
-        TextureBuilder { pitch, ..self }
+        let source = match self.source {
+            Source::Rows { shape, .. } => Source::Rows { shape, pitch },
+            array @ Source::Array { .. } => array,
+        };
+        TextureBuilder { source, ..self }
     }
 
     /// The texture.
@@ -182,21 +191,14 @@ impl<'a> TextureBuilder<'a> {
         self.check()?;
         let home = self.memory.home();
         let address = self.memory.bind_read(home)?.address();
-        let (handle, owner) = match home.kind {
+        let object = match home.kind {
             StreamKind::Cuda(stream, _) => {
-                (self.encode(stream.context(), address)?, Owner::Cuda(stream.context().clone()))
+                let handle = self.encode(stream.context(), address)?;
+                Object::of_cuda(stream.context(), cuda::Kind::Texture, handle)
             }
-            StreamKind::Cpu(device) => (self.on_cpu(device, address)?, Owner::Cpu(device.clone())),
+            StreamKind::Cpu(device) => Object::of_cpu(device, self.on_cpu(address))?,
         };
-        Ok(Texture { handle, memory: self.memory, owner })
-    }
-
-    /// Width and height in texels.
-    fn size(&self) -> [usize; 2] {
-        match self.shape[..] {
-            [height, width] => [width, height],
-            _ => [self.shape.first().copied().unwrap_or(0), 1],
-        }
+        Ok(Texture { object, memory: self.memory })
     }
 
     /// Bytes of a texel.
@@ -204,44 +206,41 @@ impl<'a> TextureBuilder<'a> {
         self.format.bytes() * self.channels as usize
     }
 
-    /// Whether it is one row.
-    fn is_linear(&self) -> bool {
-        self.shape.len() == 1
-    }
-
     /// The rules of the driver, which says only "invalid value".
     fn check(&self) -> Result<()> {
-        let refuse = |asked: String, possible: &str| Err(Error::new(ErrorKind::BadOption, asked).possible(possible));
-        let ([width, height], texel) = (self.size(), self.texel());
-        if !matches!(self.shape.len(), 1 | 2) || self.shape.contains(&0) {
+        if let Source::Rows { shape, pitch } = &self.source {
+            self.check_rows(shape, *pitch)?;
+        }
+        if self.filter == FilterMode::Linear && !self.reads_floats() {
+            return refuse(format!("a linear filter of {:?} texels", self.format), "floats, or integers `as_floats`");
+        }
+        Ok(())
+    }
+
+    fn check_rows(&self, shape: &[usize], pitch: usize) -> Result<()> {
+        if !matches!(shape.len(), 1 | 2) || shape.contains(&0) {
             return refuse(
-                format!("a texture of {:?} texels", self.shape),
-                "`[width]` or `[height, width]`, none of them zero",
+                format!("a texture of {shape:?} texels"),
+                "`[width]` or `[height, width]`, none of them zero; an array has more",
             );
         }
-        let needed = (height - 1).saturating_mul(self.pitch).saturating_add(width).saturating_mul(texel);
-        if self.pitch < width || needed > self.memory.len() {
-            let asked = format!(
-                "a texture of {:?} texels, {} from row to row, in {} bytes",
-                self.shape,
-                self.pitch,
-                self.memory.len()
-            );
+        let ([width, height], texel) = (rows(shape), self.texel());
+        let needed = (height - 1).saturating_mul(pitch).saturating_add(width).saturating_mul(texel);
+        if pitch < width || needed > self.memory.len() {
+            let asked =
+                format!("a texture of {shape:?} texels, {pitch} from row to row, in {} bytes", self.memory.len());
             return refuse(asked, "rows that lie in the buffer, one behind the other");
         }
-        let apart = self.pitch.saturating_mul(texel);
-        if !self.is_linear() && !apart.is_multiple_of(PITCH) {
+        let apart = pitch.saturating_mul(texel);
+        if shape.len() > 1 && !apart.is_multiple_of(PITCH) {
             let asked = format!("a texture with rows that are {apart} bytes apart");
             return refuse(asked, "multiples of 32 bytes: give the rows a `pitch`");
         }
-        if self.is_linear() && (self.normalized || self.filter == FilterMode::Linear) {
+        if shape.len() == 1 && (self.normalized || self.filter == FilterMode::Linear) {
             return refuse(
                 "a texture of one row with filtered or normalized coordinates".into(),
                 "`[1, width]` has them",
             );
-        }
-        if self.filter == FilterMode::Linear && !self.reads_floats() {
-            return refuse(format!("a linear filter of {:?} texels", self.format), "floats, or integers `as_floats`");
         }
         Ok(())
     }
@@ -250,24 +249,48 @@ impl<'a> TextureBuilder<'a> {
         self.format.is_float() || self.floats && self.format.bytes() < 4
     }
 
-    fn on_cpu(&self, device: &CpuDevice, address: u64) -> Result<u64> {
-        let [width, height] = self.size().map(|size| u32::try_from(size).unwrap_or(u32::MAX));
+    fn on_cpu(&self, address: u64) -> cpu::Texture {
+        let format = (self.format.channel(self.floats), self.channels);
+        let place = match &self.source {
+            Source::Array { extent, .. } => on_cpu(extent, address, format),
+            Source::Rows { shape, pitch } => {
+                let [width, height] = rows(shape);
+                // The last row ends with its last texel.
+                let pitch = if height == 1 { 0 } else { small(pitch * self.texel()) };
+                cpu::Texture { pitch, ..on_cpu(&Extent::of(&[height, width]), address, format) }
+            }
+        };
         let outside = [cpu::Outside::Wrap, cpu::Outside::Clamp, cpu::Outside::Mirror, cpu::Outside::Border];
-        let pitch = u32::try_from(self.pitch * self.texel()).unwrap_or(u32::MAX);
-        let texture = cpu::Texture {
-            address,
-            channel: self.format.channel(self.floats),
-            channels: self.channels,
-            size: [width, height, 1],
-            layers: 0,
-            // The last row ends with its last texel.
-            pitch: if height == 1 { 0 } else { pitch },
-            outside: [outside[self.address as usize]; 3],
+        cpu::Texture {
+            outside: self.address.map(|mode| outside[mode as usize]),
             filter: [cpu::Filter::Nearest, cpu::Filter::Linear][self.filter as usize],
             normalized: self.normalized,
-        };
-        device.machine().texture(texture).map_err(|fault| fault_error(&fault))
+            ..place
+        }
     }
+}
+
+/// Width and height in texels.
+fn rows(shape: &[usize]) -> [usize; 2] {
+    match shape[..] {
+        [height, width] => [width, height],
+        _ => [shape.first().copied().unwrap_or(0), 1],
+    }
+}
+
+fn small(size: usize) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
+
+/// Texels of the CPU device at an address, without a gap between them.
+fn on_cpu(extent: &Extent, address: u64, (channel, channels): (cpu::Channel, u32)) -> cpu::Texture {
+    let (size, layers) = (extent.size().map(small), extent.layer_count().map_or(0, small));
+    let (outside, filter) = Default::default();
+    cpu::Texture { address, channel, channels, size, layers, pitch: 0, outside, filter, normalized: false }
+}
+
+fn refuse<T>(asked: String, possible: &str) -> Result<T> {
+    Err(Error::new(ErrorKind::BadOption, asked).possible(possible))
 }
 
 /// Rows begin at multiples of so many bytes: `CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT` of every chip.

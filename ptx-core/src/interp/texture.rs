@@ -2,7 +2,7 @@
 //! (9.7.10–11, and "Texture Fetching" of CUDA's guide). Texels lie in global memory, row after row. The instructions are in
 //! `ops::texture`.
 
-use super::soft::{self, F16, F64, Round};
+use super::soft::{self, F16, F32, F64, Round};
 
 /// What a channel of a texel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,19 +82,89 @@ impl Channel {
             Reading::Signed => Value::Int(signed),
             Reading::Unorm => Value::Float(bits as f64 / most(width)),
             Reading::Snorm => Value::Float((signed as f64 / most(width - 1)).max(-1.0)),
-            Reading::Float if width == 32 => Value::Float(f32::from_bits(bits as u32).into()),
+            Reading::Float if width == 32 => Value::Single(bits as u32),
+            // A NaN keeps its payload, and whether it signals.
+            Reading::Float if bits & 0x7c00 == 0x7c00 => {
+                Value::Single((bits as u32 & 0x8000) << 16 | 0x7f80_0000 | (bits as u32 & 0x3ff) << 13)
+            }
             Reading::Float => {
                 Value::Float(f64::from_bits(soft::pack(soft::unpack(bits, &F16), &F64, Round::Nearest, false)))
             }
         }
     }
 
-    /// What a channel that the texel does not have reads as.
-    pub(super) fn missing(self, alpha: bool) -> Value {
+    /// The bits that say a 32-bit word, or the nearest value that there is.
+    pub(super) fn write(self, word: u32) -> u64 {
+        let (width, reading, _) = self.row();
+        let scaled = |least: f32, most: f32| (f32::from_bits(word).clamp(least, 1.0) * most).round_ties_even() as i64;
+        let bits = match reading {
+            Reading::Unsigned => i64::from(word).min(soft::mask(width) as i64),
+            Reading::Signed => {
+                let most = soft::mask(width - 1) as i64;
+                i64::from(word as i32).clamp(-most - 1, most)
+            }
+            Reading::Unorm => scaled(0.0, soft::mask(width) as f32),
+            Reading::Snorm => scaled(-1.0, soft::mask(width - 1) as f32),
+            Reading::Float if width == 32 => word.into(),
+            Reading::Float => soft::pack(soft::unpack(word.into(), &F32), &F16, Round::Nearest, false) as i64,
+        };
+        bits as u64 & soft::mask(width)
+    }
+
+    /// Whether it is a signed integer.
+    pub(super) fn is_signed(self) -> bool {
+        self.row().1 == Reading::Signed
+    }
+
+    /// What a channel that the texel does not have reads as, and what lies outside: zero, alpha too, as GPUs have it.
+    pub(super) fn missing(self) -> Value {
+        if self.is_float() { Value::Float(0.0) } else { Value::Int(0) }
+    }
+
+    /// Into how many steps filters divide what means 0 to 1; the value itself is what they take of floats.
+    fn steps(self) -> Option<f64> {
         match self.row().1 {
-            Reading::Unsigned | Reading::Signed => Value::Int(alpha.into()),
-            _ => Value::Float(f64::from(u8::from(alpha))),
+            Reading::Unorm => Some(65535.0),
+            Reading::Snorm => Some(32767.0),
+            _ => None,
         }
+    }
+
+    /// What a gather gives of a value: the nearest step, no subnormal `f32`, and one NaN for all.
+    pub(super) fn gathered(self, value: Value) -> Value {
+        if let Some(steps) = self.steps() {
+            return Value::Float(self.part(value) / steps);
+        }
+        match value {
+            Value::Single(bits) if f32::from_bits(bits).is_nan() => Value::Single(0x7fff_ffff),
+            Value::Single(bits) if f32::from_bits(bits).is_subnormal() => Value::Single(bits & 0x8000_0000),
+            value => value,
+        }
+    }
+
+    /// What a filter adds of a value.
+    pub(super) fn part(self, value: Value) -> f64 {
+        self.steps().map_or(value.float(), |steps| (value.float() * steps).round())
+    }
+
+    /// A filter's sum of parts in 256ths. Sums of floats have the texel's precision, and are rounded away from zero in the middle.
+    pub(super) fn filtered(self, sum: f64) -> Value {
+        let sum = sum / 256.0;
+        if let Some(steps) = self.steps() {
+            return Value::Float((sum + 0.5).floor() / steps);
+        }
+        let (near, width) = match self {
+            Channel::F16 => (soft::pack(soft::unpack(sum.to_bits(), &F64), &F16, Round::Nearest, false), 16),
+            _ => (u64::from((sum as f32).to_bits()), 32),
+        };
+        let value = |bits: u64| self.read(bits & soft::mask(width)).float();
+        let away = value(near + 1) - sum == sum - value(near) && sum != 0.0;
+        self.read(near + u64::from(away))
+    }
+
+    /// Whether it is read as a float.
+    pub(super) fn is_float(self) -> bool {
+        !matches!(self.row().1, Reading::Unsigned | Reading::Signed)
     }
 }
 
@@ -103,6 +173,8 @@ impl Channel {
 pub(super) enum Value {
     Int(i64),
     Float(f64),
+    /// The bits of an `f32`, as they are.
+    Single(u32),
 }
 
 impl Value {
@@ -110,6 +182,7 @@ impl Value {
         match self {
             Value::Int(value) => value as f64,
             Value::Float(value) => value,
+            Value::Single(bits) => f32::from_bits(bits).into(),
         }
     }
 }
@@ -161,6 +234,9 @@ pub struct Texture {
     pub normalized: bool,
 }
 
+/// 2 to the bits behind the point of coordinates from 0 to 1.
+const NORMAL: f64 = (1 << 21) as f64;
+
 /// Where one texel is: x, y, z; `None` is outside and zero.
 pub(super) type Place = Option<[u32; 3]>;
 
@@ -206,9 +282,20 @@ impl Texture {
         u32::try_from(found).ok()
     }
 
-    /// A coordinate in texels.
+    /// A coordinate in texels. Subnormal ones and NaN are zero; those from 0 to 1 have 21 bits behind the point, of which a texture that
+    /// repeats looks at two turns.
     fn scaled(&self, dim: usize, at: f32) -> f64 {
-        f64::from(at) * if self.normalized { f64::from(self.size[dim]) } else { 1.0 }
+        let at = if at.is_subnormal() || at.is_nan() { 0.0 } else { f64::from(at) };
+        if !self.normalized {
+            return at;
+        }
+        let steps = (at * NORMAL).floor();
+        let turned = match self.outside[dim] {
+            Outside::Wrap | Outside::Mirror if steps.is_finite() => steps.rem_euclid(2.0 * NORMAL),
+            Outside::Wrap | Outside::Mirror => 0.0,
+            _ => steps,
+        };
+        turned / NORMAL * f64::from(self.size[dim])
     }
 
     /// The texel that coordinates are in.
@@ -220,61 +307,73 @@ impl Texture {
         Some(place)
     }
 
-    /// The texel of whole coordinates.
+    /// The texel of whole coordinates, which knows no modes: what lies outside is zero.
     pub(super) fn indexed(&self, at: [i32; 3], dims: usize, offset: [i64; 3]) -> Place {
         let mut place = [0; 3];
         for dim in 0..dims {
-            let index = i64::from(at[dim]) + offset[dim];
-            // Of one dimension it is plain memory, of which nothing is outside.
-            let within = dims > 1 || (0..i64::from(self.size[dim])).contains(&index);
-            place[dim] = self.inside(dim, index).filter(|_| within)?;
+            let index = u32::try_from(i64::from(at[dim]) + offset[dim]).ok();
+            place[dim] = index.filter(|index| *index < self.size[dim])?;
         }
         Some(place)
     }
 
-    /// The texels around coordinates, x fastest, each with its weight: 8 bits of fraction a dimension.
+    /// The texels around coordinates, x fastest, each with its weight in 256ths, which together are 256.
     pub(super) fn around(&self, at: [f32; 3], dims: usize, offset: [i64; 3]) -> Vec<(Place, f64)> {
-        let lower: [(f64, f64); 3] = std::array::from_fn(|dim| {
-            let from = self.scaled(dim, at[dim]) - 0.5;
-            (from.floor(), ((from - from.floor()) * 256.0).round() / 256.0)
+        // The place is rounded to 8 bits behind the point before texels and weights are taken from it.
+        let places: [i64; 3] = std::array::from_fn(|dim| {
+            if dim < dims { ((self.scaled(dim, at[dim]) - 0.5) * 256.0 + 0.5).floor() as i64 } else { 0 }
         });
+        // One dimension has a second of one row, of which the place is the edge: half of what is read lies beyond it.
+        let edge = if dims == 1 && self.layers == 0 && self.outside[1] == Outside::Border { 2 } else { 0 };
+        let [x, y, z] = places.map(|place| place & 255);
+        let weights = weights([x, if edge > 0 { 128 } else { y }, z]);
         let corner = |bits: usize| {
-            let (mut place, mut weight) = (Some([0; 3]), 1.0);
+            let mut place = Some([0; 3]);
             for dim in 0..dims {
-                let (first, fraction) = lower[dim];
-                let upper = bits >> dim & 1;
-                weight *= if upper == 1 { fraction } else { 1.0 - fraction };
-                let index = self.inside(dim, (first as i64).saturating_add(upper as i64 + offset[dim]));
-                place = place.zip(index).map(|(mut place, index)| {
+                let index = (places[dim] >> 8).saturating_add((bits >> dim & 1) as i64 + offset[dim]);
+                let inside = self.inside(dim, index);
+                place = place.zip(inside).map(|(mut place, index)| {
                     place[dim] = index;
                     place
                 });
             }
-            (place, weight)
+            (place, weights[bits + edge] as f64)
         };
         (0..1 << dims).map(corner).collect()
     }
 }
 
+/// The weights of eight corners in 256ths, by the fractions of a place. Products are rounded to 8 bits, and each corner has what
+/// the others leave of its edge, so that all are 256. So H200s do it for one and two dimensions, and nearly so for three.
+fn weights([x, y, z]: [i64; 3]) -> [i64; 8] {
+    let product = |a: i64, b: i64| (a * b + 128) >> 8;
+    let (xy, xz, yz, all) = (product(x, y), product(x, z), product(y, z), (x * y * z + (1 << 15)) >> 16);
+    let upper = [z - xz - yz + all, xz - all, yz - all, all];
+    let both = [256 - x - y + xy, x - xy, y - xy, xy];
+    std::array::from_fn(|i| if i < 4 { both[i] - upper[i] } else { upper[i - 4] })
+}
+
 /// The face of a cube that a direction meets, and where, from 0 to 1.
 pub(super) fn face([x, y, z]: [f32; 3]) -> (u32, [f32; 3]) {
     let (face, major, s, t) = match () {
-        () if x.abs() >= y.abs() && x.abs() >= z.abs() => {
-            if x >= 0.0 {
-                (0, x, -z, -y)
+        () if z.abs() >= y.abs() && z.abs() >= x.abs() => {
+            if z >= 0.0 {
+                (4, z, x, -y)
             } else {
-                (1, -x, z, -y)
+                (5, -z, -x, -y)
             }
         }
-        () if y.abs() >= z.abs() => {
+        () if y.abs() >= x.abs() => {
             if y >= 0.0 {
                 (2, y, x, z)
             } else {
                 (3, -y, x, -z)
             }
         }
-        () if z >= 0.0 => (4, z, x, -y),
-        () => (5, -z, -x, -y),
+        () if x >= 0.0 => (0, x, -z, -y),
+        () => (1, -x, z, -y),
     };
-    (face, [s / major / 2.0 + 0.5, t / major / 2.0 + 0.5, 0.0])
+    // No direction at all meets the middle.
+    let at = |along: f32| if major == 0.0 { 0.5 } else { along / major / 2.0 + 0.5 };
+    (face, [at(s), at(t), 0.0])
 }

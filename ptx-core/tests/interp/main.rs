@@ -21,6 +21,7 @@ mod tcgen05;
 mod tensor_forms;
 mod tensor_recorded;
 mod tensors;
+mod texture_forms;
 mod textures;
 mod tma_forms;
 mod tma_maps;

@@ -21,6 +21,8 @@ pub enum Passing {
     Map,
     /// `Texture`: an object of the device, by reference.
     Texture,
+    /// `Surface`: one that kernels write.
+    Surface,
     /// A number or a struct.
     Value(Type),
 }
@@ -36,6 +38,7 @@ impl Argument {
             },
             ty if is(ty, "TensorMap") => Passing::Map,
             ty if is(ty, "Texture") => Passing::Texture,
+            ty if is(ty, "Surface") => Passing::Surface,
             ty => match Tile::of(ty) {
                 Some(tile) if tile.mutable => Passing::Write(absolute(&tile.element)),
                 Some(tile) => Passing::Read(absolute(&tile.element)),
@@ -82,6 +85,7 @@ impl Argument {
             }
             Passing::Map => quote!(#name: &::ptx_launch::TensorMap),
             Passing::Texture => quote!(#name: &::ptx_launch::Texture<'_>),
+            Passing::Surface => quote!(#name: &mut ::ptx_launch::Surface<'_>),
             Passing::Value(ty) => quote!(#name: #ty),
         }
     }
@@ -93,6 +97,7 @@ impl Argument {
             Passing::Read(t) => Some(quote!(let #bound = #rt::ReadSlice::<#t>::bind(&#name, #stream)?;)),
             Passing::Write(t) => Some(quote!(let #bound = #rt::WriteSlice::<#t>::bind(&mut #name, #stream)?;)),
             Passing::Texture => Some(quote!(let #bound = #rt::Texture::bind(#name, #stream)?;)),
+            Passing::Surface => Some(quote!(let #bound = #rt::Surface::bind(#name, #stream)?;)),
             Passing::Map | Passing::Value(_) => None,
         }
     }
@@ -101,9 +106,9 @@ impl Argument {
     fn arg(&self) -> TokenStream {
         let (name, bound, rt) = (&self.name, self.bound(), rt());
         match self.passing() {
-            Passing::Read(_) | Passing::Write(_) | Passing::Texture => quote!(#rt::Bound::arg(&#bound)),
             Passing::Map => quote!(#rt::Arg::new(#name)),
             Passing::Value(_) => quote_spanned!(name.span()=> ::ptx_launch::expansion::Arg::new(&#name)),
+            _ => quote!(#rt::Bound::arg(&#bound)),
         }
     }
 
@@ -115,9 +120,9 @@ impl Argument {
             return quote!(#rt::Param { name: #name, size: #size, align: #align });
         }
         match self.passing() {
-            Passing::Read(_) | Passing::Write(_) | Passing::Texture => quote!(#rt::Param::pointer(#name)),
             Passing::Map => quote!(#rt::Param::value::<::ptx_launch::TensorMap>(#name)),
             Passing::Value(ty) => quote!(#rt::Param::value::<#ty>(#name)),
+            _ => quote!(#rt::Param::pointer(#name)),
         }
     }
 }
@@ -191,7 +196,7 @@ impl Launch<'_> {
     pub fn needs_scope(&self) -> bool {
         let named = |argument: &Argument| match argument.passing() {
             Passing::Read(ty) | Passing::Write(ty) | Passing::Value(ty) => !is_builtin(&ty),
-            Passing::Map | Passing::Texture => false,
+            Passing::Map | Passing::Texture | Passing::Surface => false,
         };
         !self.kernel.generics.is_empty() || self.kernel.params.iter().any(named)
     }

@@ -86,7 +86,7 @@ impl Launch<'_> {
                     let text = name.to_string();
                     Some(quote!((#text, #name)))
                 }
-                Passing::Value(_) | Passing::Map | Passing::Texture => None,
+                _ => None,
             }
         });
         let holds = host_expr(condition);
@@ -105,7 +105,7 @@ fn shadow(argument: &Argument) -> Option<TokenStream> {
         Passing::Read(t) => Some(quote!(let #name = #rt::Len::new(#rt::ReadSlice::<#t>::len(&#name));)),
         Passing::Write(t) => Some(quote!(let #name = #rt::Len::new(#rt::WriteSlice::<#t>::len(&#name));)),
         Passing::Value(_) if argument.is_integer() => Some(quote!(let #name = #rt::int(#name);)),
-        Passing::Value(_) | Passing::Map | Passing::Texture => None,
+        _ => None,
     }
 }
 

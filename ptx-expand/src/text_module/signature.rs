@@ -82,9 +82,9 @@ impl Reader {
     /// Compares sizes, as far as the macro knows them.
     fn fits(&mut self, argument: &Argument, param: &Variable) {
         let size = match argument.passing() {
-            Passing::Read(_) | Passing::Write(_) | Passing::Texture => Some(8),
             Passing::Map => Some(128),
             Passing::Value(_) => argument.known_size(),
+            _ => Some(8),
         };
         if size.is_some_and(|size| size != param.size) {
             let has = size.unwrap_or(0);

@@ -24,6 +24,8 @@ pub(super) const OPS: &[Op] = &[
     op("sured.b.add", "", |s| reduce(s, Kind::Add)), op("sured.b.min", "", |s| reduce(s, Kind::Min)),
     op("sured.b.max", "", |s| reduce(s, Kind::Max)), op("sured.b.and", "", |s| reduce(s, Kind::And)),
     op("sured.b.or", "", |s| reduce(s, Kind::Or)),
+    op("sust.p", "", store_texels), op("sured.p.add", "", |s| reduce(s, Kind::Add)), op("sured.p.min", "", |s| reduce(s, Kind::Min)),
+    op("sured.p.max", "", |s| reduce(s, Kind::Max)), op("sured.p.and", "", |s| reduce(s, Kind::And)), op("sured.p.or", "", |s| reduce(s, Kind::Or)),
 ];
 
 /// What a fetch gives.
@@ -110,10 +112,11 @@ fn object<'c>(ctx: &'c Ctx, address: Address, lane: usize) -> Result<&'c Texture
 fn bits(value: Value, ty: Type) -> u64 {
     match (value, soft::format(ty.name().trim_end_matches("x2"))) {
         (Value::Int(value), _) => value as u64 & mask(ty.bits()),
-        (Value::Float(value), Some(format)) if *format == F16 => {
-            soft::pack(soft::unpack(value.to_bits(), &F64), &F16, Round::Nearest, false)
+        (value, Some(format)) if *format == F16 => {
+            soft::pack(soft::unpack(value.float().to_bits(), &F64), &F16, Round::Nearest, false)
         }
         (Value::Float(value), _) => (value as f32).to_bits().into(),
+        (Value::Single(bits), _) => bits.into(),
     }
 }
 
@@ -180,25 +183,30 @@ fn texels(
     let mut texture = texture;
     if named.geometry.cube {
         let (side, on_side) = face(place);
-        (layer, place, dims, texture.normalized) = (6 * layer + side, on_side, 2, true);
+        let cube = layer.min((texture.layers / 6).max(1) - 1);
+        (layer, place, dims, texture.normalized) = (6 * cube + side, on_side, 2, true);
     }
-    layer = layer.min(texture.layers.max(1) - 1);
+    let last = texture.layers.max(1) - 1;
+    if whole && layer > last {
+        return Ok([texture.channel.missing(); 4]);
+    }
+    layer = layer.min(last);
     let read = |place: Place| texel(ctx, lane, &texture, layer, place);
     if let Pick::Gather(channel) = pick {
         let around = texture.around(place, dims, offset);
         // From the lower left, against the clock.
         let corner = |i: usize| around.get(i).map_or(Ok([Value::Float(0.0); 4]), |(place, _)| read(*place));
-        return Ok([corner(2)?[channel], corner(3)?[channel], corner(1)?[channel], corner(0)?[channel]]);
+        let corners = [corner(2)?, corner(3)?, corner(1)?, corner(0)?];
+        return Ok(corners.map(|texel| texture.channel.gathered(texel[channel])));
     }
-    let floats = matches!(texture.channel.missing(true), Value::Float(_));
     match texture.filter {
-        Filter::Linear if floats && !whole => {
+        Filter::Linear if texture.channel.is_float() && !whole => {
             let mut sum = [0.0; 4];
             for (place, weight) in texture.around(place, dims, offset) {
                 let values = read(place)?;
-                sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value.float());
+                sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * texture.channel.part(value));
             }
-            Ok(sum.map(Value::Float))
+            Ok(sum.map(|sum| texture.channel.filtered(sum)))
         }
         _ if whole => read(texture.indexed(at.map(|word| word as i32), dims, offset)),
         _ => read(texture.nearest(place, dims, offset)),
@@ -207,12 +215,11 @@ fn texels(
 
 /// The four channels of a texel.
 fn texel(ctx: &Ctx, lane: usize, texture: &Texture, layer: u32, place: Place) -> Result<[Value; 4], Fault> {
-    let channel = |i: u32| texture.channel.missing(i == 3);
-    let Some([x, y, z]) = place else { return Ok(std::array::from_fn(|_| texture.channel.missing(false))) };
+    let mut values = [texture.channel.missing(); 4];
+    let Some([x, y, z]) = place else { return Ok(values) };
     let at = texture.address_of(layer, [u64::from(x) * texture.texel(), y.into(), z.into()]);
     let width = texture.channel.bytes() as usize;
     let bytes = ctx.bytes(Where::Global, lane, at, texture.texel())?;
-    let mut values = std::array::from_fn(|i| channel(i as u32));
     for (value, bytes) in values.iter_mut().zip(bytes.chunks(width)) {
         *value = texture.channel.read(number(bytes));
     }
@@ -284,31 +291,37 @@ enum Beyond {
 struct Surface {
     named: Named,
     beyond: Beyond,
-    bytes: u64,
+    /// None: those of a texel.
+    bytes: Option<u64>,
+    /// Whether x counts so many bytes, not single ones.
+    scaled: bool,
 }
 
 impl Surface {
-    fn new(site: &Site, at: usize, bytes: u64) -> Result<Surface, Refusal> {
+    fn new(site: &Site, at: usize, bytes: Option<u64>) -> Result<Surface, Refusal> {
         const BEYOND: [(&str, Beyond); 3] = [("trap", Beyond::Trap), ("clamp", Beyond::Clamp), ("zero", Beyond::Zero)];
         site.accept(&["v2", "v4"]);
         let beyond = site.one_of(&BEYOND).ok_or("a surface instruction without a clamp")?;
-        Ok(Surface { named: Named::new(site, at)?, beyond, bytes })
+        let scaled = site.row.name.contains(".p");
+        Ok(Surface { named: Named::new(site, at)?, beyond, bytes, scaled })
     }
 
-    /// The address of the bytes; `None` where nothing is accessed.
-    fn address(&self, ctx: &Ctx, lane: usize) -> Result<Option<u64>, Fault> {
+    /// The address of the bytes, and how many; `None` where nothing is accessed.
+    fn address(&self, ctx: &Ctx, lane: usize) -> Result<Option<(u64, u64)>, Fault> {
         let texture = self.named.texture(ctx, lane)?;
+        let bytes = self.bytes.unwrap_or(texture.texel());
         let (layer, [x, y, z]) = self.named.at(ctx, lane);
-        let last = [texture.width().saturating_sub(self.bytes), texture.size[1].into(), texture.size[2].into()];
+        let last = [texture.width().saturating_sub(bytes), texture.size[1].into(), texture.size[2].into()];
         let last = [last[0] as i64, last[1] as i64 - 1, last[2] as i64 - 1];
-        let at = [x, y, z].map(|word| i64::from(word as i32));
+        let mut at = [x, y, z].map(|word| i64::from(word as i32));
+        at[0] *= if self.scaled { bytes as i64 } else { 1 };
         let layers = texture.layers.max(1);
         let inside = at.iter().zip(last).all(|(at, last)| (0..=last).contains(at)) && layer < layers;
         let at: [u64; 3] = std::array::from_fn(|d| at[d].clamp(0, last[d].max(0)) as u64);
         let address = texture.address_of(layer.min(layers - 1), at);
         match self.beyond {
-            _ if inside => Ok(Some(address)),
-            Beyond::Clamp => Ok(Some(address)),
+            _ if inside => Ok(Some((address, bytes))),
+            Beyond::Clamp => Ok(Some((address, bytes))),
             Beyond::Zero => Ok(None),
             Beyond::Trap => {
                 let [width, rows, slices] = [texture.width(), texture.size[1].into(), texture.size[2].into()];
@@ -325,12 +338,12 @@ impl Surface {
 fn load(site: &Site) -> Decoded {
     let ty = site.ty(0)?;
     let targets = site.elements(0).iter().map(|o| site.destination(o, ty)).collect::<Result<Vec<_>, _>>()?;
-    let surface = Surface::new(site, 1, targets.len() as u64 * ty.bytes())?;
+    let surface = Surface::new(site, 1, Some(targets.len() as u64 * ty.bytes()))?;
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let mut words = [0; 4];
-            if let Some(at) = surface.address(ctx, lane)? {
-                let bytes = ctx.bytes(Where::Global, lane, at, surface.bytes)?;
+            if let Some((at, bytes)) = surface.address(ctx, lane)? {
+                let bytes = ctx.bytes(Where::Global, lane, at, bytes)?;
                 words.iter_mut().zip(bytes.chunks(ty.bytes() as usize)).for_each(|(to, from)| *to = number(from));
             }
             targets.iter().zip(words).for_each(|(dst, word)| ctx.store_lane(*dst, lane, word));
@@ -342,12 +355,12 @@ fn load(site: &Site) -> Decoded {
 fn store(site: &Site) -> Decoded {
     let ty = site.ty(1)?;
     let sources = site.elements(1).iter().map(|o| site.source(o, ty)).collect::<Result<Vec<_>, _>>()?;
-    let surface = Surface::new(site, 0, sources.len() as u64 * ty.bytes())?;
+    let surface = Surface::new(site, 0, Some(sources.len() as u64 * ty.bytes()))?;
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
-            let Some(at) = surface.address(ctx, lane)? else { continue };
+            let Some((at, bytes)) = surface.address(ctx, lane)? else { continue };
             let words: Vec<u64> = sources.iter().map(|src| ctx.fetch_lane(*src, lane)).collect();
-            let bytes = ctx.bytes_mut(Where::Global, lane, at, surface.bytes)?;
+            let bytes = ctx.bytes_mut(Where::Global, lane, at, bytes)?;
             for (to, word) in bytes.chunks_mut(ty.bytes() as usize).zip(words) {
                 to.copy_from_slice(&word.to_le_bytes()[..to.len()]);
             }
@@ -356,16 +369,46 @@ fn store(site: &Site) -> Decoded {
     }))
 }
 
-fn reduce(site: &Site, kind: Kind) -> Decoded {
+/// `sust.p`: words become what the texel's channels are; a channel for which there is none becomes zero.
+fn store_texels(site: &Site) -> Decoded {
     let ty = site.ty(1)?;
-    let (src, update) = (site.src(1)?, Update::new(kind, ty));
-    let surface = Surface::new(site, 0, ty.bytes())?;
+    let sources = site.elements(1).iter().map(|o| site.source(o, ty)).collect::<Result<Vec<_>, _>>()?;
+    let surface = Surface::new(site, 0, None)?;
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
-            let Some(at) = surface.address(ctx, lane)? else { continue };
+            let Some((at, bytes)) = surface.address(ctx, lane)? else { continue };
+            let channel = surface.named.texture(ctx, lane)?.channel;
+            let mut words = sources.iter().map(|src| ctx.fetch_lane(*src, lane) as u32).collect::<Vec<_>>();
+            words.resize(4, 0);
+            let bytes = ctx.bytes_mut(Where::Global, lane, at, bytes)?;
+            for (to, word) in bytes.chunks_mut(channel.bytes() as usize).zip(words) {
+                to.copy_from_slice(&channel.write(word).to_le_bytes()[..to.len()]);
+            }
+        }
+        Ok(Flow::Next)
+    }))
+}
+
+fn reduce(site: &Site, kind: Kind) -> Decoded {
+    let ty = site.ty(1)?;
+    // What has no sign of its own has that of the texels.
+    let signed = [false, true].map(|signed| match (ty.class(), signed, ty.bytes()) {
+        (Class::Bits, true, 4) => Type::find("s32"),
+        (Class::Bits, true, 8) => Type::find("s64"),
+        (Class::Bits, false, 4) => Type::find("u32"),
+        (Class::Bits, false, 8) => Type::find("u64"),
+        _ => Some(ty),
+    });
+    let updates = signed.map(|ty| ty.map(|ty| Update::new(kind, ty)));
+    let [Some(unsigned), Some(signed)] = updates else { return Err("no such type".into()) };
+    let (src, surface) = (site.src(1)?, Surface::new(site, 0, Some(ty.bytes()))?);
+    Ok(Box::new(move |ctx, group| {
+        for lane in lanes(group) {
+            let Some((at, bytes)) = surface.address(ctx, lane)? else { continue };
             let value = ctx.fetch_lane(src, lane);
-            let old = number(ctx.object(Where::Global, lane, at, surface.bytes)?);
-            let bytes = ctx.object_mut(Where::Global, lane, at, surface.bytes)?;
+            let update = if surface.named.texture(ctx, lane)?.channel.is_signed() { &signed } else { &unsigned };
+            let old = number(ctx.object(Where::Global, lane, at, bytes)?);
+            let bytes = ctx.object_mut(Where::Global, lane, at, bytes)?;
             bytes.copy_from_slice(&update.apply(old, value, 0, false).to_le_bytes()[..bytes.len()]);
         }
         Ok(Flow::Next)

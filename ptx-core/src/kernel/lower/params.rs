@@ -187,7 +187,7 @@ impl<'a> Lowerer<'a> {
     ) -> Option<(Kind, Option<Ty>)> {
         match path.segments.last().map_or("", |s| s.name.as_str()) {
             "TensorMap" => Some((Kind::Map, address())),
-            "Texture" => Some((Kind::Scalar, address())),
+            "Texture" | "Surface" => Some((Kind::Scalar, address())),
             "Tile" | "TileMut" => {
                 self.dims(&path.args, dims);
                 let element = match path.args.first() {
@@ -230,7 +230,7 @@ impl<'a> Lowerer<'a> {
         };
         let help = match by_value {
             Some(name) => format!("take it by value, `{name}`, or as a slice, `&[{name}]`"),
-            None => "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Texture`, `Tile`, arrays and structs by value".to_owned(),
+            None => "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Texture`, `Surface`, `Tile`, arrays and structs by value".to_owned(),
         };
         self.fail(&codes::P0812, param.ty.span, "a kernel cannot take this", help);
         None

@@ -95,7 +95,7 @@ impl<'a> Lowerer<'a> {
             _ => {}
         }
         let name = path.segments.last().map_or("", |ident| ident.name.as_str());
-        if ["TensorMap", "Texture", "Tile", "TileMut"].contains(&name) {
+        if ["TensorMap", "Texture", "Surface", "Tile", "TileMut"].contains(&name) {
             return types::find("u64").map(Ty::Scalar);
         }
         if let (Some(ty), 1) = (types::find(name), path.segments.len()) {
