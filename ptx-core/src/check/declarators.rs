@@ -91,6 +91,7 @@ fn literal(tree: &Tree, id: ExprId, most: u64, out: &mut Vec<Diagnostic>) {
     let expr = tree.expr(id);
     let written = match expr.kind {
         ExprKind::Int(value) => value <= most,
+        ExprKind::Name => true,           // `WARP_SZ`, or reported where it is read
         _ => integer(tree, id).is_none(), // reported where it is read
     };
     if !written {

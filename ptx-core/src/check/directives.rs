@@ -120,6 +120,7 @@ fn touches(tree: &Tree, at: TokenId) -> bool {
 fn fits(tree: &Tree, part: &Part, at: TokenId) -> bool {
     match (part, tree.source.kind(at)) {
         (Part::Int, Kind::Int) => u32::try_from(crate::parse::integer_value(tree.source.bytes(at))).is_ok(),
+        (Part::Int, Kind::Word) => tree.source.bytes(at) == b"WARP_SZ",
         (Part::Version, Kind::Float) | (Part::Str, Kind::Str) | (Part::Name, Kind::Word | Kind::Dot) => true,
         (Part::Literal(text), _) => tree.source.text(at) == *text,
         _ => false,

@@ -1,8 +1,9 @@
 //! Initial values of variables: numbers, and addresses of what lasts.
 
+use super::constant::{self, Constant, Float};
 use super::module::Context;
 use super::names::Entity;
-use super::{constant, report};
+use super::report;
 use crate::ir::{Init, Relocation, Space, Symbol};
 use crate::isa::{Class, Type};
 use crate::syntax::{ExprId, ExprKind, Tree};
@@ -58,17 +59,14 @@ fn element(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init) {
 fn scalar(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init, at: u64) -> u64 {
     let tree = cx.tree;
     let span = tree.span(&tree.expr(id).tokens);
-    if let Some(value) = constant::integer(tree, id) {
-        if ty.class() == Class::Float {
-            cx.diagnostics.push(report::wrong_value("an integer", ty, span));
-        }
-        return value.cast_unsigned();
-    }
-    if let Some(float) = float(cx, id) {
-        if !matches!(ty.class(), Class::Float | Class::Bits) {
-            cx.diagnostics.push(report::wrong_value("a floating-point number", ty, span));
-        }
-        return float_bits(ty, float);
+    if let Some(constant) = constant::value(tree, id) {
+        let (bits, wrong) = match constant {
+            Constant::Signed(value) => (value.cast_unsigned(), integer_is_wrong(ty)),
+            Constant::Unsigned(value) => (value, integer_is_wrong(ty)),
+            Constant::Float(float) => (float_bits(ty, float), float_is_wrong(ty)),
+        };
+        cx.diagnostics.extend(wrong.map(|what| report::wrong_value(what, ty, span)));
+        return bits;
     }
     match relocation(cx, id) {
         Some(found) if !lasts(cx, found.of) => {
@@ -103,21 +101,20 @@ fn holds(ty: Type, address: &Relocation) -> bool {
     ty.class() == Class::Unsigned && width && !function
 }
 
-fn float(cx: &Context<'_>, id: ExprId) -> Option<constant::Float> {
-    let tree = cx.tree;
-    match &tree.expr(id).kind {
-        ExprKind::Float => constant::float(&tree.compact(&tree.expr(id).tokens)),
-        ExprKind::Unary(b'-', x) => float(cx, *x).map(constant::Float::negated),
-        _ => None,
-    }
+fn integer_is_wrong(ty: Type) -> Option<&'static str> {
+    (ty.class() == Class::Float).then_some("an integer")
 }
 
-fn float_bits(ty: Type, float: constant::Float) -> u64 {
+fn float_is_wrong(ty: Type) -> Option<&'static str> {
+    (!matches!(ty.class(), Class::Float | Class::Bits)).then_some("a floating-point number")
+}
+
+fn float_bits(ty: Type, float: Float) -> u64 {
     match (float, ty.bits()) {
-        (constant::Float::Single(bits), 64) => f64::from(f32::from_bits(bits)).to_bits(),
-        (constant::Float::Single(bits), _) => u64::from(bits),
-        (constant::Float::Double(bits), 32) => u64::from((f64::from_bits(bits) as f32).to_bits()),
-        (constant::Float::Double(bits), _) => bits,
+        (Float::Single(bits), 64) => f64::from(f32::from_bits(bits)).to_bits(),
+        (Float::Single(bits), _) => u64::from(bits),
+        (Float::Double(bits), 32) => u64::from((f64::from_bits(bits) as f32).to_bits()),
+        (Float::Double(bits), _) => bits,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operands: expressions of the tree to [`Operand`]s, with names resolved. What an instruction wants is not known yet.
 
 use super::body::Body;
-use super::constant::{self, Float};
+use super::constant::{self, Constant, Float};
 use super::names::Entity;
 use super::report;
 use crate::ir::{Base, Operand, Symbol};
@@ -15,10 +15,6 @@ impl<'t> Body<'_, 't> {
         match &tree.expr(id).kind {
             ExprKind::Name => self.name(id),
             ExprKind::Int(value) => Operand::Int(*value),
-            ExprKind::Float => self.float(id, false),
-            ExprKind::Unary(sign @ (b'-' | b'+'), x) if matches!(tree.expr(*x).kind, ExprKind::Float) => {
-                self.float(*x, *sign == b'-')
-            }
             ExprKind::Unary(b'!', x) if self.is_register(*x) => Operand::Not(Box::new(self.operand(*x))),
             ExprKind::Unary(b'-', x) if self.is_register(*x) => Operand::Neg(Box::new(self.operand(*x))),
             ExprKind::Braces(list) => {
@@ -45,7 +41,7 @@ impl<'t> Body<'_, 't> {
     /// What stands in a list, in parentheses, braces or brackets: no sums with names.
     fn argument(&mut self, id: ExprId) -> Operand {
         let tree = self.cx.tree;
-        if matches!(tree.expr(id).kind, ExprKind::Binary(..)) && constant::integer(tree, id).is_none() {
+        if matches!(tree.expr(id).kind, ExprKind::Binary(..)) && constant::value(tree, id).is_none() {
             self.cx.diagnostics.push(report::not_an_operand(tree.span(&tree.expr(id).tokens)));
             return Operand::Error;
         }
@@ -57,20 +53,14 @@ impl<'t> Body<'_, 't> {
         matches!(tree.expr(id).kind, ExprKind::Name) && !constant::is_warp_size(tree, id)
     }
 
-    fn float(&mut self, id: ExprId, negated: bool) -> Operand {
-        let text = self.cx.tree.compact(&self.cx.tree.expr(id).tokens);
-        let float = constant::float(&text).map(|f| if negated { f.negated() } else { f });
-        match float {
-            Some(Float::Single(bits)) => Operand::F32(bits),
-            Some(Float::Double(bits)) => Operand::F64(bits),
-            None => Operand::Error,
-        }
-    }
-
     /// A constant, or a symbol with a constant added.
     fn sum(&mut self, id: ExprId) -> Operand {
-        if let Some(value) = constant::integer(self.cx.tree, id) {
-            return Operand::Int(value.cast_unsigned());
+        match constant::value(self.cx.tree, id) {
+            Some(Constant::Signed(value)) => return Operand::Int(value.cast_unsigned()),
+            Some(Constant::Unsigned(value)) => return Operand::Int(value),
+            Some(Constant::Float(Float::Single(bits))) => return Operand::F32(bits),
+            Some(Constant::Float(Float::Double(bits))) => return Operand::F64(bits),
+            None => {}
         }
         match self.address(id) {
             Some((Base::Symbol(symbol), offset)) => Operand::Symbol(symbol, offset),
@@ -102,10 +92,6 @@ impl<'t> Body<'_, 't> {
                 let (base, offset) = self.address(*a)?;
                 Some((base, offset.wrapping_add(constant::integer(tree, *b)?)))
             }
-            ExprKind::Group(list) => match tree.list(list) {
-                [only] => self.address(*only),
-                _ => None,
-            },
             _ => None,
         }
     }
@@ -122,7 +108,7 @@ impl<'t> Body<'_, 't> {
         if self.cx.diagnostics.len() > before {
             return Operand::Error;
         }
-        let rest = rest.iter().map(|e| self.argument(*e)).collect();
+        let rest = rest.iter().map(|e| unwrapped(self.argument(*e))).collect();
         match address {
             Some((base, offset)) => Operand::Memory { base, offset, rest },
             None => {

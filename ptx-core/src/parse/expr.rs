@@ -67,7 +67,10 @@ impl Parser {
                 return Err(self.too_deep());
             }
             self.at += if op[1] == 0 { 1 } else { 2 };
-            let right = self.deeper(|p| p.binary(binds + 1))?;
+            let right = match op == *b"+\0" && self.is_base(left) {
+                true => self.deeper(Self::expr)?,
+                false => self.deeper(|p| p.binary(binds + 1))?,
+            };
             let kind = if op == *b"|\0" && self.is_register_like(left) {
                 ExprKind::Pair(left, right)
             } else {
@@ -81,6 +84,13 @@ impl Parser {
     /// Whether `a|b` with this on the left is a pair of registers and no bitwise or.
     fn is_register_like(&self, expr: ExprId) -> bool {
         matches!(self.tree.expr(expr).kind, ExprKind::Name | ExprKind::Braces(_) | ExprKind::Pair(..))
+    }
+
+    /// Whether it is a name to which a constant is added: all of the expression behind the plus.
+    fn is_base(&self, expr: ExprId) -> bool {
+        let expr = self.tree.expr(expr);
+        let named = matches!(expr.kind, ExprKind::Name | ExprKind::Apply(..));
+        named && self.tree.source.bytes(expr.tokens.start) != b"WARP_SZ"
     }
 
     /// The operator that comes next and how tightly it binds. The bytes of `<<` must touch.
@@ -155,7 +165,7 @@ impl Parser {
         }
     }
 
-    fn leaf(&mut self, kind: ExprKind) -> ExprId {
+    pub(super) fn leaf(&mut self, kind: ExprKind) -> ExprId {
         let first = self.bump();
         self.push_expr(first, kind)
     }

@@ -65,12 +65,13 @@ impl Parser {
         matches!(self.nth(1), Kind::Punct(b'[' | b'=' | b';' | b',' | b')'))
     }
 
-    /// `attribute = Dot [Int | "(" list ")"]`
+    /// `attribute = Dot [Int | WARP_SZ | "(" list ")"]`
     pub(super) fn attribute(&mut self) -> Parsed<Directive> {
         let name = self.bump();
         let first = self.at;
         let arg = match self.kind() {
             Kind::Int => self.binary(super::expr::ADDITIVE)?,
+            Kind::Word if self.tree.source.bytes(first) == b"WARP_SZ" => self.leaf(ExprKind::Name),
             Kind::Punct(b'(') if self.tree.source.bytes(name) == b".attribute" => {
                 let list = self.bracketed(b')')?;
                 self.push_expr(first, ExprKind::Group(list))

@@ -2,7 +2,7 @@
 
 use super::names::{Meaning, Names};
 use crate::isa::Type;
-use crate::lower::constant::{Float, float, integer};
+use crate::lower::constant::{Constant, Float, integer, value};
 use crate::syntax::{
     Declarator, Directive, ExprId, ExprKind, ExprList, Func, Inst, Prototype, Stmt, StmtId, StmtKind, Tree, Var,
 };
@@ -318,20 +318,15 @@ impl Writer<'_> {
     /// Recursion is as deep as expressions nest, which the parser bounds.
     fn expr(&mut self, id: ExprId) -> String {
         let tree = self.tree;
-        if let Some(value) = integer(tree, id) {
-            return value.to_string();
+        match value(tree, id) {
+            Some(Constant::Signed(value)) => return value.to_string(),
+            Some(Constant::Unsigned(value)) => return value.cast_signed().to_string(),
+            Some(Constant::Float(value)) => return format!("{:?}", self.adopted(value)),
+            None => {}
         }
         let expr = tree.expr(id);
         match &expr.kind {
             ExprKind::Name => self.name(&tree.compact(&expr.tokens)),
-            ExprKind::Float => {
-                let text = tree.compact(&expr.tokens);
-                float(&text).map_or(text, |value| format!("{:?}", self.adopted(value)))
-            }
-            ExprKind::Unary(b'-', x) if matches!(tree.expr(*x).kind, ExprKind::Float) => {
-                let text = tree.compact(&tree.expr(*x).tokens);
-                float(&text).map_or(text, |value| format!("{:?}", self.adopted(value).negated()))
-            }
             ExprKind::Unary(op, x) => format!("{}{}", char::from(*op), self.expr(*x)),
             ExprKind::Binary(op @ ([b'+', 0] | [b'-', 0]), a, b) => self.sum(op[0], *a, *b),
             ExprKind::Binary(op, a, b) => {
@@ -350,7 +345,9 @@ impl Writer<'_> {
                 let front = self.text(*token).to_owned();
                 format!("{}({})", self.name(&front), self.list(list))
             }
-            ExprKind::Int(_) | ExprKind::Str | ExprKind::Dot | ExprKind::Error => tree.compact(&expr.tokens),
+            ExprKind::Int(_) | ExprKind::Float | ExprKind::Str | ExprKind::Dot | ExprKind::Error => {
+                tree.compact(&expr.tokens)
+            }
         }
     }
 
