@@ -233,7 +233,7 @@ impl Binder<'_> {
                 self.register(ty, value.wider, reg.index())
             }
             Operand::Sum(reg, _) if takes_sums(value, access, ty) => self.scalar(value, access, &Operand::Reg(*reg)),
-            Operand::Symbol(_, offset) if *offset != 0 && takes_sums(value, access, ty) => Ok(()),
+            Operand::Symbol(Symbol::Var(_), offset) if *offset != 0 && takes_addresses(value, access, ty) => Ok(()),
             Operand::Part(reg, selector) if value.register => self.part(value, ty, reg.index(), selector),
             Operand::Special(special) if value.special && access == Access::Read => match special.vector {
                 false => special_fits(special, ty, value.wider),
@@ -242,6 +242,7 @@ impl Binder<'_> {
             Operand::Int(bits) if value.literal => literal_int(value, ty, *bits),
             Operand::F32(_) if value.literal => literal_float(ty, 32),
             Operand::F64(_) if value.literal => literal_float(ty, 64),
+            Operand::F32(_) if access == Access::Read && is_held_alone(value) => Ok(()),
             Operand::Int(_) | Operand::F32(_) | Operand::F64(_) => Err(Why::Shape("a register".into())),
             _ => Err(Why::Shape(if value.register { "a register" } else { "a constant" }.into())),
         }
@@ -301,6 +302,17 @@ fn is_typed(value: &Value) -> bool {
 fn takes_sums(value: &Value, access: Access, ty: Option<Type>) -> bool {
     let plain = value.register && value.literal && value.selectors.is_empty();
     plain && access == Access::Read && !is_predicate(ty)
+}
+
+/// Whether ptxas takes `s+4`, an integer.
+fn takes_addresses(value: &Value, access: Access, ty: Option<Type>) -> bool {
+    let integer = |t: Type| matches!(t.class(), Class::Bits | Class::Unsigned | Class::Signed);
+    takes_sums(value, access, ty) && ty.is_none_or(integer)
+}
+
+/// Whether only a register may hold it, of 32 bits that are no integer: then ptxas takes `0f3F800000` for one.
+fn is_held_alone(value: &Value) -> bool {
+    value.register && !value.literal && matches!(value.ty, TypeOf::Fixed(ty) if matches!(ty.name(), "b32" | "f32"))
 }
 
 fn is_predicate(ty: Option<Type>) -> bool {

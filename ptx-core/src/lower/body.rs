@@ -6,11 +6,9 @@ use super::module::Context;
 use super::names::{Entity, Ranged};
 use super::variable::Declared;
 use super::{constant, header, report, variable};
-use crate::ir::{
-    Base, Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, Symbol, TargetsId, VarId,
-};
+use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId, VarId};
 use crate::isa::rule::{Broken, Case};
-use crate::isa::{Class, Member, OperandKind, OperandSpec, Range, Row, SpaceOf};
+use crate::isa::{Class, Member, OperandKind, OperandSpec, Range, Row};
 use crate::span::Span;
 use crate::syntax::{self, Stmt, StmtId, StmtKind, Tokens};
 use std::borrow::Cow;
@@ -351,18 +349,12 @@ impl<'t> Body<'_, 't> {
                 (OperandKind::Value(_), Operand::Sum(..) | Operand::Symbol(_, ..=-1 | 1..)) => {
                     Some(report::sum_as_number(form.row, name))
                 }
-                (OperandKind::Memory { space, .. }, Operand::Memory { base: Base::Symbol(Symbol::Var(var)), .. })
-                    if !matches!(space, SpaceOf::Register(_)) && self.is_opaque(*var) =>
-                {
-                    Some(report::address_of_a_handle(form.row, name))
+                (OperandKind::Value(value), Operand::F32(_)) if !value.literal => {
+                    Some(report::number_as_register(form.row, name))
                 }
                 _ => None,
             });
         }
-    }
-
-    fn is_opaque(&self, var: VarId) -> bool {
-        self.cx.module.variables.get(var.index()).is_some_and(|v| v.ty.class() == Class::Opaque)
     }
 
     fn try_form<'o>(&self, candidate: &Candidate, operands: &'o [Operand]) -> Result<Cow<'o, [Operand]>, Refused> {

@@ -445,10 +445,10 @@ pub(super) fn sum_as_number(row: &Row, name: Span) -> Diagnostic {
     Diagnostic::warning(&codes::P0207, name, text).help("write an `add`, or `mov` for an address").section("6.4.1")
 }
 
-/// A texture, sampler or surface where memory is meant.
-pub(super) fn address_of_a_handle(row: &Row, name: Span) -> Diagnostic {
-    let text = format!("`{}` reads or writes memory; this is the name of a texture, sampler or surface", row.name);
-    Diagnostic::warning(&codes::P0207, name, text).help("`tex`, `suld` and `sust` access what stands behind it")
+/// `0f3F800000` where the manual wants a register.
+pub(super) fn number_as_register(row: &Row, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes this literal for a register of `{}`, but the manual does not", row.name);
+    Diagnostic::warning(&codes::P0207, name, text).help("write a `mov` before").section(row.section)
 }
 
 /// `@@DWARF` between instructions.

@@ -7,8 +7,14 @@ use crate::ir::Operand;
 pub type Check = fn(&Case) -> bool;
 
 /// By name.
-const NAMED: &[(&str, Check)] =
-    &[("wide_sinks", wide_sinks), ("displaced", displaced), ("fraction", fraction), ("plain_elements", plain_elements)];
+const NAMED: &[(&str, Check)] = &[
+    ("wide_sinks", wide_sinks),
+    ("displaced", displaced),
+    ("nameless", nameless),
+    ("fraction", fraction),
+    ("plain", plain),
+    ("plain_elements", plain_elements),
+];
 
 /// `_` among elements that are read stands for bytes that stay as they are: only accesses of 256 bits can do that.
 fn wide_sinks(case: &Case) -> bool {
@@ -24,6 +30,16 @@ fn wide_sinks(case: &Case) -> bool {
 /// A name with an offset: ptxas does not ask where the variable is.
 fn displaced(case: &Case) -> bool {
     case.operands.iter().any(|o| matches!(o, Operand::Symbol(_, offset) if *offset != 0))
+}
+
+/// No operand is the name of a function, or of a variable with an offset.
+fn nameless(case: &Case) -> bool {
+    !displaced(case) && !case.operands.iter().any(|o| matches!(o, Operand::Func(_)))
+}
+
+/// No operand is a sum or the name of a function: ptxas makes several instructions of this one, which take neither.
+fn plain(case: &Case) -> bool {
+    nameless(case) && !case.operands.iter().any(|o| matches!(o, Operand::Sum(..)))
 }
 
 /// Literals of floating point are greater than 0, and at most 1.

@@ -39,13 +39,13 @@ impl Binder<'_> {
         }
         let spaces = self.spaces(space);
         match base {
+            Base::Reg(reg) if spaces == [UNSEEN] => self.small(reg.index()),
             _ if spaces == [UNSEEN] => Ok(()),
             Base::Absolute if spaces.contains(&"local") => Ok(()),
             Base::Absolute => Err(Why::Shape("an address in a register or of a variable".into())),
             Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(spaces, widths, r)),
             Base::Symbol(Symbol::Func(_)) => Err(Why::Space("func")),
-            // Where registers are looked at closely, handles are, too.
-            Base::Symbol(Symbol::Var(var)) if widths.narrow && !widths.short(true) && self.is_opaque(var) => {
+            Base::Symbol(Symbol::Var(var)) if self.is_opaque(var) => {
                 Err(Why::Space(self.variable_space(var).unwrap_or_default()))
             }
             Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => self.generic(space, var),
@@ -53,11 +53,17 @@ impl Binder<'_> {
         }
     }
 
+    /// A register in brackets that is not looked at: of one number.
+    fn small(&self, reg: usize) -> Fit {
+        let wide = self.registers.get(reg).is_some_and(|r| r.vector != 1 || r.ty.bits() > 64);
+        if wide { Err(Why::Shape("an address in a 32- or 64-bit integer register".into())) } else { Ok(()) }
+    }
+
     /// A variable where a generic address stands.
     fn generic(&self, space: &SpaceOf, var: VarId) -> Fit {
         match (space, self.variable_space(var)) {
             (SpaceOf::Slot(_, only), Some(found)) if !only.is_empty() && !only.contains(&found) => {
-                if only.contains(&"global") && self.is_opaque(var) { Ok(()) } else { Err(Why::Space(found)) }
+                Err(Why::Space(found))
             }
             (_, Some(found @ ("const" | "param"))) => Err(Why::Space(found)),
             _ => Ok(()),

@@ -31,7 +31,8 @@ impl Binder<'_> {
             elements.iter().filter_map(|e| self.link(value, access, e).transpose()).collect::<Result<_, _>>()?;
         let of_vector = joined(&links)?.ok_or_else(|| Why::Shape("a register among the elements".into()))?;
         let Some(wanted) = wanted else { return Ok(()) };
-        if names_float(value, wanted) && links.iter().skip(1).any(|l| *l == Link::Integer) {
+        let looked_at = if is_odd(wanted) { &links[..] } else { links.get(1..).unwrap_or_default() };
+        if names_float(value, wanted) && looked_at.contains(&Link::Integer) {
             return Err(Why::Literal(wanted));
         }
         match of_vector {
@@ -169,7 +170,12 @@ fn untyped(bits: u32) -> Option<Type> {
 
 /// Whether the type is a float that a modifier names.
 fn names_float(value: &Value, wanted: Type) -> bool {
-    value.literal && value.ty != TypeOf::Fixed(wanted) && wanted.class() == Class::Float
+    value.literal && value.ty != TypeOf::Fixed(wanted) && matches!(wanted.class(), Class::Float | Class::Packed)
+}
+
+/// Whether no register is declared with it, or several numbers stand in one.
+fn is_odd(ty: Type) -> bool {
+    !ty.info().declares || ty.class() == Class::Packed
 }
 
 fn is_integer(class: Class) -> bool {
