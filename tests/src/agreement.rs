@@ -17,6 +17,8 @@ pub struct Finding {
     pub at: usize,
     /// Where, what and why, on one line.
     pub text: String,
+    /// What the one side says that refuses it.
+    pub said: String,
 }
 
 /// What came of a comparison.
@@ -58,14 +60,15 @@ pub fn compare(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -
             Verdict::Taken if ours.is_some() => judge.code_verdict(&header, &arch.to_string(), &kernels[at])?,
             theirs => theirs,
         };
-        let (list, why) = match (theirs, ours) {
+        let (list, said) = match (theirs, ours) {
             (Verdict::Endless, _) => (&mut outcome.endless, ENDLESS.to_owned()),
             (Verdict::Taken, Some(ours)) => (&mut outcome.disagreements, format!("we say: {ours}")),
             (Verdict::Refused(theirs), None) => (&mut outcome.disagreements, format!("ptxas says: {theirs}")),
             _ => continue,
         };
         let (row, body) = (all[at].row, all[at].body());
-        list.push(Finding { at, text: format!("{arch} {version} {} line {}: {body}: {why}", row.file, row.line) });
+        let text = format!("{arch} {version} {} line {}: {body}: {said}", row.file, row.line);
+        list.push(Finding { at, text, said });
     }
     Ok(outcome)
 }

@@ -5,6 +5,7 @@ pub mod corpus;
 pub mod disturb;
 pub mod instance;
 pub mod judge;
+pub mod kinds;
 pub mod mutate;
 pub mod own;
 pub mod ptxas;

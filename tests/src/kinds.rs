@@ -1,0 +1,117 @@
+//! The kinds of disagreement that are left knowingly: by what a report of one is told. `CONTRIBUTING.md` says what ptxas does in
+//! each, what we do, and why. A disagreement of no kind is a mistake of the table or of the checker.
+
+use crate::instance::Instance;
+
+/// One of them.
+#[derive(Debug)]
+pub struct Kind {
+    /// As `CONTRIBUTING.md` names it.
+    pub name: &'static str,
+    /// The opcodes; any, if there is none.
+    opcodes: &'static [&'static str],
+    /// One of these stands in an operand; any, if there is none.
+    operands: &'static [&'static str],
+    /// One of these is said.
+    said: &'static [&'static str],
+}
+
+/// Those that are known; the first that fits counts.
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "several instructions",
+        opcodes: &[
+            "mma", "wmma", "tex", "tld4", "multimem", "vadd4", "vsub4", "div", "rem", "rcp", "sqrt", "shfl", "match",
+            "vote", "ldmatrix", "mul", "mad",
+        ],
+        operands: &[],
+        said: &[
+            "refused without a line",
+            "for instruction 'add'",
+            "for instruction 'mov'",
+            "for instruction 'cvt'",
+            "for instruction 'dp4a'",
+            "must be register or constant",
+            "elements of different types",
+        ],
+    },
+    Kind { name: "predicates as numbers", opcodes: &[], operands: &[], said: &["a `.pred` register cannot be a"] },
+    Kind { name: "packed halves as predicates", opcodes: &[], operands: &[], said: &["cannot be a `.pred` operand"] },
+    Kind { name: "vector registers", opcodes: &[], operands: &[], said: &["wants a scalar register here"] },
+    Kind {
+        name: "sums that are no numbers",
+        opcodes: &[],
+        operands: &["+"],
+        said: &["wants a register here", "wants a constant here"],
+    },
+    Kind {
+        name: "special registers and literals",
+        opcodes: &[],
+        operands: &["%tid", "%clock", "%ntid", "%lane", "%ctaid", "%cluster", "%sm", "%pm", "%env", "0f", "0F", "_"],
+        said: &["wants a register here", "wants a vector of", "operands here, not", "is not a combination"],
+    },
+    Kind {
+        name: "names of functions",
+        opcodes: &["div", "sust", "suld", "sured"],
+        operands: &["f"],
+        said: &["wants a register here", "is not a combination"],
+    },
+    Kind {
+        name: "minus signs of all operands",
+        opcodes: &["vmax4"],
+        operands: &["-%"],
+        said: &["wants a register here"],
+    },
+    Kind { name: "braces around one register", opcodes: &["cvt"], operands: &["{"], said: &["wants a register here"] },
+    Kind {
+        name: "handles as addresses",
+        opcodes: &[],
+        operands: &["[t", "[u"],
+        said: &["the variable is in `.", "operands here, not", "is not a combination"],
+    },
+    Kind {
+        name: "variables nobody reads",
+        opcodes: &["mov"],
+        operands: &["g", "c", "s"],
+        said: &["is not a combination"],
+    },
+    Kind {
+        name: "numbers of 64 bits",
+        opcodes: &["bar", "barrier", "cp"],
+        operands: &[],
+        said: &["must be a constant"],
+    },
+    Kind {
+        name: "modifiers that mean nothing",
+        opcodes: &[],
+        operands: &[],
+        said: &["has no modifier `.b2`", "has no modifier `.b4`"],
+    },
+    Kind { name: "narrow addresses", opcodes: &[], operands: &["["], said: &["an address in a 32- or 64-bit"] },
+    Kind {
+        name: "loosely checked operands",
+        opcodes: &["tex", "tld4", "cvt"],
+        operands: &[],
+        said: &["register cannot be a", "a literal of this kind cannot be a"],
+    },
+    Kind { name: "brackets left out", opcodes: &["cp"], operands: &[], said: &["wants an address in brackets"] },
+    Kind {
+        name: "vectors of integers",
+        opcodes: &["st"],
+        operands: &["{"],
+        said: &["a literal of this kind cannot be"],
+    },
+    Kind { name: "addresses nobody looks at", opcodes: &["fence"], operands: &["["], said: &["this is no address"] },
+];
+
+/// The kind of a disagreement about an instruction; `None` if it is of none.
+pub fn kind(instance: &Instance, said: &str) -> Option<&'static str> {
+    let opcode = instance.mnemonic.first().map_or("", String::as_str);
+    let written = |sign: &&str| instance.operands.iter().any(|o| o.contains(*sign));
+    let fits = |kind: &&Kind| {
+        (kind.opcodes.is_empty() || kind.opcodes.contains(&opcode))
+            && (kind.operands.is_empty() || kind.operands.iter().any(written))
+            && kind.said.iter().any(|sign| said.contains(sign))
+    };
+    KINDS.iter().find(fits).map(|kind| kind.name)
+}
