@@ -172,11 +172,6 @@ pub struct Function {
 }
 
 impl Function {
-    /// How many values it returns and takes.
-    pub fn counts(&self) -> (usize, usize) {
-        (self.returns.len(), self.params.len())
-    }
-
     /// Where an operand of one of its instructions stands; where the instruction stands if there is no such operand.
     pub fn operand_span(&self, inst: &Inst, at: usize) -> Span {
         let own = inst.operands.get(at).and_then(|_| self.operand_spans.get(inst.spans as usize + at));

@@ -12,6 +12,7 @@ mod initial;
 mod module;
 mod names;
 mod operand;
+mod redeclared;
 mod report;
 mod variable;
 

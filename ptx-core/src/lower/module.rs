@@ -4,7 +4,7 @@ use super::body::{Body, index};
 use super::form::Forms;
 use super::names::{Entity, Names, Ranged};
 use super::variable::Declared;
-use super::{Options, header, report, variable};
+use super::{Options, header, redeclared, report, variable};
 use crate::diag::Diagnostic;
 use crate::ir::{FuncId, Function, Limit, Module, Param, VarId, Variable};
 use crate::syntax::{self, Directive, Stmt, StmtId, StmtKind, Tree};
@@ -119,13 +119,6 @@ impl<'t> Context<'t> {
         self.reserved(name);
         let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
         let id = self.declare_function(text, name, func.has_body);
-        let earlier = id.and_then(|id| self.module.functions.get(id.index())).map(|f| (f.counts(), f.span, f.declared));
-        let external =
-            id.and_then(|id| self.module.functions.get(id.index())).is_some_and(|f| f.linkage == Some("extern"));
-        let now = func.linkage.is_some_and(|l| self.tree.source.text(l) == ".extern");
-        if let Some((_, earlier, true)) = earlier.filter(|_| external != now) {
-            self.diagnostics.push(report::extern_or_not(text, span, earlier));
-        }
         let mut body = Body { function: self.signature(func, text, span), cx: self };
         body.cx.names.open();
         body.function.returns = params(&mut body, &func.returns);
@@ -136,11 +129,8 @@ impl<'t> Context<'t> {
         let mut function = body.function;
         function.declared = true;
         self.names.close();
-        if let Some((counts, earlier, true)) = earlier
-            && counts != function.counts()
-        {
-            self.diagnostics.push(report::other_signature(text, span, earlier));
-        }
+        let earlier = id.and_then(|id| self.module.functions.get(id.index())).filter(|f| f.declared);
+        self.diagnostics.extend(earlier.and_then(|earlier| redeclared::check(earlier, &function, &self.module)));
         if let Some(slot) = id.and_then(|i| self.module.functions.get_mut(i.index()))
             && (func.has_body || !slot.defined)
         {

@@ -72,6 +72,12 @@ pub(super) fn other_signature(name: &str, span: Span, earlier: Span) -> Diagnost
         .section("11.2.2")
 }
 
+/// A function whose declarations contradict each other.
+pub(super) fn other_declaration(name: &str, said: &str, span: Span, earlier: Span) -> Diagnostic {
+    let d = Diagnostic::error(&codes::P0608, span, format!("`{name}` is {said}"));
+    d.label(earlier, "declared here").section("11.2.2")
+}
+
 pub(super) fn dots_in_a_label(span: Span) -> Diagnostic {
     Diagnostic::error(&codes::P0101, span, "a label has no dot in its name").section("4.4")
 }
