@@ -52,9 +52,9 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "names of functions",
-        opcodes: &["div", "sust", "suld", "sured"],
+        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured"],
         operands: &["f"],
-        said: &["wants a register here", "is not a combination"],
+        said: &["wants a register here", "is not a combination", "Arguments mismatch for instruction 'clmad"],
     },
     Kind {
         name: "minus signs of all operands",
@@ -85,12 +85,12 @@ const KINDS: &[Kind] = &[
         name: "modifiers that mean nothing",
         opcodes: &[],
         operands: &[],
-        said: &["has no modifier `.b2`", "has no modifier `.b4`"],
+        said: &["has no modifier `.b2`", "has no place here in"],
     },
     Kind { name: "narrow addresses", opcodes: &[], operands: &["["], said: &["an address in a 32- or 64-bit"] },
     Kind {
         name: "loosely checked operands",
-        opcodes: &["tex", "tld4", "cvt"],
+        opcodes: &["tex", "tld4", "cvt", "st", "sust", "multimem"],
         operands: &[],
         said: &["register cannot be a", "a literal of this kind cannot be a"],
     },
@@ -99,7 +99,7 @@ const KINDS: &[Kind] = &[
         name: "vectors of integers",
         opcodes: &["st"],
         operands: &["{"],
-        said: &["a literal of this kind cannot be"],
+        said: &["a literal of this kind cannot be", "wants a vector of"],
     },
     Kind { name: "addresses nobody looks at", opcodes: &["fence"], operands: &["["], said: &["this is no address"] },
 ];

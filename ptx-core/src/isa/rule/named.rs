@@ -1,7 +1,7 @@
 //! Rules with a name: what no implication between slots can say. None is about one opcode.
 
 use super::Case;
-use crate::ir::Operand;
+use crate::ir::{Base, Operand};
 
 /// Whether the rule holds.
 pub type Check = fn(&Case) -> bool;
@@ -11,6 +11,7 @@ const NAMED: &[(&str, Check)] = &[
     ("wide_sinks", wide_sinks),
     ("displaced", displaced),
     ("nameless", nameless),
+    ("pointed", pointed),
     ("fraction", fraction),
     ("plain", plain),
     ("plain_elements", plain_elements),
@@ -40,6 +41,11 @@ fn nameless(case: &Case) -> bool {
 /// No operand is a sum or the name of a function: ptxas makes several instructions of this one, which take neither.
 fn plain(case: &Case) -> bool {
     nameless(case) && !case.operands.iter().any(|o| matches!(o, Operand::Sum(..)))
+}
+
+/// Addresses are in registers.
+fn pointed(case: &Case) -> bool {
+    !case.operands.iter().any(|o| matches!(o, Operand::Memory { base: Base::Symbol(_), .. }))
 }
 
 /// Literals of floating point are greater than 0, and at most 1.

@@ -31,9 +31,11 @@ impl Binder<'_> {
             elements.iter().filter_map(|e| self.link(value, access, e).transpose()).collect::<Result<_, _>>()?;
         let of_vector = joined(&links)?.ok_or_else(|| Why::Shape("a register among the elements".into()))?;
         let Some(wanted) = wanted else { return Ok(()) };
-        let looked_at = if is_odd(wanted) { &links[..] } else { links.get(1..).unwrap_or_default() };
-        if names_float(value, wanted) && looked_at.contains(&Link::Integer) {
+        if names_float(value, wanted) && has_odd_literal(&links, wanted) {
             return Err(Why::Literal(wanted));
+        }
+        if access == Access::Read && elements.contains(&Operand::Sink) && of_vector.bits().is_none() {
+            return Err(Why::Shape("a register among the elements".into()));
         }
         match of_vector {
             Link::Register(found) => whole(found, wanted, value),
@@ -171,6 +173,17 @@ fn untyped(bits: u32) -> Option<Type> {
 /// Whether the type is a float that a modifier names.
 fn names_float(value: &Value, wanted: Type) -> bool {
     value.literal && value.ty != TypeOf::Fixed(wanted) && matches!(wanted.class(), Class::Float | Class::Packed)
+}
+
+/// Whether a literal stands where ptxas takes none for a float: an integer behind the first element, and anything in front that
+/// does not give the vector its type.
+fn has_odd_literal(links: &[Link], wanted: Type) -> bool {
+    let in_front = match links.first() {
+        Some(Link::Integer) => is_odd(wanted),
+        Some(Link::Single | Link::Double) => is_odd(wanted) || wanted.bits() < 32,
+        _ => false,
+    };
+    in_front || links.iter().skip(1).any(|l| *l == Link::Integer)
 }
 
 /// Whether no register is declared with it, or several numbers stand in one.
