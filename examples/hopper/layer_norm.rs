@@ -9,15 +9,16 @@ use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
 /// out = (x − mean(x)) / sqrt(variance(x) + epsilon) · weight + bias, row by row, for rows of up to
-/// `EACH · THREADS · VECTORS` columns.
+/// `EACH · THREADS · VECTORS` columns; `BLOCKS` blocks at least fit a multiprocessor.
 #[ptx_kernel(
     arch = "sm_90a",
     block = THREADS,
     grid = rows,
+    min_blocks = BLOCKS,
     pdl,
     instances = [
-        (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 512, 4), (f32, 4, 1024, 8),
-        (bf16, 1, 1024, 16), (bf16, 8, 256, 1), (bf16, 8, 256, 4), (bf16, 8, 1024, 4),
+        (f32, 1, 1024, 16, 1), (f32, 4, 256, 2, 1), (f32, 4, 512, 4, 2), (f32, 4, 1024, 8, 1),
+        (bf16, 1, 1024, 16, 1), (bf16, 8, 256, 1, 1), (bf16, 8, 256, 4, 5), (bf16, 8, 1024, 4, 1),
     ],
     safe(
         columns % EACH == 0,
@@ -28,7 +29,7 @@ use ptx_launch::prelude::*;
         out.len() >= rows * columns
     )
 )]
-pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
+pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const BLOCKS: u32>(
     x: &[T],
     weight: &[T],
     bias: &[T],
@@ -49,10 +50,11 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     let (scale, shift): (u64, u64) = (weight + wide(first) * BYTES, bias + wide(first) * BYTES);
     let inside: [pred; VECTORS];
     let row: [[b32; WORDS]; VECTORS];
+    let keep: u64 = cache::evict_last();
     grid::wait();
     for i in 0..VECTORS {
         inside[i] = first + i * STEP < columns;
-        row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
+        row[i] = vector::load_first::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0, keep);
     }
     let (weights, shifts): ([[b32; WORDS]; VECTORS], [[b32; WORDS]; VECTORS]);
     if EARLY {
@@ -95,7 +97,7 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
             let unit: f32 = (v[j] - mean) * inverse;
             ptx! { fma.rn.f32 v[j], unit, w[j], b[j]; }
         }
-        vector::store::<T, EACH>(target + at, vector::pack::<T, EACH>(v), inside[i]);
+        vector::store_kept::<T, EACH>(target + at, vector::pack::<T, EACH>(v), inside[i]);
     }
 }
 
@@ -111,10 +113,10 @@ pub(crate) fn single(
 ) -> Result<()> {
     let (x, weight, bias) = (&inputs[0], &inputs[1], &inputs[2]);
     match columns {
-        c if c % 4 != 0 => layer_norm::<f32, 1, 1024, 16>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=2048 => layer_norm::<f32, 4, 256, 2>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=8192 => layer_norm::<f32, 4, 512, 4>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c => layer_norm::<f32, 4, 1024, 8>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c if c % 4 != 0 => layer_norm::<f32, 1, 1024, 16, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=2048 => layer_norm::<f32, 4, 256, 2, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=8192 => layer_norm::<f32, 4, 512, 4, 2>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c => layer_norm::<f32, 4, 1024, 8, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
     }
 }
 
@@ -128,10 +130,10 @@ pub(crate) fn half(
 ) -> Result<()> {
     let (x, weight, bias) = (&inputs[0], &inputs[1], &inputs[2]);
     match columns {
-        c if c % 8 != 0 => layer_norm::<bf16, 1, 1024, 16>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=2048 => layer_norm::<bf16, 8, 256, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=8192 => layer_norm::<bf16, 8, 256, 4>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c => layer_norm::<bf16, 8, 1024, 4>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c if c % 8 != 0 => layer_norm::<bf16, 1, 1024, 16, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=2048 => layer_norm::<bf16, 8, 256, 1, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=8192 => layer_norm::<bf16, 8, 256, 4, 5>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c => layer_norm::<bf16, 8, 1024, 4, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
     }
 }
 

@@ -1,4 +1,5 @@
-//! RMSNorm: a block a row, which stays in registers between the sum of its squares and its scaling.
+//! RMSNorm: a block a row, which is read for the sum of its squares, and again, from the first-level cache, to be scaled.
+//! So it takes few registers, and more rows are on their way.
 //!
 //! `griddepcontrol` lets the next launch start while the last rows of this one are written.
 
@@ -20,7 +21,7 @@ pub mod kernels {
         pdl,
         instances = [
             (f32, 1, 1024, 16, 1), (f32, 4, 256, 2, 1), (f32, 4, 1024, 2, 2), (f32, 4, 1024, 8, 1),
-            (bf16, 1, 1024, 16, 1), (bf16, 8, 256, 1, 1), (bf16, 8, 512, 2, 3), (bf16, 8, 1024, 4, 1),
+            (bf16, 1, 1024, 16, 1), (bf16, 8, 256, 1, 1), (bf16, 8, 512, 2, 4), (bf16, 8, 1024, 4, 1),
         ],
         safe(
             columns % EACH == 0,
@@ -42,7 +43,7 @@ pub mod kernels {
         const STEP: u32 = EACH * THREADS;
         const BYTES: u32 = size_of::<T>();
         /// Whether there are registers for the weights while the row comes.
-        const EARLY: bool = WORDS * VECTORS <= 8;
+        const EARLY: bool = BYTES == 4 && VECTORS <= 2;
 
         let first: u32 = tid.x * EACH;
         let start: u64 = (wide(ctaid.x) * columns + first as u64) * BYTES as u64;
@@ -50,10 +51,11 @@ pub mod kernels {
         let inside: [pred; VECTORS];
         let row: [[b32; WORDS]; VECTORS];
         let weights: [[b32; WORDS]; VECTORS];
+        let (keep, leave): (u64, u64) = (cache::evict_last(), cache::evict_first());
         grid::wait();
         for i in 0..VECTORS {
             inside[i] = first + i * STEP < columns;
-            row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
+            row[i] = vector::load_first::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0, keep);
         }
         // The division, and the weights, while the row comes.
         let share: f32 = 1.0 / columns as f32;
@@ -75,6 +77,7 @@ pub mod kernels {
 
         for i in 0..VECTORS {
             let at: u64 = (i * STEP * BYTES) as u64;
+            row[i] = vector::load_again::<T, EACH>(source + at, inside[i], 0, leave);
             let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
             if !EARLY {
                 weights[i] = vector::load_shared::<T, EACH>(scale + at, inside[i]);
@@ -83,7 +86,7 @@ pub mod kernels {
             for j in 0..EACH {
                 v[j] = v[j] * inverse * w[j];
             }
-            vector::store::<T, EACH>(target + at, vector::pack::<T, EACH>(v), inside[i]);
+            vector::store_kept::<T, EACH>(target + at, vector::pack::<T, EACH>(v), inside[i]);
         }
     }
 }
@@ -121,7 +124,7 @@ pub(crate) fn half(
     match columns {
         c if c % 8 != 0 => rms_norm::<bf16, 1, 1024, 16, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
         c @ ..=2048 => rms_norm::<bf16, 8, 256, 1, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
-        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2, 3>(stream, x, weight, out, RMS_EPSILON, rows, c),
+        c @ ..=8192 => rms_norm::<bf16, 8, 512, 2, 4>(stream, x, weight, out, RMS_EPSILON, rows, c),
         c => rms_norm::<bf16, 8, 1024, 4, 1>(stream, x, weight, out, RMS_EPSILON, rows, c),
     }
 }

@@ -22,8 +22,8 @@ pub mod kernels {
         min_blocks = BLOCKS,
         pdl,
         instances = [
-            (f32, 1, 512, 16, 8, 1), (f32, 4, 256, 2, 1, 1), (f32, 4, 512, 4, 1, 2), (f32, 4, 512, 16, 4, 1),
-            (bf16, 1, 512, 16, 8, 1), (bf16, 8, 256, 1, 1, 1), (bf16, 8, 256, 4, 1, 4), (bf16, 8, 512, 16, 2, 1),
+            (f32, 1, 512, 16, 8, 1), (f32, 4, 256, 2, 1, 1), (f32, 4, 512, 4, 1, 3), (f32, 4, 512, 16, 4, 1),
+            (bf16, 1, 512, 16, 8, 1), (bf16, 8, 256, 1, 1, 1), (bf16, 8, 256, 4, 1, 5), (bf16, 8, 512, 16, 2, 1),
         ],
         safe(
             columns % EACH == 0,
@@ -59,10 +59,11 @@ pub mod kernels {
         let (source, target): (u64, u64) = (x + start, out + start);
         let inside: [pred; VECTORS];
         let row: [[b32; WORDS]; VECTORS];
+        let keep: u64 = cache::evict_last();
         grid::wait();
         for i in 0..VECTORS {
             inside[i] = first + i * STEP < columns;
-            row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], NOTHING);
+            row[i] = vector::load_first::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], NOTHING, keep);
         }
         grid::launch_dependents();
 
@@ -111,7 +112,7 @@ pub mod kernels {
                     ex2.approx.ftz.f32 v[j], power;
                 }
             }
-            vector::store::<T, EACH>(target + (i * STEP * BYTES) as u64, vector::pack::<T, EACH>(v), inside[i]);
+            vector::store_kept::<T, EACH>(target + (i * STEP * BYTES) as u64, vector::pack::<T, EACH>(v), inside[i]);
         }
     }
 
@@ -224,7 +225,7 @@ pub(crate) fn single(
     match columns {
         c if c % 4 != 0 => softmax::<f32, 1, 512, 16, 8, 1>(stream, x, out, rows, c),
         c @ ..=2048 => softmax::<f32, 4, 256, 2, 1, 1>(stream, x, out, rows, c),
-        c @ ..=8192 => softmax::<f32, 4, 512, 4, 1, 2>(stream, x, out, rows, c),
+        c @ ..=8192 => softmax::<f32, 4, 512, 4, 1, 3>(stream, x, out, rows, c),
         c => softmax::<f32, 4, 512, 16, 4, 1>(stream, x, out, rows, c),
     }
 }
@@ -241,7 +242,7 @@ pub(crate) fn half(
     match columns {
         c if c % 8 != 0 => softmax::<bf16, 1, 512, 16, 8, 1>(stream, x, out, rows, c),
         c @ ..=2048 => softmax::<bf16, 8, 256, 1, 1, 1>(stream, x, out, rows, c),
-        c @ ..=8192 => softmax::<bf16, 8, 256, 4, 1, 4>(stream, x, out, rows, c),
+        c @ ..=8192 => softmax::<bf16, 8, 256, 4, 1, 5>(stream, x, out, rows, c),
         c => softmax::<bf16, 8, 512, 16, 2, 1>(stream, x, out, rows, c),
     }
 }

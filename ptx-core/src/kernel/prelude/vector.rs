@@ -26,7 +26,8 @@ fn load<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::
     load_by::<"global", T, EACH>(from, inside, fill)
 }
 
-/// The same for what is read by one thread alone: `ld.global.L1::no_allocate`.
+/// The same for what is read by one thread alone: `ld.global.L1::no_allocate`. An H200 that another process uses, too, is 5 %
+/// slower with it than with `load_first` (docs/benchmarks/tried.md).
 fn load_once<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; words::<T, EACH>()] {
     load_by::<"global.L1::no_allocate", T, EACH>(from, inside, fill)
 }
@@ -35,6 +36,35 @@ fn load_once<T, const EACH: u32>(from: u64, inside: pred, fill: b32) -> [b32; wo
 /// is false, zeros.
 fn load_shared<T, const EACH: u32>(from: u64, inside: pred) -> [b32; words::<T, EACH>()] {
     load_by::<"global.nc.L1::evict_last", T, EACH>(from, inside, 0)
+}
+
+/// The same for rows that a block reads in one go: `ld.global.L1::evict_last` with a policy of the second-level cache,
+/// `cache::evict_last`, so that what is written meanwhile goes to memory first, in longer runs.
+fn load_first<T, const EACH: u32>(from: u64, inside: pred, fill: b32, policy: u64) -> [b32; words::<T, EACH>()] {
+    load_with::<"global.L1::evict_last", T, EACH>(from, inside, fill, policy)
+}
+
+/// The last time that such a row is read: `ld.global.L1::evict_first` with `cache::evict_first`.
+fn load_again<T, const EACH: u32>(from: u64, inside: pred, fill: b32, policy: u64) -> [b32; words::<T, EACH>()] {
+    load_with::<"global.L1::evict_first", T, EACH>(from, inside, fill, policy)
+}
+
+/// The same by the load of this name, `ld` left out, with a policy of the second-level cache: `mov`, and `@inside ld` with
+/// `.L2::cache_hint`.
+fn load_with<const NAME: &str, T, const EACH: u32>(
+    from: u64,
+    inside: pred,
+    fill: b32,
+    policy: u64,
+) -> [b32; words::<T, EACH>()] {
+    const WORDS: u32 = words::<T, EACH>();
+    const ACCESS: &str = access::<T, EACH>();
+    let packed: [b32; WORDS];
+    for i in 0..WORDS {
+        ptx! { mov.b32 packed[i], fill; }
+    }
+    ptx! { @inside ld.{NAME}.L2::cache_hint.{ACCESS} {packed[..]}, [from], policy; }
+    packed
 }
 
 /// The same by the load of this name, `ld` left out: `mov`, `@inside ld`.
