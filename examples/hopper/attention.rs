@@ -9,17 +9,19 @@ use ptx_launch::prelude::*;
 use ptx_launch::{Result, Swizzle};
 
 /// `q`, `k`, `v` and `out` are tokens × heads × `HEAD`; sequence `i` has the tokens `starts[i]` to `starts[i + 1]`, and
-/// `longest` is the length of the longest one. `share` heads of Q have one of K and V. With `CAUSAL` a token sees itself
-/// and those before it.
+/// `longest` is the length of the longest one. `share` heads of Q have one of K and V, which come in tiles of `KEYS` tokens.
+/// With `CAUSAL` a token sees itself and those before it.
 #[ptx_kernel(
     arch = "sm_90a",
     block = 128 * (GROUPS + 1),
     grid = (longest.div_ceil(64 * GROUPS), heads, sequences),
-    shared = 2 * HEAD * (64 * GROUPS + 2 * STAGES * 128),
+    shared = 2 * HEAD * (64 * GROUPS + 4 * KEYS),
     max_regs = 65536 / (128 * (GROUPS + 1)) / 8 * 8,
-    instances = [(64, 3, 2, false), (64, 3, 2, true), (128, 2, 2, false), (128, 2, 2, true)],
+    instances = [
+        (64, 3, 128, false), (64, 3, 128, true), (128, 2, 176, false), (128, 2, 176, true), (128, 2, 128, true),
+    ],
 )]
-pub fn attention<const HEAD: u32, const GROUPS: u32, const STAGES: u32, const CAUSAL: bool>(
+pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUSAL: bool>(
     q: TensorMap,
     k: TensorMap,
     v: TensorMap,
@@ -31,9 +33,10 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const STAGES: u32, const CA
     longest: u32,
     sequences: u32,
 ) {
-    /// Rows of Q in a block, keys in a tile, and bytes of a tile: parts of 64 columns, whose rows are 128 bytes.
+    /// Tiles of K, and of V, in shared memory; rows of Q in a block; and bytes of a tile: parts of 64 columns, whose rows are
+    /// 128 bytes.
+    const STAGES: u32 = 2;
     const ROWS: u32 = 64 * GROUPS;
-    const KEYS: u32 = 128;
     const PARTS: u32 = HEAD / 64;
     const Q_PART: u32 = ROWS * 128;
     const KV_PART: u32 = KEYS * 128;
@@ -153,11 +156,13 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const STAGES: u32, const CA
             wgmma::wait::<1>();
             release(k_empty + 8 * stage);
             mask(s, block, row, top, length);
-            softmax(s, most, sum, shrink, log2_scale);
+            let grown: pred = softmax(s, most, sum, shrink, log2_scale);
             wgmma::wait::<0>();
             release(v_empty + 8 * v_stage);
-            for i in 0..HEAD / 2 {
-                o[i] *= shrink[i / 2 % 2];
+            if grown {
+                for i in 0..HEAD / 2 {
+                    o[i] *= shrink[i / 2 % 2];
+                }
             }
             pack(p, s);
         }
@@ -244,10 +249,11 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const STAGES: u32, const CA
             const STEP: u64 = (i % 4 * 2) as u64;
             let (a, b): (u64, u64) =
                 (q_rows + (PART * Q_PART as u64 / 16 + STEP), k_rows + (PART * KV_PART as u64 / 16 + STEP));
+            const SHAPE: &str = wgmma::SHAPES_16[KEYS / 8 - 1];
             if i == 0 {
-                ptx! { wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {s[..]}, a, b, 0, 1, 1, 0, 0; }
+                ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.bf16.bf16 {s[..]}, a, b, 0, 1, 1, 0, 0; }
             } else {
-                ptx! { wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {s[..]}, a, b, 1, 1, 1, 0, 0; }
+                ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.bf16.bf16 {s[..]}, a, b, 1, 1, 1, 0, 0; }
             }
         }
     }
@@ -286,8 +292,11 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const STAGES: u32, const CA
         }
     }
 
-    /// Scores to exponentials, their sums, and the factor by which what was summed before shrinks.
-    fn softmax(s: [f32; KEYS / 2], most: [f32; 2], sum: [f32; 2], shrink: [f32; 2], log2_scale: f32) {
+    /// Scores to exponentials, their sums, and the factor by which what was summed before shrinks; whether that is so for any
+    /// row of this warp. A row's largest score makes its exponentials 1 at most; as long as the one of before leaves them below
+    /// 2⁸, it stays, and with it all that was summed. So O is seldom scaled.
+    fn softmax(s: [f32; KEYS / 2], most: [f32; 2], sum: [f32; 2], shrink: [f32; 2], log2_scale: f32) -> pred {
+        let grown: pred = false;
         for half in 0..2 {
             let (x, y): (f32, f32) = (most[half], most[half]);
             for j in 0..KEYS / 8 {
@@ -304,7 +313,13 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const STAGES: u32, const CA
                 }
             }
             shrink[half] = (most[half] - x) * log2_scale;
-            ptx! { ex2.approx.ftz.f32 shrink[half], shrink[half]; }
+            let far: pred = shrink[half] < -8.0;
+            ptx! {
+                selp.f32 shrink[half], shrink[half], 0f00000000, far;
+                selp.f32 x, x, most[half], far;
+                or.pred grown, grown, far;
+                ex2.approx.ftz.f32 shrink[half], shrink[half];
+            }
             most[half] = x;
             let base: f32 = -x * log2_scale;
             let (a, b): (f32, f32) = (sum[half] * shrink[half], 0.0);
@@ -321,6 +336,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const STAGES: u32, const CA
             }
             sum[half] = a + b;
         }
+        warp::any(grown)
     }
 
     /// The exponentials as the left operand of the next product: pairs of keys.
@@ -357,6 +373,16 @@ impl Task {
         self.lengths.iter().sum()
     }
 
+    fn longest(&self) -> u32 {
+        self.lengths.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Keys in a tile, as measured on an H200. Larger ones cost less for each key, but in the last one of a row of Q are more
+    /// that it does not see.
+    pub(crate) fn keys(&self) -> usize {
+        if self.width == 64 || (self.causal && self.longest() <= 8192) { 128 } else { 176 }
+    }
+
     /// Where each sequence starts, and where the last one ends.
     pub(crate) fn starts(&self) -> Vec<u32> {
         let ends = self.lengths.iter().scan(0, |end, length| {
@@ -377,13 +403,14 @@ impl Task {
 #[derive(Debug)]
 pub(crate) struct Plan {
     task: Task,
+    keys: usize,
     maps: [TensorMap; 3],
     starts: Buffer<u32>,
 }
 
 impl Plan {
-    /// For Q, K and V on a device; they must outlive the plan.
-    pub(crate) fn new(device: &Device, task: &Task, qkv: [&Buffer<bf16>; 3]) -> Result<Plan> {
+    /// For Q, K and V on a device, which must outlive the plan, and tiles of so many keys, those of an instance.
+    pub(crate) fn new(device: &Device, task: &Task, qkv: [&Buffer<bf16>; 3], keys: usize) -> Result<Plan> {
         let rows = if task.width == 64 { 192 } else { 128 };
         let map = |x: &Buffer<bf16>, heads: u32, rows| {
             let shape = [task.tokens() as usize, heads as usize, task.width as usize];
@@ -391,15 +418,15 @@ impl Plan {
         };
         let [q, k, v] = qkv;
         let maps =
-            [map(q, task.heads, rows)?, map(k, task.heads / task.share, 128)?, map(v, task.heads / task.share, 128)?];
-        Ok(Plan { task: task.clone(), maps, starts: device.upload(&task.starts())? })
+            [map(q, task.heads, rows)?, map(k, task.heads / task.share, keys)?, map(v, task.heads / task.share, keys)?];
+        Ok(Plan { task: task.clone(), keys, maps, starts: device.upload(&task.starts())? })
     }
 
     #[allow(unsafe_code, reason = "the kernel reads by tensor maps, which no condition can compare with its numbers")]
     pub(crate) fn launch(&self, stream: &Stream, out: &mut Buffer<bf16>) -> Result<()> {
-        let Plan { task, maps: [q, k, v], starts } = self;
+        let Plan { task, keys, maps: [q, k, v], starts } = self;
         let Task { lengths, heads, share, width, causal } = task;
-        let (scale, longest) = (1.0 / (*width as f32).sqrt(), lengths.iter().copied().max().unwrap_or(0));
+        let (scale, longest) = (1.0 / (*width as f32).sqrt(), task.longest());
         let sequences = lengths.len() as u32;
         macro_rules! instance {
             ($($generics:tt),*) => {
@@ -408,11 +435,12 @@ impl Plan {
         }
         // SAFETY: maps, starts and output are of the task's shape, and alive.
         unsafe {
-            match (width, causal) {
-                (64, false) => instance!(64, 3, 2, false),
-                (64, true) => instance!(64, 3, 2, true),
-                (_, false) => instance!(128, 2, 2, false),
-                (_, true) => instance!(128, 2, 2, true),
+            match (width, causal, keys) {
+                (64, false, _) => instance!(64, 3, 128, false),
+                (64, true, _) => instance!(64, 3, 128, true),
+                (_, false, _) => instance!(128, 2, 176, false),
+                (_, true, 128) => instance!(128, 2, 128, true),
+                (_, true, _) => instance!(128, 2, 176, true),
             }
         }
     }
@@ -440,14 +468,14 @@ pub(crate) fn reference(task: &Task, [q, k, v]: [&[bf16]; 3], sequence: usize, t
     out
 }
 
-fn check(device: &Device, task: &Task, report: &mut Report) -> Result<()> {
+fn check(device: &Device, task: &Task, keys: usize, report: &mut Report) -> Result<()> {
     let operand = |heads: u32, seed| -> Vec<bf16> {
         random(task.tokens() * heads * task.width, seed).into_iter().map(|x| bf16::from_f32(2.0 * x)).collect()
     };
     let groups = task.heads / task.share;
     let (q, k, v) = (operand(task.heads, 1), operand(groups, 2), operand(groups, 3));
     let (dq, dk, dv) = (device.upload(&q)?, device.upload(&k)?, device.upload(&v)?);
-    let plan = Plan::new(device, task, [&dq, &dk, &dv])?;
+    let plan = Plan::new(device, task, [&dq, &dk, &dv], keys)?;
     let mut out = device.upload(&vec![bf16::NAN; q.len()])?;
     let stream = device.stream();
     let time = timer(device).measure(&stream, || plan.launch(&stream, &mut out))?.median();
@@ -476,10 +504,13 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
         figure: String::new(),
     };
     let (heads, share) = (2, 2);
-    for (width, causal) in [(64, false), (64, true), (128, true), (128, false)] {
-        let long = if device.is_cuda() { 1000 } else { 200 };
-        check(device, &Task { lengths: vec![long, 1, 130], heads, share, width, causal }, &mut report)?;
+    let long = if device.is_cuda() { 1000 } else { 200 };
+    let task = |width, causal| Task { lengths: vec![long, 1, 130], heads, share, width, causal };
+    for task in [task(64, false), task(64, true), task(128, true), task(128, false)] {
+        check(device, &task, task.keys(), &mut report)?;
     }
+    // What long causal sequences take.
+    check(device, &task(128, true), 176, &mut report)?;
     Ok(report)
 }
 

@@ -43,7 +43,7 @@ fn one(bench: &mut Bench, size: String, task: Task) -> Result<()> {
     let len = (task.tokens() * task.heads * task.width) as usize;
     let operands = (0..3).map(|_| data::normal::<bf16>(&device, &stream, len, bench.seed()));
     let operands = operands.collect::<Result<Vec<_>>>()?;
-    let plan = Plan::new(&device, &task, [&operands[0], &operands[1], &operands[2]])?;
+    let plan = Plan::new(&device, &task, [&operands[0], &operands[1], &operands[2]], task.keys())?;
     let out = RefCell::new(device.zeros::<bf16>(len)?);
     let mut case = Case {
         kernel: KERNEL,
