@@ -1,8 +1,8 @@
 //! C = A · B on Hopper's tensor cores: operands of 16 or 8 bits, `f32` sums, any M, and any N and K whose rows are whole
 //! 16 bytes, which TMA wants. Either operand may lie K-major or MN-major.
 //!
-//! Persistent blocks of three warp groups. One warp of the first is the *producer*: it asks TMA for 128 bytes of A's and
-//! B's rows at a time, into a ring of stages. The others are *consumers*: each multiplies 64 rows of the block's tile by
+//! Persistent blocks of two or three warp groups. One warp of the first is the *producer*: it asks TMA for 128 bytes of A's
+//! and B's rows at a time, into a ring of stages. The others are *consumers*: each multiplies 64 rows of the block's tile by
 //! all of its columns with `wgmma`, straight from shared memory, and keeps the sums in registers. `setmaxnreg` moves the
 //! registers from the one to the others.
 //!
@@ -29,26 +29,22 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 /// Bytes of shared memory: the stages, `panels` panels of each consumer, and the barriers.
-pub(crate) const fn shared_bytes(columns: u32, stages: u32, panels: u32) -> u32 {
-    stages * (128 + columns) * 128 + 2 * panels * 64 * 128 + 16 * stages
+pub(crate) const fn shared_bytes(rows: u32, columns: u32, stages: u32, panels: u32) -> u32 {
+    stages * (rows + columns) * 128 + panels * rows * 128 + 16 * stages
 }
 
 /// The kernels and what they are made of.
 #[ptx_module(arch = "sm_90a")]
 pub mod kernels {
-    /// Rows of a tile, 64 for each consumer.
-    const ROWS: u32 = 128;
-    /// Warp groups that multiply.
-    const CONSUMERS: u32 = 2;
-
-    /// The whole kernel, whichever way the operands lie (`A_MN`, `B_MN`: 1 for MN-major). With `STREAM` = 1 the last tiles
-    /// are shared (`scheduler::stream_k`): sums of a part of a tile wait at `partial`, one slot for each warp group, and
-    /// `flags` say that they are there.
+    /// The whole kernel, whichever way the operands lie (`A_MN`, `B_MN`: 1 for MN-major); of a tile's `ROWS`, each consumer
+    /// has 64. With `STREAM` = 1 the last tiles are shared (`scheduler::stream_k`): sums of a part of a tile wait at
+    /// `partial`, one slot for each warp group, and `flags` say that they are there.
     fn kernel<
         T,
         O2,
         const A_MN: u32,
         const B_MN: u32,
+        const ROWS: u32,
         const COLUMNS: u32,
         const STAGES: u32,
         const CM: u32,
@@ -68,6 +64,7 @@ pub mod kernels {
     ) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];
+        const CONSUMERS: u32 = ROWS / 64;
         const STAGE: u32 = product::stage_bytes(ROWS, COLUMNS);
         const RING: u32 = STAGES * STAGE;
         const BLOCKS: u32 = CM * CN;
@@ -213,6 +210,8 @@ pub mod kernels {
     ) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];
+        const ROWS: u32 = 128;
+        const CONSUMERS: u32 = ROWS / 64;
         const COLUMNS: u32 = 64 * SPLIT;
         const STAGE: u32 = product::stage_bytes(ROWS, COLUMNS);
         const RING: u32 = STAGES * STAGE;
@@ -304,30 +303,41 @@ pub mod kernels {
     /// C (M × N) = A (M × K) · Bᵀ (N × K): both K-major. `blocks` are started; a band of tiles is `band`
     /// clusters high.
     #[ptx_kernel(
-        block = 384,
+        block = 128 * (ROWS / 64 + 1),
         cluster = CM * CN,
         grid = blocks,
-        shared = super::shared_bytes(COLUMNS, STAGES, PANELS),
+        shared = super::shared_bytes(ROWS, COLUMNS, STAGES, PANELS),
         max_regs = 168,
         pdl,
         instances = [
-            (bf16, bf16, bf16x2, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 128, 6, 2, 1, 2),
-            (bf16, bf16, bf16x2, 320, 3, 2, 1, 3), (bf16, bf16, bf16x2, 384, 3, 2, 1, 2),
-            (bf16, bf16, bf16x2, 256, 3, 1, 2, 4), (f16, f16, f16x2, 256, 3, 2, 1, 4),
-            (f16, f16, f16x2, 320, 3, 2, 1, 3), (f16, f16, f16x2, 384, 3, 2, 1, 2),
-            (e4m3, bf16, bf16x2, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 320, 3, 2, 1, 3),
-            (e4m3, bf16, bf16x2, 384, 3, 2, 1, 2)
+            (bf16, bf16, bf16x2, 128, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 128, 128, 6, 2, 1, 2),
+            (bf16, bf16, bf16x2, 128, 320, 3, 2, 1, 3), (bf16, bf16, bf16x2, 128, 384, 3, 2, 1, 2),
+            (bf16, bf16, bf16x2, 128, 256, 3, 1, 2, 4), (f16, f16, f16x2, 128, 256, 3, 2, 1, 4),
+            (f16, f16, f16x2, 128, 320, 3, 2, 1, 3), (f16, f16, f16x2, 128, 384, 3, 2, 1, 2),
+            (bf16, bf16, bf16x2, 64, 128, 7, 1, 2, 2),
+            (e4m3, bf16, bf16x2, 128, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 128, 320, 3, 2, 1, 3),
+            (e4m3, bf16, bf16x2, 128, 384, 3, 2, 1, 2)
         ],
         safe(blocks % (CM * CN) == 0, blocks > 0, band > 0)
     )]
-    pub fn gemm<T, O, O2, const COLUMNS: u32, const STAGES: u32, const CM: u32, const CN: u32, const PANELS: u32>(
-        #[tma(box = [128 / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+    pub fn gemm<
+        T,
+        O,
+        O2,
+        const ROWS: u32,
+        const COLUMNS: u32,
+        const STAGES: u32,
+        const CM: u32,
+        const CN: u32,
+        const PANELS: u32,
+    >(
+        #[tma(box = [ROWS / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [COLUMNS / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
         blocks: u32,
         band: u32,
     ) {
-        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, CN, PANELS, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
+        kernel::<T, O2, 0, 0, ROWS, COLUMNS, STAGES, CM, CN, PANELS, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 
     /// The same by stream-K: the last tiles are shared by all blocks. `partial` has room for the sums of every block, 128
@@ -336,7 +346,7 @@ pub mod kernels {
         block = 384,
         cluster = CM,
         grid = blocks,
-        shared = super::shared_bytes(COLUMNS, STAGES, PANELS),
+        shared = super::shared_bytes(128, COLUMNS, STAGES, PANELS),
         max_regs = 168,
         pdl,
         instances = [(bf16, bf16, bf16x2, 256, 3, 2, 4)],
@@ -357,7 +367,9 @@ pub mod kernels {
         blocks: u32,
         band: u32,
     ) {
-        kernel::<T, O2, 0, 0, COLUMNS, STAGES, CM, 1, PANELS, 1>(a_map, b_map, c_map, M, N, K, band, partial, flags);
+        kernel::<T, O2, 0, 0, 128, COLUMNS, STAGES, CM, 1, PANELS, 1>(
+            a_map, b_map, c_map, M, N, K, band, partial, flags,
+        );
     }
 
     /// The same for few tiles and much K: `SPLIT` clusters of `CM` blocks work on a tile of 128 · `CM` rows and 64 · `SPLIT`
@@ -366,7 +378,7 @@ pub mod kernels {
         block = 384,
         cluster = CM,
         grid = blocks,
-        shared = super::shared_bytes(64 * SPLIT, STAGES, 1),
+        shared = super::shared_bytes(128, 64 * SPLIT, STAGES, 1),
         max_regs = 168,
         pdl,
         instances = [(bf16, bf16, bf16x2, 3, 2, 4)],
@@ -390,7 +402,7 @@ pub mod kernels {
 
     /// C (M × N) = A (M × K) · B (K × N): B is MN-major.
     #[ptx_kernel(
-        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
         safe(blocks % 2 == 0, band > 0)
     )]
@@ -401,12 +413,12 @@ pub mod kernels {
         blocks: u32,
         band: u32,
     ) {
-        kernel::<T, T2, 0, 1, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
+        kernel::<T, T2, 0, 1, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 
     /// C (M × N) = Aᵀ (K × M) · B (K × N): both MN-major.
     #[ptx_kernel(
-        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
         safe(blocks % 2 == 0, band > 0)
     )]
@@ -417,12 +429,12 @@ pub mod kernels {
         blocks: u32,
         band: u32,
     ) {
-        kernel::<T, T2, 1, 1, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
+        kernel::<T, T2, 1, 1, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 
     /// C (M × N) = Aᵀ (K × M) · Bᵀ (N × K): A is MN-major.
     #[ptx_kernel(
-        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(256, 3, 4), max_regs = 168, pdl,
+        block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
         safe(blocks % 2 == 0, band > 0)
     )]
@@ -433,7 +445,7 @@ pub mod kernels {
         blocks: u32,
         band: u32,
     ) {
-        kernel::<T, T2, 1, 0, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
+        kernel::<T, T2, 1, 0, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 }
 
@@ -478,11 +490,10 @@ pub(crate) struct Variant<T, O> {
     pub(crate) name: &'static str,
     /// Which way its operands lie.
     pub(crate) major: Major,
-    /// Rows and columns of a cluster's tile.
-    pub(crate) tile: [u32; 2],
-    /// Blocks that work on a tile: a cluster, or the clusters that share its K.
-    pub(crate) blocks: u32,
-    cluster: u32,
+    /// Rows and columns of a block's tile.
+    block: [u32; 2],
+    /// Blocks of a cluster, below each other and side by side.
+    cluster: [u32; 2],
     sharing: Sharing,
     kernel: &'static Kernel,
     shared: u32,
@@ -500,19 +511,18 @@ impl<T, O> Copy for Variant<T, O> {}
 /// An instance of `gemm`.
 macro_rules! k_major {
     ($t:ident $o:ident $o2:ident $name:literal
-     $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
+     $rows:literal $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
         Variant {
             name: $name,
             major: K_MAJOR,
-            tile: [128 * $cm, $columns * $cn],
-            blocks: $cm * $cn,
-            cluster: $cm * $cn,
+            block: [$rows, $columns],
+            cluster: [$cm, $cn],
             sharing: Sharing::Nothing,
-            shared: shared_bytes($columns, $stages, $panels),
-            kernel: <gemm::Instance<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels> as gemm::Exists>::KERNEL,
+            shared: shared_bytes($rows, $columns, $stages, $panels),
+            kernel: <gemm::Instance<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels> as gemm::Exists>::KERNEL,
             launch: |stream, a, b, c, [m, n, k], blocks, band, _| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                gemm::<$t, $o, $o2, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, band)
+                gemm::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, band)
             },
         }
     };
@@ -524,11 +534,10 @@ macro_rules! stream_k {
         Variant {
             name: $name,
             major: K_MAJOR,
-            tile: [128 * $cm, $columns],
-            blocks: $cm,
-            cluster: $cm,
+            block: [128, $columns],
+            cluster: [$cm, 1],
             sharing: Sharing::Last,
-            shared: shared_bytes($columns, $stages, $panels),
+            shared: shared_bytes(128, $columns, $stages, $panels),
             kernel: <stream::Instance<$t, $o, $o2, $columns, $stages, $cm, $panels> as stream::Exists>::KERNEL,
             launch: |stream, a, b, c, [m, n, k], blocks, band, scratch| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
@@ -547,11 +556,10 @@ macro_rules! split {
         Variant {
             name: $name,
             major: K_MAJOR,
-            tile: [128 * $cm, 64 * $split],
-            blocks: $cm * $split,
-            cluster: $cm,
+            block: [128, 64 * $split],
+            cluster: [$cm, 1],
             sharing: Sharing::Depth($split),
-            shared: shared_bytes(64 * $split, $stages, 1),
+            shared: shared_bytes(128, 64 * $split, $stages, 1),
             kernel: <split::Instance<$t, $o, $o2, $stages, $cm, $split> as split::Exists>::KERNEL,
             launch: |stream, a, b, c, [m, n, k], blocks, _, Scratch { sums, flags }| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
@@ -567,11 +575,10 @@ macro_rules! other_major {
         Variant {
             name: stringify!($kernel),
             major: Major { a_k: $a_k, b_k: $b_k },
-            tile: [256, 256],
-            blocks: 2,
-            cluster: 2,
+            block: [128, 256],
+            cluster: [2, 1],
             sharing: Sharing::Nothing,
-            shared: shared_bytes(256, 3, 4),
+            shared: shared_bytes(128, 256, 3, 4),
             kernel: <kernels::$kernel::Instance<$t, $t2> as kernels::$kernel::Exists>::KERNEL,
             launch: |stream, a, b, c, [m, n, k], blocks, band, _| {
                 let a = a.tile(if $a_k { [m, k] } else { [k, m] })?;
@@ -598,17 +605,18 @@ pub(crate) trait Operand: TensorElement {
 impl Operand for bf16 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<bf16, bf16>] = &[
-        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4),
-        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 320 3 2 1 3),
-        k_major!(bf16 bf16 bf16x2 "128x384 2x1" 384 3 2 1 2),
-        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 6 2 1 2),
+        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4),
+        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3),
+        k_major!(bf16 bf16 bf16x2 "128x384 2x1" 128 384 3 2 1 2),
+        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 128 6 2 1 2),
+        k_major!(bf16 bf16 bf16x2 "64x128 1x2" 64 128 7 1 2 2),
         split!(bf16 bf16 bf16x2 "128x256 2x1 split 4" 3 2 4),
         other_major!(bf16 bf16x2 gemm_kn true false),
         other_major!(bf16 bf16x2 gemm_mk false true),
         other_major!(bf16 bf16x2 gemm_mkn false false),
     ];
     const TRIALS: &'static [Variant<bf16, bf16>] = &[
-        k_major!(bf16 bf16 bf16x2 "128x256 1x2" 256 3 1 2 4),
+        k_major!(bf16 bf16 bf16x2 "128x256 1x2" 128 256 3 1 2 4),
         stream_k!(bf16 bf16 bf16x2 "128x256 2x1 stream-K" 256 3 2 4),
     ];
 }
@@ -616,9 +624,9 @@ impl Operand for bf16 {
 impl Operand for f16 {
     type Result = f16;
     const VARIANTS: &'static [Variant<f16, f16>] = &[
-        k_major!(f16 f16 f16x2 "128x256 2x1" 256 3 2 1 4),
-        k_major!(f16 f16 f16x2 "128x320 2x1" 320 3 2 1 3),
-        k_major!(f16 f16 f16x2 "128x384 2x1" 384 3 2 1 2),
+        k_major!(f16 f16 f16x2 "128x256 2x1" 128 256 3 2 1 4),
+        k_major!(f16 f16 f16x2 "128x320 2x1" 128 320 3 2 1 3),
+        k_major!(f16 f16 f16x2 "128x384 2x1" 128 384 3 2 1 2),
         other_major!(f16 f16x2 gemm_kn true false),
         other_major!(f16 f16x2 gemm_mk false true),
         other_major!(f16 f16x2 gemm_mkn false false),
@@ -628,22 +636,22 @@ impl Operand for f16 {
 impl Operand for e4m3 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<e4m3, bf16>] = &[
-        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 256 3 2 1 4),
-        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 320 3 2 1 3),
-        k_major!(e4m3 bf16 bf16x2 "128x384 2x1" 384 3 2 1 2),
+        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4),
+        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3),
+        k_major!(e4m3 bf16 bf16x2 "128x384 2x1" 128 384 3 2 1 2),
     ];
 }
 
-/// Columns of a tile, and the time of a tile for each of them, as measured on an H200 at the limit of its power: wider
-/// tiles fetch less, and so take less energy, but the last wave of a product leaves more of the chip idle.
-const COSTS: [(u32, f64); 4] = [(128, 1.05), (256, 1.0), (320, 0.985), (384, 0.975)];
-
-/// How high a band of tiles is, in clusters': with 66 of them at work, about as high as wide.
-const BAND: u32 = 8;
+/// Blocks' tiles: what a column of 128 rows costs, as measured on an H200 at the limit of its power, and how high a band of
+/// tiles is, in clusters'. Wider tiles fetch less, and so take less energy, but the last wave of a product leaves more of the
+/// chip idle. With 66 clusters at work, a band of 8 is about as high as wide; small tiles wait for the second-level cache,
+/// which reads once what clusters below each other ask for at about the same time.
+const TILES: [([u32; 2], f64, u32); 5] =
+    [([64, 128], 1.1, 16), ([128, 128], 1.05, 8), ([128, 256], 1.0, 8), ([128, 320], 0.985, 8), ([128, 384], 0.975, 8)];
 
 /// The variant for a product on this device, and the height of its bands of tiles.
 ///
-/// The cheapest: waves of tiles, times the columns of a tile, times what a column costs in a tile of that width.
+/// The cheapest: waves of tiles, times the columns of a tile, times what a column costs in such a tile.
 ///
 /// # Errors
 /// Those of loading a kernel.
@@ -655,20 +663,38 @@ pub(crate) fn pick<T: Operand>(device: &Device, shape: [usize; 3]) -> Result<Opt
             best = Some((cost, *variant));
         }
     }
-    Ok(best.map(|(_, variant)| (variant, BAND)))
+    Ok(best.map(|(_, variant)| (variant, variant.measured().1)))
 }
 
 impl<T, O> Variant<T, O> {
-    /// Tiles of clusters.
-    fn tiles(&self, [m, n, _]: [usize; 3]) -> u32 {
-        (m as u32).div_ceil(self.tile[0]) * (n as u32).div_ceil(self.tile[1])
+    /// Rows and columns of a cluster's tile.
+    fn tile(&self) -> [u32; 2] {
+        [self.block[0] * self.cluster[0], self.block[1] * self.cluster[1]]
     }
 
-    /// How long a product takes, in columns of a tile.
+    /// Tiles of clusters.
+    fn tiles(&self, [m, n, _]: [usize; 3]) -> u32 {
+        let [rows, columns] = self.tile();
+        (m as u32).div_ceil(rows) * (n as u32).div_ceil(columns)
+    }
+
+    /// Blocks that work on a tile: a cluster, or the clusters that share its K.
+    fn blocks(&self) -> u32 {
+        let Sharing::Depth(parts) = self.sharing else { return self.cluster[0] * self.cluster[1] };
+        self.cluster[0] * self.cluster[1] * parts
+    }
+
+    /// What a column costs, and how high a band is.
+    fn measured(&self) -> (f64, u32) {
+        let (_, cost, band) = TILES.iter().find(|(block, ..)| *block == self.block).unwrap_or(&TILES[2]);
+        (*cost, *band)
+    }
+
+    /// How long a product takes, in columns of 128 rows.
     fn cost(&self, workers: u32, shape: [usize; 3]) -> f64 {
-        let waves = self.tiles(shape).div_ceil((workers / self.blocks).max(1));
-        let (_, column) = COSTS.iter().find(|(columns, _)| *columns == self.tile[1]).unwrap_or(&COSTS[1]);
-        f64::from(waves) * f64::from(self.tile[1]) * column * self.share(shape)
+        let waves = self.tiles(shape).div_ceil((workers / self.blocks()).max(1));
+        let columns = f64::from(self.block[0] * self.block[1]) / 128.0;
+        f64::from(waves) * columns * self.measured().0 * self.share(shape)
     }
 
     /// What part of a tile's time a cluster needs. To meet takes as long as five steps of K.
@@ -679,8 +705,9 @@ impl<T, O> Variant<T, O> {
 
     /// How many blocks the device runs at the same time, for whole tiles; the interpreter is given eight.
     pub(crate) fn workers(&self, device: &Device) -> Result<u32> {
-        let blocks = resident(device, self.kernel, 384, self.cluster, self.shared)?;
-        Ok(blocks / self.blocks * self.blocks)
+        let (threads, cluster) = (128 * (self.block[0] / 64 + 1), self.cluster[0] * self.cluster[1]);
+        let blocks = resident(device, self.kernel, threads, cluster, self.shared)?;
+        Ok(blocks / self.blocks() * self.blocks())
     }
 
     /// What the clusters of a launch with `workers` blocks leave their sums in.
@@ -690,7 +717,7 @@ impl<T, O> Variant<T, O> {
             Sharing::Last => (workers as usize, 1),
             Sharing::Depth(parts) => (workers as usize, parts as usize),
         };
-        let columns = self.tile[1] as usize;
+        let columns = self.block[1] as usize;
         Ok(Scratch { sums: device.zeros(blocks * 128 * columns)?, flags: device.zeros(2 * blocks * parts)? })
     }
 
@@ -704,7 +731,7 @@ impl<T, O> Variant<T, O> {
         band: u32,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let wanted = self.tiles(shape) * self.blocks;
+        let wanted = self.tiles(shape) * self.blocks();
         let blocks = if self.sharing == Sharing::Last { workers } else { workers.min(wanted) };
         (self.launch)(stream, a, b, c, shape, blocks, band, scratch)
     }
