@@ -12,7 +12,7 @@ use crate::stream::{AsStream, StreamKind, StreamRef};
 use std::marker::PhantomData;
 
 /// An array of texels of one, two or three dimensions, of layers or of cubes, in the driver's own layout: what kernels read as a
-/// [`Texture`] and write as a [`Surface`].
+/// [`Texture`](crate::Texture) and write as a [`Surface`].
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
