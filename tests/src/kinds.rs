@@ -22,7 +22,7 @@ const KINDS: &[Kind] = &[
         name: "several instructions",
         opcodes: &[
             "mma", "wmma", "tex", "tld4", "multimem", "vadd4", "vsub4", "div", "rem", "rcp", "sqrt", "shfl", "match",
-            "vote", "ldmatrix", "mul", "mad",
+            "vote", "ldmatrix", "mul", "mad", "mov", "sured",
         ],
         operands: &[],
         said: &[
@@ -52,9 +52,15 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "names of functions",
-        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured"],
+        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt"],
         operands: &["f"],
         said: &["wants a register here", "is not a combination", "Arguments mismatch for instruction 'clmad"],
+    },
+    Kind {
+        name: "sums of variables",
+        opcodes: &["getctarank", "mapa"],
+        operands: &["+"],
+        said: &["State space mismatch"],
     },
     Kind {
         name: "minus signs of all operands",
@@ -77,7 +83,7 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "numbers of 64 bits",
-        opcodes: &["bar", "barrier", "cp"],
+        opcodes: &["bar", "barrier", "cp", "multimem"],
         operands: &[],
         said: &["must be a constant"],
     },
@@ -85,7 +91,20 @@ const KINDS: &[Kind] = &[
         name: "modifiers that mean nothing",
         opcodes: &[],
         operands: &[],
-        said: &["has no modifier `.b2`", "has no place here in"],
+        said: &["has no modifier `.b2`", "has no modifier `.row`", "has no place here in"],
+    },
+    Kind { name: "operands that mean nothing", opcodes: &["fabric"], operands: &[], said: &["operands here, not"] },
+    Kind {
+        name: "modifiers twice or in another order",
+        opcodes: &["wmma"],
+        operands: &[],
+        said: &["Illegal reduction operation", "Unexpected instruction types"],
+    },
+    Kind {
+        name: "literals among coordinates",
+        opcodes: &["suld", "sust", "sured"],
+        operands: &[],
+        said: &["Arguments mismatch for instruction 'su"],
     },
     Kind { name: "narrow addresses", opcodes: &[], operands: &["["], said: &["an address in a 32- or 64-bit"] },
     Kind {
@@ -94,6 +113,7 @@ const KINDS: &[Kind] = &[
         operands: &[],
         said: &["register cannot be a", "a literal of this kind cannot be a"],
     },
+    Kind { name: "loosely checked operands", opcodes: &["mov"], operands: &["{"], said: &["register cannot be a"] },
     Kind { name: "brackets left out", opcodes: &["cp"], operands: &[], said: &["wants an address in brackets"] },
     Kind {
         name: "vectors of integers",
