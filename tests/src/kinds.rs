@@ -22,7 +22,7 @@ const KINDS: &[Kind] = &[
         name: "several instructions",
         opcodes: &[
             "mma", "wmma", "tex", "tld4", "multimem", "vadd4", "vsub4", "div", "rem", "rcp", "sqrt", "shfl", "match",
-            "vote", "ldmatrix", "mul", "mad", "mov", "sured",
+            "vote", "ldmatrix", "mul", "mad", "mov", "sured", "cvt", "redux",
         ],
         operands: &[],
         said: &[
@@ -52,10 +52,16 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "names of functions",
-        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt"],
+        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp"],
         operands: &["f"],
-        said: &["wants a register here", "is not a combination", "Arguments mismatch for instruction 'clmad"],
+        said: &[
+            "wants a register here",
+            "is not a combination",
+            "Arguments mismatch for instruction 'clmad",
+            "Call argument 'f'",
+        ],
     },
+    Kind { name: "sums", opcodes: &["div"], operands: &["+"], said: &["is not a combination"] },
     Kind {
         name: "sums of variables",
         opcodes: &["getctarank", "mapa"],
@@ -68,7 +74,12 @@ const KINDS: &[Kind] = &[
         operands: &["-%"],
         said: &["wants a register here"],
     },
-    Kind { name: "braces around one register", opcodes: &["cvt"], operands: &["{"], said: &["wants a register here"] },
+    Kind {
+        name: "braces around one register",
+        opcodes: &["cvt", "fma", "mov"],
+        operands: &["{"],
+        said: &["wants a register here", "(this one has 1)"],
+    },
     Kind {
         name: "handles as addresses",
         opcodes: &[],
@@ -79,7 +90,7 @@ const KINDS: &[Kind] = &[
         name: "variables nobody reads",
         opcodes: &["mov"],
         operands: &["g", "c", "s"],
-        said: &["is not a combination"],
+        said: &["is not a combination", "wants a register here"],
     },
     Kind {
         name: "numbers of 64 bits",
@@ -91,7 +102,7 @@ const KINDS: &[Kind] = &[
         name: "modifiers that mean nothing",
         opcodes: &[],
         operands: &[],
-        said: &["has no modifier `.b2`", "has no modifier `.row`", "has no place here in"],
+        said: &["has no modifier `.b2`", "has no modifier `.row`", "has no modifier `.sat`", "has no place here in"],
     },
     Kind { name: "operands that mean nothing", opcodes: &["fabric"], operands: &[], said: &["operands here, not"] },
     Kind {
@@ -109,7 +120,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "narrow addresses", opcodes: &[], operands: &["["], said: &["an address in a 32- or 64-bit"] },
     Kind {
         name: "loosely checked operands",
-        opcodes: &["tex", "tld4", "cvt", "st", "sust", "multimem"],
+        opcodes: &["tex", "tld4", "cvt", "st", "sust", "suld", "multimem"],
         operands: &[],
         said: &["register cannot be a", "a literal of this kind cannot be a"],
     },
