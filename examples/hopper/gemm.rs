@@ -2,9 +2,9 @@
 //! 16 bytes, which TMA wants. Either operand may lie K-major or MN-major.
 //!
 //! Persistent blocks of two or three warp groups. One warp of the first is the *producer*: it asks TMA for 128 bytes of A's
-//! and B's rows at a time, into a ring of stages. The others are *consumers*: each multiplies 64 rows of the block's tile by
-//! all of its columns with `wgmma`, straight from shared memory, and keeps the sums in registers. `setmaxnreg` moves the
-//! registers from the one to the others.
+//! and B's rows at a time, into a ring of stages. The others are *consumers*: each multiplies 64 or 128 rows of the block's
+//! tile by all of its columns with `wgmma`, straight from shared memory, and keeps the sums in registers. `setmaxnreg` moves
+//! the registers from the one to the others.
 //!
 //! `CM` × `CN` blocks make a cluster: their tiles lie side by side, so that those in a row need the same part of A and those
 //! in a column the same part of B. Each fetches its share of both for all who need it (`.multicast::cluster`). A stage is
@@ -14,12 +14,14 @@
 //! to global memory, while the next tile is multiplied already. `pdl` lets the next kernel of the stream set up its
 //! barriers while this one ends.
 //!
-//! `stream` shares the tiles of the last rounds among all clusters (stream-K): a cluster may have a part of K of a tile, and
+//! `stream` shares the tiles of the last round among all clusters (stream-K): a cluster may have a part of K of a tile, and
 //! then leaves its sums in global memory to the one that has the last part. `split` shares every tile, for products of few
 //! tiles and much K: clusters have a part of K each, and sum a part of the columns each.
 //!
-//! What the chip's power allows decides the speed of large products, so everything here saves energy: large tiles and
-//! multicast save shared memory and L2 traffic, the order of tiles saves DRAM traffic.
+//! What the chip's power allows decides the speed of large products, so everything here saves energy. Tiles of 256 × 192
+//! bring the fewest bytes into shared memory for what is multiplied; multicast and the order of tiles save those from the
+//! second-level cache and from memory. Every other tile of a cluster goes from the end of K to its beginning: what the tile
+//! before had last is still in the cache. So the order of a tile's sums depends on where it lies.
 
 use ptx_examples::Report;
 use ptx_examples::product::{Product, resident};
@@ -28,16 +30,21 @@ use ptx_launch::{Result, TensorElement};
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// Bytes of shared memory: the stages, `panels` panels of each consumer, and the barriers.
+/// Warp groups that multiply a tile of so many rows: each has 64 of them, or, where there are more than 128, half.
+pub(crate) const fn consumers(rows: u32) -> u32 {
+    if rows > 128 { 2 } else { rows / 64 }
+}
+
+/// Bytes of shared memory: the stages, `panels` panels of 64 rows of each consumer, and the barriers.
 pub(crate) const fn shared_bytes(rows: u32, columns: u32, stages: u32, panels: u32) -> u32 {
-    stages * (rows + columns) * 128 + panels * rows * 128 + 16 * stages
+    stages * (rows + columns) * 128 + panels * consumers(rows) * 64 * 128 + 16 * stages
 }
 
 /// The kernels and what they are made of.
 #[ptx_module(arch = "sm_90a")]
 pub mod kernels {
     /// The whole kernel, whichever way the operands lie (`A_MN`, `B_MN`: 1 for MN-major); of a tile's `ROWS`, each consumer
-    /// has 64. With `STREAM` = 1 the last tiles are shared (`scheduler::stream_k`): sums of a part of a tile wait at
+    /// has `TALL` times 64. With `STREAM` = 1 the last tiles are shared (`scheduler::stream_k`): sums of a part of a tile wait at
     /// `partial`, one slot for each warp group, and `flags` say that they are there.
     fn kernel<
         T,
@@ -64,7 +71,9 @@ pub mod kernels {
     ) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];
-        const CONSUMERS: u32 = ROWS / 64;
+        const CONSUMERS: u32 = (ROWS / 64).min(2);
+        const TALL: u32 = ROWS / 64 / CONSUMERS;
+        const SUMS: u32 = TALL * COLUMNS / 2;
         const STAGE: u32 = product::stage_bytes(ROWS, COLUMNS);
         const RING: u32 = STAGES * STAGE;
         const BLOCKS: u32 = CM * CN;
@@ -104,26 +113,30 @@ pub mod kernels {
                 let (lines, places): ([u32; 2], [u32; 2]);
                 places[0] = right * (SHARE_A * 128);
                 places[1] = down * (SHARE_B * 128);
+                let back: u32 = 0;
                 grid::wait();
-                loop {
-                    let (now, from, to): (u32, u32, u32) = (tile, 0, depth);
-                    if tile >= whole {
-                        if STREAM == 0 {
-                            break;
-                        } else {
-                            if begin >= left {
-                                break;
-                            }
-                            part::<DEEP>(begin, left, steps, whole, now, from, to);
-                        }
-                    }
-                    let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, band);
+                // Whole tiles have loops of their own, here and below: with shared ones among them, the compiler keeps the
+                // ring's place in registers of each lane, and copies every descriptor to those of the warp.
+                while tile < whole {
+                    let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, band);
                     lines[0] = (row * CM + down) * ROWS + right * SHARE_A;
                     lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
                     product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
-                        a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, chosen,
+                        a, b, lines, places, masks, 0, stages, bars, stage, phase, 0, depth, back, chosen,
                     );
                     tile += workers;
+                    back = 1 - back;
+                }
+                if STREAM == 1 {
+                    while begin < left {
+                        let (now, from, to): (u32, u32, u32) = part::<DEEP>(begin, left, steps, whole);
+                        let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, band);
+                        lines[0] = (row * CM + down) * ROWS + right * SHARE_A;
+                        lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
+                        product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
+                            a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, back, chosen,
+                        );
+                    }
                 }
             }
         } else {
@@ -131,29 +144,28 @@ pub mod kernels {
             let consumer: u32 = role - 1;
             let thread: u32 = tid.x & 127;
             let panels: u32 = stages + RING + consumer * (PANELS * product::PANEL);
-            let out: u32 = epilogue::row(panels, thread);
-            let place: u32 = epilogue::place(thread);
-            let from_a: u64 = product::descriptor::<A_MN>(stages + consumer * product::PANEL);
+            let from_a: u64 = product::descriptor::<A_MN>(stages + consumer * (TALL * product::PANEL));
             let from_b: u64 = product::descriptor::<B_MN>(stages + ROWS * 128);
-            let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
-            loop {
-                let (now, from, to): (u32, u32, u32) = (tile, 0, depth);
-                if tile >= whole {
-                    if STREAM == 0 {
-                        break;
-                    } else {
-                        if begin >= left {
-                            break;
-                        }
-                        part::<DEEP>(begin, left, steps, whole, now, from, to);
-                    }
-                }
+            let acc: [f32; SUMS] = [0.0; SUMS];
+            // This consumer's rows of a cluster's tile, and its columns.
+            let below: u32 = down * ROWS + consumer * (64 * TALL);
+            let aside: u32 = right * COLUMNS;
+            while tile < whole {
                 product::sum::<T, A_MN, B_MN, COLUMNS, STAGES, BLOCKS, STAGE>(
-                    acc, from_a, from_b, bars, stage, phase, from, to, thread,
+                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread,
                 );
+                let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, band);
+                let (x, y): (u32, u32) = (column * (CN * COLUMNS) + aside, row * (CM * ROWS) + below);
+                write::<O2, COLUMNS, PANELS>(acc, c, x, y, panels, thread, role);
                 tile += workers;
-                if STREAM == 1 {
-                    const SLOT: u32 = COLUMNS / 2 * 512;
+            }
+            if STREAM == 1 {
+                const SLOT: u32 = SUMS * 512;
+                while begin < left {
+                    let (now, from, to): (u32, u32, u32) = part::<DEEP>(begin, left, steps, whole);
+                    product::sum::<T, A_MN, B_MN, COLUMNS, STAGES, BLOCKS, STAGE>(
+                        acc, from_a, from_b, bars, stage, phase, from, to, thread,
+                    );
                     if to < depth {
                         let mine: u32 = ctaid.x * CONSUMERS + consumer;
                         product::leave(acc, partial + wide(mine) * SLOT, flags + wide(mine) * 4, thread, role);
@@ -174,17 +186,9 @@ pub mod kernels {
                             first = from - start;
                         }
                     }
-                }
-                let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, band);
-                let y: u32 = (row * CM + down) * ROWS + consumer * 64;
-                let x: u32 = (column * CN + right) * COLUMNS;
-                for panel in 0..COLUMNS / 64 {
-                    const AT: u32 = panel % PANELS * product::PANEL;
-                    product::panel::<O2, { 32 * panel }, PANELS>(acc, out, place, thread, role);
-                    if thread == 0 {
-                        tma::store_2d(c, x + 64 * panel, y, panels + AT);
-                        tma::commit();
-                    }
+                    let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, band);
+                    let (x, y): (u32, u32) = (column * (CN * COLUMNS) + aside, row * (CM * ROWS) + below);
+                    write::<O2, COLUMNS, PANELS>(acc, c, x, y, panels, thread, role);
                 }
             }
             if thread == 0 {
@@ -194,6 +198,30 @@ pub mod kernels {
         // No block leaves while another one may still arrive at its barriers.
         warp::sync();
         cluster::sync();
+    }
+
+    /// Writes a consumer's sums to the rows of C from `y` on and the columns from `x` on, 64 × 64 at a time.
+    fn write<O2, const COLUMNS: u32, const PANELS: u32, const LEN: u32>(
+        acc: [f32; LEN],
+        c: TensorMap,
+        x: u32,
+        y: u32,
+        panels: u32,
+        thread: u32,
+        role: u32,
+    ) {
+        let out: u32 = epilogue::row(panels, thread);
+        let place: u32 = epilogue::place(thread);
+        for panel in 0..LEN / 32 {
+            const AT: u32 = panel % PANELS * product::PANEL;
+            const ASIDE: u32 = panel % (COLUMNS / 64) * 64;
+            const DOWN: u32 = panel / (COLUMNS / 64) * 64;
+            product::panel::<O2, { 32 * panel }, PANELS>(acc, out, place, thread, role);
+            if thread == 0 {
+                tma::store_2d(c, x + ASIDE, y + DOWN, panels + AT);
+                tma::commit();
+            }
+        }
     }
 
     /// The same for few tiles and much K: `SPLIT` clusters share K of a tile of 64 · `SPLIT` columns. In the end each has the
@@ -244,7 +272,7 @@ pub mod kernels {
                     lines[0] = (tile / columns * CM + down) * ROWS;
                     lines[1] = tile % columns * COLUMNS + down * SHARE;
                     product::fill::<T, 0, 0, ROWS, COLUMNS, STAGES, CM, 1>(
-                        a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, chosen,
+                        a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, 0, chosen,
                     );
                     tile += workers / SPLIT;
                 }
@@ -292,31 +320,26 @@ pub mod kernels {
         cluster::sync();
     }
 
-    /// The next part of a tile that is shared, and how far along K it goes, for `DEEP` elements a step.
-    fn part<const DEEP: u32>(begin: u32, left: u32, steps: u32, whole: u32, now: u32, from: u32, to: u32) {
+    /// The next part of a tile that is shared: its tile, and from where to where along K, for `DEEP` elements a step.
+    fn part<const DEEP: u32>(begin: u32, left: u32, steps: u32, whole: u32) -> (u32, u32, u32) {
         let (tile, first, last): (u32, u32, u32) = scheduler::stream_k_part(begin, left, steps);
-        now = whole + tile;
-        from = first * DEEP;
-        to = last * DEEP;
+        (whole + tile, first * DEEP, last * DEEP)
     }
 
     /// C (M × N) = A (M × K) · Bᵀ (N × K): both K-major. `blocks` are started; a band of tiles is `band`
     /// clusters high.
     #[ptx_kernel(
-        block = 128 * (ROWS / 64 + 1),
+        block = 128 * (super::consumers(ROWS) + 1),
         cluster = CM * CN,
         grid = blocks,
         shared = super::shared_bytes(ROWS, COLUMNS, STAGES, PANELS),
         max_regs = 168,
         pdl,
         instances = [
-            (bf16, bf16, bf16x2, 128, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 128, 128, 6, 2, 1, 2),
-            (bf16, bf16, bf16x2, 128, 320, 3, 2, 1, 3), (bf16, bf16, bf16x2, 128, 384, 3, 2, 1, 2),
-            (bf16, bf16, bf16x2, 128, 256, 3, 1, 2, 4), (f16, f16, f16x2, 128, 256, 3, 2, 1, 4),
-            (f16, f16, f16x2, 128, 320, 3, 2, 1, 3), (f16, f16, f16x2, 128, 384, 3, 2, 1, 2),
-            (bf16, bf16, bf16x2, 64, 128, 7, 1, 2, 2),
-            (e4m3, bf16, bf16x2, 128, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 128, 320, 3, 2, 1, 3),
-            (e4m3, bf16, bf16x2, 128, 384, 3, 2, 1, 2)
+            (bf16, bf16, bf16x2, 128, 256, 3, 2, 1, 4), (bf16, bf16, bf16x2, 128, 320, 3, 2, 1, 3),
+            (bf16, bf16, bf16x2, 128, 128, 6, 2, 1, 2), (bf16, bf16, bf16x2, 64, 128, 7, 1, 2, 2),
+            (f16, f16, f16x2, 128, 256, 3, 2, 1, 4), (f16, f16, f16x2, 128, 320, 3, 2, 1, 3),
+            (e4m3, bf16, bf16x2, 128, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 128, 320, 3, 2, 1, 3)
         ],
         safe(blocks % (CM * CN) == 0, blocks > 0, band > 0)
     )]
@@ -340,26 +363,39 @@ pub mod kernels {
         kernel::<T, O2, 0, 0, ROWS, COLUMNS, STAGES, CM, CN, PANELS, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
     }
 
-    /// The same by stream-K: the last tiles are shared by all blocks. `partial` has room for the sums of every block, 128
-    /// for each accumulator of a consumer; `flags` are zero, and are so again at the end.
+    /// The same by stream-K: the last tiles are shared by all blocks. `partial` has room for the sums of every block; `flags`,
+    /// one for each warp group, are zero, and are so again at the end.
     #[ptx_kernel(
-        block = 384,
-        cluster = CM,
+        block = 128 * (super::consumers(ROWS) + 1),
+        cluster = CM * CN,
         grid = blocks,
-        shared = super::shared_bytes(128, COLUMNS, STAGES, PANELS),
+        shared = super::shared_bytes(ROWS, COLUMNS, STAGES, PANELS),
         max_regs = 168,
         pdl,
-        instances = [(bf16, bf16, bf16x2, 256, 3, 2, 4)],
+        instances = [
+            (bf16, bf16, bf16x2, 256, 192, 3, 1, 2, 3), (f16, f16, f16x2, 256, 192, 3, 1, 2, 3),
+            (e4m3, bf16, bf16x2, 256, 192, 3, 1, 2, 3)
+        ],
         safe(
-            blocks % CM == 0,
+            blocks % (CM * CN) == 0,
             blocks > 0,
             band > 0,
-            partial.len() >= blocks * (COLUMNS * 128),
+            partial.len() >= blocks * (ROWS * COLUMNS),
             flags.len() >= 2 * blocks
         )
     )]
-    pub fn stream<T, O, O2, const COLUMNS: u32, const STAGES: u32, const CM: u32, const PANELS: u32>(
-        #[tma(box = [128, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+    pub fn stream<
+        T,
+        O,
+        O2,
+        const ROWS: u32,
+        const COLUMNS: u32,
+        const STAGES: u32,
+        const CM: u32,
+        const CN: u32,
+        const PANELS: u32,
+    >(
+        #[tma(box = [ROWS / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [COLUMNS / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
         partial: &mut [f32],
@@ -367,7 +403,7 @@ pub mod kernels {
         blocks: u32,
         band: u32,
     ) {
-        kernel::<T, O2, 0, 0, 128, COLUMNS, STAGES, CM, 1, PANELS, 1>(
+        kernel::<T, O2, 0, 0, ROWS, COLUMNS, STAGES, CM, CN, PANELS, 1>(
             a_map, b_map, c_map, M, N, K, band, partial, flags,
         );
     }
@@ -530,19 +566,20 @@ macro_rules! k_major {
 
 /// An instance of `stream`.
 macro_rules! stream_k {
-    ($t:ident $o:ident $o2:ident $name:literal $columns:literal $stages:literal $cm:literal $panels:literal) => {
+    ($t:ident $o:ident $o2:ident $name:literal
+     $rows:literal $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
         Variant {
             name: $name,
             major: K_MAJOR,
-            block: [128, $columns],
-            cluster: [$cm, 1],
+            block: [$rows, $columns],
+            cluster: [$cm, $cn],
             sharing: Sharing::Last,
-            shared: shared_bytes(128, $columns, $stages, $panels),
-            kernel: <stream::Instance<$t, $o, $o2, $columns, $stages, $cm, $panels> as stream::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, band, scratch| {
+            shared: shared_bytes($rows, $columns, $stages, $panels),
+            kernel:
+                <stream::Instance<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels> as stream::Exists>::KERNEL,
+            launch: |stream, a, b, c, [m, n, k], blocks, band, Scratch { sums, flags }| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                let Scratch { sums, flags } = scratch;
-                kernels::stream::<$t, $o, $o2, $columns, $stages, $cm, $panels>(
+                kernels::stream::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels>(
                     stream, a, b, c, sums, flags, blocks, band,
                 )
             },
@@ -596,10 +633,8 @@ pub(crate) type Way<T> = (Variant<T, <T as Operand>::Result>, u32);
 pub(crate) trait Operand: TensorElement {
     /// The type of C.
     type Result: TensorElement;
-    /// The instances that `pick` knows.
+    /// Its instances.
     const VARIANTS: &'static [Variant<Self, Self::Result>];
-    /// Instances that no measurement has shown to be better: only a sweep takes them.
-    const TRIALS: &'static [Variant<Self, Self::Result>] = &[];
 }
 
 impl Operand for bf16 {
@@ -607,17 +642,13 @@ impl Operand for bf16 {
     const VARIANTS: &'static [Variant<bf16, bf16>] = &[
         k_major!(bf16 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4),
         k_major!(bf16 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3),
-        k_major!(bf16 bf16 bf16x2 "128x384 2x1" 128 384 3 2 1 2),
+        stream_k!(bf16 bf16 bf16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
         k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 128 6 2 1 2),
         k_major!(bf16 bf16 bf16x2 "64x128 1x2" 64 128 7 1 2 2),
         split!(bf16 bf16 bf16x2 "128x256 2x1 split 4" 3 2 4),
         other_major!(bf16 bf16x2 gemm_kn true false),
         other_major!(bf16 bf16x2 gemm_mk false true),
         other_major!(bf16 bf16x2 gemm_mkn false false),
-    ];
-    const TRIALS: &'static [Variant<bf16, bf16>] = &[
-        k_major!(bf16 bf16 bf16x2 "128x256 1x2" 128 256 3 1 2 4),
-        stream_k!(bf16 bf16 bf16x2 "128x256 2x1 stream-K" 256 3 2 4),
     ];
 }
 
@@ -626,7 +657,7 @@ impl Operand for f16 {
     const VARIANTS: &'static [Variant<f16, f16>] = &[
         k_major!(f16 f16 f16x2 "128x256 2x1" 128 256 3 2 1 4),
         k_major!(f16 f16 f16x2 "128x320 2x1" 128 320 3 2 1 3),
-        k_major!(f16 f16 f16x2 "128x384 2x1" 128 384 3 2 1 2),
+        stream_k!(f16 f16 f16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
         other_major!(f16 f16x2 gemm_kn true false),
         other_major!(f16 f16x2 gemm_mk false true),
         other_major!(f16 f16x2 gemm_mkn false false),
@@ -638,20 +669,24 @@ impl Operand for e4m3 {
     const VARIANTS: &'static [Variant<e4m3, bf16>] = &[
         k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4),
         k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3),
-        k_major!(e4m3 bf16 bf16x2 "128x384 2x1" 128 384 3 2 1 2),
+        stream_k!(e4m3 bf16 bf16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
     ];
 }
 
 /// Blocks' tiles: what a column of 128 rows costs, as measured on an H200 at the limit of its power, and how high a band of
-/// tiles is, in clusters'. Wider tiles fetch less, and so take less energy, but the last wave of a product leaves more of the
-/// chip idle. With 66 clusters at work, a band of 8 is about as high as wide; small tiles wait for the second-level cache,
-/// which reads once what clusters below each other ask for at about the same time.
-const TILES: [([u32; 2], f64, u32); 5] =
-    [([64, 128], 1.1, 16), ([128, 128], 1.05, 8), ([128, 256], 1.0, 8), ([128, 320], 0.985, 8), ([128, 384], 0.975, 8)];
+/// tiles is, in clusters'. With 66 clusters at work, a band of 11 and six columns are a round; small tiles wait for the
+/// second-level cache, which reads once what clusters below each other ask for at about the same time.
+const TILES: [([u32; 2], f64, u32); 5] = [
+    ([64, 128], 1.1, 16),
+    ([128, 128], 1.05, 8),
+    ([128, 256], 1.0, 11),
+    ([128, 320], 0.985, 11),
+    ([256, 192], 0.945, 11),
+];
 
 /// The variant for a product on this device, and the height of its bands of tiles.
 ///
-/// The cheapest: waves of tiles, times the columns of a tile, times what a column costs in such a tile.
+/// The cheapest: rounds of tiles, times the columns of a tile, times what a column costs in such a tile.
 ///
 /// # Errors
 /// Those of loading a kernel.
@@ -678,10 +713,15 @@ impl<T, O> Variant<T, O> {
         (m as u32).div_ceil(rows) * (n as u32).div_ceil(columns)
     }
 
+    /// Blocks of a cluster.
+    fn in_cluster(&self) -> u32 {
+        self.cluster.iter().product()
+    }
+
     /// Blocks that work on a tile: a cluster, or the clusters that share its K.
     fn blocks(&self) -> u32 {
-        let Sharing::Depth(parts) = self.sharing else { return self.cluster[0] * self.cluster[1] };
-        self.cluster[0] * self.cluster[1] * parts
+        let Sharing::Depth(parts) = self.sharing else { return self.in_cluster() };
+        self.in_cluster() * parts
     }
 
     /// What a column costs, and how high a band is.
@@ -692,21 +732,36 @@ impl<T, O> Variant<T, O> {
 
     /// How long a product takes, in columns of 128 rows.
     fn cost(&self, workers: u32, shape: [usize; 3]) -> f64 {
-        let waves = self.tiles(shape).div_ceil((workers / self.blocks()).max(1));
         let columns = f64::from(self.block[0] * self.block[1]) / 128.0;
-        f64::from(waves) * columns * self.measured().0 * self.share(shape)
+        self.rounds((workers / self.blocks()).max(1), shape) * columns * self.measured().0
     }
 
-    /// What part of a tile's time a cluster needs. To meet takes as long as five steps of K.
-    fn share(&self, [_, _, k]: [usize; 3]) -> f64 {
-        let Sharing::Depth(parts) = self.sharing else { return 1.0 };
-        1.0 / f64::from(parts) + 5.0 * 64.0 / (k as f64).max(1.0)
+    /// How often `teams` of clusters take a tile, as their time goes.
+    fn rounds(&self, teams: u32, shape @ [_, _, k]: [usize; 3]) -> f64 {
+        let tiles = self.tiles(shape);
+        let (rest, exact) = (tiles % teams, f64::from(tiles) / f64::from(teams));
+        // Of a tile's time, that of 64 elements along K.
+        let step = 64.0 / (k as f64).max(1.0);
+        match self.sharing {
+            // Who has nothing to do in the last round leaves its power to the others, and so half of the time is not lost.
+            Sharing::Nothing => f64::midpoint(exact, exact.ceil()),
+            Sharing::Last if rest == 0 => exact,
+            // To leave and collect a part of a tile takes six steps. Clusters that begin at different places along K ask
+            // for different parts of the operands at a time, which takes as long as 0.15 of a round.
+            Sharing::Last => {
+                let apart = if teams.is_multiple_of(rest) { 0.0 } else { 0.15 };
+                let shared = if tiles > teams && 4 * rest < teams { rest + teams } else { rest };
+                exact + apart + f64::from(6 * (teams.div_ceil(shared) - 1).max(1)) * step
+            }
+            // To meet takes five.
+            Sharing::Depth(parts) => exact.ceil() * (1.0 / f64::from(parts) + 5.0 * step),
+        }
     }
 
     /// How many blocks the device runs at the same time, for whole tiles; the interpreter is given eight.
     pub(crate) fn workers(&self, device: &Device) -> Result<u32> {
-        let (threads, cluster) = (128 * (self.block[0] / 64 + 1), self.cluster[0] * self.cluster[1]);
-        let blocks = resident(device, self.kernel, threads, cluster, self.shared)?;
+        let threads = 128 * (consumers(self.block[0]) + 1);
+        let blocks = resident(device, self.kernel, threads, self.in_cluster(), self.shared)?;
         Ok(blocks / self.blocks() * self.blocks())
     }
 
@@ -717,8 +772,8 @@ impl<T, O> Variant<T, O> {
             Sharing::Last => (workers as usize, 1),
             Sharing::Depth(parts) => (workers as usize, parts as usize),
         };
-        let columns = self.block[1] as usize;
-        Ok(Scratch { sums: device.zeros(blocks * 128 * columns)?, flags: device.zeros(2 * blocks * parts)? })
+        let sums = self.block.iter().product::<u32>() as usize;
+        Ok(Scratch { sums: device.zeros(blocks * sums)?, flags: device.zeros(2 * blocks * parts)? })
     }
 
     /// C = A · B with `workers` blocks, fewer if there are fewer tiles and each has one of its own.
@@ -744,7 +799,7 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
     let shapes =
         if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 72], [520, 776, 136]] };
     let (band, mut error, mut time) = (3, 0.0, Duration::MAX);
-    for variant in bf16::VARIANTS.iter().chain(bf16::TRIALS) {
+    for variant in bf16::VARIANTS {
         for shape in &shapes[..if variant.sharing == Sharing::Nothing { 1 } else { 2 }] {
             let workers = variant.workers(device)?;
             let scratch = RefCell::new(variant.scratch(device, workers)?);

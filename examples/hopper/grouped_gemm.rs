@@ -87,7 +87,7 @@ pub mod kernels {
                         lines[1] += group * n;
                     }
                     product::fill::<T, 0, B_MN, ROWS, COLUMNS, STAGES, 1, CN>(
-                        a, b, lines, places, masks, group, stages, bars, stage, phase, 0, depth, chosen,
+                        a, b, lines, places, masks, group, stages, bars, stage, phase, 0, depth, 0, chosen,
                     );
                     tile += workers;
                 }

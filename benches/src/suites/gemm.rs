@@ -69,7 +69,7 @@ const EDGES: &[[usize; 3]] =
 const EIGHT: &[[usize; 3]] = &[[4096, 4096, 4096], [8192, 8192, 8192]];
 
 /// The heights of bands that a sweep tries.
-const BANDS: [u32; 3] = [4, 8, 16];
+const BANDS: [u32; 4] = [4, 8, 11, 16];
 
 /// What the result's rounding allows.
 const LIMIT: f64 = 4e-3;
@@ -103,8 +103,7 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
             continue;
         }
         for major in [(true, true), (true, false), (false, true), (false, false)].map(|(a_k, b_k)| Major { a_k, b_k }) {
-            let ways: Vec<_> =
-                T::VARIANTS.iter().chain(T::TRIALS).filter(|v| v.major == major).map(|v| (*v, 3)).collect();
+            let ways: Vec<_> = T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, 3)).collect();
             // TMA wants rows of whole 16 bytes.
             let rows = [shape[2], if major.a_k { 0 } else { shape[0] }];
             if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<T>()).is_multiple_of(16)) {
@@ -141,7 +140,7 @@ fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
     if wanted.is_empty() {
         return Ok(pick::<T>(&bench.device, shape)?.into_iter().collect());
     }
-    let k_major = T::VARIANTS.iter().chain(T::TRIALS).filter(|variant| variant.major == K_MAJOR);
+    let k_major = T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR);
     let all = k_major.flat_map(|variant| BANDS.map(|band| (*variant, band)));
     Ok(all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect())
 }

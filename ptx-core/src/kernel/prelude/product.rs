@@ -2,7 +2,7 @@
 //! For `sm_90a` alone.
 //!
 //! A tile is `ROWS` × `COLUMNS`. A *stage* of the ring holds 128 bytes along K of A's rows, then of B's. One warp fills
-//! stages by TMA (`fill`); warp groups of 64 rows each multiply them with `wgmma` (`sum`), and write what they have as
+//! stages by TMA (`fill`); warp groups of 64 or 128 rows each multiply them with `wgmma` (`sum`), and write what they have as
 //! panels of 64 columns (`panel`). `CM` × `CN` blocks of a cluster have tiles side by side: those in a row share A, those
 //! in a column share B, and each fetches its part for all of them.
 
@@ -68,9 +68,10 @@ fn neighbours<const CM: u32, const CN: u32>(down: u32, right: u32) -> [u16; 2] {
     masks
 }
 
-/// The producer's part of a tile: asks for its stages from `k` to `end` along K, at A's `lines[0]` and B's `lines[1]`; the
-/// first block's place in a stage is `places` further on for this one. `masks` are A's and B's. All lanes of the warp
-/// wait, the `chosen` one asks. In a loop: `mbarrier.try_wait`, `mbarrier.arrive.expect_tx`, and `fetch` for each.
+/// The producer's part of a tile: asks for its stages from `k` to `end` along K, or with `back` = 1 from the end to `k`, at
+/// A's `lines[0]` and B's `lines[1]`; the first block's place in a stage is `places` further on for this one. `masks` are
+/// A's and B's. All lanes of the warp wait, the `chosen` one asks. In a loop: `mbarrier.try_wait`,
+/// `mbarrier.arrive.expect_tx`, and `fetch` for each.
 fn fill<
     T,
     const A_MN: u32,
@@ -93,11 +94,15 @@ fn fill<
     phase: u32,
     k: u32,
     end: u32,
+    back: u32,
     chosen: pred,
 ) {
     const STAGE: u32 = stage_bytes(ROWS, COLUMNS);
-    let at_k: u32 = k;
-    while at_k < end {
+    const DEEP: u32 = 128 / size_of::<T>();
+    let left: u32 = (end - k + (DEEP - 1)) / DEEP;
+    let at_k: u32 = k + back * (left - 1) * DEEP;
+    let step: u32 = DEEP - back * (2 * DEEP);
+    while left > 0 {
         pipeline::wait_empty::<STAGES>(bars, stage, phase);
         if chosen {
             let full: u32 = pipeline::full(bars, stage);
@@ -108,7 +113,8 @@ fn fill<
             fetch::<B_MN, { COLUMNS / CM }, CM>(to_b, b, lines[1], at_k, depth, full, masks[1]);
         }
         pipeline::advance::<STAGES>(stage, phase);
-        at_k += 128 / size_of::<T>();
+        at_k += step;
+        left -= 1;
     }
 }
 
@@ -117,8 +123,9 @@ fn descriptor<const MN: u32>(address: u32) -> u64 {
     if MN == 0 { wgmma::descriptor_k128(address) } else { wgmma::descriptor_mn128::<PANEL>(address) }
 }
 
-/// Multiplies 64 rows of a stage by its columns: four times 32 bytes along K, `wgmma.mma_async` for each 256 columns.
-/// Without `accumulate` the old values of `acc` do not count; it is set.
+/// Multiplies a warp group's rows of a stage by its columns, for each 64 rows `COLUMNS` / 2 accumulators: four times 32
+/// bytes along K, `wgmma.mma_async` for each 64 rows and 256 columns. Without `accumulate` the old values of `acc` do not
+/// count; it is set.
 fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: u32>(
     acc: [f32; LEN],
     a: u64,
@@ -131,9 +138,11 @@ fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: 
         // The next 32 bytes along K; of an MN-major operand, the next 16 lines of 128 bytes.
         const NEXT_A: u64 = step * if A_MN == 0 { 2 } else { 128 };
         const NEXT_B: u64 = step * if B_MN == 0 { 2 } else { 128 };
-        for part in 0..PARTS {
-            const ASIDE: u64 = (part * N * 8) as u64;
-            let (da, db): (u64, u64) = (a + NEXT_A, b + (NEXT_B + ASIDE));
+        for part in 0..LEN * 2 / N {
+            // Of the operands' panels of 64 lines, this product's in A, and its first in B.
+            const DOWN: u64 = (part / PARTS * PANEL / 16) as u64;
+            const ASIDE: u64 = (part % PARTS * N * 8) as u64;
+            let (da, db): (u64, u64) = (a + (NEXT_A + DOWN), b + (NEXT_B + ASIDE));
             if size_of::<T>() == 1 {
                 wgmma::multiply8::<T, T, N, { part * N / 2 }>(acc, da, db, accumulate);
             } else {
@@ -146,7 +155,7 @@ fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: 
     }
 }
 
-/// A consumer's part of a tile: `acc` becomes the sum of its 64 rows' products from `k` to `end`. The ring's `stage` and
+/// A consumer's part of a tile: `acc` becomes the sum of its rows' products from `k` to `end`, in the order of `fill`. The ring's `stage` and
 /// `phase` go on. In a loop: `mbarrier.try_wait`, `wgmma.fence`, the products of a stage, `wgmma.commit_group`; while these
 /// run, `wgmma.wait_group 1` and an arrival give back the stage before.
 fn sum<

@@ -108,13 +108,16 @@ fn seek<const ROWS: u32>(
 
 /// By stream-K, what a worker has of `tiles` tiles of `steps` steps each: the tiles that it has alone, one in every round
 /// of `workers`, and from which step to which it works on those that are left, which all workers share alike. If there are
-/// a whole number of rounds, nothing is left; else the last whole round is shared too, so that nobody has a crumb.
-/// Three `div`, and `mul.lo`, `sub`, `setp`.
+/// a whole number of rounds, nothing is left; if fewer are left than a quarter of a round, the last whole round is shared
+/// too, so that nobody has a crumb. Three `div`, and `mul.lo`, `sub`, `setp`.
 fn stream_k(worker: u32, workers: u32, tiles: u32, steps: u32) -> (u32, u32, u32) {
     let alone: u32 = tiles / workers;
-    if tiles != alone * workers {
-        if alone != 0 {
-            alone -= 1;
+    let rest: u32 = tiles - alone * workers;
+    if rest != 0 {
+        if 4 * rest < workers {
+            if alone != 0 {
+                alone -= 1;
+            }
         }
     }
     let shared: u32 = (tiles - alone * workers) * steps;
