@@ -18,7 +18,7 @@ use ptx_launch::prelude::*;
     pdl,
     instances = [
         (f32, 1, 1024, 16, 1), (f32, 4, 256, 2, 1), (f32, 4, 512, 4, 2), (f32, 4, 1024, 8, 1),
-        (bf16, 1, 1024, 16, 1), (bf16, 8, 256, 1, 1), (bf16, 8, 256, 4, 5), (bf16, 8, 1024, 4, 1),
+        (bf16, 1, 1024, 16, 1), (bf16, 8, 256, 1, 1), (bf16, 8, 256, 4, 6), (bf16, 8, 1024, 4, 1),
     ],
     safe(
         columns % EACH == 0,
@@ -132,7 +132,7 @@ pub(crate) fn half(
     match columns {
         c if c % 8 != 0 => layer_norm::<bf16, 1, 1024, 16, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
         c @ ..=2048 => layer_norm::<bf16, 8, 256, 1, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=8192 => layer_norm::<bf16, 8, 256, 4, 5>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
+        c @ ..=8192 => layer_norm::<bf16, 8, 256, 4, 6>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
         c => layer_norm::<bf16, 8, 1024, 4, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
     }
 }
