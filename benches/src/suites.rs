@@ -5,6 +5,7 @@ mod attention;
 mod copy;
 mod gemm;
 mod grouped;
+mod power;
 mod rows;
 
 use crate::bench::Bench;
@@ -32,4 +33,5 @@ pub const SUITES: &[(&str, Suite)] = &[
     ("gemm bf16", gemm::bf16),
     ("gemm f16", gemm::f16),
     ("gemm edges", gemm::edges),
+    ("power bf16", power::bf16),
 ];

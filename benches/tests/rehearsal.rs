@@ -68,6 +68,18 @@ fn every_promised_kernel_meets_its_rivals() {
 }
 
 #[test]
+fn what_nothing_is_promised_of_runs_too() {
+    let (output, folder) = bench("rest", &["--filter", "power", "--filter", "gemm f16", "--alone"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run: Value = serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let entries = run["entries"].as_array().unwrap();
+    for kernel in ["power bf16", "gemm f16"] {
+        let mut of = entries.iter().filter(|entry| words(entry).0 == kernel).peekable();
+        assert!(of.peek().is_some() && of.all(|entry| entry["right"] == true), "{kernel}: {entries:?}");
+    }
+}
+
+#[test]
 fn when_the_time_is_over_that_is_said() {
     let (output, folder) = bench("late", &["--minutes", "0", "--filter", "copy", "--alone"]);
     assert!(!output.status.success());
