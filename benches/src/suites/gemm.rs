@@ -9,7 +9,7 @@ use crate::data::{self, Factor, Product};
 use crate::rivals::Number;
 use crate::rivals::cublas::Blas;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
-use kernel::{K_MAJOR, Major, Operand, Way, pick};
+use kernel::variants::{K_MAJOR, Major, Operand, Way, pick};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
