@@ -6,6 +6,7 @@ pub mod disturb;
 pub mod instance;
 pub mod judge;
 pub mod kinds;
+pub mod modules;
 pub mod mutate;
 pub mod own;
 pub mod ptxas;

@@ -9,11 +9,10 @@ use ptx_core::check::check;
 use ptx_core::interp::{Fault, Launch, Machine, Options, Program};
 use ptx_core::parse::parse_text;
 use ptx_tests::disturb::disturb;
+use ptx_tests::modules::{keep, of_at_most};
 use ptx_tests::random::{Random, setting};
-use ptx_tests::{corpus, own};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Bytes of a module that is mutated.
@@ -28,7 +27,7 @@ const BUFFER: usize = 1 << 14;
 #[ignore = "long: see CONTRIBUTING.md"]
 fn mutated_modules_end() {
     let mut random = Random::new(setting("PTX_RANDOM_SEED", 1) as u64);
-    let (size, texts) = (setting("PTX_RANDOM_SIZE", 20_000), texts());
+    let (size, texts) = (setting("PTX_RANDOM_SIZE", 20_000), of_at_most(LARGEST).expect("texts"));
     let (mut launches, mut ends, mut longest, mut wrong) = (0, BTreeMap::<String, usize>::new(), Duration::ZERO, 0);
     while launches < size {
         let Some(text) = mutated(&texts, &mut random) else { continue };
@@ -37,13 +36,13 @@ fn mutated_modules_end() {
         longest = longest.max(start.elapsed());
         let Ok(ended) = ended else {
             wrong += 1;
-            keep(&text, wrong);
+            keep(&text, wrong).expect("a folder");
             continue;
         };
         if start.elapsed() > LONGEST {
             wrong += 1;
             println!("{:?}", start.elapsed());
-            keep(&text, wrong);
+            keep(&text, wrong).expect("a folder");
         }
         launches += ended.len();
         ended.into_iter().for_each(|end| *ends.entry(end).or_default() += 1);
@@ -105,23 +104,4 @@ fn argument(machine: &mut Machine, random: &mut Random) -> Result<u64, Fault> {
     let byte = random.below(256) as u8;
     machine.write(address, &[byte; BUFFER])?;
     Ok(address + if random.once_in(6) { random.below(2 * BUFFER) as u64 } else { 0 })
-}
-
-fn keep(text: &str, number: usize) {
-    if let Some(folder) = std::env::var_os("PTX_RANDOM_KEEP") {
-        std::fs::write(PathBuf::from(folder).join(format!("{number}.ptx")), text).expect("a folder");
-    }
-}
-
-/// The texts of all small files there are.
-fn texts() -> Vec<String> {
-    let filetests = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests");
-    let filetests = std::fs::read_dir(filetests).expect("filetests").filter_map(|entry| Some(entry.ok()?.path()));
-    let mut paths: Vec<PathBuf> = filetests.filter(|path| path.extension().is_some_and(|e| e == "ptx")).collect();
-    paths.extend(own::samples().expect("corpus/").iter().map(own::Sample::file));
-    let others = corpus::folder().map(|folder| corpus::samples(&folder).expect("a manifest"));
-    paths.extend(others.into_iter().flatten().map(|sample| sample.path));
-    paths.sort();
-    paths.retain(|path| path.metadata().is_ok_and(|m| m.len() <= LARGEST));
-    paths.into_iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect()
 }

@@ -12,11 +12,10 @@ use ptx_core::lex::lex;
 use ptx_core::parse::parse_text;
 use ptx_tests::disturb::disturb;
 use ptx_tests::judge::{Judge, Verdict};
+use ptx_tests::modules::{keep, of_at_most};
 use ptx_tests::ptxas::ENDLESS;
 use ptx_tests::random::{Random, setting};
-use ptx_tests::{corpus, own};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// Bytes of a module that is mutated.
 const LARGEST: u64 = 5000;
@@ -31,7 +30,7 @@ fn random_modules_are_judged_alike() {
     let mut random = Random::new(setting("PTX_RANDOM_SEED", 1) as u64);
     let size = setting("PTX_RANDOM_SIZE", 1000);
     let is_sound = |text: &String| ours(text).is_none() && difference(&judge, text).is_none();
-    let sound: Vec<String> = texts().into_iter().filter(is_sound).collect();
+    let sound: Vec<String> = of_at_most(LARGEST).expect("texts").into_iter().filter(is_sound).collect();
     println!("{} modules", sound.len());
     let (mut judged, mut wrong) = (0, BTreeMap::<&str, usize>::new());
     while judged < size {
@@ -41,31 +40,12 @@ fn random_modules_are_judged_alike() {
         if let Some(why) = difference(&judge, &text) {
             *wrong.entry(kind).or_default() += 1;
             println!("{judged}: {kind}: {why}");
-            keep(&text, judged);
+            keep(&text, judged).expect("a folder");
         }
     }
     let total: usize = wrong.values().sum();
     println!("{total} of {size} verdicts differ: {wrong:?}");
     assert!(total * ALLOWED <= size, "more than one in {ALLOWED}");
-}
-
-fn keep(text: &str, number: usize) {
-    if let Some(folder) = std::env::var_os("PTX_RANDOM_KEEP") {
-        std::fs::write(PathBuf::from(folder).join(format!("{number}.ptx")), text).expect("a folder");
-    }
-}
-
-/// The texts of all small files there are.
-fn texts() -> Vec<String> {
-    let filetests = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests");
-    let filetests = std::fs::read_dir(filetests).expect("filetests").filter_map(|entry| Some(entry.ok()?.path()));
-    let mut paths: Vec<PathBuf> = filetests.filter(|path| path.extension().is_some_and(|e| e == "ptx")).collect();
-    paths.extend(own::samples().expect("corpus/").iter().map(own::Sample::file));
-    let others = corpus::folder().map(|folder| corpus::samples(&folder).expect("a manifest"));
-    paths.extend(others.into_iter().flatten().map(|sample| sample.path));
-    paths.sort();
-    paths.retain(|path| path.metadata().is_ok_and(|m| m.len() <= LARGEST));
-    paths.into_iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect()
 }
 
 /// What one side says that the other does not.
