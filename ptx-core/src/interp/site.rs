@@ -8,7 +8,7 @@ use super::soft::{self, Round};
 use super::space::{Where, code_address};
 use super::special;
 use crate::ir::{Base, Function, Inst, LabelId, Module, Operand, RegId, Symbol};
-use crate::isa::{Class, OperandKind, OperandSpec, Row, Shift, Type, TypeOf};
+use crate::isa::{Class, OperandKind, OperandSpec, Row, Type, TypeOf};
 use std::cell::RefCell;
 
 /// Why an instruction cannot be decoded.
@@ -166,25 +166,7 @@ impl<'a> Site<'a> {
     }
 
     fn resolve(&self, ty: &TypeOf) -> Result<Type, Refusal> {
-        let slot = |at: usize| {
-            let member = self.inst.slots.get(at).copied().flatten();
-            member.and_then(|m| m.ty).ok_or_else(|| "a slot without a type".to_string())
-        };
-        let named =
-            |class: char, bits: u32| Type::find(&format!("{class}{bits}")).ok_or_else(|| format!(".{class}{bits}"));
-        match ty {
-            TypeOf::Fixed(ty) => Ok(*ty),
-            TypeOf::Slot(at) => slot(*at),
-            TypeOf::Made(shift, at) => {
-                let from = slot(*at)?;
-                match shift {
-                    Shift::Wide => named(from.name().chars().next().unwrap_or('b'), 2 * from.bits()),
-                    Shift::Bits => named('b', from.bits()),
-                    Shift::Signed => named('s', from.bits()),
-                    Shift::Unsigned => named('u', from.bits()),
-                }
-            }
-        }
+        ty.given(&self.inst.slots).ok_or_else(|| "a slot without a type".into())
     }
 
     /// The type that the instruction works on: that of its first source, else of its destination.

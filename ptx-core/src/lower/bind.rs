@@ -6,7 +6,7 @@ mod vector;
 use crate::diag::plural;
 use crate::ir::{Base, Module, Operand, Param, Register, Symbol};
 use crate::isa::find::Form;
-use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, Shift, SpecialRegister, Type, TypeOf, Value};
+use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, SpecialRegister, Type, TypeOf, Value};
 use address::Widths;
 use std::borrow::Cow;
 
@@ -275,12 +275,7 @@ impl Binder<'_> {
     }
 
     fn type_of(&self, ty: &TypeOf) -> Option<Type> {
-        let slot = |slot: usize| self.form.slots.get(slot).copied().flatten().and_then(|m| m.ty);
-        match ty {
-            TypeOf::Fixed(ty) => Some(*ty),
-            TypeOf::Slot(at) => slot(*at),
-            TypeOf::Made(shift, at) => shifted(*shift, slot(*at)?),
-        }
+        ty.given(&self.form.slots)
     }
 }
 
@@ -343,16 +338,6 @@ fn widens(found: Class, wanted: Class) -> bool {
         (Class::Bits, _) | (_, Class::Bits) => true,
         (found, wanted) => integer(wanted) && (integer(found) || found == Class::Packed),
     }
-}
-
-fn shifted(shift: Shift, ty: Type) -> Option<Type> {
-    let (letter, bits) = match shift {
-        Shift::Wide => (ty.name().trim_end_matches(|c: char| c.is_ascii_digit()), ty.bits() * 2),
-        Shift::Bits => ("b", ty.bits()),
-        Shift::Signed => ("s", ty.bits()),
-        Shift::Unsigned => ("u", ty.bits()),
-    };
-    Type::find(&format!("{letter}{bits}"))
 }
 
 fn literal_int(value: &Value, ty: Option<Type>, bits: u64) -> Fit {
