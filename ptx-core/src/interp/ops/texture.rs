@@ -12,7 +12,7 @@ use crate::interp::space::{Where, number};
 use crate::interp::texture::{Filter, Place, Texture, Value, face};
 use crate::interp::warp::lanes;
 use crate::ir::Operand;
-use crate::isa::{Class, Type};
+use crate::isa::{Class, Shift, Type};
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
@@ -392,14 +392,8 @@ fn store_texels(site: &Site) -> Decoded {
 fn reduce(site: &Site, kind: Kind) -> Decoded {
     let ty = site.ty(1)?;
     // What has no sign of its own has that of the texels.
-    let signed = [false, true].map(|signed| match (ty.class(), signed, ty.bytes()) {
-        (Class::Bits, true, 4) => Type::find("s32"),
-        (Class::Bits, true, 8) => Type::find("s64"),
-        (Class::Bits, false, 4) => Type::find("u32"),
-        (Class::Bits, false, 8) => Type::find("u64"),
-        _ => Some(ty),
-    });
-    let updates = signed.map(|ty| ty.map(|ty| Update::new(kind, ty)));
+    let of_sign = |sign: Shift| if ty.class() == Class::Bits { sign.of(ty) } else { Some(ty) };
+    let updates = [Shift::Unsigned, Shift::Signed].map(|sign| of_sign(sign).map(|ty| Update::new(kind, ty)));
     let [Some(unsigned), Some(signed)] = updates else { return Err("no such type".into()) };
     let (src, surface) = (site.src(1)?, Surface::new(site, 0, Some(ty.bytes()))?);
     Ok(Box::new(move |ctx, group| {
