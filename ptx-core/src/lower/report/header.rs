@@ -1,0 +1,41 @@
+//! `.version` and `.target`.
+
+use crate::diag::near::nearest;
+use crate::diag::{Diagnostic, codes};
+use crate::isa::{Arch, Version, table};
+use crate::span::Span;
+use crate::syntax::Tree;
+
+pub(in crate::lower) fn no_header(what: &str, tree: &Tree) -> Diagnostic {
+    let span = tree.eof.map_or_else(Span::default, |t| tree.source.span(t));
+    let span = tree.items.first().map_or(span, |i| tree.span(&tree.stmt(*i).head));
+    let name = what.split(' ').next().unwrap_or(what);
+    Diagnostic::error(&codes::P0601, span, format!("the module has no `{name}`")).help(format!("begin with `{what}`"))
+}
+
+pub(in crate::lower) fn bad_version(text: &str, last_minors: &[u8], span: Span) -> Diagnostic {
+    let ranges: Vec<String> =
+        (1..).zip(last_minors).map(|(major, last)| format!("{major}.0 to {major}.{last}")).collect();
+    Diagnostic::error(&codes::P0602, span, format!("there is no PTX version `{text}`"))
+        .help(format!("the versions are {}", ranges.join(", ")))
+        .section("11.1.1")
+}
+
+pub(in crate::lower) fn version_on_another_line(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0602, span, "the version stands on the same line as `.version`").section("11.1.1")
+}
+
+pub(in crate::lower) fn unknown_target(text: &str, span: Span) -> Diagnostic {
+    let names: Vec<String> = table().targets.iter().map(|t| t.arch.to_string()).collect();
+    let d = Diagnostic::error(&codes::P0603, span, format!("there is no target `{text}`")).section("11.1.2");
+    match nearest(text, names.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d,
+    }
+}
+
+pub(in crate::lower) fn target_since(arch: Arch, since: Version, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0402, span, format!("target `{arch}` needs PTX {since} or later"))
+        .help(format!("write `.version {since}`"))
+        .section("11.1.2")
+}

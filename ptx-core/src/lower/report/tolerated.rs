@@ -1,0 +1,55 @@
+//! Warnings: what ptxas takes, although the manual does not have it or it means nothing.
+
+use crate::diag::{Diagnostic, codes};
+use crate::isa::Row;
+use crate::isa::find::Form;
+use crate::lower::form::modifier;
+use crate::span::Span;
+use crate::syntax::{Inst, Tree};
+
+/// The modifiers stand in an order that only ptxas takes.
+pub(in crate::lower) fn order(form: &Form, name: Span) -> Diagnostic {
+    let mut text = form.row.name.to_owned();
+    for member in form.slots.iter().flatten() {
+        text.push('.');
+        text.push_str(member.text);
+    }
+    Diagnostic::warning(&codes::P0205, name, "the modifiers are not in the manual's order")
+        .help(format!("write `{text}`"))
+        .section(form.row.section)
+}
+
+/// A modifier that does nothing.
+pub(in crate::lower) fn idle(tree: &Tree, inst: &Inst, form: &Form, at: usize) -> Diagnostic {
+    let token = inst.modifiers.start + u32::try_from(at).unwrap_or(0);
+    let text = format!("`.{}` does nothing here", modifier(tree, token));
+    Diagnostic::warning(&codes::P0207, tree.source.span(token), text).help("leave it out").section(form.row.section)
+}
+
+/// Something that ptxas takes without a word of the manual about it.
+pub(in crate::lower) fn undocumented(row: &Row, rule: &str, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes this form of `{}`, but the manual does not have it", row.name);
+    let d = Diagnostic::warning(&codes::P0207, name, text).section(row.section);
+    if rule.starts_with('!') { d } else { d.help(format!("the manual's rule is: {rule}")) }
+}
+
+/// A function's name where a number stands.
+pub(in crate::lower) fn function_as_number(row: &Row, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes the name of a function as an operand of `{}`, but the manual does not", row.name);
+    Diagnostic::warning(&codes::P0207, name, text)
+        .help("`mov.b64` has the address of a function; `call` calls it")
+        .section(row.section)
+}
+
+/// A sum where a number stands.
+pub(in crate::lower) fn sum_as_number(row: &Row, name: Span) -> Diagnostic {
+    let text =
+        format!("ptxas adds up an operand of `{}` before, but the manual knows sums in addresses only", row.name);
+    Diagnostic::warning(&codes::P0207, name, text).help("write an `add`, or `mov` for an address").section("6.4.1")
+}
+
+/// `0f3F800000` where the manual wants a register.
+pub(in crate::lower) fn number_as_register(row: &Row, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes this literal for a register of `{}`, but the manual does not", row.name);
+    Diagnostic::warning(&codes::P0207, name, text).help("write a `mov` before").section(row.section)
+}
