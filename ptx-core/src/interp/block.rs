@@ -1,13 +1,13 @@
 //! A block: its place in the grid, its barriers, and how its warps take turns.
 
 use super::cluster::Shared;
-use super::ctx::{Ctx, Flow};
+use super::ctx::{Ctx, Flow, Src};
 use super::fault::{Fault, FaultKind};
 use super::flight::Together;
 use super::global::Global;
 use super::grid::Grid;
 use super::machine::Stats;
-use super::program::Program;
+use super::program::{Code, Program};
 use super::trace::Tracer;
 use super::warp::{TURN, Warp, lanes};
 use super::watch::findings::registers::Pool;
@@ -301,39 +301,19 @@ impl Ctx<'_> {
         let start = self.stats.warp_instructions;
         let end = if until == u32::MAX { end } else { end.min(start + TURN) };
         let program = self.program;
-        let (mut pc, origin) = (self.warp.at, self.warp.origin);
+        let mut pc = self.warp.at;
         loop {
             self.warp.at = pc;
             let Some(inst) = program.code.get(pc as usize) else {
                 return Err(Fault::new(FaultKind::Undefined, "execution ran past the end of the program"));
             };
-            let active = match inst.guard {
-                None => group,
-                Some((slot, negated)) => {
-                    let asks = inst.blank.as_ref().is_some_and(|blank| blank.guard.is_some()) || self.warp.follows;
-                    if self.watch.is_some() && asks {
-                        self.watch_guard(group, slot).map_err(|fault| self.locate(fault, group))?;
-                    }
-                    let mask = self.fetch_mask(super::ctx::Src::Reg(slot));
-                    group & if negated { !mask } else { mask }
-                }
-            };
+            let active = self.guarded(inst, group).map_err(|fault| self.locate(fault, group))?;
             self.stats.warp_instructions += 1;
             self.stats.instructions += u64::from(active.count_ones());
-            let watched = self.watch.is_some() && (inst.watched || self.warp.follows) && active != 0;
-            if watched {
-                self.watch_before(active).map_err(|fault| self.locate(fault, active))?;
-            }
             let flow = match active {
                 0 => Flow::Next,
-                _ => (inst.step)(self, active).map_err(|fault| self.locate(fault, active))?,
+                _ => self.step(inst, active).map_err(|fault| self.locate(fault, active))?,
             };
-            if self.tracer.is_some() && active != 0 && flow != Flow::Again {
-                self.trace(pc, active, origin);
-            }
-            if watched && matches!(flow, Flow::Next | Flow::Yield) {
-                self.watch_after(active);
-            }
             match flow {
                 Flow::Next => pc += 1,
                 Flow::Jump(to) if active == group => pc = to,
@@ -360,6 +340,35 @@ impl Ctx<'_> {
                 return Ok(false);
             }
         }
+    }
+
+    /// The lanes of a group that an instruction's guard lets through.
+    #[inline]
+    fn guarded(&self, inst: &Code, group: u32) -> Result<u32, Fault> {
+        let Some((slot, negated)) = inst.guard else { return Ok(group) };
+        let asks = inst.blank.as_ref().is_some_and(|blank| blank.guard.is_some()) || self.warp.follows;
+        if self.watch.is_some() && asks {
+            self.watch_guard(group, slot)?;
+        }
+        let mask = self.fetch_mask(Src::Reg(slot));
+        Ok(group & if negated { !mask } else { mask })
+    }
+
+    /// Runs an instruction in lanes, watched and traced.
+    #[inline]
+    fn step(&mut self, inst: &Code, active: u32) -> Result<Flow, Fault> {
+        let watched = self.watch.is_some() && (inst.watched || self.warp.follows);
+        if watched {
+            self.watch_before(active)?;
+        }
+        let flow = (inst.step)(self, active)?;
+        if self.tracer.is_some() && flow != Flow::Again {
+            self.trace(active);
+        }
+        if watched && matches!(flow, Flow::Next | Flow::Yield) {
+            self.watch_after(active);
+        }
+        Ok(flow)
     }
 
     /// Adds where a fault happened.

@@ -38,10 +38,11 @@ impl fmt::Debug for Tracer {
 }
 
 impl Ctx<'_> {
-    /// Tells what the chosen ones of these lanes have executed, in the frame that begins at a register.
+    /// Tells what the chosen ones of these lanes have executed.
     #[cold]
-    pub(super) fn trace(&mut self, pc: u32, active: u32, origin: u32) {
-        let (Some(tracer), Some(code)) = (&mut self.tracer, self.program.code.get(pc as usize)) else { return };
+    pub(super) fn trace(&mut self, active: u32) {
+        let (at, origin) = (self.warp.at, self.warp.origin);
+        let (Some(tracer), Some(code)) = (&mut self.tracer, self.program.code.get(at as usize)) else { return };
         for lane in lanes(active) {
             let (block, thread) = (self.block.id, self.warp.tid[lane]);
             if !tracer.threads.contains(&(block, thread)) {
