@@ -1,4 +1,4 @@
-//! One kernel for each way of a tensor copy: a box into shared memory and out to `to` as it lies there, or from `from`
+//! An instance for each way of a tensor copy: a box into shared memory and out to `to` as it lies there, or from `from`
 //! through shared memory into the tensor.
 
 use ptx_launch::prelude::*;
@@ -55,102 +55,27 @@ pub mod moves {
         }
     }
 
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
-    pub fn load_1d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        #[shared]
-        let barrier: u64;
-        let (base, bar): (u32, u32) = (smem, barrier);
-        expect(base, bar, words, bytes);
-        if tid.x == 0 {
-            tma::load_1d(base, map, x, bar);
-        }
-        deliver(base, bar, to, words);
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
-    pub fn load_2d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32, y: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        #[shared]
-        let barrier: u64;
-        let (base, bar): (u32, u32) = (smem, barrier);
-        expect(base, bar, words, bytes);
-        if tid.x == 0 {
-            tma::load_2d(base, map, x, y, bar);
-        }
-        deliver(base, bar, to, words);
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
-    pub fn load_3d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32, y: u32, z: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        #[shared]
-        let barrier: u64;
-        let (base, bar): (u32, u32) = (smem, barrier);
-        expect(base, bar, words, bytes);
-        if tid.x == 0 {
-            tma::load_3d(base, map, x, y, z, bar);
-        }
-        deliver(base, bar, to, words);
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
-    pub fn load_4d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32, y: u32, z: u32, w: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        #[shared]
-        let barrier: u64;
-        let (base, bar): (u32, u32) = (smem, barrier);
-        expect(base, bar, words, bytes);
-        if tid.x == 0 {
-            tma::load_4d(base, map, x, y, z, w, bar);
-        }
-        deliver(base, bar, to, words);
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
-    pub fn load_5d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, x: u32, y: u32, z: u32, w: u32, v: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        #[shared]
-        let barrier: u64;
-        let (base, bar): (u32, u32) = (smem, barrier);
-        expect(base, bar, words, bytes);
-        if tid.x == 0 {
-            tma::load_5d(base, map, x, y, z, w, v, bar);
-        }
-        deliver(base, bar, to, words);
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
-    pub fn im2col_3d(map: TensorMap, to: &mut [u32], words: u32, bytes: u32, c: u32, w: u32, n: u32, dw: u16) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        #[shared]
-        let barrier: u64;
-        let (base, bar): (u32, u32) = (smem, barrier);
-        expect(base, bar, words, bytes);
-        if tid.x == 0 {
-            tma::load_3d_im2col(base, map, c, w, n, dw, bar);
-        }
-        deliver(base, bar, to, words);
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
-    pub fn im2col_4d(
+    /// From a tensor of `RANK` dimensions a box, or pixels. The coordinates and offsets of further dimensions mean nothing.
+    #[ptx_kernel(
+        block = 128,
+        grid = 1,
+        shared = 65536,
+        instances = [(1, false), (2, false), (3, false), (4, false), (5, false), (3, true), (4, true), (5, true)],
+        safe(to.len() > words)
+    )]
+    pub fn load<const RANK: u32, const IM2COL: bool>(
         map: TensorMap,
         to: &mut [u32],
         words: u32,
         bytes: u32,
-        c: u32,
+        x: u32,
+        y: u32,
+        z: u32,
         w: u32,
-        h: u32,
-        n: u32,
-        dw: u16,
-        dh: u16,
+        v: u32,
+        right: u16,
+        down: u16,
+        deep: u16,
     ) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];
@@ -159,34 +84,25 @@ pub mod moves {
         let (base, bar): (u32, u32) = (smem, barrier);
         expect(base, bar, words, bytes);
         if tid.x == 0 {
-            tma::load_4d_im2col(base, map, c, w, h, n, dw, dh, bar);
-        }
-        deliver(base, bar, to, words);
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > words))]
-    pub fn im2col_5d(
-        map: TensorMap,
-        to: &mut [u32],
-        words: u32,
-        bytes: u32,
-        c: u32,
-        w: u32,
-        h: u32,
-        d: u32,
-        n: u32,
-        dw: u16,
-        dh: u16,
-        dd: u16,
-    ) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        #[shared]
-        let barrier: u64;
-        let (base, bar): (u32, u32) = (smem, barrier);
-        expect(base, bar, words, bytes);
-        if tid.x == 0 {
-            tma::load_5d_im2col(base, map, c, w, h, d, n, dw, dh, dd, bar);
+            if IM2COL {
+                if RANK == 3 {
+                    tma::load_3d_im2col(base, map, x, y, z, right, bar);
+                } else if RANK == 4 {
+                    tma::load_4d_im2col(base, map, x, y, z, w, right, down, bar);
+                } else {
+                    tma::load_5d_im2col(base, map, x, y, z, w, v, right, down, deep, bar);
+                }
+            } else if RANK == 1 {
+                tma::load_1d(base, map, x, bar);
+            } else if RANK == 2 {
+                tma::load_2d(base, map, x, y, bar);
+            } else if RANK == 3 {
+                tma::load_3d(base, map, x, y, z, bar);
+            } else if RANK == 4 {
+                tma::load_4d(base, map, x, y, z, w, bar);
+            } else {
+                tma::load_5d(base, map, x, y, z, w, v, bar);
+            }
         }
         deliver(base, bar, to, words);
     }
@@ -207,68 +123,27 @@ pub mod moves {
         ptx! { bar.sync 0; }
     }
 
-    fn send() {
-        tma::commit();
-        tma::wait::<0>();
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
-    pub fn store_1d(map: TensorMap, from: &[u32], words: u32, x: u32) {
+    /// Into a tensor of `RANK` dimensions a box. The coordinates of further dimensions mean nothing.
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, instances = [1, 2, 3, 4, 5])]
+    pub fn store<const RANK: u32>(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32, z: u32, w: u32, v: u32) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];
         let base: u32 = smem;
         collect(base, from, words);
         if tid.x == 0 {
-            tma::store_1d(map, x, base);
-            send();
-        }
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
-    pub fn store_2d(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        let base: u32 = smem;
-        collect(base, from, words);
-        if tid.x == 0 {
-            tma::store_2d(map, x, y, base);
-            send();
-        }
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
-    pub fn store_3d(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32, z: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        let base: u32 = smem;
-        collect(base, from, words);
-        if tid.x == 0 {
-            tma::store_3d(map, x, y, z, base);
-            send();
-        }
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
-    pub fn store_4d(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32, z: u32, w: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        let base: u32 = smem;
-        collect(base, from, words);
-        if tid.x == 0 {
-            tma::store_4d(map, x, y, z, w, base);
-            send();
-        }
-    }
-
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536)]
-    pub fn store_5d(map: TensorMap, from: &[u32], words: u32, x: u32, y: u32, z: u32, w: u32, v: u32) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        let base: u32 = smem;
-        collect(base, from, words);
-        if tid.x == 0 {
-            tma::store_5d(map, x, y, z, w, v, base);
-            send();
+            if RANK == 1 {
+                tma::store_1d(map, x, base);
+            } else if RANK == 2 {
+                tma::store_2d(map, x, y, base);
+            } else if RANK == 3 {
+                tma::store_3d(map, x, y, z, base);
+            } else if RANK == 4 {
+                tma::store_4d(map, x, y, z, w, base);
+            } else {
+                tma::store_5d(map, x, y, z, w, v, base);
+            }
+            tma::commit();
+            tma::wait::<0>();
         }
     }
 

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 
 /// Whether the kernels cannot be loaded on this machine.
 fn moves_missing() -> bool {
-    Device::cuda(0).map_or(true, |device| kernels::moves::load_1d::KERNEL.load(&device).is_err())
+    Device::cuda(0).map_or(true, |device| kernels::moves::load_tile::KERNEL.load(&device).is_err())
 }
 
 fn run(device: Device, test: fn()) -> Result<(), Failed> {

@@ -99,18 +99,27 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
+/// As the kernels want them: in the other order, and as many for every rank.
+fn innermost_first<T: Copy + Default, const MOST: usize>(all: &[T]) -> [T; MOST] {
+    std::array::from_fn(|i| all.iter().rev().nth(i).copied().unwrap_or_default())
+}
+
+fn coordinates(at: &[i32]) -> [u32; 5] {
+    innermost_first(at).map(|at: i32| at as u32)
+}
+
 /// Shared memory after a load, which the barrier must have seen.
 pub fn loaded(device: &Device, map: &TensorMap, at: &[i32], size: usize, expected: usize) -> Vec<u8> {
     let mut to = device.zeros::<u32>(size / 4 + 1).unwrap();
     let (words, bytes, stream) = ((size / 4) as u32, expected as u32, device.stream());
-    let at: Vec<u32> = at.iter().rev().map(|at| *at as u32).collect();
-    match *at {
-        [x] => moves::load_1d(&stream, map, &mut to, words, bytes, x),
-        [x, y] => moves::load_2d(&stream, map, &mut to, words, bytes, x, y),
-        [x, y, z] => moves::load_3d(&stream, map, &mut to, words, bytes, x, y, z),
-        [x, y, z, w] => moves::load_4d(&stream, map, &mut to, words, bytes, x, y, z, w),
-        [x, y, z, w, v] => moves::load_5d(&stream, map, &mut to, words, bytes, x, y, z, w, v),
-        _ => panic!("rank {}", at.len()),
+    let (rank, [x, y, z, w, v]) = (at.len(), coordinates(at));
+    match rank {
+        1 => moves::load::<1, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+        2 => moves::load::<2, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+        3 => moves::load::<3, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+        4 => moves::load::<4, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+        5 => moves::load::<5, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+        _ => panic!("rank {rank}"),
     }
     .unwrap();
     delivered(&to)
@@ -126,16 +135,16 @@ pub fn delivered(to: &Buffer<u32>) -> Vec<u8> {
 fn stored(device: &Device, map: &TensorMap, at: &[i32], smem: &[u8]) {
     let from = device.upload(&words(smem)).unwrap();
     let (words, stream) = ((smem.len() / 4) as u32, device.stream());
-    let at: Vec<u32> = at.iter().rev().map(|at| *at as u32).collect();
+    let (rank, [x, y, z, w, v]) = (at.len(), coordinates(at));
     // SAFETY: the map's tensor and `from` outlive the kernel, which reads `words` words.
     unsafe {
-        match *at {
-            [x] => moves::store_1d(&stream, map, &from, words, x),
-            [x, y] => moves::store_2d(&stream, map, &from, words, x, y),
-            [x, y, z] => moves::store_3d(&stream, map, &from, words, x, y, z),
-            [x, y, z, w] => moves::store_4d(&stream, map, &from, words, x, y, z, w),
-            [x, y, z, w, v] => moves::store_5d(&stream, map, &from, words, x, y, z, w, v),
-            _ => panic!("rank {}", at.len()),
+        match rank {
+            1 => moves::store::<1>(&stream, map, &from, words, x, y, z, w, v),
+            2 => moves::store::<2>(&stream, map, &from, words, x, y, z, w, v),
+            3 => moves::store::<3>(&stream, map, &from, words, x, y, z, w, v),
+            4 => moves::store::<4>(&stream, map, &from, words, x, y, z, w, v),
+            5 => moves::store::<5>(&stream, map, &from, words, x, y, z, w, v),
+            _ => panic!("rank {rank}"),
         }
     }
     .unwrap();
@@ -145,13 +154,14 @@ fn stored(device: &Device, map: &TensorMap, at: &[i32], smem: &[u8]) {
 fn walked(device: &Device, map: &TensorMap, pixels: &Pixels, size: usize, expected: usize) -> Vec<u8> {
     let mut to = device.zeros::<u32>(size / 4 + 1).unwrap();
     let (words, bytes, stream) = ((size / 4) as u32, expected as u32, device.stream());
-    let at: Vec<u32> = pixels.at.iter().rev().map(|at| *at as u32).collect();
-    let by: Vec<u16> = pixels.offsets.iter().rev().copied().collect();
-    match (&*at, &*by) {
-        (&[c, w, n], &[x]) => moves::im2col_3d(&stream, map, &mut to, words, bytes, c, w, n, x),
-        (&[c, w, h, n], &[x, y]) => moves::im2col_4d(&stream, map, &mut to, words, bytes, c, w, h, n, x, y),
-        (&[c, w, h, d, n], &[x, y, z]) => moves::im2col_5d(&stream, map, &mut to, words, bytes, c, w, h, d, n, x, y, z),
-        _ => panic!("rank {}", at.len()),
+    let (rank, [x, y, z, w, v]) = (pixels.at.len(), coordinates(&pixels.at));
+    let [right, down, deep] = innermost_first(&pixels.offsets);
+    assert_eq!(pixels.offsets.len() + 2, rank);
+    match rank {
+        3 => moves::load::<3, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
+        4 => moves::load::<4, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
+        5 => moves::load::<5, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
+        _ => panic!("rank {rank}"),
     }
     .unwrap();
     delivered(&to)
