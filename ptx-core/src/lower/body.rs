@@ -323,8 +323,14 @@ impl<'t> Body<'_, 't> {
                 Err(why) => refused.push((&candidate.form, why)),
             }
         }
-        let operands = self.function.operand_spans.get(spans as usize..).unwrap_or_default();
-        let place = report::Place { tree: self.cx.tree, inst, name: name_span, operands };
+        let place = report::Place {
+            tree: self.cx.tree,
+            inst,
+            name: name_span,
+            operands: self.function.operand_spans.get(spans as usize..).unwrap_or_default(),
+            written: operands,
+            registers: &self.function.registers,
+        };
         let (arch, version) = (self.cx.module.arch, self.cx.module.version);
         let diagnostic = report::refused(&place, &refused, arch, version);
         self.cx.diagnostics.push(diagnostic);

@@ -3,13 +3,14 @@
 use super::forms::with_forms;
 use super::gate;
 use crate::diag::{Diagnostic, codes};
+use crate::ir::{Operand, Register};
 use crate::isa::find::Form;
 use crate::isa::{Arch, Class, Range, Row, Version};
 use crate::lower::bind::{Mismatch, Why};
 use crate::lower::body::Refused;
 use crate::lower::form::modifier;
 use crate::span::Span;
-use crate::syntax::{Inst, Tree};
+use crate::syntax::{ExprKind, Inst, Tree};
 
 /// Where an instruction stands.
 pub(in crate::lower) struct Place<'a> {
@@ -17,6 +18,9 @@ pub(in crate::lower) struct Place<'a> {
     pub(in crate::lower) inst: &'a Inst,
     pub(in crate::lower) name: Span,
     pub(in crate::lower) operands: &'a [Span],
+    /// The operands as they are written, and what their registers are.
+    pub(in crate::lower) written: &'a [Operand],
+    pub(in crate::lower) registers: &'a [Register],
 }
 
 /// Rows have the modifiers, but none takes the rest.
@@ -39,7 +43,8 @@ pub(in crate::lower) fn refused(
     let rows = refused.iter().filter(|(_, r)| rank(r).0 == rank(why).0).map(|(f, _)| f.row);
     match why {
         Refused::Operands(mismatch) => {
-            let span = place.operands.get(mismatch.operand).copied().unwrap_or(place.name);
+            let whole = place.operands.get(mismatch.operand).copied().unwrap_or(place.name);
+            let span = odd_element(place, mismatch).unwrap_or(whole);
             with_forms(operand(place, form, mismatch, refused, span), rows)
         }
         Refused::Rule(rule) | Refused::RuleGate(rule) => {
@@ -48,6 +53,24 @@ pub(in crate::lower) fn refused(
         Refused::Gate => gate(place.name, &mnemonic(place), &form.row.gate, arch, version).section(form.row.section),
         Refused::MemberGate(slot) => member_gate(place, form, *slot, arch, version).section(form.row.section),
     }
+}
+
+/// The first register of the wrong type in a vector, if the others are not of that type, too.
+fn odd_element(place: &Place, mismatch: &Mismatch) -> Option<Span> {
+    let (Why::Class { found, .. }, Operand::Vector(elements)) = (&mismatch.why, place.written.get(mismatch.operand)?)
+    else {
+        return None;
+    };
+    let is_odd = |element: &Operand| match element {
+        Operand::Reg(reg) => place.registers.get(reg.index()).is_some_and(|register| register.ty.name() == *found),
+        _ => false,
+    };
+    let at = elements.iter().position(is_odd).filter(|_| !elements.iter().all(is_odd))?;
+    let tree = place.tree;
+    let ExprKind::Braces(list) = &tree.expr(*tree.list(&place.inst.operands).get(mismatch.operand)?).kind else {
+        return None;
+    };
+    tree.list(list).get(at).map(|element| tree.span(&tree.expr(*element).tokens))
 }
 
 fn mnemonic(place: &Place) -> String {
