@@ -1,15 +1,17 @@
-//! Structs by value, raw kernels, instructions that the table does not know, source lines.
+//! Structs and arrays by value, raw kernels, instructions that the table does not know, source lines.
 use libtest_mimic::Trial;
 use ptx_launch::prelude::*;
 
 pub fn trials() -> Vec<Trial> {
     vec![
         super::passes!(a_struct_is_one_parameter),
+        super::passes!(an_array_is_one_parameter_and_its_elements_are_registers),
         super::passes!(a_raw_kernel_has_no_prologue),
         super::passes!(what_is_unchecked_is_emitted_as_it_is),
         super::passes!(line_information_names_this_file),
         super::passes!(the_line_map_leads_back_here),
         super::assembles("by_value::PTX", by_value::PTX),
+        super::assembles("arrays::PTX", arrays::PTX),
         super::assembles("raw::PTX", raw::PTX),
         super::assembles("lines::PTX", lines::PTX),
     ]
@@ -31,6 +33,29 @@ pub fn by_value(factors: Factors, out: &mut [f32]) {
 
 fn a_struct_is_one_parameter() {
     assert_eq!(by_value::KERNEL.params.first().map(|p| (p.name, p.size, p.align)), Some(("factors", 8, 4)));
+}
+
+#[ptx_kernel(arch = "sm_80", block = 1, grid = 1, safe(out.len() >= 4))]
+pub fn arrays(factors: [f32; 3], bytes: [u8; 4], pairs: [[u32; 2]; 2], out: &mut [u32]) {
+    let sum: f32 = 0.0;
+    for factor in factors {
+        sum += factor;
+    }
+    let byte: u32 = bytes[3] as u32;
+    ptx! {
+        st.global.f32 [out], sum;
+        st.global.u32 [out + 4], byte;
+        st.global.v2.u32 [out + 8], {pairs[0][1], pairs[1][0]};
+    }
+}
+
+fn an_array_is_one_parameter_and_its_elements_are_registers() {
+    let params: Vec<_> = arrays::KERNEL.params.iter().map(|p| (p.name, p.size, p.align)).collect();
+    assert_eq!(params[..3], [("factors", 12, 4), ("bytes", 4, 1), ("pairs", 16, 4)]);
+    let device = Device::cpu();
+    let mut out = device.zeros::<u32>(4).expect("memory");
+    arrays(&device, [1.0, 2.0, 4.0], [5, 6, 7, 8], [[1, 2], [3, 4]], &mut out).expect("a launch");
+    assert_eq!(out.download().expect("a copy"), [7.0f32.to_bits(), 8, 2, 3]);
 }
 
 #[ptx_kernel(arch = "sm_80", raw)]

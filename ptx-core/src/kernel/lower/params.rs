@@ -22,8 +22,8 @@ pub(super) enum Kind {
     Map,
     /// A struct by value: its name and layout.
     Struct(String, Layout),
-    /// `[T; N]` by value: its bytes, and the alignment of an element.
-    Bytes(u64, u64),
+    /// `[T; N]` by value: what it holds, its bytes, and the alignment of an element.
+    Array(Ty, u64, u64),
 }
 
 /// A parameter of the kernel that is being written.
@@ -36,12 +36,12 @@ pub(super) struct Param {
     kind: Kind,
     /// `#[align(64)]`
     align: Option<u64>,
-    /// The type of its value; `None` for a struct.
+    /// The type of its value; `None` for a struct and an array.
     pub(super) ty: Option<Ty>,
     /// Where its value is, once something used it.
     register: String,
     used: bool,
-    /// The fields that are used: path, offset, registers.
+    /// The fields that are used: path, offset, registers. An array is a field without a path.
     fields: Vec<(String, u64, Value)>,
     span: Span,
 }
@@ -78,7 +78,7 @@ impl Param {
             (Kind::Pointer(_, Pointer::Bare), _) => format!(".param .u64 {name}"),
             (Kind::Map, _) => array(128, 128),
             (Kind::Struct(_, layout), _) => array(layout.align, layout.size),
-            (Kind::Bytes(size, align), _) => array(*align, *size),
+            (Kind::Array(_, size, align), _) => array(*align, *size),
             (Kind::Scalar, Some(Ty::Scalar(ty))) => format!(".param .{} {name}", types::stored(*ty)),
             (Kind::Scalar, _) => format!(".param .b32 {name}"),
         }
@@ -173,7 +173,7 @@ impl<'a> Lowerer<'a> {
                 _ => self.not_passed(param),
             },
             TypeKind::Path(path) => self.param_kind_by_name(param, path, dims),
-            TypeKind::Array(..) => self.param_bytes(param),
+            TypeKind::Array(..) => self.param_array(param),
             TypeKind::Error => None,
             _ => self.not_passed(param),
         }
@@ -203,11 +203,12 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn param_bytes(&mut self, param: &'a tree::Param) -> Option<(Kind, Option<Ty>)> {
+    fn param_array(&mut self, param: &'a tree::Param) -> Option<(Kind, Option<Ty>)> {
         let ty = self.ty(&param.ty)?;
-        match ty.innermost().scalar() {
-            Some(element) if element.bytes() > 0 => {
-                Some((Kind::Bytes(ty.registers() * element.bytes(), element.bytes()), None))
+        match ty.innermost().scalar().map(|element| element.bytes()) {
+            Some(bytes) if bytes > 0 => {
+                let size = ty.registers() * bytes;
+                Some((Kind::Array(ty, size, bytes), None))
             }
             _ => self.not_passed(param),
         }
@@ -281,6 +282,10 @@ impl<'a> Lowerer<'a> {
                 let help = format!("use one of its fields: `{symbol}.…`");
                 self.fail(&codes::P0817, span, format!("`{symbol}` is a struct and no register"), help)
             }
+            (Kind::Array(ty, ..), _) if !raw => {
+                let ty = ty.clone();
+                self.field_value(&Field { param: index, path: String::new(), offset: 0, ty }, span)
+            }
             (_, Some(Ty::Scalar(ty))) if !raw => {
                 param.used = true;
                 Value::Reg(Reg { name: param.register.clone(), ty: *ty })
@@ -320,7 +325,8 @@ impl<'a> Lowerer<'a> {
         if let Some((.., value)) = param.fields.iter().find(|(path, ..)| *path == field.path) {
             return value.clone();
         }
-        let name = format!("{}.{}", param.register.trim_start_matches('%'), field.path);
+        let own = param.register.trim_start_matches('%');
+        let name = if field.path.is_empty() { own.to_owned() } else { format!("{own}.{}", field.path) };
         let value = match &field.ty {
             Ty::Scalar(ty) => Value::Reg(self.named(&name, *ty)),
             Ty::Array(element, len) => Value::Array(self.named_array(&name, element, *len)),
