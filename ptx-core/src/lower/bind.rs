@@ -19,6 +19,8 @@ pub(super) enum Why {
     Shape(Cow<'static, str>),
     /// A register of the wrong class or width: what it is, what is wanted.
     Class { found: &'static str, wanted: Type },
+    /// A register that does not go with the one before it in a vector: what each is.
+    Beside { found: &'static str, before: &'static str },
     /// A literal where only a register may stand, or of the wrong kind.
     Literal(Type),
     /// A literal out of range.

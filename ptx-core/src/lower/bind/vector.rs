@@ -137,7 +137,9 @@ impl Link {
     /// Why it cannot stand behind `before`.
     fn odd(self, before: Link) -> Why {
         match (self, before) {
-            (Link::Register(found), Link::Register(wanted)) => Why::Class { found: found.name(), wanted },
+            (Link::Register(found), Link::Register(before)) => {
+                Why::Beside { found: found.name(), before: before.name() }
+            }
             (_, Link::Register(ty)) | (Link::Register(ty), _) => Why::Literal(ty),
             _ => Why::Shape("a register".into()),
         }

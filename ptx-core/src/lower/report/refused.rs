@@ -57,10 +57,8 @@ pub(in crate::lower) fn refused(
 
 /// The first register of the wrong type in a vector, if the others are not of that type, too.
 fn odd_element(place: &Place, mismatch: &Mismatch) -> Option<Span> {
-    let (Why::Class { found, .. }, Operand::Vector(elements)) = (&mismatch.why, place.written.get(mismatch.operand)?)
-    else {
-        return None;
-    };
+    let (Why::Class { found, .. } | Why::Beside { found, .. }) = &mismatch.why else { return None };
+    let Operand::Vector(elements) = place.written.get(mismatch.operand)? else { return None };
     let is_odd = |element: &Operand| match element {
         Operand::Reg(reg) => place.registers.get(reg.index()).is_some_and(|register| register.ty.name() == *found),
         _ => false,
@@ -94,6 +92,11 @@ fn operand(place: &Place, form: &Form, mismatch: &Mismatch, refused: &[(&Form, R
                 true => d,
                 false => d.help(format!("`.{}` takes a register of type {}", wanted.name(), registers.join(", "))),
             }
+        }
+        Why::Beside { found, before } => {
+            let text = format!("a `.{found}` register cannot stand beside a `.{before}` one in a vector");
+            Diagnostic::error(&codes::P0302, span, text)
+                .help("the elements are of one type; untyped registers (`.b32`) of that width go with all")
         }
         Why::Literal(ty) => {
             let text = format!("a literal of this kind cannot be a `.{}` operand of `{name}`", ty.name());
