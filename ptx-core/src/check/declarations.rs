@@ -25,6 +25,9 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
                     ".attribute" => attribute(tree, a, false, out),
                     word => out.push(before_the_name(tree, word, a)),
                 });
+                let entry = tree.source.text(func.keyword) == ".entry";
+                let early = func.directives.first().filter(|_| entry && !func.has_body);
+                out.extend(early.map(|directive| without_body(tree, directive)));
                 in_a_scope(tree, tree.stmt(*id).children(), out);
             }
             _ => {}
@@ -50,6 +53,12 @@ fn before_the_name(tree: &Tree, word: &str, directive: &Directive) -> Diagnostic
     let text = format!("`{word}` stands before the function's name");
     let d = error(&codes::P0616, tree.source.span(directive.name), text, "11.2");
     d.help("directives such as `.maxntid` stand between the parameters and the body")
+}
+
+fn without_body(tree: &Tree, directive: &Directive) -> Diagnostic {
+    let text =
+        format!("an entry has `{}` where its body is, not where it is declared", tree.source.text(directive.name));
+    error(&codes::P0616, tree.source.span(directive.name), text, "11.4")
 }
 
 /// `.attribute(.managed)` of a global variable. `.unified` is for modules that are linked, not loaded.

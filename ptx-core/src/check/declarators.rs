@@ -44,6 +44,10 @@ fn variable(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
             let text = format!("`{text}` is a range or an array, not both");
             out.push(error(&codes::P0306, span, text, "5.4"));
         }
+        if name.count.is_some() && name.init.is_some() {
+            let text = format!("the variables of a range have no initial value: `{text}`");
+            out.push(error(&codes::P0606, span, text, "5.4.4"));
+        }
         let size = |dimension: &ExprId| match &tree.expr(*dimension).kind {
             ExprKind::Brackets(inside) => tree.list(inside).first().copied(),
             _ => None,

@@ -15,6 +15,8 @@ use std::sync::LazyLock;
 enum Part {
     /// `line`, `nx`: a number of 32 bits.
     Int,
+    /// `offset`: a number of 32 bits that has no name.
+    Offset,
     /// `major.minor`
     Version,
     /// `"name"`
@@ -119,7 +121,9 @@ fn touches(tree: &Tree, at: TokenId) -> bool {
 
 fn fits(tree: &Tree, part: &Part, at: TokenId) -> bool {
     match (part, tree.source.kind(at)) {
-        (Part::Int, Kind::Int) => u32::try_from(crate::parse::integer_value(tree.source.bytes(at))).is_ok(),
+        (Part::Int | Part::Offset, Kind::Int) => {
+            u32::try_from(crate::parse::integer_value(tree.source.bytes(at))).is_ok()
+        }
         (Part::Int, Kind::Word) => tree.source.bytes(at) == b"WARP_SZ",
         (Part::Version, Kind::Float) | (Part::Str, Kind::Str) | (Part::Name, Kind::Word | Kind::Dot) => true,
         (Part::Literal(text), _) => tree.source.text(at) == *text,
@@ -161,6 +165,7 @@ fn part(word: &'static str, first: char) -> Part {
     match word {
         _ if first == '"' => Part::Str,
         "major.minor" => Part::Version,
+        "offset" => Part::Offset,
         _ if NAMES.contains(&word) => Part::Name,
         _ if is_word(first) && !word.contains('_') => Part::Int,
         _ => Part::Literal(word),

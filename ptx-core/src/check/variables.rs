@@ -7,21 +7,15 @@ use crate::syntax::Tree;
 use std::collections::HashSet;
 
 pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
-    let params: HashSet<VarId> = module.functions.iter().flat_map(parameters).collect();
+    let local: HashSet<VarId> = module.functions.iter().flat_map(|f| f.variables.iter().copied()).collect();
     for (id, variable) in module.variables.iter().enumerate() {
-        let is_param = u32::try_from(id).is_ok_and(|id| params.contains(&VarId(id)));
-        one(variable, is_param, out);
+        // What no body declares is a parameter: of a function, or of an earlier declaration of one.
+        let is_local = u32::try_from(id).is_ok_and(|id| local.contains(&VarId(id)));
+        one(variable, variable.space == Space::Param && !is_local, out);
     }
     for function in module.functions.iter().filter(|f| f.entry) {
         entry(function, module, out);
     }
-}
-
-fn parameters(function: &Function) -> impl Iterator<Item = VarId> {
-    function.params.iter().chain(&function.returns).filter_map(|p| match p {
-        Param::Var(id) => Some(*id),
-        Param::Reg(_) => None,
-    })
 }
 
 fn one(v: &Variable, is_param: bool, out: &mut Vec<Diagnostic>) {

@@ -131,6 +131,8 @@ impl<'t> Context<'t> {
         self.names.close();
         let earlier = id.and_then(|id| self.module.functions.get(id.index())).filter(|f| f.declared);
         self.diagnostics.extend(earlier.and_then(|earlier| redeclared::check(earlier, &function, &self.module)));
+        let stays = earlier.and_then(|earlier| earlier.linkage).filter(|linkage| *linkage != "extern");
+        function.linkage = function.linkage.or(stays);
         if let Some(slot) = id.and_then(|i| self.module.functions.get_mut(i.index()))
             && (func.has_body || !slot.defined)
         {

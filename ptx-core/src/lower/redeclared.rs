@@ -17,6 +17,7 @@ pub(super) fn check(first: &Function, second: &Function, module: &Module) -> Opt
         }
         _ if !first.entry && limits(first) != limits(second) => "declared with other directives".to_owned(),
         (Some(a), Some(b)) if a != b => format!("`.{b}` here, and `.{a}` where it was declared"),
+        (None, Some(b)) => format!("`.{b}` here, but not where it was declared"),
         _ => return None,
     };
     Some(report::other_declaration(name, &said, span, first.span))

@@ -42,7 +42,7 @@ impl Parser {
         loop {
             let argument = self.argument()?;
             self.pending.push(argument);
-            if !self.eat(b',') && !matches!(self.kind(), Kind::Int | Kind::Float | Kind::Str) {
+            if !self.eat(b',') && !self.at_value() {
                 break;
             }
         }
@@ -50,20 +50,20 @@ impl Parser {
     }
 
     fn starts_argument(&self, any_line: bool) -> bool {
-        match self.kind() {
-            Kind::Int | Kind::Float | Kind::Str => true,
-            Kind::Word => any_line || !self.starts_line(),
-            _ => false,
-        }
+        self.at_value() || self.kind() == Kind::Word && (any_line || !self.starts_line())
+    }
+
+    /// A literal, or the name of a number.
+    fn at_value(&self) -> bool {
+        matches!(self.kind(), Kind::Int | Kind::Float | Kind::Str) || self.tree.source.bytes(self.at) == b"WARP_SZ"
     }
 
     /// `argument = expr | Word (Word | Int | Str)+`, the latter for `function_name x` and `inlined_at 1 2 3`.
     fn argument(&mut self) -> Parsed<ExprId> {
         let first = self.at;
         let names_section = self.tree.source.bytes(first) == b"function_name" && self.nth(1) == Kind::Dot;
-        let phrase =
-            self.kind() == Kind::Word && matches!(self.nth(1), Kind::Word | Kind::Int | Kind::Str) || names_section;
-        if !phrase {
+        let phrase = self.kind() == Kind::Word && matches!(self.nth(1), Kind::Word | Kind::Int | Kind::Str);
+        if self.at_value() || !phrase && !names_section {
             return self.expr();
         }
         self.bump();
