@@ -8,9 +8,9 @@ use super::variable::Declared;
 use super::{constant, header, report, variable};
 use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId, VarId};
 use crate::isa::rule::{Broken, Case};
-use crate::isa::{Class, Member, OperandKind, OperandSpec, Range, Row};
+use crate::isa::{Class, Member, OperandKind, Range, Row};
 use crate::span::Span;
-use crate::syntax::{self, Stmt, StmtId, StmtKind, Tokens};
+use crate::syntax::{self, ExprId, ExprKind, Stmt, StmtId, StmtKind, Tokens};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(super) struct Body<'c, 't> {
     pub(super) cx: &'c mut Context<'t>,
     pub(super) function: Function,
+    /// Lists and prototypes whose labels stand further down.
+    pub(super) ahead: Vec<Entity>,
 }
 
 /// What an instruction was found to be.
@@ -55,24 +57,34 @@ impl<'t> Body<'_, 't> {
     /// The statements of one scope.
     pub(super) fn scope(&mut self, statements: &'t [StmtId]) {
         self.labels(statements);
-        let mut labelled = false;
+        let mut label = None;
         for id in statements {
             let stmt = self.cx.tree.stmt(*id);
-            self.unlabelled(stmt, labelled);
+            self.labelled(stmt, label);
             self.statement(stmt);
-            labelled = matches!(stmt.kind, StmtKind::Label(_));
+            label = if let StmtKind::Label(name) = &stmt.kind { Some(name) } else { None };
         }
     }
 
-    fn unlabelled(&mut self, stmt: &Stmt, labelled: bool) {
+    /// What is nothing without the label in front of it.
+    fn labelled(&mut self, stmt: &'t Stmt, label: Option<&'t Tokens>) {
         let tree = self.cx.tree;
-        let wants = match &stmt.kind {
-            StmtKind::Prototype(_) => true,
-            StmtKind::Directive(d) => is_targets(tree.source.text(d.name)),
-            _ => false,
+        let list = match &stmt.kind {
+            StmtKind::Prototype(_) => None,
+            StmtKind::Directive(d) if is_targets(tree.source.text(d.name)) => Some(d),
+            _ => return,
         };
-        if wants && !labelled {
+        let Some(label) = label else {
             self.cx.diagnostics.push(report::no_label(tree.span(&stmt.head)));
+            return;
+        };
+        let entity = self.cx.names.find(tree.source.text(label.start), &mut self.function.registers);
+        self.ahead.retain(|ahead| Some(*ahead) != entity);
+        let targets = list.map(|list| self.targets(list));
+        if let (Some(Entity::Targets(id)), Some(targets)) = (entity, targets)
+            && let Some(slot) = self.function.targets.get_mut(id.index())
+        {
+            *slot = targets;
         }
     }
 
@@ -90,7 +102,6 @@ impl<'t> Body<'_, 't> {
                 if !header::repeats_target(self.cx.tree, directive) {
                     self.cx.diagnostics.extend(report::misplaced(self.cx.tree, directive.name, "body"));
                 }
-                self.targets(directive);
             }
             StmtKind::Data(line) => self.cx.diagnostics.push(report::no_space(self.cx.tree, line.name)),
             StmtKind::Dwarf => self.cx.diagnostics.push(report::dwarf_in_body(self.cx.tree.span(&stmt.head))),
@@ -113,6 +124,9 @@ impl<'t> Body<'_, 't> {
                 }
                 _ => self.new_label(name),
             };
+            if !matches!(entity, Entity::Label(_)) {
+                self.ahead.push(entity);
+            }
             self.declare(name.start, entity);
         }
     }
@@ -150,22 +164,48 @@ impl<'t> Body<'_, 't> {
         }
     }
 
-    /// `.branchtargets a, b;` behind its label.
-    fn targets(&mut self, directive: &'t syntax::Directive) {
-        let name = self.cx.tree.source.text(directive.name);
-        if !is_targets(name) {
-            return;
+    /// `.branchtargets a, b<4>;`
+    fn targets(&mut self, directive: &'t syntax::Directive) -> Vec<Operand> {
+        let tree = self.cx.tree;
+        let labels = tree.source.text(directive.name) == ".branchtargets";
+        let mut targets = Vec::new();
+        for id in tree.list(&directive.args) {
+            let expr = tree.expr(*id);
+            let found = match expr.kind {
+                ExprKind::Range(prefix, count) => self.range_of_targets(prefix, count),
+                _ => vec![self.operand(*id)],
+            };
+            let fits = |o: &Operand| match o {
+                Operand::Label(_) => labels,
+                Operand::Func(_) => !labels,
+                _ => *o == Operand::Error,
+            };
+            if !found.iter().all(fits) {
+                self.cx.diagnostics.push(report::not_a_target(labels, tree.span(&expr.tokens)));
+            }
+            targets.extend(found);
         }
-        let operands = self.operands(&directive.args);
-        let is_label = |o: &Operand| matches!(o, Operand::Label(_) | Operand::Error);
-        if let Some(at) = operands.iter().position(|o| !is_label(o)).filter(|_| name == ".branchtargets") {
-            let span =
-                self.cx.tree.list(&directive.args).get(at).map(|e| self.cx.tree.span(&self.cx.tree.expr(*e).tokens));
-            self.cx.diagnostics.push(report::not_a_label(span.unwrap_or_default()));
+        targets
+    }
+
+    /// `b<4>`: `b0` to `b3`, up to the first that nothing declares.
+    fn range_of_targets(&mut self, prefix: ExprId, count: ExprId) -> Vec<Operand> {
+        let tree = self.cx.tree;
+        let tokens = tree.expr(prefix).tokens;
+        let mut found = Vec::new();
+        for number in 0..constant::integer(tree, count).unwrap_or(0) {
+            let name = format!("{}{number}", tree.source.text(tokens.start));
+            match self.cx.names.named(&name) {
+                Some(entity) => found.push(self.entity(entity, None, prefix)),
+                None => {
+                    let hint = self.cx.names.hint(&name);
+                    self.cx.diagnostics.push(report::unknown_name(&name, hint, tree.span(&tokens)));
+                    found.push(Operand::Error);
+                    break;
+                }
+            }
         }
-        if let Some(free) = self.function.targets.iter_mut().find(|t| t.is_empty()) {
-            *free = operands;
-        }
+        found
     }
 
     fn variable(&mut self, var: &'t syntax::Var) {
@@ -247,7 +287,6 @@ impl<'t> Body<'_, 't> {
         };
         let span = tree.span(&stmt.head);
         let inst = Inst { row, slots, guard, operands, span, name_span, spans };
-        self.list_is_known(&inst);
         self.function.insts.push(inst);
     }
 
@@ -264,18 +303,6 @@ impl<'t> Body<'_, 't> {
             all.extend(bound.iter().map(place));
         }
         bound
-    }
-
-    /// The list of a branch stands before it.
-    fn list_is_known(&mut self, inst: &Inst) {
-        let Some(row) = inst.row.filter(|row| row.leads) else { return };
-        let branches = |(_, o): &(usize, &OperandSpec)| matches!(o.kind, OperandKind::Branches);
-        for (at, _) in row.operands.iter().enumerate().filter(branches) {
-            let empty = |id: &TargetsId| self.function.targets.get(id.index()).is_some_and(Vec::is_empty);
-            if matches!(inst.operands.get(at), Some(Operand::Targets(id)) if empty(id)) {
-                self.cx.diagnostics.push(report::list_comes_later(self.function.operand_span(inst, at)));
-            }
-        }
     }
 
     fn guard(&mut self, guard: syntax::Guard) -> Option<Guard> {

@@ -119,7 +119,7 @@ impl<'t> Context<'t> {
         self.reserved(name);
         let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
         let id = self.declare_function(text, name, func.has_body);
-        let mut body = Body { function: self.signature(func, text, span), cx: self };
+        let mut body = Body { function: self.signature(func, text, span), ahead: Vec::new(), cx: self };
         body.cx.names.open();
         body.function.returns = params(&mut body, &func.returns);
         body.function.params = params(&mut body, &func.params);

@@ -97,6 +97,11 @@ impl<'t> Names<'t> {
         self.scopes.iter_mut().rev().find_map(|scope| scope.find(name, registers))
     }
 
+    /// What a name means that no range declares.
+    pub(super) fn named(&self, name: &str) -> Option<Entity> {
+        self.scopes.iter().rev().find_map(|scope| scope.names.get(name)).map(|(entity, _)| *entity)
+    }
+
     /// What to write instead of a name that nothing declares: one of its range, the nearest one of all.
     pub(super) fn hint(&self, name: &str) -> Option<String> {
         let beyond = numbered(name).and_then(|(prefix, _)| {

@@ -149,14 +149,22 @@ impl<'t> Body<'_, 't> {
         Operand::Error
     }
 
-    /// Whether it is a label that stands further down: until there, ptxas takes the name for what it is outside.
+    /// Whether it stands further down: until there, ptxas takes the name for what it is outside.
     fn not_yet(&self, entity: Entity) -> bool {
-        let label = if let Entity::Label(id) = entity { self.function.labels.get(id.index()) } else { None };
-        label.is_some_and(|label| label.at == u32::MAX)
+        match entity {
+            Entity::Label(id) => self.function.labels.get(id.index()).is_some_and(|label| label.at == u32::MAX),
+            _ => self.ahead.contains(&entity),
+        }
     }
 
-    fn entity(&mut self, entity: Entity, suffix: Option<&str>, id: ExprId) -> Operand {
+    pub(super) fn entity(&mut self, entity: Entity, suffix: Option<&str>, id: ExprId) -> Operand {
         match (entity, suffix) {
+            _ if self.ahead.contains(&entity) => {
+                let tokens = self.cx.tree.expr(id).tokens;
+                let later = report::comes_later(&self.cx.tree.compact(&tokens), self.cx.tree.span(&tokens));
+                self.cx.diagnostics.push(later);
+                Operand::Error
+            }
             (Entity::Reg(reg), None) => Operand::Reg(reg),
             (Entity::Reg(reg), Some(suffix)) => match bind_selector(suffix) {
                 Some(selector) => Operand::Part(reg, selector),

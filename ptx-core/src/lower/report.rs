@@ -19,8 +19,8 @@ pub(crate) use gate::gate;
 pub(super) use header::{bad_version, no_header, target_since, unknown_target, version_on_another_line};
 pub(super) use mnemonic::{misfit, torn};
 pub(super) use names::{
-    dots_in_a_label, duplicate, extern_or_not, list_comes_later, no_label, not_a_label, other_declaration,
-    other_signature, other_variable, reserved, unknown_name,
+    comes_later, dots_in_a_label, duplicate, extern_or_not, no_label, not_a_target, other_declaration, other_signature,
+    other_variable, reserved, unknown_name,
 };
 pub(super) use operand::{guard_name, guard_type, not_an_address, not_an_operand, not_constant, unknown_component};
 pub(super) use refused::{Place, refused};

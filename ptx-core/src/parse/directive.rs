@@ -58,9 +58,12 @@ impl Parser {
         matches!(self.kind(), Kind::Int | Kind::Float | Kind::Str) || self.tree.source.bytes(self.at) == b"WARP_SZ"
     }
 
-    /// `argument = expr | Word (Word | Int | Str)+`, the latter for `function_name x` and `inlined_at 1 2 3`.
+    /// `argument = expr | range | Word (Word | Int | Str)+`, the latter for `function_name x` and `inlined_at 1 2 3`.
     fn argument(&mut self) -> Parsed<ExprId> {
         let first = self.at;
+        if self.kind() == Kind::Word && self.nth(1) == Kind::Punct(b'<') {
+            return self.range();
+        }
         let names_section = self.tree.source.bytes(first) == b"function_name" && self.nth(1) == Kind::Dot;
         let phrase = self.kind() == Kind::Word && matches!(self.nth(1), Kind::Word | Kind::Int | Kind::Str);
         if self.at_value() || !phrase && !names_section {
@@ -77,6 +80,15 @@ impl Parser {
         }
         let list = self.list_from(base);
         Ok(self.push_expr(first, ExprKind::Apply(first, list)))
+    }
+
+    /// `name "<" count ">"`
+    fn range(&mut self) -> Parsed<ExprId> {
+        let first = self.at;
+        let prefix = self.leaf(ExprKind::Name);
+        self.bump();
+        let count = self.count()?;
+        Ok(self.push_expr(first, ExprKind::Range(prefix, count)))
     }
 
     /// `section = ".section" name "{" (label | data)* "}"`

@@ -48,6 +48,7 @@ fn show(tree: &Tree, id: ExprId) -> String {
         ExprKind::Brackets(list) => format!("[{}]", many(list)),
         ExprKind::Pair(a, b) => format!("{}|{}", show(tree, *a), show(tree, *b)),
         ExprKind::Index(a, b) => format!("(index {} {})", show(tree, *a), show(tree, *b)),
+        ExprKind::Range(a, b) => format!("(range {} {})", show(tree, *a), show(tree, *b)),
         ExprKind::Select(a, dot) => format!("(select {} {})", show(tree, *a), tree.source.text(*dot)),
         ExprKind::Apply(name, list) => format!("{}({})", tree.source.text(*name), many(list)),
         ExprKind::Error => "error".to_owned(),

@@ -101,7 +101,8 @@ impl Parser {
         Ok(())
     }
 
-    fn count(&mut self) -> Parsed<ExprId> {
+    /// What stands between `<` and `>`.
+    pub(super) fn count(&mut self) -> Parsed<ExprId> {
         let count = self.binary(super::expr::ADDITIVE)?;
         self.expect(b'>')?;
         Ok(count)

@@ -64,12 +64,16 @@ pub(in crate::lower) fn no_label(span: Span) -> Diagnostic {
         .section("11.3")
 }
 
-pub(in crate::lower) fn not_a_label(span: Span) -> Diagnostic {
-    Diagnostic::error(&codes::P0301, span, "`.branchtargets` lists labels").section("11.3.1")
+pub(in crate::lower) fn not_a_target(labels: bool, span: Span) -> Diagnostic {
+    match labels {
+        true => Diagnostic::error(&codes::P0301, span, "`.branchtargets` lists labels").section("11.3.1"),
+        false => Diagnostic::error(&codes::P0301, span, "`.calltargets` lists functions").section("11.3.2"),
+    }
 }
 
-pub(in crate::lower) fn list_comes_later(span: Span) -> Diagnostic {
-    Diagnostic::error(&codes::P0501, span, "the list stands behind the branch that uses it")
-        .help("move the `.branchtargets` before it")
-        .section("9.7.12.4")
+/// A list or a prototype.
+pub(in crate::lower) fn comes_later(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0501, span, format!("`{name}` stands behind this, and is not known before"))
+        .help("move it in front of what uses it")
+        .section("11.3")
 }

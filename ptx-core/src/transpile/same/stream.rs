@@ -340,6 +340,7 @@ impl Writer<'_> {
             ExprKind::Brackets(list) => format!("[{}]", self.list(list)),
             ExprKind::Pair(a, b) => format!("{}|{}", self.expr(*a), self.expr(*b)),
             ExprKind::Index(a, b) => format!("{}[{}]", self.expr(*a), self.expr(*b)),
+            ExprKind::Range(a, b) => format!("{}<{}>", self.expr(*a), self.expr(*b)),
             ExprKind::Select(a, dot) => format!("{}{}", self.expr(*a), self.text(*dot)),
             ExprKind::Apply(token, list) => {
                 let front = self.text(*token).to_owned();
