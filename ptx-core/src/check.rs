@@ -14,6 +14,7 @@ mod graph;
 mod header;
 mod limits;
 mod linkage;
+mod opaque;
 mod params;
 mod pragmas;
 mod protocol;
@@ -67,6 +68,7 @@ const RULES: &[Rule] = &[
     variables::check,
     declarations::check,
     declarators::check,
+    opaque::check,
     signatures::check,
     linkage::check,
     limits::check,

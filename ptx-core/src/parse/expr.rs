@@ -67,7 +67,7 @@ impl Parser {
                 return Err(self.too_deep());
             }
             self.at += if op[1] == 0 { 1 } else { 2 };
-            let right = match op == *b"+\0" && self.is_base(left) {
+            let right = match op == *b"=\0" || op == *b"+\0" && self.is_base(left) {
                 true => self.deeper(Self::expr)?,
                 false => self.deeper(|p| p.binary(binds + 1))?,
             };
