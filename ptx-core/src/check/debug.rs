@@ -3,9 +3,11 @@
 use super::error;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
+use crate::isa::{Type, table};
 use crate::lower::constant::integer;
 use crate::span::Span;
-use crate::syntax::{Directive, Expr, ExprId, ExprKind, StmtKind, Tree};
+use crate::syntax::{Directive, Expr, ExprId, ExprKind, StmtKind, Tokens, Tree};
+use crate::token::Kind;
 use std::collections::{HashMap, HashSet};
 
 /// What a section's line may hold: the type, the least and the greatest number, whether names may stand there.
@@ -17,8 +19,24 @@ const DATA: &[(&str, i64, i64, bool)] = &[
     (".b64", i64::MIN, i64::MAX, true),
 ];
 
-pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
+/// What a line of `@@DWARF` may hold, and as what.
+const LINES: &[(&str, &str)] = &[
+    (".byte", ".b8"),
+    (".4byte", ".b32"),
+    (".quad", ".b64"),
+    (".b8", ".b8"),
+    (".b16", ".b16"),
+    (".b32", ".b32"),
+    (".b64", ".b64"),
+];
+
+pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     files(tree, out);
+    for stmt in tree.items.iter().map(|id| tree.stmt(*id)) {
+        if matches!(stmt.kind, StmtKind::Dwarf) {
+            line(tree, &stmt.head, module, out);
+        }
+    }
     let labels = sections(tree, out);
     inlined(tree, &labels, out);
 }
@@ -78,7 +96,7 @@ fn sections<'t>(tree: &'t Tree, out: &mut Vec<Diagnostic>) -> HashMap<&'t str, S
     labels
 }
 
-/// `.b8 1, 2`, `.b32 label+4`
+/// `.b8 1, 2`, `.b32 label+4`: numbers, or one address.
 fn values(tree: &Tree, data: &Directive, out: &mut Vec<Diagnostic>) {
     let ty = tree.source.text(data.name);
     let Some((_, least, most, names)) = DATA.iter().find(|(name, ..)| *name == ty) else {
@@ -86,19 +104,18 @@ fn values(tree: &Tree, data: &Directive, out: &mut Vec<Diagnostic>) {
         out.push(error(&codes::P0306, tree.source.span(data.name), text, "11.5.2"));
         return;
     };
-    for id in tree.list(&data.args) {
-        let Expr { tokens, kind } = tree.expr(*id);
-        let why = match (kind, number(tree, *id)) {
-            (_, Some(n)) if (*least..=*most).contains(&n) => continue,
-            (_, Some(n)) => format!("{n} does not fit into `{ty}`"),
-            (ExprKind::Name | ExprKind::Dot | ExprKind::Binary(..), None) if *names && !sum(tree, *id) => continue,
-            (ExprKind::Name | ExprKind::Dot | ExprKind::Binary(..), None) if !*names && !sum(tree, *id) => {
-                format!("an address does not fit into `{ty}`")
-            }
-            (ExprKind::Error, _) => continue,
-            _ => "this is neither a number nor a label".to_owned(),
+    let list = tree.list(&data.args);
+    for id in list {
+        let why = match number(tree, *id) {
+            Some(n) if (*least..=*most).contains(&n) => continue,
+            Some(n) => format!("{n} does not fit into `{ty}`"),
+            None if tree.expr(*id).kind == ExprKind::Error => continue,
+            None if !is_address(tree, *id) => "this is neither a number nor the address of a label".to_owned(),
+            None if !*names => format!("an address does not fit into `{ty}`"),
+            None if list.len() > 1 => "an address has a line of its own".to_owned(),
+            None => continue,
         };
-        out.push(error(&codes::P0304, tree.span(&tokens), why, "11.5.2"));
+        out.push(error(&codes::P0304, tree.span(&tree.expr(*id).tokens), why, "11.5.2"));
     }
 }
 
@@ -111,13 +128,58 @@ fn number(tree: &Tree, id: ExprId) -> Option<i64> {
     }
 }
 
-/// Whether arithmetic is made of numbers alone, which no section takes.
-fn sum(tree: &Tree, id: ExprId) -> bool {
+/// `label`, `.section`, `label+4`, `.section+4`, `label-label`
+fn is_address(tree: &Tree, id: ExprId) -> bool {
+    let is_int = |id: ExprId| matches!(tree.expr(id).kind, ExprKind::Int(_));
     match tree.expr(id).kind {
-        ExprKind::Binary(_, a, b) => sum(tree, a) && sum(tree, b),
-        ExprKind::Int(_) => true,
-        _ => false,
+        ExprKind::Binary([b'+', 0], a, b) => place_of(tree, a).is_some() && is_int(b),
+        ExprKind::Binary([b'-', 0], a, b) => [a, b].iter().all(|id| place_of(tree, *id) == Some(ExprKind::Name)),
+        _ => place_of(tree, id).is_some(),
     }
+}
+
+/// The kind of a name that can be a label's or a section's.
+fn place_of(tree: &Tree, id: ExprId) -> Option<ExprKind> {
+    let Expr { tokens, kind } = tree.expr(id);
+    let named = matches!(kind, ExprKind::Name | ExprKind::Dot)
+        && tokens.len() == 1
+        && place_name(tree.source.text(tokens.start));
+    named.then_some(kind)
+}
+
+/// Whether a word means nothing else in PTX.
+fn place_name(word: &str) -> bool {
+    let of_ptx = table().directives.contains_key(word) || Type::find(word.trim_start_matches('.')).is_some();
+    !matches!(word, "WARP_SZ" | "_") && !of_ptx
+}
+
+/// `@@DWARF .byte 1, 2`, `@@DWARF .4byte label`. Of what follows ptxas looks at one number more.
+fn line(tree: &Tree, head: &Tokens, module: &Module, out: &mut Vec<Diagnostic>) {
+    let word = |n: u32| head.clone().nth(n as usize).map_or("", |token| tree.source.text(token));
+    let kind = |n: u32| head.clone().nth(n as usize).map(|token| tree.source.kind(token));
+    let ty = LINES.iter().find(|(name, _)| *name == word(3)).map(|(_, ty)| *ty);
+    let data = ty.and_then(|ty| DATA.iter().find(|(name, ..)| *name == ty));
+    let begins = [1, 2].iter().all(|n| tree.source.touches(head.start + n)) && word(2) == "DWARF";
+    let names = data.is_some_and(|(_, _, _, names)| *names);
+    let why = match (kind(4), data) {
+        _ if !begins => "`@@` begins a line of `@@DWARF`".to_owned(),
+        _ if word(3) == ".section" && module.version.major < 2 => return,
+        _ if word(3) == ".section" => "since PTX 2.0 a section is `.section name { … }`".to_owned(),
+        (_, None) => "a line of `@@DWARF` holds `.byte`, `.4byte` or `.quad`".to_owned(),
+        (Some(Kind::Int), _) if kind(5) == Some(Kind::Punct(b',')) && kind(6) != Some(Kind::Int) => {
+            "a number follows the comma".to_owned()
+        }
+        (Some(Kind::Int), Some((ty, _, most, _))) => {
+            let number = crate::parse::integer_value(word(4).as_bytes());
+            if i64::try_from(number).unwrap_or(i64::MAX) <= *most {
+                return;
+            }
+            format!("{number} does not fit into `{ty}`")
+        }
+        (Some(Kind::Word | Kind::Dot), _) if names && place_name(word(4)) => return,
+        _ => "this is neither a number nor the address of a label".to_owned(),
+    };
+    out.push(error(&codes::P0609, tree.span(head), why, "11.5.1"));
 }
 
 /// `.loc 1 2 3, function_name label, inlined_at 1 5 3`: that place must have been in an earlier `.loc`.
