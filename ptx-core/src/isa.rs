@@ -293,6 +293,8 @@ pub struct Value {
     pub wider: bool,
     /// Whether a special register may stand there.
     pub special: bool,
+    /// Whether it is an address: the names of variables, with an offset too, are for another row, which says where they are.
+    pub address: bool,
     /// Selectors that may follow it (`.b0`, `.h1`): the members of a set.
     pub selectors: &'static [Member],
 }

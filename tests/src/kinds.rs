@@ -63,12 +63,6 @@ const KINDS: &[Kind] = &[
     },
     Kind { name: "sums", opcodes: &["div"], operands: &["+"], said: &["is not a combination"] },
     Kind {
-        name: "sums of variables",
-        opcodes: &["getctarank", "mapa"],
-        operands: &["+"],
-        said: &["State space mismatch"],
-    },
-    Kind {
         name: "minus signs of all operands",
         opcodes: &["vmax4"],
         operands: &["-%"],

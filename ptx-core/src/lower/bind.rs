@@ -304,7 +304,7 @@ fn takes_sums(value: &Value, access: Access, ty: Option<Type>) -> bool {
 /// Whether ptxas takes `s+4`, an integer.
 fn takes_addresses(value: &Value, access: Access, ty: Option<Type>) -> bool {
     let integer = |t: Type| matches!(t.class(), Class::Bits | Class::Unsigned | Class::Signed);
-    takes_sums(value, access, ty) && ty.is_none_or(integer)
+    !value.address && takes_sums(value, access, ty) && ty.is_none_or(integer)
 }
 
 /// Whether only a register may hold it, of 32 bits that are no integer: then ptxas takes `0f3F800000` for one.

@@ -276,6 +276,7 @@ impl Reader<'_> {
                 wider: self.eat("+"),
                 sink: self.eat("~"),
                 special: self.eat("$"),
+                address: self.eat("!"),
                 selectors: self.selectors()?,
                 register: !literal_only,
                 literal: !register_only && access == Access::Read,
