@@ -1,7 +1,7 @@
 //! What real files hold parses without a diagnostic.
 
-use super::{body_outline, clean, clean_body, module, outline, outline_of};
-use crate::syntax::StmtKind;
+use super::{body_outline, clean, clean_body, module, outline, outline_of, show};
+use crate::syntax::{Stmt, StmtKind};
 
 #[test]
 fn a_module() {
@@ -68,6 +68,17 @@ fn declaration_parts_are_found() {
     assert_eq!(tree.attributes(var).len(), 1);
     let names = tree.names(var);
     assert_eq!((names.len(), tree.list(&names[0].dims).len(), names[0].init.is_some()), (2, 2, true));
+}
+
+#[test]
+fn arguments_of_directives() {
+    let tree = clean_body("ts: .branchtargets a, b<4>;\n.loc 1 WARP_SZ\n3\n.file WARP_SZ \"w\"\nret;");
+    let arguments = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::Directive(d) => tree.list(&d.args).iter().map(|e| show(&tree, *e)).collect(),
+        _ => Vec::new(),
+    };
+    let all: Vec<_> = tree.items.iter().map(|id| arguments(tree.stmt(*id)).join(", ")).collect();
+    assert_eq!(all, ["", "a, (range b 4)", "1, WARP_SZ, 3", "WARP_SZ, \"w\"", ""]);
 }
 
 #[test]
