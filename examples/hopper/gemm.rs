@@ -122,9 +122,7 @@ pub mod kernels {
                 // Whole tiles have loops of their own, here and below: with shared ones among them, the compiler keeps the
                 // ring's place in registers of each lane, and copies every descriptor to those of the warp.
                 while tile < whole {
-                    let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, band);
-                    lines[0] = (row * CM + down) * ROWS + right * SHARE_A;
-                    lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
+                    first_lines::<ROWS, COLUMNS, CM, CN>(lines, tile, rows, columns, band, down, right);
                     product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
                         a, b, lines, places, masks, 0, stages, bars, stage, phase, 0, depth, back, chosen,
                     );
@@ -134,9 +132,7 @@ pub mod kernels {
                 if STREAM == 1 {
                     while begin < left {
                         let (now, from, to): (u32, u32, u32) = part::<DEEP>(begin, left, steps, whole);
-                        let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, band);
-                        lines[0] = (row * CM + down) * ROWS + right * SHARE_A;
-                        lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
+                        first_lines::<ROWS, COLUMNS, CM, CN>(lines, now, rows, columns, band, down, right);
                         product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
                             a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, back, chosen,
                         );
@@ -202,6 +198,21 @@ pub mod kernels {
         // No block leaves while another one may still arrive at its barriers.
         warp::sync();
         cluster::sync();
+    }
+
+    /// The first of A's and B's `lines` that the block at (`down`, `right`) of its cluster fetches for a tile.
+    fn first_lines<const ROWS: u32, const COLUMNS: u32, const CM: u32, const CN: u32>(
+        lines: [u32; 2],
+        tile: u32,
+        rows: u32,
+        columns: u32,
+        band: u32,
+        down: u32,
+        right: u32,
+    ) {
+        let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, band);
+        lines[0] = (row * CM + down) * ROWS + right * (ROWS / CN);
+        lines[1] = (column * CN + right) * COLUMNS + down * (COLUMNS / CM);
     }
 
     /// Writes a consumer's sums to the rows of C from `y` on and the columns from `x` on, 64 × 64 at a time.

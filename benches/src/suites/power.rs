@@ -1,5 +1,6 @@
-//! Where the power of a product goes: its products alone, on what lies in shared memory, and with one thing more each. At the limit of
-//! its power, a chip is slower by what the thing takes. Nobody reads the sums, nothing is promised, and there are no rivals.
+//! Where the power of a product goes: its products alone, on what lies in shared memory, and with one thing more each. At
+//! the limit of its power, a chip is slower by what the thing takes. Nobody reads the sums, nothing is promised, and there
+//! are no rivals.
 
 use crate::bench::{Bench, Case, Work};
 use crate::data::Value;
@@ -74,32 +75,38 @@ mod kernels {
                     row = ctaid.x / BLOCKS % 8;
                     column = ctaid.x / BLOCKS / 8;
                 }
-                let of_a: u32 = (row * CM + down) * ROWS + right * SHARE_A;
-                let of_b: u32 = (column * CN + right) * COLUMNS + down * SHARE_B;
-                let (at_a, at_b): (u32, u32) = (right * (SHARE_A * 128), ROWS * 128 + down * (SHARE_B * 128));
-                let end: u32 = if MORE == 0 { 192 } else { depth };
-                while k < end {
-                    pipeline::wait_empty::<3>(bars, stage, phase);
-                    if chosen {
-                        let (full, to): (u32, u32) = (pipeline::full(bars, stage), stages + stage * STAGE);
-                        if k < 192 {
-                            mbarrier::arrive_expect(full, STAGE);
-                            product::fetch::<0, SHARE_A, CN>(to + at_a, a_map, of_a, k, 0, full, masks[0]);
-                            product::fetch::<0, SHARE_B, CM>(to + at_b, b_map, of_b, k, 0, full, masks[1]);
-                        } else {
-                            const OF_A: u32 = if MORE & FETCH_A == 0 { 0 } else { ROWS * 128 };
-                            const OF_B: u32 = if MORE & FETCH_B == 0 { 0 } else { COLUMNS * 128 };
+                let (lines, places): ([u32; 2], [u32; 2]);
+                lines[0] = (row * CM + down) * ROWS + right * SHARE_A;
+                lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
+                places[0] = right * (SHARE_A * 128);
+                places[1] = down * (SHARE_B * 128);
+                let filled: u32 = 192;
+                if MORE & BARRIERS != 0 {
+                    ptx! { min.u32 filled, filled, depth; }
+                }
+                product::fill::<T, 0, 0, ROWS, COLUMNS, 3, CM, CN>(
+                    a_map, b_map, lines, places, masks, 0, stages, bars, stage, phase, 0, filled, 0, chosen,
+                );
+                if MORE & BARRIERS != 0 {
+                    const OF_A: u32 = if MORE & FETCH_A == 0 { 0 } else { ROWS * 128 };
+                    const OF_B: u32 = if MORE & FETCH_B == 0 { 0 } else { COLUMNS * 128 };
+                    k = filled;
+                    while k < depth {
+                        pipeline::wait_empty::<3>(bars, stage, phase);
+                        if chosen {
+                            let (full, to): (u32, u32) = (pipeline::full(bars, stage), stages + stage * STAGE);
+                            let (to_a, to_b): (u32, u32) = (to + places[0], to + places[1] + ROWS * 128);
                             mbarrier::arrive_expect(full, { OF_A + OF_B });
                             if OF_A > 0 {
-                                product::fetch::<0, SHARE_A, CN>(to + at_a, a_map, of_a, k, 0, full, masks[0]);
+                                product::fetch::<0, SHARE_A, CN>(to_a, a_map, lines[0], k, 0, full, masks[0]);
                             }
                             if OF_B > 0 {
-                                product::fetch::<0, SHARE_B, CM>(to + at_b, b_map, of_b, k, 0, full, masks[1]);
+                                product::fetch::<0, SHARE_B, CM>(to_b, b_map, lines[1], k, 0, full, masks[1]);
                             }
                         }
+                        pipeline::advance::<3>(stage, phase);
+                        k += 64;
                     }
-                    pipeline::advance::<3>(stage, phase);
-                    k += 64;
                 }
             }
         } else {

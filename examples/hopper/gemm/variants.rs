@@ -274,6 +274,7 @@ impl<T, O> Variant<T, O> {
             // for different parts of the operands at a time, which takes as long as 0.15 of a round.
             Sharing::Last => {
                 let apart = if teams.is_multiple_of(rest) { 0.0 } else { 0.15 };
+                // As `scheduler::stream_k` has it.
                 let shared = if tiles > teams && 4 * rest < teams { rest + teams } else { rest };
                 exact + apart + f64::from(6 * (teams.div_ceil(shared) - 1).max(1)) * step
             }

@@ -22,8 +22,8 @@ pub(super) enum Kind {
     Map,
     /// A struct by value: its name and layout.
     Struct(String, Layout),
-    /// `[T; N]` by value: what it holds, its bytes, and the alignment of an element.
-    Array(Ty, u64, u64),
+    /// `[T; N]` by value, and the bytes of an element.
+    Array(Ty, u64),
 }
 
 /// A parameter of the kernel that is being written.
@@ -78,7 +78,7 @@ impl Param {
             (Kind::Pointer(_, Pointer::Bare), _) => format!(".param .u64 {name}"),
             (Kind::Map, _) => array(128, 128),
             (Kind::Struct(_, layout), _) => array(layout.align, layout.size),
-            (Kind::Array(_, size, align), _) => array(*align, *size),
+            (Kind::Array(ty, bytes), _) => array(*bytes, ty.registers() * bytes),
             (Kind::Scalar, Some(Ty::Scalar(ty))) => format!(".param .{} {name}", types::stored(*ty)),
             (Kind::Scalar, _) => format!(".param .b32 {name}"),
         }
@@ -206,10 +206,7 @@ impl<'a> Lowerer<'a> {
     fn param_array(&mut self, param: &'a tree::Param) -> Option<(Kind, Option<Ty>)> {
         let ty = self.ty(&param.ty)?;
         match ty.innermost().scalar().map(|element| element.bytes()) {
-            Some(bytes) if bytes > 0 => {
-                let size = ty.registers() * bytes;
-                Some((Kind::Array(ty, size, bytes), None))
-            }
+            Some(bytes) if bytes > 0 => Some((Kind::Array(ty, bytes), None)),
             _ => self.not_passed(param),
         }
     }

@@ -155,9 +155,9 @@ fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: 
     }
 }
 
-/// A consumer's part of a tile: `acc` becomes the sum of its rows' products from `k` to `end`, in the order of `fill`. The ring's `stage` and
-/// `phase` go on. In a loop: `mbarrier.try_wait`, `wgmma.fence`, the products of a stage, `wgmma.commit_group`; while these
-/// run, `wgmma.wait_group 1` and an arrival give back the stage before.
+/// A consumer's part of a tile: `acc` becomes the sum of its rows' products from `k` to `end`, in the order of `fill`. The
+/// ring's `stage` and `phase` go on. In a loop: `mbarrier.try_wait`, `wgmma.fence`, the products of a stage,
+/// `wgmma.commit_group`; while these run, `wgmma.wait_group 1` and an arrival give back the stage before.
 fn sum<
     T,
     const A_MN: u32,
