@@ -4,24 +4,26 @@ use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::collections::BTreeSet;
 
-#[ptx_kernel(arch = "sm_80", block = 256, grid = 1, safe(out.len() >= 1536))]
-pub fn orders(rows: u32, columns: u32, band: u32, order: u32, out: &mut [u32]) {
+#[ptx_kernel(arch = "sm_80", block = 256, grid = 1, safe(out.len() >= 2048))]
+pub fn orders(rows: u32, columns: u32, band: u32, run: u32, order: u32, out: &mut [u32]) {
     let to: u64 = out + wide(tid.x) * 8;
     let (x, y): (u32, u32) = scheduler::linear(tid.x, columns);
     let (z, w): (u32, u32) = scheduler::grouped(tid.x, rows, columns, band);
     let (r, c): (u32, u32) = scheduler::hilbert(tid.x, order);
+    let (u, v): (u32, u32) = scheduler::blocked(tid.x, rows, columns, band, run);
     ptx! {
         st.global.v2.u32 [to], {x, y};
         st.global.v2.u32 [to + 2048], {z, w};
         st.global.v2.u32 [to + 4096], {r, c};
+        st.global.v2.u32 [to + 6144], {u, v};
     }
 }
 
 #[ptx_test(seeds = 1)]
 fn every_order_visits_every_tile_once(device: &Device) -> Result<()> {
-    let (rows, columns, band) = (16, 16, 5);
-    let mut out = device.zeros::<u32>(1536)?;
-    orders(device, rows, columns, band, 4, &mut out)?;
+    let (rows, columns, band, run) = (16, 16, 5, 3);
+    let mut out = device.zeros::<u32>(2048)?;
+    orders(device, rows, columns, band, run, 4, &mut out)?;
     let out = out.download()?;
     let tiles: Vec<(u32, u32)> = out.chunks(2).map(|tile| (tile[0], tile[1])).collect();
     for order in tiles.chunks(256) {
@@ -34,7 +36,45 @@ fn every_order_visits_every_tile_once(device: &Device) -> Result<()> {
     assert_eq!(tiles[256 + 241], (15, 1));
     // Neighbours on Hilbert's curve are neighbours in the plane.
     let near = |pair: &[(u32, u32)]| pair[0].0.abs_diff(pair[1].0) + pair[0].1.abs_diff(pair[1].1) == 1;
-    assert!(tiles[512..].windows(2).all(near));
+    assert!(tiles[512..768].windows(2).all(near));
+    // Five rows of three columns, then the next three; the last block of a band is one column wide.
+    assert_eq!(tiles[768..773], [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]);
+    assert_eq!(tiles[768 + 15], (0, 3));
+    assert_eq!(tiles[768 + 76..768 + 80], [(1, 15), (2, 15), (3, 15), (4, 15)]);
+    assert_eq!(tiles[768 + 80], (5, 0));
+    Ok(())
+}
+
+/// The number that each block claims.
+#[ptx_kernel(
+    arch = "sm_80",
+    block = 32,
+    grid = workers,
+    safe(workers > 0, gpcs.len() >= 273, claims.len() >= 17, out.len() >= workers)
+)]
+pub fn numbers(gpcs: &[u32], claims: &mut [u32], workers: u32, out: &mut [u32]) {
+    if tid.x == 0 {
+        let (number, to): (u32, u64) = (scheduler::claim(gpcs, claims, workers), out + wide(ctaid.x) * 4);
+        ptx! { st.global.u32 [to], number; }
+        scheduler::claimed(claims, workers);
+    }
+}
+
+#[ptx_test(seeds = 2)]
+fn every_worker_claims_a_number_of_its_own(device: &Device) -> Result<()> {
+    // GPCs of two, three and all other numbers; every multiprocessor belongs to the second, which is soon full.
+    let mut words = vec![1 << 31; 17];
+    words[..3].copy_from_slice(&[0, 2, 5]);
+    words.extend([1; 256]);
+    let (gpcs, mut claims) = (device.upload(&words)?, device.zeros::<u32>(17)?);
+    for workers in [1, 3, 11, 24, 11] {
+        let mut out = device.upload(&vec![u32::MAX; workers as usize])?;
+        numbers(device, &gpcs, &mut claims, workers, &mut out)?;
+        let mut found = out.download()?;
+        found.sort_unstable();
+        assert_eq!(found, (0..workers).collect::<Vec<_>>());
+        assert_eq!(claims.download()?, [0; 17], "ready for the next launch");
+    }
     Ok(())
 }
 

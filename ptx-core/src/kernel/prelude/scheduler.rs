@@ -19,6 +19,22 @@ fn grouped(index: u32, rows: u32, columns: u32, group: u32) -> (u32, u32) {
     (first + inside - column * height, column)
 }
 
+/// In bands of `band` rows like `grouped`, but in blocks of `run` columns, and along the rows of a block: who has
+/// neighbouring indices shares rows (with a run of 1, which is `grouped`, columns). Three `div`, two `min`, and `mul.lo`.
+fn blocked(index: u32, rows: u32, columns: u32, band: u32, run: u32) -> (u32, u32) {
+    let size: u32 = band * columns;
+    let number: u32 = index / size;
+    let (first, inside): (u32, u32) = (number * band, index - number * size);
+    let height: u32 = rows - first;
+    ptx! { min.u32 height, height, band; }
+    let block: u32 = inside / (height * run);
+    let (left, within): (u32, u32) = (block * run, inside - block * height * run);
+    let width: u32 = columns - left;
+    ptx! { min.u32 width, width, run; }
+    let down: u32 = within / width;
+    (first + down, left + within - down * width)
+}
+
 /// Along Hilbert's curve through a square of 2^`order` × 2^`order` tiles, of which those outside the matrix are to be
 /// skipped: a loop of `order` steps over two bits of the index each.
 fn hilbert(index: u32, order: u32) -> (u32, u32) {
@@ -42,6 +58,54 @@ fn hilbert(index: u32, order: u32) -> (u32, u32) {
         step += 1;
     }
     (row, column)
+}
+
+/// A worker's number, such that the workers of a GPC have neighbouring ones: what several multiprocessors of a GPC want
+/// from the second-level cache at about the same time, it is asked for once. By one thread of each of `workers` workers, who
+/// has it from 0 to `workers` - 1, once, wherever the workers run.
+///
+/// `gpcs` are 17 words, where the numbers of each of 16 GPCs begin and those of the last one end (2^31 from the last used
+/// one's end on), then the GPC of each of 256 multiprocessors. `claims` are 17 words, zeros between launches; `claimed` makes
+/// them so. `%smid`, `ld.global.nc`, and, once if no GPC has more workers than numbers, two `ld.global.nc` and `atom.add`.
+fn claim(gpcs: u64, claims: u64, workers: u32) -> u32 {
+    let (sm, gpc, number): (u32, u32, u32);
+    sm = smid;
+    ptx! { min.u32 sm, sm, 255; }
+    let at: u64 = gpcs + wide(sm) * 4;
+    ptx! {
+        ld.global.nc.u32 gpc, [at + 68];
+        and.b32 gpc, gpc, 15;
+    }
+    loop {
+        let (from, count, first, end): (u64, u64, u32, u32);
+        from = gpcs + wide(gpc) * 4;
+        count = claims + wide(gpc) * 4;
+        ptx! {
+            ld.global.nc.u32 first, [from];
+            ld.global.nc.u32 end, [from + 4];
+            atom.relaxed.gpu.global.add.u32 number, [count], 1;
+            min.u32 end, end, workers;
+        }
+        number += first;
+        if number < end {
+            break;
+        }
+        gpc = (gpc + 1) & 15;
+    }
+    number
+}
+
+/// By the thread that has claimed a number, before `grid::launch_dependents`: the last of the `workers` makes `claims` ready
+/// for the next launch. `atom.inc`, and then four `st.v4` and a fence.
+fn claimed(claims: u64, workers: u32) {
+    let (at, last, before): (u64, u32, u32) = (claims, workers - 1, 0);
+    ptx! { atom.acq_rel.gpu.global.inc.u32 before, [at + 64], last; }
+    if before == last {
+        for word in 0..4 {
+            ptx! { st.relaxed.gpu.global.v4.u32 [at + 16 * word], {0, 0, 0, 0}; }
+        }
+        ptx! { fence.acq_rel.gpu; }
+    }
 }
 
 /// Of matrices whose heights only the device knows: goes on to the one that has tile `tile`, if `tile` is not before `next`.
