@@ -22,26 +22,30 @@
 //! bring the fewest bytes into shared memory for what is multiplied; multicast and the order of tiles save those from the
 //! second-level cache and from memory. Every other tile of a cluster goes from the end of K to its beginning: what the tile
 //! before had last is still in the cache. So the order of a tile's sums depends on where it lies.
+//!
+//! Clusters of a GPC take tiles side by side: what they ask the second-level cache for together comes from there once. So a
+//! cluster claims a number among those of its GPC (`scheduler::claim`) before it takes tiles.
 
 #[path = "gemm/variants.rs"]
 pub(crate) mod variants;
 
 use ptx_examples::Report;
+use ptx_examples::gpcs::{CLAIMS, WORDS};
 use ptx_examples::product::Product;
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
 use std::time::Duration;
-use variants::{Major, Operand, pick};
+use variants::{Major, Operand, Order, pick};
 
 /// Warp groups that multiply a tile of so many rows: each has 64 of them, or, where there are more than 128, half.
 pub(crate) const fn consumers(rows: u32) -> u32 {
     if rows > 128 { 2 } else { rows / 64 }
 }
 
-/// Bytes of shared memory: the stages, `panels` panels of 64 rows of each consumer, and the barriers.
+/// Bytes of shared memory: the stages, `panels` panels of 64 rows of each consumer, the barriers, and the cluster's number.
 pub(crate) const fn shared_bytes(rows: u32, columns: u32, stages: u32, panels: u32) -> u32 {
-    stages * (rows + columns) * 128 + panels * consumers(rows) * 64 * 128 + 16 * stages
+    stages * (rows + columns) * 128 + panels * consumers(rows) * 64 * 128 + 16 * stages + 16
 }
 
 /// The kernels and what they are made of.
@@ -70,6 +74,9 @@ pub mod kernels {
         n: u32,
         depth: u32,
         band: u32,
+        run: u32,
+        gpcs: u64,
+        claims: u64,
         partial: u64,
         flags: u64,
     ) {
@@ -87,17 +94,32 @@ pub mod kernels {
         const SHARE_B: u32 = COLUMNS / CM;
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * PANELS * product::PANEL;
+        // One thread claims a number for the cluster, while another makes the barriers.
+        let (rank, worker, workers): (u32, u32, u32) = (cluster::rank(), ctaid.x / BLOCKS, nctaid.x / BLOCKS);
+        let number: u32 = bars + 16 * STAGES;
+        if tid.x == 32 {
+            if rank == 0 {
+                let mine: u32 = scheduler::claim(gpcs, claims, workers);
+                ptx! { st.shared.u32 [number], mine; }
+            }
+        }
         product::begin::<STAGES, { CONSUMERS * BLOCKS }>(a, b, c, bars);
+        if tid.x == 32 {
+            if rank == 0 {
+                scheduler::claimed(claims, workers);
+            }
+            grid::launch_dependents();
+        }
 
         // Clusters take tiles of CM · ROWS rows and CN · COLUMNS columns; this block's part is at (down, right) of them.
-        let rank: u32 = cluster::rank();
         let (down, right): (u32, u32) = (rank % CM, rank / CM);
         let rows: u32 = (m + (ROWS * CM - 1)) / (ROWS * CM);
         let columns: u32 = (n + (COLUMNS * CN - 1)) / (COLUMNS * CN);
         let tiles: u32 = rows * columns;
-        let workers: u32 = nctaid.x / BLOCKS;
-        let (worker, tile): (u32, u32) = (ctaid.x / BLOCKS, ctaid.x / BLOCKS);
-        // Whole tiles end at `whole`; of the rest, this cluster has the steps from `begin` to `left`.
+        // Whole tiles go by the number. The shuffle lets the compiler know that it is one for the warp.
+        let tile: u32 = warp::broadcast(cluster::load::<u32>(number, 0), 0);
+        // They end at `whole`; of the rest, this cluster has the steps from `begin` to `left`. Those go by the order of the
+        // launch: clusters wait for others, and must not for such as have no room yet.
         let (whole, steps, begin, left): (u32, u32, u32, u32) = (tiles, 0, 0, 0);
         if STREAM == 1 {
             steps = (depth + (DEEP - 1)) / DEEP;
@@ -122,7 +144,7 @@ pub mod kernels {
                 // Whole tiles have loops of their own, here and below: with shared ones among them, the compiler keeps the
                 // ring's place in registers of each lane, and copies every descriptor to those of the warp.
                 while tile < whole {
-                    first_lines::<ROWS, COLUMNS, CM, CN>(lines, tile, rows, columns, band, down, right);
+                    first_lines::<ROWS, COLUMNS, CM, CN>(lines, tile, rows, columns, band, run, down, right);
                     product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
                         a, b, lines, places, masks, 0, stages, bars, stage, phase, 0, depth, back, chosen,
                     );
@@ -132,7 +154,7 @@ pub mod kernels {
                 if STREAM == 1 {
                     while begin < left {
                         let (now, from, to): (u32, u32, u32) = part::<DEEP>(begin, left, steps, whole);
-                        first_lines::<ROWS, COLUMNS, CM, CN>(lines, now, rows, columns, band, down, right);
+                        first_lines::<ROWS, COLUMNS, CM, CN>(lines, now, rows, columns, band, run, down, right);
                         product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
                             a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, back, chosen,
                         );
@@ -154,7 +176,7 @@ pub mod kernels {
                 product::sum::<T, A_MN, B_MN, COLUMNS, STAGES, BLOCKS, STAGE>(
                     acc, from_a, from_b, bars, stage, phase, 0, depth, thread,
                 );
-                let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, band);
+                let (row, column): (u32, u32) = scheduler::blocked(tile, rows, columns, band, run);
                 let (x, y): (u32, u32) = (column * (CN * COLUMNS) + aside, row * (CM * ROWS) + below);
                 write::<O2, COLUMNS, PANELS>(acc, c, x, y, panels, thread, role);
                 tile += workers;
@@ -186,7 +208,7 @@ pub mod kernels {
                             first = from - start;
                         }
                     }
-                    let (row, column): (u32, u32) = scheduler::grouped(now, rows, columns, band);
+                    let (row, column): (u32, u32) = scheduler::blocked(now, rows, columns, band, run);
                     let (x, y): (u32, u32) = (column * (CN * COLUMNS) + aside, row * (CM * ROWS) + below);
                     write::<O2, COLUMNS, PANELS>(acc, c, x, y, panels, thread, role);
                 }
@@ -207,10 +229,11 @@ pub mod kernels {
         rows: u32,
         columns: u32,
         band: u32,
+        run: u32,
         down: u32,
         right: u32,
     ) {
-        let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, band);
+        let (row, column): (u32, u32) = scheduler::blocked(tile, rows, columns, band, run);
         lines[0] = (row * CM + down) * ROWS + right * (ROWS / CN);
         lines[1] = (column * CN + right) * COLUMNS + down * (COLUMNS / CM);
     }
@@ -263,6 +286,7 @@ pub mod kernels {
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * product::PANEL;
         product::begin::<STAGES, { CONSUMERS * CM }>(a, b, c, bars);
+        grid::launch_dependents();
 
         let down: u32 = cluster::rank();
         let (worker, workers): (u32, u32) = (ctaid.x / CM, nctaid.x / CM);
@@ -356,7 +380,14 @@ pub mod kernels {
             (f16, f16, f16x2, 128, 256, 3, 2, 1, 4), (f16, f16, f16x2, 128, 320, 3, 2, 1, 3),
             (e4m3, bf16, bf16x2, 128, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 128, 320, 3, 2, 1, 3)
         ],
-        safe(blocks % (CM * CN) == 0, blocks > 0, band > 0)
+        safe(
+            blocks % (CM * CN) == 0,
+            blocks > 0,
+            band > 0,
+            run > 0,
+            gpcs.len() >= super::WORDS,
+            claims.len() >= super::CLAIMS
+        )
     )]
     pub fn gemm<
         T,
@@ -372,10 +403,15 @@ pub mod kernels {
         #[tma(box = [ROWS / CN, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [COLUMNS / CM, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
+        gpcs: &[u32],
+        claims: &mut [u32],
         blocks: u32,
         band: u32,
+        run: u32,
     ) {
-        kernel::<T, O2, 0, 0, ROWS, COLUMNS, STAGES, CM, CN, PANELS, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
+        kernel::<T, O2, 0, 0, ROWS, COLUMNS, STAGES, CM, CN, PANELS, 0>(
+            a_map, b_map, c_map, M, N, K, band, run, gpcs, claims, 0, 0,
+        );
     }
 
     /// The same by stream-K: the last tiles are shared by all blocks. `partial` has room for the sums of every block; `flags`,
@@ -395,6 +431,9 @@ pub mod kernels {
             blocks % (CM * CN) == 0,
             blocks > 0,
             band > 0,
+            run > 0,
+            gpcs.len() >= super::WORDS,
+            claims.len() >= super::CLAIMS,
             partial.len() >= blocks * (ROWS * COLUMNS),
             flags.len() >= 2 * blocks
         )
@@ -415,11 +454,14 @@ pub mod kernels {
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
         partial: &mut [f32],
         flags: &mut [u32],
+        gpcs: &[u32],
+        claims: &mut [u32],
         blocks: u32,
         band: u32,
+        run: u32,
     ) {
         kernel::<T, O2, 0, 0, ROWS, COLUMNS, STAGES, CM, CN, PANELS, 1>(
-            a_map, b_map, c_map, M, N, K, band, partial, flags,
+            a_map, b_map, c_map, M, N, K, band, run, gpcs, claims, partial, flags,
         );
     }
 
@@ -455,48 +497,57 @@ pub mod kernels {
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, band > 0)
+        safe(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS)
     )]
     pub fn gemm_kn<T, T2>(
         #[tma(box = [128, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] b: Tile<T, (K, N)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
+        gpcs: &[u32],
+        claims: &mut [u32],
         blocks: u32,
         band: u32,
+        run: u32,
     ) {
-        kernel::<T, T2, 0, 1, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
+        kernel::<T, T2, 0, 1, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, run, gpcs, claims, 0, 0);
     }
 
     /// C (M × N) = Aᵀ (K × M) · B (K × N): both MN-major.
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, band > 0)
+        safe(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS)
     )]
     pub fn gemm_mkn<T, T2>(
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] a: Tile<T, (K, M)>,
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] b: Tile<T, (K, N)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
+        gpcs: &[u32],
+        claims: &mut [u32],
         blocks: u32,
         band: u32,
+        run: u32,
     ) {
-        kernel::<T, T2, 1, 1, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
+        kernel::<T, T2, 1, 1, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, run, gpcs, claims, 0, 0);
     }
 
     /// C (M × N) = Aᵀ (K × M) · Bᵀ (N × K): A is MN-major.
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, band > 0)
+        safe(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS)
     )]
     pub fn gemm_mk<T, T2>(
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] a: Tile<T, (K, M)>,
         #[tma(box = [128, 64], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<T, (M, N)>,
+        gpcs: &[u32],
+        claims: &mut [u32],
         blocks: u32,
         band: u32,
+        run: u32,
     ) {
-        kernel::<T, T2, 1, 0, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, 0, 0);
+        kernel::<T, T2, 1, 0, 128, 256, 3, 2, 1, 4, 0>(a_map, b_map, c_map, M, N, K, band, run, gpcs, claims, 0, 0);
     }
 }
 
@@ -506,13 +557,13 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
     let device = &ptx_examples::chip_or_cpu(device, (9, 0));
     let shapes =
         if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 72], [520, 776, 136]] };
-    let (band, mut error, mut time) = (3, 0.0, Duration::MAX);
+    let (order, mut error, mut time) = (Order { band: 3, run: 2 }, 0.0, Duration::MAX);
     for variant in bf16::VARIANTS {
         for shape in &shapes[..if variant.shares() { 2 } else { 1 }] {
             let workers = variant.workers(device)?;
             let scratch = RefCell::new(variant.scratch(device, workers)?);
             let (off, took) = operands(*shape, variant.major).check(device, |stream, a, b, c| {
-                variant.launch(stream, (a, b, c), *shape, workers, band, &mut scratch.borrow_mut())
+                variant.launch(stream, (a, b, c), *shape, workers, order, &mut scratch.borrow_mut())
             })?;
             (error, time) = (f64::max(error, off), time.min(took));
         }

@@ -2,6 +2,7 @@
 //! No kernel lives here.
 
 pub mod blackwell;
+pub mod gpcs;
 mod list;
 pub mod product;
 pub mod rows;

@@ -20,6 +20,7 @@ fn main() -> std::process::ExitCode {
         let on_cpu = (0..2).map(|seed| on_cpu(name, *run, seed));
         on_cpu.chain([on_cuda(name, *run), assembles(name, ptx)]).collect::<Vec<_>>()
     });
+    let trials = trials.chain([assembles("gpcs", ptx_examples::gpcs::kernels::PTX)]);
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 

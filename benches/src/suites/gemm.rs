@@ -9,7 +9,7 @@ use crate::data::{self, Factor, Product};
 use crate::rivals::Number;
 use crate::rivals::cublas::Blas;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
-use kernel::variants::{K_MAJOR, Major, Operand, Way, pick};
+use kernel::variants::{K_MAJOR, Major, Operand, Order, Way, pick};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -68,8 +68,8 @@ const EDGES: &[[usize; 3]] =
 /// Squares of 8-bit operands.
 const EIGHT: &[[usize; 3]] = &[[4096, 4096, 4096], [8192, 8192, 8192]];
 
-/// The heights of bands that a sweep tries.
-const BANDS: [u32; 4] = [4, 8, 11, 16];
+/// The orders of tiles that a sweep tries: the height of a band, the width of its blocks.
+const ORDERS: [(u32, u32); 8] = [(4, 1), (9, 1), (11, 1), (16, 1), (4, 4), (4, 8), (8, 8), (16, 4)];
 
 /// What the result's rounding allows.
 const LIMIT: f64 = 4e-3;
@@ -103,7 +103,8 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
             continue;
         }
         for major in [(true, true), (true, false), (false, true), (false, false)].map(|(a_k, b_k)| Major { a_k, b_k }) {
-            let ways: Vec<_> = T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, 3)).collect();
+            let ways: Vec<_> =
+                T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, Order { band: 3, run: 2 })).collect();
             // TMA wants rows of whole 16 bytes.
             let rows = [shape[2], if major.a_k { 0 } else { shape[0] }];
             if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<T>()).is_multiple_of(16)) {
@@ -129,19 +130,19 @@ fn name([m, n, k]: [usize; 3]) -> String {
     format!("{m}x{n}x{k}")
 }
 
-/// `128x256 2x1 G8`
-fn label<T: Operand>((variant, band): &Way<T>) -> String {
-    format!("{} G{band}", variant.name)
+/// `128x256 2x1 G4x8`
+fn label<T: Operand>((variant, Order { band, run }): &Way<T>) -> String {
+    format!("{} G{band}x{run}", variant.name)
 }
 
-/// The variants that are asked for, in bands of every height, or the one that is taken for this shape.
+/// The variants that are asked for, in every order of tiles, or the one that is taken for this shape.
 fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
     let wanted = &bench.options.sweep;
     if wanted.is_empty() {
         return Ok(pick::<T>(&bench.device, shape)?.into_iter().collect());
     }
     let k_major = T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR);
-    let all = k_major.flat_map(|variant| BANDS.map(|band| (*variant, band)));
+    let all = k_major.flat_map(|variant| ORDERS.map(|(band, run)| (*variant, Order { band, run })));
     Ok(all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect())
 }
 
@@ -215,12 +216,12 @@ impl<T: Both> Operands<T> {
             contestants: Vec::new(),
             absent: Vec::new(),
         };
-        for way @ (variant, band) in ways.iter().copied() {
+        for way @ (variant, order) in ways.iter().copied() {
             let workers = variant.workers(&bench.device)?;
             let mut scratch = variant.scratch(&bench.device, workers)?;
             case.ours(label::<T>(&way), move |stream| {
                 let operands = (&self.a, &self.b, &mut *self.c.borrow_mut());
-                variant.launch(stream, operands, shape, workers, band, &mut scratch)
+                variant.launch(stream, operands, shape, workers, order, &mut scratch)
             });
         }
         Ok(case)

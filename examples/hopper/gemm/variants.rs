@@ -2,6 +2,7 @@
 
 use super::kernels::{self, gemm, gemm_kn, gemm_mk, gemm_mkn, split, stream};
 use super::{consumers, shared_bytes};
+use ptx_examples::gpcs::Numbering;
 use ptx_examples::product::resident;
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorElement};
@@ -29,15 +30,27 @@ enum Sharing {
     Depth(u32),
 }
 
-/// What clusters that share leave to each other: sums of parts of tiles, and flags, which are zero between launches.
+/// What clusters leave to each other: sums of parts of tiles, and flags, which are zero between launches; and who has which
+/// number.
 pub(crate) struct Scratch {
     sums: Buffer<f32>,
     flags: Buffer<u32>,
+    numbering: Numbering,
 }
 
-/// Launches an instance: A, B, C, the shape M, N, K, the blocks, the height of a band.
+/// In which order tiles are taken: bands of so many rows of clusters, and in those blocks of so many columns, along their
+/// rows (`scheduler::blocked`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    /// The height of a band.
+    pub(crate) band: u32,
+    /// The width of a block.
+    pub(crate) run: u32,
+}
+
+/// Launches an instance: A, B, C, the shape M, N, K, the blocks, the order of tiles.
 type Launch<T, O> =
-    fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<O>, [usize; 3], u32, u32, &mut Scratch) -> Result<()>;
+    fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<O>, [usize; 3], u32, Order, &mut Scratch) -> Result<()>;
 
 /// An instance of the kernel, for the host.
 pub(crate) struct Variant<T, O> {
@@ -75,9 +88,12 @@ macro_rules! k_major {
             sharing: Sharing::Nothing,
             shared: shared_bytes($rows, $columns, $stages, $panels),
             kernel: <gemm::Instance<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels> as gemm::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, band, _| {
+            launch: |stream, a, b, c, [m, n, k], blocks, Order { band, run }, Scratch { numbering, .. }| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                gemm::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels>(stream, a, b, c, blocks, band)
+                let Numbering { gpcs, claims } = numbering;
+                gemm::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels>(
+                    stream, a, b, c, &*gpcs, claims, blocks, band, run,
+                )
             },
         }
     };
@@ -96,10 +112,11 @@ macro_rules! stream_k {
             shared: shared_bytes($rows, $columns, $stages, $panels),
             kernel:
                 <stream::Instance<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels> as stream::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, band, Scratch { sums, flags }| {
+            launch: |stream, a, b, c, [m, n, k], blocks, Order { band, run }, Scratch { sums, flags, numbering }| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
+                let Numbering { gpcs, claims } = numbering;
                 kernels::stream::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels>(
-                    stream, a, b, c, sums, flags, blocks, band,
+                    stream, a, b, c, sums, flags, &*gpcs, claims, blocks, band, run,
                 )
             },
         }
@@ -117,7 +134,7 @@ macro_rules! split {
             sharing: Sharing::Depth($split),
             shared: shared_bytes(128, 64 * $split, $stages, 1),
             kernel: <split::Instance<$t, $o, $o2, $stages, $cm, $split> as split::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, _, Scratch { sums, flags }| {
+            launch: |stream, a, b, c, [m, n, k], blocks, _, Scratch { sums, flags, .. }| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
                 split::<$t, $o, $o2, $stages, $cm, $split>(stream, a, b, c, sums, flags, blocks)
             },
@@ -136,17 +153,18 @@ macro_rules! other_major {
             sharing: Sharing::Nothing,
             shared: shared_bytes(128, 256, 3, 4),
             kernel: <kernels::$kernel::Instance<$t, $t2> as kernels::$kernel::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, band, _| {
+            launch: |stream, a, b, c, [m, n, k], blocks, Order { band, run }, Scratch { numbering, .. }| {
+                let Numbering { gpcs, claims } = numbering;
                 let a = a.tile(if $a_k { [m, k] } else { [k, m] })?;
                 let b = b.tile(if $b_k { [n, k] } else { [k, n] })?;
-                $kernel::<$t, $t2>(stream, a, b, c.tile_mut([m, n])?, blocks, band)
+                $kernel::<$t, $t2>(stream, a, b, c.tile_mut([m, n])?, &*gpcs, claims, blocks, band, run)
             },
         }
     };
 }
 
-/// A variant and the height of its bands of tiles.
-pub(crate) type Way<T> = (Variant<T, <T as Operand>::Result>, u32);
+/// A variant and the order of its tiles.
+pub(crate) type Way<T> = (Variant<T, <T as Operand>::Result>, Order);
 
 /// A type that the kernel has instances for.
 pub(crate) trait Operand: TensorElement {
@@ -192,18 +210,20 @@ impl Operand for e4m3 {
     ];
 }
 
-/// Blocks' tiles: what a column of 128 rows costs, as measured on an H200 at the limit of its power, and how high a band of
-/// tiles is, in clusters'. With 66 clusters at work, a band of 11 and six columns are a round; small tiles wait for the
-/// second-level cache, which reads once what clusters below each other ask for at about the same time.
-const TILES: [([u32; 2], f64, u32); 5] = [
-    ([64, 128], 1.1, 16),
-    ([128, 128], 1.05, 8),
-    ([128, 256], 1.0, 11),
-    ([128, 320], 0.985, 11),
-    ([256, 192], 0.945, 11),
+/// Blocks' tiles: what a column of 128 rows costs, as measured on an H200 at the limit of its power, and the order of tiles.
+///
+/// A GPC has up to nine clusters, neighbours by number, and what several of them ask for at the same time the second-level
+/// cache is asked for once; but not what one cluster asks for by multicast, A in clusters of 1 × 2 and B in those of 2 × 1.
+/// So the former take tiles below each other, and the latter tiles side by side.
+const TILES: [([u32; 2], f64, Order); 5] = [
+    ([64, 128], 1.1, Order { band: 16, run: 1 }),
+    ([128, 128], 1.05, Order { band: 4, run: 8 }),
+    ([128, 256], 1.0, Order { band: 4, run: 8 }),
+    ([128, 320], 0.985, Order { band: 4, run: 4 }),
+    ([256, 192], 0.945, Order { band: 9, run: 1 }),
 ];
 
-/// The variant for a product on this device, and the height of its bands of tiles.
+/// The variant for a product on this device, and the order of its tiles.
 ///
 /// The cheapest: rounds of tiles, times the columns of a tile, times what a column costs in such a tile.
 ///
@@ -248,10 +268,10 @@ impl<T, O> Variant<T, O> {
         self.sharing != Sharing::Nothing
     }
 
-    /// What a column costs, and how high a band is.
-    fn measured(&self) -> (f64, u32) {
-        let (_, cost, band) = TILES.iter().find(|(block, ..)| *block == self.block).unwrap_or(&TILES[2]);
-        (*cost, *band)
+    /// What a column costs, and the order of tiles.
+    fn measured(&self) -> (f64, Order) {
+        let (_, cost, order) = TILES.iter().find(|(block, ..)| *block == self.block).unwrap_or(&TILES[2]);
+        (*cost, *order)
     }
 
     /// How long a product takes, in columns of 128 rows.
@@ -290,7 +310,7 @@ impl<T, O> Variant<T, O> {
         Ok(blocks / self.blocks() * self.blocks())
     }
 
-    /// What the clusters of a launch with `workers` blocks leave their sums in.
+    /// What the clusters of a launch with `workers` blocks leave to each other.
     pub(crate) fn scratch(&self, device: &Device, workers: u32) -> Result<Scratch> {
         let (blocks, parts) = match self.sharing {
             Sharing::Nothing => (0, 0),
@@ -298,21 +318,21 @@ impl<T, O> Variant<T, O> {
             Sharing::Depth(parts) => (workers as usize, parts as usize),
         };
         let sums = self.block.iter().product::<u32>() as usize;
-        Ok(Scratch { sums: device.zeros(blocks * sums)?, flags: device.zeros(2 * blocks * parts)? })
+        let numbering = Numbering::find(device, self.in_cluster())?;
+        Ok(Scratch { sums: device.zeros(blocks * sums)?, flags: device.zeros(2 * blocks * parts)?, numbering })
     }
 
-    /// C = A · B with `workers` blocks, fewer if there are fewer tiles and each has one of its own.
+    /// C = A · B with `workers` blocks. There may be fewer tiles: who has none leaves at once, but if fewer blocks were
+    /// started, some would have to look for numbers in other GPCs.
     pub(crate) fn launch(
         &self,
         stream: &Stream,
         (a, b, c): (&Buffer<T>, &Buffer<T>, &mut Buffer<O>),
         shape: [usize; 3],
         workers: u32,
-        band: u32,
+        order: Order,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let wanted = self.tiles(shape) * self.blocks();
-        let blocks = if self.sharing == Sharing::Last { workers } else { workers.min(wanted) };
-        (self.launch)(stream, a, b, c, shape, blocks, band, scratch)
+        (self.launch)(stream, a, b, c, shape, workers, order, scratch)
     }
 }

@@ -20,7 +20,7 @@ fn parts(columns: u32) -> u32 {
 }
 
 /// Makes a kernel's ring ready, by all threads of a cluster: thread 0 reads the three maps ahead and makes the barriers, on
-/// whose empty ones `ARRIVALS` warp groups arrive; `barrier.cluster`. The next kernel of the stream may begin.
+/// whose empty ones `ARRIVALS` warp groups arrive; `barrier.cluster`.
 fn begin<const STAGES: u32, const ARRIVALS: u32>(a: TensorMap, b: TensorMap, c: TensorMap, bars: u32) {
     if tid.x == 0 {
         tma::prefetch(a);
@@ -29,7 +29,6 @@ fn begin<const STAGES: u32, const ARRIVALS: u32>(a: TensorMap, b: TensorMap, c: 
         pipeline::init::<STAGES, 1, ARRIVALS>(bars);
     }
     cluster::sync();
-    grid::launch_dependents();
 }
 
 /// Asks for `LINES` of an operand's M or N from `line` on, 128 bytes along K from `k` on, for the `SHARED` blocks of
