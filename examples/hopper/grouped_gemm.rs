@@ -109,8 +109,8 @@ pub mod kernels {
                 if group >= groups {
                     break;
                 }
-                product::sum::<T, 0, B_MN, COLUMNS, STAGES, CN, STAGE>(
-                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread,
+                product::sum::<T, 0, B_MN, COLUMNS, STAGES, CN, STAGE, 0>(
+                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread, role,
                 );
                 let rows: u32 = (end - first + (ROWS - 1)) / ROWS;
                 let (row, column): (u32, u32) = scheduler::grouped(tile - start, rows, columns, band);

@@ -116,8 +116,8 @@ mod kernels {
             let from_b: u64 = product::descriptor::<0>(stages + ROWS * 128);
             let acc: [f32; SUMS] = [0.0; SUMS];
             if MORE & BARRIERS != 0 {
-                product::sum::<T, 0, 0, COLUMNS, 3, BLOCKS, STAGE>(
-                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread,
+                product::sum::<T, 0, 0, COLUMNS, 3, BLOCKS, STAGE, 0>(
+                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread, role,
                 );
             } else {
                 for at in 0..3 {

@@ -79,7 +79,7 @@ impl<T, O> Copy for Variant<T, O> {}
 /// An instance of `gemm`.
 macro_rules! k_major {
     ($t:ident $o:ident $o2:ident $name:literal
-     $rows:literal $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
+     $rows:literal $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal $turns:literal) => {
         Variant {
             name: $name,
             major: K_MAJOR,
@@ -87,11 +87,11 @@ macro_rules! k_major {
             cluster: [$cm, $cn],
             sharing: Sharing::Nothing,
             shared: shared_bytes($rows, $columns, $stages, $panels),
-            kernel: <gemm::Instance<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels> as gemm::Exists>::KERNEL,
+            kernel: <gemm::Instance<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels, $turns> as gemm::Exists>::KERNEL,
             launch: |stream, a, b, c, [m, n, k], blocks, Order { band, run }, Scratch { numbering, .. }| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
                 let Numbering { gpcs, claims } = numbering;
-                gemm::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels>(
+                gemm::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels, $turns>(
                     stream, a, b, c, &*gpcs, claims, blocks, band, run,
                 )
             },
@@ -177,11 +177,12 @@ pub(crate) trait Operand: TensorElement {
 impl Operand for bf16 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<bf16, bf16>] = &[
-        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4),
-        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3),
+        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4 0),
+        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3 0),
         stream_k!(bf16 bf16 bf16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
-        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 128 6 2 1 2),
-        k_major!(bf16 bf16 bf16x2 "64x128 1x2" 64 128 7 1 2 2),
+        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 128 6 2 1 2 0),
+        k_major!(bf16 bf16 bf16x2 "64x128 1x2" 64 128 7 1 2 2 0),
+        k_major!(bf16 bf16 bf16x2 "128x256 2x1 turns" 128 256 3 2 1 4 3),
         split!(bf16 bf16 bf16x2 "128x256 2x1 split 4" 3 2 4),
         other_major!(bf16 bf16x2 gemm_kn true false),
         other_major!(bf16 bf16x2 gemm_mk false true),
@@ -192,8 +193,8 @@ impl Operand for bf16 {
 impl Operand for f16 {
     type Result = f16;
     const VARIANTS: &'static [Variant<f16, f16>] = &[
-        k_major!(f16 f16 f16x2 "128x256 2x1" 128 256 3 2 1 4),
-        k_major!(f16 f16 f16x2 "128x320 2x1" 128 320 3 2 1 3),
+        k_major!(f16 f16 f16x2 "128x256 2x1" 128 256 3 2 1 4 0),
+        k_major!(f16 f16 f16x2 "128x320 2x1" 128 320 3 2 1 3 0),
         stream_k!(f16 f16 f16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
         other_major!(f16 f16x2 gemm_kn true false),
         other_major!(f16 f16x2 gemm_mk false true),
@@ -204,8 +205,8 @@ impl Operand for f16 {
 impl Operand for e4m3 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<e4m3, bf16>] = &[
-        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4),
-        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3),
+        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4 0),
+        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3 0),
         stream_k!(e4m3 bf16 bf16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
     ];
 }

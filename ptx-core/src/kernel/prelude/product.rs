@@ -157,6 +157,10 @@ fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: 
 /// A consumer's part of a tile: `acc` becomes the sum of its rows' products from `k` to `end`, in the order of `fill`. The
 /// ring's `stage` and `phase` go on. In a loop: `mbarrier.try_wait`, `wgmma.fence`, the products of a stage,
 /// `wgmma.commit_group`; while these run, `wgmma.wait_group 1` and an arrival give back the stage before.
+///
+/// With `TURNS` above 0, at most `STAGES`, the first of two consumers (`role` 1 and 2) multiplies that many stages at the end
+/// before the second does, and writes its sums meanwhile: named barrier 3, `bar.arrive` and `bar.sync`. Not if all of a
+/// tile fits the ring, for then it could come to the barrier twice while the second one has yet to.
 fn sum<
     T,
     const A_MN: u32,
@@ -165,6 +169,7 @@ fn sum<
     const STAGES: u32,
     const BLOCKS: u32,
     const STAGE: u32,
+    const TURNS: u32,
     const LEN: u32,
 >(
     acc: [f32; LEN],
@@ -176,11 +181,29 @@ fn sum<
     k: u32,
     end: u32,
     thread: u32,
+    role: u32,
 ) {
     const DEEP: u32 = 128 / size_of::<T>();
     let accumulate: pred = false;
-    let (last, at_k): (u32, u32) = (0, k);
+    // From `since` on there are stages that are not given back yet.
+    let (last, since, at_k, turn): (u32, u32, u32, u32) = (0, k, k, end);
+    if TURNS > 0 {
+        let steps: u32 = (end - k + (DEEP - 1)) / DEEP;
+        if steps > STAGES {
+            turn = k + (steps - TURNS) * DEEP;
+        }
+    }
     while at_k < end {
+        if TURNS > 0 {
+            if role == 2 {
+                if at_k == turn {
+                    wgmma::wait::<0>();
+                    pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
+                    since = at_k;
+                    barrier::sync::<256>(3);
+                }
+            }
+        }
         let at: u64 = wide(stage) * (STAGE / 16);
         let (da, db): (u64, u64) = (from_a + at, from_b + at);
         pipeline::wait_full(bars, stage, phase);
@@ -188,13 +211,20 @@ fn sum<
         multiply::<T, A_MN, B_MN, COLUMNS>(acc, da, db, accumulate);
         wgmma::commit();
         // While these products run, the stage of those before them is given back.
-        if at_k > k {
+        if at_k > since {
             wgmma::wait::<1>();
             pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
         }
         last = stage;
         pipeline::advance::<STAGES>(stage, phase);
         at_k += DEEP;
+    }
+    if TURNS > 0 {
+        if role == 1 {
+            if turn < end {
+                barrier::arrive::<256>(3);
+            }
+        }
     }
     wgmma::wait::<0>();
     pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
