@@ -83,7 +83,15 @@ fn operand(place: &Place, form: &Form, mismatch: &Mismatch, refused: &[(&Form, R
             let text = format!("`{name}` takes {wanted} operands here, not {written}");
             Diagnostic::error(&codes::P0204, place.name, text)
         }
-        Why::Shape(wanted) => Diagnostic::error(&codes::P0301, span, format!("`{name}` wants {wanted} here")),
+        Why::Shape(wanted) => {
+            let d = Diagnostic::error(&codes::P0301, span, format!("`{name}` wants {wanted} here"));
+            match place.written.get(mismatch.operand) {
+                Some(Operand::Special(special)) if !special.vector => {
+                    d.help("`mov` reads special registers, or `let` in the kernel language; others take what it has read")
+                }
+                _ => d,
+            }
+        }
         Why::Class { found, wanted } => {
             let registers: Vec<String> = wanted.info().registers.iter().map(|r| format!("`.{r}`")).collect();
             let text = format!("a `.{found}` register cannot be a `.{}` operand of `{name}`", wanted.name());
