@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read by the kernel as `&[{T}]`",
     label = "expected a reference to a buffer or view of `{T}`",
-    note = "`&Buffer<{T}>`, `&View<{T}>`, `&CudaSlice<{T}>` and `&CudaView<{T}>` can be passed here"
+    note = "`&Buffer<{T}>`, `&View<{T}>`, `&CudaSlice<{T}>` and `&CudaView<{T}>` can be passed here; `b`, a `&mut Buffer<{T}>`, as `&*b`"
 )]
 pub trait ReadSlice<T> {
     /// Number of elements.

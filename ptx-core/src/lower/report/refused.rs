@@ -86,9 +86,9 @@ fn operand(place: &Place, form: &Form, mismatch: &Mismatch, refused: &[(&Form, R
         Why::Shape(wanted) => {
             let d = Diagnostic::error(&codes::P0301, span, format!("`{name}` wants {wanted} here"));
             match place.written.get(mismatch.operand) {
-                Some(Operand::Special(special)) if !special.vector => {
-                    d.help("`mov` reads special registers, or `let` in the kernel language; others take what it has read")
-                }
+                Some(Operand::Special(special)) if !special.vector => d.help(
+                    "`mov` reads special registers, or `let` in the kernel language; others take what it has read",
+                ),
                 _ => d,
             }
         }
