@@ -69,6 +69,11 @@ impl Event {
         self.packed & STRONG != 0
     }
 
+    /// Whether the two may meet though they are of launches that overlap: both are strong, and the whole GPU sees them.
+    pub(super) fn meets(self, other: Event) -> bool {
+        self.is_strong() && other.is_strong() && self.scope().min(other.scope()) >= Scope::Gpu
+    }
+
     pub(super) fn scope(self) -> Scope {
         const SCOPES: [Scope; 4] = [Scope::Block, Scope::Cluster, Scope::Gpu, Scope::System];
         SCOPES[(self.packed >> SCOPE & 3) as usize]

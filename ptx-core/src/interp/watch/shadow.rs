@@ -303,7 +303,7 @@ impl Access<'_> {
     #[inline]
     fn check(&self, other: Event, wrote: bool) -> Result<(), Clash> {
         if other.warp < self.since {
-            return match other.warp < self.early {
+            return match other.warp < self.early || self.event.meets(other) {
                 true => Ok(()),
                 false => Err(Clash { other, wrote, relation: Relation::Early, offset: 0 }),
             };

@@ -73,9 +73,9 @@ fn a_seed_repeats_a_run() {
 fn data_of_the_launch_before_needs_its_wait() {
     let first = program(&written_out(
         &case("", (32, 1), "", "", ""),
-        "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; st.global.u32 [%d1], %t;",
+        "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; st.global.u32 [%d1], %t; red.relaxed.gpu.global.add.u32 [%out+256], 1;",
     ));
-    let second = |body: &'static str| program(&written_out(&case("", (64, 1), TILE, "", "").on("sm_90a"), body));
+    let second = |body: &str| program(&written_out(&case("", (64, 1), TILE, "", "").on("sm_90a"), body));
     let both = |second: &ptx_core::interp::Program, between: bool| {
         let mut machine = Machine::new();
         let out = machine.alloc(4096).unwrap();
@@ -94,6 +94,14 @@ fn data_of_the_launch_before_needs_its_wait() {
     // One thread waits, and the others learn it at a barrier.
     both(&second("@%p1 griddepcontrol.wait; bar.sync 0; ld.global.u32 %r3, [%out];"), false).unwrap();
     both(&second("@%p1 griddepcontrol.wait; ld.global.u32 %r3, [%out];"), false).unwrap_err();
+    // Launches that overlap may meet in atomics, if the scope of both is the GPU.
+    both(&second("atom.relaxed.gpu.global.add.u32 %r3, [%out+256], 1; griddepcontrol.wait;"), false).unwrap();
+    for apart in
+        ["atom.relaxed.gpu.global.add.u32 %r3, [%out], 1;", "atom.relaxed.cta.global.add.u32 %r3, [%out+256], 1;"]
+    {
+        let fault = both(&second(&format!("{apart} griddepcontrol.wait;")), false).unwrap_err();
+        assert_eq!(fault.finding().map(|code| code.id), Some("W0204"), "{fault}");
+    }
     // A kernel that never waits begins when the one before has ended.
     both(&second("ld.global.u32 %r3, [%out];"), false).unwrap();
 }
