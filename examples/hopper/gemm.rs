@@ -16,7 +16,7 @@
 //!
 //! `stream` shares the tiles of the last round among all clusters (stream-K): a cluster may have a part of K of a tile, and
 //! then leaves its sums in global memory to the one that has the last part. `split` shares every tile, for products of few
-//! tiles and much K: clusters have a part of K each, and sum a part of the columns each.
+//! tiles and much K: clusters have a part of K each, and sum a part of the columns each. `pair` does so within clusters.
 //!
 //! What the chip's power allows decides the speed of large products, so everything here saves energy. Tiles of 256 × 192
 //! bring the fewest bytes into shared memory for what is multiplied; multicast and the order of tiles save those from the
@@ -46,6 +46,11 @@ pub(crate) const fn consumers(rows: u32) -> u32 {
 /// Bytes of shared memory: the stages, `panels` panels of 64 rows of each consumer, the barriers, and the cluster's number.
 pub(crate) const fn shared_bytes(rows: u32, columns: u32, stages: u32, panels: u32) -> u32 {
     stages * (rows + columns) * 128 + panels * consumers(rows) * 64 * 128 + 16 * stages + 16
+}
+
+/// The same for `pair`: the stages, a panel and the sums of half of the columns for each consumer, and the rest.
+pub(crate) const fn pair_bytes(stages: u32) -> u32 {
+    stages * 256 * 128 + 2 * (64 * 128 + 64 * 64 * 4) + 16 * stages + 16
 }
 
 /// The kernels and what they are made of.
@@ -95,30 +100,16 @@ pub mod kernels {
         const SHARE_B: u32 = COLUMNS / CM;
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * PANELS * product::PANEL;
-        // One thread claims a number for the cluster, while another makes the barriers.
+        let number: u32 = begin::<STAGES, { CONSUMERS * BLOCKS }, BLOCKS>(a, b, c, bars, gpcs, claims);
         let (rank, worker, workers): (u32, u32, u32) = (cluster::rank(), ctaid.x / BLOCKS, nctaid.x / BLOCKS);
-        let number: u32 = bars + 16 * STAGES;
-        if tid.x == 32 {
-            if rank == 0 {
-                let mine: u32 = scheduler::claim(gpcs, claims, workers);
-                ptx! { st.shared.u32 [number], mine; }
-            }
-        }
-        product::begin::<STAGES, { CONSUMERS * BLOCKS }>(a, b, c, bars);
-        if tid.x == 32 {
-            if rank == 0 {
-                scheduler::claimed(claims, workers);
-            }
-            grid::launch_dependents();
-        }
 
         // Clusters take tiles of CM · ROWS rows and CN · COLUMNS columns; this block's part is at (down, right) of them.
         let (down, right): (u32, u32) = (rank % CM, rank / CM);
         let rows: u32 = (m + (ROWS * CM - 1)) / (ROWS * CM);
         let columns: u32 = (n + (COLUMNS * CN - 1)) / (COLUMNS * CN);
         let tiles: u32 = rows * columns;
-        // Whole tiles go by the number. The shuffle lets the compiler know that it is one for the warp.
-        let tile: u32 = warp::broadcast(cluster::load::<u32>(number, 0), 0);
+        // Whole tiles go by the number.
+        let tile: u32 = number;
         // They end at `whole`; of the rest, this cluster has the steps from `begin` to `left`. Those go by the order of the
         // launch: clusters wait for others, and must not for such as have no room yet.
         let (whole, steps, begin, left): (u32, u32, u32, u32) = (tiles, 0, 0, 0);
@@ -221,6 +212,34 @@ pub mod kernels {
         // No block leaves while another one may still arrive at its barriers.
         warp::sync();
         cluster::sync();
+    }
+
+    /// Makes the ring ready, as `product::begin`; meanwhile one thread claims a number for the cluster, which lies behind the
+    /// barriers. It may then be the next kernel's turn.
+    fn begin<const STAGES: u32, const ARRIVALS: u32, const BLOCKS: u32>(
+        a: TensorMap,
+        b: TensorMap,
+        c: TensorMap,
+        bars: u32,
+        gpcs: u64,
+        claims: u64,
+    ) -> u32 {
+        let (rank, workers, place): (u32, u32, u32) = (cluster::rank(), nctaid.x / BLOCKS, bars + 16 * STAGES);
+        if tid.x == 32 {
+            if rank == 0 {
+                let mine: u32 = scheduler::claim(gpcs, claims, workers);
+                ptx! { st.shared.u32 [place], mine; }
+            }
+        }
+        product::begin::<STAGES, ARRIVALS>(a, b, c, bars);
+        if tid.x == 32 {
+            if rank == 0 {
+                scheduler::claimed(claims, workers);
+            }
+            grid::launch_dependents();
+        }
+        // The shuffle lets the compiler know that it is one for the warp.
+        warp::broadcast(cluster::load::<u32>(place, 0), 0)
     }
 
     /// The first of A's and B's `lines` that the block at (`down`, `right`) of its cluster fetches for a tile.
@@ -360,6 +379,130 @@ pub mod kernels {
         cluster::sync();
     }
 
+    /// The same within a cluster: its two blocks have half of K each of a tile of 128 × 128, and give each other the sums of
+    /// the half of the columns that is the other's, through shared memory.
+    fn pair_kernel<T, O2, const STAGES: u32>(
+        a: TensorMap,
+        b: TensorMap,
+        c: TensorMap,
+        m: u32,
+        n: u32,
+        depth: u32,
+        band: u32,
+        run: u32,
+        gpcs: u64,
+        claims: u64,
+    ) {
+        #[shared(dynamic, align = 1024)]
+        let smem: [u8];
+        const STAGE: u32 = product::stage_bytes(128, 128);
+        const DEEP: u32 = 128 / size_of::<T>();
+        // The sums of a consumer and half of the columns: 32 for each thread.
+        const SLOT: u32 = 32 * 512;
+        let stages: u32 = smem;
+        let panels: u32 = stages + STAGES * STAGE;
+        let slots: u32 = panels + 2 * product::PANEL;
+        let bars: u32 = slots + 2 * SLOT;
+        let tile: u32 = begin::<STAGES, 2, 2>(a, b, c, bars, gpcs, claims);
+
+        let (part, workers): (u32, u32) = (cluster::rank(), nctaid.x / 2);
+        let (rows, columns): (u32, u32) = ((m + 127) / 128, (n + 127) / 128);
+        let steps: u32 = (depth + (DEEP - 1)) / DEEP;
+        let (from, to): (u32, u32) = (part * steps / 2 * DEEP, (part + 1) * steps / 2 * DEEP);
+        let (stage, phase): (u32, u32) = (0, 0);
+        let role: u32 = cluster::warp_group();
+        if role == 0 {
+            wgmma::fewer_registers::<40>();
+            let chosen: pred = warp::elect();
+            let (lines, places): ([u32; 2], [u32; 2]);
+            places[0] = 0;
+            places[1] = 0;
+            grid::wait();
+            while tile < rows * columns {
+                if tid.x < 32 {
+                    let (row, column): (u32, u32) = scheduler::blocked(tile, rows, columns, band, run);
+                    lines[0] = row * 128;
+                    lines[1] = column * 128;
+                    product::fill::<T, 0, 0, 128, 128, STAGES, 1, 1>(
+                        a,
+                        b,
+                        lines,
+                        places,
+                        product::neighbours::<1, 1>(0, 0),
+                        0,
+                        stages,
+                        bars,
+                        stage,
+                        phase,
+                        from,
+                        to,
+                        0,
+                        chosen,
+                    );
+                    warp::sync();
+                }
+                cluster::sync();
+                cluster::sync();
+                tile += workers;
+            }
+        } else {
+            wgmma::more_registers::<232>();
+            let (consumer, thread): (u32, u32) = (role - 1, tid.x & 127);
+            let panel: u32 = panels + consumer * product::PANEL;
+            let out: u32 = epilogue::row(panel, thread);
+            let place: u32 = epilogue::place(thread);
+            let slot: u32 = slots + consumer * SLOT + thread * 16;
+            let its: u32 = cluster::map(slot, 1 - part);
+            let from_a: u64 = product::descriptor::<0>(stages + consumer * product::PANEL);
+            let from_b: u64 = product::descriptor::<0>(stages + 128 * 128);
+            let acc: [f32; 64] = [0.0; 64];
+            while tile < rows * columns {
+                if from < to {
+                    product::sum::<T, 0, 0, 128, STAGES, 1, STAGE, 0>(
+                        acc, from_a, from_b, bars, stage, phase, from, to, thread, role,
+                    );
+                } else {
+                    for i in 0..64 {
+                        acc[i] = 0.0;
+                    }
+                }
+                for other in 0..2 {
+                    if part != other {
+                        for four in 0..8 {
+                            const AT: u32 = 32 * other + 4 * four;
+                            ptx! { st.shared::cluster.v4.f32 [its + 2048 * four], {acc[AT..AT + 4]}; }
+                        }
+                    }
+                }
+                cluster::sync();
+                for mine in 0..2 {
+                    if part == mine {
+                        for four in 0..8 {
+                            let sums: [f32; 4];
+                            ptx! { ld.shared.v4.f32 {sums[..]}, [slot + 2048 * four]; }
+                            for i in 0..4 {
+                                acc[32 * mine + 4 * four + i] += sums[i];
+                            }
+                        }
+                        product::panel::<O2, { 32 * mine }, 1>(acc, out, place, thread, role);
+                    }
+                }
+                if thread == 0 {
+                    let (row, column): (u32, u32) = scheduler::blocked(tile, rows, columns, band, run);
+                    tma::store_2d(c, column * 128 + part * 64, row * 128 + consumer * 64, panel);
+                    tma::commit();
+                }
+                // What the other block gave is read: it may give again.
+                warp::sync();
+                cluster::sync();
+                tile += workers;
+            }
+            if thread == 0 {
+                tma::wait_read::<0>();
+            }
+        }
+    }
+
     /// The next part of a tile that is shared: its tile, and from where to where along K, for `DEEP` elements a step.
     fn part<const DEEP: u32>(begin: u32, left: u32, steps: u32, whole: u32) -> (u32, u32, u32) {
         let (tile, first, last): (u32, u32, u32) = scheduler::stream_k_part(begin, left, steps);
@@ -494,6 +637,37 @@ pub mod kernels {
         blocks: u32,
     ) {
         split_kernel::<T, O2, STAGES, CM, SPLIT>(a_map, b_map, c_map, M, N, K, partial, flags);
+    }
+
+    /// The same by clusters of two blocks, which have half of K each.
+    #[ptx_kernel(
+        block = 384,
+        cluster = 2,
+        grid = blocks,
+        shared = super::pair_bytes(STAGES),
+        max_regs = 168,
+        pdl,
+        instances = [(bf16, bf16, bf16x2, 5)],
+        safe(
+            blocks % 2 == 0,
+            blocks > 0,
+            band > 0,
+            run > 0,
+            gpcs.len() >= super::WORDS,
+            claims.len() >= super::CLAIMS
+        )
+    )]
+    pub fn pair<T, O, O2, const STAGES: u32>(
+        #[tma(box = [128, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+        #[tma(box = [128, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
+        #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
+        gpcs: &[u32],
+        claims: &mut [u32],
+        blocks: u32,
+        band: u32,
+        run: u32,
+    ) {
+        pair_kernel::<T, O2, STAGES>(a_map, b_map, c_map, M, N, K, band, run, gpcs, claims);
     }
 
     /// C (M × N) = A (M × K) · B (K × N): B is MN-major.
