@@ -58,7 +58,8 @@ pub(crate) const fn pair_bytes(stages: u32) -> u32 {
 pub mod kernels {
     /// The whole kernel, whichever way the operands lie (`A_MN`, `B_MN`: 1 for MN-major); of a tile's `ROWS`, each consumer
     /// has `TALL` times 64. With `STREAM` = 1 the last tiles are shared (`scheduler::stream_k`): sums of a part of a tile wait at
-    /// `partial`, one slot for each warp group, and `flags` say that they are there.
+    /// `partial`, one slot for each warp group, and `flags` say that they are there. `TURNS` is that of `product::sum`, for
+    /// whole tiles.
     fn kernel<
         T,
         O2,
@@ -100,7 +101,8 @@ pub mod kernels {
         const SHARE_B: u32 = COLUMNS / CM;
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * PANELS * product::PANEL;
-        let number: u32 = begin::<STAGES, { CONSUMERS * BLOCKS }, BLOCKS>(a, b, c, bars, gpcs, claims);
+        // Whole tiles go by the number that is claimed.
+        let tile: u32 = begin::<STAGES, { CONSUMERS * BLOCKS }, BLOCKS>(a, b, c, bars, gpcs, claims);
         let (rank, worker, workers): (u32, u32, u32) = (cluster::rank(), ctaid.x / BLOCKS, nctaid.x / BLOCKS);
 
         // Clusters take tiles of CM · ROWS rows and CN · COLUMNS columns; this block's part is at (down, right) of them.
@@ -108,9 +110,7 @@ pub mod kernels {
         let rows: u32 = (m + (ROWS * CM - 1)) / (ROWS * CM);
         let columns: u32 = (n + (COLUMNS * CN - 1)) / (COLUMNS * CN);
         let tiles: u32 = rows * columns;
-        // Whole tiles go by the number.
-        let tile: u32 = number;
-        // They end at `whole`; of the rest, this cluster has the steps from `begin` to `left`. Those go by the order of the
+        // Whole tiles end at `whole`; of the rest, this cluster has the steps from `begin` to `left`. Those go by the order of the
         // launch: clusters wait for others, and must not for such as have no room yet.
         let (whole, steps, begin, left): (u32, u32, u32, u32) = (tiles, 0, 0, 0);
         if STREAM == 1 {
