@@ -1,7 +1,7 @@
 //! The kernel's instances as the host sees them, and which of them a product takes.
 
-use super::kernels::{self, gemm, gemm_kn, gemm_mk, gemm_mkn, pair, split, stream};
-use super::{consumers, pair_bytes, shared_bytes};
+use super::kernels::{self, gemm, gemm_kn, gemm_mk, gemm_mkn, split, stream};
+use super::{consumers, shared_bytes};
 use ptx_examples::gpcs::Numbering;
 use ptx_examples::product::resident;
 use ptx_launch::prelude::*;
@@ -28,8 +28,6 @@ enum Sharing {
     Last,
     /// K of every one, so many of them.
     Depth(u32),
-    /// K of every one, its blocks among themselves.
-    Within,
 }
 
 /// What clusters leave to each other: sums of parts of tiles, and flags, which are zero between launches; and who has which
@@ -81,7 +79,7 @@ impl<T, O> Copy for Variant<T, O> {}
 /// An instance of `gemm`.
 macro_rules! k_major {
     ($t:ident $o:ident $o2:ident $name:literal
-     $rows:literal $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal $turns:literal) => {
+     $rows:literal $columns:literal $stages:literal $cm:literal $cn:literal $panels:literal) => {
         Variant {
             name: $name,
             major: K_MAJOR,
@@ -89,11 +87,11 @@ macro_rules! k_major {
             cluster: [$cm, $cn],
             sharing: Sharing::Nothing,
             shared: shared_bytes($rows, $columns, $stages, $panels),
-            kernel: <gemm::Instance<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels, $turns> as gemm::Exists>::KERNEL,
+            kernel: <gemm::Instance<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels> as gemm::Exists>::KERNEL,
             launch: |stream, a, b, c, [m, n, k], blocks, Order { band, run }, Scratch { numbering, .. }| {
                 let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
                 let Numbering { gpcs, claims } = numbering;
-                gemm::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels, $turns>(
+                gemm::<$t, $o, $o2, $rows, $columns, $stages, $cm, $cn, $panels>(
                     stream, a, b, c, &*gpcs, claims, blocks, band, run,
                 )
             },
@@ -144,26 +142,6 @@ macro_rules! split {
     };
 }
 
-/// An instance of `pair`.
-macro_rules! pair {
-    ($t:ident $o:ident $o2:ident $name:literal $stages:literal) => {
-        Variant {
-            name: $name,
-            major: K_MAJOR,
-            block: [128, 128],
-            cluster: [1, 1],
-            sharing: Sharing::Within,
-            shared: pair_bytes($stages),
-            kernel: <pair::Instance<$t, $o, $o2, $stages> as pair::Exists>::KERNEL,
-            launch: |stream, a, b, c, [m, n, k], blocks, Order { band, run }, Scratch { numbering, .. }| {
-                let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-                let Numbering { gpcs, claims } = numbering;
-                pair::<$t, $o, $o2, $stages>(stream, a, b, c, &*gpcs, claims, blocks, band, run)
-            },
-        }
-    };
-}
-
 /// An instance of one of the others.
 macro_rules! other_major {
     ($t:ident $t2:ident $kernel:ident $a_k:literal $b_k:literal) => {
@@ -199,14 +177,12 @@ pub(crate) trait Operand: TensorElement {
 impl Operand for bf16 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<bf16, bf16>] = &[
-        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4 0),
-        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3 0),
+        k_major!(bf16 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4),
+        k_major!(bf16 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3),
         stream_k!(bf16 bf16 bf16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
-        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 128 6 2 1 2 0),
-        k_major!(bf16 bf16 bf16x2 "64x128 1x2" 64 128 7 1 2 2 0),
-        k_major!(bf16 bf16 bf16x2 "128x256 2x1 turns" 128 256 3 2 1 4 3),
+        k_major!(bf16 bf16 bf16x2 "128x128 2x1" 128 128 6 2 1 2),
+        k_major!(bf16 bf16 bf16x2 "64x128 1x2" 64 128 7 1 2 2),
         split!(bf16 bf16 bf16x2 "128x256 2x1 split 4" 3 2 4),
-        pair!(bf16 bf16 bf16x2 "128x128 pair" 5),
         other_major!(bf16 bf16x2 gemm_kn true false),
         other_major!(bf16 bf16x2 gemm_mk false true),
         other_major!(bf16 bf16x2 gemm_mkn false false),
@@ -216,8 +192,8 @@ impl Operand for bf16 {
 impl Operand for f16 {
     type Result = f16;
     const VARIANTS: &'static [Variant<f16, f16>] = &[
-        k_major!(f16 f16 f16x2 "128x256 2x1" 128 256 3 2 1 4 0),
-        k_major!(f16 f16 f16x2 "128x320 2x1" 128 320 3 2 1 3 0),
+        k_major!(f16 f16 f16x2 "128x256 2x1" 128 256 3 2 1 4),
+        k_major!(f16 f16 f16x2 "128x320 2x1" 128 320 3 2 1 3),
         stream_k!(f16 f16 f16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
         other_major!(f16 f16x2 gemm_kn true false),
         other_major!(f16 f16x2 gemm_mk false true),
@@ -228,8 +204,8 @@ impl Operand for f16 {
 impl Operand for e4m3 {
     type Result = bf16;
     const VARIANTS: &'static [Variant<e4m3, bf16>] = &[
-        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4 0),
-        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3 0),
+        k_major!(e4m3 bf16 bf16x2 "128x256 2x1" 128 256 3 2 1 4),
+        k_major!(e4m3 bf16 bf16x2 "128x320 2x1" 128 320 3 2 1 3),
         stream_k!(e4m3 bf16 bf16x2 "256x192 1x2 stream-K" 256 192 3 1 2 3),
     ];
 }
@@ -278,7 +254,7 @@ impl<T, O> Variant<T, O> {
 
     /// Blocks of a cluster.
     fn in_cluster(&self) -> u32 {
-        self.cluster.iter().product::<u32>() * if self.sharing == Sharing::Within { 2 } else { 1 }
+        self.cluster.iter().product()
     }
 
     /// Blocks that work on a tile: a cluster, or the clusters that share its K.
@@ -322,8 +298,6 @@ impl<T, O> Variant<T, O> {
                 let shared = if tiles > teams && 4 * rest < teams { rest + teams } else { rest };
                 exact + apart + f64::from(6 * (teams.div_ceil(shared) - 1).max(1)) * step
             }
-            // Not measured: as if there were nothing to win.
-            Sharing::Within => exact.ceil(),
             // To meet takes five.
             Sharing::Depth(parts) => exact.ceil() * (1.0 / f64::from(parts) + 5.0 * step),
         }
@@ -339,7 +313,7 @@ impl<T, O> Variant<T, O> {
     /// What the clusters of a launch with `workers` blocks leave to each other.
     pub(crate) fn scratch(&self, device: &Device, workers: u32) -> Result<Scratch> {
         let (blocks, parts) = match self.sharing {
-            Sharing::Nothing | Sharing::Within => (0, 0),
+            Sharing::Nothing => (0, 0),
             Sharing::Last => (workers as usize, 1),
             Sharing::Depth(parts) => (workers as usize, parts as usize),
         };
