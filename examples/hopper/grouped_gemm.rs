@@ -56,6 +56,7 @@ pub mod kernels {
         let stages: u32 = smem;
         let bars: u32 = stages + RING + CONSUMERS * PANELS * product::PANEL;
         product::begin::<STAGES, { CONSUMERS * CN }>(a, b, c, bars);
+        cluster::wait();
         grid::launch_dependents();
 
         let right: u32 = cluster::rank();

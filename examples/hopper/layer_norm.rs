@@ -44,6 +44,10 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, co
     /// Whether there are registers for weight and bias while the row comes: a packed row leaves none to spare.
     const EARLY: bool = BYTES == 4 && VECTORS <= 4;
 
+    // Rows are fetched before their turn; in `f32` that costs more than it brings.
+    if BYTES == 2 && EACH > 1 {
+        grid::fetch_ahead::<BLOCKS>(x + wide(ctaid.x) * (columns * BYTES), columns * BYTES);
+    }
     let first: u32 = tid.x * EACH;
     let start: u64 = (wide(ctaid.x) * columns + first as u64) * BYTES as u64;
     let (source, target): (u64, u64) = (x + start, out + start);

@@ -44,6 +44,8 @@ pub mod kernels {
         const BYTES: u32 = size_of::<T>();
         /// Whether there are registers for the weights while the row comes.
         const EARLY: bool = BYTES == 4 && VECTORS <= 2;
+        /// Whether rows are fetched before their turn; in `f32` that costs more than it brings.
+        const AHEAD: bool = BYTES == 2 && EACH > 1;
 
         let first: u32 = tid.x * EACH;
         let start: u64 = (wide(ctaid.x) * columns + first as u64) * BYTES as u64;
@@ -52,6 +54,9 @@ pub mod kernels {
         let row: [[b32; WORDS]; VECTORS];
         let weights: [[b32; WORDS]; VECTORS];
         let (keep, leave): (u64, u64) = (cache::evict_last(), cache::evict_first());
+        if AHEAD {
+            grid::fetch_ahead::<BLOCKS>(source, columns * BYTES);
+        }
         grid::wait();
         for i in 0..VECTORS {
             inside[i] = first + i * STEP < columns;

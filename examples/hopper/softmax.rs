@@ -60,6 +60,9 @@ pub mod kernels {
         let inside: [pred; VECTORS];
         let row: [[b32; WORDS]; VECTORS];
         let keep: u64 = cache::evict_last();
+        if EACH > 1 && CLUSTER == 1 {
+            grid::fetch_ahead::<BLOCKS>(source, columns * BYTES);
+        }
         grid::wait();
         for i in 0..VECTORS {
             inside[i] = first + i * STEP < columns;

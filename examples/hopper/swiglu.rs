@@ -24,6 +24,12 @@ pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: 
     let (gates, ups, target): (u64, u64, u64) = (gate + at, up + at, out + at);
     let inside: [pred; VECTORS];
     let (g, u): ([[b32; WORDS]; VECTORS], [[b32; WORDS]; VECTORS]);
+    if EACH > 1 && VECTORS == 1 {
+        if first + STEP <= n {
+            grid::fetch_ahead::<{ 2048 / THREADS }>(gates, STEP * BYTES);
+            grid::fetch_ahead::<{ 2048 / THREADS }>(ups, STEP * BYTES);
+        }
+    }
     grid::wait();
     for i in 0..VECTORS {
         const AT: u64 = (i * STEP * BYTES) as u64;

@@ -61,6 +61,7 @@ mod kernels {
         const SUMS: u32 = ROWS / 128 * COLUMNS / 2;
         let (stages, bars): (u32, u32) = (smem, smem + RING);
         product::begin::<3, { 2 * BLOCKS }>(a_map, b_map, a_map, bars);
+        cluster::wait();
         let rank: u32 = cluster::rank();
         let (down, right): (u32, u32) = (rank % CM, rank / CM);
         let (stage, phase, k): (u32, u32, u32) = (0, 0, 0);

@@ -11,3 +11,15 @@ fn launch_dependents() {
 fn wait() {
     ptx! { griddepcontrol.wait; }
 }
+
+/// Before `wait`: has the second-level cache fetch `bytes` from `from` on, whole 16 bytes, which this block will read. The
+/// grids before may still write there, for they write to the same cache. That is for the blocks that start while the grid
+/// before ends, the first `BLOCKS` for each multiprocessor; others would ask twice. Called by all threads of a block:
+/// `setp` twice, and under it `cp.async.bulk.prefetch.L2.global`.
+fn fetch_ahead<const BLOCKS: u32>(from: u64, bytes: u32) {
+    if tid.x == 0 {
+        if ctaid.x < nsmid * BLOCKS {
+            bulk::fetch(from, bytes);
+        }
+    }
+}

@@ -69,3 +69,12 @@ fn advance<const STAGES: u32>(stage: u32, phase: u32) {
         phase = phase ^ 1;
     }
 }
+
+/// A producer waits, before its block ends, until consumers have given back whatever they still have: `wait_empty` and
+/// `advance` for each stage. Then no block of the cluster arrives here any more, and none has to wait for the others.
+fn drain<const STAGES: u32>(bars: u32, stage: u32, phase: u32) {
+    for _ in 0..STAGES {
+        wait_empty::<STAGES>(bars, stage, phase);
+        advance::<STAGES>(stage, phase);
+    }
+}

@@ -20,7 +20,8 @@ fn parts(columns: u32) -> u32 {
 }
 
 /// Makes a kernel's ring ready, by all threads of a cluster: thread 0 reads the three maps ahead and makes the barriers, on
-/// whose empty ones `ARRIVALS` warp groups arrive; `barrier.cluster`.
+/// whose empty ones `ARRIVALS` warp groups arrive; `barrier.cluster.arrive.relaxed`. They may be used after `cluster::wait`.
+/// What else was written is not released: that would be a fence of the GPU's scope.
 fn begin<const STAGES: u32, const ARRIVALS: u32>(a: TensorMap, b: TensorMap, c: TensorMap, bars: u32) {
     if tid.x == 0 {
         tma::prefetch(a);
@@ -28,7 +29,8 @@ fn begin<const STAGES: u32, const ARRIVALS: u32>(a: TensorMap, b: TensorMap, c: 
         tma::prefetch(c);
         pipeline::init::<STAGES, 1, ARRIVALS>(bars);
     }
-    cluster::sync();
+    warp::sync();
+    cluster::arrive_relaxed();
 }
 
 /// Asks for `LINES` of an operand's M or N from `line` on, 128 bytes along K from `k` on, for the `SHARED` blocks of
