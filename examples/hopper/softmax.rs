@@ -54,8 +54,14 @@ pub mod kernels {
         if CLUSTER > 1 {
             cluster::arrive_relaxed();
         }
-        let first: u32 = (cluster_ctarank * (THREADS * VECTORS) + tid.x) * EACH;
-        let start: u64 = (wide(clusterid.x) * columns + first as u64) * BYTES as u64;
+        // `%clusterid` is a division.
+        let (part, number): (u32, u32) = (0, ctaid.x);
+        if CLUSTER > 1 {
+            part = cluster_ctarank;
+            number = clusterid.x;
+        }
+        let first: u32 = (part * (THREADS * VECTORS) + tid.x) * EACH;
+        let start: u64 = (wide(number) * columns + first as u64) * BYTES as u64;
         let (source, target): (u64, u64) = (x + start, out + start);
         let inside: [pred; VECTORS];
         let row: [[b32; WORDS]; VECTORS];

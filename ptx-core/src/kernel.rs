@@ -18,7 +18,7 @@ mod value;
 pub use lower::lower;
 pub(crate) use lower::{cast, ends};
 pub use operators::markdown as operators;
-pub(crate) use operators::{instruction, written};
+pub(crate) use operators::{instruction, is_by_power_of_two, written};
 pub use spoken::Spoken;
 pub(crate) use types::{language_type, meet, move_of};
 

@@ -1,7 +1,7 @@
 //! What each operator is, for each type: one instruction. The table is data; `lower` and the documentation read it.
 
 use super::tree::{BinaryOp, UnaryOp};
-use crate::isa::Type;
+use crate::isa::{Class, Type};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -110,6 +110,25 @@ impl Operator {
 /// The instruction of an operator on a type.
 pub(crate) fn find(op: Op, ty: Type) -> Option<&'static Operator> {
     TABLE.iter().find(|row| row.op == op && row.types.split(' ').any(|name| name == ty.name()))
+}
+
+/// What a division of unsigned integers by this constant is instead, if it is a power of two: another operator, and its right
+/// side. ptxas does not see it, and makes some twenty instructions of `div.u32 a, b, 32`.
+pub(crate) fn by_power_of_two(op: Op, ty: Type, divisor: i128) -> Option<(Op, i128)> {
+    if ty.class() != Class::Unsigned || divisor.count_ones() != 1 || divisor < 0 {
+        return None;
+    }
+    match op {
+        Op::Binary(BinaryOp::Div) => Some((Op::Binary(BinaryOp::Shr), i128::from(divisor.trailing_zeros()))),
+        Op::Binary(BinaryOp::Rem) => Some((Op::Binary(BinaryOp::And), divisor - 1)),
+        _ => None,
+    }
+}
+
+/// Whether a division by this literal is one of those, as it is written.
+pub(crate) fn is_by_power_of_two(operator: &str, ty: Type, divisor: i64) -> bool {
+    let mut divisions = [BinaryOp::Div, BinaryOp::Rem].map(Op::Binary).into_iter();
+    divisions.any(|op| operator == symbol(op) && by_power_of_two(op, ty, divisor.into()).is_some())
 }
 
 /// An operator, the type of its operands and that of its result.
@@ -221,6 +240,10 @@ pub fn markdown() -> String {
         let inst = row.inst.replace("{t}", ".type").replace("{b}", ".bits").replace("..", ".");
         out.push_str(&format!("| {written} | {} | `{inst}` | {result} |\n", types.join(" ")));
     }
+    out.push_str(
+        "\nOf unsigned integers and a constant power of two, `a / b` is `shr.type` and `a % b` is `and.bits`: ptxas makes some \
+         twenty instructions of such a `div`.\n",
+    );
     out
 }
 

@@ -8,7 +8,7 @@
 use super::body::{Body, Expr, Inst, Node, Piece, Reg, each_block};
 use super::infer::{self, named as find};
 use crate::isa::{Class, Type};
-use crate::kernel::{cast, language_type, meet, written};
+use crate::kernel::{cast, is_by_power_of_two, language_type, meet, written};
 use std::collections::{HashMap, HashSet};
 
 /// Returns how many instructions it raised.
@@ -262,6 +262,10 @@ fn operator(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
                 let exact = |side: &[Piece]| matches!(side, [Piece::Reg(r)] if find(&regs[*r].ty) == Some(operand));
                 let a = side(a, operand, shift || !exact(b), regs).filter(is_register)?;
                 let b = side(b, right, false, regs)?;
+                // That would be another instruction.
+                if matches!(b, Expr::Leaf(Piece::Int(n)) if is_by_power_of_two(operator, operand, n)) {
+                    return None;
+                }
                 Expr::Binary(operator, Box::new(a), Box::new(b))
             }
             _ => return None,

@@ -296,6 +296,11 @@ impl<'a> Lowerer<'a> {
         let Some((left, right)) = self.operand_types(op, (a, a_span), (b, b_span), shift, at) else {
             return Value::Error;
         };
+        if let Value::Const(Const::Int(divisor, _)) = b
+            && let Some((op, b)) = operators::by_power_of_two(op, left, *divisor)
+        {
+            return self.operate(op, at, (a, a_span), (&Value::Const(Const::Int(b, None)), b_span), dest, span);
+        }
         let Some((row, result)) = self.operator(op, left, at) else { return Value::Error };
         let Some(a) = self.operand(a, left, a_span) else { return Value::Error };
         let Some(b) = self.operand(b, right, b_span) else { return Value::Error };
