@@ -44,8 +44,7 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, co
     /// Whether there are registers for weight and bias while the row comes: a packed row leaves none to spare.
     const EARLY: bool = BYTES == 4 && VECTORS <= 4;
 
-    // Rows are fetched before their turn; in `f32` that costs more than it brings.
-    if BYTES == 2 && EACH > 1 {
+    if EACH > 1 {
         grid::fetch_ahead::<BLOCKS>(x + wide(ctaid.x) * (columns * BYTES), columns * BYTES);
     }
     let first: u32 = tid.x * EACH;
@@ -55,6 +54,7 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, co
     let inside: [pred; VECTORS];
     let row: [[b32; WORDS]; VECTORS];
     let keep: u64 = cache::evict_last();
+    grid::launch_dependents();
     grid::wait();
     for i in 0..VECTORS {
         inside[i] = first + i * STEP < columns;
@@ -67,7 +67,6 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, co
             shifts[i] = vector::load_shared::<T, EACH>(shift + (i * STEP * BYTES) as u64, inside[i]);
         }
     }
-    grid::launch_dependents();
 
     let share: f32 = 1.0 / columns as f32;
     let sum: f32 = 0.0;

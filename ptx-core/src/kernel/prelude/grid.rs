@@ -13,12 +13,12 @@ fn wait() {
 }
 
 /// Before `wait`: has the second-level cache fetch `bytes` from `from` on, whole 16 bytes, which this block will read. The
-/// grids before may still write there, for they write to the same cache. That is for the blocks that start while the grid
-/// before ends, the first `BLOCKS` for each multiprocessor; others would ask twice. Called by all threads of a block:
-/// `setp` twice, and under it `cp.async.bulk.prefetch.L2.global`.
+/// grids before may still write there, for they write to the same cache. That is for blocks that start while the grid
+/// before ends: half of the `BLOCKS` that fit each multiprocessor, as what is asked for too early is in the way of what is
+/// needed. Called by all threads of a block: `setp` twice, and under it `cp.async.bulk.prefetch.L2.global`.
 fn fetch_ahead<const BLOCKS: u32>(from: u64, bytes: u32) {
     if tid.x == 0 {
-        if ctaid.x < nsmid * BLOCKS {
+        if ctaid.x < nsmid * (BLOCKS / 2).max(1) {
             bulk::fetch(from, bytes);
         }
     }
