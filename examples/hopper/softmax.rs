@@ -69,11 +69,17 @@ pub mod kernels {
         if EACH > 1 && CLUSTER == 1 {
             grid::fetch_ahead::<BLOCKS>(source, columns * BYTES);
         }
-        grid::launch_dependents();
+        // Clusters that start while others are at work are in their way.
+        if CLUSTER == 1 {
+            grid::launch_dependents();
+        }
         grid::wait();
         for i in 0..VECTORS {
             inside[i] = first + i * STEP < columns;
             row[i] = vector::load_first::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], NOTHING, keep);
+        }
+        if CLUSTER > 1 {
+            grid::launch_dependents();
         }
 
         let (base, sum): (f32, f32) = powers::<T, EACH, VECTORS>(row);
