@@ -19,6 +19,19 @@ pub mod operators {
         all = 7;
     }
 
+    /// By a constant power of two: shifts and masks, of unsigned numbers.
+    #[ptx_kernel]
+    pub fn divisions(a: u32, b: i32, c: u64, d: u16) {
+        const TILE: u32 = 128;
+        let (q, r): (u32, u32) = (a / TILE, a % TILE);
+        let whole: u32 = a / 1 + a % 1;
+        let (wide, narrow): (u64, u16) = (c % 0x100000000, d / 0x8000);
+        let others: u32 = a / 12 + a % q;
+        let signed: i32 = b / 4 + b % 4;
+        q /= 8;
+        r %= 2;
+    }
+
     #[ptx_kernel]
     pub fn views(a: u32, b: i32) {
         let p: pred = signed(a) < b;
