@@ -106,6 +106,18 @@ fn labels_that_nothing_names_are_left_out() {
 }
 
 #[test]
+fn divisions_that_the_language_writes_as_shifts_stay_divisions() {
+    let kernel = format!(
+        "{HEAD}.visible .entry k()\n{{ .reg .u32 %r<5>; mov.u32 %r0, %tid.x; div.u32 %r1, %r0, 12; add.u32 %r1, %r1, %r0; \
+         mul.lo.u32 %r1, %r1, %r0; sub.u32 %r1, %r1, 3; div.u32 %r2, %r1, 32; rem.u32 %r3, %r1, 8; st.shared.u32 [smem], %r2; \
+         st.shared.u32 [smem], %r3; ret; }}\n"
+    );
+    let text = sugar(&parse_text(kernel.as_bytes()).0, "m", &[]).map(|sugared| sugared.text).unwrap();
+    let all = ["tid_x / 12", "div.u32 r2, r1, 32;", "rem.u32 r3, r1, 8;"];
+    assert!(all.iter().all(|part| text.contains(part)), "{text}");
+}
+
+#[test]
 fn what_a_debugger_reads_goes() {
     let text = ".version 8.0\n.target sm_80, debug\n.address_size 64\n.file 1 \"a.cu\"\n.entry k() {\n.loc 1 2 3\nret;\n}\n\
                 .section .debug_str\n{\nname: .b8 65,0\n}\n";
