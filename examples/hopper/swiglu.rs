@@ -24,6 +24,7 @@ pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: 
     let (gates, ups, target): (u64, u64, u64) = (gate + at, up + at, out + at);
     let inside: [pred; VECTORS];
     let (g, u): ([[b32; WORDS]; VECTORS], [[b32; WORDS]; VECTORS]);
+    // A multiprocessor has room for 2048 threads.
     if EACH > 1 && VECTORS == 1 {
         if first + STEP <= n {
             grid::fetch_ahead::<{ 2048 / THREADS }>(gates, STEP * BYTES);
