@@ -114,15 +114,16 @@ pub(crate) fn find(op: Op, ty: Type) -> Option<&'static Operator> {
 
 /// What a division of unsigned integers by this constant is instead, if it is a power of two: another operator, and its right
 /// side. ptxas does not see it, and makes some twenty instructions of `div.u32 a, b, 32`.
-pub(crate) fn by_power_of_two(op: Op, ty: Type, divisor: i128) -> Option<(Op, i128)> {
+pub(crate) fn by_power_of_two(op: Op, ty: Type, divisor: i128) -> Option<(&'static Operator, i128)> {
     if ty.class() != Class::Unsigned || divisor.count_ones() != 1 || divisor < 0 {
         return None;
     }
-    match op {
-        Op::Binary(BinaryOp::Div) => Some((Op::Binary(BinaryOp::Shr), i128::from(divisor.trailing_zeros()))),
-        Op::Binary(BinaryOp::Rem) => Some((Op::Binary(BinaryOp::And), divisor - 1)),
-        _ => None,
-    }
+    let (op, right) = match op {
+        Op::Binary(BinaryOp::Div) => (BinaryOp::Shr, i128::from(divisor.trailing_zeros())),
+        Op::Binary(BinaryOp::Rem) => (BinaryOp::And, divisor - 1),
+        _ => return None,
+    };
+    Some((find(Op::Binary(op), ty)?, right))
 }
 
 /// Whether a division by this literal is one of those, as it is written.

@@ -296,14 +296,14 @@ impl<'a> Lowerer<'a> {
         let Some((left, right)) = self.operand_types(op, (a, a_span), (b, b_span), shift, at) else {
             return Value::Error;
         };
-        if let Value::Const(Const::Int(divisor, _)) = b
-            && let Some((op, b)) = operators::by_power_of_two(op, left, *divisor)
-        {
-            return self.operate(op, at, (a, a_span), (&Value::Const(Const::Int(b, None)), b_span), dest, span);
-        }
         let Some((row, result)) = self.operator(op, left, at) else { return Value::Error };
         let Some(a) = self.operand(a, left, a_span) else { return Value::Error };
-        let Some(b) = self.operand(b, right, b_span) else { return Value::Error };
+        let Some(text) = self.operand(b, right, b_span) else { return Value::Error };
+        let instead = match b {
+            Value::Const(Const::Int(divisor, _)) => operators::by_power_of_two(op, left, *divisor),
+            _ => None,
+        };
+        let (row, b) = instead.map_or((row, text), |(row, right)| (row, right.to_string()));
         let Some(reg) = self.destination(dest, result, span) else { return Value::Error };
         self.inst(&format!("{} {}, {a}, {b}", row.text(left), reg.name), span);
         Value::Reg(reg)
