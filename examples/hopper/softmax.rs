@@ -66,11 +66,11 @@ pub mod kernels {
         let inside: [pred; VECTORS];
         let row: [[b32; WORDS]; VECTORS];
         let keep: u64 = cache::evict_last();
-        if EACH > 1 && CLUSTER == 1 {
-            grid::fetch_ahead::<BLOCKS>(source, columns * BYTES);
-        }
         // Clusters that start while others are at work are in their way.
         if CLUSTER == 1 {
+            if EACH > 1 {
+                grid::fetch_ahead::<BLOCKS>(source, columns * BYTES);
+            }
             grid::launch_dependents();
         }
         grid::wait();

@@ -69,7 +69,7 @@ const EDGES: &[[usize; 3]] =
 const EIGHT: &[[usize; 3]] = &[[4096, 4096, 4096], [8192, 8192, 8192]];
 
 /// The orders of tiles that a sweep tries: the height of a band, the width of its blocks.
-const ORDERS: [(u32, u32); 9] = [(4, 1), (9, 1), (11, 1), (16, 1), (3, 3), (4, 4), (4, 8), (8, 8), (16, 4)];
+const ORDERS: [(u32, u32); 8] = [(4, 1), (9, 1), (11, 1), (16, 1), (4, 4), (4, 8), (8, 8), (16, 4)];
 
 /// What the result's rounding allows.
 const LIMIT: f64 = 4e-3;
