@@ -4,8 +4,8 @@ use crate::source::Source;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ptx_core::diag::{Diagnostic, Label, Severity};
-use ptx_core::interp::{Fault, Party};
 use ptx_core::span::Span;
+use ptx_interp::{Fault, Party};
 
 /// Lines longer than this are shown without their source.
 const LONGEST: usize = 4096;

@@ -11,8 +11,8 @@ use argument::Argument;
 use clap::ValueEnum;
 use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
-use ptx_core::interp::{Fault, FaultKind, Launch, Machine, Options, Program, Traced, Tracer};
 use ptx_core::ir::{Module, Param, Variable};
+use ptx_interp::{Fault, FaultKind, Launch, Machine, Options, Program, Traced, Tracer};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 

@@ -3,13 +3,13 @@
 //! One file of `check/` is one theme: its rules, each a function over the IR. What a single instruction or name does
 //! wrong is found before, by `lower`.
 
-pub(crate) mod access;
+pub mod access;
 mod calls;
 mod debug;
 mod declarations;
 mod declarators;
 mod directives;
-pub(crate) mod flow;
+mod flow;
 mod graph;
 mod header;
 mod limits;
@@ -30,6 +30,7 @@ use crate::lower::{Options, lower};
 use crate::span::Span;
 use crate::syntax::Tree;
 
+pub use flow::exposed;
 pub use version::minimum_version;
 
 /// A module without errors. Only [`check`] makes one: the printer and the interpreter need no checks of their own.

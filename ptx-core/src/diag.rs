@@ -100,6 +100,6 @@ impl Diagnostic {
 }
 
 /// `1 element`, `2 elements`.
-pub(crate) fn plural(count: usize, noun: &str) -> String {
+pub fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -44,7 +44,7 @@
 //! | write it | [`emit::ptx::print`] as it stood, [`emit::fmt::format`] in one layout, [`transpile`] as Rust |
 //! | ask about an instruction | [`isa::table`], read from one line a form |
 //! | lower the kernel language | [`kernel::lower`]: a statement tree to PTX tokens |
-//! | run it | `interp`, with the feature of that name |
+//! | run it | the crate `ptx-interp` |
 //!
 //! Nothing here reads a file or a network, calls a compiler, or panics on any input.
 
@@ -52,8 +52,6 @@ pub mod check;
 pub mod diag;
 pub mod emit;
 mod hash;
-#[cfg(feature = "interp")]
-pub mod interp;
 pub mod ir;
 pub mod isa;
 pub mod kernel;

@@ -9,7 +9,7 @@ use crate::stream::{Queue, Stream};
 use cpu::CpuDevice;
 use cuda::CudaDevice;
 use cudarc::driver::CudaContext;
-use ptx_core::interp::Options;
+use ptx_interp::Options;
 use std::fmt;
 use std::sync::Arc;
 

@@ -163,7 +163,7 @@ pub use kernel::{Cubin, Kernel, LineMap, Module, Variant};
 pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, Source};
 pub use macros::*;
 pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
-pub use ptx_core::interp::Options as CpuOptions;
+pub use ptx_interp::Options as CpuOptions;
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
 pub use texture::{AddressMode, Extent, FilterMode, Surface, Texel, TexelArray, TexelFormat, Texture, TextureBuilder};

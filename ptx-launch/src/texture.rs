@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::{StreamKind, StreamRef};
 use object::Object;
-use ptx_core::interp::texture as cpu;
+use ptx_interp::texture as cpu;
 
 /// A texture object: what a kernel takes as a `Texture`, and reads through `tex`.
 ///

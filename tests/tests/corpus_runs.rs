@@ -3,9 +3,9 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_core::check::check;
-use ptx_core::interp::{Fault, Launch, Machine, Options, Program};
 use ptx_core::ir::{Module, Param, Variable};
 use ptx_core::parse;
+use ptx_interp::{Fault, Launch, Machine, Options, Program};
 use ptx_tests::{corpus, own};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use ptx_core::check::check;
-use ptx_core::interp::{Launch, Machine, Options, Program};
 use ptx_core::parse;
+use ptx_interp::{Launch, Machine, Options, Program};
 use std::path::Path;
 
 /// How many interleavings each is run in.

@@ -2,10 +2,10 @@
 
 use expect_test::expect_file;
 use ptx_core::check::check;
-use ptx_core::interp::Program;
 use ptx_core::isa::{Arch, table};
 use ptx_core::lower::Options;
 use ptx_core::parse::parse_text;
+use ptx_interp::Program;
 use ptx_tests::agreement::{MODULE, kernel};
 use ptx_tests::instance::{Instance, instances};
 use std::collections::{BTreeMap, BTreeSet};

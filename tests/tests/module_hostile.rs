@@ -6,8 +6,8 @@
 #![allow(clippy::print_stdout, clippy::expect_used, reason = "tests")]
 
 use ptx_core::check::check;
-use ptx_core::interp::{Fault, Launch, Machine, Options, Program};
 use ptx_core::parse::parse_text;
+use ptx_interp::{Fault, Launch, Machine, Options, Program};
 use ptx_tests::disturb::disturb;
 use ptx_tests::modules::{keep, of_at_most};
 use ptx_tests::random::{Random, setting};

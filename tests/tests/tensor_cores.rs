@@ -2,10 +2,10 @@
 #![allow(clippy::panic, reason = "tests")]
 
 use ptx_core::check::check;
-use ptx_core::interp::Program;
 use ptx_core::isa::table;
 use ptx_core::lower::Options;
 use ptx_core::parse::parse_text;
+use ptx_interp::Program;
 use ptx_tests::instance::{Instance, instances};
 
 /// What has no semantics: `.kind::ti16` exists on a chip of another family, and the manual says little of it.

@@ -1,6 +1,6 @@
 //! `--arg tex:…`: a texture whose texels are a file's.
 
-use ptx_core::interp::texture::{Channel, Filter, Outside, Texture};
+use ptx_interp::texture::{Channel, Filter, Outside, Texture};
 use std::path::PathBuf;
 
 /// What `tex:u8x4:64,32:linear,wrap,normalized@in.bin` says.

@@ -4,7 +4,7 @@ use crate::ir::{Base, Inst, Operand, RegId, Symbol};
 use crate::isa::{Access, OperandKind, OperandSpec, Row};
 
 /// Calls `visit` for every register of an instruction, sources first, then destinations.
-pub(crate) fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
+pub fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
     if let Some(guard) = inst.guard {
         visit(guard.register, Access::Read);
     }
@@ -16,7 +16,7 @@ pub(crate) fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
 }
 
 /// Calls `visit` for every register that an instruction may write.
-pub(crate) fn writes(inst: &Inst, visit: &mut dyn FnMut(RegId)) {
+pub fn writes(inst: &Inst, visit: &mut dyn FnMut(RegId)) {
     let Some(row) = inst.row else {
         return inst.operands.iter().for_each(|o| leaves(o, visit));
     };

@@ -64,8 +64,7 @@ fn uninitialised(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) 
 }
 
 /// The registers that an instruction may read before its thread has written them: a guarded write may not happen.
-#[cfg(feature = "interp")]
-pub(crate) fn exposed(function: &Function) -> Vec<RegId> {
+pub fn exposed(function: &Function) -> Vec<RegId> {
     let graph = Graph::new(function);
     let sure = |inst: &Inst, state: &mut [u64]| {
         if inst.guard.is_none() {

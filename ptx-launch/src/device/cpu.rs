@@ -1,7 +1,7 @@
 //! The CPU device: memory and launches of the interpreter. Work runs while it is submitted.
 
 use crate::error::{Error, ErrorKind, Result};
-use ptx_core::interp::{Fault, FaultKind, Machine, Options};
+use ptx_interp::{Fault, FaultKind, Machine, Options};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A CPU device. A clone is the same one.

@@ -8,7 +8,7 @@ use crate::device::cpu::CpuDevice;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::param::Arg;
-use ptx_core::interp::Launch;
+use ptx_interp::Launch;
 
 /// # Safety
 /// As [`super::launch`].

@@ -6,11 +6,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Kernel, Module, Variant};
 use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;
-use ptx_core::interp::{Fault, Program};
 use ptx_core::lex::lex;
 use ptx_core::lower::Options;
 use ptx_core::parse::parse;
 use ptx_core::span::Span;
+use ptx_interp::{Fault, Program};
 
 /// A decoded module, and the variant it was made from.
 #[derive(Debug)]

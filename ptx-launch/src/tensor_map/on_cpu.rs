@@ -3,7 +3,7 @@
 
 use super::{ElementType, Fill, Interleave, Mode, Promotion, Swizzle, TensorMap, TensorMapBuilder};
 use crate::error::{Error, ErrorKind, Result};
-use ptx_core::interp::{Swizzle as CpuSwizzle, tensor_map as cpu};
+use ptx_interp::{Swizzle as CpuSwizzle, tensor_map as cpu};
 
 impl TensorMapBuilder {
     /// The map in the interpreter's encoding. The rules hold.

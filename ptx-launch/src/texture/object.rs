@@ -4,7 +4,7 @@ use super::cuda;
 use crate::device::cpu::{CpuDevice, fault_error};
 use crate::error::Result;
 use cudarc::driver::CudaContext;
-use ptx_core::interp::texture as cpu;
+use ptx_interp::texture as cpu;
 use std::sync::Arc;
 
 /// A texture or surface object. Dropping it waits for the work of its device, which may still use it.

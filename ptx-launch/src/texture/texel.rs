@@ -2,7 +2,7 @@
 
 use crate::buffer::Element;
 use half::f16;
-use ptx_core::interp::texture::Channel;
+use ptx_interp::texture::Channel;
 
 /// What a channel of a texel is, with its `CUarray_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,8 +2,8 @@
 
 use libtest_mimic::Failed;
 use ptx_core::check::check;
-use ptx_core::interp::{Fault, Launch, Machine, Options, Program};
 use ptx_core::parse;
+use ptx_interp::{Fault, Launch, Machine, Options, Program};
 
 /// Runs it, and compares the buffer with `// result: …` or the fault with `// fault: …`.
 pub(crate) fn run(text: &str, sizes: &str) -> Result<(), Failed> {

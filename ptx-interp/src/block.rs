@@ -1,0 +1,398 @@
+//! A block: its place in the grid, its barriers, and how its warps take turns.
+
+use super::cluster::Shared;
+use super::ctx::{Ctx, Flow, Src};
+use super::fault::{Fault, FaultKind};
+use super::flight::Together;
+use super::global::Global;
+use super::grid::Grid;
+use super::machine::Stats;
+use super::program::{Code, Program};
+use super::trace::Tracer;
+use super::warp::{TURN, Warp, lanes};
+use super::watch::findings::registers::Pool;
+use super::watch::findings::steps::endless;
+use super::watch::{Release, View, Watch};
+use ptx_core::diag::codes;
+use std::sync::Arc;
+
+/// How many instructions a warp runs before the next one has its turn.
+const QUANTUM: u64 = 4096;
+/// How many barriers a block has.
+pub(super) const BARRIERS: usize = 16;
+
+/// What the threads of a block share beside memory.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// `%ctaid`.
+    pub id: [u32; 3],
+    /// `%cluster_ctarank`.
+    pub rank: usize,
+    /// The lanes of each warp that have not exited.
+    pub live: Vec<u32>,
+    /// What warpgroups read together.
+    pub together: Together,
+    /// What `setmaxnreg` made of its registers.
+    pub pool: Pool,
+    barriers: Vec<Barrier>,
+    wakes: Vec<Waiter>,
+}
+
+/// One barrier of a block.
+#[derive(Clone, Debug, Default)]
+struct Barrier {
+    /// Lanes that have arrived, by warp.
+    arrived: Vec<u32>,
+    /// Threads that have arrived, where a count is given; a whole warp counts 32 even if some lanes do not exist.
+    count: u32,
+    /// How many must arrive; all of the block's if none is given.
+    expected: Option<u32>,
+    /// Who waits.
+    waiters: Vec<Waiter>,
+    /// The predicates of `bar.red`.
+    votes: Votes,
+    /// What those who arrived know and did, for the watcher.
+    left: Release,
+}
+
+/// The predicates that arrived at a reduction barrier.
+#[derive(Clone, Copy, Debug, Default)]
+struct Votes {
+    yes: u32,
+    no: u32,
+}
+
+/// How a `bar.red` joins its predicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    Popc,
+    And,
+    Or,
+}
+
+/// Lanes that wait at a barrier.
+#[derive(Clone, Debug)]
+pub(super) struct Waiter {
+    pub warp: u32,
+    pub lanes: u32,
+    /// The register (absolute) that gets the reduction, and which.
+    pub result: Option<(u32, Join)>,
+    value: u64,
+    /// What they learn.
+    view: Option<Arc<View>>,
+}
+
+impl Waiter {
+    /// Lanes of a warp that go on once the barrier is complete.
+    pub(super) fn new(warp: u32, lanes: u32, result: Option<(u32, Join)>) -> Waiter {
+        Waiter { warp, lanes, result, value: 0, view: None }
+    }
+}
+
+/// An arrival at a barrier.
+pub(super) struct Arrival {
+    pub warp: u32,
+    pub lanes: u32,
+    /// How many threads the barrier is for, if the instruction says.
+    pub expected: Option<u32>,
+    /// In how many of the lanes the predicate holds.
+    pub yes: u32,
+}
+
+impl Block {
+    /// A block whose warps have these live lanes.
+    pub(super) fn new(id: [u32; 3], rank: usize, live: Vec<u32>) -> Block {
+        let barrier = Barrier { arrived: vec![0; live.len()], ..Barrier::default() };
+        let (together, pool) = Default::default();
+        Block { id, rank, live, together, pool, barriers: vec![barrier; BARRIERS], wakes: Vec::new() }
+    }
+
+    /// `%clusterid`.
+    pub(super) fn cluster_id(&self, grid: &Grid) -> [u32; 3] {
+        std::array::from_fn(|d| self.id[d] / grid.cluster[d])
+    }
+
+    /// `%cluster_ctaid`.
+    pub(super) fn in_cluster(&self, grid: &Grid) -> [u32; 3] {
+        std::array::from_fn(|d| self.id[d] % grid.cluster[d])
+    }
+
+    /// Lanes arrive at a barrier, and wait there if `waiter` says so.
+    pub(super) fn arrive(&mut self, barrier: usize, arrival: &Arrival, waiter: Option<Waiter>) -> Result<(), Fault> {
+        let live = self.live.get(arrival.warp as usize).copied().unwrap_or(0);
+        let Some(state) = self.barriers.get_mut(barrier) else {
+            let message = format!("barrier {barrier}; a block has the barriers 0 to {}", BARRIERS - 1);
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0304));
+        };
+        let first = state.count == 0 && state.arrived.iter().all(|m| *m == 0);
+        if !first && state.expected != arrival.expected {
+            let say = |n: Option<u32>| n.map_or("all threads of the block".to_string(), |n| format!("{n} threads"));
+            let message = format!(
+                "barrier {barrier} for {}, while others wait there for {}",
+                say(arrival.expected),
+                say(state.expected)
+            );
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0302));
+        }
+        state.expected = arrival.expected;
+        let leads = live.trailing_zeros() == arrival.lanes.trailing_zeros();
+        state.count += arrival.lanes.count_ones() + if leads { 32 - live.count_ones() } else { 0 };
+        if let Some(mask) = state.arrived.get_mut(arrival.warp as usize) {
+            *mask |= arrival.lanes;
+        }
+        state.votes.yes += arrival.yes;
+        state.votes.no += arrival.lanes.count_ones() - arrival.yes;
+        state.waiters.extend(waiter);
+        self.complete(barrier);
+        Ok(())
+    }
+
+    /// Lanes of a warp that end: barriers for the whole block no longer wait for them.
+    pub(super) fn exit(&mut self, warp: u32, group: u32) {
+        if let Some(live) = self.live.get_mut(warp as usize) {
+            *live &= !group;
+        }
+        (0..BARRIERS).for_each(|b| self.complete(b));
+    }
+
+    /// Wakes everyone at a barrier if all have arrived.
+    fn complete(&mut self, barrier: usize) {
+        let Some(state) = self.barriers.get_mut(barrier).filter(|s| s.count > 0) else { return };
+        let done = match state.expected {
+            Some(expected) => state.count >= expected,
+            None => state.arrived.iter().zip(&self.live).all(|(arrived, live)| live & !arrived == 0),
+        };
+        if !done {
+            return;
+        }
+        let votes = state.votes;
+        let fresh = Barrier { arrived: vec![0; self.live.len()], ..Barrier::default() };
+        let old = std::mem::replace(state, fresh);
+        let view = old.left.view();
+        let woken = old.waiters.into_iter().map(|w| Waiter { value: votes.result(w.result), view: view.clone(), ..w });
+        self.wakes.extend(woken);
+    }
+
+    /// Lets woken lanes go on.
+    pub(super) fn wake(&mut self, warps: &mut [Warp]) {
+        for wake in self.wakes.drain(..) {
+            let Some(warp) = warps.get_mut(wake.warp as usize) else { continue };
+            warp.waiting &= !wake.lanes;
+            warp.learn(wake.lanes, wake.view.as_ref());
+            for lane in lanes(wake.lanes) {
+                warp.pc[lane] += 1;
+                if let Some(register) = wake.result.and_then(|(r, _)| warp.regs.get_mut(r as usize)) {
+                    register[lane] = wake.value;
+                }
+            }
+        }
+    }
+
+    /// What a lane of a warp waits for, for a message.
+    pub(super) fn waits_for(&self, warp: u32, lane: usize) -> Option<String> {
+        let is = |w: &Waiter| w.warp == warp && w.lanes >> lane & 1 == 1;
+        let (number, barrier) = self.barriers.iter().enumerate().find(|(_, b)| b.waiters.iter().any(is))?;
+        let expected = barrier.expected.map_or("all threads of the block".to_string(), |n| format!("{n} threads"));
+        Some(format!("at barrier {number} for {expected}; {} have arrived", barrier.count))
+    }
+
+    /// What those who arrive at a barrier leave there.
+    pub(super) fn left(&mut self, barrier: usize) -> Option<&mut Release> {
+        self.barriers.get_mut(barrier).map(|barrier| &mut barrier.left)
+    }
+}
+
+impl Votes {
+    fn result(self, join: Option<(u32, Join)>) -> u64 {
+        match join.map(|(_, join)| join) {
+            Some(Join::Popc) => u64::from(self.yes),
+            Some(Join::And) => u64::from(self.no == 0),
+            Some(Join::Or) => u64::from(self.yes > 0),
+            None => 0,
+        }
+    }
+}
+
+/// What a block's warps run on.
+pub(super) struct Engine<'a> {
+    pub program: &'a Program,
+    pub grid: &'a Grid<'a>,
+    pub global: &'a mut Global,
+    pub stats: &'a mut Stats,
+    pub watch: Option<&'a Watch>,
+    pub tracer: Option<&'a mut Tracer>,
+    /// On how many cores the blocks may run.
+    pub cores: usize,
+}
+
+impl Engine<'_> {
+    /// Gives every warp of a block turns, until all wait, be it in a loop, or `budget` instructions are spent.
+    pub(super) fn run_block(
+        &mut self,
+        shared: &mut Shared,
+        block: &mut Block,
+        warps: &mut [Warp],
+        budget: u64,
+    ) -> Result<(), Fault> {
+        let end = self.stats.warp_instructions.saturating_add(budget);
+        loop {
+            let mut idle = true;
+            let round = self.stats.warp_instructions;
+            for turn in 0..warps.len() {
+                shared.wake(block.rank, warps);
+                let index = self.grid.turn(turn, warps.len(), round);
+                let Some(warp) = warps.get_mut(index).filter(|w| w.ready() != 0) else { continue };
+                idle &= !self.run_warp(shared, block, warp)?;
+                block.wake(warps);
+            }
+            if idle || self.stats.warp_instructions >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What the instructions of a warp see.
+    pub(super) fn ctx<'c>(&'c mut self, shared: &'c mut Shared, block: &'c mut Block, warp: &'c mut Warp) -> Ctx<'c> {
+        Ctx {
+            program: self.program,
+            grid: self.grid,
+            global: self.global,
+            stats: self.stats,
+            cluster: shared,
+            block,
+            warp,
+            watch: self.watch,
+            agent: None,
+            issuer: 0,
+            probe: None,
+            tracer: self.tracer.as_deref_mut(),
+        }
+    }
+
+    /// Runs a warp until it waits, ends, or its turn is over. Says whether it did more than look whether it may go on.
+    fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<bool, Fault> {
+        let limit = self.grid.step_limit;
+        let quantum = self.grid.quantum(QUANTUM, self.stats.warp_instructions);
+        if self.stats.warp_instructions >= limit {
+            return Err(endless(self.program, warp, block, limit));
+        }
+        let begin = self.stats.warp_instructions;
+        let end = limit.min(begin.saturating_add(quantum));
+        let mut ctx = self.ctx(shared, block, warp);
+        while ctx.stats.warp_instructions < end {
+            let Some(group) = ctx.warp.choose() else { break };
+            let alone = group == ctx.warp.live;
+            let start = ctx.stats.warp_instructions;
+            let yields = ctx.run_group(group, end)?;
+            ctx.warp.turn += if alone { 0 } else { ctx.stats.warp_instructions - start };
+            if yields {
+                return Ok(!ctx.warp.let_others(group, ctx.stats.warp_instructions - begin));
+            }
+        }
+        ctx.warp.has_worked();
+        Ok(true)
+    }
+}
+
+impl Ctx<'_> {
+    /// Runs lanes that agree, as long as they agree and no other lane should come first. Says whether the warp yields.
+    pub(super) fn run_group(&mut self, group: u32, end: u64) -> Result<bool, Fault> {
+        let until = self.warp.next_meeting(group);
+        let start = self.stats.warp_instructions;
+        let end = if until == u32::MAX { end } else { end.min(start + TURN) };
+        let program = self.program;
+        let mut pc = self.warp.at;
+        loop {
+            self.warp.at = pc;
+            let Some(inst) = program.code.get(pc as usize) else {
+                return Err(Fault::new(FaultKind::Undefined, "execution ran past the end of the program"));
+            };
+            let active = self.guarded(inst, group).map_err(|fault| self.locate(fault, group))?;
+            self.stats.warp_instructions += 1;
+            self.stats.instructions += u64::from(active.count_ones());
+            let flow = match active {
+                0 => Flow::Next,
+                _ => self.step(inst, active).map_err(|fault| self.locate(fault, active))?,
+            };
+            match flow {
+                Flow::Next => pc += 1,
+                Flow::Jump(to) if active == group => pc = to,
+                Flow::Jump(to) => {
+                    self.warp.jump(active, to);
+                    self.warp.jump(group & !active, pc + 1);
+                    return Ok(false);
+                }
+                Flow::Apart => {
+                    self.warp.jump(group & !active, pc + 1);
+                    return Ok(false);
+                }
+                Flow::Yield => {
+                    self.warp.jump(group, pc + 1);
+                    return Ok(true);
+                }
+                Flow::Again => {
+                    self.warp.jump(group, pc);
+                    return Ok(true);
+                }
+            }
+            if pc >= until || self.stats.warp_instructions >= end {
+                self.warp.jump(group, pc);
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The lanes of a group that an instruction's guard lets through.
+    #[inline]
+    fn guarded(&self, inst: &Code, group: u32) -> Result<u32, Fault> {
+        let Some((slot, negated)) = inst.guard else { return Ok(group) };
+        let asks = inst.blank.as_ref().is_some_and(|blank| blank.guard.is_some()) || self.warp.follows;
+        if self.watch.is_some() && asks {
+            self.watch_guard(group, slot)?;
+        }
+        let mask = self.fetch_mask(Src::Reg(slot));
+        Ok(group & if negated { !mask } else { mask })
+    }
+
+    /// Runs an instruction in lanes, watched and traced.
+    #[inline]
+    fn step(&mut self, inst: &Code, active: u32) -> Result<Flow, Fault> {
+        let watched = self.watch.is_some() && (inst.watched || self.warp.follows);
+        if watched {
+            self.watch_before(active)?;
+        }
+        let flow = (inst.step)(self, active)?;
+        if self.tracer.is_some() && flow != Flow::Again {
+            self.trace(active);
+        }
+        if watched && matches!(flow, Flow::Next | Flow::Yield) {
+            self.watch_after(active);
+        }
+        Ok(flow)
+    }
+
+    /// Adds where a fault happened.
+    fn locate(&self, mut fault: Fault, active: u32) -> Fault {
+        let lane = fault.lane.map_or(active.trailing_zeros() as usize % 32, usize::from);
+        let inst = self.program.code.get(self.warp.at as usize);
+        fault.span = inst.map(|i| i.span);
+        fault.function = inst.and_then(|i| self.program.function_name(i.function));
+        fault.thread = self.warp.tid.get(lane).copied();
+        fault.block = Some(self.block.id);
+        fault
+    }
+}
+
+impl Warp {
+    /// The program counter at which the running group should look around again: where the nearest other lanes are. It
+    /// is 0 (at once) while somebody else has the turn, and never for a warp that agrees.
+    fn next_meeting(&self, group: u32) -> u32 {
+        let others = (self.ready() | self.meeting) & !group;
+        if others == 0 {
+            return u32::MAX;
+        }
+        let nearest = lanes(others).filter(|&lane| self.base[lane] == self.origin).map(|lane| self.pc[lane]).min();
+        let nearest = nearest.unwrap_or(u32::MAX);
+        if self.others_turn() || nearest <= self.at { 0 } else { nearest.min(u32::MAX - 1) }
+    }
+}

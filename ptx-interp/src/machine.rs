@@ -1,0 +1,363 @@
+//! The machine: global memory, and launches on it.
+
+use super::ahead::cores;
+use super::block::Engine;
+use super::fault::{Fault, FaultKind};
+use super::global::Global;
+use super::grid::{Grid, check_dimensions};
+use super::layout::Home;
+use super::program::{Entry, Program};
+use super::space::{Where, code_address};
+use super::texture::Texture;
+use super::trace::Tracer;
+use super::watch::Watch;
+use ptx_core::ir::{Relocation, Symbol, VarId};
+use std::collections::HashMap;
+
+/// The size of the constant bank: ten banks of 64 KiB.
+const CONSTANT_LIMIT: u64 = 640 << 10;
+
+/// The shared memory that a block can have, in bytes: that of the largest chips.
+const SHARED_LIMIT: u64 = 227 << 10;
+
+/// The limit on warp instructions of a launch for which nobody asked for another: what a core runs in a minute or two.
+const STEP_LIMIT: u64 = 1_000_000_000;
+
+/// A device: its global memory and what runs on it. Addresses depend only on the order of the calls.
+#[derive(Debug, Default)]
+pub struct Machine {
+    global: Global,
+    /// The variables of each program that ran here.
+    loaded: HashMap<u64, Loaded>,
+    launches: u64,
+    /// Warps that the watcher has seen, so that it tells accesses of earlier launches from those of this one.
+    warps: u32,
+    /// The first warp of the last launch.
+    last: Option<u32>,
+    tracer: Option<Tracer>,
+    cores: Option<usize>,
+    /// By handle.
+    textures: HashMap<u64, Texture>,
+}
+
+/// One launch of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// The entry's name.
+    pub entry: &'a str,
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z; at most 1024 in all.
+    pub block: [u32; 3],
+    /// Blocks of a cluster in x, y, z; `[1, 1, 1]` without clusters.
+    pub cluster: [u32; 3],
+    /// Bytes of dynamic shared memory, behind the static ones.
+    pub dynamic_shared: u32,
+    /// The parameters, laid out as the entry declares them (each at a multiple of its alignment).
+    pub params: &'a [u8],
+    /// How to run.
+    pub options: Options,
+}
+
+/// How to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether to look for races, reads of memory that nothing wrote and the like as well; it takes some two to three times
+    /// longer. Bounds and alignment are always checked.
+    pub watch: bool,
+    /// One seed gives one interleaving of the threads; 0 is the plainest.
+    pub seed: u64,
+    /// After how many warp instructions a run is called endless; `None` never stops it. Unless said otherwise 10⁹: a minute
+    /// or two of a core.
+    pub step_limit: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { watch: true, seed: 0, step_limit: Some(STEP_LIMIT) }
+    }
+}
+
+/// What a launch did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Instructions times the threads that executed them (guarded-off ones do not count).
+    pub instructions: u64,
+    /// Instructions that warps issued.
+    pub warp_instructions: u64,
+    /// What the kernel printed through `vprintf`.
+    pub printed: String,
+}
+
+impl Machine {
+    /// A machine with empty memory.
+    pub fn new() -> Machine {
+        Machine::default()
+    }
+
+    /// Reserves `bytes` bytes of global memory and gives their address, a multiple of 256. They read as zero, but the
+    /// watcher objects to a kernel that reads what neither the host nor a kernel has written.
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfMemory`] if the machine's limit is reached or the host has no more.
+    pub fn alloc(&mut self, bytes: u64) -> Result<u64, Fault> {
+        self.global.alloc(bytes)
+    }
+
+    /// Gives an allocation back. An address that [`Machine::alloc`] did not give is ignored.
+    pub fn free(&mut self, address: u64) {
+        self.global.free(address);
+    }
+
+    /// Copies from global memory.
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfBounds`] if no single allocation holds the whole range.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        into.copy_from_slice(self.global.bytes(address, into.len() as u64)?);
+        Ok(())
+    }
+
+    /// Copies to global memory.
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfBounds`] if no single allocation holds the whole range.
+    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), Fault> {
+        self.global.bytes_mut(address, from.len() as u64)?.copy_from_slice(from);
+        Ok(())
+    }
+
+    /// The address and size of a variable of a program in global memory; the program is loaded if it was not.
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfMemory`] if its variables do not fit.
+    pub fn symbol(&mut self, program: &Program, name: &str) -> Result<Option<(u64, u64)>, Fault> {
+        self.load(program)?;
+        let Some(loaded) = self.loaded.get(&program.id) else { return Ok(None) };
+        let globals = program.layout.globals.iter().zip(&loaded.addresses);
+        let named = globals.filter_map(|(id, address)| program.variables.get(id.index()).map(|v| (v, *address)));
+        Ok(named.into_iter().find(|(v, _)| v.name == name).map(|(v, address)| (address, v.size)))
+    }
+
+    /// Makes a texture that is a surface, too, and gives its handle: what an entry takes as a 64-bit parameter. Its texels are
+    /// the bytes of global memory that it names, whoever writes them.
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfBounds`] if no single allocation holds its texels; [`FaultKind::Launch`] if it has other than 1, 2 or 4
+    /// channels.
+    pub fn texture(&mut self, texture: Texture) -> Result<u64, Fault> {
+        self.check_texture(&texture)?;
+        let handle = self.global.alloc(0)?;
+        self.textures.insert(handle, texture);
+        Ok(handle)
+    }
+
+    /// Gives a handle of [`Machine::texture`] back.
+    pub fn forget_texture(&mut self, handle: u64) {
+        if self.textures.remove(&handle).is_some() {
+            self.global.free(handle);
+        }
+    }
+
+    /// Binds a texture to a `.texref` or `.surfref` variable of a program. `false` if there is no such variable.
+    ///
+    /// # Errors
+    /// As [`Machine::texture`] and [`Machine::symbol`].
+    pub fn bind(&mut self, program: &Program, name: &str, texture: Texture) -> Result<bool, Fault> {
+        self.check_texture(&texture)?;
+        let Some((handle, _)) = self.symbol(program, name)? else { return Ok(false) };
+        self.textures.insert(handle, texture);
+        Ok(true)
+    }
+
+    fn check_texture(&self, texture: &Texture) -> Result<(), Fault> {
+        if !matches!(texture.channels, 1 | 2 | 4) || texture.size.contains(&0) {
+            let message = format!(
+                "a texture of {:?} texels with {} channels; each size is at least 1, and channels are 1, 2 or 4",
+                texture.size, texture.channels
+            );
+            return Err(Fault::new(FaultKind::Launch, message));
+        }
+        self.global.bytes(texture.address, texture.bytes()).map(drop)
+    }
+
+    /// Has the launches from now on tell what chosen threads execute; `None` ends that.
+    pub fn trace(&mut self, tracer: Option<Tracer>) {
+        self.tracer = tracer;
+    }
+
+    /// On how many cores blocks run; on all that there are, if this is not called. It changes no result and no finding.
+    pub fn cores(&mut self, cores: usize) {
+        self.cores = Some(cores);
+    }
+
+    /// Runs an entry to its end.
+    ///
+    /// # Errors
+    /// A [`Fault`] that names the instruction, the thread and the reason. Memory then holds what was written so far.
+    pub fn launch(&mut self, program: &Program, launch: &Launch) -> Result<Stats, Fault> {
+        let entry = find_entry(program, launch.entry)?;
+        check_dimensions(launch.grid, launch.block, launch.cluster)?;
+        check_sizes(entry, launch)?;
+        self.load(program)?;
+        self.launches += 1;
+        let Some(loaded) = self.loaded.get(&program.id) else {
+            return Err(Fault::new(FaultKind::Launch, "the program is not loaded"));
+        };
+        let grid = Grid {
+            id: self.launches,
+            entry: program.functions.iter().position(|f| std::ptr::eq(f, entry)).unwrap_or(0),
+            grid: launch.grid,
+            block: launch.block,
+            cluster: launch.cluster,
+            params: launch.params.to_vec(),
+            constants: &loaded.constants,
+            addresses: &loaded.addresses,
+            textures: &self.textures,
+            dynamic: dynamic_start(entry),
+            dynamic_bytes: u64::from(launch.dynamic_shared),
+            seed: launch.options.seed,
+            step_limit: launch.options.step_limit.unwrap_or(u64::MAX),
+            registers: entry.max_registers,
+        };
+        let mut stats = Stats::default();
+        let watch = watch(&mut self.warps, &mut self.global, launch);
+        let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone;
+        let before = self.last.take().filter(|_| program.waits_for_launch(entry));
+        self.last = watch.as_ref().map(Watch::first);
+        let watch = watch.map(|watch| watch.after(before));
+        let mut engine = Engine {
+            program,
+            grid: &grid,
+            global: &mut self.global,
+            stats: &mut stats,
+            watch: watch.as_ref(),
+            tracer: self.tracer.as_mut(),
+            cores: if alone { 1 } else { self.cores.unwrap_or_else(cores) },
+        };
+        engine.run(entry).map_err(|fault| fault.seed(launch.options.seed))?;
+        Ok(stats)
+    }
+
+    /// Gives a program's variables their memory and their first values, once.
+    fn load(&mut self, program: &Program) -> Result<(), Fault> {
+        if self.loaded.contains_key(&program.id) {
+            return Ok(());
+        }
+        let mut addresses = Vec::new();
+        for id in &program.layout.globals {
+            let size = program.variables.get(id.index()).map_or(0, |v| v.size);
+            addresses.push(self.global.alloc(size)?);
+        }
+        for (id, address) in program.layout.globals.iter().zip(&addresses) {
+            let bytes = initial(program, &addresses, *id);
+            self.global.bytes_mut(*address, bytes.len() as u64)?.copy_from_slice(&bytes);
+            self.global.mark(*address, program.variables.get(id.index()).map_or(0, |v| v.size));
+        }
+        if program.layout.constant_bytes > CONSTANT_LIMIT {
+            let message =
+                format!("{} bytes of constants; {CONSTANT_LIMIT} are possible", program.layout.constant_bytes);
+            return Err(Fault::new(FaultKind::OutOfMemory, message));
+        }
+        let mut constants = vec![0; program.layout.constant_bytes as usize];
+        for (id, at) in &program.layout.constants {
+            let bytes = initial(program, &addresses, *id);
+            if let Some(to) = constants.get_mut(*at as usize..*at as usize + bytes.len()) {
+                to.copy_from_slice(&bytes);
+            }
+        }
+        self.loaded.insert(program.id, Loaded { addresses, constants });
+        Ok(())
+    }
+}
+
+/// The watcher of a launch, if it is on: it gives the warps numbers that none had before.
+fn watch(warps: &mut u32, global: &mut Global, launch: &Launch) -> Option<Watch> {
+    let blocks = launch.grid.iter().fold(1, |n: u32, d| n.saturating_mul(*d));
+    let count = blocks.saturating_mul(launch.block.iter().product::<u32>().div_ceil(32));
+    if !launch.options.watch || count > u32::MAX / 2 {
+        global.mark_all();
+        return None;
+    }
+    if u32::MAX - *warps - 2 < count {
+        global.forget();
+        *warps = 0;
+    }
+    let first = *warps + 1;
+    *warps += count;
+    Some(Watch::new(first, launch.grid, launch.block, launch.cluster))
+}
+
+/// A program's variables on a machine.
+#[derive(Debug)]
+struct Loaded {
+    /// The address of each variable in global memory.
+    addresses: Vec<u64>,
+    /// The constant bank.
+    constants: Vec<u8>,
+}
+
+fn find_entry<'p>(program: &'p Program, name: &str) -> Result<&'p Entry, Fault> {
+    program.functions.iter().find(|f| f.entry && f.defined && f.name == name).ok_or_else(|| {
+        let known: Vec<&str> = program.entries().collect();
+        let message = format!("no entry `{name}` in this program; it has {}", known.join(", "));
+        Fault::new(FaultKind::Launch, message)
+    })
+}
+
+/// Where dynamic shared memory starts.
+fn dynamic_start(entry: &Entry) -> u64 {
+    entry.shared.checked_next_multiple_of(entry.dynamic_align).unwrap_or(entry.shared)
+}
+
+fn check_sizes(entry: &Entry, launch: &Launch) -> Result<(), Fault> {
+    if launch.params.len() as u64 != entry.params {
+        let message = format!("{} bytes of parameters; `{}` takes {}", launch.params.len(), entry.name, entry.params);
+        return Err(Fault::new(FaultKind::Launch, message));
+    }
+    if entry.shared.saturating_add(launch.dynamic_shared.into()) > SHARED_LIMIT {
+        let (fixed, dynamic) = (entry.shared, launch.dynamic_shared);
+        let message =
+            format!("{fixed} bytes of static and {dynamic} of dynamic shared memory; a block can have {SHARED_LIMIT}");
+        return Err(Fault::new(FaultKind::Launch, message));
+    }
+    Ok(())
+}
+
+/// The first bytes of a variable, as far as they are not zero: its initialiser with the addresses filled in.
+fn initial(program: &Program, addresses: &[u64], id: VarId) -> Vec<u8> {
+    let Some(data) = program.variables.get(id.index()) else { return Vec::new() };
+    let Some(init) = &data.init else { return Vec::new() };
+    let mut bytes = vec![0; data.size as usize];
+    for (to, from) in bytes.iter_mut().zip(&init.bytes) {
+        *to = *from;
+    }
+    for relocation in &init.relocations {
+        let value = relocated(program, addresses, relocation).to_le_bytes();
+        let width = relocation.width.min(8) as usize;
+        let at = relocation.at as usize;
+        if let Some(to) = bytes.get_mut(at..at.saturating_add(width)) {
+            to.copy_from_slice(&value[..width]);
+        }
+    }
+    bytes
+}
+
+/// The value of an address in an initialiser.
+fn relocated(program: &Program, addresses: &[u64], relocation: &Relocation) -> u64 {
+    let (space, base) = match relocation.of {
+        Symbol::Func(id) => (Where::Generic, code_address(id.index())),
+        Symbol::Var(id) => match program.layout.home(id) {
+            Some(Home::Global(index)) => (Where::Global, addresses.get(index as usize).copied().unwrap_or(0)),
+            Some(Home::Const(at)) => (Where::Const, at),
+            Some(Home::Shared(at)) => (Where::Shared, at),
+            _ => (Where::Generic, 0),
+        },
+    };
+    let address = base.wrapping_add(relocation.offset as u64);
+    let address = if relocation.generic { space.to_generic(address) } else { address };
+    match relocation.mask {
+        Some(mask) if mask != 0 => (address & mask) >> mask.trailing_zeros(),
+        _ => address,
+    }
+}

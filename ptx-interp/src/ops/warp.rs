@@ -1,0 +1,242 @@
+//! What the lanes of a warp do together: `shfl`, `vote`, `match`, `redux`, `elect`, `activemask` (9.7.9, 9.7.13).
+//!
+//! The `.sync` forms wait until every live lane of the member mask is at the same instruction.
+
+use super::float::Extreme;
+use super::{Op, op};
+use crate::ctx::{Ctx, Dst, Flow, Src};
+use crate::fault::{Fault, FaultKind};
+use crate::site::{Decoded, Refusal, Site};
+use crate::soft::{F32, mask};
+use crate::warp::lanes;
+use ptx_core::diag::codes;
+use ptx_core::ir::Operand;
+use ptx_core::isa::Class;
+
+pub(super) const OPS: &[Op] = &[
+    op("shfl", "", |s| shfl(s, None)),
+    op("shfl.sync", "", |s| shfl(s, Some(4))),
+    op("vote", "", |s| vote(s, None)),
+    op("vote.sync", "", |s| vote(s, Some(2))),
+    op("match.any", "", match_any),
+    op("match.all", "", match_all),
+    op("redux", "", redux),
+    op("elect", "", elect),
+    op("activemask", "", activemask),
+];
+
+impl Ctx<'_> {
+    /// Of these lanes, those whose member mask is complete here; the others wait.
+    pub(super) fn meet(&mut self, group: u32, members: Src) -> Result<u32, Fault> {
+        let masks = self.fetch(members);
+        let mut ready = 0;
+        for lane in lanes(group) {
+            let named = masks[lane] as u32;
+            if named >> lane & 1 == 0 {
+                let message =
+                    format!("lane {lane} executes this with member mask {named:#010x}, which does not name it");
+                return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0307).lane(lane));
+            }
+            if named & self.warp.live & !group == 0 {
+                ready |= 1 << lane;
+            }
+        }
+        let at = self.warp.at;
+        self.warp.meeting |= group & !ready;
+        self.warp.jump(group & !ready, at);
+        Ok(ready)
+    }
+
+    /// Lets the lanes that met go on; the others stay.
+    pub(super) fn parted(&mut self, group: u32, ready: u32) -> Flow {
+        if ready == group {
+            return Flow::Next;
+        }
+        let next = self.warp.at + 1;
+        self.warp.jump(ready, next);
+        Flow::Apart
+    }
+}
+
+/// A step of lanes that meet: `run` gets those that are complete and the member mask of each.
+fn together(
+    members: Option<Src>,
+    run: impl Fn(&mut Ctx, u32, &dyn Fn(usize) -> u32) -> Result<(), Fault> + Send + Sync + 'static,
+) -> Decoded {
+    Ok(Box::new(move |ctx, group| {
+        let Some(members) = members else {
+            run(ctx, group, &|_| group)?;
+            return Ok(Flow::Next);
+        };
+        let masks = ctx.fetch(members);
+        let ready = ctx.meet(group, members)?;
+        run(ctx, ready, &|lane| masks[lane] as u32 & ready)?;
+        Ok(ctx.parted(group, ready))
+    }))
+}
+
+/// The member mask operand, for `.sync` forms.
+fn members(site: &Site, at: Option<usize>) -> Result<Option<Src>, Refusal> {
+    site.is("sync");
+    at.map(|at| site.src(at)).transpose()
+}
+
+fn shfl(site: &Site, member: Option<usize>) -> Decoded {
+    const MODES: [(&str, Shuffle); 4] =
+        [("up", Shuffle::Up), ("down", Shuffle::Down), ("bfly", Shuffle::Butterfly), ("idx", Shuffle::Index)];
+    let mode = site.one_of(&MODES).ok_or("`shfl` without a mode")?;
+    let (dst, found, [a, b, c]) = (site.dst(0)?, site.second(0)?, site.srcs(1)?);
+    together(members(site, member)?, move |ctx, group, _| {
+        let value = a;
+        let [a, b, c] = [a, b, c].map(|s| ctx.fetch(s));
+        let source = |lane: usize| mode.source(lane as i64, b[lane], c[lane]);
+        // The value of a lane that takes no part is undefined (9.7.9.6); a GPU reads zero.
+        let read = |from: usize| if group >> from & 1 == 1 { a[from] } else { 0 };
+        ctx.store(dst, group, |lane| read(source(lane).unwrap_or(lane)));
+        if ctx.watch.is_some() {
+            ctx.shuffle_blank((dst.slot, value), group, |lane| source(lane).unwrap_or(lane));
+            ctx.shuffle_gaps((dst.slot, value), group, |lane| source(lane).unwrap_or(lane));
+        }
+        if let Some(found) = found {
+            ctx.store(found, group, |lane| source(lane).is_some().into());
+        }
+        Ok(())
+    })
+}
+
+/// Which lane a shuffle reads.
+#[derive(Clone, Copy, Debug)]
+enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+impl Shuffle {
+    /// The source lane, or `None` where it is outside the segment (9.7.9.6).
+    fn source(self, lane: i64, b: u64, c: u64) -> Option<usize> {
+        let (b, clamp, segment) = ((b & 31) as i64, (c & 31) as i64, (c >> 8 & 31) as i64);
+        let most = lane & segment | clamp & !segment;
+        let (from, inside) = match self {
+            Shuffle::Up => (lane - b, lane - b >= most),
+            Shuffle::Down => (lane + b, lane + b <= most),
+            Shuffle::Butterfly => (lane ^ b, lane ^ b <= most),
+            Shuffle::Index => {
+                let from = lane & segment | b & !segment;
+                (from, from <= most)
+            }
+        };
+        inside.then_some(from as usize & 31)
+    }
+}
+
+fn vote(site: &Site, member: Option<usize>) -> Decoded {
+    type Mode = fn(u32, u32) -> u64;
+    const MODES: [(&str, Mode); 4] = [
+        ("all", |yes, all| (yes == all).into()),
+        ("any", |yes, _| (yes != 0).into()),
+        ("uni", |yes, all| (yes == 0 || yes == all).into()),
+        ("ballot", |yes, _| yes.into()),
+    ];
+    let mode = site.one_of(&MODES).ok_or("`vote` without a mode")?;
+    let (dst, src) = (site.dst(0)?, site.predicate(1)?);
+    together(members(site, member)?, move |ctx, group, members| {
+        let yes = ctx.fetch_mask(src);
+        ctx.store(dst, group, |lane| mode(yes & members(lane), members(lane)));
+        Ok(())
+    })
+}
+
+/// The lanes among `members` whose value is the same as this lane's.
+fn same(values: &[u64; 32], lane: usize, members: u32) -> u32 {
+    lanes(members).filter(|l| values[*l] == values[lane]).fold(0, |m, l| m | 1 << l)
+}
+
+fn match_any(site: &Site) -> Decoded {
+    let (dst, src) = (site.dst(0)?, site.src(1)?);
+    together(members(site, Some(2))?, move |ctx, group, members| {
+        let values = ctx.fetch(src);
+        ctx.store(dst, group, |lane| same(&values, lane, members(lane)).into());
+        Ok(())
+    })
+}
+
+fn match_all(site: &Site) -> Decoded {
+    let (dst, found, src) = (site.dst(0)?, site.second(0)?, site.src(1)?);
+    together(members(site, Some(2))?, move |ctx, group, members| {
+        let values = ctx.fetch(src);
+        let all = |lane: usize| same(&values, lane, members(lane)) == members(lane);
+        ctx.store(dst, group, |lane| if all(lane) { members(lane).into() } else { 0 });
+        if let Some(found) = found {
+            ctx.store(found, group, |lane| all(lane).into());
+        }
+        Ok(())
+    })
+}
+
+type Reduce = fn(u64, u64) -> u64;
+
+fn redux(site: &Site) -> Decoded {
+    const OPERATIONS: [(&str, Reduce); 6] = [
+        ("add", |a, b| a.wrapping_add(b)),
+        ("and", |a, b| a & b),
+        ("or", |a, b| a | b),
+        ("xor", |a, b| a ^ b),
+        ("min", |a, b| a.min(b)),
+        ("max", |a, b| a.max(b)),
+    ];
+    let ty = *site.types().last().ok_or("`redux` without a type")?;
+    let greatest = site.is("max");
+    let operation = site.one_of(&OPERATIONS).ok_or("`redux` without an operation")?;
+    let (dst, src, member) = (site.dst(0)?, site.src(1)?, members(site, Some(2))?);
+    if ty.class() == Class::Float {
+        let pick = Extreme::new(site, &F32, greatest);
+        return together(member, move |ctx, group, members| {
+            reduce(ctx, group, (dst, src), members, &|a, b| pick.of(a, b))
+        });
+    }
+    // Signed order is unsigned order with the sign bit turned.
+    let flip = if ty.class() == Class::Signed && (greatest || site.is("min")) { 1 << (ty.bits() - 1) } else { 0 };
+    together(member, move |ctx, group, members| {
+        reduce(ctx, group, (dst, src), members, &|a, b| operation(a ^ flip, b ^ flip) ^ flip)
+    })
+}
+
+fn reduce(
+    ctx: &mut Ctx,
+    group: u32,
+    (dst, src): (Dst, Src),
+    members: &dyn Fn(usize) -> u32,
+    operation: &dyn Fn(u64, u64) -> u64,
+) -> Result<(), Fault> {
+    let values = ctx.fetch(src);
+    // One value alone is joined with itself only where that changes nothing but its form (a NaN).
+    ctx.store(dst, group, |lane| lanes(members(lane)).map(|l| values[l]).reduce(operation).unwrap_or(0));
+    Ok(())
+}
+
+fn elect(site: &Site) -> Decoded {
+    let (dst, elected) = match site.operand(0) {
+        Operand::Pair(..) => (Some(site.dst(0)?), site.second(0)?),
+        _ => (None, Some(site.dst(0)?)),
+    };
+    together(members(site, Some(1))?, move |ctx, group, members| {
+        let leader = |lane: usize| members(lane).trailing_zeros();
+        if let Some(dst) = dst {
+            ctx.store(dst, group, |lane| leader(lane).into());
+        }
+        if let Some(elected) = elected {
+            ctx.store(elected, group, |lane| (leader(lane) as usize == lane).into());
+        }
+        Ok(())
+    })
+}
+
+fn activemask(site: &Site) -> Decoded {
+    let dst = site.dst(0)?;
+    Ok(Box::new(move |ctx, group| {
+        ctx.store(dst, group, |_| u64::from(group) & mask(32));
+        Ok(Flow::Next)
+    }))
+}

@@ -1,0 +1,189 @@
+//! What happened before what: vector clocks of threads and of asynchronous operations.
+//!
+//! Time advances for a warp when it releases something (a barrier, an atomic, a fence). A [`Clock`] says, for each actor,
+//! up to which tick of it everything is known. Clocks are shared until somebody learns something new: the threads of a
+//! block that meet at a barrier have one clock.
+
+use std::sync::Arc;
+
+/// Who acts: a thread, or one of the asynchronous agents that work for it. The number is its place in a block's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Actor {
+    /// The thread itself.
+    Thread,
+    /// Its `cp.async` copies.
+    Copy,
+    /// Its bulk copies, as readers of their source.
+    Source,
+    /// Its bulk copies, as writers.
+    Bulk,
+    /// Its warpgroup's `wgmma`.
+    Matrix,
+    /// Its `tcgen05.mma`, `.cp` and `.shift`.
+    Tensor,
+    /// Its warp's `tcgen05.ld`, and `tcgen05.st`.
+    Load,
+    Store,
+    /// Operations that complete on an mbarrier: an agent for each mbarrier, a tick for each phase.
+    Phase,
+}
+
+/// The number of kinds that every thread has.
+pub(super) const KINDS: usize = Actor::Phase as usize;
+
+/// Ticks of the actors of one block.
+type Ticks = Arc<Vec<u32>>;
+
+/// What is known of each block, by block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock(Vec<(u32, Ticks)>);
+
+impl Clock {
+    /// Up to which tick an actor of a block is known.
+    pub(super) fn tick(&self, block: u32, actor: usize) -> u32 {
+        self.ticks(block).and_then(|ticks| ticks.get(actor)).copied().unwrap_or(0)
+    }
+
+    /// What is known of a block.
+    pub(super) fn ticks(&self, block: u32) -> Option<&Vec<u32>> {
+        match self.0.as_slice() {
+            [(only, ticks)] => (*only == block).then_some(&**ticks),
+            blocks => blocks.binary_search_by_key(&block, |(b, _)| *b).ok().map(|at| &*blocks[at].1),
+        }
+    }
+
+    /// The same to write to, at least `len` long.
+    pub(super) fn ticks_mut(&mut self, block: u32, len: usize) -> &mut [u32] {
+        let at = self.0.binary_search_by_key(&block, |(b, _)| *b).unwrap_or_else(|at| {
+            self.0.insert(at, (block, Ticks::default()));
+            at
+        });
+        let ticks = Arc::make_mut(&mut self.0[at].1);
+        if ticks.len() < len {
+            ticks.resize(len, 0);
+        }
+        ticks
+    }
+
+    /// Whether everything that it knows is known to the other too.
+    fn within(&self, other: &Clock) -> bool {
+        self.0.iter().all(|(block, ticks)| {
+            let theirs = other.ticks(*block).map_or(&[][..], Vec::as_slice);
+            std::ptr::eq(ticks.as_slice(), theirs)
+                || ticks.iter().enumerate().all(|(at, tick)| *tick <= theirs.get(at).copied().unwrap_or(0))
+        })
+    }
+
+    /// Learns what the other knows.
+    pub(super) fn join(&mut self, other: &Clock) {
+        for (block, theirs) in &other.0 {
+            match self.0.binary_search_by_key(block, |(b, _)| *b) {
+                Ok(at) if Arc::ptr_eq(&self.0[at].1, theirs) => {}
+                Ok(_) => {
+                    let ours = self.ticks_mut(*block, theirs.len());
+                    ours.iter_mut().zip(theirs.iter()).for_each(|(our, their)| *our = (*our).max(*their));
+                }
+                Err(at) => self.0.insert(at, (*block, theirs.clone())),
+            }
+        }
+    }
+}
+
+/// What a thread knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    /// What happened before now.
+    pub seen: Clock,
+    /// The part of it that proxy fences have made visible to the async proxy.
+    pub fenced: Clock,
+    /// The `tcgen05` operations that run before those which are issued behind a `tcgen05.fence::after_thread_sync`.
+    pub issued: Clock,
+    /// What fences have made ready for later strong writes: of the thread itself, or of those who went to a barrier with it.
+    pub published: Option<Arc<View>>,
+    /// What strong reads have found, for later fences.
+    pub found: Option<Arc<View>>,
+}
+
+impl View {
+    fn within(&self, other: &View) -> bool {
+        let within = |ours: &Option<Arc<View>>, theirs: &Option<Arc<View>>| match (ours, theirs) {
+            (None, _) => true,
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs) || ours.within(theirs),
+            _ => false,
+        };
+        let clocks = self.seen.within(&other.seen) && self.fenced.within(&other.fenced);
+        clocks
+            && self.issued.within(&other.issued)
+            && within(&self.published, &other.published)
+            && within(&self.found, &other.found)
+    }
+
+    pub(super) fn join(&mut self, other: &View) {
+        self.seen.join(&other.seen);
+        self.fenced.join(&other.fenced);
+        self.issued.join(&other.issued);
+        if let Some(view) = &other.published {
+            self.publish(view);
+        }
+        if let Some(view) = &other.found {
+            self.find(view);
+        }
+    }
+
+    /// Later strong writes release this.
+    pub(super) fn publish(&mut self, view: &Arc<View>) {
+        self.published = Some(self.published.as_ref().map_or_else(|| view.clone(), |old| View::joined(old, view)));
+    }
+
+    /// A strong read has found this.
+    pub(super) fn find(&mut self, view: &Arc<View>) {
+        self.found = Some(self.found.as_ref().map_or_else(|| view.clone(), |old| View::joined(old, view)));
+    }
+
+    /// The same without what fences have to do with.
+    pub(super) fn plain(&self) -> View {
+        View { published: None, found: None, ..self.clone() }
+    }
+
+    /// What both know.
+    pub(super) fn joined(ours: &Arc<View>, theirs: &Arc<View>) -> Arc<View> {
+        if Arc::ptr_eq(ours, theirs) || theirs.within(ours) {
+            return ours.clone();
+        }
+        if ours.within(theirs) {
+            return theirs.clone();
+        }
+        let mut view = (**ours).clone();
+        view.join(theirs);
+        Arc::new(view)
+    }
+}
+
+/// What threads left behind for those who come after them: at a barrier, in a phase of an mbarrier, on an atomic.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Release {
+    pub(super) view: View,
+    /// The view that was joined last: most threads of a block have the same.
+    last: Option<Arc<View>>,
+}
+
+impl Release {
+    pub(super) fn join(&mut self, view: &Arc<View>) {
+        if self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, view)) {
+            return;
+        }
+        self.view.join(view);
+        self.last = Some(view.clone());
+    }
+
+    /// What they left, if there was somebody to leave something.
+    pub(crate) fn view(self) -> Option<Arc<View>> {
+        self.last.as_ref()?;
+        Some(Arc::new(self.view))
+    }
+
+    /// The same for any number of threads.
+    pub(super) fn shared(&self) -> Arc<View> {
+        Arc::new(self.view.clone())
+    }
+}

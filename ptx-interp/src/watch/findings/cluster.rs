@@ -1,0 +1,82 @@
+//! Shared memory of other blocks of the cluster, which is there only while they run.
+
+use super::{Touch, party, triple};
+use crate::ctx::Ctx;
+use crate::fault::{Fault, FaultKind};
+use crate::program::Program;
+use crate::watch::{ClusterWatch, Reach, Watch};
+use ptx_core::diag::codes;
+
+/// An access to a block of which the thread does not know that it has begun.
+#[cold]
+pub(in crate::watch) fn not_begun(ctx: &Ctx, touch: &Touch, lane: usize) -> Fault {
+    let message =
+        format!("an access to shared memory of block {} of the cluster, which may not have begun", touch.place.rank);
+    Fault::new(FaultKind::Sync, message)
+        .code(&codes::W0108)
+        .at(touch.address)
+        .place(ctx.name_of(touch.place, lane))
+        .lane(lane)
+        .help("`barrier.cluster.arrive` and `barrier.cluster.wait` first: behind them all blocks of the cluster have begun")
+}
+
+/// Objects if a block could have ended before threads of other blocks had accessed its memory.
+pub(crate) fn check(program: &Program, watch: &Watch, cluster: &ClusterWatch) -> Result<(), Fault> {
+    for (rank, target) in cluster.blocks.iter().enumerate() {
+        let reached = target.reached.borrow();
+        let mut warps: Vec<_> = reached.iter().collect();
+        warps.sort_by_key(|(warp, _)| **warp);
+        for (warp, lanes) in warps {
+            let (block, index) = watch.place(*warp);
+            let knows = |lane: usize, reach: &Reach| {
+                target.gone.view.seen.tick(block, 32 * index as usize + lane) >= reach.tick
+                    || target.waited > reach.arrived
+            };
+            let early = lanes.iter().enumerate().find(|(lane, reach)| reach.tick > 0 && !knows(*lane, reach));
+            if let Some((lane, reach)) = early {
+                let place = ((block, index), lane as u32);
+                return Err(may_be_gone(program, watch, (rank, watch.id(target.number)), place, reach.pc));
+            }
+        }
+    }
+    Ok(())
+}
+
+type Thread = ((u32, u32), u32);
+
+fn may_be_gone(
+    program: &Program,
+    watch: &Watch,
+    (rank, id): (usize, [u32; 3]),
+    (place, lane): Thread,
+    pc: u32,
+) -> Fault {
+    let message = format!(
+        "an access to shared memory of block {rank} of the cluster, block {} of the grid, which may have ended before",
+        triple(id)
+    );
+    let mut fault = Fault::new(FaultKind::Sync, message).code(&codes::W0108).help(
+        "let all blocks meet behind the last access: `barrier.cluster.arrive` and `barrier.cluster.wait` before they end",
+    );
+    fault.span = party(program, pc, String::new()).map(|party| party.span);
+    fault.function = program.code.get(pc as usize).and_then(|code| program.function_name(code.function));
+    fault.block = Some(watch.id(place.0));
+    fault.thread = Some(watch.thread(place, lane));
+    fault
+}
+
+impl Ctx<'_> {
+    /// Lanes end: what they know, their block knew when it ended.
+    pub(crate) fn watch_exit(&mut self, group: u32) {
+        let rank = self.block.rank;
+        let (Some(threads), Some(cluster)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
+        if cluster.blocks.len() < 2 {
+            return;
+        }
+        let Some(block) = cluster.blocks.get_mut(rank) else { return };
+        let threads = threads.get_mut();
+        threads.release(group, &mut block.gone);
+        let waited = crate::warp::lanes(group).map(|lane| threads.gates(lane).waited).max();
+        block.waited = block.waited.max(waited.unwrap_or(0));
+    }
+}

@@ -1,0 +1,61 @@
+//! Asynchronous copies that still use the shared memory of a block that ends, or put their bytes where a product does not look.
+
+use super::party;
+use crate::block::Block;
+use crate::ctx::Ctx;
+use crate::fault::{Fault, FaultKind};
+use crate::program::Program;
+use crate::swizzle::Swizzle;
+use crate::warp::Warp;
+use crate::watch::{ClusterWatch, Map};
+use ptx_core::diag::codes;
+
+/// Objects if a thread of a block ends before its bulk copies have read what they copy.
+pub(crate) fn reading(program: &Program, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
+    for warp in warps {
+        let reads = warp.threads.as_ref().and_then(|threads| threads.borrow().still_reads());
+        if let Some((lane, pc)) = reads {
+            return Err(found(program, pc, (warp.tid[lane], block.id), "read"));
+        }
+    }
+    Ok(())
+}
+
+/// Objects if nobody has waited for a copy that completes on an mbarrier.
+pub(crate) fn writing(map: Map, cluster: &ClusterWatch) -> Result<(), Fault> {
+    let left = cluster.phases.iter().filter_map(|(place, phases)| {
+        let (phase, copy) = phases.copies?;
+        (phase > phases.seen).then_some((place, copy))
+    });
+    let Some(((_, at), copy)) = left.min_by_key(|(place, _)| **place) else { return Ok(()) };
+    let fault = found(map.program, copy.pc, (copy.thread, copy.block), "write");
+    Err(match map.shared(*at) {
+        Some(name) => fault.help(format!("its mbarrier is {name}")),
+        None => fault,
+    })
+}
+
+fn found(program: &Program, pc: u32, (thread, block): ([u32; 3], [u32; 3]), does: &str) -> Fault {
+    let message = format!("a block ends while this copy may still {does} its shared memory: nobody has waited for it");
+    let help = match does {
+        "read" => "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group.read 0` in the thread that began it",
+        _ => "wait for the phase of its mbarrier before the block ends, in the last turn of a loop too",
+    };
+    let mut fault = Fault::new(FaultKind::Async, message).code(&codes::W0407).help(help);
+    fault.span = party(program, pc, String::new()).map(|party| party.span);
+    fault.function = program.code.get(pc as usize).and_then(|code| program.function_name(code.function));
+    (fault.thread, fault.block) = (Some(thread), Some(block));
+    fault
+}
+
+/// A matrix that a descriptor reads with another swizzle than that of the tensor map by which it was copied.
+pub(in crate::watch) fn swizzles(ctx: &Ctx, at: u64, reads: Swizzle, (pc, brought): (u32, Swizzle)) -> Fault {
+    let (reads, brought) = (reads.words(), brought.words());
+    let message = format!("a matrix in shared memory is read with {reads}, but was copied there with {brought}");
+    Fault::new(FaultKind::Async, message)
+        .code(&codes::W0409)
+        .at(at)
+        .place(ctx.map().shared(at))
+        .party(party(ctx.program, pc, format!("the tensor map of this copy has {brought}")))
+        .help("give the tensor map and the matrix descriptor the same swizzle")
+}

@@ -1,0 +1,121 @@
+//! Why a phase of an mbarrier is not complete: what has come to it, who still has to come, and what to look at.
+
+use super::{party, triple};
+use crate::block::Block;
+use crate::fault::Party;
+use crate::mbarrier::Mbarrier;
+use crate::program::Program;
+use crate::warp::{Warp, lanes};
+use crate::watch::history::{Came, History};
+use crate::watch::{ClusterWatch, Phases};
+use ptx_core::diag::plural;
+
+/// How many instructions are shown for one mbarrier.
+const MOST: usize = 4;
+
+/// What is known of a phase that somebody waits for.
+pub(super) struct Reasons {
+    pub parties: Vec<Party>,
+    pub help: Option<String>,
+}
+
+/// The reasons for which the running phase of the mbarrier at a place is open.
+pub(super) fn reasons(
+    program: &Program,
+    watch: &ClusterWatch,
+    (place, state): ((usize, u64), Mbarrier),
+    blocks: &[(Block, Vec<Warp>)],
+) -> Reasons {
+    let Some(phases) = watch.phases.get(&place) else { return Reasons { parties: Vec::new(), help: None } };
+    let history = &phases.history;
+    let owing = history.owing().flat_map(|came| whereabouts(blocks, &came));
+    let owing = owing.filter_map(|(pc, block, text)| told(program, pc, block, text));
+    let mut parties: Vec<Party> = came(program, phases).into_iter().chain(owing).take(MOST).collect();
+    let nobody = history.now.is_empty() && phases.count == 0;
+    if nobody {
+        parties.extend(party(program, phases.init, "nobody has arrived since it was initialised here".into()));
+    }
+    Reasons { parties, help: help(history, state, nobody) }
+}
+
+/// What has come to an mbarrier in its running phase.
+pub(super) fn came(program: &Program, phases: &Phases) -> Vec<Party> {
+    let all = by_instruction(&phases.history.now);
+    all.iter().filter_map(|came| told(program, came.pc, came.block, did(came))).take(MOST).collect()
+}
+
+fn told(program: &Program, pc: u32, block: [u32; 3], text: String) -> Option<Party> {
+    party(program, pc, text).map(|party| Party { block: Some(block), ..party })
+}
+
+fn by_instruction(all: &[Came]) -> Vec<Came> {
+    let mut found: Vec<Came> = Vec::new();
+    for came in all {
+        match found.iter_mut().find(|f| (f.pc, f.block) == (came.pc, came.block)) {
+            Some(same) => {
+                same.arrivals += came.arrivals;
+                same.announced += came.announced;
+                same.brought += came.brought;
+            }
+            None => found.push(*came),
+        }
+    }
+    found
+}
+
+/// `2 arrivals in this phase, and 64 bytes announced`
+fn did(came: &Came) -> String {
+    let parts = [
+        (came.arrivals > 0).then(|| plural(came.arrivals as usize, "arrival")),
+        (came.announced > 0).then(|| format!("{} announced", plural(came.announced as usize, "byte"))),
+        (came.brought > 0).then(|| format!("{} brought", plural(came.brought as usize, "byte"))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("in this phase {} by block {}", parts.join(" and "), triple(came.block))
+}
+
+/// Where threads are that have yet to arrive.
+fn whereabouts(blocks: &[(Block, Vec<Warp>)], came: &Came) -> Vec<(u32, [u32; 3], String)> {
+    let warp = blocks.iter().find(|(block, _)| block.id == came.block).and_then(|(_, w)| w.get(came.warp as usize));
+    let Some(warp) = warp else { return Vec::new() };
+    let owe = |count: u32, place: &str| {
+        let threads = plural(count as usize, "thread");
+        format!("{threads} of warp {} arrived in the phase before and not in this one: {place}", came.warp)
+    };
+    let mut found: Vec<(u32, u32)> = Vec::new();
+    for lane in lanes(came.lanes & warp.live) {
+        match found.iter_mut().find(|(pc, _)| *pc == warp.pc[lane]) {
+            Some((_, count)) => *count += 1,
+            None => found.push((warp.pc[lane], 1)),
+        }
+    }
+    let ended = (came.lanes & !warp.live).count_ones();
+    let gone = (ended > 0).then(|| (came.pc, came.block, owe(ended, "from here; they have ended")));
+    let here = found.into_iter().map(|(pc, count)| (pc, came.block, owe(count, "they are here")));
+    here.chain(gone).collect()
+}
+
+fn help(history: &History, state: Mbarrier, nobody: bool) -> Option<String> {
+    let sum = |of: fn(&Came) -> u64| history.now.iter().map(of).sum::<u64>();
+    let (announced, brought) = (sum(|came| came.announced), sum(|came| came.brought));
+    match state.open() {
+        (0, bytes) if bytes > 0 => Some(format!(
+            "`expect_tx` announced {announced} bytes and {brought} have come, {bytes} fewer: announce what the copies of the phase bring, \
+             or begin the copy that is missing"
+        )),
+        (_, bytes) if bytes < 0 => Some(format!(
+            "copies have brought {brought} bytes and `expect_tx` announced {announced}: announce all of them, with \
+             `mbarrier.arrive.expect_tx`, before the copies begin"
+        )),
+        _ if nobody => Some(
+            "a producer that waits until its stages are empty begins with parity 1, which passes at once; a consumer begins \
+             with parity 0"
+                .to_string(),
+        ),
+        (missing, _) if missing > 0 => Some(format!(
+            "{missing} more arrivals are needed: let as many threads arrive as `mbarrier.init` says, or initialise it for those \
+             that do"
+        )),
+        _ => None,
+    }
+}

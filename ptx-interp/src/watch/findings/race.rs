@@ -1,0 +1,147 @@
+//! Two accesses to the same bytes that nothing orders, one of them a write; and what is ordered, but not for the other proxy.
+
+use super::{Touch, triple, who};
+use crate::ctx::Ctx;
+use crate::fault::{Fault, FaultKind};
+use crate::space::Where;
+use crate::watch::Watch;
+use crate::watch::clock::Actor;
+use crate::watch::event::Event;
+use crate::watch::role::{Act, Order, Role};
+use crate::watch::shadow::{Clash, Relation};
+use ptx_core::diag::{Code, codes};
+
+/// What the finding is, and what to do.
+struct Verdict {
+    kind: FaultKind,
+    code: &'static Code,
+    message: &'static str,
+    help: &'static str,
+}
+
+const SHARED: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0201,
+    message: "a data race in shared memory",
+    help: "let a barrier stand between the two: `bar.sync 0` for the block, `bar.warp.sync` for a warp, an mbarrier",
+};
+const GLOBAL: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0202,
+    message: "a data race in global memory",
+    help: "let each thread have bytes of its own, use `atom` or `red`, or order the two with `.release` and `.acquire`",
+};
+const SCOPE: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0203,
+    message: "atomic accesses whose scopes do not include each other",
+    help: "use a scope that both threads are in: `.cluster`, `.gpu`",
+};
+const REUSED: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0201,
+    message: "a data race in shared memory",
+    help: "let the copy begin when all who used the bytes before are done: they arrive at an `empty` mbarrier, for whose phase \
+           its thread waits (with a parity that turns over), or a barrier stands between",
+};
+const EARLY: Verdict = Verdict {
+    kind: FaultKind::Async,
+    code: &codes::W0402,
+    message: "an access to bytes that an asynchronous copy may still be writing",
+    help: "wait for it first: `cp.async.wait_group`, `cp.async.bulk.wait_group`, or the phase of its mbarrier; then a \
+           barrier, if other threads began it",
+};
+const SOURCE: Verdict = Verdict {
+    kind: FaultKind::Async,
+    code: &codes::W0403,
+    message: "a write to bytes that an asynchronous operation may still be reading",
+    help: "wait for it first: `cp.async.bulk.wait_group.read`, `wgmma.wait_group`; then a barrier, if other threads began it",
+};
+const UNFENCED: Verdict = Verdict {
+    kind: FaultKind::Async,
+    code: &codes::W0401,
+    message: "an asynchronous read of bytes that ordinary instructions wrote, without a proxy fence between them",
+    help: "let each thread that wrote execute `fence.proxy.async` before the barrier",
+};
+const OBJECT: Verdict = Verdict {
+    kind: FaultKind::Sync,
+    code: &codes::W0414,
+    message: "an ordinary access to an mbarrier object",
+    help: "only `mbarrier` instructions may touch it; `mbarrier.inval` ends it",
+};
+
+const TOO_EARLY: Verdict = Verdict {
+    kind: FaultKind::Race,
+    code: &codes::W0204,
+    message: "an access before `griddepcontrol.wait` to what the launch before uses",
+    help: "let the thread execute `griddepcontrol.wait` first, or learn from one that has, by a barrier",
+};
+
+/// The finding about an access and an earlier one.
+pub(in crate::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
+    let verdict = verdict(touch, clash, ctx.role());
+    let lane = touch.lanes.trailing_zeros() as usize % 32;
+    let now = match (ctx.role().act, touch.writes) {
+        (Act::Async { .. }, true) => "asynchronous write",
+        (_, true) => "write",
+        (_, false) => "read",
+    };
+    let article = if now.starts_with('a') { "an" } else { "a" };
+    let before = if clash.wrote { "wrote" } else { "read" };
+    let other = match clash.other.actor() {
+        Actor::Thread => "another thread",
+        _ => "an asynchronous operation",
+    };
+    let tail = match clash.relation {
+        Relation::Object => String::new(),
+        Relation::Early => format!(" that it {before}"),
+        Relation::Apart => format!(" that {other} {before}, and nothing orders the two"),
+        _ => format!(" that {other} {before}"),
+    };
+    let message = format!("{}: {article} {now} of {} bytes{tail}", verdict.message, touch.size);
+    Fault::new(verdict.kind, message)
+        .code(verdict.code)
+        .at(touch.address.wrapping_add(clash.offset))
+        .place(ctx.name_of(touch.at(clash.offset), lane))
+        .lane(lane)
+        .party(match clash.relation {
+            Relation::Early => None,
+            _ => who(ctx.program, watch, apart(clash.other, watch, ctx, lane), &format!("{before} them here")),
+        })
+        .help(match completes_on(ctx, watch, clash.other) {
+            Some(mbarrier) => format!("{}: it completes on {mbarrier}", verdict.help),
+            None => verdict.help.to_string(),
+        })
+}
+
+/// The mbarrier on which an earlier copy completes.
+fn completes_on(ctx: &Ctx, watch: &Watch, other: Event) -> Option<String> {
+    let cluster = ctx.cluster.watch.as_ref().filter(|_| other.actor() == Actor::Phase)?;
+    let number = watch.place(other.warp).0;
+    let of_block = |rank: usize| cluster.blocks.get(rank).is_some_and(|block| block.number == number);
+    let found = cluster.phases.iter().find(|((rank, _), phases)| of_block(*rank) && phases.agent == other.lanes);
+    let ((_, at), _) = found?;
+    Some(format!("{} of block {}", ctx.map().shared(*at)?, triple(watch.id(number))))
+}
+
+/// The other access, as one of somebody else: of several lanes, not that which accesses now.
+fn apart(other: Event, watch: &Watch, ctx: &Ctx, lane: usize) -> Event {
+    let own = watch.place(other.warp) == (watch.number(ctx.block.id), ctx.warp.index);
+    let others = if own && other.actor() == Actor::Thread { other.lanes & !(1 << lane) } else { other.lanes };
+    if others == 0 { other } else { other.by(others) }
+}
+
+fn verdict(touch: &Touch, clash: &Clash, role: Role) -> &'static Verdict {
+    let other = clash.other.actor();
+    match clash.relation {
+        Relation::Unfenced => &UNFENCED,
+        Relation::Object => &OBJECT,
+        Relation::Early => &TOO_EARLY,
+        _ if other != Actor::Thread && clash.wrote => &EARLY,
+        _ if other != Actor::Thread => &SOURCE,
+        _ if clash.other.is_strong() && role.order != Order::Weak => &SCOPE,
+        _ if touch.place.space == Where::Shared && matches!(role.act, Act::Async { .. }) => &REUSED,
+        _ if touch.place.space == Where::Shared => &SHARED,
+        _ => &GLOBAL,
+    }
+}

@@ -1,0 +1,72 @@
+//! Tensor memory that others still use, and what nobody has put there.
+
+use super::who;
+use crate::ctx::Ctx;
+use crate::fault::{Fault, FaultKind};
+use crate::watch::clock::Actor;
+use crate::watch::shadow::Clash;
+use crate::watch::{Use, Watch};
+use ptx_core::diag::codes;
+
+/// What to do about an earlier use, by who it is.
+const CURES: &[(Actor, &str)] = &[
+    (
+        Actor::Tensor,
+        "`tcgen05.commit` to an mbarrier behind it, wait for that phase, then `tcgen05.fence::after_thread_sync`: only products \
+         that follow each other (and copies before products) need no wait, in one thread or with `tcgen05.fence`s around a barrier",
+    ),
+    (
+        Actor::Store,
+        "`tcgen05.wait::st` in the warp that stores; for other threads then `tcgen05.fence::before_thread_sync`, a barrier, and \
+         `tcgen05.fence::after_thread_sync`",
+    ),
+    (
+        Actor::Load,
+        "`tcgen05.wait::ld` in the warp that loads; for other threads then `tcgen05.fence::before_thread_sync`, a barrier, and \
+         `tcgen05.fence::after_thread_sync`",
+    ),
+    (Actor::Thread, "let a barrier of the block stand between `tcgen05.alloc`, the uses, and `tcgen05.dealloc`"),
+];
+
+/// A use of cells that an earlier one may not be done with.
+pub(in crate::watch) fn race(ctx: &Ctx, watch: &Watch, (lane, column): (u32, u32), how: Use, clash: &Clash) -> Fault {
+    let code = |pc: u32| ctx.program.code.get(pc as usize).map_or("an instruction", |code| code.name);
+    let (name, other) = (code(ctx.warp.at), code(clash.other.pc()));
+    let now = match how {
+        Use::Read | Use::Depend => "reads",
+        Use::Write | Use::Update => "writes",
+        Use::Own => "takes or gives back",
+    };
+    let (doing, did) = match (clash.other.actor(), clash.wrote) {
+        (Actor::Thread, _) => ("", "executed"),
+        (_, true) => ("writing", "wrote"),
+        (_, false) => ("reading", "read"),
+    };
+    let relation = match clash.other.actor() {
+        Actor::Thread => format!("{now} tensor memory, and nothing orders it behind `{other}`"),
+        _ => format!("{now} tensor memory that `{other}` may still be {doing}"),
+    };
+    let message = format!("`{name}` {relation}: column {column} of the lanes {lane} to {}", lane + 15);
+    let cure = CURES.iter().find(|(actor, _)| *actor == clash.other.actor()).map_or("", |(_, cure)| cure);
+    Fault::new(FaultKind::Async, message)
+        .code(&codes::W0408)
+        .party(who(ctx.program, watch, clash.other, &format!("{did} it here")))
+        .help(cure)
+}
+
+/// A use that needs what nobody has put there.
+pub(in crate::watch) fn unwritten(how: Use, (lane, column): (u32, u32)) -> Fault {
+    let (what, help) = match how {
+        Use::Update => (
+            "a sum on top of tensor memory that nobody has written",
+            "let the first product of a sum overwrite: its predicate `enable-input-d` false; or clear D with `tcgen05.st` and \
+             `tcgen05.wait::st`",
+        ),
+        _ => (
+            "a factor in tensor memory that nobody has written",
+            "write it first: `tcgen05.st` and `tcgen05.wait::st`, or `tcgen05.cp`; `tcgen05.alloc` leaves columns as they were",
+        ),
+    };
+    let message = format!("{what}: column {column} of the lanes {lane} to {}", lane + 15);
+    Fault::new(FaultKind::Unwritten, message).code(&codes::W0104).help(help)
+}

@@ -1,0 +1,26 @@
+//! Tensor memory that a block does not give back.
+
+use super::party;
+use crate::block::Block;
+use crate::fault::{Fault, FaultKind};
+use crate::program::Program;
+use crate::tmem::Tmem;
+use crate::watch::ClusterWatch;
+use ptx_core::diag::codes;
+
+/// Objects if a block that ends has columns.
+pub(crate) fn leak(program: &Program, block: &Block, tensor: &Tmem, watch: Option<&ClusterWatch>) -> Result<(), Fault> {
+    let columns = tensor.taken_columns();
+    if columns == 0 {
+        return Ok(());
+    }
+    let message = format!("a block ends with {columns} columns of tensor memory that it has not freed");
+    let mut fault = Fault::new(FaultKind::Resources, message).code(&codes::W0501).help(
+        "`tcgen05.dealloc` by a whole warp before the block ends, behind a barrier after the last use; the address is what \
+         `tcgen05.alloc` wrote",
+    );
+    let allocated = watch.and_then(|watch| watch.blocks.get(block.rank)?.allocated);
+    fault.span = allocated.and_then(|(pc, _)| party(program, pc, String::new())).map(|party| party.span);
+    (fault.thread, fault.block) = (allocated.map(|(_, thread)| thread), Some(block.id));
+    Err(fault)
+}

@@ -1,0 +1,225 @@
+//! Tensor memory: who used which cells last, and what orders its instructions (9.7.16.6).
+//!
+//! `tcgen05.ld` and `.st` are complete when their warp has waited for them (`tcgen05.wait`), `.mma`, `.cp` and `.shift` when
+//! somebody has seen the phase of the mbarrier to which `tcgen05.commit` handed them. What is complete is ordered like any
+//! other access. What is not is ordered before a later instruction of a pipeline only (`PIPES`): in the same thread by
+//! itself, in another one by `tcgen05.fence::before_thread_sync`, something that synchronises, and
+//! `tcgen05.fence::after_thread_sync`.
+//!
+//! A cell stands for 16 lanes of a column, since shapes begin at multiples of that.
+
+use super::clock::{Actor, Clock};
+use super::event::Event;
+use super::findings;
+use super::role::Act;
+use super::shadow::{Access, Relation, Shadow};
+use super::threads::Threads;
+use super::{Watch, Written};
+use crate::ctx::Ctx;
+use crate::fault::Fault;
+use crate::program::Program;
+use crate::tmem::{COLUMNS, LANES};
+use std::cell::RefCell;
+
+/// Lanes of a cell.
+const GROUP: u32 = 16;
+/// Bytes that a cell takes in the shadow.
+const CELL: u64 = 4;
+
+/// Instructions of one thread that run in the order in which they were issued.
+const PIPES: &[(&str, &str)] = &[
+    ("tcgen05.mma", "tcgen05.mma"),
+    ("tcgen05.cp", "tcgen05.mma"),
+    ("tcgen05.shift", "tcgen05.mma"),
+    ("tcgen05.shift", "tcgen05.cp"),
+    ("tcgen05.mma", "tcgen05.shift"),
+];
+
+/// What the watcher knows of a block's tensor memory.
+#[derive(Debug, Default)]
+pub(super) struct Tensor {
+    shadow: RefCell<Shadow>,
+    written: Written,
+}
+
+/// Some columns of some lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cells {
+    /// A bit for each 16 lanes.
+    groups: u32,
+    pub column: u32,
+    pub count: u32,
+}
+
+impl Cells {
+    /// Columns of lanes `lane .. lane + lanes`.
+    pub(crate) fn new(lane: u32, lanes: u32, column: u32, count: u32) -> Cells {
+        let (first, last) = (lane / GROUP, (lane + lanes.max(1) - 1) / GROUP);
+        let groups = (first..=last.min(LANES / GROUP - 1)).fold(0, |mask, group| mask | 1 << group);
+        Cells { groups, column, count }
+    }
+
+    /// Columns of these lanes.
+    pub(crate) fn of(lanes: impl Iterator<Item = u32>, column: u32, count: u32) -> Cells {
+        let groups = lanes.filter(|lane| *lane < LANES).fold(0, |mask, lane| mask | 1 << (lane / GROUP));
+        Cells { groups, column, count }
+    }
+
+    /// Where they are in the shadow, by parts that lie together: the first lane and the place.
+    fn parts(self) -> impl Iterator<Item = (u32, u64, u64)> {
+        let count = self.count.min(COLUMNS.saturating_sub(self.column));
+        let part = move |group: u32| (group * GROUP, u64::from(group * COLUMNS + self.column) * CELL);
+        let groups = (0..LANES / GROUP).filter(move |group| self.groups >> group & 1 == 1);
+        groups.map(part).map(move |(lane, at)| (lane, at, u64::from(count) * CELL))
+    }
+}
+
+/// How an instruction uses tensor memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    /// It needs what is there.
+    Depend,
+    Write,
+    /// It adds to what is there.
+    Update,
+    /// It takes the columns, or gives them back.
+    Own,
+}
+
+impl Tensor {
+    fn len() -> u64 {
+        u64::from(LANES / GROUP * COLUMNS) * CELL
+    }
+}
+
+fn actor(act: Act) -> Actor {
+    match act {
+        Act::Load => Actor::Load,
+        Act::Store => Actor::Store,
+        Act::Async { writes: Actor::Tensor, .. } => Actor::Tensor,
+        _ => Actor::Thread,
+    }
+}
+
+/// Who uses it, and how that stands to an earlier use.
+struct Who<'a> {
+    watch: &'a Watch,
+    program: &'a Program,
+    threads: &'a Threads,
+    lane: usize,
+    event: Event,
+}
+
+impl Who<'_> {
+    fn relation(&self, other: Event) -> Relation {
+        let place = self.watch.place(other.warp);
+        let own = other.warp == self.event.warp && other.actor() == Actor::Thread;
+        let ordered = own || self.threads.knows(self.lane, other, place) || self.pipelined(other, place);
+        if ordered { Relation::Fine } else { Relation::Apart }
+    }
+
+    /// Whether an operation that may not be complete runs before this one all the same.
+    fn pipelined(&self, other: Event, place: (u32, u32)) -> bool {
+        if (self.event.actor(), other.actor()) != (Actor::Tensor, Actor::Tensor) {
+            return false;
+        }
+        let [first, second] = [other, self.event].map(|event| {
+            let code = self.program.code.get(event.pc() as usize);
+            code.map_or("", |code| code.name)
+        });
+        let fits = |name: &str, pipe: &str| name.strip_prefix(pipe).is_some_and(|r| r.is_empty() || r.starts_with('.'));
+        let pipe = PIPES.iter().any(|(a, b)| fits(first, a) && fits(second, b));
+        let same = other.warp == self.event.warp && other.lanes == self.event.lanes;
+        pipe && (same || self.threads.is_behind(self.lane, other, place))
+    }
+}
+
+impl Ctx<'_> {
+    /// The running instruction uses tensor memory of a block, in the name of a lane (of the whole warp, if it is one of
+    /// `.sync.aligned`). The columns are allocated.
+    pub(crate) fn watch_tensor(&mut self, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
+        let (Some(watch), Some(threads)) = (self.watch, &self.warp.threads) else { return Ok(()) };
+        let Some(block) = self.cluster.watch.as_ref().and_then(|cluster| cluster.blocks.get(rank)) else {
+            return Ok(());
+        };
+        let (role, pc) = (self.role(), self.warp.at);
+        if matches!(how, Use::Depend | Use::Update) {
+            let missing = |(lane, at, size)| Some((lane, at, block.tensor.written.missing(at, size)?));
+            if let Some((from, at, missing)) = cells.parts().find_map(missing) {
+                let column = cells.column + ((missing - at) / CELL) as u32;
+                return Err(findings::tensor::unwritten(how, (from, column)).lane(lane));
+            }
+        }
+        let mut threads = threads.borrow_mut();
+        let event = match actor(role.act) {
+            Actor::Thread => Event::new(threads.number, u32::MAX, threads.now, (Actor::Thread, pc), role),
+            Actor::Tensor => {
+                Event::new(threads.number, 1 << lane, threads.group(lane, Actor::Tensor), (Actor::Tensor, pc), role)
+            }
+            // A warp's loads and stores are one agent's.
+            own => Event::new(threads.number, 1, threads.group(0, own), (own, pc), role),
+        };
+        let who = Who { watch, program: self.program, threads: &threads, lane, event };
+        let relation = |other, _| who.relation(other);
+        let access = Access { event, relation: &relation, since: watch.first, early: u32::MAX };
+        let writes = matches!(how, Use::Write | Use::Update | Use::Own);
+        for (from, at, size) in cells.parts() {
+            let mut shadow = block.tensor.shadow.borrow_mut();
+            let looked = if writes { shadow.write(at, size, &access) } else { shadow.read(at, size, &access) };
+            if let Err(clash) = looked {
+                let column = cells.column + (clash.offset / CELL) as u32;
+                return Err(findings::tensor::race(self, watch, (from, column), how, &clash).lane(lane));
+            }
+        }
+        drop(threads);
+        if writes && how != Use::Own {
+            self.mark_tensor(rank, cells);
+        }
+        Ok(())
+    }
+
+    fn mark_tensor(&mut self, rank: usize, cells: Cells) {
+        let block = self.cluster.watch.as_mut().and_then(|cluster| cluster.blocks.get_mut(rank));
+        let Some(block) = block else { return };
+        cells.parts().for_each(|(_, at, size)| block.tensor.written.mark(at, size, Tensor::len()));
+    }
+
+    /// Columns of a block are allocated: nobody has used them, and they hold nothing.
+    pub(crate) fn fresh_columns(&mut self, rank: usize, column: u32, count: u32) {
+        let block = self.cluster.watch.as_mut().and_then(|cluster| cluster.blocks.get_mut(rank));
+        let Some(block) = block else { return };
+        for (_, at, size) in Cells::new(0, LANES, column, count).parts() {
+            block.tensor.written.clear(at, size, Tensor::len());
+            block.tensor.shadow.get_mut().forget(at, size);
+        }
+    }
+}
+
+impl Threads {
+    /// `tcgen05.fence::before_thread_sync`: what lanes have issued runs before what others issue that learn of it, if the
+    /// instructions are of a pipeline.
+    pub(super) fn before_sync(&mut self, group: u32, live: u32) {
+        self.issue(group, live);
+        self.fence(group, live);
+    }
+
+    /// `tcgen05.fence::after_thread_sync`
+    pub(super) fn after_sync(&mut self, group: u32, live: u32) {
+        self.fence(group, live);
+        for lane in crate::warp::lanes(group) {
+            let issued = self.view(lane).issued.clone();
+            self.behind.get_or_insert_with(Default::default)[lane].join(&issued);
+        }
+    }
+
+    /// Whether a lane's last such fence stands behind an operation.
+    fn is_behind(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
+        let Some(behind) = &self.behind else { return false };
+        let first = self.place_of(Actor::Tensor, index);
+        crate::warp::lanes(event.lanes).all(|other| behind[lane].tick(block, first + other) >= event.tick)
+    }
+}
+
+/// The clocks of the lanes of a warp: what `tcgen05.fence::after_thread_sync` has taken.
+pub(super) type Behind = Option<Box<[Clock; 32]>>;
