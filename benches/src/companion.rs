@@ -183,19 +183,20 @@ impl Drop for Process {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use ptx_expand::temp_dir::TempDir;
 
     /// A companion whose answers are written ahead, whatever is asked; then it says `then`: `-` is what it is asked.
-    fn saying(lines: &str, then: &str) -> Companion {
-        let folder = std::env::temp_dir().join(format!("ptx-companion-{}-{}", std::process::id(), lines.len()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("says");
+    /// The folder holds the answers.
+    fn saying(lines: &str, then: &str) -> (Companion, TempDir) {
+        let folder = TempDir::new("ptx-companion").unwrap();
+        let file = folder.path().join("says");
         std::fs::write(&file, lines).unwrap();
-        Companion::start(&format!("cat {} {then}", file.display()))
+        (Companion::start(&format!("cat {} {then}", file.display())), folder)
     }
 
     #[test]
     fn a_case_is_opened_timed_and_closed() {
-        let mut companion = saying(
+        let (mut companion, _folder) = saying(
             "ready\tstub 1\nrival\tquick one\t1e-7\nabsent\tslow\tnot built\ndone\nmicros\t12.5\nfailed\tbusy\ndone\n",
             "-",
         );
@@ -212,10 +213,10 @@ mod tests {
     fn who_is_not_there_ends_or_babbles_stays_away() {
         let mut none = Companion::start("/nonexistent/companion");
         assert!(none.open("copy", "1").unwrap_err().contains("does not start"));
-        let mut ends = saying("ready\tstub\n", "");
+        let (mut ends, _folder) = saying("ready\tstub\n", "");
         assert!(ends.open("copy", "1").unwrap_err().contains("is gone: "));
         assert!(ends.time("x", 1).unwrap_err().contains("is gone: "));
-        let mut babbles = saying("ready\tstub\nmicros\tsoon\n", "-");
+        let (mut babbles, _folder) = saying("ready\tstub\nmicros\tsoon\n", "-");
         assert!(babbles.time("x", 1).unwrap_err().contains("soon"));
         assert!(![&none, &ends, &babbles].into_iter().any(|companion| companion.is_here()));
     }

@@ -35,6 +35,7 @@ mod prelude;
 mod report;
 mod single;
 mod source;
+pub mod temp_dir;
 mod test;
 mod text_module;
 mod tokens;

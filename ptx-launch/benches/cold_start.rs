@@ -3,6 +3,7 @@
 //! `PTX_EMBED=always`, the first figure is that of the embedded machine code, on an `sm_90`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement")]
 
+use ptx_expand::temp_dir::TempDir;
 use ptx_launch::prelude::*;
 use std::path::Path;
 use std::process::Command;
@@ -60,14 +61,12 @@ fn first(launch: impl FnOnce(&Device, &mut Buffer<f32>) -> ptx_launch::Result<()
 }
 
 fn measure(kernel: &str) {
-    let folder = std::env::temp_dir().join(format!("ptx-cold-start-{}", std::process::id()));
     let [mut without, mut filling, mut cached] = [vec![], vec![], vec![]];
     for _ in 0..RUNS {
+        let folder = TempDir::new("ptx-cold-start").unwrap();
         without.push(child(kernel, None));
-        filling.push(child(kernel, Some(&folder)));
-        cached.push(child(kernel, Some(&folder)));
-        // Embedded machine code leaves nothing there.
-        let _ = std::fs::remove_dir_all(&folder);
+        filling.push(child(kernel, Some(folder.path())));
+        cached.push(child(kernel, Some(folder.path())));
     }
     let [without, filling, cached] = [without, filling, cached].map(median);
     let source = short::KERNEL.loaded(&Device::cuda(0).unwrap()).unwrap().source;

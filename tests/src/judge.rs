@@ -1,10 +1,10 @@
 //! The assembler's front end as a judge of many kernels in one process. Whole modules go to [`crate::ptxas`].
 
 use crate::ptxas::{self, Run};
+use ptx_expand::temp_dir::TempDir;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A ptxas on this machine.
@@ -86,13 +86,10 @@ impl Judge {
 
     /// `None` if it did not end.
     fn run(&self, text: &str, arch: &str, limit: Duration) -> io::Result<Option<Report>> {
-        static RUN: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("ptx-tests-{}-{}.ptx", std::process::id(), RUN.fetch_add(1, Ordering::Relaxed));
-        let file = std::env::temp_dir().join(name);
+        let folder = TempDir::new("ptx-tests")?;
+        let file = folder.path().join("kernels.ptx");
         std::fs::write(&file, text)?;
-        let run = ptxas::run(&self.path, arch, &file, limit);
-        std::fs::remove_file(&file)?;
-        Ok(match run? {
+        Ok(match ptxas::run(&self.path, arch, &file, limit)? {
             Run::Ended { success, said } => Some(read(&said, &file.to_string_lossy(), !success)),
             Run::Endless => None,
         })

@@ -1,5 +1,6 @@
 //! The assembler, where it is installed.
 
+use ptx_expand::temp_dir::TempDir;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -84,9 +85,8 @@ pub fn assemble_file(input: &Path, target: &str) -> Result<(), String> {
 pub fn assemble(ptx: &str) -> Result<(), String> {
     let target = ptx.lines().find_map(|line| line.trim().strip_prefix(".target ")).ok_or("no `.target`")?;
     let target = target.split(',').next().unwrap_or(target).trim();
-    let input = std::env::temp_dir().join(format!("ptx-{}-{:p}.ptx", std::process::id(), ptx.as_ptr()));
+    let folder = TempDir::new("ptx-tests").map_err(|e| e.to_string())?;
+    let input = folder.path().join("module.ptx");
     std::fs::write(&input, ptx).map_err(|e| e.to_string())?;
-    let assembled = assemble_file(&input, target);
-    let _ = std::fs::remove_file(&input);
-    assembled.map_err(|said| format!("{said}\n{ptx}"))
+    assemble_file(&input, target).map_err(|said| format!("{said}\n{ptx}"))
 }

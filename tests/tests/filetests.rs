@@ -29,6 +29,7 @@ use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;
 use ptx_core::isa::{Arch, table};
 use ptx_core::{emit, parse};
+use ptx_expand::temp_dir::TempDir;
 use ptx_tests::ptxas::{self, Run};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -120,12 +121,11 @@ fn refusal(text: &str, assembler: &Path) -> std::io::Result<Option<String>> {
     let target = text.lines().find_map(|l| l.trim().strip_prefix(".target ")).unwrap_or_default();
     let target: String = target.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     let assembled = target.parse::<Arch>().ok().and_then(|a| table().target(a)).is_some_and(|t| t.assembled);
-    let input = std::env::temp_dir().join(format!("ptx-filetest-{}-{:p}.ptx", std::process::id(), text.as_ptr()));
+    let folder = TempDir::new("ptx-filetest")?;
+    let input = folder.path().join("module.ptx");
     std::fs::write(&input, text)?;
     let arch = if assembled { target.as_str() } else { "sm_90" };
-    let run = ptxas::run(assembler, arch, &input, ptxas::LIMIT);
-    std::fs::remove_file(&input)?;
-    Ok(match run? {
+    Ok(match ptxas::run(assembler, arch, &input, ptxas::LIMIT)? {
         Run::Ended { success: true, .. } => None,
         Run::Ended { said, .. } => Some(said),
         Run::Endless => return Err(std::io::Error::other(ptxas::ENDLESS)),

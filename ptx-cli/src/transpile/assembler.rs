@@ -2,30 +2,26 @@
 
 use crate::output::Failure;
 use ptx_core::isa::Arch;
+use ptx_expand::temp_dir::TempDir;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The sections of a cubin that the GPU reads, in the order of the file: kind and bytes.
 pub(super) type Code = Vec<(String, Vec<u8>)>;
 
 /// What ptxas makes of a module for its target; the inner error is what it printed.
 pub(super) fn code(ptx: &[u8], arch: Arch) -> Result<Result<Code, String>, Failure> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let base = std::env::temp_dir().join(format!("ptx-transpile-{}-{number}", std::process::id()));
-    let (input, output) = (base.with_extension("ptx"), base.with_extension("cubin"));
+    let folder = TempDir::new("ptx-transpile").map_err(|e| Failure::usage(format!("no folder for ptxas: {e}")))?;
+    let (input, output) = (folder.path().join("module.ptx"), folder.path().join("module.cubin"));
     let failed = |e: std::io::Error| Failure::usage(format!("{}: {e}", input.display()));
     let end = ptx.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
     std::fs::write(&input, &ptx[..end]).map_err(failed)?;
     let run = Command::new(ptxas()).arg("-arch").arg(arch.to_string()).arg(&input).arg("-o").arg(&output).output();
     let run = run.map_err(|e| Failure::usage(format!("cannot run ptxas: {e}; set PTXAS, or put it on the PATH")))?;
-    let made = match run.status.success() {
+    Ok(match run.status.success() {
         true => Ok(sections(&std::fs::read(&output).map_err(failed)?)),
         false => Err(String::from_utf8_lossy(&run.stderr).trim().to_owned()),
-    };
-    let _ = (std::fs::remove_file(&input), std::fs::remove_file(&output));
-    Ok(made)
+    })
 }
 
 fn ptxas() -> PathBuf {

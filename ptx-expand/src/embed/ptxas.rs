@@ -2,9 +2,9 @@
 
 use super::Cubin;
 use crate::compile::Text;
+use crate::temp_dir::TempDir;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A ptxas on this machine.
 pub struct Ptxas(pub PathBuf);
@@ -16,26 +16,6 @@ pub struct Failure {
     pub line: Option<u32>,
     /// What it says.
     pub message: String,
-}
-
-/// A folder for one run, which goes when it is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> std::io::Result<Folder> {
-        static RUNS: AtomicU32 = AtomicU32::new(0);
-        let name = format!("ptx-embed-{}-{}", std::process::id(), RUNS.fetch_add(1, Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder)?;
-        Ok(Folder(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed stays in the system's folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 impl Ptxas {
@@ -57,12 +37,13 @@ impl Ptxas {
     }
 
     fn run(&self, text: &Text) -> std::io::Result<Result<Cubin, Vec<Failure>>> {
-        let folder = Folder::new()?;
-        std::fs::write(folder.0.join("kernel.ptx"), &text.ptx)?;
-        let output = self.command(text, &folder.0).output()?;
+        let folder = TempDir::new("ptx-embed")?;
+        let folder = folder.path();
+        std::fs::write(folder.join("kernel.ptx"), &text.ptx)?;
+        let output = self.command(text, folder).output()?;
         let said = said(&output);
         Ok(if output.status.success() {
-            Ok(Cubin { bytes: std::fs::read(folder.0.join("kernel.cubin"))?, log: without_times(&said) })
+            Ok(Cubin { bytes: std::fs::read(folder.join("kernel.cubin"))?, log: without_times(&said) })
         } else {
             Err(failures(&said))
         })

@@ -6,16 +6,17 @@ use super::ptxas::{Failure, Ptxas, failures};
 use super::{Wish, assemble};
 use crate::compile::{Compiled, Text};
 use crate::kernel::Reader;
+use crate::temp_dir::TempDir;
 use proc_macro2::{Ident, Span};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
-/// A program that does this, in the folder that ptxas is run in.
-fn ptxas(name: &str, does: &str) -> Ptxas {
-    let file: PathBuf = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+/// A program that does this, in the folder that ptxas is run in, and the folder that holds it.
+fn ptxas(does: &str) -> (Ptxas, TempDir) {
+    let folder = TempDir::new("ptx-expand-test").unwrap();
+    let file = folder.path().join("ptxas");
     std::fs::write(&file, format!("#!/bin/sh\n{does}\n")).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-    Ptxas(file)
+    (Ptxas(file), folder)
 }
 
 fn compiled(reader: &mut Reader, ptx: &str) -> Compiled {
@@ -34,7 +35,8 @@ fn run(ptxas: Option<Ptxas>, ptx: &str) -> (Compiled, Reader) {
 #[test]
 fn machine_code_and_log_are_kept() {
     let does = "cp kernel.ptx kernel.cubin; echo \"$*\"; echo 'ptxas info : Compile time = 1 ms'";
-    let (compiled, reader) = run(Some(ptxas("kept", does)), "text .loc 1 2 3");
+    let (ptxas, _folder) = ptxas(does);
+    let (compiled, reader) = run(Some(ptxas), "text .loc 1 2 3");
     let cubin = compiled.texts[0].cubin.as_ref().unwrap();
     assert_eq!(cubin.bytes, b"text .loc 1 2 3");
     assert_eq!(cubin.log, "-v -arch=sm_90a -lineinfo kernel.ptx -o kernel.cubin\n");
@@ -45,7 +47,8 @@ fn machine_code_and_log_are_kept() {
 fn errors_stand_on_what_made_the_line() {
     let does =
         "echo 'ptxas kernel.ptx, line 6; error   : Unknown modifier' >&2; echo 'ptxas fatal   : aborted'; exit 1";
-    let (compiled, reader) = run(Some(ptxas("errors", does)), "");
+    let (ptxas, _folder) = ptxas(does);
+    let (compiled, reader) = run(Some(ptxas), "");
     assert!(compiled.texts[0].cubin.is_none());
     let error = &reader.diagnostics[0];
     assert_eq!((error.message.as_str(), error.span.lo), ("ptxas, for sm_90a: Unknown modifier", 1));

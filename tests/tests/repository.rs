@@ -1,0 +1,38 @@
+//! Rules about the files of this repository that no other tool holds.
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// The only file that may ask for the system's folder for temporary files: it makes private folders there.
+const TEMPORARY: &str = "ptx-expand/src/temp_dir.rs";
+
+fn main() -> ExitCode {
+    let trials = vec![rule("temporary files lie in private folders", private)];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn rule(name: &str, holds: fn(&[String]) -> Result<(), Failed>) -> Trial {
+    Trial::ignorable_test(name, move || match tracked() {
+        None => Ok(Completion::ignored_with("this is no git checkout, or there is no git")),
+        Some(files) => holds(&files).map(|()| Completion::Completed),
+    })
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The files that git tracks.
+fn tracked() -> Option<Vec<String>> {
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().ok()?;
+    let files = String::from_utf8(listed.stdout).ok()?.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>();
+    (listed.status.success() && !files.is_empty()).then_some(files)
+}
+
+fn private(files: &[String]) -> Result<(), Failed> {
+    let call = concat!("temp_dir", "()");
+    let uses = |file: &&String| std::fs::read_to_string(root().join(file)).is_ok_and(|text| text.contains(call));
+    let others: Vec<_> = files.iter().filter(|f| f.ends_with(".rs") && *f != TEMPORARY).filter(uses).collect();
+    if others.is_empty() { Ok(()) } else { Err(format!("`ptx_expand::temp_dir` belongs into {others:?}").into()) }
+}
