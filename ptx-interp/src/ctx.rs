@@ -7,6 +7,7 @@ use super::global::Global;
 use super::grid::Grid;
 use super::machine::Stats;
 use super::program::Program;
+use super::soft::mask;
 use super::spin::Probe;
 use super::trace::Tracer;
 use super::warp::{Lanes, Warp, lanes};
@@ -59,6 +60,8 @@ pub(super) enum Src {
     Reg(u32),
     /// The opposite of a predicate register.
     Not(u32),
+    /// The lower bits of a register of the frame plus a constant: the slot, how many bits, the constant.
+    Sum(u32, u8, u64),
     /// A constant.
     Value(u64),
     /// What a special register says.
@@ -84,6 +87,7 @@ impl Ctx<'_> {
         match src {
             Src::Reg(slot) => self.warp.regs.get((self.warp.origin + slot) as usize).copied().unwrap_or([0; 32]),
             Src::Not(slot) => self.fetch(Src::Reg(slot)).map(|v| u64::from(v == 0)),
+            Src::Sum(slot, bits, offset) => self.fetch(Src::Reg(slot)).map(|v| added(v, bits, offset)),
             Src::Value(value) => [value; 32],
             Src::Global(var, offset) => [self.grid.address(var).wrapping_add(offset); 32],
             Src::Special(read) => std::array::from_fn(|lane| read(self, lane)),
@@ -97,6 +101,7 @@ impl Ctx<'_> {
         match src {
             Src::Reg(slot) => self.warp.regs.get((self.warp.origin + slot) as usize).map_or(0, |r| r[lane]),
             Src::Not(slot) => u64::from(self.fetch_lane(Src::Reg(slot), lane) == 0),
+            Src::Sum(slot, bits, offset) => added(self.fetch_lane(Src::Reg(slot), lane), bits, offset),
             Src::Value(value) => value,
             Src::Global(var, offset) => self.grid.address(var).wrapping_add(offset),
             Src::Special(read) => read(self, lane),
@@ -130,4 +135,9 @@ impl Ctx<'_> {
             register[lane] = value & dst.mask;
         }
     }
+}
+
+/// The sum of a register and a constant, cut to so many bits.
+fn added(value: u64, bits: u8, offset: u64) -> u64 {
+    value.wrapping_add(offset) & mask(bits.into())
 }

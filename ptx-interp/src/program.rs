@@ -86,8 +86,16 @@ pub(super) struct Entry {
 /// A parameter of a function: registers, or bytes of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    Register { slot: u32, bits: u32 },
-    Frame { offset: u64, size: u64 },
+    /// A register of so many components, each of so many bits in slots of its own.
+    Register {
+        slot: u32,
+        bits: u32,
+        count: u32,
+    },
+    Frame {
+        offset: u64,
+        size: u64,
+    },
 }
 
 /// A variable's contents.
@@ -306,7 +314,7 @@ fn named<'a>(site: &Site, operands: impl IntoIterator<Item = &'a Operand>) -> Bo
 
 fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {
     match operand {
-        Operand::Reg(register) | Operand::Part(register, _) => found(*register),
+        Operand::Reg(register) | Operand::Part(register, _) | Operand::Sum(register, _) => found(*register),
         Operand::Memory { base: Base::Reg(register), rest, .. } => {
             found(*register);
             rest.iter().for_each(|o| registers(o, found));
@@ -366,8 +374,9 @@ fn entry(module: &Module, layout: &Layout, index: usize, starts: &[u32]) -> Entr
     let sizes = &layout.functions[index];
     let slot = |param: &Param| match param {
         Param::Reg(register) => {
-            let bits = function.registers.get(register.index()).map_or(64, |r| r.ty.bits());
-            sizes.slots.get(register.index()).map(|slot| Slot::Register { slot: *slot, bits })
+            let (bits, count) =
+                function.registers.get(register.index()).map_or((64, 1), |r| (r.ty.bits(), r.vector.max(1)));
+            sizes.slots.get(register.index()).map(|slot| Slot::Register { slot: *slot, bits, count })
         }
         Param::Var(id) => frame_slot(module, layout, *id),
     };

@@ -37,6 +37,9 @@ pub(super) struct Address {
     pub space: Where,
 }
 
+/// The components of vector registers, in order.
+pub(super) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
+
 /// Hints: they change how fast an instruction is, or what other devices see; here nothing.
 const HINTS: &[&str] = &[
     "weak",
@@ -203,6 +206,11 @@ impl<'a> Site<'a> {
         self.body().registers.get(register.index()).map_or(64, |r| r.ty.bits())
     }
 
+    /// How many components a register has: 1 unless it is declared as a vector.
+    pub(super) fn vector(&self, register: RegId) -> u32 {
+        self.body().registers.get(register.index()).map_or(1, |r| r.vector.max(1))
+    }
+
     /// The operand of this name, if it is there.
     pub(super) fn named(&self, name: &str) -> Option<usize> {
         let at = self.row.operand(name)?;
@@ -234,6 +242,7 @@ impl<'a> Site<'a> {
                 Src::Value(value) => Src::Value(u64::from(value == 0)),
                 _ => return Err("`!` on something that is no predicate".into()),
             },
+            Operand::Sum(register, offset) => self.sum(*register, *offset, ty)?,
             Operand::Int(value) => Src::Value(literal_int(*value, ty)),
             Operand::F32(bits) => Src::Value(literal_float(f64::from(f32::from_bits(*bits)), Some(*bits), ty)),
             Operand::F64(bits) => Src::Value(literal_float(f64::from_bits(*bits), None, ty)),
@@ -243,6 +252,16 @@ impl<'a> Site<'a> {
             Operand::Sink => Src::Value(0),
             other => return Err(format!("the operand {other:?} as a source")),
         })
+    }
+
+    /// `%r1+4` outside of an address: ptxas adds to an integer register before the instruction, in the operand's width.
+    fn sum(&self, register: RegId, offset: i64, ty: Type) -> Result<Src, Refusal> {
+        match ty.class() {
+            Class::Bits | Class::Unsigned | Class::Signed if ty.bits() <= 64 => {
+                Ok(Src::Sum(self.slot(register)?, ty.bits() as u8, offset.cast_unsigned()))
+            }
+            _ => Err(format!("a sum as an operand of type .{}", ty.name())),
+        }
     }
 
     /// A predicate source, true where the operand is absent.
@@ -298,11 +317,11 @@ impl<'a> Site<'a> {
         match self.operand(at) {
             Operand::Vector(elements) | Operand::List(elements) => elements.clone(),
             Operand::Reg(register) => {
-                let count = self.body().registers.get(register.index()).map_or(1, |r| r.vector);
+                let count = self.vector(*register);
                 if count < 2 {
                     return vec![Operand::Reg(*register)];
                 }
-                ["x", "y", "z", "w"].iter().take(count as usize).map(|part| Operand::Part(*register, part)).collect()
+                COMPONENTS.iter().take(count as usize).map(|part| Operand::Part(*register, part)).collect()
             }
             Operand::Absent => Vec::new(),
             operand => vec![operand.clone()],
@@ -427,6 +446,8 @@ fn literal_float(value: f64, single: Option<u32>, ty: Type) -> u64 {
     match (soft::format(ty.name()), single) {
         (Some(format), Some(bits)) if *format == soft::F32 => u64::from(bits),
         (Some(format), None) if *format == soft::F64 => value.to_bits(),
+        // ptxas takes the digits of `0f…` as they are, not the number.
+        (Some(format), Some(bits)) if *format == soft::F64 => u64::from(bits),
         (Some(format), _) => soft::pack(soft::unpack(value.to_bits(), &soft::F64), format, Round::Nearest, false),
         (None, Some(bits)) if ty.bits() <= 32 => u64::from(bits),
         (None, None) if ty.bits() <= 32 => u64::from((value as f32).to_bits()),

@@ -9,11 +9,13 @@ pub(super) type Read = fn(&Ctx, usize) -> u64;
 
 /// The reader of a special register.
 pub(super) fn read(register: &SpecialRegister) -> Result<Read, Refusal> {
+    part(register, register.component)
+}
+
+/// The reader of a component of a special register (`%tid` and `x`); of one that names its own, of that.
+pub(super) fn part(register: &SpecialRegister, component: &str) -> Result<Read, Refusal> {
     let name = register.name.trim_start_matches('%');
-    let (name, component) = match name.split_once('.') {
-        Some((name, component)) => (name, component),
-        None => (name, register.component),
-    };
+    let (name, component) = name.split_once('.').unwrap_or((name, component));
     if component == "w" || ZERO.iter().any(|family| name.starts_with(family)) {
         return Ok(|_, _| 0);
     }

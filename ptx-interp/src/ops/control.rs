@@ -134,7 +134,10 @@ fn callee(site: &Site, operand: &Operand) -> Result<Callee, Refusal> {
 /// A register or `.param` variable of the caller that takes a result.
 fn place(site: &Site, operand: &Operand) -> Result<Slot, Refusal> {
     match operand {
-        Operand::Reg(register) => Ok(Slot::Register { slot: site.slot(*register)?, bits: site.width(*register) }),
+        Operand::Reg(register) => {
+            let (bits, count) = (site.width(*register), site.vector(*register));
+            Ok(Slot::Register { slot: site.slot(*register)?, bits, count })
+        }
         Operand::Symbol(Symbol::Var(id), 0) => {
             frame_slot(site.module, site.layout, *id).ok_or_else(|| "a variable that is no parameter".into())
         }
@@ -164,11 +167,11 @@ fn argument(ctx: &Ctx, lane: usize, passed: Passed) -> Result<Vec<u8>, Fault> {
 /// The bytes of a parameter in a frame.
 fn read(ctx: &Ctx, lane: usize, slot: Slot, base: u32, frame: u32) -> Result<Vec<u8>, Fault> {
     match slot {
-        Slot::Register { slot, bits } => {
-            let words = bits.div_ceil(64).max(1);
+        Slot::Register { slot, bits, count } => {
+            let (words, bytes) = (bits.div_ceil(64).max(1), bits.div_ceil(8).max(1) as usize);
             let register = |i: u32| ctx.warp.regs.get((base + slot + i) as usize).map_or(0, |r| r[lane]);
-            let bytes = (0..words).flat_map(|i| register(i).to_le_bytes());
-            Ok(bytes.take(bits.div_ceil(8).max(1) as usize).collect())
+            let component = |c: u32| (0..words).flat_map(move |i| register(c * words + i).to_le_bytes()).take(bytes);
+            Ok((0..count).flat_map(component).collect())
         }
         Slot::Frame { offset, size } => {
             let start = frame as usize + offset as usize;
@@ -181,10 +184,13 @@ fn read(ctx: &Ctx, lane: usize, slot: Slot, base: u32, frame: u32) -> Result<Vec
 /// Writes bytes to a parameter in a frame; what is missing is zero.
 fn write(ctx: &mut Ctx, lane: usize, slot: Slot, base: u32, frame: u32, bytes: &[u8]) {
     match slot {
-        Slot::Register { slot, bits } => {
-            for (i, word) in bytes.chunks(8).enumerate().take(bits.div_ceil(64).max(1) as usize) {
-                if let Some(register) = ctx.warp.regs.get_mut(base as usize + slot as usize + i) {
-                    register[lane] = number(word) & mask(bits.saturating_sub(64 * i as u32));
+        Slot::Register { slot, bits, count } => {
+            let (words, size) = (bits.div_ceil(64).max(1) as usize, bits.div_ceil(8).max(1) as usize);
+            for (c, component) in bytes.chunks(size).enumerate().take(count as usize) {
+                for (i, word) in component.chunks(8).enumerate().take(words) {
+                    if let Some(register) = ctx.warp.regs.get_mut((base + slot) as usize + c * words + i) {
+                        register[lane] = number(word) & mask(bits.saturating_sub(64 * i as u32));
+                    }
                 }
             }
         }

@@ -6,7 +6,8 @@
 use super::{Op, op};
 use crate::site::{Decoded, Site};
 use crate::soft::{self, F32, F64, Format, Num, Round, mask};
-use std::f64::consts::PI;
+use ptx_core::ir::Operand;
+use std::f64::consts::FRAC_PI_2;
 
 const FLOATS: &str = "f32 f64 f32x2";
 
@@ -25,8 +26,8 @@ pub(super) const OPS: &[Op] = &[
     op("rcp.approx", "f32", |s| approximate(s, |[a]| 1.0 / a)),
     op("sqrt.approx", "f32", |s| approximate(s, |[a]| a.sqrt())),
     op("rsqrt.approx", "f32", |s| approximate(s, |[a]| 1.0 / a.sqrt())),
-    op("sin.approx", "f32", |s| approximate(s, |[a]| (a % (2.0 * PI)).sin())),
-    op("cos.approx", "f32", |s| approximate(s, |[a]| (a % (2.0 * PI)).cos())),
+    op("sin.approx", "f32", |s| approximate(s, |[a]| sine(a))),
+    op("cos.approx", "f32", |s| approximate(s, |[a]| cosine(a))),
     op("lg2.approx", "f32", |s| approximate(s, |[a]| a.log2())),
     op("ex2.approx", "f32", |s| approximate(s, |[a]| a.exp2())),
     op("tanh.approx", "f32", |s| approximate(s, |[a]| a.tanh())),
@@ -119,6 +120,13 @@ fn arithmetic<const N: usize>(
     if ty.name() == "f32" && quick && !finish.ftz && !finish.sat {
         return site.map(move |x: [u64; N]| bits32(on32(x.map(single))));
     }
+    if ty.name() == "f64" && (is_literal(site, 1) || is_literal(site, 2)) {
+        let nan = Placed::new(site);
+        return site.map(move |x: [u64; N]| {
+            let result = if quick { on64(x.map(f64::from_bits)).to_bits() } else { directed(x, format, round, exact) };
+            if is_nan(result, &F64) { bits64(f64::NAN, nan.place(x)) } else { result }
+        });
+    }
     if ty.name() == "f64" && quick {
         return site.map(move |x: [u64; N]| bits64(on64(x.map(f64::from_bits)), x));
     }
@@ -130,6 +138,36 @@ fn arithmetic<const N: usize>(
         })
     };
     if ty.name() == "f32x2" { pairs(site, 32, one) } else { site.map(one) }
+}
+
+/// Where ptxas puts a literal of `add`, `sub`, `mul` and `fma` of `f64`, which decides which NaN is the result: it exchanges the
+/// first two operands if the first is the literal, and subtracts one by adding it with the other sign.
+#[derive(Clone, Copy)]
+struct Placed {
+    exchanged: bool,
+    negated: bool,
+}
+
+impl Placed {
+    fn new(site: &Site) -> Placed {
+        let (first, second) = (is_literal(site, 1), is_literal(site, 2));
+        Placed { exchanged: first && !second, negated: second && site.row.opcode() == "sub" }
+    }
+
+    /// The operands as the instruction has them.
+    fn place<const N: usize>(self, mut x: [u64; N]) -> [u64; N] {
+        if let [first, second, ..] = x.as_mut_slice() {
+            *second ^= u64::from(self.negated) << 63;
+            if self.exchanged {
+                std::mem::swap(first, second);
+            }
+        }
+        x
+    }
+}
+
+fn is_literal(site: &Site, at: usize) -> bool {
+    matches!(site.operand(at), Operand::Int(_) | Operand::F32(_) | Operand::F64(_))
 }
 
 /// An operation that is not rounded to nearest.
@@ -183,6 +221,45 @@ fn approximate<const N: usize>(site: &Site, f: fn([f64; N]) -> f64) -> Decoded {
         let x = x.map(|b| f64::from(single(finish.input(b))));
         finish.output(bits32(f(x) as f32))
     })
+}
+
+/// An angle as the chips see it in `sin` and `cos`: ptxas multiplies by 1/2π in `f32`, rounding toward zero, and the function
+/// unit keeps 25 bits of the fraction. So large angles are those of the rounded product, and tiny ones are zero.
+struct Turns {
+    negative: bool,
+    /// A multiple of a quarter of a turn.
+    quarter: u32,
+    /// What remains, in radians.
+    rest: f64,
+}
+
+impl Turns {
+    /// log2 of the steps of a quarter of a turn.
+    const QUARTER: u32 = 23;
+
+    /// An angle that is an `f32`, in radians; `None` if it is infinite or NaN.
+    fn new(angle: f64) -> Option<Turns> {
+        // 24 bits times 24 bits are exact in an `f64`.
+        let product = angle.abs() * f64::from(f32::from_bits(0x3e22_f983));
+        let nearest = product as f32;
+        let toward_zero = if f64::from(nearest) > product { nearest.next_down() } else { nearest };
+        let steps = (f64::from(toward_zero).fract() * f64::from(4 << Self::QUARTER)) as u32;
+        let rest = f64::from(steps & ((1 << Self::QUARTER) - 1)) / f64::from(1 << Self::QUARTER) * FRAC_PI_2;
+        angle.is_finite().then_some(Turns { negative: angle.is_sign_negative(), quarter: steps >> Self::QUARTER, rest })
+    }
+
+    fn of(quarter: u32, rest: f64) -> f64 {
+        let value = if quarter % 2 == 0 { rest.sin() } else { rest.cos() };
+        if quarter & 2 == 0 { value } else { -value }
+    }
+}
+
+fn sine(angle: f64) -> f64 {
+    Turns::new(angle).map_or(f64::NAN, |t| Turns::of(t.quarter, t.rest) * if t.negative { -1.0 } else { 1.0 })
+}
+
+fn cosine(angle: f64) -> f64 {
+    Turns::new(angle).map_or(f64::NAN, |t| Turns::of(t.quarter + 1, t.rest))
 }
 
 /// `div.approx`: beyond 2^126 the divisor's reciprocal is taken as zero.

@@ -2,9 +2,10 @@
 
 use super::{Op, op};
 use crate::ctx::{Dst, Flow, Src};
-use crate::site::{Decoded, Refusal, Site};
+use crate::site::{COMPONENTS, Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{RANK, Where, resolve};
+use crate::special;
 use ptx_core::ir::Operand;
 use ptx_core::isa::{Class, Type};
 
@@ -26,7 +27,14 @@ fn mov(site: &Site) -> Decoded {
     let ty = written(site)?;
     let (to, from) = (site.elements(0), site.elements(1));
     if site.is("v2") || site.is("v4") {
-        let moves = to.iter().zip(&from).map(|(d, a)| Ok((site.destination(d, ty)?, site.source(a, ty)?)));
+        let sources = match site.operand(1) {
+            // `%tid` without a component gives all of them.
+            Operand::Special(register) => {
+                COMPONENTS.iter().map(|p| special::part(register, p).map(Src::Special)).collect()
+            }
+            _ => from.iter().map(|a| site.source(a, ty)).collect::<Result<Vec<_>, Refusal>>(),
+        }?;
+        let moves = to.iter().zip(sources).map(|(d, a)| Ok((site.destination(d, ty)?, a)));
         return Ok(copies(moves.collect::<Result<Vec<_>, Refusal>>()?));
     }
     if let ([to], [from], false) = (to.as_slice(), from.as_slice(), ty.bits() > 64) {

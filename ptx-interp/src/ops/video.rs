@@ -108,8 +108,8 @@ enum Then {
     Merge,
 }
 
-/// What ptxas makes of a scalar instruction is not what the manual says: it calculates with 64 bits, where the manual has 33
-/// or 34, and the chip runs that.
+/// No chip has scalar video instructions any more. What ptxas 13.5 makes of them computes with 64 bits where the manual has 33
+/// or 34, and that is what the chips give. (Up to 13.0 ptxas also merged the wrong bytes into `.h1`; here it is the manual's.)
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Sums: for what follows, the lower 32 bits are extended by their sign.
@@ -188,8 +188,6 @@ impl Then {
             Then::Add => value.wrapping_add(other) as u64,
             Then::Least => (if less { value } else { other }) as u64,
             Then::Greatest => (if less { other } else { value }) as u64,
-            // Into the upper half go the upper bits, whatever the manual says: so ptxas makes it of other instructions.
-            Then::Merge if (at, bits) == (16, 16) => c & mask(16) | value as u64 & !mask(16),
             Then::Merge => c & !(mask(bits) << at) | (value as u64 & mask(bits)) << at,
         }
     }

@@ -4,6 +4,7 @@
 mod approximations;
 mod async_forms;
 mod atomic_forms;
+mod chips;
 mod cores;
 mod families;
 mod forms;
