@@ -249,7 +249,7 @@ impl Turns {
     }
 
     fn of(quarter: u32, rest: f64) -> f64 {
-        let value = if quarter % 2 == 0 { rest.sin() } else { rest.cos() };
+        let value = if quarter.is_multiple_of(2) { rest.sin() } else { rest.cos() };
         if quarter & 2 == 0 { value } else { -value }
     }
 }
