@@ -5,13 +5,15 @@ use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 /// The documents for people; those that commands print are tested where they are printed.
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "STYLE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "docs/comparison.md",
     "docs/cpu-device.md",
+    "docs/launching.md",
     "docs/transpile.md",
     "docs/watcher.md",
     "docs/benchmarks/benchmarks.md",
