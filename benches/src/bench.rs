@@ -9,7 +9,7 @@ use ptx_launch::prelude::*;
 use ptx_launch::{Error, Graph, Result, Timing};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How to measure.
+/// Options of a measurement.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Only sizes that contain one of these; all without any.
@@ -18,7 +18,7 @@ pub struct Options {
     pub sweep: Vec<String>,
     /// Turns of each contestant.
     pub turns: u32,
-    /// How long a turn is.
+    /// Length of a turn.
     pub turn: Duration,
     /// Time nothing.
     pub check_only: bool,
@@ -30,25 +30,25 @@ pub struct Options {
     pub until: Option<Instant>,
     /// No rivals.
     pub alone: bool,
-    /// What random inputs grow from.
+    /// Seed of the random inputs.
     pub seed: u32,
 }
 
 /// The device, how to measure on it, and what came out so far.
 pub struct Bench {
-    /// Where everything runs.
+    /// The device that runs everything.
     pub device: Device,
     /// The stream of every launch.
     pub stream: Stream,
-    /// How to measure.
+    /// Options of the measurement.
     pub options: Options,
-    /// What came out so far.
+    /// Results so far.
     pub results: Results,
     /// Rivals in processes of their own.
     companions: Vec<Companion>,
 }
 
-/// What a launch does, for rates.
+/// Work of one launch, for rates.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
     /// Floating-point operations.
@@ -67,7 +67,7 @@ type Launch<'a> = Box<dyn FnMut(&Stream) -> Result<()> + 'a>;
 pub struct Contestant<'a> {
     /// `ours`, `128x256 G8`, `cuBLASLt`.
     name: String,
-    /// Whether it is a kernel of this language.
+    /// True if it is a kernel of this language.
     ours: bool,
     how: How<'a>,
     /// Its launches in a row, where one is short.
@@ -76,11 +76,11 @@ pub struct Contestant<'a> {
 
 /// Launches that take less are recorded in a graph, so that nobody waits for the host: as the companions do it.
 const SHORT: Duration = Duration::from_micros(50);
-/// How many at a time.
+/// Number of launches in one recorded graph.
 const RECORDED: u32 = 64;
 
 impl Contestant<'_> {
-    /// Whether its launches could be recorded.
+    /// Returns true if its launches could be recorded.
     fn record(&mut self, stream: &Stream) -> bool {
         if let How::Here(launch) = &mut self.how {
             self.recorded = stream.capture(|stream| (0..RECORDED).try_for_each(|_| launch(stream))).ok();
@@ -89,7 +89,7 @@ impl Contestant<'_> {
     }
 }
 
-/// Where a contestant is launched.
+/// The way a contestant is launched.
 enum How<'a> {
     Here(Launch<'a>),
     /// In the companion of this number.
@@ -102,11 +102,11 @@ pub struct Case<'a> {
     pub kernel: &'a str,
     /// The size, as a person says it: `4096x4096x4096`.
     pub size: String,
-    /// What one launch does.
+    /// Work of one launch.
     pub work: Work,
     /// Writes values to the output that no right result has.
     pub poison: OnStream<'a, ()>,
-    /// How far the output is from the reference: ‖out − ref‖ / ‖ref‖. Not a number where something was not written.
+    /// Relative error of the output: ‖out − ref‖ / ‖ref‖. Not a number where something was not written.
     pub check: OnStream<'a, f64>,
     /// The most that may be.
     pub limit: f64,
@@ -212,7 +212,7 @@ impl Bench {
         if self.options.rehearse || !self.device.is_cuda() { small } else { listed }
     }
 
-    /// Whether a size is asked for; where the time is over, that is kept instead.
+    /// Returns true if a size is selected. After the time limit, the size is recorded as skipped.
     pub fn wants(&mut self, kernel: &str, size: &str) -> bool {
         let Options { sizes, promised, rehearse, .. } = &self.options;
         let spoken_of = |target: &Target| target.has(kernel, size) || (*rehearse && target.kernels.contains(&kernel));

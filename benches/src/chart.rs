@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 /// Bars side by side, for one size.
 pub struct Group {
-    /// What stands below.
+    /// Label below the bar.
     pub name: String,
-    /// What the heights are in.
+    /// Unit of the heights.
     pub unit: String,
     /// Who, and how high.
     pub bars: Vec<(String, f64)>,

@@ -19,7 +19,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// How long may be waited for an answer: imports and compilers take their time.
+/// Longest wait for an answer: imports and compilers take time.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A companion, here or not.
@@ -29,7 +29,7 @@ pub struct Companion {
     process: Result<Process, String>,
 }
 
-/// What a companion says to a case.
+/// Answer of a companion to a case.
 #[derive(Debug, Default, PartialEq)]
 pub struct Opened {
     /// Who plays, and how far from the reference they are.
@@ -52,7 +52,7 @@ impl Companion {
         Companion { command: command.to_owned(), process }
     }
 
-    /// Whether it can be asked: it runs, and has kept to the protocol so far.
+    /// Returns true if it can be asked: it runs, and has kept to the protocol so far.
     pub fn is_here(&self) -> bool {
         self.process.is_ok()
     }

@@ -358,7 +358,7 @@ fn relative(sums: &Buffer<f64>) -> Result<f64> {
     Ok((sums[0] / sums[1].max(f64::MIN_POSITIVE)).sqrt())
 }
 
-/// How the operands of a product lie: distances between neighbours along a row and along K, in elements.
+/// Layout of the operands of a GEMM: strides along a row and along K, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Product {
     /// M, N, K.
@@ -385,7 +385,7 @@ pub trait Factor: ptx_launch::Element {
     /// Fills a buffer from the normal distribution.
     fn draw(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()>;
 
-    /// How far some rows of C are from A · B in `f64`: all of them if they are few, else 64, as evenly as can be.
+    /// Relative error of some rows of C against A · B in `f64`: all rows if there are few, else 64, evenly spaced.
     fn product_error(
         stream: &Stream,
         product: &Product,

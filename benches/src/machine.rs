@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::process::Command;
 
-/// Where and when, and how fast it can be.
+/// The machine, the date, and its peak rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -24,7 +24,8 @@ pub struct Machine {
     pub copy: f64,
     /// TFLOP/s of cuBLASLt's 8192 × 8192 × 8192 bf16 product.
     pub matrix: f64,
-    /// What the companions brought, or why they are not here: `torch 2.11.0, cuDNN 9.10`; then `cuDNN 9.10 here`.
+    /// Versions from the companions, or the reason for their absence: `torch 2.11.0, cuDNN 9.10`; then `cuDNN 9.10
+    /// here`.
     pub companions: Vec<String>,
 }
 

@@ -39,10 +39,10 @@ struct Arguments {
     /// Only sizes that contain this: `4096`, `8192x1024`; several are allowed
     #[arg(long)]
     sizes: Vec<String>,
-    /// How many turns each contestant has
+    /// Number of turns of each contestant
     #[arg(long, default_value_t = 7)]
     turns: u32,
-    /// How long a turn is, in milliseconds, of which the second half is timed; 200
+    /// Length of a turn in milliseconds, of which the second half is timed; default 200
     #[arg(long)]
     turn_ms: Option<f64>,
     /// Every variant of our kernels whose name contains one of these, not only the one that the dispatch takes
@@ -54,7 +54,7 @@ struct Arguments {
     /// Without rivals
     #[arg(long)]
     alone: bool,
-    /// What the random inputs grow from; the time of day without it
+    /// Seed of the random inputs; default: the time of day
     #[arg(long)]
     seed: Option<u32>,
     /// All that is promised and nothing else: the kernels and sizes of the targets, turns of 100 ms, 8 minutes
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every result was right.
+/// Returns true if every result was right.
 fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
     if arguments.list {
         suites::SUITES.iter().for_each(|(name, _)| println!("{name}"));

@@ -1,4 +1,4 @@
-//! What came out: kept as JSON, shown as a table, written into the documentation.
+//! Results: stored as JSON, shown as a table, written into the documentation.
 
 use crate::bench::Work;
 use crate::chart;
@@ -13,7 +13,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Results {
-    /// Where and when.
+    /// Machine and date.
     pub machine: Machine,
     /// One for each contestant at each size.
     pub entries: Vec<Entry>,
@@ -29,11 +29,11 @@ pub struct Entry {
     pub size: String,
     /// `ours`, `cuBLASLt`
     pub contestant: String,
-    /// Whether it is a kernel of this language.
+    /// True if it is a kernel of this language.
     pub ours: bool,
     /// ‖out − ref‖ / ‖ref‖; nothing where it is not a number, or where a companion checked.
     pub error: Option<f64>,
-    /// Whether that is small enough.
+    /// True if that is small enough.
     pub right: bool,
     /// Microseconds of a launch: the median.
     pub median: f64,
@@ -59,7 +59,7 @@ impl Entry {
         };
     }
 
-    /// Whether it computed, and computed something else.
+    /// Returns true if it computed, and computed something else.
     fn wrong(&self) -> bool {
         !self.right && self.why.is_none()
     }
@@ -116,7 +116,7 @@ impl Pair<'_> {
 }
 
 impl Results {
-    /// Whether every contestant of ours ran, and was right.
+    /// Returns true if every contestant of ours ran, and was right.
     pub fn all_right(&self) -> bool {
         self.entries.iter().all(|entry| entry.right || !entry.ours)
     }

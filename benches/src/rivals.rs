@@ -9,7 +9,7 @@ pub mod cudnn;
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
-/// How many of a library's ways to do something are timed again.
+/// Number of a library's algorithms that are timed a second time.
 const FINALISTS: usize = 4;
 
 /// Those of some ways to do the same that work, the quickest first: all are timed once, and the best ones again.

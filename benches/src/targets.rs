@@ -1,10 +1,11 @@
-//! What the project promises about its kernels on an H200, as data, and whether a run kept it. No kernel is measured here.
+//! The project's targets for its kernels on an H200, as data, and the check of a run against them. No kernel is
+//! measured here.
 
 use crate::machine::Machine;
 use crate::report::{Pair, geometric_mean};
 use std::fmt;
 
-/// What some kernels are held to.
+/// A target for some kernels.
 pub struct Target {
     /// Those whose name is one of these.
     pub kernels: &'static [&'static str],
@@ -20,7 +21,7 @@ struct Demand {
     least: f64,
 }
 
-/// What our rate is divided by.
+/// The rate that divides ours.
 enum Against {
     /// The best of these rivals, whose names begin so.
     Rivals(&'static [&'static str]),
@@ -75,14 +76,14 @@ pub const TARGETS: &[Target] = &[
 ];
 
 impl Target {
-    /// Whether it says something about a kernel at a size.
+    /// Returns true if it says something about a kernel at a size.
     pub fn has(&self, kernel: &str, size: &str) -> bool {
         self.kernels.contains(&kernel) && (self.sizes.is_empty() || self.sizes.contains(&size))
     }
 }
 
 impl Against {
-    /// What a pair is compared with, if that was measured.
+    /// The rate of the rival of a pair, if it was measured.
     fn rate(&self, pair: &Pair<'_>, machine: &Machine) -> Option<f64> {
         let rate = match self {
             Against::Copy => machine.copy,

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// Compare `.loc`, `.file` and debug sections too.
     #[arg(long)]
     debug: bool,
-    /// How many lines to show of each function.
+    /// Number of lines shown per function.
     #[arg(long, default_value_t = 40)]
     lines: usize,
 }
@@ -124,7 +124,7 @@ fn changes(x: &[Line], y: &[Line]) -> Vec<Change> {
     longest_common(xs, ys, first)
 }
 
-/// What is not in the longest common subsequence, found from the back with the usual table.
+/// The differences outside of the longest common subsequence, from the back with the usual table.
 fn longest_common(xs: &[String], ys: &[String], first: usize) -> Vec<Change> {
     let width = ys.len() + 1;
     let mut table = vec![0u32; (xs.len() + 1) * width];

@@ -1,9 +1,9 @@
-//! How a command ends: 0 all is well, 1 the input is at fault, 2 the call is.
+//! Exit codes of a command: 0 success, 1 a fault in the input, 2 a fault in the call.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Whether the input is sound, or why the command could not tell.
+/// The verdict on the input, or the reason for an internal failure.
 pub(crate) type Outcome = Result<bool, Failure>;
 
 /// Why a command could not do its work.

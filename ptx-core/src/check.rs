@@ -55,12 +55,12 @@ impl Checked {
 /// A rule: looks at the module and reports.
 type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
 
-/// What a rule reports, with the manual's section.
+/// An error of a rule, with the manual's section.
 fn error(code: &'static Code, span: Span, text: impl Into<String>, section: &'static str) -> Diagnostic {
     Diagnostic::error(code, span, text).section(section)
 }
 
-/// What ptxas refuses.
+/// Modules that ptxas rejects.
 const RULES: &[Rule] = &[
     header::check,
     directives::check,
@@ -79,7 +79,7 @@ const RULES: &[Rule] = &[
     resources::check,
 ];
 
-/// What is surely not meant: asked only of a module without errors, which would mislead it.
+/// Likely mistakes: checked only in a module without errors, which would mislead these rules.
 const WARNINGS: &[Rule] = &[flow::check, protocol::check];
 
 /// Lowers and checks a parsed module. `earlier` are the parser's diagnostics, so that a module with syntax errors

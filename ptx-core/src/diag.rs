@@ -5,7 +5,7 @@ pub mod near;
 
 use crate::span::Span;
 
-/// How bad it is. Only errors keep a module from being [`Checked`](crate::check::Checked).
+/// Severity of a diagnostic. Only errors keep a module from being [`Checked`](crate::check::Checked).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// ptxas would take it, but it is surely not meant, or breaks a protocol of the machine.
@@ -19,7 +19,7 @@ pub enum Severity {
 pub struct Code {
     /// `P0203`.
     pub id: &'static str,
-    /// What it is about, in one line.
+    /// Its subject, in one line.
     pub title: &'static str,
     /// Markdown: what it means, an example, what to write instead.
     pub explain: &'static str,
@@ -28,9 +28,9 @@ pub struct Code {
 /// A second place that matters to a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// Its position.
     pub span: Span,
-    /// What to say there.
+    /// The text at that position.
     pub text: String,
 }
 
@@ -47,7 +47,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Other places.
     pub labels: Vec<Label>,
-    /// What to write instead; the forms that exist; the near miss.
+    /// Suggested fixes: the existing forms, or the closest match.
     pub help: Vec<String>,
     /// The section of the PTX manual, such as `9.7.1.1`.
     pub section: Option<&'static str>,
@@ -93,7 +93,7 @@ impl Diagnostic {
         self
     }
 
-    /// Whether it keeps the module from being checked.
+    /// Returns true if it keeps the module from being checked.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Type(pub u8);
 
-/// What a type's bits mean.
+/// Meaning of a type's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// `.pred`
@@ -44,21 +44,21 @@ pub enum Class {
 pub struct TypeInfo {
     /// `u32`
     pub name: &'static str,
-    /// How many bits one value has.
+    /// Number of bits of one value.
     pub bits: u32,
-    /// What they mean.
+    /// Meaning of the bits.
     pub class: Class,
     /// The types a register may be declared with to hold it.
     pub registers: Vec<&'static str>,
     /// The same as a set of [`Type`]s.
     pub(crate) holders: u128,
-    /// Whether `.reg` may declare it.
+    /// True if `.reg` may declare it.
     pub declares: bool,
-    /// Whether an integer literal may stand for it.
+    /// True if an integer literal may stand for it.
     pub takes_int: bool,
-    /// Whether a float literal may stand for it.
+    /// True if a float literal may stand for it.
     pub takes_float: bool,
-    /// Where it can be declared, if not everywhere.
+    /// Targets and versions that can declare it, unless all.
     pub gate: Option<Gate>,
 }
 
@@ -73,22 +73,22 @@ impl Type {
         self.info().name
     }
 
-    /// How many bits one value has.
+    /// Number of bits of one value.
     pub fn bits(self) -> u32 {
         self.info().bits
     }
 
-    /// How many bytes one value takes in memory.
+    /// Number of bytes of one value in memory.
     pub fn bytes(self) -> u64 {
         u64::from(self.info().bits.div_ceil(8))
     }
 
-    /// What its bits mean.
+    /// Meaning of its bits.
     pub fn class(self) -> Class {
         self.info().class
     }
 
-    /// Whether a register declared as `register` may hold it.
+    /// Returns true if a register declared as `register` may hold it.
     pub(crate) fn held_by(self, register: Type) -> bool {
         self.info().holders >> register.0 & 1 == 1
     }
@@ -108,7 +108,7 @@ pub struct Member {
     pub number: u32,
     /// The type of this name, if there is one.
     pub ty: Option<Type>,
-    /// Where it exists, beyond what its row says.
+    /// Targets and versions that have it, beyond the gate of its row.
     pub gate: Option<Gate>,
 }
 
@@ -117,16 +117,16 @@ pub struct Member {
 pub struct Slot {
     /// The set's name (`type`), or the modifier itself where only one is possible (`f32`).
     pub name: &'static str,
-    /// What can stand there.
+    /// Members that fit.
     pub members: &'static [Member],
-    /// Whether it may be absent.
+    /// True if it may be absent.
     pub optional: bool,
     /// 0 if it may stand anywhere; else it keeps its place among the slots with the same number: types and `^` have 1,
     /// `^^` has 2.
     pub order: u8,
 }
 
-/// How an instruction uses an operand.
+/// Use of an operand by an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reads it.
@@ -137,7 +137,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// How many elements a vector operand has.
+/// Number of elements of a vector operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Count {
     /// The member number of this slot, times…
@@ -150,12 +150,12 @@ pub struct Count {
     pub minus: u32,
     /// There may be more elements, up to this number; then one register without braces may also stand for all.
     pub most: Option<u32>,
-    /// Whether one element stands in braces too.
+    /// True if one element stands in braces too.
     pub braces: bool,
 }
 
 impl Count {
-    /// Whether a vector of this length may stand where `number` elements are wanted.
+    /// Returns true if a vector of this length may stand where `number` elements are wanted.
     pub fn takes(&self, number: u32, length: usize) -> bool {
         let most = self.most.unwrap_or(number).max(number) as usize;
         length == number as usize || (number as usize..=most).contains(&length) && length.is_power_of_two()
@@ -171,7 +171,7 @@ pub struct OperandSpec {
     pub access: Access,
     /// 0 if it must be there; else the number of its optional group, whose operands come and go together.
     pub group: u8,
-    /// What it looks like.
+    /// Its syntax.
     pub kind: OperandKind,
 }
 
@@ -189,7 +189,7 @@ impl OperandSpec {
     }
 }
 
-/// What an operand looks like.
+/// Syntax of an operand.
 #[derive(Debug)]
 pub enum OperandKind {
     /// A register, a literal, or a vector of them.
@@ -198,13 +198,13 @@ pub enum OperandKind {
     Memory {
         /// The spaces its address may be in: a slot, or a fixed one; empty for generic.
         space: SpaceOf,
-        /// What stands behind the address, inside the brackets.
+        /// Operands after the address, inside the brackets.
         rest: Vec<OperandSpec>,
-        /// Whether `.unified` may follow.
+        /// True if `.unified` may follow.
         unified: bool,
-        /// Whether 32-bit registers may hold addresses of 64 bits.
+        /// True if 32-bit registers may hold addresses of 64 bits.
         narrow: bool,
-        /// Whether registers of 8 and 16 bits may hold it.
+        /// Registers of 8 and 16 bits that may hold it.
         short: Short,
     },
     /// `a|b`; the second may be optional.
@@ -234,13 +234,13 @@ pub struct Range {
     pub lo: i64,
     /// The greatest.
     pub hi: i64,
-    /// How each follows from the one before.
+    /// Step from one literal to the next.
     pub step: Step,
-    /// Whether only the lower 32 bits of a literal count.
+    /// True if only the lower 32 bits of a literal count.
     pub wraps: bool,
 }
 
-/// How the literals of a [`Range`] follow each other.
+/// Step between the literals of a [`Range`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// By adding this: `(24..256:8)`.
@@ -250,7 +250,7 @@ pub enum Step {
 }
 
 impl Range {
-    /// Whether `value` is one of them.
+    /// Returns true if `value` is one of them.
     pub fn contains(self, value: i64) -> bool {
         let value = if self.wraps { i64::from(value as u32) } else { value };
         let reached = match self.step {
@@ -279,21 +279,22 @@ pub struct Value {
     pub ty: TypeOf,
     /// Elements; `None` for a scalar.
     pub count: Option<Count>,
-    /// Whether a register may stand there.
+    /// True if a register may stand there.
     pub register: bool,
-    /// Whether a literal may stand there.
+    /// True if a literal may stand there.
     pub literal: bool,
     /// The literals allowed.
     pub range: Option<Range>,
-    /// Whether `!` (of a predicate) or `-` (of a number) may stand before it.
+    /// True if `!` (of a predicate) or `-` (of a number) may stand before it.
     pub negatable: bool,
-    /// Whether `_` may stand for it.
+    /// True if `_` may stand for it.
     pub sink: bool,
-    /// Whether a wider register may hold it (`ld`, `st`, `cvt`).
+    /// True if a wider register may hold it (`ld`, `st`, `cvt`).
     pub wider: bool,
-    /// Whether a special register may stand there.
+    /// True if a special register may stand there.
     pub special: bool,
-    /// Whether it is an address: the names of variables, with an offset too, are for another row, which says where they are.
+    /// True if it is an address: the names of variables, with an offset too, are for another row, which says where
+    /// they are.
     pub address: bool,
     /// Selectors that may follow it (`.b0`, `.h1`): the members of a set.
     pub selectors: &'static [Member],
@@ -336,15 +337,15 @@ pub struct Row {
     pub slots: Vec<Slot>,
     /// The operands.
     pub operands: Vec<OperandSpec>,
-    /// How it uses registers, sources first: what none of its operands does is not in it.
+    /// Its accesses to registers, sources first; an access that no operand makes is absent.
     pub uses: Vec<Access>,
-    /// Whether an operand names a function or a list of targets.
+    /// True if an operand names a function or a list of targets.
     pub leads: bool,
-    /// Whether an operand may be a special register.
+    /// True if an operand may be a special register.
     pub special: bool,
-    /// Where it exists.
+    /// Targets and versions that have it.
     pub gate: Gate,
-    /// What the columns cannot say.
+    /// Rules that the columns cannot express.
     pub rules: Vec<rule::Rule>,
     /// The manual's section.
     pub section: &'static str,
@@ -385,9 +386,9 @@ pub struct SpecialRegister {
     pub earlier: Vec<Type>,
     /// The component (`x`), or empty.
     pub component: &'static str,
-    /// Whether it can be used whole, as a vector.
+    /// True if it can be used whole, as a vector.
     pub vector: bool,
-    /// Where it exists.
+    /// Targets and versions that have it.
     pub gate: Gate,
     /// The directive (with its dot) that a kernel must have to read it; or empty.
     pub needs: &'static str,
@@ -400,11 +401,11 @@ pub struct SpecialRegister {
 pub struct DirectiveInfo {
     /// With its dot.
     pub name: &'static str,
-    /// Where it may stand: `module`, `function`, `entry`, `body`, `debug` …
+    /// Its allowed place: `module`, `function`, `entry`, `body`, `debug` …
     pub place: &'static str,
     /// The form, for help texts.
     pub text: &'static str,
-    /// Where it exists.
+    /// Targets and versions that have it.
     pub gate: Gate,
     /// The manual's section.
     pub section: &'static str,
@@ -413,11 +414,11 @@ pub struct DirectiveInfo {
 /// One `target` line.
 #[derive(Debug)]
 pub struct TargetInfo {
-    /// What it is.
+    /// The target.
     pub arch: Arch,
     /// The first PTX version that takes it.
     pub since: Version,
-    /// Whether ptxas still assembles for it.
+    /// True if ptxas still assembles for it.
     pub assembled: bool,
     /// Limits by name: `shared`, `registers`, `threads` …
     pub limits: Vec<(&'static str, u64)>,
@@ -446,7 +447,7 @@ pub struct Table {
     pub directives: HashMap<&'static str, DirectiveInfo>,
     /// Every target, oldest first.
     pub targets: Vec<TargetInfo>,
-    /// What ptxas passes over.
+    /// Modifiers that ptxas ignores.
     pub idle: Vec<Idle>,
 }
 
@@ -472,12 +473,12 @@ impl Table {
         self.opcodes().into_iter().flat_map(|o| self.forms(o))
     }
 
-    /// What the files say about a target.
+    /// The row of a target.
     pub fn target(&self, arch: Arch) -> Option<&TargetInfo> {
         self.targets.iter().find(|t| t.arch == arch)
     }
 
-    /// What is wrong in the files themselves; a test holds it empty.
+    /// Mistakes in the files themselves; a test requires that there are none.
     pub fn mistakes(&'static self) -> Vec<String> {
         self.rows().for_each(drop);
         self.index.mistakes()

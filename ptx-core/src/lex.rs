@@ -100,7 +100,8 @@ impl Lexer {
         }
     }
 
-    /// Whether the last token is a name or modifier: `.5` that touches it is a piece of it, elsewhere a number.
+    /// Returns true if the last token is a name or modifier: `.5` that touches it is a part of it, elsewhere a
+    /// number.
     #[inline]
     fn after_name(&self) -> bool {
         self.source.tokens.last().is_some_and(|t| matches!(t.kind, Kind::Word | Kind::Dot))
@@ -112,7 +113,7 @@ impl Lexer {
         self.source.push(Place { lead: self.lead as u32, lo: end, hi: end }, Kind::Eof);
     }
 
-    /// Where the next token starts; `None` at the end.
+    /// Start of the next token; `None` at the end.
     #[inline]
     fn trivia(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         loop {

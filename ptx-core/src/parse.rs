@@ -22,7 +22,7 @@ use crate::lex::lex;
 use crate::syntax::{Body, ExprId, Stmt, StmtId, StmtKind, Tokens, Tree};
 use crate::token::{Kind, Place, Source, TokenId};
 
-/// How many scopes and brackets may nest, together. Readers of the tree may recurse this deep.
+/// Maximum nesting depth of scopes and brackets together. Readers of the tree may recurse this deep.
 pub const MAX_DEPTH: u32 = 256;
 
 /// Parses a module: what a `.ptx` file holds. Every token ends up in the tree.
@@ -73,12 +73,12 @@ struct Parser {
     at: TokenId,
     /// The `Eof` token.
     end: TokenId,
-    /// How many scopes and brackets are open.
+    /// Number of open scopes and brackets.
     depth: u32,
     /// Expressions of lists that are still open, innermost last.
     pending: Vec<ExprId>,
     diagnostics: Vec<Diagnostic>,
-    /// Where a missing `}` was reported last: one report for all scopes that end there.
+    /// Position of the last report of a missing `}`: one report covers all scopes that end there.
     unclosed_at: Option<TokenId>,
 }
 

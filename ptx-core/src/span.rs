@@ -1,4 +1,4 @@
-//! Where something stands in the host's source. Nothing here knows what a host is.
+//! Positions in the host's source. Nothing here knows what a host is.
 
 /// A half-open range in the host's source: bytes of a `.ptx` text, or tokens of a macro's input.
 ///

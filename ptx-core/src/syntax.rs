@@ -53,7 +53,7 @@ pub struct Tree {
     pub declarators: Vec<Declarator>,
     /// The statements at the outermost level, in order.
     pub items: Vec<StmtId>,
-    /// Whether the outermost level is the body of a function instead of a module.
+    /// True if the outermost level is the body of a function instead of a module.
     pub is_body: bool,
     /// The `Eof` token: its trivia is the text behind the last statement.
     pub eof: Option<TokenId>,
@@ -64,13 +64,13 @@ pub struct Tree {
 pub struct Stmt {
     /// The tokens up to the first child (all of them where there is no child).
     pub head: Tokens,
-    /// What a block, a function with a body and a section have.
+    /// Parts shared by a block, a function with a body, and a section.
     pub body: Option<Box<Body>>,
-    /// What it is.
+    /// Its kind.
     pub kind: StmtKind,
 }
 
-/// What stands in the braces of a statement, and the brace behind it.
+/// The content of a statement's braces, and the closing brace.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     /// The statements.
@@ -91,7 +91,7 @@ impl Stmt {
     }
 }
 
-/// What a statement is.
+/// Kind of a statement.
 #[derive(Clone, Debug)]
 pub enum StmtKind {
     /// `@p add.f32 %f1, %f2, 1.0;`
@@ -138,7 +138,7 @@ pub struct Inst {
 pub struct Guard {
     /// The predicate.
     pub register: TokenId,
-    /// Whether `!` stands before it.
+    /// True if `!` stands before it.
     pub negated: bool,
 }
 
@@ -167,7 +167,7 @@ pub struct Declarator {
     pub count: Option<ExprId>,
     /// `[4][]`: one `Brackets` a dimension, with one expression or none.
     pub dims: ExprList,
-    /// What follows `=`.
+    /// The value after `=`.
     pub init: Option<ExprId>,
 }
 
@@ -186,13 +186,13 @@ pub struct Func {
     pub name: Option<TokenId>,
     /// The parameters.
     pub params: Vec<Var>,
-    /// Whether the parameter list ends in `...`.
+    /// True if the parameter list ends in `...`.
     pub variadic: bool,
     /// `.maxntid 128, 1, 1` and others between the parameters and the body.
     pub directives: Vec<Directive>,
-    /// Whether it has a body (the statement's children) or ends in `;`.
+    /// True if it has a body (the statement's children) or ends in `;`.
     pub has_body: bool,
-    /// Whether something in front of the body made no sense; what could be read is here, a diagnostic says the rest.
+    /// True if something in front of the body made no sense; what could be read is here, a diagnostic says the rest.
     pub is_broken: bool,
 }
 
@@ -201,7 +201,7 @@ pub struct Func {
 pub struct Directive {
     /// The `Dot` token.
     pub name: TokenId,
-    /// What follows it.
+    /// Its arguments.
     pub args: ExprList,
 }
 
@@ -212,7 +212,7 @@ pub struct Prototype {
     pub returns: Vec<Var>,
     /// The parameters.
     pub params: Vec<Var>,
-    /// Whether the parameter list ends in `...`.
+    /// True if the parameter list ends in `...`.
     pub variadic: bool,
     /// `.noreturn`, `.abi_preserve 3` …
     pub directives: Vec<Directive>,
@@ -223,11 +223,11 @@ pub struct Prototype {
 pub struct Expr {
     /// All its tokens.
     pub tokens: Tokens,
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
 }
 
-/// What an expression is. Names are one `Word` and the `Dot` tokens that touch it: `%r1.x`, `%tid.x`, `bb.1`.
+/// Kind of an expression. Names are one `Word` and the `Dot` tokens that touch it: `%r1.x`, `%tid.x`, `bb.1`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A name; its tokens are the expression's tokens. `_` is a name here.
@@ -299,7 +299,7 @@ impl Tree {
         &self.declarators[var.names.start as usize..var.names.end as usize]
     }
 
-    /// Where a run of tokens stands in the host.
+    /// Position of a run of tokens in the host.
     pub fn span(&self, tokens: &Tokens) -> Span {
         if tokens.is_empty() {
             return Span::default();

@@ -4,7 +4,7 @@ use crate::span::Span;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a token is. Whitespace and comments are not tokens but the trivia in front of one.
+/// Kind of a token. Whitespace and comments are not tokens but the trivia in front of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// An identifier: `add`, `%r1`, `$L__BB0_2`, `_Z3foov`, `_`.
@@ -28,25 +28,25 @@ pub enum Kind {
 /// A piece of the source, in eight bytes: a module of 50 MB has twelve million. Where it stands says [`Source::place`].
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
-    /// Where the text starts.
+    /// Start of the text.
     lo: u32,
-    /// How long it is; [`ELSEWHERE`] where the source's table of places has to be asked.
+    /// Length; [`ELSEWHERE`] if the source's table of places has it.
     len: u16,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
 /// The length of a token that `lo` and `len` cannot describe: it is long, or does not follow the one before it.
 const ELSEWHERE: u16 = u16::MAX;
 
-/// Where a token is in its source's bytes: `lead..lo` is its trivia, `lo..hi` its text.
+/// Position of a token in its source's bytes: `lead..lo` is its trivia, `lo..hi` its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where the trivia starts.
+    /// Start of the trivia.
     pub lead: u32,
-    /// Where the text starts.
+    /// Start of the text.
     pub lo: u32,
-    /// Where the text ends.
+    /// End of the text.
     pub hi: u32,
 }
 
@@ -98,7 +98,7 @@ impl Source {
         (token.lo, token.len) = (place.lo, ELSEWHERE);
     }
 
-    /// Where a token and its trivia are.
+    /// Position of a token and its trivia.
     #[inline]
     pub fn place(&self, token: TokenId) -> Place {
         let Token { lo, len, .. } = self.tokens[token as usize];
@@ -120,7 +120,7 @@ impl Source {
         self.places[&token]
     }
 
-    /// Whether nothing stands between a token and the one before it.
+    /// Returns true if nothing stands between a token and the one before it.
     #[inline]
     pub(crate) fn touches(&self, token: TokenId) -> bool {
         let place = self.place(token);
@@ -145,7 +145,7 @@ impl Source {
         &self.bytes[place.lead as usize..place.lo as usize]
     }
 
-    /// Where a token stands in the host.
+    /// Position of a token in the host.
     pub fn span(&self, token: TokenId) -> Span {
         match self.origins.get(token as usize) {
             Some(span) => *span,
@@ -156,7 +156,7 @@ impl Source {
         }
     }
 
-    /// What a token is.
+    /// Kind of a token.
     #[inline]
     pub fn kind(&self, token: TokenId) -> Kind {
         self.tokens[token as usize].kind

@@ -8,7 +8,7 @@ use ptx_core::parse::{parse_body, parse_text};
 use ptx_core::syntax::Tree;
 use ptx_core::token::Kind;
 
-/// What mutations are made of: each means something to the lexer or the parser.
+/// Pieces of mutations: each means something to the lexer or the parser.
 const PIECES: &[&str] = &[
     " ",
     "\n",

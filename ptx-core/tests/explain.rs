@@ -5,7 +5,7 @@ use ptx_core::check::check;
 use ptx_core::diag::{Code, codes};
 use ptx_core::parse::parse_text;
 
-/// What a page says: what it means, the wrong example, the right one.
+/// The parts of a page: the meaning, the wrong example, the right one.
 struct Page {
     meaning: &'static str,
     wrong: &'static str,
@@ -19,7 +19,7 @@ fn page(code: &Code) -> Option<Page> {
     Some(Page { meaning, wrong: fenced(wrong)?, right: fenced(right)? })
 }
 
-/// What stands between the first fence, whatever its language, and the next.
+/// The text between the first fence, in any language, and the next.
 fn fenced(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("```")?;
     let (_, rest) = rest.split_once('\n')?;

@@ -23,18 +23,18 @@ pub use function::{Argument, Launchable};
 /// Reads syntax into the tree, and collects the spans and the errors.
 #[derive(Default)]
 pub struct Reader {
-    /// Where the spans lead.
+    /// The source of the spans.
     pub host: Host,
-    /// What was wrong so far.
+    /// Diagnostics so far.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether what is read is not the user's source but the prelude.
+    /// True while the prelude is read instead of the user's source.
     pub external: bool,
     /// The first names of paths with several: modules of the prelude, perhaps.
     pub named: BTreeSet<String>,
 }
 
 impl Reader {
-    /// Whether there was an error.
+    /// Returns true if there was an error.
     pub fn failed(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }

@@ -29,7 +29,7 @@ pub fn report(host: &Host, diagnostics: &[Diagnostic], attributes: &[syn::Attrib
 /// Attributes that say how bad a warning is.
 const LEVELS: [&str; 4] = ["allow", "warn", "deny", "forbid"];
 
-/// What a macro becomes whose input is not even Rust of the kind that it takes.
+/// The expansion of a macro whose input is not the expected kind of Rust.
 pub fn refuse(reader: &mut Reader, error: &syn::Error, help: &str) -> TokenStream {
     let span = reader.host.token(error.span());
     reader.error_at(&codes::P0904, span, error.to_string(), help);

@@ -18,7 +18,7 @@ pub struct Module {
 /// Why there is no PTX.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What the compiler would say, one message each.
+    /// The compiler's messages.
     pub messages: Vec<String>,
 }
 

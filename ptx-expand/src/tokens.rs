@@ -44,7 +44,7 @@ impl Host {
         self.run(first, last)
     }
 
-    /// How many tokens there are: where the next one will stand.
+    /// Number of tokens: the position of the next one.
     fn len(&self) -> u32 {
         self.spans.len() as u32
     }

@@ -1,5 +1,5 @@
-//! What submitting a launch costs the host: the typed launch, cudarc's builder and the bare driver call, with 3 buffers and
-//! 1 scalar, in turns in one process. `cargo bench -p ptx-launch --bench submit`, on a machine with a GPU.
+//! Host cost of submitting a launch: the typed launch, cudarc's builder and the bare driver call, with 3 buffers and
+//! 1 scalar, alternating in one process. `cargo bench -p ptx-launch --bench submit`, on a machine with a GPU.
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a benchmark")]
 
 use cudarc::driver::sys::cuLaunchKernel;
@@ -82,7 +82,7 @@ fn figures(mut samples: Vec<f64>) -> String {
     format!("{:7.0} ({:.0} … {:.0})", at(2), at(1), at(3))
 }
 
-/// What a person writes who manages streams by hand.
+/// Code of a person who manages streams manually.
 fn bare(stream: &CudaStream, function: &CudaFunction, [x, y, z]: [u64; 3]) {
     let n = 256u32;
     let mut args: [*const std::ffi::c_void; 4] =

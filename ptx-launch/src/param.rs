@@ -1,5 +1,5 @@
-//! What a kernel takes: plain values ([`KernelParam`]), device memory ([`ReadSlice`], [`WriteSlice`]), and the form in
-//! which both reach a launch ([`Arg`]). The buffers themselves stand in `buffer`.
+//! Kernel arguments: plain values ([`KernelParam`]), device memory ([`ReadSlice`], [`WriteSlice`]), and their form in
+//! a launch ([`Arg`]). The buffers themselves stand in `buffer`.
 #![allow(unsafe_code, reason = "`KernelParam` promises a memory layout")]
 
 mod slice;

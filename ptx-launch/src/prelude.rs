@@ -1,4 +1,4 @@
-//! What most programs need: `use ptx_launch::prelude::*;`.
+//! The items that most programs need: `use ptx_launch::prelude::*;`.
 
 #[doc(no_inline)]
 pub use crate::macros::*;

@@ -13,7 +13,7 @@ use crate::param::{Arg, Param};
 /// An entry of a text.
 #[derive(Clone, Debug)]
 pub struct Text<'a> {
-    /// What errors call it: the name of its file.
+    /// Its name in errors: the name of its file.
     pub name: &'a str,
     /// Its `.target`: `sm_90a`.
     pub arch: &'a str,
@@ -88,7 +88,7 @@ fn leak(text: &str) -> &'static str {
     text.to_owned().leak()
 }
 
-/// What the macros write down as a `static`.
+/// The `static` that the macros generate.
 fn kernel(text: &Text<'_>) -> &'static Kernel {
     let variant = Variant::new(leak(text.arch), leak(text.ptx), LineMap::default());
     let module = Box::leak(Box::new(Module::new(leak(text.name), vec![variant].leak())));

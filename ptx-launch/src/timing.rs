@@ -1,4 +1,4 @@
-//! How long work on a stream takes, measured by the device's own clock.
+//! Duration of work on a stream, measured by the device's clock.
 #![allow(unsafe_code, reason = "the driver is asked for the time between two events")]
 
 use crate::driver::{Driver, cudarc_error};
@@ -9,7 +9,7 @@ use cudarc::driver::{CudaEvent, CudaStream};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How to measure: warm-up runs that do not count, then runs that do.
+/// Options of a measurement: warm-up runs, which do not count, then counted runs.
 ///
 /// ```
 /// # use ptx_launch::{Device, Timer};
@@ -32,7 +32,7 @@ pub struct Timer {
     batch: u32,
 }
 
-/// What a [`Timer`] measured: at least one run.
+/// The measurement of a [`Timer`]: at least one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Ascending.
@@ -113,7 +113,7 @@ impl Timing {
         Timing { samples }
     }
 
-    /// How many runs counted.
+    /// Number of counted runs.
     pub fn runs(&self) -> usize {
         self.samples.len()
     }

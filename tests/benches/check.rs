@@ -1,4 +1,4 @@
-//! How long the table takes to load, and how fast text is checked: `cargo bench -p ptx-tests --bench check [PATH…]`.
+//! Load time of the table, and checking speed: `cargo bench -p ptx-tests --bench check [PATH…]`.
 //!
 //! Without paths, the files of the corpus that have at least 500 kB. Best of several runs, one thread, MB = 10^6 bytes.
 //!

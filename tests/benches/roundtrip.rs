@@ -1,4 +1,4 @@
-//! How fast text becomes a tree and text again: `cargo bench -p ptx-tests --bench roundtrip [PATH…]`.
+//! Speed from text to tree to text: `cargo bench -p ptx-tests --bench roundtrip [PATH…]`.
 //!
 //! Without paths, the files of the corpus that have at least 100 kB. Best of several runs, single thread, MB = 10^6 bytes.
 

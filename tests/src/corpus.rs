@@ -11,13 +11,13 @@ pub const ABSENT: &str = "no shared/corpus here, see PTX_CORPUS";
 pub struct Sample {
     /// Path inside the corpus: `triton3.4/softmax.ptx`.
     pub name: String,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its `.target`.
     pub target: String,
-    /// Whether ptxas accepts it.
+    /// True if ptxas accepts it.
     pub accepted: bool,
-    /// What ptxas said first, if it does not.
+    /// The first message of ptxas, if it rejects the file.
     pub refusal: String,
 }
 

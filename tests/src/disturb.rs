@@ -30,7 +30,7 @@ const MISTAKES: &[(&str, Mistake)] = &[
 const NUMBERS: &[&str] =
     &["0", "1", "2", "3", "4", "5", "8", "16", "32", "64", "128", "256", "1024", "1025", "65536", "-1", "4294967296"];
 
-/// What directives and declarations are made of, beside the names of directives and types.
+/// Words of directives and declarations, beside the names of directives and types.
 const WORDS: &[&str] = &[
     ".v2",
     ".v4",
@@ -137,7 +137,7 @@ const LINES: &[&str] = &[
 struct Module {
     text: String,
     source: Source,
-    /// Where instructions stand: most of a module, and not what this is about.
+    /// Positions of instructions: most of a module, and outside of this test's scope.
     instructions: Vec<Range<usize>>,
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// What the tests need of one `[[file]]`.
+/// The fields of one `[[file]]` that the tests need.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sample {
     /// Inside of `corpus/`: `ptx/nvcc-13.5/saxpy.sm_75.ptx`.
@@ -12,7 +12,7 @@ pub struct Sample {
     pub target: String,
     /// `accepted` or `refused`.
     pub ptxas: String,
-    /// What ptxas says first of a refused file.
+    /// The first message of ptxas for a rejected file.
     pub message: Option<String>,
 }
 
@@ -22,12 +22,12 @@ struct Manifest {
 }
 
 impl Sample {
-    /// Where it is.
+    /// Its path.
     pub fn file(&self) -> PathBuf {
         folder().join(&self.path)
     }
 
-    /// What ptxas is asked to assemble for: the target, or the oldest one that it has.
+    /// The target that ptxas assembles for: the file's, or the oldest that ptxas still has.
     pub fn arch(&self) -> &str {
         let number = self.target.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic);
         if number.parse().is_ok_and(|n: u32| n < 75) { "sm_75" } else { &self.target }

@@ -83,7 +83,7 @@ pub const LITERALS: &[&str] = &[
     "-WARP_SZ",
 ];
 
-/// What may stand first in the brackets of an address; `@` stands for a register.
+/// Words that may come first in the brackets of an address; `@` stands for a register.
 pub const ADDRESSES: &[&str] = &[
     "@",
     "@",

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const STEPS: u64 = 100_000;
 /// Entries of a file that are launched; all are decoded.
 const LAUNCHES: usize = 12;
-/// What one launch may take, on a machine with other work.
+/// Time limit of one launch, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Bytes behind each pointer.
 const BUFFER: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! What compilers made of sound kernels runs under the watcher without a finding, with the arguments that it is meant for.
+//! Compilers' output for sound kernels runs under the watcher without a finding, with its intended arguments.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -7,7 +7,7 @@ use ptx_core::parse;
 use ptx_interp::{Launch, Machine, Options, Program};
 use std::path::Path;
 
-/// How many interleavings each is run in.
+/// Number of interleavings per kernel.
 const SEEDS: u64 = 6;
 
 /// An argument: a buffer of so many zeros, or a scalar.

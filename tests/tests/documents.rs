@@ -1,4 +1,4 @@
-//! What the documents name is there: links, paths of this repository, tests that commands run.
+//! References in the documents exist: links, paths of this repository, tests in commands.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::{read_dir, read_to_string};
@@ -66,7 +66,7 @@ fn paths_are_there() {
     );
 }
 
-/// What stands in backticks and begins as a path of this repository does.
+/// The text in backticks that starts like a path of this repository.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     const TOP: [&str; 9] = [
         "ptx-core/",
@@ -97,7 +97,7 @@ fn commands(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether the package has the test target that a command names.
+/// Returns true if the package has the test target that a command names.
 fn runs(command: &str) -> bool {
     let words: Vec<&str> = command.split_whitespace().collect();
     let behind = |option: &str| words.iter().position(|word| *word == option).and_then(|at| words.get(at + 1)).copied();

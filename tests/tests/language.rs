@@ -1,4 +1,4 @@
-//! What the macros expand to: the text of `NAME::PTX`, and that ptxas takes it. One file of `language/` is one theme.
+//! Expansion of the macros: the text of `NAME::PTX`, and that ptxas accepts it. One file of `language/` is one theme.
 #![allow(unsafe_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 #[path = "language/from_macros.rs"]

@@ -48,7 +48,7 @@ fn random_modules_are_judged_alike() {
     assert!(total * ALLOWED <= size, "more than one in {ALLOWED}");
 }
 
-/// What one side says that the other does not.
+/// The part of one verdict that the other lacks.
 fn difference(judge: &Judge, text: &str) -> Option<String> {
     let (ours, arch) = (ours(text), arch(text));
     let theirs = judge.code_verdict("", &arch, text).expect("ptxas runs");

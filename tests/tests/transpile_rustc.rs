@@ -15,7 +15,7 @@ use ptx_tests::{corpus, own, scratch};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// How many bytes of PTX a crate is made of.
+/// Number of bytes of PTX per crate.
 const CRATE: usize = 3 << 20;
 
 /// A module of a crate: the file that it is from, the PTX that it must hold, and where; a plain module without an entry has
@@ -51,7 +51,7 @@ fn every_file_compiles_to_what_is_proved() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What ptxas accepts, ours and others'.
+/// Files that ptxas accepts, ours and others'.
 fn files() -> Vec<PathBuf> {
     let ours = own::samples().unwrap().into_iter().filter(|s| s.ptxas == "accepted").map(|s| s.file());
     let others = corpus::folder().map(|folder| corpus::samples(&folder).unwrap()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the compiler prints for each mistake: `tests/ui/**/*.rs`, one mistake each, with the expected output beside it.
+//! Compiler output for each mistake: `tests/ui/**/*.rs`, one mistake each, with the expected output beside it.
 //!
 //! `cargo test -p ptx-tests --test ui -- ui trybuild=NAME` runs those whose path contains NAME; `TRYBUILD=overwrite` renews
 //! the expected outputs, which are read before they are committed.

@@ -8,23 +8,23 @@ use ptx_launch::{Error, Result};
 use std::ffi::c_void;
 use std::rc::Rc;
 
-/// How many algorithms the heuristic is asked for.
+/// Number of algorithms requested from the heuristic.
 const CANDIDATES: usize = 64;
 /// Bytes of workspace.
 const WORKSPACE: usize = 64 << 20;
 
 use sys::cudaDataType_t as Type;
 
-/// What is multiplied: C = A · B, all row by row in memory.
+/// The GEMM: C = A · B, all row-major in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem {
     /// M, N, K.
     pub shape: [usize; 3],
     /// The operands' type; the result's too, but bf16 for 8-bit operands.
     pub operand: Number,
-    /// Whether A is M × K; else it is K × M.
+    /// True if A is M × K; else it is K × M.
     pub a_k_major: bool,
-    /// Whether B is N × K; else it is K × N.
+    /// True if B is N × K; else it is K × N.
     pub b_k_major: bool,
 }
 
@@ -68,14 +68,14 @@ impl Drop for Handle {
 pub struct Plan {
     handle: Rc<Handle>,
     description: Rc<Description>,
-    /// Where A, B and C are.
+    /// Addresses of A, B and C.
     addresses: (u64, u64, u64),
     algorithm: sys::cublasLtMatmulAlgo_t,
     workspace: Rc<Buffer<u8>>,
 }
 
-/// What the library is told about a product. The library's B is our A, and the other way round, because it counts
-/// columns first.
+/// The library's description of a GEMM. The library's B is our A, and the other way round, because it counts columns
+/// first.
 struct Description {
     operation: sys::cublasLtMatmulDesc_t,
     a: sys::cublasLtMatrixLayout_t,

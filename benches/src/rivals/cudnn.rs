@@ -23,11 +23,12 @@ use sys::cudnnBackendAttributeName_t as Name;
 use sys::cudnnBackendDescriptorType_t as Kind;
 use sys::cudnnBackendHeurMode_t as Mode;
 
-/// How many engines are tried for a graph. Attention has fewer; norms have thirty, and each takes half a second to build.
+/// Number of engines that are tried for a graph. Attention has fewer; norms have thirty, and each takes half a second
+/// to build.
 const CANDIDATES: usize = 8;
 /// The most bytes of workspace that an engine gets.
 const WORKSPACE: i64 = 1 << 28;
-/// What the library loads when its graphs are first used.
+/// The library that cuDNN loads when its graphs are first used.
 const PART: &str = "libcudnn_graph.so.9";
 /// The oldest version that has these graphs and says what is wrong with one.
 const OLDEST: usize = 9_00_00;
@@ -145,7 +146,7 @@ impl Dnn {
     }
 }
 
-/// What there is; if there is none, the reason is noted.
+/// The value, if there is one; otherwise the reason is noted.
 fn kept<T>(result: Result<T>, reasons: &mut Vec<Error>) -> Option<T> {
     result.map_err(|why| reasons.push(why)).ok()
 }

@@ -22,7 +22,7 @@ const SHAPES: &[[usize; 3]] = &[[2048; 3], [4096; 3], [8192; 3], [4100, 4104, 41
 const SMALL: &[[usize; 3]] = &[[64, 128, 64]];
 /// The kernel's name.
 const KERNEL: &str = "gemm bf16 sm_80";
-/// What the result's rounding allows.
+/// Error bound: the rounding of the result.
 const LIMIT: f64 = 4e-3;
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {

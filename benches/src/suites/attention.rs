@@ -22,9 +22,9 @@ const SIZES: &[(usize, u32, u32, u32)] =
 const SMALL: &[(usize, u32, u32, u32)] = &[(1, 1, 200, 64)];
 /// The kernel's name.
 const KERNEL: &str = "attention bf16";
-/// How many rows are compared with the reference.
+/// Number of rows that are compared with the reference.
 const COMPARED: usize = 48;
-/// What rounding P and O allows.
+/// Error bound: the rounding of P and O.
 const LIMIT: f64 = 6e-3;
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {
@@ -76,7 +76,7 @@ fn by_cudnn(bench: &Bench, task: &Task, addresses: [u64; 4]) -> Result<cudnn::Pl
     Dnn::open(&bench.device, &bench.stream)?.plan(attention.graphs(), &addresses, &bench.stream)
 }
 
-/// How far some rows are from the reference; not a number if any element is none.
+/// Error of some rows against the reference; NaN if any element is NaN.
 fn error(stream: &Stream, task: &Task, operands: &[Buffer<bf16>], out: &Buffer<bf16>) -> Result<f64> {
     if data::error(stream, out, out)?.is_nan() {
         return Ok(f64::NAN);

@@ -71,7 +71,7 @@ const EIGHT: &[[usize; 3]] = &[[4096, 4096, 4096], [8192, 8192, 8192]];
 /// The orders of tiles that a sweep tries: the height of a band, the width of its blocks.
 const ORDERS: [(u32, u32); 8] = [(4, 1), (9, 1), (11, 1), (16, 1), (4, 4), (4, 8), (8, 8), (16, 4)];
 
-/// What the result's rounding allows.
+/// Error bound: the rounding of the result.
 const LIMIT: f64 = 4e-3;
 
 /// A type that can be multiplied here and checked there.

@@ -21,7 +21,7 @@ const SIZES: &[(usize, [usize; 3])] =
 const SMALL: &[(usize, [usize; 3])] = &[(3, [72, 64, 40])];
 /// Bands of tiles are so high.
 const BAND: u32 = 8;
-/// What rounding the result to bf16 allows; the sums themselves are closer.
+/// Error bound: the rounding of the result to bf16; the sums themselves are closer.
 const LIMIT: f64 = 4e-3;
 
 pub fn f32(bench: &mut Bench) -> Result<()> {

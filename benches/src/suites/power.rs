@@ -1,6 +1,6 @@
-//! Where the power of a product goes: its products alone, on what lies in shared memory, and with one thing more each. At
-//! the limit of its power, a chip is slower by what the thing takes. Nobody reads the sums, nothing is promised, and there
-//! are no rivals.
+//! Power of a GEMM: its `wgmma`s alone, on operands in shared memory, and with one more activity each. At the limit
+//! of its power, a chip is slower by what the thing takes. Nobody reads the sums, nothing is promised, and there are
+//! no rivals.
 
 use crate::bench::{Bench, Case, Work};
 use crate::data::Value;
@@ -22,7 +22,7 @@ const fn shared_bytes(rows: u32, columns: u32) -> u32 {
 
 #[ptx_module(arch = "sm_90a")]
 mod kernels {
-    /// What a block does beside its products.
+    /// Activities of a block beside its `wgmma`s.
     const BARRIERS: u32 = 1;
     const FETCH_A: u32 = 2;
     const FETCH_B: u32 = 4;

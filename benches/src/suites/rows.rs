@@ -18,7 +18,7 @@ const SHAPES: &[(u32, u32)] = &[(2048, 8192), (8192, 8192), (16384, 8192), (3276
 const SMALL: &[(u32, u32)] = &[(3, 2050)];
 /// So many bytes at least are used in turns, lest a kernel find its input in the second-level cache.
 const ROUND: usize = 512 << 20;
-/// How many rows are compared with the reference.
+/// Number of rows that are compared with the reference.
 const COMPARED: u32 = 48;
 
 /// Launches an instance: inputs, output, rows, columns.
@@ -57,7 +57,7 @@ fn each<T: Value + Number>(bench: &mut Bench, kernel: &str, task: Task, launch: 
     Ok(())
 }
 
-/// What is computed, and on how much.
+/// The operation and its size.
 #[derive(Clone, Copy)]
 struct Matrix {
     task: Task,
@@ -81,7 +81,7 @@ impl<T: Value + Number> Set<T> {
         Ok(Set { inputs, out: RefCell::new(device.zeros(len(true))?) })
     }
 
-    /// How far some rows are from the reference; not a number if any element of any row is none.
+    /// Error of some rows against the reference; NaN if any element of any row is NaN.
     fn error(&self, stream: &Stream, matrix: Matrix) -> Result<f64> {
         let out = self.out.borrow();
         if data::error(stream, &out, &out)?.is_nan() {
@@ -150,7 +150,7 @@ fn next(last: &Cell<usize>, sets: usize) -> usize {
     last.get()
 }
 
-/// What cuDNN knows of a kernel, if anything.
+/// cuDNN's problem for a kernel, if it has one.
 fn norm<T>(kernel: &str, Matrix { rows, columns, .. }: Matrix) -> Option<Norm> {
     let norms = [("rms_norm", false, RMS_EPSILON), ("layer_norm", true, LAYER_EPSILON)];
     let (_, layer, epsilon) = norms.into_iter().find(|(name, ..)| kernel.starts_with(name))?;

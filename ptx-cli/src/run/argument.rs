@@ -1,4 +1,4 @@
-//! What `--arg` takes.
+//! Values that `--arg` takes.
 
 use super::texture::{self, Texels};
 use ptx_core::isa::{Class, Type};

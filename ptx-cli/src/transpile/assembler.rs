@@ -9,7 +9,7 @@ use std::process::Command;
 /// The sections of a cubin that the GPU reads, in the order of the file: kind and bytes.
 pub(super) type Code = Vec<(String, Vec<u8>)>;
 
-/// What ptxas makes of a module for its target; the inner error is what it printed.
+/// The machine code by ptxas for a module's target; the inner error is its output.
 pub(super) fn code(ptx: &[u8], arch: Arch) -> Result<Result<Code, String>, Failure> {
     let folder = TempDir::new("ptx-transpile").map_err(|e| Failure::usage(format!("no folder for ptxas: {e}")))?;
     let (input, output) = (folder.path().join("module.ptx"), folder.path().join("module.cubin"));
@@ -28,7 +28,7 @@ fn ptxas() -> PathBuf {
     std::env::var_os("PTXAS").map_or_else(|| PathBuf::from("ptxas"), PathBuf::from)
 }
 
-/// What of an ELF file the GPU executes or reads.
+/// Sections of an ELF file that the GPU executes or reads.
 const READ: [&str; 4] = [".text", ".nv.constant", ".nv.global", ".nv.shared"];
 
 /// The code and data sections of an ELF file of 64 bits, by kind. What is no such file has none.

@@ -1,4 +1,4 @@
-//! What is known of the Rust that was made: what a build makes of it, against the PTX that it came from.
+//! The comparison of the generated Rust with the PTX that it came from: a build's output for it.
 
 use super::assembler;
 use crate::output::Failure;
@@ -7,16 +7,16 @@ use ptx_core::parse::parse_text;
 use ptx_core::transpile::same;
 use std::fmt;
 
-/// How far Rust and PTX agree.
+/// The degree to which Rust and PTX agree.
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
     /// The PTX that a build makes of the Rust, or what it reports.
     pub(super) expanded: Result<String, String>,
     /// It is the input, byte for byte.
     pub(super) identical: bool,
-    /// Where its instructions are others, if they are.
+    /// The first difference in its instructions, if any.
     pub(super) difference: Option<String>,
-    /// Whether the machine code is the same, if that was asked for and ptxas takes the input.
+    /// True if the machine code is equal; `None` if it was not compared or ptxas rejects the input.
     pub(super) machine_code: Option<Result<bool, String>>,
 }
 
@@ -34,7 +34,7 @@ impl Proof {
         proof
     }
 
-    /// What [`prove`](ptx_core::transpile::prove::prove) has found out.
+    /// The result of [`prove`](ptx_core::transpile::prove::prove).
     pub(super) fn known(input: &[u8], ptx: &str) -> Proof {
         let identical = ptx.as_bytes() == input;
         Proof { expanded: Ok(ptx.to_owned()), identical, difference: None, machine_code: None }

@@ -43,7 +43,7 @@ struct Call<'a> {
     at: usize,
 }
 
-/// What can be called: its name, where it is declared, what it returns and takes.
+/// A callable function: its name, its declaration, its results and parameters.
 struct Callable {
     name: String,
     span: Span,
@@ -103,7 +103,7 @@ impl Call<'_> {
         }
     }
 
-    /// Whether returns and arguments are what the callee has.
+    /// Checks that results and arguments match the callee's.
     fn fit(&self, callee: &Callable, out: &mut Vec<Diagnostic>) {
         let list = |operand: Option<&Operand>| match operand {
             Some(Operand::List(list)) => list.clone(),
@@ -146,7 +146,7 @@ impl Call<'_> {
         }
     }
 
-    /// Whether ptxas takes the argument (or, returned, the place for the result) for the parameter.
+    /// Returns true if ptxas takes the argument (or, returned, the place for the result) for the parameter.
     fn fits(&self, formal: &ParamType, actual: &Operand, returned: bool) -> bool {
         let class = formal.ty.class();
         match actual {

@@ -10,8 +10,8 @@ use crate::syntax::{Directive, Expr, ExprId, ExprKind, StmtKind, Tokens, Tree};
 use crate::token::Kind;
 use std::collections::{HashMap, HashSet};
 
-/// What a section's line may hold: the type, the least and the greatest number, whether names may stand there.
-/// ptxas does not look how large the numbers of 32 bits are.
+/// Values allowed in a section's line: the type, the least and the greatest number, and names. ptxas does not check
+/// the range of 32-bit numbers.
 const DATA: &[(&str, i64, i64, bool)] = &[
     (".b8", -0x80, 0xff, false),
     (".b16", -0x8000, 0xffff, false),
@@ -19,7 +19,7 @@ const DATA: &[(&str, i64, i64, bool)] = &[
     (".b64", i64::MIN, i64::MAX, true),
 ];
 
-/// What a line of `@@DWARF` may hold, and as what.
+/// Values allowed in a line of `@@DWARF`, and their kind.
 const LINES: &[(&str, &str)] = &[
     (".byte", ".b8"),
     (".4byte", ".b32"),
@@ -147,7 +147,7 @@ fn place_of(tree: &Tree, id: ExprId) -> Option<ExprKind> {
     named.then_some(kind)
 }
 
-/// Whether a word means nothing else in PTX.
+/// Returns true if a word means nothing else in PTX.
 fn place_name(word: &str) -> bool {
     let of_ptx = table().directives.contains_key(word) || Type::find(word.trim_start_matches('.')).is_some();
     !matches!(word, "WARP_SZ" | "_") && !of_ptx

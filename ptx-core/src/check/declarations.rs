@@ -1,4 +1,4 @@
-//! What declarations may say where they stand: state spaces, linkage, attributes.
+//! Words that declarations may contain at their position: state spaces, linkage, attributes.
 
 use super::error;
 use crate::diag::{Diagnostic, codes};
@@ -6,7 +6,7 @@ use crate::ir::Module;
 use crate::isa::Type;
 use crate::syntax::{Directive, StmtId, StmtKind, Tree, Var};
 
-/// What may stand between a state space and a name, beside the type.
+/// Words that may stand between a state space and a name, beside the type.
 const WORDS: &[&str] =
     &[".align", ".v2", ".v4", ".v8", ".ptr", ".global", ".shared", ".const", ".local", ".param", ".attribute"];
 

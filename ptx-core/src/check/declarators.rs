@@ -1,4 +1,4 @@
-//! How names are declared: what the parser reads with more patience than ptxas.
+//! Declarations of names: the parser is more lenient here than ptxas.
 
 use super::error;
 use crate::diag::{Diagnostic, codes};

@@ -61,7 +61,7 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whether target and version have the directive.
+/// Checks that target and version have the directive.
 fn gate(tree: &Tree, name: TokenId, module: &Module, out: &mut Vec<Diagnostic>) {
     let (text, span) = (tree.source.text(name), tree.source.span(name));
     let Some(info) = table().directives.get(text).filter(|i| !i.gate.admits(module.arch, module.version)) else {

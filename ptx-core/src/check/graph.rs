@@ -9,7 +9,7 @@ const ENDS: &[&str] = &["ret", "exit", "bra", "brx"];
 pub(super) struct Graph {
     /// The first instruction of each block, and one past the last of all.
     pub(super) starts: Vec<usize>,
-    /// Where each block goes.
+    /// Successors of each block.
     pub(super) next: Vec<Vec<usize>>,
     /// Which blocks the entry reaches.
     pub(super) reached: Vec<bool>,
@@ -73,7 +73,7 @@ impl Graph {
     }
 }
 
-/// Whether it is one of those that end a block.
+/// Returns true if it is one of those that end a block.
 pub(super) fn ends(inst: &Inst) -> bool {
     inst.row.is_some_and(|r| ENDS.contains(&r.opcode()))
 }
@@ -104,8 +104,8 @@ fn reach(next: &[Vec<usize>], mut pending: Vec<usize>) -> Vec<bool> {
     reached
 }
 
-/// What holds at the start of each block that is reached: `step` over the instructions, `meet` where edges join, which
-/// says whether it changed its first argument. States must grow, and not for ever.
+/// The state at the start of each reachable block: `step` over the instructions, `meet` where edges join; `meet`
+/// returns true if it changed its first argument. States must grow, and not for ever.
 pub(super) fn forward<S: Clone>(
     graph: &Graph,
     entry: S,

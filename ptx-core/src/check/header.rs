@@ -4,7 +4,7 @@ use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::syntax::{StmtKind, Tree};
 
-/// What `.target` takes beside a target.
+/// Options of `.target` beside a target.
 const OPTIONS: &[&str] = &["texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"];
 
 pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
@@ -46,7 +46,7 @@ fn starts_with_an_option(tree: &Tree) -> bool {
     first.is_some_and(|word| OPTIONS.contains(&word))
 }
 
-/// Whether the module has debug information.
+/// Returns true if the module has debug information.
 fn has_sections(tree: &Tree) -> bool {
     tree.items.iter().any(|id| matches!(tree.stmt(*id).kind, StmtKind::Section(_) | StmtKind::Dwarf))
 }

@@ -32,7 +32,7 @@ const FIELDS: &[(&str, &[&str])] = &[
     (".surfref", &["width", "height", "depth", "channel_data_type", "channel_order", "array_size", "memory_layout"]),
 ];
 
-/// What stands for a number. ptxas does not look whether the field has such values.
+/// Words with the value of a number. ptxas does not check them against the field.
 const VALUES: &[&str] = &["nearest", "linear", "wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border"];
 
 pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {

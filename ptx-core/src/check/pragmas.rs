@@ -7,11 +7,11 @@ use crate::syntax::{Directive, StmtId, StmtKind, Tree};
 /// A string that ptxas knows; what follows its first word is its argument.
 struct Pragma {
     name: &'static str,
-    /// Whether it may stand outside of a body.
+    /// True if it may stand outside of a body.
     outside: bool,
-    /// Whether a `.func` may hold it.
+    /// True if a `.func` may hold it.
     func: bool,
-    /// Whether a number must follow, and the least.
+    /// The least value, if a number must follow.
     least: Option<i64>,
 }
 

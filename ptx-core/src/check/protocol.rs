@@ -27,7 +27,7 @@ use body::Body;
 /// Rows of this name that have this modifier (any, if it is empty).
 type Pattern = (&'static str, &'static str);
 
-/// Whether the instruction is one of these.
+/// Returns true if the instruction is one of these.
 fn is(inst: &Inst, patterns: &[Pattern]) -> bool {
     let fits = |(name, modifier): &Pattern, row: &str| *name == row && (modifier.is_empty() || inst.has(modifier));
     inst.row.is_some_and(|row| patterns.iter().any(|p| fits(p, row.name)))

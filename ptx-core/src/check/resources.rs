@@ -1,4 +1,4 @@
-//! What a kernel takes: static shared memory, bytes of parameters, threads.
+//! Resources of a kernel: static shared memory, bytes of parameters, threads.
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Module, Operand, Param, Space, Symbol, VarId};

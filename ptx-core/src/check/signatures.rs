@@ -1,4 +1,4 @@
-//! What functions and call prototypes may take and return.
+//! Parameters and results of functions and call prototypes.
 
 use super::error;
 use crate::diag::{Diagnostic, codes};
@@ -77,7 +77,7 @@ fn is_open(tree: &Tree, dimension: crate::syntax::ExprId) -> bool {
     tree.list(inside).first().is_none_or(|size| integer(tree, *size) == Some(0))
 }
 
-/// What is wrong with how one parameter is declared.
+/// The fault in the declaration of one parameter.
 fn shape(tree: &Tree, var: &Var, name: &Declarator, of: Of) -> Option<&'static str> {
     let register = tree.source.text(var.space) == ".reg";
     let sink = tree.source.text(name.name) == "_";
@@ -91,7 +91,7 @@ fn shape(tree: &Tree, var: &Var, name: &Declarator, of: Of) -> Option<&'static s
     })
 }
 
-/// What is wrong with where it is.
+/// The fault in its place.
 fn place(tree: &Tree, var: &Var, of: Of) -> Option<&'static str> {
     let space = tree.source.text(var.space);
     let pointer = tree.attributes(var).iter().any(|a| tree.source.text(a.name) == ".ptr");
@@ -107,7 +107,7 @@ fn place(tree: &Tree, var: &Var, of: Of) -> Option<&'static str> {
     })
 }
 
-/// Where an alignment is that no parameter can have.
+/// The position of an alignment that no parameter can have.
 fn alignment(tree: &Tree, var: &Var, of: Of) -> Option<Span> {
     let align = tree.attributes(var).iter().find(|a| tree.source.text(a.name) == ".align")?;
     let bytes = tree.list(&align.args).first().and_then(|e| integer(tree, *e))?;
@@ -119,7 +119,7 @@ fn alignment(tree: &Tree, var: &Var, of: Of) -> Option<Span> {
     refused.then(|| tree.source.span(align.name))
 }
 
-/// What the resolved signature says.
+/// Checks the resolved signature.
 fn resolved(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     if function.variadic {
         let text = "a function takes a fixed number of parameters";

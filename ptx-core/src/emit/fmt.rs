@@ -29,12 +29,12 @@ pub fn format(tree: &Tree) -> Vec<u8> {
     layout.out
 }
 
-/// Whether an empty line stands before the next line.
+/// An empty line before the next line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Blank {
     /// At the start of the text or of a scope.
     Never,
-    /// Where there was one.
+    /// The source had one.
     Kept,
     /// Around functions with a body.
     Always,
@@ -43,7 +43,7 @@ enum Blank {
 struct Layout<'t> {
     tree: &'t Tree,
     out: Vec<u8>,
-    /// How many scopes are open.
+    /// Number of open scopes.
     depth: usize,
     blank: Blank,
 }
@@ -169,7 +169,7 @@ impl Layout<'_> {
         self.out.resize(self.out.len() + indent, b' ');
     }
 
-    /// Whether the line is full in front of a token behind a comma.
+    /// Returns true if the line is full in front of a token behind a comma.
     fn too_wide(&self, token: TokenId) -> bool {
         let behind_comma = self.tree.source.kind(token - 1) == Kind::Punct(b',');
         behind_comma && self.out.len() > WIDTH && !self.out[self.out.len() - WIDTH..].contains(&b'\n')

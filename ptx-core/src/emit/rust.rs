@@ -12,14 +12,14 @@ use std::fmt;
 pub struct Plain {
     /// The source: one `pub mod`.
     pub text: String,
-    /// What could not stay as it was; empty if the macro's PTX is the input byte for byte.
+    /// The rewrites; empty if the macro's PTX equals the input byte for byte.
     pub rewritten: Vec<Rewrite>,
 }
 
 /// Bytes that Rust's lexer does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Where, in the bytes of the tree's source.
+    /// Position in the bytes of the tree's source.
     pub at: u32,
     /// Why.
     pub reason: Reason,
@@ -223,7 +223,7 @@ fn flattened(text: &str) -> String {
     out
 }
 
-/// Whether Rust reads these digits as a number, with or without a suffix.
+/// Returns true if Rust reads these digits as a number, with or without a suffix.
 fn is_rust_number(bytes: &[u8]) -> bool {
     match bytes {
         [b'0', b'x', rest @ ..] => rest.first().is_some_and(u8::is_ascii_hexdigit),

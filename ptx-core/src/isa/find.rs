@@ -10,7 +10,7 @@ pub struct Form {
     pub row: &'static Row,
     /// One for each slot.
     pub slots: Arc<[Option<&'static Member>]>,
-    /// Whether the modifiers stand in another order than the manual's.
+    /// True if the modifiers stand in another order than the manual's.
     pub reordered: bool,
     /// A modifier that means nothing here: written twice, or one that ptxas passes over wherever it stands.
     pub idle: Option<usize>,
@@ -25,7 +25,7 @@ pub struct Misfit {
     pub unplaced: Option<usize>,
     /// The slot that must be filled and is not.
     pub missing: Option<usize>,
-    /// How many modifiers found a place, to compare misfits.
+    /// Number of matched modifiers, to compare misfits.
     placed: usize,
 }
 

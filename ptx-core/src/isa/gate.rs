@@ -27,7 +27,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What may follow a target's number.
+/// Suffix of a target's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suffix {
     /// `sm_90`: runs on every later chip.
@@ -58,8 +58,8 @@ impl Arch {
         self.number / 10
     }
 
-    /// Whether a program for this target may use what `needed` names: `sm_90` any later one, `sm_100f` the family's
-    /// `f` and `a` targets from that number on, `sm_90a` itself only.
+    /// Returns true if a program for this target may use what `needed` names: `sm_90` any later one, `sm_100f` the
+    /// family's `f` and `a` targets from that number on, `sm_90a` itself only.
     pub fn provides(self, needed: Arch) -> bool {
         match needed.suffix {
             Suffix::None => self.number >= needed.number,
@@ -99,7 +99,7 @@ impl fmt::Display for Arch {
     }
 }
 
-/// Where something exists: on one of these targets, each from a PTX version on.
+/// Targets and versions that have a feature: one of these targets, each from a PTX version on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// In the order of the file.
@@ -107,7 +107,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Whether it exists for this target and version.
+    /// Returns true if it exists for this target and version.
     pub fn admits(&self, arch: Arch, version: Version) -> bool {
         self.anyof.iter().any(|(a, v)| arch.provides(*a) && version >= *v)
     }

@@ -25,7 +25,7 @@ const FILES: &[(&str, &str)] = files! {
     "wmma.isa" "mma.isa" "wgmma.isa" "tcgen05.isa" "misc.isa"
 };
 
-/// Where everything stands.
+/// Positions of all rows.
 #[derive(Debug)]
 pub(crate) struct Index {
     sections: Vec<Section>,
@@ -143,7 +143,7 @@ impl Index {
     }
 }
 
-/// How a row finds sets and types: the section's own sets first.
+/// Lookup of sets and types for a row: the section's own sets first.
 pub(super) struct Lookup {
     pub(super) table: &'static Table,
     local: &'static sets::Sets,

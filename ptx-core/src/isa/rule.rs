@@ -1,4 +1,4 @@
-//! What the columns of a row cannot say: implications between its slots, operands, targets and versions.
+//! Rules that the columns of a row cannot express: implications between its slots, operands, targets and versions.
 
 pub mod named;
 
@@ -13,7 +13,7 @@ pub struct Rule {
     when: Vec<Term>,
     both: bool,
     then: Vec<Term>,
-    /// Whether ptxas takes what breaks it, so that it is worth a warning only.
+    /// True if ptxas takes what breaks it, so that it is worth a warning only.
     pub lax: bool,
     /// As written, for help texts.
     pub text: &'static str,
@@ -52,7 +52,7 @@ enum Atom {
     Named(named::Check),
 }
 
-/// Where an operand is: in the row, or inside the brackets or the pair that stands there.
+/// Position of an operand: in the row, or inside the brackets or the pair at that place.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: usize,
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-/// What a rule is asked about.
+/// The instruction that a rule checks.
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
     /// The row and its slots' values.
@@ -108,7 +108,7 @@ pub enum Broken {
     Form,
 }
 
-/// What the words of a rule can name.
+/// Names that a rule can use.
 pub(super) struct Names<'a> {
     pub(super) slots: &'a [Slot],
     pub(super) operands: &'a [OperandSpec],
@@ -132,7 +132,7 @@ impl Rule {
         Ok(Rule { when: read(when)?, both, then: read(then)?, lax, text })
     }
 
-    /// Whether it holds whatever the operands are; `case` has none.
+    /// Returns true if it holds whatever the operands are; `case` has none.
     pub fn is_settled(&self, case: &Case) -> bool {
         let fails = |terms: &[Term]| terms.iter().any(|t| t.atom.is_fixed() && t.fails(case));
         let holds = |terms: &[Term]| terms.iter().all(|t| t.atom.is_fixed() && !t.fails(case));
@@ -142,12 +142,12 @@ impl Rule {
         }
     }
 
-    /// Whether it holds, or is none that ptxas holds.
+    /// Checks the rule, unless ptxas does not enforce it.
     pub fn check(&self, case: &Case) -> Result<(), Broken> {
         if self.lax { Ok(()) } else { self.holds(case) }
     }
 
-    /// Whether it holds.
+    /// Checks the rule.
     pub fn holds(&self, case: &Case) -> Result<(), Broken> {
         let when = first_false(&self.when, case);
         let then = first_false(&self.then, case);
@@ -174,7 +174,7 @@ impl Term {
 }
 
 impl Atom {
-    /// Whether no operand has a say in it.
+    /// Returns true if no operand has a say in it.
     fn is_fixed(&self) -> bool {
         matches!(self, Atom::Slot(..) | Atom::Same(..) | Atom::Option(_) | Atom::Target(_) | Atom::Since(_))
     }

@@ -13,7 +13,7 @@ pub enum TypeOf {
     Made(Shift, usize),
 }
 
-/// How one type is made from another.
+/// Derivation of one type from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shift {
     /// The same class, twice as wide (`mul.wide`).
@@ -39,7 +39,7 @@ impl TypeOf {
 }
 
 impl Shift {
-    /// What it makes of a type.
+    /// The derived type.
     pub fn of(self, ty: Type) -> Option<Type> {
         let (class, bits) = match self {
             Shift::Wide => (ty.name().trim_end_matches(|c: char| c.is_ascii_digit()), ty.bits() * 2),

@@ -2,7 +2,7 @@
 
 use crate::token::Kind;
 
-/// What a byte starts.
+/// The kind of token that a byte starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Unknown,
@@ -43,7 +43,7 @@ pub(super) fn class(byte: u8) -> Class {
     CLASS[byte as usize]
 }
 
-/// Where the run of bytes that satisfy `accept` ends.
+/// End of the run of bytes that satisfy `accept`.
 #[inline]
 fn run(bytes: &[u8], from: usize, accept: impl Fn(u8) -> bool) -> usize {
     let mut at = from;
@@ -70,7 +70,8 @@ pub(super) fn block_comment_end(bytes: &[u8], from: usize) -> Option<usize> {
     bytes[body..].windows(2).position(|w| w == b"*/").map(|n| body + n + 2)
 }
 
-/// Whether a `# 12 "file"` or `#line 12` of the C preprocessor starts here. ptxas skips those to the end of the line.
+/// Returns true if a `# 12 "file"` or `#line 12` of the C preprocessor starts here. ptxas skips those to the end of
+/// the line.
 pub(super) fn is_line_marker(bytes: &[u8], at: usize) -> bool {
     let Some(rest) = bytes[at..].strip_prefix(b"#") else { return false };
     let rest = rest.trim_ascii_start();
@@ -90,7 +91,7 @@ pub(super) fn string(bytes: &[u8], from: usize) -> usize {
     }
 }
 
-/// Whether a string token has its closing quote.
+/// Returns true if a string token has its closing quote.
 pub(super) fn closed(text: &[u8]) -> bool {
     text.len() > 1 && text.ends_with(b"\"")
 }

@@ -36,7 +36,7 @@ pub(super) struct Mismatch {
     pub(super) why: Why,
 }
 
-/// What operands are looked up in.
+/// Environment in which operands are resolved.
 #[derive(Clone, Copy)]
 pub(super) struct Binder<'a> {
     pub(super) form: &'a Form,
@@ -174,7 +174,7 @@ impl Binder<'_> {
         }
     }
 
-    /// What stands in brackets behind an address, or in a group.
+    /// Operands in brackets after an address, or in a group.
     fn inside<'w>(&self, specs: &[OperandSpec], written: &'w [Operand]) -> Result<Cow<'w, [Operand]>, Why> {
         let all = |_: &[Operand]| Ok::<(), ()>(());
         self.choose(specs, written, all).map(|(bound, _)| bound).map_err(|miss| match miss.why {
@@ -281,7 +281,7 @@ impl Binder<'_> {
     }
 }
 
-/// What is not as written.
+/// The operands, if any differs from the source.
 pub(super) fn made(bound: Cow<[Operand]>) -> Option<Vec<Operand>> {
     match bound {
         Cow::Borrowed(_) => None,
@@ -289,25 +289,26 @@ pub(super) fn made(bound: Cow<[Operand]>) -> Option<Vec<Operand>> {
     }
 }
 
-/// Whether the operand is of a type that a modifier names, and of no other: then ptxas takes the name of a function. `mov`
-/// has a form for that.
+/// Returns true if the operand is of a type that a modifier names, and of no other: then ptxas takes the name of a
+/// function. `mov` has a form for that.
 fn is_typed(value: &Value) -> bool {
     value.register && value.literal && !value.special && !value.wider && !matches!(value.ty, TypeOf::Fixed(_))
 }
 
-/// Whether ptxas takes `%r1+4`: where a number is read that a literal could be.
+/// Returns true if ptxas takes `%r1+4`: where a number is read that a literal could be.
 fn takes_sums(value: &Value, access: Access, ty: Option<Type>) -> bool {
     let plain = value.register && value.literal && value.selectors.is_empty();
     plain && access == Access::Read && !is_predicate(ty)
 }
 
-/// Whether ptxas takes `s+4`, an integer.
+/// Returns true if ptxas takes `s+4`, an integer.
 fn takes_addresses(value: &Value, access: Access, ty: Option<Type>) -> bool {
     let integer = |t: Type| matches!(t.class(), Class::Bits | Class::Unsigned | Class::Signed);
     !value.address && takes_sums(value, access, ty) && ty.is_none_or(integer)
 }
 
-/// Whether only a register may hold it, of 32 bits that are no integer: then ptxas takes `0f3F800000` for one.
+/// Returns true if only a register may hold it, of 32 bits that are no integer: then ptxas takes `0f3F800000` for
+/// one.
 fn is_held_alone(value: &Value) -> bool {
     value.register && !value.literal && matches!(value.ty, TypeOf::Fixed(ty) if matches!(ty.name(), "b32" | "f32"))
 }
@@ -316,7 +317,7 @@ fn is_predicate(ty: Option<Type>) -> bool {
     ty.is_some_and(|t| t.class() == Class::Pred)
 }
 
-/// Whether a register declared as `found` may hold a value of type `wanted`.
+/// Checks that a register declared as `found` may hold a value of type `wanted`.
 fn declared(found: Type, wanted: Option<Type>, wider: bool) -> Fit {
     let Some(wanted) = wanted else { return Ok(()) };
     let same = wanted.held_by(found);

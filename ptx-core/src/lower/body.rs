@@ -22,7 +22,7 @@ pub(super) struct Body<'c, 't> {
     pub(super) ahead: Vec<Entity>,
 }
 
-/// What an instruction was found to be.
+/// The resolved form of an instruction.
 struct Bound {
     row: &'static Row,
     slots: Arc<[Option<&'static Member>]>,
@@ -66,7 +66,7 @@ impl<'t> Body<'_, 't> {
         }
     }
 
-    /// What is nothing without the label in front of it.
+    /// Statements that need the label before them.
     fn labelled(&mut self, stmt: &'t Stmt, label: Option<&'t Tokens>) {
         let tree = self.cx.tree;
         let list = match &stmt.kind {
@@ -364,7 +364,7 @@ impl<'t> Body<'_, 't> {
         None
     }
 
-    /// What ptxas takes and the manual does not.
+    /// Forms that ptxas accepts and the manual does not have.
     fn doubts(&mut self, inst: &syntax::Inst, candidate: &Candidate, operands: &[Operand], name: Span) {
         let form = &candidate.form;
         if form.reordered {

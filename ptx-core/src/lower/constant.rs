@@ -3,8 +3,8 @@
 use crate::syntax::{ExprId, ExprKind, Tree};
 use std::cmp::Ordering;
 
-/// What a constant expression is worth. The rules are ptxas's: where they differ from the manual (`?:` converts nothing, and
-/// takes no floats; `%` is unsigned), ptxas is followed.
+/// Value of a constant expression. The rules are ptxas's: where they differ from the manual (`?:` converts nothing,
+/// and takes no floats; `%` is unsigned), ptxas is followed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Constant {
     Signed(i64),

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::{Mutex, OnceLock};
 
-/// What a mnemonic can be.
+/// Candidates for a mnemonic.
 pub(super) type Found = Rc<Result<Vec<Candidate>, Vec<Misfit>>>;
 
 /// A form, and what this module's target, version and options leave to ask of each instruction.

@@ -21,7 +21,7 @@ pub(super) fn initialiser(cx: &mut Context<'_>, ty: Type, vector: u32, dims: &[u
     init
 }
 
-/// Whether braces stand as the dimensions say; what is wrong, and where.
+/// Checks that braces match the dimensions; returns the fault and its position.
 fn braces(tree: &Tree, vector: u32, dims: &[u64], id: ExprId) -> Result<(), (String, ExprId)> {
     let wrong = |text: &str| Err((text.to_owned(), id));
     match (&tree.expr(id).kind, dims) {
@@ -79,7 +79,7 @@ fn scalar(cx: &mut Context<'_>, ty: Type, id: ExprId, init: &mut Init, at: u64) 
     0
 }
 
-/// Whether the address is known before a kernel runs: that of a function, of global or of constant memory.
+/// Returns true if the address is known before a kernel runs: that of a function, of global or of constant memory.
 fn lasts(cx: &Context<'_>, of: Symbol) -> bool {
     match of {
         Symbol::Func(_) => true,

@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 use crate::ir::{FuncId, Function, Limit, Module, Param, VarId, Variable};
 use crate::syntax::{self, Directive, Stmt, StmtId, StmtKind, Tree};
 
-/// What lowering knows at any point.
+/// State of the lowering.
 pub(super) struct Context<'t> {
     pub(super) tree: &'t Tree,
     pub(super) names: Names<'t>,

@@ -38,7 +38,7 @@ impl<'t> Body<'_, 't> {
         tree.list(list).iter().map(|e| self.operand(*e)).collect()
     }
 
-    /// What stands in a list, in parentheses, braces or brackets: no sums with names.
+    /// An operand of a list in parentheses, braces or brackets: no sums with names.
     fn argument(&mut self, id: ExprId) -> Operand {
         let tree = self.cx.tree;
         if matches!(tree.expr(id).kind, ExprKind::Binary(..)) && constant::value(tree, id).is_none() {
@@ -149,7 +149,7 @@ impl<'t> Body<'_, 't> {
         Operand::Error
     }
 
-    /// Whether it stands further down: until there, ptxas takes the name for what it is outside.
+    /// Returns true if it stands further down: until there, ptxas takes the name for what it is outside.
     fn not_yet(&self, entity: Entity) -> bool {
         match entity {
             Entity::Label(id) => self.function.labels.get(id.index()).is_some_and(|label| label.at == u32::MAX),

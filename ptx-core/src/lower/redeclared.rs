@@ -4,7 +4,7 @@ use super::report;
 use crate::diag::Diagnostic;
 use crate::ir::{Function, Module};
 
-/// What the second says otherwise than the first.
+/// The first contradiction between two declarations.
 pub(super) fn check(first: &Function, second: &Function, module: &Module) -> Option<Diagnostic> {
     let (name, span) = (&second.name, second.span);
     let external = |f: &Function| f.linkage == Some("extern");

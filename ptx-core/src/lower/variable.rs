@@ -6,7 +6,7 @@ use crate::ir::{ParamType, Signature, Space, Variable};
 use crate::isa::{Class, Type};
 use crate::syntax::{self, Declarator, ExprId, ExprKind, Tokens, Var};
 
-/// What all names of a declaration share.
+/// Properties that all names of a declaration share.
 struct Shape {
     space: Space,
     ty: Type,
@@ -33,11 +33,11 @@ fn space(text: &str) -> Option<Space> {
     })
 }
 
-/// What one name of a declaration declares.
+/// The declaration of one name.
 pub(super) struct Declared {
     /// The name's token.
     pub(super) token: u32,
-    /// Whether it is `x<4>`: then no variable has this name.
+    /// True if it is `x<4>`: then no variable has this name.
     pub(super) range: bool,
     /// One, or those of the range.
     pub(super) variables: Vec<Variable>,

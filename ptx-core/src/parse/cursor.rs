@@ -20,13 +20,13 @@ impl Parser {
         self.tree.source.tokens[(self.at + n).min(self.end) as usize].kind
     }
 
-    /// Whether nothing is left.
+    /// Returns true if nothing is left.
     #[inline]
     pub(super) fn done(&self) -> bool {
         self.at >= self.end
     }
 
-    /// Whether the next token is this punctuation.
+    /// Returns true if the next token is this punctuation.
     #[inline]
     pub(super) fn at(&self, punct: u8) -> bool {
         self.kind() == Kind::Punct(punct)
@@ -63,13 +63,13 @@ impl Parser {
         if self.kind() == Kind::Dot { Ok(self.bump()) } else { Err(self.stuck(what)) }
     }
 
-    /// Whether nothing stands between the next token and the one before.
+    /// Returns true if nothing stands between the next token and the one before.
     #[inline]
     pub(super) fn touches(&self) -> bool {
         self.tree.source.touches(self.at)
     }
 
-    /// Whether the next token is the first of its line.
+    /// Returns true if the next token is the first of its line.
     pub(super) fn starts_line(&self) -> bool {
         self.at == 0 || self.tree.source.trivia(self.at).contains(&b'\n')
     }

@@ -22,7 +22,7 @@ impl Parser {
         Ok(self.push_stmt(first..self.at, StmtKind::Directive(directive)))
     }
 
-    /// What may follow a directive without a `;`: anything that begins a statement.
+    /// Tokens that may follow a directive without a `;`: anything that starts a statement.
     fn ends_directive(&self) -> bool {
         match self.kind() {
             Kind::Eof | Kind::Dot | Kind::Word | Kind::Punct(b'}' | b'@') => true,

@@ -81,12 +81,12 @@ impl Parser {
         Ok(left)
     }
 
-    /// Whether `a|b` with this on the left is a pair of registers and no bitwise or.
+    /// Returns true if `a|b` with this on the left is a pair of registers and no bitwise or.
     fn is_register_like(&self, expr: ExprId) -> bool {
         matches!(self.tree.expr(expr).kind, ExprKind::Name | ExprKind::Braces(_) | ExprKind::Pair(..))
     }
 
-    /// Whether it is a name to which a constant is added: all of the expression behind the plus.
+    /// Returns true if it is a name to which a constant is added: all of the expression behind the plus.
     fn is_base(&self, expr: ExprId) -> bool {
         let expr = self.tree.expr(expr);
         let named = matches!(expr.kind, ExprKind::Name | ExprKind::Apply(..));
@@ -236,7 +236,7 @@ impl Parser {
     }
 }
 
-/// How tightly a binary operator binds: manual section 4.5.5, table 5. `=` is for `{addr_mode_0 = wrap}`, section 5.3.
+/// Precedence of a binary operator: manual section 4.5.5, table 5. `=` is for `{addr_mode_0 = wrap}`, section 5.3.
 fn binds(op: [u8; 2]) -> Option<u8> {
     Some(match &op {
         b"=\0" => 0,

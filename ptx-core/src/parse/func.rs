@@ -48,7 +48,7 @@ impl Parser {
         Ok(self.push_parent(head, body, StmtKind::Func(Box::new(func))))
     }
 
-    /// What stands between `.entry` and the body.
+    /// Directives between `.entry` and the body.
     fn header(&mut self, func: &mut Func) -> Parsed<()> {
         while self.kind() == Kind::Dot {
             func.attributes.push(self.attribute()?);

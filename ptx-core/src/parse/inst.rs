@@ -55,7 +55,7 @@ impl Parser {
         if self.looks_like_statement() { Ok(()) } else { Err(stuck) }
     }
 
-    /// Whether letters hang on the number before: `0f3F80`.
+    /// Returns true if letters hang on the number before: `0f3F80`.
     fn torn_number(&self) -> bool {
         let source = &self.tree.source;
         let before = self.at.checked_sub(1).map(|before| source.kind(before));

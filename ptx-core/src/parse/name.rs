@@ -1,6 +1,6 @@
 //! The directives that begin a statement, by what has to follow them.
 
-/// What a `Dot` token at the start of a statement begins.
+/// The construct that a `Dot` token at the start of a statement begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Start {
     /// `.extern` and others: a declaration or a function follows.
@@ -35,7 +35,7 @@ pub(super) fn start(name: &[u8]) -> Start {
     }
 }
 
-/// Whether a `Dot` token in a declaration says something beside the type: manual section 5.4.
+/// Returns true if a `Dot` token in a declaration says something beside the type: manual section 5.4.
 pub(super) fn is_attribute(name: &[u8]) -> bool {
     matches!(name, b".align" | b".attribute" | b".ptr" | b".v2" | b".v4" | b".v8")
 }

@@ -1,4 +1,4 @@
-//! Where the next statement begins after one that made no sense.
+//! Recovery: the start of the next statement after one that does not parse.
 
 use super::name::{Start, start};
 use super::{Parser, Stuck};
@@ -26,7 +26,7 @@ impl Parser {
         self.error_from(first)
     }
 
-    /// How many braces are open between `first` and here.
+    /// Number of open braces between `first` and here.
     fn open_braces(&self, first: TokenId) -> u32 {
         (first..self.at).fold(0u32, |open, token| match self.tree.source.kind(token) {
             Kind::Punct(b'{') => open + 1,
@@ -35,7 +35,7 @@ impl Parser {
         })
     }
 
-    /// Whether the next token is a `}` that ends a scope and no list: nothing of a statement follows it.
+    /// Returns true if the next token is a `}` that ends a scope and no list: nothing of a statement follows it.
     pub(super) fn closes_scope(&self) -> bool {
         self.at(b'}') && !matches!(self.nth(1), Kind::Punct(b',' | b';' | b')' | b']'))
     }
@@ -102,7 +102,7 @@ impl Parser {
         kind
     }
 
-    /// Whether a line starts here that no statement goes on with.
+    /// Returns true if a line starts here that no statement goes on with.
     fn begins_statement(&self) -> bool {
         match self.kind() {
             Kind::Dot => self.start_here() != Start::Unknown && self.starts_line(),
@@ -112,7 +112,7 @@ impl Parser {
         }
     }
 
-    /// Whether a line starts here that begins an item; inside of braces only a function does for sure.
+    /// Returns true if a line starts here that begins an item; inside of braces only a function does for sure.
     fn begins_item(&self, open: u32) -> bool {
         let item = match open {
             0 => self.kind() == Kind::Dot && self.start_here() != Start::Unknown,

@@ -142,7 +142,7 @@ impl Parser {
         from..self.at
     }
 
-    /// What the `Dot` token `n` behind the next one begins.
+    /// The construct that the `Dot` token `n` tokens after the next one begins.
     fn start_at(&self, n: TokenId) -> Start {
         match self.nth(n) {
             Kind::Dot => start(self.tree.source.bytes(self.at + n)),
@@ -150,12 +150,12 @@ impl Parser {
         }
     }
 
-    /// Whether a declaration or a function begins here.
+    /// Returns true if a declaration or a function begins here.
     pub(super) fn at_item(&self) -> bool {
         matches!(self.start_at(0), Start::Func | Start::Section | Start::Linkage | Start::Space)
     }
 
-    /// Whether a `.func` without a body begins here, which a body can hold.
+    /// Returns true if a `.func` without a body begins here, which a body can hold.
     fn declares_function(&self) -> bool {
         let keyword = self.at + TokenId::from(self.start_at(0) == Start::Linkage);
         let source = &self.tree.source;
@@ -167,7 +167,7 @@ impl Parser {
         source.bytes(keyword) == b".func" && (keyword..=self.end).find_map(ends) == Some(true)
     }
 
-    /// Whether something begins here that no body can hold.
+    /// Returns true if something begins here that no body can hold.
     pub(super) fn at_function(&self) -> bool {
         if self.kind() != Kind::Dot {
             return false;

@@ -62,7 +62,7 @@ fn operands(text: &str) -> String {
     tree.list(&inst.operands).iter().map(|&e| show(&tree, e)).collect::<Vec<_>>().join(", ")
 }
 
-/// What each statement of a body is, in a word; children behind it in parentheses.
+/// One word per statement of a body, with children in parentheses.
 fn outline(tree: &Tree, ids: &[StmtId]) -> String {
     let one = |&id: &StmtId| {
         let stmt = tree.stmt(id);

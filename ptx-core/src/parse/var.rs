@@ -60,7 +60,7 @@ impl Parser {
         Ok(ty)
     }
 
-    /// Whether a `Dot` token stands where the name has to: `.b8 .str[4]`.
+    /// Returns true if a `Dot` token stands where the name has to: `.b8 .str[4]`.
     fn is_dotted_name(&self) -> bool {
         matches!(self.nth(1), Kind::Punct(b'[' | b'=' | b';' | b',' | b')'))
     }
@@ -101,7 +101,7 @@ impl Parser {
         Ok(())
     }
 
-    /// What stands between `<` and `>`.
+    /// The count between `<` and `>`.
     pub(super) fn count(&mut self) -> Parsed<ExprId> {
         let count = self.binary(super::expr::ADDITIVE)?;
         self.expect(b'>')?;

@@ -46,7 +46,7 @@ impl std::error::Error for EditError {}
 
 type Result<T> = std::result::Result<T, EditError>;
 
-/// Where a statement hangs: its parent, `None` for the outermost level, and its place among the children.
+/// Position of a statement in the tree: its parent (`None` for the outermost level) and its index among the children.
 type Spot = (Option<StmtId>, usize);
 
 impl Tree {
@@ -101,7 +101,7 @@ impl Tree {
         Ok(ours.len())
     }
 
-    /// Whether a declaration such as `%r<5>` makes this name.
+    /// Returns true if a declaration such as `%r<5>` makes this name.
     fn is_in_range(&self, name: &str) -> bool {
         let number = |d: &super::Declarator| name.strip_prefix(self.source.text(d.name));
         let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());

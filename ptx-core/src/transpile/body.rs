@@ -31,7 +31,7 @@ pub(super) struct Inst {
 }
 
 impl Inst {
-    /// Whether nothing runs behind it.
+    /// Returns true if nothing runs behind it.
     pub(super) fn ends(&self) -> bool {
         self.guard.is_none() && crate::kernel::ends(&self.name)
     }
@@ -52,7 +52,7 @@ pub(super) enum Expr {
     View(&'static str, Box<Expr>),
 }
 
-/// Where a jump goes.
+/// Target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Jump {
     /// Out of the block or loop of this label.
@@ -112,7 +112,7 @@ pub(super) struct Reg {
     pub(super) declared: String,
     /// Its type in the kernel language.
     pub(super) ty: String,
-    /// Whether it is a parameter's value, which nothing declares.
+    /// True if it is a parameter's value, which nothing declares.
     pub(super) param: bool,
     /// The array it is an element of, and which.
     pub(super) element: Option<(usize, usize)>,
@@ -142,11 +142,11 @@ pub(super) struct Body {
     pub(super) helpers: BTreeMap<String, String>,
     /// Numbers that the passes named: their value by name.
     pub(super) constants: BTreeMap<String, String>,
-    /// Whether the parameters' values are named, so that no `raw` is needed.
+    /// True if the parameters' values are named, so that no `raw` is needed.
     pub(super) prologue: bool,
     /// The names that something has.
     pub(super) taken: HashSet<String>,
-    /// How many variables the `for`s have.
+    /// Number of variables of the `for`s.
     pub(super) variables: usize,
 }
 
@@ -228,7 +228,7 @@ impl Node {
     }
 }
 
-/// What may differ between two statements of one shape.
+/// A position that may differ between two statements of one shape.
 pub(super) enum Slot<'n> {
     /// A register that must stay one.
     Reg(&'n mut usize),
@@ -288,7 +288,7 @@ impl Expr {
         }
     }
 
-    /// How many operators it has.
+    /// Number of its operators.
     pub(super) fn size(&self) -> usize {
         match self {
             Expr::Leaf(_) => 0,
@@ -299,7 +299,7 @@ impl Expr {
     }
 }
 
-/// Whether a statement stands in `ptx!`.
+/// Returns true if a statement stands in `ptx!`.
 pub(super) fn is_ptx(node: &Node) -> bool {
     matches!(node, Node::Inst(_) | Node::Label(_) | Node::Text(_))
 }

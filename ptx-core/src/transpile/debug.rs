@@ -1,5 +1,5 @@
-//! What only a debugger reads: `debug` of `.target`, sections, `.file` and `.loc`. It speaks of the PTX's own names and
-//! lines, so raised code goes without it.
+//! Debug information: `debug` of `.target`, sections, `.file` and `.loc`. It speaks of the PTX's own names and lines,
+//! so raised code goes without it.
 
 use crate::syntax::{StmtKind, Tree};
 use crate::token::TokenId;

@@ -125,8 +125,8 @@ fn value_of(node: &mut Node) -> Option<&mut Expr> {
     }
 }
 
-/// Whether everything that is made for an expression is made behind this register: nothing to the left of it is more
-/// than a register, and nothing was moved to the left of it.
+/// Returns true if everything that is made for an expression is made behind this register: nothing to the left of it
+/// is more than a register, and nothing was moved to the left of it.
 fn is_next(expr: &Expr, reg: usize) -> bool {
     match expr {
         Expr::Leaf(Piece::Reg(leaf)) => *leaf == reg,

@@ -219,7 +219,7 @@ fn close(inner: &mut Vec<Node>, label: usize) {
     }
 }
 
-/// Whether nothing runs behind a statement.
+/// Returns true if nothing runs behind a statement.
 fn ends(node: &Node) -> bool {
     match node {
         Node::Jump(None, _) => true,
@@ -228,7 +228,7 @@ fn ends(node: &Node) -> bool {
     }
 }
 
-/// How often a block is left by name.
+/// Number of times that a block is left by name.
 fn uses(nodes: &[Node], label: usize) -> usize {
     let own = |node: &Node| {
         usize::from(matches!(node, Node::Jump(_, Jump::Break(to) | Jump::Continue(to)) if *to == label))

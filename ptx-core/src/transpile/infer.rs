@@ -1,4 +1,4 @@
-//! What the language makes of an expression: the instructions, in their order, and the type of the value.
+//! The language's output for an expression: the instructions in order, and the type of the value.
 
 use super::body::{Body, Expr, Piece};
 use super::operators::in_range;

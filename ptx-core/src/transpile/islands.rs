@@ -61,7 +61,7 @@ fn of_assignment(body: &Body, node: &Node) -> Option<Inst> {
     Some(Inst { guard: None, name, operands })
 }
 
-/// What the result is viewed as says nothing of the instruction.
+/// The expression without the view of its result, which does not affect the instruction.
 fn viewless(expr: &Expr) -> &Expr {
     if let Expr::View(_, inner) = expr { viewless(inner) } else { expr }
 }

@@ -34,7 +34,7 @@ fn tops(body: &Body, node: &mut Node, declared: &mut BTreeSet<usize>) {
     node.blocks_mut().into_iter().flatten().for_each(|node| tops(body, node, declared));
 }
 
-/// What a statement names, except what is a `for`'s own.
+/// Names that a statement uses, except a `for`'s own.
 fn outside(body: &Body, node: &Node, all: &mut BTreeSet<usize>) {
     let mut named = BTreeSet::new();
     node.pieces(&mut |piece| {
@@ -50,7 +50,7 @@ fn outside(body: &Body, node: &Node, all: &mut BTreeSet<usize>) {
 }
 
 impl For {
-    /// Whether a register, or the array that it stands for, is another one in each turn.
+    /// Returns true if a register, or the array that it stands for, is another one in each turn.
     fn owns(&self, body: &Body, reg: usize) -> bool {
         match body.regs[reg].element {
             Some((array, _)) => body.arrays[array].regs.iter().all(|reg| self.own.contains(reg)),
@@ -113,7 +113,7 @@ fn block(body: &Body, nodes: &mut Vec<Node>, total: &HashMap<usize, usize>, decl
     }
 }
 
-/// Where each register is mentioned first, and whether the blocks of one statement hold all its mentions.
+/// The first mention of each register, and whether the blocks of one statement contain all its mentions.
 fn first_mentions(body: &Body, nodes: &[Node], total: &HashMap<usize, usize>) -> BTreeMap<usize, (usize, bool)> {
     let mut first: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -156,9 +156,9 @@ fn declare_by_value(body: &Body, node: &mut Node, regs: &mut Vec<usize>) {
     }
 }
 
-/// How far from its first mention a register may be declared, in statements.
+/// Maximum distance from a register's first mention to its declaration, in statements.
 const NEAR: usize = 24;
-/// How wide a `let` becomes by that.
+/// Maximum width of a `let` after grouping.
 const WIDE: usize = 84;
 
 /// Declarations that are near each other become one.
@@ -182,7 +182,7 @@ fn together(body: &Body, placed: BTreeMap<usize, Vec<usize>>) -> Vec<(usize, Vec
     joined
 }
 
-/// Whether a statement itself names a register, not only what is inside of it.
+/// Returns true if a statement itself names a register, not only what is inside of it.
 fn own(body: &Body, node: &Node, reg: usize) -> bool {
     let mut found = false;
     node.pieces(&mut |piece| body.registers(piece, &mut |named| found |= variable(body, named) == reg));

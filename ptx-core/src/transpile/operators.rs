@@ -31,7 +31,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
     raised
 }
 
-/// How often types are chosen again with what the others have become.
+/// Number of rounds that choose types again from the types of the others.
 const ROUNDS: usize = 3;
 
 /// Each untyped register gets the type with which the most instructions can be raised.
@@ -84,10 +84,10 @@ fn choose_types(body: &mut Body) {
     }
 }
 
-/// What an operator is worth in views.
+/// Cost of an operator in views.
 const RAISED: usize = 8;
 
-/// How many views an expression has.
+/// Number of views in an expression.
 fn views(expr: &Expr) -> usize {
     match expr {
         Expr::Leaf(_) => 0,
@@ -97,12 +97,12 @@ fn views(expr: &Expr) -> usize {
     }
 }
 
-/// What a register of integers can be: unsigned, signed, untyped.
+/// Types of an integer register: unsigned, signed, untyped.
 const INTEGER: &[&str] = &["u", "i", "b"];
-/// What a register of floats can be.
+/// Types of a float register.
 const FLOAT: &[&str] = &["f", "b"];
 
-/// Whether an instruction has a type of floats or of packed numbers of this width among its modifiers.
+/// Returns true if an instruction has a type of floats or of packed numbers of this width among its modifiers.
 fn names_float(inst: &str, bits: u32) -> bool {
     if inst.starts_with("tcgen05.") {
         // Addresses of tensor memory are not signed.
@@ -118,8 +118,8 @@ const FLOATS: &[&str] = &[
     "rsqrt", "selp", "setp", "sin", "sqrt", "st", "sub", "tanh", "testp",
 ];
 
-/// Whether an instruction takes an `f32` or `f64` where it names this register. Of other floats there are several of one
-/// width, `f16` and `bf16`.
+/// Returns true if an instruction takes an `f32` or `f64` where it names this register. Of other floats there are
+/// several of one width, `f16` and `bf16`.
 fn takes_float(inst: &Inst, reg: usize, bits: u32) -> bool {
     let (opcode, modifiers) = inst.name.split_once('.').unwrap_or_default();
     let here = |operand: &&Vec<Piece>| operand.contains(&Piece::Reg(reg));
@@ -299,13 +299,13 @@ fn side(operand: &[Piece], ty: Type, exact: bool, regs: &[Reg]) -> Option<Expr> 
     }
 }
 
-/// Whether a text is a decimal number, and the type one of floats that has such literals.
+/// Returns true if a text is a decimal number, and the type one of floats that has such literals.
 fn is_number(text: &str, ty: Type) -> bool {
     let decimal = text.contains('.') && text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
     decimal && matches!(ty.name(), "f32" | "f64")
 }
 
-/// Whether a type of integers holds a value. Floats are written as their bits, which stays in `ptx!`.
+/// Returns true if a type of integers holds a value. Floats are written as their bits, which stays in `ptx!`.
 pub(super) fn in_range(value: i64, ty: Type) -> bool {
     let bits = ty.bits();
     match ty.class() {

@@ -18,7 +18,7 @@ pub(super) struct Param {
     pub(super) attributes: String,
     /// Its type in Rust.
     pub(super) ty: String,
-    /// What `ld` calls it; empty for what the prologue does not load into a register as it is.
+    /// The type in `ld`; empty for a parameter that the prologue does not load unchanged into a register.
     stored: String,
     /// The type of its value in the kernel language.
     value: String,
@@ -39,9 +39,9 @@ pub(super) fn params(tree: &Tree, func: &Func, body: &[StmtId], entry: &str) -> 
     Some(params)
 }
 
-/// What the code of an entry tells of its parameters.
+/// Facts about the parameters from the code of an entry.
 struct Known {
-    /// Whether it uses tensor maps.
+    /// True if it uses tensor maps.
     maps: bool,
     pointers: HashMap<String, Pointer>,
 }

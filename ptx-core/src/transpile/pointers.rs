@@ -1,19 +1,19 @@
-//! What a kernel does with the addresses that it gets: of which type the elements are that it reads and writes there, and
-//! whether it writes. PTX says of most pointers only that they have 64 bits.
+//! Uses of a kernel's address parameters: the types of the elements that it reads and writes there, and whether it
+//! writes. PTX says of most pointers only that they have 64 bits.
 //!
 //! A guess for people, taken from the code that is there: nothing of the PTX depends on it, only the types of the launch.
 
 use crate::syntax::{ExprId, ExprKind, Inst, StmtId, StmtKind, Tree};
 use std::collections::HashMap;
 
-/// What is known of a parameter that is used as an address.
+/// Facts about a parameter that is used as an address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pointer {
     /// The types of what is read and written: Rust's name for it.
     elements: Vec<&'static str>,
-    /// Whether something may write there.
+    /// True if something may write there.
     pub(super) written: bool,
-    /// Whether it is used as an address at all.
+    /// True if it is used as an address at all.
     pub(super) used: bool,
 }
 
@@ -39,7 +39,7 @@ fn one_of(types: &[&'static str], plain: &'static str) -> &'static str {
     }
 }
 
-/// What the parameters of an entry are used for, by their symbol.
+/// Uses of the parameters of an entry, by their symbol.
 pub(super) fn pointers(tree: &Tree, children: &[StmtId]) -> HashMap<String, Pointer> {
     let mut insts = Vec::new();
     collect(tree, children, &mut insts);

@@ -315,7 +315,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether a loop inside of this one leaves or continues it, so that it needs its name.
+/// Returns true if a loop inside of this one leaves or continues it, so that it needs its name.
 fn named_inside(nodes: &[Node], label: usize, inside: bool) -> bool {
     nodes.iter().any(|node| match node {
         Node::Jump(_, Jump::Break(to) | Jump::Continue(to)) => inside && *to == label,
@@ -324,7 +324,7 @@ fn named_inside(nodes: &[Node], label: usize, inside: bool) -> bool {
     })
 }
 
-/// How much of a `let` a name and its type take.
+/// Width of a name and its type in a `let`.
 pub(super) fn declared_width(name: &str, ty: &str) -> usize {
     name.len() + ty.len() + 4
 }
@@ -357,7 +357,7 @@ fn number(value: i64) -> String {
     if value >= 1 << 20 { format!("{value:#x}") } else { value.to_string() }
 }
 
-/// Whether statements name a variable of a `for`.
+/// Returns true if statements name a variable of a `for`.
 fn names_variable(nodes: &[Node], variable: usize) -> bool {
     nodes.iter().any(|node| {
         let mut found = false;

@@ -54,7 +54,7 @@ pub fn prove(tree: &Tree, name: &str, without: &Without, expand: Expand<'_>) -> 
     Ok(Proved { text: sugared.text, ptx, kernels: sugared.kernels, input, taken_back })
 }
 
-/// What of one kernel had to be taken back, and why.
+/// The passes that were undone in one kernel, with the reason.
 type TakenBack = Vec<(&'static str, String)>;
 
 /// Adds the passes of one kernel one at a time, and leaves out each that does not hold.

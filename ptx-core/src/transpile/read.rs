@@ -30,12 +30,12 @@ pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, St
     Some(Body { taken: reader.taken, ..reader.body })
 }
 
-/// Whether no `ret` stands behind the last statement: it is a call that does not return.
+/// Returns true if no `ret` stands behind the last statement: it is a call that does not return.
 fn falls_off(last: Option<&Node>) -> bool {
     !matches!(last, Some(Node::Inst(inst)) if inst.ends())
 }
 
-/// What a name in a scope is.
+/// Meaning of a name in a scope.
 #[derive(Clone)]
 enum Named {
     /// A register, or a range of this many: the scope's number, the type.
@@ -164,7 +164,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a statement is nothing without the label in front of it.
+    /// Returns true if a statement is nothing without the label in front of it.
     fn is_labelled(&self, id: StmtId) -> bool {
         match &self.tree.stmt(id).kind {
             StmtKind::Prototype(_) => true,
@@ -183,7 +183,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Whether a scope holds instructions and registers only.
+    /// Returns true if a scope holds instructions and registers only.
     fn only_registers(&self, ids: &[StmtId]) -> bool {
         ids.iter().all(|id| {
             let stmt = self.tree.stmt(*id);

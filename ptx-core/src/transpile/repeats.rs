@@ -15,9 +15,9 @@ use std::collections::BTreeSet;
 
 /// At least this many statements must become fewer.
 const LEAST: usize = 4;
-/// How many of the candidates that would save the most are tried at a place.
+/// Number of the most promising candidates that are tried at a place.
 const TRIES: usize = 32;
-/// How far a better loop may start behind the one that is found first.
+/// Maximum distance from the first loop found to the start of a better one.
 const AHEAD: usize = 24;
 
 /// Returns how many loops it made.
@@ -86,7 +86,7 @@ fn span(body: &Body, nodes: &[Node], at: &mut usize, spans: &mut [Span]) {
     }
 }
 
-/// How many statements a statement is, with those inside of it.
+/// Number of statements in a statement, nested ones included.
 fn size(node: &Node) -> usize {
     1 + node.blocks().into_iter().flatten().map(size).sum::<usize>()
 }
@@ -94,7 +94,7 @@ fn size(node: &Node) -> usize {
 struct Finder<'b> {
     body: &'b mut Body,
     spans: Vec<Span>,
-    /// Whether registers may become arrays.
+    /// True if registers may become arrays.
     arrays: bool,
     made: usize,
 }
@@ -245,7 +245,7 @@ impl Finder<'_> {
     }
 }
 
-/// What compilers call registers of a type.
+/// The usual name in compilers for a register of a type.
 fn stem(declared: &str) -> &'static str {
     const STEMS: [(&str, &str); 5] = [("pred", "p"), ("f32", "f"), ("f64", "fd"), ("64", "rd"), ("16", "h")];
     STEMS.iter().find(|(ty, _)| declared.ends_with(ty)).map_or("r", |(_, stem)| stem)

@@ -1,4 +1,4 @@
-//! Whether two modules are the same but for names and layout: the core of `ptx diff`, and of every proof.
+//! Comparison of two modules up to names and layout: the core of `ptx diff`, and of every proof.
 //!
 //! A module becomes a list of canonical lines in which each name is a number, given in the order of first use. Two
 //! modules are the same if their lines are. In a line count: guard, opcode, modifiers, operands, literals by their
@@ -22,8 +22,8 @@ pub fn streams(tree: &Tree, debug: bool) -> Vec<Stream> {
     stream::of(tree, debug, None)
 }
 
-/// Where the entry at this place among the entries of `a`, and what stands outside of entries, differ from `b`, whose
-/// only entry it is. `.loc` and the like do not count.
+/// The first difference between entry number `entry` of `a`, with everything outside of entries, and `b`, which has
+/// only that entry. `.loc` and the like do not count.
 pub(crate) fn difference_of_entry(a: &Tree, entry: usize, b: &Tree) -> Option<Difference> {
     first(&stream::of(a, false, Some(entry)), &streams(b, false))
 }
@@ -47,16 +47,16 @@ fn first(a: &[Stream], b: &[Stream]) -> Option<Difference> {
     })
 }
 
-/// Where two modules differ.
+/// First difference of two modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Which of the [`streams`].
     pub stream: usize,
     /// Which of its lines.
     pub line: usize,
-    /// What the first module has there.
+    /// The line of the first module.
     pub a: Option<Line>,
-    /// What the second one has.
+    /// The line of the second module.
     pub b: Option<Line>,
 }
 

@@ -40,7 +40,7 @@ fn touch(a: Span, b: Span) -> bool {
     a.lo < b.hi && b.lo < a.hi
 }
 
-/// What an option of the attribute is in the PTX.
+/// The PTX directive of each option of the attribute.
 const OPTIONS: [(&str, &str); 6] = [
     (".reqntid", "block"),
     (".maxntid", "block"),
@@ -50,7 +50,7 @@ const OPTIONS: [(&str, &str); 6] = [
     (".minnctapersm", "min_blocks"),
 ];
 
-/// What to write in a kernel, where that differs from what a PTX text would say.
+/// Help in a kernel, where it differs from that in a PTX text.
 const HELP: [(&Code, &str); 2] = [
     (&codes::P0503, "give it a value where it is declared: `= 0`, or `= [0.0; N]` for an array"),
     (&codes::P0611, "declare it `#[shared(dynamic)] let name: [f32];`, and give its bytes by `shared = …`"),
@@ -80,7 +80,7 @@ fn in_rust_terms(mut diagnostic: Diagnostic) -> Diagnostic {
     diagnostic
 }
 
-/// What stands between a prefix and the next backtick.
+/// The text between a prefix and the next backtick.
 pub fn named(help: &str, prefix: &str) -> Option<String> {
     help.strip_prefix(prefix)?.split('`').next().map(str::to_owned)
 }

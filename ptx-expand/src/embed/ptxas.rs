@@ -14,7 +14,7 @@ pub struct Ptxas(pub PathBuf);
 pub struct Failure {
     /// The line of the PTX, where it names one.
     pub line: Option<u32>,
-    /// What it says.
+    /// Its message.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! How long a kernel of a thousand instructions takes to expand: `cargo test -p ptx-expand speed -- --ignored --nocapture`.
+//! Expansion time of a kernel of a thousand instructions: `cargo test -p ptx-expand speed -- --ignored --nocapture`.
 #![allow(clippy::print_stdout, reason = "a measurement")]
 
 use std::fmt::Write;
@@ -36,7 +36,7 @@ fn kernel(instructions: usize) -> String {
     )
 }
 
-/// How long this thread has run, where the system says it: a busy machine does not count.
+/// CPU time of this thread, where the system reports it: a busy machine does not count.
 fn cpu() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     stat.split(' ').next()?.parse().ok().map(Duration::from_nanos)

@@ -25,7 +25,7 @@ impl Parse for Signature {
     }
 }
 
-/// What may stand between two signatures.
+/// Tokens that may stand between two signatures.
 pub fn separator(input: ParseStream<'_>) -> syn::Result<()> {
     if input.parse::<Option<Token![;]>>()?.is_some() || input.is_empty() {
         return Ok(());

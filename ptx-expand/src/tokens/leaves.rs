@@ -8,9 +8,9 @@ use std::fmt::Write;
 pub struct Leaves {
     /// The text of all leaves, one behind the other.
     pub text: String,
-    /// Where in the text each leaf ends.
+    /// End of each leaf in the text.
     pub ends: Vec<u32>,
-    /// Where each stands.
+    /// Span of each leaf.
     pub spans: Vec<Span>,
 }
 

@@ -30,7 +30,7 @@ pub fn source(host: &mut Host, group: RustSpan, body: TokenStream) -> (Source, V
     })
 }
 
-/// What stands between the delimiters of a macro call, given with its path or without.
+/// The tokens between the delimiters of a macro call, given with or without its path.
 fn inner(text: &str) -> &str {
     let text = text.trim_end();
     let open = text.find(['{', '(', '[']).map_or(0, |at| at + 1);
@@ -97,7 +97,7 @@ impl Cursor<'_> {
         Some((first, last))
     }
 
-    /// Whether `end` is behind the first byte of the current leaf.
+    /// Returns true if `end` is behind the first byte of the current leaf.
     fn starts_inside(&self, end: u32) -> bool {
         let start = if self.at == 0 { 0 } else { self.leaves.ends[self.at as usize - 1] };
         end > start
@@ -116,8 +116,7 @@ fn spaced(leaves: &Leaves) -> String {
     text
 }
 
-/// What to write in front of a leaf: nothing where it touched the one before it, or where PTX would read it as a part
-/// of that one.
+/// Text before a leaf: empty where it touched the previous one, or where PTX would read it as a part of that one.
 fn between(leaves: &Leaves, at: usize) -> &'static str {
     let (before, after) = (leaves.leaf(at - 1), leaves.leaf(at));
     match gap(leaves.spans[at - 1], leaves.spans[at]) {
@@ -130,8 +129,8 @@ fn between(leaves: &Leaves, at: usize) -> &'static str {
     }
 }
 
-/// How many columns lie between two tokens; `None` where they do not follow each other on a line of the source: one of
-/// them is a macro's argument, or both are from a text that is no file.
+/// Number of columns between two tokens; `None` where they are not on one line of one source: one of them is a
+/// macro's argument, or both come from a text without a file.
 fn gap(before: RustSpan, after: RustSpan) -> Option<usize> {
     let (end, start) = (before.end(), after.start());
     let same_line = end.line == start.line && before.file() == after.file();

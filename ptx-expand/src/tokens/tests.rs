@@ -1,4 +1,4 @@
-//! What `ptx!` bodies become, in the fallback implementation of proc_macro2.
+//! Expansion of `ptx!` bodies in the fallback implementation of proc_macro2.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use super::{Host, source};

@@ -42,7 +42,7 @@ pub(super) struct Attributes {
     count: u32,
 }
 
-/// Whether plain `cuLaunchKernel` cannot say it.
+/// Returns true if plain `cuLaunchKernel` cannot say it.
 #[inline]
 pub(super) fn needed(config: &Config) -> bool {
     config.cluster.is_some() || config.cooperative || config.pdl || config.priority.is_some() || config.spread.is_some()

@@ -1,9 +1,9 @@
-//! Whether a device and a kernel take a configuration. Comparisons only; the sentences are made when one fails.
+//! Checks a configuration against a device and a kernel. Comparisons only; the sentences are made when one fails.
 
 use crate::config::{Config, Dim};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What bounds the launches of a kernel, on either kind of device.
+/// Limits of a kernel's launches, on either kind of device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) grid: [i64; 3],
@@ -28,7 +28,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Whether there is nothing to run.
+    /// Returns true if there is nothing to run.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.grid.contains(&0)

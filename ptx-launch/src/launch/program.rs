@@ -55,7 +55,7 @@ impl CpuProgram {
         place(self.variant, span)
     }
 
-    /// What the kernel did wrong, with the line it did it on.
+    /// The kernel's fault, with its source line.
     #[cold]
     pub(super) fn explain(&self, kernel: &Kernel, fault: &Fault) -> Error {
         let code = fault.finding().map_or_else(String::new, |code| format!("{}: ", code.id));

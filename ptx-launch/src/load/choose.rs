@@ -57,8 +57,8 @@ fn runs_on(target: Option<Arch>, device: Arch) -> bool {
     })
 }
 
-/// Whether the variant has machine code that the device runs: without a suffix that of its own generation only, from
-/// its number on.
+/// Returns true if the variant has machine code that the device runs: without a suffix that of its own generation
+/// only, from its number on.
 pub(super) fn cubin_runs_on(variant: &Variant, device: Arch) -> bool {
     let generation = |arch: Arch| arch.number / 10;
     let same = target(variant).is_some_and(|target| generation(target) == generation(device));

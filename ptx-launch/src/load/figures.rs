@@ -1,4 +1,4 @@
-//! What a loaded kernel takes: registers, shared memory, spills.
+//! Resources of a loaded kernel: registers, shared memory, spills.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
 use super::log;

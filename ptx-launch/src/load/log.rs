@@ -1,4 +1,4 @@
-//! What ptxas says about a module, with the lines of Rust that its lines of PTX come from.
+//! ptxas' log of a module, with the lines of Rust for its lines of PTX.
 
 use crate::kernel::Variant;
 use std::fmt::Write;
@@ -16,8 +16,8 @@ pub(super) fn explain(log: &str, variant: &Variant, indent: &str) -> String {
     text
 }
 
-/// What stands behind `Function properties for ENTRY`: bytes of stack, of spill stores, of spill loads. In the driver's log
-/// the line begins with `ptxas         .`, in that of the program with blanks.
+/// The figures after `Function properties for ENTRY`: bytes of stack, of spill stores, of spill loads. In the
+/// driver's log the line begins with `ptxas         .`, in that of the program with blanks.
 pub(super) fn spills(log: &str, entry: &str) -> Option<[u32; 3]> {
     let about = |line: &str| line.split_once("Function properties for ").is_some_and(|(_, name)| name.trim() == entry);
     let mut lines = log.lines().skip_while(|line| !about(line)).skip(1);
@@ -26,7 +26,8 @@ pub(super) fn spills(log: &str, entry: &str) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// Whether it says what a kernel takes: the driver's does not where it had the machine code in a cache of its own.
+/// Returns true if it says what a kernel takes: the driver's does not where it had the machine code in a cache of its
+/// own.
 pub(super) fn has_figures(log: &str) -> bool {
     log.contains("Function properties for ")
 }

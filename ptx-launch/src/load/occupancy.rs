@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::{Shape, cluster_config};
 
-/// How much of a device a kernel fills with a configuration.
+/// Occupancy of a device by a kernel with a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Occupancy {
@@ -53,7 +53,7 @@ impl Kernel {
         if module.options == *options { self.on(device).map(drop) } else { Err(other_options(self, module, options)) }
     }
 
-    /// What it takes: registers, shared memory, local memory.
+    /// Its resources: registers, shared memory, local memory.
     ///
     /// # Errors
     /// Those of [`Kernel::load`]; [`ErrorKind::Unsupported`] on the CPU device, which has no registers.
@@ -61,7 +61,7 @@ impl Kernel {
         Ok(self.on(device)?.figures)
     }
 
-    /// How many blocks of this configuration run at the same time.
+    /// Number of blocks of this configuration that run at the same time.
     ///
     /// # Errors
     /// Those of [`Kernel::figures`], and [`ErrorKind::Limits`] for a configuration that the device does not take.

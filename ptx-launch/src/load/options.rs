@@ -1,4 +1,4 @@
-//! What a load asks of the driver's assembler, typed. How it is said to the driver stands in `jit`.
+//! Typed options for the driver's assembler. How it is said to the driver stands in `jit`.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub struct JitOptions {
     pub(super) cache: Option<CacheMode>,
 }
 
-/// How much the assembler optimises.
+/// Optimization level of the assembler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Optimization {
     /// Not at all: the quickest to assemble, the slowest to run.
@@ -78,18 +78,18 @@ impl JitOptions {
         JitOptions { over_directives: on, ..self }
     }
 
-    /// How much it optimises.
+    /// Sets the optimization level.
     pub fn optimization(self, level: Optimization) -> JitOptions {
         JitOptions { optimization: Some(level), ..self }
     }
 
-    /// Whether the machine code knows its lines of Rust, for profilers. Not set, it does where the PTX has `.loc`
+    /// Includes lines of Rust in the machine code, for profilers. Not set, it does where the PTX has `.loc`
     /// (`lineinfo` in the kernel's attribute).
     pub fn line_info(self, on: bool) -> JitOptions {
         JitOptions { line_info: Some(on), ..self }
     }
 
-    /// Whether the machine code can be debugged, which turns optimisation off.
+    /// Makes the machine code debuggable, which disables optimization.
     pub fn debug(self, on: bool) -> JitOptions {
         JitOptions { debug: on, ..self }
     }
@@ -127,7 +127,7 @@ impl JitOptions {
     }
 }
 
-/// What is set, as the calls that set it: `max_registers(64).debug(true)`.
+/// The options that are set, as the calls that set them: `max_registers(64).debug(true)`.
 impl fmt::Display for JitOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |name: &str, value: Option<u32>| value.map(|value| format!("{name}({value})"));

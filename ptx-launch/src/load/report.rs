@@ -1,23 +1,23 @@
-//! How a kernel came into a context: which variant, from where, and what the assembler said about it.
+//! The history of a loaded kernel: its variant, its source, and the assembler's log.
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
 
-/// How a kernel was loaded: see [`Kernel::loaded`].
+/// The origin of a loaded kernel: see [`Kernel::loaded`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loaded {
     /// The target of the variant that was taken: `sm_90a`.
     pub arch: &'static str,
-    /// Where the machine code comes from.
+    /// Source of the machine code.
     pub source: Source,
-    /// What ptxas said about the module: registers, spills, warnings, with the lines of Rust behind those that name a line
-    /// of the PTX. Empty where the driver had the machine code in a cache of its own.
+    /// ptxas' log of the module: registers, spills, warnings, with the lines of Rust for those that name a line of
+    /// the PTX. Empty where the driver had the machine code in a cache of its own.
     pub log: String,
 }
 
-/// Where machine code comes from.
+/// Source of machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Embedded when the program was built: `cubin` in the kernel's attribute, or `PTX_EMBED=always`.
@@ -29,7 +29,7 @@ pub enum Source {
 }
 
 impl Kernel {
-    /// How it was loaded on this device; loads it if it is not yet.
+    /// The origin of its code on this device; loads it if necessary.
     ///
     /// # Errors
     /// Those of [`Kernel::load`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on the CPU device, which

@@ -3,7 +3,7 @@
 use crate::buffer::Element;
 use half::{bf16, f16};
 
-/// What an element of a tensor map is.
+/// Element type of a tensor map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ElementType {
     /// 8-bit integer, or any 8-bit float.
@@ -75,17 +75,17 @@ impl ElementType {
         self.facts().0
     }
 
-    /// Whether it is a floating-point number.
+    /// Returns true if it is a floating-point number.
     pub fn is_float(self) -> bool {
         self.facts().1
     }
 
-    /// Whether it is smaller than a byte.
+    /// Returns true if it is smaller than a byte.
     pub(super) fn is_packed(self) -> bool {
         self.bits() < 8
     }
 
-    /// Whether it is packed with a gap in shared memory, which has stricter alignments.
+    /// Returns true if it is packed with a gap in shared memory, which has stricter alignments.
     pub(super) fn has_gaps(self) -> bool {
         matches!(self, ElementType::U4Align16 | ElementType::U6Align16)
     }

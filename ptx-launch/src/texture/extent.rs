@@ -1,4 +1,4 @@
-//! How many texels an array has, and in how many dimensions.
+//! Number of texels and dimensions of an array.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -10,7 +10,7 @@ pub struct Extent {
     kind: Kind,
 }
 
-/// How often an array has its shape.
+/// Repetition of an array's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Once,
@@ -72,7 +72,7 @@ impl Extent {
         matches!(self.kind, Kind::Cube | Kind::Cubes(_))
     }
 
-    /// Whether the number of a layer or cube stands before the coordinates.
+    /// Returns true if the number of a layer or cube stands before the coordinates.
     pub(super) fn is_layered(&self) -> bool {
         matches!(self.kind, Kind::Layers(_) | Kind::Cubes(_))
     }

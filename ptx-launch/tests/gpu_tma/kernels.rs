@@ -5,9 +5,9 @@ use ptx_launch::prelude::*;
 
 #[ptx_module(arch = "sm_90a")]
 pub mod moves {
-    /// What shared memory holds before a copy.
+    /// Content of shared memory before a copy.
     const UNTOUCHED: u32 = 0xabababab;
-    /// How often a barrier is asked before the test fails instead of hanging.
+    /// Maximum number of polls of a barrier before the test fails instead of hanging.
     const PATIENCE: u32 = 2000;
 
     fn expect(base: u32, bar: u32, words: u32, bytes: u32) {

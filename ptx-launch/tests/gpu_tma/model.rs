@@ -1,4 +1,4 @@
-//! What the manual says of tensor copies (PTX ISA, sections 5.5.3 to 5.5.7), byte by byte on the host.
+//! The manual's model of tensor copies (PTX ISA, sections 5.5.3 to 5.5.7), byte by byte on the host.
 
 use ptx_launch::{Fill, Swizzle};
 
@@ -13,7 +13,7 @@ pub struct Tensor {
     pub strides: Vec<usize>,
 }
 
-/// Where a box lies in it.
+/// Position of a box in it.
 #[derive(Clone)]
 pub struct Tile {
     pub extents: Vec<usize>,
@@ -46,7 +46,7 @@ impl Tensor {
         Tensor { memory: noise(bytes, 1), element, shape: shape.to_vec(), strides }
     }
 
-    /// Where an element starts, if it lies inside.
+    /// Start of an element, if it is inside.
     fn place(&self, at: &[i64]) -> Option<usize> {
         let inside = at.iter().zip(&self.shape).all(|(at, extent)| (0..*extent as i64).contains(at));
         let offset: i64 = at.iter().zip(&self.strides).map(|(at, stride)| at * *stride as i64).sum();
@@ -75,13 +75,13 @@ impl Tile {
         places
     }
 
-    /// What a copy to shared memory leaves there.
+    /// Shared memory after a copy to it.
     pub fn load(&self, tensor: &Tensor, swizzle: Swizzle, fill: &[u8]) -> Vec<u8> {
         let packed: Vec<u8> = self.places().iter().flat_map(|at| tensor.value(at, fill)).collect();
         swizzled(&packed, self.extents.last().unwrap() * tensor.element, swizzle)
     }
 
-    /// What a copy of `smem` leaves in the tensor.
+    /// The tensor after a copy of `smem`.
     pub fn store(&self, tensor: &mut Tensor, swizzle: Swizzle, smem: &[u8]) {
         let (places, element) = (self.places(), tensor.element);
         let packed: Vec<u8> = (0..places.len() * element).map(|i| smem[swizzle_of(i, swizzle)]).collect();
@@ -94,7 +94,7 @@ impl Tile {
 }
 
 impl Pixels {
-    /// What a copy to shared memory leaves there.
+    /// Shared memory after a copy to it.
     pub fn load(&self, tensor: &Tensor, swizzle: Swizzle, fill: &[u8]) -> Vec<u8> {
         let mut at: Vec<i64> = self.at.iter().copied().map(i64::from).collect();
         let channel = at.pop().unwrap();
@@ -156,7 +156,7 @@ fn swizzled(packed: &[u8], row: usize, swizzle: Swizzle) -> Vec<u8> {
     smem
 }
 
-/// Where a byte of shared memory goes.
+/// Position of a byte of shared memory after swizzling.
 fn swizzle_of(i: usize, swizzle: Swizzle) -> usize {
     match swizzle {
         Swizzle::None => i,

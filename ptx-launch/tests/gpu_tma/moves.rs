@@ -6,7 +6,7 @@ use ptx_launch::prelude::*;
 use ptx_launch::{ElementType, Fill, Promotion, Swizzle, TensorMapBuilder};
 use std::cell::RefCell;
 
-/// How a map is made besides its shape.
+/// Options of a map besides its shape.
 #[derive(Clone, Copy)]
 pub struct Options {
     pub element: ElementType,
@@ -125,7 +125,7 @@ pub fn loaded(device: &Device, map: &TensorMap, at: &[i32], size: usize, expecte
     delivered(&to)
 }
 
-/// What a kernel has delivered.
+/// The bytes that a kernel has delivered.
 pub fn delivered(to: &Buffer<u32>) -> Vec<u8> {
     let mut words = to.download().unwrap();
     assert_eq!(words.pop(), Some(1), "the barrier does not count as many bytes as expected; shared memory: {words:x?}");

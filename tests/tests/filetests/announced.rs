@@ -1,4 +1,4 @@
-//! What a file announces, and what is found in it, in one form.
+//! Announcements of a file, and findings in it, in one form.
 
 use ptx_core::diag::Diagnostic;
 use std::fmt;
@@ -36,7 +36,7 @@ impl Announced {
         }
     }
 
-    /// Whether this is announced: the same place and code, and a part of the message.
+    /// Returns true if this is announced: the same place and code, and a part of the message.
     pub(crate) fn announces(&self, found: &Announced) -> bool {
         let kind = |a: &Announced| (a.line, a.severity, a.code.clone());
         kind(self) == kind(found) && found.text.contains(&self.text)

@@ -1,4 +1,4 @@
-//! What a module takes over from PTX: `ptx!` items, parameters of any layout, launch bounds; and guards that `!` turns.
+//! PTX features of a module: `ptx!` items, parameters of any layout, launch bounds; and guards with `!`.
 use ptx_launch::prelude::*;
 
 #[ptx_module(arch = "sm_90a")]

@@ -322,7 +322,7 @@ fn pixels_are_stored_one_behind_the_other(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// What kernels ask and constants are made of.
+/// Queries of kernels, and constants from them.
 #[ptx_kernel(arch = "sm_90", block = 32, grid = 4, cluster = 4, safe(out.len() >= 4))]
 pub fn sizes(out: &mut [u32]) {
     const RING: u32 = pipeline::bytes(3);

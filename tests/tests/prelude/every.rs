@@ -34,7 +34,7 @@ fn library() -> BTreeMap<String, (&'static str, String)> {
     FILES.iter().flat_map(of).collect()
 }
 
-/// Whether a text calls a helper: by its path, or in its own module by its name.
+/// Returns true if a text calls a helper: by its path, or in its own module by its name.
 fn calls(text: &str, path: &str, at_home: bool) -> bool {
     let name = path.rsplit("::").next().unwrap_or(path);
     let called = |name: &str| {

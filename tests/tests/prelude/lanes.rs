@@ -3,7 +3,7 @@
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
-/// What `warps` writes for every lane.
+/// Number of values that `warps` writes for every lane.
 const OF_WARPS: usize = 14;
 
 #[ptx_kernel(arch = "sm_90", block = 32, grid = 1, safe(x.len() >= 32, out.len() >= 32 * 14))]

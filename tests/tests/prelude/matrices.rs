@@ -125,7 +125,7 @@ pub fn layouts<const MN: u32, const SWIZZLE: u32>(a: &[u8], b: &[u8], sums: &mut
     }
 }
 
-/// Where element (`mn`, `k`) of a 64 × 16 tile lies, in bytes.
+/// Offset of element (`mn`, `k`) of a 64 × 16 tile, in bytes.
 fn place(by_mn: bool, swizzle: usize, mn: usize, k: usize) -> usize {
     let swizzled = |at: usize| at ^ (at >> 3 & (swizzle - 1) & 0x70);
     match (by_mn, swizzle) {
@@ -262,7 +262,7 @@ fn rows_are_read_and_written_by_vectors(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// What a launch writes to 256 zeros.
+/// The 256 values after a launch on zeros.
 fn written<T: KernelParam + Default>(
     device: &Device,
     launch: impl FnOnce(&mut Buffer<T>) -> Result<()>,

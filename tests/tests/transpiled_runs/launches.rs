@@ -1,5 +1,5 @@
-//! What `transpiled_runs` builds beside the kernels that it transpiles: launches with data, the numbers checked, and the
-//! time that a launch takes on a GPU.
+//! Kernels and launches that `transpiled_runs` builds beside the transpiled ones: launches with data, checked
+//! numbers, and the time of a launch on a GPU.
 
 #![allow(deprecated, reason = "warnings about the kernels of others")]
 

@@ -9,10 +9,10 @@ use ptx_launch::Result;
 const NUMBER: Type = Type::CUDNN_DATA_BFLOAT16;
 const SUM: Type = Type::CUDNN_DATA_FLOAT;
 
-/// What is attended to: sequences of one length, whose tokens lie one behind the other, each with all its heads.
+/// An attention problem: sequences of one length, token after token, each with all its heads.
 #[derive(Clone, Copy, Debug)]
 pub struct Attention {
-    /// How many sequences.
+    /// Number of sequences.
     pub sequences: usize,
     /// Heads of Q, K and V.
     pub heads: usize,
@@ -20,7 +20,7 @@ pub struct Attention {
     pub length: usize,
     /// A head's width.
     pub width: usize,
-    /// Whether a token sees none behind it.
+    /// True if a token sees none behind it.
     pub causal: bool,
 }
 

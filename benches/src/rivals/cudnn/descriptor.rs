@@ -94,7 +94,7 @@ impl Draft {
 }
 
 impl Descriptor {
-    /// What an attribute is.
+    /// Reads an attribute.
     pub fn get<T: Value + Default>(&self, name: Name) -> Result<T> {
         let mut value = T::default();
         self.read(name, T::TYPE, 1, (&raw mut value).cast())?;

@@ -1,5 +1,5 @@
-//! What is computed, as the library sees it: operations on tensors, of which most exist only between two operations. Knows
-//! what an operation is made of, but not what for.
+//! The computation as the library sees it: operations on tensors, most of which exist only between two operations.
+//! Knows what an operation is made of, but not what for.
 
 use super::descriptor::{Descriptor, Draft};
 use cudarc::cudnn::sys;
@@ -12,7 +12,7 @@ pub use sys::cudnnDataType_t as Type;
 pub use sys::cudnnPointwiseMode_t as Pointwise;
 pub use sys::cudnnReduceTensorOp_t as Reduction;
 
-/// What everything but comparisons is computed in.
+/// Type of all computations except comparisons.
 const MATH: Type = Type::CUDNN_DATA_FLOAT;
 
 /// Extents and strides, in elements.
@@ -38,7 +38,7 @@ impl Shape {
     }
 }
 
-/// What a launch needs to know of a tensor.
+/// An argument that a launch passes for a tensor.
 #[derive(Clone, Copy, Debug)]
 pub enum Argument {
     /// It is at this one of the launch's addresses.

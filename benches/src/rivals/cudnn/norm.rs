@@ -7,18 +7,18 @@ use ptx_launch::Result;
 
 use sys::cudnnBackendNormMode_t as Mode;
 
-/// What is normed: rows in memory one behind the other.
+/// A norm over consecutive rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Norm {
-    /// How many rows.
+    /// Number of rows.
     pub rows: u32,
     /// Elements of a row.
     pub columns: u32,
-    /// Whether elements are bf16; else they are f32.
+    /// True if elements are bf16; else they are f32.
     pub bf16: bool,
-    /// Whether the mean is subtracted and a bias added (LayerNorm); else neither (RMSNorm).
+    /// True if the mean is subtracted and a bias added (LayerNorm); else neither (RMSNorm).
     pub layer: bool,
-    /// What the mean of squares is at least.
+    /// Lower bound of the mean of squares.
     pub epsilon: f32,
 }
 

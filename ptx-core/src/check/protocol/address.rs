@@ -1,4 +1,4 @@
-//! Where an address comes from: the variable it points into and how far, as far as one function tells.
+//! The origin of an address: the variable and the offset, as far as one function shows.
 //!
 //! Every write of a register counts, in whatever order; what two writes do not share is not known.
 
@@ -25,7 +25,7 @@ const ASKED: &[&str] = &["bar", "barrier"];
 /// Passes over the function before giving up.
 const MOST_PASSES: usize = 16;
 
-/// What is known of a value.
+/// The known origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// Nothing was written yet.
@@ -59,7 +59,7 @@ impl Addresses {
         Addresses { of: vec![Origin::Any; function.registers.len()] }
     }
 
-    /// What an operand is, or where the address in its brackets points.
+    /// The origin of an operand, or of the address in its brackets.
     pub(super) fn origin(&self, operand: &Operand) -> Origin {
         match operand {
             Operand::Reg(reg) => self.register(*reg),
@@ -76,7 +76,7 @@ impl Addresses {
         self.of.get(reg.index()).copied().unwrap_or(Origin::Any)
     }
 
-    /// Whether anything new was learnt.
+    /// Returns true if anything new was learnt.
     fn apply(&mut self, inst: &Inst) -> bool {
         let value = self.value(inst);
         let mut changed = false;
@@ -102,7 +102,7 @@ impl Addresses {
     }
 }
 
-/// What the tables say about an instruction.
+/// The classes of instructions in the tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Same,

@@ -1,4 +1,4 @@
-//! What every rule asks about a function: which instructions it has, which functions it may call, its blocks.
+//! Queries that every rule makes about a function: its instructions, its possible callees, its blocks.
 
 use super::address::{Addresses, Origin};
 use super::defs::Defs;
@@ -19,7 +19,7 @@ pub(super) struct Body<'a> {
     pub(super) function: &'a Function,
     /// Each form once.
     rows: Vec<&'static Row>,
-    /// Whether it takes the address of a variable.
+    /// True if it takes the address of a variable.
     points: bool,
     callees: OnceCell<Callees<'a>>,
     graph: OnceCell<Graph>,
@@ -31,7 +31,7 @@ pub(super) struct Body<'a> {
 #[derive(Default)]
 struct Callees<'a> {
     known: Vec<&'a Function>,
-    /// Whether there are others.
+    /// True if there are others.
     open: bool,
 }
 
@@ -44,17 +44,17 @@ impl<'a> Body<'a> {
         Body { module, function, rows, points, callees, graph, defs, addresses }
     }
 
-    /// Whether the function itself may have an instruction of these.
+    /// Returns true if the function itself may have an instruction of these.
     pub(super) fn has(&self, patterns: &[Pattern]) -> bool {
         self.has_row(|row| patterns.iter().any(|(name, _)| *name == row.name))
     }
 
-    /// Whether it has an instruction of such a form.
+    /// Returns true if it has an instruction of such a form.
     pub(super) fn has_row(&self, such: impl Fn(&Row) -> bool) -> bool {
         self.rows.iter().any(|row| such(row))
     }
 
-    /// What an operand is, or where the address in its brackets points.
+    /// The origin of an operand, or of the address in its brackets.
     pub(super) fn origin(&self, operand: &Operand) -> Origin {
         match operand {
             // No register can point into a variable.
@@ -63,7 +63,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether these might also happen outside: in a callee, or in the caller of what is no entry.
+    /// Returns true if these might also happen outside: in a callee, or in the caller of what is no entry.
     pub(super) fn elsewhere(&self, patterns: &[Pattern]) -> bool {
         let callees = self.callees.get_or_init(|| callees(self.module, self.function));
         let within = |f: &&Function| f.insts.iter().any(|i| is(i, patterns));
@@ -90,7 +90,7 @@ impl<'a> Body<'a> {
         insts.iter().enumerate().filter(move |(_, i)| i.row.is_some_and(|row| rows.contains(&row)))
     }
 
-    /// Whether a thread that executed one instruction can come to the other.
+    /// Returns true if a thread that executed one instruction can come to the other.
     pub(super) fn before(&self, first: usize, second: usize) -> bool {
         let graph = self.graph();
         let (from, to) = (graph.block_of(first), graph.block_of(second));

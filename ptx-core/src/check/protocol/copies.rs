@@ -8,7 +8,7 @@ const WAIT: &[Pattern] = &[("cp.async.wait_group", ""), ("cp.async.wait_all", ""
 const COMMIT: &[Pattern] =
     &[("cp.async.commit_group", ""), ("cp.async.wait_all", ""), ("cp.async.mbarrier.arrive", "")];
 
-/// What must follow a copy, and what to say if it does not.
+/// Instructions that must follow a copy, with the message if they do not.
 const STEPS: &[(&[Pattern], &Code, &str, &str)] = &[
     (
         WAIT,

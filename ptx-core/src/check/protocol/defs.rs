@@ -32,7 +32,7 @@ impl Defs {
         defs
     }
 
-    /// Whether a register may hold a value that no instruction here wrote.
+    /// Returns true if a register may hold a value that no instruction here wrote.
     pub(super) fn outside(&self, reg: RegId) -> bool {
         self.last.get(reg.index()).is_none_or(|last| *last == END) || self.params.contains(&reg)
     }

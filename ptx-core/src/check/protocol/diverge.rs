@@ -85,7 +85,7 @@ pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Where the threads of a group are apart, and which instruction parted them.
+/// Places where the threads of a group diverge, with the diverging instruction.
 struct Parted<'b, 'a> {
     body: &'b Body<'a>,
     values: Values,
@@ -136,7 +136,7 @@ impl<'b, 'a> Parted<'b, 'a> {
         range.len() == 1 && is(&self.body.function.insts[range.start], ENDS_THREADS)
     }
 
-    /// Whether a guarded instruction parts the threads, and whether that is certain.
+    /// `Some` if a guarded instruction makes the threads diverge; true if that is certain.
     fn parts(&self, inst: &Inst) -> Option<bool> {
         let Guard { register, .. } = inst.guard?;
         match self.values.register(register) {

@@ -1,4 +1,4 @@
-//! How values differ between the threads of a group: a warp, or a warpgroup. Control flow is `diverge.rs`.
+//! Variation of values between the threads of a group: a warp, or a warpgroup. Control flow is `diverge.rs`.
 //!
 //! A value counts as differing only where that is certain, or where only a number from outside could make it equal
 //! after all. Everything else is [`Value::Unknown`], about which nobody complains.
@@ -11,7 +11,7 @@ use crate::isa::{Access, OperandKind, SpecialRegister};
 /// Passes over the function before giving up.
 const MOST_PASSES: usize = 32;
 
-/// What is known of a value over the threads of a group.
+/// The known variation of a value over the threads of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// Nothing was written yet.
@@ -24,7 +24,7 @@ pub(super) enum Value {
     Lanes {
         /// 0 for the thread number itself.
         shift: u32,
-        /// What is added.
+        /// The added constant.
         offset: i64,
     },
     /// The thread number and something from outside that is the same in all threads.
@@ -35,7 +35,7 @@ pub(super) enum Value {
     Data,
     /// A predicate that differs; `certain`: whatever comes from outside.
     Parts {
-        /// Whether no parameter could make it the same for all.
+        /// True if no parameter could make it the same for all.
         certain: bool,
     },
     /// Anything.
@@ -44,7 +44,7 @@ pub(super) enum Value {
 
 use Value::{Based, Data, Lanes, Number, Parts, Same, Unknown, Varies};
 
-/// What an instruction does to its sources; the last argument is log2 of the group's size.
+/// Effect of an instruction on the variation of its sources; the last argument is log2 of the group's size.
 type Effect = fn(&Inst, &[Value], u32) -> Value;
 
 /// The instructions that do more than give the same result for the same sources.
@@ -162,11 +162,11 @@ impl Values {
 struct Group {
     /// log2 of their number.
     log: u32,
-    /// Whether rows of the block are not whole warps.
+    /// True if rows of the block are not whole warps.
     ragged: bool,
 }
 
-/// How the result of an instruction follows from its sources.
+/// Rule that derives the result of an instruction from its sources.
 #[derive(Clone, Copy)]
 enum Rule {
     Effect(Effect),
@@ -185,7 +185,7 @@ fn rule(inst: &Inst) -> Rule {
     }
 }
 
-/// Whether the first row of threads is known not to be whole warps, with more rows behind it.
+/// Returns true if the first row of threads is known not to be whole warps, with more rows behind it.
 fn ragged(function: &Function) -> bool {
     let shapes = function.limits.iter().filter(|l| l.name == "reqntid");
     shapes.map(|l| &l.values).any(|v| v.first().is_some_and(|x| x % 32 != 0) && v.iter().skip(1).any(|n| *n > 1))
@@ -219,7 +219,7 @@ fn join(a: Value, b: Value, log: u32) -> Value {
     }
 }
 
-/// How many different values a group has after that shift.
+/// Number of different values in a group after that shift.
 fn lanes(shift: u32, log: u32) -> i64 {
     1 << log.saturating_sub(shift)
 }

@@ -6,7 +6,7 @@ use crate::diag::{Diagnostic, codes};
 use crate::ir::{Inst, Operand, Symbol};
 
 const INIT: &[Pattern] = &[("mbarrier.init", "")];
-/// What else writes an object: a program may build or copy one by hand.
+/// Other writes to an object: a program may build or copy one manually.
 const CALLS: &[Pattern] = &[("call", "")];
 /// Uses of an object, and the operand that names it.
 const USES: &[(&str, &str)] = &[
@@ -48,7 +48,7 @@ pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whether the initialisation may come first: other threads may have made it while this one took another way.
+/// Returns true if the initialisation may come first: other threads may have made it while this one took another way.
 fn in_time(body: &Body, init: usize, used: usize) -> bool {
     !body.before(used, init) || body.before(init, used)
 }
@@ -69,7 +69,7 @@ fn origin(body: &Body, inst: &Inst, operand: &str) -> Origin {
     position(inst, operand).and_then(|at| inst.operands.get(at)).map_or(Origin::Any, |o| body.origin(o))
 }
 
-/// Whether both addresses can be the same.
+/// Returns true if both addresses can be the same.
 fn may_be(a: Origin, b: Origin) -> bool {
     match (a, b) {
         (Origin::In(a, Some(x)), Origin::In(b, Some(y))) => a == b && x == y,

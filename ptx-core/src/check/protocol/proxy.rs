@@ -44,7 +44,7 @@ pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
     matrices(body, out);
 }
 
-/// What has happened to a variable, on the way to an instruction. Where ways meet, the greater one stands.
+/// State of a variable on the path to an instruction. Where ways meet, the greater one stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// Written here, and no fence since.

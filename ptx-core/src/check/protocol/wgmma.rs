@@ -17,7 +17,7 @@ const MOVES: &[Pattern] = &[("mov", "")];
 /// Groups told apart; older ones count as one.
 const MOST_GROUPS: usize = 8;
 
-/// What must follow, and what to say if it does not.
+/// Instructions that must follow, with the message if they do not.
 const STEPS: &[(&[Pattern], &Code, &str, &str)] = &[
     (
         COMMIT,
@@ -70,7 +70,7 @@ impl Set {
     }
 }
 
-/// What is under way before an instruction, on any path.
+/// Operations in flight before an instruction, on any path.
 #[derive(Clone, Default)]
 struct State {
     /// A fence was executed.
@@ -204,7 +204,7 @@ impl<'b, 'a> Flight<'b, 'a> {
     }
 }
 
-/// Whether it only copies a register.
+/// Returns true if it only copies a register.
 fn copies(inst: &Inst) -> bool {
     is(inst, MOVES) && inst.operands.last().is_some_and(|o| !o.is_literal())
 }

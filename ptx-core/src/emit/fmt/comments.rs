@@ -5,9 +5,9 @@
 pub(super) struct Comment<'s> {
     /// Its text, without blanks at the end.
     pub(super) text: &'s [u8],
-    /// How many line ends stand between it and what is before.
+    /// Number of line ends between it and the previous token.
     pub(super) lines_before: usize,
-    /// Whether it reaches to the end of its line.
+    /// True if it reaches to the end of its line.
     pub(super) ends_line: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn comments(trivia: &[u8]) -> impl Iterator<Item = Comment<'_>> {
     })
 }
 
-/// How many line ends stand behind the last comment.
+/// Number of line ends after the last comment.
 pub(super) fn lines_at_end(trivia: &[u8]) -> usize {
     let blanks =
         trivia.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c | 0)).count();

@@ -1,9 +1,9 @@
-//! Whether a blank stands between two tokens of a statement.
+//! Blanks between two tokens of a statement.
 
 use crate::syntax::{StmtKind, Tree};
 use crate::token::{Kind, TokenId};
 
-/// What is known about the statement, and about the token before.
+/// The statement and the previous token.
 pub(super) struct Context<'t> {
     tree: &'t Tree,
     /// The modifiers of an instruction, which hang on its opcode.
@@ -12,7 +12,7 @@ pub(super) struct Context<'t> {
     opening: TokenId,
     is_label: bool,
     is_prototype: bool,
-    /// Whether the token before belongs to a name that a `Dot` token may go on with.
+    /// True if the token before belongs to a name that a `Dot` token may go on with.
     in_name: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// Whether a blank stands in front of a token that is not the first of the statement.
+    /// Returns true if a blank stands in front of a token that is not the first of the statement.
     pub(super) fn blank_before(&mut self, token: TokenId) -> bool {
         let kind = self.tree.source.kind(token);
         let hangs = kind == Kind::Dot && self.hangs_on(token);
@@ -48,21 +48,21 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// Whether the token before has to be the last of its line: a string without its closing quote.
+    /// Returns true if the token before has to be the last of its line: a string without its closing quote.
     pub(super) fn must_end_line(&self, token: TokenId) -> bool {
         let before = self.tree.source.bytes(token - 1);
         self.tree.source.kind(token - 1) == Kind::Str && (before.len() < 2 || !before.ends_with(b"\""))
     }
 
-    /// Whether a `Dot` token goes on with what is before: a modifier, a field of a name, `[a].unified`, or what would
-    /// be a number if it stood alone.
+    /// Returns true if a `Dot` token goes on with what is before: a modifier, a field of a name, `[a].unified`, or
+    /// what would be a number if it stood alone.
     fn hangs_on(&self, token: TokenId) -> bool {
         let behind_bracket = matches!(self.before(token), Kind::Punct(b']' | b'}'));
         let touches = self.touches(token) && (self.in_name || behind_bracket);
         self.modifiers.contains(&token) || touches || would_be_number(self.tree, token)
     }
 
-    /// What stands in no statement that makes sense: it stays as it is.
+    /// A token outside of any meaningful statement: it stays unchanged.
     fn is_stray(&self, kind: Kind) -> bool {
         matches!(kind, Kind::Punct(b'.') | Kind::Unknown)
     }
@@ -100,7 +100,7 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// Whether this ends the statement or a list, so that even an opening needs no blank.
+    /// Returns true if this ends the statement or a list, so that even an opening needs no blank.
     fn closes(&self, kind: Kind) -> bool {
         matches!(kind, Kind::Punct(b',' | b';' | b')' | b']' | b'}'))
     }
@@ -114,7 +114,7 @@ impl<'t> Context<'t> {
     }
 }
 
-/// Whether a `.5` is no number only because it touches a name: nothing may come between them.
+/// Returns true if a `.5` is no number only because it touches a name: nothing may come between them.
 pub(super) fn would_be_number(tree: &Tree, token: TokenId) -> bool {
     let numeric = tree.source.bytes(token).get(1).is_some_and(u8::is_ascii_digit);
     numeric && tree.source.kind(token) == Kind::Dot && tree.source.trivia(token).is_empty()

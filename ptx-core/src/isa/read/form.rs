@@ -35,7 +35,7 @@ pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
     Ok(Row { name, opcode, parts, slots, operands, uses, leads, special, gate, rules, section, text: form, file, line })
 }
 
-/// What is asked of the operands of every instruction again and again.
+/// Facts about the operands of an instruction that many phases read.
 struct Facts {
     uses: Vec<Access>,
     leads: bool,

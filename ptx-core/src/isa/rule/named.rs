@@ -3,7 +3,7 @@
 use super::Case;
 use crate::ir::{Base, Operand};
 
-/// Whether the rule holds.
+/// The predicate of a named rule.
 pub type Check = fn(&Case) -> bool;
 
 /// By name.

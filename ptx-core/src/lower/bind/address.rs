@@ -7,7 +7,7 @@ use crate::isa::{Short, SpaceOf};
 /// The space of an address that ptxas does not look at.
 const UNSEEN: &str = "unseen";
 
-/// How narrow a register with an address may be.
+/// Narrow registers that may hold an address.
 #[derive(Clone, Copy)]
 pub(super) struct Widths {
     /// 32 bits for 64.
@@ -17,7 +17,7 @@ pub(super) struct Widths {
 }
 
 impl Widths {
-    /// Whether 8 or 16 bits will do; `whole` for a generic or global address.
+    /// Returns true if 8 or 16 bits will do; `whole` for a generic or global address.
     fn short(self, whole: bool) -> bool {
         match self.short {
             Short::Any => true,

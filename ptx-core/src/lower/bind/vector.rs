@@ -8,7 +8,7 @@ use super::{
 };
 
 impl Binder<'_> {
-    /// Whether the elements may stand where `value` is wanted.
+    /// Checks that the elements fit `value`.
     pub(super) fn elements(&self, value: &Value, access: Access, elements: &[Operand]) -> Fit {
         let odd = |e: &Operand, range: Range| matches!(e, Operand::Int(bits) if !range.contains(bits.cast_signed()));
         match value.range.filter(|range| elements.iter().any(|e| odd(e, *range))) {
@@ -47,7 +47,7 @@ impl Binder<'_> {
         }
     }
 
-    /// What stands in a group. If all of it is of one type, it is a vector, and only literals are looked at one by one.
+    /// Checks a group. If all of it is of one type, it is a vector, and only literals are looked at one by one.
     pub(super) fn group(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
         let Some(value) = of_one_type(specs).filter(|_| specs.len() == written.len()) else {
             self.inside(specs, written)?;
@@ -58,7 +58,7 @@ impl Binder<'_> {
         integers.into_iter().try_for_each(|(spec, literal)| self.fit(spec, literal))
     }
 
-    /// Whether elements of a group that are of one type, side by side, go with each other.
+    /// Checks that neighboring elements of one type in a group fit each other.
     fn neighbours(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
         let of_value = |at: usize| match specs.get(at).map(|s| &s.kind) {
             Some(OperandKind::Value(value)) => Some(value),
@@ -77,7 +77,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// What an element is to the next; `None` for `_`.
+    /// Relation of an element to the next; `None` for `_`.
     fn link(&self, value: &Value, access: Access, element: &Operand) -> Result<Option<Link>, Why> {
         match element {
             Operand::Reg(reg) | Operand::Part(reg, _) if value.register => {
@@ -107,7 +107,7 @@ fn of_one_type(specs: &[OperandSpec]) -> Option<&Value> {
     all.all(|other| other.is_some_and(|v| v.ty == first.ty)).then_some(first)
 }
 
-/// What an element is to the next: a register, an integer, `0f3F800000`, `1.0`.
+/// Relation of an element to the next: a register, an integer, `0f3F800000`, `1.0`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Link {
     Register(Type),
@@ -172,13 +172,13 @@ fn untyped(bits: u32) -> Option<Type> {
     })
 }
 
-/// Whether the type is a float that a modifier names.
+/// Returns true if the type is a float that a modifier names.
 fn names_float(value: &Value, wanted: Type) -> bool {
     value.literal && value.ty != TypeOf::Fixed(wanted) && matches!(wanted.class(), Class::Float | Class::Packed)
 }
 
-/// Whether a literal stands where ptxas takes none for a float: an integer behind the first element, and anything in front that
-/// does not give the vector its type.
+/// Returns true if a literal stands where ptxas takes none for a float: an integer behind the first element, and
+/// anything in front that does not give the vector its type.
 fn has_odd_literal(links: &[Link], wanted: Type) -> bool {
     let in_front = match links.first() {
         Some(Link::Integer) => is_odd(wanted),
@@ -188,7 +188,7 @@ fn has_odd_literal(links: &[Link], wanted: Type) -> bool {
     in_front || links.iter().skip(1).any(|l| *l == Link::Integer)
 }
 
-/// Whether no register is declared with it, or several numbers stand in one.
+/// Returns true if no register is declared with it, or several numbers stand in one.
 fn is_odd(ty: Type) -> bool {
     !ty.info().declares || ty.class() == Class::Packed
 }

@@ -73,7 +73,7 @@ pub(in crate::lower) fn not_a_register_type(ty: Type, span: Span) -> Diagnostic 
     }
 }
 
-/// What no register can be, whatever its name.
+/// Shapes that no register can have, whatever its name.
 pub(in crate::lower) fn register_shape(ty: Type, vector: u32, on: (Arch, Version), span: Span) -> Option<Diagnostic> {
     let closed = ty.info().gate.as_ref().filter(|g| !g.admits(on.0, on.1));
     if let Some(closed) = closed {

@@ -3,9 +3,9 @@
 use crate::diag::Diagnostic;
 use crate::isa::{Row, show};
 
-/// How many forms a help lists.
+/// Number of forms that a help lists.
 const MOST_FORMS: usize = 6;
-/// How many members of a set it lists.
+/// Number of members of a set that a help lists.
 pub(super) const MOST_MEMBERS: usize = 12;
 
 /// With the forms that these rows are, in the manual's words.

@@ -1,10 +1,10 @@
-//! What another target or a later version has.
+//! Features of another target or a later version.
 
 use crate::diag::{Diagnostic, codes};
 use crate::isa::{Arch, Gate, Suffix, Version};
 use crate::span::Span;
 
-/// What it takes to have something.
+/// The requirements of a feature.
 pub(crate) fn gate(span: Span, what: &str, gate: &Gate, arch: Arch, version: Version) -> Diagnostic {
     if let Some(since) = gate.since(arch) {
         return Diagnostic::error(&codes::P0402, span, format!("`{what}` needs PTX {since}; this module is {version}"))

@@ -12,7 +12,7 @@ use crate::lower::form::modifier;
 use crate::span::Span;
 use crate::syntax::{ExprKind, Inst, Tree};
 
-/// Where an instruction stands.
+/// Position of an instruction.
 pub(in crate::lower) struct Place<'a> {
     pub(in crate::lower) tree: &'a Tree,
     pub(in crate::lower) inst: &'a Inst,

@@ -1,4 +1,4 @@
-//! What real files hold parses without a diagnostic.
+//! Contents of real files that parse without a diagnostic.
 
 use super::{body_outline, clean, clean_body, module, outline, outline_of, show};
 use crate::syntax::{Stmt, StmtKind};

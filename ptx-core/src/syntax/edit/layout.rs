@@ -35,13 +35,13 @@ fn is_blank(trivia: &[u8]) -> bool {
     trivia.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c | 0))
 }
 
-/// Where the last line starts to end, if only blanks follow: at its `\n`, or at the `\r` in front of it.
+/// Start of the last line end, if only blanks follow: its `\n`, or the `\r` before it.
 fn last_line_end(trivia: &[u8]) -> Option<usize> {
     let at = trivia.iter().rposition(|&b| b == b'\n').filter(|&at| is_blank(&trivia[at..]))?;
     Some(with_return(trivia, at))
 }
 
-/// Where the first line ends, outside of block comments.
+/// End of the first line, outside of block comments.
 fn first_line_end(trivia: &[u8]) -> Option<usize> {
     let mut at = 0;
     while at < trivia.len() {

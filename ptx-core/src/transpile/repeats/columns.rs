@@ -1,4 +1,4 @@
-//! What differs between the turns of a loop, place by place: a column of values, one for each turn.
+//! Differences between the turns of a loop, place by place: a column of values, one per turn.
 
 use super::Span;
 use super::runs::{Candidate, Value};
@@ -6,7 +6,7 @@ use crate::transpile::affine::Affine;
 use crate::transpile::body::Body;
 use std::collections::HashMap;
 
-/// How the values of a place become one.
+/// The single expression for the values of a place.
 #[derive(Clone, Debug)]
 pub(super) enum Column {
     /// The same in each turn, or a register of each turn's own.
@@ -51,14 +51,14 @@ struct Reader<'b> {
 }
 
 impl Reader<'_> {
-    /// Whether a register is mentioned in this turn alone.
+    /// Returns true if a register is mentioned in this turn alone.
     fn is_own(&self, turn: usize, reg: usize) -> bool {
         // A parameter is there before all of them.
         let (first, last) = self.spans[reg];
         !self.body.regs[reg].param && first >= self.numbers[turn] && last < self.numbers[turn + 1]
     }
 
-    /// Whether a turn continues what the turns before it do.
+    /// Returns true if a turn continues what the turns before it do.
     fn fits(&mut self, turn: usize) -> bool {
         (0..self.turns[0].len()).all(|at| match (&self.turns[0][at], &self.turns[turn][at]) {
             (Value::Text, Value::Text) => true,
@@ -76,7 +76,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether two registers are the same of each turn's own; `None` if they are not of that kind.
+    /// Returns true if two registers are the same one of each turn; `None` if they are not local to a turn.
     fn register(&mut self, turn: usize, a: usize, b: usize) -> Option<bool> {
         if !self.is_own(0, a) {
             return None;
@@ -103,7 +103,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a number has grown from the turn before by as much as from the first turn to the second.
+    /// Returns true if a number has grown from the turn before by as much as from the first turn to the second.
     fn steps(&self, turn: usize, at: usize) -> bool {
         let numbers: Option<Vec<_>> = [0, 1, turn - 1, turn].into_iter().map(|turn| self.number(turn, at)).collect();
         let Some([a, b, c, d]) = numbers.as_deref() else { return false };
@@ -111,7 +111,7 @@ impl Reader<'_> {
         a.0 == d.0 && step(&a.1, &b.1).is_some() && step(&a.1, &b.1) == step(&c.1, &d.1)
     }
 
-    /// Whether the register of a turn can be an element of an array behind those of the turns before it.
+    /// Returns true if the register of a turn can be an element of an array behind those of the turns before it.
     fn can_join(&self, turn: usize, at: usize, first: usize, reg: usize) -> bool {
         let (a, b) = (&self.body.regs[first], &self.body.regs[reg]);
         let free = |r: usize| self.body.regs[r].element.is_none() && !self.body.regs[r].param;

@@ -1,4 +1,4 @@
-//! Where statements of the same shape follow each other.
+//! Runs of statements of the same shape.
 
 use crate::transpile::affine::Affine;
 use crate::transpile::body::{Node, Piece, Slot};
@@ -15,13 +15,13 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// How many statements become fewer.
+    /// Number of statements saved.
     pub(super) fn saved(self) -> usize {
         self.length * (self.turns - 1)
     }
 }
 
-/// What may differ between the turns of a loop.
+/// A value that may differ between the turns of a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     /// A register.
@@ -39,7 +39,7 @@ pub(super) enum Value {
 pub(super) struct Runs {
     shapes: Vec<u32>,
     values: Vec<Value>,
-    /// Where the values of each statement start, and the end of the last.
+    /// Start of the values of each statement, and the end of the last.
     starts: Vec<usize>,
     /// For each distance the statements, first and one past the last, whose shape is that of the one so far behind.
     equal: Vec<(usize, usize)>,
@@ -97,7 +97,8 @@ impl Runs {
     }
 }
 
-/// What two statements must share to be turns of one loop; the rest goes to `values`. `None` if it holds a loop.
+/// The parts that two statements must share to be turns of one loop; the rest goes to `values`. `None` if it holds a
+/// loop.
 fn shape(node: &Node, values: &mut Vec<Value>) -> Option<String> {
     let mut node = node.clone();
     node.slots(&mut |slot| match slot {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// What a name was declared as.
+/// Declared meaning of a name.
 #[derive(Clone, Debug)]
 pub(super) enum Meaning {
     /// A register: what is said of it at its first use.
@@ -32,7 +32,7 @@ pub(super) struct Names {
     scopes: Vec<HashMap<String, Declared>>,
     declared: u32,
     numbers: HashMap<(u32, u64), u32>,
-    /// How many registers, variables and symbols have a number.
+    /// Number of registers, variables and symbols that have a number.
     used: [u32; 3],
 }
 
@@ -60,7 +60,7 @@ impl Names {
         }
     }
 
-    /// What stands for a name: a number and, the first time, what it was declared as. `None` if nothing declares it.
+    /// Canonical form of a name: a number, and at its first use its declaration. `None` if nothing declares it.
     pub(super) fn canonical(&mut self, name: &str) -> Option<String> {
         let (declared, at) = self.find(name)?;
         let (class, mark, said) = match &declared.meaning {

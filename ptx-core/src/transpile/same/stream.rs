@@ -73,9 +73,9 @@ struct Writer<'t> {
     names: Names,
     /// The first is the module's.
     streams: Vec<Stream>,
-    /// How many instructions of the function are written.
+    /// Number of instructions of the function that are written.
     insts: u32,
-    /// Whether the floats that are written now are of single precision.
+    /// True if the floats that are written now are of single precision.
     single: bool,
 }
 
@@ -236,7 +236,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What a declaration says of a name.
+    /// The declaration of a name.
     fn said(&mut self, var: &Var, declarator: Option<&Declarator>) -> String {
         let tree = self.tree;
         let declarator = declarator.or_else(|| tree.names(var).first());
@@ -368,7 +368,7 @@ fn sorted(mut parts: Vec<String>) -> Vec<String> {
     parts
 }
 
-/// How many instructions a scope holds.
+/// Number of instructions in a scope.
 fn instructions(tree: &Tree, ids: &[StmtId]) -> u32 {
     ids.iter()
         .map(|id| match &tree.stmt(*id).kind {

@@ -1,4 +1,4 @@
-//! What counts, and what does not.
+//! Differences that count, and differences that do not.
 
 use super::difference;
 use crate::parse::parse_text;
