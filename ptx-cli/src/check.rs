@@ -2,10 +2,9 @@
 
 use crate::output::Outcome;
 use crate::source::Source;
-use crate::{json, render};
+use crate::{files, json, render};
 use clap::{Args, ValueEnum};
 use ptx_core::check::check;
-use ptx_core::diag::Diagnostic;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::lower::Options;
 use std::io::{IsTerminal, Write};
@@ -13,9 +12,9 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// PTX files.
+    /// PTX files, and folders of them.
     #[arg(required = true)]
-    files: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
     /// How to print what is found.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -25,39 +24,42 @@ pub(crate) struct Arguments {
     /// Check for this PTX version instead of the file's: 8.7.
     #[arg(long, value_parser = |s: &str| s.parse::<Version>().map_err(|()| "a version such as 8.7"))]
     version: Option<Version>,
+    /// The modules will be linked to others, as after `ptxas -c`: what is `.extern` may be defined there.
+    #[arg(long)]
+    relocatable: bool,
+    /// How many findings of each file to print as text, errors before warnings; 0 prints all.
+    #[arg(long, default_value_t = render::MOST)]
+    most: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// As rustc prints it.
     Text,
-    /// One JSON object a line.
+    /// One JSON object a line, all of them.
     Json,
 }
 
 /// Sound if no file has an error.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
-    let options = Options { arch: arguments.target, version: arguments.version };
-    let mut errors = 0;
-    for (at, path) in (1..).zip(&arguments.files) {
+    let options = Options { arch: arguments.target, version: arguments.version, relocatable: arguments.relocatable };
+    let mut sound = true;
+    let paths = files::some(&arguments.paths)?;
+    for (at, path) in (1..).zip(&paths) {
         let source = Source::read(path)?;
         let (tree, earlier) = source.parse();
         let (checked, diagnostics) = check(tree, earlier, &options);
-        if at == arguments.files.len() {
+        sound &= checked.is_some();
+        if at == paths.len() {
             // The process ends here; to take the module apart first would cost a tenth of its time.
             std::mem::forget(checked);
         }
-        errors += diagnostics.iter().filter(|d| d.is_error()).count();
-        for diagnostic in &diagnostics {
-            writeln!(out, "{}", print(&source, diagnostic, arguments.format))?;
+        match arguments.format {
+            Format::Text => {
+                render::all(out, &source, &diagnostics, arguments.most, std::io::stdout().is_terminal())?;
+            }
+            Format::Json => diagnostics.iter().try_for_each(|d| writeln!(out, "{}", json::line(&source, d)))?,
         }
     }
-    Ok(errors == 0)
-}
-
-fn print(source: &Source, diagnostic: &Diagnostic, format: Format) -> String {
-    match format {
-        Format::Text => render::text(source, diagnostic, std::io::stdout().is_terminal()),
-        Format::Json => json::line(source, diagnostic),
-    }
+    Ok(sound)
 }

@@ -3,6 +3,14 @@
 use crate::output::Failure;
 use std::path::{Path, PathBuf};
 
+/// The files that `paths` name, at least one.
+pub(crate) fn some(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    match expand(paths)? {
+        files if files.is_empty() => Err(Failure::usage("there is no `.ptx` file in these folders")),
+        files => Ok(files),
+    }
+}
+
 /// The files that `paths` name, those of a folder in the order of their names.
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();

@@ -1,9 +1,9 @@
 //! `ptx fmt`
 
 use crate::files;
-use crate::output::{Failure, Outcome};
-use crate::render;
+use crate::output::Outcome;
 use crate::source::Source;
+use crate::{render, write};
 use ptx_core::emit::fmt::format;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -24,9 +24,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     for path in files::expand(&arguments.paths)? {
         let source = Source::read(&path)?;
         let (tree, errors) = source.parse();
-        for error in &errors {
-            writeln!(out, "{}", render::text(&source, error, std::io::stdout().is_terminal()))?;
-        }
+        render::all(out, &source, &errors, render::MOST, std::io::stdout().is_terminal())?;
         sound &= errors.is_empty();
         let formatted = format(&tree);
         if !errors.is_empty() || formatted == source.bytes {
@@ -36,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
             writeln!(out, "{}", source.name)?;
             sound = false;
         } else {
-            std::fs::write(&path, formatted).map_err(|e| Failure::usage(format!("{}: {e}", source.name)))?;
+            write::replace(&path, &formatted)?;
         }
     }
     Ok(sound)

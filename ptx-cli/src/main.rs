@@ -9,12 +9,14 @@ mod info;
 mod isa;
 mod json;
 mod library;
+mod memory;
 mod output;
 mod render;
 mod roundtrip;
 mod run;
 mod source;
 mod transpile;
+mod write;
 
 use clap::{Parser, Subcommand};
 use output::Outcome;

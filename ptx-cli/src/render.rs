@@ -1,14 +1,47 @@
 //! Diagnostics and faults as rustc prints errors.
 
+use crate::output::count;
 use crate::source::Source;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ptx_core::diag::{Diagnostic, Label, Severity};
 use ptx_core::span::Span;
 use ptx_interp::{Fault, Party};
+use std::io::Write;
 
 /// Lines longer than this are shown without their source.
 const LONGEST: usize = 4096;
+
+/// How many diagnostics of a file somebody reads.
+pub(crate) const MOST: usize = 100;
+
+/// The diagnostics of a file in their order, at most `most` of them (0: all): errors before warnings. A last line counts the
+/// others.
+pub(crate) fn all(
+    out: &mut dyn Write,
+    source: &Source,
+    diagnostics: &[Diagnostic],
+    most: usize,
+    color: bool,
+) -> std::io::Result<()> {
+    let most = if most == 0 { usize::MAX } else { most };
+    let errors = diagnostics.iter().filter(|d| d.is_error()).count();
+    let warnings = diagnostics.len() - errors;
+    let mut left = [errors.min(most), warnings.min(most.saturating_sub(errors))];
+    let hidden = [(errors - left[0], "error"), (warnings - left[1], "warning")];
+    for diagnostic in diagnostics {
+        let left = &mut left[usize::from(!diagnostic.is_error())];
+        if *left > 0 {
+            *left -= 1;
+            writeln!(out, "{}", text(source, diagnostic, color))?;
+        }
+    }
+    let hidden: Vec<String> = hidden.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect();
+    match hidden.as_slice() {
+        [] => Ok(()),
+        hidden => writeln!(out, "{}: and {} more", source.name, hidden.join(" and ")),
+    }
+}
 
 /// One diagnostic with its piece of source.
 pub(crate) fn text(source: &Source, diagnostic: &Diagnostic, color: bool) -> String {
@@ -63,21 +96,21 @@ fn located<'a>(
 ) -> Group<'a> {
     let all = labels.iter().fold(span, |s, l| s.to(l.span));
     let (start, bytes) = source.excerpt(all);
-    let Some(excerpt) = std::str::from_utf8(bytes).ok().filter(|e| e.len() <= LONGEST) else {
+    let short = Some(bytes).filter(|bytes| bytes.len() <= LONGEST);
+    let Some(excerpt) = short.and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
         let position = source.position(span.lo);
         let place = format!("{}:{}:{} {primary}", source.name, position.line, position.column);
-        return group.element(Level::NOTE.message(place));
+        return group.element(Level::NOTE.message(place.trim_end().to_owned()));
     };
     let local = |span: Span| {
         let at = |p: u32| (p as usize).saturating_sub(start).min(excerpt.len());
         at(span.lo)..at(span.hi.max(span.lo))
     };
-    let mut snippet = Snippet::source(excerpt).path(&source.name).line_start(source.position(all.lo).line).annotation(
-        match primary {
+    let mut snippet =
+        Snippet::source(excerpt).path(&source.name).line_start(source.line(all.lo)).annotation(match primary {
             "" => AnnotationKind::Primary.span(local(span)),
             text => AnnotationKind::Primary.span(local(span)).label(text),
-        },
-    );
+        });
     for label in labels {
         snippet = snippet.annotation(AnnotationKind::Context.span(local(label.span)).label(&label.text));
     }

@@ -5,16 +5,17 @@ mod cuda;
 mod texture;
 
 use crate::output::{Failure, Outcome};
-use crate::render;
 use crate::source::Source;
+use crate::{memory, render, write};
 use argument::Argument;
 use clap::ValueEnum;
 use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Module, Param, Variable};
 use ptx_interp::{Fault, FaultKind, Launch, Machine, Options, Program, Traced, Tracer};
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -100,6 +101,14 @@ fn traced(text: &str) -> Result<(Extent, Extent), String> {
 
 /// Sound if the file has no errors and the interpreter no objection.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
+    for argument in &arguments.args {
+        if let Argument::Output(path, _) = argument
+            && write::is_same_file(path, &arguments.file)
+        {
+            let text = format!("{}: this is the PTX, which a buffer would replace", path.display());
+            return Err(Failure::usage(text));
+        }
+    }
     let source = Source::read(&arguments.file)?;
     let (tree, earlier) = source.parse();
     let (checked, diagnostics) = check(tree, earlier, &Default::default());
@@ -114,9 +123,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
 }
 
 fn refuse(source: &Source, diagnostics: &[Diagnostic], out: &mut dyn Write) -> Outcome {
-    for diagnostic in diagnostics.iter().filter(|d| d.is_error()) {
-        writeln!(out, "{}", render::text(source, diagnostic, color()))?;
-    }
+    let errors: Vec<Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).cloned().collect();
+    render::all(out, source, &errors, render::MOST, color())?;
     Ok(false)
 }
 
@@ -152,6 +160,9 @@ fn launch_with(
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let entry = entry_of(arguments, program.entries().collect())?;
     let mut machine = Machine::new();
+    if let Some(bytes) = memory::for_buffers() {
+        machine.limit_memory(bytes);
+    }
     let declared = declared(checked.module(), entry);
     count(arguments, &declared)?;
     let (params, outputs) = parameters(&mut machine, &arguments.args, &declared)?;
@@ -171,9 +182,14 @@ fn launch_with(
                 write!(out, "{}", stats.printed)?;
                 outputs.iter().try_for_each(|output| output.save(&machine))?;
             }
-            outputs.iter().map(|output| output.bytes(&machine)).collect::<Result<_, _>>().map(Some)
+            // Buffers may be large: they are copied only to be compared with those of other seeds.
+            let copied = outputs.iter().filter(|_| arguments.seeds > 1);
+            copied.map(|output| output.bytes(&machine)).collect::<Result<_, _>>().map(Some)
         }
-        Err(fault) if fault.kind == FaultKind::Launch => Err(Failure::usage(fault.message)),
+        Err(fault) if fault.kind == FaultKind::Launch => {
+            let advice = fault.advice().iter().map(|help| format!("; {help}"));
+            Err(Failure::usage(fault.message.clone() + &advice.collect::<String>()))
+        }
         Err(fault) => {
             writeln!(out, "{}", render::fault(source, &fault, color()))?;
             Ok(None)
@@ -250,6 +266,9 @@ fn count(arguments: &Arguments, declared: &[&Variable]) -> Result<(), Failure> {
     Err(Failure::usage(format!("{given} `--arg`; the kernel takes {wanted} ({})", names.join(", "))))
 }
 
+/// How many bytes of a buffer are copied at a time.
+const PIECE: usize = 1 << 20;
+
 /// A buffer that becomes a file after the run.
 struct Output<'a> {
     path: &'a PathBuf,
@@ -265,8 +284,15 @@ impl Output<'_> {
     }
 
     fn save(&self, machine: &Machine) -> Result<(), Failure> {
-        std::fs::write(self.path, self.bytes(machine)?)
-            .map_err(|e| Failure::usage(format!("{}: {e}", self.path.display())))
+        write::replace_with(self.path, |out| {
+            let mut piece = vec![0; PIECE];
+            for at in (0..self.bytes).step_by(PIECE) {
+                let length = PIECE.min(usize::try_from(self.bytes - at).unwrap_or(PIECE));
+                machine.read(self.address + at, &mut piece[..length]).map_err(unusable)?;
+                out.write_all(&piece[..length])?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -299,17 +325,19 @@ fn parameters<'a>(
 fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Output<'a>>) -> Result<Vec<u8>, Failure> {
     let address = match argument {
         Argument::Scalar(bytes) => return Ok(bytes.clone()),
-        Argument::Input(path) => upload(machine, &Source::read(path)?.bytes)?,
+        Argument::Input(path) => upload(machine, path, |_| Ok(()))?,
         Argument::Texture(texels) => {
-            let bytes = Source::read(&texels.path)?.bytes;
-            texels.fits(bytes.len()).map_err(Failure::usage)?;
-            let address = upload(machine, &bytes)?;
+            let address = upload(machine, &texels.path, |bytes| texels.fits(bytes).map_err(Failure::usage))?;
             machine.texture(texels.at(address)).map_err(unusable)?
         }
         Argument::Output(path, bytes) => {
             let (address, bytes) = (machine.alloc(*bytes).map_err(unusable)?, *bytes);
             // The zeros are the host's: a kernel may read them.
-            machine.write(address, &vec![0; usize::try_from(bytes).unwrap_or(0)]).map_err(unusable)?;
+            let zeros = vec![0; PIECE];
+            for at in (0..bytes).step_by(PIECE) {
+                let length = PIECE.min(usize::try_from(bytes - at).unwrap_or(PIECE));
+                machine.write(address + at, &zeros[..length]).map_err(unusable)?;
+            }
             outputs.push(Output { path, address, bytes });
             address
         }
@@ -317,9 +345,27 @@ fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Ou
     Ok(address.to_le_bytes().to_vec())
 }
 
-/// Bytes in the machine's memory.
-fn upload(machine: &mut Machine, bytes: &[u8]) -> Result<u64, Failure> {
-    let address = machine.alloc(bytes.len() as u64).map_err(unusable)?;
-    machine.write(address, bytes).map_err(unusable)?;
+/// A file's bytes in the machine's memory, if there are as many as are wanted.
+fn upload(machine: &mut Machine, path: &Path, wanted: impl FnOnce(u64) -> Result<(), Failure>) -> Result<u64, Failure> {
+    let failed = |e: std::io::Error| Failure::usage(format!("{}: {e}", path.display()));
+    let mut file = File::open(path).map_err(failed)?;
+    let described = file.metadata().map_err(failed)?;
+    if !described.is_file() {
+        // A pipe does not say how much it holds.
+        let bytes = Source::read(path)?.bytes;
+        wanted(bytes.len() as u64)?;
+        let address = machine.alloc(bytes.len() as u64).map_err(unusable)?;
+        machine.write(address, &bytes).map_err(unusable)?;
+        return Ok(address);
+    }
+    let bytes = described.len();
+    wanted(bytes)?;
+    let address = machine.alloc(bytes).map_err(unusable)?;
+    let mut piece = vec![0; PIECE];
+    for at in (0..bytes).step_by(PIECE) {
+        let length = PIECE.min(usize::try_from(bytes - at).unwrap_or(PIECE));
+        file.read_exact(&mut piece[..length]).map_err(failed)?;
+        machine.write(address + at, &piece[..length]).map_err(unusable)?;
+    }
     Ok(address)
 }

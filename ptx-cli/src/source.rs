@@ -15,7 +15,12 @@ pub(crate) struct Source {
     pub(crate) bytes: Vec<u8>,
     /// Where each line starts, once somebody asks.
     lines: OnceCell<Vec<usize>>,
+    /// How many characters stand in front of each piece of `PIECE` bytes, once somebody asks.
+    characters: OnceCell<Vec<usize>>,
 }
+
+/// A column is found by counting at most so many bytes, however long the line is.
+const PIECE: usize = 1024;
 
 /// A position, both from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +36,7 @@ impl Source {
     }
 
     pub(crate) fn new(name: String, bytes: Vec<u8>) -> Source {
-        Source { name, bytes, lines: OnceCell::new() }
+        Source { name, bytes, lines: OnceCell::new(), characters: OnceCell::new() }
     }
 
     fn lines(&self) -> &[usize] {
@@ -45,12 +50,29 @@ impl Source {
         ptx_core::parse::parse_text(&self.bytes[..])
     }
 
-    pub(crate) fn position(&self, at: u32) -> Position {
+    /// How many characters stand in front of a byte.
+    fn characters_before(&self, at: usize) -> usize {
+        let counts = self.characters.get_or_init(|| {
+            let pieces = self.bytes.chunks(PIECE).scan(0, |sum, piece| {
+                *sum += characters(piece);
+                Some(*sum)
+            });
+            std::iter::once(0).chain(pieces).collect()
+        });
+        counts.get(at / PIECE).copied().unwrap_or(0) + characters(&self.bytes[at - at % PIECE..at])
+    }
+
+    /// The line of a byte, from 1.
+    pub(crate) fn line(&self, at: u32) -> usize {
         let at = (at as usize).min(self.bytes.len());
-        let line = self.lines().partition_point(|start| *start <= at);
+        self.lines().partition_point(|start| *start <= at)
+    }
+
+    pub(crate) fn position(&self, at: u32) -> Position {
+        let line = self.line(at);
+        let at = (at as usize).min(self.bytes.len());
         let start = self.lines().get(line.wrapping_sub(1)).copied().unwrap_or(0);
-        let column = String::from_utf8_lossy(&self.bytes[start..at]).chars().count() + 1;
-        Position { line, column }
+        Position { line, column: self.characters_before(at) - self.characters_before(start) + 1 }
     }
 
     pub(crate) fn range(&self, span: Span) -> (Position, Position) {
@@ -59,10 +81,31 @@ impl Source {
 
     /// The lines that hold `span`, as text, and where their first byte stands.
     pub(crate) fn excerpt(&self, span: Span) -> (usize, &[u8]) {
-        let first = self.position(span.lo).line - 1;
-        let last = self.position(span.hi.max(span.lo)).line;
+        let first = self.line(span.lo) - 1;
+        let last = self.line(span.hi.max(span.lo));
         let start = self.lines().get(first).copied().unwrap_or(0);
         let end = self.lines().get(last).copied().unwrap_or(self.bytes.len());
         (start, &self.bytes[start..end])
+    }
+}
+
+/// The characters that begin in these bytes.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| !matches!(byte, 0x80..=0xbf)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PIECE, Position, Source};
+
+    #[test]
+    fn columns_count_characters_across_pieces() {
+        let text = format!("a\n{}b", "é".repeat(PIECE));
+        let source = Source::new("x".to_owned(), text.into_bytes());
+        let end = 2 + 2 * PIECE as u32;
+        assert_eq!(source.position(end), Position { line: 2, column: PIECE + 1 });
+        assert_eq!(source.position(u32::MAX), Position { line: 2, column: PIECE + 2 });
+        assert_eq!(source.position(2), Position { line: 2, column: 1 });
+        assert_eq!(source.position(1), Position { line: 1, column: 2 });
     }
 }

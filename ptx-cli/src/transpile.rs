@@ -7,13 +7,14 @@ mod summary;
 
 use crate::output::{Failure, Outcome};
 use crate::source::Source;
-use crate::{files, render};
+use crate::{files, render, write};
 use proof::Proof;
 use ptx_core::check::check;
+use ptx_core::diag::Diagnostic;
 use ptx_core::emit::rust;
 use ptx_core::lower::Options;
 use ptx_core::transpile::prove::{Proved, prove};
-use ptx_core::transpile::{PASSES, Without};
+use ptx_core::transpile::{PASSES, Without, is_module_name, module_name};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,9 +24,9 @@ pub(crate) struct Arguments {
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// The name of the Rust module; without it, the file's.
-    #[arg(long)]
+    #[arg(long, value_parser = valid_name)]
     name: Option<String>,
-    /// Where to write; without it, standard output.
+    /// Where to write the Rust of one file; without it, standard output.
     #[arg(short, long)]
     output: Option<PathBuf>,
     /// Raise the code to what a person would have written, as far as that can be proved.
@@ -40,6 +41,15 @@ pub(crate) struct Arguments {
     verify: bool,
 }
 
+/// The name of a module as Rust takes it.
+fn valid_name(name: &str) -> Result<String, String> {
+    match (is_module_name(name), is_module_name(&format!("r#{name}"))) {
+        (true, _) => Ok(name.to_owned()),
+        (_, true) => Err(format!("`{name}` is a keyword of Rust; `r#{name}` is a name")),
+        _ => Err("a Rust module has a name such as my_kernels".to_owned()),
+    }
+}
+
 /// A pass by its name.
 fn pass_name(name: &str) -> Result<String, String> {
     let names: Vec<&str> = PASSES.iter().map(|(name, _)| *name).collect();
@@ -48,20 +58,26 @@ fn pass_name(name: &str) -> Result<String, String> {
 
 /// Sound if every file that has no error is proved.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
-    let paths = files::expand(&arguments.paths)?;
+    let paths = files::some(&arguments.paths)?;
     match paths.as_slice() {
-        [] => Err(Failure::usage("there is no `.ptx` file in these folders")),
         [path] => one(arguments, path, out),
+        paths if arguments.output.is_some() => {
+            let text = format!("`--output` takes the Rust of one file; there are {}", paths.len());
+            Err(Failure::usage(text))
+        }
         paths => summary::run(arguments, paths, out),
     }
 }
 
 fn one(arguments: &Arguments, path: &Path, out: &mut dyn Write) -> Outcome {
+    if let Some(output) = arguments.output.as_ref().filter(|output| write::is_same_file(output, path)) {
+        let text = format!("{}: this is the input, which `--output` would replace with its Rust", output.display());
+        return Err(Failure::usage(text));
+    }
     let source = Source::read(path)?;
     let Some(made) = transpile(arguments, path, &source)? else { return Ok(false) };
-    let failed = |e: std::io::Error| Failure::usage(format!("cannot write: {e}"));
     match &arguments.output {
-        Some(path) => std::fs::write(path, &made.rust).map_err(failed)?,
+        Some(path) => write::replace(path, made.rust.as_bytes())?,
         None => out.write_all(made.rust.as_bytes())?,
     }
     let _ = writeln!(std::io::stderr(), "{}", made.report(&source));
@@ -113,13 +129,13 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
     let (tree, earlier) = source.parse();
     let (checked, diagnostics) = check(tree, earlier, &Options::default());
     let Some(checked) = checked else {
-        for error in diagnostics.iter().filter(|d| d.is_error()) {
-            let text = render::text(source, error, std::io::stderr().is_terminal());
-            let _ = writeln!(std::io::stderr(), "{text}");
-        }
+        let errors: Vec<Diagnostic> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
+        let color = std::io::stderr().is_terminal();
+        let _ = render::all(&mut std::io::stderr(), source, &errors, render::MOST, color);
         return Ok(None);
     };
-    let name = arguments.name.clone().unwrap_or_else(|| module_name(path));
+    let name =
+        arguments.name.clone().unwrap_or_else(|| module_name(&path.file_stem().unwrap_or_default().to_string_lossy()));
     let without: Without =
         PASSES.iter().map(|(pass, _)| *pass).filter(|p| arguments.no.iter().any(|n| n == p)).collect();
     let plain = || {
@@ -160,11 +176,4 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
         }
     }
     verified(Made { sugar: Some(Err(why)), ..plain() }).map(Some)
-}
-
-/// A file's name as that of a Rust module.
-fn module_name(path: &Path) -> String {
-    let stem = path.file_stem().map_or_else(|| "kernel".into(), |s| s.to_string_lossy().into_owned());
-    let letters = stem.replace(|c: char| !c.is_ascii_alphanumeric(), "_").to_ascii_lowercase();
-    if letters.starts_with(|c: char| c.is_ascii_digit()) { format!("_{letters}") } else { letters }
 }

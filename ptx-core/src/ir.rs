@@ -47,6 +47,9 @@ pub struct Module {
     pub options: Vec<String>,
     /// 32 or 64.
     pub address_size: u32,
+    /// Whether other modules will be linked to it, so that `.extern` names may be defined there. Such a module cannot be
+    /// loaded alone.
+    pub relocatable: bool,
     /// Every variable: of the module, parameters, and those of functions.
     pub variables: Vec<Variable>,
     /// Every function, prototypes too.

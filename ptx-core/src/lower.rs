@@ -30,6 +30,8 @@ pub struct Options {
     pub arch: Option<Arch>,
     /// Instead of `.version`.
     pub version: Option<Version>,
+    /// Other modules will be linked to this one: what is `.extern` may be defined in them.
+    pub relocatable: bool,
 }
 
 /// Resolves a whole module.

@@ -58,6 +58,28 @@ const KEYWORDS: [&str; 51] = [
     "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
+/// The name of a Rust module like this one: that of a file, for example. A keyword gets an underscore.
+pub fn module_name(name: &str) -> String {
+    let mut letters = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_").to_ascii_lowercase();
+    if letters.is_empty() || letters == "_" || letters.starts_with(|c: char| c.is_ascii_digit()) {
+        letters.insert(0, '_');
+    }
+    if letters == "_" {
+        letters.push_str("module");
+    }
+    if KEYWORDS.contains(&letters.as_str()) { letters + "_" } else { letters }
+}
+
+/// Whether a Rust module can be called this: `a_b`, or a keyword as `r#type`.
+pub fn is_module_name(name: &str) -> bool {
+    // No raw identifiers either.
+    const NEVER: [&str; 4] = ["_", "crate", "self", "super"];
+    let (raw, letters) = name.strip_prefix("r#").map_or((false, name), |letters| (true, letters));
+    let sound = letters.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && letters.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    sound && !NEVER.contains(&letters) && letters != "Self" && (raw || !KEYWORDS.contains(&letters))
+}
+
 /// Which passes a kernel goes without.
 pub type Without = BTreeSet<&'static str>;
 

@@ -30,6 +30,8 @@ pub(super) struct Global {
     freed: Vec<(u64, u64)>,
     next: u64,
     used: u64,
+    /// A limit of the host's, below [`LIMIT`].
+    lowered: Option<u64>,
     /// The allocation that was used last: the next access is likely there too.
     last: Cell<usize>,
     /// Bytes that kernels took from the heap.
@@ -68,15 +70,25 @@ struct Allocation {
 }
 
 impl Global {
+    /// Lowers how much all allocations may hold together.
+    pub(super) fn limit_to(&mut self, bytes: u64) {
+        self.lowered = Some(bytes);
+    }
+
+    fn limit(&self) -> u64 {
+        self.lowered.map_or(LIMIT, |bytes| bytes.min(LIMIT))
+    }
+
     /// Reserves `bytes` zeroed bytes; zero bytes get an address of their own that nothing may touch.
     pub(super) fn alloc(&mut self, bytes: u64) -> Result<u64, Fault> {
-        if bytes > LIMIT - self.used.min(LIMIT) {
-            return Err(no_memory(bytes, self.used));
+        let no_memory = || no_memory(bytes, self.used, self.limit());
+        if bytes > self.limit().saturating_sub(self.used) {
+            return Err(no_memory());
         }
-        let size = usize::try_from(bytes).map_err(|_| no_memory(bytes, self.used))?;
+        let size = usize::try_from(bytes).map_err(|_| no_memory())?;
         // Whether the host has so much is asked first, because zeroed memory that costs nothing until it is used comes from
         // `vec!` alone, which aborts.
-        Vec::<u8>::new().try_reserve_exact(size).map_err(|_| no_memory(bytes, self.used))?;
+        Vec::<u8>::new().try_reserve_exact(size).map_err(|_| no_memory())?;
         let data = Bytes::Own(vec![0; size]);
         let address = BASE + self.next;
         self.next += bytes.next_multiple_of(ALIGN) + GAP;
@@ -140,6 +152,7 @@ impl Global {
             freed: self.freed.clone(),
             next: self.next,
             used: self.used,
+            lowered: self.lowered,
             heap: self.heap,
             last: Cell::new(0),
             log: Some(RefCell::new(Log::new(count))),
@@ -295,7 +308,7 @@ fn heap_bytes(bytes: u64) -> Option<u64> {
     bytes.max(1).checked_next_multiple_of(HEAP_ALIGN)
 }
 
-fn no_memory(asked: u64, used: u64) -> Fault {
-    let message = format!("{asked} bytes of global memory were asked for; {used} of {LIMIT} bytes are in use");
+fn no_memory(asked: u64, used: u64, limit: u64) -> Fault {
+    let message = format!("{asked} bytes of global memory were asked for; {used} of {limit} bytes are in use");
     Fault::new(FaultKind::OutOfMemory, message)
 }

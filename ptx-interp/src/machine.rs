@@ -78,6 +78,28 @@ impl Default for Options {
     }
 }
 
+/// As many warp instructions as the start of a warp takes time.
+const STEPS_OF_A_START: u64 = 32;
+
+/// Refuses a grid that cannot end within the step limit: to find that out by running it would take as long.
+fn check_steps(launch: &Launch) -> Result<(), Fault> {
+    let product = |extent: [u32; 3]| extent.iter().map(|d| u128::from(*d)).product::<u128>();
+    let warps = product(launch.grid) * product(launch.block).div_ceil(32);
+    match launch.options.step_limit {
+        Some(limit) if warps * u128::from(STEPS_OF_A_START) > u128::from(limit) && warps > u128::from(MOST_WARPS) => {
+            let message = format!(
+                "a grid of {warps} warps, each of which takes {STEPS_OF_A_START} steps to start: more than the {limit} steps \
+                 that a launch may take"
+            );
+            Err(Fault::new(FaultKind::Launch, message).help("a higher step limit (`--steps`) allows it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// So many warps start at once whatever the limit of steps: a low one is for kernels that do not end.
+const MOST_WARPS: u64 = 1 << 20;
+
 /// What a launch did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -93,6 +115,11 @@ impl Machine {
     /// A machine with empty memory.
     pub fn new() -> Machine {
         Machine::default()
+    }
+
+    /// Limits how many bytes all allocations may hold together, 64 GiB at most: what the host can spare.
+    pub fn limit_memory(&mut self, bytes: u64) {
+        self.global.limit_to(bytes);
     }
 
     /// Reserves `bytes` bytes of global memory and gives their address, a multiple of 256. They read as zero, but the
@@ -199,6 +226,7 @@ impl Machine {
         let entry = find_entry(program, launch.entry)?;
         check_dimensions(launch.grid, launch.block, launch.cluster)?;
         check_sizes(entry, launch)?;
+        check_steps(launch)?;
         self.load(program)?;
         self.launches += 1;
         let Some(loaded) = self.loaded.get(&program.id) else {

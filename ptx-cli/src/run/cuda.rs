@@ -4,6 +4,7 @@ use super::argument::Argument;
 use super::{Arguments, declared, entry_of, required};
 use crate::output::{Failure, Outcome};
 use crate::source::Source;
+use crate::write;
 use ptx_core::check::Checked;
 use ptx_core::ir::Variable;
 use ptx_launch::text::{Text, Value, run};
@@ -78,7 +79,7 @@ fn value(argument: &Argument) -> Result<Value, Failure> {
 fn save(arguments: &Arguments, values: &[Value]) -> Outcome {
     for (argument, value) in arguments.args.iter().zip(values) {
         if let (Argument::Output(path, _), Value::Memory(bytes)) = (argument, value) {
-            std::fs::write(path, bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+            write::replace(path, bytes)?;
         }
     }
     Ok(true)

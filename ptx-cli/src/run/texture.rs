@@ -32,6 +32,9 @@ const CHANNELS: [(&str, Channel); 12] = [
 const OUTSIDE: [(&str, Outside); 4] =
     [("wrap", Outside::Wrap), ("mirror", Outside::Mirror), ("clamp", Outside::Clamp), ("border", Outside::Border)];
 
+/// No texture is larger: its addresses would not fit.
+const MOST_BYTES: u64 = 1 << 47;
+
 /// Reads what stands behind `tex:`.
 pub(super) fn parse(text: &str) -> Result<Texels, String> {
     let wrong = || {
@@ -51,10 +54,20 @@ pub(super) fn parse(text: &str) -> Result<Texels, String> {
     if !(1..=3).contains(&sizes.len()) {
         return Err(wrong());
     }
+    let channels = channels.parse().map_err(|_| wrong())?;
+    if !matches!(channels, 1 | 2 | 4) {
+        return Err(format!("a texel has 1, 2 or 4 channels, not {channels}"));
+    }
+    let all = sizes.iter().try_fold(u64::from(channel.bytes() * channels), |all, size| {
+        Some(all.checked_mul(u64::from(*size))?).filter(|all| (1..=MOST_BYTES).contains(all))
+    });
+    if all.is_none() {
+        return Err(format!("{size} texels of `{format}` are no size of a texture"));
+    }
     let texture = Texture {
         address: 0,
         channel,
-        channels: channels.parse().map_err(|_| wrong())?,
+        channels,
         size: std::array::from_fn(|d| sizes.get(d).copied().unwrap_or(1)),
         layers: 0,
         pitch: 0,
@@ -82,9 +95,9 @@ fn with(texture: Texture, option: &str) -> Result<Texture, String> {
 
 impl Texels {
     /// Whether so many bytes are enough.
-    pub(super) fn fits(&self, bytes: usize) -> Result<(), String> {
+    pub(super) fn fits(&self, bytes: u64) -> Result<(), String> {
         let needed = self.texture.bytes();
-        match needed <= bytes as u64 {
+        match needed <= bytes {
             true => Ok(()),
             false => Err(format!("{}: {bytes} bytes; the texture has {needed}", self.path.display())),
         }

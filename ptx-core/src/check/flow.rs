@@ -33,11 +33,21 @@ fn debug_names(tree: &Tree) -> HashSet<&str> {
 
 fn unused_labels(function: &Function, graph: &Graph, debug: &HashSet<&str>, out: &mut Vec<Diagnostic>) {
     for (label, used) in function.labels.iter().zip(&graph.used) {
-        if !used && !debug.contains(label.name.as_str()) {
+        if !used && !is_compilers(&label.name) && !debug.contains(label.name.as_str()) {
             let text = format!("nothing branches to the label `{}`", label.name);
             out.push(Diagnostic::warning(&codes::P0504, label.span, text));
         }
     }
+}
+
+/// Labels that compilers write for debuggers and tables that they may leave out: LLVM's `Ltmp0`, `func_begin0` and their kin.
+/// Current compilers put `$L` or `$__` in front of every name that they make up.
+const COMPILERS: [&str; 7] = ["Ltmp", "Lfunc_begin", "Lfunc_end", "__tmp", "tmp", "func_begin", "func_end"];
+
+/// Whether a compiler made the name up: a label nobody branches to is no mistake of a person then.
+fn is_compilers(label: &str) -> bool {
+    let stem = label.trim_end_matches(|c: char| c.is_ascii_digit());
+    label.starts_with("$L") || label.starts_with("$__") || stem.len() < label.len() && COMPILERS.contains(&stem)
 }
 
 /// One warning for each run of blocks that nothing reaches.
@@ -101,11 +111,13 @@ fn written(function: &Function, graph: &Graph, step: &dyn Fn(&Inst, &mut [u64]))
         }
     });
     let mut pending: Vec<usize> = (0..graph.next.len()).rev().filter(|b| graph.reached[*b]).collect();
+    let mut queued = graph.reached.clone();
     while let Some(block) = pending.pop() {
+        queued[block] = false;
         let mut state = written[block].clone();
         function.insts[graph.range(block)].iter().for_each(|i| step(i, &mut state));
         for next in &graph.next[block] {
-            if meet(&mut written[*next], &state) && !pending.contains(next) {
+            if meet(&mut written[*next], &state) && !std::mem::replace(&mut queued[*next], true) {
                 pending.push(*next);
             }
         }

@@ -1,5 +1,5 @@
 //! What other modules could define: `.extern`, functions without a body, `.alias`. A module is assembled alone, as a driver
-//! does that loads it, so nothing may be missing.
+//! does that loads it, so nothing may be missing; unless it is relocatable, as `ptxas -c` takes it.
 
 use super::error;
 use crate::diag::{Diagnostic, codes};
@@ -41,6 +41,9 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
         let driver = DRIVER.contains(&f.name.as_str()) || DRIVERS_OWN.iter().any(|own| f.name.starts_with(own));
         f.defined || f.entry || driver || aliases.contains_key(f.name.as_str())
     };
+    if module.relocatable {
+        return;
+    }
     let missing: Vec<bool> = module.functions.iter().map(|f| !known(f)).collect();
     if missing.contains(&true) {
         uses(module, &missing, out);

@@ -33,6 +33,7 @@ pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnos
         arch: arch.unwrap_or(NEWEST.0),
         options: words,
         address_size: address_size(tree),
+        relocatable: options.relocatable,
         variables: Vec::new(),
         functions: Vec::new(),
     }

@@ -4,6 +4,7 @@ use crate::hash::Map;
 use crate::ir::{FuncId, LabelId, ProtoId, RegId, Register, TargetsId, VarId};
 use crate::isa::Type;
 use crate::span::Span;
+use std::cell::Cell;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,13 @@ struct Scope<'t> {
 #[derive(Debug, Default)]
 pub(super) struct Names<'t> {
     scopes: Vec<Scope<'t>>,
+    /// How many names were compared with unknown ones.
+    compared: Cell<usize>,
 }
+
+/// So many names are compared with unknown ones; then no more near misses are looked for: who has a thousand names wrong
+/// has another problem, and each would be compared with all others.
+const MOST_COMPARED: usize = 1 << 20;
 
 impl<'t> Names<'t> {
     pub(super) fn open(&mut self) {
@@ -110,6 +117,15 @@ impl<'t> Names<'t> {
             Some(format!("`{prefix}<{}>` declares `{prefix}0` to `{prefix}{last}`", range.count))
         });
         beyond.or_else(|| {
+            let all = |scope: &Scope<'_>| {
+                let used: usize = scope.ranges.values().map(|range| range.used.len()).sum();
+                scope.names.len() + scope.ranges.len() + used
+            };
+            let compared = self.compared.get() + self.scopes.iter().map(all).sum::<usize>();
+            if compared > MOST_COMPARED {
+                return None;
+            }
+            self.compared.set(compared);
             let used: Vec<String> = self.scopes.iter().flat_map(|s| &s.ranges).flat_map(|(p, r)| r.names(p)).collect();
             let written = self.scopes.iter().flat_map(|s| s.names.keys().chain(s.ranges.keys()).copied());
             crate::diag::near::nearest(name, written.chain(used.iter().map(String::as_str)))

@@ -1,0 +1,249 @@
+//! The commands survive anything: files are replaced whole, time and memory grow with the input and no faster, and what is too
+//! large ends in an error that says so.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+/// Not as `ptx fmt` would have it.
+const LOOSE: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k( )\n{\nret ;\n}\n";
+
+/// An empty folder of its own for each test.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("survival").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn file(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn ptx(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ptx")).args(args).output().unwrap()
+}
+
+/// The exit code, what went to standard output, and what to standard error.
+fn said(args: &[&str]) -> (i32, String, String) {
+    let output = ptx(args);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+fn kernel(body: &str) -> String {
+    format!(
+        "{HEADER}.visible .entry k()\n{{\n.reg .s32 %r<4>;\n.reg .pred %p<3>;\nmov.u32 %r1, %tid.x;\n{body}\nret;\n}}\n"
+    )
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+#[cfg(unix)]
+fn fmt_replaces_files_whole_and_keeps_permissions_and_links() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = folder("fmt");
+    let name = file(&folder, "a.ptx", LOOSE);
+    std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o640)).unwrap();
+    // Who has the old file open, here by a second name, still has the old bytes: nothing was written into it.
+    std::fs::hard_link(&name, folder.join("old")).unwrap();
+    symlink("a.ptx", folder.join("link.ptx")).unwrap();
+    let link = folder.join("link.ptx");
+    assert_eq!(said(&["fmt", link.to_str().unwrap()]), (0, String::new(), String::new()));
+    assert!(link.is_symlink());
+    assert_ne!(std::fs::read_to_string(&name).unwrap(), LOOSE);
+    assert_eq!(std::fs::read_to_string(folder.join("old")).unwrap(), LOOSE);
+    assert_eq!(std::fs::metadata(&name).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(names(&folder), ["a.ptx", "link.ptx", "old"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_that_is_read_only_stays() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("read_only");
+    let name = file(&folder, "a.ptx", LOOSE);
+    std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let (code, _, err) = said(&["fmt", &name]);
+    assert!(code == 2 && err.contains("a.ptx: permission denied"), "{err}");
+    assert_eq!(std::fs::read_to_string(&name).unwrap(), LOOSE);
+    assert_eq!(names(&folder), ["a.ptx"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn transpile_never_replaces_its_input() {
+    let folder = folder("transpile_input");
+    let name = file(&folder, "a.ptx", LOOSE);
+    std::os::unix::fs::symlink("a.ptx", folder.join("link.rs")).unwrap();
+    for output in ["a.ptx", "./a.ptx", "link.rs"] {
+        let output = folder.join(output);
+        let (code, _, err) = said(&["transpile", &name, "-o", output.to_str().unwrap()]);
+        assert!(code == 2 && err.contains("this is the input"), "{err}");
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), LOOSE);
+    }
+    let (other, rust) = (file(&folder, "b.ptx", LOOSE), folder.join("out.rs"));
+    let (code, _, err) = said(&["transpile", &name, &other, "-o", rust.to_str().unwrap()]);
+    assert!(code == 2 && err.contains("`--output` takes the Rust of one file"), "{err}");
+    let buffer = format!("{name}:16");
+    let (code, _, err) = said(&["run", &name, "--arg", &buffer]);
+    assert!(code == 2 && err.contains("this is the PTX"), "{err}");
+    assert_eq!(said(&["transpile", &name, "-o", "/dev/null"]).0, 0);
+    assert_eq!(said(&["transpile", &name, "-o", rust.to_str().unwrap()]).0, 0);
+    assert_eq!(names(&folder), ["a.ptx", "b.ptx", "link.rs", "out.rs"]);
+}
+
+#[test]
+fn modules_are_never_called_as_keywords_are() {
+    let folder = folder("keywords");
+    for (stem, module) in [
+        ("type", "type_"),
+        ("self", "self_"),
+        ("crate", "crate_"),
+        ("async", "async_"),
+        ("1x", "_1x"),
+        ("_", "__"),
+        ("a-b", "a_b"),
+        ("Self", "self_"),
+    ] {
+        let name = file(&folder, &format!("{stem}.ptx"), LOOSE);
+        for sugar in [&[][..], &["--sugar"]] {
+            let (code, rust, err) = said(&[&["transpile", &name], sugar].concat());
+            assert!(code == 0 && rust.contains(&format!("pub mod {module} {{")), "{stem}: {err}{rust}");
+        }
+    }
+    let name = file(&folder, "a.ptx", LOOSE);
+    let (code, _, err) = said(&["transpile", &name, "--name", "type"]);
+    assert!(code == 2 && err.contains("`type` is a keyword of Rust; `r#type` is a name"), "{err}");
+    for bad in ["a b", "", "self", "r#self", "1a", "a::b", "_"] {
+        assert_eq!(said(&["transpile", &name, "--name", bad]).0, 2, "{bad}");
+    }
+    let (code, rust, _) = said(&["transpile", &name, "--name", "r#type"]);
+    assert!(code == 0 && rust.contains("pub mod r#type {"), "{rust}");
+}
+
+#[test]
+fn check_takes_folders() {
+    let folder = folder("check_folders");
+    let inner = folder.join("inner");
+    std::fs::create_dir_all(&inner).unwrap();
+    file(&inner, "wrong.ptx", &kernel("frob %r1;"));
+    file(&folder, "right.ptx", LOOSE);
+    file(&folder, "other.txt", "no PTX");
+    let (code, out, _) = said(&["check", folder.to_str().unwrap()]);
+    assert!(code == 1 && out.contains("wrong.ptx") && !out.contains("right.ptx"), "{out}");
+    let empty = folder.join("empty");
+    std::fs::create_dir_all(&empty).unwrap();
+    assert_eq!(said(&["check", empty.to_str().unwrap()]).0, 2);
+}
+
+#[test]
+fn check_takes_modules_that_will_be_linked() {
+    let text = format!(
+        "{HEADER}.extern .global .u32 table[];\n.extern .func f();\n.visible .entry k()\n{{\n.reg .b64 %rd<3>;\ncall f;\n\
+         mov.u64 %rd1, table;\nmov.u64 %rd2, f;\nret;\n}}\n"
+    );
+    let name = file(&folder("relocatable"), "a.ptx", &text);
+    let (code, out, _) = said(&["check", &name]);
+    assert!(code == 1 && out.contains("P0613") && out.contains("P0607"), "{out}");
+    assert_eq!(said(&["check", "--relocatable", &name]), (0, String::new(), String::new()));
+    let unfinished = text.replace(".extern .func", ".func");
+    let name = file(&folder("relocatable_wrong"), "a.ptx", &unfinished);
+    let (code, out, _) = said(&["check", "--relocatable", &name]);
+    assert!(code == 1 && out.contains("P0613"), "{out}");
+}
+
+#[test]
+fn people_read_a_hundred_findings_and_tools_all() {
+    let body: String = (0..250).map(|n| format!("L{n}:\n")).collect();
+    let name = file(&folder("many"), "a.ptx", &kernel(&body));
+    let (code, out, _) = said(&["check", &name]);
+    assert_eq!((code, out.matches("warning[P0504]").count()), (0, 100));
+    assert!(out.ends_with("a.ptx: and 150 warnings more\n"), "{out}");
+    assert_eq!(said(&["check", "--most", "0", &name]).1.matches("warning[P0504]").count(), 250);
+    assert_eq!(said(&["check", "--format", "json", &name]).1.lines().count(), 250);
+    // Errors come first, wherever they stand.
+    let body = format!("ld.volatile.relaxed.sys.u32 %r1, [%r2];\n{}", "frob %r1;\n".repeat(101));
+    let name = file(&folder("many_errors"), "a.ptx", &kernel(&body));
+    let (code, out, _) = said(&["check", "--most", "2", &name]);
+    assert!(code == 1 && out.matches("error[").count() == 2, "{out}");
+}
+
+#[test]
+fn a_grid_that_would_run_for_hours_is_refused() {
+    let name = file(&folder("grid"), "a.ptx", LOOSE);
+    let (code, _, err) = said(&["run", &name, "--grid", "2147483647"]);
+    assert!(code == 2 && err.contains("a grid of 2147483647 warps") && err.contains("`--steps`"), "{err}");
+    assert_eq!(said(&["run", &name, "--grid", "2147483647,65535,65535", "--block", "1024"]).0, 2);
+    assert_eq!(said(&["run", &name, "--grid", "1000", "--steps", "5000"]).0, 0);
+}
+
+#[test]
+fn textures_that_no_memory_holds_are_refused() {
+    let folder = folder("textures");
+    let text = format!("{HEADER}.visible .entry k(.param .u64 t)\n{{\nret;\n}}\n");
+    let (name, texels) = (file(&folder, "a.ptx", &text), file(&folder, "t.bin", "0123456789abcdef"));
+    for shape in
+        ["u8x4:4294967295,4294967295,4294967295", "u32x4:65536,65536,1073741824", "u8:0,4", "f32x3:1", "f32x0:1"]
+    {
+        let argument = format!("tex:{shape}@{texels}");
+        let (code, _, err) = said(&["run", &name, "--arg", &argument]);
+        assert!(code == 2 && (err.contains("no size of a texture") || err.contains("channels")), "{shape}: {err}");
+    }
+    assert_eq!(said(&["run", &name, "--arg", &format!("tex:u8x4:2,2@{texels}")]).0, 0);
+}
+
+/// How long a command takes on a file, at best.
+fn time(folder: &Path, text: &str, args: &[&str]) -> Duration {
+    let name = file(folder, "input.ptx", text);
+    let args: Vec<&str> = args.iter().copied().chain([name.as_str()]).collect();
+    let once = |_| {
+        let start = Instant::now();
+        let code = ptx(&args).status.code();
+        assert!(matches!(code, Some(0 | 1)), "{args:?} ended with {code:?}");
+        start.elapsed()
+    };
+    (0..3).map(once).min().unwrap_or_default()
+}
+
+/// Sixteen times the input may take some 60 times as long, which no machine is so busy for; squared it would be 256 times.
+#[track_caller]
+fn is_linear(name: &str, args: &[&str], n: usize, text: impl Fn(usize) -> String) {
+    let folder = folder(name);
+    let (little, much) = (time(&folder, &text(n), args), time(&folder, &text(16 * n), args));
+    // The start of the process is no work on the input.
+    let least = Duration::from_millis(20);
+    assert!(much < least.max(little) * 60, "{name}: {n} in {little:?}, {} in {much:?}", 16 * n);
+}
+
+fn repeat(n: usize, one: impl Fn(usize) -> String) -> String {
+    (0..n).fold(String::new(), |mut text, at| {
+        let _ = write!(text, "{}", one(at));
+        text
+    })
+}
+
+#[test]
+fn many_errors_on_one_line_take_linear_time() {
+    let text = |n| kernel(&repeat(n, |_| "add.s32 %r1, %q, 1; ".to_owned()));
+    is_linear("errors", &["check"], 2000, text);
+    is_linear("errors_json", &["check", "--format", "json"], 2000, text);
+}
+
+#[test]
+fn many_unknown_names_take_linear_time() {
+    let text = |n| kernel(&repeat(n, |at| format!(".reg .s32 first{at};\nadd.s32 first{at}, second{at}, 1;\n")));
+    is_linear("unknown_names", &["check"], 1000, text);
+}
