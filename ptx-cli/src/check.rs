@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// The modules will be linked to others, as after `ptxas -c`: what is `.extern` may be defined there.
     #[arg(long)]
     relocatable: bool,
-    /// How many findings of each file to print as text, errors before warnings; 0 prints all.
+    /// Findings of each file to print as text, errors before warnings; 0 prints all.
     #[arg(long, default_value_t = render::MOST)]
     most: usize,
 }

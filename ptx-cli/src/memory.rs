@@ -6,13 +6,13 @@ use std::path::Path;
 /// Of what is free, buffers get this part: the watcher remembers who touched what, and the files need room as well.
 const PART: u64 = 2;
 
-/// How many bytes all buffers of a run may have together; `None` where the system does not say.
+/// The number of bytes that all buffers of a run may have together; `None` where the system does not say.
 pub(crate) fn for_buffers() -> Option<u64> {
     let limits = [available(), group_v2(), group_v1()];
     limits.into_iter().flatten().min().map(|free| free / PART)
 }
 
-/// What Linux could give without swapping.
+/// The memory that Linux can provide without swapping.
 fn available() -> Option<u64> {
     meminfo(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
@@ -22,7 +22,7 @@ fn meminfo(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What is left of a container's limit.
+/// The rest of a container's limit.
 fn group_v2() -> Option<u64> {
     let root = Path::new("/sys/fs/cgroup");
     Some(number(&root.join("memory.max"))?.saturating_sub(number(&root.join("memory.current"))?))

@@ -12,7 +12,7 @@ use std::io::Write;
 /// Lines longer than this are shown without their source.
 const LONGEST: usize = 4096;
 
-/// How many diagnostics of a file somebody reads.
+/// The default limit of diagnostics printed for one file.
 pub(crate) const MOST: usize = 100;
 
 /// The diagnostics of a file in their order, at most `most` of them (0: all): errors before warnings. A last line counts the

@@ -266,7 +266,7 @@ fn count(arguments: &Arguments, declared: &[&Variable]) -> Result<(), Failure> {
     Err(Failure::usage(format!("{given} `--arg`; the kernel takes {wanted} ({})", names.join(", "))))
 }
 
-/// How many bytes of a buffer are copied at a time.
+/// Bytes of a buffer copied at a time.
 const PIECE: usize = 1 << 20;
 
 /// A buffer that becomes a file after the run.

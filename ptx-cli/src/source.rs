@@ -15,7 +15,7 @@ pub(crate) struct Source {
     pub(crate) bytes: Vec<u8>,
     /// Where each line starts, once somebody asks.
     lines: OnceCell<Vec<usize>>,
-    /// How many characters stand in front of each piece of `PIECE` bytes, once somebody asks.
+    /// The number of characters before each piece of `PIECE` bytes, computed at the first use.
     characters: OnceCell<Vec<usize>>,
 }
 
@@ -50,7 +50,7 @@ impl Source {
         ptx_core::parse::parse_text(&self.bytes[..])
     }
 
-    /// How many characters stand in front of a byte.
+    /// The number of characters before a byte.
     fn characters_before(&self, at: usize) -> usize {
         let counts = self.characters.get_or_init(|| {
             let pieces = self.bytes.chunks(PIECE).scan(0, |sum, piece| {

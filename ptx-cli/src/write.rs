@@ -48,7 +48,7 @@ pub(crate) fn replace_with(
     done
 }
 
-/// Whether two paths lead to one file, through links too.
+/// Returns true if two paths lead to one file, also through links.
 pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     if let (Ok(a), Ok(b)) = (std::fs::metadata(a), std::fs::metadata(b)) {

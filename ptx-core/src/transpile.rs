@@ -70,7 +70,7 @@ pub fn module_name(name: &str) -> String {
     if KEYWORDS.contains(&letters.as_str()) { letters + "_" } else { letters }
 }
 
-/// Whether a Rust module can be called this: `a_b`, or a keyword as `r#type`.
+/// Returns true if a Rust module can have this name: `a_b`, or a keyword as `r#type`.
 pub fn is_module_name(name: &str) -> bool {
     // No raw identifiers either.
     const NEVER: [&str; 4] = ["_", "crate", "self", "super"];

@@ -44,7 +44,7 @@ fn unused_labels(function: &Function, graph: &Graph, debug: &HashSet<&str>, out:
 /// Current compilers put `$L` or `$__` in front of every name that they make up.
 const COMPILERS: [&str; 7] = ["Ltmp", "Lfunc_begin", "Lfunc_end", "__tmp", "tmp", "func_begin", "func_end"];
 
-/// Whether a compiler made the name up: a label nobody branches to is no mistake of a person then.
+/// Returns true for names that compilers generate: if nothing branches there, it is no mistake of a person.
 fn is_compilers(label: &str) -> bool {
     let stem = label.trim_end_matches(|c: char| c.is_ascii_digit());
     label.starts_with("$L") || label.starts_with("$__") || stem.len() < label.len() && COMPILERS.contains(&stem)

@@ -49,7 +49,7 @@ struct Scope<'t> {
 #[derive(Debug, Default)]
 pub(super) struct Names<'t> {
     scopes: Vec<Scope<'t>>,
-    /// How many names were compared with unknown ones.
+    /// The number of names compared with unknown ones.
     compared: Cell<usize>,
 }
 
