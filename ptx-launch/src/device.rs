@@ -1,5 +1,10 @@
-//! Devices: which there are, how one is chosen, and what every one can do. The two kinds stand in `cuda` and `cpu`.
+//! Devices: which there are, how one is chosen, and what every one can do. The two kinds stand in `cuda` and `cpu`; without the
+//! feature `cpu`, `no_cpu` replaces the second one by a type without values, so that the rest of the crate stays the same.
 
+#[cfg(feature = "cpu")]
+pub(crate) mod cpu;
+#[cfg(not(feature = "cpu"))]
+#[path = "device/no_cpu.rs"]
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 
@@ -9,6 +14,7 @@ use crate::stream::{Queue, Stream};
 use cpu::CpuDevice;
 use cuda::CudaDevice;
 use cudarc::driver::CudaContext;
+#[cfg(feature = "cpu")]
 use ptx_interp::Options;
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +22,7 @@ use std::sync::Arc;
 /// The environment variable that [`Device::best`] follows: `cpu`, `cuda` or `cuda:1`.
 const CHOICE: &str = "PTX_DEVICE";
 
-/// A device that runs kernels: a CUDA GPU, or the CPU of this machine, which interprets the PTX.
+/// A device that runs kernels: a CUDA GPU, or, with the feature `cpu`, the CPU of this machine, which interprets the PTX.
 ///
 /// A clone is the same device.
 #[derive(Clone)]
@@ -33,21 +39,29 @@ impl Device {
     /// overrides the choice: `cpu`, `cuda`, or `cuda:N` for the GPU with ordinal N.
     ///
     /// # Errors
-    /// Only if `PTX_DEVICE` asks for something that is not there, or means nothing.
+    /// If `PTX_DEVICE` asks for something that is not there, or means nothing. Without the feature `cpu` also if there is no
+    /// GPU, as [`Device::cuda`] says.
     pub fn best() -> Result<Device> {
         match std::env::var(CHOICE) {
             Ok(choice) => Device::named(&choice),
+            #[cfg(feature = "cpu")]
             Err(_) => Ok(Device::cuda(0).unwrap_or_else(|_| Device::cpu())),
+            #[cfg(not(feature = "cpu"))]
+            Err(_) => Device::cuda(0),
         }
     }
 
     /// The device that `PTX_DEVICE=choice` asks for: `cpu`, `cuda` or `cuda:N`.
     ///
     /// # Errors
-    /// [`ErrorKind::BadOption`] for any other text, and what [`Device::cuda`] says.
+    /// [`ErrorKind::BadOption`] for any other text, [`ErrorKind::Unsupported`] for `cpu` without the feature of that name, and
+    /// what [`Device::cuda`] says.
     pub fn named(choice: &str) -> Result<Device> {
         match choice.trim().to_ascii_lowercase().split_once(':') {
+            #[cfg(feature = "cpu")]
             None if choice.trim().eq_ignore_ascii_case("cpu") => Ok(Device::cpu()),
+            #[cfg(not(feature = "cpu"))]
+            None if choice.trim().eq_ignore_ascii_case("cpu") => Err(cpu::absent()),
             None if choice.trim().eq_ignore_ascii_case("cuda") => Device::cuda(0),
             Some(("cuda", ordinal)) => ordinal.parse().map_or_else(|_| Err(unknown(choice)), Device::cuda),
             _ => Err(unknown(choice)),
@@ -72,12 +86,18 @@ impl Device {
 
     /// A CPU device with a memory of its own. It interprets the PTX, checks every memory access, and names the line of
     /// Rust that went wrong.
+    ///
+    /// *Needs the feature `cpu`, which is on by default.*
+    #[cfg(feature = "cpu")]
     pub fn cpu() -> Device {
         Device::cpu_with(Options::default())
     }
 
     /// A CPU device that runs its launches with these options: the watcher, the seed of the interleaving, the limit on
     /// steps.
+    ///
+    /// *Needs the feature `cpu`, which is on by default.*
+    #[cfg(feature = "cpu")]
     pub fn cpu_with(options: Options) -> Device {
         Device(Inner::Cpu(CpuDevice::new(options)))
     }
@@ -90,6 +110,9 @@ impl Device {
     /// # use ptx_launch::prelude::*;
     /// let device = Device::cpu().watch(false);
     /// ```
+    ///
+    /// *Needs the feature `cpu`, which is on by default.*
+    #[cfg(feature = "cpu")]
     #[must_use]
     pub fn watch(self, watch: bool) -> Device {
         self.with(|options| options.watch = watch)
@@ -97,6 +120,9 @@ impl Device {
 
     /// The same CPU device with another interleaving of threads and blocks: one seed gives one, always the same. 0, the
     /// first, is the plainest. A CUDA device stays as it is.
+    ///
+    /// *Needs the feature `cpu`, which is on by default.*
+    #[cfg(feature = "cpu")]
     #[must_use]
     pub fn seed(self, seed: u64) -> Device {
         self.with(|options| options.seed = seed)
@@ -105,11 +131,15 @@ impl Device {
     /// The same CPU device with another limit on the warp instructions of a launch: behind it the launch is called
     /// endless, and fails with the loop that it is in. At first the limit is 10⁹, a minute or two of a core. A CUDA device
     /// stays as it is.
+    ///
+    /// *Needs the feature `cpu`, which is on by default.*
+    #[cfg(feature = "cpu")]
     #[must_use]
     pub fn steps(self, limit: u64) -> Device {
         self.with(|options| options.step_limit = Some(limit))
     }
 
+    #[cfg(feature = "cpu")]
     fn with(self, change: impl FnOnce(&mut Options)) -> Device {
         if let Inner::Cpu(device) = &self.0 {
             device.change_options(change);
@@ -224,7 +254,10 @@ mod tests {
 
     #[test]
     fn names_choose() {
+        #[cfg(feature = "cpu")]
         assert!(!Device::named(" CPU ").unwrap().is_cuda());
+        #[cfg(not(feature = "cpu"))]
+        assert_eq!(Device::named(" CPU ").unwrap_err().kind(), ErrorKind::Unsupported);
         for wrong in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:1"] {
             assert_eq!(Device::named(wrong).unwrap_err().kind(), ErrorKind::BadOption, "{wrong}");
         }

@@ -236,12 +236,19 @@ fn kind_of(code: Code) -> ErrorKind {
     }
 }
 
+/// The device that needs no driver, and how a program gets it.
+pub(crate) const CPU_DEVICE: &str = if cfg!(feature = "cpu") {
+    "the CPU device: `Device::cpu()`, or PTX_DEVICE=cpu with `Device::best()`"
+} else {
+    "the CPU device, with the feature `cpu` of ptx-launch"
+};
+
 fn advice(code: Code) -> Option<&'static str> {
     Some(match code {
         2 => "drop buffers that are no longer used, or use smaller ones",
         34 => "this is the toolkit's stub of libcuda: take its folder out of LD_LIBRARY_PATH",
         46 | 805 => "another process uses the device exclusively, or the device is busy",
-        100 => "run on the CPU device: PTX_DEVICE=cpu, or `Device::cpu()`",
+        100 => CPU_DEVICE,
         700 | 702 | 710 | 714..=719 => {
             "an earlier kernel failed and took the CUDA context with it: run it on the CPU device, which names the line"
         }
@@ -262,7 +269,7 @@ pub(crate) fn cudarc_error(asked: &str, error: DriverError) -> Error {
 #[cold]
 fn no_driver() -> Error {
     Error::new(ErrorKind::NoDriver, "there is no CUDA driver on this machine (libcuda.so was not found)")
-        .possible("the CPU device: `Device::cpu()`, or PTX_DEVICE=cpu with `Device::best()`")
+        .possible(CPU_DEVICE)
         .help("install the NVIDIA driver; no toolkit is needed")
 }
 
@@ -270,5 +277,5 @@ fn no_driver() -> Error {
 fn missing(symbol: &str, since: &str) -> Error {
     Error::new(ErrorKind::DriverTooOld, format!("the CUDA driver has no `{symbol}`"))
         .possible(format!("drivers of CUDA {since} and later have it"))
-        .help("install a newer NVIDIA driver, or use the CPU device: PTX_DEVICE=cpu")
+        .help(format!("install a newer NVIDIA driver, or use {CPU_DEVICE}"))
 }

@@ -3,6 +3,7 @@
 //! All of it is `const`. How a module is loaded stands in `load`, how an entry is launched in `launch`.
 
 use crate::cache::Cache;
+#[cfg(feature = "cpu")]
 use crate::launch::CpuProgram;
 use crate::load::{CudaKernel, CudaModule};
 use crate::param::Param;
@@ -15,6 +16,7 @@ pub struct Module {
     /// One text for each target, in the order of the attribute.
     pub variants: &'static [Variant],
     pub(crate) loaded: Cache<CudaModule>,
+    #[cfg(feature = "cpu")]
     pub(crate) interpreted: Cache<CpuProgram>,
 }
 
@@ -71,7 +73,13 @@ pub struct Kernel {
 impl Module {
     /// A module with these variants; at least one.
     pub const fn new(name: &'static str, variants: &'static [Variant]) -> Module {
-        Module { name, variants, loaded: Cache::new(), interpreted: Cache::new() }
+        Module {
+            name,
+            variants,
+            loaded: Cache::new(),
+            #[cfg(feature = "cpu")]
+            interpreted: Cache::new(),
+        }
     }
 }
 
@@ -116,6 +124,7 @@ impl Kernel {
     }
 
     /// The bytes that the parameters take, and where each starts: each at the next multiple of its alignment.
+    #[cfg(any(feature = "cpu", test))]
     pub(crate) fn layout(&self) -> (usize, impl Iterator<Item = (usize, &Param)>) {
         let place = |end: &mut usize, param: &'static Param| {
             let at = end.next_multiple_of(param.align.max(1));

@@ -3,13 +3,16 @@
 #![allow(unsafe_code, reason = "a launch trusts its caller about the arguments")]
 
 mod attributes;
+#[cfg(feature = "cpu")]
 mod cpu;
 mod cuda;
 mod fit;
+#[cfg(feature = "cpu")]
 mod program;
 
 pub(crate) use cuda::cluster_config;
 pub(crate) use fit::{Bounds, Shape};
+#[cfg(feature = "cpu")]
 pub(crate) use program::CpuProgram;
 
 use crate::config::Config;
@@ -33,6 +36,9 @@ pub unsafe fn launch(kernel: &Kernel, stream: StreamRef<'_>, config: &Config, ar
         // SAFETY: passed on.
         StreamKind::Cuda(stream, _) => unsafe { cuda::launch(kernel, stream, config, args) },
         // SAFETY: passed on.
+        #[cfg(feature = "cpu")]
         StreamKind::Cpu(device) => unsafe { cpu::launch(kernel, device, config, args) },
+        #[cfg(not(feature = "cpu"))]
+        StreamKind::Cpu(device) => device.never(),
     }
 }

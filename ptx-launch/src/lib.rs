@@ -120,6 +120,13 @@
 //! of Rust that did it. Its launches return when they have ended; those on a GPU return at once, and
 //! [`Buffer::download`] and [`Stream::synchronize`] wait.
 //!
+//! # Features
+//!
+//! `cpu`, on by default, brings the CPU device and its interpreter. A library that launches kernels depends on this crate with
+//! `default-features = false` and forwards the feature (`cpu = ["ptx-launch/cpu"]`), so that the program decides. Without it
+//! `Device::cpu` and its options do not exist, [`Device::best`] is an error where no GPU is, `#[ptx_test]` needs a GPU, and no
+//! interpreter is built.
+//!
 //! # Errors
 //!
 //! Nothing panics. An [`Error`] says what was asked, what is possible and what to do; [`Error::kind`] is for programs.
@@ -163,6 +170,7 @@ pub use kernel::{Cubin, Kernel, LineMap, Module, Variant};
 pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, Source};
 pub use macros::*;
 pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
+#[cfg(feature = "cpu")]
 pub use ptx_interp::Options as CpuOptions;
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};

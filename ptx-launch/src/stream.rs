@@ -120,6 +120,14 @@ impl<'a> StreamRef<'a> {
         StreamRef { kind: StreamKind::Cpu(device) }
     }
 
+    /// The CPU device, if it is a stream of one.
+    pub(crate) fn as_cpu(self) -> Option<&'a CpuDevice> {
+        match self.kind {
+            StreamKind::Cuda(..) => None,
+            StreamKind::Cpu(device) => Some(device),
+        }
+    }
+
     pub(crate) fn is_cuda(self) -> bool {
         matches!(self.kind, StreamKind::Cuda(..))
     }

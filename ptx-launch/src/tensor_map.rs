@@ -5,14 +5,16 @@
 
 mod element;
 mod encode;
+#[cfg(feature = "cpu")]
 mod on_cpu;
 mod rules;
 
 pub use element::{ElementType, TensorElement};
 
+use crate::device::cpu::CpuDevice;
 use crate::error::Result;
 use crate::param::{Bound, KernelParam, ReadSlice};
-use crate::stream::{AsStream, StreamRef};
+use crate::stream::{AsStream, StreamKind, StreamRef};
 
 /// A tensor map: 128 opaque bytes, passed by value as a grid constant.
 ///
@@ -115,8 +117,8 @@ pub struct TensorMapBuilder {
     address: u64,
     /// Bytes from the address to the end of the buffer.
     capacity: usize,
-    /// Whether the device is a CUDA device, or the CPU device.
-    cuda: bool,
+    /// The device, if it is a CPU device.
+    cpu: Option<CpuDevice>,
     shape: Vec<usize>,
     /// In elements; the innermost is 1.
     strides: Option<Vec<usize>>,
@@ -167,7 +169,7 @@ impl TensorMap {
             element: T::TYPE,
             address: memory.address(),
             capacity: len * size_of::<T>(),
-            cuda: stream.is_cuda(),
+            cpu: stream.as_cpu().cloned(),
             shape: shape.to_vec(),
             strides: None,
             mode: Mode::Tiled { tile: shape.to_vec() },
@@ -199,7 +201,13 @@ impl TensorMap {
     pub fn moved_to<T: TensorElement>(&self, stream: impl AsStream, memory: impl ReadSlice<T>) -> Result<TensorMap> {
         let stream = stream.as_stream();
         let address = memory.bind(stream)?.address();
-        if stream.is_cuda() { self.with_address(address) } else { self.with_cpu_address(address) }
+        match stream.kind {
+            StreamKind::Cuda(..) => self.with_address(address),
+            #[cfg(feature = "cpu")]
+            StreamKind::Cpu(_) => self.with_cpu_address(address),
+            #[cfg(not(feature = "cpu"))]
+            StreamKind::Cpu(device) => device.never(),
+        }
     }
 }
 
@@ -270,7 +278,13 @@ impl TensorMapBuilder {
     /// [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld), or what the driver says.
     pub fn build(&self) -> Result<TensorMap> {
         self.check()?;
-        if self.cuda { self.encode() } else { self.encode_on_cpu() }
+        match &self.cpu {
+            None => self.encode(),
+            #[cfg(feature = "cpu")]
+            Some(_) => self.encode_on_cpu(),
+            #[cfg(not(feature = "cpu"))]
+            Some(device) => device.never(),
+        }
     }
 
     /// Distances in elements, given or packed.

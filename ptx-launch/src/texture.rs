@@ -8,6 +8,8 @@ mod array;
 mod cuda;
 mod extent;
 mod object;
+#[cfg(feature = "cpu")]
+mod on_cpu;
 mod texel;
 
 pub use array::{Surface, TexelArray};
@@ -19,7 +21,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::{StreamKind, StreamRef};
 use object::Object;
-use ptx_interp::texture as cpu;
 
 /// A texture object: what a kernel takes as a `Texture`, and reads through `tex`.
 ///
@@ -196,7 +197,10 @@ impl<'a> TextureBuilder<'a> {
                 let handle = self.encode(stream.context(), address)?;
                 Object::of_cuda(stream.context(), cuda::Kind::Texture, handle)
             }
+            #[cfg(feature = "cpu")]
             StreamKind::Cpu(device) => Object::of_cpu(device, self.on_cpu(address))?,
+            #[cfg(not(feature = "cpu"))]
+            StreamKind::Cpu(device) => device.never(),
         };
         Ok(Texture { object, memory: self.memory })
     }
@@ -248,26 +252,6 @@ impl<'a> TextureBuilder<'a> {
     fn reads_floats(&self) -> bool {
         self.format.is_float() || self.floats && self.format.bytes() < 4
     }
-
-    fn on_cpu(&self, address: u64) -> cpu::Texture {
-        let format = (self.format.channel(self.floats), self.channels);
-        let place = match &self.source {
-            Source::Array { extent, .. } => on_cpu(extent, address, format),
-            Source::Rows { shape, pitch } => {
-                let [width, height] = rows(shape);
-                // The last row ends with its last texel.
-                let pitch = if height == 1 { 0 } else { small(pitch * self.texel()) };
-                cpu::Texture { pitch, ..on_cpu(&Extent::of(&[height, width]), address, format) }
-            }
-        };
-        let outside = [cpu::Outside::Wrap, cpu::Outside::Clamp, cpu::Outside::Mirror, cpu::Outside::Border];
-        cpu::Texture {
-            outside: self.address.map(|mode| outside[mode as usize]),
-            filter: [cpu::Filter::Nearest, cpu::Filter::Linear][self.filter as usize],
-            normalized: self.normalized,
-            ..place
-        }
-    }
 }
 
 /// Width and height in texels.
@@ -276,17 +260,6 @@ fn rows(shape: &[usize]) -> [usize; 2] {
         [height, width] => [width, height],
         _ => [shape.first().copied().unwrap_or(0), 1],
     }
-}
-
-fn small(size: usize) -> u32 {
-    u32::try_from(size).unwrap_or(u32::MAX)
-}
-
-/// Texels of the CPU device at an address, without a gap between them.
-fn on_cpu(extent: &Extent, address: u64, (channel, channels): (cpu::Channel, u32)) -> cpu::Texture {
-    let (size, layers) = (extent.size().map(small), extent.layer_count().map_or(0, small));
-    let (outside, filter) = Default::default();
-    cpu::Texture { address, channel, channels, size, layers, pitch: 0, outside, filter, normalized: false }
 }
 
 fn refuse<T>(asked: String, possible: &str) -> Result<T> {

@@ -120,12 +120,12 @@ fn no_driver_is_an_error_and_best_is_the_cpu() {
     let error = Device::cuda(0).unwrap_err();
     assert!(error.to_string().contains("there is no CUDA driver on this machine"), "{error}");
     assert!(error.to_string().contains("help: install the NVIDIA driver"), "{error}");
-    assert_eq!(child("best", None), "CPU (interpreter)");
+    assert_eq!(child("best", None), if cfg!(feature = "cpu") { "CPU (interpreter)" } else { "NoDriver" });
     assert_eq!(child("best", Some("cuda")), "NoDriver");
 }
 
 fn the_environment_chooses() {
-    assert_eq!(child("best", Some("cpu")), "CPU (interpreter)");
+    assert_eq!(child("best", Some("cpu")), if cfg!(feature = "cpu") { "CPU (interpreter)" } else { "Unsupported" });
     assert_eq!(child("best", Some("quantum")), "BadOption");
     assert_ne!(child("best", Some("cuda:99")), "CPU (interpreter)");
 }

@@ -14,7 +14,7 @@ pub fn run(under: &Path, name: &str, modules: &[(String, String)], main: &str) -
     let launch = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("ptx-launch");
     let manifest = format!(
         "[package]\nname = \"scratch\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\nptx-launch = {{ path = \
-         {launch:?} }}\nhalf = \"2\"\n\n[profile.dev]\ndebug = false\nincremental = false\n\n[profile.dev.package.ptx-core]\nopt-level = 2\n\n[profile.dev.build-override]\nopt-level = 2\n\n[workspace]\n"
+         {launch:?} }}\nhalf = \"2\"\n\n[profile.dev]\ndebug = false\nincremental = false\n\n[profile.dev.package.ptx-core]\nopt-level = 2\n\n[profile.dev.package.ptx-interp]\nopt-level = 2\n\n[profile.dev.build-override]\nopt-level = 2\n\n[workspace]\n"
     );
     std::fs::create_dir_all(folder.join("src")).map_err(said)?;
     std::fs::write(folder.join("Cargo.toml"), manifest).map_err(said)?;

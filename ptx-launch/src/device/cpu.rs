@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use ptx_interp::{Fault, FaultKind, Machine, Options};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A CPU device. A clone is the same one.
@@ -11,6 +12,12 @@ pub(crate) struct CpuDevice(Arc<State>);
 struct State {
     machine: Mutex<Machine>,
     options: Mutex<Options>,
+}
+
+impl fmt::Debug for CpuDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl CpuDevice {

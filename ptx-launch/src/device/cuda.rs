@@ -1,7 +1,7 @@
 //! A CUDA GPU: its context, its limits, its default stream. Loading and launching stand in `load` and `launch`.
 #![allow(unsafe_code, reason = "the driver is asked for device attributes")]
 
-use crate::driver::{Driver, cudarc_error};
+use crate::driver::{CPU_DEVICE, Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream};
@@ -133,5 +133,5 @@ fn absent(ordinal: usize, count: i32) -> Error {
     };
     Error::new(ErrorKind::NoDevice, format!("CUDA device {ordinal} is asked for"))
         .possible(possible)
-        .help("check CUDA_VISIBLE_DEVICES, or use the CPU device: PTX_DEVICE=cpu")
+        .help(format!("check CUDA_VISIBLE_DEVICES, or use {CPU_DEVICE}"))
 }

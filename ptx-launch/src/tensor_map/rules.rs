@@ -243,7 +243,7 @@ fn size(map: &Map) -> Option<Broken> {
     broken(bytes > MOST_BYTES, || format!("{bytes} bytes at a time"), "at most 228 KB", "move them in several steps")
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cpu"))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;

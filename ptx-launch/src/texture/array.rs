@@ -3,7 +3,9 @@
 use super::cuda::CudaArray;
 use super::extent::Extent;
 use super::object::Object;
-use super::{Source, Texel, TexelFormat, TextureBuilder, on_cpu};
+#[cfg(feature = "cpu")]
+use super::on_cpu;
+use super::{Source, Texel, TexelFormat, TextureBuilder};
 use crate::buffer::{Buffer, ViewMut};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -124,9 +126,10 @@ impl<T: Texel> TexelArray<T> {
     pub fn surface(&mut self) -> Result<Surface<'_>> {
         let object = match (self.memory.home().kind, &self.array) {
             (StreamKind::Cuda(stream, _), Some(array)) => Object::surface(stream.context(), array.handle())?,
+            #[cfg(feature = "cpu")]
             (StreamKind::Cpu(device), _) => {
                 let format = (T::FORMAT.channel(false), T::CHANNELS);
-                Object::of_cpu(device, on_cpu(&self.extent, self.memory.address(), format))?
+                Object::of_cpu(device, on_cpu::array(&self.extent, self.memory.address(), format))?
             }
             _ => return Err(Error::new(ErrorKind::Unsupported, "a surface without an array")),
         };

@@ -1,9 +1,12 @@
 //! Handles of textures and surfaces, and who takes them back.
 
 use super::cuda;
+#[cfg(feature = "cpu")]
 use crate::device::cpu::{CpuDevice, fault_error};
+#[cfg(feature = "cpu")]
 use crate::error::Result;
 use cudarc::driver::CudaContext;
+#[cfg(feature = "cpu")]
 use ptx_interp::texture as cpu;
 use std::sync::Arc;
 
@@ -16,6 +19,7 @@ pub(super) struct Object {
 /// Who gave the handle.
 enum Owner {
     Cuda(Arc<CudaContext>, cuda::Kind),
+    #[cfg(feature = "cpu")]
     Cpu(CpuDevice),
 }
 
@@ -24,6 +28,7 @@ impl Object {
         Object { handle, owner: Owner::Cuda(context.clone(), kind) }
     }
 
+    #[cfg(feature = "cpu")]
     pub(super) fn of_cpu(device: &CpuDevice, texture: cpu::Texture) -> Result<Object> {
         let handle = device.machine().texture(texture).map_err(|fault| fault_error(&fault))?;
         Ok(Object { handle, owner: Owner::Cpu(device.clone()) })
@@ -38,6 +43,7 @@ impl Drop for Object {
     fn drop(&mut self) {
         match &self.owner {
             Owner::Cuda(context, kind) => cuda::destroy(context, *kind, self.handle),
+            #[cfg(feature = "cpu")]
             Owner::Cpu(device) => device.machine().forget_texture(self.handle),
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::buffer::Element;
 use half::f16;
-use ptx_interp::texture::Channel;
 
 /// What a channel of a texel is, with its `CUarray_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,37 +24,18 @@ pub enum TexelFormat {
     F32 = 0x20,
 }
 
-/// Each with its bytes, and what the CPU device calls it: as it is, and read as a float.
-const FACTS: [(TexelFormat, usize, Channel, Channel); 8] = [
-    (TexelFormat::U8, 1, Channel::U8, Channel::Unorm8),
-    (TexelFormat::U16, 2, Channel::U16, Channel::Unorm16),
-    (TexelFormat::U32, 4, Channel::U32, Channel::U32),
-    (TexelFormat::I8, 1, Channel::S8, Channel::Snorm8),
-    (TexelFormat::I16, 2, Channel::S16, Channel::Snorm16),
-    (TexelFormat::I32, 4, Channel::S32, Channel::S32),
-    (TexelFormat::F16, 2, Channel::F16, Channel::F16),
-    (TexelFormat::F32, 4, Channel::F32, Channel::F32),
-];
-
 impl TexelFormat {
-    fn facts(self) -> (usize, Channel, Channel) {
-        let found = FACTS.iter().find(|(format, ..)| *format == self);
-        found.map_or((4, Channel::F32, Channel::F32), |(_, bytes, plain, float)| (*bytes, *plain, *float))
-    }
-
     /// Bytes of a channel.
     pub(super) fn bytes(self) -> usize {
-        self.facts().0
+        match self {
+            TexelFormat::U8 | TexelFormat::I8 => 1,
+            TexelFormat::U16 | TexelFormat::I16 | TexelFormat::F16 => 2,
+            TexelFormat::U32 | TexelFormat::I32 | TexelFormat::F32 => 4,
+        }
     }
 
     pub(super) fn is_float(self) -> bool {
         matches!(self, TexelFormat::F16 | TexelFormat::F32)
-    }
-
-    /// The CPU device's name for it.
-    pub(super) fn channel(self, floats: bool) -> Channel {
-        let (_, plain, float) = self.facts();
-        if floats { float } else { plain }
     }
 }
 

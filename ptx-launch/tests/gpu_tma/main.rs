@@ -48,9 +48,17 @@ fn main() -> ExitCode {
         let trial = Trial::test(format!("gpu::{name}"), move || run(Device::cuda(0).unwrap(), *test));
         trial.with_ignored_flag(missing).with_kind(if missing { "needs a GPU of compute capability 9.0" } else { "" })
     });
-    let on_cpu =
-        TESTS.iter().map(|(name, test)| Trial::test(format!("cpu::{name}"), move || run(Device::cpu(), *test)));
-    libtest_mimic::run(&Arguments::from_args(), on_gpu.chain(on_cpu).collect()).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), on_gpu.chain(on_cpu()).collect()).exit_code()
+}
+
+#[cfg(feature = "cpu")]
+fn on_cpu() -> impl Iterator<Item = Trial> {
+    TESTS.iter().map(|(name, test)| Trial::test(format!("cpu::{name}"), move || run(Device::cpu(), *test)))
+}
+
+#[cfg(not(feature = "cpu"))]
+fn on_cpu() -> impl Iterator<Item = Trial> {
+    std::iter::empty()
 }
 
 /// Whether the kernels cannot be loaded on this machine.
