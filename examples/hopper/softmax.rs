@@ -268,7 +268,7 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
         checks.shape(shape, single)?;
         checks.shape(shape, half)?;
     }
-    let vocabulary = (if device.is_cuda() { 4096 } else { 1 }, 128_256);
+    let vocabulary = (if device.is_cuda() { 512 } else { 1 }, 128_256);
     checks.shape(vocabulary, single)?;
     checks.shape(vocabulary, half)?;
     Ok(checks.report())

@@ -4,6 +4,7 @@
 pub mod blackwell;
 pub mod gpcs;
 mod list;
+pub mod parallel;
 pub mod product;
 pub mod rows;
 
@@ -88,19 +89,25 @@ pub fn timer(device: &Device) -> Timer {
 
 /// Reproducible values in -1 … 1, none of them special.
 pub fn random(count: u32, seed: u32) -> Vec<f32> {
-    integers(count, seed).into_iter().map(|x| (x >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+    parallel::generate(count as usize, |at| random_float(at as u32, seed))
 }
 
-/// Reproducible integers (xorshift).
+/// One of the values of [`random`].
+pub fn random_float(at: u32, seed: u32) -> f32 {
+    (random_integer(at, seed) >> 8) as f32 / (1 << 23) as f32 - 1.0
+}
+
+/// Reproducible integers.
 pub fn integers(count: u32, seed: u32) -> Vec<u32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state
-    };
-    (0..count).map(next).collect()
+    parallel::generate(count as usize, |at| random_integer(at as u32, seed))
+}
+
+/// A hash of the place: every core can begin anywhere.
+fn random_integer(at: u32, seed: u32) -> u32 {
+    let mut x = at.wrapping_add(seed.wrapping_mul(0x9E37_79B9));
+    x = (x ^ (x >> 16)).wrapping_mul(0x7FEB_352D);
+    x = (x ^ (x >> 15)).wrapping_mul(0x846C_A68B);
+    x ^ (x >> 16)
 }
 
 /// ‖out − ref‖ / ‖ref‖; infinite if a value is missing or not a number.

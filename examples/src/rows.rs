@@ -3,14 +3,15 @@
 
 pub mod tasks;
 
-use crate::{Report, bandwidth, random, relative_error, timer};
+use crate::parallel::{generate, split};
+use crate::{Report, bandwidth, random_float, timer};
 use half::{bf16, f16};
 use ptx_launch::prelude::*;
 use ptx_launch::{Element, Result};
 use std::time::Duration;
 
 /// The element types of the row kernels.
-pub trait Number: Element + Send + Sync {
+pub trait Number: Element + Default + Send + Sync {
     /// What an output holds before the kernel has written it.
     const POISON: Self;
     /// The most that ‖out − ref‖ / ‖ref‖ may be: rounding, and the approximate `ex2`, `rcp` and `rsqrt`.
@@ -95,15 +96,13 @@ impl Checks<'_> {
         let inputs: Vec<Vec<T>> =
             self.task.inputs.iter().map(|whole| self.fresh(if *whole { rows } else { 1 } * columns)).collect();
         let buffers = inputs.iter().map(|data| self.device.upload(data)).collect::<Result<Vec<_>>>()?;
-        let poison = vec![T::POISON; rows as usize * columns as usize];
-        let (mut out, stream) = (self.device.upload(&poison)?, self.device.stream());
+        let (mut out, stream) = (self.device.zeros(rows as usize * columns as usize)?, self.device.stream());
+        stream.fill(&mut out, T::POISON)?;
         let timing = timer(self.device).measure(&stream, || launch(&stream, &buffers, &mut out, rows, columns))?;
-        let result: Vec<f32> = out.download()?.into_iter().map(T::exact).collect();
-        let expected = (0..rows as usize).flat_map(|row| self.expected(&inputs, row, columns as usize));
-        let error = relative_error(&result, expected) / T::LIMIT;
+        let error = self.error(&inputs, &out.download()?, columns as usize) / T::LIMIT;
         self.worst = self.worst.max(error);
         let matrices = 1 + self.task.inputs.iter().filter(|whole| **whole).count();
-        let bytes = (matrices * size_of_val(poison.as_slice())) as u64;
+        let bytes = (matrices * out.len() * size_of::<T>()) as u64;
         let size = format!("{rows} × {columns} {}", std::any::type_name::<T>().rsplit(':').next().unwrap_or_default());
         self.first.get_or_insert((size, timing.median(), bytes));
         Ok(())
@@ -111,7 +110,26 @@ impl Checks<'_> {
 
     fn fresh<T: Number>(&mut self, count: u32) -> Vec<T> {
         self.seed += 1;
-        random(count, self.seed).into_iter().map(|x| T::rounded(4.0 * x)).collect()
+        let seed = self.seed;
+        generate(count as usize, |at| T::rounded(4.0 * random_float(at as u32, seed)))
+    }
+
+    /// ‖out − ref‖ / ‖ref‖ over every element; infinite if one is not a number.
+    fn error<T: Number>(&self, inputs: &[Vec<T>], out: &[T], columns: usize) -> f64 {
+        let squares = split(out.len() / columns.max(1), columns, |rows| {
+            let mut squares = (0.0, 0.0);
+            for row in rows {
+                let found = out[row * columns..][..columns].iter();
+                for (x, expected) in found.zip(self.expected(inputs, row, columns)) {
+                    squares.0 += (f64::from(x.exact()) - expected).powi(2);
+                    squares.1 += expected * expected;
+                }
+            }
+            squares
+        });
+        let (difference, norm) = squares.iter().fold((0.0, 0.0), |(d, n), part| (d + part.0, n + part.1));
+        let error = (difference / f64::max(norm, f64::MIN_POSITIVE)).sqrt();
+        if error.is_finite() { error } else { f64::INFINITY }
     }
 
     fn expected<T: Number>(&self, inputs: &[Vec<T>], row: usize, columns: usize) -> Vec<f64> {

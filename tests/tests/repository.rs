@@ -4,11 +4,20 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+/// The most bytes of a tracked file.
+const LARGEST: u64 = 1 << 20;
+
+/// The corpus holds files as their compilers wrote them.
+const CORPUS: &str = "corpus/";
+
 /// The only file that may ask for the system's folder for temporary files: it makes private folders there.
 const TEMPORARY: &str = "ptx-expand/src/temp_dir.rs";
 
 fn main() -> ExitCode {
-    let trials = vec![rule("temporary files lie in private folders", private)];
+    let trials = vec![
+        rule("no tracked file is above 1 MiB, but the corpus", small),
+        rule("temporary files lie in private folders", private),
+    ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -28,6 +37,12 @@ fn tracked() -> Option<Vec<String>> {
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().ok()?;
     let files = String::from_utf8(listed.stdout).ok()?.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>();
     (listed.status.success() && !files.is_empty()).then_some(files)
+}
+
+fn small(files: &[String]) -> Result<(), Failed> {
+    let size = |file: &&String| root().join(file).metadata().map_or(0, |data| data.len());
+    let large: Vec<_> = files.iter().filter(|f| !f.starts_with(CORPUS) && size(f) > LARGEST).collect();
+    if large.is_empty() { Ok(()) } else { Err(format!("above {LARGEST} bytes: {large:?}").into()) }
 }
 
 fn private(files: &[String]) -> Result<(), Failed> {

@@ -17,6 +17,7 @@ mod mbarriers;
 mod memory_forms;
 mod polling;
 mod recorded;
+mod recordings;
 mod speed;
 mod tcgen05;
 mod tensor_forms;

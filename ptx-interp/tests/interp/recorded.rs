@@ -8,7 +8,7 @@
 
 use crate::forms::{Choice, Sample, Spelling, choices, random};
 use crate::harness::program;
-use crate::inputs;
+use crate::{inputs, recordings};
 use ptx_core::check::check;
 use ptx_core::isa::{OperandKind, Row, table};
 use ptx_core::lower;
@@ -41,12 +41,12 @@ struct Recording {
     seed: u64,
     /// How many blocks of [`THREADS`] threads run, each on inputs of its own.
     blocks: usize,
-    text: &'static str,
+    text: &'static recordings::Recorded,
 }
 
 const RECORDINGS: [Recording; 2] = [
-    Recording { seed: 0, blocks: 1, text: include_str!("recorded/sm_90a.txt") },
-    Recording { seed: 1, blocks: 3, text: include_str!("recorded/sm_90a_1.txt") },
+    Recording { seed: 0, blocks: 1, text: &recordings::FORMS },
+    Recording { seed: 1, blocks: 3, text: &recordings::FORMS_IN_BLOCKS },
 ];
 
 /// Entries of a module; ptxas wants its time for each.

@@ -6,6 +6,7 @@
 //! `tensor_sm_90a.txt`: the lines that were, and those of the new scenes. Where the chip stopped at an illegal
 //! instruction, the outputs are bytes of `0xee`.
 
+use crate::recordings;
 use crate::tensor_forms::{HEADER, POOL, Scene, VARIANTS, pool, scenes};
 use ptx_core::check::check;
 use ptx_core::lower;
@@ -165,8 +166,7 @@ fn record(dir: &str, scenes: &[Scene], seed: u64, was: &str, outputs: &[u8]) {
 const MODULE: usize = 300;
 
 /// Recordings: a seed of the pools, and what a GPU gave.
-const RECORDINGS: [(u64, &str); 2] =
-    [(0, include_str!("recorded/tensor_sm_90a.txt")), (1, include_str!("recorded/tensor_sm_90a_1.txt"))];
+const RECORDINGS: [(u64, &recordings::Recorded); 2] = [(0, &recordings::TENSORS), (1, &recordings::MORE_TENSORS)];
 
 /// What stands for the outputs of kernels that were not run.
 const NOT_RUN: [u8; 2] = [0xcc, 0xdd];

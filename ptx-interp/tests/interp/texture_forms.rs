@@ -7,6 +7,7 @@
 
 use crate::forms::random;
 use crate::harness::{launch, program};
+use crate::recordings::TEXTURES;
 use ptx_interp::texture::{Channel, Filter, Outside, Texture};
 use ptx_interp::{Machine, Options, Program};
 use std::collections::BTreeMap;
@@ -636,7 +637,7 @@ fn is_compared(case: &Case) -> bool {
 /// Makes the recording: a hash of a case, and of what a GPU gave for it.
 fn record(dir: &str, cases: &[Case]) -> String {
     write_for_gpu(dir, cases);
-    let Ok(raw) = std::fs::read(format!("{dir}/out.bin")) else { return RECORDED.into() };
+    let Ok(raw) = std::fs::read(format!("{dir}/out.bin")) else { return TEXTURES.clone() };
     let status = std::fs::read_to_string(format!("{dir}/status.txt")).unwrap();
     let (mut lines, mut programs) = (String::new(), BTreeMap::new());
     let all = cases.iter().enumerate().zip(raw.chunks(PART)).zip(status.lines());
@@ -658,8 +659,6 @@ fn record(dir: &str, cases: &[Case]) -> String {
     lines
 }
 
-const RECORDED: &str = include_str!("recorded/textures_sm_90a.txt");
-
 impl Case {
     /// What names a case in the recording.
     fn key(&self, at: usize) -> u32 {
@@ -676,8 +675,7 @@ impl Case {
 #[test]
 fn textures_as_a_gpu_reads_them() {
     let cases: Vec<Case> = fetches().into_iter().chain(surfaces()).collect();
-    let recorded =
-        std::env::var("PTX_RECORD_TEXTURES").map_or_else(|_| RECORDED.to_string(), |dir| record(&dir, &cases));
+    let recorded = std::env::var("PTX_RECORD_TEXTURES").map_or_else(|_| TEXTURES.clone(), |dir| record(&dir, &cases));
     let of = |line: &str| line.split_once(' ').map(|(key, hash)| (key.to_owned(), hash.to_owned()));
     let recorded: BTreeMap<String, String> = recorded.lines().filter_map(of).collect();
     let (mut programs, mut wrong, mut compared) = (BTreeMap::new(), Vec::new(), 0);

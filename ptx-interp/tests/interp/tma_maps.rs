@@ -6,13 +6,12 @@
 //! lines, with a status and the bytes of the output) and `data.bin`; `dir/probe.ptx` is what a GPU runs.
 
 use crate::harness::program;
+use crate::recordings::TENSOR_MAPS;
 use crate::tma_forms::map;
 use ptx_interp::tensor_map::TensorMap;
 use ptx_interp::{Launch, Machine, Options, Program};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-
-const RECORDED: &str = include_str!("recorded/tensor_maps_sm_90a.txt");
 
 /// Bytes of shared memory, and of global memory for the tensor.
 const SHARED: usize = 16 << 10;
@@ -148,7 +147,7 @@ fn record(dir: &str) -> String {
         format!("{HEADER}{}", names.map(|name| text(&name)).collect::<String>()),
     )
     .unwrap();
-    let Ok(cases) = std::fs::read_to_string(format!("{dir}/cases.txt")) else { return RECORDED.into() };
+    let Ok(cases) = std::fs::read_to_string(format!("{dir}/cases.txt")) else { return TENSOR_MAPS.clone() };
     let data = std::fs::read(format!("{dir}/data.bin")).unwrap();
     let (mut rest, mut lines) = (data.as_slice(), String::new());
     for case in cases.lines() {
@@ -170,7 +169,7 @@ fn record(dir: &str) -> String {
 
 #[test]
 fn maps_as_a_gpu_takes_them() {
-    let recorded = std::env::var("PTX_RECORD_MAPS").map_or_else(|_| RECORDED.to_string(), |dir| record(&dir));
+    let recorded = std::env::var("PTX_RECORD_MAPS").map_or_else(|_| TENSOR_MAPS.clone(), |dir| record(&dir));
     let (mut programs, mut wrong, mut compared) = (BTreeMap::new(), Vec::new(), 0);
     for (case, theirs) in recorded.lines().filter_map(|line| line.split_once('\t')) {
         let [kernel, spelled, coordinates] = case.split(' ').collect::<Vec<_>>()[..] else { panic!("{case}") };
