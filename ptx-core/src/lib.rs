@@ -1,7 +1,7 @@
 //! PTX as a library: text to a lossless tree, the tree to a checked module, and back to text.
 //!
 //! ```
-//! use ptx_core::{check, emit, lower, parse, syntax::edit::EditError};
+//! use ptx_core::{check, edit::EditError, emit, lower, parse};
 //!
 //! let text = ".version 8.0
 //! .target sm_80
@@ -38,7 +38,7 @@
 //! | to | is |
 //! |---|---|
 //! | read a text | [`parse::parse_text`]; [`lex`] alone for tokens |
-//! | look at it, change it | [`syntax::Tree`], [`syntax::edit`] |
+//! | look at it, change it | [`syntax::Tree`], [`edit`] |
 //! | know what it means | [`lower::lower`] gives [`ir`], without looking at whole functions |
 //! | know that it is right | [`check::check`], the only maker of a [`Checked`](check::Checked) module |
 //! | write it | [`emit::ptx::print`] as it stood, [`emit::fmt::format`] in one layout, [`transpile`] as Rust |
@@ -50,6 +50,7 @@
 
 pub mod check;
 pub mod diag;
+pub mod edit;
 pub mod emit;
 mod hash;
 pub mod ir;

@@ -14,6 +14,7 @@ mod names;
 mod operand;
 mod redeclared;
 mod report;
+pub(crate) mod rule;
 mod variable;
 
 pub(crate) use report::gate;

@@ -2,8 +2,6 @@
 //!
 //! Printing walks the tree, never the source. Names and types mean nothing here yet; that is `lower`'s work.
 
-pub mod edit;
-
 use crate::span::Span;
 use crate::token::{Source, TokenId};
 use std::ops::Range;

@@ -2,8 +2,8 @@
 
 use crate::ir::{Inst, Module};
 use crate::isa::find::Form;
-use crate::isa::rule::Case;
 use crate::isa::{Gate, Version, table};
+use crate::lower::rule::Case;
 
 /// The lowest version with which the module's target and every instruction exist.
 pub fn minimum_version(module: &Module) -> Version {

@@ -1,18 +1,19 @@
-//! Rules that the columns of a row cannot express: implications between its slots, operands, targets and versions.
+//! Rules that the columns of a row cannot express: implications between its slots, operands, targets and versions. Here they
+//! are read; `lower::rule` evaluates them for an instruction.
 
-pub mod named;
-
-use super::find::Form;
 use super::gate::{Arch, Version};
 use super::{Member, OperandKind, OperandSpec, Slot};
-use crate::ir::Operand;
+
+/// The rules with a name, which `lower::rule::named` defines in this order.
+pub(crate) const NAMED: [&str; 7] =
+    ["wide_sinks", "displaced", "nameless", "pointed", "fraction", "plain", "plain_elements"];
 
 /// One rule of a row: `when => then`, `when <=> then`, or `then` alone.
 #[derive(Debug)]
 pub struct Rule {
-    when: Vec<Term>,
-    both: bool,
-    then: Vec<Term>,
+    pub(crate) when: Vec<Term>,
+    pub(crate) both: bool,
+    pub(crate) then: Vec<Term>,
     /// True if ptxas takes what breaks it, so that it is worth a warning only.
     pub lax: bool,
     /// As written, for help texts.
@@ -21,13 +22,13 @@ pub struct Rule {
 
 /// An atom, perhaps negated.
 #[derive(Debug)]
-struct Term {
-    negated: bool,
-    atom: Atom,
+pub(crate) struct Term {
+    pub(crate) negated: bool,
+    pub(crate) atom: Atom,
 }
 
 #[derive(Debug)]
-enum Atom {
+pub(crate) enum Atom {
     /// The slot has one of these values; with none listed: it has any.
     Slot(usize, Vec<&'static str>),
     /// Two slots have the same member.
@@ -48,15 +49,15 @@ enum Atom {
     Target(Vec<Arch>),
     /// The version is at least this.
     Since(Version),
-    /// A function of `named`.
-    Named(named::Check),
+    /// The rule with this place in [`NAMED`].
+    Named(usize),
 }
 
 /// Position of an operand: in the row, or inside the brackets or the pair at that place.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    at: usize,
-    inside: Option<usize>,
+pub(crate) struct Place {
+    pub(crate) at: usize,
+    pub(crate) inside: Option<usize>,
 }
 
 impl Place {
@@ -71,41 +72,6 @@ impl Place {
             _ => None,
         })
     }
-
-    fn of(self, operands: &[Operand]) -> &Operand {
-        let absent = &Operand::Absent;
-        match (operands.get(self.at), self.inside) {
-            (None, _) => absent,
-            (Some(operand), None) => operand,
-            (Some(Operand::Memory { rest, .. }), Some(at)) => rest.get(at).unwrap_or(absent),
-            (Some(Operand::Pair(_, second)), Some(1)) => second,
-            (Some(_), Some(_)) => absent,
-        }
-    }
-}
-
-/// The instruction that a rule checks.
-#[derive(Clone, Copy)]
-pub struct Case<'a> {
-    /// The row and its slots' values.
-    pub form: &'a Form,
-    /// The operands, one for each of the row's, [`Operand::Absent`] where left out.
-    pub operands: &'a [Operand],
-    /// The other words of `.target`.
-    pub options: &'a [String],
-    /// The module's target.
-    pub arch: Arch,
-    /// The module's version.
-    pub version: Version,
-}
-
-/// Why a rule does not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// The target or version is too old for what is asked; the rule's text says what it takes.
-    Gate,
-    /// The combination does not exist.
-    Form,
 }
 
 /// Names that a rule can use.
@@ -131,75 +97,6 @@ impl Rule {
         };
         Ok(Rule { when: read(when)?, both, then: read(then)?, lax, text })
     }
-
-    /// Returns true if it holds whatever the operands are; `case` has none.
-    pub fn is_settled(&self, case: &Case) -> bool {
-        let fails = |terms: &[Term]| terms.iter().any(|t| t.atom.is_fixed() && t.fails(case));
-        let holds = |terms: &[Term]| terms.iter().all(|t| t.atom.is_fixed() && !t.fails(case));
-        match self.both {
-            false => fails(&self.when) || holds(&self.then),
-            true => fails(&self.when) && fails(&self.then) || holds(&self.when) && holds(&self.then),
-        }
-    }
-
-    /// Checks the rule, unless ptxas does not enforce it.
-    pub fn check(&self, case: &Case) -> Result<(), Broken> {
-        if self.lax { Ok(()) } else { self.holds(case) }
-    }
-
-    /// Checks the rule.
-    pub fn holds(&self, case: &Case) -> Result<(), Broken> {
-        let when = first_false(&self.when, case);
-        let then = first_false(&self.then, case);
-        match (when, then) {
-            (None, Some(term)) => Err(if term.is_gate() { Broken::Gate } else { Broken::Form }),
-            (Some(_), None) if self.both => Err(Broken::Form),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn first_false<'r>(terms: &'r [Term], case: &Case) -> Option<&'r Term> {
-    terms.iter().find(|t| t.fails(case))
-}
-
-impl Term {
-    fn fails(&self, case: &Case) -> bool {
-        self.atom.holds(case) == self.negated
-    }
-
-    fn is_gate(&self) -> bool {
-        matches!(self.atom, Atom::Target(_) | Atom::Since(_))
-    }
-}
-
-impl Atom {
-    /// Returns true if no operand has a say in it.
-    fn is_fixed(&self) -> bool {
-        matches!(self, Atom::Slot(..) | Atom::Same(..) | Atom::Option(_) | Atom::Target(_) | Atom::Since(_))
-    }
-
-    fn holds(&self, case: &Case) -> bool {
-        let value = |slot: usize| case.form.slots.get(slot).copied().flatten();
-        match self {
-            Atom::Slot(slot, values) => value(*slot).is_some_and(|m| values.is_empty() || values.contains(&m.text)),
-            Atom::Same(a, b) => value(*a).map(|m| m.text) == value(*b).map(|m| m.text),
-            Atom::Operand(place) => *place.of(case.operands) != Operand::Absent,
-            Atom::Literal(place, literal) => place.of(case.operands).is_literal() == *literal,
-            Atom::AtMost(a, b) => match (a.of(case.operands), b.of(case.operands)) {
-                (Operand::Int(a), Operand::Int(b)) => *a as u32 <= *b as u32,
-                _ => true,
-            },
-            Atom::Option(word) => case.options.iter().any(|o| o == word),
-            Atom::Number(place, any) => {
-                matches!(place.of(case.operands), Operand::Int(bits) if any.contains(&bits.cast_signed()))
-            }
-            Atom::Negated(place) => matches!(place.of(case.operands), Operand::Neg(_)),
-            Atom::Target(any) => any.iter().any(|needed| case.arch.provides(*needed)),
-            Atom::Since(version) => case.version >= *version,
-            Atom::Named(check) => check(case),
-        }
-    }
 }
 
 fn term(word: &'static str, names: &Names) -> Result<Term, String> {
@@ -210,7 +107,7 @@ fn term(word: &'static str, names: &Names) -> Result<Term, String> {
 fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
     let (slots, operands) = (names.slots, names.operands);
     if let Some(name) = word.strip_prefix('@') {
-        return named::find(name).map(Atom::Named).ok_or_else(|| format!("no named rule `{name}`"));
+        return NAMED.iter().position(|n| *n == name).map(Atom::Named).ok_or_else(|| format!("no named rule `{name}`"));
     }
     let slot = |name: &str| slots.iter().position(|s| s.name == name);
     let operand = |name: &str| Place::find(operands, name);

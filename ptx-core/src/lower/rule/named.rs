@@ -2,12 +2,13 @@
 
 use super::Case;
 use crate::ir::{Base, Operand};
+use crate::isa::rule::NAMED;
 
 /// The predicate of a named rule.
-pub type Check = fn(&Case) -> bool;
+type Check = fn(&Case) -> bool;
 
-/// By name.
-const NAMED: &[(&str, Check)] = &[
+/// In the order of [`NAMED`].
+pub(super) const RULES: [(&str, Check); NAMED.len()] = [
     ("wide_sinks", wide_sinks),
     ("displaced", displaced),
     ("nameless", nameless),
@@ -64,6 +65,12 @@ fn plain_elements(case: &Case) -> bool {
     !case.operands.iter().any(|o| matches!(o, Operand::Vector(elements) if elements.iter().any(odd)))
 }
 
-pub(super) fn find(name: &str) -> Option<Check> {
-    NAMED.iter().find(|(n, _)| *n == name).map(|(_, check)| *check)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_and_names_are_in_the_same_order() {
+        assert_eq!(RULES.map(|(name, _)| name), NAMED);
+    }
 }

@@ -31,7 +31,7 @@ fn diff(edit: impl FnOnce(&mut Tree)) -> String {
 
 /// The first statement whose own tokens start with this text.
 fn find(tree: &Tree, text: &str) -> StmtId {
-    let starts = |s: &super::super::Stmt| tree.compact(&s.head).starts_with(text);
+    let starts = |s: &crate::syntax::Stmt| tree.compact(&s.head).starts_with(text);
     StmtId(tree.stmts.iter().position(starts).unwrap() as u32)
 }
 

@@ -5,10 +5,10 @@
 
 mod layout;
 
-use super::{ExprKind, StmtId, StmtKind, Tokens, Tree};
 use crate::diag::Diagnostic;
 use crate::lex;
 use crate::parse;
+use crate::syntax::{Declarator, Expr, ExprKind, StmtId, StmtKind, Tokens, Tree};
 use crate::token::{Kind, Place, Source, TokenId};
 use std::fmt;
 
@@ -70,7 +70,7 @@ impl Tree {
     fn refresh_value(&mut self, token: TokenId) {
         if self.source.kind(token) == Kind::Int {
             let value = parse::integer_value(self.source.bytes(token));
-            let holds = |e: &&mut super::Expr| e.tokens.start == token && matches!(e.kind, ExprKind::Int(_));
+            let holds = |e: &&mut Expr| e.tokens.start == token && matches!(e.kind, ExprKind::Int(_));
             self.exprs.iter_mut().filter(holds).for_each(|e| e.kind = ExprKind::Int(value));
         }
     }
@@ -103,7 +103,7 @@ impl Tree {
 
     /// Returns true if a declaration such as `%r<5>` makes this name.
     fn is_in_range(&self, name: &str) -> bool {
-        let number = |d: &super::Declarator| name.strip_prefix(self.source.text(d.name));
+        let number = |d: &Declarator| name.strip_prefix(self.source.text(d.name));
         let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
         self.declarators.iter().any(|d| d.count.is_some() && number(d).is_some_and(is_number))
     }

@@ -1,0 +1,149 @@
+//! The rules of `ARCHITECTURE.md` that can be read from the source: who may use whom, and where opcodes may stand.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod graph;
+mod opcodes;
+mod source;
+
+use graph::Graph;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The rooms of `ptx-core`. A room uses those to its left.
+const LEFT_TO_RIGHT: &[&str] = &[
+    "span",
+    "hash",
+    "diag",
+    "isa",
+    "token",
+    "syntax",
+    "lex",
+    "parse",
+    "edit",
+    "ir",
+    "lower",
+    "check",
+    "emit",
+    "kernel",
+    "transpile",
+];
+
+/// The crates, each with those that it uses.
+const CRATES: &[(&str, &[&str])] = &[
+    ("ptx-core", &[]),
+    ("ptx-interp", &["ptx_core"]),
+    ("ptx-expand", &["ptx_core"]),
+    ("ptx-macros", &["ptx_expand"]),
+    ("ptx-launch", &["ptx_core", "ptx_interp", "ptx_macros"]),
+    ("ptx-cli", &["ptx_core", "ptx_expand", "ptx_interp", "ptx_launch"]),
+];
+
+/// A set of rooms that use each other, and the reason.
+struct Circle {
+    krate: &'static str,
+    rooms: &'static [&'static str],
+    #[expect(dead_code, reason = "for the reader")]
+    reason: &'static str,
+}
+
+/// The only circles. None may grow; whoever breaks one up takes its rooms out of here.
+const CIRCLES: &[Circle] = &[
+    Circle {
+        krate: "ptx-interp",
+        rooms: &[
+            "ahead", "block", "cluster", "ctx", "global", "grid", "machine", "mbarrier", "ops", "poll", "program",
+            "site", "space", "special", "spin", "trace", "warp", "watch",
+        ],
+        reason: "a step of an operation has the state of its warp, block and cluster in `Ctx`; the engine calls the watcher directly",
+    },
+    Circle {
+        krate: "ptx-expand",
+        rooms: &["attribute", "compile", "embed", "kernel", "launch"],
+        reason: "an attribute's options are read, compiled and launched by their own parts",
+    },
+    Circle {
+        krate: "ptx-launch",
+        rooms: &["buffer", "device", "graph", "kernel", "launch", "load", "param", "stream"],
+        reason: "a buffer belongs to a device, which has streams, on which launches take buffers: methods of public types that name each other",
+    },
+];
+
+#[test]
+fn rooms_of_the_core_use_what_is_to_their_left() {
+    let graph = Graph::of("ptx-core");
+    let place = |room: &str| LEFT_TO_RIGHT.iter().position(|r| *r == room);
+    let unlisted: Vec<_> = graph.rooms.keys().filter(|room| !room.is_empty() && place(room).is_none()).collect();
+    assert!(unlisted.is_empty(), "rooms without a place in LEFT_TO_RIGHT: {unlisted:?}");
+    let wrong = graph.arrows.iter().filter(|((from, to), _)| place(from) < place(to));
+    let told: Vec<_> = wrong.map(|((from, to), at)| format!("`{from}` uses `{to}`, to its right: {at:?}")).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+}
+
+#[test]
+fn circles_are_those_that_are_listed() {
+    let mut found = BTreeSet::new();
+    for (krate, _) in CRATES {
+        found.extend(Graph::of(krate).circles().into_iter().map(|rooms| (*krate, rooms)));
+    }
+    let listed =
+        CIRCLES.iter().map(|circle| (circle.krate, circle.rooms.iter().map(|room| (*room).to_owned()).collect()));
+    let listed: BTreeSet<(&str, BTreeSet<String>)> = listed.collect();
+    let new: Vec<_> = found.difference(&listed).collect();
+    let gone: Vec<_> = listed.difference(&found).collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "circles that are not listed: {new:#?}\nlisted, but not there: {gone:#?}"
+    );
+}
+
+#[test]
+fn crates_use_what_is_above_them() {
+    for (krate, allowed) in CRATES {
+        let names = CRATES.iter().map(|(name, _)| name.replace('-', "_"));
+        let forbidden: Vec<String> =
+            names.filter(|name| !allowed.contains(&&**name) && *name != krate.replace('-', "_")).collect();
+        for file in source::files(krate) {
+            for other in &forbidden {
+                // `::ptx_launch::` stands in what the macros generate.
+                let path = format!("{other}::");
+                let uses = file.names.match_indices(&path).filter(|(at, _)| !file.names[..*at].ends_with("::"));
+                let lines: Vec<_> = uses.map(|(at, _)| source::line(&file.names, at)).collect();
+                assert!(lines.is_empty(), "{} uses {other}: lines {lines:?}", file.path.display());
+            }
+        }
+    }
+}
+
+/// Only the places listed in [`opcodes::ALLOWED`] compare opcodes.
+#[test]
+fn opcodes_are_compared_where_they_belong() {
+    let found = opcodes::comparisons(&["ptx-core", "ptx-interp", "ptx-expand", "ptx-launch", "ptx-cli"]);
+    let mut allowed: BTreeMap<&str, usize> = opcodes::ALLOWED.iter().map(|(path, count, _)| (*path, *count)).collect();
+    let mut wrong = Vec::new();
+    for (path, lines) in &found {
+        let expected = allowed.remove(&**path).unwrap_or(0);
+        if lines.len() != expected {
+            wrong.push(format!(
+                "{path} compares opcodes {} times, in lines {lines:?}; allowed: {expected}",
+                lines.len()
+            ));
+        }
+    }
+    wrong.extend(allowed.keys().map(|path| format!("{path} is listed without need")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The table for `ARCHITECTURE.md` and reviews.
+#[test]
+#[ignore = "prints the graph: cargo test -p ptx-tests --test architecture -- --ignored --nocapture"]
+fn print_the_graph() {
+    for (krate, _) in CRATES {
+        let graph = Graph::of(krate);
+        println!("{krate}: {} lines", graph.rooms.values().sum::<usize>());
+        for (room, lines) in &graph.rooms {
+            let uses: Vec<_> = graph.arrows.iter().filter(|((from, _), _)| from == room).collect();
+            let uses: Vec<_> = uses.iter().map(|((_, to), at)| format!("{to} {}", at.len())).collect();
+            println!("  {room:12} {lines:6}  {}", uses.join(", "));
+        }
+        graph.circles().iter().for_each(|circle| println!("  circle of {}: {circle:?}", circle.len()));
+    }
+}
