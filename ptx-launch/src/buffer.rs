@@ -4,12 +4,14 @@ mod cuda;
 mod memory;
 mod order;
 mod pinned;
+mod uses;
 mod view;
 
-pub(crate) use cuda::{Access, CudaMemory};
-pub(crate) use order::Recorded;
+pub(crate) use cuda::CudaMemory;
+pub(crate) use order::patiently;
 pub(crate) use pinned::Host;
 pub use pinned::Pinned;
+pub(crate) use uses::{Access, Recorded};
 pub use view::{View, ViewMut};
 
 use crate::device::Device;
@@ -22,6 +24,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use uses::Borrow;
 
 /// What a buffer may hold: plain data, as kernels take it by value. Numbers, arrays of them, and structs with
 /// `#[derive(KernelParam)]`.
@@ -33,6 +36,10 @@ pub trait Element: KernelParam {}
 impl<T: KernelParam> Element for T {}
 
 /// A `Vec<T>` on a device. It belongs to the device that made it, and keeps it alive.
+///
+/// Uses of a buffer run in the order in which they are submitted, whichever streams and threads submit them: a use waits for the
+/// earlier ones that it conflicts with, and the memory is freed after all of them. This holds when a stream, its device or a graph
+/// is dropped meanwhile: a buffer keeps the streams alive that may still use it.
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
@@ -101,7 +108,10 @@ impl<T> Buffer<T> {
         self.memory.address()
     }
 
-    /// cudarc's view of it, for its other libraries; `None` on the CPU device.
+    /// cudarc's view of it, for its other libraries; `None` on the CPU device, and if the driver fails.
+    ///
+    /// cudarc orders its uses by its own events: with one event for all reads of a view, and only among streams of the context that
+    /// the buffer belongs to.
     pub fn as_cuda(&self) -> Option<CudaView<'_, T>> {
         self.view().into_cuda()
     }
@@ -117,12 +127,12 @@ impl<T> Buffer<T> {
 
     #[inline]
     pub(crate) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        self.memory.bind_read(0, stream)
+        self.memory.bind_read(0, stream, Borrow::Whole)
     }
 
     #[inline]
     pub(crate) fn bind_write<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        self.memory.bind_write(0, stream)
+        self.memory.bind_write(0, stream, Borrow::Whole)
     }
 }
 

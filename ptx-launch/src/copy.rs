@@ -1,12 +1,12 @@
 //! Work on a stream that is no kernel: copies between device memory, pinned host memory and devices, and fills.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
-use crate::buffer::{Element, Host, Pinned};
+use crate::buffer::{Access, Element, Host, Pinned};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::{Bound, ReadSlice, WriteSlice, bytes as bytes_of, bytes_mut};
 use crate::stream::{Events, Stream, StreamKind};
-use cudarc::driver::{CudaStream, HostSlice, result};
+use cudarc::driver::{CudaStream, result};
 use std::sync::Arc;
 
 impl Stream {
@@ -80,11 +80,11 @@ impl Stream {
             (Host::Cuda(host), StreamKind::Cuda(on, events)) if !differ_from(host.context(), on) => {
                 not_captured(events)?;
                 bind(on)?;
-                // SAFETY: the copy runs on that stream.
-                let (host, _after) = unsafe { host.stream_synced_slice(on) };
-                // SAFETY: the device memory is as long; who looks at the host's or drops it waits for the event.
+                let _after = host.begin(on, Access::Read)?;
+                // SAFETY: both are as long; whoever writes or frees the host's waits for the event that `_after` records.
                 let copied = unsafe {
-                    result::memcpy_htod_async(written.address(), host.get(..bytes).unwrap_or(host), on.cu_stream())
+                    let host = std::slice::from_raw_parts(host.at(), bytes);
+                    result::memcpy_htod_async(written.address(), host, on.cu_stream())
                 };
                 copied.map_err(|e| cudarc_error("pinned memory is uploaded", e))
             }
@@ -105,11 +105,10 @@ impl Stream {
             (Host::Cuda(host), StreamKind::Cuda(on, events)) if !differ_from(host.context(), on) => {
                 not_captured(events)?;
                 bind(on)?;
-                // SAFETY: the copy runs on that stream.
-                let (host, _after) = unsafe { host.stream_synced_mut_slice(on) };
-                // SAFETY: the device memory is as long; who looks at the host's or drops it waits for the event.
+                let _after = host.begin(on, Access::Write)?;
+                // SAFETY: both are as long; whoever looks at the host's or frees it waits for the event that `_after` records.
                 let copied = unsafe {
-                    let host = host.get_mut(..bytes).unwrap_or_default();
+                    let host = std::slice::from_raw_parts_mut(host.at(), bytes);
                     result::memcpy_dtoh_async(host, read.address(), on.cu_stream())
                 };
                 copied.map_err(|e| cudarc_error("pinned memory is downloaded to", e))
@@ -128,7 +127,9 @@ fn peer(home: &CudaStream, on: &CudaStream, read: &Bound<'_>, written: &Bound<'_
     // SAFETY: both are as long, each in its context; the stream belongs to the current one.
     unsafe { result::memcpy_peer_async(to, written.address(), from, read.address(), bytes, on.cu_stream()) }
         .map_err(failed)?;
-    home.wait(&on.record_event(None).map_err(failed)?).map_err(failed)
+    let waits = on.record_event(None).and_then(|copied| home.wait(&copied));
+    // Whoever writes the source next waits for its stream, which must not go on before the copy has ended.
+    waits.or_else(|_| on.synchronize()).map_err(failed)
 }
 
 /// A value as the driver fills memory with it: pieces of 1, 2 or 4 bytes.

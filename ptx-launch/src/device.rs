@@ -176,8 +176,8 @@ impl Device {
         })
     }
 
-    /// A new stream, which runs beside the others. From the first one on, cudarc orders the uses of each buffer on
-    /// different streams with events.
+    /// A new stream, which runs beside the others. While a device has such streams, a launch records an event for each of its
+    /// buffers; with the default stream alone it records none.
     ///
     /// # Errors
     /// What the driver says.

@@ -1,12 +1,12 @@
 //! Graphs: a sequence of launches, recorded once, submitted as one.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
-use crate::buffer::{Access, CudaMemory};
+use crate::buffer::{Access, CudaMemory, patiently};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{CAPTURES, Queue, Stream};
-use cudarc::driver::CudaStream;
-use cudarc::driver::sys::{CUgraph, CUgraphExec};
+use crate::stream::{CAPTURES, Events, Queue, Stream};
+use cudarc::driver::sys::{CUgraph, CUgraphExec, CUresult};
+use cudarc::driver::{CudaEvent, CudaStream, DriverError};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +26,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ```
 ///
 /// A graph holds addresses. The memory of the buffers that it was recorded with is held, too, and freed when both buffer
-/// and graph are gone; each launch waits for the uses of these buffers on other streams, and they wait for it. Of what
+/// and graph are gone; each launch waits for the uses of these buffers on other streams, and they wait for it. Threads may launch a
+/// graph and use its buffers at the same time: one of them goes first. Of what
 /// reaches a kernel as a bare address the graph knows nothing, as a launch does not: a [`TensorMap`](crate::TensorMap), a
 /// `u64`. Nor does it know cudarc's own slices: a graph with them has [`launch_untracked`](Graph::launch_untracked).
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub struct Graph {
 /// The memory that a capture has seen.
 #[derive(Default)]
 struct Noted {
+    /// Recorded when the capture began.
+    fence: Option<Arc<CudaEvent>>,
     ours: Vec<(Arc<CudaMemory>, Access)>,
     /// Whether there was memory of cudarc's, which nobody can hold.
     cudarc: bool,
@@ -63,6 +66,8 @@ fn noted() -> MutexGuard<'static, Vec<(usize, Noted)>> {
 /// does, which joined the capture by an event, counts for all that are going on.
 #[cold]
 pub(crate) fn note(on: &CudaStream, memory: Option<(&Arc<CudaMemory>, Access)>) {
+    // Before the list is locked: an order of uses that is locked looks into it.
+    memory.iter().for_each(|(memory, _)| memory.hold());
     let (mut captures, stream) = (noted(), on.cu_stream().addr());
     let known = captures.iter().any(|(at, _)| *at == stream);
     for (_, noted) in captures.iter_mut().filter(|(at, _)| !known || *at == stream) {
@@ -71,6 +76,20 @@ pub(crate) fn note(on: &CudaStream, memory: Option<(&Arc<CudaMemory>, Access)>) 
             None => noted.cudarc = true,
         }
     }
+}
+
+/// The event of the beginning of the capture that `stream` is in, if it is in one: nothing that was submitted since has run, and an event
+/// that is recorded now would belong to the capture.
+///
+/// # Errors
+/// Of a capture that something else began.
+pub(crate) fn fence(stream: &CudaStream) -> Result<Option<Arc<CudaEvent>>, DriverError> {
+    if Events::of(stream) == Events::Kept {
+        return Ok(None);
+    }
+    let (captures, at) = (noted(), stream.cu_stream().addr());
+    let fence = captures.iter().find(|(stream, _)| *stream == at).and_then(|(_, noted)| noted.fence.clone());
+    fence.map(Some).ok_or(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED))
 }
 
 impl Noted {
@@ -90,7 +109,7 @@ impl Stream {
     /// Records what `work` submits to this stream, instead of running it. Kernels that are launched in it for the first
     /// time are loaded first with [`Kernel::load`](crate::Kernel::load), or by a run of `work` before.
     ///
-    /// The events by which cudarc orders different streams are left out while recording.
+    /// The events that order different streams are left out while recording. If `work` panics, the recording ends and nothing is kept.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] on the CPU device and on a device's default stream, which cannot be recorded; those of
@@ -101,44 +120,56 @@ impl Stream {
             return Err(default_stream());
         }
         let driver = Driver::get()?;
-        stream.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+        let capture = Capture::begin(driver, stream)?;
+        let worked = work(self);
+        let (captured, memory) = capture.end();
+        worked?;
+        captured?.instantiate(stream, memory)
+    }
+}
+
+/// One of the [`CAPTURES`]. It ends when this is dropped, also by a panic.
+struct Capture<'a> {
+    driver: &'static Driver,
+    stream: &'a CudaStream,
+    is_over: bool,
+}
+
+impl<'a> Capture<'a> {
+    fn begin(driver: &'static Driver, stream: &'a CudaStream) -> Result<Capture<'a>> {
+        let fence = stream.record_event(None).map_err(|e| cudarc_error("a capture begins", e))?;
         // SAFETY: the stream is alive; 1 is CU_STREAM_CAPTURE_MODE_THREAD_LOCAL.
         driver.check(unsafe { (driver.cuStreamBeginCapture_v2)(stream.cu_stream(), 1) }, "a capture begins")?;
-        let counted = Counted::new(stream);
-        let worked = work(self);
-        let memory = counted.end();
-        let mut graph = std::ptr::null_mut();
-        // SAFETY: the capture was begun above, by this thread. It ends whether `work` succeeded or not.
-        let code = unsafe { (driver.cuStreamEndCapture)(stream.cu_stream(), &raw mut graph) };
-        let captured = Captured { driver, graph };
-        worked?;
-        driver.check(code, "a capture ends")?;
-        captured.instantiate(stream, memory)
-    }
-}
-
-/// One of the [`CAPTURES`], also when `work` panics. The handle of its stream.
-struct Counted(usize);
-
-impl Counted {
-    fn new(stream: &CudaStream) -> Counted {
-        let stream = stream.cu_stream().addr();
-        noted().push((stream, Noted::default()));
+        noted().push((stream.cu_stream().addr(), Noted { fence: Some(Arc::new(fence)), ..Noted::default() }));
         CAPTURES.fetch_add(1, Relaxed);
-        Counted(stream)
+        Ok(Capture { driver, stream, is_over: false })
     }
 
-    /// What the capture has seen.
-    fn end(self) -> Noted {
-        let mut captures = noted();
-        let seen = captures.iter_mut().find(|(at, _)| *at == self.0);
-        seen.map(|(_, seen)| std::mem::take(seen)).unwrap_or_default()
+    /// The graph, and the memory that the capture has seen.
+    fn end(mut self) -> (Result<Captured>, Noted) {
+        let at = self.stream.cu_stream().addr();
+        let seen = noted().iter_mut().find(|(stream, _)| *stream == at).map(|(_, seen)| std::mem::take(seen));
+        (self.end_on_stream(), seen.unwrap_or_default())
+    }
+
+    fn end_on_stream(&mut self) -> Result<Captured> {
+        self.is_over = true;
+        let (driver, mut graph) = (self.driver, std::ptr::null_mut());
+        // SAFETY: the capture was begun by this thread, which alone has `self`, a local value of `Stream::capture`.
+        let code = unsafe { (driver.cuStreamEndCapture)(self.stream.cu_stream(), &raw mut graph) };
+        let captured = Captured { driver, graph };
+        driver.check(code, "a capture ends").map(|()| captured)
     }
 }
 
-impl Drop for Counted {
+impl Drop for Capture<'_> {
     fn drop(&mut self) {
-        noted().retain(|(at, _)| *at != self.0);
+        if !self.is_over {
+            // The graph is destroyed, and there is nobody to tell an error.
+            drop(self.end_on_stream());
+        }
+        let at = self.stream.cu_stream().addr();
+        noted().retain(|(stream, _)| *stream != at);
         CAPTURES.fetch_sub(1, Relaxed);
     }
 }
@@ -178,9 +209,14 @@ impl Graph {
         if self.memory.cudarc {
             return Err(not_held());
         }
-        let ours = self.memory.ours.iter();
-        let _recorded: Vec<_> =
-            ours.map(|(memory, access)| memory.ordered(&self.stream, *access)).collect::<Result<_>>()?;
+        // All of it or nothing: otherwise this would wait for a thread that waits for this.
+        let begin = || {
+            let ours = self.memory.ours.iter();
+            ours.map(|(memory, access)| memory.begin_graph(&self.stream, *access).transpose())
+                .collect::<Option<Result<Vec<_>>>>()
+                .transpose()
+        };
+        let _recorded = patiently(begin)?;
         // SAFETY: the memory is held, and all other uses of it are ordered.
         unsafe { self.launch_untracked() }
     }

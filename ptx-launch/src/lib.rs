@@ -46,9 +46,9 @@
 //!
 //! A launch on a CUDA device is two calls of the driver, one of which asks whether the right context is current, and no
 //! allocation. Arguments stay on the caller's stack, checks are comparisons with limits that were read when the kernel
-//! was loaded, and the kernel's handle is found without a lock. Events are recorded only when cudarc's context manages
-//! several streams, by cudarc's own protocol, so that launches mix with its other libraries. A stream does not wait for
-//! itself: a [`Buffer`] knows which streams have used it.
+//! was loaded, and the kernel's handle is found without a lock. A [`Buffer`] remembers the streams that may still use it, and a
+//! launch waits for those that it conflicts with, never for its own. With the default stream alone no events are recorded.
+//! cudarc's own events are recorded when a buffer is lent to it, so that launches mix with its other libraries.
 //!
 //! # Loading
 //!

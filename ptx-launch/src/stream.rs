@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// A queue of work on a device: what is submitted to it runs in order. On the CPU device work runs while it is
 /// submitted.
 ///
+/// Dropping the last clone ends no work: it runs to its end, and buffers, pinned memory and graphs that it uses wait for it.
+///
 /// A clone is the same queue.
 #[derive(Clone)]
 pub struct Stream(pub(crate) Queue);
@@ -154,7 +156,7 @@ pub(crate) static CAPTURES: AtomicUsize = AtomicUsize::new(0);
 impl Events {
     /// One comparison, unless something is being captured.
     #[inline]
-    fn of(stream: &CudaStream) -> Events {
+    pub(crate) fn of(stream: &CudaStream) -> Events {
         if CAPTURES.load(Relaxed) == 0 { Events::Kept } else { Events::unless_captured(stream) }
     }
 

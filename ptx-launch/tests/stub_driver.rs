@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unsafe_code, reason = "tests")]
 
 mod expansion;
+#[path = "stub/order.rs"]
+mod order;
+mod program;
 mod stub;
 
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};

@@ -1,34 +1,34 @@
 //! The memory of a buffer on a CUDA device: cudarc's, with an order of its uses.
 #![allow(unsafe_code, reason = "calls of the driver, and memory that is seen as another type")]
 
-use super::order::{Order, Recorded};
+use super::order::{Order, parts};
+use super::uses::{Access, Borrow, Recorded, record, wait_for};
 use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::param::Bound;
-use crate::stream::{Events, StreamRef};
-use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtrMut, result};
+use crate::stream::{Events, StreamKind, StreamRef};
+use cudarc::driver::sys::{CUresult, CUstream};
+use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};
 use std::sync::Arc;
 
-/// What a use does with memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Write,
-}
+/// `CU_STREAM_PER_THREAD`.
+const PER_THREAD: CUstream = std::ptr::without_provenance_mut(2);
 
-/// Bytes on a device, which a buffer owns and graphs hold. The order is declared, and so dropped, before the slice: it lets the stream that frees it wait.
+/// Bytes on a device, which a buffer owns and graphs hold.
 pub(crate) struct CudaMemory {
     order: Order,
     address: u64,
-    slice: CudaSlice<u8>,
+    len: usize,
+    /// There until the memory is given away or freed.
+    slice: Option<CudaSlice<u8>>,
 }
 
 impl CudaMemory {
-    fn new(mut slice: CudaSlice<u8>) -> CudaMemory {
-        let (order, address) = Order::of(&mut slice);
-        CudaMemory { order, address, slice }
+    fn new(mut slice: CudaSlice<u8>) -> Result<CudaMemory> {
+        let (order, address) = Order::of(&mut slice)?;
+        Ok(CudaMemory { order, address, len: slice.len(), slice: Some(slice) })
     }
 
     /// `bytes` bytes without defined contents. There is always at least one, so that the address is the buffer's own.
@@ -36,25 +36,29 @@ impl CudaMemory {
         // SAFETY: bytes have no invalid values, and `Buffer` fills them before anybody reads.
         let slice = unsafe { device.default_stream().alloc::<u8>(bytes.max(1)) };
         let failed = |e| cudarc_error(&format!("{bytes} bytes are asked for on {}", device.name()), e);
-        slice.map(CudaMemory::new).map_err(failed)
+        slice.map_err(failed).and_then(CudaMemory::new)
     }
 
     /// The user's memory.
     pub(super) fn from_slice<T>(slice: CudaSlice<T>) -> Result<CudaMemory> {
         let bytes = slice.num_bytes();
-        retype(slice, bytes).map(CudaMemory::new)
+        if slice.stream().cu_stream() == PER_THREAD {
+            // Another thread may have allocated and written it on its own stream of that name.
+            slice.context().synchronize().map_err(changes_hands)?;
+        }
+        retype(slice, bytes).and_then(CudaMemory::new)
     }
 
     /// As the user's memory.
-    pub(super) fn into_slice<T>(self, len: usize) -> Result<CudaSlice<T>> {
-        let CudaMemory { order, slice, .. } = self;
-        drop(order);
+    pub(super) fn into_slice<T>(mut self, len: usize) -> Result<CudaSlice<T>> {
+        self.order.lend_mut().map_err(changes_hands)?;
+        let slice = self.slice.take().ok_or_else(|| changes_hands(DriverError(CUresult::CUDA_ERROR_INVALID_VALUE)))?;
         retype(slice, len)
     }
 
     /// What errors call the device.
     pub(super) fn place(&self) -> String {
-        format!("CUDA device {}", self.slice.ordinal())
+        format!("CUDA device {}", self.home().context().ordinal())
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -67,10 +71,14 @@ impl CudaMemory {
 
     /// Ready to be read or written by work on `stream`; a capture notes it instead.
     #[inline]
-    pub(super) fn bind<'s>(self: &'s Arc<Self>, stream: StreamRef<'s>, access: Access) -> Result<Bound<'s>> {
+    pub(super) fn bind<'s>(
+        self: &'s Arc<Self>,
+        stream: StreamRef<'s>,
+        (access, borrow): (Access, Borrow),
+    ) -> Result<Bound<'s>> {
         let (on, events) = Bound::same_context(self.home(), stream)?;
         let recorded = match events {
-            Events::Kept => self.ordered(on, access)?,
+            Events::Kept => self.begin(on, access, borrow)?,
             Events::LeftOut => {
                 graph::note(on, Some((self, access)));
                 None
@@ -79,20 +87,39 @@ impl CudaMemory {
         Ok(Bound::recorded(self.address, recorded))
     }
 
-    /// Lets `on` wait for the uses that come before this one.
     #[inline]
-    pub(crate) fn ordered<'s>(&'s self, on: &'s Arc<CudaStream>, access: Access) -> Result<Option<Recorded<'s>>> {
-        match access {
-            Access::Read => self.order.read(on),
-            Access::Write => self.order.write(on),
+    fn begin<'s>(
+        self: &'s Arc<Self>,
+        on: &'s Arc<CudaStream>,
+        access: Access,
+        borrow: Borrow,
+    ) -> Result<Option<Recorded<'s>>> {
+        self.order.begin(on, access, borrow, || Arc::strong_count(self) == 1)
+    }
+
+    /// A graph holds it from now on.
+    pub(crate) fn hold(&self) {
+        self.order.hold();
+    }
+
+    /// Lets `on` wait for the uses that come before the launch of a graph; nothing if another thread is about to submit one.
+    pub(crate) fn begin_graph<'s>(&'s self, on: &'s Arc<CudaStream>, access: Access) -> Result<Option<Recorded<'s>>> {
+        self.order.begin_graph(on, access)
+    }
+
+    /// Its home stream, on which the host copies.
+    fn home_for_copies(&self) -> Result<&Arc<CudaStream>> {
+        match StreamRef::cuda(self.home()).kind {
+            StreamKind::Cuda(_, Events::LeftOut) => Err(captured()),
+            _ => Ok(self.home()),
         }
     }
 
     /// Copies out on the home stream, and waits.
-    pub(super) fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
-        let (home, failed) = (self.home(), |e| cudarc_error("a download failed", e));
+    pub(super) fn read(self: &Arc<Self>, offset: usize, into: &mut [u8], borrow: Borrow) -> Result<()> {
+        let (home, failed) = (self.home_for_copies()?, |e| cudarc_error("a download failed", e));
         home.context().bind_to_thread().map_err(failed)?;
-        let recorded = self.order.read(home)?;
+        let recorded = self.begin(home, Access::Read, borrow)?;
         // SAFETY: the view lies in the buffer; `into` is borrowed until the stream was waited for.
         unsafe { result::memcpy_dtoh_async(into, self.address + offset as u64, home.cu_stream()) }.map_err(failed)?;
         drop(recorded);
@@ -101,10 +128,10 @@ impl CudaMemory {
 
     /// Copies in on the home stream. `from` is no longer needed when it returns: of pageable memory the driver takes a copy
     /// first, for pinned memory the stream is waited for.
-    pub(super) fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
-        let (home, failed) = (self.home(), |e| cudarc_error("an upload failed", e));
+    pub(super) fn write(self: &Arc<Self>, offset: usize, from: &[u8], borrow: Borrow) -> Result<()> {
+        let (home, failed) = (self.home_for_copies()?, |e| cudarc_error("an upload failed", e));
         home.context().bind_to_thread().map_err(failed)?;
-        let recorded = self.order.write(home)?;
+        let recorded = self.begin(home, Access::Write, borrow)?;
         // SAFETY: the view lies in the buffer; what becomes of `from` is said above.
         unsafe { result::memcpy_htod_async(self.address + offset as u64, from, home.cu_stream()) }.map_err(failed)?;
         drop(recorded);
@@ -115,27 +142,30 @@ impl CudaMemory {
     }
 
     /// Every byte becomes zero, on the home stream.
-    pub(super) fn clear(&self) -> Result<()> {
-        let (home, failed) = (self.home(), |e| cudarc_error("a buffer could not be cleared", e));
-        home.context().bind_to_thread().map_err(failed)?;
-        let _recorded = self.order.write(home)?;
+    pub(super) fn clear(self: &Arc<Self>) -> Result<()> {
+        let home = self.home();
+        home.context().bind_to_thread().map_err(|e| cudarc_error("a buffer could not be cleared", e))?;
+        let _bound = self.bind(StreamRef::cuda(home), (Access::Write, Borrow::Whole))?;
         // SAFETY: all of the buffer, and zero bytes are a value of every plain type.
-        unsafe { result::memset_d8_async(self.address, 0, self.slice.len(), home.cu_stream()) }.map_err(failed)
+        unsafe { result::memset_d8_async(self.address, 0, self.len, home.cu_stream()) }
+            .map_err(|e| cudarc_error("a buffer could not be cleared", e))
     }
 
     /// `len` elements from `start` on, for cudarc to read.
     pub(super) fn lend<T>(&self, start: usize, len: usize) -> Option<CudaView<'_, T>> {
-        self.order.lend();
+        let slice = self.slice.as_ref().filter(|_| self.order.lend())?;
         let bytes = start * size_of::<T>()..(start + len) * size_of::<T>();
         // SAFETY: a buffer's elements are plain data, and its start is aligned for every type.
-        unsafe { self.slice.try_slice(bytes)?.transmute(len) }
+        unsafe { slice.try_slice(bytes)?.transmute(len) }
     }
 
     /// The same for cudarc to write.
     pub(super) fn lend_mut<'a, T>(&'a mut self, start: usize, len: usize) -> Option<CudaViewMut<'a, T>> {
-        self.order.lend_mut();
+        let lent = self.order.lend_mut();
+        let is_lent = lent.is_ok();
+        self.order.note(lent);
         let bytes = start * size_of::<T>()..(start + len) * size_of::<T>();
-        let mut part = self.slice.try_slice_mut(bytes)?;
+        let mut part = self.slice.as_mut().filter(|_| is_lent)?.try_slice_mut(bytes)?;
         // SAFETY: as above.
         let view = unsafe { part.transmute_mut::<T>(len) }?;
         // SAFETY: only the lifetime changes: cudarc ties the view to `part`, a value without a destructor, while what it
@@ -144,16 +174,44 @@ impl CudaMemory {
     }
 }
 
+impl Drop for CudaMemory {
+    /// The stream that frees the memory waits for all uses. Memory that may still be in use is never freed.
+    fn drop(&mut self) {
+        let Some(slice) = self.slice.take() else { return };
+        if let Err(error) = self.order.gather() {
+            self.order.note(Err(error));
+            std::mem::forget(slice);
+        }
+    }
+}
+
 /// The same memory as `len` elements of another type.
-fn retype<T, U>(slice: CudaSlice<T>, len: usize) -> Result<CudaSlice<U>> {
+fn retype<T, U>(mut slice: CudaSlice<T>, len: usize) -> Result<CudaSlice<U>> {
     let home = slice.stream().clone();
     // cudarc makes two events below, and panics where none can be made: so it is tried before.
-    home.context().new_event(None).map_err(|e| cudarc_error("a buffer changes hands", e))?;
-    // The home stream waits for the uses of the other streams.
+    home.context().new_event(None).map_err(changes_hands)?;
+    // The home stream waits for the uses of the other streams, also where cudarc no longer does.
+    for event in parts(&mut slice).1.into_iter().flatten() {
+        wait_for(&home, event).map_err(changes_hands)?;
+    }
     let address = slice.leak();
     // SAFETY: the memory is that of the slice, which has let go of it; its elements are plain data.
     let mut slice = unsafe { home.upgrade_device_ptr::<U>(address, len) };
     // To the new events all that was before is a write on the home stream.
-    drop(slice.device_ptr_mut(&home).1);
+    if let (_, Some([_, write])) = parts(&mut slice) {
+        record(write, &home).map_err(changes_hands)?;
+    }
     Ok(slice)
+}
+
+#[cold]
+fn changes_hands(error: DriverError) -> Error {
+    cudarc_error("a buffer changes hands", error)
+}
+
+#[cold]
+fn captured() -> Error {
+    Error::new(ErrorKind::Unsupported, "a buffer is copied from or to the host in a capture of its own stream")
+        .possible("launches, fills, and copies between device memory can be captured")
+        .help("copy before the capture, or after the graph")
 }

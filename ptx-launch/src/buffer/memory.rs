@@ -1,6 +1,7 @@
 //! The bytes of a buffer, on either kind of device.
 
-use super::cuda::{Access, CudaMemory};
+use super::cuda::CudaMemory;
+use super::uses::{Access, Borrow};
 use crate::device::cpu::CpuMemory;
 use crate::device::{Device, Inner};
 use crate::error::Result;
@@ -56,36 +57,36 @@ impl Memory {
     }
 
     #[inline]
-    pub(super) fn bind_read<'s>(&'s self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+    pub(super) fn bind_read<'s>(&'s self, offset: usize, stream: StreamRef<'s>, borrow: Borrow) -> Result<Bound<'s>> {
         match self {
-            Memory::Cuda(memory) => Ok(memory.bind(stream, Access::Read)?.plus(offset)),
+            Memory::Cuda(memory) => Ok(memory.bind(stream, (Access::Read, borrow))?.plus(offset)),
             Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
         }
     }
 
     /// Only for who holds these bytes alone, by a buffer or a view that can be written.
     #[inline]
-    pub(super) fn bind_write<'s>(&'s self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+    pub(super) fn bind_write<'s>(&'s self, offset: usize, stream: StreamRef<'s>, borrow: Borrow) -> Result<Bound<'s>> {
         match self {
-            Memory::Cuda(memory) => Ok(memory.bind(stream, Access::Write)?.plus(offset)),
+            Memory::Cuda(memory) => Ok(memory.bind(stream, (Access::Write, borrow))?.plus(offset)),
             Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
         }
     }
 
     /// Copies out; waits for the writers.
-    pub(super) fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
+    pub(super) fn read(&self, offset: usize, into: &mut [u8], borrow: Borrow) -> Result<()> {
         match self {
             _ if into.is_empty() => Ok(()),
-            Memory::Cuda(memory) => memory.read(offset, into),
+            Memory::Cuda(memory) => memory.read(offset, into, borrow),
             Memory::Cpu(memory) => memory.read(offset, into),
         }
     }
 
     /// Copies in; `from` is no longer needed when it returns. Only for who holds these bytes alone.
-    pub(super) fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
+    pub(super) fn write(&self, offset: usize, from: &[u8], borrow: Borrow) -> Result<()> {
         match self {
             _ if from.is_empty() => Ok(()),
-            Memory::Cuda(memory) => memory.write(offset, from),
+            Memory::Cuda(memory) => memory.write(offset, from, borrow),
             Memory::Cpu(memory) => memory.write(offset, from),
         }
     }

@@ -1,76 +1,83 @@
-//! Which stream must wait for which: the events of one buffer, by cudarc's protocol, without those that the order of a
-//! stream makes superfluous.
+//! The order of the uses of one buffer's memory: what a use waits for, and when its event is recorded.
 //!
-//! cudarc gives every slice two events, of its last read and of its last write, and lets every use wait for them. A buffer
-//! of ours remembers besides which streams used it, so that a stream does not wait for itself, and readers on several
-//! streams are all waited for. Whoever gets the memory as cudarc's (`lend`, `lend_mut`) finds its two events as it expects.
-#![allow(unsafe_code, reason = "events are recorded and waited for by their handles")]
+//! A buffer remembers the streams that may still use it (`uses`). While one stream uses it alone, and the context has no other, a use is
+//! one comparison: its event is recorded late, when another stream uses the memory, or when it is lent or freed. Otherwise a guard
+//! records the event when the work is submitted, so that others wait for nothing that comes later in the stream.
+//!
+//! cudarc's two events are recorded when the memory is lent to cudarc, and waited for when it comes back, also when cudarc's
+//! context no longer manages several streams.
 
+use super::uses::{Access, Borrow, Queue, Recorded, Uses, Writers, record, wait_for};
 use crate::driver::cudarc_error;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph;
 use crate::load::Handle;
-use cudarc::driver::sys::{CUevent, CUevent_wait_flags};
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, SyncOnDrop, result};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use cudarc::driver::sys::CUevent;
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, SyncOnDrop};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The uses of a buffer.
 pub(crate) struct Order {
     /// The stream that frees it.
     home: Arc<CudaStream>,
-    /// cudarc's events, which live as long as the slice; none where the user turned them off.
-    events: Option<[Handle<CUevent>; 2]>,
+    /// cudarc's events of reads and of writes, which live as long as the slice; none where the user turned them off.
+    theirs: Option<[Handle<CUevent>; 2]>,
+    /// The handle of the stream that alone has used it, without an event; else `NO_STREAM`.
+    sole: AtomicUsize,
+    /// Guards that are alive.
+    open: AtomicUsize,
+    /// A graph that uses the memory is being launched.
+    busy: AtomicBool,
     state: Mutex<State>,
 }
 
+/// A handle that no stream has.
+const NO_STREAM: usize = usize::MAX;
+
+/// The longest time for which a graph waits for another thread to submit what it has begun.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 #[derive(Default)]
 struct State {
-    /// A stream that comes after the last write. Weak: it keeps the address from being used for another stream.
-    after: Weak<CudaStream>,
-    /// The stream whose read cudarc's event stands for.
-    reader: Option<Weak<CudaStream>>,
-    /// Whether cudarc may have recorded that event for a read of its own.
-    lent: bool,
-    /// Other streams that read.
-    others: Vec<Reader>,
+    uses: Uses,
+    lent: Lent,
+    /// The number of writes that cudarc's event of writes stands for.
+    told: Option<u64>,
+    /// A graph may hold the memory, and use it beside any borrow.
+    held: bool,
 }
 
-/// A stream that reads beside others, with an event of its own.
-struct Reader {
-    stream: Weak<CudaStream>,
-    event: CudaEvent,
-    /// Whether it has read since the last write.
-    has_read: bool,
+/// What cudarc may have done with the memory since the last write of ours that borrowed all of it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Lent {
+    #[default]
+    Nothing,
+    Read,
+    Written,
 }
 
-fn is(stream: &Weak<CudaStream>, other: &Arc<CudaStream>) -> bool {
-    std::ptr::eq(stream.as_ptr(), Arc::as_ptr(other))
-}
-
-/// Records a use when it is dropped, after the work was submitted.
-pub(crate) struct Recorded<'s> {
-    event: Handle<CUevent>,
-    on: &'s Arc<CudaStream>,
-}
-
-impl Drop for Recorded<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        let context = self.on.context();
-        // SAFETY: the event is the buffer's, which is borrowed; the stream is alive.
-        let record = || unsafe { result::event::record(self.event.0, self.on.cu_stream()) };
-        context.record_err(context.bind_to_thread().and_then(|()| record()));
-    }
+fn managed(stream: &CudaStream) -> bool {
+    stream.context().is_managing_stream_synchronization()
 }
 
 impl Order {
-    /// Of a slice whose uses cudarc's events know; and its address.
-    pub(super) fn of(slice: &mut CudaSlice<u8>) -> (Order, u64) {
+    /// The order of a new slice, which its home stream has written; and its address.
+    pub(super) fn of(slice: &mut CudaSlice<u8>) -> Result<(Order, u64)> {
         let home = slice.stream().clone();
-        let (address, read) = slice.device_ptr(&home);
-        let read = event(read);
-        let write = event(slice.device_ptr_mut(&home).1);
-        let events = read.zip(write).map(|(read, write)| [read, write]);
-        (Order { home, events, state: Mutex::default() }, address)
+        let (address, theirs) = parts(slice);
+        let mut state = State::default();
+        let late = Queue::of(&home).shared().is_some();
+        let entered = state.uses.enter(&home, (Access::Write, Borrow::Whole), (late, false)).map_err(unordered)?;
+        if let Some(event) = entered {
+            home.context().bind_to_thread().and_then(|()| record(event, &home)).map_err(unordered)?;
+        }
+        let (sole, open, busy) = (AtomicUsize::new(NO_STREAM), AtomicUsize::new(0), AtomicBool::new(false));
+        let order = Order { home, theirs, sole, open, busy, state: Mutex::new(state) };
+        order.publish(&order.state());
+        Ok((order, address))
     }
 
     /// The stream that it was allocated on.
@@ -78,137 +85,259 @@ impl Order {
         &self.home
     }
 
-    /// cudarc's events, if they are kept now.
+    /// Lets `on` wait for the uses that an access of this kind must come after. `is_alone` says whether no graph holds the memory.
     #[inline]
-    fn kept(&self, on: &CudaStream) -> Option<[Handle<CUevent>; 2]> {
-        let managed = |stream: &CudaStream| stream.context().is_managing_stream_synchronization();
-        self.events.filter(|_| managed(&self.home) || managed(on))
+    pub(super) fn begin<'s>(
+        &'s self,
+        on: &'s Arc<CudaStream>,
+        access: Access,
+        borrow: Borrow,
+        is_alone: impl FnOnce() -> bool,
+    ) -> Result<Option<Recorded<'s>>> {
+        if self.sole.load(Relaxed) == on.cu_stream().addr() && borrow == Borrow::Whole && !managed(on) {
+            return Ok(None);
+        }
+        let mut state = self.idle();
+        if (access, borrow) == (Access::Write, Borrow::Whole) && state.held && is_alone() {
+            state.held = false;
+        }
+        self.admit(&mut state, on, access, borrow).map_err(unordered)
+    }
+
+    /// The same for a graph, which needs the memory alone from here until its guard is dropped: nothing if another thread is about to
+    /// submit work on it.
+    pub(super) fn begin_graph<'s>(&'s self, on: &'s Arc<CudaStream>, access: Access) -> Result<Option<Recorded<'s>>> {
+        let mut state = self.state();
+        if self.busy.load(Acquire) || self.open.load(Acquire) > 0 {
+            return Ok(None);
+        }
+        let mut admitted = self.admit(&mut state, on, access, Borrow::Graph).map_err(unordered)?;
+        if let Some(recorded) = &mut admitted {
+            self.busy.store(true, Relaxed);
+            recorded.busy = Some(&self.busy);
+        }
+        Ok(admitted)
+    }
+
+    /// From now on a graph may use the memory at any time.
+    pub(super) fn hold(&self) {
+        let mut state = self.state();
+        state.held = true;
+        self.publish(&state);
+    }
+
+    fn admit<'s>(
+        &'s self,
+        state: &mut State,
+        on: &'s Arc<CudaStream>,
+        access: Access,
+        borrow: Borrow,
+    ) -> Result<Option<Recorded<'s>>, DriverError> {
+        let (queue, open) = (Queue::of(on), self.open.load(Acquire) > 0);
+        self.follow(state, on, access, open)?;
+        if (access, borrow) == (Access::Write, Borrow::Whole) {
+            // Nobody else can have begun anything: what still counts as open was never recorded, and has been waited for.
+            state.uses.retire_others(Some(queue));
+            state.lent = Lent::Nothing;
+            self.open.store(0, Relaxed);
+        }
+        let shared = queue.shared().is_some() && !state.held && !state.uses.has_others(queue);
+        let late = shared && state.lent == Lent::Nothing && !managed(on) && !managed(&self.home);
+        let event = state.uses.enter(on, (access, borrow), (late, open))?;
+        self.publish(state);
+        if event.is_none() && borrow == Borrow::Whole && !state.held {
+            return Ok(None);
+        }
+        let theirs = self.theirs.filter(|_| access == Access::Write && state.lent > Lent::Nothing);
+        self.open.fetch_add(1, Relaxed);
+        let theirs = theirs.map(|[_, write]| (write, (!self.is_awaited(on)).then_some(&self.home)));
+        Ok(Some(Recorded { on, queue, open: &self.open, event, theirs, busy: None }))
+    }
+
+    /// Lets `on` wait for the uses of other streams, and of cudarc.
+    fn follow(&self, state: &mut State, on: &Arc<CudaStream>, access: Access, open: bool) -> Result<(), DriverError> {
+        if access == Access::Read && state.uses.knows(Queue::of(on)) {
+            return Ok(());
+        }
+        state.uses.follow(on, access, open)?;
+        let [read, write] = match (self.theirs, access, state.lent) {
+            (Some([read, write]), Access::Write, Lent::Written) => [Some(read), Some(write)],
+            (Some([_, write]), Access::Read, Lent::Written) => [None, Some(write)],
+            (Some([read, _]), Access::Write, Lent::Read) => [Some(read), None],
+            _ => return Ok(()),
+        };
+        on.context().bind_to_thread()?;
+        read.into_iter().chain(write).try_for_each(|event| wait_for(on, event))?;
+        // On the stream that it has alone, cudarc records nothing.
+        if !managed(&self.home) && Queue::of(&self.home) != Queue::of(on) { on.join(&self.home) } else { Ok(()) }
+    }
+
+    /// Before the memory is read as cudarc's: its event of writes comes to stand for all writes. `false` if that fails.
+    pub(super) fn lend(&self) -> bool {
+        let mut state = self.idle();
+        let open = self.open.load(Acquire) > 0;
+        let told = self.tell(&mut state, open);
+        let is_told = told.is_ok();
+        self.note(told);
+        self.publish(&state);
+        is_told
+    }
+
+    fn tell(&self, state: &mut State, open: bool) -> Result<(), DriverError> {
+        let home = &self.home;
+        let Some([_, write]) = self.theirs.filter(|_| home.context().is_event_tracking()) else {
+            // The user orders what cudarc does; it has the memory in the order of the home stream.
+            self.follow(state, home, Access::Read, open)?;
+            return state.uses.enter(home, (Access::Read, Borrow::Whole), (true, open)).map(drop);
+        };
+        if !managed(home) {
+            // cudarc uses the memory on the home stream, without a wait.
+            self.follow(state, home, Access::Read, open)?;
+        }
+        if state.lent == Lent::Nothing || state.told != Some(state.uses.writes()) {
+            home.context().bind_to_thread()?;
+            match state.uses.writers() {
+                // All writes that have not ended are cudarc's.
+                Writers::Nobody => {}
+                Writers::One(writer)
+                    if state.lent < Lent::Written && self.is_awaited(&writer) && graph::fence(&writer)?.is_none() =>
+                {
+                    record(write, &writer)?;
+                }
+                _ if graph::fence(home)?.is_some() => return Err(captured_home()),
+                _ => {
+                    state.uses.follow(home, Access::Read, open)?;
+                    wait_for(home, write)?;
+                    record(write, home)?;
+                }
+            }
+            state.told = (!open).then(|| state.uses.writes());
+        }
+        if state.lent > Lent::Nothing {
+            self.keep_reads(state, open)?;
+        }
+        state.lent = state.lent.max(Lent::Read);
+        Ok(())
+    }
+
+    /// Whether cudarc waits for events of this stream: only while the context of the memory has streams that it counts.
+    fn is_awaited(&self, writer: &Arc<CudaStream>) -> bool {
+        let counted = managed(&self.home) && Arc::ptr_eq(writer.context(), self.home.context());
+        counted || Queue::of(writer) == Queue::of(&self.home)
+    }
+
+    /// cudarc records the same event for every read: what it stands for is kept by the home stream, which waits for it and counts as a
+    /// reader from then on.
+    fn keep_reads(&self, state: &mut State, open: bool) -> Result<(), DriverError> {
+        let (home, Some([read, _])) = (&self.home, self.theirs) else { return Ok(()) };
+        if graph::fence(home)?.is_some() {
+            return Err(captured_home());
+        }
+        home.context().bind_to_thread()?;
+        wait_for(home, read)?;
+        let event = state.uses.enter(home, (Access::Read, Borrow::Part), (false, open))?;
+        event.map_or(Ok(()), |event| record(event, home))
+    }
+
+    /// Before the memory is written or given away as cudarc's, by whoever has it alone: its event of writes comes to stand for all uses,
+    /// on the home stream.
+    ///
+    /// # Errors
+    /// Those of the driver; the memory is not lent then.
+    pub(super) fn lend_mut(&mut self) -> Result<(), DriverError> {
+        self.gather()?;
+        let home = &self.home;
+        home.context().bind_to_thread()?;
+        if let Some([_, write]) = self.theirs {
+            record(write, home)?;
+        }
+        let mut state = self.state();
+        let uses = &mut state.uses;
+        uses.retire_others(None);
+        if self.theirs.is_none() || !home.context().is_event_tracking() {
+            uses.enter(home, (Access::Write, Borrow::Whole), (true, false))?;
+        }
+        uses.add_write();
+        state.told = Some(state.uses.writes());
+        state.lent = if self.theirs.is_some() { Lent::Written } else { Lent::Nothing };
+        self.open.store(0, Relaxed);
+        self.sole.store(NO_STREAM, Relaxed);
+        Ok(())
+    }
+
+    /// The home stream waits for all uses. Where that fails, the host does.
+    ///
+    /// # Errors
+    /// Those of waiting on the host, after which uses may still run.
+    pub(super) fn gather(&self) -> Result<(), DriverError> {
+        let (home, mut state) = (&self.home, self.state());
+        let open = self.open.load(Acquire) > 0;
+        let followed = match graph::fence(home) {
+            // What a capture records has no order with what runs.
+            Ok(Some(_)) => Err(captured_home()),
+            Ok(None) => self.follow(&mut state, home, Access::Write, open),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = followed {
+            home.context().synchronize()?;
+            self.note(Err(error));
+        }
+        Ok(())
+    }
+
+    /// An error of a call that cannot return it: the context reports it at the next one, as cudarc's do.
+    pub(super) fn note(&self, result: Result<(), DriverError>) {
+        self.home.context().record_err(result);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets `on` wait for the last write, unless it comes after it anyhow.
-    #[inline]
-    pub(super) fn read<'s>(&'s self, on: &'s Arc<CudaStream>) -> Result<Option<Recorded<'s>>> {
-        let Some([read, write]) = self.kept(on) else { return Ok(None) };
-        let mut state = self.state();
-        if !is(&state.after, on) {
-            wait(on, write)?;
-            state.after = Arc::downgrade(on);
-        }
-        let event = match &state.reader {
-            Some(reader) if is(reader, on) => read,
-            None if !state.lent => {
-                state.reader = Some(Arc::downgrade(on));
-                read
+    /// The state, when no graph is being launched.
+    fn idle(&self) -> MutexGuard<'_, State> {
+        loop {
+            let state = self.state();
+            if !self.busy.load(Acquire) {
+                return state;
             }
-            _ => state.beside(on).map_err(|e| cudarc_error("an event could not be made", e))?,
-        };
-        Ok(Some(Recorded { event, on }))
-    }
-
-    /// Lets `on` wait for the last write and all reads since, as far as they are of other streams.
-    #[inline]
-    pub(super) fn write<'s>(&'s self, on: &'s Arc<CudaStream>) -> Result<Option<Recorded<'s>>> {
-        let Some([read, write]) = self.kept(on) else { return Ok(None) };
-        let mut state = self.state();
-        if state.lent || state.reader.as_ref().is_some_and(|reader| !is(reader, on)) {
-            wait(on, read)?;
+            drop(state);
+            std::thread::yield_now();
         }
-        if !is(&state.after, on) {
-            wait(on, write)?;
-            state.after = Arc::downgrade(on);
-        }
-        state.wait_for_others(on)?;
-        (state.reader, state.lent) = (None, false);
-        Ok(Some(Recorded { event: write, on }))
     }
 
-    /// Before the memory is read as cudarc's, which records its event of reads: what it stands for until then is kept by
-    /// another one.
-    pub(super) fn lend(&self) {
-        let Some([read, _]) = self.kept(&self.home) else { return };
-        let mut state = self.state();
-        if state.lent || state.reader.take().is_some() {
-            self.note(self.keep(&mut state, read));
-        }
-        state.lent = true;
-    }
-
-    /// The home stream waits for the reads, and counts as a reader from then on.
-    fn keep(&self, state: &mut State, read: Handle<CUevent>) -> Result<(), DriverError> {
-        let home = &self.home;
-        home.context().bind_to_thread()?;
-        wait_for(home, read)?;
-        let event = state.beside(home)?;
-        // SAFETY: the event is the buffer's; the stream is alive.
-        unsafe { result::event::record(event.0, home.cu_stream()) }
-    }
-
-    /// Before the memory is written, given away or freed as cudarc's: its event of reads comes to stand for all of them.
-    pub(super) fn lend_mut(&self) {
-        let Some([read, _]) = self.kept(&self.home) else { return };
-        let mut state = self.state();
-        if state.others.iter().any(|other| other.has_read) {
-            self.note(self.gather(&mut state, read));
-        }
-        (state.after, state.reader, state.lent) = (Weak::new(), None, true);
-    }
-
-    fn gather(&self, state: &mut State, read: Handle<CUevent>) -> Result<(), DriverError> {
-        let home = &self.home;
-        home.context().bind_to_thread()?;
-        wait_for(home, read)?;
-        for other in state.others.iter_mut().filter(|other| other.has_read) {
-            wait_for(home, Handle(other.event.cu_event()))?;
-            other.has_read = false;
-        }
-        // SAFETY: the event is the slice's; the stream is alive.
-        unsafe { result::event::record(read.0, home.cu_stream()) }
-    }
-
-    /// An error of a call that cannot return it: the context tells it at the next one, as cudarc's do.
-    fn note(&self, result: Result<(), DriverError>) {
-        self.home.context().record_err(result);
+    /// Lets the stream that is alone pass without a look at the state.
+    fn publish(&self, state: &State) {
+        let sole = if state.held || state.lent > Lent::Nothing { None } else { state.uses.sole() };
+        self.sole.store(sole.unwrap_or(NO_STREAM), Release);
     }
 }
 
-impl Drop for Order {
-    /// The stream that frees the memory waits for the reads that cudarc does not know of.
-    fn drop(&mut self) {
-        self.lend_mut();
+/// Calls `begin` until it gives a value, as long as other threads may be about to submit work on the same memory.
+///
+/// # Errors
+/// Those of `begin`, and [`ErrorKind::Unsupported`] when they never submit it.
+pub(crate) fn patiently<R>(mut begin: impl FnMut() -> Result<Option<R>>) -> Result<R> {
+    let start = Instant::now();
+    loop {
+        match begin()? {
+            Some(begun) => return Ok(begun),
+            None if start.elapsed() > PATIENCE => return Err(never_submitted()),
+            None => std::thread::yield_now(),
+        }
     }
 }
 
-impl State {
-    /// The event of a stream that reads beside others.
-    #[cold]
-    fn beside(&mut self, on: &Arc<CudaStream>) -> Result<Handle<CUevent>, DriverError> {
-        if let Some(other) = self.others.iter_mut().find(|other| is(&other.stream, on)) {
-            other.has_read = true;
-            return Ok(Handle(other.event.cu_event()));
-        }
-        self.others.retain(|other| other.has_read || other.stream.strong_count() > 0);
-        let event = on.context().new_event(None)?;
-        let handle = Handle(event.cu_event());
-        self.others.push(Reader { stream: Arc::downgrade(on), event, has_read: true });
-        Ok(handle)
-    }
-
-    fn wait_for_others(&mut self, on: &Arc<CudaStream>) -> Result<()> {
-        for other in self.others.iter_mut().filter(|other| other.has_read) {
-            if !is(&other.stream, on) {
-                wait(on, Handle(other.event.cu_event()))?;
-            }
-            other.has_read = false;
-        }
-        Ok(())
-    }
+/// The address of a slice, and the events that cudarc records for its reads and writes. Its home stream waits for both, if cudarc
+/// keeps them now.
+pub(super) fn parts<T>(slice: &mut CudaSlice<T>) -> (u64, Option<[Handle<CUevent>; 2]>) {
+    let home = slice.stream().clone();
+    let (address, read) = slice.device_ptr(&home);
+    let read = event(read);
+    let write = event(slice.device_ptr_mut(&home).1);
+    (address, read.zip(write).map(|(read, write)| [read, write]))
 }
 
-/// The event that cudarc would record.
 fn event(sync: SyncOnDrop<'_>) -> Option<Handle<CUevent>> {
     let event = match &sync {
         SyncOnDrop::Record(Some((event, _))) => Some(Handle(event.cu_event())),
@@ -218,14 +347,18 @@ fn event(sync: SyncOnDrop<'_>) -> Option<Handle<CUevent>> {
     event
 }
 
-#[cold]
-fn wait(on: &Arc<CudaStream>, event: Handle<CUevent>) -> Result<()> {
-    let waited = on.context().bind_to_thread().and_then(|()| wait_for(on, event));
-    waited.map_err(|e| cudarc_error("a stream waits for an earlier use of a buffer", e))
+fn captured_home() -> DriverError {
+    DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
 }
 
-/// The stream's context is current.
-fn wait_for(on: &CudaStream, event: Handle<CUevent>) -> Result<(), DriverError> {
-    // SAFETY: the event belongs to the buffer, which is borrowed; the stream is alive.
-    unsafe { result::stream::wait_event(on.cu_stream(), event.0, CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
+#[cold]
+pub(super) fn unordered(error: DriverError) -> Error {
+    cudarc_error("a stream waits for an earlier use of a buffer", error)
+}
+
+#[cold]
+fn never_submitted() -> Error {
+    Error::new(ErrorKind::Unsupported, "a graph is launched while a buffer of it is bound to a stream")
+        .possible("a launch when the other launches with its buffers have returned")
+        .help("drop every `Bound` of the graph's buffers")
 }

@@ -2,17 +2,24 @@
 //! [`Stream::download`](crate::Stream::download) are what it is for.
 #![allow(unsafe_code, reason = "the driver hands out memory without contents")]
 
+use super::uses::{Access, Borrow, Queue, Recorded, Uses};
 use super::{Element, too_large};
 use crate::device::{Device, Inner};
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
+use crate::load::Handle;
 use crate::param::zero;
-use cudarc::driver::PinnedHostSlice;
+use cudarc::driver::{CudaContext, CudaStream, DriverError, PinnedHostSlice};
 use std::fmt;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A `Vec<T>` in host memory that is locked in place, so that copies between it and a device run beside the host.
 ///
-/// Looking at it waits for the copies that are under way, and so does dropping it.
+/// [`as_slice`](Pinned::as_slice) waits for the copies that write it, [`as_mut_slice`](Pinned::as_mut_slice) and dropping it wait for all
+/// copies that use it, on whichever stream they run. Each copy records an event of its own: later work of the stream is not waited
+/// for.
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
@@ -34,7 +41,7 @@ pub struct Pinned<T> {
 
 pub(crate) enum Host<T> {
     /// Of a CUDA context.
-    Cuda(PinnedHostSlice<u8>),
+    Cuda(PinnedMemory),
     /// Of the CPU device, whose copies end when they return.
     Cpu(Vec<T>),
 }
@@ -60,26 +67,22 @@ impl<T: Element> Pinned<T> {
             Inner::Cuda(device) => {
                 let asked = format!("{bytes} bytes of pinned host memory are asked for");
                 let failed = |e| cudarc_error(&asked, e);
-                // SAFETY: the memory is filled before anybody sees it.
-                let memory = unsafe { device.context().alloc_pinned_with_flags::<u8>(bytes.max(1), 0) };
-                let mut memory = memory.map_err(failed)?;
-                // SAFETY: it has that many bytes.
-                unsafe { memory.as_mut_ptr().map_err(failed)?.write_bytes(0, bytes.max(1)) };
-                Host::Cuda(memory)
+                Host::Cuda(PinnedMemory::zeroed(device.context(), bytes).map_err(failed)?)
             }
             Inner::Cpu(_) => Host::Cpu(zeros(len)?),
         };
         Ok(Pinned { host, len })
     }
 
-    /// The elements, when the copies that are under way have ended.
+    /// The elements, when the copies that write them have ended.
     ///
     /// # Errors
     /// The error of work that failed while it ran ([`ErrorKind::Fault`](crate::ErrorKind::Fault)), or of the driver.
     pub fn as_slice(&self) -> Result<&[T]> {
         match &self.host {
             Host::Cuda(memory) => {
-                let at = memory.as_ptr().map_err(waited)?.cast::<T>();
+                memory.wait(Access::Read).map_err(waited)?;
+                let at = memory.at.0.cast::<T>();
                 // SAFETY: it has that many elements, and starts at a page; any bytes are a value.
                 Ok(unsafe { std::slice::from_raw_parts(at, self.len) })
             }
@@ -87,19 +90,94 @@ impl<T: Element> Pinned<T> {
         }
     }
 
-    /// The elements to write, when the copies that are under way have ended.
+    /// The elements to write, when all copies that use them have ended.
     ///
     /// # Errors
     /// As [`as_slice`](Pinned::as_slice).
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
         match &mut self.host {
             Host::Cuda(memory) => {
-                let at = memory.as_mut_ptr().map_err(waited)?.cast::<T>();
+                memory.wait(Access::Write).map_err(waited)?;
+                let at = memory.at.0.cast::<T>();
                 // SAFETY: as above, and it is borrowed mutably.
                 Ok(unsafe { std::slice::from_raw_parts_mut(at, self.len) })
             }
             Host::Cpu(memory) => Ok(memory),
         }
+    }
+}
+
+/// Bytes that a CUDA context has locked, and the copies that are under way.
+pub(crate) struct PinnedMemory {
+    context: Arc<CudaContext>,
+    /// There until it is freed. cudarc's own event is never recorded.
+    slice: Option<PinnedHostSlice<u8>>,
+    at: Handle<*mut u8>,
+    uses: Mutex<Uses>,
+    /// Copies that are being submitted.
+    open: AtomicUsize,
+}
+
+impl PinnedMemory {
+    /// `bytes` bytes, and at least one.
+    fn zeroed(context: &Arc<CudaContext>, bytes: usize) -> Result<PinnedMemory, DriverError> {
+        // SAFETY: the memory is filled before anybody sees it.
+        let mut slice = unsafe { context.alloc_pinned_with_flags::<u8>(bytes.max(1), 0) }?;
+        let at = slice.as_mut_ptr()?;
+        // SAFETY: it has that many bytes.
+        unsafe { at.write_bytes(0, bytes.max(1)) };
+        let (uses, open) = (Mutex::default(), AtomicUsize::new(0));
+        Ok(PinnedMemory { context: context.clone(), slice: Some(slice), at: Handle(at), uses, open })
+    }
+
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// The first byte.
+    pub(crate) fn at(&self) -> *mut u8 {
+        self.at.0
+    }
+
+    /// Lets `on` wait for the copies that one of this kind must come after. `Access::Write` needs `&mut Pinned`.
+    pub(crate) fn begin<'s>(&'s self, on: &'s Arc<CudaStream>, access: Access) -> Result<Recorded<'s>> {
+        let (mut uses, queue) = (self.uses(), Queue::of(on));
+        let open = self.open.load(Acquire) > 0;
+        uses.follow(on, access, open).map_err(waited)?;
+        if access == Access::Write {
+            uses.retire_others(Some(queue));
+            self.open.store(0, Relaxed);
+        }
+        let event = uses.enter(on, (access, Borrow::Whole), (false, open)).map_err(waited)?;
+        self.open.fetch_add(1, Relaxed);
+        Ok(Recorded { on, queue, open: &self.open, event, theirs: None, busy: None })
+    }
+
+    /// Waits on the host for the copies that write it, or for all.
+    fn wait(&self, access: Access) -> Result<(), DriverError> {
+        let mut uses = self.uses();
+        uses.wait(access, self.open.load(Acquire) > 0)?;
+        if access == Access::Write {
+            uses.retire_others(None);
+            self.open.store(0, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn uses(&self) -> MutexGuard<'_, Uses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for PinnedMemory {
+    /// Memory that a copy may still use is never freed.
+    fn drop(&mut self) {
+        let slice = self.slice.take();
+        let Err(error) = self.wait(Access::Write) else { return };
+        if self.context.synchronize().is_err() {
+            std::mem::forget(slice);
+        }
+        self.context.record_err(Err::<(), _>(error));
     }
 }
 
@@ -122,6 +200,6 @@ fn no_host_memory(bytes: usize) -> Error {
         .help("use less at a time, and copy in parts")
 }
 
-fn waited(error: cudarc::driver::DriverError) -> Error {
+fn waited(error: DriverError) -> Error {
     cudarc_error("a copy from or to pinned memory failed", error)
 }

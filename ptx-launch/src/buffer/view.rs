@@ -2,6 +2,7 @@
 
 use super::Element;
 use super::memory::Memory;
+use super::uses::Borrow;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::{Bound, bytes, bytes_mut, zero};
 use crate::stream::StreamRef;
@@ -12,6 +13,8 @@ use std::ops::{Bound as End, Range, RangeBounds};
 /// A `&[T]` on a device.
 pub struct View<'a, T> {
     memory: &'a Memory,
+    /// Whether others may write other elements.
+    borrow: Borrow,
     start: usize,
     len: usize,
     element: PhantomData<&'a [T]>,
@@ -35,10 +38,10 @@ enum Held<'a> {
 
 impl Held<'_> {
     /// To be used for the view's own elements.
-    fn get(&self) -> &Memory {
+    fn get(&self) -> (&Memory, Borrow) {
         match self {
-            Held::Whole(memory) => memory,
-            Held::Part(memory) => memory,
+            Held::Whole(memory) => (memory, Borrow::Whole),
+            Held::Part(memory) => (memory, Borrow::Part),
         }
     }
 
@@ -60,7 +63,7 @@ impl<T> Copy for View<'_, T> {}
 
 impl<'a, T> View<'a, T> {
     pub(super) fn new(memory: &'a Memory, start: usize, len: usize) -> Self {
-        View { memory, start, len, element: PhantomData }
+        View { memory, borrow: Borrow::Whole, start, len, element: PhantomData }
     }
 
     /// Number of elements.
@@ -79,7 +82,7 @@ impl<'a, T> View<'a, T> {
     /// [`ErrorKind::Condition`] if the range is not inside.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<View<'a, T>> {
         let range = inside(&range, self.len)?;
-        Ok(View::new(self.memory, self.start + range.start, range.len()))
+        Ok(View { start: self.start + range.start, len: range.len(), ..*self })
     }
 
     /// The elements before number `at`, and those from it on.
@@ -92,7 +95,8 @@ impl<'a, T> View<'a, T> {
 
     /// Its bytes.
     pub(crate) fn bytes(self) -> View<'a, u8> {
-        View::new(self.memory, self.start * size_of::<T>(), self.len * size_of::<T>())
+        let (start, len) = (self.start * size_of::<T>(), self.len * size_of::<T>());
+        View { memory: self.memory, borrow: self.borrow, start, len, element: PhantomData }
     }
 
     /// cudarc's view of it; `None` on the CPU device.
@@ -106,7 +110,7 @@ impl<'a, T> View<'a, T> {
 
     #[inline]
     pub(crate) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        self.memory.bind_read(self.start * size_of::<T>(), stream)
+        self.memory.bind_read(self.start * size_of::<T>(), stream, self.borrow)
     }
 }
 
@@ -119,7 +123,7 @@ impl<T: Element> View<'_, T> {
         let mut data = Vec::new();
         data.try_reserve_exact(self.len).map_err(|_| no_host_memory(self.len * size_of::<T>()))?;
         data.resize(self.len, zero());
-        self.memory.read(self.start * size_of::<T>(), bytes_mut(&mut data))?;
+        self.memory.read(self.start * size_of::<T>(), bytes_mut(&mut data), self.borrow)?;
         Ok(data)
     }
 }
@@ -141,7 +145,8 @@ impl<'a, T> ViewMut<'a, T> {
 
     /// The same part, to read.
     pub fn view(&self) -> View<'_, T> {
-        View::new(self.memory.get(), self.start, self.len)
+        let (memory, borrow) = self.memory.get();
+        View { memory, borrow, start: self.start, len: self.len, element: PhantomData }
     }
 
     /// A part of it, for as long as it is borrowed.
@@ -208,7 +213,8 @@ impl<'a, T> ViewMut<'a, T> {
 
     #[inline]
     pub(crate) fn bind_write<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        self.memory.get().bind_write(self.start * size_of::<T>(), stream)
+        let (memory, borrow) = self.memory.get();
+        memory.bind_write(self.start * size_of::<T>(), stream, borrow)
     }
 }
 
@@ -229,7 +235,8 @@ impl<T: Element> ViewMut<'_, T> {
         if data.len() != self.len {
             return Err(other_length(data.len(), self.len));
         }
-        self.memory.get().write(self.start * size_of::<T>(), bytes(data))
+        let (memory, borrow) = self.memory.get();
+        memory.write(self.start * size_of::<T>(), bytes(data), borrow)
     }
 }
 

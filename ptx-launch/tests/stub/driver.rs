@@ -1,5 +1,5 @@
 //! A CUDA driver without a GPU: a `libcuda.so` whose device memory is host memory, which counts its calls, refuses what
-//! it is told to refuse, and knows by heart what the kernels `saxpy` and `vector` do. The tests load it before
+//! it is told to refuse, follows the order of work (`model`), and knows by heart what some kernels do (`kernels`). The tests load it before
 //! cudarc looks for the real one, so that everything above the driver is exercised on any machine.
 //!
 //! It is compiled by `tests/stub/mod.rs`, not by cargo.
@@ -11,6 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+mod kernels;
+mod model;
+mod objects;
+
+use model::{Order, queue};
+use objects::Node;
 
 type Code = c_int;
 const SUCCESS: Code = 0;
@@ -31,65 +38,88 @@ struct State {
     functions: Vec<String>,
     opted_in: HashMap<u64, u64>,
     launch: Option<Launch>,
-    capturing: Option<u64>,
+    /// The nodes so far, by stream.
+    captures: HashMap<u64, Vec<Node>>,
+    /// Graphs, and their executable ones.
+    graphs: HashMap<u64, Vec<Node>>,
+    /// The memory of textures and surfaces.
+    objects: HashMap<u64, u64>,
+    /// Streams and events that are alive.
+    handles: u64,
     /// Keys and values of the last load that had a text or machine code.
     jit: HashMap<c_int, u64>,
     order: Order,
 }
 
-/// How far each stream has come: how much of every other stream's work has ended for certain before its next work.
-type Clock = HashMap<u64, u64>;
-
-fn join(clock: &mut Clock, other: &Clock) {
-    for (stream, count) in other {
-        let known = clock.entry(*stream).or_default();
-        *known = (*known).max(*count);
-    }
-}
-
-/// What comes before what, and what nothing orders.
-#[derive(Default)]
-struct Order {
-    streams: HashMap<u64, Clock>,
-    events: HashMap<u64, Clock>,
-    /// What the host has waited for.
-    host: Clock,
-    /// The last write of each allocation, and the reads since: stream and count.
-    uses: HashMap<u64, (Option<(u64, u64)>, Vec<(u64, u64)>)>,
-    races: u64,
-}
-
-impl Order {
-    fn stream(&mut self, stream: u64) -> &mut Clock {
-        let host = self.host.clone();
-        let clock = self.streams.entry(stream).or_default();
-        join(clock, &host);
-        clock
-    }
-
-    /// Work of a stream on an allocation.
-    fn work(&mut self, stream: u64, allocation: u64, writes: bool) {
-        let clock = self.stream(stream);
-        *clock.entry(stream).or_default() += 1;
-        let (clock, count) = (clock.clone(), clock[&stream]);
-        let (write, reads) = self.uses.entry(allocation).or_default();
-        let before = |(stream, count): &(u64, u64)| clock.get(stream).is_some_and(|known| known >= count);
-        let ordered = write.iter().all(before) && (!writes || reads.iter().all(before));
-        self.races += u64::from(!ordered);
-        if writes {
-            (*write, *reads) = (Some((stream, count)), Vec::new());
-        } else {
-            reads.push((stream, count));
-        }
-    }
-}
-
-/// Work of a stream on memory at an address.
-fn touch(stream: u64, address: u64, writes: bool) {
+/// Work of a stream on bytes at an address; `false` if they are not all in one allocation.
+fn touch(stream: u64, address: u64, bytes: usize, writes: bool) -> bool {
     with(|state| {
-        let allocation = state.memory.range(..=address).next_back().map(|(at, _)| *at);
-        allocation.into_iter().for_each(|at| state.order.work(stream, at, writes));
-    });
+        let end = address + bytes as u64;
+        let inside = |(at, len): &(&u64, &usize)| end <= **at + **len as u64;
+        let allocation = |memory: &BTreeMap<u64, usize>| memory.range(..=address).next_back().filter(inside).map(|(at, _)| *at);
+        match allocation(&state.memory).or_else(|| allocation(&state.pinned)) {
+            Some(at) => {
+                state.order.is_alive(stream);
+                state.order.work(queue(stream), at, address - at..end - at, writes);
+                true
+            }
+            None => {
+                state.order.misuses += 1;
+                false
+            }
+        }
+    })
+}
+
+/// The same for host memory, of which pinned memory alone is followed.
+fn touch_host(stream: u64, address: u64, bytes: usize, writes: bool) {
+    let pinned = with(|state| state.pinned.range(..=address).next_back().is_some_and(|(at, len)| address < at + *len as u64));
+    if pinned {
+        touch(stream, address, bytes, writes);
+    }
+}
+
+/// Waits a little, sometimes, before work is submitted, so that threads meet.
+fn jitter() {
+    let chance = JITTER.load(SeqCst);
+    if chance > 0 {
+        thread_local!(static RANDOM: Cell<u64> = const { Cell::new(88_172_645_463_325_252) });
+        let mut random = RANDOM.get();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        RANDOM.set(random);
+        (0..random % chance).for_each(|_| std::thread::yield_now());
+    }
+}
+
+static JITTER: AtomicU64 = AtomicU64::new(0);
+
+/// From now on each submission waits for a random number of turns of the scheduler below this.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_jitter(chance: u64) {
+    JITTER.store(chance, SeqCst);
+}
+
+/// Calls with streams, events or memory that do not exist.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_misuses() -> u64 {
+    with(|state| state.order.misuses)
+}
+
+/// The host reads or writes pinned memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_host(address: u64, writes: bool) {
+    with(|state| state.order.touch_by_host(address, writes));
+}
+
+/// Whatever is alive: allocations, pinned memory, graphs, captures, textures and surfaces.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_alive() -> u64 {
+    with(|state| {
+        let objects = state.graphs.len() + state.captures.len() + state.objects.len();
+        (state.memory.len() + state.pinned.len() + objects) as u64 + state.handles
+    })
 }
 
 /// How often two uses of the same memory had no order.
@@ -100,38 +130,62 @@ pub extern "C" fn stub_races() -> u64 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSynchronize() -> Code {
-    with(|state| {
-        let clocks: Vec<Clock> = state.order.streams.values().cloned().collect();
-        clocks.iter().for_each(|clock| join(&mut state.order.host, clock));
-    });
+    with(|state| state.order.synchronize());
     enter("cuCtxSynchronize")
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamSynchronize(stream: u64) -> Code {
-    with(|state| {
-        let clock = state.order.stream(stream).clone();
-        join(&mut state.order.host, &clock);
-    });
+    if with(|state| state.captures.contains_key(&stream)) {
+        return 900;
+    }
+    with(|state| state.order.synchronize_stream(stream));
     enter("cuStreamSynchronize")
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventSynchronize(event: u64) -> Code {
-    with(|state| {
-        let clock = state.order.events.get(&event).cloned().unwrap_or_default();
-        join(&mut state.order.host, &clock);
-    });
+    with(|state| state.order.wait_on_host(event));
     enter("cuEventSynchronize")
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn cuEventQuery(event: u64) -> Code {
+    match enter("cuEventQuery") {
+        SUCCESS if !with(|state| state.order.has_ended(event)) => 600,
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn cuEventRecord(event: u64, stream: u64) -> Code {
+    match enter("cuEventRecord") {
+        SUCCESS => with(|state| {
+            // An event of a capture: whoever waits for it would join the capture.
+            state.order.misuses += u64::from(state.captures.contains_key(&stream));
+            state.order.record(event, stream);
+            SUCCESS
+        }),
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamDestroy_v2(stream: u64) -> Code {
     with(|state| {
-        let clock = state.order.stream(stream).clone();
-        state.order.events.insert(event, clock);
+        state.handles -= 1;
+        state.order.destroy(stream);
     });
-    enter("cuEventRecord")
+    enter("cuStreamDestroy_v2")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventDestroy_v2(event: u64) -> Code {
+    with(|state| {
+        state.handles -= 1;
+        state.order.destroy(event);
+    });
+    enter("cuEventDestroy_v2")
 }
 
 /// What the last launch asked for: grid, block, dynamic shared bytes, stream, launch attributes.
@@ -221,12 +275,6 @@ type P = *mut c_void;
 succeed! {
     cuInit(c_uint);
     cuDevicePrimaryCtxRelease_v2(c_int);
-    cuStreamDestroy_v2(P);
-    cuEventDestroy_v2(P);
-    cuEventQuery(P);
-    cuGraphLaunch(P, P);
-    cuGraphDestroy(P);
-    cuGraphExecDestroy(P);
     cuModuleUnload(P);
 }
 
@@ -235,7 +283,10 @@ macro_rules! fresh_handle {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(to: *mut u64, $(_: $ty),*) -> Code {
             match enter(stringify!($name)) {
-                SUCCESS => unsafe { put(to, handle()) },
+                SUCCESS => {
+                    with(|state| state.handles += 1);
+                    unsafe { put(to, handle()) }
+                }
                 code => code,
             }
         }
@@ -245,18 +296,17 @@ fresh_handle! {
     cuStreamCreate(c_uint);
     cuStreamCreateWithPriority(c_uint, c_int);
     cuEventCreate(c_uint);
-    cuGraphInstantiateWithFlags(P, u64);
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamWaitEvent(stream: u64, event: u64, _flags: c_uint) -> Code {
-    with(|state| {
-        let clock = state.order.events.get(&event).cloned().unwrap_or_default();
-        join(state.order.stream(stream), &clock);
-    });
     match enter("cuStreamWaitEvent") {
         // An event from outside the capture: CUDA_ERROR_STREAM_CAPTURE_ISOLATION.
-        SUCCESS if with(|state| state.capturing == Some(stream)) => 905,
+        SUCCESS if with(|state| state.captures.contains_key(&stream)) => 905,
+        SUCCESS => with(|state| {
+            state.order.wait(stream, event);
+            SUCCESS
+        }),
         code => code,
     }
 }
@@ -357,32 +407,45 @@ pub unsafe extern "C" fn cuGetErrorString(code: Code, to: *mut *const c_char) ->
 
 // Memory.
 
+unsafe fn allocate(to: *mut u64, bytes: usize) -> Code {
+    with(|state| {
+        if state.memory.values().sum::<usize>() as u64 + bytes as u64 > CAPACITY {
+            return OUT_OF_MEMORY;
+        }
+        let address = unsafe { alloc_zeroed(Layout::from_size_align_unchecked(bytes, 256)) } as u64;
+        state.memory.insert(address, bytes);
+        unsafe { put(to, address) }
+    })
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemAlloc_v2(to: *mut u64, bytes: usize) -> Code {
     match enter("cuMemAlloc_v2") {
         SUCCESS if bytes == 0 => INVALID_VALUE,
-        SUCCESS => with(|state| {
-            if state.memory.values().sum::<usize>() as u64 + bytes as u64 > CAPACITY {
-                return OUT_OF_MEMORY;
-            }
-            let address = unsafe { alloc_zeroed(Layout::from_size_align_unchecked(bytes, 256)) } as u64;
-            state.memory.insert(address, bytes);
-            unsafe { put(to, address) }
-        }),
+        SUCCESS => unsafe { allocate(to, bytes) },
         code => code,
     }
 }
 
+/// The memory is there from this place of the stream on.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocAsync(to: *mut u64, bytes: usize, _stream: P) -> Code {
-    unsafe { cuMemAlloc_v2(to, bytes) }
+pub unsafe extern "C" fn cuMemAllocAsync(to: *mut u64, bytes: usize, stream: u64) -> Code {
+    match unsafe { cuMemAlloc_v2(to, bytes) } {
+        SUCCESS => {
+            touch(stream, unsafe { to.read() }, bytes, true);
+            SUCCESS
+        }
+        code => code,
+    }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> Code {
-    enter("cuMemFree_v2");
-    with(|state| state.order.uses.remove(&address));
-    match with(|state| state.memory.remove(&address)) {
+/// Gives memory back at once.
+unsafe fn free(address: u64) -> Code {
+    match with(|state| {
+        state.order.touch_by_host(address, true);
+        state.order.forget(address);
+        state.memory.remove(&address)
+    }) {
         Some(bytes) => {
             unsafe { dealloc(address as *mut u8, Layout::from_size_align_unchecked(bytes, 256)) };
             SUCCESS
@@ -392,22 +455,37 @@ pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> Code {
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> Code {
+    enter("cuMemFree_v2");
+    unsafe { free(address) }
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: u64) -> Code {
-    touch(stream, address, true);
-    unsafe { cuMemFree_v2(address) }
+    enter("cuMemFreeAsync");
+    let bytes = with(|state| state.memory.get(&address).copied().unwrap_or(0));
+    touch(stream, address, bytes, true);
+    with(|state| state.order.forget(address));
+    unsafe { free(address) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, stream: u64) -> Code {
-    touch(stream, to, true);
-    unsafe { (to as *mut u8).copy_from(from, bytes) };
+    jitter();
+    touch_host(stream, from as u64, bytes, false);
+    if touch(stream, to, bytes, true) {
+        unsafe { (to as *mut u8).copy_from(from, bytes) };
+    }
     enter("cuMemcpyHtoDAsync_v2")
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, stream: u64) -> Code {
-    touch(stream, from, false);
-    unsafe { to.copy_from(from as *const u8, bytes) };
+    jitter();
+    touch_host(stream, to as u64, bytes, true);
+    if touch(stream, from, bytes, false) {
+        unsafe { to.copy_from(from as *const u8, bytes) };
+    }
     enter("cuMemcpyDtoHAsync_v2")
 }
 
@@ -433,7 +511,11 @@ pub unsafe extern "C" fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: c_ui
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFreeHost(address: u64) -> Code {
     enter("cuMemFreeHost");
-    match with(|state| state.pinned.remove(&address)) {
+    match with(|state| {
+        state.order.touch_by_host(address, true);
+        state.order.forget(address);
+        state.pinned.remove(&address)
+    }) {
         Some(bytes) => {
             unsafe { dealloc(address as *mut u8, Layout::from_size_align_unchecked(bytes, 4096)) };
             SUCCESS
@@ -444,10 +526,7 @@ pub unsafe extern "C" fn cuMemFreeHost(address: u64) -> Code {
 
 /// `len` values of some bytes, `pitch` bytes apart.
 unsafe fn fill(to: u64, pitch: usize, value: &[u8], len: usize, stream: u64) {
-    touch(stream, to, true);
-    for at in 0..len {
-        unsafe { ((to as usize + at * pitch) as *mut u8).copy_from(value.as_ptr(), value.len()) };
-    }
+    unsafe { Node::Fill(to, pitch, value.to_vec(), len).submit(stream) };
 }
 
 macro_rules! memset {
@@ -476,9 +555,7 @@ memset! {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) -> Code {
-    touch(stream, from, false);
-    touch(stream, to, true);
-    unsafe { (to as *mut u8).copy_from(from as *const u8, bytes) };
+    unsafe { Node::Copy(to, from, bytes).submit(stream) };
     enter("cuMemcpyDtoDAsync_v2")
 }
 
@@ -700,55 +777,24 @@ unsafe fn run(function: u64, launch: Launch, params: *const *const c_void) -> Co
     if CURRENT.get() == 0 || launch.words[6] > granted {
         return INVALID_VALUE;
     }
-    let capturing = with(|state| state.capturing == Some(launch.words[7]));
     let stream = launch.words[7];
     with(|state| state.launch = Some(launch));
-    if name == "saxpy" && !capturing {
-        let address = |at: usize| unsafe { (*params.add(at)).cast::<u64>().read() };
-        touch(stream, address(1), false);
-        touch(stream, address(2), true);
-        unsafe { saxpy(params) };
-    }
+    let sizes = kernels::arguments(&name).iter().enumerate();
+    let bytes = |(at, size): (usize, &usize)| {
+        let mut bytes = [0; 128];
+        unsafe { bytes.as_mut_ptr().copy_from((*params.add(at)).cast::<u8>(), *size) };
+        bytes
+    };
+    unsafe { Node::Kernel(name.clone(), sizes.map(bytes).collect()).submit(stream) };
     SUCCESS
 }
 
-/// `y = alpha * x + y`: (f32, pointer, pointer, u32).
-unsafe fn saxpy(params: *const *const c_void) {
-    unsafe {
-        let alpha = (*params).cast::<f32>().read();
-        let x = (*params.add(1)).cast::<*const f32>().read();
-        let y = (*params.add(2)).cast::<*mut f32>().read();
-        for i in 0..(*params.add(3)).cast::<u32>().read() as usize {
-            y.add(i).write(alpha.mul_add(x.add(i).read(), y.add(i).read()));
-        }
-    }
-}
-
-// Time and graphs.
+// Time.
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventElapsedTime(to: *mut f32, _from: P, _until: P) -> Code {
     unsafe { put(to, 0.25) };
     enter("cuEventElapsedTime")
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuStreamBeginCapture_v2(stream: u64, _mode: c_int) -> Code {
-    with(|state| state.capturing = Some(stream));
-    enter("cuStreamBeginCapture_v2")
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamEndCapture(_stream: u64, to: *mut u64) -> Code {
-    with(|state| state.capturing = None);
-    unsafe { put(to, handle()) };
-    enter("cuStreamEndCapture")
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamIsCapturing(stream: u64, to: *mut c_int) -> Code {
-    unsafe { put(to, c_int::from(with(|state| state.capturing == Some(stream)))) };
-    enter("cuStreamIsCapturing")
 }
 
 // Tensor maps: the stub writes down what it is given.

@@ -58,6 +58,30 @@ impl Stub {
         unsafe { self.0.get::<extern "C" fn() -> u64>("stub_races").unwrap()() }
     }
 
+    /// Calls with streams, events or memory that do not exist, and records of events in captures.
+    pub fn misuses(&self) -> u64 {
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<extern "C" fn() -> u64>("stub_misuses").unwrap()() }
+    }
+
+    /// Whatever is alive: memory, graphs, captures, textures, surfaces, streams and events.
+    pub fn alive(&self) -> u64 {
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<extern "C" fn() -> u64>("stub_alive").unwrap()() }
+    }
+
+    /// From now on each submission waits for a random number of turns of the scheduler below this.
+    pub fn jitter(&self, chance: u64) {
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<extern "C" fn(u64)>("stub_jitter").unwrap()(chance) };
+    }
+
+    /// The host reads or writes pinned memory that begins at this address.
+    pub fn host(&self, address: *const u8, writes: bool) {
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<extern "C" fn(u64, bool)>("stub_host").unwrap()(address as u64, writes) };
+    }
+
     /// Numbers of the last launch; see the stub.
     pub fn launch(&self, range: std::ops::Range<usize>) -> Vec<u64> {
         // SAFETY: the stub's signature.
@@ -70,7 +94,13 @@ fn build() -> Library {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stub/driver.rs");
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libcuda-stub-{}.so", std::process::id()));
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    rustc.args(["--edition=2024", "--crate-type=cdylib", "--crate-name=stub", "-Clink-arg=-Wl,-soname,libcuda.so"]);
+    rustc.args([
+        "--edition=2024",
+        "-Copt-level=1",
+        "--crate-type=cdylib",
+        "--crate-name=stub",
+        "-Clink-arg=-Wl,-soname,libcuda.so",
+    ]);
     let status = rustc.arg(&source).arg("-o").arg(&library).status().unwrap();
     assert!(status.success(), "the driver stub does not compile");
     // SAFETY: its initialisers do nothing.

@@ -1,0 +1,350 @@
+//! The uses of one piece of memory that may still be running: which streams, and the event behind which each has ended.
+//!
+//! A use keeps its stream alive, so that an event can be recorded at any time later: it covers everything that was submitted until
+//! then. `order` decides when an event is recorded at once, and what a use waits for in device memory, `pinned` in host memory.
+#![allow(unsafe_code, reason = "events are recorded and waited for by their handles")]
+
+use crate::graph;
+use crate::load::Handle;
+use cudarc::driver::sys::{CUevent, CUevent_wait_flags};
+use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Release};
+use std::thread::{self, ThreadId};
+
+/// The access of a use to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// The borrow that a use holds, which says which other uses may be submitted at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Borrow {
+    /// A buffer or a part of it, as in Rust: other threads may submit reads beside a read, and nothing beside a write.
+    Whole,
+    /// A part that was split off: other threads may submit writes to other elements.
+    Part,
+    /// A graph, which holds the memory and borrows nothing. It runs alone: see `Order::begin_graph`.
+    Graph,
+}
+
+/// `CU_STREAM_PER_THREAD`: one handle, another queue on each thread.
+const PER_THREAD: usize = 2;
+
+/// A queue of the driver. Several of cudarc's streams may be the same one, as all default streams of a GPU are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Queue {
+    handle: usize,
+    /// For the per-thread stream.
+    thread: Option<ThreadId>,
+}
+
+impl Queue {
+    #[inline]
+    pub(super) fn of(stream: &CudaStream) -> Queue {
+        let handle = stream.cu_stream().addr();
+        Queue { handle, thread: (handle == PER_THREAD).then(|| thread::current().id()) }
+    }
+
+    /// The handle alone, for a queue that every thread can submit to.
+    pub(super) fn shared(self) -> Option<usize> {
+        self.thread.is_none().then_some(self.handle)
+    }
+
+    /// Whether this thread can submit to it.
+    fn is_here(self) -> bool {
+        self.thread.is_none_or(|thread| thread == thread::current().id())
+    }
+}
+
+/// A stream that uses the memory.
+struct Use {
+    stream: Arc<CudaStream>,
+    queue: Queue,
+    event: Option<CudaEvent>,
+    /// Uses were submitted, or will be, that no guard records.
+    late: bool,
+    /// It has written since all others were waited for.
+    wrote: bool,
+    /// It comes after this number of writes.
+    after: Option<u64>,
+    /// Uses that began.
+    count: u64,
+    /// A queue that has waited for this number of uses.
+    followed: Option<(Queue, u64)>,
+}
+
+/// The uses of one piece of memory since the last one that came after all others.
+#[derive(Default)]
+pub(super) struct Uses {
+    list: Vec<Use>,
+    /// Events of streams that are no longer in the list.
+    spare: Vec<CudaEvent>,
+    /// Writes that began.
+    writes: u64,
+    /// The length of the list at which it is searched for uses that have ended.
+    limit: usize,
+}
+
+/// The streams that wrote.
+pub(super) enum Writers {
+    Nobody,
+    /// On which this thread can record an event.
+    One(Arc<CudaStream>),
+    Several,
+}
+
+/// Records a use when it is dropped, after the work was submitted.
+pub(crate) struct Recorded<'s> {
+    pub(super) on: &'s Arc<CudaStream>,
+    pub(super) queue: Queue,
+    /// The number of these that are alive.
+    pub(super) open: &'s AtomicUsize,
+    pub(super) event: Option<Handle<CUevent>>,
+    /// cudarc's event of writes, where a view of cudarc's may be alive; and the home stream, where cudarc does not wait for it.
+    pub(super) theirs: Option<(Handle<CUevent>, Option<&'s Arc<CudaStream>>)>,
+    /// Set while a graph is being launched.
+    pub(super) busy: Option<&'s AtomicBool>,
+}
+
+impl Recorded<'_> {
+    /// `false` on a thread that does not reach the queue.
+    fn record(&self) -> Result<bool, DriverError> {
+        if self.event.is_none() && self.theirs.is_none() {
+            return Ok(true);
+        }
+        if !self.queue.is_here() {
+            return Ok(false);
+        }
+        self.on.context().bind_to_thread()?;
+        self.event.map_or(Ok(()), |event| record(event, self.on))?;
+        if let Some((event, home)) = self.theirs {
+            record(event, self.on)?;
+            home.map_or(Ok(()), |home| wait_for(home, event))?;
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Recorded<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        match self.record() {
+            Ok(true) => drop(self.open.fetch_sub(1, Release)),
+            // As long as the use counts as open, whoever waits for it records an event of its own, or lets the host wait.
+            Ok(false) => {}
+            Err(error) => self.on.context().record_err(Err::<(), _>(error)),
+        }
+        if let Some(busy) = self.busy {
+            busy.store(false, Release);
+        }
+    }
+}
+
+/// The stream's context is current.
+pub(super) fn record(event: Handle<CUevent>, on: &CudaStream) -> Result<(), DriverError> {
+    // SAFETY: the caller keeps the event; the stream is alive.
+    unsafe { result::event::record(event.0, on.cu_stream()) }
+}
+
+/// The stream's context is current.
+pub(super) fn wait_for(on: &CudaStream, event: Handle<CUevent>) -> Result<(), DriverError> {
+    // SAFETY: the caller keeps the event; the stream is alive.
+    unsafe { result::stream::wait_event(on.cu_stream(), event.0, CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
+}
+
+/// The end of the uses of a stream.
+enum End {
+    /// The use's own event.
+    Event(Handle<CUevent>),
+    /// The event of the beginning of a capture: nothing that was submitted to the stream since has run.
+    Fence(Arc<CudaEvent>),
+    /// They have ended already.
+    Past,
+}
+
+impl End {
+    fn handle(&self) -> Option<Handle<CUevent>> {
+        match self {
+            End::Event(event) => Some(*event),
+            End::Fence(event) => Some(Handle(event.cu_event())),
+            End::Past => None,
+        }
+    }
+}
+
+impl Use {
+    fn new(stream: &Arc<CudaStream>, queue: Queue) -> Use {
+        let stream = stream.clone();
+        Use { stream, queue, event: None, late: false, wrote: false, after: None, count: 0, followed: None }
+    }
+
+    fn event(&mut self, spare: &mut Vec<CudaEvent>) -> Result<Handle<CUevent>, DriverError> {
+        if self.event.is_none() {
+            self.event = Some(spare.pop().map_or_else(|| self.stream.context().new_event(None), Ok)?);
+        }
+        Ok(self.event.as_ref().map_or(Handle(std::ptr::null_mut()), |event| Handle(event.cu_event())))
+    }
+
+    /// The event behind all that was submitted, recorded now if `stale` or if no guard has recorded it.
+    fn end(&mut self, spare: &mut Vec<CudaEvent>, stale: bool) -> Result<End, DriverError> {
+        if let Some(event) = self.event.as_ref().filter(|_| !stale && !self.late) {
+            return Ok(End::Event(Handle(event.cu_event())));
+        }
+        if !self.queue.is_here() {
+            // Nobody else can record an event on a thread's own stream.
+            self.stream.context().synchronize()?;
+            return Ok(End::Past);
+        }
+        if let Some(fence) = graph::fence(&self.stream)? {
+            return Ok(End::Fence(fence));
+        }
+        let event = self.event(spare)?;
+        self.stream.context().bind_to_thread()?;
+        record(event, &self.stream)?;
+        Ok(End::Event(event))
+    }
+}
+
+impl Uses {
+    pub(super) fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// A write of somebody who is not in the list.
+    pub(super) fn add_write(&mut self) {
+        self.writes += 1;
+    }
+
+    /// The one stream that has uses, if no event is recorded for them.
+    pub(super) fn sole(&self) -> Option<usize> {
+        match &self.list[..] {
+            [sole] if sole.late && sole.wrote => sole.queue.shared(),
+            _ => None,
+        }
+    }
+
+    /// The streams that wrote.
+    pub(super) fn writers(&self) -> Writers {
+        let mut writers = self.list.iter().filter(|used| used.wrote);
+        match (writers.next(), writers.next()) {
+            (None, _) => Writers::Nobody,
+            (Some(used), None) if used.queue.is_here() => Writers::One(used.stream.clone()),
+            _ => Writers::Several,
+        }
+    }
+
+    /// Whether `queue` comes after all writes.
+    pub(super) fn knows(&self, queue: Queue) -> bool {
+        self.list.iter().any(|used| used.queue == queue && used.after == Some(self.writes))
+    }
+
+    /// Whether another stream than this one has uses.
+    pub(super) fn has_others(&self, queue: Queue) -> bool {
+        self.list.iter().any(|used| used.queue != queue)
+    }
+
+    /// Lets `on` wait for the uses of other streams that an access of this kind conflicts with. While guards are `open`, other uses
+    /// may be submitted any time, and nothing is known of the streams afterwards.
+    pub(super) fn follow(&mut self, on: &CudaStream, access: Access, open: bool) -> Result<(), DriverError> {
+        let (queue, spare, mut bound) = (Queue::of(on), &mut self.spare, false);
+        for used in self.list.iter_mut().filter(|used| used.queue != queue) {
+            if access == Access::Read && !used.wrote {
+                continue;
+            }
+            let settled = !open && !used.late;
+            if settled && used.followed == Some((queue, used.count)) {
+                continue;
+            }
+            let end = used.end(spare, open)?;
+            if let Some(event) = end.handle() {
+                if !bound {
+                    on.context().bind_to_thread()?;
+                    bound = true;
+                }
+                wait_for(on, event)?;
+            }
+            // Beside a write nothing is submitted that no guard counts.
+            if access == Access::Write && !open && matches!(end, End::Event(_)) {
+                used.late = false;
+            }
+            if !open && !used.late {
+                used.followed = Some((queue, used.count));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits on the host for the writes, or for all uses.
+    pub(super) fn wait(&mut self, access: Access, open: bool) -> Result<(), DriverError> {
+        for used in self.list.iter_mut().filter(|used| access == Access::Write || used.wrote) {
+            let end = used.end(&mut self.spare, open)?;
+            if let Some(event) = end.handle() {
+                used.stream.context().bind_to_thread()?;
+                // SAFETY: the event is kept by the use, or by `end`.
+                unsafe { result::event::synchronize(event.0) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is left to wait for but what `queue` does.
+    pub(super) fn retire_others(&mut self, queue: Option<Queue>) {
+        let spare = &mut self.spare;
+        self.list.retain_mut(|used| {
+            let stays = Some(used.queue) == queue;
+            if !stays {
+                spare.extend(used.event.take());
+            }
+            stays
+        });
+    }
+
+    /// Notes a use that begins, and gives the event that its guard records, unless it is recorded `late`. Uses of a stream that some
+    /// guard does not count are all recorded late.
+    pub(super) fn enter(
+        &mut self,
+        on: &Arc<CudaStream>,
+        (access, borrow): (Access, Borrow),
+        (late, open): (bool, bool),
+    ) -> Result<Option<Handle<CUevent>>, DriverError> {
+        let queue = Queue::of(on);
+        let at = match self.list.iter().position(|used| used.queue == queue) {
+            Some(at) => at,
+            None => {
+                self.prune(open);
+                self.list.push(Use::new(on, queue));
+                self.list.len() - 1
+            }
+        };
+        let alone = self.list.len() == 1;
+        let Some(used) = self.list.get_mut(at) else { return Ok(None) };
+        used.count += 1;
+        // A stream that is alone is not asked again, also before it writes.
+        let writes = access == Access::Write || late && alone;
+        self.writes += u64::from(writes);
+        used.wrote |= writes;
+        used.late = match (access, borrow) {
+            (Access::Write, Borrow::Whole) => late,
+            _ => used.late || late,
+        };
+        if !open && (access == Access::Read || borrow == Borrow::Whole) {
+            used.after = Some(self.writes);
+        }
+        if used.late { Ok(None) } else { used.event(&mut self.spare).map(Some) }
+    }
+
+    /// Forgets uses that have ended, if there are many.
+    fn prune(&mut self, open: bool) {
+        const FEW: usize = 8;
+        if open || self.list.len() < self.limit.max(FEW) {
+            return;
+        }
+        // SAFETY: the event is alive.
+        let ended = |event: &CudaEvent| unsafe { result::event::query(event.cu_event()) }.is_ok();
+        self.list.retain(|used| used.late || !used.event.as_ref().is_some_and(ended));
+        self.limit = 2 * self.list.len();
+    }
+}

@@ -1,0 +1,67 @@
+//! Kernels that wait before they write, so that on a GPU work without an order shows. The stub knows them by their names.
+
+use ptx_launch::prelude::*;
+
+/// `y = alpha * x + y`, after `pause` times 1.6 µs.
+#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), safe(x.len() >= n, y.len() >= n))]
+pub fn accumulate(pause: u32, alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
+    let i: u32 = ctaid.x * ntid.x + tid.x;
+    let left: u32 = pause;
+    while left > 0 {
+        ptx! { nanosleep.u32 1600; }
+        left = left - 1;
+    }
+    if i < n {
+        let (px, py): (u64, u64) = (x + wide(i) * 4, y + wide(i) * 4);
+        let (a, b): (f32, f32);
+        ptx! {
+            ld.global.f32 a, [px];
+            ld.global.f32 b, [py];
+            fma.rn.f32 b, alpha, a, b;
+            st.global.f32 [py], b;
+        }
+    }
+}
+
+/// The first texels of a row.
+#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), safe(out.len() >= n))]
+pub fn sample(pause: u32, image: Texture, out: &mut [f32], n: u32) {
+    let i: u32 = ctaid.x * ntid.x + tid.x;
+    let left: u32 = pause;
+    while left > 0 {
+        ptx! { nanosleep.u32 1600; }
+        left = left - 1;
+    }
+    if i < n {
+        let color: [f32; 4];
+        let at: i32 = i as i32;
+        ptx! { tex.1d.v4.f32.s32 {color[..]}, [image, {at}]; }
+        let to: u64 = out + wide(i) * 4;
+        ptx! { st.global.f32 [to], color[0]; }
+    }
+}
+
+/// Sets the first texels of a row.
+#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), safe(n <= 64))]
+pub fn paint(pause: u32, value: f32, to: Surface, n: u32) {
+    let i: u32 = ctaid.x * ntid.x + tid.x;
+    let left: u32 = pause;
+    while left > 0 {
+        ptx! { nanosleep.u32 1600; }
+        left = left - 1;
+    }
+    if i < n {
+        let at: u32 = i * 4;
+        ptx! { sust.b.1d.b32.trap [to, {at}], value; }
+    }
+}
+
+/// Keeps a stream busy.
+#[ptx_kernel(arch = "sm_80", block = 1, grid = 1, safe(pause < 100000))]
+pub fn idle(pause: u32) {
+    let left: u32 = pause;
+    while left > 0 {
+        ptx! { nanosleep.u32 1600; }
+        left = left - 1;
+    }
+}

@@ -1,0 +1,243 @@
+//! Buffers, pinned memory, graphs and textures.
+
+use super::kernels::{accumulate, paint, sample};
+use super::{Host, Memory, N, Step, World, accumulated, same};
+use ptx_launch::prelude::*;
+use ptx_launch::{Extent, TexelArray, Texture};
+
+impl World<'_> {
+    pub(super) fn new_memory(&mut self) {
+        let (id, device, value) = (self.values.len(), self.random.below(8) / 6, self.number());
+        let values = if self.random.below(2) == 0 { vec![0.0; N] } else { vec![value; N] };
+        let made = &self.ground.devices[device];
+        let buffer = if values[0] == 0.0 { made.zeros(N) } else { made.upload(&values) };
+        self.memories.push(Memory { id, device, buffer: buffer.unwrap() });
+        self.values.push(Some(values));
+    }
+
+    pub(super) fn drop_memory(&mut self) {
+        if !self.memories.is_empty() {
+            let at = self.random.below(self.memories.len());
+            drop(self.memories.swap_remove(at));
+        }
+    }
+
+    /// All that is in a buffer, or nothing.
+    pub(super) fn set(&mut self, id: usize, values: Option<Vec<f32>>) {
+        self.values[id] = values;
+    }
+
+    pub(super) fn accumulate(&mut self) {
+        let (stream, alpha) = (self.queue(), self.number() / 1024.0);
+        let Some((mut y, x)) = self.pair() else { return };
+        let (pause, from) = (self.ground.pause, self.memories[x].id);
+        let x = &self.memories[x].buffer;
+        match self.random.below(4) {
+            0 => accumulate(&stream, pause, alpha, &x.view(), &mut y.buffer.view_mut(), N as u32),
+            1 if self.ground.stub => crate::expansion::saxpy(&stream, alpha, x, &mut y.buffer, N as u32),
+            _ => accumulate(&stream, pause, alpha, x, &mut y.buffer, N as u32),
+        }
+        .unwrap();
+        let sum = self.values[from].as_ref().zip(self.values[y.id].as_ref()).map(|(x, y)| accumulated(alpha, x, y));
+        self.set(y.id, sum);
+        self.memories.push(y);
+    }
+
+    pub(super) fn fill(&mut self) {
+        let (stream, value, start) = (self.stream(), self.number(), self.random.below(N));
+        let Some((mut y, _)) = self.pair() else { return };
+        self.delay(&stream);
+        let start = if self.values[y.id].is_none() { 0 } else { start };
+        stream.fill(&mut y.buffer.slice_mut(start..).unwrap(), value).unwrap();
+        let mut values = self.values[y.id].take().unwrap_or_else(|| vec![0.0; N]);
+        values[start..].fill(value);
+        self.set(y.id, Some(values));
+        self.memories.push(y);
+    }
+
+    pub(super) fn copy(&mut self) {
+        let (stream, start) = (self.stream(), self.random.below(N));
+        let Some((mut y, x)) = self.pair() else { return };
+        self.delay(&stream);
+        let (from, x) = (self.memories[x].id, self.memories[x].buffer.slice(start..).unwrap());
+        stream.copy(&x, &mut y.buffer.slice_mut(start..).unwrap()).unwrap();
+        let copied = self.values[from].clone().zip(self.values[y.id].clone()).map(|(x, mut y)| {
+            y[start..].copy_from_slice(&x[start..]);
+            y
+        });
+        self.set(y.id, copied);
+        self.memories.push(y);
+    }
+
+    pub(super) fn download(&mut self) {
+        if self.memories.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.memories.len());
+        let memory = &self.memories[at];
+        let found = memory.buffer.download().unwrap();
+        if let Some(expected) = &self.values[memory.id] {
+            same(&found, expected, "a download");
+        }
+        self.values[memory.id] = Some(found);
+    }
+
+    pub(super) fn write(&mut self) {
+        let value = self.number();
+        let Some((mut y, _)) = self.pair() else { return };
+        if self.random.below(2) == 0 {
+            y.buffer.write(&[value; N]).unwrap();
+        } else {
+            y.buffer.clear().unwrap();
+        }
+        let value = y.buffer.slice(..1).unwrap().download().unwrap()[0];
+        self.set(y.id, Some(vec![value; N]));
+        self.memories.push(y);
+    }
+
+    pub(super) fn new_host(&mut self) {
+        let device = self.random.below(8) / 6;
+        let pinned = self.ground.devices[device].pinned(N).unwrap();
+        self.hosts.push(Host { device, pinned, values: vec![0.0; N] });
+    }
+
+    pub(super) fn drop_host(&mut self) {
+        if !self.hosts.is_empty() {
+            let at = self.random.below(self.hosts.len());
+            drop(self.hosts.swap_remove(at));
+        }
+    }
+
+    pub(super) fn copy_pinned(&mut self) {
+        if self.hosts.is_empty() {
+            return;
+        }
+        let (stream, at) = (self.stream(), self.random.below(self.hosts.len()));
+        let Some((mut y, _)) = self.pair() else { return };
+        self.delay(&stream);
+        let host = &mut self.hosts[at];
+        match self.values[y.id].clone() {
+            Some(values) if self.random.below(2) == 0 => {
+                stream.download(&y.buffer, &mut host.pinned).unwrap();
+                host.values = values;
+            }
+            _ => {
+                stream.upload(&host.pinned, &mut y.buffer).unwrap();
+                let values = host.values.clone();
+                self.set(y.id, Some(values));
+            }
+        }
+        self.memories.push(y);
+    }
+
+    pub(super) fn look_at_pinned(&mut self) {
+        if self.hosts.is_empty() {
+            return;
+        }
+        let (at, value) = (self.random.below(self.hosts.len()), self.number());
+        let (host, writes) = (&mut self.hosts[at], self.random.below(2) == 0);
+        let look = self.ground.look;
+        if writes {
+            let slice = host.pinned.as_mut_slice().unwrap();
+            look(slice.as_ptr().cast(), true);
+            same(slice, &host.values, "pinned memory");
+            slice.fill(value);
+            host.values.fill(value);
+        } else {
+            let slice = host.pinned.as_slice().unwrap();
+            look(slice.as_ptr().cast(), false);
+            same(slice, &host.values, "pinned memory");
+        }
+    }
+
+    pub(super) fn capture(&mut self) {
+        if self.streams.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.streams.len());
+        let stream = self.streams[at].1.clone();
+        let (pause, value) = (self.ground.pause, self.number());
+        let Some((mut y, x)) = self.pair() else { return };
+        let (from, to, x) = (self.memories[x].id, y.id, &self.memories[x].buffer);
+        let steps = match self.random.below(3) {
+            0 => vec![Step::Accumulate(from, to)],
+            1 => vec![Step::Fill(to, value), Step::Accumulate(from, to)],
+            _ => vec![Step::Copy(from, to), Step::Accumulate(from, to)],
+        };
+        // A kernel is loaded before it is captured.
+        self.ground.devices.iter().for_each(|device| accumulate::KERNEL.load(device).unwrap());
+        let submit = |stream: &Stream| {
+            steps.iter().try_for_each(|step| match step {
+                Step::Accumulate(..) => accumulate(stream, pause, 0.5, x, &mut y.buffer, N as u32),
+                Step::Fill(_, value) => stream.fill(&mut y.buffer, *value),
+                Step::Copy(..) => stream.copy(x, &mut y.buffer),
+            })
+        };
+        let graph = stream.capture(submit).unwrap();
+        self.graphs.push((graph, steps));
+        self.memories.push(y);
+    }
+
+    /// What a graph does to the values.
+    pub(super) fn follow(&mut self, steps: &[Step]) {
+        for step in steps {
+            let (to, values) = match *step {
+                Step::Fill(to, value) => (to, Some(vec![value; N])),
+                Step::Copy(from, to) => (to, self.values[from].clone()),
+                Step::Accumulate(from, to) => {
+                    let both = self.values[from].as_ref().zip(self.values[to].as_ref());
+                    (to, both.map(|(x, y)| accumulated(0.5, x, y)))
+                }
+            };
+            self.set(to, values);
+        }
+    }
+
+    pub(super) fn launch_graph(&mut self) {
+        if self.graphs.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.graphs.len());
+        self.graphs[at].0.launch().unwrap();
+        let steps = self.graphs[at].1.clone();
+        self.follow(&steps);
+    }
+
+    pub(super) fn drop_graph(&mut self) {
+        if !self.graphs.is_empty() {
+            let at = self.random.below(self.graphs.len());
+            drop(self.graphs.swap_remove(at));
+        }
+    }
+
+    pub(super) fn texture(&mut self) {
+        let (one, other, value) = (self.stream(), self.stream(), self.number());
+        let Some((mut y, x)) = self.pair() else { return };
+        let pause = self.ground.pause;
+        match self.random.below(3) {
+            0 => {
+                let (from, x) = (self.memories[x].id, &self.memories[x].buffer);
+                let texture = Texture::of(x.view(), &[N]).build().unwrap();
+                sample(&one, pause, &texture, &mut y.buffer, N as u32).unwrap();
+                let values = self.values[from].clone();
+                self.set(y.id, values);
+            }
+            1 if self.ground.stub => {
+                // A tensor map is made of the tile by the launch.
+                let (from, x) = (self.memories[x].id, &self.memories[x].buffer);
+                crate::expansion::scale(&one, x.tile([2, 32]).unwrap(), y.buffer.tile_mut([2, 32]).unwrap()).unwrap();
+                let values = self.values[from].as_ref().map(|x| x.iter().map(|x| 2.0 * x).collect());
+                self.set(y.id, values);
+            }
+            _ => {
+                let device = &self.ground.devices[y.device];
+                let mut array = TexelArray::<f32>::zeros(device, &Extent::of(&[N])).unwrap();
+                paint(&one, pause, value, &mut array.surface().unwrap(), N as u32).unwrap();
+                sample(&other, pause, &array.texture().build().unwrap(), &mut y.buffer, N as u32).unwrap();
+                same(&array.download().unwrap(), &[value; N], "an array");
+                self.set(y.id, Some(vec![value; N]));
+            }
+        }
+        self.memories.push(y);
+    }
+}
