@@ -4,6 +4,7 @@ use super::kernels::{accumulate, paint, sample};
 use super::{Host, Memory, N, Step, World, accumulated, same};
 use ptx_launch::prelude::*;
 use ptx_launch::{Extent, TexelArray, Texture};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl World<'_> {
     pub(super) fn new_memory(&mut self) {
@@ -166,15 +167,21 @@ impl World<'_> {
         };
         // A kernel is loaded before it is captured.
         self.ground.devices.iter().for_each(|device| accumulate::KERNEL.load(device).unwrap());
-        let submit = |stream: &Stream| {
+        let mut submit = |stream: &Stream| {
             steps.iter().try_for_each(|step| match step {
                 Step::Accumulate(..) => accumulate(stream, pause, 0.5, x, &mut y.buffer, N as u32),
                 Step::Fill(_, value) => stream.fill(&mut y.buffer, *value),
                 Step::Copy(..) => stream.copy(x, &mut y.buffer),
             })
         };
-        let graph = stream.capture(submit).unwrap();
-        self.graphs.push((graph, steps));
+        if self.random.below(6) == 0 {
+            // A panic ends the capture, and nothing of it runs.
+            let panics = |stream: &Stream| submit(stream).and_then(|()| resume_unwind(Box::new("in a capture")));
+            assert!(catch_unwind(AssertUnwindSafe(|| stream.capture(panics))).is_err());
+            stream.synchronize().unwrap();
+        } else {
+            self.graphs.push((stream.capture(submit).unwrap(), steps));
+        }
         self.memories.push(y);
     }
 
