@@ -36,6 +36,9 @@ pub(crate) struct Arguments {
     /// Bytes of dynamic shared memory.
     #[arg(long, default_value_t = 0)]
     shared: u32,
+    /// Launch cooperatively: all blocks are resident at once, and may wait for each other.
+    #[arg(long)]
+    cooperative: bool,
     /// One a parameter, in order: a scalar (u32:5, f32:1.5), a buffer read from a file (@in.bin), or a zeroed buffer
     /// of that many bytes, written to a file after the run (out.bin:4096), or a texture of a file's texels: width, height and
     /// depth, and how it is read (tex:u8x4:64,32:linear,wrap,normalized@in.bin).
@@ -172,6 +175,7 @@ fn launch_with(
         block: arguments.block.unwrap_or_else(|| required(checked.module(), entry, "reqntid")),
         cluster: arguments.cluster.unwrap_or_else(|| required(checked.module(), entry, "reqnctapercluster")),
         dynamic_shared: arguments.shared,
+        cooperative: arguments.cooperative,
         params: &params,
         options: Options { seed, ..options(arguments) },
     };
@@ -213,14 +217,18 @@ fn follow(machine: &mut Machine, arguments: &Arguments, source: &Source) {
     }
 }
 
-/// `(0, 0, 0) (5, 0, 0)  add.s32 %r1, %r2, %r3;  %r1=0x7 %r2=0x3 %r3=0x4`
+/// `(0, 0, 0) (5, 0, 0)  add.s32 %r1, %r2, %r3;  %r1=0x7 <- %r2=0x3 %r3=0x4`
 fn line(text: &[u8], traced: &Traced) -> String {
     let bytes = text.get(traced.span.lo as usize..traced.span.hi as usize).unwrap_or_default();
     let words: Vec<_> = String::from_utf8_lossy(bytes).split_whitespace().map(str::to_owned).collect();
-    let values: Vec<_> = traced.registers.iter().map(|(name, value)| format!("{name}={value:#x}")).collect();
+    let told = |registers: &[(&str, u64)]| {
+        registers.iter().map(|(name, value)| format!("{name}={value:#x}")).collect::<Vec<_>>().join(" ")
+    };
+    let values = [told(&traced.writes), told(&traced.reads)].into_iter().filter(|part| !part.is_empty());
+    let values = values.collect::<Vec<_>>().join(" <- ");
     let place = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     let (block, thread) = (place(traced.block), place(traced.thread));
-    format!("block {block} thread {thread}  {:<48}  {}", words.join(" "), values.join(" "))
+    format!("block {block} thread {thread}  {:<48}  {}", words.join(" "), values)
 }
 
 fn color() -> bool {

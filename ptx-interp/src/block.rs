@@ -8,7 +8,7 @@ use super::global::Global;
 use super::grid::Grid;
 use super::machine::Stats;
 use super::program::{Code, Program};
-use super::trace::Tracer;
+use super::trace::{Before, Tracer};
 use super::warp::{TURN, Warp, lanes};
 use super::watch::findings::registers::Pool;
 use super::watch::findings::steps::endless;
@@ -361,9 +361,10 @@ impl Ctx<'_> {
         if watched {
             self.watch_before(active)?;
         }
+        let before = if self.tracer.is_some() { self.before(active) } else { Before::new() };
         let flow = (inst.step)(self, active)?;
         if self.tracer.is_some() && flow != Flow::Again {
-            self.trace(active);
+            self.trace(active, &before);
         }
         if watched && matches!(flow, Flow::Next | Flow::Yield) {
             self.watch_after(active);

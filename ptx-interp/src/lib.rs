@@ -25,6 +25,7 @@
 mod ahead;
 mod block;
 mod bytes;
+mod chip;
 mod cluster;
 mod ctx;
 mod dot;

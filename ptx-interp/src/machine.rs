@@ -2,6 +2,7 @@
 
 use super::ahead::cores;
 use super::block::Engine;
+use super::chip;
 use super::fault::{Fault, FaultKind};
 use super::global::Global;
 use super::grid::{Grid, check_dimensions};
@@ -53,6 +54,8 @@ pub struct Launch<'a> {
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory, behind the static ones.
     pub dynamic_shared: u32,
+    /// Whether all blocks are resident at once, so that they may wait for each other.
+    pub cooperative: bool,
     /// The parameters, laid out as the entry declares them (each at a multiple of its alignment).
     pub params: &'a [u8],
     /// How to run.
@@ -227,6 +230,9 @@ impl Machine {
         check_dimensions(launch.grid, launch.block, launch.cluster)?;
         check_sizes(entry, launch)?;
         check_steps(launch)?;
+        if launch.cooperative {
+            chip::check_resident(program.arch(), entry.shared, launch)?;
+        }
         self.load(program)?;
         self.launches += 1;
         let Some(loaded) = self.loaded.get(&program.id) else {
@@ -313,7 +319,7 @@ fn watch(warps: &mut u32, global: &mut Global, launch: &Launch) -> Option<Watch>
     }
     let first = *warps + 1;
     *warps += count;
-    Some(Watch::new(first, launch.grid, launch.block, launch.cluster))
+    Some(Watch::new(first, launch.grid, launch.block, launch.cluster).cooperative(launch.cooperative))
 }
 
 /// A program's variables on a machine.

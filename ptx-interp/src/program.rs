@@ -4,8 +4,9 @@ use super::ctx::Step;
 use super::layout::{Home, Layout};
 use super::ops;
 use super::site::Site;
+use super::space::Where;
 use super::watch::{Act, Actor, Bases, Blank, Blanks, Follow, Names, Role, Within};
-use ptx_core::check::Checked;
+use ptx_core::check::{Checked, access};
 use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::ir::{Base, Function, Init, Inst, Module, Operand, Param, RegId, VarId};
 use ptx_core::isa::{Access, Arch, Row};
@@ -53,6 +54,11 @@ pub(super) struct Code {
     pub blank: Option<Box<Blank>>,
     /// The variables to which its addresses belong.
     pub within: Option<Box<Within>>,
+    /// The registers that it reads and writes (its guard aside), for those who trace it.
+    pub reads: Box<[u32]>,
+    pub writes: Box<[u32]>,
+    /// Whether it is a store that may go to shared memory.
+    pub fills: bool,
     /// What it makes of registers without a value, in functions that have vector loads or `ldmatrix`.
     pub follow: Option<Box<Follow>>,
 }
@@ -252,6 +258,9 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
             _ => named(&site, written(row, inst)),
         },
         touched: named(&site, &inst.operands),
+        reads: accessed(&site, Access::Write),
+        writes: accessed(&site, Access::Read),
+        fills: fills(inst),
         blank: None,
         within: None,
         follow: module
@@ -312,6 +321,27 @@ fn named<'a>(site: &Site, operands: impl IntoIterator<Item = &'a Operand>) -> Bo
     found.into()
 }
 
+/// The registers of an instruction, its guard aside, without those that it only accesses so.
+fn accessed(site: &Site, not: Access) -> Box<[u32]> {
+    let plain = Inst { guard: None, ..site.inst.clone() };
+    let mut found = Vec::new();
+    access::registers(&plain, &mut |register, access| {
+        if access != not {
+            found.extend(site.slot(register));
+        }
+    });
+    found.into()
+}
+
+/// Whether an instruction stores what threads hold to memory that may be shared.
+fn fills(inst: &Inst) -> bool {
+    const STORES: &[&str] = &["st", "stmatrix", "atom", "red"];
+    let space = |m: &str| Where::of(Some(m)) != Where::Generic;
+    let named = inst.slots.iter().flatten().map(|m| m.text).find(|m| space(m));
+    inst.row.is_some_and(|row| STORES.contains(&row.opcode()))
+        && named.is_none_or(|m| Where::of(Some(m)) == Where::Shared)
+}
+
 fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {
     match operand {
         Operand::Reg(register) | Operand::Part(register, _) | Operand::Sum(register, _) => found(*register),
@@ -350,6 +380,9 @@ fn fall_off(function: &Function, index: usize) -> Code {
         watched: false,
         written: Box::default(),
         touched: Box::default(),
+        reads: Box::default(),
+        writes: Box::default(),
+        fills: false,
         blank: None,
         within: None,
         follow: None,

@@ -1,7 +1,7 @@
 //! What chosen threads execute, told to whoever asks: each instruction with the values of its registers.
 
-use super::ctx::Ctx;
-use super::warp::lanes;
+use super::ctx::{Ctx, Src};
+use super::warp::{Lanes, lanes};
 use ptx_core::span::Span;
 use std::fmt;
 
@@ -14,8 +14,10 @@ pub struct Traced<'a> {
     pub thread: [u32; 3],
     /// The instruction.
     pub span: Span,
-    /// The registers that it names, with the bits that they hold behind it.
-    pub registers: Vec<(&'a str, u64)>,
+    /// The registers that it reads, with the bits that they held before it.
+    pub reads: Vec<(&'a str, u64)>,
+    /// The registers that it writes, with the bits that they hold behind it.
+    pub writes: Vec<(&'a str, u64)>,
 }
 
 /// Which threads to follow, and who is told.
@@ -37,10 +39,25 @@ impl fmt::Debug for Tracer {
     }
 }
 
+/// What a register holds in each lane, before an instruction runs.
+pub(super) type Before = Vec<(u32, Lanes)>;
+
 impl Ctx<'_> {
-    /// Tells what the chosen ones of these lanes have executed.
+    /// The registers that the next instruction reads, if somebody traces one of these lanes.
     #[cold]
-    pub(super) fn trace(&mut self, active: u32) {
+    pub(super) fn before(&self, active: u32) -> Before {
+        let (Some(tracer), Some(code)) = (&self.tracer, self.program.code.get(self.warp.at as usize)) else {
+            return Before::new();
+        };
+        if !lanes(active).any(|lane| tracer.threads.contains(&(self.block.id, self.warp.tid[lane]))) {
+            return Before::new();
+        }
+        code.reads.iter().map(|slot| (*slot, self.fetch(Src::Reg(*slot)))).collect()
+    }
+
+    /// Tells what the chosen ones of these lanes have executed, with what they read.
+    #[cold]
+    pub(super) fn trace(&mut self, active: u32, before: &Before) {
         let (at, origin) = (self.warp.at, self.warp.origin);
         let (Some(tracer), Some(code)) = (&mut self.tracer, self.program.code.get(at as usize)) else { return };
         for lane in lanes(active) {
@@ -48,10 +65,11 @@ impl Ctx<'_> {
             if !tracer.threads.contains(&(block, thread)) {
                 continue;
             }
-            let value = |slot: u32| self.warp.regs.get((origin + slot) as usize).map_or(0, |register| register[lane]);
             let name = |slot: u32| self.program.register_name(code.function, slot);
-            let registers = code.touched.iter().map(|slot| (name(*slot), value(*slot))).collect();
-            (tracer.tell)(&Traced { block, thread, span: code.span, registers });
+            let value = |slot: u32| self.warp.regs.get((origin + slot) as usize).map_or(0, |register| register[lane]);
+            let reads = before.iter().map(|(slot, held)| (name(*slot), held[lane])).collect();
+            let writes = code.writes.iter().map(|slot| (name(*slot), value(*slot))).collect();
+            (tracer.tell)(&Traced { block, thread, span: code.span, reads, writes });
         }
     }
 }

@@ -78,6 +78,8 @@ pub(super) struct Watch {
     /// What strong accesses to global memory carry.
     vars: RefCell<vars::Vars>,
     start: Arc<View>,
+    /// The words of global memory in which blocks arrive and wait, by address; none if all blocks are resident at once.
+    meetings: Option<RefCell<HashMap<u64, Meeting>>>,
     /// The first warp of the launch before, if this one may begin before that has ended.
     before: Option<u32>,
 }
@@ -116,6 +118,16 @@ struct BlockWatch {
     pub allocated: Option<(u32, [u32; 3])>,
 }
 
+/// A word of global memory that blocks change by an atomic access and then look at.
+#[derive(Clone, Copy, Debug)]
+struct Meeting {
+    /// The first block that looked at it, and the instruction.
+    block: u32,
+    pc: u32,
+    /// Whether a block had to look more than once.
+    waited: bool,
+}
+
 /// An access to another block's memory; the tick is 0 where there was none.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
@@ -138,7 +150,13 @@ impl Watch {
     pub(super) fn new(first: u32, grid: [u32; 3], block: [u32; 3], cluster: [u32; 3]) -> Watch {
         let warps = block.iter().product::<u32>().div_ceil(32);
         let (vars, start) = Default::default();
-        Watch { first, warps, grid, block, cluster, vars, start, before: None }
+        let meetings = Some(RefCell::default());
+        Watch { first, warps, grid, block, cluster, vars, start, meetings, before: None }
+    }
+
+    /// The same for a launch whose blocks may all wait for each other.
+    pub(super) fn cooperative(self, cooperative: bool) -> Watch {
+        Watch { meetings: self.meetings.filter(|_| !cooperative), ..self }
     }
 
     /// The same for one that may begin before the launch whose first warp has this number has ended.
@@ -148,7 +166,8 @@ impl Watch {
 
     /// The same for blocks that run ahead.
     pub(super) fn fork(&self) -> Watch {
-        Watch::new(self.first, self.grid, self.block, self.cluster).after(self.before)
+        let watch = Watch::new(self.first, self.grid, self.block, self.cluster).after(self.before);
+        watch.cooperative(self.meetings.is_none())
     }
 
     /// Whether no strong access to global memory has left anything for other blocks.

@@ -56,6 +56,8 @@ pub struct LineMap {
     /// (line of the PTX, index into `files`, line of that file), both lines from 1, ascending in the first. A line of
     /// PTX that is not listed belongs to the last one before it.
     pub lines: &'static [(u32, u32, u32)],
+    /// (line of the PTX, column of its Rust line), from 1, ascending in the first, where a line of Rust has several instructions.
+    pub columns: &'static [(u32, u32)],
 }
 
 /// An entry of a module, with what its attribute says. The macros make a `static` of it for every kernel.
@@ -97,7 +99,10 @@ impl Variant {
 
     /// A line of the PTX and where it comes from, as lines to put under a message.
     pub(crate) fn origin(&self, ptx_line: u32) -> String {
-        let source = self.lines.source(ptx_line).map(|(file, line)| format!("\n      --> {file}:{line}"));
+        let source = self.lines.source(ptx_line).map(|(file, line)| match self.lines.column(ptx_line) {
+            Some(column) => format!("\n      --> {file}:{line}:{column}"),
+            None => format!("\n      --> {file}:{line}"),
+        });
         let ptx = ptx_line.checked_sub(1).and_then(|at| self.ptx.lines().nth(at as usize));
         source.unwrap_or_default() + &ptx.map(|ptx| format!("\n       | {}", ptx.trim())).unwrap_or_default()
     }
@@ -106,14 +111,32 @@ impl Variant {
 impl LineMap {
     /// A map; see the fields for the shape.
     pub const fn new(files: &'static [&'static str], lines: &'static [(u32, u32, u32)]) -> LineMap {
-        LineMap { files, lines }
+        LineMap { files, lines, columns: &[] }
+    }
+
+    /// The same with the columns of lines that have several instructions.
+    pub const fn columns(self, columns: &'static [(u32, u32)]) -> LineMap {
+        LineMap { columns, ..self }
     }
 
     /// The Rust file and line of a line of the PTX.
     pub fn source(&self, ptx_line: u32) -> Option<(&'static str, u32)> {
-        let after = self.lines.partition_point(|(line, ..)| *line <= ptx_line);
-        let (_, file, line) = self.lines.get(after.checked_sub(1)?)?;
+        let (_, file, line) = self.entry(ptx_line)?;
         Some((self.files.get(*file as usize)?, *line))
+    }
+
+    /// The column of a line of the PTX in its line of Rust, if that has several instructions.
+    fn column(&self, ptx_line: u32) -> Option<u32> {
+        let (first, ..) = self.entry(ptx_line)?;
+        let after = self.columns.partition_point(|(line, _)| *line <= ptx_line);
+        let (line, column) = self.columns.get(after.checked_sub(1)?)?;
+        (line >= first).then_some(*column)
+    }
+
+    /// The last entry at or before a line of the PTX.
+    fn entry(&self, ptx_line: u32) -> Option<&(u32, u32, u32)> {
+        let after = self.lines.partition_point(|(line, ..)| *line <= ptx_line);
+        self.lines.get(after.checked_sub(1)?)
     }
 }
 
@@ -146,6 +169,15 @@ mod tests {
         assert_eq!(map.source(4), None);
         assert_eq!(map.source(6), Some(("a.rs", 10)));
         assert_eq!(map.source(70), Some(("b.rs", 3)));
+    }
+
+    #[test]
+    fn lines_with_several_instructions_have_columns() {
+        let map = LineMap::new(&["a.rs"], &[(5, 0, 10), (8, 0, 11)]).columns(&[(5, 9), (6, 30)]);
+        let column = |line| map.column(line);
+        assert_eq!([4, 5, 6, 7, 8].map(column), [None, Some(9), Some(30), Some(30), None]);
+        let variant = Variant::new("sm_80", "\n\n\n\nadd.u32 a, b, c;\nsub.u32 d, e, f;\n", map);
+        assert_eq!(variant.origin(6), "\n      --> a.rs:10:30\n       | sub.u32 d, e, f;");
     }
 
     #[test]

@@ -66,6 +66,7 @@ fn launch(program: &Program, module: &Module, entry: &str) -> Result<(), Fault> 
         block: required(module, entry),
         cluster: [1, 1, 1],
         dynamic_shared: 32 << 10,
+        cooperative: false,
         params: &params,
         options: Options { watch: false, seed: 0, step_limit: Some(STEPS) },
     };

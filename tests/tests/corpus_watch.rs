@@ -100,6 +100,7 @@ fn launch(run: &Run, program: &Program, seed: u64) {
         block: run.block,
         cluster: [1, 1, 1],
         dynamic_shared: run.shared,
+        cooperative: false,
         params: &params,
         options: Options { seed, ..Options::default() },
     };

@@ -88,6 +88,7 @@ fn launch(program: &Program, entry: &str, random: &mut Random) -> Result<(), Fau
         block: [number(random, &[1, 32, 96, 128, 256]), number(random, &[1, 1, 1, 2]), 1],
         cluster: [cluster, 1, 1],
         dynamic_shared: number(random, &[0, 0, 1024, 100_000]),
+        cooperative: false,
         params: &params,
         options: Options { watch: !random.once_in(3), seed: random.below(3) as u64, step_limit: Some(STEPS) },
     };

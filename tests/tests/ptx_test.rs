@@ -30,6 +30,28 @@ pub fn hasty(out: &mut [u32]) {
     }
 }
 
+/// The same with both accesses on one line.
+#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, safe())]
+#[rustfmt::skip]
+pub fn crowded() {
+    #[shared]
+    let tile: [u32; 64];
+    let mine: u32 = tile + tid.x * 4;
+    let other: u32 = tile + (tid.x ^ 1) * 4;
+    let t: u32 = tid.x;
+    let v: u32;
+    ptx! { st.shared.u32 [mine], t; ld.shared.u32 v, [other]; }
+}
+
+#[test]
+fn a_line_of_several_instructions_has_columns() {
+    let said = crowded(&Device::cpu()).unwrap_err().to_string();
+    let line = 1 + include_str!("ptx_test.rs").lines().position(|line| line.contains("[other]; }")).unwrap();
+    for (column, instruction) in [(12, "st.shared.u32 [mine], t;"), (37, "ld.shared.u32 v, [other];")] {
+        assert!(said.contains(&format!("ptx_test.rs:{line}:{column}\n       | {instruction}")), "{said}");
+    }
+}
+
 #[ptx_test(seeds = 8)]
 fn sums_are_right(device: &Device) -> ptx_launch::Result<()> {
     let mut out = device.zeros::<u32>(1)?;

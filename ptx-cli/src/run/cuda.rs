@@ -27,6 +27,7 @@ pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, 
     let block = arguments.block.unwrap_or_else(|| required(module, entry, "reqntid"));
     let cluster = arguments.cluster.unwrap_or_else(|| required(module, entry, "reqnctapercluster"));
     let config = Config::grid(arguments.grid).block(block).cluster(cluster).shared(arguments.shared);
+    let config = config.cooperative(arguments.cooperative);
     let result = Device::cuda(0).and_then(|device| run(&device, &text, &config, &mut values));
     match result {
         Ok(()) => save(arguments, &values),

@@ -10,6 +10,7 @@ mod copies;
 mod counts;
 mod defs;
 mod diverge;
+mod exchange;
 mod lanes;
 mod mbarrier;
 mod postdom;
@@ -36,8 +37,16 @@ fn is(inst: &Inst, patterns: &[Pattern]) -> bool {
 /// A rule over one function.
 type Rule = fn(&Body, &mut Vec<Diagnostic>);
 
-const RULES: &[Rule] =
-    &[wgmma::check, mbarrier::check, proxy::check, diverge::check, copies::check, counts::check, align::check];
+const RULES: &[Rule] = &[
+    wgmma::check,
+    mbarrier::check,
+    proxy::check,
+    diverge::check,
+    exchange::check,
+    copies::check,
+    counts::check,
+    align::check,
+];
 
 pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in module.functions.iter().filter(|f| f.defined) {

@@ -81,6 +81,8 @@ struct Body {
     text: Pieces,
     /// Variables in memory, declared first.
     variables: Pieces,
+    /// The threads of a block, in an entry whose attribute gives constants.
+    threads: Option<u64>,
     /// How many temporaries of each register type there are.
     temporaries: BTreeMap<&'static str, u32>,
     registers: Names,

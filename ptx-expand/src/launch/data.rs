@@ -143,10 +143,13 @@ impl Launch<'_> {
     }
 }
 
-/// Which line of Rust made which line of the PTX, where that changes.
+/// Which line of Rust made which line of the PTX, where that changes, and the columns where a line of Rust made several.
 fn line_map(host: &Host, text: &Text) -> TokenStream {
     let mut files: Vec<String> = Vec::new();
     let mut lines: Vec<(u32, u32, u32)> = Vec::new();
+    let mut columns: Vec<(u32, u32)> = Vec::new();
+    // Those of the line of Rust that is being read.
+    let mut own: Vec<(u32, u32)> = Vec::new();
     for (line, span) in &text.lines {
         let Some(place) = host.location(*span) else { continue };
         let known = files.iter().position(|f| *f == place.file);
@@ -156,13 +159,25 @@ fn line_map(host: &Host, text: &Text) -> TokenStream {
         }) as u32;
         if lines.last().is_none_or(|(_, f, l)| (*f, *l) != (file, place.line)) {
             lines.push((*line, file, place.line));
+            keep_several(&mut columns, &mut own);
+        }
+        if own.last().is_none_or(|(_, column)| *column != place.column) {
+            own.push((*line, place.column));
         }
     }
+    keep_several(&mut columns, &mut own);
     let (rt, lines) = (rt(), literal(&lines));
-    quote!(#rt::LineMap::new(&[#(#files),*], #lines))
+    let columns = (!columns.is_empty()).then(|| literal(&columns)).map(|columns| quote!(.columns(#columns)));
+    quote!(#rt::LineMap::new(&[#(#files),*], #lines) #columns)
+}
+
+/// Keeps the columns of a line of Rust, if there is more than one.
+fn keep_several(columns: &mut Vec<(u32, u32)>, own: &mut Vec<(u32, u32)>) {
+    let own = std::mem::take(own);
+    columns.extend(if own.len() > 1 { own } else { Vec::new() });
 }
 
 /// A long list as tokens. The compiler's lexer makes them in a tenth of the time that building each would take here.
-fn literal(lines: &[(u32, u32, u32)]) -> TokenStream {
-    format!("&{lines:?}").parse().unwrap_or_else(|_| quote!(&[]))
+fn literal(entries: &[impl std::fmt::Debug]) -> TokenStream {
+    format!("&{entries:?}").parse().unwrap_or_else(|_| quote!(&[]))
 }

@@ -87,6 +87,9 @@ fn warp_sync(site: &Site) -> Decoded {
     let members = site.src(0)?;
     Ok(Box::new(move |ctx, group| {
         let masks = ctx.fetch(members);
+        if ctx.watch.is_some() && masks.iter().any(|mask| *mask as u32 & !ctx.warp.live != 0) {
+            ctx.check_members(group, |lane| masks[lane] as u32)?;
+        }
         if group == ctx.warp.live && lanes(group).all(|l| masks[l] as u32 & group == group) {
             ctx.warp.met(group);
             return Ok(Flow::Next);

@@ -8,7 +8,7 @@ use crate::ctx::{Ctx, Dst, Flow, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::{F32, mask};
-use crate::warp::lanes;
+use crate::warp::{Lanes, lanes};
 use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::Class;
@@ -58,21 +58,57 @@ impl Ctx<'_> {
     }
 }
 
-/// A step of lanes that meet: `run` gets those that are complete and the member mask of each.
+/// Lanes that execute an instruction together: with `.sync` those that their member masks name, otherwise all that are here.
+struct Together {
+    lanes: u32,
+    masks: Option<Lanes>,
+}
+
+impl Together {
+    /// The lanes with which a lane executes it.
+    fn with(&self, lane: usize) -> u32 {
+        self.named(lane) & self.lanes
+    }
+
+    /// The lanes that its member mask names.
+    fn named(&self, lane: usize) -> u32 {
+        self.masks.map_or(self.lanes, |masks| masks[lane] as u32)
+    }
+
+    /// Whether a member mask could name or miss a lane that matters: the watcher looks at nothing else.
+    fn is_partial(&self) -> bool {
+        self.masks.is_some_and(|masks| self.lanes != u32::MAX || masks.iter().any(|mask| *mask as u32 != u32::MAX))
+    }
+}
+
+/// A step of lanes that meet: `run` gets those that are complete.
 fn together(
     members: Option<Src>,
-    run: impl Fn(&mut Ctx, u32, &dyn Fn(usize) -> u32) -> Result<(), Fault> + Send + Sync + 'static,
+    run: impl Fn(&mut Ctx, &Together) -> Result<(), Fault> + Send + Sync + 'static,
 ) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         let Some(members) = members else {
-            run(ctx, group, &|_| group)?;
+            run(ctx, &Together { lanes: group, masks: None })?;
             return Ok(Flow::Next);
         };
-        let masks = ctx.fetch(members);
+        let masks = Some(ctx.fetch(members));
         let ready = ctx.meet(group, members)?;
-        run(ctx, ready, &|lane| masks[lane] as u32 & ready)?;
+        run(ctx, &Together { lanes: ready, masks })?;
         Ok(ctx.parted(group, ready))
     }))
+}
+
+/// The same where the result depends on every lane that is named.
+fn combined(
+    members: Option<Src>,
+    run: impl Fn(&mut Ctx, &Together) -> Result<(), Fault> + Send + Sync + 'static,
+) -> Decoded {
+    together(members, move |ctx, group| {
+        if ctx.watch.is_some() && group.is_partial() {
+            ctx.check_members(group.lanes, |lane| group.named(lane))?;
+        }
+        run(ctx, group)
+    })
 }
 
 /// The member mask operand, for `.sync` forms.
@@ -86,10 +122,13 @@ fn shfl(site: &Site, member: Option<usize>) -> Decoded {
         [("up", Shuffle::Up), ("down", Shuffle::Down), ("bfly", Shuffle::Butterfly), ("idx", Shuffle::Index)];
     let mode = site.one_of(&MODES).ok_or("`shfl` without a mode")?;
     let (dst, found, [a, b, c]) = (site.dst(0)?, site.second(0)?, site.srcs(1)?);
-    together(members(site, member)?, move |ctx, group, _| {
-        let value = a;
+    together(members(site, member)?, move |ctx, together| {
+        let (value, group) = (a, together.lanes);
         let [a, b, c] = [a, b, c].map(|s| ctx.fetch(s));
         let source = |lane: usize| mode.source(lane as i64, b[lane], c[lane]);
+        if ctx.watch.is_some() && together.is_partial() {
+            ctx.check_sources(group, |lane| together.named(lane), |lane| source(lane).unwrap_or(lane))?;
+        }
         // The value of a lane that takes no part is undefined (9.7.9.6); a GPU reads zero.
         let read = |from: usize| if group >> from & 1 == 1 { a[from] } else { 0 };
         ctx.store(dst, group, |lane| read(source(lane).unwrap_or(lane)));
@@ -141,9 +180,9 @@ fn vote(site: &Site, member: Option<usize>) -> Decoded {
     ];
     let mode = site.one_of(&MODES).ok_or("`vote` without a mode")?;
     let (dst, src) = (site.dst(0)?, site.predicate(1)?);
-    together(members(site, member)?, move |ctx, group, members| {
+    combined(members(site, member)?, move |ctx, group| {
         let yes = ctx.fetch_mask(src);
-        ctx.store(dst, group, |lane| mode(yes & members(lane), members(lane)));
+        ctx.store(dst, group.lanes, |lane| mode(yes & group.with(lane), group.with(lane)));
         Ok(())
     })
 }
@@ -155,21 +194,21 @@ fn same(values: &[u64; 32], lane: usize, members: u32) -> u32 {
 
 fn match_any(site: &Site) -> Decoded {
     let (dst, src) = (site.dst(0)?, site.src(1)?);
-    together(members(site, Some(2))?, move |ctx, group, members| {
+    combined(members(site, Some(2))?, move |ctx, group| {
         let values = ctx.fetch(src);
-        ctx.store(dst, group, |lane| same(&values, lane, members(lane)).into());
+        ctx.store(dst, group.lanes, |lane| same(&values, lane, group.with(lane)).into());
         Ok(())
     })
 }
 
 fn match_all(site: &Site) -> Decoded {
     let (dst, found, src) = (site.dst(0)?, site.second(0)?, site.src(1)?);
-    together(members(site, Some(2))?, move |ctx, group, members| {
+    combined(members(site, Some(2))?, move |ctx, group| {
         let values = ctx.fetch(src);
-        let all = |lane: usize| same(&values, lane, members(lane)) == members(lane);
-        ctx.store(dst, group, |lane| if all(lane) { members(lane).into() } else { 0 });
+        let all = |lane: usize| same(&values, lane, group.with(lane)) == group.with(lane);
+        ctx.store(dst, group.lanes, |lane| if all(lane) { group.with(lane).into() } else { 0 });
         if let Some(found) = found {
-            ctx.store(found, group, |lane| all(lane).into());
+            ctx.store(found, group.lanes, |lane| all(lane).into());
         }
         Ok(())
     })
@@ -192,27 +231,22 @@ fn redux(site: &Site) -> Decoded {
     let (dst, src, member) = (site.dst(0)?, site.src(1)?, members(site, Some(2))?);
     if ty.class() == Class::Float {
         let pick = Extreme::new(site, &F32, greatest);
-        return together(member, move |ctx, group, members| {
-            reduce(ctx, group, (dst, src), members, &|a, b| pick.of(a, b))
-        });
+        return combined(member, move |ctx, group| reduce(ctx, group, (dst, src), &|a, b| pick.of(a, b)));
     }
     // Signed order is unsigned order with the sign bit turned.
     let flip = if ty.class() == Class::Signed && (greatest || site.is("min")) { 1 << (ty.bits() - 1) } else { 0 };
-    together(member, move |ctx, group, members| {
-        reduce(ctx, group, (dst, src), members, &|a, b| operation(a ^ flip, b ^ flip) ^ flip)
-    })
+    combined(member, move |ctx, group| reduce(ctx, group, (dst, src), &|a, b| operation(a ^ flip, b ^ flip) ^ flip))
 }
 
 fn reduce(
     ctx: &mut Ctx,
-    group: u32,
+    group: &Together,
     (dst, src): (Dst, Src),
-    members: &dyn Fn(usize) -> u32,
     operation: &dyn Fn(u64, u64) -> u64,
 ) -> Result<(), Fault> {
     let values = ctx.fetch(src);
     // One value alone is joined with itself only where that changes nothing but its form (a NaN).
-    ctx.store(dst, group, |lane| lanes(members(lane)).map(|l| values[l]).reduce(operation).unwrap_or(0));
+    ctx.store(dst, group.lanes, |lane| lanes(group.with(lane)).map(|l| values[l]).reduce(operation).unwrap_or(0));
     Ok(())
 }
 
@@ -221,13 +255,13 @@ fn elect(site: &Site) -> Decoded {
         Operand::Pair(..) => (Some(site.dst(0)?), site.second(0)?),
         _ => (None, Some(site.dst(0)?)),
     };
-    together(members(site, Some(1))?, move |ctx, group, members| {
-        let leader = |lane: usize| members(lane).trailing_zeros();
+    together(members(site, Some(1))?, move |ctx, group| {
+        let leader = |lane: usize| group.with(lane).trailing_zeros();
         if let Some(dst) = dst {
-            ctx.store(dst, group, |lane| leader(lane).into());
+            ctx.store(dst, group.lanes, |lane| leader(lane).into());
         }
         if let Some(elected) = elected {
-            ctx.store(elected, group, |lane| (leader(lane) as usize == lane).into());
+            ctx.store(elected, group.lanes, |lane| (leader(lane) as usize == lane).into());
         }
         Ok(())
     })

@@ -7,7 +7,7 @@ use super::role::{Act, Order, Role, Scope};
 use super::shadow::{Access, Clash, Relation, Shadow};
 use super::threads::{BEFORE, Threads};
 use super::vars::Vars;
-use super::{Agent, Reach, Watch};
+use super::{Agent, Meeting, Reach, Watch};
 use crate::ctx::Ctx;
 use crate::fault::Fault;
 use crate::space::{Place, Where};
@@ -223,8 +223,34 @@ impl Ctx<'_> {
         if role.order != Order::Weak && matches!(role.act, Act::Plain | Act::Update) {
             let key = (touch.place.rank as u64) << 48 ^ touch.place.at;
             threads.synchronise((watch, self.warp.live), &mut vars.borrow_mut(), role, (key, touch));
+            if matches!(place.space, Where::Global | Where::Generic) {
+                self.meet_in_grid(watch, &mut threads, role, touch)?;
+            }
         }
         Ok(())
+    }
+
+    /// Objects if blocks that need not be resident at once wait for each other in a word of global memory: two of them changed
+    /// it, then looked at it, and one had to look again.
+    fn meet_in_grid(&self, watch: &Watch, threads: &mut Threads, role: Role, touch: &Touch) -> Result<(), Fault> {
+        let Some(meetings) = &watch.meetings else { return Ok(()) };
+        if role.act == Act::Update {
+            threads.arrived = role.counts.then_some((touch.place.at, 0));
+            return Ok(());
+        }
+        let Some((at, looks)) = threads.arrived.as_mut().filter(|(at, _)| !touch.writes && *at == touch.place.at)
+        else {
+            return Ok(());
+        };
+        *looks = looks.saturating_add(1);
+        let mut meetings = meetings.borrow_mut();
+        let own = Meeting { block: threads.block, pc: self.warp.at, waited: false };
+        let meeting = meetings.entry(*at).or_insert(own);
+        meeting.waited |= *looks > 1;
+        match meeting.waited && meeting.block != threads.block {
+            true => Err(findings::grid::not_cooperative(self, watch, (meeting.block, meeting.pc), touch)),
+            false => Ok(()),
+        }
     }
 
     /// An access to memory of another block of the cluster: it must have begun, and must not end before.

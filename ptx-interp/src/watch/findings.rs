@@ -8,6 +8,8 @@ pub(crate) mod copies;
 pub(crate) mod deadlock;
 pub(super) mod divergence;
 pub(super) mod flying;
+pub(super) mod grid;
+mod lanes;
 pub(crate) mod mbarrier;
 mod phase;
 pub(super) mod race;

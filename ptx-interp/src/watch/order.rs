@@ -80,6 +80,9 @@ impl Warp {
     }
 }
 
+/// Instructions that complete on an mbarrier through the async proxy.
+const COPIES: &[&str] = &["cp.async.bulk", "cp.reduce.async.bulk"];
+
 impl Ctx<'_> {
     /// Whether the running instruction may run now.
     #[inline(never)]
@@ -147,6 +150,11 @@ impl Ctx<'_> {
             }
             Act::Launch => threads.wait_for_launch(active, live),
             Act::Fence => threads.fence(active, live),
+            Act::BegunFence => {
+                threads.fence(active, live);
+                let number = threads.number;
+                self.cluster.watch.iter_mut().for_each(|watch| watch.fence_begun(number, active));
+            }
             Act::ProxyFence => threads.proxy_fence(active, live),
             Act::Commit(actor) => threads.commit(active, actor),
             Act::Wait(actor, open) => threads.wait(active, actor, open),
@@ -171,6 +179,15 @@ impl Ctx<'_> {
         };
         if self.warp.threads.as_ref().is_some_and(|threads| !knows(threads)) {
             return Err(findings::mbarrier::not_begun(self.program, phases.init, lane, at));
+        }
+        let sees = |threads: &std::cell::RefCell<Threads>| {
+            let begun = phases.begun;
+            begun.is_none_or(|begun| threads.borrow().knows_fenced(lane, begun, watch.place(begun.warp)))
+        };
+        let name = self.program.code.get(self.warp.at as usize).map_or("", |code| code.name);
+        let copies = COPIES.iter().any(|copy| name.starts_with(copy));
+        if copies && !phases.fenced && self.warp.threads.as_ref().is_some_and(|threads| !sees(threads)) {
+            return Err(findings::mbarrier::not_fenced(self.program, (name, phases.init), lane, at));
         }
         Ok(())
     }
@@ -267,6 +284,14 @@ impl ClusterWatch {
         phases.arriving.view.seen.ticks_mut(block, agent + 1)[agent] = phases.count;
         phases.done = Some(phases.arriving.shared());
         phases.done.clone()
+    }
+
+    /// A fence of lanes of a warp behind the mbarriers that they have initialised.
+    fn fence_begun(&mut self, warp: u32, group: u32) {
+        let own = |begun: &Event| begun.warp == warp && begun.lanes & group != 0;
+        for phases in self.phases.values_mut().filter(|phases| phases.begun.as_ref().is_some_and(own)) {
+            phases.fenced = true;
+        }
     }
 
     /// The barrier of the cluster opens.

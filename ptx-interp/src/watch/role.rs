@@ -54,6 +54,8 @@ pub(crate) enum Act {
     },
     /// Orders what its threads did before and after.
     Fence,
+    /// The same, and makes the mbarriers visible that its threads have initialised.
+    BegunFence,
     /// Makes what its threads know visible to the async proxy.
     ProxyFence,
     /// Closes a group of asynchronous operations.
@@ -89,11 +91,14 @@ pub(crate) struct Role {
     pub scope: Scope,
     /// All threads of the warp must execute it together.
     pub aligned: bool,
+    /// Whether it is an atomic access by which threads count: no lock is taken so.
+    pub counts: bool,
 }
 
 impl Role {
     /// That of an instruction that does nothing special.
-    pub(crate) const PLAIN: Role = Role { act: Act::Plain, order: Order::Weak, scope: Scope::Block, aligned: false };
+    pub(crate) const PLAIN: Role =
+        Role { act: Act::Plain, order: Order::Weak, scope: Scope::Block, aligned: false, counts: false };
 
     /// That of an instruction: the line with the longest name that fits.
     pub(crate) fn of(site: &Site) -> Role {
@@ -202,7 +207,8 @@ fn access(site: &Site) -> Role {
 }
 
 fn update(site: &Site) -> Role {
-    Role { act: Act::Update, ..ordered(site, Order::Relaxed, Scope::Gpu) }
+    let counts = ["add", "inc", "dec", "or"].iter().any(|operation| has(site, operation));
+    Role { act: Act::Update, counts, ..ordered(site, Order::Relaxed, Scope::Gpu) }
 }
 
 fn object(site: &Site, order: Order) -> Role {
@@ -210,7 +216,8 @@ fn object(site: &Site, order: Order) -> Role {
 }
 
 fn fence(site: &Site) -> Role {
-    Role { act: Act::Fence, ..ordered(site, Order::Both, Scope::System) }
+    let act = if has(site, "mbarrier_init") { Act::BegunFence } else { Act::Fence };
+    Role { act, ..ordered(site, Order::Both, Scope::System) }
 }
 
 /// Fences of the async proxy; the others order tensor maps, for which they are ordinary fences here.

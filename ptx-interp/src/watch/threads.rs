@@ -45,6 +45,8 @@ pub(crate) struct Threads {
     gates: Option<Box<[Gates; 32]>>,
     /// What each lane's last `tcgen05.fence::after_thread_sync` stands behind.
     pub(super) behind: Behind,
+    /// The last word of global memory that they changed by an atomic access, and how often they have looked at it since.
+    pub(super) arrived: Option<(u64, u32)>,
     /// The registers without a value, if a load has left one without.
     pub(super) gaps: Option<Box<Gaps>>,
 }
@@ -111,6 +113,7 @@ impl Threads {
             held: Vec::new(),
             gates: None,
             behind: None,
+            arrived: None,
             gaps: None,
         }
     }

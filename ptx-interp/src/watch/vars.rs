@@ -85,6 +85,8 @@ pub(crate) struct Phases {
     pub(super) agent: u32,
     /// How many phases are complete.
     pub count: u32,
+    /// Whether the thread that initialised it has executed `fence.mbarrier_init` since.
+    pub(super) fenced: bool,
     /// When it was initialised.
     pub(super) begun: Option<Event>,
     /// The last phase in which a copy completes, and which.

@@ -155,6 +155,7 @@ impl Approximation {
             block: [256, 1, 1],
             cluster: [1, 1, 1],
             dynamic_shared: 0,
+            cooperative: false,
             params: &params,
             options: Options { watch: false, ..Options::default() },
         };

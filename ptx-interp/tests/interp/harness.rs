@@ -38,6 +38,7 @@ pub(crate) fn launch(
         block: [block, 1, 1],
         cluster: [1, 1, 1],
         dynamic_shared: 0,
+        cooperative: false,
         params,
         options,
     };

@@ -123,7 +123,7 @@ fn integers_bits_and_doubles_multiply() {
 fn copies_fill_with_zeros_and_bulk_copies_count_bytes() {
     let body = "
   .shared .align 16 .b8 buffer[64]; .shared .align 8 .b64 bar;
-  mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, buffer; mov.u32 %r2, bar;
+  mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster; mov.u32 %r1, buffer; mov.u32 %r2, bar;
   mbarrier.arrive.expect_tx.shared.b64 _, [bar], 32;
   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 32, [%r2];
 WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra WAIT;

@@ -18,6 +18,7 @@ fn cluster(body: &str, blocks: u32, words: usize) -> Result<Vec<u32>, Fault> {
         block: [32, 1, 1],
         cluster: [blocks, 1, 1],
         dynamic_shared: 0,
+        cooperative: false,
         params: &out.to_le_bytes(),
         options: Options::default(),
     };

@@ -293,6 +293,7 @@ fn run(machine: &mut Machine, case: &Case, blocks: usize, input: u64) -> Result<
         block: [THREADS as u32, 1, 1],
         cluster: [1, 1, 1],
         dynamic_shared: 0,
+        cooperative: false,
         params: &params,
         options: Options::default(),
     };

@@ -115,7 +115,8 @@ impl Case {
     fn run(&self, machine: &mut Machine, program: &Program, params: &[u8], options: Options) -> Stats {
         let dynamic_shared = if self.entry == "block" { 64 << 10 } else { 0 };
         let Case { entry, grid, block, .. } = *self;
-        let launch = Launch { entry, grid, block, cluster: [1; 3], dynamic_shared, params, options };
+        let launch =
+            Launch { entry, grid, block, cluster: [1; 3], dynamic_shared, cooperative: false, params, options };
         machine.launch(program, &launch).unwrap()
     }
 }

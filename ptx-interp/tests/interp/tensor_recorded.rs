@@ -80,6 +80,7 @@ fn run(machine: &mut Machine, pools: &BTreeMap<&str, u64>, scene: &Scene) -> Res
         block: [scene.threads, 1, 1],
         cluster: [scene.cluster, 1, 1],
         dynamic_shared: 0,
+        cooperative: false,
         params: &params,
         options: Options::default(),
     };

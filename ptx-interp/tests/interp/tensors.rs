@@ -54,7 +54,7 @@ fn mapped(body: &str, change: impl Fn(&mut TensorMap)) -> Result<Vec<u32>, Fault
     machine.write(out + 2048, &map.encode()).unwrap();
     let text = kernel(&format!(
         ".shared .align 128 .b8 s[1024]; .shared .align 8 .b64 bar; .shared .align 128 .b8 copy[128];
-         mov.u32 %r1, s; mov.u32 %r2, bar; add.u64 %d9, %out, 2048; mbarrier.init.shared.b64 [%r2], 1; {body}
+         mov.u32 %r1, s; mov.u32 %r2, bar; add.u64 %d9, %out, 2048; mbarrier.init.shared.b64 [%r2], 1; fence.mbarrier_init.release.cluster; {body}
          ld.shared.v4.u32 {{%r3, %r4, %r5, %r6}}, [%r1]; st.global.v4.u32 [%out], {{%r3, %r4, %r5, %r6}};
          ld.shared.v4.u32 {{%r3, %r4, %r5, %r6}}, [%r1+16]; st.global.v4.u32 [%out+16], {{%r3, %r4, %r5, %r6}}; ret;"
     ));
@@ -119,6 +119,7 @@ fn wgmma(body: &str, threads: u32) -> Result<(), Fault> {
         block: [threads, 1, 1],
         cluster: [1; 3],
         dynamic_shared: 0,
+        cooperative: false,
         params: &out.to_le_bytes(),
         options,
     };
@@ -151,7 +152,7 @@ fn refusals_and_faults_have_reasons() {
 
 #[test]
 fn no_cluster_is_cancelled() {
-    let body = ".shared .align 16 .b8 s[16]; .shared .align 8 .b64 bar; .reg .b128 %q; mbarrier.init.shared.b64 [bar], 1;
+    let body = ".shared .align 16 .b8 s[16]; .shared .align 8 .b64 bar; .reg .b128 %q; mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;
       mov.u32 %r2, s; mov.u32 %r3, bar; mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
       clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r2], [%r3];
       WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra WAIT; ld.shared.b128 %q, [%r2];

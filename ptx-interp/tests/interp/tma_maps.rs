@@ -115,6 +115,7 @@ fn run(
         block: [128, 1, 1],
         cluster: [1; 3],
         dynamic_shared: 0,
+        cooperative: false,
         params: &params,
         options: Options { watch: false, ..Options::default() },
     };

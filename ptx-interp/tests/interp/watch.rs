@@ -29,12 +29,18 @@ struct Case {
     right: &'static str,
     cluster: u32,
     target: &'static str,
+    cooperative: bool,
 }
 
 impl Case {
     /// The same in clusters of so many blocks.
     const fn clusters(self, cluster: u32) -> Case {
         Case { cluster, ..self }
+    }
+
+    /// The same in a cooperative launch.
+    const fn cooperative(self) -> Case {
+        Case { cooperative: true, ..self }
     }
 
     /// The same for another target.
@@ -50,7 +56,7 @@ const fn case(
     wrong: &'static str,
     right: &'static str,
 ) -> Case {
-    Case { code, threads, blocks, both, wrong, right, cluster: 1, target: "sm_100a" }
+    Case { code, threads, blocks, both, wrong, right, cluster: 1, target: "sm_100a", cooperative: false }
 }
 
 /// Each thread has a word of shared memory at `%r1`, its neighbour's is at `%r2`, thread 0 has `%p1`.
@@ -58,7 +64,7 @@ const TILE: &str =
     ".shared .align 128 .b8 tile[1024]; shl.b32 %r1, %t, 2; xor.b32 %r2, %r1, 4; setp.eq.u32 %p1, %t, 0;";
 /// The same, and an mbarrier for one arrival.
 const BAR: &str = ".shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar;
-  setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;";
+  setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; bar.sync 0;";
 
 /// 32 columns of tensor memory at `%r3`.
 const TMEM: &str = ".shared .align 4 .u32 slot; {ALLOC} ld.shared.u32 %r3, [slot];";
@@ -115,6 +121,7 @@ fn run(text: &str, case: &Case, options: Options) -> Result<(), Fault> {
         block: [case.threads, 1, 1],
         cluster: [case.cluster, 1, 1],
         dynamic_shared: 0,
+        cooperative: case.cooperative,
         params: &out.to_le_bytes(),
         options,
     };
@@ -227,6 +234,7 @@ fn launches_are_in_order_and_clusters_meet() {
             block: [64, 1, 1],
             cluster: [2, 1, 1],
             dynamic_shared: 0,
+            cooperative: false,
             params: &out.to_le_bytes(),
             options: Options { seed, ..Options::default() },
         };

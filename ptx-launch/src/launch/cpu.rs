@@ -26,6 +26,7 @@ pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config
         block: shape.block,
         cluster: shape.cluster.unwrap_or([1, 1, 1]),
         dynamic_shared: shape.shared,
+        cooperative: config.cooperative,
         params: &params,
         options: device.options(),
     };

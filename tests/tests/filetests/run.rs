@@ -31,6 +31,7 @@ fn launch(program: &Program, threads: u32, words: u32) -> Result<Vec<u32>, Fault
         block: [threads, 1, 1],
         cluster: [1; 3],
         dynamic_shared: 0,
+        cooperative: false,
         params: &address.to_le_bytes(),
         options: Options::default(),
     };

@@ -21,7 +21,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("mad.wide", Kind::Moved),
 ];
 /// Instructions with operands outside of brackets that a rule asks for.
-const ASKED: &[&str] = &["bar", "barrier"];
+const ASKED: &[&str] = &["bar", "barrier", "shfl", "redux"];
 /// Passes over the function before giving up.
 const MOST_PASSES: usize = 16;
 

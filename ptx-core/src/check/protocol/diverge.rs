@@ -86,13 +86,37 @@ pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
 }
 
 /// Places where the threads of a group diverge, with the diverging instruction.
-struct Parted<'b, 'a> {
+pub(super) struct Parted<'b, 'a> {
     body: &'b Body<'a>,
     values: Values,
     by: Vec<Option<usize>>,
 }
 
 impl<'b, 'a> Parted<'b, 'a> {
+    /// Of the threads of a warp.
+    pub(super) fn of_warps(body: &'b Body<'a>) -> Self {
+        Parted::new(body, WARP)
+    }
+
+    /// The instruction that parts the threads which come to this one, or this one itself.
+    pub(super) fn by(&self, at: usize, inst: &Inst) -> Option<usize> {
+        self.parts(inst).map(|_| at).or(self.by[self.body.graph().block_of(at)])
+    }
+
+    /// The branches at which some threads of a group may end while others go on.
+    pub(super) fn leaving(&self) -> Vec<usize> {
+        let (graph, insts) = (self.body.graph(), &self.body.function.insts);
+        let ends = |block: usize, inst: &Inst| {
+            is(inst, ENDS_THREADS) || graph.next[block].iter().any(|next| self.only_leaves(*next))
+        };
+        let last = |block: usize| graph.range(block).end - 1;
+        let branches = (0..graph.next.len()).filter(|b| graph.reached[*b]).map(|b| (b, last(b)));
+        branches
+            .filter(|(b, at)| self.parts(&insts[*at]).is_some() && ends(*b, &insts[*at]))
+            .map(|(_, at)| at)
+            .collect()
+    }
+
     fn new(body: &'b Body<'a>, log: u32) -> Self {
         let values = Values::new(body.function, body.defs(), log);
         let by = vec![None; body.graph().next.len()];
@@ -148,8 +172,7 @@ impl<'b, 'a> Parted<'b, 'a> {
     fn report(&self, kind: &Kind, insts: &[(usize, &Inst)], out: &mut Vec<Diagnostic>) {
         let mut told = HashSet::new();
         for &(at, inst) in insts.iter().filter(|(_, i)| (kind.concerns)(i)) {
-            let by = self.parts(inst).map(|_| at).or(self.by[self.body.graph().block_of(at)]);
-            let Some(by) = by.filter(|by| told.insert(*by)) else { continue };
+            let Some(by) = self.by(at, inst).filter(|by| told.insert(*by)) else { continue };
             let group = kind.group;
             let name = inst.row.map_or("", |r| r.name);
             let text = format!("`{name}` must be executed by all threads of a {group} together");

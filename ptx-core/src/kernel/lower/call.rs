@@ -9,9 +9,12 @@ use crate::diag::{codes, plural};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, Param, StmtKind, TypeKind};
 use crate::kernel::types::{self, Ty};
-use crate::kernel::value::{Reg, Value};
+use crate::kernel::value::{Const, Reg, Value};
 use crate::kernel::{cuda, prelude};
 use crate::span::Span;
+
+/// The threads of a warp.
+const WARP_THREADS: i128 = 32;
 
 /// A function whose statements are being written.
 #[derive(Clone, Debug)]
@@ -50,6 +53,9 @@ impl<'a> Lowerer<'a> {
             return self.fail(&codes::P0810, span, format!("`{name}` calls itself"), help);
         }
         let Some(generics) = self.generic_arguments(function, path, args, span) else { return Value::Error };
+        if function.external && self.over.is_none() && !self.fits_block(&name, &generics, callee.span) {
+            return Value::Error;
+        }
         let caller = self.scopes.current;
         let inner = self.scopes.open(Some(found.scope), true);
         for (name, binding) in generics {
@@ -64,6 +70,27 @@ impl<'a> Lowerer<'a> {
         self.expanding.pop();
         self.scopes.close(inner, caller);
         value
+    }
+
+    /// Whether a helper of the library that takes the warps of a block (`WARPS`) is given those of the kernel's block.
+    fn fits_block(&mut self, name: &str, generics: &[(String, Binding)], span: Span) -> bool {
+        let warps = generics.iter().find(|(generic, _)| generic == "WARPS").map(|(_, binding)| binding);
+        let (Some(Binding::Value(Value::Const(Const::Int(warps, _)))), Some(threads)) = (warps, self.f.threads) else {
+            return true;
+        };
+        if warps.checked_mul(WARP_THREADS) == Some(threads.into()) {
+            return true;
+        }
+        let message = format!(
+            "`{name}` is for blocks of {} threads, but this kernel has blocks of {threads}",
+            warps.saturating_mul(WARP_THREADS)
+        );
+        let help = match threads.is_multiple_of(WARP_THREADS as u64) {
+            true => format!("write {0} for `WARPS`: {threads} threads are {0} warps", threads / 32),
+            false => "use a block of whole warps: a multiple of 32 threads".to_string(),
+        };
+        self.fail(&codes::P0811, span, message, help);
+        false
     }
 
     fn unknown_function(&mut self, name: &str, span: Span) -> Value {

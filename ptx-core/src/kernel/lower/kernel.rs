@@ -64,6 +64,7 @@ impl<'a> Lowerer<'a> {
     fn write_entry(&mut self, index: usize, kernel: &'a Kernel, instance: Option<usize>, name: String) {
         self.declare_params(kernel);
         let limits = self.limits(kernel);
+        self.f.threads = self.extent(&kernel.options.block).and_then(|extent| threads_of(&extent));
         self.f.frames.push(Frame { end: None, dest: None });
         self.statements(&kernel.body, None);
         self.ret(kernel.span);
@@ -107,7 +108,7 @@ impl<'a> Lowerer<'a> {
 
     /// A block that no launch can have: ptxas takes it.
     fn threads(&mut self, extent: &str, span: Span) {
-        let threads = extent.split(", ").try_fold(1u64, |product, extent| product.checked_mul(extent.parse().ok()?));
+        let threads = threads_of(extent);
         let limits = isa::table().target(self.variant.arch).map_or(&[][..], |target| &target.limits);
         let Some((_, most)) = limits.iter().find(|(name, _)| *name == "threads") else { return };
         if threads.is_none_or(|threads| threads > *most) {
@@ -187,4 +188,9 @@ fn argument_text(binding: &Binding<'_>, arg: &GenericArg) -> String {
         (Binding::Value(Value::Const(value)), _) => value.text(),
         _ => String::new(),
     }
+}
+
+/// The product of `256, 1, 1`.
+fn threads_of(extent: &str) -> Option<u64> {
+    extent.split(", ").try_fold(1u64, |product, extent| product.checked_mul(extent.parse().ok()?))
 }

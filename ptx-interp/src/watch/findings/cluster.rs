@@ -68,6 +68,8 @@ fn may_be_gone(
 impl Ctx<'_> {
     /// Lanes end: what they know, their block knew when it ended.
     pub(crate) fn watch_exit(&mut self, group: u32) {
+        // Where they ended.
+        self.warp.jump(group, self.warp.at);
         let rank = self.block.rank;
         let (Some(threads), Some(cluster)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
         if cluster.blocks.len() < 2 {

@@ -7,13 +7,13 @@ use crate::fault::{Fault, FaultKind};
 use crate::program::Program;
 use ptx_core::diag::codes;
 
-/// One that is initialised a second time.
+/// One that is initialized a second time.
 pub(crate) fn again(program: &Program, first: u32, lane: usize, at: u64) -> Fault {
     Fault::new(FaultKind::Sync, "`mbarrier.init` of an mbarrier that is in use")
         .code(&codes::W0412)
         .at(at)
         .lane(lane)
-        .party(party(program, first, "it was initialised here".into()))
+        .party(party(program, first, "it was initialized here".into()))
         .help("`mbarrier.inval` ends its use; then the memory may hold another one")
 }
 
@@ -23,8 +23,24 @@ pub(crate) fn not_begun(program: &Program, init: u32, lane: usize, at: u64) -> F
         .code(&codes::W0411)
         .at(at)
         .lane(lane)
-        .party(party(program, init, "it is initialised here".into()))
+        .party(party(program, init, "it is initialized here".into()))
         .help("let a barrier stand between `mbarrier.init` and the first use: of the block, or of the cluster")
+}
+
+/// One that an operation of the async proxy may not see.
+pub(crate) fn not_fenced(program: &Program, (name, init): (&str, u32), lane: usize, at: u64) -> Fault {
+    let message = format!(
+        "`{name}` completes on an mbarrier that the async proxy may not see: no fence follows its `mbarrier.init`"
+    );
+    Fault::new(FaultKind::Async, message)
+        .code(&codes::W0415)
+        .at(at)
+        .lane(lane)
+        .party(party(program, init, "it is initialized here".into()))
+        .help(
+            "let the thread that initialises it execute `fence.mbarrier_init.release.cluster` (`mbarrier::fence_init()`) or \
+             `fence.proxy.async` before the barrier",
+        )
 }
 
 /// One whose use ends while threads wait for it.
@@ -68,7 +84,7 @@ impl Ctx<'_> {
                 None => fault.help("`mbarrier.init` by one thread, then a barrier, before anybody uses it"),
             };
         };
-        let init = party(self.program, phases.init, "it was initialised here".into());
+        let init = party(self.program, phases.init, "it was initialized here".into());
         came(self.program, phases).into_iter().fold(fault.party(init), |fault, came| fault.party(Some(came))).help(
             "initialise it for as many arrivals as come in a phase, and let nobody arrive twice: `mbarrier.arrive.expect_tx` is \
              an arrival, too, and for one thread",

@@ -3,7 +3,7 @@
 use super::{Touch, party};
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
-use crate::program::Program;
+use crate::program::{Code, Program};
 use crate::space::Where;
 use ptx_core::diag::codes;
 
@@ -15,17 +15,45 @@ pub(in crate::watch) fn found(ctx: &Ctx, touch: &Touch, offset: u64) -> Fault {
         touch.size,
         touch.place.space.name()
     );
-    Fault::new(FaultKind::Unwritten, message)
+    let fault = Fault::new(FaultKind::Unwritten, message)
         .code(&codes::W0104)
         .at(touch.address.wrapping_add(offset))
         .place(ctx.name_of(touch.at(offset), lane))
-        .lane(lane)
-        .help(match touch.place.space {
-            Where::Shared => "write it first; shared memory holds nothing when a block begins",
-            Where::Local => "write it first; local memory holds nothing when a function begins",
-            _ => "write it first, from the host (`upload`, `zeros`) or in a kernel",
-        })
+        .lane(lane);
+    if let Some(store) = unordered_store(ctx, touch, offset) {
+        let text = "this stores there, and no barrier stands between it and the read".to_string();
+        return fault.party(party(ctx.program, store, text)).help(BARRIER);
+    }
+    fault.help(match touch.place.space {
+        Where::Shared => "write it first; shared memory holds nothing when a block begins",
+        Where::Local => "write it first; local memory holds nothing when a function begins",
+        _ => "write it first, from the host (`upload`, `zeros`) or in a kernel",
+    })
 }
+
+const BARRIER: &str = "if another thread writes it, let a barrier stand between the write and this read: `bar.sync 0;` (`block::sync()`), \
+                       or `bar.warp.sync -1;` (`warp::sync()`) if it is a thread of the same warp";
+
+/// The last store before a read, in the order of the text, that may write this byte of the block's shared memory, if the text
+/// has no barrier between the two.
+fn unordered_store(ctx: &Ctx, touch: &Touch, offset: u64) -> Option<u32> {
+    if touch.place.space != Where::Shared || touch.place.rank != ctx.block.rank {
+        return None;
+    }
+    let code = ctx.program.code.get(..ctx.warp.at as usize)?;
+    let function = ctx.program.code.get(ctx.warp.at as usize)?.function;
+    let before = code.iter().enumerate().rev().take_while(|(_, code)| code.function == function);
+    let waits = |name: &str| BARRIERS.iter().any(|barrier| name.starts_with(barrier));
+    let at = touch.at(offset).at;
+    let may_write = |code: &Code| {
+        code.fills && code.within.as_ref().is_none_or(|within| within.leaves(Where::Shared, at, 1).is_none())
+    };
+    let mut unordered = before.take_while(|(_, code)| !waits(code.name)).filter(|(_, code)| may_write(code));
+    unordered.next().map(|(pc, _)| pc as u32)
+}
+
+/// The starts of names of instructions that wait for other threads.
+const BARRIERS: &[&str] = &["bar.sync", "bar.red", "bar.cta", "bar.warp", "barrier.", "mbarrier.t"];
 
 /// The finding about a use of a register without a value; the first that had none came from the load at `first`.
 pub(in crate::watch) fn mattered(
@@ -34,11 +62,18 @@ pub(in crate::watch) fn mattered(
     first: Option<(u32, &Fault)>,
 ) -> Fault {
     let message = format!("a use of `{name}`, whose value comes from memory that nobody has written");
+    let barrier = first.is_some_and(|(_, fault)| fault.advice().iter().any(|help| help == BARRIER));
     let from = first.and_then(|(pc, fault)| {
         let place = fault.named().map_or(String::new(), |name| format!(", {name}"));
         party(program, pc, format!("it was loaded here: {}{place}", fault.message))
     });
-    Fault::new(FaultKind::Unwritten, message).code(&codes::W0104).lane(lane).party(from).help(
-        "write the memory first, or keep what was never written out of what others see: branches, addresses, results",
-    )
+    let help =
+        "write the memory first, or keep what was never written out of what others see: branches, addresses, results";
+    let fault = Fault::new(FaultKind::Unwritten, message).code(&codes::W0104).lane(lane).party(from);
+    match first.filter(|_| barrier) {
+        Some((_, load)) => {
+            load.parties().iter().fold(fault, |fault, store| fault.party(Some(store.clone()))).help(BARRIER)
+        }
+        None => fault.help(help),
+    }
 }

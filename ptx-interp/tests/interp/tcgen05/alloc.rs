@@ -13,6 +13,7 @@ fn cluster(body: &str, blocks: u32, threads: u32, words: usize, seed: u64) -> Re
         block: [threads, 1, 1],
         cluster: [blocks, 1, 1],
         dynamic_shared: 0,
+        cooperative: false,
         params: &out.to_le_bytes(),
         options: Options { seed, ..Options::default() },
     };

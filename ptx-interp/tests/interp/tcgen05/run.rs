@@ -49,6 +49,7 @@ pub(crate) fn run_all(target: &str, pairs: bool, starts: &[Start], body: &str) -
         block: [128, 1, 1],
         cluster: [blocks, 1, 1],
         dynamic_shared: SHARED as u32 + 16,
+        cooperative: false,
         params: &out.to_le_bytes(),
         options: Options::default(),
     };
@@ -73,7 +74,7 @@ fn kernel(target: &str, group: u32, body: &str) -> String {
   mad.wide.u32 %out, %c, {BLOCK}, %out;
   mov.u32 %i, buffer; setp.ne.u32 %more, %i, 0; @%more trap;
   or.b32 %i, %t, %c; setp.eq.u32 %leads, %i, 0; setp.eq.u32 %first, %t, 0;
-  @%first mbarrier.init.shared.b64 [%bar], 1;
+  @%first mbarrier.init.shared.b64 [%bar], 1; @%first fence.mbarrier_init.release.cluster;
   setp.gt.u32 %more, %t, 31; @%more bra ALLOCATED;
   tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [%slot], {COLUMNS};
 ALLOCATED:

@@ -10,6 +10,9 @@ const WGMMA: &str = ".shared .align 128 .b8 tile[4096]; mov.u32 %r2, 0; mov.u32 
 /// 32 columns of tensor memory at `%r3`.
 const TMEM: &str = super::TMEM;
 
+/// A tile at `%r1` and an mbarrier at `%r2` that nobody has initialized; thread 0 has `%p1`.
+const FRESH: &str = ".shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar; setp.eq.u32 %p1, %t, 0;";
+
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     case("W0401", (64, 1), TILE, "st.shared.u32 [%r1], 1; bar.sync 0; mov.u32 %r3, tile;
@@ -35,6 +38,13 @@ pub(super) const CASES: &[Case] = &[
         "st.shared.v4.u32 [%r1], {1, 2, 3, 4}; fence.proxy.async;
         cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16; cp.async.bulk.commit_group;
         cp.async.bulk.wait_group.read 0; st.shared.u32 [%r1], 5;"),
+    // The async proxy has not seen that the mbarrier is there.
+    case("W0415", (32, 1), FRESH, "@%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; @%p1 {LOAD} {WAIT}",
+        "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; bar.sync 0; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; @%p1 {LOAD} {WAIT}"),
+    case("W0415", (32, 1), FRESH, "@%p1 fence.proxy.async; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; @%p1 {LOAD} {WAIT}",
+        "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.proxy.async.shared::cta; bar.sync 0; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; @%p1 {LOAD} {WAIT}"),
+    case("W0415", (32, 1), FRESH, "@%p1 mbarrier.init.shared.b64 [bar], 1; fence.acq_rel.gpu; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; @%p1 {LOAD}  bar.sync 0; {WAIT}",
+        "@%p1 mbarrier.init.shared.b64 [bar], 1; fence.proxy.async; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; @%p1 {LOAD} bar.sync 0; {WAIT}"),
     case("W0411", (32, 1), ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0;", "@%p1 mbarrier.arrive.shared.b64 _, [bar];",
         "@%p1 mbarrier.init.shared.b64 [bar], 32; bar.sync 0; mbarrier.arrive.shared.b64 _, [bar];"),
     case("W0412", (32, 1), ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0;", "mbarrier.init.shared.b64 [bar], 1;",
@@ -77,7 +87,7 @@ pub(super) const CASES: &[Case] = &[
         "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; {LOAD} WAIT: mbarrier.test_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;"),
     // mbarriers: after the end of its use, more arrivals than it has, before the barrier behind its beginning.
     case("W0411", (1, 1), BAR, "mbarrier.inval.shared.b64 [bar]; mbarrier.arrive.shared.b64 _, [bar];", "mbarrier.arrive.shared.b64 _, [bar]; mbarrier.inval.shared.b64 [bar];"),
-    case("W0411", (64, 1), ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar; setp.eq.u32 %p1, %t, 0; setp.eq.u32 %p2, %t, 32; @%p1 mbarrier.init.shared.b64 [bar], 1;",
+    case("W0411", (64, 1), ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar; setp.eq.u32 %p1, %t, 0; setp.eq.u32 %p2, %t, 32; @%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster;",
         "@%p2 {LOAD}", "bar.sync 0; @%p2 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16; @%p2 {LOAD} WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;"),
     case("W0413", (1, 1), BAR, "mbarrier.arrive.shared.b64 _, [bar], 2;", "mbarrier.arrive.shared.b64 _, [bar], 1; mbarrier.arrive.shared.b64 _, [bar], 1;"),
     case("W0413", (1, 1), ".shared .align 8 .b64 bar;", "mov.u32 %r1, 0; mbarrier.init.shared.b64 [bar], %r1;", "mov.u32 %r1, 1; mbarrier.init.shared.b64 [bar], %r1;"),

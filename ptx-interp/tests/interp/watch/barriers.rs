@@ -1,9 +1,10 @@
 //! Barriers, deadlocks and endless loops.
 
 use super::{Case, case};
+use ptx_interp::{FaultKind, Options};
 
 /// An mbarrier for one arrival, and where bytes can go.
-const BYTES: &str = ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar; mbarrier.init.shared.b64 [bar], 1;";
+const BYTES: &str = ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar; mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;";
 
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
@@ -24,6 +25,18 @@ pub(super) const CASES: &[Case] = &[
         "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; @%p1 exit;"),
     case("W0307", (32, 1), "", "bar.warp.sync 0xffff;", "bar.warp.sync 0xffffffff;"),
     case("W0307", (32, 1), "", "shfl.sync.idx.b32 %r1, %t, 0, 31, 0xfffe;", "shfl.sync.idx.b32 %r1, %t, 0, 31, -1;"),
+    // Lanes that have left, that the block does not have, that the mask does not name.
+    case("W0308", (32, 1), "setp.ge.u32 %p1, %t, 20;", "@%p1 exit; shfl.sync.bfly.b32 %r1, %t, 16, 31, -1;",
+        "shfl.sync.bfly.b32 %r1, %t, 16, 31, -1; @%p1 exit;"),
+    case("W0308", (64, 1), "setp.ge.u32 %p1, %t, 40; setp.lt.u32 %p2, %t, 40;", "@%p1 bra END; shfl.sync.down.b32 %r1, %t, 4, 31, -1; END:",
+        "vote.sync.ballot.b32 %r2, %p2, -1; @%p1 bra END; popc.b32 %r3, %r2; sub.u32 %r3, %r3, 1; shfl.sync.down.b32 %r1, %t, 4, %r3, %r2; END:"),
+    case("W0308", (48, 1), "", "shfl.sync.bfly.b32 %r1, %t, 16, 31, -1;", "shfl.sync.bfly.b32 %r1, %t, 8, 31, 0xffff;"),
+    case("W0308", (32, 1), "setp.lt.u32 %p1, %t, 16;", "@!%p1 bra END; shfl.sync.bfly.b32 %r1, %t, 16, 31, 0xffff; END:",
+        "@!%p1 bra END; shfl.sync.bfly.b32 %r1, %t, 8, 31, 0xffff; END:"),
+    case("W0308", (32, 1), "setp.eq.u32 %p1, %t, 7;", "@%p1 exit; vote.sync.any.pred %p2, %p1, -1;", "vote.sync.any.pred %p2, %p1, -1; @%p1 exit;"),
+    case("W0308", (40, 1), "", "match.any.sync.b32 %r1, %t, -1;", "mov.u32 %r2, 0xff; setp.lt.u32 %p1, %t, 32; selp.b32 %r2, -1, %r2, %p1; match.any.sync.b32 %r1, %t, %r2;"),
+    case("W0308", (20, 1), "", "redux.sync.add.u32 %r1, %t, -1;", "redux.sync.add.u32 %r1, %t, 0xfffff;"),
+    case("W0308", (32, 1), "setp.ge.u32 %p1, %t, 20;", "@%p1 exit; bar.warp.sync -1;", "@%p1 exit; bar.warp.sync 0xfffff;"),
     // Threads that have left do not come to a barrier that counts them.
     case("W0303", (64, 1), "setp.ge.u32 %p1, %t, 32;", "@%p1 exit; bar.sync 1, 64;", "@%p1 exit; bar.sync 1, 32;"),
     case("W0303", (96, 1), "setp.lt.u32 %p1, %t, 32;", "@%p1 bra A; bar.sync 1, 96; bra B; A: bar.sync 2, 96; B:",
@@ -64,4 +77,36 @@ pub(super) const CASES: &[Case] = &[
 #[test]
 fn each_has_a_kernel_and_a_corrected_one() {
     super::all(CASES);
+}
+
+/// Each block arrives at a counter and waits until all four have arrived.
+const GRID: &str = "setp.eq.u32 %p1, %t, 0; @!%p1 bra A; atom.acq_rel.gpu.global.add.u32 %r3, [%out], 1;
+  S: ld.acquire.gpu.global.u32 %r4, [%out]; setp.lt.u32 %p2, %r4, 4; @%p2 bra S; A: bar.sync 0;";
+
+#[test]
+fn a_barrier_of_the_grid_needs_a_cooperative_launch() {
+    let case = case("W0309", (64, 4), "", "", "");
+    let text = super::written_out(&case, GRID);
+    for seed in 0..4 {
+        let fault = super::run(&text, &case, Options { seed, ..Options::default() }).unwrap_err();
+        assert_eq!(fault.finding().map(|code| code.id), Some("W0309"), "{fault}");
+        assert!(fault.advice()[0].contains("`Config::cooperative(true)`") && fault.parties().len() == 1, "{fault:?}");
+        super::run(&text, &case.cooperative(), Options { seed, ..Options::default() }).unwrap();
+    }
+}
+
+#[test]
+fn a_cooperative_grid_must_be_resident() {
+    let case = Case { blocks: 148 * 32 + 1, ..case("", (64, 1), "", "", "").cooperative() };
+    let fault = super::run(&super::written_out(&case, "ret;"), &case, Options::default()).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Launch);
+    assert!(fault.message.contains("4737 blocks of 64 threads") && fault.message.contains("holds 4736"), "{fault}");
+    let fits = Case { blocks: 148 * 32, ..case };
+    super::run(&super::written_out(&fits, "ret;"), &fits, Options { watch: false, ..Options::default() }).unwrap();
+    // With 100 KiB of shared memory two blocks fit on each multiprocessor.
+    let large = Case { both: ".shared .align 4 .b8 much[102400];", blocks: 297, ..case };
+    assert_eq!(
+        super::run(&super::written_out(&large, "ret;"), &large, Options::default()).unwrap_err().kind,
+        FaultKind::Launch
+    );
 }

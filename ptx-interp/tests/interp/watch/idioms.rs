@@ -30,7 +30,7 @@ pub(super) const IDIOMS: &[Case] = &[
  S: ld.acquire.gpu.global.u32 %r4, [%out]; setp.lt.u32 %p2, %r4, 4; @%p2 bra S; A: bar.sync 0;
  xor.b32 %r5, %r2, 64; mul.wide.u32 %d2, %r5, 4; add.u64 %d2, %d2, %out; ld.global.u32 %r6, [%d2+1024]; bar.sync 0;
  @!%p1 bra B; atom.acq_rel.gpu.global.add.u32 %r3, [%out], 1; T: ld.acquire.gpu.global.u32 %r4, [%out]; setp.lt.u32 %p2, %r4, 8; @%p2 bra T; B: bar.sync 0;
- st.global.u32 [%d1+1024], %r6;"),
+ st.global.u32 [%d1+1024], %r6;").cooperative(),
     // A scan that looks back: each block waits for the sum of the one before, data and flag in one word.
     idiom((32, 4), "setp.eq.u32 %p1, %t, 0; @!%p1 exit; mov.u32 %r1, %ctaid.x; mul.wide.u32 %d1, %r1, 8; add.u64 %d1, %d1, %out; mov.u32 %r2, 0; setp.eq.u32 %p2, %r1, 0; @%p2 bra FIRST;
  BACK: ld.relaxed.gpu.global.u64 %d2, [%d1+-8]; setp.eq.u64 %p3, %d2, 0; @%p3 bra BACK; cvt.u32.u64 %r2, %d2;
@@ -51,6 +51,10 @@ pub(super) const IDIOMS: &[Case] = &[
     // A lock: one thread of each block updates plain data.
     idiom((32, 4), "setp.eq.u32 %p1, %t, 0; @!%p1 exit; LOCK: atom.acquire.gpu.global.cas.b32 %r1, [%out], 0, 1; setp.ne.u32 %p2, %r1, 0; @%p2 bra LOCK;
  ld.global.u32 %r2, [%out+4]; add.u32 %r2, %r2, 1; st.global.u32 [%out+4], %r2; atom.release.gpu.global.exch.b32 %r3, [%out], 0;"),
+    // A lock that is looked at until it is free.
+    idiom((32, 4), "setp.eq.u32 %p1, %t, 0; @!%p1 exit; LOCK: atom.acquire.gpu.global.cas.b32 %r1, [%out], 0, 1; setp.eq.u32 %p2, %r1, 0; @%p2 bra MINE;
+ LOOK: ld.relaxed.gpu.global.u32 %r1, [%out]; setp.ne.u32 %p2, %r1, 0; @%p2 bra LOOK; bra LOCK;
+ MINE: ld.global.u32 %r2, [%out+4]; add.u32 %r2, %r2, 1; st.global.u32 [%out+4], %r2; atom.release.gpu.global.exch.b32 %r3, [%out], 0;"),
     // The same with fences, as older code has it.
     idiom((32, 4), "setp.eq.u32 %p1, %t, 0; @!%p1 exit; LOCK: atom.global.cas.b32 %r1, [%out], 0, 1; setp.ne.u32 %p2, %r1, 0; @%p2 bra LOCK; membar.gl;
  ld.global.u32 %r2, [%out+4]; add.u32 %r2, %r2, 1; st.global.u32 [%out+4], %r2; membar.gl; atom.global.exch.b32 %r3, [%out], 0;"),

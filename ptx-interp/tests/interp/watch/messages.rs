@@ -57,6 +57,69 @@ fn registers_and_loops_have_names() {
 }
 
 #[test]
+fn lanes_that_take_no_part_are_told_apart() {
+    let ended = found("setp.ge.u32 %p1, %t, 20; @%p1 exit; shfl.sync.bfly.b32 %r1, %t, 16, 31, -1;");
+    says(&ended, "lane 4 reads the value of lane 20, which has ended");
+    says(&ended, "lane 20 ended here");
+    says(&ended, "0 for a sum");
+    let named = found("setp.eq.u32 %p1, %t, 7; @%p1 exit; vote.sync.all.pred %p2, %p1, -1;");
+    says(&named, "the member mask 0xffffffff names lane 7, which has ended");
+    let case = case("", (20, 1), "", "", "");
+    let text = written_out(&case, "shfl.sync.bfly.b32 %r1, %t, 16, 31, -1;");
+    let absent = run(&text, &case, Options::default()).unwrap_err();
+    says(&absent, "lane 4 reads the value of lane 20, which does not exist: this warp has 20 threads");
+    let masked = found("setp.lt.u32 %p1, %t, 16; @!%p1 exit; shfl.sync.bfly.b32 %r1, %t, 16, 31, 0xffff;");
+    says(&masked, "lane 0 reads the value of lane 16, which the member mask 0x0000ffff does not name");
+}
+
+/// Warp 0 reads what warp 1 has not written yet.
+#[test]
+fn a_read_before_the_write_of_another_thread_wants_a_barrier() {
+    let missing = format!("{TILE} xor.b32 %r3, %r1, 128; st.shared.u32 [%r1], %t; ld.shared.u32 %r4, [%r3];");
+    let read = |body: &str| {
+        let case = case("", (64, 1), "", "", "");
+        let text = written_out(&case, body);
+        (run(&text, &case, Options::default()).unwrap_err(), text)
+    };
+    let (fault, text) = read(&missing);
+    assert_eq!(fault.finding().map(|code| code.id), Some("W0104"));
+    says(&fault, "let a barrier stand between the write and this read: `bar.sync 0;` (`block::sync()`)");
+    let store = fault.parties()[0].span;
+    assert_eq!(&text[store.lo as usize..store.hi as usize], "st.shared.u32 [%r1], %t;");
+    // With a barrier, or without a store, nobody wrote it at all.
+    for body in [
+        format!("{TILE} st.shared.u32 [%r1], %t; bar.sync 0; ld.shared.u32 %r4, [%r1+512];"),
+        format!("{TILE} ld.shared.u32 %r4, [%r1];"),
+    ] {
+        says(&read(&body).0, "write it first; shared memory holds nothing when a block begins");
+    }
+    // Loads of vectors tell it where the value matters.
+    let vector = format!(
+        "{TILE} xor.b32 %r3, %r1, 128; and.b32 %r3, %r3, -8; st.shared.u32 [%r1], %t; ld.shared.v2.u32 {{%r4, %r5}}, [%r3]; st.global.u32 [%out], %r4;"
+    );
+    says(&read(&vector).0, "let a barrier stand between the write and this read");
+}
+
+#[test]
+fn a_trace_tells_what_was_read_and_what_was_written() {
+    let text =
+        written_out(&case("", (1, 1), "", "", ""), "mov.u32 %r1, 5; add.u32 %r1, %r1, 2; st.global.u32 [%out], %r1;");
+    let mut machine = Machine::new();
+    let out = machine.alloc(4).unwrap();
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (lines, source) = (told.clone(), text.clone());
+    let tell = move |traced: &ptx_interp::Traced| {
+        let what = &source[traced.span.lo as usize..traced.span.hi as usize];
+        lines.lock().unwrap().push(format!("{what} {:?} {:?}", traced.reads, traced.writes));
+    };
+    machine.trace(Some(ptx_interp::Tracer::new(vec![([0; 3], [0; 3])], tell)));
+    launch(&mut machine, &program(&text), 1, 1, &out.to_le_bytes(), Options::default()).unwrap();
+    let told = told.lock().unwrap();
+    assert!(told.contains(&"add.u32 %r1, %r1, 2; [(\"%r1\", 5)] [(\"%r1\", 7)]".to_string()), "{told:#?}");
+    assert!(told.contains(&format!("st.global.u32 [%out], %r1; [(\"%out\", {out}), (\"%r1\", 7)] []")), "{told:#?}");
+}
+
+#[test]
 fn a_seed_repeats_a_run() {
     let wrong = "shl.b32 %r1, %t, 2; xor.b32 %r2, %r1, 128; .shared .align 4 .b8 s[256]; st.shared.u32 [%r1], %t; ld.shared.u32 %r3, [%r2];";
     let case = case("", (64, 2), "", "", "");
@@ -120,6 +183,7 @@ fn waits_in_loops_are_found_beside_waits_at_barriers() {
         block: [32, 1, 1],
         cluster: [1, 1, 1],
         dynamic_shared: 0,
+        cooperative: false,
         params: &out.to_le_bytes(),
         options: Options { watch: false, ..Options::default() },
     };

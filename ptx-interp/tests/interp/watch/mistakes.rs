@@ -13,7 +13,7 @@ const PAIR: &str = ".shared .align 128 .b8 x[128]; .shared .align 8 .b64 bar; se
 /// A tile of zeros for `wgmma`, described in `%d1`, and zeros in the accumulators.
 const WGMMA: &str = ".shared .align 128 .b8 tile[8192]; mov.u32 %r2, 0; mov.u32 %r1, tile; shl.b32 %r3, %t, 4; add.u32 %r1, %r1, %r3;
   st.shared.v4.u32 [%r1], {%r2, %r2, %r2, %r2}; st.shared.v4.u32 [%r1+4096], {%r2, %r2, %r2, %r2}; fence.proxy.async; bar.sync 0;
-  mov.u64 %d1, 0x0000001000080000; setp.eq.u32 %p2, %r2, 0; setp.eq.u32 %p1, %t, 0; mov.u32 %r5, tile; .shared .align 8 .b64 bar; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+  mov.u64 %d1, 0x0000001000080000; setp.eq.u32 %p2, %r2, 0; setp.eq.u32 %p1, %t, 0; mov.u32 %r5, tile; .shared .align 8 .b64 bar; @%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; bar.sync 0;
   mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f00000000; mov.f32 %f2, 0f00000000; mov.f32 %f3, 0f00000000;";
 
 #[rustfmt::skip]
@@ -109,17 +109,17 @@ pub(super) const CASES: &[Case] = &[
     case("W0108", (32, 2), PAIR, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @%p5 exit; mad.lo.u32 %r2, %t, 4, %r2; st.shared::cluster.u32 [%r2], 1;",
         "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @%p5 bra DONE; mad.lo.u32 %r2, %t, 4, %r2; st.shared::cluster.u32 [%r2], 1; DONE: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;").clusters(2),
     // Multicast data: each block must wait at its own barrier, not for the block that sent it.
-    case("W0402", (32, 2), PAIR, "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p5 bra SENT;
+    case("W0402", (32, 2), PAIR, "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p5 bra SENT;
          @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%out], 64, [%r6], %h1; WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
          SENT: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ld.shared.u32 %r8, [x];",
-        "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p5 bra SENT;
+        "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p5 bra SENT;
          @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%out], 64, [%r6], %h1;
          SENT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra SENT; ld.shared.u32 %r8, [x]; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;").clusters(2),
     // A multicast for which the other block has announced nothing: it never learns of the bytes.
-    case("W0407", (32, 2), PAIR, "@%p1 mbarrier.init.shared.b64 [bar], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p5 bra SENT; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
+    case("W0407", (32, 2), PAIR, "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p5 bra SENT; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
          @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%out], 64, [%r6], %h1; WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
          SENT: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
-        "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p5 bra SENT;
+        "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p5 bra SENT;
          @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%out], 64, [%r6], %h1;
          SENT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra SENT; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;").clusters(2),
     // Registers of `wgmma` are scaled without a new fence; the wait leaves a group open; its tile is filled again too early.

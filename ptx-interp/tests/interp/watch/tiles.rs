@@ -15,7 +15,7 @@ fn multiplied(swizzle: Swizzle, mode: u64, between: &str) -> Result<(), Fault> {
     let descriptor = mode << 62 | 64 << 32 | 1 << 16;
     let text = kernel(&format!(
         ".shared .align 1024 .b8 tile[8192]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar; add.u64 %d9, %out, 8192;
-         setp.eq.u32 %p1, %t, 0; mov.u32 %r3, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; @!%p1 bra WAIT;
+         setp.eq.u32 %p1, %t, 0; mov.u32 %r3, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; bar.sync 0; @!%p1 bra WAIT;
          mbarrier.arrive.expect_tx.shared.b64 _, [bar], 8192;
          cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d9, {{%r3, %r3}}], [%r2];
          WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT; mov.u64 %d1, {descriptor}; setp.eq.u32 %p2, %t, %t; {between}

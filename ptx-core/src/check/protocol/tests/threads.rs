@@ -117,3 +117,42 @@ fn setmaxnreg_is_for_a_warpgroup() {
     "#]],
     );
 }
+
+/// The end of the data is in the middle of a warp.
+const INDEX: &str =
+    "mov.u32 r4, %ctaid.x; mov.u32 r5, %ntid.x; mov.u32 r0, %tid.x; mad.lo.u32 r1, r4, r5, r0; ld.param.u32 r2, [n];";
+
+#[test]
+fn lanes_that_leave_take_no_part_in_an_exchange() {
+    says(
+        &format!(
+            "{INDEX}\nsetp.ge.u32 p, r1, r2;\n@p ret;\nshfl.sync.bfly.b32 r3, r1, 16, 31, -1;\nshfl.sync.bfly.b32 r3, r1, 8, 31, -1;"
+        ),
+        expect![[r#"
+        P0724: `shfl.sync` exchanges values with all lanes of the warp, but some may not be here
+          shfl.sync.bfly.b32 r3, r1, 16, 31, -1;
+          ^^^^^^^^^^^^^^^^^^
+    "#]],
+    );
+    for wrong in [
+        // Around the exchange, to the end, and by a guard.
+        "setp.lt.u32 p, r1, r2; @!p bra END; redux.sync.add.s32 r3, r1, 0xffffffff; END: st.shared.u32 [tile], r0;",
+        "setp.lt.u32 p, r1, r2; @!p bra END; shfl.sync.down.b32 r3, r1, 1, 31, -1; st.shared.u32 [tile], r3; END:",
+        "setp.lt.u32 p, r1, r2; @p shfl.sync.down.b32 r3, r1, 1, 31, -1;",
+        "and.b32 r3, r0, 31; setp.ne.u32 p, r3, 0; @p exit; mov.b32 r6, 0xffffffff; shfl.sync.idx.b32 r7, r1, 1, 31, r6;",
+    ] {
+        assert!(super::shown(&super::kernel(&format!("{INDEX} {wrong}"))).contains("P0724"), "{wrong}");
+    }
+    for right in [
+        // Whole warps leave; the mask is smaller, or not known; lanes leave behind the exchange; all have a value.
+        "setp.ge.u32 p, r0, 64; @p ret; shfl.sync.bfly.b32 r3, r1, 16, 31, -1;",
+        "shr.u32 r6, r1, 5; setp.ge.u32 p, r6, r2; @p ret; shfl.sync.bfly.b32 r3, r1, 16, 31, -1;",
+        "setp.ge.u32 p, r0, 16; @p ret; shfl.sync.bfly.b32 r3, r1, 8, 31, 0xffff;",
+        "setp.lt.u32 p, r1, r2; vote.sync.ballot.b32 r6, p, -1; @!p ret; shfl.sync.bfly.b32 r3, r1, 8, 31, r6;",
+        "setp.ge.u32 p, r1, r2; shfl.sync.bfly.b32 r3, r1, 8, 31, -1; @p ret; st.shared.u32 [tile], r3;",
+        "setp.lt.u32 p, r1, r2; mov.u32 r3, 0; @p ld.shared.u32 r3, [tile]; shfl.sync.bfly.b32 r3, r3, 8, 31, -1;",
+        "setp.ge.u32 p, r1, r2; @p ret; bar.warp.sync -1;",
+    ] {
+        is_right(&format!("{INDEX} {right}"));
+    }
+}
