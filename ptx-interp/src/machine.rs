@@ -54,7 +54,7 @@ pub struct Launch<'a> {
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory, behind the static ones.
     pub dynamic_shared: u32,
-    /// Whether all blocks are resident at once, so that they may wait for each other.
+    /// A cooperative launch: all blocks are resident at once, and may wait for each other.
     pub cooperative: bool,
     /// The parameters, laid out as the entry declares them (each at a multiple of its alignment).
     pub params: &'a [u8],

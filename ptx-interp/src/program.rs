@@ -57,7 +57,7 @@ pub(super) struct Code {
     /// The registers that it reads and writes (its guard aside), for those who trace it.
     pub reads: Box<[u32]>,
     pub writes: Box<[u32]>,
-    /// Whether it is a store that may go to shared memory.
+    /// True for stores that may go to shared memory.
     pub fills: bool,
     /// What it makes of registers without a value, in functions that have vector loads or `ldmatrix`.
     pub follow: Option<Box<Follow>>,
@@ -333,7 +333,7 @@ fn accessed(site: &Site, not: Access) -> Box<[u32]> {
     found.into()
 }
 
-/// Whether an instruction stores what threads hold to memory that may be shared.
+/// Returns true for instructions that store registers to memory that may be shared.
 fn fills(inst: &Inst) -> bool {
     const STORES: &[&str] = &["st", "stmatrix", "atom", "red"];
     let space = |m: &str| Where::of(Some(m)) != Where::Generic;

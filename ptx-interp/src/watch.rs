@@ -124,7 +124,7 @@ struct Meeting {
     /// The first block that looked at it, and the instruction.
     block: u32,
     pc: u32,
-    /// Whether a block had to look more than once.
+    /// Set once a block has looked more than once.
     waited: bool,
 }
 

@@ -140,8 +140,8 @@ fn arithmetic<const N: usize>(
     if ty.name() == "f32x2" { pairs(site, 32, one) } else { site.map(one) }
 }
 
-/// Where ptxas puts a literal of `add`, `sub`, `mul` and `fma` of `f64`, which decides which NaN is the result: it exchanges the
-/// first two operands if the first is the literal, and subtracts one by adding it with the other sign.
+/// The operand order that ptxas gives `add`, `sub`, `mul` and `fma` of `f64` with a literal; it decides which NaN is the result.
+/// A literal in the first place moves to the second, and a subtracted one is added with the other sign.
 #[derive(Clone, Copy)]
 struct Placed {
     exchanged: bool,

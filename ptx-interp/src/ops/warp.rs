@@ -75,7 +75,7 @@ impl Together {
         self.masks.map_or(self.lanes, |masks| masks[lane] as u32)
     }
 
-    /// Whether a member mask could name or miss a lane that matters: the watcher looks at nothing else.
+    /// Returns true if a member mask may name a missing lane or miss a present one: the watcher checks only those.
     fn is_partial(&self) -> bool {
         self.masks.is_some_and(|masks| self.lanes != u32::MAX || masks.iter().any(|mask| *mask as u32 != u32::MAX))
     }

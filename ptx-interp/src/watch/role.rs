@@ -91,7 +91,7 @@ pub(crate) struct Role {
     pub scope: Scope,
     /// All threads of the warp must execute it together.
     pub aligned: bool,
-    /// Whether it is an atomic access by which threads count: no lock is taken so.
+    /// True for atomic accesses by which threads count; locks are taken by others.
     pub counts: bool,
 }
 

@@ -85,7 +85,7 @@ pub(crate) struct Phases {
     pub(super) agent: u32,
     /// How many phases are complete.
     pub count: u32,
-    /// Whether the thread that initialised it has executed `fence.mbarrier_init` since.
+    /// Set once the thread that initialized it has executed `fence.mbarrier_init`.
     pub(super) fenced: bool,
     /// When it was initialised.
     pub(super) begun: Option<Event>,

@@ -28,7 +28,7 @@ pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whether an instruction's member mask is known to name the whole warp.
+/// Returns true if the member mask is known to name the whole warp.
 fn names_all(body: &Body, inst: &Inst) -> bool {
     let mask = inst.row.and_then(|row| row.operand("membermask")).and_then(|at| inst.operands.get(at));
     matches!(mask.map(|mask| body.origin(mask)), Some(Origin::Number(mask)) if mask as u32 == ALL)

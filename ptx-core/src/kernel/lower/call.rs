@@ -72,7 +72,7 @@ impl<'a> Lowerer<'a> {
         value
     }
 
-    /// Whether a helper of the library that takes the warps of a block (`WARPS`) is given those of the kernel's block.
+    /// Checks that a library helper with a parameter `WARPS` gets the number of warps of the kernel's block.
     fn fits_block(&mut self, name: &str, generics: &[(String, Binding)], span: Span) -> bool {
         let warps = generics.iter().find(|(generic, _)| generic == "WARPS").map(|(_, binding)| binding);
         let (Some(Binding::Value(Value::Const(Const::Int(warps, _)))), Some(threads)) = (warps, self.f.threads) else {

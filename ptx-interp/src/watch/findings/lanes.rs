@@ -37,7 +37,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Why a lane takes no part, and what to do.
+    /// The fault about a lane that takes no part, with the reason and the fix.
     fn no_part(&self, (lane, other): (usize, usize), message: &str, named: u32) -> Fault {
         let threads = self.grid.threads().saturating_sub(32 * self.warp.index).min(32);
         let fault = |why: &str| Fault::new(FaultKind::Sync, format!("{message}, {why}")).code(&codes::W0308).lane(lane);
