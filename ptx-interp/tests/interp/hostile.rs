@@ -129,8 +129,8 @@ fn a_loop_that_counts_ends_at_the_limit() {
 }
 
 #[test]
-fn the_largest_grid_ends_at_the_limit() {
-    assert_eq!(ends(&kernel("ret;"), 0x7fff_ffff, 200_000).unwrap_err().kind, FaultKind::StepLimit);
+fn the_largest_grid_is_beyond_the_limit() {
+    assert_eq!(ends(&kernel("ret;"), 0x7fff_ffff, 200_000).unwrap_err().kind, FaultKind::Launch);
 }
 
 #[test]

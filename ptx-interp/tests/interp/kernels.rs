@@ -1,7 +1,7 @@
 //! Whole kernels: what programs are made of, together.
 
 use crate::harness::{kernel, launch, program, run_words, words_at};
-use ptx_interp::{FaultKind, Machine, Options};
+use ptx_interp::{FaultKind, Launch, Machine, Options};
 
 const SAXPY: &str = ".version 7.0\n.target sm_80\n.address_size 64\n
 .visible .entry k(.param .f32 alpha, .param .u64 x, .param .u64 y, .param .u32 n) {
@@ -157,13 +157,22 @@ fn blocks_may_wait_for_each_other() {
   @%p1 red.global.add.u32 [%out], 1;
 SPIN: ld.volatile.global.u32 %r2, [%out]; setp.lt.u32 %p2, %r2, 5; @%p2 bra SPIN;
   @%p1 red.global.add.u32 [%out+4], 1; ret;";
-    assert_eq!(run_words(body, 5, 64, 2).unwrap(), [5, 5]);
     let program = program(&kernel(body));
     for seed in 0..12 {
         let mut machine = Machine::new();
         let out = machine.alloc(8).unwrap();
         machine.write(out, &[0; 8]).unwrap();
-        launch(&mut machine, &program, 5, 64, &out.to_le_bytes(), Options { seed, ..Options::default() }).unwrap();
+        let launch = Launch {
+            entry: "k",
+            grid: [5, 1, 1],
+            block: [64, 1, 1],
+            cluster: [1, 1, 1],
+            dynamic_shared: 0,
+            cooperative: true,
+            params: &out.to_le_bytes(),
+            options: Options { seed, ..Options::default() },
+        };
+        machine.launch(&program, &launch).unwrap();
         assert_eq!(words_at(&machine, out, 2), [5, 5]);
     }
 }

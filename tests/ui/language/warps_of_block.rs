@@ -1,25 +1,21 @@
-//! `WARPS` of the library's functions over a block is the number of warps of the kernel's block.
-
 use ptx_launch::prelude::*;
 
 #[ptx_kernel(arch = "sm_80", block = 256)]
-pub fn too_few(x: &[f32], y: &mut [f32]) {
-    let sum: f32 = block::reduce_sum::<4, f32>(x[tid.x]);
-    if tid.x == 0 {
-        y[0] = sum;
-    }
+pub fn too_few() {
+    let x: f32 = 1.0;
+    let sum: f32 = block::reduce_sum::<4, f32>(x);
 }
 
 #[ptx_kernel(arch = "sm_80", block = 48)]
-pub fn no_whole_warps(x: &[f32], y: &mut [f32]) {
-    let sum: f32 = block::scan_sum::<2, f32>(x[tid.x]);
-    y[tid.x] = sum;
+pub fn no_whole_warps() {
+    let x: u32 = tid.x;
+    let sum: u32 = block::scan_sum::<2, u32>(x);
 }
 
 #[ptx_kernel(arch = "sm_80", block = (32, 8))]
-pub fn right(x: &[f32], y: &mut [f32]) {
-    let sum: f32 = block::reduce_max::<8, f32>(x[tid.x]);
-    y[tid.x] = sum;
+pub fn right() {
+    let x: u32 = tid.x;
+    let most: u32 = block::reduce_max::<8, u32>(x);
 }
 
 fn main() {}

@@ -30,7 +30,7 @@ pub(super) const CASES: &[Case] = &[
         "shfl.sync.bfly.b32 %r1, %t, 16, 31, -1; @%p1 exit;"),
     case("W0308", (64, 1), "setp.ge.u32 %p1, %t, 40; setp.lt.u32 %p2, %t, 40;", "@%p1 bra END; shfl.sync.down.b32 %r1, %t, 4, 31, -1; END:",
         "vote.sync.ballot.b32 %r2, %p2, -1; @%p1 bra END; popc.b32 %r3, %r2; sub.u32 %r3, %r3, 1; shfl.sync.down.b32 %r1, %t, 4, %r3, %r2; END:"),
-    case("W0308", (48, 1), "", "shfl.sync.bfly.b32 %r1, %t, 16, 31, -1;", "shfl.sync.bfly.b32 %r1, %t, 8, 31, 0xffff;"),
+    case("W0308", (16, 1), "", "shfl.sync.bfly.b32 %r1, %t, 16, 31, -1;", "shfl.sync.bfly.b32 %r1, %t, 8, 31, 0xffff;"),
     case("W0308", (32, 1), "setp.lt.u32 %p1, %t, 16;", "@!%p1 bra END; shfl.sync.bfly.b32 %r1, %t, 16, 31, 0xffff; END:",
         "@!%p1 bra END; shfl.sync.bfly.b32 %r1, %t, 8, 31, 0xffff; END:"),
     case("W0308", (32, 1), "setp.eq.u32 %p1, %t, 7;", "@%p1 exit; vote.sync.any.pred %p2, %p1, -1;", "vote.sync.any.pred %p2, %p1, -1; @%p1 exit;"),
@@ -103,8 +103,8 @@ fn a_cooperative_grid_must_be_resident() {
     assert!(fault.message.contains("4737 blocks of 64 threads") && fault.message.contains("holds 4736"), "{fault}");
     let fits = Case { blocks: 148 * 32, ..case };
     super::run(&super::written_out(&fits, "ret;"), &fits, Options { watch: false, ..Options::default() }).unwrap();
-    // With 100 KiB of shared memory two blocks fit on each multiprocessor.
-    let large = Case { both: ".shared .align 4 .b8 much[102400];", blocks: 297, ..case };
+    // With 48 KiB of shared memory four blocks fit on each multiprocessor.
+    let large = Case { both: ".shared .align 4 .b8 much[49152];", blocks: 4 * 148 + 1, ..case };
     assert_eq!(
         super::run(&super::written_out(&large, "ret;"), &large, Options::default()).unwrap_err().kind,
         FaultKind::Launch

@@ -36,7 +36,7 @@ fn outcome(case: &Case, program: &Program, cores: usize) -> Result<Vec<u8>, Stri
         block: [case.threads, 1, 1],
         cluster: [case.cluster, 1, 1],
         dynamic_shared: 0,
-        cooperative: false,
+        cooperative: case.cooperative,
         params: &out.to_le_bytes(),
         options: Options { step_limit: Some(20_000_000), ..Options::default() },
     };
