@@ -26,7 +26,7 @@ pub struct Code {
 }
 
 /// A second place that matters to a diagnostic.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label {
     /// Its position.
     pub span: Span,
@@ -35,7 +35,7 @@ pub struct Label {
 }
 
 /// One finding, on exact tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     /// Its stable code.
     pub code: &'static Code,

@@ -32,7 +32,8 @@ use super::{Entry, Lowered, Variant, tree};
 use crate::diag::{Code, Diagnostic, codes};
 use crate::isa::Type;
 use crate::span::Span;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Text and where it comes from.
 pub(crate) type Pieces = Vec<(String, Span)>;
@@ -45,9 +46,11 @@ pub(crate) struct Lowerer<'a> {
     variant: &'a Variant<'a>,
     module: &'a tree::Module,
     diagnostics: Vec<Diagnostic>,
+    /// The same, to find repetitions.
+    told: HashSet<Diagnostic>,
     scopes: Scopes<'a>,
     /// Symbols of the module.
-    symbols: Names,
+    symbols: Rc<Names>,
     /// Variables of the module.
     globals: Pieces,
     /// What `ptx!` items declare.
@@ -105,6 +108,8 @@ struct Body {
     line: Option<Span>,
     /// How many turns of `for` are written.
     turns: u32,
+    /// The number of helper calls that are written.
+    calls: u32,
     /// A limit was passed and reported.
     full: bool,
 }
@@ -117,7 +122,7 @@ impl<'a> Lowerer<'a> {
     /// Reports, once: an unrolled loop and a second instance say nothing new.
     fn report(&mut self, mut diagnostic: Diagnostic) {
         diagnostic.span = self.at(diagnostic.span);
-        if !self.diagnostics.contains(&diagnostic) {
+        if self.told.insert(diagnostic.clone()) {
             self.diagnostics.push(diagnostic);
         }
     }
@@ -319,8 +324,9 @@ pub fn lower(module: &tree::Module, variant: &Variant<'_>) -> (Lowered, Vec<Diag
         variant,
         module,
         diagnostics: Vec::new(),
+        told: HashSet::new(),
         scopes: Scopes::default(),
-        symbols: Names::default(),
+        symbols: Rc::default(),
         globals: Pieces::new(),
         declared: BTreeSet::new(),
         functions: Pieces::new(),

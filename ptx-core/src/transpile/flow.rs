@@ -77,7 +77,10 @@ fn regions(nodes: &[Node]) -> Vec<Region> {
     };
     kept.extend(jumps.iter().filter(|jump| follows(jump) && uses[&jump.1] > 1).map(|(_, label)| *label));
     jumps.retain(|jump| !(follows(jump) && uses[&jump.1] == 1));
+    // A code of jumps across each other has no shape that is worth the time to look for.
+    let mut effort = (jumps.len() + nodes.len()).saturating_mul(EFFORT);
     loop {
+        effort = effort.saturating_sub(jumps.len() + nodes.len());
         let mut regions: Vec<Region> = Vec::new();
         let mut known: HashMap<(usize, bool), usize> = HashMap::new();
         for &(from, label) in jumps.iter().filter(|(_, label)| !kept.contains(label)) {
@@ -93,10 +96,20 @@ fn regions(nodes: &[Node]) -> Vec<Region> {
             }
         }
         let before = kept.len();
-        kept.extend(nest(&mut regions));
-        let holds = |region: &Region| {
-            labels(&nodes[region.start..region.end]).any(|(label, _)| label != region.label && kept.contains(&label))
-        };
+        kept.extend(nest(&mut regions, &mut effort));
+        if effort == 0 {
+            return Vec::new();
+        }
+        if kept.len() == before {
+            kept.extend(too_deep(&regions));
+        }
+        // How many labels that stay are in front of each statement: none of those is a region's own.
+        let stay = nodes.iter().scan(0usize, |count, node| {
+            *count += usize::from(matches!(node, Node::Label(label) if kept.contains(label)));
+            Some(*count)
+        });
+        let stay: Vec<usize> = std::iter::once(0).chain(stay).collect();
+        let holds = |region: &Region| stay[region.end] > stay[region.start];
         if kept.len() == before {
             kept.extend(regions.iter().filter(|region| holds(region)).map(|region| region.label).collect::<Vec<_>>());
         }
@@ -114,9 +127,36 @@ fn labels(nodes: &[Node]) -> impl Iterator<Item = (usize, usize)> {
         .filter_map(|(at, node)| if let Node::Label(label) = node { Some((*label, at)) } else { None })
 }
 
+/// How often all statements may be looked at until the regions nest. Compilers' code takes some ten times.
+const EFFORT: usize = 1024;
+
+/// Regions inside of each other beyond this stay labels: nobody reads them, and all who do recurse.
+const DEEPEST: usize = 64;
+
+/// The labels of regions that nest too deeply.
+fn too_deep(regions: &[Region]) -> Vec<usize> {
+    let mut ends: Vec<usize> = Vec::new();
+    let mut deep = Vec::new();
+    for region in regions {
+        while ends.last().is_some_and(|end| *end <= region.start) {
+            ends.pop();
+        }
+        if ends.len() >= DEEPEST {
+            deep.push(region.label);
+        } else {
+            ends.push(region.end);
+        }
+    }
+    deep
+}
+
 /// Grows regions until they nest. The label of one that jumps into a loop, if there is any: it cannot be a region.
-fn nest(regions: &mut [Region]) -> Option<usize> {
+/// `effort` becomes 0 if that takes too long.
+fn nest(regions: &mut [Region], effort: &mut usize) -> Option<usize> {
     loop {
+        if *effort == 0 {
+            return None;
+        }
         regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
         let mut changed = false;
         // The regions around the current one, by their place.
@@ -125,6 +165,7 @@ fn nest(regions: &mut [Region]) -> Option<usize> {
             while open.last().is_some_and(|a| regions[*a].end <= regions[b].start) {
                 open.pop();
             }
+            *effort = effort.saturating_sub(1 + open.len());
             // The outer ones end later, unless they overlap.
             let overlaps = open.iter().copied().find(|a| {
                 let (x, y) = (regions[*a], regions[b]);

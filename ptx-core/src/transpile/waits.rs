@@ -2,26 +2,63 @@
 //! these very instructions, else a helper of the module's own that holds them.
 
 use super::body::{Body, Inst, Node, Piece};
+use std::collections::HashMap;
 
 /// Returns how many loops it replaced.
 pub(super) fn pass(body: &mut Body) -> usize {
+    let counts = Counts::of(body);
+    let mut nodes = std::mem::take(&mut body.nodes);
+    let mut calls = Vec::new();
     let mut at = 0;
-    let mut made = 0;
-    while at + 5 <= body.nodes.len() {
-        if let Some(call) = wait(body, at) {
-            body.nodes.splice(at..at + 5, [call]);
-            made += 1;
+    while at + 5 <= nodes.len() {
+        if let Some(call) = wait(body, &nodes[at..at + 5], &counts) {
+            calls.push((at, call));
+            at += 4;
         }
         at += 1;
     }
+    let made = calls.len();
+    if made > 0 {
+        let mut calls = calls.into_iter().peekable();
+        let mut rest = 0;
+        let replaced = std::mem::take(&mut nodes).into_iter().enumerate().filter_map(|(at, node)| {
+            if let Some((_, call)) = calls.next_if(|(from, _)| *from == at) {
+                rest = at + 5;
+                return Some(call);
+            }
+            (at >= rest).then_some(node)
+        });
+        nodes = replaced.collect();
+    }
+    body.nodes = nodes;
     made
 }
 
+/// How often registers and labels are named.
+#[derive(Default)]
+struct Counts {
+    registers: HashMap<usize, usize>,
+    labels: HashMap<usize, usize>,
+}
+
+impl Counts {
+    fn of(body: &Body) -> Counts {
+        let mut counts = Counts::default();
+        for node in &body.nodes {
+            node.mentions(body, &mut |reg| *counts.registers.entry(reg).or_default() += 1);
+            node.pieces(&mut |piece| {
+                if let Piece::Label(label) = piece {
+                    *counts.labels.entry(*label).or_default() += 1;
+                }
+            });
+        }
+        counts
+    }
+}
+
 /// `A: try_wait p, [bar], phase; @p bra D; bra A; D:`
-fn wait(body: &mut Body, at: usize) -> Option<Node> {
-    let [Node::Label(again), Node::Inst(test), Node::Inst(leave), Node::Inst(back), Node::Label(done)] =
-        &body.nodes[at..at + 5]
-    else {
+fn wait(body: &mut Body, nodes: &[Node], counts: &Counts) -> Option<Node> {
+    let [Node::Label(again), Node::Inst(test), Node::Inst(leave), Node::Inst(back), Node::Label(done)] = nodes else {
         return None;
     };
     let is_test = test.name.starts_with("mbarrier.") && test.name.contains("_wait") && test.guard.is_none();
@@ -31,9 +68,9 @@ fn wait(body: &mut Body, at: usize) -> Option<Node> {
         && jumps(leave, *done)
         && back.guard.is_none()
         && jumps(back, *again)
-        && mentions(body, *flag) == 2
-        && uses(body, *again) == 1
-        && uses(body, *done) == 1;
+        && counts.registers.get(flag) == Some(&2)
+        && counts.labels.get(again) == Some(&1)
+        && counts.labels.get(done) == Some(&1);
     if !loops {
         return None;
     }
@@ -88,16 +125,4 @@ fn helper(body: &Body, test: &Inst, leave: &str, back: &str) -> String {
 fn jumps(inst: &Inst, label: usize) -> bool {
     matches!(inst.name.as_str(), "bra" | "bra.uni")
         && matches!(inst.operands.as_slice(), [one] if one.as_slice() == [Piece::Label(label)])
-}
-
-fn mentions(body: &Body, reg: usize) -> usize {
-    let mut count = 0;
-    body.nodes.iter().for_each(|node| node.mentions(body, &mut |named| count += usize::from(named == reg)));
-    count
-}
-
-fn uses(body: &Body, label: usize) -> usize {
-    let mut count = 0;
-    body.nodes.iter().for_each(|node| node.pieces(&mut |piece| count += usize::from(*piece == Piece::Label(label))));
-    count
 }

@@ -16,6 +16,12 @@ use crate::span::Span;
 /// The threads of a warp.
 const WARP_THREADS: i128 = 32;
 
+/// More calls inside of each other than this are refused: each is a recursion here, on the compiler's stack.
+const MOST_NESTED: usize = 64;
+
+/// More calls than this in one kernel are refused: helpers that call each other twice double with each level.
+const MOST_CALLS: u32 = 1 << 16;
+
 /// A function whose statements are being written.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
@@ -51,6 +57,9 @@ impl<'a> Lowerer<'a> {
         if self.expanding.contains(&address) {
             let help = "a helper is written where it is called: use a loop";
             return self.fail(&codes::P0810, span, format!("`{name}` calls itself"), help);
+        }
+        if self.f.full || self.is_too_long(span) {
+            return Value::Error;
         }
         let Some(generics) = self.generic_arguments(function, path, args, span) else { return Value::Error };
         if function.external && self.over.is_none() && !self.fits_block(&name, &generics, callee.span) {
@@ -91,6 +100,23 @@ impl<'a> Lowerer<'a> {
         };
         self.fail(&codes::P0811, span, message, help);
         false
+    }
+
+    /// Counts a call and reports, once, that there are too many or that they nest too deeply.
+    fn is_too_long(&mut self, span: Span) -> bool {
+        self.f.calls += 1;
+        let (message, help) = if self.expanding.len() >= MOST_NESTED {
+            let help = "a helper is written where it is called: call fewer one inside of the other";
+            (format!("helpers call each other more than {MOST_NESTED} deep"), help)
+        } else if self.f.calls > MOST_CALLS {
+            let help = "a helper is written where it is called: `#[noinline]` writes it once";
+            (format!("this kernel calls helpers more than {MOST_CALLS} times"), help)
+        } else {
+            return false;
+        };
+        self.f.full = true;
+        self.fail(&codes::P0818, span, message, help);
+        true
     }
 
     fn unknown_function(&mut self, name: &str, span: Span) -> Value {

@@ -4,11 +4,13 @@ use super::call::Frame;
 use super::{Body, Lowerer, Pieces};
 use crate::diag::{codes, plural};
 use crate::isa;
+use crate::kernel::names::Names;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{Expr, Generic, GenericArg, Instance, Kernel};
 use crate::kernel::value::{Const, Value};
 use crate::kernel::{Entry, types};
 use crate::span::Span;
+use std::rc::Rc;
 
 impl<'a> Lowerer<'a> {
     /// All instances of a kernel.
@@ -35,7 +37,7 @@ impl<'a> Lowerer<'a> {
             Some((_, instance)) => self.bind_instance(kernel, instance),
         };
         if let Some(suffix) = suffix {
-            let name = self.symbols.unique(&format!("{}{suffix}", kernel.name.name));
+            let name = Rc::make_mut(&mut self.symbols).unique(&format!("{}{suffix}", kernel.name.name));
             self.write_entry(index, kernel, instance.map(|(at, _)| at), name);
         }
         self.scopes.close(scope, root);
@@ -141,7 +143,7 @@ impl<'a> Lowerer<'a> {
         for info in isa::table().types.iter().filter(|t| t.declares) {
             body.registers.unique_array(&format!("%{}_", info.name), u64::MAX);
         }
-        body.symbols = self.symbols.clone();
+        body.symbols = Names::within(&self.symbols);
         body
     }
 

@@ -10,6 +10,7 @@ use crate::kernel::tree::{self, Expr, Ident, Let, Memory, MemorySpace, Pattern, 
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Symbol, Value};
 use crate::span::Span;
+use std::rc::Rc;
 
 /// Inner structs deeper than this are a mistake.
 const DEEPEST: usize = 32;
@@ -89,7 +90,7 @@ impl<'a> Lowerer<'a> {
         if let Some(value) = self.statics.get(&key) {
             return value.clone();
         }
-        let symbol = self.symbols.unique(name);
+        let symbol = Rc::make_mut(&mut self.symbols).unique(name);
         let span = self.at(span);
         self.globals.push((format!("{} {symbol}[];\n", key.1), span));
         let value = symbol_value(symbol, "shared", element);
@@ -158,7 +159,7 @@ impl<'a> Lowerer<'a> {
                 format!(" = {}", self.initialiser(&value, element, expr.span)?)
             }
         };
-        let symbol = self.symbols.unique(&item.name.name);
+        let symbol = Rc::make_mut(&mut self.symbols).unique(&item.name.name);
         let (space, declared) = if item.mutable { ("global", ".visible .global") } else { ("const", ".const") };
         let text = format!("{declared} .align {align} .{} {symbol}{dims}{init};\n", types::stored(element));
         let span = self.at(item.name.span);

@@ -10,6 +10,7 @@ use crate::parse::parse;
 use crate::span::Span;
 use crate::syntax::StmtKind;
 use crate::token::{Kind, TokenId};
+use std::rc::Rc;
 
 impl<'a> Lowerer<'a> {
     /// Everything: first what has a name, then the kernels.
@@ -45,7 +46,7 @@ impl<'a> Lowerer<'a> {
         }
         for name in names.into_iter().map(|token| tree.source.text(token)) {
             if self.declared.insert(name.to_owned()) {
-                self.symbols.unique(name);
+                Rc::make_mut(&mut self.symbols).unique(name);
             }
         }
         for token in 0..item.source.tokens.len() as TokenId {

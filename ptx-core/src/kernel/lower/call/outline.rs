@@ -9,6 +9,7 @@ use crate::kernel::tree::{Expr, Function, Pattern};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Reg, Value};
 use crate::span::Span;
+use std::rc::Rc;
 
 impl<'a> Lowerer<'a> {
     /// `call (result), f, (a, b);`
@@ -65,7 +66,7 @@ impl<'a> Lowerer<'a> {
         }
         let suffix = if generics.is_empty() { String::new() } else { format!("_{}", generics.join("_")) };
         let plain = format!("{}{suffix}", function.name.name);
-        let name = self.symbols.unique(&plain.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+        let name = Rc::make_mut(&mut self.symbols).unique(&plain.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
         self.called.insert(key, name.clone());
         self.write_function(function, &name, inner)?;
         Some(name)
