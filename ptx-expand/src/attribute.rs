@@ -3,6 +3,8 @@
 mod table;
 mod values;
 
+pub use values::OURS;
+
 use crate::kernel::Reader;
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::diag::{codes, near::nearest};
@@ -23,6 +25,8 @@ pub struct Attribute {
     pub launch: Launch,
     /// `instances`, as written.
     pub instances: Vec<Vec<syn::Expr>>,
+    /// `crate = path`: where `ptx-launch` is.
+    pub root: Option<syn::Path>,
     /// The names of the options that stand there.
     pub given: Vec<Ident>,
 }

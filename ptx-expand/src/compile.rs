@@ -45,6 +45,8 @@ pub struct Compiled {
     pub texts: Vec<Text>,
     /// The entries, the same in all of them.
     pub entries: Vec<Entry>,
+    /// Bytes and alignment of the parameters of each entry, by its name in the PTX; none of a module with errors.
+    pub params: Vec<(String, Vec<(u64, u64)>)>,
     /// What the structs must look like in Rust.
     pub structs: Vec<StructLayout>,
     /// Whether something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
@@ -56,8 +58,9 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     let mut compiled = Compiled::default();
     let mut found = Vec::new();
     for &arch in arches {
-        let (text, lowered) = variant(reader, module, arch, version, &mut found);
+        let (text, params, lowered) = variant(reader, module, arch, version, &mut found);
         compiled.texts.push(text);
+        compiled.params = params;
         compiled.entries = lowered.entries;
         compiled.structs = lowered.structs;
     }
@@ -76,7 +79,7 @@ fn variant(
     arch: Arch,
     version: Option<Version>,
     found: &mut Vec<Diagnostic>,
-) -> (Text, Lowered) {
+) -> (Text, Vec<(String, Vec<(u64, u64)>)>, Lowered) {
     let locate = |span| reader.host.location(span);
     let trial = version.unwrap_or(NEWEST);
     let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
@@ -89,7 +92,18 @@ fn variant(
     let (checked, checks) = checked(source);
     let phases = [reader.diagnostics.clone(), lexical, language, checks];
     found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
-    (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), lowered)
+    let params = checked.as_ref().map(|c| params(c.module())).unwrap_or_default();
+    (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), params, lowered)
+}
+
+/// Bytes and alignment of the parameters of each entry.
+fn params(module: &ir::Module) -> Vec<(String, Vec<(u64, u64)>)> {
+    let layout = |param: &ir::Param| match param {
+        ir::Param::Var(id) => module.variables.get(id.index()).map(|variable| (variable.size, variable.align)),
+        ir::Param::Reg(_) => None,
+    };
+    let entries = module.functions.iter().filter(|function| function.entry && function.defined);
+    entries.map(|entry| (entry.name.clone(), entry.params.iter().filter_map(layout).collect())).collect()
 }
 
 /// With the registers' names in the source.

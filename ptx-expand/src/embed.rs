@@ -47,9 +47,10 @@ impl Wish {
 }
 
 /// The variables that decide, in the expansion, so that cargo builds again when they change.
-pub fn tracked() -> TokenStream {
+pub fn tracked(rt: &TokenStream) -> TokenStream {
     quote!(
-        const _: [::core::option::Option<&str>; 2] = [::core::option_env!("PTX_EMBED"), ::core::option_env!("PTXAS")];
+        const _: [#rt::core::option::Option<&#rt::core::primitive::str>; 2] =
+            [#rt::core::option_env!("PTX_EMBED"), #rt::core::option_env!("PTXAS")];
     )
 }
 

@@ -7,13 +7,16 @@ mod data;
 mod function;
 mod host;
 mod instances;
+mod layout;
 mod tile;
 
-pub use argument::Passing;
-pub use tile::{Map, Tile};
+pub use argument::{Passing, is_builtin_name};
+pub use host::names;
+pub use tile::{Map, MapOption, Tile};
 
 use crate::compile::Compiled;
 use crate::kernel::Launchable;
+use crate::root::Root;
 use crate::tokens::Host;
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -27,41 +30,84 @@ pub struct Launch<'a> {
     pub compiled: &'a Compiled,
     /// Which of the compiled module's kernels it is.
     pub index: usize,
+    /// The path to `ptx-launch`, seen from the launch function.
+    pub root: &'a Root,
+}
+
+impl Launch<'_> {
+    /// The module that the launch function calls.
+    fn rt(&self) -> TokenStream {
+        self.root.expansion()
+    }
+
+    /// The same, seen from the module of the kernel's name.
+    fn inner_rt(&self) -> TokenStream {
+        self.root.inside().expansion()
+    }
 }
 
 /// A kernel that stands alone: its module holds the PTX.
-pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled) -> TokenStream {
-    let launch = Launch { kernel, compiled, index: 0 };
-    let texts = data::texts(host, &kernel.name.unraw().to_string(), compiled);
-    let kernel = launch.data(&texts, &quote!(MODULE));
-    let (function, layouts) = (launch.function(), data::layouts(compiled));
-    quote!(#kernel #function #layouts)
+pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled, root: &Root) -> TokenStream {
+    let launch = Launch { kernel, compiled, index: 0, root };
+    let texts = data::texts(host, &kernel.name.unraw().to_string(), compiled, &launch.inner_rt());
+    let (data, function) = (launch.data(&texts, &quote!(MODULE)), launch.function());
+    let layouts = layout::assertions(std::slice::from_ref(kernel), compiled, root);
+    quote!(#data #function #layouts)
 }
 
-/// The kernels of a module, which hold the PTX of all of them together.
-pub fn several(host: &Host, name: &syn::Ident, kernels: &[Launchable], compiled: &Compiled) -> TokenStream {
-    let texts = data::texts(host, &name.to_string(), compiled);
+/// The kernels of a module, which hold the PTX of all of them together. `root` is seen from this module.
+pub fn several(
+    host: &Host,
+    name: &syn::Ident,
+    kernels: &[Launchable],
+    compiled: &Compiled,
+    root: &Root,
+) -> TokenStream {
+    let texts = data::texts(host, &name.to_string(), compiled, &root.expansion());
     let shared = data::shared();
     let each = kernels.iter().enumerate().map(|(index, kernel)| {
-        let launch = Launch { kernel, compiled, index };
-        let (kernel, function) = (launch.data(&shared, &quote!(MODULE)), launch.function());
-        quote!(#kernel #function)
+        let launch = Launch { kernel, compiled, index, root };
+        let (data, function) = (launch.data(&shared, &quote!(MODULE)), launch.function());
+        quote!(#data #function)
     });
-    let layouts = data::layouts(compiled);
-    quote!(#texts #(#each)* #layouts)
+    let layouts = layout::assertions(kernels, compiled, root);
+    let scope = root.needs_scope().then(data::scope);
+    quote!(#scope #texts #(#each)* #layouts)
 }
 
 /// The entries of a PTX text, which have no module around them: the first holds what is loaded.
-pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &TokenStream) -> TokenStream {
-    let Some(first) = kernels.first().map(|k| &k.name) else { return quote!(const _: &str = #ptx;) };
+pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &TokenStream, root: &Root) -> TokenStream {
+    let rt = root.expansion();
+    let Some(first) = kernels.first().map(|k| &k.name) else {
+        return quote!(const _: &#rt::core::primitive::str = #ptx;);
+    };
     let each = kernels.iter().enumerate().map(|(index, kernel)| {
-        let launch = Launch { kernel, compiled, index };
+        let launch = Launch { kernel, compiled, index, root };
+        let inner = launch.inner_rt();
         let (texts, module) = match index {
-            0 => (data::text(&first.unraw().to_string(), arch, ptx), quote!(MODULE)),
-            _ => (data::same_text(ptx), quote!(super::#first::MODULE)),
+            0 => (data::text(&first.unraw().to_string(), arch, ptx, &inner), quote!(MODULE)),
+            _ => (data::same_text(ptx, &inner), quote!(super::#first::MODULE)),
         };
-        let (kernel, function) = (launch.data(&texts, &module), launch.function());
-        quote!(#kernel #function)
+        let (data, function) = (launch.data(&texts, &module), launch.function());
+        quote!(#data #function)
     });
-    quote!(#(#each)*)
+    let layouts = layout::assertions(kernels, compiled, root);
+    quote!(#(#each)* #layouts)
+}
+
+/// A function that calls of the kernel find if `ptx-launch` is missing, so that its absence is the only error.
+pub fn stub(kernel: &Launchable) -> TokenStream {
+    let (visibility, name) = (&kernel.visibility, &kernel.name);
+    let unsafety = kernel.launch.safe.is_none().then(|| quote!(unsafe));
+    let config = usize::from(kernel.launch.grid.is_none() || kernel.launch.block.is_none());
+    let arguments = (0..1 + config + kernel.params.len()).map(|_| quote!(_: impl ::core::marker::Sized));
+    let generics = kernel.generics.iter();
+    quote! {
+        #[allow(clippy::too_many_arguments, missing_docs, clippy::missing_safety_doc)]
+        #visibility #unsafety fn #name<#(#generics),*>(
+            #(#arguments),*
+        ) -> ::core::result::Result<(), ::std::boxed::Box<dyn ::std::error::Error>> {
+            ::core::unreachable!()
+        }
+    }
 }

@@ -33,6 +33,7 @@ mod module;
 mod param;
 mod prelude;
 mod report;
+mod root;
 mod single;
 mod source;
 pub mod temp_dir;

@@ -3,6 +3,7 @@
 use crate::attribute::Attribute;
 use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
+use crate::root::Root;
 use crate::{embed, launch, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
@@ -20,7 +21,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     };
     let (mut items, mut compiled) = compile(options, &item);
     embed::embed(&mut items.reader, &mut compiled, items.attribute.option("cubin"), &item.ident);
-    items.expand(&item, &compiled)
+    let root = Root::or_report(items.attribute.root.as_ref(), &mut items.reader, &item.ident);
+    items.expand(&item, &compiled, root.map(|root| root.inside()).as_ref())
 }
 
 /// Compiles a module with the options of its attribute.
@@ -54,7 +56,7 @@ impl Items {
         self.attribute = self.reader.attribute(options);
         self.module.structs = std::mem::take(&mut self.attribute.structs);
         for name in self.attribute.given.iter().filter(|n| !OF_MODULES.iter().any(|m| *n == m)) {
-            let help = "a module takes `arch`, `version`, `params`, `lineinfo` and `cubin`";
+            let help = "a module takes `arch`, `version`, `params`, `lineinfo`, `cubin` and `crate`";
             self.reader.error(&codes::P0906, name, format!("`{name}` is an option of a kernel"), help);
         }
         if item.content.is_none() {
@@ -127,8 +129,12 @@ impl Items {
         self.launchables.push(launchable);
     }
 
-    fn expand(self, item: &syn::ItemMod, compiled: &Compiled) -> TokenStream {
-        let launches = launch::several(&self.reader.host, &item.ident, &self.launchables, compiled);
+    /// `root` is seen from the module.
+    fn expand(self, item: &syn::ItemMod, compiled: &Compiled, root: Option<&Root>) -> TokenStream {
+        let launches = match root {
+            Some(root) => launch::several(&self.reader.host, &item.ident, &self.launchables, compiled, root),
+            None => self.launchables.iter().map(launch::stub).collect(),
+        };
         let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics, &item.attrs);
         let (kept, attributes, visibility, name) = (&self.kept, &item.attrs, &item.vis, &item.ident);
         quote! {
@@ -143,6 +149,6 @@ impl Items {
 }
 
 /// The options that a module may have.
-const OF_MODULES: [&str; 5] = ["arch", "version", "params", "lineinfo", "cubin"];
+const OF_MODULES: [&str; 6] = ["arch", "version", "params", "lineinfo", "cubin", "crate"];
 /// Those of them that its kernels do not have.
-const OF_MODULES_ONLY: [&str; 3] = ["arch", "version", "cubin"];
+const OF_MODULES_ONLY: [&str; 4] = ["arch", "version", "cubin", "crate"];

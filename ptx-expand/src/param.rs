@@ -2,6 +2,7 @@
 
 use crate::kernel::Reader;
 use crate::report;
+use crate::root::{Given, Root};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use quote::quote;
@@ -21,9 +22,24 @@ pub fn expand(item: TokenStream) -> TokenStream {
         let help = "write a struct for each list of arguments";
         reader.error(&codes::P0912, &item.generics, "a kernel parameter is not generic", help);
     }
+    let given = given(&mut reader, &item);
+    let root = Root::or_report(given.as_ref(), &mut reader, &item.ident);
     let diagnostics = report::report(&reader.host, &reader.diagnostics, &[]);
-    let implementation = reader.diagnostics.is_empty().then(|| implementation(&item));
+    let implementation = root.filter(|_| reader.diagnostics.is_empty()).map(|root| implementation(&item, &root));
     quote!(#implementation #diagnostics)
+}
+
+/// `#[kernel_param(crate = path)]`
+fn given(reader: &mut Reader, item: &syn::ItemStruct) -> Option<syn::Path> {
+    let attribute = item.attrs.iter().find(|a| a.path().is_ident("kernel_param"))?;
+    match attribute.parse_args::<Given>() {
+        Ok(Given(path)) => Some(path),
+        Err(error) => {
+            let help = "write `#[kernel_param(crate = path::to::ptx_launch)]`";
+            reader.error(&codes::P0903, attribute, error.to_string(), help);
+            None
+        }
+    }
 }
 
 fn is_repr_c(item: &syn::ItemStruct) -> bool {
@@ -39,17 +55,18 @@ fn is_repr_c(item: &syn::ItemStruct) -> bool {
 }
 
 /// The promise, and the proofs that it holds: every field is a parameter, and there is no padding.
-fn implementation(item: &syn::ItemStruct) -> TokenStream {
+fn implementation(item: &syn::ItemStruct, root: &Root) -> TokenStream {
     let (name, fields) = (&item.ident, item.fields.iter().map(|f| &f.ty).collect::<Vec<_>>());
     let padding =
         format!("`{name}` has padding: add fields for it, so that every byte that the kernel sees is initialised");
+    let (rt, core) = (root.expansion(), quote!(#root::expansion::core));
     quote! {
         // SAFETY: every field is a `KernelParam`, and there is no padding, as is asserted below.
-        unsafe impl ::ptx_launch::expansion::KernelParam for #name {}
+        unsafe impl #rt::KernelParam for #name {}
         const _: () = {
-            const fn is_param<T: ::ptx_launch::expansion::KernelParam>() {}
+            const fn is_param<T: #rt::KernelParam>() {}
             #(is_param::<#fields>();)*
-            ::core::assert!(::core::mem::size_of::<#name>() == 0 #(+ ::core::mem::size_of::<#fields>())*, #padding);
+            #core::assert!(#core::mem::size_of::<#name>() == 0 #(+ #core::mem::size_of::<#fields>())*, #padding);
         };
     }
 }

@@ -5,6 +5,7 @@ mod speed;
 
 use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
+use crate::root::Root;
 use crate::{embed, launch, report};
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::kernel::tree::Module;
@@ -19,10 +20,14 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return report::refuse(&mut Reader::default(), &error, help);
         }
     };
-    let Single { mut reader, launchable, mut compiled, cubin } = Single::compile(options, &function);
+    let Single { mut reader, launchable, mut compiled, cubin, root } = Single::compile(options, &function);
+    let root = Root::or_report(root.as_ref(), &mut reader, &function.sig.ident);
     embed::embed(&mut reader, &mut compiled, cubin.as_ref(), &function.sig.ident);
     // A method has no place for the module that comes with a launch function.
-    let launch = function.sig.receiver().is_none().then(|| launch::single(&reader.host, &launchable, &compiled));
+    let launch = function.sig.receiver().is_none().then(|| match &root {
+        Some(root) => launch::single(&reader.host, &launchable, &compiled, root),
+        None => launch::stub(&launchable),
+    });
     let diagnostics = report::report(&reader.host, &reader.diagnostics, &function.attrs);
     quote!(#launch #diagnostics)
 }
@@ -37,6 +42,8 @@ pub struct Single {
     pub compiled: Compiled,
     /// The option that asks for machine code.
     pub cubin: Option<Ident>,
+    /// The path to `ptx-launch`, if the attribute has one.
+    pub root: Option<syn::Path>,
 }
 
 impl Single {
@@ -47,11 +54,12 @@ impl Single {
         let structs = std::mem::take(&mut attribute.structs);
         reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
         let cubin = attribute.option("cubin").cloned();
+        let root = attribute.root.take();
         let (kernel, launchable) = reader.kernel(attribute, function);
         let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
         let modules = reader.prelude();
         let module = Module { structs, modules, kernels: vec![kernel], ..Module::default() };
         let compiled = compile::module(&mut reader, &module, &arches, version);
-        Single { reader, launchable, compiled, cubin }
+        Single { reader, launchable, compiled, cubin, root }
     }
 }

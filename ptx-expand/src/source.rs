@@ -39,6 +39,11 @@ pub fn modules(source: &str) -> Result<Vec<Module>, Failure> {
         let at = error.span().start();
         Failure { messages: vec![format!("{}:{}: {error}", at.line, at.column + 1)] }
     })?;
+    of_file(&file)
+}
+
+/// The same for a file that is read already.
+pub fn of_file(file: &syn::File) -> Result<Vec<Module>, Failure> {
     let mut found = Vec::new();
     for item in &file.items {
         visit(item, &mut found)?;

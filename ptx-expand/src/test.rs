@@ -1,5 +1,8 @@
 //! `#[ptx_test]`: a test that runs on the CPU device under several seeds.
 
+use crate::kernel::Reader;
+use crate::report;
+use crate::root::Root;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::parse::Parser;
@@ -14,10 +17,16 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn test(options: TokenStream, item: TokenStream) -> Result<TokenStream, Error> {
-    let mut seeds = SEEDS;
+    let (mut seeds, mut given) = (SEEDS, None);
     let option = syn::meta::parser(|meta| {
+        if meta.path.is_ident("crate") {
+            given = Some(meta.value()?.call(syn::Path::parse_mod_style)?);
+            return Ok(());
+        }
         if !meta.path.is_ident("seeds") {
-            return Err(meta.error("`#[ptx_test]` has one option, `seeds = 8`: how many interleavings to try"));
+            return Err(
+                meta.error("`#[ptx_test]` takes `seeds = 8`, how many interleavings to try, and `crate = path`")
+            );
         }
         seeds = meta.value()?.parse::<LitInt>()?.base10_parse()?;
         if seeds == 0 { Err(meta.error("a test that runs with no seed tests nothing")) } else { Ok(()) }
@@ -31,12 +40,18 @@ fn test(options: TokenStream, item: TokenStream) -> Result<TokenStream, Error> {
     let (attributes, name, output, body) =
         (&function.attrs, &function.sig.ident, &function.sig.output, &function.block);
     let input = &function.sig.inputs;
+    let mut reader = Reader::default();
+    let Some(root) = Root::or_report(given.as_ref(), &mut reader, name) else {
+        return Ok(report::report(&reader.host, &reader.diagnostics, &[]));
+    };
+    let rt = root.expansion();
+    // The inner function has the same name, so that the body finds what it would find without the attribute.
     Ok(quote! {
-        #[test]
+        #[#rt::core::prelude::v1::test]
         #(#attributes)*
         fn #name() #output {
-            fn run(#input) #output #body
-            ::ptx_launch::expansion::each_seed(#seeds, run)
+            fn #name(#input) #output #body
+            #rt::each_seed(#seeds, #name)
         }
     })
 }

@@ -11,9 +11,10 @@ mod signature;
 
 use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
+use crate::root::{Given, Root};
 use crate::tokens::source;
 use crate::{launch, report};
-use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use ptx_core::diag::codes;
 use ptx_core::ir::Module;
 use ptx_core::kernel::{Entry, EntryParam};
@@ -28,9 +29,9 @@ pub use file::expand as expand_file;
 /// Expands `ptx! { … }` where no kernel is around it.
 pub fn expand(body: TokenStream) -> TokenStream {
     let (mut reader, text) = compile(Span::call_site(), body);
-    let launches = text.map(|text| {
+    let launches = text.and_then(|text| {
         let ptx = &text.ptx;
-        launches(&mut reader, &text.module, &text.signatures, &quote!(#ptx))
+        launches(&mut reader, &text.module, text.root.as_ref(), &text.signatures, &quote!(#ptx))
     });
     let diagnostics = report::report(&reader.host, &reader.diagnostics, &[]);
     quote!(#launches #diagnostics)
@@ -44,12 +45,14 @@ pub struct Text {
     pub ptx: String,
     /// The Rust types of its entries, as far as they are given.
     signatures: Vec<Signature>,
+    /// Where `ptx-launch` is, if the head says it.
+    root: Option<syn::Path>,
 }
 
 /// Reads the body of a `ptx! { … }`; `group` is its span. `None` if it is no module; that is reported.
 pub fn compile(group: Span, body: TokenStream) -> (Reader, Option<Text>) {
     let mut reader = Reader::default();
-    let Head { signatures, module, end } = match Head::of(body) {
+    let Head { root, signatures, module, end } = match Head::of(body) {
         Ok(head) => head,
         Err(error) => {
             let span = reader.host.token(error.span());
@@ -71,13 +74,14 @@ pub fn compile(group: Span, body: TokenStream) -> (Reader, Option<Text>) {
     reader.diagnostics.append(&mut diagnostics);
     let ptx = checked.as_ref().map_or_else(String::new, compile::as_written);
     let module = checked.map_or_else(|| compile::declared(source), |c| c.module().clone());
-    (reader, Some(Text { module, ptx, signatures }))
+    (reader, Some(Text { module, ptx, signatures, root }))
 }
 
 const LIKE: &str = "signatures stand in front of the text: `ptx! { pub fn add(a: &[f32], n: u32); .version … }`";
 
-/// A `ptx!` at item level: signatures, and the module behind them.
+/// A `ptx!` at item level: `crate = path;`, signatures, and the module behind them.
 struct Head {
+    root: Option<syn::Path>,
     signatures: Vec<Signature>,
     module: TokenStream,
     /// The last token of the signatures.
@@ -90,23 +94,31 @@ impl Head {
         let attributes = tokens.peek().is_some_and(|first| matches!(first, TokenTree::Punct(p) if p.as_char() == '#'));
         // A doc comment in front of the text is attributes to Rust.
         let signed = match tokens.find(|token| !is_of_attribute(token)) {
-            Some(TokenTree::Ident(word)) => attributes || word == "pub" || word == "fn",
+            Some(TokenTree::Ident(word)) => attributes || word == "pub" || word == "fn" || word == "crate",
             _ => false,
         };
-        if signed { syn::parse2(body) } else { Ok(Head { signatures: Vec::new(), module: body, end: None }) }
+        if signed {
+            syn::parse2(body)
+        } else {
+            Ok(Head { root: None, signatures: Vec::new(), module: body, end: None })
+        }
     }
 }
 
 impl Parse for Head {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut signatures = Vec::new();
-        let mut end = None;
+        let (mut signatures, mut root, mut end) = (Vec::new(), None, None);
+        if Given::is_next(input) {
+            root = Some(input.parse::<Given>()?.0);
+            end = Some(input.span());
+            input.parse::<Token![;]>()?;
+        }
         while !is_text(input) {
             signatures.push(input.parse()?);
             end = Some(input.span());
             input.parse::<Token![;]>()?;
         }
-        Ok(Head { signatures, module: input.parse()?, end })
+        Ok(Head { root, signatures, module: input.parse()?, end })
     }
 }
 
@@ -142,7 +154,13 @@ fn is_module(source: &Source) -> bool {
 }
 
 /// The constant and the launch function of every entry. `ptx` is the text, as an expression.
-fn launches(reader: &mut Reader, module: &Module, signatures: &[Signature], ptx: &TokenStream) -> TokenStream {
+fn launches(
+    reader: &mut Reader,
+    module: &Module,
+    given: Option<&syn::Path>,
+    signatures: &[Signature],
+    ptx: &TokenStream,
+) -> Option<TokenStream> {
     let (mut entries, mut launchables): (Vec<Entry>, Vec<Launchable>) = Default::default();
     for (name, launchable) in reader.entries(module, signatures) {
         let params = (0..launchable.params.len()).map(EntryParam::Value).collect();
@@ -150,5 +168,9 @@ fn launches(reader: &mut Reader, module: &Module, signatures: &[Signature], ptx:
         launchables.push(launchable);
     }
     let compiled = Compiled { entries, failed: reader.failed(), ..Compiled::default() };
-    launch::beside(&launchables, &compiled, &module.arch.to_string(), ptx)
+    let place = Ident::new("ptx", Span::call_site());
+    let Some(root) = Root::or_report(given, reader, &place) else {
+        return Some(launchables.iter().map(launch::stub).collect());
+    };
+    Some(launch::beside(&launchables, &compiled, &module.arch.to_string(), ptx, &root))
 }

@@ -170,7 +170,7 @@ impl Config {
     }
 
     /// Programmatic dependent launch: may start before the kernel in front of it has ended; the kernel itself waits
-    /// with `griddepcontrol.wait`.
+    /// with `griddepcontrol.wait`. A safe launch takes it from the kernel's attribute alone.
     #[inline]
     pub fn pdl(self, on: bool) -> Config {
         Config { pdl: on, ..self }
@@ -183,29 +183,54 @@ impl Config {
     #[inline]
     pub fn over(self, attribute: Config) -> Result<Config> {
         Ok(Config {
-            grid: agree("grid", self.grid, attribute.grid)?,
-            block: agree("block", self.block, attribute.block)?,
-            cluster: agree("cluster", self.cluster, attribute.cluster)?,
-            shared: self.shared.or(attribute.shared),
+            grid: agree("grid", self.grid, attribute.grid, Dim::to_string)?,
+            block: agree("block", self.block, attribute.block, Dim::to_string)?,
+            cluster: agree("cluster", self.cluster, attribute.cluster, Dim::to_string)?,
+            shared: agree("dynamic shared memory", self.shared, attribute.shared, bytes)?,
             spread: self.spread.or(attribute.spread),
             priority: self.priority.or(attribute.priority),
             cooperative: self.cooperative || attribute.cooperative,
             pdl: self.pdl || attribute.pdl,
         })
     }
+
+    /// The same for a launch that is safe: the caller cannot add what only the author of the kernel can vouch for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limits`] also for [`pdl`](Config::pdl) where the attribute does not have it.
+    #[inline]
+    pub fn safely_over(self, attribute: Config) -> Result<Config> {
+        if self.pdl && !attribute.pdl { Err(no_pdl()) } else { self.over(attribute) }
+    }
 }
 
 #[inline]
-fn agree(what: &str, chosen: Option<Dim>, fixed: Option<Dim>) -> Result<Option<Dim>> {
+fn agree<T: Copy + PartialEq>(
+    what: &str,
+    chosen: Option<T>,
+    fixed: Option<T>,
+    text: fn(&T) -> String,
+) -> Result<Option<T>> {
     match (chosen, fixed) {
-        (Some(chosen), Some(fixed)) if chosen != fixed => Err(disagree(what, chosen, fixed)),
+        (Some(chosen), Some(fixed)) if chosen != fixed => Err(disagree(what, &text(&chosen), &text(&fixed))),
         _ => Ok(chosen.or(fixed)),
     }
 }
 
+fn bytes(bytes: &i64) -> String {
+    format!("{bytes} bytes")
+}
+
 #[cold]
-fn disagree(what: &str, chosen: Dim, fixed: Dim) -> Error {
-    Error::new(ErrorKind::Limits, format!("a {what} of {chosen} is asked for"))
+fn no_pdl() -> Error {
+    Error::new(ErrorKind::Limits, "a safe kernel is launched with `.pdl(true)`")
+        .possible("kernels that wait for the one before them say so: `pdl` in the attribute")
+        .help("leave it out of the `Config`, or write `griddepcontrol.wait` in the kernel and `pdl` in its attribute")
+}
+
+#[cold]
+fn disagree(what: &str, chosen: &str, fixed: &str) -> Error {
+    Error::new(ErrorKind::Limits, format!("the launch sets the {what} to {chosen}"))
         .possible(format!("the kernel's attribute sets it to {fixed}"))
         .help(format!("leave the {what} out of the `Config`, or out of the attribute"))
 }

@@ -137,7 +137,6 @@ table! {
         cuArray3DCreate_v2(*mut *mut c_void, *const c_void) "3.2";
         cuArrayDestroy(*mut c_void) "2.0";
         cuMemcpy3DAsync_v2(*const c_void, CUstream) "3.2";
-        cuTensorMapReplaceAddress(*mut c_void, *mut c_void) "12.0";
         cuTensorMapEncodeTiled(
             *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32, u32, u32, u32, u32
         ) "12.0";

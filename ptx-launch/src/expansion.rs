@@ -2,14 +2,17 @@
 
 pub use crate::config::{Config, IntoDim};
 pub use crate::error::Result;
-pub use crate::int::{Int, ToInt, int};
+pub use crate::int::{Arithmetic, Int, IntegerArithmetic, ToInt, int};
 pub use crate::kernel::{Kernel, LineMap, Module, Variant};
 pub use crate::launch::launch;
 pub use crate::param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 pub use crate::stream::{AsStream, StreamRef};
-pub use crate::tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap};
+pub use crate::tensor_map::{
+    ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder,
+};
 pub use crate::texture::{Surface, Texture};
 pub use crate::tile::{ReadTile, WriteTile, dim};
+pub use ::core;
 
 use crate::error::{Error, ErrorKind};
 pub use crate::testing::each_seed;
@@ -37,6 +40,22 @@ impl Len {
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
+}
+
+/// The value of an arithmetic expression.
+///
+/// # Errors
+/// [`ErrorKind::Condition`] where it has none.
+#[inline]
+pub fn defined<T>(value: Option<T>, kernel: &Kernel, expression: &str) -> Result<T> {
+    value.ok_or_else(|| undefined(kernel, expression))
+}
+
+#[cold]
+fn undefined(kernel: &Kernel, expression: &str) -> Error {
+    let asked =
+        format!("`{}` is launched with values for which `{expression}` divides by zero or overflows", kernel.entry);
+    Error::new(ErrorKind::Condition, asked).help("check the arguments of the launch")
 }
 
 /// A condition of `safe(…)` that does not hold, with the values of what it names.

@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::stream::{CAPTURES, Events, Queue, Stream};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUresult};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError};
+use std::any::Any;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,9 +26,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// # }
 /// ```
 ///
-/// A graph holds addresses. The memory of the buffers that it was recorded with is held, too, and freed when both buffer
-/// and graph are gone; each launch waits for the uses of these buffers on other streams, and they wait for it. Threads may launch a
-/// graph and use its buffers at the same time: one of them goes first. Of what
+/// A graph holds addresses. The memory of the buffers that it was recorded with, its textures and its surfaces are held, too, and
+/// freed when both they and the graph are gone; each launch waits for the uses of these buffers on other streams, and they wait for it.
+/// Threads may launch a graph and use its buffers at the same time: one of them goes first. Of what
 /// reaches a kernel as a bare address the graph knows nothing, as a launch does not: a [`TensorMap`](crate::TensorMap), a
 /// `u64`. Nor does it know cudarc's own slices: a graph with them has [`launch_untracked`](Graph::launch_untracked).
 #[derive(Debug)]
@@ -47,6 +48,8 @@ struct Noted {
     ours: Vec<(Arc<CudaMemory>, Access)>,
     /// Whether there was memory of cudarc's, which nobody can hold.
     cudarc: bool,
+    /// Textures and surfaces, whose handles the recorded launches have.
+    objects: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 impl std::fmt::Debug for Noted {
@@ -90,6 +93,18 @@ pub(crate) fn fence(stream: &CudaStream) -> Result<Option<Arc<CudaEvent>>, Drive
     let (captures, at) = (noted(), stream.cu_stream().addr());
     let fence = captures.iter().find(|(stream, _)| *stream == at).and_then(|(_, noted)| noted.fence.clone());
     fence.map(Some).ok_or(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED))
+}
+
+/// The same for a texture or surface: the graph keeps it alive.
+#[cold]
+pub(crate) fn keep(on: &CudaStream, object: &Arc<dyn Any + Send + Sync>) {
+    let (mut captures, stream) = (noted(), on.cu_stream().addr());
+    let known = captures.iter().any(|(at, _)| *at == stream);
+    for (_, noted) in captures.iter_mut().filter(|(at, _)| !known || *at == stream) {
+        if !noted.objects.iter().any(|kept| Arc::ptr_eq(kept, object)) {
+            noted.objects.push(object.clone());
+        }
+    }
 }
 
 impl Noted {

@@ -1,13 +1,14 @@
 //! Integers of host expressions: `safe(x.len() >= n * m)`, `grid = n.div_ceil(256)`.
 //!
 //! In these expressions every integer of the kernel's signature is an [`Int`], whatever its Rust type, so that `usize`
-//! lengths compare with `u32` counts, and nothing wraps: what does not fit saturates. Nothing here knows of kernels.
+//! lengths compare with `u32` counts, and nothing wraps: a launch whose expression has no value returns an error. Nothing here
+//! knows of kernels.
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};
+use std::ops::Neg;
 
-/// A whole number in a host expression. Arithmetic saturates at the bounds of `i128`; a division by zero gives zero.
+/// A whole number in a host expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Int(pub(crate) i128);
 
@@ -67,28 +68,153 @@ impl ToInt for Int {
     }
 }
 
-macro_rules! operators {
-    ($($op:ident $method:ident $($left:ty)*;)*) => { $(
-        impl<T: ToInt> $op<T> for Int {
-            type Output = Int;
-            #[inline]
-            fn $method(self, other: T) -> Int {
-                Int::$method(self, other.to_int())
-            }
+/// The arithmetic of host expressions. A result that does not exist (a division by zero) or does not fit is `None`, and the launch
+/// returns an error; so [`Int`] has no operators of its own.
+pub trait Arithmetic<R> {
+    /// The type of the result.
+    type Output;
+    /// `self + other`
+    fn add(self, other: R) -> Option<Self::Output>;
+    /// `self - other`
+    fn sub(self, other: R) -> Option<Self::Output>;
+    /// `self * other`
+    fn mul(self, other: R) -> Option<Self::Output>;
+    /// `self / other`
+    fn div(self, other: R) -> Option<Self::Output>;
+    /// `self % other`
+    fn rem(self, other: R) -> Option<Self::Output>;
+}
+
+/// The same for what only integers have.
+pub trait IntegerArithmetic<R> {
+    /// The type of the result.
+    type Output;
+    /// `self << other`
+    fn shl(self, other: R) -> Option<Self::Output>;
+    /// `self >> other`
+    fn shr(self, other: R) -> Option<Self::Output>;
+    /// The quotient, rounded up.
+    fn div_ceil(self, other: R) -> Option<Self::Output>;
+    /// The smallest multiple of `other` that is not less.
+    fn next_multiple_of(self, other: R) -> Option<Self::Output>;
+    /// `other` factors `self`.
+    fn pow(self, other: R) -> Option<Self::Output>;
+}
+
+impl<T: ToInt> Arithmetic<T> for Int {
+    type Output = Int;
+    #[inline]
+    fn add(self, other: T) -> Option<Int> {
+        self.0.checked_add(other.to_int().0).map(Int)
+    }
+    #[inline]
+    fn sub(self, other: T) -> Option<Int> {
+        self.0.checked_sub(other.to_int().0).map(Int)
+    }
+    #[inline]
+    fn mul(self, other: T) -> Option<Int> {
+        self.0.checked_mul(other.to_int().0).map(Int)
+    }
+    #[inline]
+    fn div(self, other: T) -> Option<Int> {
+        // In 64 bits where both fit, which is ten times faster.
+        let by = other.to_int().0;
+        match (u64::try_from(self.0), u64::try_from(by)) {
+            (Ok(a), Ok(b)) => a.checked_div(b).map(|quotient| Int(quotient.into())),
+            _ => self.0.checked_div(by).map(Int),
         }
-        operators! { @left $op $method u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
-    )* };
-    (@left $op:ident $method:ident $($left:ty)*) => { $(
-        impl $op<Int> for $left {
+    }
+    #[inline]
+    fn rem(self, other: T) -> Option<Int> {
+        let by = other.to_int().0;
+        match (u64::try_from(self.0), u64::try_from(by)) {
+            (Ok(a), Ok(b)) => a.checked_rem(b).map(|rest| Int(rest.into())),
+            _ => self.0.checked_rem(by).map(Int),
+        }
+    }
+}
+
+impl<T: ToInt> IntegerArithmetic<T> for Int {
+    type Output = Int;
+    #[inline]
+    fn shl(self, other: T) -> Option<Int> {
+        match u32::try_from(other.to_int().0) {
+            Ok(bits) if bits < 127 => self.0.checked_mul(1 << bits).map(Int),
+            Ok(_) if self.0 == 0 => Some(self),
+            _ => None,
+        }
+    }
+    #[inline]
+    fn shr(self, other: T) -> Option<Int> {
+        u32::try_from(other.to_int().0).ok().map(|bits| Int(self.0 >> bits.min(127)))
+    }
+    #[inline]
+    fn div_ceil(self, other: T) -> Option<Int> {
+        let by = other.to_int();
+        let (quotient, rest) = (self.div(by)?, self.rem(by)?);
+        let up = rest.0 != 0 && (self.0 < 0) == (by.0 < 0);
+        quotient.add(Int(up.into()))
+    }
+    #[inline]
+    fn next_multiple_of(self, other: T) -> Option<Int> {
+        let of = other.to_int();
+        IntegerArithmetic::div_ceil(self, of)?.mul(of)
+    }
+    fn pow(self, other: T) -> Option<Int> {
+        self.0.checked_pow(u32::try_from(other.to_int().0).ok()?).map(Int)
+    }
+}
+
+/// Plain integers: with an [`Int`] they are one, and among themselves they stay what they are.
+macro_rules! plain_integers {
+    ($($ty:ident)*) => { $(
+        impl Arithmetic<Int> for $ty {
             type Output = Int;
-            #[inline]
-            fn $method(self, other: Int) -> Int {
-                Int::$method(self.to_int(), other)
-            }
+            plain_integers! { @with_int Arithmetic add sub mul div rem }
+        }
+        impl IntegerArithmetic<Int> for $ty {
+            type Output = Int;
+            plain_integers! { @with_int IntegerArithmetic shl shr div_ceil next_multiple_of pow }
+        }
+        impl Arithmetic<$ty> for $ty {
+            type Output = $ty;
+            plain_integers! { @alone $ty Arithmetic add sub mul div rem }
+        }
+        impl IntegerArithmetic<$ty> for $ty {
+            type Output = $ty;
+            plain_integers! { @alone $ty IntegerArithmetic shl shr div_ceil next_multiple_of pow }
+        }
+    )* };
+    (@with_int $of:ident $($method:ident)*) => { $(
+        #[inline]
+        fn $method(self, other: Int) -> Option<Int> {
+            $of::$method(self.to_int(), other)
+        }
+    )* };
+    (@alone $ty:ident $of:ident $($method:ident)*) => { $(
+        #[inline]
+        fn $method(self, other: $ty) -> Option<$ty> {
+            $ty::try_from($of::$method(self.to_int(), other)?.0).ok()
         }
     )* };
 }
-operators! { Add add; Sub sub; Mul mul; Div div; Rem rem; Shl shl; Shr shr; }
+plain_integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+macro_rules! floats {
+    ($($ty:ident)*) => { $(
+        impl Arithmetic<$ty> for $ty {
+            type Output = $ty;
+            floats! { @each $ty add + sub - mul * div / rem % }
+        }
+    )* };
+    (@each $ty:ident $($method:ident $op:tt)*) => { $(
+        #[inline]
+        fn $method(self, other: $ty) -> Option<$ty> {
+            Some(self $op other)
+        }
+    )* };
+}
+floats! { f32 f64 }
 
 impl Neg for Int {
     type Output = Int;
@@ -98,63 +224,8 @@ impl Neg for Int {
     }
 }
 
-/// The arithmetic behind the operators, and the methods of integers that host expressions use.
-#[allow(clippy::should_implement_trait, reason = "the operator traits are implemented, through these")]
+/// The methods of integers that always have a result.
 impl Int {
-    #[inline]
-    fn add(self, other: Int) -> Int {
-        Int(self.0.saturating_add(other.0))
-    }
-
-    #[inline]
-    fn sub(self, other: Int) -> Int {
-        Int(self.0.saturating_sub(other.0))
-    }
-
-    #[inline]
-    fn mul(self, other: Int) -> Int {
-        Int(self.0.saturating_mul(other.0))
-    }
-
-    /// The quotient; in 64 bits where both fit, which is ten times faster.
-    #[inline]
-    fn div(self, other: Int) -> Int {
-        match (u64::try_from(self.0), u64::try_from(other.0)) {
-            (Ok(a), Ok(b)) => Int(a.checked_div(b).unwrap_or(0).into()),
-            _ => Int(self.0.checked_div(other.0).unwrap_or(0)),
-        }
-    }
-
-    #[inline]
-    fn rem(self, other: Int) -> Int {
-        match (u64::try_from(self.0), u64::try_from(other.0)) {
-            (Ok(a), Ok(b)) => Int(a.checked_rem(b).unwrap_or(0).into()),
-            _ => Int(self.0.checked_rem(other.0).unwrap_or(0)),
-        }
-    }
-
-    #[inline]
-    fn shl(self, other: Int) -> Int {
-        match u32::try_from(other.0) {
-            Ok(n) if n < 127 => self.mul(Int(1 << n)),
-            _ => Int(if self.0 == 0 { 0 } else { i128::MAX }),
-        }
-    }
-
-    #[inline]
-    fn shr(self, other: Int) -> Int {
-        Int(self.0 >> u32::try_from(other.0).unwrap_or(127).min(127))
-    }
-
-    /// The quotient, rounded up.
-    #[inline]
-    pub fn div_ceil(self, by: impl ToInt) -> Int {
-        let by = by.to_int();
-        let quotient = self.div(by);
-        let exact = quotient.mul(by) == self || (self.0 < 0) != (by.0 < 0);
-        if exact { quotient } else { quotient.add(Int(1)) }
-    }
-
     /// The smaller one.
     #[inline]
     pub fn min(self, other: impl ToInt) -> Int {
@@ -170,26 +241,13 @@ impl Int {
     /// Whether `by` divides it.
     #[inline]
     pub fn is_multiple_of(self, by: impl ToInt) -> bool {
-        let by = by.to_int();
-        if by.0 == 0 { self.0 == 0 } else { self.rem(by).0 == 0 }
-    }
-
-    /// The next multiple of `of` that is not less.
-    #[inline]
-    pub fn next_multiple_of(self, of: impl ToInt) -> Int {
-        let of = of.to_int();
-        self.div_ceil(of).mul(of)
+        self.rem(by).map_or(self.0 == 0, |rest| rest.0 == 0)
     }
 
     /// Whether it is 1, 2, 4, 8 …
     #[inline]
     pub fn is_power_of_two(self) -> bool {
         self.0 > 0 && self.0.count_ones() == 1
-    }
-
-    /// `self` multiplied by itself, `exponent` factors.
-    pub fn pow(self, exponent: impl ToInt) -> Int {
-        Int(self.0.saturating_pow(u32::try_from(exponent.to_int().0).unwrap_or(0)))
     }
 }
 
@@ -201,25 +259,36 @@ impl fmt::Display for Int {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
     fn mixed_types_compare_and_compute() {
         let (n, len) = (int(1000_u32), int(1 << 20_usize));
-        assert!(len >= n * 4 && n < 4000_u64 && 7 < n);
-        assert_eq!(n.div_ceil(256), 4);
-        assert_eq!(int(1024).div_ceil(256), 4);
-        assert_eq!(2 * n + 1, 2001);
-        assert_eq!(n / 0, 0);
-        assert_eq!(int(0).div_ceil(256), 0);
+        assert!(len >= n.mul(4).unwrap() && n < 4000_u64 && 7 < n);
+        assert_eq!(IntegerArithmetic::div_ceil(n, 256), Some(Int(4)));
+        assert_eq!(IntegerArithmetic::div_ceil(int(1024), 256), Some(Int(4)));
+        assert_eq!(IntegerArithmetic::div_ceil(int(0), 256), Some(Int(0)));
+        assert_eq!([7, -7].map(|n| IntegerArithmetic::div_ceil(int(n), 2).unwrap().0), [4, -3]);
+        assert_eq!(2_u32.mul(n).and_then(|n| n.add(1)), Some(Int(2001)));
+        assert_eq!((7_usize.mul(3), 7_usize.sub(8), 0.5_f32.div(2.0)), (Some(21), None, Some(0.25)));
+    }
+
+    #[test]
+    fn what_does_not_exist_has_no_value() {
+        let (n, zero) = (int(1000_u32), int(0_u32));
+        assert_eq!([n.div(zero), n.rem(zero), n.div(0), zero.rem(0)], [None; 4]);
+        assert_eq!([IntegerArithmetic::div_ceil(n, 0), IntegerArithmetic::next_multiple_of(n, zero)], [None; 2]);
+        assert!(zero.is_multiple_of(0) && !n.is_multiple_of(0));
+        assert_eq!([n.shl(-1), n.shr(-1), n.shl(200), n.pow(-1), n.pow(1_u64 << 40)], [None; 5]);
     }
 
     #[test]
     fn nothing_wraps() {
         let huge = int(u64::MAX);
-        assert_eq!(huge * huge, Int(i128::MAX));
-        assert!(int(10_usize) < huge * 4);
-        assert_eq!(int(3_u32) - 5_u32, -2);
-        assert_eq!(int(1) << 200, Int(i128::MAX));
+        assert_eq!([huge.mul(huge), Int(i128::MAX).add(1), Int(i128::MIN).sub(1)], [None; 3]);
+        assert!(int(10_usize) < huge.mul(4).unwrap());
+        assert_eq!(int(3_u32).sub(5_u32), Some(Int(-2)));
+        assert_eq!(int(0).shl(200), Some(Int(0)));
     }
 }

@@ -61,6 +61,9 @@
 //! the first in `PATH`) assembles each target, and must be there. The loader takes it on a GPU of that target, and the PTX
 //! elsewhere. `PTX_EMBED=always` does so for every kernel of a build, `PTX_EMBED=never` for none.
 //!
+//! PTX that is known only while the program runs is a [`RuntimeModule`]: checked when it is loaded, and launched with arguments that
+//! are compared with its parameters.
+//!
 //! [`Kernel::load_with`] takes [`JitOptions`] for the driver's assembler, [`Kernel::loaded`] tells where the machine code
 //! came from and what ptxas said, [`Kernel::figures`] and [`Kernel::occupancy`] what the kernel takes of the device:
 //! registers, spills, shared memory, blocks at a time.
@@ -152,10 +155,10 @@ mod macros;
 pub mod packed;
 mod param;
 pub mod prelude;
+mod runtime;
 mod stream;
 mod tensor_map;
 mod testing;
-pub mod text;
 mod texture;
 mod tile;
 mod timing;
@@ -172,6 +175,7 @@ pub use macros::*;
 pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::Options as CpuOptions;
+pub use runtime::{RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
 pub use texture::{AddressMode, Extent, FilterMode, Surface, Texel, TexelArray, TexelFormat, Texture, TextureBuilder};

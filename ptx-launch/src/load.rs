@@ -5,6 +5,7 @@
 mod choose;
 mod disk;
 mod figures;
+mod image;
 mod jit;
 mod log;
 mod occupancy;

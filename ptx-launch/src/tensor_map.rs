@@ -18,8 +18,8 @@ use crate::stream::{AsStream, StreamKind, StreamRef};
 
 /// A tensor map: 128 opaque bytes, passed by value as a grid constant.
 ///
-/// It holds an address, not a borrow: a kernel that moves data through it must not outlive the buffer, and its events are
-/// not tracked between streams. A map belongs to the kind of device that it was made for: a GPU's bytes mean nothing to the
+/// It holds an address, not a borrow: the memory must stay alive while kernels move data through the map, and no events order
+/// these uses between streams. So a kernel that takes one cannot be `safe(…)`; one that takes a `Tile` with `#[tma]` can. A map belongs to the kind of device that it was made for: a GPU's bytes mean nothing to the
 /// CPU device, which says so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C, align(128))]
@@ -192,26 +192,19 @@ impl TensorMap {
     pub const fn to_raw(&self) -> [u64; 16] {
         self.0
     }
-
-    /// The same map of other memory of the same shape: cheaper than to build another one.
-    ///
-    /// # Errors
-    /// [`ErrorKind::WrongDevice`](crate::ErrorKind::WrongDevice), [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld),
-    /// or what the driver says, which wants the same alignment.
-    pub fn moved_to<T: TensorElement>(&self, stream: impl AsStream, memory: impl ReadSlice<T>) -> Result<TensorMap> {
-        let stream = stream.as_stream();
-        let address = memory.bind(stream)?.address();
-        match stream.kind {
-            StreamKind::Cuda(..) => self.with_address(address),
-            #[cfg(feature = "cpu")]
-            StreamKind::Cpu(_) => self.with_cpu_address(address),
-            #[cfg(not(feature = "cpu"))]
-            StreamKind::Cpu(device) => device.never(),
-        }
-    }
 }
 
 impl TensorMapBuilder {
+    /// The same map of other memory: [`build`](TensorMapBuilder::build) checks that the tensor lies in it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`](crate::ErrorKind::WrongDevice) when memory and stream belong to different devices.
+    pub fn moved_to<T: TensorElement>(self, stream: impl AsStream, memory: impl ReadSlice<T>) -> Result<Self> {
+        let stream = stream.as_stream();
+        let (address, capacity) = (memory.bind(stream)?.address(), memory.len() * size_of::<T>());
+        Ok(TensorMapBuilder { address, capacity, cpu: stream.as_cpu().cloned(), ..self })
+    }
+
     /// Moves boxes of this size, in elements.
     pub fn tile(self, tile: &[usize]) -> Self {
         TensorMapBuilder { mode: Mode::Tiled { tile: tile.to_vec() }, ..self }

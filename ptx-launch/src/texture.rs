@@ -20,7 +20,9 @@ use crate::buffer::View;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::{StreamKind, StreamRef};
+use cuda::CudaArray;
 use object::Object;
+use std::sync::Arc;
 
 /// A texture object: what a kernel takes as a `Texture`, and reads through `tex`.
 ///
@@ -98,8 +100,17 @@ pub struct TextureBuilder<'a> {
 enum Source {
     /// In a buffer, so many from row to row.
     Rows { shape: Vec<usize>, pitch: usize },
-    /// In an array, with the driver's handle of it.
-    Array { extent: Extent, array: Option<u64> },
+    /// In an array, with the driver's.
+    Array { extent: Extent, array: Option<Arc<CudaArray>> },
+}
+
+impl Source {
+    fn array(&self) -> Option<Arc<CudaArray>> {
+        match self {
+            Source::Rows { .. } => None,
+            Source::Array { array, .. } => array.clone(),
+        }
+    }
 }
 
 impl<'a> Texture<'a> {
@@ -119,7 +130,9 @@ impl<'a> Texture<'a> {
     /// # Errors
     /// [`ErrorKind::WrongDevice`] when texture and stream belong to different devices.
     pub fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        Ok(self.memory.bind_read(stream)?.called(self.object.handle()))
+        let bound = self.memory.bind_read(stream)?;
+        self.object.note(stream);
+        Ok(bound.called(self.object.handle()))
     }
 }
 
@@ -195,7 +208,7 @@ impl<'a> TextureBuilder<'a> {
         let object = match home.kind {
             StreamKind::Cuda(stream, _) => {
                 let handle = self.encode(stream.context(), address)?;
-                Object::of_cuda(stream.context(), cuda::Kind::Texture, handle)
+                Object::of_cuda(stream.context(), cuda::Kind::Texture, handle, self.source.array())
             }
             #[cfg(feature = "cpu")]
             StreamKind::Cpu(device) => Object::of_cpu(device, self.on_cpu(address))?,

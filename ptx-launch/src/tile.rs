@@ -1,5 +1,6 @@
 //! Shapes: device memory with dimensions, as a kernel's `Tile<T, (M, K)>` and `TileMut<T, (M, N)>` take it. The names are
 //! bound and compared at the launch ([`dim`]). What moves tiles is `tensor_map`'s work.
+#![allow(unsafe_code, reason = "the traits promise memory")]
 
 use crate::buffer::{Buffer, View, ViewMut};
 use crate::error::{Error, ErrorKind, Result};
@@ -31,7 +32,10 @@ pub struct Tile<S, const R: usize> {
     label = "expected memory of `{T}` with a shape of {R} dimensions",
     note = "give the memory a shape: `buffer.tile([m, n])?`, or `Tile::of(&slice, [m, n])?`"
 )]
-pub trait ReadTile<T, const R: usize>: ReadSlice<T> {
+///
+/// # Safety
+/// [`shape`](ReadTile::shape) returns the same extents each time, and the memory has at least as many elements as their product.
+pub unsafe trait ReadTile<T, const R: usize>: ReadSlice<T> {
     /// Its extents, the innermost last.
     fn shape(&self) -> [usize; R];
 }
@@ -42,7 +46,10 @@ pub trait ReadTile<T, const R: usize>: ReadSlice<T> {
     label = "expected memory of `{T}` that can be written, with a shape of {R} dimensions",
     note = "give the memory a shape: `buffer.tile_mut([m, n])?`, or `Tile::of_mut(&mut slice, [m, n])?`"
 )]
-pub trait WriteTile<T, const R: usize>: WriteSlice<T> {
+///
+/// # Safety
+/// [`shape`](WriteTile::shape) returns the same extents each time, and the memory has at least as many elements as their product.
+pub unsafe trait WriteTile<T, const R: usize>: WriteSlice<T> {
     /// Its extents, the innermost last.
     fn shape(&self) -> [usize; R];
 }
@@ -79,7 +86,8 @@ impl<S, const R: usize> Tile<S, R> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T, S: ReadSlice<T>, const R: usize> ReadSlice<T> for Tile<S, R> {
+// SAFETY: all calls are passed on.
+unsafe impl<T, S: ReadSlice<T>, const R: usize> ReadSlice<T> for Tile<S, R> {
     fn len(&self) -> usize {
         self.memory.len()
     }
@@ -94,7 +102,8 @@ impl<T, S: ReadSlice<T>, const R: usize> ReadSlice<T> for Tile<S, R> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T, S: WriteSlice<T>, const R: usize> WriteSlice<T> for Tile<S, R> {
+// SAFETY: all calls are passed on.
+unsafe impl<T, S: WriteSlice<T>, const R: usize> WriteSlice<T> for Tile<S, R> {
     fn len(&self) -> usize {
         self.memory.len()
     }
@@ -105,14 +114,16 @@ impl<T, S: WriteSlice<T>, const R: usize> WriteSlice<T> for Tile<S, R> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T, S: ReadSlice<T>, const R: usize> ReadTile<T, R> for Tile<S, R> {
+// SAFETY: the shape was compared with the length when the tile was made, and both stay as they are.
+unsafe impl<T, S: ReadSlice<T>, const R: usize> ReadTile<T, R> for Tile<S, R> {
     fn shape(&self) -> [usize; R] {
         self.shape
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<T, S: WriteSlice<T>, const R: usize> WriteTile<T, R> for Tile<S, R> {
+// SAFETY: the shape was compared with the length when the tile was made, and both stay as they are.
+unsafe impl<T, S: WriteSlice<T>, const R: usize> WriteTile<T, R> for Tile<S, R> {
     fn shape(&self) -> [usize; R] {
         self.shape
     }

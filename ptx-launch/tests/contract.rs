@@ -4,9 +4,9 @@
 mod expansion;
 
 use expansion::{Shape, saxpy, tiles};
-use ptx_launch::ErrorKind;
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
+use ptx_launch::{ErrorKind, RuntimeModule};
 
 #[test]
 fn conditions_are_checked_on_the_host() {
@@ -36,6 +36,92 @@ fn the_attribute_and_the_call_must_agree() {
     let error = unsafe { tiles::<3>(&device, config, &TensorMap::from_raw([0; 16]), Shape { m: 1, n: 1 }, &mut out) }
         .unwrap_err();
     assert!(error.to_string().contains("the kernel's attribute sets it to 2×1×1"), "{error}");
+}
+
+#[test]
+fn what_the_attribute_fixes_the_call_cannot_change() {
+    let attribute = Config::grid(2).block(64).shared(4096);
+    for (config, text) in [
+        (
+            Config::new().shared(0),
+            "sets the dynamic shared memory to 0 bytes\n  possible: the kernel's attribute sets it to 4096",
+        ),
+        (Config::grid(3), "sets the grid to 3×1×1\n  possible: the kernel's attribute sets it to 2×1×1"),
+    ] {
+        for error in [config.over(attribute).unwrap_err(), config.safely_over(attribute).unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::Limits);
+            assert!(error.to_string().contains(text), "{error}\nlacks: {text}");
+        }
+    }
+    assert_eq!(Config::new().shared(4096).safely_over(attribute).unwrap(), attribute);
+    let error = Config::new().pdl(true).safely_over(attribute).unwrap_err();
+    assert!(error.to_string().contains("a safe kernel is launched with `.pdl(true)`"), "{error}");
+    assert!(Config::new().pdl(true).over(attribute).is_ok());
+    assert!(Config::new().pdl(true).safely_over(attribute.pdl(true)).is_ok());
+}
+
+/// Of conditions and sizes that divide.
+#[ptx_kernel(arch = "sm_80", block = 32, grid = (m / n, 1), shared = 4 * (m % n), safe(m / n >= 1 || x.len() >= m, bytes(m / n) == 4))]
+fn divides(x: &[u32], m: u32, n: u32) {}
+
+/// What a condition calls.
+fn bytes(count: rt::Int) -> rt::Int {
+    count.min(4)
+}
+
+#[test]
+fn a_division_by_zero_is_an_error() {
+    let device = Device::cpu();
+    let x = device.zeros::<u32>(64).unwrap();
+    divides(&device, &x, 8, 2).unwrap();
+    for m in [0, 8] {
+        let error = divides(&device, &x, m, 0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Condition);
+        assert!(
+            error.to_string().contains("`divides` is launched with values for which `m / n` divides by zero"),
+            "{error}"
+        );
+    }
+}
+
+/// Prints a line.
+const TALKS: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
+    .extern .func (.param .b32 n) vprintf(.param .b64 f, .param .b64 a);\n\
+    .global .align 1 .b8 format[4] = {104, 105, 10, 0};\n\
+    .visible .entry talks() {\n\
+    .reg .b64 %d<3>;\n.local .align 8 .b8 args[8];\n\
+    { .param .b64 f; .param .b64 a; .param .b32 n;\n\
+    mov.u64 %d1, format; cvta.global.u64 %d1, %d1; mov.u64 %d2, args; cvta.local.u64 %d2, %d2;\n\
+    st.param.b64 [f], %d1; st.param.b64 [a], %d2; call.uni (n), vprintf, (f, a); }\nret;\n}\n";
+
+/// A process whose standard output is closed while a kernel prints: first it says that it is there, then it waits.
+#[test]
+fn printf_needs_no_reader() {
+    use std::io::{BufRead, BufReader, Read, stdin};
+    use std::process::{Command, Stdio};
+    if std::env::var_os("PTX_TALKS").is_some() {
+        stdin().read_to_end(&mut Vec::new()).unwrap();
+        let device = Device::cpu();
+        let kernel = RuntimeModule::load(&device, "talks.ptx", TALKS).unwrap().kernel("talks").unwrap();
+        // SAFETY: the kernel only prints.
+        (0..100).for_each(|_| unsafe { kernel.launch(Config::grid(1).block(1)).submit(&device) }.unwrap());
+        std::process::exit(0);
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "printf_needs_no_reader", "--nocapture"])
+        .env("PTX_TALKS", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("running") {
+        assert_ne!(out.read_line(&mut line).unwrap(), 0);
+    }
+    drop(out);
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success(), "the launch panicked");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
 use expansion::{Shape, saxpy, scale, tiles};
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
-use ptx_launch::{CacheMode, Error, ErrorKind, JitOptions, Optimization, Promotion, Source, Spread, Swizzle};
+use ptx_launch::{CacheMode, Error, ErrorKind, JitOptions, Optimization, Promotion, Source, Spread, Swizzle, Texture};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use stub::Stub;
@@ -508,6 +508,53 @@ fn a_graph_holds_its_buffers_and_keeps_their_order() {
     assert_eq!(stub.allocations(), before);
 }
 
+/// One row of a picture.
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(out.len() >= 32))]
+fn sample(image: Texture, out: &mut [f32]) {
+    let color: [f32; 4];
+    let x: f32 = tid.x as f32;
+    ptx! { tex.2d.v4.f32.f32 {color[..]}, [image, {x, 0.0}]; }
+    let to: u64 = out + wide(tid.x) * 4;
+    ptx! { st.global.f32 [to], color[0]; }
+}
+
+#[test]
+fn a_graph_holds_its_textures() {
+    let stub = Stub::lock();
+    let device = device();
+    let stream = device.new_stream().unwrap();
+    let (texels, mut out) = vectors(&device, 32);
+    let image = Texture::of(texels.view(), &[1, 32]).build().unwrap();
+    let graph = stream.capture(|stream| (0..3).try_for_each(|_| sample(stream, &image, &mut out))).unwrap();
+    drop(image);
+    drop(texels);
+    graph.launch().unwrap();
+    assert_eq!(stub.calls("cuTexObjectDestroy"), 0, "the graph has its handle");
+    drop(graph);
+    assert_eq!(stub.calls("cuTexObjectDestroy"), 1);
+}
+
+#[test]
+fn cut_machine_code_does_not_reach_the_driver() {
+    let stub = Stub::lock();
+    let load = |cubin: &'static [u8]| {
+        let variant = rt::Variant::new("sm_90a", ".version 7.0", rt::LineMap::default()).with_cubin(cubin, "");
+        let module = Box::leak(Box::new(rt::Module::new("test", Box::leak(Box::new([variant])))));
+        let kernel: &'static Kernel = Box::leak(Box::new(Kernel::new(module, "k", &[])));
+        let loads = stub.calls("cuModuleLoadDataEx");
+        let source = kernel.loaded(&device()).unwrap().source;
+        (source, stub.calls("cuModuleLoadDataEx") - loads)
+    };
+    assert_eq!(
+        load(b"\x7fELF\x02\x01\x01\0"),
+        (Source::Assembled, 1),
+        "the driver reads an ELF file as far as its headers say"
+    );
+    assert_eq!(load(b"machine code"), (Source::Assembled, 1));
+    let text = kernel("k", "sm_80", "\u{7f}ELF.version 7.0", rt::LineMap::default());
+    assert_eq!(text.load(&device()).unwrap_err().kind(), ErrorKind::Load, "a text is no ELF file");
+}
+
 #[test]
 fn a_graph_of_cudarcs_memory_is_launched_by_those_who_vouch_for_it() {
     let _stub = Stub::lock();
@@ -608,7 +655,8 @@ fn tensor_maps_are_encoded_innermost_first() {
     let device = device();
     let memory = device.zeros::<bf16>(4096).unwrap();
     let of = |shape: &[usize]| TensorMap::of(&device, &memory, shape).unwrap();
-    let map = of(&[32, 128]).tile(&[16, 64]).swizzle(Swizzle::B128).promotion(Promotion::B256).build().unwrap();
+    let builder = of(&[32, 128]).tile(&[16, 64]).swizzle(Swizzle::B128).promotion(Promotion::B256);
+    let map = builder.build().unwrap();
     let address = map.to_raw()[0];
     // Address, type, rank, shape, stride, tile, steps, interleave, swizzle, promotion, fill.
     assert_eq!(map.to_raw()[1..], [9, 2, 128, 32, 256, 64, 16, 1, 1, 0, 3, 3, 0, 0, 0]);
@@ -624,7 +672,11 @@ fn tensor_maps_are_encoded_innermost_first() {
     assert_eq!(some.to_raw()[1..10], [9, 4, (-1i64).cast_unsigned(), 2, 16, 32, 0, 0, 3]);
     assert_eq!(all.to_raw()[3..10], [0, 0, 64, 128, 0, 1, 3]);
     let part = memory.slice(1024..).unwrap();
-    assert_eq!(map.moved_to(&device, &part).unwrap().to_raw()[0], address + 2048);
+    let refused = builder.clone().moved_to(&device, &part).unwrap().build().unwrap_err();
+    assert!(refused.to_string().contains("inside the 6144 bytes of its buffer"), "{refused}");
+    let other = device.zeros::<bf16>(4096).unwrap();
+    assert_eq!(builder.moved_to(&device, &other).unwrap().build().unwrap().to_raw()[0], other.address());
+    assert_ne!(other.address(), address);
     let error = of(&[32, 128]).tile(&[16, 128]).swizzle(Swizzle::B128).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TensorMap);
 }

@@ -26,6 +26,7 @@ use proc_macro::TokenStream;
 /// | `params` | `params(Shape { m: u32 })` | the fields of a struct by value that is declared elsewhere |
 /// | `lineinfo` | `lineinfo` | profilers show the lines of Rust |
 /// | `cubin` | `cubin` | machine code is embedded when the program is built; needs ptxas (`PTXAS`, `PATH`, `PTX_EMBED`) |
+/// | `crate` | `crate = engine::ptx_launch` | where `ptx-launch` is, if this package does not depend on it; a renamed dependency is found without |
 /// | `raw` | `raw` | parameters are their symbols; no prologue loads them |
 ///
 /// A parameter may be a number, an array of them, `&[T]`, `&mut [T]`, a struct with `#[derive(KernelParam)]`, `TensorMap`, `Texture`,
@@ -40,7 +41,7 @@ pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes one PTX module of several kernels and of the constants, helpers and statics that they share.
 ///
 /// The module's functions with `#[ptx_kernel(…)]` are kernels, the others helpers that are inlined. Its options are `arch`,
-/// `version`, `params`, `lineinfo` and `cubin`; its kernels have the others. One load brings all of them to a device.
+/// `version`, `params`, `lineinfo`, `cubin` and `crate`; its kernels have the others. One load brings all of them to a device.
 #[proc_macro_attribute]
 pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::module(options.into(), item.into()).into()
@@ -48,7 +49,7 @@ pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a test of a function that takes a device: it runs on a fresh CPU device for each of several seeds, every one
 /// another interleaving of the threads, and fails at the first finding or panic, with the seed that repeats it
-/// (`PTX_SEED=5 cargo test`). `PTX_SEEDS=1000` tries more of them. With `PTX_DEVICE=cuda` it then runs on the GPU too.
+/// (`PTX_SEED=5 cargo test`). `PTX_SEEDS=1000` tries more of them. `crate = path` says where `ptx-launch` is. With `PTX_DEVICE=cuda` it then runs on the GPU too.
 #[proc_macro_attribute]
 pub fn ptx_test(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::test(options.into(), item.into()).into()
@@ -56,7 +57,8 @@ pub fn ptx_test(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// In a kernel: its instructions. At item level: a whole PTX module, which becomes a constant and a typed launch for
 /// every entry. Signatures in front of it give Rust types and options:
-/// `ptx! { #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32); .version 8.0 … }`.
+/// `ptx! { #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32); .version 8.0 … }`. `crate = path;` in front of them says where
+/// `ptx-launch` is.
 #[proc_macro]
 pub fn ptx(body: TokenStream) -> TokenStream {
     ptx_expand::text(body.into()).into()
@@ -65,15 +67,16 @@ pub fn ptx(body: TokenStream) -> TokenStream {
 /// A PTX module from a file, checked: a constant and a typed launch for every entry.
 ///
 /// `ptx_file!("add.ptx")` takes every parameter as the number of its PTX type, a pointer as a `u64`. Signatures behind the
-/// path give Rust types and options: `ptx_file!("add.ptx", #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32))`.
+/// path give Rust types and options: `ptx_file!("add.ptx", #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32))`; so does
+/// `crate = path`, which says where `ptx-launch` is.
 #[proc_macro]
 pub fn ptx_file(input: TokenStream) -> TokenStream {
     ptx_expand::file(input.into()).into()
 }
 
 /// Lets a `#[repr(C)]` struct be passed to kernels by value, and be an element of buffers. Its fields are such values
-/// themselves, and there is no padding between them; both is checked.
-#[proc_macro_derive(KernelParam)]
+/// themselves, and there is no padding between them; both is checked. `#[kernel_param(crate = path)]` says where `ptx-launch` is.
+#[proc_macro_derive(KernelParam, attributes(kernel_param))]
 pub fn kernel_param(item: TokenStream) -> TokenStream {
     ptx_expand::param(item.into()).into()
 }

@@ -1,7 +1,7 @@
 //! Every helper of the library on the CPU device: what it computes, against the host, and under several interleavings.
 //! The text that helpers make is `lowering.rs`' matter; those of `tcgen05` and whole products are tested by the examples,
 //! tensor copies of every shape by `ptx-launch`.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(missing_docs, unreachable_pub, unsafe_code, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 #[path = "prelude/copies.rs"]
 mod copies;

@@ -6,9 +6,7 @@ use crate::output::{Failure, Outcome};
 use crate::source::Source;
 use crate::write;
 use ptx_core::check::Checked;
-use ptx_core::ir::Variable;
-use ptx_launch::text::{Text, Value, run};
-use ptx_launch::{Config, Device, ErrorKind};
+use ptx_launch::{Config, Device, ErrorKind, RuntimeKernel, RuntimeModule};
 use std::io::Write;
 
 /// Sound if the kernel ends; what goes wrong on the GPU is the driver's message.
@@ -20,15 +18,16 @@ pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, 
     let declared = declared(module, entry);
     super::count(arguments, &declared)?;
     let mut values = arguments.args.iter().map(value).collect::<Result<Vec<_>, _>>()?;
-    let params: Vec<(usize, usize)> = declared.iter().map(|v| shape(v)).collect();
     let ptx = String::from_utf8_lossy(&source.bytes);
-    let (arch, name) = (module.arch.to_string(), arguments.file.display().to_string());
-    let text = Text { name: &name, arch: &arch, ptx: &ptx, entry, params: &params };
+    let name = arguments.file.display().to_string();
     let block = arguments.block.unwrap_or_else(|| required(module, entry, "reqntid"));
     let cluster = arguments.cluster.unwrap_or_else(|| required(module, entry, "reqnctapercluster"));
     let config = Config::grid(arguments.grid).block(block).cluster(cluster).shared(arguments.shared);
     let config = config.cooperative(arguments.cooperative);
-    let result = Device::cuda(0).and_then(|device| run(&device, &text, &config, &mut values));
+    let result = Device::cuda(0).and_then(|device| {
+        let kernel = RuntimeModule::load(&device, &name, &ptx)?.kernel(entry)?;
+        run(&device, kernel, config, &mut values)
+    });
     match result {
         Ok(()) => save(arguments, &values),
         Err(error) if matches!(error.kind(), ErrorKind::Driver | ErrorKind::Fault) => {
@@ -55,9 +54,38 @@ fn of_the_cpu(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn shape(variable: &Variable) -> (usize, usize) {
-    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    (number(variable.size), number(variable.align.max(1)))
+/// The value of an argument.
+enum Value {
+    Plain(Vec<u8>),
+    /// The contents of a buffer; after the launch what the kernel has left there.
+    Memory(Vec<u8>),
+}
+
+/// Launches the kernel once, and waits for its end.
+#[allow(unsafe_code, reason = "whoever runs the command vouches for the kernel")]
+fn run(device: &Device, kernel: RuntimeKernel, config: Config, values: &mut [Value]) -> ptx_launch::Result<()> {
+    let upload = |value: &Value| match value {
+        Value::Plain(_) => Ok(None),
+        Value::Memory(bytes) => device.upload(bytes).map(Some),
+    };
+    let mut buffers = values.iter().map(upload).collect::<ptx_launch::Result<Vec<_>>>()?;
+    let mut launch = kernel.launch(config);
+    for (value, buffer) in values.iter().zip(&mut buffers) {
+        launch = match (value, buffer) {
+            (_, Some(buffer)) => launch.write(buffer)?,
+            (Value::Plain(bytes) | Value::Memory(bytes), None) => launch.bytes(bytes)?,
+        };
+    }
+    // SAFETY: the kernel is what the user asked to run. It gets the addresses of these buffers alone, and one that writes astray
+    // spoils what this process has on the device, which is nothing else.
+    unsafe { launch.submit(device)? };
+    device.synchronize()?;
+    for (value, buffer) in values.iter_mut().zip(&buffers) {
+        if let (Value::Memory(bytes), Some(buffer)) = (value, buffer) {
+            *bytes = buffer.download()?;
+        }
+    }
+    Ok(())
 }
 
 fn value(argument: &Argument) -> Result<Value, Failure> {

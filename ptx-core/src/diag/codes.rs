@@ -122,6 +122,7 @@ codes! {
     P0911 "a signature that does not match the entry"
     P0912 "a struct that cannot be a kernel parameter"
     P0913 "machine code that cannot be embedded"
+    P0914 "a package without ptx-launch"
     P0990 "an instruction that the CPU device cannot run"
     W0101 "an out-of-bounds access"
     W0102 "a misaligned address"

@@ -43,6 +43,17 @@ pub const OPTIONS: &[Choice] = &[
     Choice { name: "params", like: "`params(Name { field: f32 })`", read: Reader::params_structs },
     Choice { name: "lineinfo", like: "`lineinfo`", read: |_, a, arg| flag(arg, &mut a.options.lineinfo) },
     Choice { name: "cubin", like: "`cubin`", read: |_, _, arg| matches!(arg.value, Value::Nothing) },
+    Choice {
+        name: "crate",
+        like: "`crate = path::to::ptx_launch`",
+        read: |_, a, arg| {
+            a.root = match &arg.value {
+                Value::Equals(syn::Expr::Path(path)) if path.qself.is_none() => Some(path.path.clone()),
+                _ => None,
+            };
+            a.root.is_some()
+        },
+    },
     Choice { name: "raw", like: "`raw`", read: |_, a, arg| flag(arg, &mut a.options.raw) },
 ];
 

@@ -133,6 +133,9 @@ impl Reader {
         if OURS.iter().any(|ours| name == ours) {
             let message = format!("`{name}` is `ptx_launch`'s among the parameters of a kernel");
             self.error(&codes::P0817, name, message, "give the struct another name");
+        } else if crate::launch::is_builtin_name(name) {
+            let message = format!("`{name}` is a type of the kernel language");
+            self.error(&codes::P0817, name, message, "give the struct another name");
         }
         let name = self.ident(name);
         let mut read = Vec::with_capacity(fields.named.len());
@@ -146,7 +149,7 @@ impl Reader {
 }
 
 /// Types that a kernel knows by their names, whatever stands in front: it cannot ask what they are.
-const OURS: [&str; 4] = ["TensorMap", "Texture", "Tile", "TileMut"];
+pub const OURS: [&str; 5] = ["TensorMap", "Texture", "Surface", "Tile", "TileMut"];
 
 /// The arguments of one instance: `(128, f32)`, `(128)` or `128`.
 fn parts(value: &syn::Expr) -> Vec<syn::Expr> {

@@ -1,10 +1,11 @@
 //! Functions: kernels and helpers.
 
 use super::{Reader, is_for_tools};
-use crate::attribute::{Attribute, Launch};
-use crate::launch::Map;
+use crate::attribute::{Attribute, Launch, OURS};
+use crate::launch::{Map, is_builtin_name, names};
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree::{self, Expr, Function, Generic, Kernel, Param, Pointer, TypeKind};
+use quote::ToTokens;
 
 /// What the launch function of a kernel is made of, beside the PTX.
 pub struct Launchable {
@@ -53,6 +54,9 @@ impl Reader {
         let name = self.ident(&item.sig.ident);
         let generics = self.generics(&item.sig.generics);
         let (mut params, arguments) = self.params(&item.sig.inputs);
+        if attribute.launch.safe.is_some() {
+            arguments.iter().for_each(|argument| self.no_bare_map(argument));
+        }
         let maps = self.maps(&item.sig.inputs, &arguments);
         let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
         params.extend(map_params);
@@ -69,6 +73,19 @@ impl Reader {
             launch: attribute.launch,
         };
         (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
+    }
+
+    /// A tensor map has an address and no borrow, so that no condition can be enough.
+    fn no_bare_map(&mut self, argument: &Argument) {
+        if names(argument.ty.to_token_stream(), &quote::format_ident!("TensorMap")) {
+            let help = "take a `Tile<T, (M, K)>` with `#[tma(box = [64, 64])]`, whose map is made at the launch, or leave `safe` out";
+            self.error(
+                &codes::P0906,
+                &argument.ty,
+                "the launch of a kernel that takes a `TensorMap` cannot be safe",
+                help,
+            );
+        }
     }
 
     /// Doc comments, `cfg` and lints belong to the launch function; anything else has no meaning.
@@ -132,18 +149,28 @@ impl Reader {
     fn generic(&mut self, param: &syn::GenericParam) -> Option<Generic> {
         match param {
             syn::GenericParam::Type(param) => {
+                self.no_builtin(&param.ident);
                 if !param.bounds.is_empty() {
                     self.refuse(&param.bounds, "bounds", "`instances` lists the types that exist");
                 }
                 Some(Generic { name: self.ident(&param.ident), constant: None })
             }
             syn::GenericParam::Const(param) => {
+                self.no_builtin(&param.ident);
                 Some(Generic { name: self.ident(&param.ident), constant: Some(self.ty(&param.ty)) })
             }
             syn::GenericParam::Lifetime(param) => {
                 self.refuse(param, "lifetimes", "write `&[T]` or `&mut [T]`");
                 None
             }
+        }
+    }
+
+    /// The host takes these names for what they are everywhere.
+    fn no_builtin(&mut self, name: &syn::Ident) {
+        if OURS.iter().any(|ours| name == ours) || is_builtin_name(name) {
+            let message = format!("`{name}` is a type of the kernel language");
+            self.error(&codes::P0904, name, message, "give the parameter another name");
         }
     }
 

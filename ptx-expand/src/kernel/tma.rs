@@ -2,8 +2,8 @@
 //! takes as one more parameter, `NAME_map`.
 
 use super::{Argument, Reader, is_for_tools};
-use crate::launch::{Map, Tile};
-use proc_macro2::{Ident, Span, TokenStream};
+use crate::launch::{Map, MapOption, Tile};
+use proc_macro2::{Ident, Span};
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::kernel::tree::{self, Param, Path, Pointer, Type, TypeKind};
 use quote::quote;
@@ -93,8 +93,8 @@ impl Reader {
         map
     }
 
-    /// A call of the builder.
-    fn tma_option(&mut self, choice: &Choice, tile: &Tile) -> Option<TokenStream> {
+    /// What the builder is told.
+    fn tma_option(&mut self, choice: &Choice, tile: &Tile) -> Option<MapOption> {
         let (name, value) = (choice.name.to_string(), &choice.value);
         if name == "box" {
             return self.tma_box(value, tile);
@@ -117,11 +117,11 @@ impl Reader {
             return None;
         };
         let [method, ty, variant] = [method, ty, variant].map(|text| Ident::new(text, Span::call_site()));
-        Some(quote!(.#method(::ptx_launch::expansion::#ty::#variant)))
+        Some(MapOption::Word { method, ty, variant })
     }
 
     /// One extent for each dimension of the tile; those that are literals are checked here, the others at the launch.
-    fn tma_box(&mut self, value: &syn::Expr, tile: &Tile) -> Option<TokenStream> {
+    fn tma_box(&mut self, value: &syn::Expr, tile: &Tile) -> Option<MapOption> {
         let syn::Expr::Array(list) = value else {
             self.error(&codes::P0903, value, "a box is a list of extents", &format!("write {LIKE}"));
             return None;
@@ -135,8 +135,7 @@ impl Reader {
         for extent in extents.iter().filter(|extent| literal(extent).is_some_and(|n| !(1..=MOST_EXTENT).contains(&n))) {
             self.error(&codes::P0903, extent, "no box has this extent", "write 1 to 256, and copy several boxes");
         }
-        let extents = extents.iter();
-        Some(quote!(.tile(&[#((#extents) as usize),*])))
+        Some(MapOption::Box(extents.iter().cloned().collect()))
     }
 }
 

@@ -1,11 +1,11 @@
 //! How each parameter of a kernel is passed at a launch.
 
 use super::Launch;
-use super::data::rt;
 use super::function::local;
 use super::tile::{Map, Tile, dim};
 use crate::kernel::Argument;
-use proc_macro2::{Literal, TokenStream};
+use crate::root::Root;
+use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 use ptx_core::kernel::EntryParam;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -30,19 +30,19 @@ pub enum Passing {
 impl Argument {
     /// How it is passed.
     pub fn passing(&self) -> Passing {
-        match &self.ty {
-            Type::Reference(reference) => match &*reference.elem {
-                Type::Slice(slice) if reference.mutability.is_some() => Passing::Write(absolute(&slice.elem)),
-                Type::Slice(slice) => Passing::Read(absolute(&slice.elem)),
-                _ => Passing::Value(absolute(&self.ty)),
+        match bare(&self.ty) {
+            Type::Reference(reference) => match bare(&reference.elem) {
+                Type::Slice(slice) if reference.mutability.is_some() => Passing::Write((*slice.elem).clone()),
+                Type::Slice(slice) => Passing::Read((*slice.elem).clone()),
+                _ => Passing::Value(self.ty.clone()),
             },
             ty if is(ty, "TensorMap") => Passing::Map,
             ty if is(ty, "Texture") => Passing::Texture,
             ty if is(ty, "Surface") => Passing::Surface,
             ty => match Tile::of(ty) {
-                Some(tile) if tile.mutable => Passing::Write(absolute(&tile.element)),
-                Some(tile) => Passing::Read(absolute(&tile.element)),
-                None => Passing::Value(absolute(ty)),
+                Some(tile) if tile.mutable => Passing::Write(tile.element),
+                Some(tile) => Passing::Read(tile.element),
+                None => Passing::Value(ty.clone()),
             },
         }
     }
@@ -64,13 +64,14 @@ impl Argument {
     }
 
     /// The parameter of the launch function. The bound stands where the user's type does, for the compiler's notes.
-    pub fn declaration(&self) -> TokenStream {
+    pub fn declaration(&self, root: &Root) -> TokenStream {
         let name = &self.name;
         let (first, last) = crate::tokens::ends(&self.ty);
         let rank = Tile::of(&self.ty).map(|tile| tile.dims.len());
         let bound = |name: &str, element: Type| {
             let name = Ident::new(&format!("{name}{}", if rank.is_some() { "Tile" } else { "Slice" }), first);
-            let (open, close) = (quote_spanned!(first=> ::ptx_launch::expansion::#name<), quote_spanned!(last=> >));
+            let (element, path) = (absolute(&element, root), located(&root.expansion(), first));
+            let (open, close) = (quote_spanned!(first=> #path::#name<), quote_spanned!(last=> >));
             let rank = rank.map(|rank| quote!(, #rank));
             quote!(impl #open #element #rank #close)
         };
@@ -83,19 +84,28 @@ impl Argument {
                 let bound = bound("Write", element);
                 quote!(mut #name: #bound)
             }
-            Passing::Map => quote!(#name: &::ptx_launch::TensorMap),
-            Passing::Texture => quote!(#name: &::ptx_launch::Texture<'_>),
-            Passing::Surface => quote!(#name: &mut ::ptx_launch::Surface<'_>),
-            Passing::Value(ty) => quote!(#name: #ty),
+            Passing::Map => quote!(#name: &#root::TensorMap),
+            Passing::Texture => quote!(#name: &#root::Texture<'_>),
+            Passing::Surface => quote!(#name: &mut #root::Surface<'_>),
+            Passing::Value(ty) => {
+                let ty = absolute(&ty, root);
+                quote!(#name: #ty)
+            }
         }
     }
 
     /// Ties memory to the stream.
-    pub fn binding(&self, stream: &Ident) -> Option<TokenStream> {
-        let (name, bound, rt) = (&self.name, self.bound(), rt());
+    pub fn binding(&self, stream: &Ident, root: &Root) -> Option<TokenStream> {
+        let (name, bound, rt) = (&self.name, self.bound(), root.expansion());
         match self.passing() {
-            Passing::Read(t) => Some(quote!(let #bound = #rt::ReadSlice::<#t>::bind(&#name, #stream)?;)),
-            Passing::Write(t) => Some(quote!(let #bound = #rt::WriteSlice::<#t>::bind(&mut #name, #stream)?;)),
+            Passing::Read(t) => {
+                let t = absolute(&t, root);
+                Some(quote!(let #bound = #rt::ReadSlice::<#t>::bind(&#name, #stream)?;))
+            }
+            Passing::Write(t) => {
+                let t = absolute(&t, root);
+                Some(quote!(let #bound = #rt::WriteSlice::<#t>::bind(&mut #name, #stream)?;))
+            }
             Passing::Texture => Some(quote!(let #bound = #rt::Texture::bind(#name, #stream)?;)),
             Passing::Surface => Some(quote!(let #bound = #rt::Surface::bind(#name, #stream)?;)),
             Passing::Map | Passing::Value(_) => None,
@@ -103,26 +113,15 @@ impl Argument {
     }
 
     /// The argument as the driver takes it.
-    fn arg(&self) -> TokenStream {
-        let (name, bound, rt) = (&self.name, self.bound(), rt());
+    fn arg(&self, root: &Root) -> TokenStream {
+        let (name, bound, rt) = (&self.name, self.bound(), root.expansion());
         match self.passing() {
             Passing::Map => quote!(#rt::Arg::new(#name)),
-            Passing::Value(_) => quote_spanned!(name.span()=> ::ptx_launch::expansion::Arg::new(&#name)),
+            Passing::Value(_) => {
+                let rt = located(&rt, name.span());
+                quote_spanned!(name.span()=> #rt::Arg::new(&#name))
+            }
             _ => quote!(#rt::Bound::arg(&#bound)),
-        }
-    }
-
-    /// How the PTX declares it.
-    fn param(&self) -> TokenStream {
-        let (name, rt) = (self.name.unraw().to_string(), rt());
-        if let Some((size, align)) = self.layout {
-            let (size, align) = (Literal::u64_unsuffixed(size), Literal::u64_unsuffixed(align));
-            return quote!(#rt::Param { name: #name, size: #size, align: #align });
-        }
-        match self.passing() {
-            Passing::Map => quote!(#rt::Param::value::<::ptx_launch::TensorMap>(#name)),
-            Passing::Value(ty) => quote!(#rt::Param::value::<#ty>(#name)),
-            _ => quote!(#rt::Param::pointer(#name)),
         }
     }
 }
@@ -139,26 +138,22 @@ enum Taken<'a> {
 
 impl Taken<'_> {
     /// As the driver takes it.
-    fn arg(&self) -> TokenStream {
+    fn arg(&self, root: &Root) -> TokenStream {
         let variable = match self {
-            Taken::Argument(argument) => return argument.arg(),
+            Taken::Argument(argument) => return argument.arg(root),
             Taken::Dim(name) => dim(name),
             Taken::Map(map) => local(&map.name),
         };
-        let rt = rt();
+        let rt = root.expansion();
         quote!(#rt::Arg::new(&#variable))
     }
 
-    /// How the PTX declares it.
-    fn param(&self) -> TokenStream {
-        let rt = rt();
+    /// Its name in the signature.
+    fn name(&self) -> String {
         match self {
-            Taken::Argument(argument) => argument.param(),
-            Taken::Dim(name) => quote!(#rt::Param::value::<u32>(#name)),
-            Taken::Map(map) => {
-                let name = &map.name;
-                quote!(#rt::Param::value::<#rt::TensorMap>(#name))
-            }
+            Taken::Argument(argument) => argument.name.unraw().to_string(),
+            Taken::Dim(name) => (*name).to_owned(),
+            Taken::Map(map) => map.name.clone(),
         }
     }
 }
@@ -166,15 +161,35 @@ impl Taken<'_> {
 impl Launch<'_> {
     /// The arguments in the order of the entry's parameters.
     pub fn args(&self) -> Vec<TokenStream> {
-        self.taken().iter().map(Taken::arg).collect()
+        self.taken().iter().map(|taken| taken.arg(self.root)).collect()
     }
 
-    /// The parameters as the PTX declares them.
-    pub fn params(&self) -> Vec<TokenStream> {
-        if self.compiled.failed {
-            return Vec::new();
+    /// The parameters of an entry as the PTX declares them.
+    pub fn params(&self, entry: &str) -> Vec<TokenStream> {
+        let rt = self.inner_rt();
+        let param = |(taken, (size, align)): (&Taken<'_>, (u64, u64))| {
+            let (name, size, align) = (taken.name(), Literal::u64_unsuffixed(size), Literal::u64_unsuffixed(align));
+            quote!(#rt::Param { name: #name, size: #size, align: #align })
+        };
+        self.taken().iter().zip(self.declared_params(entry)).map(param).collect()
+    }
+
+    /// Bytes and alignment of an entry's parameters in the PTX; none of a kernel with errors.
+    pub fn declared_params(&self, entry: &str) -> Vec<(u64, u64)> {
+        match self.compiled.params.iter().find(|(name, _)| name == entry) {
+            _ if self.compiled.failed => Vec::new(),
+            Some((_, params)) => params.clone(),
+            None => self.kernel.params.iter().filter_map(|param| param.layout).collect(),
         }
-        self.taken().iter().map(Taken::param).collect()
+    }
+
+    /// The parameters of the signature, and the bytes that each has in the PTX.
+    pub fn argument_sizes(&self, entry: &str) -> Vec<(&Argument, u64)> {
+        let sized = |(taken, (size, _))| match taken {
+            Taken::Argument(argument) => Some((argument, size)),
+            Taken::Dim(_) | Taken::Map(_) => None,
+        };
+        self.taken().into_iter().zip(self.declared_params(entry)).filter_map(sized).collect()
     }
 
     /// What the entry takes, in order.
@@ -191,30 +206,60 @@ impl Launch<'_> {
         };
         params.iter().filter_map(taken).collect()
     }
-
-    /// Whether the types of the signature may be anything but what the language itself has.
-    pub fn needs_scope(&self) -> bool {
-        let named = |argument: &Argument| match argument.passing() {
-            Passing::Read(ty) | Passing::Write(ty) | Passing::Value(ty) => !is_builtin(&ty),
-            Passing::Map | Passing::Texture | Passing::Surface => false,
-        };
-        !self.kernel.generics.is_empty() || self.kernel.params.iter().any(named)
-    }
 }
 
 /// The types of kernels that are not Rust's own.
 const KNOWN: [&str; 5] = ["f16", "bf16", "f16x2", "bf16x2", "e4m3"];
 
-/// The type by a path that holds everywhere, if it is one that kernels know.
-pub fn absolute(ty: &Type) -> Type {
-    match KNOWN.iter().find(|name| is(ty, name)) {
-        Some(_) => Type::Verbatim(quote!(::ptx_launch::prelude::#ty)),
-        None => ty.clone(),
+/// The type by paths that hold everywhere, as far as it is made of those that kernels know: the names around the kernel, such as
+/// an alias `u32`, mean nothing to its PTX. The paths stand where the type does.
+pub fn absolute(ty: &Type, root: &Root) -> Type {
+    match bare(ty) {
+        Type::Path(path) if path.qself.is_none() => match path.path.get_ident() {
+            Some(name) if KNOWN.iter().any(|known| name == known) => {
+                let root = located(&quote!(#root), name.span());
+                Type::Verbatim(quote_spanned!(here(name.span())=> #root::prelude::#name))
+            }
+            Some(name) if is_builtin_name(name) => {
+                let rt = located(&root.expansion(), name.span());
+                Type::Verbatim(quote_spanned!(here(name.span())=> #rt::core::primitive::#name))
+            }
+            _ => ty.clone(),
+        },
+        Type::Array(array) => {
+            let elem = Box::new(absolute(&array.elem, root));
+            Type::Array(syn::TypeArray { elem, ..array.clone() })
+        }
+        Type::Tuple(tuple) => {
+            let mut tuple = tuple.clone();
+            tuple.elems.iter_mut().for_each(|elem| *elem = absolute(elem, root));
+            Type::Tuple(tuple)
+        }
+        _ => ty.clone(),
     }
 }
 
-fn is_builtin(ty: &Type) -> bool {
-    matches!(ty, Type::Verbatim(_)) || BUILTIN.iter().any(|(name, _)| is(ty, name))
+/// The type without the brackets around it, visible or not: a macro's argument has some.
+pub fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Paren(inner) => bare(&inner.elem),
+        Type::Group(inner) => bare(&inner.elem),
+        ty => ty,
+    }
+}
+
+/// At a place of the user's code, but the macro's own: no lint of the user's looks there.
+fn here(place: Span) -> Span {
+    Span::call_site().located_at(place)
+}
+
+/// The same tokens at another place.
+pub fn located(tokens: &TokenStream, place: Span) -> TokenStream {
+    let at = |mut token: TokenTree| {
+        token.set_span(token.span().located_at(place));
+        token
+    };
+    tokens.clone().into_iter().map(at).collect()
 }
 
 /// The types that every kernel knows, and their bytes.
@@ -235,7 +280,12 @@ const BUILTIN: [(&str, u64); 14] = [
     ("f64", 8),
 ];
 
+/// The name is a type that every kernel knows.
+pub fn is_builtin_name(name: &Ident) -> bool {
+    BUILTIN.iter().any(|(known, _)| name == known) || KNOWN.iter().any(|known| name == known)
+}
+
 /// Whether a type is this name alone.
 fn is(ty: &Type, name: &str) -> bool {
-    matches!(ty, Type::Path(path) if path.qself.is_none() && path.path.is_ident(name))
+    matches!(bare(ty), Type::Path(path) if path.qself.is_none() && path.path.is_ident(name))
 }

@@ -1,26 +1,18 @@
 //! The constants and statics of a kernel: `NAME::PTX`, its module, its entry and parameters.
 
 use super::Launch;
-use super::function::written;
 use crate::compile::{Compiled, Text};
 use crate::embed;
 use crate::tokens::Host;
-use proc_macro2::{Ident, Literal, Span, TokenStream};
-use ptx_core::kernel::StructLayout;
+use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 
-/// What the generated code calls.
-pub fn rt() -> TokenStream {
-    quote!(::ptx_launch::expansion)
-}
-
 /// The PTX of a module and the static that is loaded.
-pub fn texts(host: &Host, name: &str, compiled: &Compiled) -> TokenStream {
-    let rt = rt();
+pub fn texts(host: &Host, name: &str, compiled: &Compiled, rt: &TokenStream) -> TokenStream {
     let first = compiled.texts.first().map_or("", |text| text.ptx.as_str());
     let rest = compiled.texts.iter().enumerate().map(|(at, text)| {
-        let (arch, lines) = (text.arch.to_string(), line_map(host, text));
+        let (arch, lines) = (text.arch.to_string(), line_map(host, text, rt));
         let ptx = if at == 0 { quote!(PTX) } else { text.ptx.as_str().into_token_stream() };
         let cubin = text.cubin.as_ref().map(|cubin| {
             let (bytes, log) = (Literal::byte_string(&cubin.bytes), &cubin.log);
@@ -28,11 +20,11 @@ pub fn texts(host: &Host, name: &str, compiled: &Compiled) -> TokenStream {
         });
         quote!(#rt::Variant::new(#arch, #ptx, #lines)#cubin)
     });
-    let tracked = embed::tracked();
+    let tracked = embed::tracked(rt);
     quote! {
         #tracked
         /// The PTX, made at compile time. With several targets: that of the first one in the attribute.
-        pub const PTX: &str = #first;
+        pub const PTX: &#rt::core::primitive::str = #first;
         /// The PTX for each target.
         pub const VARIANTS: &[#rt::Variant] = &[#(#rest),*];
         /// What is loaded: one module for all its kernels.
@@ -40,25 +32,12 @@ pub fn texts(host: &Host, name: &str, compiled: &Compiled) -> TokenStream {
     }
 }
 
-/// That the structs are in Rust what the kernel takes them for.
-pub fn layouts(compiled: &Compiled) -> TokenStream {
-    let one = |layout: &StructLayout| {
-        let name = Ident::new(&layout.name, Span::call_site());
-        let (size, align) = (Literal::u64_unsuffixed(layout.size), Literal::u64_unsuffixed(layout.align));
-        let offsets = layout.offsets.iter().map(|(field, offset)| {
-            let (field, offset) = (written(field), Literal::u64_unsuffixed(*offset));
-            quote!(&& ::core::mem::offset_of!(#name, #field) == #offset)
-        });
-        let message =
-            format!("`{name}` is not laid out as the kernel takes it: are the fields those that it was told?");
-        quote! {
-            const _: () = ::core::assert!(
-                ::core::mem::size_of::<#name>() == #size && ::core::mem::align_of::<#name>() == #align #(#offsets)*,
-                #message
-            );
-        }
-    };
-    compiled.structs.iter().map(one).collect()
+/// The names around a module.
+pub fn scope() -> TokenStream {
+    quote! {
+        #[allow(unused_imports)]
+        use super::*;
+    }
 }
 
 /// The same for a kernel whose module stands around it.
@@ -71,8 +50,8 @@ pub fn shared() -> TokenStream {
 }
 
 /// A PTX text for one target, written by the user.
-pub fn text(name: &str, arch: &str, ptx: &TokenStream) -> TokenStream {
-    let (rt, same) = (rt(), same_text(ptx));
+pub fn text(name: &str, arch: &str, ptx: &TokenStream, rt: &TokenStream) -> TokenStream {
+    let same = same_text(ptx, rt);
     quote! {
         #same
         /// What is loaded: one module for all entries of the text.
@@ -82,10 +61,10 @@ pub fn text(name: &str, arch: &str, ptx: &TokenStream) -> TokenStream {
 }
 
 /// The constant alone.
-pub fn same_text(ptx: &TokenStream) -> TokenStream {
+pub fn same_text(ptx: &TokenStream, rt: &TokenStream) -> TokenStream {
     quote! {
         /// The PTX.
-        pub const PTX: &str = #ptx;
+        pub const PTX: &#rt::core::primitive::str = #ptx;
     }
 }
 
@@ -95,12 +74,7 @@ impl Launch<'_> {
         let (name, visibility) = (&self.kernel.name, &self.kernel.visibility);
         let doc = format!("The PTX of [`{name}()`], and what it is made of.");
         let configured = self.configured();
-        let types = self.needs_scope().then(|| {
-            quote!(
-                #[allow(unused_imports)]
-                use super::*;
-            )
-        });
+        let types = (!self.kernel.generics.is_empty() || self.root.needs_scope()).then(scope);
         let kernels = if self.kernel.generics.is_empty() { self.kernel_static(module) } else { self.instances(module) };
         quote! {
             #configured
@@ -121,8 +95,7 @@ impl Launch<'_> {
     }
 
     fn kernel_static(&self, module: &TokenStream) -> TokenStream {
-        let kernel = self.kernel_value(self.entry(None), module);
-        let rt = rt();
+        let (kernel, rt) = (self.kernel_value(&self.entry(None), module), self.inner_rt());
         quote! {
             /// The kernel: its figures, its occupancy, loading it ahead of the first launch.
             pub static KERNEL: #rt::Kernel = #kernel;
@@ -130,8 +103,8 @@ impl Launch<'_> {
     }
 
     /// `Kernel::new(…)` for one entry.
-    pub fn kernel_value(&self, entry: String, module: &TokenStream) -> TokenStream {
-        let (rt, params) = (rt(), self.params());
+    pub fn kernel_value(&self, entry: &str, module: &TokenStream) -> TokenStream {
+        let (rt, params) = (self.inner_rt(), self.params(entry));
         quote!(#rt::Kernel::new(&#module, #entry, &[#(#params),*]))
     }
 
@@ -144,7 +117,7 @@ impl Launch<'_> {
 }
 
 /// Which line of Rust made which line of the PTX, where that changes, and the columns where a line of Rust made several.
-fn line_map(host: &Host, text: &Text) -> TokenStream {
+fn line_map(host: &Host, text: &Text, rt: &TokenStream) -> TokenStream {
     let mut files: Vec<String> = Vec::new();
     let mut lines: Vec<(u32, u32, u32)> = Vec::new();
     let mut columns: Vec<(u32, u32)> = Vec::new();
@@ -166,7 +139,7 @@ fn line_map(host: &Host, text: &Text) -> TokenStream {
         }
     }
     keep_several(&mut columns, &mut own);
-    let (rt, lines) = (rt(), literal(&lines));
+    let lines = literal(&lines);
     let columns = (!columns.is_empty()).then(|| literal(&columns)).map(|columns| quote!(.columns(#columns)));
     quote!(#rt::LineMap::new(&[#(#files),*], #lines) #columns)
 }

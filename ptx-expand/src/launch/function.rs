@@ -1,7 +1,7 @@
 //! The launch function.
 
 use super::Launch;
-use super::data::rt;
+use super::argument::located;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
@@ -16,15 +16,17 @@ impl Launch<'_> {
     /// `pub fn NAME(stream, config, …) -> Result<()>`
     pub fn function(&self) -> TokenStream {
         let kernel = self.kernel;
-        let (attributes, visibility, name, rt) = (&kernel.attributes, &kernel.visibility, &kernel.name, rt());
+        let (attributes, visibility, name, rt) = (&kernel.attributes, &kernel.visibility, &kernel.name, self.rt());
+        let root = self.root;
         let [stream, config] = [local("stream"), local("config")];
         let unsafety = self.unsafety();
         let docs = self.docs();
         let (generics, bound) = self.generics();
         // On the kernel's name, for the compiler's notes.
-        let a_stream = quote_spanned!(name.span()=> impl ::ptx_launch::expansion::AsStream);
+        let path = located(&rt, name.span());
+        let a_stream = quote_spanned!(name.span()=> impl #path::AsStream);
         let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
-        let declarations = kernel.params.iter().map(|p| p.declaration());
+        let declarations = kernel.params.iter().map(|p| p.declaration(root));
         let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
         quote! {
             #(#attributes)*
@@ -34,7 +36,7 @@ impl Launch<'_> {
                 #stream: #a_stream,
                 #wants_config
                 #(#declarations),*
-            ) -> ::ptx_launch::Result<()>
+            ) -> #root::Result<()>
             #bound
             {
                 #body
@@ -43,9 +45,9 @@ impl Launch<'_> {
     }
 
     fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
-        let (rt, dims, host, maps) = (rt(), self.dims(), self.host(config), self.maps(stream));
+        let (rt, dims, host, maps) = (self.rt(), self.dims(), self.host(config), self.maps(stream));
         let lengths = self.map_lengths();
-        let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream));
+        let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream, self.root));
         let (the_kernel, args) = (self.reference(), self.args());
         quote! {
             #dims
@@ -63,10 +65,10 @@ impl Launch<'_> {
     /// Stands for the body where the kernel has errors.
     fn no_body(&self, stream: &Ident, config: &Ident) -> TokenStream {
         let names = self.kernel.params.iter().map(|p| &p.name);
-        let config = self.takes_config().then(|| quote!(&#config,));
+        let (config, rt) = (self.takes_config().then(|| quote!(&#config,)), self.rt());
         quote! {
             let _ = (&#stream, #config #(&#names),*);
-            ::core::unreachable!()
+            #rt::core::unreachable!()
         }
     }
 

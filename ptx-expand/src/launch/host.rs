@@ -1,23 +1,26 @@
 //! Host expressions: `grid`, `block`, `cluster`, `shared`, and the conditions of `safe`.
 //!
 //! In them every integer of the signature is an `Int` and every slice a `Len`, so that lengths compare with counts of
-//! any type and nothing wraps; literals become `int(…)`, and casts, which have no meaning then, are dropped.
+//! any type and nothing wraps; literals become `int(…)`, and casts, which have no meaning then, are dropped. Arithmetic is calls
+//! of the runtime's traits, so that a division by zero is an error of the launch.
 
 use super::Launch;
-use super::argument::Passing;
-use super::data::rt;
+use super::argument::{Passing, absolute};
 use super::function::{local, written};
 use super::tile::dim;
 use crate::kernel::Argument;
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::Expr;
+use syn::{BinOp, Expr};
 
 impl Launch<'_> {
     /// The configuration of the launch, after the conditions were checked.
     pub fn host(&self, config: &Ident) -> TokenStream {
         let attribute = self.attribute_config();
-        let over = self.takes_config().then(|| quote!(#config.over));
+        let over = self.takes_config().then(|| match &self.kernel.launch.safe {
+            Some(_) => quote!(#config.safely_over),
+            None => quote!(#config.over),
+        });
         let result = match over {
             Some(over) => quote!(#over(#attribute)?),
             None => attribute,
@@ -32,17 +35,17 @@ impl Launch<'_> {
     }
 
     fn attribute_config(&self) -> TokenStream {
-        let (rt, launch) = (rt(), &self.kernel.launch);
+        let (rt, launch) = (self.rt(), &self.kernel.launch);
         let start = match &launch.grid {
             Some(grid) => {
-                let grid = host_expr(grid);
+                let grid = self.host_expr(grid);
                 quote!(#rt::Config::grid(#grid))
             }
             None => quote!(#rt::Config::new()),
         };
         let sizes = [("block", &launch.block), ("cluster", &launch.cluster), ("shared", &launch.shared)];
         let sizes = sizes.into_iter().filter_map(|(name, value)| {
-            let (name, value) = (Ident::new(name, proc_macro2::Span::call_site()), host_expr(value.as_ref()?));
+            let (name, value) = (Ident::new(name, Span::call_site()), self.host_expr(value.as_ref()?));
             Some(quote!(.#name(#value)))
         });
         let cooperative = launch.cooperative.then(|| quote!(.cooperative(true)));
@@ -52,14 +55,14 @@ impl Launch<'_> {
 
     /// The parameters as host expressions see them.
     fn shadows(&self) -> impl Iterator<Item = TokenStream> {
-        self.kernel.params.iter().filter(|p| self.is_named(&p.name)).filter_map(shadow)
+        self.kernel.params.iter().filter(|p| self.is_named(&p.name)).filter_map(|p| self.shadow(p))
     }
 
     /// The dimensions of tiles as host expressions see them.
     fn dim_shadows(&self) -> impl Iterator<Item = TokenStream> {
         let named = |name: &&str| self.is_named(&local(name));
         self.dim_names().filter(named).map(|text| {
-            let (rt, name, variable) = (rt(), written(text), dim(text));
+            let (rt, name, variable) = (self.rt(), written(text), dim(text));
             quote!(#[allow(non_snake_case)] let #name = #rt::int(#variable);)
         })
     }
@@ -73,7 +76,7 @@ impl Launch<'_> {
 
     /// Returns an error with the values of what the condition names, if it does not hold.
     fn condition(&self, condition: &Expr) -> TokenStream {
-        let (rt, kernel, text) = (rt(), self.reference(), text(condition));
+        let (rt, kernel, text) = (self.rt(), self.reference(), text(condition));
         let named = self.kernel.params.iter().filter(|p| names(condition.to_token_stream(), &p.name));
         let values = named.filter_map(|p| {
             let name = &p.name;
@@ -89,60 +92,133 @@ impl Launch<'_> {
                 _ => None,
             }
         });
-        let holds = host_expr(condition);
+        let holds = self.host_expr(condition);
         quote! {
             #[allow(clippy::nonminimal_bool)]
             if !(#holds) {
-                return ::core::result::Result::Err(#rt::unmet(#kernel, #text, &[#(#values),*]));
+                return #rt::core::result::Result::Err(#rt::unmet(#kernel, #text, &[#(#values),*]));
             }
         }
     }
 }
 
-fn shadow(argument: &Argument) -> Option<TokenStream> {
-    let (name, rt) = (&argument.name, rt());
-    match argument.passing() {
-        Passing::Read(t) => Some(quote!(let #name = #rt::Len::new(#rt::ReadSlice::<#t>::len(&#name));)),
-        Passing::Write(t) => Some(quote!(let #name = #rt::Len::new(#rt::WriteSlice::<#t>::len(&#name));)),
-        Passing::Value(_) if argument.is_integer() => Some(quote!(let #name = #rt::int(#name);)),
-        _ => None,
+impl Launch<'_> {
+    fn shadow(&self, argument: &Argument) -> Option<TokenStream> {
+        let (name, rt) = (&argument.name, self.rt());
+        match argument.passing() {
+            Passing::Read(t) => {
+                let t = absolute(&t, self.root);
+                Some(quote!(let #name = #rt::Len::new(#rt::ReadSlice::<#t>::len(&#name));))
+            }
+            Passing::Write(t) => {
+                let t = absolute(&t, self.root);
+                Some(quote!(let #name = #rt::Len::new(#rt::WriteSlice::<#t>::len(&#name));))
+            }
+            Passing::Value(_) if argument.is_integer() => Some(quote!(let #name = #rt::int(#name);)),
+            _ => None,
+        }
+    }
+
+    /// An expression over `Int`s.
+    fn host_expr(&self, expr: &Expr) -> TokenStream {
+        self.expr(expr, Literals::AreInts)
+    }
+
+    /// An expression of the host. Arithmetic whose result does not exist returns an error from the launch.
+    fn expr(&self, expr: &Expr, literals: Literals) -> TokenStream {
+        let rt = self.rt();
+        let inner = |inner: &Expr| self.expr(inner, literals);
+        match expr {
+            Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(literal), .. }) if literals == Literals::AreInts => {
+                quote!(#rt::int(#literal))
+            }
+            Expr::Cast(cast) if literals == Literals::AreInts => inner(&cast.expr),
+            Expr::Cast(cast) => {
+                let (value, ty) = (inner(&cast.expr), absolute(&cast.ty, self.root));
+                quote!((#value as #ty))
+            }
+            Expr::Paren(paren) => {
+                let inner = inner(&paren.expr);
+                quote!((#inner))
+            }
+            Expr::Group(group) => inner(&group.expr),
+            Expr::Binary(binary) => {
+                let (left, op, right) = (inner(&binary.left), binary.op, inner(&binary.right));
+                match operator(&op) {
+                    Some((of, method)) => self.defined(expr, of, method, &left, &right),
+                    None => quote!(#left #op #right),
+                }
+            }
+            Expr::Unary(unary) => {
+                let (op, value) = (unary.op, inner(&unary.expr));
+                quote!(#op #value)
+            }
+            Expr::Tuple(tuple) => {
+                let parts = tuple.elems.iter().map(inner);
+                quote!((#(#parts),*))
+            }
+            Expr::Array(array) => {
+                let parts = array.elems.iter().map(inner);
+                quote!([#(#parts),*])
+            }
+            Expr::MethodCall(call) => {
+                let receiver = inner(&call.receiver);
+                let args: Vec<_> = call.args.iter().map(inner).collect();
+                match (PARTIAL.iter().find(|name| call.method == name), args.as_slice()) {
+                    (Some(method), [arg]) => self.defined(expr, "IntegerArithmetic", method, &receiver, arg),
+                    _ => {
+                        let (method, turbofish) = (&call.method, &call.turbofish);
+                        quote!(#receiver.#method #turbofish(#(#args),*))
+                    }
+                }
+            }
+            // What is called by name keeps its literals as they are.
+            Expr::Call(call) => {
+                let (function, args) = (&call.func, call.args.iter().map(|arg| self.expr(arg, Literals::Stay)));
+                quote!(#function(#(#args),*))
+            }
+            Expr::Index(index) => {
+                let (of, at) = (inner(&index.expr), self.expr(&index.index, Literals::Stay));
+                quote!(#of[#at])
+            }
+            other => other.to_token_stream(),
+        }
+    }
+
+    /// `left op right`, or an error.
+    fn defined(&self, expr: &Expr, of: &str, method: &str, left: &TokenStream, right: &TokenStream) -> TokenStream {
+        let (rt, kernel, text) = (self.rt(), self.reference(), text(expr));
+        let [of, method] = [of, method].map(|name| Ident::new(name, Span::call_site()));
+        quote!(#rt::defined(#rt::#of::#method(#left, #right), #kernel, #text)?)
     }
 }
 
-/// An expression over `Int`s. What is called by name keeps its arguments as they are.
-fn host_expr(expr: &Expr) -> TokenStream {
-    let rt = rt();
-    match expr {
-        Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(literal), .. }) => quote!(#rt::int(#literal)),
-        Expr::Cast(cast) => host_expr(&cast.expr),
-        Expr::Paren(inner) => {
-            let inner = host_expr(&inner.expr);
-            quote!((#inner))
-        }
-        Expr::Group(inner) => host_expr(&inner.expr),
-        Expr::Binary(binary) => {
-            let (left, op, right) = (host_expr(&binary.left), binary.op, host_expr(&binary.right));
-            quote!(#left #op #right)
-        }
-        Expr::Unary(unary) => {
-            let (op, inner) = (unary.op, host_expr(&unary.expr));
-            quote!(#op #inner)
-        }
-        Expr::Tuple(tuple) => {
-            let parts = tuple.elems.iter().map(host_expr);
-            quote!((#(#parts),*))
-        }
-        Expr::MethodCall(call) => {
-            let (receiver, method, turbofish) = (host_expr(&call.receiver), &call.method, &call.turbofish);
-            let args = call.args.iter().map(host_expr);
-            quote!(#receiver.#method #turbofish(#(#args),*))
-        }
-        other => other.to_token_stream(),
-    }
+/// The treatment of literals in a host expression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literals {
+    AreInts,
+    Stay,
 }
+
+/// The operators that may have no result: the trait of the runtime, and its method.
+fn operator(op: &BinOp) -> Option<(&'static str, &'static str)> {
+    Some(match op {
+        BinOp::Add(_) => ("Arithmetic", "add"),
+        BinOp::Sub(_) => ("Arithmetic", "sub"),
+        BinOp::Mul(_) => ("Arithmetic", "mul"),
+        BinOp::Div(_) => ("Arithmetic", "div"),
+        BinOp::Rem(_) => ("Arithmetic", "rem"),
+        BinOp::Shl(_) => ("IntegerArithmetic", "shl"),
+        BinOp::Shr(_) => ("IntegerArithmetic", "shr"),
+        _ => return None,
+    })
+}
+
+/// The methods of integers that may have no result.
+const PARTIAL: [&str; 3] = ["div_ceil", "next_multiple_of", "pow"];
 
 /// Whether a name occurs in tokens.
-fn names(tokens: TokenStream, name: &Ident) -> bool {
+pub fn names(tokens: TokenStream, name: &Ident) -> bool {
     tokens.into_iter().any(|tree| match tree {
         TokenTree::Ident(ident) => ident == *name,
         TokenTree::Group(group) => names(group.stream(), name),

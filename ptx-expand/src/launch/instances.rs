@@ -1,8 +1,8 @@
 //! Generic kernels: one type for each list of arguments, and a trait that only those of `instances` have.
 
 use super::Launch;
-use super::argument::absolute;
-use super::data::rt;
+use super::argument::{absolute, located};
+use crate::root::Root;
 use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::GenericParam;
@@ -17,7 +17,7 @@ impl<'a> Launch<'a> {
     /// The launch function's generic parameters and its `where` clause.
     pub fn generics(&self) -> (Option<TokenStream>, Option<TokenStream>) {
         let Some(instance) = self.instance_type() else { return (None, None) };
-        let (name, rt, declared) = (&self.kernel.name, rt(), self.declared());
+        let (name, rt, declared) = (&self.kernel.name, self.rt(), self.declared(self.root));
         let types = self.types().map(|t| {
             let mapped = self.is_mapped(t).then(|| quote!(+ #rt::TensorElement));
             quote!(#t: #rt::KernelParam #mapped,)
@@ -29,7 +29,7 @@ impl<'a> Launch<'a> {
 
     /// The instances of a generic kernel.
     pub fn instances(&self, module: &TokenStream) -> TokenStream {
-        let (rt, declared, types) = (rt(), self.declared(), self.types());
+        let (rt, declared, types) = (self.inner_rt(), self.declared(&self.root.inside()), self.types());
         let message = format!("the kernel `{}` has no instance with these arguments", self.kernel.name);
         let label = format!("the instances are {}", self.listed());
         let fits = |(_, args): &(usize, &Vec<syn::Expr>)| {
@@ -38,8 +38,9 @@ impl<'a> Launch<'a> {
         let all =
             self.kernel.instances.iter().enumerate().filter(fits).map(|(at, args)| self.instance(at, args, module));
         // On the kernel's name, for the compiler's notes; which lets the lints of the user's code see it.
+        let located = located(&rt, self.kernel.name.span());
         let instance = quote_spanned! {self.kernel.name.span()=>
-            pub struct Instance<#(#declared),*>(::core::marker::PhantomData<(#(#types,)*)>);
+            pub struct Instance<#(#declared),*>(#located::core::marker::PhantomData<(#(#types,)*)>);
         };
         quote! {
             /// The instance with these arguments.
@@ -51,9 +52,14 @@ impl<'a> Launch<'a> {
                 label = #label,
                 note = "add it to `instances` in the kernel's attribute"
             )]
-            pub trait Exists {
+            pub trait Exists: sealed::Sealed {
                 /// Its kernel.
                 const KERNEL: &'static #rt::Kernel;
+            }
+            /// Nobody outside of this module adds an instance.
+            mod sealed {
+                #[allow(unreachable_pub, missing_docs)]
+                pub trait Sealed {}
             }
             #(#all)*
         }
@@ -63,13 +69,16 @@ impl<'a> Launch<'a> {
         // On the arguments as they are written, for the compiler's list of those that exist.
         let written = args.iter().map(ToTokens::to_token_stream).collect::<TokenStream>();
         let (first, last) = crate::tokens::ends(&written);
-        let (rt, args) = (rt(), args.iter().map(generic_arg).collect::<Vec<_>>());
+        let (rt, inside) = (self.inner_rt(), self.root.inside());
+        let args: Vec<_> = args.iter().map(|arg| generic_arg(arg, &inside)).collect();
         let head = quote_spanned!(first=> impl Exists for);
         let this = quote_spanned!(last=> Instance<#(#args),*>);
-        let kernel = self.kernel_value(self.entry(Some(at)), module);
+        let entry = self.entry(Some(at));
+        let (kernel, sizes) =
+            (self.kernel_value(&entry, module), self.sizes(&entry, |ty| self.is_generic(ty), &inside));
         let names = self.kernel.generics.iter().zip(&args).map(|(generic, arg)| match generic {
             GenericParam::Const(generic) => {
-                let (name, ty) = (&generic.ident, &generic.ty);
+                let (name, ty) = (&generic.ident, absolute(&generic.ty, &inside));
                 quote!(const #name: #ty = #arg;)
             }
             GenericParam::Type(generic) => {
@@ -81,13 +90,14 @@ impl<'a> Launch<'a> {
         let kernel = quote! {
             const KERNEL: &'static #rt::Kernel = {
                 #(#[allow(dead_code)] #names)*
+                #sizes
                 static KERNEL: #rt::Kernel = #kernel;
                 &KERNEL
             };
         };
         let mut body = Group::new(Delimiter::Brace, kernel);
         body.set_span(last);
-        quote!(#head #this #body)
+        quote!(impl sealed::Sealed for Instance<#(#args),*> {} #head #this #body)
     }
 
     /// `<3>`, `<4>`
@@ -100,10 +110,10 @@ impl<'a> Launch<'a> {
     }
 
     /// The generic parameters as a type or a function declares them.
-    fn declared(&self) -> Vec<TokenStream> {
+    fn declared(&self, root: &Root) -> Vec<TokenStream> {
         let declare = |generic: &GenericParam| match generic {
             GenericParam::Const(generic) => {
-                let (name, ty) = (&generic.ident, &generic.ty);
+                let (name, ty) = (&generic.ident, absolute(&generic.ty, root));
                 Some(quote!(const #name: #ty))
             }
             GenericParam::Type(generic) => Some(generic.ident.to_token_stream()),
@@ -135,11 +145,11 @@ fn is_of_kind((generic, argument): (&GenericParam, &syn::Expr)) -> bool {
 }
 
 /// An argument as it stands in `< >`: a name alone, anything else in braces.
-fn generic_arg(value: &syn::Expr) -> TokenStream {
+fn generic_arg(value: &syn::Expr, root: &Root) -> TokenStream {
     match value {
         syn::Expr::Path(path) => {
             let ty = syn::TypePath { qself: None, path: path.path.clone() };
-            absolute(&syn::Type::Path(ty)).into_token_stream()
+            absolute(&syn::Type::Path(ty), root).into_token_stream()
         }
         syn::Expr::Lit(_) | syn::Expr::Block(_) => value.to_token_stream(),
         other => quote!({ #other }),

@@ -1,7 +1,7 @@
 //! `Tile<T, (M, K)>` and `TileMut`: their dimensions, bound by name at the launch, and the tensor maps of `#[tma]`.
 
 use super::Launch;
-use super::data::rt;
+use super::argument::absolute;
 use super::function::local;
 use crate::kernel::Argument;
 use proc_macro2::{Ident, TokenStream};
@@ -57,10 +57,11 @@ fn shape(argument: &Argument) -> Ident {
 impl Launch<'_> {
     /// Takes the shapes, binds the dimensions, and compares them with each other and with the constants they name.
     pub fn dims(&self) -> TokenStream {
-        let (rt, kernel) = (rt(), self.reference());
+        let (rt, kernel) = (self.rt(), self.reference());
         let tiles: Vec<_> = self.kernel.params.iter().filter_map(|p| Some((p, Tile::of(&p.ty)?))).collect();
         let shapes = tiles.iter().map(|(argument, tile)| {
-            let (name, shape, element, rank) = (&argument.name, shape(argument), &tile.element, tile.dims.len());
+            let (name, shape, rank) = (&argument.name, shape(argument), tile.dims.len());
+            let element = absolute(&tile.element, self.root);
             let of = if tile.mutable { quote!(WriteTile) } else { quote!(ReadTile) };
             quote!(let #shape = #rt::#of::<#element, #rank>::shape(&#name);)
         });
@@ -79,7 +80,7 @@ impl Launch<'_> {
                     quote!((#text, #shape[#at]))
                 })
             });
-            let constant = (!self.is_dim(&text)).then(|| quote!((#text, #name as usize),));
+            let constant = (!self.is_dim(&text)).then(|| quote!((#text, #name as #rt::core::primitive::usize),));
             quote!(let #variable = #rt::dim(#kernel, #text, &[#constant #(#places),*])?;)
         });
         quote!(#(#shapes)* #(#bound)*)
@@ -107,11 +108,12 @@ impl Launch<'_> {
 
     /// How long the mapped memory is, asked before it is bound, which borrows it.
     pub fn map_lengths(&self) -> TokenStream {
-        let rt = rt();
+        let rt = self.rt();
         let each = self.kernel.maps.iter().filter_map(|map| {
             let argument = self.kernel.params.get(map.of)?;
             let tile = Tile::of(&argument.ty)?;
-            let (name, element, length) = (&argument.name, &tile.element, map.length());
+            let (name, length) = (&argument.name, map.length());
+            let element = absolute(&tile.element, self.root);
             let of = if tile.mutable { quote!(WriteSlice) } else { quote!(ReadSlice) };
             Some(quote!(let #length = #rt::#of::<#element>::len(&#name);))
         });
@@ -120,16 +122,18 @@ impl Launch<'_> {
 
     /// The tensor maps of `#[tma]`, made when the memory is bound.
     pub fn maps(&self, stream: &Ident) -> TokenStream {
-        let rt = rt();
+        let rt = self.rt();
         let each = self.kernel.maps.iter().filter_map(|map| {
             let argument = self.kernel.params.get(map.of)?;
             let tile = Tile::of(&argument.ty)?;
-            let (element, options, length) = (&tile.element, &map.options, map.length());
+            let (element, length) = (absolute(&tile.element, self.root), map.length());
+            let options = map.options.iter().map(|option| option.call(&rt));
             let (bound, shape, variable) = (argument.bound(), shape(argument), local(&map.name));
             Some(quote! {
                 let #variable = #rt::TensorMap::of_bound::<#element>(
                     &#bound, #stream, #length, &#shape
-                )#options.build()?;
+                )#(#options)*;
+                let #variable = #rt::TensorMapBuilder::build(&#variable)?;
             })
         });
         quote!(#(#each)*)
@@ -142,14 +146,39 @@ pub struct Map {
     pub of: usize,
     /// Its name in the kernel: `a_map` for the parameter `a`.
     pub name: String,
-    /// The calls that configure it.
-    pub options: TokenStream,
+    /// The options of the attribute.
+    pub options: Vec<MapOption>,
+}
+
+/// An option of `#[tma]`.
+pub enum MapOption {
+    /// `box = [64, 64]`
+    Box(Vec<syn::Expr>),
+    /// A method of the builder, and the variant of a type of the runtime that it takes.
+    Word {
+        /// `swizzle`
+        method: Ident,
+        /// `Swizzle`
+        ty: Ident,
+        /// `B128`
+        variant: Ident,
+    },
+}
+
+impl MapOption {
+    /// As a call of the builder.
+    fn call(&self, rt: &TokenStream) -> TokenStream {
+        match self {
+            MapOption::Box(extents) => quote!(.tile(&[#((#extents) as #rt::core::primitive::usize),*])),
+            MapOption::Word { method, ty, variant } => quote!(.#method(#rt::#ty::#variant)),
+        }
+    }
 }
 
 impl Map {
     /// The map of a parameter, not configured yet.
     pub fn new(of: usize, argument: &Ident) -> Map {
-        Map { of, name: format_ident!("{argument}_map").to_string(), options: TokenStream::new() }
+        Map { of, name: format_ident!("{argument}_map").to_string(), options: Vec::new() }
     }
 
     /// The variable that holds how long the mapped memory is.

@@ -4,6 +4,7 @@ use super::signature::{Signature, separator};
 use crate::compile;
 use crate::kernel::Reader;
 use crate::report;
+use crate::root::Given;
 use proc_macro2::TokenStream;
 use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::lex::lex;
@@ -15,20 +16,23 @@ use syn::parse::{Parse, ParseStream};
 /// `"kernel.ptx", pub fn add(a: &[f32], n: u32)`
 struct Input {
     path: syn::LitStr,
+    root: Option<syn::Path>,
     signatures: Vec<Signature>,
 }
 
 impl Parse for Input {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let path = input.parse()?;
-        let mut signatures = Vec::new();
+        let (mut signatures, mut root) = (Vec::new(), None);
         while !input.is_empty() {
             separator(input)?;
-            if !input.is_empty() {
+            if Given::is_next(input) {
+                root = Some(input.parse::<Given>()?.0);
+            } else if !input.is_empty() {
                 signatures.push(input.parse()?);
             }
         }
-        Ok(Input { path, signatures })
+        Ok(Input { path, root, signatures })
     }
 }
 
@@ -62,7 +66,7 @@ fn read(reader: &mut Reader, input: &Input) -> Option<TokenStream> {
     let path = path.to_str()?;
     let ptx = quote!(::core::include_str!(#path));
     let module = checked.map_or_else(|| compile::declared(source), |c| c.module().clone());
-    Some(super::launches(reader, &module, &input.signatures, &ptx))
+    super::launches(reader, &module, input.root.as_ref(), &input.signatures, &ptx)
 }
 
 fn unreadable(reader: &mut Reader, input: &Input, why: &str) -> Option<TokenStream> {

@@ -1,6 +1,6 @@
 //! A Rust token stream as a flat list of leaves: the text of each and where it stands.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Spacing, Span, TokenStream, TokenTree};
 use std::fmt::Write;
 
 /// The leaves of a stream. Delimiters are leaves; doc comments, which Rust makes attributes of, are none.
@@ -12,6 +12,8 @@ pub struct Leaves {
     pub ends: Vec<u32>,
     /// Span of each leaf.
     pub spans: Vec<Span>,
+    /// The next one follows without a blank, which Rust records for punctuation alone.
+    joint: Vec<bool>,
 }
 
 impl Leaves {
@@ -28,6 +30,11 @@ impl Leaves {
         &self.text[start as usize..self.ends[at] as usize]
     }
 
+    /// The next leaf is punctuation and follows without a blank.
+    pub fn is_joint(&self, at: usize) -> bool {
+        self.joint[at]
+    }
+
     fn stream(&mut self, stream: TokenStream) {
         let mut trees = stream.into_iter().peekable();
         while let Some(tree) = trees.next() {
@@ -40,6 +47,12 @@ impl Leaves {
                     }
                 }
                 TokenTree::Group(group) => self.group(&group),
+                TokenTree::Punct(punct) => {
+                    self.put(&punct, punct.span());
+                    if let Some(last) = self.joint.last_mut() {
+                        *last = punct.spacing() == Spacing::Joint;
+                    }
+                }
                 leaf => self.put(&leaf, leaf.span()),
             }
         }
@@ -62,6 +75,7 @@ impl Leaves {
         let _ = write!(self.text, "{text}");
         self.ends.push(self.text.len() as u32);
         self.spans.push(span);
+        self.joint.push(false);
     }
 }
 

@@ -119,20 +119,58 @@ fn spaced(leaves: &Leaves) -> String {
 /// Text before a leaf: empty where it touched the previous one, or where PTX would read it as a part of that one.
 fn between(leaves: &Leaves, at: usize) -> &'static str {
     let (before, after) = (leaves.leaf(at - 1), leaves.leaf(at));
-    match gap(leaves.spans[at - 1], leaves.spans[at]) {
+    let gap = gap(leaves, at);
+    match gap {
         Some(0) => "",
+        _ if leaves.is_joint(at - 1) => "",
         _ if before == ";" => "\n",
-        _ if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(" | "{") => "",
-        _ if matches!(after, "," | ";" | "]" | ")" | "}" | ":") => "",
+        _ if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(" | "{" | "<") => "",
+        _ if matches!(after, "," | ";" | "]" | ")" | "}" | ":" | "<" | ">") => "",
+        None if ends_in_colons(leaves, at) => "",
+        None if after == "." && before.starts_with(|c: char| c.is_ascii_digit()) => {
+            // `.align 4 .b8`, but `.cta_group::1.kind::f16`.
+            if ends_in_colons(leaves, at - 1) { "" } else { " " }
+        }
+        None if after == "." && at + 1 < leaves.spans.len() && DIRECTIVES.contains(&leaves.leaf(at + 1)) => " ",
         None if after == "." && before != "," => "",
         _ => " ",
     }
 }
 
-/// Number of columns between two tokens; `None` where they are not on one line of one source: one of them is a
-/// macro's argument, or both come from a text without a file.
-fn gap(before: RustSpan, after: RustSpan) -> Option<usize> {
+/// Words that begin a directive and are no modifiers: they belong to no word in front of them, such as the one of `.target`.
+const DIRECTIVES: [&str; 11] = [
+    "version",
+    "target",
+    "address_size",
+    "entry",
+    "func",
+    "visible",
+    "extern",
+    "noreturn",
+    "file",
+    "section",
+    "pragma",
+];
+
+/// `::` stands in front of a leaf, which so belongs to the same modifier.
+fn ends_in_colons(leaves: &Leaves, at: usize) -> bool {
+    at >= 2 && leaves.leaf(at - 1) == ":" && leaves.leaf(at - 2) == ":"
+}
+
+/// Number of columns between a leaf and the previous one; `None` where they are not on one line of one source: one of them is a
+/// macro's argument, both come from a text without a file, or an editor does not report positions.
+fn gap(leaves: &Leaves, at: usize) -> Option<usize> {
+    let (before, after) = (leaves.spans[at - 1], leaves.spans[at]);
+    if !(stands(before, leaves.leaf(at - 1)) && stands(after, leaves.leaf(at))) {
+        return None;
+    }
     let (end, start) = (before.end(), after.start());
     let same_line = end.line == start.line && before.file() == after.file();
     start.column.checked_sub(end.column).filter(|_| same_line)
+}
+
+/// A span is as wide as its leaf. In rust-analyzer every span is empty, and all of them are at the same place.
+fn stands(span: RustSpan, leaf: &str) -> bool {
+    let (start, end) = (span.start(), span.end());
+    start.line == end.line && end.column.checked_sub(start.column) == Some(leaf.chars().count())
 }

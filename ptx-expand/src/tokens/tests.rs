@@ -93,3 +93,66 @@ fn text_is_made_from_tokens_where_the_source_is_another() {
     assert_eq!(String::from_utf8(source.bytes.clone()).unwrap(), "add.f32 sum, %r1, 1;\n$L: ret;");
     assert_eq!(source.origins.len(), source.tokens.len());
 }
+
+/// The same tokens with spans that say nothing, as in rust-analyzer.
+fn nowhere(stream: TokenStream) -> TokenStream {
+    let token = |tree| {
+        let mut tree = match tree {
+            TokenTree::Group(group) => TokenTree::Group(Group::new(group.delimiter(), nowhere(group.stream()))),
+            tree => tree,
+        };
+        tree.set_span(Span::call_site());
+        tree
+    };
+    stream.into_iter().map(token).collect()
+}
+
+#[test]
+fn words_stay_apart_without_places() {
+    let text = "{ .reg .f32 v; .global .align 4 .b8 x[4]; mul.f32 v, 1.0, -v; setp.ne.s32 p, a, b; \
+                tcgen05.cp.cta_group::1.128x128b [a], b; tcgen05.mma.cta_group::2.kind::f16 [d], a, b, i, p; \
+                .reg .b32 %r<4>; @!%p1 bra $L1; $L1: mov.u32 x, (1 << 4) + 2; ld.shared::cta.u32 x, [y+-8]; }";
+    let group = group(text);
+    let mut host = Host::default();
+    let (source, diagnostics) = source(&mut host, Span::call_site(), nowhere(group.stream()));
+    assert_eq!(diagnostics, []);
+    let words: Vec<_> = (0..source.tokens.len() as u32).map(|t| source.text(t).to_owned()).collect();
+    let (expected, _) = super::source(&mut Host::default(), group.span(), group.stream());
+    let expected: Vec<_> = (0..expected.tokens.len() as u32).map(|t| expected.text(t).to_owned()).collect();
+    assert_eq!(words, expected);
+}
+
+/// Every kernel of the examples becomes the same PTX in an editor that says no places.
+#[test]
+fn kernels_are_right_without_places() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut folders = vec![examples];
+    let mut kernels = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let tokens: TokenStream = text.parse().unwrap();
+                let placed = crate::source::of_file(&syn::parse2(tokens.clone()).unwrap());
+                let Ok(placed) = placed else { continue };
+                let found = crate::source::of_file(&syn::parse2(nowhere(tokens)).unwrap());
+                let found = found.unwrap_or_else(|failure| panic!("{}: {failure}", path.display()));
+                kernels += found.len();
+                for (placed, found) in placed.iter().zip(&found) {
+                    assert_eq!(words(&placed.ptx), words(&found.ptx), "{} of {}", found.name, path.display());
+                }
+            }
+        }
+    }
+    assert!(kernels > 30, "{kernels} kernels");
+}
+
+/// The texts without comments, blanks and the lines that profilers read.
+fn words(texts: &[String]) -> Vec<String> {
+    let is_code = |line: &&str| !line.trim_start().starts_with(".loc") && !line.trim_start().starts_with(".file");
+    let code = |line: &str| line.split("//").next().unwrap_or("").split_whitespace().collect::<String>();
+    texts.iter().map(|text| text.lines().filter(is_code).map(code).collect()).collect()
+}

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::param::Arg;
 use ptx_interp::Launch;
+use std::io::Write;
 
 /// # Safety
 /// As [`super::launch`].
@@ -31,7 +32,16 @@ pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config
         options: device.options(),
     };
     let result = device.machine().launch(program.decoded(), &launch);
-    result.map(|stats| print!("{}", stats.printed)).map_err(|fault| program.explain(kernel, &fault))
+    result.map(|stats| print(&stats.printed)).map_err(|fault| program.explain(kernel, &fault))
+}
+
+/// Writes the output of `printf` to the standard output of the process, as the driver does. A closed one loses it: `print!` would
+/// panic.
+fn print(text: &str) {
+    if !text.is_empty() {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
 }
 
 /// The limits of the newest devices: what runs there should run here.

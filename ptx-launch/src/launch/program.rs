@@ -24,7 +24,7 @@ impl CpuProgram {
     ///
     /// # Errors
     /// [`ErrorKind::Load`] if no variant of the module can be interpreted, with the reasons for the last one.
-    pub(super) fn of(module: &Module) -> Result<&CpuProgram> {
+    pub(crate) fn of(module: &Module) -> Result<&CpuProgram> {
         match module.interpreted.find(|_| true) {
             Some(program) => Ok(program),
             None => module.interpreted.find_or_make(|_| true, || CpuProgram::make(module)),

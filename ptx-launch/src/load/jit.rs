@@ -4,7 +4,7 @@
 use super::disk::{Cache, Kept};
 use super::options::JitOptions;
 use super::report::Source;
-use super::{choose, log};
+use super::{choose, image, log};
 use crate::device::cuda::Limits;
 use crate::driver::{Code, Driver};
 use crate::error::{Error, ErrorKind, Result};
@@ -111,9 +111,12 @@ impl Jit<'_> {
 
     /// Loads PTX, which ends in a zero, or a cubin.
     fn load_image(&self, image: &[u8], options: impl Iterator<Item = (i32, usize)>) -> Result<(CUmodule, String)> {
+        if !image::is_bounded(image) {
+            return Err(endless(self.module));
+        }
         let (mut request, mut handle) = (Request::new(options), std::ptr::null_mut());
-        // SAFETY: as many options as values, of the types that the manual gives; the image and the logs, which are as long
-        // as is said, live past the call.
+        // SAFETY: as many options as values, of the types that the manual gives; the image ends where it says, as was
+        // checked; it and the logs, which are as long as is said, live past the call.
         let code = unsafe {
             (self.driver.cuModuleLoadDataEx)(
                 &raw mut handle,
@@ -186,6 +189,12 @@ impl Jit<'_> {
 
 fn ok(code: Code) -> Result<(), Code> {
     if code == 0 { Ok(()) } else { Err(code) }
+}
+
+#[cold]
+fn endless(module: &Module) -> Error {
+    Error::new(ErrorKind::Load, format!("the machine code of `{}` is cut off", module.name))
+        .possible("whole ELF files and fat binaries, and PTX")
 }
 
 #[cold]

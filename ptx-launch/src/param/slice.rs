@@ -1,4 +1,5 @@
 //! Device memory as an argument: what may be passed for `&[T]` and `&mut [T]`, and how it is tied to a stream.
+#![allow(unsafe_code, reason = "the traits promise memory")]
 
 use super::Arg;
 use crate::buffer::{Buffer, Recorded, View, ViewMut};
@@ -15,7 +16,13 @@ use std::sync::Arc;
     label = "expected a reference to a buffer or view of `{T}`",
     note = "`&Buffer<{T}>`, `&View<{T}>`, `&CudaSlice<{T}>` and `&CudaView<{T}>` can be passed here; `b`, a `&mut Buffer<{T}>`, as `&*b`"
 )]
-pub trait ReadSlice<T> {
+///
+/// # Safety
+/// A safe launch relies on both answers. [`len`](ReadSlice::len) returns the same number each time, and the memory that
+/// [`bind`](ReadSlice::bind) returns holds that many initialized elements of type `T`, which stay valid and unchanged until the
+/// work on the stream has ended. A type that implements several of these traits, or
+/// one for several `T`, has the same length in each. A wrapper that passes both calls on to one of the types above keeps the promise.
+pub unsafe trait ReadSlice<T> {
     /// Number of elements.
     fn len(&self) -> usize;
 
@@ -41,7 +48,14 @@ pub trait ReadSlice<T> {
     label = "expected a mutable reference to a buffer or view of `{T}`",
     note = "`&mut Buffer<{T}>`, `&mut ViewMut<{T}>`, `&mut CudaSlice<{T}>` and `&mut CudaViewMut<{T}>` can be passed here"
 )]
-pub trait WriteSlice<T> {
+///
+/// # Safety
+/// A safe launch relies on both answers. [`len`](WriteSlice::len) returns the same number each time, and the memory that
+/// [`bind`](WriteSlice::bind) returns holds that many initialized elements of type `T`, which stay valid until the work on the
+/// stream has ended and which nothing else reads or writes meanwhile. A type that implements several of these
+/// traits, or one for several `T`, has the same length in each. A wrapper that passes both calls on to one of the types above
+/// keeps the promise.
+pub unsafe trait WriteSlice<T> {
     /// Number of elements.
     fn len(&self) -> usize;
 
@@ -213,41 +227,49 @@ macro_rules! writable {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T> ReadSlice<T> for &Buffer<T> {
+// SAFETY: a buffer has `len` elements, and orders its uses.
+unsafe impl<T> ReadSlice<T> for &Buffer<T> {
     readable!(Buffer::bind_read, Buffer::home);
 }
 
 #[diagnostic::do_not_recommend]
-impl<T> ReadSlice<T> for &View<'_, T> {
+// SAFETY: a view lies in its buffer, which orders its uses.
+unsafe impl<T> ReadSlice<T> for &View<'_, T> {
     readable!(View::bind_read, View::home);
 }
 
 #[diagnostic::do_not_recommend]
-impl<T> ReadSlice<T> for &CudaSlice<T> {
+// SAFETY: a slice has `len` elements, and cudarc orders its uses.
+unsafe impl<T> ReadSlice<T> for &CudaSlice<T> {
     readable!(Bound::cuda_read, of_cudarc);
 }
 
 #[diagnostic::do_not_recommend]
-impl<T> ReadSlice<T> for &CudaView<'_, T> {
+// SAFETY: a view lies in its slice, and cudarc orders its uses.
+unsafe impl<T> ReadSlice<T> for &CudaView<'_, T> {
     readable!(Bound::cuda_read, of_cudarc);
 }
 
 #[diagnostic::do_not_recommend]
-impl<T> WriteSlice<T> for &mut Buffer<T> {
+// SAFETY: as for `&Buffer`, and it is borrowed alone.
+unsafe impl<T> WriteSlice<T> for &mut Buffer<T> {
     writable!(Buffer::bind_write);
 }
 
 #[diagnostic::do_not_recommend]
-impl<T> WriteSlice<T> for &mut ViewMut<'_, T> {
+// SAFETY: as for `&View`, and no other view has these elements.
+unsafe impl<T> WriteSlice<T> for &mut ViewMut<'_, T> {
     writable!(ViewMut::bind_write);
 }
 
 #[diagnostic::do_not_recommend]
-impl<T> WriteSlice<T> for &mut CudaSlice<T> {
+// SAFETY: as for `&CudaSlice`, and it is borrowed alone.
+unsafe impl<T> WriteSlice<T> for &mut CudaSlice<T> {
     writable!(Bound::cuda_write);
 }
 
 #[diagnostic::do_not_recommend]
-impl<T> WriteSlice<T> for &mut CudaViewMut<'_, T> {
+// SAFETY: as for `&CudaView`, and no other view has these elements.
+unsafe impl<T> WriteSlice<T> for &mut CudaViewMut<'_, T> {
     writable!(Bound::cuda_write);
 }

@@ -17,17 +17,6 @@ struct Lists {
     steps: [u32; RANK],
 }
 
-impl TensorMap {
-    pub(super) fn with_address(mut self, address: u64) -> Result<TensorMap> {
-        let driver = Driver::get()?;
-        let replace = driver.cuTensorMapReplaceAddress()?;
-        // SAFETY: the map is 128 bytes, aligned to 128.
-        let code = unsafe { replace((&raw mut self).cast(), address as *mut c_void) };
-        driver.check(code, &format!("the address of a tensor map is replaced by {address:#x}"))?;
-        Ok(self)
-    }
-}
-
 impl TensorMapBuilder {
     /// The driver's verdict alone, for tests that compare it with the rules.
     ///

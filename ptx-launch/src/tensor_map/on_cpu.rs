@@ -34,15 +34,8 @@ impl TensorMapBuilder {
     }
 }
 
+#[cfg(test)]
 impl TensorMap {
-    /// The same map of the CPU device at another address.
-    pub(super) fn with_cpu_address(&self, address: u64) -> Result<TensorMap> {
-        let refused = |error: cpu::InvalidMap| Error::new(ErrorKind::TensorMap, error.to_string());
-        let map = cpu::TensorMap { address, ..cpu::TensorMap::read(&self.bytes()).map_err(refused)? };
-        map.check().map_err(refused)?;
-        Ok(from_bytes(&map.encode()))
-    }
-
     fn bytes(&self) -> [u8; cpu::BYTES] {
         let mut bytes = [0; cpu::BYTES];
         let words = self.0.iter().flat_map(|word| word.to_le_bytes());
@@ -133,15 +126,16 @@ mod tests {
         let device = Device::cpu();
         let memory = device.zeros::<bf16>(4096).unwrap();
         let of = |shape: &[usize]| TensorMap::of(&device, &memory, shape).unwrap();
-        let map = of(&[32, 128]).tile(&[16, 64]).swizzle(Swizzle::B128).fill(Fill::Nan).build().unwrap();
+        let builder = of(&[16, 128]).tile(&[16, 64]).swizzle(Swizzle::B128).fill(Fill::Nan);
+        let map = builder.build().unwrap();
         let read = cpu::TensorMap::decode(&map.bytes()).unwrap();
         assert_eq!((read.address, read.rank, read.element), (memory.address(), 2, cpu::Element::Bf16));
-        assert_eq!((read.dims[..2].to_vec(), read.strides[0], read.steps), (vec![128, 32], 256, [1; 5]));
+        assert_eq!((read.dims[..2].to_vec(), read.strides[0], read.steps), (vec![128, 16], 256, [1; 5]));
         assert_eq!(read.mode, cpu::Mode::Tiled { tile: [64, 16, 1, 1, 1] });
         assert_eq!((read.swizzle, read.fill), (CpuSwizzle::B128, cpu::Fill::Nan));
 
         let part = memory.slice(1024..).unwrap();
-        let moved = map.moved_to(&device, &part).unwrap();
+        let moved = builder.clone().moved_to(&device, &part).unwrap().build().unwrap();
         assert_eq!(cpu::TensorMap::decode(&moved.bytes()).unwrap().address, memory.address() + 2048);
 
         let map = of(&[2, 4, 4, 64]).im2col(&[-1, -2], &[1, 2], 16, 32).build().unwrap();
@@ -150,7 +144,8 @@ mod tests {
         let wide = of(&[2, 4, 4, 32]).im2col_wide_128(-1, 2, 32).swizzle(Swizzle::B64).build().unwrap();
         let mode = cpu::TensorMap::decode(&wide.bytes()).unwrap().mode;
         assert_eq!(mode, cpu::Mode::Im2colW { lower: -1, upper: 2, channels: 32, pixels: 128 });
-        let raw = TensorMap::from_raw([7; 16]).moved_to(&device, &memory).unwrap_err();
-        assert!(raw.to_string().contains("no tensor map of the CPU device"), "{raw}");
+        let small = memory.slice(2056..).unwrap();
+        let error = builder.moved_to(&device, &small).unwrap().build().unwrap_err();
+        assert!(error.to_string().contains("inside the 4080 bytes of its buffer"), "{error}");
     }
 }

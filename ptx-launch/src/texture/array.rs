@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::param::Bound;
 use crate::stream::{AsStream, StreamKind, StreamRef};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// An array of texels of one, two or three dimensions, of layers or of cubes, in the driver's own layout: what kernels read as a
 /// [`Texture`](crate::Texture) and write as a [`Surface`].
@@ -44,7 +45,7 @@ pub struct TexelArray<T> {
     /// The texels of the CPU device; on a CUDA device a byte that stands for them wherever streams are put in order.
     memory: Buffer<u8>,
     /// The driver's, if it has one.
-    array: Option<CudaArray>,
+    array: Option<Arc<CudaArray>>,
     texel: PhantomData<T>,
 }
 
@@ -60,7 +61,7 @@ impl<T: Texel> TexelArray<T> {
         let bytes = bytes.ok_or_else(too_large)?;
         let memory = device.zeros::<u8>(if device.as_stream().is_cuda() { 1 } else { bytes })?;
         let array = match device.as_stream().kind {
-            StreamKind::Cuda(stream, _) => Some(CudaArray::new(stream, extent, (T::FORMAT, T::CHANNELS))?),
+            StreamKind::Cuda(stream, _) => Some(Arc::new(CudaArray::new(stream, extent, (T::FORMAT, T::CHANNELS))?)),
             StreamKind::Cpu(_) => None,
         };
         let on_cuda = array.is_some();
@@ -115,7 +116,7 @@ impl<T: Texel> TexelArray<T> {
     /// Starts a texture of it. Surfaces and textures of one array cannot be used by one launch, since a kernel's fetches need
     /// not see what it wrote.
     pub fn texture(&self) -> TextureBuilder<'_> {
-        let source = Source::Array { extent: self.extent.clone(), array: self.array.as_ref().map(CudaArray::handle) };
+        let source = Source::Array { extent: self.extent.clone(), array: self.array.clone() };
         TextureBuilder::new(self.memory.view(), (T::FORMAT, T::CHANNELS), source)
     }
 
@@ -125,7 +126,7 @@ impl<T: Texel> TexelArray<T> {
     /// What the driver says.
     pub fn surface(&mut self) -> Result<Surface<'_>> {
         let object = match (self.memory.home().kind, &self.array) {
-            (StreamKind::Cuda(stream, _), Some(array)) => Object::surface(stream.context(), array.handle())?,
+            (StreamKind::Cuda(stream, _), Some(array)) => Object::surface(stream.context(), array)?,
             #[cfg(feature = "cpu")]
             (StreamKind::Cpu(device), _) => {
                 let format = (T::FORMAT.channel(false), T::CHANNELS);
@@ -172,8 +173,9 @@ impl Surface<'_> {
     /// # Errors
     /// [`ErrorKind::WrongDevice`] when surface and stream belong to different devices.
     pub fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let handle = self.object.handle();
-        Ok(self.memory.bind_write(stream)?.called(handle))
+        let bound = self.memory.bind_write(stream)?;
+        self.object.note(stream);
+        Ok(bound.called(self.object.handle()))
     }
 }
 

@@ -88,7 +88,10 @@ impl TextureBuilder<'_> {
         let texel = self.texel();
         let (format, channels) = (self.format as u32, self.channels);
         match &self.source {
-            Source::Array { array, .. } => Resource { kind: ARRAY, address: array.unwrap_or(0), ..Resource::default() },
+            Source::Array { array, .. } => {
+                let address = array.as_ref().map_or(0, |array| array.handle());
+                Resource { kind: ARRAY, address, ..Resource::default() }
+            }
             Source::Rows { shape, pitch } => {
                 let [width, height] = rows(shape);
                 let (kind, sizes) = match shape.len() {
@@ -124,15 +127,15 @@ pub(super) fn destroy(context: &CudaContext, kind: Kind, handle: u64) {
 
 impl Object {
     /// A surface of an array.
-    pub(super) fn surface(context: &Arc<CudaContext>, array: u64) -> Result<Object> {
-        let resource = Resource { kind: ARRAY, address: array, ..Resource::default() };
+    pub(super) fn surface(context: &Arc<CudaContext>, array: &Arc<CudaArray>) -> Result<Object> {
+        let resource = Resource { kind: ARRAY, address: array.handle(), ..Resource::default() };
         let driver = Driver::get()?;
         let create = driver.cuSurfObjectCreate()?;
         context.bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
         let mut handle = 0;
         // SAFETY: the description is laid out as the driver's, and lives through the call.
         driver.check(unsafe { create(&raw mut handle, (&raw const resource).cast()) }, "a surface of an array")?;
-        Ok(Object::of_cuda(context, Kind::Surface, handle))
+        Ok(Object::of_cuda(context, Kind::Surface, handle, Some(array.clone())))
     }
 }
 

@@ -1,19 +1,30 @@
 //! Handles of textures and surfaces, and who takes them back.
 
-use super::cuda;
+use super::cuda::{self, CudaArray};
 #[cfg(feature = "cpu")]
 use crate::device::cpu::{CpuDevice, fault_error};
 #[cfg(feature = "cpu")]
 use crate::error::Result;
+use crate::graph;
+use crate::stream::{Events, StreamKind, StreamRef};
 use cudarc::driver::CudaContext;
 #[cfg(feature = "cpu")]
 use ptx_interp::texture as cpu;
+use std::any::Any;
 use std::sync::Arc;
 
-/// A texture or surface object. Dropping it waits for the work of its device, which may still use it.
+/// A texture or surface object, which graphs may hold, too.
 pub(super) struct Object {
     handle: u64,
+    held: Arc<dyn Any + Send + Sync>,
+}
+
+/// Returns the handle when nobody has it any more. Dropping this waits for the work of its device, which may still use it.
+struct Held {
+    handle: u64,
     owner: Owner,
+    /// The array that it reads or writes, returned after it.
+    _array: Option<Arc<CudaArray>>,
 }
 
 /// Who gave the handle.
@@ -24,22 +35,39 @@ enum Owner {
 }
 
 impl Object {
-    pub(super) fn of_cuda(context: &Arc<CudaContext>, kind: cuda::Kind, handle: u64) -> Object {
-        Object { handle, owner: Owner::Cuda(context.clone(), kind) }
+    fn new(handle: u64, owner: Owner, array: Option<Arc<CudaArray>>) -> Object {
+        Object { handle, held: Arc::new(Held { handle, owner, _array: array }) }
+    }
+
+    /// An object of the driver, of an array or of memory that a [`View`](crate::View) holds.
+    pub(super) fn of_cuda(
+        context: &Arc<CudaContext>,
+        kind: cuda::Kind,
+        handle: u64,
+        array: Option<Arc<CudaArray>>,
+    ) -> Object {
+        Object::new(handle, Owner::Cuda(context.clone(), kind), array)
     }
 
     #[cfg(feature = "cpu")]
     pub(super) fn of_cpu(device: &CpuDevice, texture: cpu::Texture) -> Result<Object> {
         let handle = device.machine().texture(texture).map_err(|fault| fault_error(&fault))?;
-        Ok(Object { handle, owner: Owner::Cpu(device.clone()) })
+        Ok(Object::new(handle, Owner::Cpu(device.clone()), None))
     }
 
     pub(super) fn handle(&self) -> u64 {
         self.handle
     }
+
+    /// Work on `stream` gets the handle: a graph that is being recorded keeps the object.
+    pub(super) fn note(&self, stream: StreamRef<'_>) {
+        if let StreamKind::Cuda(on, Events::LeftOut) = stream.kind {
+            graph::keep(on, &self.held);
+        }
+    }
 }
 
-impl Drop for Object {
+impl Drop for Held {
     fn drop(&mut self) {
         match &self.owner {
             Owner::Cuda(context, kind) => cuda::destroy(context, *kind, self.handle),

@@ -1,4 +1,5 @@
 //! What a texel is.
+#![allow(unsafe_code, reason = "`Texel` promises a layout")]
 
 use crate::buffer::Element;
 use half::f16;
@@ -40,7 +41,11 @@ impl TexelFormat {
 }
 
 /// An element of a buffer that can be a texel: a number, or two or four of them.
-pub trait Texel: Element {
+///
+/// # Safety
+/// The type is [`CHANNELS`](Texel::CHANNELS) values of [`FORMAT`](Texel::FORMAT), one behind the other: copies of arrays count
+/// bytes by these two.
+pub unsafe trait Texel: Element {
     /// What a channel is.
     const FORMAT: TexelFormat;
     /// 1, 2 or 4.
@@ -49,15 +54,18 @@ pub trait Texel: Element {
 
 macro_rules! texels {
     ($($ty:ty: $format:ident),*) => { $(
-        impl Texel for $ty {
+        // SAFETY: one value.
+        unsafe impl Texel for $ty {
             const FORMAT: TexelFormat = TexelFormat::$format;
             const CHANNELS: u32 = 1;
         }
-        impl Texel for [$ty; 2] {
+        // SAFETY: two values.
+        unsafe impl Texel for [$ty; 2] {
             const FORMAT: TexelFormat = TexelFormat::$format;
             const CHANNELS: u32 = 2;
         }
-        impl Texel for [$ty; 4] {
+        // SAFETY: four values.
+        unsafe impl Texel for [$ty; 4] {
             const FORMAT: TexelFormat = TexelFormat::$format;
             const CHANNELS: u32 = 4;
         }

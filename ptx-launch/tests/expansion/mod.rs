@@ -112,7 +112,12 @@ pub fn saxpy(
                 &[("x.len()", x.len()), ("y.len()", y.len()), ("n", n)],
             ));
         }
-        rt::Config::grid(n.div_ceil(rt::int(256))).block(rt::int(256))
+        rt::Config::grid(rt::defined(
+            rt::IntegerArithmetic::div_ceil(n, rt::int(256)),
+            &saxpy::KERNEL,
+            "n.div_ceil(256)",
+        )?)
+        .block(rt::int(256))
     };
     let __stream = rt::AsStream::as_stream(&stream);
     let __x = rt::ReadSlice::bind(&x, __stream)?;
@@ -170,16 +175,21 @@ pub mod tiles {
         label = "the instances are `<3>` and `<4>`",
         note = "add it to `instances` in the kernel's attribute"
     )]
-    pub trait Exists {
+    pub trait Exists: sealed::Sealed {
         /// Its kernel.
         const KERNEL: &'static rt::Kernel;
     }
+    mod sealed {
+        pub trait Sealed {}
+    }
+    impl sealed::Sealed for Instance<3> {}
     impl Exists for Instance<3> {
         const KERNEL: &'static rt::Kernel = {
             static KERNEL: rt::Kernel = rt::Kernel::new(&MODULE, "tiles_3", PARAMS);
             &KERNEL
         };
     }
+    impl sealed::Sealed for Instance<4> {}
     impl Exists for Instance<4> {
         const KERNEL: &'static rt::Kernel = {
             static KERNEL: rt::Kernel = rt::Kernel::new(&MODULE, "tiles_4", PARAMS);
@@ -207,6 +217,7 @@ where
     tiles::Instance<STAGES>: tiles::Exists,
 {
     use ::ptx_launch::expansion as rt;
+    // With `safe`: `safely_over`.
     let __config = config.over(rt::Config::new().cluster(rt::int(2)))?;
     let __stream = rt::AsStream::as_stream(&stream);
     let __out = rt::WriteSlice::bind(&mut out, __stream)?;
@@ -265,15 +276,19 @@ pub fn scale(
     let __config = {
         #[allow(non_snake_case, reason = "the user's names")]
         let (M, N) = (rt::int(__m), rt::int(__n));
-        rt::Config::grid((N.div_ceil(rt::int(64)), M.div_ceil(rt::int(64)))).block(rt::int(128))
+        rt::Config::grid((
+            rt::defined(rt::IntegerArithmetic::div_ceil(N, rt::int(64)), &scale::KERNEL, "N.div_ceil(64)")?,
+            rt::defined(rt::IntegerArithmetic::div_ceil(M, rt::int(64)), &scale::KERNEL, "M.div_ceil(64)")?,
+        ))
+        .block(rt::int(128))
     };
     let __stream = rt::AsStream::as_stream(&stream);
     let __a = rt::ReadSlice::bind(&a, __stream)?;
     let __c = rt::WriteSlice::bind(&mut c, __stream)?;
     let __a_map = rt::TensorMap::of_bound::<f32>(&__a, __stream, rt::ReadSlice::len(&a), &__a_shape)
         .tile(&[64, 32])
-        .swizzle(rt::Swizzle::B128)
-        .build()?;
+        .swizzle(rt::Swizzle::B128);
+    let __a_map = rt::TensorMapBuilder::build(&__a_map)?;
     // SAFETY: the arguments are those of the entry, by the same signature; the author vouches for the body with `safe`.
     unsafe {
         rt::launch(

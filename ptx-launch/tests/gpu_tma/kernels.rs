@@ -60,8 +60,7 @@ pub mod moves {
         block = 128,
         grid = 1,
         shared = 65536,
-        instances = [(1, false), (2, false), (3, false), (4, false), (5, false), (3, true), (4, true), (5, true)],
-        safe(to.len() > words)
+        instances = [(1, false), (2, false), (3, false), (4, false), (5, false), (3, true), (4, true), (5, true)]
     )]
     pub fn load<const RANK: u32, const IM2COL: bool>(
         map: TensorMap,

@@ -315,8 +315,8 @@ fn im2col_steps_and_swizzles() {
 fn another_address() {
     let (device, tensor) = (device(), Tensor::new(4, &[16, 16], None));
     let (first, second) = (device.zeros::<u8>(1024).unwrap(), device.upload(&tensor.memory).unwrap());
-    let map = PLAIN.map(&device, &first, &tensor).tile(&[8, 16]).build().unwrap();
-    let map = map.moved_to(&device, &second).unwrap();
+    let map = PLAIN.map(&device, &first, &tensor).tile(&[8, 16]);
+    let map = map.moved_to(&device, &second).unwrap().build().unwrap();
     let wanted = tile(&[8, 16], &[4, 0]).load(&tensor, Swizzle::None, &[0; 4]);
     moves::compare("another address", &moves::loaded(&device, &map, &[4, 0], wanted.len(), 512), &wanted);
 }

@@ -113,13 +113,16 @@ pub fn loaded(device: &Device, map: &TensorMap, at: &[i32], size: usize, expecte
     let mut to = device.zeros::<u32>(size / 4 + 1).unwrap();
     let (words, bytes, stream) = ((size / 4) as u32, expected as u32, device.stream());
     let (rank, [x, y, z, w, v]) = (at.len(), coordinates(at));
-    match rank {
-        1 => moves::load::<1, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
-        2 => moves::load::<2, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
-        3 => moves::load::<3, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
-        4 => moves::load::<4, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
-        5 => moves::load::<5, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
-        _ => panic!("rank {rank}"),
+    // SAFETY: the map's tensor outlives the kernel, and `to` has a word behind those that it writes.
+    unsafe {
+        match rank {
+            1 => moves::load::<1, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+            2 => moves::load::<2, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+            3 => moves::load::<3, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+            4 => moves::load::<4, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+            5 => moves::load::<5, false>(&stream, map, &mut to, words, bytes, x, y, z, w, v, 0, 0, 0),
+            _ => panic!("rank {rank}"),
+        }
     }
     .unwrap();
     delivered(&to)
@@ -157,11 +160,14 @@ fn walked(device: &Device, map: &TensorMap, pixels: &Pixels, size: usize, expect
     let (rank, [x, y, z, w, v]) = (pixels.at.len(), coordinates(&pixels.at));
     let [right, down, deep] = innermost_first(&pixels.offsets);
     assert_eq!(pixels.offsets.len() + 2, rank);
-    match rank {
-        3 => moves::load::<3, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
-        4 => moves::load::<4, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
-        5 => moves::load::<5, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
-        _ => panic!("rank {rank}"),
+    // SAFETY: the map's tensor outlives the kernel, and `to` has a word behind those that it writes.
+    unsafe {
+        match rank {
+            3 => moves::load::<3, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
+            4 => moves::load::<4, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
+            5 => moves::load::<5, true>(&stream, map, &mut to, words, bytes, x, y, z, w, v, right, down, deep),
+            _ => panic!("rank {rank}"),
+        }
     }
     .unwrap();
     delivered(&to)

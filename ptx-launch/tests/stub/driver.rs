@@ -276,6 +276,7 @@ succeed! {
     cuInit(c_uint);
     cuDevicePrimaryCtxRelease_v2(c_int);
     cuModuleUnload(P);
+    cuTexObjectDestroy(u64);
 }
 
 macro_rules! fresh_handle {
@@ -296,6 +297,7 @@ fresh_handle! {
     cuStreamCreate(c_uint);
     cuStreamCreateWithPriority(c_uint, c_int);
     cuEventCreate(c_uint);
+    cuTexObjectCreate(P, P, P);
 }
 
 #[unsafe(no_mangle)]
@@ -878,10 +880,4 @@ pub unsafe extern "C" fn cuTensorMapEncodeIm2colWide(
     let given = [address, element.into(), rank.into()].into_iter().chain(corners).chain(given);
     given.enumerate().for_each(|(i, word)| unsafe { map.add(i).write(word) });
     enter("cuTensorMapEncodeIm2colWide")
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuTensorMapReplaceAddress(map: *mut u64, address: u64) -> Code {
-    unsafe { map.write(address) };
-    enter("cuTensorMapReplaceAddress")
 }

@@ -118,8 +118,7 @@ fn pieces_are_copied_by_one_thread(device: &Device) -> Result<()> {
     block = 32,
     grid = 2,
     cluster = 2,
-    instances = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (1, 5), (2, 6), (3, 7)],
-    safe()
+    instances = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (1, 5), (2, 6), (3, 7)]
 )]
 pub fn boxes<const RANK: u32, const OP: u32>(from: TensorMap, to: TensorMap) {
     const OPS: [&str; 8] = ["add", "min", "max", "xor", "or", "and", "inc", "dec"];
@@ -173,20 +172,30 @@ pub fn boxes<const RANK: u32, const OP: u32>(from: TensorMap, to: TensorMap) {
     cluster::sync();
 }
 
+/// A launch of one instance.
+macro_rules! boxes_of {
+    ($rank:literal, $op:literal) => {
+        |device, from, to| {
+            // SAFETY: the tensors of both maps outlive the launch, and have the instance's dimensions.
+            unsafe { boxes::<$rank, $op>(device, from, to) }
+        }
+    };
+}
+
 type Boxes = fn(&Device, &TensorMap, &TensorMap) -> Result<()>;
 type Operation = fn(u32, u32) -> u32;
 
 #[ptx_test(seeds = 2)]
 fn boxes_go_to_all_blocks_and_are_reduced(device: &Device) -> Result<()> {
     const CASES: [(usize, Operation, Boxes); 8] = [
-        (1, |old, new| old + new, |d, x, y| boxes::<1, 0>(d, x, y)),
-        (2, u32::min, |d, x, y| boxes::<2, 1>(d, x, y)),
-        (3, u32::max, |d, x, y| boxes::<3, 2>(d, x, y)),
-        (4, |old, new| old ^ new, |d, x, y| boxes::<4, 3>(d, x, y)),
-        (5, |old, new| old | new, |d, x, y| boxes::<5, 4>(d, x, y)),
-        (1, |old, new| old & new, |d, x, y| boxes::<1, 5>(d, x, y)),
-        (2, |old, new| if old >= new { 0 } else { old + 1 }, |d, x, y| boxes::<2, 6>(d, x, y)),
-        (3, |old, new| if old == 0 || old > new { new } else { old - 1 }, |d, x, y| boxes::<3, 7>(d, x, y)),
+        (1, |old, new| old + new, boxes_of!(1, 0)),
+        (2, u32::min, boxes_of!(2, 1)),
+        (3, u32::max, boxes_of!(3, 2)),
+        (4, |old, new| old ^ new, boxes_of!(4, 3)),
+        (5, |old, new| old | new, boxes_of!(5, 4)),
+        (1, |old, new| old & new, boxes_of!(1, 5)),
+        (2, |old, new| if old >= new { 0 } else { old + 1 }, boxes_of!(2, 6)),
+        (3, |old, new| if old == 0 || old > new { new } else { old - 1 }, boxes_of!(3, 7)),
     ];
     let (old, new): (Vec<u32>, Vec<u32>) = (0..64).map(|i| (i * 29 % 41, i * 17 % 53)).unzip();
     for (rank, operation, launch) in CASES {
@@ -271,7 +280,7 @@ fn a_ring_of_stages_loses_nothing(device: &Device) -> Result<()> {
 }
 
 /// 128 bytes to the first pixels of a tensor of `RANK` dimensions, four channels a pixel.
-#[ptx_kernel(arch = "sm_90", block = 32, grid = 1, instances = [3, 4, 5], safe(x.len() >= 32))]
+#[ptx_kernel(arch = "sm_90", block = 32, grid = 1, instances = [3, 4, 5])]
 pub fn pixels<const RANK: u32>(x: &[u32], to: TensorMap) {
     #[shared(align = 128)]
     let tile: [u32; 32];
@@ -302,14 +311,21 @@ pub fn pixels<const RANK: u32>(x: &[u32], to: TensorMap) {
     }
 }
 
+/// A launch of one instance.
+macro_rules! pixels_of {
+    ($rank:literal) => {
+        |device, x, to| {
+            // SAFETY: the tensor of the map outlives the launch, and has the instance's dimensions; `x` has 32 words.
+            unsafe { pixels::<$rank>(device, x, to) }
+        }
+    };
+}
+
 #[ptx_test(seeds = 2)]
 fn pixels_are_stored_one_behind_the_other(device: &Device) -> Result<()> {
     type Launch = fn(&Device, &Buffer<u32>, &TensorMap) -> Result<()>;
-    const CASES: [(&[usize], Launch); 3] = [
-        (&[3, 5, 4], |device, x, to| pixels::<3>(device, x, to)),
-        (&[2, 3, 3, 4], |device, x, to| pixels::<4>(device, x, to)),
-        (&[2, 2, 2, 3, 4], |device, x, to| pixels::<5>(device, x, to)),
-    ];
+    const CASES: [(&[usize], Launch); 3] =
+        [(&[3, 5, 4], pixels_of!(3)), (&[2, 3, 3, 4], pixels_of!(4)), (&[2, 2, 2, 3, 4], pixels_of!(5))];
     let x: Vec<u32> = (1..33).collect();
     for (shape, launch) in CASES {
         let to = device.zeros::<u32>(shape.iter().product())?;
