@@ -4,6 +4,7 @@
 //! wrong is found before, by `lower`.
 
 pub mod access;
+mod assembler;
 mod calls;
 mod debug;
 mod declarations;
@@ -80,7 +81,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// Likely mistakes: checked only in a module without errors, which would mislead these rules.
-const WARNINGS: &[Rule] = &[flow::check, protocol::check];
+const WARNINGS: &[Rule] = &[flow::check, protocol::check, assembler::check];
 
 /// Lowers and checks a parsed module. `earlier` are the parser's diagnostics, so that a module with syntax errors
 /// is never [`Checked`]; the diagnostics come back in the order of the text.

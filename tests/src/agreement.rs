@@ -1,7 +1,7 @@
 //! Whether the checker and ptxas say the same about instructions.
 
-use crate::instance::Instance;
-use crate::judge::{Judge, Verdict};
+use crate::instruction::Instruction;
+use crate::judge::{Expected, Judge, Question, Verdict};
 use crate::ptxas::ENDLESS;
 use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;
@@ -28,6 +28,8 @@ pub struct Outcome {
     pub disagreements: Vec<Finding>,
     /// Those on which ptxas does not end: neither.
     pub endless: Vec<Finding>,
+    /// How many both sides take.
+    pub taken: usize,
 }
 
 /// What the instructions name, beside what their own kernel declares.
@@ -40,20 +42,29 @@ pub const MODULE: &str = "\
 .func (.reg .b32 %o) f1(.reg .b32 %a) { mov.b32 %o, %a; ret; }";
 
 /// A kernel for an instruction, in a module with [`MODULE`].
-pub fn kernel(number: usize, instance: &Instance) -> String {
+pub fn kernel(number: usize, instruction: &Instruction) -> String {
     let params = ".param .align 128 .b8 p[128], .param .u64 q";
-    format!(".visible .entry k{number}({params}) {{ {} ret; }}", instance.body())
+    format!(".visible .entry k{number}({params}) {{ {} ret; }}", instruction.body())
 }
 
 /// Compares what both sides say of instructions, as if each stood alone in a module for this target.
 ///
 /// # Errors
 /// If ptxas cannot be run.
-pub fn compare(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -> io::Result<Outcome> {
+pub fn compare(judge: &Judge, arch: Arch, version: Version, all: &[&Instruction]) -> io::Result<Outcome> {
     let header = format!(".version {version}\n.target {arch}\n.address_size 64\n{MODULE}");
-    let kernels: Vec<String> = all.iter().enumerate().map(|(number, instance)| kernel(number, instance)).collect();
-    let theirs = judge.verdicts(&header, &arch.to_string(), &kernels)?;
+    let kernels: Vec<String> = all.iter().enumerate().map(|(number, one)| kernel(number, one)).collect();
     let ours = refusals(&header, &kernels);
+    let question = |(kernel, ours): (&String, &Option<Refusal>)| Question {
+        kernel: kernel.clone(),
+        expected: match ours {
+            None => Expected::Taken,
+            Some(refusal) if refusal.is_syntax => Expected::Stopped,
+            Some(_) => Expected::Refused,
+        },
+    };
+    let questions: Vec<Question> = kernels.iter().zip(&ours).map(question).collect();
+    let theirs = judge.verdicts(&header, &arch.to_string(), &questions)?;
     let mut outcome = Outcome::default();
     for (at, (theirs, ours)) in theirs.into_iter().zip(ours).enumerate() {
         let theirs = match theirs {
@@ -62,30 +73,46 @@ pub fn compare(judge: &Judge, arch: Arch, version: Version, all: &[&Instance]) -
         };
         let (list, said) = match (theirs, ours) {
             (Verdict::Endless, _) => (&mut outcome.endless, ENDLESS.to_owned()),
-            (Verdict::Taken, Some(ours)) => (&mut outcome.disagreements, format!("we say: {ours}")),
+            (Verdict::Taken, Some(ours)) => (&mut outcome.disagreements, format!("we say: {}", ours.said)),
             (Verdict::Refused(theirs), None) => (&mut outcome.disagreements, format!("ptxas says: {theirs}")),
-            _ => continue,
+            (theirs, _) => {
+                outcome.taken += usize::from(theirs == Verdict::Taken);
+                continue;
+            }
         };
-        let (row, body) = (all[at].row, all[at].body());
-        let text = format!("{arch} {version} {} line {}: {body}: {said}", row.file, row.line);
+        let text = format!("{arch} {version}: {}: {said}", all[at].body());
         list.push(Finding { at, text, said });
     }
     Ok(outcome)
 }
 
+/// What we say of a kernel that we refuse.
+struct Refusal {
+    said: String,
+    is_syntax: bool,
+}
+
 /// For each kernel the first error on its line.
-fn refusals(header: &str, kernels: &[String]) -> Vec<Option<String>> {
+fn refusals(header: &str, kernels: &[String]) -> Vec<Option<Refusal>> {
     let text = format!("{header}\n{}\n", kernels.join("\n"));
     let (tree, earlier) = parse_text(text.as_bytes());
     let (_, diagnostics) = check(tree, earlier, &Options::default());
-    let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).collect();
+    let mut errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).collect();
+    errors.sort_by_key(|d| d.span.lo);
     let mut start = header.len() + 1;
     let mut out = Vec::with_capacity(kernels.len());
     for kernel in kernels {
         let end = start + kernel.len();
-        let here = |d: &&&Diagnostic| (start..=end).contains(&(d.span.lo as usize));
-        out.push(errors.iter().find(here).map(|d| d.message.clone()));
+        let from = errors.partition_point(|d| (d.span.lo as usize) < start);
+        let here = errors[from..].iter().take_while(|d| d.span.lo as usize <= end);
+        out.push(refusal(here.copied()));
         start = end + 1;
     }
     out
+}
+
+fn refusal<'a>(mut errors: impl Iterator<Item = &'a Diagnostic>) -> Option<Refusal> {
+    let first = errors.next()?;
+    let is_syntax = |d: &Diagnostic| d.code.id.starts_with("P01");
+    Some(Refusal { said: first.message.clone(), is_syntax: is_syntax(first) || errors.any(is_syntax) })
 }

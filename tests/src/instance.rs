@@ -4,6 +4,7 @@
 //! that each member of each set is written at least once. With them an operand is any that the row allows, and the address
 //! is any at all.
 
+use crate::instruction::Instruction;
 use crate::random::Random;
 use crate::spelling;
 use ptx_core::isa::{Access, Class, Count, Member, OperandKind, OperandSpec, Row, Shift, SpaceOf, Type, TypeOf, Value};
@@ -15,34 +16,9 @@ pub struct Instance {
     pub row: &'static Row,
     /// What stands in its slots.
     pub slots: Vec<Option<&'static Member>>,
-    /// The registers, with what declares them: `b32`, `v4 .b32`.
-    pub registers: Vec<(String, String)>,
-    /// What stands before the instruction: nothing, or a guard.
-    pub guard: String,
-    /// The opcode and the modifiers, without dots.
-    pub mnemonic: Vec<String>,
     /// As written.
-    pub operands: Vec<String>,
+    pub instruction: Instruction,
 }
-
-impl Instance {
-    /// The declarations and the instruction, on one line.
-    pub fn body(&self) -> String {
-        let registers: String = self.registers.iter().map(|(ty, name)| format!(".reg .{ty} {name}; ")).collect();
-        let (guard, mnemonic, operands) = (&self.guard, self.mnemonic.join("."), self.operands.join(", "));
-        let named = |name: &str| self.operands.iter().any(|o| o == name);
-        let targets = TARGETS.iter().filter(|(name, _)| named(name)).map(|(_, line)| *line).collect::<String>();
-        format!(".shared .align 128 .b8 s[1024]; {registers}L: {targets}{guard}{mnemonic} {operands};")
-    }
-}
-
-/// The labels that calls and branches to tables name: `T`, `C` and `P`. The module declares `f` and `f1`.
-const TARGETS: &[(&str, &str)] = &[
-    ("T", "T: .branchtargets L; "),
-    ("C", "C: .calltargets f; "),
-    ("P", "P: .callprototype _ (.reg .b32 _); "),
-    ("P1", "P1: .callprototype (.reg .b32 _) _ (.reg .b32 _); "),
-];
 
 /// All spellings of a row that this module can make: none for calls and branches to tables.
 pub fn instances(row: &'static Row) -> Vec<Instance> {
@@ -94,7 +70,8 @@ fn written(
     let modifiers = slots.iter().flatten().map(|m| m.text);
     let mnemonic = row.name.split('.').chain(modifiers).map(str::to_owned).collect();
     let (operands, registers) = (operands?, writer.registers);
-    Some(Instance { row, slots: slots.to_vec(), registers, guard: String::new(), mnemonic, operands })
+    let instruction = Instruction { registers, guard: String::new(), mnemonic, operands };
+    Some(Instance { row, slots: slots.to_vec(), instruction })
 }
 
 struct Writer<'a> {

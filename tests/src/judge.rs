@@ -4,7 +4,7 @@ use crate::ptxas::{self, Run};
 use ptx_expand::temp_dir::TempDir;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A ptxas on this machine.
@@ -24,28 +24,60 @@ pub enum Verdict {
     Endless,
 }
 
-/// What it said about one run: the first message of each line, and the line behind which it read nothing.
+/// What it said about the files of one run.
 #[derive(Debug, Default)]
 struct Report {
-    lines: BTreeMap<usize, String>,
-    stopped: Option<usize>,
+    files: Vec<Said>,
     failed: bool,
 }
 
-/// How many kernels go into one process.
-const BATCH: usize = 400;
+/// What it said about one file: the first message of each line.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    lines: BTreeMap<usize, String>,
+}
+
+/// A kernel, and what is expected of it: a hint that saves time.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// One line.
+    pub kernel: String,
+    /// What the assembler will probably do.
+    pub expected: Expected,
+}
+
+/// What is expected of the assembler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// It takes the kernel.
+    Taken,
+    /// It refuses it.
+    Refused,
+    /// It stops reading the file there.
+    Stopped,
+}
+
+/// How many kernels go into one process. Starting one takes as long as six hundred kernels.
+const BATCH: usize = 1600;
+
+/// How many kernels go into one file. An error of syntax ends a file, and ptxas goes on with the next.
+const FILE: usize = 40;
+
+/// Part of the message of an error that ends a file.
+const STOPS: &str = "syntax error";
 
 /// How long the front end may take, for nothing and for each kernel: a hundred times what it needs.
 const STARTS: Duration = Duration::from_secs(5);
-const READS: Duration = Duration::from_millis(50);
+const READS: Duration = Duration::from_millis(10);
 
 /// A run on some of the kernels that share a header.
 struct Round<'a> {
     judge: &'a Judge,
     header: &'a str,
     arch: &'a str,
-    kernels: &'a [String],
+    questions: &'a [Question],
     verdicts: Vec<Verdict>,
+    doubted: Vec<usize>,
 }
 
 impl Judge {
@@ -54,16 +86,16 @@ impl Judge {
         ptxas::find().map(|path| Judge { path })
     }
 
-    /// What its front end says of each kernel (one line each), as if it stood alone under `header`.
+    /// What its front end says of each kernel, as if it stood alone under `header`. The kernels have different names.
     ///
     /// # Errors
     /// If ptxas cannot be run or its files cannot be written.
-    pub fn verdicts(&self, header: &str, arch: &str, kernels: &[String]) -> io::Result<Vec<Verdict>> {
+    pub fn verdicts(&self, header: &str, arch: &str, questions: &[Question]) -> io::Result<Vec<Verdict>> {
         let arch = arch.replace("sm_", "compute_");
-        let mut out = Vec::with_capacity(kernels.len());
-        for kernels in kernels.chunks(BATCH) {
-            let verdicts = vec![Verdict::Taken; kernels.len()];
-            out.extend(Round { judge: self, header, arch: &arch, kernels, verdicts }.run()?);
+        let mut out = Vec::with_capacity(questions.len());
+        for questions in questions.chunks(BATCH) {
+            let verdicts = vec![Verdict::Taken; questions.len()];
+            out.extend(Round { judge: self, header, arch: &arch, questions, verdicts, doubted: Vec::new() }.run()?);
         }
         Ok(out)
     }
@@ -73,54 +105,57 @@ impl Judge {
     /// # Errors
     /// If ptxas cannot be run or its files cannot be written.
     pub fn code_verdict(&self, header: &str, arch: &str, kernel: &str) -> io::Result<Verdict> {
-        let report = self.run(&format!("{header}\n{kernel}\n"), arch, ptxas::LIMIT)?;
+        let report = self.run(&[format!("{header}\n{kernel}\n")], arch, ptxas::LIMIT)?;
         Ok(match report {
             None => Verdict::Endless,
             Some(report) if !report.failed => Verdict::Taken,
             Some(report) => {
-                let message = report.lines.into_values().next();
+                let message = report.files.into_iter().flat_map(|said| said.lines.into_values()).next();
                 Verdict::Refused(message.unwrap_or_else(|| "code generation fails".to_owned()))
             }
         })
     }
 
     /// `None` if it did not end.
-    fn run(&self, text: &str, arch: &str, limit: Duration) -> io::Result<Option<Report>> {
+    fn run(&self, texts: &[String], arch: &str, limit: Duration) -> io::Result<Option<Report>> {
         let folder = TempDir::new("ptx-tests")?;
-        let file = folder.path().join("kernels.ptx");
-        std::fs::write(&file, text)?;
-        Ok(match ptxas::run(&self.path, arch, &file, limit)? {
-            Run::Ended { success, said } => Some(read(&said, &file.to_string_lossy(), !success)),
+        let files: Vec<PathBuf> = (0..texts.len()).map(|at| folder.path().join(format!("{at}.ptx"))).collect();
+        files.iter().zip(texts).try_for_each(|(file, text)| std::fs::write(file, text))?;
+        Ok(match ptxas::run(&self.path, arch, &files, limit)? {
+            Run::Ended { success, said } => Some(read(&said, folder.path(), texts.len(), !success)),
             Run::Endless => None,
         })
     }
 }
 
 impl Round<'_> {
-    /// The first pass walks over the errors that end a run, the second judges what is left, until nothing is refused.
+    /// Each pass judges what is not refused yet, until nothing more is refused: what stands behind an error of syntax, and
+    /// what is found only where all before it is right.
     fn run(mut self) -> io::Result<Vec<Verdict>> {
-        let mut from = 0;
-        while from < self.kernels.len() {
-            match self.judge(&self.left(from))?.stopped {
-                Some(at) => from = at + 1,
-                None => break,
-            }
-        }
         loop {
-            let left = self.left(0);
-            let report = self.judge(&left)?;
-            if report.lines.is_empty() {
-                if report.failed {
+            let left = self.left();
+            let (said, failed) = self.judge(&left)?;
+            if !said {
+                if failed {
                     self.halve(&left)?;
                 }
-                return Ok(self.verdicts);
+                return self.settle_doubts();
             }
         }
     }
 
-    /// Those from there on that are not refused yet.
-    fn left(&self, from: usize) -> Vec<usize> {
-        (from..self.kernels.len()).filter(|i| self.verdicts[*i] == Verdict::Taken).collect()
+    /// Asks again about each of those that are doubted, in a process of its own.
+    fn settle_doubts(mut self) -> io::Result<Vec<Verdict>> {
+        for at in std::mem::take(&mut self.doubted) {
+            self.verdicts[at] = Verdict::Taken;
+            self.judge(&[at])?;
+        }
+        Ok(self.verdicts)
+    }
+
+    /// Those that are not refused yet.
+    fn left(&self) -> Vec<usize> {
+        (0..self.questions.len()).filter(|i| self.verdicts[*i] == Verdict::Taken).collect()
     }
 
     /// Finds the kernels that are refused without a line of theirs: by what an instruction is expanded to.
@@ -131,42 +166,57 @@ impl Round<'_> {
         }
         let (front, back) = chosen.split_at(chosen.len() / 2);
         for half in [front, back] {
-            if self.judge(half)?.failed {
+            if self.judge(half)?.1 {
                 self.halve(half)?;
             }
         }
         Ok(())
     }
 
-    /// What is said of these kernels; of two halves, if it does not end with the whole.
-    fn judge(&mut self, chosen: &[usize]) -> io::Result<Report> {
-        let body: Vec<&str> = chosen.iter().map(|i| self.kernels[*i].as_str()).collect();
-        let text = format!("{}\n{}\n", self.header, body.join("\n"));
+    /// Settles what is said of these kernels; of two halves, if it does not end with the whole. Whether it said anything of a
+    /// kernel, and whether it failed.
+    ///
+    /// After some mistakes ptxas finds an error of syntax in every file that follows: one that nobody expects is doubted.
+    fn judge(&mut self, chosen: &[usize]) -> io::Result<(bool, bool)> {
+        let files = self.files(chosen);
+        let texts: Vec<String> = files.iter().map(|file| self.text(file)).collect();
         let limit = STARTS + READS * u32::try_from(chosen.len()).unwrap_or(u32::MAX);
-        let Some(mut report) = self.judge.run(&text, self.arch, limit)? else { return self.part(chosen) };
+        let Some(report) = self.judge.run(&texts, self.arch, limit)? else { return self.part(chosen) };
         let first = self.header.lines().count() + 1;
-        let kernel = |line: usize| line.checked_sub(first).and_then(|at| chosen.get(at)).copied();
-        for (line, message) in &report.lines {
-            if let Some(at) = kernel(*line) {
-                self.settle(at, Verdict::Refused(message.clone()));
+        let mut any = false;
+        for (file, said) in files.iter().zip(report.files) {
+            for (line, message) in said.lines {
+                let Some(at) = line.checked_sub(first).and_then(|at| file.get(at)).copied() else { continue };
+                any = true;
+                if message.contains(STOPS) && self.questions[at].expected == Expected::Taken && chosen.len() > 1 {
+                    self.doubted.push(at);
+                }
+                self.settle(at, Verdict::Refused(message));
             }
         }
-        report.stopped = report.stopped.and_then(kernel);
-        Ok(report)
+        Ok((any, report.failed))
     }
 
-    fn part(&mut self, chosen: &[usize]) -> io::Result<Report> {
+    /// The kernels of each file: those that stop it alone.
+    fn files(&self, chosen: &[usize]) -> Vec<Vec<usize>> {
+        let (alone, together): (Vec<usize>, Vec<usize>) =
+            chosen.iter().partition(|at| self.questions[**at].expected == Expected::Stopped);
+        together.chunks(FILE).map(<[usize]>::to_vec).chain(alone.into_iter().map(|at| vec![at])).collect()
+    }
+
+    fn text(&self, file: &[usize]) -> String {
+        let kernels: Vec<&str> = file.iter().map(|at| self.questions[*at].kernel.as_str()).collect();
+        format!("{}\n{}\n", self.header, kernels.join("\n"))
+    }
+
+    fn part(&mut self, chosen: &[usize]) -> io::Result<(bool, bool)> {
         if let [only] = chosen {
             self.settle(*only, Verdict::Endless);
-            return Ok(Report::default());
+            return Ok((true, true));
         }
         let (front, back) = chosen.split_at(chosen.len() / 2);
         let (front, back) = (self.judge(front)?, self.judge(back)?);
-        Ok(Report {
-            lines: front.lines.into_iter().chain(back.lines).collect(),
-            stopped: front.stopped.or(back.stopped),
-            failed: front.failed || back.failed,
-        })
+        Ok((front.0 || back.0, front.1 || back.1))
     }
 
     /// The first verdict counts.
@@ -177,19 +227,21 @@ impl Round<'_> {
     }
 }
 
-/// `ptxas FILE, line 7; error   : …`. Lines of what ptxas expands an instruction to are none of the file's.
-fn read(text: &str, file: &str, failed: bool) -> Report {
-    let mut report = Report { failed, ..Report::default() };
-    for line in text.lines().filter(|l| l.contains(file)) {
-        let Some((number, message)) = line.split_once(", line ").and_then(|(_, rest)| rest.split_once(';')) else {
+/// `ptxas FOLDER/3.ptx, line 7; error   : …`. Lines of what ptxas expands an instruction to are of no file.
+fn read(text: &str, folder: &Path, files: usize, failed: bool) -> Report {
+    let mut report = Report { files: vec![Said::default(); files], failed };
+    let folder = format!("{}/", folder.display());
+    for line in text.lines() {
+        let Some((_, rest)) = line.split_once(&folder) else { continue };
+        let Some((file, rest)) = rest.split_once(".ptx, line ") else { continue };
+        let Some((number, message)) = rest.split_once(';') else { continue };
+        let said = file.parse().ok().and_then(|file: usize| report.files.get_mut(file));
+        let (Some(said), Ok(number), Some((severity, message))) = (said, number.parse(), message.split_once(':'))
+        else {
             continue;
         };
-        let (Ok(number), Some((severity, message))) = (number.parse(), message.split_once(':')) else { continue };
         if matches!(severity.trim(), "error" | "fatal") {
-            report.lines.entry(number).or_insert_with(|| message.trim().to_owned());
-        }
-        if severity.trim() == "fatal" || message.contains("syntax error") {
-            report.stopped = Some(number);
+            said.lines.entry(number).or_insert_with(|| message.trim().to_owned());
         }
     }
     report

@@ -1,7 +1,7 @@
 //! The kinds of disagreement that are left knowingly: by what a report of one is told. `CONTRIBUTING.md` says what ptxas does in
 //! each, what we do, and why. A disagreement of no kind is a mistake of the table or of the checker.
 
-use crate::instance::Instance;
+use crate::instruction::Instruction;
 
 /// One of them.
 #[derive(Debug)]
@@ -29,13 +29,23 @@ const KINDS: &[Kind] = &[
             "refused without a line",
             "for instruction 'add'",
             "for instruction 'mov'",
+            "for instruction '_mma'",
             "for instruction 'cvt'",
             "for instruction 'dp4a'",
             "must be register or constant",
             "elements of different types",
         ],
     },
-    Kind { name: "predicates as numbers", opcodes: &[], operands: &[], said: &["a `.pred` register cannot be a"] },
+    Kind {
+        name: "predicates as numbers",
+        opcodes: &[],
+        operands: &[],
+        said: &[
+            "a `.pred` register cannot be a",
+            "a `.pred` register cannot stand beside",
+            "cannot stand beside a `.pred` one",
+        ],
+    },
     Kind { name: "packed halves as predicates", opcodes: &[], operands: &[], said: &["cannot be a `.pred` operand"] },
     Kind { name: "vector registers", opcodes: &[], operands: &[], said: &["wants a scalar register here"] },
     Kind {
@@ -44,6 +54,7 @@ const KINDS: &[Kind] = &[
         operands: &["+"],
         said: &["wants a register here", "wants a constant here"],
     },
+    Kind { name: "sums of other widths", opcodes: &[], operands: &["+"], said: &["register cannot be a"] },
     Kind {
         name: "special registers and literals",
         opcodes: &[],
@@ -52,7 +63,7 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "names of functions",
-        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp"],
+        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt"],
         operands: &["f"],
         said: &[
             "wants a register here",
@@ -96,9 +107,14 @@ const KINDS: &[Kind] = &[
         name: "modifiers that mean nothing",
         opcodes: &[],
         operands: &[],
-        said: &["has no modifier `.b2`", "has no modifier `.row`", "has no modifier `.sat`", "has no place here in"],
+        said: &[
+            "has no modifier `.b2`",
+            "has no modifier `.acc::f32`",
+            "has no modifier `.row`",
+            "has no modifier `.sat`",
+            "has no place here in",
+        ],
     },
-    Kind { name: "operands that mean nothing", opcodes: &["fabric"], operands: &[], said: &["operands here, not"] },
     Kind {
         name: "modifiers twice or in another order",
         opcodes: &["wmma"],
@@ -111,12 +127,37 @@ const KINDS: &[Kind] = &[
         operands: &[],
         said: &["Arguments mismatch for instruction 'su"],
     },
+    Kind {
+        name: "packed halves as coordinates",
+        opcodes: &["tex", "tld4"],
+        operands: &[],
+        said: &["Arguments mismatch for instruction 't"],
+    },
+    Kind {
+        name: "one value for a vector",
+        opcodes: &["sust", "mov"],
+        operands: &[],
+        said: &["elements in braces here"],
+    },
     Kind { name: "narrow addresses", opcodes: &[], operands: &["["], said: &["an address in a 32- or 64-bit"] },
     Kind {
         name: "loosely checked operands",
         opcodes: &["tex", "tld4", "cvt", "st", "sust", "suld", "multimem"],
         operands: &[],
         said: &["register cannot be a", "a literal of this kind cannot be a"],
+    },
+    Kind { name: "loosely checked operands", opcodes: &["ld", "ldu"], operands: &[], said: &["operand of `ld"] },
+    Kind {
+        name: "loosely checked operands",
+        opcodes: &["tex", "txq"],
+        operands: &["{"],
+        said: &["wants a register here", "wants a vector of 1 element"],
+    },
+    Kind {
+        name: "operands that mean nothing",
+        opcodes: &["atom"],
+        operands: &[],
+        said: &["cannot be a `.u64` operand of `atom`"],
     },
     Kind { name: "loosely checked operands", opcodes: &["mov"], operands: &["{"], said: &["register cannot be a"] },
     Kind { name: "brackets left out", opcodes: &["cp"], operands: &[], said: &["wants an address in brackets"] },
@@ -130,9 +171,9 @@ const KINDS: &[Kind] = &[
 ];
 
 /// The kind of a disagreement about an instruction; `None` if it is of none.
-pub fn kind(instance: &Instance, said: &str) -> Option<&'static str> {
-    let opcode = instance.mnemonic.first().map_or("", String::as_str);
-    let written = |sign: &&str| instance.operands.iter().any(|o| o.contains(*sign));
+pub fn kind(instruction: &Instruction, said: &str) -> Option<&'static str> {
+    let opcode = instruction.opcode();
+    let written = |sign: &&str| instruction.operands.iter().any(|o| o.contains(*sign));
     let fits = |kind: &&Kind| {
         (kind.opcodes.is_empty() || kind.opcodes.contains(&opcode))
             && (kind.operands.is_empty() || kind.operands.iter().any(written))

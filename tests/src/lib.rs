@@ -3,16 +3,22 @@
 pub mod agreement;
 pub mod corpus;
 pub mod disturb;
+pub mod harvest;
 pub mod instance;
+pub mod instruction;
 pub mod judge;
 pub mod kinds;
 pub mod modules;
 pub mod mutate;
 pub mod own;
+pub mod point;
 pub mod ptxas;
 pub mod random;
+pub mod recombine;
 pub mod scratch;
 pub mod spelling;
+pub mod template;
+pub mod vocabulary;
 
 /// The kernels of the README compile and run.
 #[cfg(doctest)]

@@ -1,7 +1,8 @@
-//! Whole modules as the material of chance: the texts of all files there are, of `corpus/`, `shared/corpus` and the filetests,
+//! Whole modules as the material of chance: the texts of all files there are, of `corpus/`, `shared/corpus`, the
+//! filetests and the folder that `PTX_HARVEST` names,
 //! and a place for those on which a test fails. How mistakes come into them is [`crate::disturb`]'s.
 
-use crate::{corpus, own};
+use crate::{corpus, harvest, own};
 use std::path::{Path, PathBuf};
 
 /// The texts of the files of at most so many bytes, in an order that does not change.
@@ -14,6 +15,11 @@ pub fn of_at_most(bytes: u64) -> Result<Vec<String>, String> {
     if let Some(folder) = corpus::folder() {
         let samples = corpus::samples(&folder).map_err(|e| e.to_string())?;
         paths.extend(samples.into_iter().map(|sample| sample.path));
+    }
+    if let Some(folder) = harvest::folder() {
+        paths.extend(
+            harvest::files(&folder).map_err(|e| e.to_string())?.into_iter().filter(|path| harvest::is_module(path)),
+        );
     }
     paths.sort();
     paths.retain(|path| path.metadata().is_ok_and(|m| m.len() <= bytes));

@@ -1,12 +1,13 @@
 //! Small mistakes in an instruction: what a hand or a macro gets wrong. Whether the result is valid, ptxas says.
 
-use crate::instance::Instance;
+use crate::instruction::Instruction;
 use crate::random::Random;
 use crate::spelling::{ADDRESSES, CLASSES, LITERALS, SPECIAL};
+use crate::vocabulary::Vocabulary;
 use ptx_core::isa::table;
 
 /// One kind of mistake; `None` where the instruction has no place for it.
-type Mutation = fn(&mut Instance, &mut Random) -> Option<()>;
+type Mutation = fn(&mut Instruction, &Vocabulary, &mut Random) -> Option<()>;
 
 /// By name, for reports.
 const MUTATIONS: &[(&str, Mutation)] = &[
@@ -35,111 +36,104 @@ const MUTATIONS: &[(&str, Mutation)] = &[
 ];
 
 /// Makes one random mistake; its kind, or `None` if it found no place.
-pub fn mutate(instance: &mut Instance, random: &mut Random) -> Option<&'static str> {
+pub fn mutate(instruction: &mut Instruction, words: &Vocabulary, random: &mut Random) -> Option<&'static str> {
     let (name, mutation) = random.pick(MUTATIONS)?;
-    mutation(instance, random).map(|()| *name)
+    mutation(instruction, words, random).map(|()| *name)
 }
 
-fn register_class(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = random.below(instance.registers.len());
-    instance.registers.get_mut(at)?.0 = (*random.pick(CLASSES)?).to_owned();
+fn register_class(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = random.below(instruction.registers.len());
+    instruction.registers.get_mut(at)?.0 = (*random.pick(CLASSES)?).to_owned();
     Some(())
 }
 
 /// The place of a random modifier.
-fn modifier(instance: &Instance, random: &mut Random) -> Option<usize> {
-    let count = instance.mnemonic.len().checked_sub(1).filter(|n| *n > 0)?;
+fn modifier(instruction: &Instruction, random: &mut Random) -> Option<usize> {
+    let count = instruction.mnemonic.len().checked_sub(1).filter(|n| *n > 0)?;
     Some(1 + random.below(count))
 }
 
-/// A random modifier of any form of the opcode.
-fn known_modifier(instance: &Instance, random: &mut Random) -> Option<String> {
-    let row = random.pick(table().forms(instance.row.opcode()))?;
-    let slot = random.pick(&row.slots)?;
-    random.pick(slot.members).map(|m| m.text.to_owned())
-}
-
-fn modifier_dropped(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = modifier(instance, random)?;
-    instance.mnemonic.remove(at);
+fn modifier_dropped(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = modifier(instruction, random)?;
+    instruction.mnemonic.remove(at);
     Some(())
 }
 
-fn modifier_doubled(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = modifier(instance, random)?;
-    instance.mnemonic.insert(at, instance.mnemonic[at].clone());
+fn modifier_doubled(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = modifier(instruction, random)?;
+    instruction.mnemonic.insert(at, instruction.mnemonic[at].clone());
     Some(())
 }
 
-fn modifiers_swapped(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let (a, b) = (modifier(instance, random)?, modifier(instance, random)?);
-    instance.mnemonic.swap(a, b);
+fn modifiers_swapped(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let (a, b) = (modifier(instruction, random)?, modifier(instruction, random)?);
+    instruction.mnemonic.swap(a, b);
     (a != b).then_some(())
 }
 
-fn modifier_changed(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = modifier(instance, random)?;
-    instance.mnemonic[at] = known_modifier(instance, random)?;
+fn modifier_changed(instruction: &mut Instruction, words: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = modifier(instruction, random)?;
+    instruction.mnemonic[at] = words.modifier_of(instruction.opcode(), random)?;
     Some(())
 }
 
-fn modifier_added(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = random.below(instance.mnemonic.len()) + 1;
-    instance.mnemonic.insert(at, known_modifier(instance, random)?);
+fn modifier_added(instruction: &mut Instruction, words: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = random.below(instruction.mnemonic.len()) + 1;
+    instruction.mnemonic.insert(at, words.modifier_of(instruction.opcode(), random)?);
     Some(())
 }
 
-fn operand_dropped(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = random.below(instance.operands.len());
-    (!instance.operands.is_empty()).then(|| drop(instance.operands.remove(at)))
+fn operand_dropped(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = random.below(instruction.operands.len());
+    (!instruction.operands.is_empty()).then(|| drop(instruction.operands.remove(at)))
 }
 
-fn operand_added(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let operand = match instance.registers.is_empty() {
+fn operand_added(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let operand = match instruction.registers.is_empty() {
         true => "0".to_owned(),
-        false => instance.registers[random.below(instance.registers.len())].1.clone(),
+        false => instruction.registers[random.below(instruction.registers.len())].1.clone(),
     };
-    instance.operands.insert(random.below(instance.operands.len() + 1), operand);
+    instruction.operands.insert(random.below(instruction.operands.len() + 1), operand);
     Some(())
 }
 
-fn operands_swapped(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let (a, b) = (random.below(instance.operands.len()), random.below(instance.operands.len()));
-    (a != b).then(|| instance.operands.swap(a, b))
+fn operands_swapped(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let (a, b) = (random.below(instruction.operands.len()), random.below(instruction.operands.len()));
+    (a != b).then(|| instruction.operands.swap(a, b))
 }
 
-fn operand<'a>(instance: &'a mut Instance, random: &mut Random) -> Option<&'a mut String> {
-    let at = random.below(instance.operands.len());
-    instance.operands.get_mut(at)
+fn operand<'a>(instruction: &'a mut Instruction, random: &mut Random) -> Option<&'a mut String> {
+    let at = random.below(instruction.operands.len());
+    instruction.operands.get_mut(at)
 }
 
 /// Instead of a register, wherever it stands.
-fn literal(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let (_, name) = random.pick(&instance.registers)?.clone();
+fn literal(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let (_, name) = random.pick(&instruction.registers)?.clone();
     let literal = random.pick(LITERALS)?;
-    let operand = instance.operands.iter_mut().find(|o| o.ends_with(&name) || o.contains(&format!("{name},")))?;
+    let operand = instruction.operands.iter_mut().find(|o| o.ends_with(&name) || o.contains(&format!("{name},")))?;
     *operand = operand.replacen(&name, literal, 1);
     Some(())
 }
 
-fn negated(instance: &mut Instance, random: &mut Random) -> Option<()> {
+fn negated(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
     let sign = if random.once_in(2) { '!' } else { '-' };
-    operand(instance, random)?.insert(0, sign);
+    operand(instruction, random)?.insert(0, sign);
     Some(())
 }
 
-fn special_register(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    *operand(instance, random)? = (*random.pick(SPECIAL)?).to_owned();
+fn special_register(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    *operand(instruction, random)? = (*random.pick(SPECIAL)?).to_owned();
     Some(())
 }
 
-fn address(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = instance.operands.iter().position(|o| o.starts_with('['))?;
-    let (_, register) = random.pick(&instance.registers)?;
+fn address(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = instruction.operands.iter().position(|o| o.starts_with('['))?;
+    let (_, register) = random.pick(&instruction.registers)?;
     let address = random.pick(ADDRESSES)?.replace('@', register);
-    let old = &instance.operands[at];
+    let old = &instruction.operands[at];
     let end = old.find([',', ']'])?;
-    instance.operands[at] = match random.once_in(6) {
+    instruction.operands[at] = match random.once_in(6) {
         true => address,
         false => format!("[{address}{}", &old[end..]),
     };
@@ -147,19 +141,19 @@ fn address(instance: &mut Instance, random: &mut Random) -> Option<()> {
 }
 
 /// Anything, in place of anything.
-fn another_operand(instance: &mut Instance, random: &mut Random) -> Option<()> {
+fn another_operand(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
     const OTHERS: &[&str] =
         &["_", "L", "s", "g", "p", "f", "t", "{}", "()", "[]", "_|_", "{_, _}", "{1, 2}", "\"s\"", "%tid", "q"];
-    *operand(instance, random)? = (*random.pick(OTHERS)?).to_owned();
+    *operand(instruction, random)? = (*random.pick(OTHERS)?).to_owned();
     Some(())
 }
 
 /// A literal, `_` or another register in a vector.
-fn vector_element(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let name = &random.pick(&instance.registers)?.1;
+fn vector_element(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let name = &random.pick(&instruction.registers)?.1;
     let element = *random.pick(&["_", "1", "1.0", "-1", "%tid.x", name.as_str(), "s"])?;
     let inside = |c: char| c == '{' || c == ',';
-    let vectors = instance.operands.iter_mut().filter(|o| o.contains('{'));
+    let vectors = instruction.operands.iter_mut().filter(|o| o.contains('{'));
     let old = vectors.last()?;
     let starts: Vec<usize> = old.match_indices(inside).map(|(at, _)| at + 1).collect();
     let start = *random.pick(&starts)?;
@@ -170,29 +164,24 @@ fn vector_element(instance: &mut Instance, random: &mut Random) -> Option<()> {
 }
 
 /// A type of the table where another stands.
-fn another_type(instance: &mut Instance, random: &mut Random) -> Option<()> {
+fn another_type(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
     let types = &table().types;
     let is_type = |text: &str| types.iter().any(|t| t.name == text);
-    let places: Vec<usize> = (1..instance.mnemonic.len()).filter(|at| is_type(&instance.mnemonic[*at])).collect();
-    instance.mnemonic[*random.pick(&places)?] = random.pick(types)?.name.to_owned();
+    let places: Vec<usize> = (1..instruction.mnemonic.len()).filter(|at| is_type(&instruction.mnemonic[*at])).collect();
+    instruction.mnemonic[*random.pick(&places)?] = random.pick(types)?.name.to_owned();
     Some(())
 }
 
-fn foreign_modifier(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let opcodes = table().opcodes();
-    let opcode = random.pick(&opcodes)?;
-    let row = random.pick(table().forms(opcode))?;
-    let slot = random.pick(&row.slots)?;
-    let text = random.pick(slot.members)?.text;
-    let at = random.below(instance.mnemonic.len()) + 1;
-    instance.mnemonic.insert(at, text.to_owned());
+fn foreign_modifier(instruction: &mut Instruction, words: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = random.below(instruction.mnemonic.len()) + 1;
+    instruction.mnemonic.insert(at, words.modifier(random)?);
     Some(())
 }
 
 /// A letter missing, doubled or exchanged, in the opcode or a modifier.
-fn misspelt(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let at = random.below(instance.mnemonic.len());
-    let word = &mut instance.mnemonic[at];
+fn misspelt(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = random.below(instruction.mnemonic.len());
+    let word = &mut instruction.mnemonic[at];
     let letter = random.below(word.len());
     let old = word.get(letter..=letter)?.to_owned();
     let new = match random.below(3) {
@@ -204,22 +193,21 @@ fn misspelt(instance: &mut Instance, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-fn another_opcode(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let opcodes = table().opcodes();
-    instance.mnemonic[0] = (*random.pick(&opcodes)?).to_owned();
+fn another_opcode(instruction: &mut Instruction, words: &Vocabulary, random: &mut Random) -> Option<()> {
+    instruction.mnemonic[0] = words.opcode(random)?;
     Some(())
 }
 
-fn punctuation(instance: &mut Instance, random: &mut Random) -> Option<()> {
+fn punctuation(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
     const ODD: &[&str] = &[",", ";", " x", "]", "|", ".", ".x", "+1", " 1", ":", "!", "@"];
     let odd = *random.pick(ODD)?;
-    operand(instance, random)?.push_str(odd);
+    operand(instruction, random)?.push_str(odd);
     Some(())
 }
 
 /// One element more or less, or braces about one.
-fn vector_width(instance: &mut Instance, random: &mut Random) -> Option<()> {
-    let operand = operand(instance, random)?;
+fn vector_width(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let operand = operand(instruction, random)?;
     *operand = match operand.rsplit_once(", ").filter(|_| operand.starts_with('{')) {
         Some((front, _)) if random.once_in(2) => format!("{front}}}"),
         Some((_, last)) => format!("{}, {last}", operand.trim_end_matches('}')),
@@ -228,11 +216,11 @@ fn vector_width(instance: &mut Instance, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-fn guarded(instance: &mut Instance, random: &mut Random) -> Option<()> {
+fn guarded(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
     if random.once_in(2) {
-        instance.registers.push(("pred".to_owned(), "%g".to_owned()));
+        instruction.registers.push(("pred".to_owned(), "%g".to_owned()));
     }
-    let name = if random.once_in(8) { "%tid.x" } else { &random.pick(&instance.registers)?.1 };
-    instance.guard = format!("@{}{name} ", random.pick(&["", "!", "-", "!!"])?);
+    let name = if random.once_in(8) { "%tid.x" } else { &random.pick(&instruction.registers)?.1 };
+    instruction.guard = format!("@{}{name} ", random.pick(&["", "!", "-", "!!"])?);
     Some(())
 }

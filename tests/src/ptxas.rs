@@ -37,13 +37,13 @@ pub fn find() -> Option<PathBuf> {
     Command::new(&path).arg("--version").output().ok().map(|_| path)
 }
 
-/// Runs it on a file for a target, at most so long.
+/// Runs it on some files for a target, at most so long. It judges each of them, but if it crashes.
 ///
 /// # Errors
 /// If it cannot be run.
-pub fn run(ptxas: &Path, arch: &str, input: &Path, limit: Duration) -> io::Result<Run> {
+pub fn run(ptxas: &Path, arch: &str, inputs: &[PathBuf], limit: Duration) -> io::Result<Run> {
     let mut command = Command::new(ptxas);
-    command.arg("-arch").arg(arch).arg(input).args(["-o", "/dev/null"]);
+    command.arg("-arch").arg(arch).args(inputs).args(["-o", "/dev/null"]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     let (sender, said) = mpsc::channel();
     let mut errors = child.stderr.take();
@@ -71,7 +71,7 @@ pub fn run(ptxas: &Path, arch: &str, input: &Path, limit: Duration) -> io::Resul
 /// What ptxas printed, or why it could not be run.
 pub fn assemble_file(input: &Path, target: &str) -> Result<(), String> {
     let ptxas = find().ok_or(ABSENT)?;
-    match run(&ptxas, target, input, LIMIT).map_err(|e| e.to_string())? {
+    match run(&ptxas, target, std::slice::from_ref(&input.to_owned()), LIMIT).map_err(|e| e.to_string())? {
         Run::Ended { success: true, .. } => Ok(()),
         Run::Ended { said, .. } => Err(said),
         Run::Endless => Err(ENDLESS.to_owned()),

@@ -88,7 +88,7 @@ fn module(header: &str, all: &[Instance], without: &BTreeSet<usize>) -> (String,
     let (mut text, mut starts) = (header.to_owned(), Vec::new());
     for (at, instance) in all.iter().enumerate().filter(|(at, _)| !without.contains(at)) {
         starts.push((text.len() as u32, at));
-        text += &kernel(at, instance);
+        text += &kernel(at, &instance.instruction);
         text += "\n";
     }
     (text, starts)

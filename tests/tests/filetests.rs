@@ -125,7 +125,7 @@ fn refusal(text: &str, assembler: &Path) -> std::io::Result<Option<String>> {
     let input = folder.path().join("module.ptx");
     std::fs::write(&input, text)?;
     let arch = if assembled { target.as_str() } else { "sm_90" };
-    Ok(match ptxas::run(assembler, arch, &input, ptxas::LIMIT)? {
+    Ok(match ptxas::run(assembler, arch, std::slice::from_ref(&input), ptxas::LIMIT)? {
         Run::Ended { success: true, .. } => None,
         Run::Ended { said, .. } => Some(said),
         Run::Endless => return Err(std::io::Error::other(ptxas::ENDLESS)),

@@ -6,7 +6,8 @@
 
 use ptx_core::isa::{Arch, Row, Version, table};
 use ptx_tests::agreement::compare;
-use ptx_tests::instance::{Instance, instances};
+use ptx_tests::instance::instances;
+use ptx_tests::instruction::Instruction;
 use ptx_tests::judge::Judge;
 use ptx_tests::ptxas::ENDLESS;
 use ptx_tests::spelling::CLASSES;
@@ -25,7 +26,7 @@ fn every_register_in_every_place_is_judged_alike() {
     let judge = Judge::find().expect("a ptxas");
     let newest = table().targets.iter().map(|t| t.since).max().expect("a version");
     let file = std::env::var("PTX_PRODUCT_FILE").ok();
-    let mut points: BTreeMap<Arch, Vec<Instance>> = BTreeMap::new();
+    let mut points: BTreeMap<Arch, Vec<Instruction>> = BTreeMap::new();
     for row in table().rows().filter(|row| file.as_deref().is_none_or(|file| row.file == file)) {
         for arch in targets(row, newest) {
             points.entry(arch).or_default().extend(variants(row));
@@ -33,7 +34,7 @@ fn every_register_in_every_place_is_judged_alike() {
     }
     let (mut judged, mut wrong, mut endless) = (0, 0, 0);
     for (arch, all) in points {
-        let all: Vec<&Instance> = all.iter().collect();
+        let all: Vec<&Instruction> = all.iter().collect();
         judged += all.len();
         let outcome = compare(&judge, arch, newest, &all).expect("ptxas runs");
         wrong += outcome.disagreements.len();
@@ -53,19 +54,19 @@ fn targets(row: &Row, newest: Version) -> Vec<Arch> {
 }
 
 /// The row's first spellings, without and with its optional parts, with another thing in each place.
-fn variants(row: &'static Row) -> Vec<Instance> {
-    let spellings = instances(row);
+fn variants(row: &'static Row) -> Vec<Instruction> {
+    let spellings: Vec<Instruction> = instances(row).into_iter().map(|instance| instance.instruction).collect();
     let ends = spellings.first().into_iter().chain(spellings.last());
     ends.flat_map(|base| places(base).flat_map(|at| registers(base, at).chain(literals(base, at)))).collect()
 }
 
 /// The registers; of a long vector the first and the last.
-fn places(base: &Instance) -> impl Iterator<Item = usize> {
+fn places(base: &Instruction) -> impl Iterator<Item = usize> {
     let class = |at: usize| base.registers.get(at).map(|(class, _)| class);
     (0..base.registers.len()).filter(move |at| *at == 0 || class(at - 1) != class(*at) || class(at + 1) != class(*at))
 }
 
-fn registers(base: &Instance, at: usize) -> impl Iterator<Item = Instance> {
+fn registers(base: &Instruction, at: usize) -> impl Iterator<Item = Instruction> {
     CLASSES.iter().map(move |class| {
         let mut other = base.clone();
         other.registers[at].0 = (*class).to_owned();
@@ -73,7 +74,7 @@ fn registers(base: &Instance, at: usize) -> impl Iterator<Item = Instance> {
     })
 }
 
-fn literals(base: &Instance, at: usize) -> impl Iterator<Item = Instance> {
+fn literals(base: &Instruction, at: usize) -> impl Iterator<Item = Instruction> {
     LITERALS.iter().filter_map(move |literal| {
         let mut other = base.clone();
         let name = &base.registers[at].1;

@@ -6,17 +6,21 @@
 #![allow(clippy::print_stdout, clippy::expect_used, reason = "tests")]
 
 use ptx_core::isa::{Arch, Member, Row, Version, table};
+
 use ptx_tests::agreement::compare;
-use ptx_tests::instance::{Instance, any_instance};
+use ptx_tests::instance::any_instance;
+use ptx_tests::instruction::Instruction;
 use ptx_tests::judge::Judge;
 use ptx_tests::kinds::kind;
 use ptx_tests::mutate::mutate;
+use ptx_tests::point::point;
 use ptx_tests::ptxas::ENDLESS;
 use ptx_tests::random::{Random, setting};
+use ptx_tests::vocabulary::Vocabulary;
 use std::collections::BTreeMap;
 
 /// How many instructions share a target and a version.
-const GROUP: usize = 400;
+const GROUP: usize = 1600;
 
 /// A kind that nobody has explained yet.
 const UNKNOWN: &str = "unknown";
@@ -29,17 +33,19 @@ const ALLOWED: usize = 500;
 fn random_instructions_are_judged_alike() {
     let judge = Judge::find().expect("a ptxas");
     let mut random = Random::new(setting("PTX_RANDOM_SEED", 1) as u64);
+    let words = Vocabulary::of_table();
     let size = setting("PTX_RANDOM_SIZE", 4000);
     let (mut wrong, mut endless) = (BTreeMap::<&str, usize>::new(), 0);
     for _ in 0..size.div_ceil(GROUP) {
-        let (arch, version) = point(&mut random);
-        let all: Vec<(Instance, &str)> = (0..GROUP).filter_map(|_| one(arch, version, &mut random)).collect();
-        let instances: Vec<&Instance> = all.iter().map(|(i, _)| i).collect();
-        let outcome = compare(&judge, arch, version, &instances).expect("ptxas runs");
+        let (arch, version) = point(&mut random).expect("a target");
+        let all: Vec<(Instruction, &str)> =
+            (0..GROUP).filter_map(|_| one(arch, version, &words, &mut random)).collect();
+        let instructions: Vec<&Instruction> = all.iter().map(|(i, _)| i).collect();
+        let outcome = compare(&judge, arch, version, &instructions).expect("ptxas runs");
         endless += outcome.endless.len();
         for found in &outcome.disagreements {
-            let (instance, mistake) = &all[found.at];
-            let kind = kind(instance, &found.said).unwrap_or(UNKNOWN);
+            let (instruction, mistake) = &all[found.at];
+            let kind = kind(instruction, &found.said).unwrap_or(UNKNOWN);
             *wrong.entry(kind).or_default() += 1;
             println!("{kind}: {mistake}: {}", found.text);
         }
@@ -50,27 +56,13 @@ fn random_instructions_are_judged_alike() {
     assert!(total * ALLOWED <= size, "more than one in {ALLOWED}");
 }
 
-/// A target and a version that has it: mostly the newest.
-fn point(random: &mut Random) -> (Arch, Version) {
-    let targets: Vec<_> = table().targets.iter().filter(|t| t.assembled).collect();
-    let target = random.pick(&targets).expect("a target");
-    let versions: Vec<Version> = versions().into_iter().filter(|v| *v >= target.since).collect();
-    let version = if random.once_in(3) { random.pick(&versions) } else { versions.last() };
-    (target.arch, *version.expect("a version"))
-}
-
-fn versions() -> Vec<Version> {
-    const LAST: &[(u8, u8)] = &[(6, 5), (7, 8), (8, 8), (9, 5)];
-    LAST.iter().flat_map(|&(major, last)| (0..=last).map(move |minor| Version { major, minor })).collect()
-}
-
 /// A spelling of a random row, with a mistake or without, and the kind of the mistake.
-fn one(arch: Arch, version: Version, random: &mut Random) -> Option<(Instance, &'static str)> {
+fn one(arch: Arch, version: Version, words: &Vocabulary, random: &mut Random) -> Option<(Instruction, &'static str)> {
     let row = row(arch, version, random)?;
     let slots: Vec<_> = row.slots.iter().map(|s| member(s.members, s.optional, random)).collect();
-    let mut instance = any_instance(row, &slots, random.once_in(2), random)?;
-    let kind = if random.once_in(2) { mutate(&mut instance, random)? } else { "none" };
-    std::env::var("PTX_RANDOM_KIND").ok().is_none_or(|only| only == kind).then_some((instance, kind))
+    let mut instruction = any_instance(row, &slots, random.once_in(2), random)?.instruction;
+    let kind = if random.once_in(2) { mutate(&mut instruction, words, random)? } else { "none" };
+    std::env::var("PTX_RANDOM_KIND").ok().is_none_or(|only| only == kind).then_some((instruction, kind))
 }
 
 /// Mostly one that exists there.

@@ -3,8 +3,9 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_core::isa::{Arch, Version, table};
-use ptx_tests::agreement::compare;
+use ptx_tests::agreement::{Finding, compare};
 use ptx_tests::instance::{Instance, instances};
+use ptx_tests::instruction::Instruction;
 use ptx_tests::judge::Judge;
 use ptx_tests::ptxas;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,8 +44,11 @@ fn agree(judge: &Judge, all: &[Instance]) -> Result<(), Failed> {
     let (mut judged, mut wrong) = (0, Vec::new());
     for ((arch, version), instances) in points {
         judged += instances.len();
-        let outcome = compare(judge, arch, version, &instances)?;
-        wrong.extend(outcome.disagreements.into_iter().chain(outcome.endless).map(|found| found.text));
+        let all: Vec<&Instruction> = instances.iter().map(|instance| &instance.instruction).collect();
+        let outcome = compare(judge, arch, version, &all)?;
+        let row = |at: usize| instances[at].row;
+        let line = |found: Finding| format!("{} line {}: {}", row(found.at).file, row(found.at).line, found.text);
+        wrong.extend(outcome.disagreements.into_iter().chain(outcome.endless).map(line));
     }
     match wrong.len() {
         0 => Ok(()),

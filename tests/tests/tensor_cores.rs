@@ -16,12 +16,13 @@ const WITHOUT: &str = "kind::ti16";
 fn verdict(instance: &Instance) -> Option<Result<(), String>> {
     const TARGETS: [&str; 4] = ["sm_100a", "sm_103a", "sm_107a", "sm_110a"];
     let checked = TARGETS.iter().find_map(|target| {
-        let text = format!(".version 9.4\n.target {target}\n.visible .entry k() {{ {} ret; }}", instance.body());
+        let text =
+            format!(".version 9.4\n.target {target}\n.visible .entry k() {{ {} ret; }}", instance.instruction.body());
         let (tree, errors) = parse_text(text.as_bytes());
         check(tree, errors, &Options::default()).0
     });
     let decoded = Program::new(&checked?).map(|_| ());
-    Some(decoded.map_err(|errors| format!("{}: {errors:?}", instance.body())))
+    Some(decoded.map_err(|errors| format!("{}: {errors:?}", instance.instruction.body())))
 }
 
 #[test]

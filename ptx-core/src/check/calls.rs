@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{FuncId, Function, Inst, Module, Operand, ParamType, ProtoId, Space, Symbol, TargetsId, Variable};
-use crate::isa::{Class, OperandKind};
+use crate::isa::{Arch, Class, OperandKind};
 use crate::span::Span;
 use crate::syntax::Tree;
 
@@ -34,6 +34,9 @@ fn branches(function: &Function, inst: &Inst, out: &mut Vec<Diagnostic>) {
         }
     }
 }
+
+/// From here on ptxas fails on calls without the calling convention.
+const ABI_ALWAYS: Arch = Arch::base(90);
 
 /// A call; `at` is the operand that says what is called.
 struct Call<'a> {
@@ -115,8 +118,31 @@ impl Call<'_> {
             let d = Diagnostic::error(&codes::P0303, self.inst.span, "a result cannot be returned into a literal");
             out.push(d.section("9.7.12.5"));
         }
+        let known = out.len();
         self.arguments(callee, &callee.returns, &returns, true, out);
         self.arguments(callee, &callee.params, &args, false, out);
+        if out.len() == known {
+            self.predicates(callee, out);
+        }
+    }
+
+    /// The calling convention has no predicates. ptxas leaves it in a module with a function that has several results.
+    fn predicates(&self, callee: &Callable, out: &mut Vec<Diagnostic>) {
+        let holds = |list: &[Option<ParamType>]| list.iter().flatten().any(|formal| formal.ty.class() == Class::Pred);
+        let verb = match (holds(&callee.returns), holds(&callee.params)) {
+            (true, _) => "returns",
+            (_, true) => "takes",
+            _ => return,
+        };
+        if self.module.arch < ABI_ALWAYS && self.module.functions.iter().any(|f| f.defined && f.returns.len() > 1) {
+            return;
+        }
+        let text = format!("`{}` {verb} a predicate, which no call can pass", callee.name);
+        let d = Diagnostic::error(&codes::P0612, self.inst.span, text).label(callee.span, "declared here");
+        out.push(
+            d.help("pass a `.b32`: `selp.b32` makes one of a predicate, `setp.ne.b32` a predicate of it")
+                .section("9.7.12.5"),
+        );
     }
 
     fn arguments(
@@ -159,7 +185,7 @@ impl Call<'_> {
             }),
             Operand::Int(_) => !formal.array && !matches!(class, Class::Float | Class::Packed | Class::Pred),
             Operand::F32(_) | Operand::F64(_) => !formal.array && matches!(class, Class::Float | Class::Bits),
-            Operand::Sink => returned && class != Class::Pred,
+            Operand::Sink => returned,
             Operand::Error => true,
             _ => false,
         }
@@ -181,7 +207,7 @@ fn same_variable(formal: &ParamType, v: &Variable) -> bool {
 fn alike(a: Class, b: Class) -> bool {
     let integer = |c| matches!(c, Class::Unsigned | Class::Signed);
     match (a, b) {
-        (Class::Pred, _) | (_, Class::Pred) => false,
+        (Class::Pred, _) | (_, Class::Pred) => a == b,
         (Class::Bits | Class::Packed, _) | (_, Class::Bits | Class::Packed) => true,
         _ => integer(a) == integer(b),
     }

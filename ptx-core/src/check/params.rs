@@ -12,9 +12,12 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
         for inst in &function.insts {
             let Some((var, loads)) = accessed(inst, module) else { continue };
             let Some(variable) = module.variables.get(var.index()) else { continue };
-            let of = |params: &[Param]| !function.entry && params.contains(&Param::Var(var));
+            let of = |params: &[Param]| params.contains(&Param::Var(var));
             let (name, own) = (&variable.name, function.variables.contains(&var));
             let text = match loads {
+                false if of(&function.params) && function.entry => {
+                    format!("`{name}` comes from the launch; it cannot be written")
+                }
                 false if of(&function.params) => format!("`{name}` comes from the caller; it cannot be written"),
                 true if of(&function.returns) => format!("`{name}` goes to the caller; it cannot be read"),
                 true if function.entry && own && !results.contains(&var) => {

@@ -3,7 +3,8 @@
 //! P00 lexing · P01 syntax · P02 instruction form · P03 operands and registers · P04 target and version ·
 //! P05 names, labels, flow · P06 module, directives, resources · P07 protocol (warnings) · P08 kernel language ·
 //! P09 attribute and launch. What the CPU device finds while a kernel runs: W01 memory · W02 races · W03 barriers ·
-//! W04 asynchronous operations · W05 resources · W06 runs that do not end.
+//! W04 asynchronous operations · W05 resources · W06 runs that do not end. Of any module: W07 bugs
+//! of the assembler.
 
 use super::Code;
 
@@ -164,6 +165,7 @@ codes! {
     W0503 "tensor memory that is not allocated"
     W0504 "an invalid allocation of tensor memory"
     W0601 "a launch that does not end"
+    W0701 "an instruction that ptxas assembles wrongly"
 }
 
 /// The code with this id, in any case.
