@@ -2,7 +2,6 @@
 
 use crate::source::Source;
 use ptx_core::diag::{Diagnostic, Severity};
-use std::fmt::Write;
 
 /// `{"file": …, "line": …, "column": …, "end_line": …, "end_column": …, "severity": …, "code": …, "message": …, "help": …}`
 pub(crate) fn line(source: &Source, diagnostic: &Diagnostic) -> String {
@@ -24,20 +23,7 @@ pub(crate) fn line(source: &Source, diagnostic: &Diagnostic) -> String {
     )
 }
 
+/// A string with its quotes and escapes.
 fn string(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    serde_json::Value::from(text).to_string()
 }

@@ -61,5 +61,6 @@ pub mod lower;
 pub mod parse;
 pub mod span;
 pub mod syntax;
+pub mod tensor;
 pub mod token;
 pub mod transpile;

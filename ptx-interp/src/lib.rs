@@ -56,5 +56,5 @@ mod watch;
 pub use fault::{Fault, FaultKind, Party};
 pub use machine::{Launch, Machine, Options, Stats};
 pub use program::Program;
-pub use swizzle::Swizzle;
+pub use ptx_core::tensor::Swizzle;
 pub use trace::{Traced, Tracer};

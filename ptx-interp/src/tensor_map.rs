@@ -3,7 +3,7 @@
 //! The bytes of a GPU's map are the driver's secret; these are our own, so that a map made for one device is refused by
 //! the other. What the copies do with a map is in `ops::tensor`.
 
-use super::swizzle::Swizzle;
+pub use ptx_core::tensor::{ElementType, Fill, Interleave, Promotion, Swizzle};
 use std::error::Error;
 use std::fmt;
 
@@ -13,136 +13,6 @@ pub const BYTES: usize = 128;
 pub const RANK: usize = 5;
 /// How every map of the CPU device begins.
 const MAGIC: [u8; 8] = *b"PTX-CPU\x01";
-
-/// What an element is, in the order of the driver's `CUtensorMapDataType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Element {
-    /// Any 8 bits.
-    U8,
-    /// Any 16 bits.
-    U16,
-    /// Unsigned 32-bit integer.
-    U32,
-    /// Signed 32-bit integer.
-    S32,
-    /// Unsigned 64-bit integer.
-    U64,
-    /// Signed 64-bit integer.
-    S64,
-    /// Half precision.
-    F16,
-    /// Single precision.
-    F32,
-    /// Double precision.
-    F64,
-    /// `bfloat16`
-    Bf16,
-    /// Single precision; reductions take subnormals as zero.
-    F32Ftz,
-    /// Single precision, rounded to 10 bits of fraction.
-    Tf32,
-    /// The same; reductions take subnormals as zero.
-    Tf32Ftz,
-    /// 16 elements of 4 bits in 8 bytes.
-    B4x16,
-    /// 16 elements of 4 bits in 8 bytes, 16 bytes apart in shared memory.
-    B4x16P64,
-    /// 16 elements of 6 bits in 12 bytes, 16 bytes apart in shared memory.
-    B6x16P32,
-}
-
-impl Element {
-    /// Every type, in the order of its number.
-    pub const ALL: [Element; 16] = [
-        Element::U8,
-        Element::U16,
-        Element::U32,
-        Element::S32,
-        Element::U64,
-        Element::S64,
-        Element::F16,
-        Element::F32,
-        Element::F64,
-        Element::Bf16,
-        Element::F32Ftz,
-        Element::Tf32,
-        Element::Tf32Ftz,
-        Element::B4x16,
-        Element::B4x16P64,
-        Element::B6x16P32,
-    ];
-
-    /// Bits of an element in global memory.
-    pub fn bits(self) -> u64 {
-        const BITS: [u64; 16] = [8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6];
-        BITS[self as usize]
-    }
-
-    /// Elements that are moved as one: 16 of those below a byte.
-    pub fn group(self) -> u64 {
-        if self.bits() < 8 { 16 } else { 1 }
-    }
-
-    /// Bytes of a group in global memory.
-    pub fn global_bytes(self) -> u64 {
-        self.bits() * self.group() / 8
-    }
-
-    /// Bytes of a group in shared memory.
-    pub fn shared_bytes(self) -> u64 {
-        match self {
-            Element::B4x16P64 | Element::B6x16P32 => 16,
-            other => other.global_bytes(),
-        }
-    }
-
-    /// The bits of the NaN that [`Fill::Nan`] gives, if the type has one: what an H200 writes.
-    pub fn nan(self) -> Option<u64> {
-        const HALF: u64 = 0x7ff7;
-        match self {
-            Element::F16 | Element::Bf16 => Some(HALF),
-            Element::F32 | Element::F32Ftz | Element::Tf32 | Element::Tf32Ftz => Some(HALF << 16 | HALF),
-            Element::F64 => Some(HALF << 48 | HALF << 32 | HALF << 16 | HALF),
-            _ => None,
-        }
-    }
-}
-
-/// How channels are interleaved in global memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Interleave {
-    /// They are not.
-    #[default]
-    None,
-    /// In slices of 16 bytes.
-    B16,
-    /// In slices of 32 bytes.
-    B32,
-}
-
-/// How much the L2 cache fetches at once. It changes nothing here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Promotion {
-    /// What is asked for.
-    #[default]
-    None,
-    /// 64 bytes.
-    B64,
-    /// 128 bytes.
-    B128,
-    /// 256 bytes.
-    B256,
-}
-
-/// What elements outside of the tensor read as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Fill {
-    /// Zero.
-    #[default]
-    Zero,
-    /// A special NaN.
-    Nan,
-}
 
 /// What one instruction moves. Lists are innermost first, like the coordinates of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -192,7 +62,7 @@ pub struct TensorMap {
     /// What one instruction moves.
     pub mode: Mode,
     /// What an element is.
-    pub element: Element,
+    pub element: ElementType,
     /// How channels are interleaved.
     pub interleave: Interleave,
     /// The order in shared memory.
@@ -255,7 +125,7 @@ impl TensorMap {
     ///
     /// # Errors
     /// As [`check`](TensorMap::check).
-    pub fn tiled(address: u64, element: Element, dims: &[u64], tile: &[u32]) -> Result<TensorMap, InvalidMap> {
+    pub fn tiled(address: u64, element: ElementType, dims: &[u64], tile: &[u32]) -> Result<TensorMap, InvalidMap> {
         let mut map = TensorMap {
             address,
             rank: dims.len().min(255) as u32,
@@ -316,7 +186,7 @@ impl TensorMap {
         let [rank] = fields.take();
         let fill = fields.one_of(&FILLS, "fill")?;
         let [mode] = fields.take();
-        let element = fields.one_of(&Element::ALL, "element type")?;
+        let element = fields.one_of(&ElementType::ALL, "element type")?;
         let interleave = fields.one_of(&INTERLEAVES, "interleave")?;
         let swizzle = fields.one_of(&Swizzle::ALL, "swizzle")?;
         let promotion = fields.one_of(&PROMOTIONS, "L2 promotion")?;

@@ -9,7 +9,8 @@ mod encode;
 mod on_cpu;
 mod rules;
 
-pub use element::{ElementType, TensorElement};
+pub use element::TensorElement;
+pub use ptx_core::tensor::{ElementType, Fill, Interleave, Promotion, Swizzle};
 
 use crate::device::cpu::CpuDevice;
 use crate::error::Result;
@@ -32,64 +33,6 @@ impl std::fmt::Debug for TensorMap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TensorMap(…)")
     }
-}
-
-/// The order of 16-byte pieces of a tile's rows in shared memory, so that columns read without bank conflicts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Swizzle {
-    /// As in global memory.
-    #[default]
-    None,
-    /// Within rows of 32 bytes.
-    B32,
-    /// Within rows of 64 bytes.
-    B64,
-    /// Within rows of 128 bytes.
-    B128,
-    /// Within rows of 128 bytes, in pieces of 32 bytes (driver 12.8).
-    B128Atom32,
-    /// The same, and the two 8-byte halves of 16 bytes exchanged in every other piece (driver 12.8).
-    B128Atom32Flip8,
-    /// Within rows of 128 bytes, in pieces of 64 bytes (driver 12.8).
-    B128Atom64,
-}
-
-/// How channels are interleaved in global memory: NC/8HWC8 layouts, of 3 to 5 dimensions. The innermost dimension and
-/// coordinate count slices of channels (of 16 or 32 bytes, side by side), not elements; which slice it is, the dimension
-/// behind the batch says. One instruction moves one slice of channels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interleave {
-    /// They are not.
-    #[default]
-    None,
-    /// In slices of 16 bytes.
-    B16,
-    /// In slices of 32 bytes.
-    B32,
-}
-
-/// How much the L2 cache fetches at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Promotion {
-    /// What is asked for.
-    #[default]
-    None,
-    /// 64 bytes.
-    B64,
-    /// 128 bytes.
-    B128,
-    /// 256 bytes.
-    B256,
-}
-
-/// What elements outside of the tensor read as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fill {
-    /// Zero.
-    #[default]
-    Zero,
-    /// A special NaN, which the tensor cores multiply as zero; for floating-point types.
-    Nan,
 }
 
 /// A tensor map in the making. Dimensions, strides and tiles are in the order of Rust arrays, the innermost last; PTX
@@ -300,7 +243,7 @@ impl TensorMapBuilder {
             Interleave::B16 => 16,
             Interleave::B32 => 32,
         };
-        slice * 8 / self.element.bits()
+        slice * 8 / self.element.bits() as usize
     }
 
     /// Every how many elements one is taken, given or all.
@@ -310,7 +253,7 @@ impl TensorMapBuilder {
 
     /// Bytes of so many elements.
     fn bytes(&self, elements: usize) -> usize {
-        elements.saturating_mul(self.element.bits()) / 8
+        elements.saturating_mul(self.element.bits() as usize) / 8
     }
 }
 

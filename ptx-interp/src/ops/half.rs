@@ -4,7 +4,7 @@ use super::float::{Extreme, Finish, is_nan, pairs, sign_bit};
 use super::{Op, op};
 use crate::site::{Decoded, Site};
 use crate::soft::{self, BF16, F16, F32, Format, Num, Round, mask};
-use crate::tensor_map::Element;
+use crate::tensor_map::ElementType;
 
 const HALVES: &str = "f16 f16x2 bf16 bf16x2";
 
@@ -65,7 +65,7 @@ fn one<const N: usize>(
 
 /// `fma.oob`: zero where a factor is the NaN with which copies of tensors fill what lies outside.
 fn fma_oob(site: &Site) -> Decoded {
-    let outside = Element::F16.nan().ok_or("a NaN for what lies outside of a tensor")?;
+    let outside = ElementType::F16.nan().ok_or("a NaN for what lies outside of a tensor")?;
     let (_, two) = shape(site)?;
     let fma = one(site, |[a, b, c], r| soft::fma(a, b, c, r))?;
     elementwise(site, two, move |x: [u64; 3]| if x[..2].contains(&outside) { 0 } else { fma(x) })

@@ -22,11 +22,11 @@ use crate::fault::{Fault, FaultKind};
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{Place, RANK, Where, resolve};
-use crate::swizzle::Swizzle;
 use crate::tmem::{Taddr, Tmem};
 use crate::warp::lanes;
 use crate::watch::Actor;
 use ptx_core::diag::codes;
+use ptx_core::tensor::Swizzle;
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[

@@ -9,13 +9,13 @@ use crate::fault::{Fault, FaultKind};
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::{self, Round, mask};
 use crate::space::{RANK, Where, number, resolve};
-use crate::swizzle::Swizzle;
-use crate::tensor_map::{BYTES, Element, Fill, Mode, TensorMap};
+use crate::tensor_map::{BYTES, ElementType, Fill, Mode, TensorMap};
 use crate::tensor_walk::{At, Rows, Walk, rows};
 use crate::warp::lanes;
 use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::Type;
+use ptx_core::tensor::Swizzle;
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
@@ -199,7 +199,7 @@ impl Copy {
                 let bytes = gather(ctx, lane, map, from, rows.shared)?;
                 let packed = packed(map.element, &bytes[..rows.shared as usize], rows);
                 let to = start.wrapping_add((rows.first + unit) as u64 * rows.global);
-                let flush = matches!(map.element, Element::F32Ftz | Element::Tf32Ftz);
+                let flush = matches!(map.element, ElementType::F32Ftz | ElementType::Tf32Ftz);
                 write(ctx, lane, to, &packed[..rows.global as usize], update.map(|update| (update, flush)))?;
             }
         }
@@ -208,7 +208,7 @@ impl Copy {
 }
 
 /// The reduction of elements of a map.
-fn reducer(kind: Kind, element: Element) -> Result<Update, String> {
+fn reducer(kind: Kind, element: ElementType) -> Result<Update, String> {
     const NAMES: [&str; 13] = ["", "", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32", "f32", "f32"];
     let name = NAMES.get(element as usize).copied().unwrap_or("");
     let ty = Type::find(name).ok_or_else(|| format!("a reduction of {element:?} elements in a tensor"))?;
@@ -262,8 +262,8 @@ fn load(ctx: &Ctx, lane: usize, map: &TensorMap, rows: &Rows) -> Result<Vec<u8>,
 }
 
 /// A `tf32` is rounded on its way into shared memory.
-fn round(element: Element, bytes: &mut [u8]) {
-    if !matches!(element, Element::Tf32 | Element::Tf32Ftz) {
+fn round(element: ElementType, bytes: &mut [u8]) {
+    if !matches!(element, ElementType::Tf32 | ElementType::Tf32Ftz) {
         return;
     }
     for word in bytes.chunks_exact_mut(4) {
@@ -311,9 +311,9 @@ fn gather(ctx: &Ctx, lane: usize, map: &TensorMap, from: u64, size: u64) -> Resu
 }
 
 /// A unit as it stands in global memory: six of every eight bits, of the type that has them, else its first bytes.
-fn packed(element: Element, bytes: &[u8], rows: &Rows) -> [u8; UNIT] {
+fn packed(element: ElementType, bytes: &[u8], rows: &Rows) -> [u8; UNIT] {
     let mut all = [0; UNIT];
-    if element == Element::B6x16P32 && rows.shared == 16 {
+    if element == ElementType::U6Align16 && rows.shared == 16 {
         let word = bytes.iter().rev().fold(0u128, |word, byte| word << 6 | u128::from(byte & 0x3f));
         all[..16].copy_from_slice(&word.to_le_bytes());
     } else {

@@ -9,9 +9,9 @@ use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Site};
 use crate::soft::mask;
 use crate::space::Where;
-use crate::swizzle::Swizzle;
-use crate::tensor_map::{Element, Fill, Interleave, Mode, RANK, TensorMap};
+use crate::tensor_map::{ElementType, Fill, Interleave, Mode, RANK, TensorMap};
 use crate::warp::lanes;
+use ptx_core::tensor::Swizzle;
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
@@ -47,10 +47,10 @@ const MODES: [Swizzle; 5] = [Swizzle::None, Swizzle::B32, Swizzle::B64, Swizzle:
 
 /// The numbers of PTX, which are not the driver's.
 #[rustfmt::skip]
-const ELEMENTS: [Element; 16] = [
-    Element::U8, Element::U16, Element::U32, Element::S32, Element::U64, Element::S64, Element::F16, Element::F32,
-    Element::F32Ftz, Element::F64, Element::Bf16, Element::Tf32, Element::Tf32Ftz, Element::B4x16, Element::B4x16P64,
-    Element::B6x16P32,
+const ELEMENTS: [ElementType; 16] = [
+    ElementType::U8, ElementType::U16, ElementType::U32, ElementType::I32, ElementType::U64, ElementType::I64, ElementType::F16, ElementType::F32,
+    ElementType::F32Ftz, ElementType::F64, ElementType::Bf16, ElementType::Tf32, ElementType::Tf32Ftz, ElementType::U4Align8, ElementType::U4Align16,
+    ElementType::U6Align16,
 ];
 
 fn atomicity(map: &mut TensorMap, _: usize, value: u64) -> Option<()> {

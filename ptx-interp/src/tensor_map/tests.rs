@@ -4,7 +4,7 @@
 use super::*;
 
 fn sample() -> TensorMap {
-    let map = TensorMap::tiled(0x7f00_0000_0100, Element::F16, &[64, 9, 1 << 32], &[64, 3, 2]).unwrap();
+    let map = TensorMap::tiled(0x7f00_0000_0100, ElementType::F16, &[64, 9, 1 << 32], &[64, 3, 2]).unwrap();
     TensorMap { steps: [1, 2, 8, 1, 1], swizzle: Swizzle::B128, fill: Fill::Nan, promotion: Promotion::B256, ..map }
 }
 
@@ -20,7 +20,7 @@ fn maps_survive_their_bytes() {
         let map = TensorMap { mode, ..sample() };
         assert_eq!(TensorMap::decode(&map.encode()), Ok(map));
     }
-    for element in Element::ALL {
+    for element in ElementType::ALL {
         let map = TensorMap { element, fill: Fill::Zero, ..sample() };
         assert_eq!(TensorMap::read(&map.encode()), Ok(map));
     }
@@ -29,7 +29,7 @@ fn maps_survive_their_bytes() {
 #[test]
 fn packed_strides() {
     assert_eq!(sample().strides[..2], [128, 1152]);
-    let nibbles = TensorMap::tiled(0, Element::B4x16P64, &[128, 2], &[32, 1]).unwrap();
+    let nibbles = TensorMap::tiled(0, ElementType::U4Align16, &[128, 2], &[32, 1]).unwrap();
     assert_eq!((nibbles.strides[0], nibbles.row_bytes()), (64, 32));
 }
 
@@ -55,11 +55,11 @@ fn rules() {
     assert!(broken(TensorMap { strides: [24, 0, 0, 0], ..good }).contains("stride of 24"));
     assert!(broken(TensorMap { steps: [1, 9, 1, 1, 1], ..good }).contains("step of 9"));
     assert!(broken(TensorMap { swizzle: Swizzle::B64, ..good }).contains("swizzled within 64"));
-    assert!(broken(TensorMap { element: Element::U16, ..good }).contains("NaN"));
+    assert!(broken(TensorMap { element: ElementType::U16, ..good }).contains("NaN"));
     assert!(broken(TensorMap { mode: Mode::Tiled { tile: [64, 257, 1, 1, 1] }, ..good }).contains("257"));
     assert!(broken(TensorMap { mode: Mode::Tiled { tile: [4, 1, 1, 1, 1] }, ..good }).contains("8 bytes"));
     let im2col = Mode::Im2col { lower: [0; 3], upper: [0; 3], channels: 64, pixels: 1025 };
     assert!(broken(TensorMap { mode: im2col, ..good }).contains("1025"));
     assert!(broken(TensorMap { mode: im2col, rank: 2, ..good }).contains("im2col of 2"));
-    assert!(TensorMap::tiled(0, Element::F32, &[16], &[16, 1]).is_err());
+    assert!(TensorMap::tiled(0, ElementType::F32, &[16], &[16, 1]).is_err());
 }

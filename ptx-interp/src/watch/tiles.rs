@@ -3,7 +3,7 @@
 use super::findings;
 use crate::ctx::Ctx;
 use crate::fault::Fault;
-use crate::swizzle::Swizzle;
+use ptx_core::tensor::Swizzle;
 
 /// Bytes that a swizzle keeps together.
 const PIECE: u64 = 16;

@@ -11,7 +11,7 @@ use crate::tensor_forms::{HEADER, POOL, Scene, VARIANTS, pool, scenes};
 use ptx_core::check::check;
 use ptx_core::lower;
 use ptx_core::parse::parse_text;
-use ptx_interp::tensor_map::{Element, TensorMap};
+use ptx_interp::tensor_map::{ElementType, TensorMap};
 use ptx_interp::{Launch, Machine, Options, Program};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -43,7 +43,7 @@ fn upload(machine: &mut Machine, scenes: &[Scene], seed: u64) -> BTreeMap<&'stat
 
 /// A map of rows of 64 bytes, moved eight at a time, as [`Scene::map`] says.
 fn map(element: &str, address: u64, bytes: usize) -> [u8; 128] {
-    let element = Element::ALL.into_iter().find(|e| format!("{e:?}").eq_ignore_ascii_case(element)).unwrap();
+    let element = ElementType::ALL.into_iter().find(|e| format!("{e:?}").eq_ignore_ascii_case(element)).unwrap();
     let across = 64 / element.global_bytes();
     let map = TensorMap::tiled(address, element, &[across, bytes as u64 / 64], &[across as u32, 8]).unwrap();
     map.encode()

@@ -1,7 +1,7 @@
 //! What recordings do not cover of tensors and matrices: forms of Blackwell, against values worked out by hand, and misuse.
 
 use crate::harness::{kernel, launch, program, run_words, words_at};
-use ptx_interp::tensor_map::{Element, TensorMap};
+use ptx_interp::tensor_map::{ElementType, TensorMap};
 use ptx_interp::{Fault, FaultKind, Launch, Machine, Options};
 
 /// Runs one warp; each thread stores `%r1`.
@@ -49,7 +49,7 @@ fn mapped(body: &str, change: impl Fn(&mut TensorMap)) -> Result<Vec<u32>, Fault
     let out = machine.alloc(4096).unwrap();
     let bytes: Vec<u8> = (0..128u32).flat_map(u32::to_le_bytes).collect();
     machine.write(out + 1024, &bytes).unwrap();
-    let mut map = TensorMap::tiled(out + 1024, Element::U32, &[16, 8], &[4, 1]).unwrap();
+    let mut map = TensorMap::tiled(out + 1024, ElementType::U32, &[16, 8], &[4, 1]).unwrap();
     change(&mut map);
     machine.write(out + 2048, &map.encode()).unwrap();
     let text = kernel(&format!(

@@ -3,7 +3,7 @@
 
 use crate::tensor_forms::{POOL, Scene, VARIANTS, entry};
 use ptx_interp::Swizzle;
-use ptx_interp::tensor_map::{Element, Fill, Interleave, Mode, RANK, TensorMap};
+use ptx_interp::tensor_map::{ElementType, Fill, Interleave, Mode, RANK, TensorMap};
 
 /// A map and how it is loaded from.
 #[derive(Clone, Copy)]
@@ -183,7 +183,7 @@ pub(crate) fn map(text: &str, address: u64) -> TensorMap {
                 pixels: number(13) as u32,
             },
         },
-        element: Element::ALL[number(2)],
+        element: ElementType::ALL[number(2)],
         interleave: [Interleave::None, Interleave::B16, Interleave::B32][number(6)],
         swizzle: [Swizzle::None, Swizzle::B32, Swizzle::B64, Swizzle::B128][number(7)],
         promotion: Default::default(),
@@ -196,7 +196,7 @@ fn fixed<T: Copy, const N: usize>(all: &[T], rest: T) -> [T; N] {
 }
 
 /// A map with rows of `bytes` in shared memory, and strides that leave gaps.
-fn tiled(element: Element, rank: usize, bytes: u64, swizzle: Swizzle) -> TensorMap {
+fn tiled(element: ElementType, rank: usize, bytes: u64, swizzle: Swizzle) -> TensorMap {
     let size = element.global_bytes();
     let row = bytes / size;
     let dims = [row + 5, 11, 7, 3, 3];
@@ -223,7 +223,7 @@ const SWIZZLES: [(Swizzle, u64); 4] =
 
 fn loads() -> Vec<Form> {
     let mut found = Vec::new();
-    for (at, element) in Element::ALL.into_iter().take(13).enumerate() {
+    for (at, element) in ElementType::ALL.into_iter().take(13).enumerate() {
         for (swizzle, most) in SWIZZLES {
             for rank in 1..=RANK {
                 for bytes in [most, most / 2].into_iter().filter(|b| *b >= 16) {
@@ -248,7 +248,7 @@ fn loads() -> Vec<Form> {
 
 fn im2col() -> Vec<Form> {
     let mut found = Vec::new();
-    for element in [Element::U8, Element::F16, Element::F32, Element::Bf16, Element::Tf32] {
+    for element in [ElementType::U8, ElementType::F16, ElementType::F32, ElementType::Bf16, ElementType::Tf32] {
         for (swizzle, most) in SWIZZLES {
             for rank in 3..=RANK {
                 for (lower, upper, pixels) in

@@ -1,9 +1,9 @@
 //! The map of the CPU device: the same numbers in the interpreter's own encoding. The GPU's is the driver's secret, so that
 //! a map of one device is refused by the other.
 
-use super::{ElementType, Fill, Interleave, Mode, Promotion, Swizzle, TensorMap, TensorMapBuilder};
+use super::{Mode, TensorMap, TensorMapBuilder};
 use crate::error::{Error, ErrorKind, Result};
-use ptx_interp::{Swizzle as CpuSwizzle, tensor_map as cpu};
+use ptx_interp::tensor_map as cpu;
 
 impl TensorMapBuilder {
     /// The map in the interpreter's encoding. The rules hold.
@@ -15,11 +15,11 @@ impl TensorMapBuilder {
             strides: self.outer_strides(),
             steps: innermost_first(&self.steps(), 1),
             mode: self.mode.on_cpu(),
-            element: self.element.on_cpu(),
-            interleave: self.interleave.on_cpu(),
-            swizzle: self.swizzle.on_cpu(),
-            promotion: self.promotion.on_cpu(),
-            fill: self.fill.on_cpu(),
+            element: self.element,
+            interleave: self.interleave,
+            swizzle: self.swizzle,
+            promotion: self.promotion,
+            fill: self.fill,
         };
         map.check().map_err(|broken| Error::new(ErrorKind::TensorMap, broken.to_string()))?;
         Ok(from_bytes(&map.encode()))
@@ -90,35 +90,12 @@ fn corner(offsets: &[i32]) -> [i16; 3] {
     all
 }
 
-/// The interpreter's name for each of ours.
-macro_rules! same {
-    ($($ours:ident => $theirs:path { $($name:ident $(=> $other:ident)?),* })*) => { $(
-        impl $ours {
-            fn on_cpu(self) -> $theirs {
-                match self { $($ours::$name => same!(@ $theirs, $name $($other)?),)* }
-            }
-        }
-    )* };
-    (@ $theirs:path, $name:ident) => {{ use $theirs as Theirs; Theirs::$name }};
-    (@ $theirs:path, $name:ident $other:ident) => {{ use $theirs as Theirs; Theirs::$other }};
-}
-
-same! {
-    Swizzle => CpuSwizzle { None, B32, B64, B128, B128Atom32, B128Atom32Flip8, B128Atom64 }
-    Interleave => cpu::Interleave { None, B16, B32 }
-    Promotion => cpu::Promotion { None, B64, B128, B256 }
-    Fill => cpu::Fill { Zero, Nan }
-    ElementType => cpu::Element {
-        U8, U16, U32, I32 => S32, U64, I64 => S64, F16, F32, F64, Bf16, F32Ftz, Tf32, Tf32Ftz, U4Align8 => B4x16,
-        U4Align16 => B4x16P64, U6Align16 => B6x16P32
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::Device;
+    use crate::tensor_map::{ElementType, Fill, Swizzle};
     use half::bf16;
 
     #[test]
@@ -129,10 +106,10 @@ mod tests {
         let builder = of(&[16, 128]).tile(&[16, 64]).swizzle(Swizzle::B128).fill(Fill::Nan);
         let map = builder.build().unwrap();
         let read = cpu::TensorMap::decode(&map.bytes()).unwrap();
-        assert_eq!((read.address, read.rank, read.element), (memory.address(), 2, cpu::Element::Bf16));
+        assert_eq!((read.address, read.rank, read.element), (memory.address(), 2, ElementType::Bf16));
         assert_eq!((read.dims[..2].to_vec(), read.strides[0], read.steps), (vec![128, 16], 256, [1; 5]));
         assert_eq!(read.mode, cpu::Mode::Tiled { tile: [64, 16, 1, 1, 1] });
-        assert_eq!((read.swizzle, read.fill), (CpuSwizzle::B128, cpu::Fill::Nan));
+        assert_eq!((read.swizzle, read.fill), (Swizzle::B128, Fill::Nan));
 
         let part = memory.slice(1024..).unwrap();
         let moved = builder.clone().moved_to(&device, &part).unwrap().build().unwrap();

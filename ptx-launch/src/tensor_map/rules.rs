@@ -9,8 +9,8 @@ type Broken = (String, String, &'static str);
 
 /// Every rule, in an order in which each may rely on those before it.
 const RULES: &[Rule] = &[
-    rank, lists, extents, steps, inside, alignment, strides, tile, inner, wide, packed, fill, corners, area, pixels,
-    size,
+    rank, lists, extents, steps, inside, alignment, strides, tile, swizzle, inner, wide, packed, fill, corners, area,
+    pixels, size,
 ];
 
 /// The shared memory of a multiprocessor.
@@ -148,6 +148,13 @@ fn tile(map: &Map) -> Option<Broken> {
     broken(bad, || format!("the tile {tile:?}"), "tile extents of 1 to 256", "move it in several boxes")
 }
 
+/// The driver's encoder has all swizzles but one.
+fn swizzle(map: &Map) -> Option<Broken> {
+    let asked = || format!("the swizzle `{:?}`", map.swizzle);
+    let help = "write `.swizzle(Swizzle::B128)`; a kernel can set another one with `tensormap.replace`";
+    broken(map.swizzle == Swizzle::B96, asked, "the other swizzles", help)
+}
+
 /// The row in shared memory: whole 16-byte pieces, no longer than the swizzle.
 fn inner(map: &Map) -> Option<Broken> {
     let bytes = map.bytes(map.row());
@@ -268,7 +275,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_told() {
-        let wrong: [(Map, &str); 21] = [
+        let wrong: [(Map, &str); 22] = [
             (map(&[]), "0 dimensions"),
             (map(&[1; 6]), "1 to 5 dimensions"),
             (map(&[4, 4]).interleave(Interleave::B16), "3 to 5 dimensions"),
@@ -282,6 +289,7 @@ mod tests {
             (map(&[4, 4, 4]).im2col(&[0], &[-4], 4, 4), "the corners [0] and [-4] of the shape"),
             (map(&[4, 512]), "tile extents of 1 to 256"),
             (map(&[4, 8]).tile(&[4, 3]), "rows of 3 elements = 12 bytes"),
+            (map(&[4, 16]).swizzle(Swizzle::B96), "the swizzle `B96`"),
             (map(&[4, 64]).swizzle(Swizzle::B128), "at most 128 with this swizzle"),
             (map(&[4, 8]).element(ElementType::U32).fill(Fill::Nan), "NaN in floating-point tensors"),
             (

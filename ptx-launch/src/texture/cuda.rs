@@ -1,4 +1,5 @@
-//! Arrays, texture and surface objects of the driver.
+//! Arrays, texture and surface objects of the driver. Their descriptions are structs of ours: cudarc's are unions that bindgen
+//! numbered, without defaults, and their enumerations cannot be made from numbers.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
 use super::extent::Extent;

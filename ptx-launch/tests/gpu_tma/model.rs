@@ -166,6 +166,7 @@ fn swizzle_of(i: usize, swizzle: Swizzle) -> usize {
         Swizzle::B128Atom32 => i ^ ((i >> 2) & 0x60),
         Swizzle::B128Atom32Flip8 => i ^ ((i >> 2) & 0x60) ^ ((i >> 4) & 0x08),
         Swizzle::B128Atom64 => i ^ ((i >> 1) & 0x40),
+        Swizzle::B96 => panic!("the driver makes no map with it"),
     }
 }
 

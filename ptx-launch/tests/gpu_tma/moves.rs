@@ -33,7 +33,7 @@ pub fn device() -> Device {
 
 impl Options {
     pub fn bytes(self) -> usize {
-        self.element.bits() / 8
+        self.element.bits() as usize / 8
     }
 
     fn outside(self) -> Vec<u8> {

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const LEFT_TO_RIGHT: &[&str] = &[
     "span",
     "hash",
+    "tensor",
     "diag",
     "isa",
     "token",

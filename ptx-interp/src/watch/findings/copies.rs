@@ -5,10 +5,10 @@ use crate::block::Block;
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
 use crate::program::Program;
-use crate::swizzle::Swizzle;
 use crate::warp::Warp;
 use crate::watch::{ClusterWatch, Map};
 use ptx_core::diag::codes;
+use ptx_core::tensor::Swizzle;
 
 /// Objects if a thread of a block ends before its bulk copies have read what they copy.
 pub(crate) fn reading(program: &Program, block: &Block, warps: &[Warp]) -> Result<(), Fault> {

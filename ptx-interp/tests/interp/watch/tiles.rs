@@ -1,7 +1,7 @@
 //! Matrices whose descriptor and tensor map must agree on the swizzle.
 
 use crate::harness::{kernel, launch, program};
-use ptx_interp::tensor_map::{Element, TensorMap};
+use ptx_interp::tensor_map::{ElementType, TensorMap};
 use ptx_interp::{Fault, Machine, Options, Swizzle};
 
 /// A tile of 64 rows of 128 bytes comes by TMA with one swizzle, and is read by `wgmma` with the mode of a descriptor.
@@ -9,7 +9,7 @@ fn multiplied(swizzle: Swizzle, mode: u64, between: &str) -> Result<(), Fault> {
     let mut machine = Machine::new();
     let out = machine.alloc(16_384)?;
     machine.write(out, &[0; 16_384])?;
-    let mut map = TensorMap::tiled(out, Element::F16, &[64, 64], &[64, 64]).unwrap();
+    let mut map = TensorMap::tiled(out, ElementType::F16, &[64, 64], &[64, 64]).unwrap();
     map.swizzle = swizzle;
     machine.write(out + 8192, &map.encode())?;
     let descriptor = mode << 62 | 64 << 32 | 1 << 16;
