@@ -1,11 +1,16 @@
-//! The statement tree to PTX: what is being lowered, and the few ways to write an instruction.
+//! The statement tree to PTX: the state of one lowering, and the few ways to write an instruction.
 //!
-//! One file a concern: `module` and `kernel` frame the text, `stmt`, `expr`, `flow` and `call` write the body,
-//! `ptx` copies `ptx!` blocks, `constant` evaluates, `memory` declares variables, `resolve` understands names and types.
+//! The state has parts: [`errors`] what is wrong, [`output`] the finished module, [`body`] the function that is being written
+//! (its [`code`] and its [`registers`]), `scope` the names. The other files are the work on them, one file a concern: `module`
+//! and `kernel` frame the text, `stmt`, `expr`, `flow` and `call` write the body, `ptx` copies `ptx!` blocks, `constant`
+//! evaluates, `memory` declares variables, `resolve` finds the meaning of names and types.
 
+mod body;
 mod call;
 mod cast;
+mod code;
 mod constant;
+mod errors;
 mod expr;
 mod flow;
 mod infer;
@@ -13,8 +18,10 @@ mod kernel;
 mod literal;
 mod memory;
 mod module;
+mod output;
 mod params;
 mod ptx;
+mod registers;
 mod resolve;
 mod splice;
 mod stmt;
@@ -23,108 +30,39 @@ mod view;
 pub(crate) use cast::instruction as cast;
 pub(crate) use ptx::ends;
 
-use super::names::Names;
+use self::body::Body;
+use self::code::Label;
+use self::errors::Errors;
+use self::output::Output;
 use super::scope::Scopes;
-use super::spoken::Spoken;
 use super::types::{self, Ty};
 use super::value::{Array, Const, Reg, Value};
-use super::{Entry, Lowered, Variant, tree};
+use super::{Lowered, Variant, tree};
 use crate::diag::{Code, Diagnostic, codes};
 use crate::isa::Type;
 use crate::span::Span;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::rc::Rc;
 
 /// Text and where it comes from.
 pub(crate) type Pieces = Vec<(String, Span)>;
 
-/// No module of a person's hand is larger; one that is has a `for` too many.
-const MOST_PIECES: usize = 2_000_000;
-
-/// Everything that lowering knows.
+/// The state of one lowering.
 pub(crate) struct Lowerer<'a> {
     variant: &'a Variant<'a>,
     module: &'a tree::Module,
-    diagnostics: Vec<Diagnostic>,
-    /// The same, to find repetitions.
-    told: HashSet<Diagnostic>,
+    errors: Errors,
     scopes: Scopes<'a>,
-    /// Symbols of the module.
-    symbols: Rc<Names>,
-    /// Variables of the module.
-    globals: Pieces,
-    /// What `ptx!` items declare.
-    declared: BTreeSet<String>,
-    /// Finished functions.
-    functions: Pieces,
-    entries: Vec<Entry>,
+    out: Output,
     /// The function that is being written.
     f: Body,
     /// Helpers that are being expanded, and constants that are being evaluated, by address: a second time is recursion.
     expanding: Vec<usize>,
     evaluating: Vec<usize>,
-    /// `#[noinline]` helpers that are written, by what makes them different.
-    called: HashMap<(usize, String), String>,
-    /// Variables of the module that are written, by the address of what declares them and what makes them different.
-    statics: HashMap<(usize, String), Value>,
-    /// In the source of the prelude: the call that led there.
-    over: Option<Span>,
-    /// Files of `.file`, in order.
-    files: Vec<String>,
-    unchecked: Vec<Span>,
-    /// Names in `ptx!` whose declaration was refused.
-    refused: Vec<Span>,
-    spoken: Spoken,
 }
-
-/// The body of an entry or a function while it is written.
-#[derive(Default)]
-struct Body {
-    /// Instructions and what is declared among them.
-    text: Pieces,
-    /// Variables in memory, declared first.
-    variables: Pieces,
-    /// The threads of a block, in an entry whose attribute gives constants.
-    threads: Option<u64>,
-    /// How many temporaries of each register type there are.
-    temporaries: BTreeMap<&'static str, u32>,
-    registers: Names,
-    labels: Names,
-    symbols: Names,
-    /// Every label made, and how many jumps go there.
-    targets: Vec<(String, u32)>,
-    /// `if`, `while` … : how many there are.
-    counts: HashMap<&'static str, u32>,
-    loops: Vec<flow::Loop>,
-    frames: Vec<call::Frame>,
-    params: Vec<params::Param>,
-    raw: bool,
-    lineinfo: bool,
-    /// Nothing reaches what would be written now.
-    dead: bool,
-    /// … because of a condition that is known: what follows is left out, as the other side of that `if` is.
-    decided: bool,
-    /// The statement whose `.loc` stands before the next instruction.
-    line: Option<Span>,
-    /// How many turns of `for` are written.
-    turns: u32,
-    /// The number of helper calls that are written.
-    calls: u32,
-    /// A limit was passed and reported.
-    full: bool,
-}
-
-/// A label: its place in [`Body::targets`].
-#[derive(Clone, Copy, Debug)]
-struct Label(usize);
 
 impl<'a> Lowerer<'a> {
-    /// Reports, once: an unrolled loop and a second instance say nothing new.
-    fn report(&mut self, mut diagnostic: Diagnostic) {
-        diagnostic.span = self.at(diagnostic.span);
-        if self.told.insert(diagnostic.clone()) {
-            self.diagnostics.push(diagnostic);
-        }
+    /// Reports a diagnostic, once.
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.errors.report(diagnostic);
     }
 
     /// Reports an error and gives the value that stays silent.
@@ -135,22 +73,19 @@ impl<'a> Lowerer<'a> {
 
     /// The span to use: the call's, in the source of the prelude.
     fn at(&self, span: Span) -> Span {
-        self.over.unwrap_or(span)
+        self.errors.at(span)
     }
 
     /// Writes text as it is.
     fn push(&mut self, text: impl Into<String>, span: Span) {
-        if self.f.text.len() >= MOST_PIECES {
+        if !self.f.code.push(text.into(), self.errors.at(span)) {
             self.overflow(span);
-            return;
         }
-        let span = self.at(span);
-        self.f.text.push((text.into(), span));
     }
 
     fn overflow(&mut self, span: Span) {
-        if !self.f.full {
-            self.f.full = true;
+        if !self.f.code.full {
+            self.f.code.full = true;
             self.fail(
                 &codes::P0818,
                 span,
@@ -178,25 +113,22 @@ impl<'a> Lowerer<'a> {
 
     /// A register under the user's name, which may be that of a part: `pair.0` is `%pair_0`.
     fn named(&mut self, name: &str, ty: Type) -> Reg {
-        let emitted = self.f.registers.unique(&format!("%{}", name.replace('.', "_")));
-        self.spoken.note(&emitted, name, &Ty::Scalar(ty));
+        let emitted = self.f.registers.named(name);
+        self.out.spoken.note(&emitted, name, &Ty::Scalar(ty));
         Reg { name: emitted, ty }
     }
 
     /// The registers of an array under the user's name.
     fn named_array(&mut self, name: &str, element: &Ty, len: u64) -> Array {
         let ty = Ty::Array(Box::new(element.clone()), len);
-        let base = self.f.registers.unique_array(&format!("%{}", name.replace('.', "_")), ty.registers());
-        self.spoken.note(&base, name, &ty);
+        let base = self.f.registers.named_array(name, ty.registers());
+        self.out.spoken.note(&base, name, &ty);
         Array { base, start: 0, element: element.clone(), len }
     }
 
     /// A register for a value without a name: `%u32_0`.
     fn temporary(&mut self, ty: Type) -> Reg {
-        let class = types::register(ty).unwrap_or("b32");
-        let count = self.f.temporaries.entry(class).or_default();
-        *count += 1;
-        Reg { name: format!("%{class}_{}", *count - 1), ty }
+        self.f.registers.temporary(ty)
     }
 
     /// The register to write a result to: the one that is asked for, or a temporary.
@@ -226,65 +158,29 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A new label like this one.
-    fn label(&mut self, base: &str) -> Label {
-        let name = self.f.labels.unique(base);
-        self.f.targets.push((name, 0));
-        Label(self.f.targets.len() - 1)
-    }
-
-    /// The number of the next `if`, `while` …
-    fn number(&mut self, what: &'static str) -> u32 {
-        let count = self.f.counts.entry(what).or_default();
-        *count += 1;
-        *count
-    }
-
     /// Jumps to a label, if anything gets here. The guard is `@%p ` or empty.
     fn jump(&mut self, label: Label, guard: &str, span: Span) {
-        if self.f.dead {
-            return;
+        if let Some(name) = self.f.code.jump_to(label) {
+            self.inst(&format!("{guard}bra {name}"), span);
+            self.f.code.dead = guard.is_empty();
         }
-        let Some(target) = self.f.targets.get_mut(label.0) else { return };
-        target.1 += 1;
-        let text = format!("{guard}bra {}", target.0);
-        self.inst(&text, span);
-        self.f.dead = guard.is_empty();
     }
 
     /// Places a label. A jump to what follows is not written, nor a label that nothing jumps to.
     fn place(&mut self, label: Label, span: Span) {
-        let Some((name, jumps)) = self.f.targets.get_mut(label.0) else { return };
-        let jump = format!("    bra {name};\n");
-        while self.f.text.pop_if(|(text, _)| *text == jump).is_some() {
-            *jumps -= 1;
-            self.f.dead = false;
-            self.f.text.pop_if(|(text, _)| text.starts_with("    .loc"));
-        }
-        if *jumps > 0 {
-            let text = format!("{name}:\n");
-            self.f.dead = false;
+        if let Some(text) = self.f.code.place(label) {
             self.push(text, span);
         }
-        self.f.decided &= self.f.dead;
     }
 
-    /// Places a label that something may jump to later.
+    /// Places a label that something may jump to later; returns its piece.
     fn place_ahead(&mut self, label: Label, span: Span) -> usize {
-        self.f.dead = false;
-        self.f.decided = false;
-        let at = self.f.text.len();
-        if let Some((name, _)) = self.f.targets.get(label.0).cloned() {
-            self.push(format!("{name}:\n"), span);
+        let text = self.f.code.place_ahead(label);
+        let at = self.f.code.text.len();
+        if let Some(text) = text {
+            self.push(text, span);
         }
         at
-    }
-
-    /// Takes back a label placed ahead that nothing jumped to.
-    fn withdraw(&mut self, label: Label, at: usize) {
-        if let (Some((_, 0)), Some(piece)) = (self.f.targets.get(label.0), self.f.text.get_mut(at)) {
-            piece.0.clear();
-        }
     }
 
     /// A value as an operand of type `ty`: a register's name, a literal, the address of a variable in a register.
@@ -323,24 +219,12 @@ pub fn lower(module: &tree::Module, variant: &Variant<'_>) -> (Lowered, Vec<Diag
     let mut lowerer = Lowerer {
         variant,
         module,
-        diagnostics: Vec::new(),
-        told: HashSet::new(),
+        errors: Errors::default(),
         scopes: Scopes::default(),
-        symbols: Rc::default(),
-        globals: Pieces::new(),
-        declared: BTreeSet::new(),
-        functions: Pieces::new(),
-        entries: Vec::new(),
+        out: Output::default(),
         f: Body::default(),
         expanding: Vec::new(),
         evaluating: Vec::new(),
-        called: HashMap::new(),
-        statics: HashMap::new(),
-        over: None,
-        files: Vec::new(),
-        unchecked: Vec::new(),
-        refused: Vec::new(),
-        spoken: Spoken::default(),
     };
     lowerer.module();
     lowerer.finish()

@@ -3,7 +3,8 @@
 mod generic;
 mod outline;
 
-use super::{Label, Lowerer};
+use super::Lowerer;
+use super::code::Label;
 use crate::diag::near::nearest;
 use crate::diag::{codes, plural};
 use crate::kernel::scope::Binding;
@@ -58,11 +59,11 @@ impl<'a> Lowerer<'a> {
             let help = "a helper is written where it is called: use a loop";
             return self.fail(&codes::P0810, span, format!("`{name}` calls itself"), help);
         }
-        if self.f.full || self.is_too_long(span) {
+        if self.f.code.full || self.is_too_long(span) {
             return Value::Error;
         }
         let Some(generics) = self.generic_arguments(function, path, args, span) else { return Value::Error };
-        if function.external && self.over.is_none() && !self.fits_block(&name, &generics, callee.span) {
+        if function.external && self.errors.over.is_none() && !self.fits_block(&name, &generics, callee.span) {
             return Value::Error;
         }
         let caller = self.scopes.current;
@@ -114,7 +115,7 @@ impl<'a> Lowerer<'a> {
         } else {
             return false;
         };
-        self.f.full = true;
+        self.f.code.full = true;
         self.fail(&codes::P0818, span, message, help);
         true
     }
@@ -179,12 +180,12 @@ impl<'a> Lowerer<'a> {
         if !self.arguments(function, (caller, inner), args) {
             return Value::Error;
         }
-        let over = self.over;
+        let over = self.errors.over;
         if function.external {
-            self.over = over.or(Some(span));
+            self.errors.over = over.or(Some(span));
         }
         let value = self.body(function, dest, span);
-        self.over = over;
+        self.errors.over = over;
         value
     }
 
@@ -200,7 +201,7 @@ impl<'a> Lowerer<'a> {
             Some(dest) => dest.clone(),
             None => self.result_register(function, &ty, span),
         });
-        let end = self.label(&format!("${}_end", function.name.name));
+        let end = self.f.code.label(&format!("${}_end", function.name.name));
         self.f.frames.push(Frame { end: Some(end), dest: dest.clone() });
         self.statements(&function.body, dest.as_ref());
         self.f.frames.pop();
@@ -220,7 +221,7 @@ impl<'a> Lowerer<'a> {
 
     /// Whether a body that is written ended in a value or a jump.
     fn gives(&self, function: &tree::Function) -> bool {
-        self.f.dead || matches!(function.body.stmts.last().map(|stmt| &stmt.kind), Some(StmtKind::Expr(_, false)))
+        self.f.code.dead || matches!(function.body.stmts.last().map(|stmt| &stmt.kind), Some(StmtKind::Expr(_, false)))
     }
 
     fn no_result(&mut self, function: &tree::Function) -> Value {
@@ -320,9 +321,9 @@ impl<'a> Lowerer<'a> {
 
     /// `ret`, if anything gets here.
     pub(super) fn ret(&mut self, span: Span) {
-        if !self.f.dead {
+        if !self.f.code.dead {
             self.inst("ret", span);
-            self.f.dead = true;
+            self.f.code.dead = true;
         }
     }
 }

@@ -43,9 +43,9 @@ impl<'a> Lowerer<'a> {
 
     /// The value of an expression, if it has one; what is wrong in it stays unreported.
     pub(super) fn constant_quietly(&mut self, expr: &Expr) -> Evaluated {
-        let reported = self.diagnostics.len();
+        let reported = self.errors.found.len();
         let value = self.constant(expr);
-        self.diagnostics.truncate(reported);
+        self.errors.found.truncate(reported);
         value
     }
 

@@ -16,8 +16,9 @@
 
 mod unroll;
 
+use super::Lowerer;
+use super::code::Label;
 use super::constant::Fail;
-use super::{Label, Lowerer};
 use crate::diag::{Diagnostic, codes};
 use crate::kernel::tree::{Block, Expr, ExprKind, Ident, StmtKind, UnaryOp};
 use crate::kernel::value::{Const, Value};
@@ -121,9 +122,9 @@ impl<'a> Lowerer<'a> {
         if otherwise.is_none() && self.short(then, &predicate, span) {
             return Value::unit();
         }
-        let number = self.number("if");
-        let end = self.label(&format!("$if_{number}_end"));
-        let other = otherwise.map(|_| self.label(&format!("$if_{number}_else")));
+        let number = self.f.code.number("if");
+        let end = self.f.code.label(&format!("$if_{number}_end"));
+        let other = otherwise.map(|_| self.f.code.label(&format!("$if_{number}_else")));
         self.jump(other.unwrap_or(end), &format!("@{opposite} "), condition.span);
         self.block(then, dest);
         if let (Some(label), Some(expr)) = (other, otherwise) {
@@ -137,13 +138,13 @@ impl<'a> Lowerer<'a> {
 
     /// The side of an `if` whose condition is known. Where it leaves, what follows is not there either.
     fn chosen(&mut self, known: bool, then: &'a Block, otherwise: Option<&'a Expr>, dest: Option<&Value>) -> Value {
-        let before = self.f.dead;
+        let before = self.f.code.dead;
         let value = match otherwise {
             _ if known => self.block(then, dest),
             Some(expr) => self.lower(expr, dest),
             None => Value::unit(),
         };
-        self.f.decided |= self.f.dead && !before;
+        self.f.code.decided |= self.f.code.dead && !before;
         value
     }
 
@@ -181,7 +182,7 @@ impl<'a> Lowerer<'a> {
         };
         match condition {
             Condition::Known(false) => {
-                self.withdraw(start, at);
+                self.f.code.withdraw(start, at);
                 return Value::unit();
             }
             Condition::Register(_, opposite) => self.jump(end, &format!("@{opposite} "), span),
@@ -191,14 +192,14 @@ impl<'a> Lowerer<'a> {
         self.block(body, None);
         self.f.loops.pop();
         self.jump(start, "", span);
-        self.withdraw(start, at);
+        self.f.code.withdraw(start, at);
         self.place(end, span);
         Value::unit()
     }
 
     fn labelled_block(&mut self, name: Option<&Ident>, block: &'a Block, dest: Option<&Value>, span: Span) -> Value {
         let Some(name) = name else { return self.block(block, dest) };
-        let end = self.label(&format!("${}_end", name.name));
+        let end = self.f.code.label(&format!("${}_end", name.name));
         self.enter(Some(name), end, None);
         let value = self.block(block, dest);
         self.f.loops.pop();
@@ -210,9 +211,9 @@ impl<'a> Lowerer<'a> {
     fn loop_labels(&mut self, name: Option<&Ident>, kind: &'static str) -> (Label, Label) {
         let base = match name {
             Some(name) => format!("${}", name.name),
-            None => format!("${kind}_{}", self.number(kind)),
+            None => format!("${kind}_{}", self.f.code.number(kind)),
         };
-        (self.label(&base), self.label(&format!("{base}_end")))
+        (self.f.code.label(&base), self.f.code.label(&format!("{base}_end")))
     }
 
     fn enter(&mut self, name: Option<&Ident>, end: Label, next: Option<Label>) {

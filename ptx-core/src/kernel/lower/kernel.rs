@@ -1,7 +1,8 @@
 //! A kernel as an `.entry`: parameters, limits, declarations, prologue, body.
 
+use super::body::Body;
 use super::call::Frame;
-use super::{Body, Lowerer, Pieces};
+use super::{Lowerer, Pieces};
 use crate::diag::{codes, plural};
 use crate::isa;
 use crate::kernel::names::Names;
@@ -37,7 +38,7 @@ impl<'a> Lowerer<'a> {
             Some((_, instance)) => self.bind_instance(kernel, instance),
         };
         if let Some(suffix) = suffix {
-            let name = Rc::make_mut(&mut self.symbols).unique(&format!("{}{suffix}", kernel.name.name));
+            let name = Rc::make_mut(&mut self.out.symbols).unique(&format!("{}{suffix}", kernel.name.name));
             self.write_entry(index, kernel, instance.map(|(at, _)| at), name);
         }
         self.scopes.close(scope, root);
@@ -75,11 +76,11 @@ impl<'a> Lowerer<'a> {
         let params: Vec<String> = body.params.iter().map(|param| format!("    {}", param.declaration())).collect();
         let params = if params.is_empty() { String::new() } else { format!("\n{}\n", params.join(",\n")) };
         let head = format!("\n.visible .entry {name}({params})\n");
-        self.functions.push((head, self.at(kernel.name.span)));
-        self.functions.extend(limits);
+        self.out.functions.push((head, self.at(kernel.name.span)));
+        self.out.functions.extend(limits);
         let origins = body.params.iter().map(|param| param.origin.clone()).collect();
-        self.functions.extend(frame_text(body, prologue, kernel.name.span));
-        self.entries.push(Entry { name, kernel: index, instance, params: origins });
+        self.out.functions.extend(frame_text(body, prologue, kernel.name.span));
+        self.out.entries.push(Entry { name, kernel: index, instance, params: origins });
     }
 
     /// `.reqntid`, `.maxntid`, `.reqnctapercluster`, `.maxnreg`, `.minnctapersm`, each with the place of its option.
@@ -136,32 +137,32 @@ impl<'a> Lowerer<'a> {
     pub(super) fn new_body(&self, lineinfo: bool) -> Body {
         let mut body = Body { lineinfo, ..Body::default() };
         for special in isa::table().specials.keys() {
-            if let Some(name) = special.split('.').next().filter(|name| body.registers.is_free(name)) {
-                body.registers.unique(name);
+            if let Some(name) = special.split('.').next().filter(|name| body.registers.names.is_free(name)) {
+                body.registers.names.unique(name);
             }
         }
         for info in isa::table().types.iter().filter(|t| t.declares) {
-            body.registers.unique_array(&format!("%{}_", info.name), u64::MAX);
+            body.registers.names.unique_array(&format!("%{}_", info.name), u64::MAX);
         }
-        body.symbols = Names::within(&self.symbols);
+        body.symbols = Names::within(&self.out.symbols);
         body
     }
 
     /// Remembers the statement that the next instruction belongs to, if the kernel asks for lines.
     pub(super) fn line_of(&mut self, span: Span) {
         if self.f.lineinfo {
-            self.f.line = Some(self.at(span));
+            self.f.code.line = Some(self.at(span));
         }
     }
 
     /// `.loc` for the next instruction, once.
     pub(super) fn take_line(&mut self) -> Option<String> {
-        let at = (self.variant.locate)(self.f.line.take()?)?;
-        let file = match self.files.iter().position(|file| *file == at.file) {
+        let at = (self.variant.locate)(self.f.code.line.take()?)?;
+        let file = match self.out.files.iter().position(|file| *file == at.file) {
             Some(file) => file,
             None => {
-                self.files.push(at.file);
-                self.files.len() - 1
+                self.out.files.push(at.file);
+                self.out.files.len() - 1
             }
         };
         Some(format!("    .loc {} {} {}\n", file + 1, at.line, at.column))
@@ -172,14 +173,14 @@ impl<'a> Lowerer<'a> {
 pub(super) fn frame_text(body: Body, prologue: Pieces, span: Span) -> Pieces {
     let mut out = vec![("{\n".to_owned(), span)];
     out.extend(body.variables);
-    for (class, count) in body.temporaries {
+    for (class, count) in body.registers.temporaries {
         out.push((format!("    .reg .{class} %{class}_<{count}>;\n"), span));
     }
     out.extend(prologue);
     if out.len() > 1 {
         out.push(("\n".to_owned(), span));
     }
-    out.extend(body.text);
+    out.extend(body.code.text);
     out.push(("}\n".to_owned(), span));
     out
 }

@@ -87,14 +87,14 @@ impl<'a> Lowerer<'a> {
         let align = align.unwrap_or(element.bytes().max(16));
         let declared = format!(".extern .shared .align {align} .{}", types::stored(element));
         let key = (std::ptr::from_ref(ty) as usize, declared);
-        if let Some(value) = self.statics.get(&key) {
+        if let Some(value) = self.out.statics.get(&key) {
             return value.clone();
         }
-        let symbol = Rc::make_mut(&mut self.symbols).unique(name);
+        let symbol = Rc::make_mut(&mut self.out.symbols).unique(name);
         let span = self.at(span);
-        self.globals.push((format!("{} {symbol}[];\n", key.1), span));
+        self.out.globals.push((format!("{} {symbol}[];\n", key.1), span));
         let value = symbol_value(symbol, "shared", element);
-        self.statics.insert(key, value.clone());
+        self.out.statics.insert(key, value.clone());
         value
     }
 
@@ -137,11 +137,11 @@ impl<'a> Lowerer<'a> {
     /// `static` is `.const`, `static mut` is `.global`; written once, however often its block is.
     pub(super) fn static_item(&mut self, item: &'a tree::Static) -> Value {
         let key = (std::ptr::from_ref(item) as usize, String::new());
-        if let Some(value) = self.statics.get(&key) {
+        if let Some(value) = self.out.statics.get(&key) {
             return value.clone();
         }
         let value = self.write_static(item).unwrap_or(Value::Error);
-        self.statics.insert(key, value.clone());
+        self.out.statics.insert(key, value.clone());
         value
     }
 
@@ -159,11 +159,11 @@ impl<'a> Lowerer<'a> {
                 format!(" = {}", self.initialiser(&value, element, expr.span)?)
             }
         };
-        let symbol = Rc::make_mut(&mut self.symbols).unique(&item.name.name);
+        let symbol = Rc::make_mut(&mut self.out.symbols).unique(&item.name.name);
         let (space, declared) = if item.mutable { ("global", ".visible .global") } else { ("const", ".const") };
         let text = format!("{declared} .align {align} .{} {symbol}{dims}{init};\n", types::stored(element));
         let span = self.at(item.name.span);
-        self.globals.push((text, span));
+        self.out.globals.push((text, span));
         Some(symbol_value(symbol, space, element))
     }
 

@@ -45,17 +45,17 @@ impl<'a> Lowerer<'a> {
             }
         }
         for name in names.into_iter().map(|token| tree.source.text(token)) {
-            if self.declared.insert(name.to_owned()) {
-                Rc::make_mut(&mut self.symbols).unique(name);
+            if self.out.declared.insert(name.to_owned()) {
+                Rc::make_mut(&mut self.out.symbols).unique(name);
             }
         }
         for token in 0..item.source.tokens.len() as TokenId {
             let text = String::from_utf8_lossy(item.source.trivia(token)).into_owned() + item.source.text(token);
             let last = item.source.kind(token) == Kind::Eof;
             let text = if last { text.trim_end().to_owned() } else { text };
-            self.globals.push((text, item.source.span(token)));
+            self.out.globals.push((text, item.source.span(token)));
         }
-        self.globals.push(("\n".to_owned(), item.span));
+        self.out.globals.push(("\n".to_owned(), item.span));
     }
 
     /// Gives the items of a module their meaning.
@@ -98,24 +98,24 @@ impl<'a> Lowerer<'a> {
             (format!(".target {arch}\n"), span),
             (".address_size 64\n".to_owned(), span),
         ];
-        for (at, file) in self.files.iter().enumerate() {
+        for (at, file) in self.out.files.iter().enumerate() {
             pieces.push((format!(".file {} \"{}\"\n", at + 1, file.replace('\\', "/")), span));
         }
-        if !self.globals.is_empty() {
+        if !self.out.globals.is_empty() {
             pieces.push(("\n".to_owned(), span));
         }
-        pieces.append(&mut self.globals);
-        pieces.append(&mut self.functions);
+        pieces.append(&mut self.out.globals);
+        pieces.append(&mut self.out.functions);
         let module = self.module;
         let structs = module.structs.iter().map(|item| self.struct_layout(item)).collect();
         let lowered = Lowered {
             pieces,
-            entries: self.entries,
+            entries: self.out.entries,
             structs,
-            unchecked: self.unchecked,
-            refused: self.refused,
-            spoken: self.spoken,
+            unchecked: self.out.unchecked,
+            refused: self.out.refused,
+            spoken: self.out.spoken,
         };
-        (lowered, self.diagnostics)
+        (lowered, self.errors.found)
     }
 }

@@ -260,9 +260,9 @@ impl<'a> Lowerer<'a> {
 
     fn add_param(&mut self, name: &str, origin: EntryParam, kind: Kind, ty: Option<Ty>, span: Span) {
         let symbol = self.f.symbols.unique(name);
-        let register = self.f.registers.unique(&format!("%{name}"));
+        let register = self.f.registers.names.unique(&format!("%{name}"));
         if let Some(ty) = &ty {
-            self.spoken.note(&register, name, ty);
+            self.out.spoken.note(&register, name, ty);
         }
         let param = Param { symbol, origin, kind, ty, register, align: None, used: false, fields: Vec::new(), span };
         self.f.params.push(param);

@@ -158,7 +158,7 @@ impl<'a> Lowerer<'a> {
         for stmt in &block.stmts {
             let StmtKind::Ptx(ptx) = &stmt.kind else { continue };
             for name in labels(&ptx.source) {
-                let emitted = self.f.labels.unique(name);
+                let emitted = self.f.code.labels.unique(name);
                 self.scopes.bind_verbatim(name, emitted);
             }
         }
@@ -274,7 +274,7 @@ impl<'a> Lowerer<'a> {
             }
             Some(Brace::Unchecked(start)) => {
                 let span = self.at(start.to(copy.span()));
-                self.unchecked.push(span);
+                self.out.unchecked.push(span);
                 copy.statement = Statement::start();
                 self.skip(copy, 1);
             }
@@ -286,7 +286,7 @@ impl<'a> Lowerer<'a> {
         let statement = std::mem::replace(&mut copy.statement, Statement::start());
         self.verbatim(copy);
         if !statement.opcode.is_empty() {
-            self.f.dead = !statement.guarded && ends(&statement.opcode);
+            self.f.code.dead = !statement.guarded && ends(&statement.opcode);
         }
     }
 
@@ -360,7 +360,7 @@ impl<'a> Lowerer<'a> {
             };
         }
         if copy.is(copy.at + 1, b':') {
-            self.f.dead = false;
+            self.f.code.dead = false;
             let emitted = self.scopes.find_verbatim(&text).unwrap_or(&text).to_owned();
             return self.write(copy, &format!("{emitted}:"), 2);
         }

@@ -33,7 +33,7 @@ impl<'a> Lowerer<'a> {
             self.line_of(stmt.span);
             let last = at + 1 == block.stmts.len();
             value = self.statement(stmt, dest.filter(|_| last));
-            if self.f.full || self.f.dead && self.f.decided {
+            if self.f.code.full || self.f.code.dead && self.f.code.decided {
                 break;
             }
         }
@@ -61,7 +61,7 @@ impl<'a> Lowerer<'a> {
                 self.lower(expr, None);
             }
             StmtKind::Ptx(ptx) => self.ptx(ptx),
-            StmtKind::Unreachable => self.f.dead = true,
+            StmtKind::Unreachable => self.f.code.dead = true,
             StmtKind::Const(item) => {
                 // Read even if nothing names it, so that what is wrong in it is reported.
                 let path = Path { segments: vec![item.name.clone()], args: Vec::new() };
@@ -97,12 +97,12 @@ impl<'a> Lowerer<'a> {
     }
 
     fn inferred(&mut self, init: &'a Expr, name: &str) -> Option<Ty> {
-        let reported = self.diagnostics.len();
+        let reported = self.errors.found.len();
         let ty = self.type_of(init);
-        if ty.is_none() && self.diagnostics.len() == reported {
+        if ty.is_none() && self.errors.found.len() == reported {
             // What is wrong in the value explains more than the missing type.
             let value = self.lower(init, None);
-            if value != Value::Error && self.diagnostics.len() == reported {
+            if value != Value::Error && self.errors.found.len() == reported {
                 let help = format!("write it: `let {name}: u32 = …;`");
                 self.fail(&codes::P0804, init.span, "the value does not say which type the register has", help);
             }

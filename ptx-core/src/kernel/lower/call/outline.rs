@@ -61,13 +61,13 @@ impl<'a> Lowerer<'a> {
             })
             .collect();
         let key = (std::ptr::from_ref(function) as usize, generics.join("_"));
-        if let Some(name) = self.called.get(&key) {
+        if let Some(name) = self.out.called.get(&key) {
             return Some(name.clone());
         }
         let suffix = if generics.is_empty() { String::new() } else { format!("_{}", generics.join("_")) };
         let plain = format!("{}{suffix}", function.name.name);
-        let name = Rc::make_mut(&mut self.symbols).unique(&plain.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
-        self.called.insert(key, name.clone());
+        let name = Rc::make_mut(&mut self.out.symbols).unique(&plain.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+        self.out.called.insert(key, name.clone());
         self.write_function(function, &name, inner)?;
         Some(name)
     }
@@ -92,15 +92,15 @@ impl<'a> Lowerer<'a> {
         let (params, result) = self.outline_types(function)?;
         let body = self.new_body(self.f.lineinfo);
         let outer = std::mem::replace(&mut self.f, body);
-        let loops_over = self.over;
+        let loops_over = self.errors.over;
         self.scopes.current = inner;
         let result = result.map(|ty| self.declare_named(&function.name.name, &ty, function.name.span));
-        let result_count = self.f.text.len();
+        let result_count = self.f.code.text.len();
         for (param, ty) in function.params.iter().zip(&params) {
             let value = self.declare(&Pattern::Name(param.name.clone()), ty);
             self.scopes.bind(&param.name.name, Binding::Value(value));
         }
-        let mut declared = std::mem::take(&mut self.f.text);
+        let mut declared = std::mem::take(&mut self.f.code.text);
         let parameters = declared.split_off(result_count);
         self.f.frames.push(Frame { end: None, dest: result.clone() });
         self.statements(&function.body, result.as_ref());
@@ -109,12 +109,12 @@ impl<'a> Lowerer<'a> {
             self.no_result(function);
         }
         self.ret(function.span);
-        self.over = loops_over;
+        self.errors.over = loops_over;
         let body = std::mem::replace(&mut self.f, outer);
         let returns = if declared.is_empty() { String::new() } else { format!("({}) ", signature(&declared)) };
         let head = format!("\n.func {returns}{name}({})\n", signature(&parameters));
-        self.functions.push((head, self.at(function.name.span)));
-        self.functions.extend(frame_text(body, Vec::new(), function.span));
+        self.out.functions.push((head, self.at(function.name.span)));
+        self.out.functions.extend(frame_text(body, Vec::new(), function.span));
         Some(())
     }
 }

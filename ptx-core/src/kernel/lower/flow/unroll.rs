@@ -1,6 +1,7 @@
 //! `for`: the body once for each item, the variable a constant.
 
-use super::{Label, Lowerer};
+use super::Lowerer;
+use crate::kernel::lower::code::Label;
 use crate::diag::codes;
 use crate::kernel::lower::constant::Fail;
 use crate::kernel::scope::Binding;
@@ -30,15 +31,15 @@ impl<'a> Lowerer<'a> {
         };
         let base = match name {
             Some(name) => format!("${}", name.name),
-            None => format!("$for_{}", self.number("for")),
+            None => format!("$for_{}", self.f.code.number("for")),
         };
-        let end = self.label(&format!("{base}_end"));
+        let end = self.f.code.label(&format!("{base}_end"));
         for (turn, item) in items.into_iter().enumerate() {
             self.f.turns += 1;
             if self.f.turns > MOST_IN_ALL {
                 self.overflow(span);
             }
-            if self.f.full {
+            if self.f.code.full {
                 break;
             }
             let next = self.next_label(&base, turn);
@@ -52,7 +53,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn next_label(&mut self, base: &str, turn: usize) -> Label {
-        self.label(&format!("{base}_next_{turn}"))
+        self.f.code.label(&format!("{base}_next_{turn}"))
     }
 
     fn turn(&mut self, pattern: &'a Pattern, item: Value, body: &'a Block) {

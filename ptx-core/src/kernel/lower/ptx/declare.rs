@@ -31,7 +31,7 @@ impl Lowerer<'_> {
         let register = copy.statement.declares.as_deref() == Some(".reg");
         let inner = copy.braces.iter().any(|brace| matches!(brace, Brace::Scope(..)));
         let clashes = !name.starts_with('%') && !self.f.symbols.is_free(name);
-        let names = if register { &mut self.f.registers } else { &mut self.f.symbols };
+        let names = if register { &mut self.f.registers.names } else { &mut self.f.symbols };
         if clashes && register {
             return names.unique(&format!("{name}_r"));
         }

@@ -68,7 +68,7 @@ impl<'a> Lowerer<'a> {
         let unchecked = copy.braces.iter().any(|brace| matches!(brace, Brace::Unchecked(_)));
         let own = copy.statement.foreign
             || unchecked
-            || self.declared.contains(text)
+            || self.out.declared.contains(text)
             || text == "WARP_SZ"
             || text.starts_with('%');
         if !own {
@@ -190,7 +190,7 @@ impl<'a> Lowerer<'a> {
     /// What a name stands for has been refused before: nothing more is to be said about it.
     fn refuse(&mut self, span: Span) {
         let span = self.at(span);
-        self.refused.push(span);
+        self.out.refused.push(span);
     }
 
     /// One element, or the text of a list of them.

@@ -1,0 +1,31 @@
+//! The diagnostics of one lowering.
+
+use crate::diag::Diagnostic;
+use crate::span::Span;
+use std::collections::HashSet;
+
+/// The diagnostics found so far, and the call that led into the prelude.
+#[derive(Debug, Default)]
+pub(super) struct Errors {
+    /// In the order of discovery.
+    pub(super) found: Vec<Diagnostic>,
+    /// The same, to find repetitions.
+    told: HashSet<Diagnostic>,
+    /// Inside the prelude: the user's call. Nobody sees spans of the prelude's source.
+    pub(super) over: Option<Span>,
+}
+
+impl Errors {
+    /// The span to use: the call's, in the source of the prelude.
+    pub(super) fn at(&self, span: Span) -> Span {
+        self.over.unwrap_or(span)
+    }
+
+    /// Adds a diagnostic once: an unrolled loop and a second instance say nothing new.
+    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) {
+        diagnostic.span = self.at(diagnostic.span);
+        if self.told.insert(diagnostic.clone()) {
+            self.found.push(diagnostic);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The module as far as it is written: variables, functions, entries, and the notes for later phases.
+
+use super::Pieces;
+use crate::kernel::Entry;
+use crate::kernel::names::Names;
+use crate::kernel::spoken::Spoken;
+use crate::kernel::value::Value;
+use crate::span::Span;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+/// A finished part has its text here; the body that is being written is `Lowerer::f`.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    /// Symbols of the module.
+    pub(super) symbols: Rc<Names>,
+    /// Variables of the module.
+    pub(super) globals: Pieces,
+    /// The names that `ptx!` items declare.
+    pub(super) declared: BTreeSet<String>,
+    /// Finished functions.
+    pub(super) functions: Pieces,
+    pub(super) entries: Vec<Entry>,
+    /// `#[noinline]` helpers that are written, by address and arguments.
+    pub(super) called: HashMap<(usize, String), String>,
+    /// Variables of the module that are written, by the address of their declaration and their text.
+    pub(super) statics: HashMap<(usize, String), Value>,
+    /// Files of `.file`, in order.
+    pub(super) files: Vec<String>,
+    /// Tokens from `unchecked { }`.
+    pub(super) unchecked: Vec<Span>,
+    /// Names in `ptx!` whose declaration was refused.
+    pub(super) refused: Vec<Span>,
+    /// The registers' names in the source.
+    pub(super) spoken: Spoken,
+}
