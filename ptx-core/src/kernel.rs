@@ -53,7 +53,7 @@ pub struct Lowered {
     pub pieces: Vec<(String, Span)>,
     /// One entry for each kernel and instance, in order.
     pub entries: Vec<Entry>,
-    /// One layout for each of the module's structs, in order; the host asserts that Rust agrees.
+    /// One layout for each of the module's structs that a kernel takes, in order; the host asserts that Rust agrees.
     pub structs: Vec<StructLayout>,
     /// What stood in `unchecked { }`: an instruction with such a span needs no row of the table.
     pub unchecked: Vec<Span>,

@@ -49,6 +49,8 @@ pub struct Items {
     launchables: Vec<Launchable>,
     /// The items that are Rust's too: constants, structs, `use`.
     kept: Vec<syn::Item>,
+    /// Constants and `const fn`s of structs: Rust's too, where the struct is.
+    impls: Vec<syn::ItemImpl>,
 }
 
 impl Items {
@@ -74,6 +76,7 @@ impl Items {
             }
             syn::Item::Static(item) => self.module.statics.push(self.reader.static_(item)),
             syn::Item::Struct(of) => self.struct_(of),
+            syn::Item::Impl(of) => self.impl_(of),
             syn::Item::Use(_) | syn::Item::Type(_) => self.kept.push(item.clone()),
             syn::Item::Fn(function) => self.function(function),
             syn::Item::Macro(call) if call.mac.path.segments.last().is_some_and(|s| s.ident == "ptx") => {
@@ -84,17 +87,34 @@ impl Items {
                 self.reader.error(&codes::P0907, item, "a `static` without a value", help);
             }
             other => {
-                let help = "it may hold `const`, `static`, `struct`, `use`, `ptx!`, helper `fn`s and kernels";
+                let help = "it may hold `const`, `static`, `struct`, `impl`, `use`, `ptx!`, helper `fn`s and kernels";
                 self.reader.error(&codes::P0907, other, "a kernel module cannot hold this item", help);
             }
         }
     }
 
     fn struct_(&mut self, item: &syn::ItemStruct) {
-        if let syn::Fields::Named(fields) = &item.fields {
-            self.module.structs.push(self.reader.struct_(&item.ident, fields));
+        let kept = is_for_the_host(item);
+        if matches!(item.fields, syn::Fields::Named(_)) || !kept {
+            self.module.structs.push(self.reader.struct_item(item));
         }
-        self.kept.push(syn::Item::Struct(item.clone()));
+        if kept {
+            self.kept.push(syn::Item::Struct(item.clone()));
+        }
+    }
+
+    /// Methods are the kernels'. Of a struct that the host has too, the host also has the `const fn`s and constants.
+    fn impl_(&mut self, item: &syn::ItemImpl) {
+        self.module.impls.push(self.reader.impl_(item));
+        let host = |item: &syn::ImplItem| match item {
+            syn::ImplItem::Fn(function) => function.sig.constness.is_some(),
+            other => matches!(other, syn::ImplItem::Const(_)),
+        };
+        let mut kept = item.clone();
+        kept.items.retain(host);
+        if !kept.items.is_empty() {
+            self.impls.push(kept);
+        }
     }
 
     /// A kernel, a helper, or a `const fn`, which is the host's: `shared = bytes(STAGES)` calls it.
@@ -129,6 +149,13 @@ impl Items {
         self.launchables.push(launchable);
     }
 
+    /// Returns true if the host has the struct of an `impl`.
+    fn is_kept(&self, of: &syn::ItemImpl) -> bool {
+        let syn::Type::Path(target) = &*of.self_ty else { return false };
+        let Some(name) = target.path.segments.last().map(|segment| &segment.ident) else { return false };
+        self.kept.iter().any(|kept| matches!(kept, syn::Item::Struct(kept) if kept.ident == *name))
+    }
+
     /// `root` is seen from the module.
     fn expand(self, item: &syn::ItemMod, compiled: &Compiled, root: Option<&Root>) -> TokenStream {
         let launches = match root {
@@ -137,15 +164,23 @@ impl Items {
         };
         let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics, &item.attrs);
         let (kept, attributes, visibility, name) = (&self.kept, &item.attrs, &item.vis, &item.ident);
+        let impls = self.impls.iter().filter(|of| self.is_kept(of));
         quote! {
             #(#attributes)*
             #visibility mod #name {
                 #(#[allow(dead_code)] #kept)*
+                #(#[allow(dead_code)] #impls)*
                 #launches
                 #diagnostics
             }
         }
     }
+}
+
+/// Returns true if a struct exists on the host too: it is visible there, or has an attribute for Rust.
+fn is_for_the_host(item: &syn::ItemStruct) -> bool {
+    let private = matches!(item.vis, syn::Visibility::Inherited);
+    !private || item.attrs.iter().any(|attribute| !crate::kernel::is_for_tools(attribute))
 }
 
 /// The options that a module may have.

@@ -22,7 +22,7 @@ impl Reader {
         modules
     }
 
-    /// Constants and helpers of one file. The files are ours: `tests` read each of them.
+    /// Constants, structs and helpers of one file. The files are ours: `tests` read each of them.
     fn library(&mut self, source: &str) -> Module {
         self.host.texts = blocks(source);
         let mut module = Module::default();
@@ -30,6 +30,8 @@ impl Reader {
             match item {
                 syn::Item::Const(item) => module.consts.push(self.constant(&item)),
                 syn::Item::Fn(item) => module.functions.push(self.function(&item)),
+                syn::Item::Struct(item) => module.structs.push(self.struct_item(&item)),
+                syn::Item::Impl(item) => module.impls.push(self.impl_(&item)),
                 _ => {}
             }
         }

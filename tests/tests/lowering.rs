@@ -20,6 +20,8 @@ mod memory;
 mod operators;
 #[path = "lowering/outside.rs"]
 mod outside;
+#[path = "lowering/structs.rs"]
+mod structs;
 
 use expect_test::expect_file;
 use libtest_mimic::{Arguments, Completion, Trial};
@@ -35,6 +37,7 @@ fn main() -> std::process::ExitCode {
         ("blocks", blocks::blocks::PTX, expect_file!["lowering/blocks.ptx"]),
         ("library", library::library::PTX, expect_file!["lowering/library.ptx"]),
         ("outside", outside::outside::PTX, expect_file!["lowering/outside.ptx"]),
+        ("structs", structs::structs::PTX, expect_file!["lowering/structs.ptx"]),
         ("gemm", gemm::gemm::PTX, expect_file!["lowering/gemm.ptx"]),
     ];
     let trials = texts.into_iter().flat_map(|(name, text, expected)| {

@@ -25,6 +25,7 @@ mod registers;
 mod resolve;
 mod splice;
 mod stmt;
+mod structs;
 mod view;
 
 pub(crate) use cast::instruction as cast;
@@ -193,9 +194,9 @@ impl<'a> Lowerer<'a> {
                 self.mov(&reg, &symbol.name, span);
                 Some(reg.name)
             }
-            Value::Array(_) | Value::Tuple(_) => {
+            Value::Array(_) | Value::Tuple(_) | Value::Struct(..) | Value::List(..) => {
                 let what = value.describe();
-                self.fail(&codes::P0803, span, format!("{what} is no operand"), "name one element: `a[0]`");
+                self.fail(&codes::P0803, span, format!("{what} is no operand"), expr::one_of(value));
                 None
             }
             Value::Error => None,

@@ -33,6 +33,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) names: HashMap<String, Binding<'a>>,
     /// Labels and registers that `ptx!` blocks declare under a name of their own: what they are called in the PTX.
     pub(crate) verbatim: HashMap<String, String>,
+    /// `impl` blocks, with the address of their struct.
+    impls: Vec<(usize, &'a tree::Impl)>,
     /// The scope around it.
     pub(crate) parent: Option<usize>,
     /// Whether it is a function's: registers outside of it are not its own.
@@ -83,6 +85,19 @@ impl<'a> Scopes<'a> {
         if let Some(scope) = self.all.get_mut(self.current) {
             scope.verbatim.insert(name.to_owned(), emitted);
         }
+    }
+
+    /// Makes an `impl` known in the innermost scope, that of its struct.
+    pub(crate) fn bind_impl(&mut self, item: usize, of: &'a tree::Impl) {
+        if let Some(scope) = self.all.get_mut(self.current) {
+            scope.impls.push((item, of));
+        }
+    }
+
+    /// The `impl` blocks of a struct that is declared in this scope.
+    pub(crate) fn impls(&self, scope: usize, item: usize) -> Vec<&'a tree::Impl> {
+        let of = |(own, found): &(usize, &'a tree::Impl)| (*own == item).then_some(*found);
+        self.all.get(scope).into_iter().flat_map(|scope| scope.impls.iter().filter_map(of)).collect()
     }
 
     /// What a name means here.

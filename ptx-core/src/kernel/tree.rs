@@ -23,8 +23,10 @@ pub struct Module {
     pub consts: Vec<Const>,
     /// `static` items.
     pub statics: Vec<Static>,
-    /// Structs that kernels take by value.
+    /// Structs: those that kernels take by value, and those that registers are grouped into.
     pub structs: Vec<Struct>,
+    /// `impl` blocks of these structs.
+    pub impls: Vec<Impl>,
     /// Helper functions.
     pub functions: Vec<Function>,
     /// Modules whose items are named with a path: `warp::reduce_sum`. The host adds one for each file of
@@ -62,17 +64,33 @@ pub struct Static {
     pub value: Option<Expr>,
 }
 
-/// A `#[repr(C)]` struct that a kernel takes by value.
+/// A struct. A value of it is the registers of its fields.
 ///
-/// The macro of a kernel cannot see a type's fields, so a struct must be declared where the macro sees it: in the same
-/// `#[ptx_module]`, or again in the attribute, `params(Name { field: type, … })`. The host asserts at compile time that
-/// `size_of`, `align_of` and every `offset_of!` are what `layout` says.
+/// A kernel may take one by value, as a `#[repr(C)]` struct of the host. The macro of a kernel cannot see a type's fields, so
+/// such a struct must be declared where the macro sees it: in the same `#[ptx_module]`, or again in the attribute,
+/// `params(Name { field: type, … })`. The host asserts at compile time that `size_of`, `align_of` and every `offset_of!` are
+/// those of `layout`.
 #[derive(Clone, Debug)]
 pub struct Struct {
     /// Its name.
     pub name: Ident,
+    /// Its generic parameters.
+    pub generics: Vec<Generic>,
     /// Its fields, in order.
     pub fields: Vec<(Ident, Type)>,
+}
+
+/// `impl<const N: u32> Ring<N> { … }`
+#[derive(Clone, Debug)]
+pub struct Impl {
+    /// Its generic parameters.
+    pub generics: Vec<Generic>,
+    /// The struct, with its arguments.
+    pub target: Type,
+    /// Associated constants.
+    pub consts: Vec<Const>,
+    /// Methods and associated functions.
+    pub functions: Vec<Function>,
 }
 
 /// A `#[ptx_kernel]` function.
@@ -104,8 +122,10 @@ pub struct Generic {
 /// A parameter of a kernel or a helper.
 #[derive(Clone, Debug)]
 pub struct Param {
-    /// Its name.
+    /// Its name; `self` for the receiver of a method.
     pub name: Ident,
+    /// `mut x`: a copy that the function may write.
+    pub mutable: bool,
     /// Its type, as written: `u32`, `&[f32]`, `&mut [T]`, `TensorMap`, `Tile<bf16, (M, K)>`, `Params`, `[u8; 24]`.
     pub ty: Type,
     /// `#[align(64)]`
@@ -190,6 +210,13 @@ pub struct Function {
     pub span: Span,
 }
 
+impl Function {
+    /// Returns true if it is a method: its first parameter is `self`.
+    pub fn is_method(&self) -> bool {
+        self.params.first().is_some_and(|param| param.name.name == "self")
+    }
+}
+
 /// A type, as written.
 #[derive(Clone, Debug)]
 pub struct Type {
@@ -216,13 +243,29 @@ pub enum TypeKind {
     Error,
 }
 
-/// `a::b::<C>`: generic arguments only behind the last segment.
-#[derive(Clone, Debug)]
+/// `a::b::<C>`: generic arguments only behind the last segment, and the one before it, where that is a struct.
+#[derive(Clone, Debug, Default)]
 pub struct Path {
     /// The segments.
     pub segments: Vec<Ident>,
-    /// What stands in `< >`, if anything does.
+    /// The arguments behind the last segment.
     pub args: Vec<GenericArg>,
+    /// The arguments behind the segment before it: `Ring::<4>::new`.
+    pub owner_args: Vec<GenericArg>,
+}
+
+impl Path {
+    /// A lone name.
+    pub fn name(name: Ident) -> Path {
+        Path { segments: vec![name], ..Path::default() }
+    }
+
+    /// The path in front of the last segment: `Ring::<4>` of `Ring::<4>::new`.
+    pub fn owner(&self) -> Option<Path> {
+        let (_, owner) = self.segments.split_last()?;
+        let path = Path { segments: owner.to_vec(), args: self.owner_args.clone(), owner_args: Vec::new() };
+        (!owner.is_empty()).then_some(path)
+    }
 }
 
 /// Statements in braces.
@@ -260,6 +303,10 @@ pub enum StmtKind {
     Static(Static),
     /// `fn` in a body.
     Function(Box<Function>),
+    /// `struct` in a body.
+    Struct(Struct),
+    /// `impl` in a body.
+    Impl(Impl),
     /// Reported by the host.
     Error,
 }
@@ -306,6 +353,8 @@ pub enum Pattern {
     Name(Ident),
     /// `(x, y)`
     Tuple(Vec<Pattern>, Span),
+    /// `Pair { first, second: y }`; the flag says that `..` leaves fields out.
+    Struct(Path, Vec<(Ident, Pattern)>, bool, Span),
     /// `_`
     Wild(Span),
 }
@@ -315,7 +364,7 @@ impl Pattern {
     pub fn name(&self) -> &str {
         match self {
             Pattern::Name(name) => &name.name,
-            Pattern::Tuple(..) | Pattern::Wild(_) => "x",
+            Pattern::Tuple(..) | Pattern::Struct(..) | Pattern::Wild(_) => "x",
         }
     }
 }
@@ -383,16 +432,20 @@ pub enum ExprKind {
     Cast(Box<Expr>, Box<Type>),
     /// `f(a, b)`
     Call(Box<Expr>, Vec<Expr>),
-    /// `x.f(a)`: for constants and ranges only.
-    Method(Box<Expr>, Ident, Vec<Expr>),
+    /// `x.f::<4>(a)`
+    Method(Box<Expr>, Ident, Vec<GenericArg>, Vec<Expr>),
     /// `[a, b]`
     Array(Vec<Expr>),
     /// `[a; n]`
     Repeat(Box<Expr>, Box<Expr>),
     /// `(a, b)`, and `()`.
     Tuple(Vec<Expr>),
-    /// `&x`, for constants.
-    Ref(Box<Expr>),
+    /// `Pair { first: a, second: b }`
+    Struct(Path, Vec<(Ident, Expr)>),
+    /// `&x`, `&mut x`: whether it is `mut`.
+    Ref(bool, Box<Expr>),
+    /// `*x`
+    Deref(Box<Expr>),
     /// `if c { } else { }`: the last is a [`ExprKind::Block`] or another `If`.
     If(Box<Expr>, Block, Option<Box<Expr>>),
     /// `'l: while c { }`

@@ -1,6 +1,8 @@
 //! The types of the language: the names a user writes, and what PTX calls the registers that hold them.
 
+use super::value::Const;
 use crate::isa::{Class, Type};
+use std::rc::Rc;
 
 /// A type whose names are resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +13,60 @@ pub(crate) enum Ty {
     Array(Box<Ty>, u64),
     /// `(A, B)`, and `()`.
     Tuple(Vec<Ty>),
+    /// `Ring<4>`: the registers of its fields.
+    Struct(Rc<StructTy>),
+}
+
+/// A struct with its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct StructTy {
+    /// The address of its declaration.
+    pub(crate) item: usize,
+    /// The scope of its declaration, where its `impl`s are.
+    pub(crate) scope: usize,
+    /// As the user writes it: `Ring<4>`.
+    pub(crate) name: String,
+    /// Its generic arguments.
+    pub(crate) args: Vec<Argument>,
+    /// Names and types of its fields, in order.
+    pub(crate) fields: Vec<(String, Ty)>,
+}
+
+/// A generic argument of a struct.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Argument {
+    /// `f32`
+    Type(Ty),
+    /// `4`
+    Const(Const),
+}
+
+impl PartialEq for StructTy {
+    fn eq(&self, other: &StructTy) -> bool {
+        self.item == other.item && self.args == other.args
+    }
+}
+
+impl StructTy {
+    /// The index of a field.
+    pub(crate) fn field(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|(field, _)| field == name)
+    }
+
+    /// The names of the fields, for help.
+    pub(crate) fn field_names(&self) -> Vec<&str> {
+        self.fields.iter().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+impl Argument {
+    /// As the user writes it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Argument::Type(ty) => ty.name(),
+            Argument::Const(value) => value.text(),
+        }
+    }
 }
 
 impl Ty {
@@ -20,6 +76,7 @@ impl Ty {
             Ty::Scalar(_) => 1,
             Ty::Array(element, count) => element.registers().saturating_mul(*count),
             Ty::Tuple(parts) => parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.registers())),
+            Ty::Struct(of) => of.fields.iter().fold(0u64, |sum, (_, part)| sum.saturating_add(part.registers())),
         }
     }
 
@@ -45,6 +102,7 @@ impl Ty {
             Ty::Scalar(ty) => name(*ty),
             Ty::Array(element, count) => format!("[{}; {count}]", element.name()),
             Ty::Tuple(parts) => format!("({})", parts.iter().map(Ty::name).collect::<Vec<_>>().join(", ")),
+            Ty::Struct(of) => of.name.clone(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What an expression is worth: registers, constants, addresses.
 
-use super::types::{self, Ty};
+use super::types::{self, StructTy, Ty};
 use crate::isa::{Arch, Type};
+use std::rc::Rc;
 
 /// A constant.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub(crate) enum Const {
     Array(Vec<Const>),
     /// `(1, 2)`
     Tuple(Vec<Const>),
+    /// `Config { stages: 4 }`: its fields in the order of the declaration.
+    Struct(Rc<StructTy>, Vec<Const>),
     /// `arch`, `sm_90a`
     Arch(Arch),
 }
@@ -33,6 +36,7 @@ impl Const {
             Const::Str(_) => "a string".into(),
             Const::Array(_) => "an array".into(),
             Const::Tuple(_) => "a tuple".into(),
+            Const::Struct(ty, _) => format!("`{}`", ty.name),
             Const::Arch(_) => "a target".into(),
         }
     }
@@ -46,6 +50,14 @@ impl Const {
         }
     }
 
+    /// Its type, unless it is a bare literal or a list.
+    pub(crate) fn ty(&self) -> Option<Ty> {
+        match self {
+            Const::Struct(ty, _) => Some(Ty::Struct(Rc::clone(ty))),
+            other => other.scalar().map(Ty::Scalar),
+        }
+    }
+
     /// As text: in a modifier `.{NAME}`, in the name of an instance.
     pub(crate) fn text(&self) -> String {
         match self {
@@ -55,6 +67,7 @@ impl Const {
             Const::Str(text) => text.clone(),
             Const::Arch(arch) => arch.to_string(),
             Const::Array(items) | Const::Tuple(items) => items.iter().map(Const::text).collect::<Vec<_>>().join(", "),
+            Const::Struct(_, fields) => fields.iter().map(Const::text).collect::<Vec<_>>().join(", "),
         }
     }
 }
@@ -112,6 +125,10 @@ pub(crate) enum Value {
     Const(Const),
     /// Several values.
     Tuple(Vec<Value>),
+    /// A struct: the values of its fields, in the order of the declaration.
+    Struct(Rc<StructTy>, Vec<Value>),
+    /// An array whose elements are no consecutive registers: of structs, of tuples.
+    List(Ty, Vec<Value>),
     /// A variable in memory.
     Symbol(Symbol),
     /// What was wrong is reported.
@@ -129,8 +146,10 @@ impl Value {
         match self {
             Value::Reg(reg) => Some(Ty::Scalar(reg.ty)),
             Value::Array(array) => Some(Ty::Array(Box::new(array.element.clone()), array.len)),
-            Value::Const(value) => value.scalar().map(Ty::Scalar),
+            Value::Const(value) => value.ty(),
             Value::Tuple(parts) => parts.iter().map(Value::ty).collect::<Option<_>>().map(Ty::Tuple),
+            Value::Struct(ty, _) => Some(Ty::Struct(Rc::clone(ty))),
+            Value::List(element, items) => Some(Ty::Array(Box::new(element.clone()), items.len() as u64)),
             Value::Symbol(symbol) => Some(Ty::Scalar(symbol.address)),
             Value::Error => None,
         }
@@ -146,6 +165,30 @@ impl Value {
     }
 }
 
+/// The parts of a value that has parts.
+pub(crate) fn parts(value: &Value) -> Option<Vec<Value>> {
+    match value {
+        Value::Tuple(parts) | Value::Struct(_, parts) | Value::List(_, parts) => Some(parts.clone()),
+        Value::Array(array) => Some((0..array.len).map(|at| array.at(at)).collect()),
+        Value::Const(Const::Array(items) | Const::Tuple(items) | Const::Struct(_, items)) => {
+            Some(items.iter().cloned().map(Value::Const).collect())
+        }
+        _ => None,
+    }
+}
+
+impl Value {
+    /// The field of a struct or the part of a tuple that has this name.
+    pub(crate) fn field(&self, name: &str) -> Option<Value> {
+        let at = match self {
+            Value::Struct(ty, _) | Value::Const(Const::Struct(ty, _)) => ty.field(name)?,
+            Value::Tuple(_) | Value::Const(Const::Tuple(_)) => name.parse().ok()?,
+            _ => return None,
+        };
+        parts(self)?.into_iter().nth(at)
+    }
+}
+
 impl Array {
     /// The element of this number.
     pub(crate) fn at(&self, index: u64) -> Value {
@@ -155,7 +198,7 @@ impl Array {
             Ty::Array(element, len) => {
                 Value::Array(Array { base: self.base.clone(), start, element: (**element).clone(), len: *len })
             }
-            Ty::Tuple(_) => Value::Error,
+            Ty::Tuple(_) | Ty::Struct(_) => Value::Error,
         }
     }
 

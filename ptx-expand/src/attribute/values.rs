@@ -144,7 +144,7 @@ impl Reader {
                 read.push((self.ident(name), self.ty(&field.ty)));
             }
         }
-        Struct { name, fields: read }
+        Struct { name, generics: Vec::new(), fields: read }
     }
 }
 

@@ -26,6 +26,7 @@ impl Reader {
             syn::Expr::Repeat(e) => self.repeat(e),
             syn::Expr::Tuple(e) => self.tuple(e),
             syn::Expr::Reference(e) => self.reference(e),
+            syn::Expr::Struct(e) => self.struct_expr(e),
             syn::Expr::If(e) => self.if_(e),
             syn::Expr::While(e) => self.while_(e),
             syn::Expr::Loop(e) => self.loop_(e),
@@ -65,6 +66,11 @@ impl Reader {
         let (op, at) = match &e.op {
             syn::UnOp::Neg(t) => (UnaryOp::Neg, t.span()),
             syn::UnOp::Not(t) => (UnaryOp::Not, t.span()),
+            syn::UnOp::Deref(t) => {
+                let start = self.host.token(t.span());
+                let inner = self.boxed(&e.expr);
+                return Expr { span: start.to(inner.span), kind: ExprKind::Deref(inner) };
+            }
             _ => return self.refuse_expr(&syn::Expr::Unary(e.clone())),
         };
         let start = self.host.token(at);
@@ -126,12 +132,10 @@ impl Reader {
     fn method(&mut self, e: &syn::ExprMethodCall) -> Expr {
         let receiver = self.boxed(&e.receiver);
         let name = self.ident(&e.method);
-        if let Some(turbofish) = &e.turbofish {
-            self.refuse(turbofish, "generic method", "only constants and ranges have methods");
-        }
+        let generics = e.turbofish.iter().flat_map(|t| &t.args).map(|a| self.generic_arg(a)).collect();
         let args = self.exprs(&e.args);
         let end = self.host.token(e.paren_token.span.close());
-        Expr { span: receiver.span.to(end), kind: ExprKind::Method(receiver, name, args) }
+        Expr { span: receiver.span.to(end), kind: ExprKind::Method(receiver, name, generics, args) }
     }
 
     fn array(&mut self, e: &syn::ExprArray) -> Expr {
@@ -153,12 +157,27 @@ impl Reader {
     }
 
     fn reference(&mut self, e: &syn::ExprReference) -> Expr {
-        if e.mutability.is_some() {
-            return self.refuse_expr(&syn::Expr::Reference(e.clone()));
-        }
         let start = self.host.token(e.and_token.span());
         let inner = self.boxed(&e.expr);
-        Expr { span: start.to(inner.span), kind: ExprKind::Ref(inner) }
+        Expr { span: start.to(inner.span), kind: ExprKind::Ref(e.mutability.is_some(), inner) }
+    }
+
+    /// `Pair { first: a, second }`
+    fn struct_expr(&mut self, e: &syn::ExprStruct) -> Expr {
+        if let Some(rest) = &e.rest {
+            self.refuse(rest, "`..rest` in a struct", "write every field");
+        }
+        let (path, start) = self.path(&e.path);
+        let mut fields = Vec::with_capacity(e.fields.len());
+        for field in &e.fields {
+            let syn::Member::Named(name) = &field.member else {
+                self.refuse(&field.member, "structs without names for their fields", "name the field");
+                continue;
+            };
+            fields.push((self.ident(name), self.expr(&field.expr)));
+        }
+        let end = self.host.token(e.brace_token.span.close());
+        Expr { kind: ExprKind::Struct(path, fields), span: start.to(end) }
     }
 
     fn if_(&mut self, e: &syn::ExprIf) -> Expr {

@@ -4,7 +4,7 @@ use super::{Reader, is_for_tools};
 use crate::attribute::{Attribute, Launch, OURS};
 use crate::launch::{Map, is_builtin_name, names};
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{self, Expr, Function, Generic, Kernel, Param, Pointer, TypeKind};
+use ptx_core::kernel::tree::{self, Expr, Function, Generic, Impl, Kernel, Param, Pointer, Struct, TypeKind};
 use quote::ToTokens;
 
 /// What the launch function of a kernel is made of, beside the PTX.
@@ -109,18 +109,96 @@ impl Reader {
             }
         }
         self.no_qualifiers(&item.sig);
-        let start = self.host.token(item.sig.fn_token.span);
-        let name = self.ident(&item.sig.ident);
-        let generics = self.generics(&item.sig.generics);
         let (params, _) = self.params(&item.sig.inputs);
-        item.sig.inputs.iter().for_each(|input| self.no_attributes(attributes(input)));
-        let result = match &item.sig.output {
+        let function = self.signature_and_body(&item.sig, params, &item.block);
+        Function { noinline, ..function }
+    }
+
+    fn signature_and_body(&mut self, sig: &syn::Signature, params: Vec<Param>, body: &syn::Block) -> Function {
+        let start = self.host.token(sig.fn_token.span);
+        let name = self.ident(&sig.ident);
+        let generics = self.generics(&sig.generics);
+        sig.inputs.iter().for_each(|input| self.no_attributes(attributes(input)));
+        let result = match &sig.output {
             syn::ReturnType::Default => None,
             syn::ReturnType::Type(_, ty) => Some(self.ty(ty)),
         };
-        let body = self.block(&item.block);
+        let body = self.block(body);
         let span = start.to(body.span);
-        Function { name, generics, params, result, body, noinline, external: self.external, span }
+        Function { name, generics, params, result, body, noinline: false, external: self.external, span }
+    }
+
+    /// A struct between the items of a module or in a body.
+    pub fn struct_item(&mut self, item: &syn::ItemStruct) -> Struct {
+        if let Some(clause) = &item.generics.where_clause {
+            self.refuse(clause, "`where` clauses", "the arguments that are written are those that exist");
+        }
+        let none =
+            syn::FieldsNamed { brace_token: syn::token::Brace::default(), named: syn::punctuated::Punctuated::new() };
+        let fields = match &item.fields {
+            syn::Fields::Named(fields) => fields,
+            syn::Fields::Unit => &none,
+            syn::Fields::Unnamed(fields) => {
+                self.refuse(
+                    fields,
+                    "structs without names for their fields",
+                    "name them: `struct Pair { a: u32, b: u32 }`",
+                );
+                &none
+            }
+        };
+        let read = self.struct_(&item.ident, fields);
+        Struct { generics: self.generics(&item.generics), ..read }
+    }
+
+    /// `impl<const N: u32> Ring<N> { … }`
+    pub fn impl_(&mut self, item: &syn::ItemImpl) -> Impl {
+        self.no_attributes(&item.attrs);
+        if let Some((_, path, _)) = &item.trait_ {
+            self.refuse(path, "traits", "write the methods in an `impl` of the struct");
+        }
+        let generics = self.generics(&item.generics);
+        let target = self.ty(&item.self_ty);
+        let mut of = Impl { generics, target, consts: Vec::new(), functions: Vec::new() };
+        for item in &item.items {
+            match item {
+                syn::ImplItem::Const(item) => {
+                    self.no_attributes(&item.attrs);
+                    let (name, ty, value) = (self.ident(&item.ident), self.ty(&item.ty), self.expr(&item.expr));
+                    of.consts.push(tree::Const { name, ty, value });
+                }
+                syn::ImplItem::Fn(item) => of.functions.push(self.method_item(item)),
+                other => self.refuse(other, "such item in an `impl`", "an `impl` may hold `const` and `fn` items"),
+            }
+        }
+        of
+    }
+
+    /// A method or an associated function. `const fn` is for the host, if that has the struct too.
+    fn method_item(&mut self, item: &syn::ImplItemFn) -> Function {
+        for attribute in item.attrs.iter().filter(|a| !is_for_tools(a) && !a.path().is_ident("inline")) {
+            self.attribute_without_meaning(attribute, "methods are written where they are called");
+        }
+        self.no_host_qualifiers(&item.sig, "write `fn` or `const fn`");
+        let params = item.sig.inputs.iter().filter_map(|input| self.method_param(input)).collect();
+        self.signature_and_body(&item.sig, params, &item.block)
+    }
+
+    fn method_param(&mut self, input: &syn::FnArg) -> Option<Param> {
+        let syn::FnArg::Receiver(receiver) = input else { return self.param(input).map(|(param, _)| param) };
+        let span = self.host.token(receiver.self_token.span);
+        if receiver.colon_token.is_some() {
+            self.refuse(&receiver.ty, "a type for `self`", "write `self`, `&self` or `&mut self`");
+        }
+        let own = tree::Path::name(tree::Ident { name: "Self".to_owned(), span });
+        let own = tree::Type { kind: TypeKind::Path(own), span };
+        let ty = match &receiver.reference {
+            None => own,
+            Some(_) => tree::Type { kind: TypeKind::Ref(receiver.mutability.is_some(), Box::new(own)), span },
+        };
+        let mutable = receiver.reference.is_none() && receiver.mutability.is_some();
+        let name = tree::Ident { name: "self".to_owned(), span };
+        Some(Param { name, mutable, ty, align: None, pointer: Pointer::default() })
     }
 
     fn no_qualifiers(&mut self, signature: &syn::Signature) {
@@ -128,6 +206,10 @@ impl Reader {
         if let Some(token) = &signature.constness {
             self.error(&codes::P0904, token, "`const` has no meaning on a function of a kernel", help);
         }
+        self.no_host_qualifiers(signature, help);
+    }
+
+    fn no_host_qualifiers(&mut self, signature: &syn::Signature, help: &str) {
         if let Some(token) = &signature.asyncness {
             self.error(&codes::P0904, token, "`async` has no meaning on a function of a kernel", help);
         }
@@ -189,7 +271,8 @@ impl Reader {
 
     fn param(&mut self, input: &syn::FnArg) -> Option<(Param, Argument)> {
         let syn::FnArg::Typed(typed) = input else {
-            self.error(&codes::P0904, input, "a function of a kernel has no `self`", "name the parameter");
+            let help = "methods stand in an `impl` beside their struct; elsewhere, name the parameter";
+            self.error(&codes::P0904, input, "a function of a kernel has no `self`", help);
             return None;
         };
         let syn::Pat::Ident(pattern) = &*typed.pat else {
@@ -202,7 +285,7 @@ impl Reader {
         let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone(), layout };
         let align = self.alignment(&typed.attrs);
         let pointer = self.pointer(&typed.attrs, &ty);
-        Some((Param { name, ty, align, pointer }, argument))
+        Some((Param { name, mutable: pattern.mutability.is_some(), ty, align, pointer }, argument))
     }
 
     /// `#[generic]`, `#[bare]`

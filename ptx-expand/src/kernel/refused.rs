@@ -35,8 +35,7 @@ fn refusal(expr: &syn::Expr) -> (&'static str, &'static str) {
         E::Match(_) => ("`match`", "write `if … else if …`, or `brx.idx` in `ptx! { }`"),
         E::Closure(_) => ("closures", "write a helper `fn`, which is inlined"),
         E::Let(_) => ("`if let` and `while let`", "compare with `==` and name the value in front of it"),
-        E::Unary(_) => ("`*` dereference", "memory is read and written by `ld` and `st` in `ptx! { }`"),
-        E::Reference(_) | E::RawAddr(_) => {
+        E::RawAddr(_) => {
             ("references to registers", "registers have no address; declare a `#[shared]` or `#[local]` array")
         }
         E::Unsafe(_) => {
@@ -46,7 +45,6 @@ fn refusal(expr: &syn::Expr) -> (&'static str, &'static str) {
         E::Await(_) | E::Async(_) => {
             ("`async`", "asynchronous work is `cp.async`, `mbarrier` and the like in `ptx! { }`")
         }
-        E::Struct(_) => ("struct literals", "write one register for each field"),
         E::Const(_) => ("`const` blocks", "write `const NAME: u32 = …;` in front of it"),
         E::Infer(_) => ("`_` as a value", "write a name; the sink `_` belongs to instructions in `ptx! { }`"),
         E::Yield(_) => ("`yield`", "use `return`"),

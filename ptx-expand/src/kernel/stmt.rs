@@ -58,6 +58,7 @@ impl Reader {
                 let parts = tuple.elems.iter().map(|p| self.pattern(p)).collect();
                 Pattern::Tuple(parts, open.to(self.host.token(tuple.paren_token.span.close())))
             }
+            syn::Pat::Struct(of) => self.struct_pattern(of),
             syn::Pat::Paren(inner) => self.pattern(&inner.pat),
             syn::Pat::Wild(wild) => Pattern::Wild(self.host.token(wild.underscore_token.span())),
             other => {
@@ -65,6 +66,21 @@ impl Reader {
                 Pattern::Wild(self.host.syntax(other))
             }
         }
+    }
+
+    /// `Pair { first, second: y, .. }`
+    fn struct_pattern(&mut self, of: &syn::PatStruct) -> Pattern {
+        let (path, start) = self.path(&of.path);
+        let mut fields = Vec::with_capacity(of.fields.len());
+        for field in &of.fields {
+            let syn::Member::Named(name) = &field.member else {
+                self.refuse(&field.member, "structs without names for their fields", "name the field");
+                continue;
+            };
+            fields.push((self.ident(name), self.pattern(&field.pat)));
+        }
+        let span = start.to(self.host.token(of.brace_token.span.close()));
+        Pattern::Struct(path, fields, of.rest.is_some(), span)
     }
 
     /// `#[shared]`, `#[shared(align = 1024, dynamic)]`, `#[local]`.
@@ -125,8 +141,14 @@ impl Reader {
             syn::Item::Const(item) => StmtKind::Const(self.constant(item)),
             syn::Item::Static(item) => StmtKind::Static(self.static_(item)),
             syn::Item::Fn(item) => StmtKind::Function(Box::new(self.function(item))),
+            syn::Item::Struct(item) => StmtKind::Struct(self.struct_item(item)),
+            syn::Item::Impl(item) => StmtKind::Impl(self.impl_(item)),
             other => {
-                self.refuse(other, "such item in a body", "a body may hold `const`, `static` and `fn` items");
+                self.refuse(
+                    other,
+                    "such item in a body",
+                    "a body may hold `const`, `static`, `struct`, `impl` and `fn` items",
+                );
                 StmtKind::Error
             }
         };

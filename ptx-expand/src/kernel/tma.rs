@@ -74,8 +74,14 @@ impl Reader {
         let map = map?;
         let name = tree::Ident { name: map.name.clone(), span: self.host.token(of.name.span()) };
         let ty = tree::Ident { name: "TensorMap".to_owned(), span: name.span };
-        let kind = TypeKind::Path(Path { segments: vec![ty], args: Vec::new() });
-        let param = Param { ty: Type { kind, span: name.span }, name, align: None, pointer: Pointer::default() };
+        let kind = TypeKind::Path(Path::name(ty));
+        let param = Param {
+            ty: Type { kind, span: name.span },
+            name,
+            mutable: false,
+            align: None,
+            pointer: Pointer::default(),
+        };
         Some((map, param))
     }
 

@@ -56,7 +56,7 @@ impl Reader {
 
     /// A path and its span.
     pub fn path(&mut self, path: &syn::Path) -> (Path, Span) {
-        let mut args = Vec::new();
+        let (mut args, mut owner_args) = (Vec::new(), Vec::new());
         let mut segments = Vec::with_capacity(path.segments.len());
         let mut end = Span::default();
         let last = path.segments.len().saturating_sub(1);
@@ -70,6 +70,9 @@ impl Reader {
                     args = generic.args.iter().map(|a| self.generic_arg(a)).collect();
                     end = self.host.token(generic.gt_token.span());
                 }
+                syn::PathArguments::AngleBracketed(generic) if at + 1 == last => {
+                    owner_args = generic.args.iter().map(|a| self.generic_arg(a)).collect();
+                }
                 other => self.refuse(other, "generic arguments here", "write them behind the last name"),
             }
         }
@@ -77,10 +80,10 @@ impl Reader {
             self.named.insert(first.name.clone());
         }
         let start = segments.first().map_or(end, |s| s.span);
-        (Path { segments, args }, start.to(end))
+        (Path { segments, args, owner_args }, start.to(end))
     }
 
-    fn generic_arg(&mut self, argument: &syn::GenericArgument) -> GenericArg {
+    pub(super) fn generic_arg(&mut self, argument: &syn::GenericArgument) -> GenericArg {
         match argument {
             syn::GenericArgument::Type(ty) => GenericArg::Type(self.ty(ty)),
             syn::GenericArgument::Const(value) => GenericArg::Const(self.const_arg(value)),

@@ -6,8 +6,8 @@ mod kernels {
         pub n: u32,
     }
 
-    impl Params {
-        pub fn new() {}
+    pub trait Named {
+        fn name(&self) -> u32;
     }
 }
 

@@ -1,18 +1,22 @@
 //! Helpers: a call writes the helper's body where it stands; `#[noinline]` makes a `.func` and a `call`.
 
 mod generic;
+mod method;
 mod outline;
+
+pub(super) use generic::matched;
 
 use super::Lowerer;
 use super::code::Label;
 use crate::diag::near::nearest;
 use crate::diag::{codes, plural};
-use crate::kernel::scope::Binding;
-use crate::kernel::tree::{self, Expr, ExprKind, Param, StmtKind, TypeKind};
+use crate::kernel::scope::{Binding, Found};
+use crate::kernel::tree::{self, Expr, ExprKind, Param, Path, StmtKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Reg, Value};
 use crate::kernel::{cuda, prelude};
 use crate::span::Span;
+use std::rc::Rc;
 
 /// The threads of a warp.
 const WARP_THREADS: i128 = 32;
@@ -39,6 +43,25 @@ impl Frame {
     }
 }
 
+/// A function to call.
+pub(super) struct Callee<'a> {
+    /// The function.
+    pub(super) function: &'a tree::Function,
+    /// The scope of its declaration.
+    pub(super) home: usize,
+    /// The generic arguments of its `impl`, and `Self`.
+    pub(super) bound: Vec<(String, Binding<'a>)>,
+}
+
+/// An argument of a call.
+#[derive(Clone, Debug)]
+pub(super) enum Given<'e> {
+    /// As written.
+    Expr(&'e Expr),
+    /// Evaluated: a receiver that is no place, a constant.
+    Value(Value, Span),
+}
+
 impl<'a> Lowerer<'a> {
     /// `f(a, b)`
     pub(super) fn call(&mut self, callee: &'a Expr, args: &'a [Expr], dest: Option<&Value>, span: Span) -> Value {
@@ -46,10 +69,58 @@ impl<'a> Lowerer<'a> {
             return self.fail(&codes::P0813, callee.span, "only functions can be called", "name a helper `fn`");
         };
         let name = super::constant::path_text(path);
-        let Some(found) = self.find(path) else { return self.unknown_function(&name, callee.span) };
-        let Binding::Function(function) = found.binding else {
-            return self.fail(&codes::P0813, callee.span, format!("`{name}` is no function"), "name a helper `fn`");
-        };
+        let given: Vec<Given<'a>> = args.iter().map(Given::Expr).collect();
+        let reported = self.errors.reports;
+        let wanted = dest.and_then(Value::ty);
+        match self.callee(path, &given, wanted.as_ref(), callee.span) {
+            Some(function) => self.invoke(function, (&name, callee.span), &path.args, &given, dest, span),
+            None if self.errors.reports > reported => Value::Error,
+            None if self.find(path).is_some() => {
+                self.fail(&codes::P0813, callee.span, format!("`{name}` is no function"), "name a helper `fn`")
+            }
+            None => match self.unknown_associated(path, callee.span) {
+                Some(value) => value,
+                None => self.unknown_function(&name, callee.span),
+            },
+        }
+    }
+
+    /// The function that a path names.
+    pub(super) fn callee(
+        &mut self,
+        path: &Path,
+        args: &[Given<'_>],
+        wanted: Option<&Ty>,
+        span: Span,
+    ) -> Option<Callee<'a>> {
+        match self.find(path) {
+            Some(Found { binding: Binding::Function(function), scope, .. }) => {
+                Some(Callee { function, home: scope, bound: Vec::new() })
+            }
+            Some(_) => None,
+            None => self.associated(path, args, wanted, span),
+        }
+    }
+
+    /// The associated function that a path names, if that is clear; nothing is reported.
+    pub(super) fn associated_quietly(&mut self, path: &Path, args: &[Given<'_>], span: Span) -> Option<Callee<'a>> {
+        let reported = self.errors.found.len();
+        let callee = self.associated(path, args, None, span);
+        self.errors.take_back(reported);
+        callee
+    }
+
+    /// Calls a function with arguments of which the receiver is the first.
+    pub(super) fn invoke(
+        &mut self,
+        callee: Callee<'a>,
+        (name, at): (&str, Span),
+        written: &[tree::GenericArg],
+        args: &[Given<'a>],
+        dest: Option<&Value>,
+        span: Span,
+    ) -> Value {
+        let function = callee.function;
         if args.len() != function.params.len() {
             let message = format!("`{name}` takes {}, not {}", plural(function.params.len(), "argument"), args.len());
             return self.fail(&codes::P0811, span, message, format!("it is `fn {}`", signature(function)));
@@ -62,13 +133,13 @@ impl<'a> Lowerer<'a> {
         if self.f.code.full || self.is_too_long(span) {
             return Value::Error;
         }
-        let Some(generics) = self.generic_arguments(function, path, args, span) else { return Value::Error };
-        if function.external && self.errors.over.is_none() && !self.fits_block(&name, &generics, callee.span) {
+        let Some(generics) = self.generic_arguments(&callee, written, args, span) else { return Value::Error };
+        if function.external && self.errors.over.is_none() && !self.fits_block(name, &generics, at) {
             return Value::Error;
         }
         let caller = self.scopes.current;
-        let inner = self.scopes.open(Some(found.scope), true);
-        for (name, binding) in generics {
+        let inner = self.scopes.open(Some(callee.home), true);
+        for (name, binding) in callee.bound.into_iter().chain(generics) {
             self.scopes.bind(&name, binding);
         }
         self.expanding.push(address);
@@ -173,7 +244,7 @@ impl<'a> Lowerer<'a> {
         &mut self,
         function: &'a tree::Function,
         (caller, inner): (usize, usize),
-        args: &'a [Expr],
+        args: &[Given<'a>],
         dest: Option<&Value>,
         span: Span,
     ) -> Value {
@@ -197,9 +268,15 @@ impl<'a> Lowerer<'a> {
             },
             None => None,
         };
+        if let (Some(Ty::Struct(of)), Some(place)) = (&result, dest)
+            && *place != Value::Error
+            && place.ty() != result
+        {
+            return self.mismatch(&Value::Struct(Rc::clone(of), Vec::new()), place, span);
+        }
         let dest = result.map(|ty| match dest {
             Some(dest) => dest.clone(),
-            None => self.result_register(function, &ty, span),
+            None => self.unnamed(&function.name.name, &ty, span),
         });
         let end = self.f.code.label(&format!("${}_end", function.name.name));
         self.f.frames.push(Frame { end: Some(end), dest: dest.clone() });
@@ -210,13 +287,6 @@ impl<'a> Lowerer<'a> {
         }
         self.place(end, function.span);
         dest.unwrap_or_else(Value::unit)
-    }
-
-    fn result_register(&mut self, function: &tree::Function, ty: &Ty, span: Span) -> Value {
-        match ty {
-            Ty::Scalar(ty) => Value::Reg(self.temporary(*ty)),
-            other => self.declare_named(&function.name.name, other, span),
-        }
     }
 
     /// Whether a body that is written ended in a value or a jump.
@@ -231,10 +301,13 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Gives the parameters their meaning: the register that is passed, or one that holds the value.
-    fn arguments(&mut self, function: &'a tree::Function, (caller, inner): (usize, usize), args: &'a [Expr]) -> bool {
+    fn arguments(&mut self, function: &'a tree::Function, (caller, inner): (usize, usize), args: &[Given<'a>]) -> bool {
         let mut right = true;
         for (param, arg) in function.params.iter().zip(args) {
-            let binding = self.argument(param, (caller, inner), arg);
+            let binding = match arg {
+                Given::Expr(arg) => self.argument(param, (caller, inner), unreferenced(arg)),
+                Given::Value(value, at) => self.evaluated(param, inner, value, *at),
+            };
             right &= !matches!(binding, Binding::Error);
             self.scopes.current = inner;
             self.scopes.bind(&param.name.name, binding);
@@ -245,7 +318,7 @@ impl<'a> Lowerer<'a> {
 
     fn argument(&mut self, param: &'a Param, (caller, inner): (usize, usize), arg: &'a Expr) -> Binding<'a> {
         self.scopes.current = caller;
-        if let Some(binding) = self.struct_argument(param, arg) {
+        if let Some(binding) = self.struct_argument(param, arg, inner) {
             return binding;
         }
         if let Ok(value) = self.constant_quietly(arg) {
@@ -263,12 +336,34 @@ impl<'a> Lowerer<'a> {
         self.passed(value, &ty, param, arg.span)
     }
 
+    /// An argument that has its value already: a receiver.
+    fn evaluated(&mut self, param: &'a Param, inner: usize, value: &Value, span: Span) -> Binding<'a> {
+        self.scopes.current = inner;
+        match (value, self.ty(&param.ty)) {
+            (_, None) => Binding::Error,
+            (Value::Const(constant), Some(ty)) => {
+                self.of_ty(constant.clone(), &ty, span).map_or(Binding::Error, |c| Binding::Value(Value::Const(c)))
+            }
+            (value, Some(ty)) => self.passed(value.clone(), &ty, param, span),
+        }
+    }
+
     /// A struct parameter of the kernel is passed on as it is.
-    fn struct_argument(&mut self, param: &'a Param, arg: &Expr) -> Option<Binding<'a>> {
-        let (ExprKind::Path(path), TypeKind::Path(ty)) = (&arg.kind, &param.ty.kind) else { return None };
+    fn struct_argument(&mut self, param: &'a Param, arg: &Expr, inner: usize) -> Option<Binding<'a>> {
+        let path = match &arg.kind {
+            ExprKind::Path(path) => path,
+            ExprKind::Ref(_, inner) => match &inner.kind {
+                ExprKind::Path(path) => path,
+                _ => return None,
+            },
+            _ => return None,
+        };
         let Binding::Param(index) = self.find(path)?.binding else { return None };
-        let name = &ty.segments.last()?.name;
-        (self.f.params.get(index)?.struct_name()? == name).then_some(Binding::Param(index))
+        let own = self.f.params.get(index)?.structure()?;
+        let caller = std::mem::replace(&mut self.scopes.current, inner);
+        let wanted = self.ty(&param.ty);
+        self.scopes.current = caller;
+        (wanted == Some(Ty::Struct(own))).then_some(Binding::Param(index))
     }
 
     fn computed(&mut self, param: &Param, ty: &Ty, arg: &'a Expr) -> Value {
@@ -277,23 +372,35 @@ impl<'a> Lowerer<'a> {
     }
 
     fn passed(&mut self, value: Value, ty: &Ty, param: &Param, span: Span) -> Binding<'a> {
-        let value = match (value, ty) {
-            (Value::Error, _) => return Binding::Error,
+        self.fitting(value, ty, &param.name.name, span).map_or(Binding::Error, Binding::Value)
+    }
+
+    /// A value as one of this type, for the parameter or field `name`.
+    pub(super) fn fitting(&mut self, value: Value, ty: &Ty, name: &str, span: Span) -> Option<Value> {
+        Some(match (value, ty) {
+            (Value::Error, _) => return None,
             (Value::Reg(reg), Ty::Scalar(ty)) if types::meet(reg.ty, *ty) => Value::Reg(Reg { ty: *ty, ..reg }),
             (Value::Symbol(symbol), Ty::Scalar(ty)) if types::meet(symbol.address, *ty) => {
-                let reg = self.register(&param.name.name, *ty, span);
+                let reg = self.register(name, *ty, span);
                 self.mov(&reg, &symbol.name, span);
                 Value::Reg(reg)
             }
-            (value @ (Value::Array(_) | Value::Tuple(_)), ty) if value.ty().as_ref() == Some(ty) => value,
+            (value @ (Value::Array(_) | Value::Tuple(_) | Value::Struct(..) | Value::List(..)), ty)
+                if value.ty().as_ref() == Some(ty) =>
+            {
+                value
+            }
             (value, ty) => {
                 let (from, to) = (value.describe(), ty.name());
-                let message = format!("this is {from}, and `{}` is `{to}`", param.name.name);
-                self.fail(&codes::P0802, span, message, format!("convert it: `… as {to}`"));
-                return Binding::Error;
+                let message = format!("this is {from}, and `{name}` is `{to}`");
+                let help = match ty {
+                    Ty::Scalar(_) => format!("convert it: `… as {to}`"),
+                    _ => format!("pass a `{to}`"),
+                };
+                self.fail(&codes::P0802, span, message, help);
+                return None;
             }
-        };
-        Binding::Value(value)
+        })
     }
 
     /// `return x`
@@ -329,12 +436,22 @@ impl<'a> Lowerer<'a> {
 }
 
 /// Whether it names a register, so that it is passed as it is.
-fn is_place(expr: &Expr) -> bool {
+pub(super) fn is_place(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Path(_) => true,
-        ExprKind::Field(base, _) | ExprKind::Index(base, _) | ExprKind::Ref(base) => is_place(base),
+        ExprKind::Field(base, _) | ExprKind::Index(base, _) | ExprKind::Ref(_, base) | ExprKind::Deref(base) => {
+            is_place(base)
+        }
         ExprKind::Tuple(items) => items.iter().all(is_place),
         _ => false,
+    }
+}
+
+/// `x` of an argument `&x` or `&mut x`.
+fn unreferenced(arg: &Expr) -> &Expr {
+    match &arg.kind {
+        ExprKind::Ref(_, inner) => inner,
+        _ => arg,
     }
 }
 

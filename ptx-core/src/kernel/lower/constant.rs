@@ -45,7 +45,7 @@ impl<'a> Lowerer<'a> {
     pub(super) fn constant_quietly(&mut self, expr: &Expr) -> Evaluated {
         let reported = self.errors.found.len();
         let value = self.constant(expr);
-        self.errors.found.truncate(reported);
+        self.errors.take_back(reported);
         value
     }
 
@@ -57,10 +57,12 @@ impl<'a> Lowerer<'a> {
             ExprKind::Bool(value) => Ok(Const::Bool(*value)),
             ExprKind::Str(text) => Ok(Const::Str(text.clone())),
             ExprKind::Path(path) => self.constant_path(path, expr.span),
-            ExprKind::Field(base, field) => match (self.constant(base)?, field.name.parse::<usize>()) {
-                (Const::Tuple(mut items), Ok(index)) if index < items.len() => Ok(items.swap_remove(index)),
+            ExprKind::Field(base, field) => match Value::Const(self.constant(base)?).field(&field.name) {
+                Some(Value::Const(part)) => Ok(part),
                 _ => not_constant(expr.span, format!("`.{}` is no part of a constant", field.name)),
             },
+            ExprKind::Struct(path, fields) => self.constant_literal(path, fields, expr.span),
+            ExprKind::Deref(inner) => self.constant(inner),
             ExprKind::Index(base, index) => self.constant_index(base, index),
             ExprKind::Unary(op, inner) => {
                 let value = self.constant(inner)?;
@@ -69,11 +71,13 @@ impl<'a> Lowerer<'a> {
             ExprKind::Binary(op, _, a, b) => self.constant_binary(*op, a, b, expr.span),
             ExprKind::Cast(inner, ty) => self.constant_cast(inner, ty, expr.span),
             ExprKind::Call(callee, args) => self.constant_call(callee, args, expr.span),
-            ExprKind::Method(receiver, name, args) => self.constant_method(receiver, name, args, expr.span),
+            ExprKind::Method(receiver, name, generics, args) => {
+                self.constant_method((receiver, name), generics, args, expr.span)
+            }
             ExprKind::Array(items) => Ok(Const::Array(self.constants(items)?)),
             ExprKind::Tuple(items) => Ok(Const::Tuple(self.constants(items)?)),
             ExprKind::Repeat(item, len) => self.constant_repeat(item, len),
-            ExprKind::Ref(inner) => self.constant(inner),
+            ExprKind::Ref(_, inner) => self.constant(inner),
             ExprKind::If(condition, then, otherwise) => {
                 self.constant_if(condition, then, otherwise.as_deref(), expr.span)
             }
@@ -149,6 +153,16 @@ impl<'a> Lowerer<'a> {
                 _ => not_constant(span, format!("`{}` is a register or has an address", path_text(path))),
             };
         }
+        if let Some((item, home, bound)) = self.associated_const(path, span) {
+            let current = self.scopes.current;
+            let inner = self.scopes.open(Some(home), true);
+            for (name, binding) in bound {
+                self.scopes.bind(&name, binding);
+            }
+            let value = self.const_item(item, inner);
+            self.scopes.close(inner, current);
+            return value;
+        }
         match path.segments.as_slice() {
             [name] if name.name == "arch" => Ok(Const::Arch(self.variant.arch)),
             [name] => match name.name.parse::<Arch>() {
@@ -204,8 +218,10 @@ impl<'a> Lowerer<'a> {
     }
 
     fn of_scalar(&mut self, value: Const, ty: &tree::Type, span: Span) -> Evaluated {
-        let Some(Ty::Scalar(ty)) = self.ty(ty) else { return Err(Fail::Reported) };
-        self.adopt(value, ty, span)
+        match self.ty(ty) {
+            Some(ty) => self.of_ty(value, &ty, span),
+            None => Err(Fail::Reported),
+        }
     }
 
     /// A constant as a value of this type: a bare literal adopts it.

@@ -9,8 +9,18 @@ use crate::kernel::operators::{self, Op, Operator};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{BinaryOp, Expr, ExprKind, Path, UnaryOp};
 use crate::kernel::types::{self, Ty};
-use crate::kernel::value::{Array, Const, Value};
+use crate::kernel::value::{Array, Const, Value, parts};
 use crate::span::Span;
+
+/// The help for a value of several registers: name one of them.
+pub(super) fn one_of(value: &Value) -> String {
+    match value.ty() {
+        Some(Ty::Struct(of)) => {
+            of.field_names().first().map_or_else(String::new, |field| format!("name one field: `.{field}`"))
+        }
+        _ => "name one element: `a[0]`".to_owned(),
+    }
+}
 
 impl<'a> Lowerer<'a> {
     /// The value of an expression, wherever it is: no instruction for a register, a constant, the name of an array.
@@ -46,11 +56,16 @@ impl<'a> Lowerer<'a> {
             },
             ExprKind::Tuple(items) | ExprKind::Array(items) => self.items(items, dest, expr.span),
             ExprKind::Repeat(item, len) => self.repeat(item, len, dest, expr.span),
-            ExprKind::Ref(inner) => self.lower(inner, dest),
+            ExprKind::Ref(false, inner) => self.lower(inner, dest),
+            ExprKind::Ref(true, _) => self.no_reference(expr.span),
             ExprKind::Range(..) => {
                 self.no_value("a range", "use it in `for i in 0..4` or in `ptx! { {acc[0..4]} }`", expr.span)
             }
-            ExprKind::Method(_, name, _) => self.no_method(&name.name, name.span),
+            ExprKind::Method(receiver, name, generics, args) => {
+                self.method_call((receiver, name), generics, args, dest, expr.span)
+            }
+            ExprKind::Struct(path, fields) => self.struct_literal(path, fields, dest, expr.span),
+            ExprKind::Deref(_) => self.no_dereference(expr.span),
             _ => self.flow(expr, dest),
         }
     }
@@ -59,7 +74,7 @@ impl<'a> Lowerer<'a> {
         self.fail(&codes::P0813, span, format!("{what} is no value of a register"), help)
     }
 
-    fn no_method(&mut self, name: &str, span: Span) -> Value {
+    pub(super) fn no_method(&mut self, name: &str, span: Span) -> Value {
         let help = match name {
             "min" | "max" | "abs" | "sqrt" => format!("write the instruction: `ptx! {{ {name}… d, a; }}`"),
             _ => "write the instructions in `ptx! { … }`, or a helper `fn`".to_owned(),
@@ -89,14 +104,17 @@ impl<'a> Lowerer<'a> {
                 }
             }
             (_, Value::Reg(reg)) => self.store_register(&value, reg, span),
-            (_, Value::Tuple(_) | Value::Array(_)) => match (parts(&value), parts(dest)) {
-                (Some(from), Some(to)) if from.len() == to.len() => {
-                    for (from, to) in from.into_iter().zip(&to) {
-                        self.store(from, Some(to), span);
+            (_, Value::Struct(..)) if value.ty() != dest.ty() => return self.mismatch(&value, dest, span),
+            (_, Value::Tuple(_) | Value::Array(_) | Value::Struct(..) | Value::List(..)) => {
+                match (parts(&value), parts(dest)) {
+                    (Some(from), Some(to)) if from.len() == to.len() => {
+                        for (from, to) in from.into_iter().zip(&to) {
+                            self.store(from, Some(to), span);
+                        }
                     }
+                    _ => return self.mismatch(&value, dest, span),
                 }
-                _ => return self.mismatch(&value, dest, span),
-            },
+            }
             _ => return self.not_assignable(dest.describe(), span),
         }
         dest.clone()
@@ -175,7 +193,7 @@ impl<'a> Lowerer<'a> {
                 }
                 if let ExprKind::Path(path) = &base.kind
                     && let Some(Binding::Param(index)) = self.find(path).map(|found| found.binding)
-                    && self.f.params.get(index).is_some_and(|param| param.struct_name().is_some())
+                    && self.f.params.get(index).is_some_and(|param| param.structure().is_some())
                 {
                     return self.unknown_field(index, &field.name, field.span);
                 }
@@ -185,24 +203,31 @@ impl<'a> Lowerer<'a> {
                     let text = format!("{}.{}", super::constant::path_text(path), field.name);
                     return self.unknown(&text, Meant::unsaid(), expr.span);
                 }
-                match (self.value(base), field.name.parse::<usize>()) {
-                    (Value::Tuple(mut parts), Ok(at)) if at < parts.len() => parts.swap_remove(at),
-                    (Value::Error, _) => Value::Error,
-                    (other, _) => self.no_field(&other, &field.name, field.span),
+                let value = self.value(base);
+                match value.field(&field.name) {
+                    Some(part) => part,
+                    None => self.no_field(&value, &field.name, field.span),
                 }
             }
             _ => self.value(expr),
         }
     }
 
-    fn no_field(&mut self, value: &Value, field: &str, span: Span) -> Value {
+    pub(super) fn no_field(&mut self, value: &Value, field: &str, span: Span) -> Value {
+        if *value == Value::Error {
+            return Value::Error;
+        }
+        if let Some(Ty::Struct(of)) = value.ty() {
+            return self.no_such_field(&of, field, span);
+        }
         let message = format!("{} has no field `{field}`", value.describe());
-        self.fail(&codes::P0817, span, message, "fields belong to struct parameters, and `.0`, `.1` to tuples")
+        self.fail(&codes::P0817, span, message, "fields belong to structs, and `.0`, `.1` to tuples")
     }
 
     pub(super) fn element(&mut self, base: Value, span: Span, index: &'a Expr) -> Value {
         let array = match base {
             Value::Array(array) => array,
+            Value::List(_, items) => return self.item(&items, index),
             Value::Error => return Value::Error,
             Value::Reg(_) => {
                 let help = "to load from memory write `ptx! { ld.global.f32 d, [address]; }`";
@@ -225,26 +250,54 @@ impl<'a> Lowerer<'a> {
                 );
             }
         };
+        match self.index(index) {
+            Some(at) => self.element_at(&array, at, index.span),
+            None => Value::Error,
+        }
+    }
+
+    /// An index among registers.
+    fn index(&mut self, index: &Expr) -> Option<i128> {
         match self.constant(index) {
-            Ok(Const::Int(at, _)) => self.element_at(&array, at, index.span),
+            Ok(Const::Int(at, _)) => return Some(at),
             Ok(_) => self.fail(&codes::P0807, index.span, "an index is an integer", "write a constant integer"),
             Err(Fail::Reported) => Value::Error,
             Err(Fail::NotConstant(..)) => {
                 let help = "index with a constant or the variable of a `for`; what must be indexed at run time belongs into memory";
                 self.fail(&codes::P0807, index.span, "registers cannot be indexed at run time", help)
             }
-        }
+        };
+        None
+    }
+
+    /// An element of a list of structs or tuples.
+    fn item(&mut self, items: &[Value], index: &Expr) -> Value {
+        let Some(at) = self.index(index) else { return Value::Error };
+        let item = usize::try_from(at).ok().and_then(|at| items.get(at)).cloned();
+        item.unwrap_or_else(|| self.past_the_end(at, items.len() as u64, index.span))
     }
 
     /// The element of an array.
     pub(super) fn element_at(&mut self, array: &Array, index: i128, span: Span) -> Value {
         match u64::try_from(index) {
             Ok(index) if index < array.len => array.at(index),
-            _ => {
-                let message = format!("the index {index} is past the end: there are {} elements", array.len);
-                self.fail(&codes::P0807, span, message, "write a smaller index")
-            }
+            _ => self.past_the_end(index, array.len, span),
         }
+    }
+
+    fn past_the_end(&mut self, index: i128, len: u64, span: Span) -> Value {
+        let message = format!("the index {index} is past the end: there are {len} elements");
+        self.fail(&codes::P0807, span, message, "write a smaller index")
+    }
+
+    fn no_reference(&mut self, span: Span) -> Value {
+        let help = "registers have no address; declare a `#[shared]` or `#[local]` array";
+        self.fail(&codes::P0850, span, "the kernel language has no references to registers", help)
+    }
+
+    fn no_dereference(&mut self, span: Span) -> Value {
+        let help = "memory is read and written by `ld` and `st` in `ptx! { }`";
+        self.fail(&codes::P0850, span, "the kernel language has no `*` dereference", help)
     }
 
     /// The argument of `wide(…)`.
@@ -346,7 +399,7 @@ impl<'a> Lowerer<'a> {
 
     fn not_scalar<T>(&mut self, value: &Value, span: Span) -> Option<T> {
         let message = format!("{} is no operand of an operator", value.describe());
-        self.fail(&codes::P0803, span, message, "name one element: `a[0]`");
+        self.fail(&codes::P0803, span, message, one_of(value));
         None
     }
 
@@ -410,26 +463,16 @@ impl<'a> Lowerer<'a> {
     fn repeat(&mut self, item: &'a Expr, len: &'a Expr, dest: Option<&Value>, span: Span) -> Value {
         let Some(len) = self.count(len) else { return Value::Error };
         match dest {
-            Some(dest @ Value::Array(array)) if array.len == len => {
-                for at in 0..len {
-                    self.lower(item, Some(&array.at(at)));
+            Some(dest @ (Value::Array(_) | Value::List(..)))
+                if parts(dest).is_some_and(|all| all.len() as u64 == len) =>
+            {
+                for place in parts(dest).unwrap_or_default() {
+                    self.lower(item, Some(&place));
                 }
                 dest.clone()
             }
             Some(Value::Error) => Value::Error,
             _ => self.no_value("`[x; n]`", "declare an array of that length: `let a: [f32; 4] = [0.0; 4];`", span),
         }
-    }
-}
-
-/// The parts of a value that has parts.
-pub(super) fn parts(value: &Value) -> Option<Vec<Value>> {
-    match value {
-        Value::Tuple(parts) => Some(parts.clone()),
-        Value::Array(array) => Some((0..array.len).map(|at| array.at(at)).collect()),
-        Value::Const(Const::Array(items) | Const::Tuple(items)) => {
-            Some(items.iter().cloned().map(Value::Const).collect())
-        }
-        _ => None,
     }
 }

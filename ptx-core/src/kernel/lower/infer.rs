@@ -40,7 +40,9 @@ impl Lowerer<'_> {
                 Some(view) => self.view_type(view),
                 None => self.call_type(callee, args),
             },
-            ExprKind::Ref(inner) => self.type_of(inner),
+            ExprKind::Ref(_, inner) | ExprKind::Deref(inner) => self.type_of(inner),
+            ExprKind::Struct(path, fields) => self.literal_type_of(path, fields, expr.span),
+            ExprKind::Method(receiver, name, generics, args) => self.method_type((receiver, name), generics, args),
             _ => None,
         }
     }
@@ -66,7 +68,10 @@ impl Lowerer<'_> {
         match &expr.kind {
             ExprKind::Path(path) => match self.find(path)?.binding {
                 Binding::Value(value) => value.ty(),
-                Binding::Param(index) => self.f.params.get(index)?.ty.clone(),
+                Binding::Param(index) => {
+                    let param = self.f.params.get(index)?;
+                    param.ty.clone().or_else(|| param.structure().map(Ty::Struct))
+                }
                 _ => None,
             },
             ExprKind::Index(base, _) => match self.type_of(base)? {
@@ -75,6 +80,7 @@ impl Lowerer<'_> {
             },
             ExprKind::Field(base, field) => match self.type_of(base) {
                 Some(Ty::Tuple(parts)) => parts.get(field.name.parse::<usize>().ok()?).cloned(),
+                Some(Ty::Struct(of)) => of.fields.get(of.field(&field.name)?).map(|(_, ty)| ty.clone()),
                 _ => self.struct_field(expr).map(|field| field.ty),
             },
             _ => None,

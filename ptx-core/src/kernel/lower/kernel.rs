@@ -54,9 +54,10 @@ impl<'a> Lowerer<'a> {
             self.fail(&codes::P0811, instance.span, message, format!("write one for each, in order: `({example})`"));
             return None;
         }
+        let home = self.scopes.current;
         let mut suffix = String::new();
         for (generic, arg) in kernel.generics.iter().zip(&instance.args) {
-            let binding = self.generic_argument(generic, arg)?;
+            let binding = self.generic_argument(generic, arg, home)?;
             suffix.push('_');
             suffix.push_str(&argument_text(&binding, arg));
             self.scopes.bind(&generic.name.name, binding);

@@ -111,7 +111,7 @@ impl<'a> Lowerer<'a> {
                 }
                 (array.innermost().scalar()?, dims)
             }
-            Ty::Tuple(_) => return self.not_stored(ty.span),
+            Ty::Tuple(_) | Ty::Struct(_) => return self.not_stored(ty.span),
         };
         if element.name() == "pred" || element.bits() < 8 {
             return self.not_stored(ty.span);
@@ -189,6 +189,7 @@ impl<'a> Lowerer<'a> {
             self.fail(&codes::P0817, item.name.span, message, "hold a pointer, `u64`, instead");
             return None;
         }
+        self.out.taken.insert(std::ptr::from_ref(item) as usize);
         let mut layout = Layout::new();
         for (name, ty) in &item.fields {
             let inner = match &ty.kind {
@@ -217,7 +218,7 @@ impl<'a> Lowerer<'a> {
 
     fn field_type(&mut self, ty: &'a tree::Type) -> Option<Ty> {
         match self.ty(ty)? {
-            Ty::Tuple(_) => self.not_stored(ty.span),
+            Ty::Tuple(_) | Ty::Struct(_) => self.not_stored(ty.span),
             scalar if scalar.innermost().scalar().is_none_or(|ty| ty.name() == "pred") => self.not_stored(ty.span),
             other => Some(other),
         }

@@ -69,6 +69,9 @@ impl<'a> Lowerer<'a> {
         for item in &module.structs {
             self.scopes.bind(&item.name.name, Binding::Struct(item));
         }
+        for item in &module.impls {
+            self.declare_impl(item);
+        }
         for item in &module.statics {
             let value = self.static_item(item);
             self.scopes.bind(&item.name.name, Binding::Value(value));
@@ -107,7 +110,9 @@ impl<'a> Lowerer<'a> {
         pieces.append(&mut self.out.globals);
         pieces.append(&mut self.out.functions);
         let module = self.module;
-        let structs = module.structs.iter().map(|item| self.struct_layout(item)).collect();
+        let taken = |item: &&Struct| self.out.taken.contains(&(std::ptr::from_ref::<Struct>(item) as usize));
+        let taken: Vec<&Struct> = module.structs.iter().filter(taken).collect();
+        let structs = taken.into_iter().map(|item| self.struct_layout(item)).collect();
         let lowered = Lowered {
             pieces,
             entries: self.out.entries,

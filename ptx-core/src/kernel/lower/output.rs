@@ -6,7 +6,7 @@ use crate::kernel::names::Names;
 use crate::kernel::spoken::Spoken;
 use crate::kernel::value::Value;
 use crate::span::Span;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 /// A finished part has its text here; the body that is being written is `Lowerer::f`.
@@ -21,6 +21,8 @@ pub(super) struct Output {
     /// Finished functions.
     pub(super) functions: Pieces,
     pub(super) entries: Vec<Entry>,
+    /// The structs that kernels take, by address: the host asserts their layout.
+    pub(super) taken: HashSet<usize>,
     /// `#[noinline]` helpers that are written, by address and arguments.
     pub(super) called: HashMap<(usize, String), String>,
     /// Variables of the module that are written, by the address of their declaration and their text.

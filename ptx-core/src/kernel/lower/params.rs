@@ -7,9 +7,10 @@ use crate::kernel::EntryParam;
 use crate::kernel::layout::Layout;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
-use crate::kernel::types::{self, Ty};
+use crate::kernel::types::{self, StructTy, Ty};
 use crate::kernel::value::{Reg, Value};
 use crate::span::Span;
+use std::rc::Rc;
 
 /// What a parameter holds.
 #[derive(Clone, Debug)]
@@ -20,8 +21,8 @@ pub(super) enum Kind {
     Pointer(u64, Pointer),
     /// 128 bytes of tensor map.
     Map,
-    /// A struct by value: its name and layout.
-    Struct(String, Layout),
+    /// A struct by value, and its layout.
+    Struct(Rc<StructTy>, Layout),
     /// `[T; N]` by value, and the bytes of an element.
     Array(Ty, u64),
 }
@@ -56,10 +57,10 @@ pub(super) struct Field {
 }
 
 impl Param {
-    /// The name of its struct.
-    pub(super) fn struct_name(&self) -> Option<&str> {
+    /// Its struct, if it is one.
+    pub(super) fn structure(&self) -> Option<Rc<StructTy>> {
         match &self.kind {
-            Kind::Struct(name, _) => Some(name),
+            Kind::Struct(ty, _) => Some(Rc::clone(ty)),
             _ => None,
         }
     }
@@ -197,7 +198,11 @@ impl<'a> Lowerer<'a> {
                 Some((Kind::Pointer(element, Pointer::Global), address()))
             }
             _ => match self.find(path).map(|found| found.binding) {
-                Some(Binding::Struct(item)) => Some((Kind::Struct(item.name.name.clone(), self.layout(item)?), None)),
+                Some(Binding::Struct(item)) => {
+                    let layout = self.layout(item)?;
+                    let Some(Ty::Struct(ty)) = self.ty(&param.ty) else { return None };
+                    Some((Kind::Struct(ty, layout), None))
+                }
                 _ => Some((Kind::Scalar, Some(self.param_scalar(param)?))),
             },
         }
@@ -327,7 +332,7 @@ impl<'a> Lowerer<'a> {
         let value = match &field.ty {
             Ty::Scalar(ty) => Value::Reg(self.named(&name, *ty)),
             Ty::Array(element, len) => Value::Array(self.named_array(&name, element, *len)),
-            Ty::Tuple(_) => Value::Error,
+            Ty::Tuple(_) | Ty::Struct(_) => Value::Error,
         };
         if let Some(param) = self.f.params.get_mut(field.param) {
             param.fields.push((field.path.clone(), field.offset, value.clone()));
@@ -337,7 +342,7 @@ impl<'a> Lowerer<'a> {
 
     /// Reports a field that a struct parameter does not have.
     pub(super) fn unknown_field(&mut self, index: usize, field: &str, span: Span) -> Value {
-        let Some(Param { kind: Kind::Struct(name, layout), .. }) = self.f.params.get(index) else {
+        let Some(Param { kind: Kind::Struct(ty, layout), .. }) = self.f.params.get(index) else {
             return Value::Error;
         };
         let names: Vec<&str> = layout.fields.iter().map(|(name, ..)| name.as_str()).collect();
@@ -345,7 +350,7 @@ impl<'a> Lowerer<'a> {
             Some(near) => format!("there is `{near}`"),
             None => format!("it has `{}`", names.join("`, `")),
         };
-        let message = format!("`{name}` has no field `{field}`");
+        let message = format!("`{}` has no field `{field}`", ty.name);
         self.fail(&codes::P0817, span, message, help)
     }
 

@@ -89,9 +89,12 @@ impl<'a> Lowerer<'a> {
     }
 
     fn named_type(&mut self, path: &Path, span: Span) -> Option<Ty> {
-        match self.find(path).map(|found| found.binding) {
-            Some(Binding::Type(ty)) => return Some(ty),
-            Some(Binding::Error) => return None,
+        match self.find(path).map(|found| (found.binding, found.scope)) {
+            Some((Binding::Type(ty), _)) => return Some(ty),
+            Some((Binding::Struct(item), home)) => {
+                return self.struct_type(item, home, &path.args, span).map(Ty::Struct);
+            }
+            Some((Binding::Error, _)) => return None,
             _ => {}
         }
         let name = path.segments.last().map_or("", |ident| ident.name.as_str());

@@ -93,12 +93,19 @@ impl Reader<'_> {
             return self.eat(")").then_some(inner);
         }
         let mut expr = self.primary()?;
-        while self.eat("[") {
-            let at = self.binary(0)?;
-            if !self.eat("]") {
-                return None;
+        loop {
+            if self.eat("[") {
+                let at = self.binary(0)?;
+                if !self.eat("]") {
+                    return None;
+                }
+                expr = self.node(ExprKind::Index(Box::new(expr), Box::new(at)));
+            } else if self.eat(".") {
+                let name = self.word()?.to_owned();
+                expr = self.node(ExprKind::Field(Box::new(expr), Ident { name, span: self.span }));
+            } else {
+                break;
             }
-            expr = self.node(ExprKind::Index(Box::new(expr), Box::new(at)));
         }
         Some(expr)
     }
@@ -113,7 +120,7 @@ impl Reader<'_> {
         while self.eat("::") {
             segments.push(Ident { name: self.word()?.to_owned(), span });
         }
-        Some(self.node(ExprKind::Path(Path { segments, args: Vec::new() })))
+        Some(self.node(ExprKind::Path(Path { segments, ..Path::default() })))
     }
 }
 

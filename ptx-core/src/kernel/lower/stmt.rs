@@ -1,6 +1,7 @@
 //! Statements: blocks, declarations, assignments.
 
 use super::Lowerer;
+use super::constant::path_text;
 use crate::diag::codes;
 use crate::kernel::operators::Op;
 use crate::kernel::scope::Binding;
@@ -8,6 +9,7 @@ use crate::kernel::tree::{BinaryOp, Block, Expr, ExprKind, Let, Path, Pattern, S
 use crate::kernel::types::Ty;
 use crate::kernel::value::{Const, Symbol, Value};
 use crate::span::Span;
+use std::rc::Rc;
 
 /// More registers than this are a mistake: a thread has 255.
 const MOST_REGISTERS: u64 = 1 << 14;
@@ -27,6 +29,11 @@ impl<'a> Lowerer<'a> {
         for stmt in &block.stmts {
             self.declare_item(stmt);
         }
+        for stmt in &block.stmts {
+            if let StmtKind::Impl(item) = &stmt.kind {
+                self.declare_impl(item);
+            }
+        }
         self.declare_labels(block);
         let mut value = Value::unit();
         for (at, stmt) in block.stmts.iter().enumerate() {
@@ -45,6 +52,7 @@ impl<'a> Lowerer<'a> {
         match &stmt.kind {
             StmtKind::Const(item) => self.scopes.bind(&item.name.name, Binding::Const(item)),
             StmtKind::Function(item) => self.scopes.bind(&item.name.name, Binding::Function(item)),
+            StmtKind::Struct(item) => self.scopes.bind(&item.name.name, Binding::Struct(item)),
             StmtKind::Static(item) => {
                 let value = self.static_item(item);
                 self.scopes.bind(&item.name.name, Binding::Value(value));
@@ -64,10 +72,11 @@ impl<'a> Lowerer<'a> {
             StmtKind::Unreachable => self.f.code.dead = true,
             StmtKind::Const(item) => {
                 // Read even if nothing names it, so that what is wrong in it is reported.
-                let path = Path { segments: vec![item.name.clone()], args: Vec::new() };
+                let path = Path::name(item.name.clone());
                 let _ = self.constant(&Expr { kind: ExprKind::Path(path), span: item.name.span });
             }
-            StmtKind::Static(_) | StmtKind::Function(_) | StmtKind::Error => {}
+            StmtKind::Static(_) | StmtKind::Function(_) | StmtKind::Struct(_) | StmtKind::Impl(_) | StmtKind::Error => {
+            }
         }
         Value::unit()
     }
@@ -118,12 +127,27 @@ impl<'a> Lowerer<'a> {
             (Pattern::Tuple(patterns, _), Ty::Tuple(parts)) if patterns.len() == parts.len() => {
                 Value::Tuple(patterns.iter().zip(parts).map(|(pattern, ty)| self.declare(pattern, ty)).collect())
             }
+            (Pattern::Struct(path, fields, _, span), Ty::Struct(of)) => {
+                if !self.is_pattern_of(path, of, *span) {
+                    return Value::Error;
+                }
+                let part = |(name, ty): &(String, Ty)| match fields.iter().find(|(field, _)| field.name == *name) {
+                    Some((_, pattern)) => self.declare(pattern, ty),
+                    None => self.declare_named("unused", ty, *span),
+                };
+                let parts = of.fields.iter().map(part).collect();
+                Value::Struct(Rc::clone(of), parts)
+            }
             (Pattern::Tuple(patterns, _), Ty::Scalar(_) | Ty::Array(..)) => {
                 Value::Tuple(patterns.iter().map(|pattern| self.declare(pattern, ty)).collect())
             }
             (Pattern::Tuple(patterns, span), ty) => {
                 let message = format!("{} names for `{}`", patterns.len(), ty.name());
                 self.fail(&codes::P0802, *span, message, "write one name for each part of the type")
+            }
+            (Pattern::Struct(path, _, _, span), ty) => {
+                let message = format!("the pattern is of `{}`, and the value is `{}`", path_text(path), ty.name());
+                self.fail(&codes::P0802, *span, message, "write a name, or a pattern of the type")
             }
         }
     }
@@ -140,18 +164,27 @@ impl<'a> Lowerer<'a> {
                 let part = |(at, ty): (usize, &Ty)| self.declare_named(&format!("{name}.{at}"), ty, span);
                 Value::Tuple(parts.iter().enumerate().map(part).collect())
             }
+            Ty::Struct(of) => {
+                let part = |(field, ty): &(String, Ty)| self.declare_named(&format!("{name}.{field}"), ty, span);
+                let parts = of.fields.iter().map(part).collect();
+                Value::Struct(Rc::clone(of), parts)
+            }
             Ty::Array(element, len) => self.declare_array(name, element, *len, ty, span),
+        }
+    }
+
+    /// Registers for a value that has no name of its own: a temporary, or several registers under a name.
+    pub(super) fn unnamed(&mut self, name: &str, ty: &Ty, span: Span) -> Value {
+        match ty {
+            Ty::Scalar(ty) => Value::Reg(self.temporary(*ty)),
+            other => self.declare_named(name, other, span),
         }
     }
 
     fn declare_array(&mut self, name: &str, element: &Ty, len: u64, ty: &Ty, span: Span) -> Value {
         let Ty::Scalar(scalar) = ty.innermost() else {
-            return self.fail(
-                &codes::P0812,
-                span,
-                "an array of tuples has no register class",
-                "write a tuple of arrays",
-            );
+            let item = |at| self.declare_named(&format!("{name}.{at}"), element, span);
+            return Value::List(element.clone(), (0..len).map(item).collect());
         };
         let array = self.named_array(name, element, len);
         let class = crate::kernel::types::register(*scalar).unwrap_or("b32");
@@ -166,8 +199,20 @@ impl<'a> Lowerer<'a> {
         {
             return self.assign_together(targets, values);
         }
-        let target = self.target(target);
-        self.lower(value, Some(&target));
+        let place = self.target(target);
+        if place.ty().is_some_and(|ty| ty.registers() > 1) && !super::call::is_place(value) && mentions(value, target) {
+            return self.assign_through(&place, value);
+        }
+        self.lower(value, Some(&place));
+        Value::unit()
+    }
+
+    /// A value of several registers that is made from its own target is complete before the first of them is written.
+    fn assign_through(&mut self, place: &Value, value: &'a Expr) -> Value {
+        let Some(ty) = place.ty() else { return Value::Error };
+        let keep = self.declare_named("next", &ty, value.span);
+        let made = self.lower(value, Some(&keep));
+        self.store(made, Some(place), value.span);
         Value::unit()
     }
 
@@ -259,17 +304,25 @@ fn indexed(expr: &Expr) -> &Expr {
 
 /// Whether an expression may read what `target` names.
 fn mentions(expr: &Expr, target: &Expr) -> bool {
+    if let ExprKind::Tuple(targets) = &target.kind {
+        return targets.iter().any(|target| mentions(expr, target));
+    }
     let (Some(name), false) = (root(target), same(expr, target)) else { return true };
+    let any = |exprs: &[Expr]| exprs.iter().any(|expr| mentions(expr, target));
     match &expr.kind {
         ExprKind::Path(path) => path.segments.first().is_some_and(|s| s.name == name),
         ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Str(_) => false,
-        ExprKind::Field(inner, _) | ExprKind::Unary(_, inner) | ExprKind::Cast(inner, _) | ExprKind::Ref(inner) => {
-            mentions(inner, target)
+        ExprKind::Field(inner, _)
+        | ExprKind::Unary(_, inner)
+        | ExprKind::Cast(inner, _)
+        | ExprKind::Ref(_, inner)
+        | ExprKind::Deref(inner) => mentions(inner, target),
+        ExprKind::Index(a, b) | ExprKind::Binary(_, _, a, b) | ExprKind::Repeat(a, b) => {
+            mentions(a, target) || mentions(b, target)
         }
-        ExprKind::Index(a, b) | ExprKind::Binary(_, _, a, b) => mentions(a, target) || mentions(b, target),
-        ExprKind::Call(_, args) | ExprKind::Tuple(args) | ExprKind::Array(args) => {
-            args.iter().any(|arg| mentions(arg, target))
-        }
+        ExprKind::Call(_, args) | ExprKind::Tuple(args) | ExprKind::Array(args) => any(args),
+        ExprKind::Method(receiver, _, _, args) => mentions(receiver, target) || any(args),
+        ExprKind::Struct(_, fields) => fields.iter().any(|(_, value)| mentions(value, target)),
         _ => true,
     }
 }
@@ -283,7 +336,7 @@ fn same(a: &Expr, b: &Expr) -> bool {
 fn root(expr: &Expr) -> Option<&str> {
     match &expr.kind {
         ExprKind::Path(path) => path.segments.first().map(|s| s.name.as_str()),
-        ExprKind::Index(base, _) | ExprKind::Field(base, _) => root(base),
+        ExprKind::Index(base, _) | ExprKind::Field(base, _) | ExprKind::Deref(base) => root(base),
         _ => None,
     }
 }

@@ -1,10 +1,11 @@
 //! Generic arguments of a helper: written, or found from the types of what is passed.
 
 use super::super::Lowerer;
+use super::{Callee, Given};
 use crate::diag::{codes, plural};
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{self, Expr, ExprKind, Function, Generic, GenericArg, Path, TypeKind};
-use crate::kernel::types::{self, Ty};
+use crate::kernel::tree::{self, Expr, ExprKind, Function, Generic, GenericArg, Ident, Path, TypeKind};
+use crate::kernel::types::{self, Argument, Ty};
 use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
@@ -12,37 +13,43 @@ impl<'a> Lowerer<'a> {
     /// What each generic parameter of a function is in this call.
     pub(in super::super) fn generic_arguments(
         &mut self,
-        function: &'a Function,
-        path: &Path,
-        args: &[Expr],
+        callee: &Callee<'a>,
+        written: &[GenericArg],
+        args: &[Given<'_>],
         span: Span,
     ) -> Option<Vec<(String, Binding<'a>)>> {
-        if function.generics.is_empty() && path.args.is_empty() {
+        let function = callee.function;
+        if function.generics.is_empty() && written.is_empty() {
             return Some(Vec::new());
         }
-        if path.args.len() > function.generics.len() {
-            let (takes, has) = (function.generics.len(), path.args.len());
+        if written.len() > function.generics.len() {
+            let (takes, has) = (function.generics.len(), written.len());
             let message = format!("`{}` takes {}, not {has}", function.name.name, plural(takes, "generic argument"));
             self.fail(&codes::P0811, span, message, "write one for each, or none where the types say them");
             return None;
         }
         let mut bound = Vec::new();
         for (at, generic) in function.generics.iter().enumerate() {
-            let binding = match path.args.get(at) {
-                Some(arg) => self.generic_argument(generic, arg)?,
-                None => self.inferred_argument(generic, function, args, span)?,
+            let binding = match written.get(at) {
+                Some(arg) => self.generic_argument(generic, arg, callee.home)?,
+                None => self.inferred_argument(generic, callee, args, span)?,
             };
             bound.push((generic.name.name.clone(), binding));
         }
         Some(bound)
     }
 
-    /// One argument as it is written.
-    pub(in super::super) fn generic_argument(&mut self, generic: &Generic, arg: &GenericArg) -> Option<Binding<'a>> {
+    /// One argument as it is written, for a parameter that is declared in `home`.
+    pub(in super::super) fn generic_argument(
+        &mut self,
+        generic: &Generic,
+        arg: &GenericArg,
+        home: usize,
+    ) -> Option<Binding<'a>> {
         match (&generic.constant, arg) {
-            (Some(ty), GenericArg::Const(expr)) => self.constant_argument(expr, ty),
+            (Some(ty), GenericArg::Const(expr)) => self.constant_argument(expr, ty, home),
             (Some(ty), GenericArg::Type(tree::Type { kind: TypeKind::Path(path), span })) if !is_type(path) => {
-                self.constant_argument(&Expr { kind: ExprKind::Path(path.clone()), span: *span }, ty)
+                self.constant_argument(&Expr { kind: ExprKind::Path(path.clone()), span: *span }, ty, home)
             }
             (None, GenericArg::Type(ty)) => self.ty(ty).map(Binding::Type),
             _ => {
@@ -59,24 +66,64 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn constant_argument(&mut self, expr: &Expr, ty: &tree::Type) -> Option<Binding<'a>> {
+    fn constant_argument(&mut self, expr: &Expr, ty: &tree::Type, home: usize) -> Option<Binding<'a>> {
         let value = self.require_constant(expr)?;
-        self.of_type(value, ty, expr.span).ok().map(|value| Binding::Value(Value::Const(value)))
+        self.typed_constant(value, ty, home, expr.span)
+    }
+
+    fn typed_constant(&mut self, value: Const, ty: &tree::Type, home: usize, span: Span) -> Option<Binding<'a>> {
+        let current = std::mem::replace(&mut self.scopes.current, home);
+        let value = self.of_type(value, ty, span);
+        self.scopes.current = current;
+        value.ok().map(|value| Binding::Value(Value::Const(value)))
+    }
+
+    /// An inferred argument, as one of the type that its parameter has.
+    pub(in super::super) fn typed_generic(
+        &mut self,
+        generic: &Generic,
+        found: Binding<'a>,
+        home: usize,
+        span: Span,
+    ) -> Option<Binding<'a>> {
+        match (&generic.constant, found) {
+            (Some(ty), Binding::Value(Value::Const(value))) => self.typed_constant(value, ty, home, span),
+            (None, found @ Binding::Type(_)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The argument that the types of a call's arguments say.
+    pub(in super::super) fn argument_for(
+        &mut self,
+        generic: &Generic,
+        function: &Function,
+        args: &[Given<'_>],
+    ) -> Option<Binding<'a>> {
+        for (param, arg) in function.params.iter().zip(args) {
+            let actual = match arg {
+                Given::Expr(arg) => self.type_of(arg),
+                Given::Value(value, _) => value.ty(),
+            };
+            if let Some(actual) = actual
+                && let Some(binding) = matched(&param.ty, &actual, &generic.name.name)
+            {
+                return Some(binding);
+            }
+        }
+        None
     }
 
     fn inferred_argument(
         &mut self,
         generic: &Generic,
-        function: &Function,
-        args: &[Expr],
+        callee: &Callee<'a>,
+        args: &[Given<'_>],
         span: Span,
     ) -> Option<Binding<'a>> {
-        for (param, arg) in function.params.iter().zip(args) {
-            if let Some(actual) = self.type_of(arg)
-                && let Some(binding) = matched(&param.ty, &actual, &generic.name.name)
-            {
-                return Some(binding);
-            }
+        let function = callee.function;
+        if let Some(found) = self.argument_for(generic, function, args) {
+            return self.typed_generic(generic, found, callee.home, span);
         }
         let name = &generic.name.name;
         let message = format!("nothing says what `{name}` of `{}` is", function.name.name);
@@ -86,8 +133,11 @@ impl<'a> Lowerer<'a> {
 }
 
 /// What `name` must be for a parameter of type `written` to hold a value of type `actual`.
-fn matched<'a>(written: &tree::Type, actual: &Ty, name: &str) -> Option<Binding<'a>> {
+pub(in super::super) fn matched<'a>(written: &tree::Type, actual: &Ty, name: &str) -> Option<Binding<'a>> {
     match (&written.kind, actual) {
+        (TypeKind::Path(path), Ty::Struct(of)) if !path.args.is_empty() => {
+            path.args.iter().zip(&of.args).find_map(|(written, actual)| matched_argument(written, actual, name))
+        }
         (TypeKind::Path(path), actual) => {
             let lone = matches!(path.segments.as_slice(), [segment] if segment.name == name);
             lone.then(|| Binding::Type(actual.clone()))
@@ -106,19 +156,57 @@ fn matched<'a>(written: &tree::Type, actual: &Ty, name: &str) -> Option<Binding<
     }
 }
 
-impl Lowerer<'_> {
+/// The same for a generic argument of a struct.
+fn matched_argument<'a>(written: &GenericArg, actual: &Argument, name: &str) -> Option<Binding<'a>> {
+    let lone = |path: &Path| matches!(path.segments.as_slice(), [segment] if segment.name == name);
+    match (written, actual) {
+        (GenericArg::Type(ty), Argument::Type(actual)) => matched(ty, actual, name),
+        (GenericArg::Type(tree::Type { kind: TypeKind::Path(path), .. }), Argument::Const(value))
+        | (GenericArg::Const(Expr { kind: ExprKind::Path(path), .. }), Argument::Const(value))
+            if lone(path) =>
+        {
+            Some(Binding::Value(Value::Const(value.clone())))
+        }
+        _ => None,
+    }
+}
+
+impl<'a> Lowerer<'a> {
     /// The type of a call's result.
     pub(in super::super) fn call_type(&mut self, callee: &Expr, args: &[Expr]) -> Option<Ty> {
         let ExprKind::Path(path) = &callee.kind else { return None };
-        let found = self.find(path)?;
-        let Binding::Function(function) = found.binding else { return None };
-        let generics = self.generic_arguments(function, path, args, callee.span)?;
+        let given: Vec<Given<'_>> = args.iter().map(Given::Expr).collect();
+        let called = self.callee(path, &given, None, callee.span)?;
+        self.result_type(called, &path.args, &given, callee.span)
+    }
+
+    /// The type of a method's result.
+    pub(in super::super) fn method_type(
+        &mut self,
+        (receiver, name): (&Expr, &Ident),
+        generics: &[GenericArg],
+        args: &[Expr],
+    ) -> Option<Ty> {
+        let Some(Ty::Struct(ty)) = self.type_of(receiver) else { return None };
+        let callee = self.method(&ty, &name.name)?;
+        let given: Vec<Given<'_>> = std::iter::once(receiver).chain(args).map(Given::Expr).collect();
+        self.result_type(callee, generics, &given, name.span)
+    }
+
+    fn result_type(
+        &mut self,
+        callee: Callee<'a>,
+        written: &[GenericArg],
+        args: &[Given<'_>],
+        span: Span,
+    ) -> Option<Ty> {
+        let generics = self.generic_arguments(&callee, written, args, span)?;
         let caller = self.scopes.current;
-        let inner = self.scopes.open(Some(found.scope), true);
-        for (name, binding) in generics {
+        let inner = self.scopes.open(Some(callee.home), true);
+        for (name, binding) in callee.bound.into_iter().chain(generics) {
             self.scopes.bind(&name, binding);
         }
-        let ty = function.result.as_ref().and_then(|ty| self.ty(ty));
+        let ty = callee.function.result.as_ref().and_then(|ty| self.ty(ty));
         self.scopes.close(inner, caller);
         ty
     }

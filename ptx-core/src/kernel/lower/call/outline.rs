@@ -1,11 +1,11 @@
 //! `#[noinline]`: the helper as a `.func` of its own, with registers as parameters, and `call`.
 
-use super::{Frame, Lowerer};
+use super::{Frame, Given, Lowerer};
 use crate::diag::codes;
 use crate::isa::Type;
 use crate::kernel::lower::kernel::frame_text;
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{Expr, Function, Pattern};
+use crate::kernel::tree::{Function, Pattern};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Reg, Value};
 use crate::span::Span;
@@ -17,7 +17,7 @@ impl<'a> Lowerer<'a> {
         &mut self,
         function: &'a Function,
         (caller, inner): (usize, usize),
-        args: &'a [Expr],
+        args: &[Given<'a>],
         dest: Option<&Value>,
         span: Span,
     ) -> Value {
@@ -26,19 +26,33 @@ impl<'a> Lowerer<'a> {
         self.scopes.current = caller;
         let mut passed = Vec::new();
         for (ty, arg) in params.iter().zip(args) {
-            let place = super::is_place(arg) && self.special(arg).is_none();
-            let value = if place { self.value(arg) } else { Value::unit() };
+            let (place, value) = match arg {
+                Given::Expr(arg) if super::is_place(arg) && self.special(arg).is_none() => {
+                    (true, self.value(super::unreferenced(arg)))
+                }
+                Given::Expr(_) => (false, Value::unit()),
+                Given::Value(value, _) => (true, value.clone()),
+            };
             let fits = matches!((&value, ty), (Value::Reg(reg), Ty::Scalar(ty)) if types::meet(reg.ty, *ty));
             if fits || (place && value.ty().as_ref() == Some(ty) && !matches!(value, Value::Const(_))) {
                 registers(&value, &mut passed);
                 continue;
             }
-            let dest = self.result_register(function, ty, arg.span);
-            registers(&self.lower(arg, Some(&dest)), &mut passed);
+            let made = match arg {
+                Given::Expr(arg) => {
+                    let dest = self.unnamed(&function.name.name, ty, arg.span);
+                    self.lower(arg, Some(&dest))
+                }
+                Given::Value(value, at) => {
+                    let dest = self.unnamed(&function.name.name, ty, *at);
+                    self.store(value.clone(), Some(&dest), *at)
+                }
+            };
+            registers(&made, &mut passed);
         }
         let result = result.map(|ty| match dest {
             Some(dest) => dest.clone(),
-            None => self.result_register(function, &ty, span),
+            None => self.unnamed(&function.name.name, &ty, span),
         });
         let mut returned = Vec::new();
         result.iter().for_each(|value| registers(value, &mut returned));
@@ -66,7 +80,8 @@ impl<'a> Lowerer<'a> {
         }
         let suffix = if generics.is_empty() { String::new() } else { format!("_{}", generics.join("_")) };
         let plain = format!("{}{suffix}", function.name.name);
-        let name = Rc::make_mut(&mut self.out.symbols).unique(&plain.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+        let name =
+            Rc::make_mut(&mut self.out.symbols).unique(&plain.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
         self.out.called.insert(key, name.clone());
         self.write_function(function, &name, inner)?;
         Some(name)
@@ -140,13 +155,14 @@ fn scalars(ty: &Ty, out: &mut Vec<Type>) {
         Ty::Scalar(ty) => out.push(*ty),
         Ty::Array(element, _) => scalars(element, out),
         Ty::Tuple(parts) => parts.iter().for_each(|part| scalars(part, out)),
+        Ty::Struct(of) => of.fields.iter().for_each(|(_, part)| scalars(part, out)),
     }
 }
 
 fn registers(value: &Value, out: &mut Vec<Reg>) {
     match value {
         Value::Reg(reg) => out.push(reg.clone()),
-        other => super::super::expr::parts(other).unwrap_or_default().iter().for_each(|part| registers(part, out)),
+        other => crate::kernel::value::parts(other).unwrap_or_default().iter().for_each(|part| registers(part, out)),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::{Evaluated, Fail, Lowerer, not_constant, path_text};
 use crate::diag::codes;
+use crate::kernel::layout::Layout;
+use crate::kernel::lower::call::{Callee, Given};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, BinaryOp, Expr, ExprKind, GenericArg, Ident, Path};
 use crate::kernel::types::{self, Ty};
@@ -43,9 +45,24 @@ fn method_of_float(name: &str, a: f64, b: Option<f64>) -> Option<f64> {
 }
 
 impl<'a> Lowerer<'a> {
-    pub(super) fn constant_method(&mut self, receiver: &Expr, name: &Ident, args: &[Expr], span: Span) -> Evaluated {
+    pub(super) fn constant_method(
+        &mut self,
+        (receiver, name): (&Expr, &Ident),
+        generics: &[GenericArg],
+        args: &[Expr],
+        span: Span,
+    ) -> Evaluated {
+        let at = receiver.span;
         let receiver = self.constant(receiver)?;
         let mut args = self.constants(args)?;
+        if let Const::Struct(ty, _) = &receiver {
+            let Some(callee) = self.method(ty, &name.name).filter(|callee| callee.function.is_method()) else {
+                return not_constant(span, format!("`{}` is no method of a constant", name.name));
+            };
+            args.insert(0, receiver);
+            let given: Vec<Given<'_>> = args.into_iter().map(|arg| Given::Value(Value::Const(arg), at)).collect();
+            return self.constant_function(callee, generics, &given, span);
+        }
         let arg = args.pop();
         match (&receiver, &arg, name.name.as_str()) {
             (Const::Array(items), None, "len") => Ok(Const::Int(items.len() as i128, None)),
@@ -92,9 +109,16 @@ impl<'a> Lowerer<'a> {
         let ExprKind::Path(path) = &callee.kind else { return not_constant(span, "this is no function") };
         if let Some(found) = self.find(path) {
             return match found.binding {
-                Binding::Function(function) => self.constant_function(function, found.scope, path, args, span),
+                Binding::Function(function) => {
+                    let callee = Callee { function, home: found.scope, bound: Vec::new() };
+                    self.constant_given(callee, path, args, span)
+                }
                 _ => not_constant(span, format!("`{}` is no function", path_text(path))),
             };
+        }
+        let given: Vec<Given<'_>> = args.iter().map(Given::Expr).collect();
+        if let Some(callee) = self.associated_quietly(path, &given, span) {
+            return self.constant_given(callee, path, args, span);
         }
         match (path.segments.last().map(|s| s.name.as_str()), args) {
             (Some("size_of"), []) => self.size_of(path, span),
@@ -120,43 +144,62 @@ impl<'a> Lowerer<'a> {
         match ty {
             Ty::Scalar(ty) => Some(ty.bytes()),
             Ty::Array(element, len) => self.bytes(element)?.checked_mul(*len),
+            Ty::Struct(of) => {
+                let mut layout = Layout::new();
+                for (name, ty) in &of.fields {
+                    layout.place(name, self.bytes(ty)?, alignment(ty)?);
+                }
+                Some(layout.finish().size)
+            }
             Ty::Tuple(_) => None,
         }
     }
 
+    /// A call whose arguments must all be constants.
+    fn constant_given(&mut self, callee: Callee<'a>, path: &Path, args: &[Expr], span: Span) -> Evaluated {
+        if args.len() != callee.function.params.len() || callee.function.result.is_none() {
+            return not_constant(span, format!("`{}` gives no constant", callee.function.name.name));
+        }
+        let values = self.constants(args)?;
+        let given = values.into_iter().zip(args).map(|(value, arg)| Given::Value(Value::Const(value), arg.span));
+        self.constant_function(callee, &path.args, &given.collect::<Vec<_>>(), span)
+    }
+
     fn constant_function(
         &mut self,
-        function: &'a tree::Function,
-        scope: usize,
-        path: &Path,
-        args: &[Expr],
+        callee: Callee<'a>,
+        written: &[GenericArg],
+        args: &[Given<'_>],
         span: Span,
     ) -> Evaluated {
+        let function = callee.function;
         if args.len() != function.params.len() || function.result.is_none() {
             return not_constant(span, format!("`{}` gives no constant", function.name.name));
         }
-        let values = self.constants(args)?;
         if self.evaluating.len() >= DEEPEST {
             let message = format!("`{}` calls itself without end", function.name.name);
             self.fail(&codes::P0810, span, message, "end the recursion with an `if`");
             return Err(Fail::Reported);
         }
-        let Some(generics) = self.generic_arguments(function, path, args, span) else { return Err(Fail::Reported) };
+        let Some(generics) = self.generic_arguments(&callee, written, args, span) else { return Err(Fail::Reported) };
         self.evaluating.push(0);
         let current = self.scopes.current;
-        let inner = self.scopes.open(Some(scope), true);
-        for (name, binding) in generics {
+        let inner = self.scopes.open(Some(callee.home), true);
+        for (name, binding) in callee.bound.into_iter().chain(generics) {
             self.scopes.bind(&name, binding);
         }
-        let value = self.constant_body(function, values, args);
+        let value = self.constant_body(function, args);
         self.scopes.close(inner, current);
         self.evaluating.pop();
         value
     }
 
-    fn constant_body(&mut self, function: &'a tree::Function, values: Vec<Const>, args: &[Expr]) -> Evaluated {
-        for ((param, value), arg) in function.params.iter().zip(values).zip(args) {
-            let value = self.of_type(value, &param.ty, arg.span)?;
+    fn constant_body(&mut self, function: &'a tree::Function, args: &[Given<'_>]) -> Evaluated {
+        for (param, arg) in function.params.iter().zip(args) {
+            let Given::Value(Value::Const(value), at) = arg else {
+                return not_constant(param.name.span, "an argument");
+            };
+            let value = self.of_type(value.clone(), &param.ty, *at)?;
             self.scopes.bind(&param.name.name, Binding::Value(Value::Const(value)));
         }
         let value = self.constant_block(&function.body)?;
@@ -164,5 +207,15 @@ impl<'a> Lowerer<'a> {
             Some(ty) => self.of_type(value, ty, function.body.span),
             None => Ok(value),
         }
+    }
+}
+
+/// The alignment of a value in memory.
+fn alignment(ty: &Ty) -> Option<u64> {
+    match ty {
+        Ty::Scalar(ty) => Some(ty.bytes()),
+        Ty::Array(element, _) => alignment(element),
+        Ty::Struct(of) => of.fields.iter().map(|(_, ty)| alignment(ty)).try_fold(1, |most, own| Some(most.max(own?))),
+        Ty::Tuple(_) => None,
     }
 }

@@ -1,12 +1,14 @@
 //! `for`: the body once for each item, the variable a constant.
 
 use super::Lowerer;
-use crate::kernel::lower::code::Label;
 use crate::diag::codes;
+use crate::kernel::lower::code::Label;
 use crate::kernel::lower::constant::Fail;
+use crate::kernel::lower::constant::path_text;
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{Block, Expr, ExprKind, Ident, Pattern};
-use crate::kernel::value::{Const, Value};
+use crate::kernel::tree::{Block, Expr, ExprKind, Ident, Path, Pattern};
+use crate::kernel::types::{StructTy, Ty};
+use crate::kernel::value::{Const, Value, parts};
 use crate::span::Span;
 
 /// More turns than this are a mistake.
@@ -68,11 +70,11 @@ impl<'a> Lowerer<'a> {
     fn items_of(&mut self, expr: &'a Expr) -> Option<Vec<Value>> {
         match &expr.kind {
             ExprKind::Range(Some(from), Some(to), inclusive) => self.range(from, to, *inclusive, expr.span),
-            ExprKind::Method(receiver, name, args) => self.adapted(receiver, name, args),
-            ExprKind::Ref(inner) => self.items_of(inner),
+            ExprKind::Method(receiver, name, _, args) => self.adapted(receiver, name, args),
+            ExprKind::Ref(_, inner) => self.items_of(inner),
             _ => match self.value(expr) {
                 Value::Error => None,
-                value => super::super::expr::parts(&value).or_else(|| self.not_items(expr.span)),
+                value => parts(&value).or_else(|| self.not_items(expr.span)),
             },
         }
     }
@@ -135,17 +137,68 @@ impl<'a> Lowerer<'a> {
         match pattern {
             Pattern::Wild(_) => {}
             Pattern::Name(name) => self.scopes.bind(&name.name, Binding::Value(value)),
+            Pattern::Struct(path, fields, rest, span) => self.bind_fields((path, fields, *rest), &value, *span),
             Pattern::Tuple(patterns, span) => {
-                let parts = super::super::expr::parts(&value).filter(|parts| parts.len() == patterns.len());
-                if parts.is_none() && value != Value::Error {
+                let found = parts(&value).filter(|parts| parts.len() == patterns.len());
+                if found.is_none() && value != Value::Error {
                     let message = format!("{} names for {}", patterns.len(), value.describe());
                     self.fail(&codes::P0802, *span, message, "write one name for each part");
                 }
-                let mut parts = parts.unwrap_or_default().into_iter();
+                let mut found = found.unwrap_or_default().into_iter();
                 for pattern in patterns {
-                    self.bind_pattern(pattern, parts.next().unwrap_or(Value::Error));
+                    self.bind_pattern(pattern, found.next().unwrap_or(Value::Error));
                 }
             }
         }
+    }
+
+    /// `Pair { first, second: y }`
+    fn bind_fields(
+        &mut self,
+        (path, fields, rest): (&'a Path, &'a [(Ident, Pattern)], bool),
+        value: &Value,
+        span: Span,
+    ) {
+        let of = match value.ty() {
+            Some(Ty::Struct(of)) if self.is_pattern_of(path, &of, span) => of,
+            _ if *value == Value::Error => return self.bind_errors(fields),
+            Some(Ty::Struct(_)) => return self.bind_errors(fields),
+            _ => {
+                let message = format!("the pattern is of `{}`, and the value is {}", path_text(path), value.describe());
+                self.fail(&codes::P0802, span, message, "write a name, or a pattern of the type");
+                return self.bind_errors(fields);
+            }
+        };
+        for (name, pattern) in fields {
+            let part = match value.field(&name.name) {
+                Some(part) => part,
+                None => self.no_such_field(&of, &name.name, name.span),
+            };
+            self.bind_pattern(pattern, part);
+        }
+        let named = |field: &&str| fields.iter().any(|(name, _)| name.name == *field);
+        let missing: Vec<&str> = of.field_names().into_iter().filter(|field| !named(field)).collect();
+        if !rest && !missing.is_empty() {
+            let message = format!("the pattern does not name `{}`", missing.join("`, `"));
+            self.fail(&codes::P0817, span, message, "name every field, or end with `..`");
+        }
+    }
+
+    fn bind_errors(&mut self, fields: &'a [(Ident, Pattern)]) {
+        fields.iter().for_each(|(_, pattern)| self.bind_pattern(pattern, Value::Error));
+    }
+
+    /// Returns true if a pattern's path names this struct; reports it otherwise.
+    pub(in super::super) fn is_pattern_of(&mut self, path: &Path, of: &StructTy, span: Span) -> bool {
+        let item = match self.find(path).map(|found| found.binding) {
+            Some(Binding::Struct(item)) => Some(std::ptr::from_ref(item) as usize),
+            Some(Binding::Type(Ty::Struct(ty))) => Some(ty.item),
+            _ => None,
+        };
+        if item != Some(of.item) {
+            let message = format!("the pattern is of `{}`, and the value is `{}`", path_text(path), of.name);
+            self.fail(&codes::P0802, span, message, "write a name, or a pattern of the type");
+        }
+        item == Some(of.item)
     }
 }

@@ -26,10 +26,11 @@ impl Lowerer<'_> {
         let word = |at: &TokenId| copy.source.kind(*at) == Kind::Word;
         let constant = |at: TokenId| {
             let found = self.scopes.find(copy.text(at)).map(|found| found.binding);
-            matches!(found, Some(Binding::Const(_) | Binding::Value(Value::Const(Const::Int(..)))))
+            matches!(found, Some(Binding::Const(_) | Binding::Value(Value::Const(Const::Int(..) | Const::Struct(..)))))
         };
         let arithmetic = |at: &TokenId| matches!(copy.source.kind(*at), Kind::Punct(b'+' | b'-' | b'*' | b'/' | b'%'));
-        let allowed = |at: TokenId| word(&at) || arithmetic(&at) || copy.source.kind(at) == Kind::Int;
+        let field = |at: TokenId| copy.source.kind(at) == Kind::Dot;
+        let allowed = |at: TokenId| word(&at) || arithmetic(&at) || field(at) || copy.source.kind(at) == Kind::Int;
         inside.clone().all(allowed)
             && inside.clone().any(|at| arithmetic(&at))
             && inside.clone().any(|at| word(&at))

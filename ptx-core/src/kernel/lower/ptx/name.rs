@@ -3,11 +3,13 @@
 use super::{Brace, Copy, Lowerer};
 use crate::diag::codes;
 use crate::isa;
+use crate::kernel::lower::expr::one_of;
+use crate::kernel::lower::literal;
 use crate::kernel::lower::splice::{self, Index};
-use crate::kernel::lower::{expr, literal};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{Expr, ExprKind, Ident, Path};
-use crate::kernel::value::{Const, Value};
+use crate::kernel::types::Ty;
+use crate::kernel::value::{Const, Value, parts};
 use crate::span::Span;
 use crate::token::{Kind, TokenId};
 
@@ -23,16 +25,20 @@ impl<'a> Lowerer<'a> {
             return self.verbatim(copy);
         }
         match self.scopes.find(name).map(|found| (found.binding, found.outside)) {
-            Some((Binding::Value(Value::Reg(_) | Value::Array(_) | Value::Tuple(_)) | Binding::Param(_), true)) => {
-                let message = format!("`{name}` is a register of the function around this one");
-                self.fail(&codes::P0801, copy.span(), message, "pass it as an argument");
+            Some((Binding::Value(value), true))
+                if !matches!(value, Value::Const(_) | Value::Symbol(_) | Value::Error) =>
+            {
+                self.outside(name, copy.span());
+                self.verbatim(copy);
+            }
+            Some((Binding::Param(_), true)) => {
+                self.outside(name, copy.span());
                 self.verbatim(copy);
             }
             Some((Binding::Value(value), _)) => self.resolve_value(copy, value),
             Some((Binding::Param(index), _)) => self.resolve_param(copy, index),
             Some((Binding::Const(_), _)) => {
-                let path =
-                    Path { segments: vec![Ident { name: name.to_owned(), span: copy.span() }], args: Vec::new() };
+                let path = Path::name(Ident { name: name.to_owned(), span: copy.span() });
                 let value = self.require_constant(&Expr { kind: ExprKind::Path(path), span: copy.span() });
                 self.resolve_value(copy, value.map_or(Value::Error, Value::Const));
             }
@@ -48,6 +54,11 @@ impl<'a> Lowerer<'a> {
             }
             None => self.unresolved(copy, &text),
         }
+    }
+
+    fn outside(&mut self, name: &str, span: Span) {
+        let message = format!("`{name}` is a register of the function around this one");
+        self.fail(&codes::P0801, span, message, "pass it as an argument");
     }
 
     fn is_special(&self, copy: &Copy<'_>, text: &str) -> bool {
@@ -94,7 +105,7 @@ impl<'a> Lowerer<'a> {
 
     /// In `ld.param` a parameter is its symbol, elsewhere its value.
     fn resolve_param(&mut self, copy: &mut Copy<'_>, index: usize) {
-        let Some((symbol, structure)) = self.f.params.get(index).map(|p| (p.symbol.clone(), p.struct_name().is_some()))
+        let Some((symbol, structure)) = self.f.params.get(index).map(|p| (p.symbol.clone(), p.structure().is_some()))
         else {
             return self.verbatim(copy);
         };
@@ -120,7 +131,7 @@ impl<'a> Lowerer<'a> {
         let span = copy.span();
         let name = copy.text(copy.at).trim_start_matches('%').to_owned();
         let ident = |name: &str| Ident { name: name.to_owned(), span };
-        let path = Path { segments: vec![ident(&name)], args: Vec::new() };
+        let path = Path::name(ident(&name));
         let mut expr = Expr { kind: ExprKind::Path(path), span };
         let mut count: TokenId = 1;
         while copy.at + count < copy.end && copy.source.kind(copy.at + count) == Kind::Dot {
@@ -147,7 +158,7 @@ impl<'a> Lowerer<'a> {
     fn write_value(&mut self, copy: &mut Copy<'_>, mut value: Value, mut count: TokenId) {
         loop {
             let next = copy.at + count;
-            let indexed = matches!(value, Value::Array(_) | Value::Const(Const::Array(_)));
+            let indexed = matches!(value, Value::Array(_) | Value::List(..) | Value::Const(Const::Array(_)));
             if indexed && copy.is(next, b'[') {
                 let Some(close) = copy.closing(next, b'[', b']') else { break };
                 let (text, span) = (copy.between(next, close), copy.source.span(next).to(copy.source.span(close)));
@@ -158,23 +169,38 @@ impl<'a> Lowerer<'a> {
                 }
                 continue;
             }
-            match (&value, copy.text(next).strip_prefix('.').and_then(|n| n.parse::<usize>().ok())) {
-                (Value::Tuple(parts), Some(at)) if at < parts.len() => {
-                    value = parts[at].clone();
-                    count += 1;
-                }
-                _ => break,
-            }
+            let Some(path) = copy.text(next).strip_prefix('.').filter(|_| has_fields(&value)) else { break };
+            value = self.dotted(value, path, copy.source.span(next));
+            count += 1;
         }
         let text = self.operand_text(&value, copy.span()).unwrap_or_else(|| copy.text(copy.at).to_owned());
         self.write(copy, &text, count);
     }
 
+    /// `.stage`, or `.pair.0`, of a value.
+    fn dotted(&mut self, value: Value, path: &str, span: Span) -> Value {
+        let mut value = value;
+        for field in path.split('.') {
+            value = match value.field(field) {
+                Some(part) => part,
+                None => self.no_field(&value, field, span),
+            };
+        }
+        value
+    }
+
     fn operand_text(&mut self, value: &Value, span: Span) -> Option<String> {
         match value {
             Value::Reg(reg) => Some(reg.name.clone()),
-            Value::Const(Const::Array(_) | Const::Tuple(_)) | Value::Array(_) | Value::Tuple(_) => {
-                let help = "name one element, `acc[0]`, or all of them, `{acc[..]}`";
+            Value::Const(Const::Array(_) | Const::Tuple(_) | Const::Struct(..))
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::Struct(..)
+            | Value::List(..) => {
+                let help = match value.ty() {
+                    Some(Ty::Struct(_)) => one_of(value),
+                    _ => "name one element, `acc[0]`, or all of them, `{acc[..]}`".to_owned(),
+                };
                 self.fail(&codes::P0820, span, format!("{} is no operand", value.describe()), help);
                 None
             }
@@ -199,7 +225,7 @@ impl<'a> Lowerer<'a> {
             let help = "write a constant, `acc[3]`, or a range, `{acc[0..4]}`";
             return Ok(self.fail(&codes::P0820, span, format!("`{}` is no index", text.trim()), help));
         };
-        let parts = expr::parts(value).unwrap_or_default();
+        let parts = parts(value).unwrap_or_default();
         match parsed {
             Index::One(at) => Ok(self.one(&parts, &at, span)),
             Index::Range(from, to, inclusive) => {
@@ -240,4 +266,9 @@ impl<'a> Lowerer<'a> {
         }
         names.join(", ")
     }
+}
+
+/// Returns true if `.name` behind the value means a part of it.
+fn has_fields(value: &Value) -> bool {
+    matches!(value, Value::Tuple(_) | Value::Struct(..) | Value::Const(Const::Tuple(_) | Const::Struct(..)))
 }
