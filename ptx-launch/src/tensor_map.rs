@@ -15,7 +15,7 @@ pub use ptx_core::tensor::{ElementType, Fill, Interleave, Promotion, Swizzle};
 use crate::device::cpu::CpuDevice;
 use crate::error::Result;
 use crate::param::{Bound, KernelParam, ReadSlice};
-use crate::stream::{AsStream, StreamKind, StreamRef};
+use crate::stream::{AsStream, StreamRef};
 
 /// A tensor map: 128 opaque bytes, passed by value as a grid constant.
 ///
