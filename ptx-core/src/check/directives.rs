@@ -50,7 +50,9 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
                 written(tree, d.name, &(d.name + 1..end), closed, out);
                 gate(tree, d.name, module, out);
             }
+            StmtKind::Var(var) => var.linkage.into_iter().for_each(|word| gate(tree, word, module, out)),
             StmtKind::Func(func) => {
+                func.linkage.into_iter().for_each(|word| gate(tree, word, module, out));
                 func.directives.iter().for_each(|d| written(tree, d.name, &arguments(tree, d), false, out));
             }
             StmtKind::Prototype(prototype) => {
