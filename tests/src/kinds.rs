@@ -22,7 +22,7 @@ const KINDS: &[Kind] = &[
         name: "several instructions",
         opcodes: &[
             "mma", "wmma", "tex", "tld4", "multimem", "vadd4", "vsub4", "div", "rem", "rcp", "sqrt", "shfl", "match",
-            "vote", "ldmatrix", "mul", "mad", "mov", "sured", "cvt", "redux",
+            "cp", "vote", "ldmatrix", "mul", "mad", "mov", "sured", "cvt", "redux",
         ],
         operands: &[],
         said: &[
@@ -63,13 +63,14 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "names of functions",
-        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt"],
+        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt", "red"],
         operands: &["f"],
         said: &[
             "wants a register here",
             "is not a combination",
             "Arguments mismatch for instruction 'clmad",
             "Call argument 'f'",
+            "Vector expected for argument",
         ],
     },
     Kind { name: "sums", opcodes: &["div"], operands: &["+"], said: &["is not a combination"] },
