@@ -43,6 +43,9 @@ impl Frame {
     }
 }
 
+/// Generic parameters with their arguments.
+type Bound<'a> = Vec<(String, Binding<'a>)>;
+
 /// A function to call.
 pub(super) struct Callee<'a> {
     /// The function.
@@ -50,7 +53,7 @@ pub(super) struct Callee<'a> {
     /// The scope of its declaration.
     pub(super) home: usize,
     /// The generic arguments of its `impl`, and `Self`.
-    pub(super) bound: Vec<(String, Binding<'a>)>,
+    pub(super) bound: Bound<'a>,
 }
 
 /// An argument of a call.

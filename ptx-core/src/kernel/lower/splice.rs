@@ -3,12 +3,12 @@
 use crate::kernel::tree::{BinaryOp, Expr, ExprKind, Ident, Path, UnaryOp};
 use crate::span::Span;
 
-/// What stands between brackets.
+/// The index between brackets.
 pub(super) enum Index {
     /// `3`
     One(Expr),
     /// `a..b`, either of them missing; inclusive.
-    Range(Option<Expr>, Option<Expr>, bool),
+    Range(Box<[Option<Expr>; 2]>, bool),
 }
 
 /// Reads what stands between brackets.
@@ -19,7 +19,7 @@ pub(super) fn index(text: &str, span: Span) -> Option<Index> {
         "" => Some(None),
         text => expr(text, span).map(Some),
     };
-    Some(Index::Range(bound(from)?, bound(to.trim_start_matches('='))?, inclusive))
+    Some(Index::Range(Box::new([bound(from)?, bound(to.trim_start_matches('='))?]), inclusive))
 }
 
 /// Reads a constant expression.

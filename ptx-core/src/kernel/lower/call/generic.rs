@@ -1,7 +1,7 @@
 //! Generic arguments of a helper: written, or found from the types of what is passed.
 
 use super::super::Lowerer;
-use super::{Callee, Given};
+use super::{Bound, Callee, Given};
 use crate::diag::{codes, plural};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, ExprKind, Function, Generic, GenericArg, Ident, Path, TypeKind};
@@ -17,7 +17,7 @@ impl<'a> Lowerer<'a> {
         written: &[GenericArg],
         args: &[Given<'_>],
         span: Span,
-    ) -> Option<Vec<(String, Binding<'a>)>> {
+    ) -> Option<Bound<'a>> {
         let function = callee.function;
         if function.generics.is_empty() && written.is_empty() {
             return Some(Vec::new());

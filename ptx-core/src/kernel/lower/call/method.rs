@@ -1,6 +1,6 @@
 //! Methods and associated items: which function of which `impl` a call means.
 
-use super::{Callee, Given, is_place, matched};
+use super::{Bound, Callee, Given, is_place, matched};
 use crate::diag::near::nearest;
 use crate::diag::{codes, plural};
 use crate::kernel::lower::Lowerer;
@@ -126,7 +126,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The generics of an `impl` for a type; `None` where the `impl` is not for it.
-    fn impl_arguments(&mut self, of: &'a Impl, ty: &Rc<StructTy>) -> Option<Vec<(String, Binding<'a>)>> {
+    fn impl_arguments(&mut self, of: &'a Impl, ty: &Rc<StructTy>) -> Option<Bound<'a>> {
         let whole = Ty::Struct(Rc::clone(ty));
         let mut bound = Vec::with_capacity(of.generics.len() + 1);
         for generic in &of.generics {
@@ -227,7 +227,7 @@ impl<'a> Lowerer<'a> {
         &mut self,
         path: &Path,
         span: Span,
-    ) -> Option<(&'a tree::Const, usize, Vec<(String, Binding<'a>)>)> {
+    ) -> Option<(&'a tree::Const, usize, Bound<'a>)> {
         let name = path.segments.last()?.name.clone();
         let Owner::Whole(ty) = self.owner(path, span)? else { return None };
         for of in self.scopes.impls(ty.scope, ty.item) {

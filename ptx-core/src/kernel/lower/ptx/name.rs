@@ -228,7 +228,8 @@ impl<'a> Lowerer<'a> {
         let parts = parts(value).unwrap_or_default();
         match parsed {
             Index::One(at) => Ok(self.one(&parts, &at, span)),
-            Index::Range(from, to, inclusive) => {
+            Index::Range(bounds, inclusive) => {
+                let [from, to] = *bounds;
                 let from = from.map_or(Some(0), |from| self.count(&from));
                 let to = to.map_or(Some(parts.len() as u64), |to| self.count(&to));
                 let (Some(from), Some(to)) = (from, to) else { return Err(String::new()) };
