@@ -126,7 +126,7 @@ fn between(leaves: &Leaves, at: usize) -> &'static str {
         _ if before == ";" => "\n",
         _ if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(" | "{" | "<") => "",
         _ if matches!(after, "," | ";" | "]" | ")" | "}" | ":" | "<" | ">") => "",
-        None if ends_in_colons(leaves, at) => "",
+        None if ends_in_colons(leaves, at) || goes_on(leaves, at) => "",
         None if after == "." && before.starts_with(|c: char| c.is_ascii_digit()) => {
             // `.align 4 .b8`, but `.cta_group::1.kind::f16`.
             if ends_in_colons(leaves, at - 1) { "" } else { " " }
@@ -151,6 +151,13 @@ const DIRECTIVES: [&str; 11] = [
     "section",
     "pragma",
 ];
+
+/// A leaf continues a modifier with a name in braces: `cvt.rn.{T}x2.f32`, but not `max.{T} value`.
+fn goes_on(leaves: &Leaves, at: usize) -> bool {
+    let is = |at: Option<usize>, text: &str| at.is_some_and(|at| at < leaves.spans.len() && leaves.leaf(at) == text);
+    let named = is(at.checked_sub(1), "}") && is(at.checked_sub(3), "{") && is(at.checked_sub(4), ".");
+    named && is(Some(at + 1), ".")
+}
 
 /// `::` stands in front of a leaf, which so belongs to the same modifier.
 fn ends_in_colons(leaves: &Leaves, at: usize) -> bool {
