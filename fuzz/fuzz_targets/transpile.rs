@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use ptx_core::emit::rust::plain;
 use ptx_core::parse::parse_text;
-use ptx_core::transpile::{same, sugar};
+use ptx_transpile::{same, sugar};
 
 fuzz_target!(|text: &[u8]| {
     let (tree, _) = parse_text(text);

@@ -5,7 +5,7 @@ use crate::output::{Outcome, count};
 use crate::source::Source;
 use ptx_core::span::Span;
 use ptx_core::syntax::{StmtId, Tree};
-use ptx_core::transpile::same::{Line, Stream, streams};
+use ptx_transpile::same::{Line, Stream, streams};
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -13,8 +13,8 @@ use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;
 use ptx_core::emit::rust;
 use ptx_core::lower::Options;
-use ptx_core::transpile::prove::{Proved, prove};
-use ptx_core::transpile::{PASSES, Without, is_module_name, module_name};
+use ptx_transpile::prove::{Proved, prove};
+use ptx_transpile::{PASSES, Without, is_module_name, module_name};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 

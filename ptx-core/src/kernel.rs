@@ -16,11 +16,11 @@ mod types;
 mod value;
 
 pub use lower::lower;
-pub(crate) use lower::{cast, ends};
+pub use lower::{cast, ends};
 pub use operators::markdown as operators;
-pub(crate) use operators::{instruction, is_by_power_of_two, written};
+pub use operators::{Written, instruction, is_by_power_of_two, written};
 pub use spoken::Spoken;
-pub(crate) use types::{language_type, meet, move_of};
+pub use types::{language_type, meet, move_of};
 
 use crate::isa::{Arch, Version};
 use crate::span::Span;

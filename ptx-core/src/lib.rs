@@ -41,7 +41,8 @@
 //! | look at it, change it | [`syntax::Tree`], [`edit`] |
 //! | know what it means | [`lower::lower`] gives [`ir`], without looking at whole functions |
 //! | know that it is right | [`check::check`], the only maker of a [`Checked`](check::Checked) module |
-//! | write it | [`emit::ptx::print`] as it stood, [`emit::fmt::format`] in one layout, [`transpile`] as Rust |
+//! | write it | [`emit::ptx::print`] as it stood, [`emit::fmt::format`] in one layout |
+//! | write it as Rust | the crate `ptx-transpile` |
 //! | ask about an instruction | [`isa::table`], read from one line a form |
 //! | lower the kernel language | [`kernel::lower`]: a statement tree to PTX tokens |
 //! | run it | the crate `ptx-interp` |
@@ -63,4 +64,3 @@ pub mod span;
 pub mod syntax;
 pub mod tensor;
 pub mod token;
-pub mod transpile;

@@ -5,7 +5,7 @@
 
 mod bind;
 mod body;
-pub(crate) mod constant;
+pub mod constant;
 mod form;
 mod header;
 mod initial;

@@ -5,7 +5,7 @@
 //! one bad line costs one diagnostic. Whatever the tokens are: each ends up in exactly one statement, nothing panics,
 //! recursion is bounded by [`MAX_DEPTH`], and the time is linear.
 
-pub(crate) use expr::integer_value;
+pub use expr::integer_value;
 
 mod cursor;
 mod directive;

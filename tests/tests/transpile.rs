@@ -4,9 +4,9 @@
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_core::emit::rust;
 use ptx_core::parse::parse_text;
-use ptx_core::transpile::prove::prove;
-use ptx_core::transpile::{Without, same};
 use ptx_tests::corpus::{self, Sample};
+use ptx_transpile::prove::prove;
+use ptx_transpile::{Without, same};
 
 /// Raising is tried on files up to this size, so that the test takes a minute or two; `ptx transpile --sugar` on a folder
 /// does all.

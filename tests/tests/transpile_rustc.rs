@@ -9,9 +9,9 @@
 use ptx_core::emit::rust;
 use ptx_core::parse::parse_text;
 use ptx_core::syntax::{StmtId, StmtKind, Tree};
-use ptx_core::transpile::Without;
-use ptx_core::transpile::prove::prove;
 use ptx_tests::{corpus, own, scratch};
+use ptx_transpile::Without;
+use ptx_transpile::prove::prove;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

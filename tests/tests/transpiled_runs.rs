@@ -6,9 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use ptx_core::parse::parse_text;
-use ptx_core::transpile::Without;
-use ptx_core::transpile::prove::prove;
 use ptx_tests::{corpus, scratch};
+use ptx_transpile::Without;
+use ptx_transpile::prove::prove;
 use std::path::{Path, PathBuf};
 
 #[test]

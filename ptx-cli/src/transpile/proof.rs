@@ -4,7 +4,7 @@ use super::assembler;
 use crate::output::Failure;
 use ptx_core::isa::Arch;
 use ptx_core::parse::parse_text;
-use ptx_core::transpile::same;
+use ptx_transpile::same;
 use std::fmt;
 
 /// The degree to which Rust and PTX agree.
@@ -34,7 +34,7 @@ impl Proof {
         proof
     }
 
-    /// The result of [`prove`](ptx_core::transpile::prove::prove).
+    /// The result of [`prove`](ptx_transpile::prove::prove).
     pub(super) fn known(input: &[u8], ptx: &str) -> Proof {
         let identical = ptx.as_bytes() == input;
         Proof { expanded: Ok(ptx.to_owned()), identical, difference: None, machine_code: None }

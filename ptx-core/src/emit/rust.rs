@@ -80,7 +80,7 @@ pub fn plain(tree: &Tree, name: &str) -> Plain {
 
 /// A statement and all that is in it as Rust's lexer takes it, with the comments and blanks in front of it; without the
 /// `.loc`s, which name files and sections that do not come along.
-pub(crate) fn statement(tree: &Tree, id: StmtId) -> String {
+pub fn statement(tree: &Tree, id: StmtId) -> String {
     let mut printer = Printer { tree, out: Vec::new(), rewritten: Vec::new() };
     printer.statement(id);
     String::from_utf8_lossy(&printer.out).into_owned()

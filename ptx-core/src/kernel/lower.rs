@@ -28,8 +28,8 @@ mod stmt;
 mod structs;
 mod view;
 
-pub(crate) use cast::instruction as cast;
-pub(crate) use ptx::ends;
+pub use cast::instruction as cast;
+pub use ptx::ends;
 
 use self::body::Body;
 use self::code::Label;

@@ -127,16 +127,16 @@ pub(crate) fn by_power_of_two(op: Op, ty: Type, divisor: i128) -> Option<(&'stat
 }
 
 /// Whether a division by this literal is one of those, as it is written.
-pub(crate) fn is_by_power_of_two(operator: &str, ty: Type, divisor: i64) -> bool {
+pub fn is_by_power_of_two(operator: &str, ty: Type, divisor: i64) -> bool {
     let mut divisions = [BinaryOp::Div, BinaryOp::Rem].map(Op::Binary).into_iter();
     divisions.any(|op| operator == symbol(op) && by_power_of_two(op, ty, divisor.into()).is_some())
 }
 
 /// An operator, the type of its operands and that of its result.
-pub(crate) type Written = (&'static str, Type, Type);
+pub type Written = (&'static str, Type, Type);
 
 /// How an instruction is written with an operator: once for every type that it fits. `wide` is `wide(a) * b`.
-pub(crate) fn written(inst: &str) -> &'static [Written] {
+pub fn written(inst: &str) -> &'static [Written] {
     static BY_TEXT: LazyLock<HashMap<String, Vec<Written>>> = LazyLock::new(by_text);
     BY_TEXT.get(inst).map_or(&[], Vec::as_slice)
 }
@@ -155,7 +155,7 @@ fn by_text() -> HashMap<String, Vec<Written>> {
 
 /// The instruction that an operator is on so many operands of this type, and the type of its result: what [`written`]
 /// reads.
-pub(crate) fn instruction(operator: &str, operands: usize, ty: Type) -> Option<(String, Type)> {
+pub fn instruction(operator: &str, operands: usize, ty: Type) -> Option<(String, Type)> {
     let is = |row: &&Operator| match row.op {
         Op::Wide => operator == "wide",
         op => operator == symbol(op) && matches!(op, Op::Unary(_)) == (operands == 1),

@@ -115,7 +115,7 @@ pub(crate) fn find(name: &str) -> Option<Type> {
 }
 
 /// The language's name for a type of registers: `i32` for `s32`.
-pub(crate) fn language_type(ptx: &str) -> Option<String> {
+pub fn language_type(ptx: &str) -> Option<String> {
     Type::find(ptx).filter(|ty| ty.info().declares).map(name)
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn moved(ty: Type) -> Option<String> {
 }
 
 /// The instruction that copies a register of this type.
-pub(crate) fn move_of(ty: Type) -> Option<String> {
+pub fn move_of(ty: Type) -> Option<String> {
     moved(ty).map(|suffix| format!("mov.{suffix}"))
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn bits(ty: Type) -> String {
 }
 
 /// Whether a register of one may be used as the other: the same type, or the same width and one of them untyped.
-pub(crate) fn meet(a: Type, b: Type) -> bool {
+pub fn meet(a: Type, b: Type) -> bool {
     a == b || (a.bits() == b.bits() && (a.class() == Class::Bits || b.class() == Class::Bits))
 }
 

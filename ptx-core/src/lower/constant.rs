@@ -6,14 +6,17 @@ use std::cmp::Ordering;
 /// Value of a constant expression. The rules are ptxas's: where they differ from the manual (`?:` converts nothing,
 /// and takes no floats; `%` is unsigned), ptxas is followed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Constant {
+pub enum Constant {
+    /// `.s64`
     Signed(i64),
+    /// `.u64`
     Unsigned(u64),
+    /// `.f64`, or a literal of 32 bits.
     Float(Float),
 }
 
 /// The value of a constant expression; `None` if it is none.
-pub(crate) fn value(tree: &Tree, id: ExprId) -> Option<Constant> {
+pub fn value(tree: &Tree, id: ExprId) -> Option<Constant> {
     use Constant::{Float, Signed, Unsigned};
     match &tree.expr(id).kind {
         ExprKind::Int(value) => Some(literal(tree, id, *value)),
@@ -44,7 +47,7 @@ pub(crate) fn value(tree: &Tree, id: ExprId) -> Option<Constant> {
 }
 
 /// The bits of an integer constant expression; `None` if it is none.
-pub(crate) fn integer(tree: &Tree, id: ExprId) -> Option<i64> {
+pub fn integer(tree: &Tree, id: ExprId) -> Option<i64> {
     value(tree, id)?.integer()
 }
 
@@ -173,7 +176,7 @@ fn floats(op: [u8; 2], x: f64, y: f64) -> Option<Constant> {
 
 /// A float literal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Float {
+pub enum Float {
     /// `0f3F800000`: single-precision bits.
     Single(u32),
     /// `1.5`, `0d3FF8000000000000`: double-precision bits.

@@ -255,7 +255,7 @@ fn binds(op: [u8; 2]) -> Option<u8> {
 }
 
 /// The value of an integer literal, modulo 2^64.
-pub(crate) fn integer_value(text: &[u8]) -> u64 {
+pub fn integer_value(text: &[u8]) -> u64 {
     let text = text.strip_suffix(b"U").unwrap_or(text);
     let (digits, radix) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (digits, 16),

@@ -12,7 +12,7 @@ use crate::span::Span;
 ///
 /// Integers wrap or extend; floats round to nearest, ties to even; a float becomes an integer by truncation and
 /// saturates; the same width on both sides is a `mov` of the bits.
-pub(crate) fn instruction(from: Type, to: Type) -> Option<String> {
+pub fn instruction(from: Type, to: Type) -> Option<String> {
     let (source, target) = (unsigned(from), unsigned(to));
     let same_width = from.bits() == to.bits() && from.bits() >= 16;
     match (types::float_format(from), types::float_format(to)) {

@@ -16,7 +16,7 @@ use crate::token::{Kind, Source, TokenId};
 
 /// Whether nothing falls through an instruction without a guard: a kernel that ends in one gets no `ret`. `name` may have
 /// modifiers.
-pub(crate) fn ends(name: &str) -> bool {
+pub fn ends(name: &str) -> bool {
     matches!(name.split('.').next(), Some("ret" | "exit" | "bra" | "brx" | "trap"))
 }
 

@@ -1,7 +1,7 @@
 //! Differences that count, and differences that do not.
 
 use super::difference;
-use crate::parse::parse_text;
+use ptx_core::parse::parse_text;
 
 const A: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
     .global .align 4 .b32 table[2] = {1, 0x2};\n\

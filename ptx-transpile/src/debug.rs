@@ -1,8 +1,8 @@
 //! Debug information: `debug` of `.target`, sections, `.file` and `.loc`. It speaks of the PTX's own names and lines,
 //! so raised code goes without it.
 
-use crate::syntax::{StmtKind, Tree};
-use crate::token::TokenId;
+use ptx_core::syntax::{StmtKind, Tree};
+use ptx_core::token::TokenId;
 use std::ops::Range;
 
 /// The text of a module for a debugger (`.target …, debug`) as it is without that; `None` for any other module. ptxas

@@ -1,7 +1,7 @@
 //! Runs of statements of the same shape.
 
-use crate::transpile::affine::Affine;
-use crate::transpile::body::{Node, Piece, Slot};
+use crate::affine::Affine;
+use crate::body::{Node, Piece, Slot};
 use std::collections::HashMap;
 
 /// No longer turn is looked for.

@@ -3,8 +3,8 @@
 
 use super::body::{Body, Node, Piece};
 use super::pointers::{self, Pointer};
-use crate::lower::constant::integer;
-use crate::syntax::{Func, StmtId, Tree, Var};
+use ptx_core::lower::constant::integer;
+use ptx_core::syntax::{Func, StmtId, Tree, Var};
 use std::collections::HashMap;
 
 /// A parameter.
@@ -57,7 +57,7 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, known: &Known) -> Optio
     } else {
         format!(
             "{written}{}",
-            if crate::isa::table().specials.contains_key(format!("%{written}").as_str()) { "_" } else { "" }
+            if ptx_core::isa::table().specials.contains_key(format!("%{written}").as_str()) { "_" } else { "" }
         )
     };
     let name = name.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
@@ -81,7 +81,7 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, known: &Known) -> Optio
         }
         ([".ptr", ".global"], [], _) if whole => global(align?, pointer.unwrap_or(&Pointer::default())),
         ([], [dimension], _) if ty == "b8" => {
-            let crate::syntax::ExprKind::Brackets(size) = &tree.expr(*dimension).kind else { return None };
+            let ptx_core::syntax::ExprKind::Brackets(size) = &tree.expr(*dimension).kind else { return None };
             let size = integer(tree, *tree.list(size).first()?)?;
             let map = known.maps && size == 128 && align? >= 64;
             let ty = if map { "TensorMap".to_owned() } else { format!("[u8; {size}]") };
@@ -139,8 +139,8 @@ pub(super) fn pass(body: &mut Body, params: &[Param]) -> usize {
     let mut loads: Vec<(usize, usize)> = Vec::new();
     for node in &body.nodes {
         let Some((reg, param)) = load(node, params) else { break };
-        let fits = crate::isa::Type::find(&params[param].stored).map(crate::isa::Type::bits)
-            == crate::isa::Type::find(&body.regs[reg].declared).map(crate::isa::Type::bits);
+        let fits = ptx_core::isa::Type::find(&params[param].stored).map(ptx_core::isa::Type::bits)
+            == ptx_core::isa::Type::find(&body.regs[reg].declared).map(ptx_core::isa::Type::bits);
         if !fits || loads.last().is_some_and(|(_, last)| *last >= param) {
             break;
         }

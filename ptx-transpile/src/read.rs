@@ -4,10 +4,10 @@
 
 use super::body::{Body, Inst, Node, Piece, Reg};
 use super::labels;
-use crate::isa;
-use crate::lower::constant::integer;
-use crate::syntax::{self, ExprId, ExprKind, StmtId, StmtKind, Tokens, Tree, Var};
-use crate::token::{Kind, TokenId};
+use ptx_core::isa;
+use ptx_core::lower::constant::integer;
+use ptx_core::syntax::{self, ExprId, ExprKind, StmtId, StmtKind, Tokens, Tree, Var};
+use ptx_core::token::{Kind, TokenId};
 use std::collections::{HashMap, HashSet};
 
 /// The body of an entry. `None` where it holds what the kernel language cannot name.
@@ -236,7 +236,7 @@ impl Reader<'_> {
             return Some(*reg);
         }
         let rust = self.fresh(name);
-        let ty = crate::kernel::language_type(&declared)?;
+        let ty = ptx_core::kernel::language_type(&declared)?;
         self.body.regs.push(Reg { name: rust, declared, ty, param: false, element: None, owner: None });
         self.made.insert((scope, name.to_owned()), self.body.regs.len() - 1);
         Some(self.body.regs.len() - 1)
@@ -268,7 +268,7 @@ impl Reader<'_> {
         match self.tree.source.kind(token) {
             Kind::Word => pieces.push(self.word(token, &text)?),
             Kind::Punct(b',') => pieces.push(Piece::Text(", ".to_owned())),
-            Kind::Int => pieces.push(match crate::parse::integer_value(text.as_bytes()).cast_signed() {
+            Kind::Int => pieces.push(match ptx_core::parse::integer_value(text.as_bytes()).cast_signed() {
                 value if value >= 0 => Piece::Int(value),
                 _ => Piece::Text(text),
             }),

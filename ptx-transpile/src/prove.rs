@@ -2,8 +2,8 @@
 //! and kernel by kernel. Whoever calls this brings the macros.
 
 use super::{Kernel, PASSES, Sugared, Without, entries, module, same, without_debug};
-use crate::parse::parse_text;
-use crate::syntax::Tree;
+use ptx_core::parse::parse_text;
+use ptx_core::syntax::Tree;
 
 /// A module in the kernel language whose PTX is known to be the input.
 #[derive(Clone, Debug)]

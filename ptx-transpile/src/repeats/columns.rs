@@ -2,8 +2,8 @@
 
 use super::Span;
 use super::runs::{Candidate, Value};
-use crate::transpile::affine::Affine;
-use crate::transpile::body::Body;
+use crate::affine::Affine;
+use crate::body::Body;
 use std::collections::HashMap;
 
 /// The single expression for the values of a place.

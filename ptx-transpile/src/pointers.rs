@@ -3,7 +3,7 @@
 //!
 //! A guess for people, taken from the code that is there: nothing of the PTX depends on it, only the types of the launch.
 
-use crate::syntax::{ExprId, ExprKind, Inst, StmtId, StmtKind, Tree};
+use ptx_core::syntax::{ExprId, ExprKind, Inst, StmtId, StmtKind, Tree};
 use std::collections::HashMap;
 
 /// Facts about a parameter that is used as an address.

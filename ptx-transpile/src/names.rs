@@ -56,7 +56,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
     let mut made = 0;
     for (reg, name) in sorted {
         // A special register without a component keeps its name for itself.
-        let special = crate::isa::table().specials.contains_key(format!("%{name}").as_str());
+        let special = ptx_core::isa::table().specials.contains_key(format!("%{name}").as_str());
         let name = if name.contains('_') && !special { name } else { format!("{name}_now") };
         if body.taken.insert(name.clone()) {
             body.regs[reg].name = name;

@@ -13,7 +13,7 @@ mod stream;
 
 pub use stream::{Line, Stream};
 
-use crate::syntax::Tree;
+use ptx_core::syntax::Tree;
 
 /// The canonical lines of a module: its header and functions, each by itself.
 ///

@@ -1,8 +1,8 @@
 //! Every pass on a small kernel: what it becomes without the pass and with it. `UPDATE_EXPECT=1` renews the files.
 
 use super::{PASSES, Without, sugar, without_debug};
-use crate::parse::parse_text;
 use expect_test::expect_file;
+use ptx_core::parse::parse_text;
 use std::path::PathBuf;
 
 const HEAD: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n";
@@ -91,8 +91,7 @@ fn every_pass_before_and_after() {
             Err(why) => why,
         };
         let both = format!("without {pass}:\n\n{}\nwith {pass}:\n\n{}", text([pass].into()), text(Without::new()));
-        let path =
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/transpile/tests").join(pass).with_extension("txt");
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/tests").join(pass).with_extension("txt");
         expect_file![path].assert_eq(&both);
     }
     assert_eq!(CASES.map(|(pass, _)| pass), PASSES.map(|(pass, _)| pass));

@@ -102,7 +102,8 @@ fn helper(body: &Body, test: &Inst, leave: &str, back: &str) -> String {
             match piece {
                 Piece::Reg(reg) => {
                     let name = NAMES.get(params.len()).copied().unwrap_or("other");
-                    let bits = crate::isa::Type::find(&body.regs[*reg].declared).map_or(32, crate::isa::Type::bits);
+                    let bits =
+                        ptx_core::isa::Type::find(&body.regs[*reg].declared).map_or(32, ptx_core::isa::Type::bits);
                     params.push(format!("{name}: b{bits}"));
                     text.push_str(name);
                 }

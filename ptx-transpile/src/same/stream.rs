@@ -1,12 +1,12 @@
 //! A tree as canonical lines.
 
 use super::names::{Meaning, Names};
-use crate::isa::Type;
-use crate::lower::constant::{Constant, Float, integer, value};
-use crate::syntax::{
+use ptx_core::isa::Type;
+use ptx_core::lower::constant::{Constant, Float, integer, value};
+use ptx_core::syntax::{
     Declarator, Directive, ExprId, ExprKind, ExprList, Func, Inst, Prototype, Stmt, StmtId, StmtKind, Tree, Var,
 };
-use crate::token::TokenId;
+use ptx_core::token::TokenId;
 
 /// One canonical line.
 #[derive(Clone, Debug)]

@@ -27,10 +27,10 @@ mod waits;
 
 pub use debug::without_debug;
 
-use crate::emit::rust::statement;
-use crate::lower::constant::integer;
-use crate::syntax::{Directive, Func, Stmt, StmtKind, Tree, Var};
-use crate::token::{Kind, TokenId};
+use ptx_core::emit::rust::statement;
+use ptx_core::lower::constant::integer;
+use ptx_core::syntax::{Directive, Func, Stmt, StmtKind, Tree, Var};
+use ptx_core::token::{Kind, TokenId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
