@@ -11,6 +11,7 @@ mod stmt;
 mod tma;
 mod ty;
 
+use crate::root::Root;
 use crate::tokens::Host;
 use ptx_core::diag::{Code, Diagnostic, codes};
 use ptx_core::kernel::tree;
@@ -92,4 +93,17 @@ pub fn is_for_tools(attribute: &syn::Attribute) -> bool {
 pub fn path_text(path: &syn::Path) -> String {
     let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
     names.join("::")
+}
+
+impl Root {
+    /// The path to `ptx-launch`, as [`Root::of`] finds it. Its absence is an error on `at`.
+    pub fn or_report(given: Option<&syn::Path>, reader: &mut Reader, at: &impl ToTokens) -> Option<Root> {
+        let root = Root::of(given);
+        if root.is_none() {
+            let help = "add it with `cargo add ptx-launch`; where another crate re-exports it, write its path: \
+                        `crate = other::ptx_launch`";
+            reader.error(&codes::P0914, at, "`ptx-launch` is not among the dependencies of this package", help);
+        }
+        root
+    }
 }

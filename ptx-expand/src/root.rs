@@ -3,10 +3,8 @@
 
 mod manifest;
 
-use crate::kernel::Reader;
 use manifest::Dependency;
 use proc_macro2::{Ident, Span, TokenStream};
-use ptx_core::diag::codes;
 use quote::{ToTokens, quote};
 use syn::Token;
 use syn::parse::{Parse, ParseStream};
@@ -22,17 +20,6 @@ impl Root {
             Some(path) => Some(Root(path.clone())),
             None => Root::dependency(manifest::dependency()),
         }
-    }
-
-    /// The same, where its absence is an error on `at`.
-    pub fn or_report(given: Option<&syn::Path>, reader: &mut Reader, at: &impl ToTokens) -> Option<Root> {
-        let root = Root::of(given);
-        if root.is_none() {
-            let help = "add it with `cargo add ptx-launch`; where another crate re-exports it, write its path: \
-                        `crate = other::ptx_launch`";
-            reader.error(&codes::P0914, at, "`ptx-launch` is not among the dependencies of this package", help);
-        }
-        root
     }
 
     fn dependency(dependency: Dependency) -> Option<Root> {
