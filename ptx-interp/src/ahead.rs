@@ -15,7 +15,7 @@ use super::block::Engine;
 use super::fault::Fault;
 use super::global::Global;
 use super::grid::{Grid, Queue};
-use super::machine::Stats;
+use super::launch::Stats;
 use super::program::{Entry, Program};
 use super::spin::Patience;
 use super::watch::Watch;

@@ -6,7 +6,7 @@ use super::fault::{Fault, FaultKind};
 use super::flight::Together;
 use super::global::Global;
 use super::grid::Grid;
-use super::machine::Stats;
+use super::launch::Stats;
 use super::program::{Code, Program};
 use super::trace::{Before, Tracer};
 use super::warp::{TURN, Warp, lanes};

@@ -1,7 +1,7 @@
 //! How many blocks a chip holds at once: what limits cooperative launches.
 
 use super::fault::{Fault, FaultKind};
-use super::machine::Launch;
+use super::launch::Launch;
 use ptx_core::isa::{Arch, Suffix};
 
 /// The largest chip of a target.

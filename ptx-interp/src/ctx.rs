@@ -5,7 +5,7 @@ use super::cluster::Shared;
 use super::fault::Fault;
 use super::global::Global;
 use super::grid::Grid;
-use super::machine::Stats;
+use super::launch::Stats;
 use super::program::Program;
 use super::soft::mask;
 use super::spin::Probe;

@@ -33,6 +33,7 @@ mod fault;
 mod flight;
 mod global;
 mod grid;
+mod launch;
 mod layout;
 mod machine;
 mod mbarrier;
@@ -54,7 +55,8 @@ mod warp;
 mod watch;
 
 pub use fault::{Fault, FaultKind, Party};
-pub use machine::{Launch, Machine, Options, Stats};
+pub use launch::{Launch, Options, Stats};
+pub use machine::Machine;
 pub use program::Program;
 pub use ptx_core::tensor::Swizzle;
 pub use trace::{Traced, Tracer};

@@ -1,7 +1,6 @@
 //! The language's output for an expression: the instructions in order, and the type of the value.
 
 use super::body::{Body, Expr, Piece};
-use super::operators::in_range;
 use ptx_core::isa::{self, Class, Type};
 use ptx_core::kernel::{cast, instruction, meet, move_of};
 
@@ -74,5 +73,15 @@ fn letter(view: &str) -> char {
         "signed" => 's',
         "unsigned" => 'u',
         _ => 'b',
+    }
+}
+
+/// Returns true if a type of integers holds a value. Floats are written as their bits, which stays in `ptx!`.
+pub(super) fn in_range(value: i64, ty: Type) -> bool {
+    let bits = ty.bits();
+    match ty.class() {
+        Class::Unsigned | Class::Bits => value >= 0 && (bits >= 64 || value < 1 << bits),
+        Class::Signed => bits >= 64 || (-(1 << (bits - 1))..1 << (bits - 1)).contains(&value),
+        _ => false,
     }
 }

@@ -6,7 +6,7 @@
 //! type.
 
 use super::body::{Body, Expr, Inst, Node, Piece, Reg, each_block};
-use super::infer::{self, named as find};
+use super::infer::{self, in_range, named as find};
 use ptx_core::isa::{Class, Type};
 use ptx_core::kernel::{cast, is_by_power_of_two, language_type, meet, written};
 use std::collections::{HashMap, HashSet};
@@ -303,14 +303,4 @@ fn side(operand: &[Piece], ty: Type, exact: bool, regs: &[Reg]) -> Option<Expr> 
 fn is_number(text: &str, ty: Type) -> bool {
     let decimal = text.contains('.') && text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
     decimal && matches!(ty.name(), "f32" | "f64")
-}
-
-/// Returns true if a type of integers holds a value. Floats are written as their bits, which stays in `ptx!`.
-pub(super) fn in_range(value: i64, ty: Type) -> bool {
-    let bits = ty.bits();
-    match ty.class() {
-        Class::Unsigned | Class::Bits => value >= 0 && (bits >= 64 || value < 1 << bits),
-        Class::Signed => bits >= 64 || (-(1 << (bits - 1))..1 << (bits - 1)).contains(&value),
-        _ => false,
-    }
 }

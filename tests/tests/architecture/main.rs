@@ -38,8 +38,8 @@ const CIRCLES: &[Circle] = &[
     Circle {
         krate: "ptx-interp",
         rooms: &[
-            "ahead", "block", "cluster", "ctx", "global", "grid", "machine", "mbarrier", "ops", "poll", "program",
-            "site", "space", "special", "spin", "trace", "warp", "watch",
+            "block", "cluster", "ctx", "global", "grid", "mbarrier", "ops", "poll", "program", "site", "space",
+            "special", "spin", "trace", "warp", "watch",
         ],
         reason: "a step of an operation has the state of its warp, block and cluster in `Ctx`; the engine calls the watcher directly",
     },
