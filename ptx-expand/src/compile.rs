@@ -73,13 +73,16 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     compiled
 }
 
+/// Bytes and alignment of the parameters of each entry.
+type Params = Vec<(String, Vec<(u64, u64)>)>;
+
 fn variant(
     reader: &Reader,
     module: &Module,
     arch: Arch,
     version: Option<Version>,
     found: &mut Vec<Diagnostic>,
-) -> (Text, Vec<(String, Vec<(u64, u64)>)>, Lowered) {
+) -> (Text, Params, Lowered) {
     let locate = |span| reader.host.location(span);
     let trial = version.unwrap_or(NEWEST);
     let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
@@ -96,8 +99,7 @@ fn variant(
     (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), params, lowered)
 }
 
-/// Bytes and alignment of the parameters of each entry.
-fn params(module: &ir::Module) -> Vec<(String, Vec<(u64, u64)>)> {
+fn params(module: &ir::Module) -> Params {
     let layout = |param: &ir::Param| match param {
         ir::Param::Var(id) => module.variables.get(id.index()).map(|variable| (variable.size, variable.align)),
         ir::Param::Reg(_) => None,

@@ -127,14 +127,18 @@ fn between(leaves: &Leaves, at: usize) -> &'static str {
         _ if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(" | "{" | "<") => "",
         _ if matches!(after, "," | ";" | "]" | ")" | "}" | ":" | "<" | ">") => "",
         None if ends_in_colons(leaves, at) || goes_on(leaves, at) => "",
-        None if after == "." && before.starts_with(|c: char| c.is_ascii_digit()) => {
-            // `.align 4 .b8`, but `.cta_group::1.kind::f16`.
-            if ends_in_colons(leaves, at - 1) { "" } else { " " }
-        }
+        // `.align 4 .b8`, but `.cta_group::1.kind::f16`.
+        None if after == "." && is_number(before) && ends_in_colons(leaves, at - 1) => "",
+        None if after == "." && is_number(before) => " ",
         None if after == "." && at + 1 < leaves.spans.len() && DIRECTIVES.contains(&leaves.leaf(at + 1)) => " ",
         None if after == "." && before != "," => "",
         _ => " ",
     }
+}
+
+/// Returns true if a leaf starts like a number.
+fn is_number(leaf: &str) -> bool {
+    leaf.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Words that begin a directive and are no modifiers: they belong to no word in front of them, such as the one of `.target`.
