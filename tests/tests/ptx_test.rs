@@ -1,4 +1,5 @@
 //! `#[ptx_test]`: what users write to test their kernels in `cargo test`.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use ptx_launch::prelude::*;
 
