@@ -9,6 +9,7 @@
 //!   those go first for whom others wait, `spin` finds loops that wait for ever.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
 //! - `tensor_map`, `swizzle` and `texture` say where tiles and texels stand in memory.
+//! - `chip` lists how many blocks a chip holds at once, the limit of cooperative launches.
 //! - `ahead` runs blocks on several cores while nobody watches.
 //! - `watch/` follows who may rely on what, and objects: races, memory that nothing wrote, protocols.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.

@@ -117,6 +117,33 @@ impl<'b, 'a> Parted<'b, 'a> {
             .collect()
     }
 
+    /// Returns true for a branch that parts the threads whatever comes from outside.
+    pub(super) fn is_certain(&self, branch: usize) -> bool {
+        self.body.function.insts.get(branch).and_then(|inst| self.parts(inst)) == Some(true)
+    }
+
+    /// For each block, true if it is executed only on one side of a branch that is none of these.
+    pub(super) fn depend_on_others(&self, branches: &[usize]) -> Vec<bool> {
+        let graph = self.body.graph();
+        let dominators = PostDominators::new(graph, &self.exits());
+        let mut found = vec![false; graph.next.len()];
+        for block in (0..graph.next.len()).filter(|b| graph.next[*b].len() > 1) {
+            if !branches.contains(&(graph.range(block).end - 1)) {
+                for dependent in graph.next[block].iter().flat_map(|next| dominators.dependent(block, *next)) {
+                    found[dependent] = true;
+                }
+            }
+        }
+        found
+    }
+
+    /// The blocks at whose end threads end.
+    fn exits(&self) -> Vec<bool> {
+        let (graph, insts) = (self.body.graph(), &self.body.function.insts);
+        let ends = |b: usize| graph.next[b].is_empty() || is(&insts[graph.range(b).end - 1], ENDS_THREADS);
+        (0..graph.next.len()).map(ends).collect()
+    }
+
     fn new(body: &'b Body<'a>, log: u32) -> Self {
         let values = Values::new(body.function, body.defs(), log);
         let by = vec![None; body.graph().next.len()];
@@ -130,15 +157,13 @@ impl<'b, 'a> Parted<'b, 'a> {
         let graph = self.body.graph();
         let insts = &self.body.function.insts;
         let last = |b: usize| graph.range(b).end - 1;
-        let exits: Vec<bool> =
-            (0..graph.next.len()).map(|b| graph.next[b].is_empty() || is(&insts[last(b)], ENDS_THREADS)).collect();
         let mut pending: Vec<(usize, usize, bool)> = (0..graph.next.len())
             .filter_map(|b| self.parts(&insts[last(b)]).map(|certain| (b, last(b), certain)))
             .collect();
         if pending.is_empty() {
             return;
         }
-        let dominators = PostDominators::new(graph, &exits);
+        let dominators = PostDominators::new(graph, &self.exits());
         while let Some((block, by, certain)) = pending.pop() {
             // Threads that leave early do no harm, or we cannot be sure that any do.
             if !certain && graph.next[block].iter().any(|n| self.only_leaves(*n)) {

@@ -5,7 +5,7 @@ use super::diverge::Parted;
 use super::{Body, Pattern};
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Inst;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Instructions that read values of other lanes.
 const EXCHANGES: &[Pattern] = &[("shfl", "sync"), ("redux", "")];
@@ -19,10 +19,19 @@ pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
     }
     let parted = Parted::of_warps(body);
     let leaving = parted.leaving();
-    let mut told = HashSet::new();
+    let (mut told, mut depends) = (HashSet::new(), HashMap::new());
     for (at, inst) in whole {
         let left = || leaving.iter().copied().find(|branch| body.before(*branch, at));
-        if let Some(branch) = parted.by(at, inst).or_else(left).filter(|branch| told.insert(*branch)) {
+        let Some(branch) = parted.by(at, inst).or_else(left) else { continue };
+        // Other branches may let nobody come here unless all lanes are left, as in the whole tiles of a reduction.
+        let excused = !parted.is_certain(branch)
+            && depends
+                .entry(branch)
+                .or_insert_with(|| parted.depend_on_others(&[&leaving[..], &[branch]].concat()))
+                .get(body.graph().block_of(at))
+                == Some(&true);
+        if !told.contains(&branch) && !excused {
+            told.insert(branch);
             out.push(report(body, inst, branch));
         }
     }
