@@ -247,3 +247,21 @@ fn many_unknown_names_take_linear_time() {
     let text = |n| kernel(&repeat(n, |at| format!(".reg .s32 first{at};\nadd.s32 first{at}, second{at}, 1;\n")));
     is_linear("unknown_names", &["check"], 1000, text);
 }
+
+#[test]
+fn labels_take_linear_time() {
+    // Jumps across each other, which nest in no way.
+    let across = |n: usize| {
+        kernel(&repeat(n, |at| {
+            let to = at * 7919 % n;
+            format!("setp.lt.s32 %p1, %r1, {at};\n@%p1 bra L{to};\nL{at}:\nadd.s32 %r1, %r1, {at};\n")
+        }))
+    };
+    is_linear("labels_across", &["transpile", "--sugar"], 125, across);
+    // Jumps inside of each other, as deep as the text is long.
+    let inside = |n: usize| {
+        let jumps = repeat(n, |at| format!("setp.lt.s32 %p1, %r1, {at};\n@%p1 bra L{at};\n"));
+        kernel(&(jumps + &repeat(n, |at| format!("L{}:\nadd.s32 %r1, %r1, {at};\n", n - 1 - at))))
+    };
+    is_linear("labels_inside", &["transpile", "--sugar"], 125, inside);
+}

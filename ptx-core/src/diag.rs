@@ -60,7 +60,7 @@ impl Diagnostic {
             code,
             severity: Severity::Error,
             span,
-            message: message.into(),
+            message: bounded(message.into()),
             labels: Vec::new(),
             help: Vec::new(),
             section: None,
@@ -75,14 +75,14 @@ impl Diagnostic {
     /// Adds a second place.
     #[must_use]
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label { span, text: text.into() });
+        self.labels.push(Label { span, text: bounded(text.into()) });
         self
     }
 
     /// Adds a line of help.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
-        self.help.push(text.into());
+        self.help.push(bounded(text.into()));
         self
     }
 
@@ -99,7 +99,37 @@ impl Diagnostic {
     }
 }
 
+/// Texts longer than this lose their middle: names may be as long as the source.
+const LONGEST: usize = 1 << 14;
+
+/// A text that somebody can read, whatever name it quotes.
+fn bounded(text: String) -> String {
+    if text.len() <= LONGEST {
+        return text;
+    }
+    const SHOWN: usize = 128;
+    let ends = |at: usize| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}…{}", &text[..ends(SHOWN)], &text[ends(text.len() - SHOWN)..])
+}
+
 /// `1 element`, `2 elements`.
 pub fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_do_not_grow_with_the_names_in_them() {
+        let name = "é".repeat(1 << 20);
+        let said = Diagnostic::error(&codes::P0501, Span::default(), format!("`{name}` is not declared"))
+            .help(format!("did you mean `{name}`?"))
+            .label(Span::default(), name.clone());
+        for text in [&said.message, &said.help[0], &said.labels[0].text] {
+            assert!(text.len() < 300 && text.contains('…'), "{}", text.len());
+        }
+        assert!(said.message.starts_with("`éé") && said.message.ends_with("éé` is not declared"));
+    }
 }

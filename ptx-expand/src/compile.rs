@@ -1,6 +1,7 @@
 //! The way through `ptx-core`, once for each target: statement tree, PTX tokens, syntax tree, checks, text.
 
 mod echoes;
+mod spans;
 mod targets;
 
 use crate::embed::Cubin;
@@ -17,6 +18,8 @@ use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
 use ptx_core::token::{Source, TokenId};
 use ptx_core::{emit, ir};
+use spans::Spans;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A PTX module for one target.
@@ -64,11 +67,8 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
         compiled.entries = lowered.entries;
         compiled.structs = lowered.structs;
     }
-    for diagnostic in found {
-        if !reader.diagnostics.contains(&diagnostic) {
-            reader.diagnostics.push(diagnostic);
-        }
-    }
+    let mut told: HashSet<Diagnostic> = reader.diagnostics.iter().cloned().collect();
+    reader.diagnostics.extend(found.into_iter().filter(|diagnostic| told.insert(diagnostic.clone())));
     compiled.failed = reader.failed();
     compiled
 }
@@ -119,10 +119,8 @@ fn in_source(lowered: &Lowered, mut diagnostic: Diagnostic) -> Diagnostic {
 
 /// The runs of tokens that come from one of the spans.
 fn ranges(source: &Source, spans: &[Span]) -> Vec<Range<TokenId>> {
-    let within = |token: TokenId| {
-        let origin = source.span(token);
-        spans.iter().any(|s| s.lo <= origin.lo && origin.hi <= s.hi)
-    };
+    let spans = Spans::new(spans.iter().copied());
+    let within = |token: TokenId| spans.hold(source.span(token));
     let mut ranges: Vec<Range<TokenId>> = Vec::new();
     for token in (0..source.tokens.len() as TokenId).filter(|t| !spans.is_empty() && within(*t)) {
         match ranges.last_mut().filter(|r| r.end == token) {

@@ -30,6 +30,7 @@ mod embed;
 mod kernel;
 mod launch;
 mod module;
+mod nesting;
 mod param;
 mod prelude;
 mod report;

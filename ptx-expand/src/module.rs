@@ -4,7 +4,7 @@ use crate::attribute::Attribute;
 use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
 use crate::root::Root;
-use crate::{embed, launch, report};
+use crate::{embed, launch, nesting, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree;
@@ -12,6 +12,9 @@ use quote::quote;
 
 /// Expands the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    if let Err(deep) = nesting::check(&options).and_then(|()| nesting::check(&item)) {
+        return deep.refuse();
+    }
     let item: syn::ItemMod = match syn::parse2(item.clone()) {
         Ok(item) => item,
         Err(error) => {

@@ -6,13 +6,16 @@ mod speed;
 use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
 use crate::root::Root;
-use crate::{embed, launch, report};
+use crate::{embed, launch, nesting, report};
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::kernel::tree::Module;
 use quote::quote;
 
 /// Expands the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    if let Err(deep) = nesting::check(&options).and_then(|()| nesting::check(&item)) {
+        return deep.refuse();
+    }
     let function: syn::ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(error) => {

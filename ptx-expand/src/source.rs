@@ -2,8 +2,8 @@
 
 use crate::kernel::Reader;
 use crate::single::Single;
-use crate::{module, text_module};
-use proc_macro2::{Span, TokenStream};
+use crate::{module, nesting, text_module};
+use proc_macro2::{LexError, Span, TokenStream};
 use syn::spanned::Spanned;
 
 /// The PTX of one macro call.
@@ -35,10 +35,13 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// What a build would report.
 pub fn modules(source: &str) -> Result<Vec<Module>, Failure> {
-    let file = syn::parse_file(source).map_err(|error| {
+    let refused = |error: syn::Error| {
         let at = error.span().start();
         Failure { messages: vec![format!("{}:{}: {error}", at.line, at.column + 1)] }
-    })?;
+    };
+    let tokens: TokenStream = source.parse().map_err(|error: LexError| refused(error.into()))?;
+    nesting::check(&tokens).map_err(|deep| refused(deep.into()))?;
+    let file: syn::File = syn::parse2(tokens).map_err(refused)?;
     of_file(&file)
 }
 
@@ -134,5 +137,56 @@ mod tests {
     fn what_is_wrong_is_said_with_its_place() {
         let failure = super::modules("#[ptx_kernel(arch = \"sm_80\")]\npub fn k() { y = 1; }").unwrap_err();
         assert!(failure.messages[0].starts_with("2:14: [P08"), "{failure}");
+    }
+    fn said(source: &str) -> String {
+        super::modules(source).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn input_that_nests_too_deeply_is_an_error() {
+        for n in [1000, 100_000] {
+            let source = format!(
+                "#[ptx_kernel(arch = \"sm_80\")]\npub fn k() {{ let x: u32 = {}1{}; }}",
+                "(".repeat(n),
+                ")".repeat(n)
+            );
+            assert_eq!(said(&source), "2:154: brackets nest more than 128 deep");
+        }
+        let source =
+            format!("#[ptx_kernel(arch = \"sm_80\")]\npub fn k() {{ let x: u32 = 1{}; }}", " + 1".repeat(100_000));
+        assert!(said(&source).ends_with("an expression of more than 256 operators"));
+        let source =
+            format!("ptx! {{ .version 8.0\n.target sm_80\n.address_size 64\n{} }}", ".file 1 \"a\"\n".repeat(1000));
+        super::modules(&source).unwrap();
+    }
+
+    /// Helpers that each call the next one so often.
+    fn helpers(levels: usize, times: usize) -> String {
+        let mut source = String::from("#[ptx_module(arch = \"sm_80\")] pub mod m {\n");
+        for level in 0..levels {
+            let call = format!("h{}(); ", level + 1).repeat(times);
+            source += &format!("fn h{level}() {{ {call} }}\n");
+        }
+        source + &format!("fn h{levels}() {{}}\n#[ptx_kernel] pub fn k() {{ h0(); }} }}")
+    }
+
+    #[test]
+    fn helpers_that_call_helpers_end() {
+        super::modules(&helpers(14, 2)).unwrap();
+        assert!(said(&helpers(30, 2)).contains("[P0818] this kernel calls helpers more than 65536 times"));
+        super::modules(&helpers(60, 1)).unwrap();
+        assert!(said(&helpers(1000, 1)).contains("[P0818] helpers call each other more than 64 deep"));
+    }
+
+    /// With squared time this would take minutes.
+    #[test]
+    fn many_instances_of_a_kernel() {
+        let instances: Vec<String> = (0..20_000).map(|n| format!("({n})")).collect();
+        let source = format!(
+            "#[ptx_kernel(arch = \"sm_80\", instances = [{}])] pub fn k<const N: u32>() {{ let x: u32 = N; }}",
+            instances.join(", ")
+        );
+        let modules = super::modules(&source).unwrap();
+        assert_eq!(modules[0].ptx[0].matches(".entry").count(), 20_000);
     }
 }

@@ -13,7 +13,7 @@ use crate::compile::{self, Compiled};
 use crate::kernel::{Launchable, Reader};
 use crate::root::{Given, Root};
 use crate::tokens::source;
-use crate::{launch, report};
+use crate::{launch, nesting, report};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use ptx_core::diag::codes;
 use ptx_core::ir::Module;
@@ -28,6 +28,9 @@ pub use file::expand as expand_file;
 
 /// Expands `ptx! { … }` where no kernel is around it.
 pub fn expand(body: TokenStream) -> TokenStream {
+    if let Err(deep) = nesting::check(&body) {
+        return deep.refuse();
+    }
     let (mut reader, text) = compile(Span::call_site(), body);
     let launches = text.and_then(|text| {
         let ptx = &text.ptx;

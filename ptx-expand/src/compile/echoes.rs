@@ -1,5 +1,6 @@
 //! One mistake, one error: phases run on after an error, and later ones trip over the same tokens.
 
+use super::spans::Spans;
 use super::targets;
 use ptx_core::diag::{Code, Diagnostic, codes};
 use ptx_core::span::Span;
@@ -11,7 +12,8 @@ use std::collections::HashSet;
 pub fn without(phases: [Vec<Diagnostic>; 4], names: &[Span]) -> Vec<Diagnostic> {
     let [host, lexical, language, checks] = phases;
     let (syntax, mut checks): (Vec<_>, Vec<_>) = checks.into_iter().partition(is_syntax);
-    checks.retain(|d| !names.iter().any(|name| touch(*name, d.span)));
+    let names = Spans::new(names.iter().copied());
+    checks.retain(|d| !names.touch(d.span));
     if [&host, &lexical, &syntax, &language].iter().any(|phase| phase.iter().any(Diagnostic::is_error)) {
         checks.retain(Diagnostic::is_error);
     }
@@ -21,7 +23,8 @@ pub fn without(phases: [Vec<Diagnostic>; 4], names: &[Span]) -> Vec<Diagnostic> 
     let mut refused: Vec<Span> = errors(&host);
     let mut kept = Vec::new();
     for phase in [lexical, syntax, language, checks] {
-        let news: Vec<_> = phase.into_iter().filter(|d| !refused.iter().any(|r| touch(*r, d.span))).collect();
+        let earlier = Spans::new(refused.iter().copied());
+        let news: Vec<_> = phase.into_iter().filter(|d| !earlier.touch(d.span)).collect();
         refused.extend(errors(&news));
         kept.extend(news);
     }
@@ -34,10 +37,6 @@ fn is_syntax(diagnostic: &Diagnostic) -> bool {
 
 fn errors(diagnostics: &[Diagnostic]) -> Vec<Span> {
     diagnostics.iter().filter(|d| d.is_error()).map(|d| d.span).collect()
-}
-
-fn touch(a: Span, b: Span) -> bool {
-    a.lo < b.hi && b.lo < a.hi
 }
 
 /// The PTX directive of each option of the attribute.

@@ -1,0 +1,170 @@
+//! Input that nests too deeply is refused before anything recurses over it: on the compiler's stack there is no error, only a
+//! crash. The walk over the tokens needs no recursion.
+
+use crate::kernel::Reader;
+use crate::report;
+use proc_macro2::{Delimiter, Spacing, Span, TokenStream, TokenTree, token_stream};
+use std::iter::Peekable;
+
+/// Brackets inside of each other.
+const MOST_BRACKETS: usize = 128;
+/// Operators, fields and calls of one expression: each is one level of its tree.
+const MOST_OPERATORS: usize = 256;
+
+/// A token that is nested too deeply.
+pub struct TooDeep {
+    span: Span,
+    message: String,
+}
+
+impl TooDeep {
+    /// The expansion of a macro with this input.
+    pub fn refuse(self) -> TokenStream {
+        report::refuse(&mut Reader::default(), &self.into(), "give a part of it a name: `let part = …;`")
+    }
+}
+
+impl From<TooDeep> for syn::Error {
+    fn from(deep: TooDeep) -> syn::Error {
+        syn::Error::new(deep.span, deep.message)
+    }
+}
+
+/// Checks the input of a macro.
+pub fn check(tokens: &TokenStream) -> Result<(), TooDeep> {
+    let mut open = vec![Level::new(tokens.clone(), false)];
+    while let Some(level) = open.last_mut() {
+        let Some(token) = level.tokens.next() else {
+            open.pop();
+            continue;
+        };
+        let span = token.span();
+        level.count(&token);
+        if level.operators > MOST_OPERATORS {
+            let message = format!("an expression of more than {MOST_OPERATORS} operators");
+            return Err(TooDeep { span, message });
+        }
+        if let TokenTree::Group(group) = token {
+            if open.len() > MOST_BRACKETS {
+                let message = format!("brackets nest more than {MOST_BRACKETS} deep");
+                return Err(TooDeep { span, message });
+            }
+            let ptx = open.last().is_some_and(|level| level.ptx);
+            open.push(Level::new(group.stream(), ptx));
+        }
+    }
+    Ok(())
+}
+
+/// The tokens in one pair of brackets.
+struct Level {
+    tokens: Peekable<token_stream::IntoIter>,
+    /// The operators since the last statement or item of a list ended.
+    operators: usize,
+    /// A group came just before: another one calls or indexes its value.
+    behind_group: bool,
+    /// The tokens are PTX, of which every statement is short for the parser.
+    ptx: bool,
+}
+
+/// Words that an expression goes on behind.
+const WORDS: [&str; 9] = ["as", "break", "else", "in", "let", "return", "move", "await", "yield"];
+
+impl Level {
+    fn new(tokens: TokenStream, ptx: bool) -> Level {
+        Level { tokens: tokens.into_iter().peekable(), operators: 0, behind_group: false, ptx }
+    }
+
+    fn count(&mut self, token: &TokenTree) {
+        let behind_group = std::mem::replace(&mut self.behind_group, matches!(token, TokenTree::Group(_)));
+        // Signatures and comments may stand in front of a module's text.
+        let dot = matches!(token, TokenTree::Punct(punct) if punct.as_char() == '.');
+        self.ptx |= dot && matches!(self.tokens.peek(), Some(TokenTree::Ident(word)) if word == "version");
+        if self.ptx {
+            return;
+        }
+        match token {
+            TokenTree::Punct(punct) => match punct.as_char() {
+                ';' | ',' => self.operators = 0,
+                '=' if punct.spacing() == Spacing::Joint => {}
+                '#' | '\'' | ':' | '$' | '@' => {}
+                _ => self.operators += 1,
+            },
+            TokenTree::Ident(word) => self.operators += usize::from(WORDS.iter().any(|known| word == known)),
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                let goes_on = matches!(self.tokens.peek(), Some(TokenTree::Ident(word)) if word == "else");
+                if !goes_on {
+                    self.operators = 0;
+                }
+            }
+            TokenTree::Group(_) => self.operators += usize::from(behind_group),
+            TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::check;
+    use proc_macro2::TokenStream;
+
+    /// The message about an input, if there is one.
+    fn said(text: &str) -> Option<String> {
+        check(&text.parse::<TokenStream>().unwrap()).err().map(|deep| deep.message)
+    }
+
+    fn nested(open: &str, close: &str, n: usize) -> String {
+        format!("fn k() {{ let x: u32 = {}1{}; }}", open.repeat(n), close.repeat(n))
+    }
+
+    #[test]
+    fn deep_brackets_are_refused() {
+        for (open, close) in [("(", ")"), ("[", "]"), ("{", "}"), ("f(", ")"), ("if a {", "}")] {
+            assert_eq!(said(&nested(open, close, 120)), None, "{open}");
+            let message = said(&nested(open, close, 1000)).unwrap();
+            assert_eq!(message, "brackets nest more than 128 deep", "{open}");
+            assert!(said(&nested(open, close, 50_000)).is_some(), "{open}");
+        }
+    }
+
+    #[test]
+    fn long_expressions_are_refused() {
+        let most = "an expression of more than 256 operators";
+        for (open, close) in [
+            ("-", ""),
+            ("!", ""),
+            ("&", ""),
+            ("1 + ", ""),
+            ("", " as u32"),
+            ("", ".f"),
+            ("", "(1)"),
+            ("", "[0]"),
+            ("", " + {1}"),
+            ("if a {} else ", ""),
+            ("return ", ""),
+            ("break ", ""),
+        ] {
+            assert_eq!(said(&nested(open, close, 100)), None, "{open}{close}");
+            // A chain of blocks is no value of the language: `Reader` refuses it block by block.
+            if close != " + {1}" {
+                assert_eq!(said(&nested(open, close, 1000)).as_deref(), Some(most), "{open}{close}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_statements_are_no_long_expression() {
+        for one in [
+            "a = b + 1;",
+            "if a > b { c }",
+            "if a { b } else { c }",
+            "#[doc = \"a\"] ",
+            "x: u32,",
+            "fn f() -> u32 { 1 }",
+        ] {
+            assert_eq!(said(&one.repeat(5000)), None, "{one}");
+        }
+        assert_eq!(said(&format!("{{.version 8.0 {}}}", ".b8 1 + 1 ".repeat(5000))), None);
+    }
+}
