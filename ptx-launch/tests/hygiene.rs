@@ -1,6 +1,8 @@
 //! Names around a kernel change nothing: neither its launch nor the code that the macros write.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::wrong_self_convention,
     dead_code,
     non_camel_case_types,
     missing_docs,

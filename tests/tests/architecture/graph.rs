@@ -3,15 +3,15 @@
 use crate::source::{self, File};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub struct Graph {
+pub(crate) struct Graph {
     /// The rooms, with their lines of source.
-    pub rooms: BTreeMap<String, usize>,
+    pub(crate) rooms: BTreeMap<String, usize>,
     /// From the user to the used, with one place of each use.
-    pub arrows: BTreeMap<(String, String), Vec<String>>,
+    pub(crate) arrows: BTreeMap<(String, String), Vec<String>>,
 }
 
 impl Graph {
-    pub fn of(name: &str) -> Graph {
+    pub(crate) fn of(name: &str) -> Graph {
         let files = source::files(name);
         let mut rooms = BTreeMap::new();
         for file in &files {
@@ -35,7 +35,7 @@ impl Graph {
     }
 
     /// The sets of rooms that reach each other.
-    pub fn circles(&self) -> Vec<BTreeSet<String>> {
+    pub(crate) fn circles(&self) -> Vec<BTreeSet<String>> {
         let reach: BTreeMap<&String, BTreeSet<&String>> =
             self.rooms.keys().map(|room| (room, self.reached_from(room))).collect();
         let mut circles = Vec::<BTreeSet<String>>::new();

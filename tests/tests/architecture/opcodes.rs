@@ -5,7 +5,7 @@ use crate::source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The files that compare opcodes, how often, and the reason.
-pub const ALLOWED: &[(&str, usize, &str)] = &[
+pub(crate) const ALLOWED: &[(&str, usize, &str)] = &[
     // Not opcodes, but spelled like one.
     ("ptx-cli/src/run/argument.rs", 1, "`tex:` in front of an argument on the command line"),
     ("ptx-core/src/isa/read/lines.rs", 1, "`idle` begins a line of the table that lists modifiers without effect"),
@@ -39,7 +39,7 @@ pub const ALLOWED: &[(&str, usize, &str)] = &[
 ];
 
 /// Every comparison of a literal with an opcode: the lines, by file.
-pub fn comparisons(crates: &[&str]) -> BTreeMap<String, Vec<usize>> {
+pub(crate) fn comparisons(crates: &[&str]) -> BTreeMap<String, Vec<usize>> {
     let opcodes = opcodes();
     let mut found = BTreeMap::new();
     for file in crates.iter().flat_map(|krate| source::files(krate)) {

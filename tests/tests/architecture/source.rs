@@ -4,23 +4,23 @@
 use std::path::{Path, PathBuf};
 
 /// A source file that is not a test.
-pub struct File {
-    pub path: PathBuf,
+pub(crate) struct File {
+    pub(crate) path: PathBuf,
     /// `["lower", "bind"]` for `src/lower/bind.rs`; empty for `lib.rs` and `main.rs`.
-    pub module: Vec<String>,
+    pub(crate) module: Vec<String>,
     /// The text, with blanks in place of comments and of test modules.
-    pub code: String,
+    pub(crate) code: String,
     /// The same, with blanks in place of strings too.
-    pub names: String,
-    pub lines: usize,
+    pub(crate) names: String,
+    pub(crate) lines: usize,
 }
 
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 /// The files of a crate's `src`, in the order of their paths.
-pub fn files(name: &str) -> Vec<File> {
+pub(crate) fn files(name: &str) -> Vec<File> {
     let base = root().join(name).join("src");
     let mut paths = Vec::new();
     collect(&base, &mut paths);
@@ -119,7 +119,7 @@ fn block_end(text: &str, open: usize) -> usize {
 
 /// Calls `visit` with the offset, the number of `super`s (`None` for `crate`) and the next name of every path that starts so.
 /// A group in braces counts once for each of its members.
-pub fn paths(names: &str, mut visit: impl FnMut(usize, Option<usize>, &str)) {
+pub(crate) fn paths(names: &str, mut visit: impl FnMut(usize, Option<usize>, &str)) {
     for start in ["crate::", "super::"] {
         for (at, _) in names.match_indices(start) {
             let before = names[..at].chars().next_back().unwrap_or(' ');
@@ -166,6 +166,6 @@ fn word(text: &str) -> &str {
 }
 
 /// The line of an offset, from 1.
-pub fn line(text: &str, at: usize) -> usize {
+pub(crate) fn line(text: &str, at: usize) -> usize {
     1 + text[..at].matches('\n').count()
 }

@@ -1,0 +1,10 @@
+use ptx_launch::prelude::*;
+
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, instances = [f32], safe(x.len() >= 32))]
+pub fn kernel<T>(x: &[T]) {}
+
+impl kernel::Exists for kernel::Instance<u8> {
+    const KERNEL: &'static Kernel = <kernel::Instance<f32> as kernel::Exists>::KERNEL;
+}
+
+fn main() {}
