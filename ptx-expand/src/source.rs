@@ -155,8 +155,8 @@ mod tests {
         let source =
             format!("#[ptx_kernel(arch = \"sm_80\")]\npub fn k() {{ let x: u32 = 1{}; }}", " + 1".repeat(100_000));
         assert!(said(&source).ends_with("an expression of more than 256 operators"));
-        let source =
-            format!("ptx! {{ .version 8.0\n.target sm_80\n.address_size 64\n{} }}", ".file 1 \"a\"\n".repeat(1000));
+        let files: String = (1..=1000).map(|n| format!(".file {n} \"a{n}\"\n")).collect();
+        let source = format!("ptx! {{ .version 8.0\n.target sm_80\n.address_size 64\n{files} }}");
         super::modules(&source).unwrap();
     }
 

@@ -43,7 +43,9 @@ fn upload(machine: &mut Machine, scenes: &[Scene], seed: u64) -> BTreeMap<&'stat
 
 /// A map of rows of 64 bytes, moved eight at a time, as [`Scene::map`] says.
 fn map(element: &str, address: u64, bytes: usize) -> [u8; 128] {
-    let element = ElementType::ALL.into_iter().find(|e| format!("{e:?}").eq_ignore_ascii_case(element)).unwrap();
+    // PTX says `s32` for Rust's `i32`.
+    let element = element.strip_prefix('s').map_or(element.to_owned(), |bits| format!("i{bits}"));
+    let element = ElementType::ALL.into_iter().find(|e| format!("{e:?}").eq_ignore_ascii_case(&element)).unwrap();
     let across = 64 / element.global_bytes();
     let map = TensorMap::tiled(address, element, &[across, bytes as u64 / 64], &[across as u32, 8]).unwrap();
     map.encode()

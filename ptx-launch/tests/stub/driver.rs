@@ -297,7 +297,6 @@ fresh_handle! {
     cuStreamCreate(c_uint);
     cuStreamCreateWithPriority(c_uint, c_int);
     cuEventCreate(c_uint);
-    cuTexObjectCreate(P, P, P);
 }
 
 #[unsafe(no_mangle)]
