@@ -510,7 +510,7 @@ fn a_graph_holds_its_buffers_and_keeps_their_order() {
 
 /// One row of a picture.
 #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(out.len() >= 32))]
-fn sample(image: Texture, out: &mut [f32]) {
+fn read_row(image: Texture, out: &mut [f32]) {
     let color: [f32; 4];
     let x: f32 = tid.x as f32;
     ptx! { tex.2d.v4.f32.f32 {color[..]}, [image, {x, 0.0}]; }
@@ -525,7 +525,7 @@ fn a_graph_holds_its_textures() {
     let stream = device.new_stream().unwrap();
     let (texels, mut out) = vectors(&device, 32);
     let image = Texture::of(texels.view(), &[1, 32]).build().unwrap();
-    let graph = stream.capture(|stream| (0..3).try_for_each(|_| sample(stream, &image, &mut out))).unwrap();
+    let graph = stream.capture(|stream| (0..3).try_for_each(|_| read_row(stream, &image, &mut out))).unwrap();
     drop(image);
     drop(texels);
     graph.launch().unwrap();

@@ -276,7 +276,6 @@ succeed! {
     cuInit(c_uint);
     cuDevicePrimaryCtxRelease_v2(c_int);
     cuModuleUnload(P);
-    cuTexObjectDestroy(u64);
 }
 
 macro_rules! fresh_handle {
