@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     /// PTX files, and folders of them.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// How to print what is found.
+    /// Format of the findings.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Check for this target instead of the file's: sm_90a.

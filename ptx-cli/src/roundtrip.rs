@@ -53,7 +53,7 @@ fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     (same < a.len().max(b.len())).then_some(same)
 }
 
-/// How much of each side is shown.
+/// Number of lines shown of each side.
 const SHOWN: usize = 32;
 
 fn difference(source: &Source, printed: &[u8], at: usize) -> String {

@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     /// Another interleaving of the threads; a finding says with which seed it can be repeated.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many interleavings to try, from `--seed` on, until one has a finding.
+    /// Number of interleavings to try, from `--seed` on, until one has a finding.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
     /// After how many warp instructions a launch counts as endless; at first 1000000000, a minute or two.
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     /// (block and thread). May be given several times.
     #[arg(long, value_parser = traced)]
     trace: Vec<([u32; 3], [u32; 3])>,
-    /// Where to run.
+    /// The device that runs the kernel.
     #[arg(long, value_enum, default_value_t = Device::Cpu)]
     device: Device,
 }
@@ -153,7 +153,7 @@ fn launch(
     Ok(true)
 }
 
-/// What the buffers hold that become files; nothing if there was a finding.
+/// Contents of the buffers that become files; nothing if there was a finding.
 fn launch_with(
     arguments: &Arguments,
     (source, checked, program): (&Source, &Checked, &Program),
@@ -246,7 +246,7 @@ fn entry_of<'a>(arguments: &'a Arguments, names: Vec<&'a str>) -> Result<&'a str
     }
 }
 
-/// What a directive of the entry requires of a launch, or 1.
+/// The requirement of an entry's directive on a launch, or 1.
 fn required(module: &Module, entry: &str, directive: &str) -> Extent {
     let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry);
     let limit = function.and_then(|f| f.limits.iter().find(|limit| limit.name == directive));
@@ -264,7 +264,7 @@ fn declared<'m>(module: &'m Module, entry: &str) -> Vec<&'m Variable> {
     function.map(|f| f.params.iter().filter_map(variable).collect()).unwrap_or_default()
 }
 
-/// Whether there are as many arguments as parameters.
+/// Checks that there are as many arguments as parameters.
 fn count(arguments: &Arguments, declared: &[&Variable]) -> Result<(), Failure> {
     if arguments.args.len() == declared.len() {
         return Ok(());

@@ -11,9 +11,9 @@ use std::path::Path;
 pub(crate) struct Source {
     /// As given on the command line.
     pub(crate) name: String,
-    /// What it holds.
+    /// Its contents.
     pub(crate) bytes: Vec<u8>,
-    /// Where each line starts, once somebody asks.
+    /// Start of each line, computed at first use.
     lines: OnceCell<Vec<usize>>,
     /// The number of characters before each piece of `PIECE` bytes, computed at the first use.
     characters: OnceCell<Vec<usize>>,

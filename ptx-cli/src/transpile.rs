@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// The name of the Rust module; without it, the file's.
     #[arg(long, value_parser = valid_name)]
     name: Option<String>,
-    /// Where to write the Rust of one file; without it, standard output.
+    /// Path for the Rust of one file; default: standard output.
     #[arg(short, long)]
     output: Option<PathBuf>,
     /// Raise the code to what a person would have written, as far as that can be proved.
@@ -89,7 +89,7 @@ struct Made {
     rust: String,
     rewritten: Vec<rust::Rewrite>,
     proof: Proof,
-    /// What was raised, or why nothing was, if that was asked for.
+    /// The raised module, or the reason that there is none, if sugar was requested.
     sugar: Option<Result<Proved, String>>,
 }
 

@@ -205,7 +205,7 @@ fn textures_that_no_memory_holds_are_refused() {
     assert_eq!(said(&["run", &name, "--arg", &format!("tex:u8x4:2,2@{texels}")]).0, 0);
 }
 
-/// How long a command takes on a file, at best.
+/// Shortest time of a command on a file.
 fn time(folder: &Path, text: &str, args: &[&str]) -> Duration {
     let name = file(folder, "input.ptx", text);
     let args: Vec<&str> = args.iter().copied().chain([name.as_str()]).collect();

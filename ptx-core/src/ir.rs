@@ -47,8 +47,8 @@ pub struct Module {
     pub options: Vec<String>,
     /// 32 or 64.
     pub address_size: u32,
-    /// Whether other modules will be linked to it, so that `.extern` names may be defined there. Such a module cannot be
-    /// loaded alone.
+    /// True if other modules will be linked to it, so that `.extern` names may be defined there. Such a module cannot
+    /// be loaded alone.
     pub relocatable: bool,
     /// Every variable: of the module, parameters, and those of functions.
     pub variables: Vec<Variable>,
@@ -96,7 +96,7 @@ pub struct Variable {
     pub points_to: Option<(Option<Space>, u64)>,
     /// The initialiser, byte by byte, and the addresses in it.
     pub init: Option<Init>,
-    /// Where it is declared.
+    /// Position of its declaration.
     pub span: Span,
 }
 
@@ -112,15 +112,15 @@ pub struct Init {
 /// An address in an initialiser.
 #[derive(Clone, Debug)]
 pub struct Relocation {
-    /// Where in the bytes.
+    /// Position in the bytes.
     pub at: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub width: u32,
     /// Of what.
     pub of: Symbol,
-    /// What is added to it.
+    /// The added constant.
     pub offset: i64,
-    /// Whether it is wrapped in `generic()`.
+    /// True if it is wrapped in `generic()`.
     pub generic: bool,
     /// `mask()`: which byte of the address (shift), if one is selected.
     pub mask: Option<u64>,
@@ -148,7 +148,7 @@ pub struct Function {
     pub returns: Vec<Param>,
     /// Parameters.
     pub params: Vec<Param>,
-    /// Whether it takes more.
+    /// True if it takes more.
     pub variadic: bool,
     /// Performance and cluster directives.
     pub limits: Vec<Limit>,
@@ -166,16 +166,16 @@ pub struct Function {
     pub insts: Vec<Inst>,
     /// The spans of their operands; [`Function::operand_span`] finds one.
     pub operand_spans: Vec<Span>,
-    /// Whether it has a body.
+    /// True if it has a body.
     pub defined: bool,
-    /// Whether its signature has been read.
+    /// True if its signature has been read.
     pub declared: bool,
     /// Its name's span.
     pub span: Span,
 }
 
 impl Function {
-    /// Where an operand of one of its instructions stands; where the instruction stands if there is no such operand.
+    /// Position of an operand of one of its instructions; that of the instruction if there is no such operand.
     pub fn operand_span(&self, inst: &Inst, at: usize) -> Span {
         let own = inst.operands.get(at).and_then(|_| self.operand_spans.get(inst.spans as usize + at));
         own.copied().unwrap_or(inst.span)
@@ -212,7 +212,7 @@ pub enum Param {
     Reg(RegId),
 }
 
-/// What `.callprototype` says.
+/// The signature of a `.callprototype`.
 #[derive(Clone, Debug)]
 pub struct Signature {
     /// Its label.
@@ -221,9 +221,9 @@ pub struct Signature {
     pub returns: Vec<ParamType>,
     /// The same for each parameter.
     pub params: Vec<ParamType>,
-    /// Whether it takes more.
+    /// True if it takes more.
     pub variadic: bool,
-    /// Where.
+    /// Its position.
     pub span: Span,
 }
 
@@ -236,9 +236,9 @@ pub struct ParamType {
     pub size: u64,
     /// Alignment.
     pub align: u64,
-    /// Whether it is a register, not `.param`.
+    /// True if it is a register, not `.param`.
     pub register: bool,
-    /// Whether it is an array, perhaps of one element.
+    /// True if it is an array, perhaps of one element.
     pub array: bool,
 }
 
@@ -249,7 +249,7 @@ pub struct Limit {
     pub name: String,
     /// Its numbers.
     pub values: Vec<u64>,
-    /// Where.
+    /// Its position.
     pub span: Span,
 }
 
@@ -262,7 +262,7 @@ pub struct Register {
     pub ty: Type,
     /// 1, 2 or 4 for `.v2`, `.v4` registers.
     pub vector: u32,
-    /// Where it is declared.
+    /// Position of its declaration.
     pub span: Span,
 }
 
@@ -273,7 +273,7 @@ pub struct Label {
     pub name: String,
     /// An index into [`Function::insts`]; may be one past the last.
     pub at: u32,
-    /// Where.
+    /// Its position.
     pub span: Span,
 }
 
@@ -293,7 +293,7 @@ pub struct Inst {
     pub span: Span,
     /// The opcode and its modifiers.
     pub name_span: Span,
-    /// Where the spans of its operands start in [`Function::operand_spans`].
+    /// Start of the spans of its operands in [`Function::operand_spans`].
     pub spans: u32,
 }
 
@@ -302,7 +302,7 @@ pub struct Inst {
 pub struct Guard {
     /// The predicate.
     pub register: RegId,
-    /// Whether it is negated.
+    /// True if it is negated.
     pub negated: bool,
 }
 
@@ -333,7 +333,7 @@ pub enum Operand {
     Memory {
         /// The address.
         base: Base,
-        /// What is added to it, in bytes.
+        /// The added constant, in bytes.
         offset: i64,
         /// Coordinates and the like.
         rest: Rest,
@@ -362,7 +362,7 @@ pub enum Operand {
     Error,
 }
 
-/// What follows an address in its brackets: nearly always nothing, so that it takes one word.
+/// Operands after an address in its brackets: nearly always none, so that it takes one word.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rest(Option<Box<Box<[Operand]>>>);
 
@@ -400,14 +400,14 @@ impl Inst {
         self.slots.get(at).copied().flatten().map(|m| m.text)
     }
 
-    /// Whether a modifier is there, spelled without its dot.
+    /// Returns true if a modifier is there, spelled without its dot.
     pub fn has(&self, modifier: &str) -> bool {
         self.slots.iter().flatten().any(|m| m.text == modifier)
     }
 }
 
 impl Operand {
-    /// Whether it is a number, not a register or a name.
+    /// Returns true if it is a number, not a register or a name.
     pub fn is_literal(&self) -> bool {
         matches!(self, Operand::Int(_) | Operand::F32(_) | Operand::F64(_))
     }

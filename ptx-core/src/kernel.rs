@@ -55,15 +55,15 @@ pub struct Lowered {
     pub entries: Vec<Entry>,
     /// One layout for each of the module's structs that a kernel takes, in order; the host asserts that Rust agrees.
     pub structs: Vec<StructLayout>,
-    /// What stood in `unchecked { }`: an instruction with such a span needs no row of the table.
+    /// Spans of `unchecked { }`: an instruction with such a span needs no row of the table.
     pub unchecked: Vec<Span>,
     /// Names in `ptx!` whose declaration was refused: what else is wrong with them follows from that.
     pub refused: Vec<Span>,
-    /// What the registers are called in the source.
+    /// Names of the registers in the source.
     pub spoken: Spoken,
 }
 
-/// What a `#[repr(C)]` struct must be in Rust, for the kernel to find its fields.
+/// Layout that a `#[repr(C)]` struct must have in Rust, so that the kernel finds its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StructLayout {
     /// Its name.
@@ -89,7 +89,7 @@ pub struct Entry {
     pub params: Vec<EntryParam>,
 }
 
-/// What a `.param` of an entry holds.
+/// Content of a `.param` of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryParam {
     /// The kernel's parameter of this index: a scalar, a pointer, a struct, 128 bytes of tensor map.

@@ -24,7 +24,7 @@ use crate::ir::Module;
 use crate::isa::{Arch, Version};
 use crate::syntax::Tree;
 
-/// What overrides the text.
+/// Options that override the text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Instead of `.target`.

@@ -161,8 +161,8 @@ pub enum Swizzle {
     B96,
 }
 
-/// How a swizzle changes an address: `bits` bits from `low` on are exclusively or-ed with those of the line (the address
-/// in units of 128 bytes); with `flip`, bit 3 too with the lowest of the line.
+/// The change of an address by a swizzle: `bits` bits from `low` on are exclusively or-ed with those of the line (the
+/// address in units of 128 bytes); with `flip`, bit 3 too with the lowest of the line.
 struct Mix {
     /// Bytes of a row.
     span: u64,
@@ -214,7 +214,7 @@ impl Swizzle {
         128 << self.mix().bits
     }
 
-    /// How a message calls it.
+    /// Its name in messages.
     pub fn words(self) -> &'static str {
         const WORDS: [&str; 8] = [
             "no swizzle",
@@ -229,7 +229,8 @@ impl Swizzle {
         WORDS.get(self as usize).copied().unwrap_or("another swizzle")
     }
 
-    /// Where the byte of an address really stands. The pattern begins at multiples of [`repeat`](Swizzle::repeat).
+    /// The physical position of the byte at an address. The pattern begins at multiples of
+    /// [`repeat`](Swizzle::repeat).
     pub fn apply(self, address: u64) -> u64 {
         self.apply_from(address, 0)
     }
@@ -243,9 +244,9 @@ impl Swizzle {
     }
 }
 
-/// How channels are interleaved in global memory: NC/8HWC8 layouts, of 3 to 5 dimensions. The innermost dimension and
-/// coordinate count slices of channels (of 16 or 32 bytes, side by side), not elements; which slice it is, the dimension
-/// behind the batch says. One instruction moves one slice of channels.
+/// Interleaving of channels in global memory: NC/8HWC8 layouts, of 3 to 5 dimensions. The innermost dimension and
+/// coordinate count slices of channels (of 16 or 32 bytes, side by side), not elements; which slice it is, the
+/// dimension behind the batch says. One instruction moves one slice of channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interleave {
     /// They are not.
@@ -257,10 +258,10 @@ pub enum Interleave {
     B32,
 }
 
-/// How much the L2 cache fetches at once.
+/// Number of bytes that the L2 cache fetches at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Promotion {
-    /// What is asked for.
+    /// The requested bytes.
     #[default]
     None,
     /// 64 bytes.
@@ -271,7 +272,7 @@ pub enum Promotion {
     B256,
 }
 
-/// What elements outside of the tensor read as.
+/// Value of elements outside of the tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fill {
     /// Zero.

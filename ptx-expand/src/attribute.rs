@@ -14,14 +14,14 @@ use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use table::OPTIONS;
 
-/// What an attribute says.
+/// Content of an attribute.
 #[derive(Default)]
 pub struct Attribute {
-    /// What has a meaning in PTX.
+    /// Options with a meaning in PTX.
     pub options: tree::Options,
     /// `params(Name { field: type })`: the structs that the kernel takes by value.
     pub structs: Vec<tree::Struct>,
-    /// What the launch function needs.
+    /// Options of the launch function.
     pub launch: Launch,
     /// `instances`, as written.
     pub instances: Vec<Vec<syn::Expr>>,
@@ -32,7 +32,7 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// Whether the option stands there, with a right value or not.
+    /// Returns true if the option stands there, with a right value or not.
     pub fn has(&self, name: &str) -> bool {
         self.option(name).is_some()
     }

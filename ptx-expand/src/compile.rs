@@ -52,7 +52,7 @@ pub struct Compiled {
     pub params: Vec<(String, Vec<(u64, u64)>)>,
     /// What the structs must look like in Rust.
     pub structs: Vec<StructLayout>,
-    /// Whether something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
+    /// True if something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
     pub failed: bool,
 }
 

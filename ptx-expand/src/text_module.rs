@@ -125,7 +125,7 @@ impl Parse for Head {
     }
 }
 
-/// Whether a token is one of `#[…]` and `#![…]`, brackets as one.
+/// Returns true if a token is one of `#[…]` and `#![…]`, brackets as one.
 fn is_of_attribute(token: &TokenTree) -> bool {
     match token {
         TokenTree::Punct(punct) => matches!(punct.as_char(), '#' | '!'),
@@ -134,7 +134,7 @@ fn is_of_attribute(token: &TokenTree) -> bool {
     }
 }
 
-/// Whether the text begins here, perhaps with a doc comment.
+/// Returns true if the text begins here, perhaps with a doc comment.
 fn is_text(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
     ahead.call(syn::Attribute::parse_outer).is_ok() && ahead.peek(Token![.])
@@ -151,7 +151,7 @@ fn behind(group: Span, token: Span) -> Option<String> {
     Some(format!("{{{}", rest.get(column..)?))
 }
 
-/// Whether it begins as modules do.
+/// Returns true if it begins as modules do.
 fn is_module(source: &Source) -> bool {
     source.tokens.first().is_some_and(|first| first.kind == Kind::Dot && source.text(0) == ".version")
 }

@@ -35,7 +35,7 @@ struct Ahead {
     global: Global,
     stats: Stats,
     result: Result<(), Fault>,
-    /// Whether every cluster ended, or one of them in a fault.
+    /// True if every cluster ended, or one of them in a fault.
     complete: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn cores() -> usize {
 }
 
 impl Engine<'_> {
-    /// Whether what is left of the grid should run on several cores.
+    /// Returns true if what is left of the grid should run on several cores.
     pub(super) fn pays(&self, queue: &Queue) -> bool {
         let (left, done) = (queue.end - queue.next, self.stats.warp_instructions);
         if self.cores < 2 || left < 2 * self.cores as u64 || done < FIRST {

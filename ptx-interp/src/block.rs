@@ -251,7 +251,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What the instructions of a warp see.
+    /// The environment of a warp's instructions.
     pub(super) fn ctx<'c>(&'c mut self, shared: &'c mut Shared, block: &'c mut Block, warp: &'c mut Warp) -> Ctx<'c> {
         Ctx {
             program: self.program,

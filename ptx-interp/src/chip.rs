@@ -1,4 +1,4 @@
-//! How many blocks a chip holds at once: what limits cooperative launches.
+//! Number of blocks that a chip holds at once: the limit of cooperative launches.
 
 use super::fault::{Fault, FaultKind};
 use super::launch::Launch;
@@ -37,7 +37,7 @@ const CHIPS: &[Chip] = &[
 const RESERVED: u64 = 1 << 10;
 
 impl Chip {
-    /// How many blocks of so many threads and bytes of shared memory it holds at once.
+    /// Number of blocks, with so many threads and bytes of shared memory, that it holds at once.
     fn holds(&self, threads: u64, shared: u64) -> u64 {
         let warps = threads.next_multiple_of(32).max(32);
         let each = self.blocks.min(self.threads / warps).min(self.shared / (shared + RESERVED));

@@ -1,4 +1,4 @@
-//! What the blocks of a cluster share: their shared memory, the cluster's barrier, and who waits for mbarriers.
+//! State shared by the blocks of a cluster: shared memory, the cluster's barrier, and the waits for mbarriers.
 
 use super::mbarrier::Mbarrier;
 use super::space::number;
@@ -7,10 +7,10 @@ use super::warp::{Warp, lanes};
 use super::watch::{ClusterWatch, Map, View};
 use std::sync::Arc;
 
-/// How many times in a row all waits for mbarriers may time out, with no phase complete, before it is a deadlock.
+/// Number of consecutive time-outs of all waits for mbarriers, with no phase complete, before it is a deadlock.
 const TIMEOUTS: u32 = 256;
 
-/// What the threads of a cluster share beside global memory.
+/// State shared by the threads of a cluster beside global memory.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// The shared memory of each block, by rank.
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     pub tensor: Vec<Tmem>,
     /// `barrier.cluster`.
     pub gate: Gate,
-    /// What the watcher knows of the blocks, if it is on.
+    /// The watcher's state of the blocks, if it is on.
     pub watch: Option<ClusterWatch>,
     waiters: Vec<PhaseWaiter>,
     /// Warps that wait for tensor memory.
@@ -46,7 +46,7 @@ pub(super) struct PhaseWaiter {
     pub place: (usize, u64),
     /// The parity of the phase.
     pub parity: u64,
-    /// Whether what its completion carries is known at once, or after a fence.
+    /// True if what its completion carries is known at once, or after a fence.
     pub acquires: bool,
 }
 
@@ -57,7 +57,7 @@ struct Wake {
     result: Option<(u32, bool)>,
     /// They try the same instruction again.
     again: bool,
-    /// What they learn, and whether at once.
+    /// The watcher's view, and its timing.
     view: Option<Arc<View>>,
     acquires: bool,
 }
@@ -212,7 +212,7 @@ impl Shared {
         !self.wakes.is_empty()
     }
 
-    /// What a lane of a block waits for, for a message.
+    /// The wait of a block's lane, for a message.
     pub(super) fn waits_for(&self, map: Map, rank: usize, warp: u32, lane: usize) -> Option<String> {
         let is = |who: &Who| who.rank == rank && who.warp == warp && who.lanes >> lane & 1 == 1;
         if let Some(PhaseWaiter { place: (rank, at), parity, .. }) = self.waiters.iter().find(|w| is(&w.who)) {
@@ -231,7 +231,7 @@ impl Shared {
         })
     }
 
-    /// How many threads wait for an mbarrier, and the block and warp of the first.
+    /// Number of threads that wait for an mbarrier, and the block and warp of the first.
     pub(super) fn waiters_of(&self, place: (usize, u64)) -> (u32, Option<(usize, u32)>) {
         let mut all = self.waiters.iter().filter(|w| w.place == place).map(|w| w.who);
         let count = all.clone().map(|who| who.lanes.count_ones()).sum();
@@ -244,7 +244,7 @@ impl Shared {
         (0..self.waiters.len()).filter(move |at| first(*at)).map(|at| self.waiters[at].place)
     }
 
-    /// What an mbarrier holds, if it is one.
+    /// Content of an mbarrier, if it is one.
     pub(super) fn mbarrier(&self, (rank, at): (usize, u64)) -> Option<Mbarrier> {
         let word = usize::try_from(at).ok().and_then(|at| self.memory.get(rank)?.get(at..at.checked_add(8)?))?;
         Mbarrier::unpack(number(word)).ok()

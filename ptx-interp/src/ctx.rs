@@ -1,4 +1,4 @@
-//! What a step sees: the lanes' registers, the memories, the launch. And how operands are read and written.
+//! Environment of a step: the lanes' registers, the memories, the launch. And how operands are read and written.
 
 use super::block::Block;
 use super::cluster::Shared;
@@ -19,7 +19,7 @@ pub(super) struct Ctx<'a> {
     pub grid: &'a Grid<'a>,
     pub global: &'a mut Global,
     pub stats: &'a mut Stats,
-    /// What the blocks of the cluster share.
+    /// State shared by the blocks of the cluster.
     pub cluster: &'a mut Shared,
     pub block: &'a mut Block,
     pub warp: &'a mut Warp,
@@ -29,16 +29,16 @@ pub(super) struct Ctx<'a> {
     pub agent: Option<Agent>,
     /// The lane in whose name an operation of one thread reads matrices.
     pub issuer: usize,
-    /// What the warp touches, while it is asked whether it spins.
+    /// Accesses of the warp, while it is examined for spinning.
     pub probe: Option<&'a Probe>,
     /// Who is told what chosen threads execute.
     pub tracer: Option<&'a mut Tracer>,
 }
 
-/// What a step does for the lanes that it is given.
+/// Effect of a step on its lanes.
 pub(super) type Step = Box<dyn Fn(&mut Ctx, u32) -> Result<Flow, Fault> + Send + Sync>;
 
-/// Where the lanes go on.
+/// Next instruction of the lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     /// At the next instruction, all of them.
@@ -53,7 +53,7 @@ pub(super) enum Flow {
     Again,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Src {
     /// A register of the frame.
@@ -64,7 +64,7 @@ pub(super) enum Src {
     Sum(u32, u8, u64),
     /// A constant.
     Value(u64),
-    /// What a special register says.
+    /// Value of a special register.
     Special(fn(&Ctx, usize) -> u64),
     /// The address of a variable in global memory, plus an offset.
     Global(u32, u64),
@@ -74,7 +74,7 @@ pub(super) enum Src {
     Dynamic(u64),
 }
 
-/// Where a value goes: a register of the frame and the bits that it keeps.
+/// Destination of a value: a register of the frame and the bits that it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dst {
     pub slot: u32,

@@ -1,4 +1,5 @@
-//! What a tensor core makes of a row of A, a column of B and an element of C, bit for bit as Hopper's do (measured on an H200).
+//! Result of a tensor core for a row of A, a column of B and an element of C, bit for bit as on Hopper (measured on
+//! an H200).
 //!
 //! The cores do not add one product after another. All products of an instruction and C are aligned to the largest
 //! exponent among them (of the operands as they are written: products are not normalised first), cut to a few bits below
@@ -33,7 +34,7 @@ pub(super) struct Line<'a> {
     negated: bool,
 }
 
-/// What an element is, for [`Lines`].
+/// Element type of [`Lines`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Element {
     Float(&'static Format),
@@ -105,7 +106,7 @@ impl Lines {
         lines
     }
 
-    /// How many elements a line has.
+    /// Number of elements of a line.
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
@@ -184,7 +185,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where a sum of products goes.
+/// Destination of a sum of products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// `f32`, cut to so many bits of fraction.
@@ -193,7 +194,7 @@ pub(super) enum Target {
     Half,
 }
 
-/// How an instruction adds, from a row, a column and C to D.
+/// The sum of an instruction, from a row, a column and C to D.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Sum {
     /// All at once.
@@ -212,7 +213,7 @@ pub(super) enum Sum {
     Pairs,
     /// Integers of 32 bits that wrap, or are clamped.
     Int { clamp: bool },
-    /// How many bits differ.
+    /// The numbers of bits differ.
     Differ,
 }
 
@@ -277,9 +278,9 @@ fn add(a: u64, b: u64, format: &Format) -> u64 {
 /// The sum of a row, a column and C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fused {
-    /// How many bits below the largest exponent are kept.
+    /// Number of bits kept below the largest exponent.
     pub align: u32,
-    /// What C is.
+    /// Type of C.
     pub half: bool,
     pub target: Target,
 }

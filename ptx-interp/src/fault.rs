@@ -1,11 +1,11 @@
-//! What can go wrong while a program runs, and how it is told.
+//! Faults of a running program, and their messages.
 
 use ptx_core::diag::Code;
 use ptx_core::span::Span;
 use std::error::Error;
 use std::fmt;
 
-/// What kind of mistake stopped the run.
+/// Kind of the fault that stopped the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -44,7 +44,7 @@ pub enum FaultKind {
 /// A run that stopped: what was asked, what is allowed, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind of mistake it is.
+    /// Kind of the fault.
     pub kind: FaultKind,
     /// One sentence, lower case, no full stop.
     pub message: String,
@@ -63,7 +63,7 @@ pub struct Fault {
     more: Option<Box<More>>,
 }
 
-/// What only some faults have.
+/// Details that only some faults have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct More {
     code: Option<&'static Code>,
@@ -76,7 +76,7 @@ struct More {
 /// Somebody else who has to do with a fault: the other access of a race, a warp that waits, where a loop begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// What he did or does: `thread (3, 0, 0) of block (0, 0, 0) wrote it here`.
+    /// The action: `thread (3, 0, 0) of block (0, 0, 0) wrote it here`.
     pub text: String,
     /// The instruction.
     pub span: Span,
@@ -148,7 +148,7 @@ impl Fault {
         self.more.as_ref().and_then(|more| more.code)
     }
 
-    /// What lies at the guilty address, in words: ``byte 4 of `tile` ``.
+    /// Description of the guilty address: ``byte 4 of `tile` ``.
     pub fn named(&self) -> Option<&str> {
         self.more.as_ref().and_then(|more| more.place.as_deref())
     }
@@ -170,7 +170,7 @@ impl Fault {
         self.more.as_ref().map_or(&[], |more| &more.parties)
     }
 
-    /// What to do, one sentence each.
+    /// Suggested fixes, one sentence each.
     pub fn advice(&self) -> &[String] {
         self.more.as_ref().map_or(&[], |more| &more.help)
     }

@@ -1,5 +1,5 @@
-//! What is in flight while a warpgroup's asynchronous products run (9.7.15.7): which registers of a warp no instruction may
-//! touch, and what its warps have read from shared memory together.
+//! State in flight while a warpgroup's asynchronous products run (9.7.15.7): the registers of a warp that no
+//! instruction may touch, and the shared memory that its warps have read together.
 //!
 //! The engine calculates at once, when a warp issues; what stands here tells misuse from use.
 
@@ -17,10 +17,10 @@ pub(super) struct Flight {
     groups: VecDeque<Group>,
     /// Registers that `tcgen05.ld` writes until somebody waits.
     loading: Vec<Register>,
-    /// How many `wgmma.fence` there were when each register was last touched by another instruction.
+    /// Number of `wgmma.fence`s when each register was last touched by another instruction.
     touched: Vec<u32>,
     fences: u32,
-    /// How many were issued since the warp began.
+    /// Number issued since the start of the warp.
     pub issued: u64,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Flight {
 struct Group {
     accumulators: Vec<Register>,
     fragments: Vec<Register>,
-    /// How many products were issued when it was committed.
+    /// Number of products issued when it was committed.
     issued: u64,
 }
 
@@ -56,7 +56,7 @@ impl Flight {
         self.groups.push_back(std::mem::take(&mut self.open));
     }
 
-    /// How many products must be complete before at most `pending` groups are in flight.
+    /// Number of products that must be complete before at most `pending` groups are in flight.
     pub(super) fn due(&self, pending: u64) -> u64 {
         let ending = (self.groups.len() as u64).saturating_sub(pending) as usize;
         ending.checked_sub(1).and_then(|last| self.groups.get(last)).map_or(0, |group| group.issued)
@@ -69,7 +69,7 @@ impl Flight {
         }
     }
 
-    /// Whether nothing is in flight.
+    /// Returns true if nothing is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.open.accumulators.is_empty() && self.loading.is_empty()
     }
@@ -104,7 +104,8 @@ impl Flight {
         }
     }
 
-    /// Whether a fence stands between the last touch of a register and now; before the first fence there is none.
+    /// Returns true if a fence stands between the last touch of a register and now; before the first fence there is
+    /// none.
     pub(super) fn is_fenced(&self, register: u32) -> bool {
         self.touched.get(register as usize).copied().unwrap_or(0) < self.fences
     }
@@ -129,8 +130,8 @@ fn product_of(registers: &[Register], register: u32) -> Option<u32> {
     registers.iter().find(|(held, _)| *held == register).map(|(_, pc)| *pc)
 }
 
-/// What the warps of a block's warpgroups read together: the first warp that issues a product reads shared memory for all
-/// four, since it is one read of one instruction.
+/// Shared reads of a block's warpgroups: the first warp that issues a product reads shared memory for all four, since
+/// it is one read of one instruction.
 #[derive(Debug, Default)]
 pub(super) struct Together(Vec<Read>);
 
@@ -146,7 +147,7 @@ struct Read {
 }
 
 impl Together {
-    /// What another warp of the group read for this product; `Err` if it had other descriptors.
+    /// The read of another warp of the group for this product; `Err` if it had other descriptors.
     pub(super) fn find(
         &mut self,
         warpgroup: u32,
@@ -164,8 +165,9 @@ impl Together {
         Ok(Some(matrices))
     }
 
-    /// Whether some warp of the group has yet to issue one of its first `due` products. They are the group's: none ends
-    /// before all four warps have come, so that no warp gets ahead of the others by more than it has in flight.
+    /// Returns true if some warp of the group has yet to issue one of its first `due` products. They are the group's:
+    /// none ends before all four warps have come, so that no warp gets ahead of the others by more than it has in
+    /// flight.
     pub(super) fn lacks(&self, warpgroup: u32, due: u64) -> bool {
         self.0.iter().any(|read| read.warpgroup == warpgroup && read.number < due)
     }

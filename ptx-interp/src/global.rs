@@ -12,13 +12,13 @@ const BASE: u64 = 0x0000_7f00_0000_0000;
 const ALIGN: u64 = 256;
 /// Unmapped bytes between two allocations, so that an index one past the end never hits a neighbour.
 const GAP: u64 = 256;
-/// How much one machine may hold: more is an error, not an abort of the process.
+/// Maximum memory of one machine: more is an error, not an abort of the process.
 const LIMIT: u64 = 1 << 36;
-/// How much `malloc` in kernels gives out in all: CUDA's default for the heap of a device.
+/// Total size of the heap of `malloc` in kernels: CUDA's default for a device.
 const HEAP: u64 = 8 << 20;
 /// The least that an allocation takes of it.
 const HEAP_ALIGN: u64 = 16;
-/// How many allocations are remembered after they were given back.
+/// Number of freed allocations that are remembered.
 const FREED: usize = 4096;
 
 /// All allocations of a machine.
@@ -36,7 +36,7 @@ pub(super) struct Global {
     last: Cell<usize>,
     /// Bytes that kernels took from the heap.
     heap: u64,
-    /// What is touched, while blocks run ahead.
+    /// Log of accesses, while blocks run ahead.
     log: Option<RefCell<Log>>,
 }
 
@@ -65,7 +65,7 @@ struct Allocation {
     data: Bytes,
     written: Written,
     shadow: RefCell<Shadow>,
-    /// Whether a kernel allocated it.
+    /// True if a kernel allocated it.
     heap: bool,
 }
 
@@ -159,7 +159,7 @@ impl Global {
         }
     }
 
-    /// Whether neither has written what the other has touched.
+    /// Returns true if neither has written what the other has touched.
     pub(super) fn is_apart_from(&self, other: &Global) -> bool {
         let (Some(mine), Some(theirs)) = (&self.log, &other.log) else { return false };
         let (mine, theirs) = (mine.borrow(), theirs.borrow());
@@ -167,7 +167,7 @@ impl Global {
         !meet(&mine.written, &theirs.touched) && !meet(&theirs.written, &mine.touched)
     }
 
-    /// Whether what the watcher knows of both is what it would know of one.
+    /// Returns true if what the watcher knows of both is what it would know of one.
     pub(super) fn has_room_for(&self, other: &Global) -> bool {
         let mut pairs = self.blocks.iter().zip(&other.blocks);
         pairs.all(|(mine, theirs)| mine.shadow.borrow().has_room_for(&theirs.shadow.borrow()))
@@ -303,7 +303,7 @@ fn range(at: u64, size: u64) -> Option<std::ops::Range<usize>> {
     Some(at..at.checked_add(usize::try_from(size).ok()?)?)
 }
 
-/// What an allocation takes of the heap.
+/// Size of an allocation on the heap.
 fn heap_bytes(bytes: u64) -> Option<u64> {
     bytes.max(1).checked_next_multiple_of(HEAP_ALIGN)
 }

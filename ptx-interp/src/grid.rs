@@ -17,10 +17,10 @@ use std::collections::{HashMap, VecDeque};
 const SLICE: u64 = 1 << 20;
 /// The same at most where a seed asks for another interleaving.
 const SMALL_SLICE: u64 = 1 << 13;
-/// How many bytes of registers and shared memory all resident blocks may take.
+/// Maximum bytes of registers and shared memory of all resident blocks.
 const RESIDENT_BYTES: u64 = 4 << 30;
 
-/// What is the same for every thread of a launch.
+/// State that is equal for every thread of a launch.
 #[derive(Debug)]
 pub(super) struct Grid<'a> {
     pub id: u64,
@@ -37,7 +37,7 @@ pub(super) struct Grid<'a> {
     pub addresses: &'a [u64],
     /// Textures and surfaces, by handle.
     pub textures: &'a HashMap<u64, Texture>,
-    /// Where dynamic shared memory starts, and how much there is.
+    /// Start and size of dynamic shared memory.
     pub dynamic: u64,
     pub dynamic_bytes: u64,
     pub seed: u64,
@@ -68,7 +68,7 @@ impl Grid<'_> {
         std::array::from_fn(|d| self.grid[d] / self.cluster[d].max(1))
     }
 
-    /// How many instructions a turn has at most. Seed 0 gives all of them; other seeds now few, now many.
+    /// Maximum number of instructions of a turn. Seed 0 gives all of them; other seeds now few, now many.
     pub(super) fn quantum(&self, most: u64, at: u64) -> u64 {
         if self.seed == 0 {
             return most;
@@ -89,8 +89,8 @@ impl Grid<'_> {
         (first + step) % count.max(1)
     }
 
-    /// How many clusters may run beside each other: with seed 0 one begins when those before it wait or take long, with
-    /// others some are interleaved from the start.
+    /// Number of clusters that may run beside each other: with seed 0 one starts when those before it wait or take
+    /// long, with others some are interleaved from the start.
     fn width(&self) -> usize {
         if self.seed == 0 { usize::MAX >> 8 } else { 1 + (mix(self.seed) % 8) as usize }
     }
@@ -114,9 +114,9 @@ pub(super) struct Queue {
     pub next: u64,
     pub end: u64,
     resident: VecDeque<Cluster>,
-    /// How many may run beside each other at most, now.
+    /// Maximum number that may run beside each other now.
     room: usize,
-    /// How many slices ended without the end of a cluster.
+    /// Number of slices that ended without the end of a cluster.
     pub fruitless: usize,
     /// When to look whether all that run wait for ever.
     pub patience: Patience,
@@ -131,7 +131,7 @@ impl Queue {
         self.next >= self.end && self.is_between()
     }
 
-    /// Whether none runs.
+    /// Returns true if none runs.
     pub(super) fn is_between(&self) -> bool {
         self.resident.is_empty()
     }
@@ -226,7 +226,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What blocks must have done when they end.
+    /// Checks the obligations of blocks at their end.
     fn finish(&self, cluster: &Cluster) -> Result<bool, Fault> {
         if self.watch.is_some() {
             for ((block, _), tensor) in cluster.blocks.iter().zip(&cluster.shared.tensor) {

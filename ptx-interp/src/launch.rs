@@ -20,15 +20,15 @@ pub struct Launch<'a> {
     pub cooperative: bool,
     /// The parameters, laid out as the entry declares them (each at a multiple of its alignment).
     pub params: &'a [u8],
-    /// How to run.
+    /// Options of the run.
     pub options: Options,
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to look for races, reads of memory that nothing wrote and the like as well; it takes some two to three times
-    /// longer. Bounds and alignment are always checked.
+    /// True if to look for races, reads of memory that nothing wrote and the like as well; it takes some two to three
+    /// times longer. Bounds and alignment are always checked.
     pub watch: bool,
     /// One seed gives one interleaving of the threads; 0 is the plainest.
     pub seed: u64,
@@ -43,13 +43,13 @@ impl Default for Options {
     }
 }
 
-/// What a launch did.
+/// Statistics of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Instructions times the threads that executed them (guarded-off ones do not count).
     pub instructions: u64,
     /// Instructions that warps issued.
     pub warp_instructions: u64,
-    /// What the kernel printed through `vprintf`.
+    /// The kernel's output through `vprintf`.
     pub printed: String,
 }

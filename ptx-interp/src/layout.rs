@@ -1,9 +1,9 @@
-//! Where each variable of a module lives, and which registers each function has.
+//! Address of each variable of a module, and registers of each function.
 
 use ptx_core::ir::{Function, Module, Param, Space, VarId, Variable};
 use std::collections::HashMap;
 
-/// Where a variable lives.
+/// Place of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
     /// In global memory: its number among the program's globals.
@@ -37,7 +37,7 @@ pub(super) struct Layout {
     pub owners: HashMap<VarId, usize>,
 }
 
-/// What one function needs.
+/// Memory of one function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sizes {
     /// The first slot of each register; slots hold 64 bits of each lane.
@@ -92,7 +92,7 @@ impl Layout {
         layout
     }
 
-    /// Where a variable lives.
+    /// Place of a variable.
     pub(super) fn home(&self, id: VarId) -> Option<Home> {
         self.homes.get(id.index()).copied().flatten()
     }

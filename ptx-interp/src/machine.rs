@@ -286,7 +286,7 @@ fn find_entry<'p>(program: &'p Program, name: &str) -> Result<&'p Entry, Fault> 
     })
 }
 
-/// Where dynamic shared memory starts.
+/// Start of dynamic shared memory.
 fn dynamic_start(entry: &Entry) -> u64 {
     entry.shared.checked_next_multiple_of(entry.dynamic_align).unwrap_or(entry.shared)
 }

@@ -8,8 +8,8 @@ use super::watch::findings::mbarrier::{counts as misuse, none};
 const MOST: i64 = (1 << 20) - 1;
 /// The bits of a count.
 const COUNT: u64 = MOST as u64;
-/// Where the fields lie: pending and expected arrivals (20 bits each), transactions (21 bits, signed), the phase's parity,
-/// and a bit that initialised objects have.
+/// Positions of the fields: pending and expected arrivals (20 bits each), transactions (21 bits, signed), the phase's
+/// parity, and a bit that initialized objects have.
 const EXPECTED: u32 = 20;
 const TRANSACTIONS: u32 = 40;
 const PARITY: u32 = 61;
@@ -64,7 +64,7 @@ impl Mbarrier {
         (self.pending, self.transactions)
     }
 
-    /// How many arrivals the phase still waits for.
+    /// Number of arrivals that the phase still waits for.
     pub(super) fn pending(self) -> u64 {
         self.pending as u64
     }
@@ -106,7 +106,7 @@ impl Mbarrier {
         (Mbarrier { pending: self.expected, parity: self.parity ^ 1, ..self }, true)
     }
 
-    /// What the phase still waits for, for a message.
+    /// The missing arrivals and bytes of the phase, for a message.
     pub(super) fn missing(self) -> String {
         let arrivals = format!("{} of {} arrivals", self.pending, self.expected);
         match self.transactions {

@@ -42,7 +42,7 @@ pub(super) struct Op {
     pub name: &'static str,
     /// The types it is for, separated by blanks; all if empty. The type is that of the first source.
     pub types: &'static str,
-    /// How it is decoded.
+    /// Its decoder.
     pub decode: fn(&Site) -> Decoded,
 }
 

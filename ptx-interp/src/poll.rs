@@ -8,10 +8,11 @@ use super::warp::{Lanes, Warp, lanes};
 
 /// A turn of at most so many instructions that ends with a look was for nothing.
 const LOOK: u64 = 64;
-/// How many such turns a warp has, while its lanes disagree, before it counts as one that waits: each lane has looked.
+/// Number of such turns of a warp, while its lanes disagree, before it counts as one that waits: each lane has
+/// looked.
 const ROUNDS: u32 = 64;
 
-/// What the lanes of a warp saw when they last looked at memory that others may change.
+/// Values that the lanes of a warp saw when they last looked at memory that others may change.
 #[derive(Debug)]
 pub(super) struct Looks {
     /// The instruction that looked.
@@ -38,7 +39,7 @@ pub(super) fn looking(step: Step, registers: Box<[u32]>) -> Step {
 }
 
 impl Ctx<'_> {
-    /// Whether lanes see in registers what they saw there when they last looked, by the same instruction.
+    /// Returns true if lanes see in registers what they saw there when they last looked, by the same instruction.
     fn sees_the_same(&mut self, group: u32, registers: &[u32]) -> bool {
         let Warp { looks, regs, origin, at, .. } = &mut *self.warp;
         let mut same = true;

@@ -26,11 +26,11 @@ pub struct Program {
     pub(super) variables: Vec<Data>,
     /// The slots and names of each function's registers.
     registers: Vec<Vec<(u32, String)>>,
-    /// Whether its blocks can see in which order they run, by other means than memory: they stay on one core.
+    /// True if its blocks can see in which order they run, by other means than memory: they stay on one core.
     pub(super) alone: bool,
-    /// Where jumps back lead, with the label: for naming loops.
+    /// Targets of jumps back, with the label: for naming loops.
     loops: Vec<(u32, u32, String)>,
-    /// What the variables that each function sees are called.
+    /// Names of the variables that each function sees.
     pub(super) names: Vec<Names>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Code {
     pub function: u32,
     /// The name of its row.
     pub name: &'static str,
-    /// What it is to the watcher, and whether there is something to do before it runs.
+    /// Its role for the watcher, and a flag for work before it runs.
     pub role: Role,
     pub watched: bool,
     /// The registers (of the frame) that it names; and those that it writes, in functions where some can be in flight. Of a
@@ -59,11 +59,11 @@ pub(super) struct Code {
     pub writes: Box<[u32]>,
     /// True for stores that may go to shared memory.
     pub fills: bool,
-    /// What it makes of registers without a value, in functions that have vector loads or `ldmatrix`.
+    /// Its effect on registers without a value, in functions that have vector loads or `ldmatrix`.
     pub follow: Option<Box<Follow>>,
 }
 
-/// What running a function needs.
+/// Data for running a function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     pub name: String,
@@ -83,9 +83,9 @@ pub(super) struct Entry {
     pub dynamic_align: u64,
     /// The registers that a thread starts with, if its directives say.
     pub max_registers: Option<u32>,
-    /// Where arguments go.
+    /// Destinations of arguments.
     pub arguments: Vec<Slot>,
-    /// Where results are.
+    /// Places of results.
     pub results: Vec<Slot>,
 }
 
@@ -178,12 +178,12 @@ impl Program {
         self.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str())
     }
 
-    /// How many bytes of parameters an entry takes.
+    /// Number of bytes of parameters of an entry.
     pub fn param_bytes(&self, entry: &str) -> Option<u64> {
         self.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.params)
     }
 
-    /// How many bytes of static shared memory an entry takes.
+    /// Number of bytes of static shared memory of an entry.
     pub fn shared_bytes(&self, entry: &str) -> Option<u64> {
         self.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.shared)
     }
@@ -194,7 +194,7 @@ impl Program {
         names.binary_search_by_key(&slot, |(slot, _)| *slot).map_or("", |at| &names[at].1)
     }
 
-    /// Whether an entry waits for the launch before, so that it may begin earlier.
+    /// Returns true if an entry waits for the launch before, so that it may begin earlier.
     pub(super) fn waits_for_launch(&self, entry: &Entry) -> bool {
         let code = self
             .code
@@ -271,13 +271,13 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
     })
 }
 
-/// Whether an instruction goes on writing registers after it was issued.
+/// Returns true if an instruction goes on writing registers after it was issued.
 fn in_flight(inst: &Inst) -> bool {
     const FLIES: &[&str] = &["wgmma.mma_async", "tcgen05.ld", "tcgen05.ld.red"];
     inst.row.is_some_and(|row| FLIES.contains(&row.name))
 }
 
-/// Whether an instruction may give registers no value: it loads more than one.
+/// Returns true if an instruction may give registers no value: it loads more than one.
 fn leaves_gaps(inst: &Inst) -> bool {
     const LOADS: &[&str] = &["ld", "ldmatrix"];
     inst.row.is_some_and(|row| LOADS.contains(&row.opcode())) && inst.operands.first().is_some_and(is_vector)
@@ -295,7 +295,7 @@ const CLOCKS: [&str; 2] = ["%clock", "%globaltimer"];
 /// Functions that hand out memory of all blocks.
 const SERVICES: [&str; 2] = ["malloc", "free"];
 
-/// Whether a function's code tells in which order blocks run.
+/// Returns true if a function's code tells in which order blocks run.
 fn sees_order(function: &Function) -> bool {
     let shared = |inst: &Inst| inst.slots.iter().flatten().any(|m| m.text.starts_with("shared"));
     let ordered = |inst: &Inst| inst.row.is_some_and(|row| ORDERED.contains(&row.opcode()));

@@ -89,7 +89,7 @@ impl<'a> Site<'a> {
 
     // ---- modifiers ----
 
-    /// Whether a modifier is there, in the name or in a slot.
+    /// Returns true if a modifier is there, in the name or in a slot.
     pub(super) fn is(&self, modifier: &str) -> bool {
         self.asked.borrow_mut().push(modifier.to_string());
         self.modifiers().any(|m| m == modifier)
@@ -190,7 +190,7 @@ impl<'a> Site<'a> {
         self.inst.operands.get(at).unwrap_or(&Operand::Absent)
     }
 
-    /// Whether an optional operand is there.
+    /// Returns true if an optional operand is there.
     pub(super) fn there(&self, at: usize) -> bool {
         *self.operand(at) != Operand::Absent
     }
@@ -206,7 +206,7 @@ impl<'a> Site<'a> {
         self.body().registers.get(register.index()).map_or(64, |r| r.ty.bits())
     }
 
-    /// How many components a register has: 1 unless it is declared as a vector.
+    /// Number of components of a register: 1 unless it is declared as a vector.
     pub(super) fn vector(&self, register: RegId) -> u32 {
         self.body().registers.get(register.index()).map_or(1, |r| r.vector.max(1))
     }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-/// How a result is rounded.
+/// Rounding of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     /// `.rn`: to nearest, ties to even.
@@ -36,7 +36,7 @@ pub(super) struct Format {
     pub infinity: Option<u64>,
     /// The NaN that instructions give, if it has any.
     pub nan: Option<u64>,
-    /// Whether the top bit is a sign.
+    /// True if the top bit is a sign.
     pub signed: bool,
     /// Low bits that a register holds beside the value (13 for `tf32`).
     pub padding: u32,
@@ -107,12 +107,12 @@ impl Num {
         Finite { neg: value < 0, sig: value.unsigned_abs(), exp: 0 }
     }
 
-    /// Whether it is negative, zeros and infinities included.
+    /// Returns true if it is negative, zeros and infinities included.
     pub(super) fn negative(self) -> bool {
         matches!(self, Inf { neg: true } | Finite { neg: true, .. })
     }
 
-    /// Whether it is a zero.
+    /// Returns true if it is a zero.
     pub(super) fn is_zero(self) -> bool {
         matches!(self, Finite { sig: 0, .. })
     }
@@ -171,7 +171,7 @@ pub(super) fn pack(num: Num, format: &Format, round: Round, saturate: bool) -> u
     (if neg { magnitude | sign } else { magnitude }) << format.padding
 }
 
-/// What an infinite value becomes.
+/// Result for an infinite value.
 fn beyond(format: &Format, saturate: bool) -> u64 {
     match format.infinity {
         Some(infinity) if !saturate => infinity,

@@ -15,7 +15,7 @@ const SHARED: u64 = 2;
 const CONST: u64 = 3;
 const PARAM: u64 = 4;
 const CODE: u64 = 5;
-/// Where a thread's local memory starts: never 0, and apart from the entry's parameters, so that `ld.param` can tell.
+/// Start of a thread's local memory: never 0, and apart from the entry's parameters, so that `ld.param` can tell.
 pub(super) const LOCAL_START: u64 = 1 << 16;
 /// Bits of a `shared::cluster` address below the block's rank plus one.
 pub(super) const RANK: u32 = 24;
@@ -65,7 +65,7 @@ impl Where {
         address.wrapping_sub(self.window())
     }
 
-    /// Whether an address in this space means other bytes in every thread.
+    /// Returns true if an address in this space means other bytes in every thread.
     pub(super) fn is_private(self, address: u64) -> bool {
         match self {
             Where::Local => true,
@@ -75,7 +75,7 @@ impl Where {
         }
     }
 
-    /// How a message calls it.
+    /// Its name in messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Where::Generic => "generic",
@@ -123,7 +123,7 @@ pub(super) fn function_at(address: u64) -> Option<usize> {
     if offset % 16 == 0 { (offset / 16).checked_sub(1).map(|f| f as usize) } else { None }
 }
 
-/// Where the bytes of an access are.
+/// Place of the bytes of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub space: Where,

@@ -4,7 +4,7 @@ use super::ctx::Ctx;
 use super::site::Refusal;
 use ptx_core::isa::SpecialRegister;
 
-/// How a special register is read.
+/// Reader of a special register.
 pub(super) type Read = fn(&Ctx, usize) -> u64;
 
 /// The reader of a special register.

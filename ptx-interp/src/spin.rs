@@ -15,12 +15,12 @@ use std::cell::RefCell;
 
 /// After how many warp instructions without an event the engine looks for the first time.
 const PATIENCE: u64 = 1 << 19;
-/// How long it waits for the next look at most.
+/// Maximum wait until the next look.
 const LONGEST: u64 = 1 << 26;
-/// How many instructions a warp has to come back to its state, at first and at last.
+/// Number of instructions in which a warp must return to its state, at first and at last.
 const FIRST: u64 = 1 << 10;
 const LAST: u64 = 1 << 16;
-/// How many accesses are remembered; a loop with more is no simple wait.
+/// Number of remembered accesses; a loop with more is no simple wait.
 const MOST: usize = 256;
 
 /// When to look, and how far.
@@ -43,7 +43,7 @@ impl Patience {
         Patience { next: u64::MAX, ..Patience::new(0) }
     }
 
-    /// Whether it is time to look.
+    /// Returns true if it is time to look.
     pub(super) fn is_over(&self, now: u64) -> bool {
         now >= self.next
     }
@@ -55,7 +55,7 @@ impl Patience {
         self.next = now.saturating_add(self.interval);
     }
 
-    /// Whether those who wait may try again, after all others were found to spin.
+    /// Returns true if those who wait may try again, after all others were found to spin.
     pub(super) fn retries(&mut self) -> bool {
         self.retries = self.retries.saturating_sub(1);
         self.retries > 0
@@ -81,7 +81,7 @@ pub(super) struct Read {
     pub size: u64,
 }
 
-/// What a warp touches while it is looked at.
+/// Accesses of a warp while it is examined.
 #[derive(Debug, Default)]
 pub(super) struct Probe(RefCell<Touched>);
 
@@ -115,7 +115,7 @@ impl Probe {
     }
 }
 
-/// What decides how a warp goes on.
+/// State that decides the continuation of a warp.
 #[derive(PartialEq)]
 struct State {
     pc: [u32; 32],
@@ -206,7 +206,7 @@ impl Engine<'_> {
 }
 
 impl Ctx<'_> {
-    /// Whether all that was written since is what was there.
+    /// Returns true if all that was written since is what was there.
     fn as_before(&self, probe: &Probe) -> bool {
         let touched = probe.0.borrow();
         let same = |(place, lane, old): &(Place, usize, Vec<u8>)| {

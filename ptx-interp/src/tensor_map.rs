@@ -11,10 +11,10 @@ use std::fmt;
 pub const BYTES: usize = 128;
 /// The most dimensions of a tensor.
 pub const RANK: usize = 5;
-/// How every map of the CPU device begins.
+/// First bytes of every map of the CPU device.
 const MAGIC: [u8; 8] = *b"PTX-CPU\x01";
 
-/// What one instruction moves. Lists are innermost first, like the coordinates of PTX.
+/// Data that one instruction moves. Lists are innermost first, like the coordinates of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// A box of elements.
@@ -59,17 +59,17 @@ pub struct TensorMap {
     pub strides: [u64; RANK - 1],
     /// Of how many elements one is taken in each dimension.
     pub steps: [u32; RANK],
-    /// What one instruction moves.
+    /// Data that one instruction moves.
     pub mode: Mode,
-    /// What an element is.
+    /// Type of an element.
     pub element: ElementType,
-    /// How channels are interleaved.
+    /// Interleaving of channels.
     pub interleave: Interleave,
     /// The order in shared memory.
     pub swizzle: Swizzle,
-    /// What the L2 cache fetches.
+    /// Size of an L2 fetch.
     pub promotion: Promotion,
-    /// What is read outside.
+    /// Value of elements outside.
     pub fill: Fill,
 }
 
@@ -238,7 +238,7 @@ impl TensorMap {
         self.check_mode()
     }
 
-    /// What one instruction moves, against the element type and the swizzle.
+    /// Checks the box of one instruction against the element type and the swizzle.
     fn check_row(&self) -> Result<(), InvalidMap> {
         let bytes = self.row_bytes();
         let span = self.swizzle.span();

@@ -111,7 +111,7 @@ impl Channel {
         bits as u64 & soft::mask(width)
     }
 
-    /// Whether it is a signed integer.
+    /// Returns true if it is a signed integer.
     pub(super) fn is_signed(self) -> bool {
         self.row().1 == Reading::Signed
     }
@@ -162,7 +162,7 @@ impl Channel {
         self.read(near + u64::from(away))
     }
 
-    /// Whether it is read as a float.
+    /// Returns true if it is read as a float.
     pub(super) fn is_float(self) -> bool {
         !matches!(self.row().1, Reading::Unsigned | Reading::Signed)
     }
@@ -230,7 +230,7 @@ pub struct Texture {
     pub outside: [Outside; 3],
     /// Which texels count.
     pub filter: Filter,
-    /// Whether coordinates go from 0 to 1; else they count texels.
+    /// True if coordinates go from 0 to 1; else they count texels.
     pub normalized: bool,
 }
 

@@ -72,7 +72,7 @@ pub(super) struct Warp {
     pub turn: u64,
     /// What its lanes saw last of what others change.
     pub looks: Looks,
-    /// Whether some register has no value, because memory had none.
+    /// True if some register has no value, because memory had none.
     pub follows: bool,
     /// What the watcher knows of them, if it is on.
     pub threads: Option<RefCell<Threads>>,
@@ -137,7 +137,7 @@ impl Warp {
         Some(group)
     }
 
-    /// Whether lanes that are not the lowest have the turn.
+    /// Returns true if lanes that are not the lowest have the turn.
     pub(super) fn others_turn(&self) -> bool {
         self.turn / TURN % 2 == 1
     }

@@ -170,7 +170,7 @@ impl Watch {
         watch.cooperative(self.meetings.is_none())
     }
 
-    /// Whether no strong access to global memory has left anything for other blocks.
+    /// Returns true if no strong access to global memory has left anything for other blocks.
     pub(super) fn is_quiet(&self) -> bool {
         self.vars.borrow().is_empty()
     }

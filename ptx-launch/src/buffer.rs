@@ -63,7 +63,7 @@ impl<T> Buffer<T> {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Returns true if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

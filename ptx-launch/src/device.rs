@@ -155,7 +155,7 @@ impl Device {
         }
     }
 
-    /// Whether it is a CUDA GPU.
+    /// Returns true if it is a CUDA GPU.
     pub fn is_cuda(&self) -> bool {
         matches!(self.0, Inner::Cuda(_))
     }

@@ -185,7 +185,8 @@ impl Driver {
         (version / 1000, version % 1000 / 10)
     }
 
-    /// Whether host memory is unknown to the driver, so that an asynchronous copy from it is staged before it returns.
+    /// Returns true if host memory is unknown to the driver, so that an asynchronous copy from it is staged before it
+    /// returns.
     pub(crate) fn is_pageable(&self, memory: &[u8]) -> bool {
         let (mut kind, mut attribute): (c_uint, c_int) = (0, 2);
         let mut values = [(&raw mut kind).cast::<c_void>()];

@@ -35,7 +35,7 @@ impl Len {
         self.0
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0

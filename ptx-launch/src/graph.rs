@@ -46,7 +46,7 @@ struct Noted {
     /// Recorded when the capture began.
     fence: Option<Arc<CudaEvent>>,
     ours: Vec<(Arc<CudaMemory>, Access)>,
-    /// Whether there was memory of cudarc's, which nobody can hold.
+    /// True if there was memory of cudarc's, which nobody can hold.
     cudarc: bool,
     /// Textures and surfaces, whose handles the recorded launches have.
     objects: Vec<Arc<dyn Any + Send + Sync>>,

@@ -238,13 +238,13 @@ impl Int {
         Int(self.0.max(other.to_int().0))
     }
 
-    /// Whether `by` divides it.
+    /// Returns true if `by` divides it.
     #[inline]
     pub fn is_multiple_of(self, by: impl ToInt) -> bool {
         self.rem(by).map_or(self.0 == 0, |rest| rest.0 == 0)
     }
 
-    /// Whether it is 1, 2, 4, 8 …
+    /// Returns true if it is 1, 2, 4, 8 …
     #[inline]
     pub fn is_power_of_two(self) -> bool {
         self.0 > 0 && self.0.count_ones() == 1

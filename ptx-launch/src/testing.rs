@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 /// What a test can return.
 pub trait Verdict {
-    /// Whether the test failed.
+    /// Returns true if the test failed.
     fn failed(&self) -> bool;
 }
 

@@ -161,7 +161,7 @@ fn mentions(tree: &Tree) -> HashMap<&[u8], usize> {
     count
 }
 
-/// Whether a declaration is of something elsewhere that nothing here names.
+/// Returns true if a declaration is of something elsewhere that nothing here names.
 fn is_unused(tree: &Tree, var: &Var, mentions: &HashMap<&[u8], usize>) -> bool {
     let external = var.linkage.is_some_and(|l| tree.source.text(l) == ".extern");
     let once = |name: TokenId| mentions.get(tree.source.bytes(name)) == Some(&1);

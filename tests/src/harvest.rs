@@ -88,7 +88,7 @@ pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Whether a file is called `.ptx`.
+/// Returns true if a file is called `.ptx`.
 pub fn is_module(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "ptx")
 }

@@ -22,7 +22,7 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 pub enum Run {
     /// It came to an end.
     Ended {
-        /// Whether ptxas took the file.
+        /// True if ptxas took the file.
         success: bool,
         /// What it printed.
         said: String,

@@ -3,7 +3,7 @@
 use ptx_interp::texture::{Channel, Filter, Outside, Texture};
 use std::path::PathBuf;
 
-/// What `tex:u8x4:64,32:linear,wrap,normalized@in.bin` says.
+/// The parts of `tex:u8x4:64,32:linear,wrap,normalized@in.bin`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Texels {
     /// All but the address.
@@ -28,7 +28,7 @@ const CHANNELS: [(&str, Channel); 12] = [
     ("f32", Channel::F32),
 ];
 
-/// What a coordinate outside can mean.
+/// Meanings of a coordinate outside of a texture.
 const OUTSIDE: [(&str, Outside); 4] =
     [("wrap", Outside::Wrap), ("mirror", Outside::Mirror), ("clamp", Outside::Clamp), ("border", Outside::Border)];
 
@@ -94,7 +94,7 @@ fn with(texture: Texture, option: &str) -> Result<Texture, String> {
 }
 
 impl Texels {
-    /// Whether so many bytes are enough.
+    /// Checks that so many bytes are enough.
     pub(super) fn fits(&self, bytes: u64) -> Result<(), String> {
         let needed = self.texture.bytes();
         match needed <= bytes {

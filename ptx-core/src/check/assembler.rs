@@ -80,12 +80,12 @@ fn is_guarded(inst: &Inst) -> bool {
     inst.guard.is_some()
 }
 
-/// Whether this modifier is there.
+/// Returns true if this modifier is there.
 fn has(inst: &Inst, modifier: &str) -> bool {
     inst.slots.iter().flatten().any(|member| member.text == modifier)
 }
 
-/// Whether all types among the modifiers are this one.
+/// Returns true if all types among the modifiers are this one.
 fn all_are(inst: &Inst, ty: &str) -> bool {
     inst.slots.iter().flatten().filter(|member| member.ty.is_some()).all(|member| member.text == ty)
 }
@@ -107,7 +107,7 @@ fn is_float(inst: &Inst, at: usize) -> bool {
     type_of(inst, at).is_some_and(|ty| ty.class() == Class::Float)
 }
 
-/// Whether a selector (`.h1`) stands behind the operand.
+/// Returns true if a selector (`.h1`) stands behind the operand.
 fn is_part(inst: &Inst, at: usize) -> bool {
     matches!(inst.operands.get(at), Some(Operand::Part(..)))
 }

@@ -146,7 +146,8 @@ fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &
     }
 }
 
-/// Whether a product adds to what its accumulators held: with `scale-d` = 0 `wgmma` does not, and a register may be that.
+/// Returns true if a product adds to what its accumulators held: with `scale-d` = 0 `wgmma` does not, and a register
+/// may be that.
 fn surely_adds(inst: &Inst) -> bool {
     let operand = inst.row.and_then(|row| row.operand("scale_d")).and_then(|at| inst.operands.get(at));
     operand.is_none_or(|operand| matches!(operand, Operand::Int(scale) if *scale != 0))

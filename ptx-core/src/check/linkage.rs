@@ -1,5 +1,5 @@
-//! What other modules could define: `.extern`, functions without a body, `.alias`. A module is assembled alone, as a driver
-//! does that loads it, so nothing may be missing; unless it is relocatable, as `ptxas -c` takes it.
+//! Names that other modules could define: `.extern`, functions without a body, `.alias`. A module is assembled alone,
+//! as a driver does that loads it, so nothing may be missing; unless it is relocatable, as `ptxas -c` takes it.
 
 use super::error;
 use crate::diag::{Diagnostic, codes};
@@ -9,7 +9,7 @@ use crate::span::Span;
 use crate::syntax::{StmtKind, Tree};
 use std::collections::HashMap;
 
-/// What the driver defines, beside names that begin with [`DRIVERS_OWN`].
+/// Names that the driver defines, beside those that start with [`DRIVERS_OWN`].
 const DRIVER: &[&str] = &[
     "vprintf",
     "vfprintf",

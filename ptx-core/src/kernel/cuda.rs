@@ -1,4 +1,4 @@
-//! What CUDA C++ calls things, and what they are here: for help alone, nothing is compiled by it.
+//! Names of CUDA C++ and their equivalents: for help only, nothing is compiled from them.
 
 /// A name of CUDA C++, and what to write instead.
 const NAMES: &[(&str, &str)] = &[
@@ -30,7 +30,7 @@ const NAMES: &[(&str, &str)] = &[
     ("atomicExch", "ptx! { atom.global.exch.b32 old, [address], x; }"),
 ];
 
-/// What to write for a name of CUDA C++.
+/// The equivalent of a name of CUDA C++.
 pub(super) fn here(name: &str) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, here)| *here)
 }

@@ -2,7 +2,7 @@
 
 use super::types::Ty;
 
-/// Where the fields of a struct lie.
+/// Layout of a struct.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Layout {
     /// Bytes, a multiple of `align`.

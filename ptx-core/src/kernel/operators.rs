@@ -1,4 +1,4 @@
-//! What each operator is, for each type: one instruction. The table is data; `lower` and the documentation read it.
+//! The instruction of each operator on each type. The table is data; `lower` and the documentation read it.
 
 use super::tree::{BinaryOp, UnaryOp};
 use crate::isa::{Class, Type};
@@ -16,7 +16,7 @@ pub(crate) enum Op {
     Wide,
 }
 
-/// What an operator's result is.
+/// Type of an operator's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gives {
     /// The operands' type.
@@ -36,7 +36,7 @@ pub(crate) struct Operator {
     pub(crate) types: &'static str,
     /// The instruction.
     pub(crate) inst: &'static str,
-    /// What it gives.
+    /// Its result.
     pub(crate) gives: Gives,
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn find(op: Op, ty: Type) -> Option<&'static Operator> {
     TABLE.iter().find(|row| row.op == op && row.types.split(' ').any(|name| name == ty.name()))
 }
 
-/// What a division of unsigned integers by this constant is instead, if it is a power of two: another operator, and its right
-/// side. ptxas does not see it, and makes some twenty instructions of `div.u32 a, b, 32`.
+/// The operator and right side that replace a division of unsigned integers by this constant, if it is a power of
+/// two. ptxas would make some twenty instructions of `div.u32 a, b, 32`.
 pub(crate) fn by_power_of_two(op: Op, ty: Type, divisor: i128) -> Option<(&'static Operator, i128)> {
     if ty.class() != Class::Unsigned || divisor.count_ones() != 1 || divisor < 0 {
         return None;
@@ -126,7 +126,7 @@ pub(crate) fn by_power_of_two(op: Op, ty: Type, divisor: i128) -> Option<(&'stat
     Some((find(Op::Binary(op), ty)?, right))
 }
 
-/// Whether a division by this literal is one of those, as it is written.
+/// Returns true if a division by this literal is one of those, as it is written.
 pub fn is_by_power_of_two(operator: &str, ty: Type, divisor: i64) -> bool {
     let mut divisions = [BinaryOp::Div, BinaryOp::Rem].map(Op::Binary).into_iter();
     divisions.any(|op| operator == symbol(op) && by_power_of_two(op, ty, divisor.into()).is_some())
@@ -135,7 +135,7 @@ pub fn is_by_power_of_two(operator: &str, ty: Type, divisor: i64) -> bool {
 /// An operator, the type of its operands and that of its result.
 pub type Written = (&'static str, Type, Type);
 
-/// How an instruction is written with an operator: once for every type that it fits. `wide` is `wide(a) * b`.
+/// Operators for an instruction: one for every type that it fits. `wide` is `wide(a) * b`.
 pub fn written(inst: &str) -> &'static [Written] {
     static BY_TEXT: LazyLock<HashMap<String, Vec<Written>>> = LazyLock::new(by_text);
     BY_TEXT.get(inst).map_or(&[], Vec::as_slice)
@@ -164,7 +164,7 @@ pub fn instruction(operator: &str, operands: usize, ty: Type) -> Option<(String,
     TABLE.iter().filter(is).find(fits).and_then(|row| Some((row.text(ty), row.result(ty)?)))
 }
 
-/// What to write where an operator has no single instruction.
+/// Instructions to write where an operator has no single instruction.
 pub(crate) fn instead(op: Op, ty: Type) -> String {
     let t = ty.name();
     match op {
@@ -188,7 +188,7 @@ pub(crate) fn instead(op: Op, ty: Type) -> String {
     }
 }
 
-/// How an operator is written.
+/// Symbol of an operator.
 pub(crate) fn symbol(op: Op) -> &'static str {
     use BinaryOp as B;
     match op {

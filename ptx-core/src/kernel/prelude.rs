@@ -20,7 +20,7 @@ pub fn source(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(known, _)| *known == name).map(|(_, source)| *source)
 }
 
-/// What a module is for: the text at its head.
+/// Purpose of a module: the text at its head.
 pub fn about(source: &str) -> String {
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
     lines.map(str::trim).collect::<Vec<_>>().join("\n")
@@ -31,7 +31,7 @@ pub fn about(source: &str) -> String {
 pub struct Helper<'s> {
     /// The name, without the module's.
     pub name: &'s str,
-    /// What it does, and the instructions it is.
+    /// Its effect, and its instructions.
     pub about: String,
     /// `fn load(to: u32, from: u64)`
     pub signature: String,

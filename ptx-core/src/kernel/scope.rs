@@ -1,11 +1,11 @@
-//! What names mean: scopes with a static link, so that a helper sees where it was written, not where it is called.
+//! Meaning of names: scopes with a static link, so that a helper sees its own surroundings, not those of its call.
 
 use super::tree;
 use super::types::Ty;
 use super::value::Value;
 use std::collections::HashMap;
 
-/// What a name means.
+/// Meaning of a name.
 #[derive(Clone, Debug)]
 pub(crate) enum Binding<'a> {
     /// A register, an array, a constant that is evaluated, memory.
@@ -37,17 +37,17 @@ pub(crate) struct Scope<'a> {
     impls: Vec<(usize, &'a tree::Impl)>,
     /// The scope around it.
     pub(crate) parent: Option<usize>,
-    /// Whether it is a function's: registers outside of it are not its own.
+    /// True if it is a function's: registers outside of it are not its own.
     pub(crate) function: bool,
 }
 
-/// What a lookup found.
+/// Result of a lookup.
 pub(crate) struct Found<'a> {
     /// The meaning.
     pub(crate) binding: Binding<'a>,
     /// The scope that holds it.
     pub(crate) scope: usize,
-    /// Whether it lies outside the function that asks.
+    /// True if it lies outside the function that asks.
     pub(crate) outside: bool,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Scopes<'a> {
         self.all.get(scope).into_iter().flat_map(|scope| scope.impls.iter().filter_map(of)).collect()
     }
 
-    /// What a name means here.
+    /// Meaning of a name here.
     pub(crate) fn find(&self, name: &str) -> Option<Found<'a>> {
         let mut outside = false;
         for (index, scope) in self.chain() {
@@ -122,12 +122,12 @@ impl<'a> Scopes<'a> {
         })
     }
 
-    /// What a name means in exactly this scope.
+    /// Meaning of a name in exactly this scope.
     pub(crate) fn find_in(&self, scope: usize, name: &str) -> Option<Binding<'a>> {
         self.all.get(scope)?.names.get(name).cloned()
     }
 
-    /// What a label or register of a `ptx!` block is called, within the function.
+    /// Name of a label or register of a `ptx!` block within the function.
     pub(crate) fn find_verbatim(&self, name: &str) -> Option<&str> {
         for (_, scope) in self.chain() {
             if let Some(emitted) = scope.verbatim.get(name) {

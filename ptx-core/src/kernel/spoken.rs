@@ -1,4 +1,4 @@
-//! How the user calls the registers of the PTX, so that messages can.
+//! The user's names for the registers of the PTX, for messages.
 
 use super::types::Ty;
 use std::collections::HashMap;

@@ -16,7 +16,7 @@ pub struct Ident {
     pub span: Span,
 }
 
-/// What becomes one PTX module: the items of a `#[ptx_module]`, or one kernel alone.
+/// Content of one PTX module: the items of a `#[ptx_module]`, or one kernel alone.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
     /// `const` items.
@@ -54,7 +54,7 @@ pub struct Const {
 pub struct Static {
     /// Its name.
     pub name: Ident,
-    /// Whether it says `mut`.
+    /// True if it says `mut`.
     pub mutable: bool,
     /// `#[align(16)]`.
     pub align: Option<Expr>,
@@ -102,7 +102,7 @@ pub struct Kernel {
     pub generics: Vec<Generic>,
     /// Its parameters.
     pub params: Vec<Param>,
-    /// What the attribute says.
+    /// Options of the attribute.
     pub options: Options,
     /// Its statements.
     pub body: Block,
@@ -130,11 +130,11 @@ pub struct Param {
     pub ty: Type,
     /// `#[align(64)]`
     pub align: Option<Expr>,
-    /// What the PTX says of a pointer.
+    /// Pointer attributes in the PTX.
     pub pointer: Pointer,
 }
 
-/// What the declaration of a `&[T]` parameter says of the address it holds.
+/// Address information in the declaration of a `&[T]` parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pointer {
     /// It points to global memory: `.ptr .global .align 4`. The prologue makes it a global address.
@@ -198,7 +198,7 @@ pub struct Function {
     pub generics: Vec<Generic>,
     /// Its parameters.
     pub params: Vec<Param>,
-    /// What follows `->`.
+    /// Type after `->`.
     pub result: Option<Type>,
     /// Its statements; a last expression without `;` is its result.
     pub body: Block,
@@ -220,13 +220,13 @@ impl Function {
 /// A type, as written.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// What it looks like.
+    /// Its syntax.
     pub kind: TypeKind,
     /// All of it.
     pub span: Span,
 }
 
-/// What a type looks like.
+/// Syntax of a type.
 #[derive(Clone, Debug)]
 pub enum TypeKind {
     /// `f32`, `pred`, `Tile<bf16, (M, K)>`.
@@ -280,13 +280,13 @@ pub struct Block {
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// What it is.
+    /// Its kind.
     pub kind: StmtKind,
     /// All of it.
     pub span: Span,
 }
 
-/// What a statement is.
+/// Kind of a statement.
 #[derive(Clone, Debug)]
 pub enum StmtKind {
     /// `let x: u32 = 1;`
@@ -316,7 +316,7 @@ pub enum StmtKind {
 pub struct Let {
     /// `#[shared]`, `#[local]`; without one it is a register.
     pub memory: Option<Memory>,
-    /// What it names.
+    /// Its names.
     pub pattern: Pattern,
     /// Its type; may be missing where the value has one.
     pub ty: Option<Type>,
@@ -346,7 +346,7 @@ pub enum MemorySpace {
     Local,
 }
 
-/// What a declaration names. `mut` has no meaning: registers always are.
+/// Names of a declaration. `mut` has no meaning: registers always are.
 #[derive(Clone, Debug)]
 pub enum Pattern {
     /// `x`
@@ -386,7 +386,7 @@ impl Ptx {
         u32::try_from(tokens).ok()
     }
 
-    /// Whether it ends where an instruction, a scope or a label ends.
+    /// Returns true if it ends where an instruction, a scope or a label ends.
     pub fn is_terminated(&self) -> bool {
         self.last().is_none_or(|last| matches!(self.source.kind(last), Kind::Punct(b';' | b'}' | b':')))
     }
@@ -395,13 +395,13 @@ impl Ptx {
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
     /// All of it.
     pub span: Span,
 }
 
-/// What an expression is. Parentheses have no node.
+/// Kind of an expression. Parentheses have no node.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
     /// `12`, `0xffu32`

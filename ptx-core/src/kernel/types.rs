@@ -70,7 +70,7 @@ impl Argument {
 }
 
 impl Ty {
-    /// How many registers it takes.
+    /// Number of its registers.
     pub(crate) fn registers(&self) -> u64 {
         match self {
             Ty::Scalar(_) => 1,
@@ -133,7 +133,7 @@ pub(crate) fn register(ty: Type) -> Option<&'static str> {
     if info.declares { Some(info.name) } else { info.registers.first().copied() }
 }
 
-/// What `mov` and `selp` call it; `None` where they cannot (8 bits).
+/// The type in `mov` and `selp`; `None` if they have none for it (8 bits).
 pub(crate) fn moved(ty: Type) -> Option<String> {
     (ty.class() == Class::Pred || ty.bits() >= 16).then(|| stored(ty))
 }
@@ -143,7 +143,7 @@ pub fn move_of(ty: Type) -> Option<String> {
     moved(ty).map(|suffix| format!("mov.{suffix}"))
 }
 
-/// What `ld` and `st` call it.
+/// The type in `ld` and `st`.
 pub(crate) fn stored(ty: Type) -> String {
     match ty.class() {
         Class::Packed => format!("b{}", ty.bits()),
@@ -157,12 +157,13 @@ pub(crate) fn bits(ty: Type) -> String {
     format!("b{}", ty.bits())
 }
 
-/// Whether a register of one may be used as the other: the same type, or the same width and one of them untyped.
+/// Returns true if a register of one may be used as the other: the same type, or the same width and one of them
+/// untyped.
 pub fn meet(a: Type, b: Type) -> bool {
     a == b || (a.bits() == b.bits() && (a.class() == Class::Bits || b.class() == Class::Bits))
 }
 
-/// Whether its values are integers.
+/// Returns true if its values are integers.
 pub(crate) fn is_integer(ty: Type) -> bool {
     matches!(ty.class(), Class::Bits | Class::Unsigned | Class::Signed)
 }

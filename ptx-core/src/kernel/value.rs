@@ -1,4 +1,4 @@
-//! What an expression is worth: registers, constants, addresses.
+//! Value of an expression: registers, constants, addresses.
 
 use super::types::{self, StructTy, Ty};
 use crate::isa::{Arch, Type};
@@ -26,7 +26,7 @@ pub(crate) enum Const {
 }
 
 impl Const {
-    /// What to call it in a message.
+    /// Its name in messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Const::Int(_, None) => "an integer".into(),
@@ -88,9 +88,9 @@ pub(crate) struct Array {
     pub(crate) base: String,
     /// The number of the first register.
     pub(crate) start: u64,
-    /// What an element is.
+    /// Type of an element.
     pub(crate) element: Ty,
-    /// How many elements.
+    /// Number of elements.
     pub(crate) len: u64,
 }
 
@@ -103,12 +103,12 @@ pub(crate) struct Symbol {
     pub(crate) address: Type,
     /// Its state space: `shared`.
     pub(crate) space: &'static str,
-    /// What its elements are.
+    /// Type of its elements.
     pub(crate) element: Type,
 }
 
 impl Symbol {
-    /// What an instruction on it is called behind its opcode: `shared.f32`.
+    /// The modifiers of an instruction on it: `shared.f32`.
     pub(crate) fn kind(&self) -> String {
         format!("{}.{}", self.space, types::stored(self.element))
     }
@@ -131,7 +131,7 @@ pub(crate) enum Value {
     List(Ty, Vec<Value>),
     /// A variable in memory.
     Symbol(Symbol),
-    /// What was wrong is reported.
+    /// An error that has been reported.
     Error,
 }
 
@@ -155,7 +155,7 @@ impl Value {
         }
     }
 
-    /// What to call it in a message.
+    /// Its name in messages.
     pub(crate) fn describe(&self) -> String {
         match (self, self.ty()) {
             (Value::Const(value), _) => value.describe(),

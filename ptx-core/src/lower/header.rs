@@ -6,7 +6,7 @@ use crate::ir::Module;
 use crate::isa::{Arch, Version, table};
 use crate::syntax::{Directive, StmtKind, Tree};
 
-/// What stands where a header is missing: everything is allowed there, so that one error stays one error.
+/// Target and version of a module without a header: everything is allowed there, so that one error stays one error.
 const NEWEST: (Arch, Version) = (Arch::base(121), Version { major: 9, minor: 5 });
 
 /// The last minor version of each major one, from 1 on.
@@ -80,7 +80,7 @@ fn target(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> (Option<Arch>, Vec<
     (arch, words)
 }
 
-/// Whether it says what the module's `.target` says: ptxas takes that in a body, too.
+/// Returns true if it says what the module's `.target` says: ptxas takes that in a body, too.
 pub(super) fn repeats_target(tree: &Tree, again: &Directive) -> bool {
     let words =
         |d: &Directive| tree.list(&d.args).iter().map(|e| tree.compact(&tree.expr(*e).tokens)).collect::<Vec<_>>();

@@ -6,7 +6,7 @@ use crate::isa::Type;
 use crate::span::Span;
 use std::cell::Cell;
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entity {
     Reg(RegId),
@@ -17,7 +17,7 @@ pub(super) enum Entity {
     Targets(TargetsId),
 }
 
-/// What `prefix<5>` declares.
+/// The declaration `prefix<5>`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ranged {
     /// Registers, which come into being when they are used: type and vector.
@@ -83,7 +83,7 @@ impl<'t> Names<'t> {
         }
     }
 
-    /// What is declared outside of the innermost scope that has the name, if that is no label.
+    /// The declaration outside of the innermost scope that has the name, if it is not a label.
     pub(super) fn outer(&self, name: &str) -> Option<Entity> {
         let mut found = self.scopes.iter().rev().filter_map(|scope| scope.names.get(name)).map(|(entity, _)| *entity);
         found.nth(1).filter(|entity| !matches!(entity, Entity::Label(_)))
@@ -99,17 +99,17 @@ impl<'t> Names<'t> {
         earlier
     }
 
-    /// What a name means here; a register of a range is added to `registers` at its first use.
+    /// Meaning of a name here; a register of a range is added to `registers` at its first use.
     pub(super) fn find(&mut self, name: &'t str, registers: &mut Vec<Register>) -> Option<Entity> {
         self.scopes.iter_mut().rev().find_map(|scope| scope.find(name, registers))
     }
 
-    /// What a name means that no range declares.
+    /// Meaning of a name that no range declares.
     pub(super) fn named(&self, name: &str) -> Option<Entity> {
         self.scopes.iter().rev().find_map(|scope| scope.names.get(name)).map(|(entity, _)| *entity)
     }
 
-    /// What to write instead of a name that nothing declares: one of its range, the nearest one of all.
+    /// Suggestion for an undeclared name: one of its range, the nearest one of all.
     pub(super) fn hint(&self, name: &str) -> Option<String> {
         let beyond = numbered(name).and_then(|(prefix, _)| {
             let range = self.scopes.iter().rev().find_map(|scope| scope.ranges.get(prefix))?;
@@ -176,7 +176,7 @@ impl Range {
         self.used.get(usize::try_from(number).ok()?).copied().flatten()
     }
 
-    /// Whether there is room for it.
+    /// Returns true if there is room for it.
     fn remember(&mut self, number: u64, id: RegId) -> bool {
         let Some(at) = usize::try_from(number).ok().filter(|at| *at < NUMBERED) else { return false };
         if self.used.len() <= at {

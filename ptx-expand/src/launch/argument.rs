@@ -47,7 +47,7 @@ impl Argument {
         }
     }
 
-    /// Whether host expressions see it as an integer.
+    /// Returns true if host expressions see it as an integer.
     pub fn is_integer(&self) -> bool {
         const INTEGERS: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
         INTEGERS.iter().any(|name| is(&self.ty, name))
@@ -285,7 +285,7 @@ pub fn is_builtin_name(name: &Ident) -> bool {
     BUILTIN.iter().any(|(known, _)| name == known) || KNOWN.iter().any(|known| name == known)
 }
 
-/// Whether a type is this name alone.
+/// Returns true if a type is this name alone.
 fn is(ty: &Type, name: &str) -> bool {
     matches!(bare(ty), Type::Path(path) if path.qself.is_none() && path.path.is_ident(name))
 }

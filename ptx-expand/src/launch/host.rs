@@ -67,7 +67,7 @@ impl Launch<'_> {
         })
     }
 
-    /// Whether any host expression has this name.
+    /// Returns true if any host expression has this name.
     fn is_named(&self, name: &Ident) -> bool {
         let launch = &self.kernel.launch;
         let sizes = [&launch.grid, &launch.block, &launch.cluster, &launch.shared].into_iter().flatten();
@@ -217,7 +217,7 @@ fn operator(op: &BinOp) -> Option<(&'static str, &'static str)> {
 /// The methods of integers that may have no result.
 const PARTIAL: [&str; 3] = ["div_ceil", "next_multiple_of", "pow"];
 
-/// Whether a name occurs in tokens.
+/// Returns true if a name occurs in tokens.
 pub fn names(tokens: TokenStream, name: &Ident) -> bool {
     tokens.into_iter().any(|tree| match tree {
         TokenTree::Ident(ident) => ident == *name,

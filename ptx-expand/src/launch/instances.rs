@@ -139,7 +139,8 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Whether a parameter can have this argument: no number is a type. The other way round, a path may be either.
+/// Returns true if a parameter can have this argument: no number is a type. The other way round, a path may be
+/// either.
 fn is_of_kind((generic, argument): (&GenericParam, &syn::Expr)) -> bool {
     !(matches!(generic, GenericParam::Type(_)) && matches!(argument, syn::Expr::Lit(_) | syn::Expr::Unary(_)))
 }

@@ -15,7 +15,7 @@ pub struct Tile {
     pub element: Type,
     /// `(M, K)`, outermost first.
     pub dims: Vec<Ident>,
-    /// Whether it is written.
+    /// True if it is written.
     pub mutable: bool,
 }
 
@@ -86,7 +86,7 @@ impl Launch<'_> {
         quote!(#(#shapes)* #(#bound)*)
     }
 
-    /// Whether a name in a tile is bound at the launch; else it is a constant.
+    /// Returns true if a name in a tile is bound at the launch; else it is a constant.
     fn is_dim(&self, name: &str) -> bool {
         self.dim_names().any(|dim| dim == name)
     }
@@ -100,7 +100,7 @@ impl Launch<'_> {
         })
     }
 
-    /// Whether a tensor map has elements of this type parameter.
+    /// Returns true if a tensor map has elements of this type parameter.
     pub fn is_mapped(&self, ty: &Ident) -> bool {
         let elements = self.kernel.maps.iter().filter_map(|map| Tile::of(&self.kernel.params.get(map.of)?.ty));
         elements.into_iter().any(|tile| matches!(&tile.element, Type::Path(path) if path.path.is_ident(ty)))

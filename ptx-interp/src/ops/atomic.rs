@@ -26,7 +26,7 @@ pub(super) const OPS: &[Op] = &[
     op("atom.cas", "", |s| update(s, Kind::Compare)),
 ];
 
-/// What becomes of the old value.
+/// The operation on the old value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Add,

@@ -16,7 +16,7 @@ pub(super) const OPS: &[Op] = &[
     op("slct", "", slct),
 ];
 
-/// How two values relate, one bit each, so that a comparison is a set of relations.
+/// Relations of two values, one bit each, so that a comparison is a set of relations.
 const LESS: u32 = 1;
 const EQUAL: u32 = 2;
 const GREATER: u32 = 4;
@@ -36,11 +36,11 @@ const TESTS: [(&str, u32); 18] = [
 struct Test {
     wanted: u32,
     order: Order,
-    /// What `.and`, `.or`, `.xor` make of the result and `c`: the bit `result + 2 · c` of a truth table.
+    /// The truth table of `.and`, `.or`, `.xor` on the result and `c`: the bit `result + 2 · c`.
     join: u32,
 }
 
-/// How values of a type are ordered.
+/// Order of the values of a type.
 #[derive(Clone, Copy)]
 enum Order {
     Signed(u32),
@@ -185,7 +185,7 @@ fn set(site: &Site) -> Decoded {
     }))
 }
 
-/// How many elements a type has, and how wide each is.
+/// Number of elements of a type, and the width of each.
 fn elements(ty: Type) -> (u32, u32) {
     let count = ty.name().rsplit_once('x').and_then(|(_, n)| n.parse().ok()).unwrap_or(1);
     (count, ty.bits() / count)

@@ -23,7 +23,7 @@ pub(super) const OPS: &[Op] = &[
     op("brkpt", "", |_| Ok(Box::new(|_, _| Err(Fault::new(FaultKind::Breakpoint, "the kernel executed `brkpt`"))))),
 ];
 
-/// How many 64-bit registers all frames of a warp may have.
+/// Maximum number of 64-bit registers of all frames of a warp.
 const REGISTER_LIMIT: usize = 1 << 15;
 
 fn bra(site: &Site) -> Decoded {
@@ -63,7 +63,7 @@ fn exit(ctx: &mut Ctx, group: u32) -> Flow {
     Flow::Apart
 }
 
-/// What a call passes or takes back, on the caller's side.
+/// A value that a call passes or takes back, on the caller's side.
 #[derive(Clone, Copy)]
 pub(super) enum Passed {
     Value { src: Src, bits: u32 },

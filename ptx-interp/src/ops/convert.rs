@@ -76,7 +76,7 @@ impl Element {
     }
 }
 
-/// How a conversion rounds and clamps.
+/// Rounding and clamping of a conversion.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     round: Round,
@@ -86,7 +86,7 @@ struct Rules {
     sat: bool,
     relu: bool,
     satfinite: bool,
-    /// What a NaN becomes as an integer.
+    /// The integer result for a NaN.
     nan: u64,
 }
 
@@ -291,7 +291,7 @@ fn cvt(site: &Site) -> Decoded {
 #[derive(Clone, Copy)]
 struct Scales<T> {
     values: T,
-    /// Whether each element has its own.
+    /// True if each element has its own.
     each: bool,
 }
 

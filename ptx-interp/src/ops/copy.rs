@@ -98,7 +98,7 @@ struct Bulk {
     blocks: Option<Src>,
     /// Which of 16 bytes are written.
     written: Option<Src>,
-    /// How many bytes at either end may lie outside, and are not read.
+    /// Number of bytes at either end that may be outside, and are not read.
     ignored: Option<[Src; 2]>,
 }
 

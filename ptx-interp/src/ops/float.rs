@@ -41,7 +41,7 @@ pub(super) const OPS: &[Op] = &[
     op("testp", "", testp),
 ];
 
-/// What `.ftz` and `.sat` do around an operation, for one format.
+/// Effect of `.ftz` and `.sat` around an operation, for one format.
 #[derive(Clone, Copy)]
 pub(super) struct Finish {
     pub format: &'static Format,
@@ -79,7 +79,7 @@ fn saturate(bits: u64, format: &Format) -> u64 {
     }
 }
 
-/// Whether the bits are a NaN of a format with infinities.
+/// Returns true if the bits are a NaN of a format with infinities.
 pub(super) fn is_nan(bits: u64, format: &Format) -> bool {
     bits & mask(format.bits - 1) > format.infinity.unwrap_or(u64::MAX)
 }
@@ -229,7 +229,7 @@ struct Turns {
     negative: bool,
     /// A multiple of a quarter of a turn.
     quarter: u32,
-    /// What remains, in radians.
+    /// The remainder, in radians.
     rest: f64,
 }
 

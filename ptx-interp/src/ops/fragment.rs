@@ -1,4 +1,4 @@
-//! How the matrices of warp instructions are spread over lanes and registers (9.7.14.4–6): fragments as [`Lines`],
+//! Distribution of the matrices of warp instructions over lanes and registers (9.7.14.4–6): fragments as [`Lines`],
 //! accumulators, and the metadata of sparse matrices. What the instructions calculate is in `mma` and `wmma`.
 
 use crate::ctx::{Ctx, Dst, Src};
@@ -25,10 +25,10 @@ fn untyped(site: &Site, at: usize) -> Result<Type, Refusal> {
     Type::find(name).ok_or_else(|| "no untyped bits".into())
 }
 
-/// Where an element stands: register, lane, and the number among the register's elements.
+/// Place of an element: register, lane, and the index in the register.
 type Place = (usize, usize, usize);
 
-/// How rows of A and columns of B ("lines") stand in the registers of a warp.
+/// Distribution of rows of A and columns of B ("lines") over the registers of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
     /// `mma` of 8 (`high` 1) or 16 lines: lane 4·g + t holds of line g, and of g + 8 in every other register, the elements
@@ -41,7 +41,7 @@ pub(super) enum Spread {
 }
 
 impl Spread {
-    /// Where element k of a line stands, with `per` elements in a register.
+    /// Place of element k of a line, with `per` elements in a register.
     fn place(self, line: usize, k: usize, per: usize) -> Place {
         match self {
             Spread::Quads { high } => (line / 8 + high * (k / (4 * per)), line % 8 * 4 + k / per % 4, k % per),
@@ -63,7 +63,7 @@ impl Spread {
 pub(super) struct Fragment {
     pub registers: Vec<Src>,
     pub element: Element,
-    /// What it is before it is converted.
+    /// Its format before the conversion.
     pub narrow: Option<&'static Format>,
     /// Bits from one element to the next, and the first bit of an element in its place.
     pub container: u32,
@@ -124,7 +124,7 @@ impl Fragment {
     }
 }
 
-/// How C and D stand in the registers of a warp.
+/// Distribution of C and D over the registers of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tile {
     /// `mma`: two neighbours of a row in a lane, then eight rows further, then eight columns.
@@ -162,7 +162,7 @@ pub(super) struct Accumulator<R> {
 }
 
 impl<R> Accumulator<R> {
-    /// How many elements a lane has.
+    /// Number of elements of a lane.
     pub(super) fn count(&self) -> usize {
         self.registers.len() * self.per()
     }
@@ -193,7 +193,7 @@ impl Accumulator<Dst> {
     }
 }
 
-/// What the registers of an accumulator hold.
+/// Content of the registers of an accumulator.
 pub(super) struct Values {
     words: Vec<Lanes>,
     per: usize,
@@ -225,7 +225,7 @@ pub(super) struct Metadata {
     pub kept: usize,
     /// Chunks of a row.
     pub chunks: usize,
-    /// Whether a lane holds four chunks of two rows; else eight of one.
+    /// True if a lane holds four chunks of two rows; else eight of one.
     pub mixed: bool,
 }
 

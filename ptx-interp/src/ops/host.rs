@@ -5,10 +5,10 @@ use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
 use crate::space::{Where, number};
 
-/// What a function does with the values of its parameters, and what it returns.
+/// Effect of a function on the values of its parameters, and its result.
 pub(super) type Service = fn(&mut Ctx, usize, &[u64]) -> Result<u64, Fault>;
 
-/// How much a launch may print, in bytes.
+/// Maximum output of a launch, in bytes.
 const PRINT_LIMIT: usize = 1 << 24;
 
 /// The service of this name.

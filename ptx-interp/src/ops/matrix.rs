@@ -28,7 +28,7 @@ pub(super) fn meet(ctx: &mut Ctx, group: u32) -> Result<bool, Fault> {
     Ok(ctx.meet(group, Src::Value(live.into()))? == group)
 }
 
-/// Where an 8×8 matrix of 16-bit elements keeps the two elements of a lane: row and column.
+/// Row and column of a lane's two elements in an 8×8 matrix of 16-bit elements.
 fn place(lane: usize, half: usize, transposed: bool) -> (usize, usize) {
     let (row, col) = (lane / 4, lane % 4 * 2 + half);
     if transposed { (col, row) } else { (row, col) }
@@ -73,7 +73,7 @@ fn load(site: &Site) -> Decoded {
     }))
 }
 
-/// How 16 elements of a row stand in memory: bits of each, and whether they are signed.
+/// Packing of 16 elements of a row in memory: bits of each, and their signedness.
 fn packing(site: &Site) -> (u32, bool) {
     const FORMATS: [(&str, (u32, bool)); 3] = [("b6x16_p32", (6, false)), ("b4x16_p64", (4, false)), ("s4", (4, true))];
     site.accept(&["b8x16", "s8", "b8"]);

@@ -188,7 +188,7 @@ fn transactions(site: &Site, sign: i64) -> Decoded {
     }))
 }
 
-/// What an arrival does beside arriving.
+/// Side effects of an arrival.
 #[derive(Clone, Copy)]
 struct Arrival {
     /// The operand is a number of bytes to expect; else of arrivals.
@@ -236,7 +236,7 @@ fn arrive(site: &Site, arrival: Arrival) -> Decoded {
     }))
 }
 
-/// What the operand of a wait says about the phase: its parity.
+/// The parity of the phase from the operand of a wait.
 type Phase = fn(u64) -> Result<u64, Fault>;
 
 /// A state that an arrival gave.

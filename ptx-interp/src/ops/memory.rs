@@ -41,7 +41,8 @@ fn register_bits(site: &Site, operand: &Operand, ty: Type) -> u32 {
     }
 }
 
-/// Where the bytes of an access go: for each word its offset, its width, and the register with the bits it keeps.
+/// Destinations of the bytes of an access: for each word its offset, its width, and the register with the bits it
+/// keeps.
 fn targets(site: &Site, at: usize, ty: Type) -> Result<Vec<(usize, usize, Dst)>, Refusal> {
     let bytes = ty.bytes() as usize;
     let mut words = Vec::new();
@@ -137,7 +138,7 @@ fn alike(group: u32, lane: usize, addresses: &Lanes, space: Where) -> u32 {
     }
 }
 
-/// Where the bytes of a store come from: offset, width, source.
+/// Sources of the bytes of a store: offset, width, source.
 fn sources(site: &Site, at: usize, ty: Type) -> Result<Vec<(usize, usize, Src)>, Refusal> {
     let bytes = ty.bytes() as usize;
     let mut words = Vec::new();
@@ -204,7 +205,7 @@ fn store_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, src: Src)
     Ok(Flow::Next)
 }
 
-/// Whether all lanes have the same value.
+/// Returns true if all lanes have the same value.
 fn same(group: u32, values: &Lanes) -> bool {
     let first = values[group.trailing_zeros() as usize % 32];
     lanes(group).all(|lane| values[lane] == first)

@@ -32,7 +32,7 @@ pub(super) fn shape(site: &Site) -> Result<[usize; 3], Refusal> {
     Ok(shape)
 }
 
-/// How sums of these types are made: D, A and C.
+/// The sum for these types: D, A and C.
 pub(super) fn sum(d: Type, a: Type, c: Type, site: &Site) -> Sum {
     let half = |ty: Type| ty.bits() == 16;
     let fused = |target| Fused { align: 25, half: half(c), target };

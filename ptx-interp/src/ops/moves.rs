@@ -167,7 +167,7 @@ fn getctarank(site: &Site) -> Decoded {
     }))
 }
 
-/// Whether a type is extended with its sign.
+/// Returns true if a type is extended with its sign.
 pub(super) fn extends(ty: Type) -> bool {
     ty.class() == Class::Signed
 }

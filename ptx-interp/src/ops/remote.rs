@@ -1,5 +1,6 @@
-//! What goes to memory and tells an mbarrier: `st.async`, `red.async`, `cp.reduce.async.bulk` (9.7.9.12, 9.7.13.7,
-//! 9.7.9.25.4.2), and `multimem` (9.7.9.14), whose addresses stand for the same memory of several devices: here there is one.
+//! Operations on memory that signal an mbarrier: `st.async`, `red.async`, `cp.reduce.async.bulk` (9.7.9.12, 9.7.13.7,
+//! 9.7.9.25.4.2), and `multimem` (9.7.9.14), whose addresses stand for the same memory of several devices: here there
+//! is one.
 
 use super::atomic::{Kind, Update, update};
 use super::memory;

@@ -46,7 +46,7 @@ fn nothing(site: &Site) -> Decoded {
     Ok(Box::new(|_, _| Ok(Flow::Next)))
 }
 
-/// Whether it is `.cta_group::2`.
+/// Returns true if it is `.cta_group::2`.
 fn pairs(site: &Site) -> bool {
     site.accept(&["cta_group::1"]);
     site.is("cta_group::2")

@@ -30,7 +30,7 @@ fn nothing(site: &Site) -> Decoded {
     Ok(Box::new(|_, _| Ok(Flow::Next)))
 }
 
-/// What a copy to a tensor does with what is there: nothing, or a reduction.
+/// Effect of a copy to a tensor on the old content: none, or a reduction.
 const REDUCTIONS: [(&str, Kind); 8] = [
     ("add", Kind::Add),
     ("min", Kind::Min),
@@ -61,7 +61,7 @@ struct Copy {
     reduction: Option<Kind>,
 }
 
-/// How a tensor is gone through, before the operands have values.
+/// Traversal of a tensor, before the operands have values.
 enum Way {
     Tile,
     Rows,
@@ -173,8 +173,8 @@ impl Copy {
         Ok(())
     }
 
-    /// What goes to a tensor begins at no negative coordinate, nor in a bounding box that does; chips stop there at an illegal
-    /// instruction.
+    /// Checks the start of a copy to a tensor: no negative coordinate, and no bounding box with one. Chips stop there
+    /// at an illegal instruction.
     fn starts_inside(&self, ctx: &Ctx, lane: usize, map: &TensorMap) -> Result<(), Fault> {
         let value = |src: &Src| ctx.fetch_lane(*src, lane) as u32 as i32;
         let corner = if let Mode::Im2col { lower, .. } = map.mode { lower } else { [0; 3] };

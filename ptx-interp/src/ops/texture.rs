@@ -28,7 +28,7 @@ pub(super) const OPS: &[Op] = &[
     op("sured.p.max", "", |s| reduce(s, Kind::Max)), op("sured.p.and", "", |s| reduce(s, Kind::And)), op("sured.p.or", "", |s| reduce(s, Kind::Or)),
 ];
 
-/// What a fetch gives.
+/// Result of a fetch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pick {
     /// The channels of a texel, or of those around, filtered.
@@ -37,12 +37,12 @@ enum Pick {
     Gather(usize),
 }
 
-/// What the coordinates mean.
+/// Meaning of the coordinates.
 #[derive(Clone, Copy)]
 struct Geometry {
     /// Coordinates within a layer.
     dims: usize,
-    /// Whether the layer's number stands before them.
+    /// True if the layer's number stands before them.
     array: bool,
     cube: bool,
 }
@@ -226,7 +226,7 @@ fn texel(ctx: &Ctx, lane: usize, texture: &Texture, layer: u32, place: Place) ->
     Ok(values)
 }
 
-/// What a question about an object is answered with.
+/// The answer to a query about an object.
 type Answer = fn(&Texture) -> u32;
 
 /// `txq` and `suq`.
@@ -279,7 +279,7 @@ fn is_type(site: &Site) -> Decoded {
     }))
 }
 
-/// What a surface instruction does with bytes outside.
+/// Treatment of bytes outside by a surface instruction.
 #[derive(Clone, Copy)]
 enum Beyond {
     Trap,
@@ -293,7 +293,7 @@ struct Surface {
     beyond: Beyond,
     /// None: those of a texel.
     bytes: Option<u64>,
-    /// Whether x counts so many bytes, not single ones.
+    /// True if x counts so many bytes, not single ones.
     scaled: bool,
 }
 

@@ -31,7 +31,7 @@ fn average(a: i64, b: i64) -> i64 {
     (a + b + i64::from(a + b >= 0)) >> 1
 }
 
-/// What a comparison says.
+/// Result of a comparison.
 type Compare = fn(&i64, &i64) -> bool;
 const COMPARISONS: [(&str, Compare); 6] =
     [("eq", i64::eq), ("ne", i64::ne), ("lt", i64::lt), ("le", i64::le), ("gt", i64::gt), ("ge", i64::ge)];
@@ -65,7 +65,7 @@ fn word() -> Result<Type, Refusal> {
     Type::find("b32").ok_or_else(|| "no type .b32".into())
 }
 
-/// Where a byte or a half-word stands: its first bit and its width; a whole word without a selector.
+/// Place of a byte or a half-word: its first bit and its width; a full word without a selector.
 fn place(selector: Option<&str>) -> (u32, u32) {
     let digit = |s: &str| s.get(1..2).and_then(|d| d.parse().ok()).unwrap_or(0u32);
     match selector {
@@ -97,7 +97,7 @@ fn signed(site: &Site) -> Result<Vec<bool>, Refusal> {
     Ok(types.into_iter().map(|ty| ty.class() == Class::Signed).collect())
 }
 
-/// What is done with the result and c.
+/// The operation on the result and c.
 #[derive(Clone, Copy)]
 enum Then {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together: `shfl`, `vote`, `match`, `redux`, `elect`, `activemask` (9.7.9, 9.7.13).
+//! Operations between the lanes of a warp: `shfl`, `vote`, `match`, `redux`, `elect`, `activemask` (9.7.9, 9.7.13).
 //!
 //! The `.sync` forms wait until every live lane of the member mask is at the same instruction.
 

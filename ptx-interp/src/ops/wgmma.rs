@@ -29,7 +29,7 @@ pub(super) const OPS: &[Op] = &[
 const ROWS: usize = 64;
 const OWN: usize = 16;
 
-/// Where A comes from.
+/// Source of A.
 enum Left {
     /// The warp's own rows.
     Registers(Fragment),

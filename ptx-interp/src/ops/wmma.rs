@@ -35,7 +35,7 @@ struct Matrix {
     address: Address,
     /// Elements between neighbours of the outer dimension.
     stride: Option<Src>,
-    /// What stands there if none is given.
+    /// Default value.
     packed: u64,
     rows: bool,
     bits: u64,

@@ -51,7 +51,7 @@ impl Who<'_> {
         Relation::Fine
     }
 
-    /// Whether the scopes of both include the other.
+    /// Returns true if the scopes of both include the other.
     fn agree(&self, other: Event, block: u32) -> bool {
         let own = self.watch.place(self.event.warp).0;
         match self.event.scope().min(other.scope()) {

@@ -26,7 +26,7 @@ pub(crate) struct Blank {
     pub guard: Option<u32>,
     pub reads: Box<[u32]>,
     pub writes: Box<[u32]>,
-    /// Whether the instruction has other sources, which are never empty.
+    /// True if the instruction has other sources, which are never empty.
     pub more: bool,
     pub passes: bool,
 }

@@ -65,7 +65,7 @@ impl Clock {
         ticks
     }
 
-    /// Whether everything that it knows is known to the other too.
+    /// Returns true if everything that it knows is known to the other too.
     fn within(&self, other: &Clock) -> bool {
         self.0.iter().all(|(block, ticks)| {
             let theirs = other.ticks(*block).map_or(&[][..], Vec::as_slice);

@@ -69,7 +69,8 @@ impl Event {
         self.packed & STRONG != 0
     }
 
-    /// Whether the two may meet though they are of launches that overlap: both are strong, and the whole GPU sees them.
+    /// Returns true if the two may meet though they are of launches that overlap: both are strong, and the whole GPU
+    /// sees them.
     pub(super) fn meets(self, other: Event) -> bool {
         self.is_strong() && other.is_strong() && self.scope().min(other.scope()) >= Scope::Gpu
     }
@@ -94,7 +95,7 @@ impl Event {
         ACTORS.get((self.packed >> ACTOR & 15) as usize).copied().unwrap_or(Actor::Phase)
     }
 
-    /// Whether both are of one warp, of the same kind and strength.
+    /// Returns true if both are of one warp, of the same kind and strength.
     pub(super) fn alike(self, other: Event) -> bool {
         self.warp == other.warp && self.packed & !PC == other.packed & !PC
     }

@@ -56,7 +56,7 @@ pub(crate) struct Follow {
     reads: Box<[u32]>,
     addresses: Box<[u32]>,
     writes: Box<[u32]>,
-    /// Whether it has other sources, which always have a value.
+    /// True if it has other sources, which always have a value.
     more: bool,
 }
 

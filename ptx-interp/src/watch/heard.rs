@@ -15,7 +15,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// Whether a view is news to some lanes; from now on it is not.
+    /// Returns true if a view is news to some lanes; from now on it is not.
     pub(super) fn is_news(&mut self, group: u32, view: &Arc<View>) -> bool {
         if let Some((_, knowing)) = self.views.iter_mut().find(|(known, _)| Arc::ptr_eq(known, view)) {
             let news = group & !*knowing != 0;

@@ -20,7 +20,7 @@ pub(super) struct Came {
 }
 
 impl Came {
-    /// Whether both are of one instruction of one warp.
+    /// Returns true if both are of one instruction of one warp.
     fn continues(&self, other: &Came) -> bool {
         (self.block, self.warp, self.pc) == (other.block, other.warp, other.pc)
     }

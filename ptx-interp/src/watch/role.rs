@@ -240,12 +240,12 @@ fn bulk(site: &Site) -> Role {
 }
 
 impl Role {
-    /// Whether what it sees is known at once.
+    /// Returns true if what it sees is known at once.
     pub(crate) fn acquires(self) -> bool {
         self.order.acquires()
     }
 
-    /// Whether its accesses go through the async proxy.
+    /// Returns true if its accesses go through the async proxy.
     pub(super) fn through_async_proxy(self) -> bool {
         matches!(self.act, Act::Async { reads, .. } if reads != Actor::Copy)
     }

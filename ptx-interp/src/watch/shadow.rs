@@ -58,7 +58,7 @@ pub(super) enum Relation {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clash {
     pub other: Event,
-    /// Whether the other one wrote.
+    /// True if the other one wrote.
     pub wrote: bool,
     pub relation: Relation,
     /// How many bytes behind the start of the access.
@@ -102,7 +102,8 @@ impl Shadow {
         Shadow { pages: Vec::new(), used: base.used, base: Some(base) }
     }
 
-    /// Whether the two together say all that one would have said: neither has forgotten anything, or would have.
+    /// Returns true if the two together say all that one would have said: neither has forgotten anything, or would
+    /// have.
     pub(crate) fn has_room_for(&self, other: &Shadow) -> bool {
         self.base.is_some() && other.base.is_some() && self.used + other.used < MOST_PAGES
     }
@@ -199,7 +200,7 @@ impl Page {
         }
     }
 
-    /// Whether a cell is what it is in another page with cells of this size.
+    /// Returns true if a cell is what it is in another page with cells of this size.
     fn same(&self, at: usize, other: &Page) -> bool {
         self.cells[at].write == other.cells[at].write && self.readers(at) == other.readers(at)
     }
@@ -280,7 +281,7 @@ impl Cell {
     }
 }
 
-/// Whether the first stands for the second too: the same threads, later.
+/// Returns true if the first stands for the second too: the same threads, later.
 fn covers(new: Event, old: Event) -> bool {
     new.alike(old) && old.lanes & !new.lanes == 0
 }

@@ -119,7 +119,7 @@ impl Who<'_> {
         if ordered { Relation::Fine } else { Relation::Apart }
     }
 
-    /// Whether an operation that may not be complete runs before this one all the same.
+    /// Returns true if an operation that may not be complete runs before this one all the same.
     fn pipelined(&self, other: Event, place: (u32, u32)) -> bool {
         if (self.event.actor(), other.actor()) != (Actor::Tensor, Actor::Tensor) {
             return false;
@@ -213,7 +213,7 @@ impl Threads {
         }
     }
 
-    /// Whether a lane's last such fence stands behind an operation.
+    /// Returns true if a lane's last such fence stands behind an operation.
     fn is_behind(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
         let Some(behind) = &self.behind else { return false };
         let first = self.place_of(Actor::Tensor, index);

@@ -193,7 +193,7 @@ impl Threads {
         self.now = self.now.saturating_add(1);
     }
 
-    /// Whether a lane knows all of an event of a block: it happened before.
+    /// Returns true if a lane knows all of an event of a block: it happened before.
     pub(super) fn knows(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
         let actor = event.actor();
         let own = match actor {
@@ -247,7 +247,7 @@ impl Threads {
         }
     }
 
-    /// Whether proxy fences have made all of an event that a lane knows visible to the async proxy.
+    /// Returns true if proxy fences have made all of an event that a lane knows visible to the async proxy.
     pub(super) fn knows_fenced(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
         let clock = &self.views.of(lane).fenced;
         let first = event.actor() as usize * self.stride + 32 * index as usize;
@@ -283,7 +283,7 @@ impl Threads {
         agents.find(|(_, a)| a.reads.0 > a.known[Actor::Source as usize]).map(|(lane, a)| (lane, a.reads.1))
     }
 
-    /// Whether a lane has learned anything of a block.
+    /// Returns true if a lane has learned anything of a block.
     pub(super) fn heard_of(&self, lane: usize, block: u32) -> bool {
         self.views.of(lane).seen.ticks(block).is_some()
     }

@@ -43,7 +43,7 @@ impl Written {
         }
     }
 
-    /// Whether both hold a byte.
+    /// Returns true if both hold a byte.
     pub(crate) fn overlaps(&self, other: &Written) -> bool {
         match (self, other) {
             (Written::Nothing, _) | (_, Written::Nothing) => false,

@@ -20,9 +20,9 @@ const MOST_CHOICES: usize = 600;
 pub(crate) struct Spelling {
     /// Which of them (counted from 0) is a literal.
     pub literal: Option<usize>,
-    /// Whether `!` or `-` stands before those that take it.
+    /// True if `!` or `-` stands before those that take it.
     pub negated: bool,
-    /// Whether registers are wider than what they hold, where they may be.
+    /// True if registers are wider than what they hold, where they may be.
     pub wider: bool,
     /// What literals, and numbers that have to be literals, are made from; 0 takes the least.
     pub state: u64,

@@ -16,7 +16,7 @@ struct Space {
     name: &'static str,
     address: &'static str,
     setup: &'static str,
-    /// Whether `st` can write there.
+    /// True if `st` can write there.
     writable: bool,
 }
 

@@ -349,8 +349,8 @@ fn approximates(instruction: &str) -> bool {
     [".approx", ".full"].iter().any(|m| instruction.contains(m))
 }
 
-/// Whether two results of an approximation are both inside its bounds. `sin` and `cos` are nearer than the manual's bounds:
-/// ours take the argument as the chip does.
+/// Returns true if two results of an approximation are both inside its bounds. `sin` and `cos` are nearer than the
+/// manual's bounds: ours take the argument as the chip does.
 fn near(instruction: &str, ours: u64, theirs: u64) -> bool {
     let instruction = unguarded(instruction);
     let ty = instruction.split(' ').next().unwrap().rsplit('.').next().unwrap();

@@ -220,7 +220,8 @@ impl Order {
         Ok(())
     }
 
-    /// Whether cudarc waits for events of this stream: only while the context of the memory has streams that it counts.
+    /// Returns true if cudarc waits for events of this stream: only while the context of the memory has streams that
+    /// it counts.
     fn is_awaited(&self, writer: &Arc<CudaStream>) -> bool {
         let counted = managed(&self.home) && Arc::ptr_eq(writer.context(), self.home.context());
         counted || Queue::of(writer) == Queue::of(&self.home)

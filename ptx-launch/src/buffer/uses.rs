@@ -53,7 +53,7 @@ impl Queue {
         self.thread.is_none().then_some(self.handle)
     }
 
-    /// Whether this thread can submit to it.
+    /// Returns true if this thread can submit to it.
     fn is_here(self) -> bool {
         self.thread.is_none_or(|thread| thread == thread::current().id())
     }
@@ -236,12 +236,12 @@ impl Uses {
         }
     }
 
-    /// Whether `queue` comes after all writes.
+    /// Returns true if `queue` comes after all writes.
     pub(super) fn knows(&self, queue: Queue) -> bool {
         self.list.iter().any(|used| used.queue == queue && used.after == Some(self.writes))
     }
 
-    /// Whether another stream than this one has uses.
+    /// Returns true if another stream than this one has uses.
     pub(super) fn has_others(&self, queue: Queue) -> bool {
         self.list.iter().any(|used| used.queue != queue)
     }

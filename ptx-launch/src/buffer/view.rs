@@ -71,7 +71,7 @@ impl<'a, T> View<'a, T> {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Returns true if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -138,7 +138,7 @@ impl<'a, T> ViewMut<'a, T> {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Returns true if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

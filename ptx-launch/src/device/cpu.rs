@@ -38,7 +38,7 @@ impl CpuDevice {
         "CPU (interpreter)"
     }
 
-    /// Whether both are the same device.
+    /// Returns true if both are the same device.
     #[inline]
     pub(crate) fn is(&self, other: &CpuDevice) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

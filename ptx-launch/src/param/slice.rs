@@ -26,7 +26,7 @@ pub unsafe trait ReadSlice<T> {
     /// Number of elements.
     fn len(&self) -> usize;
 
-    /// Whether it has no elements.
+    /// Returns true if it has no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -59,7 +59,7 @@ pub unsafe trait WriteSlice<T> {
     /// Number of elements.
     fn len(&self) -> usize;
 
-    /// Whether it has no elements.
+    /// Returns true if it has no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -54,7 +54,7 @@ impl TensorMapBuilder {
             .help("use whole bytes, swizzles `None`, `B32`, `B64` or `B128`, and `.im2col(…)`")
     }
 
-    /// Whether it asks for what came with compute capability 10.0.
+    /// Returns true if it asks for what came with compute capability 10.0.
     fn is_newer(&self) -> bool {
         let wide = matches!(self.mode, Mode::Im2colWide { .. });
         wide || self.element.is_packed() || self.swizzle as u32 > Swizzle::B128 as u32

@@ -61,7 +61,7 @@ fn on_cpu() -> impl Iterator<Item = Trial> {
     std::iter::empty()
 }
 
-/// Whether the kernels cannot be loaded on this machine.
+/// Returns true if the kernels cannot be loaded on this machine.
 fn moves_missing() -> bool {
     Device::cuda(0).map_or(true, |device| kernels::moves::load_tile::KERNEL.load(&device).is_err())
 }

@@ -25,7 +25,7 @@ pub struct Ground<'a> {
     pub pause: u32,
     /// Called with pinned memory that the host reads or writes.
     pub look: &'a dyn Fn(*const u8, bool),
-    /// Whether the stub's own kernels can run.
+    /// True if the stub's own kernels can run.
     pub stub: bool,
 }
 

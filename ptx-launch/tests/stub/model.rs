@@ -59,7 +59,7 @@ impl Order {
         clock
     }
 
-    /// Whether a stream or an event is alive.
+    /// Returns true if a stream or an event is alive.
     pub fn is_alive(&mut self, handle: u64) -> bool {
         let alive = !self.gone.contains(&handle);
         self.misuses += u64::from(!alive);
@@ -148,7 +148,7 @@ impl Order {
         self.uses.clear();
     }
 
-    /// Whether the work before an event has ended: if it has, as it happens every other time, the host knows.
+    /// Returns true if the work before an event has ended: if it has, as it happens every other time, the host knows.
     pub fn has_ended(&mut self, event: u64) -> bool {
         self.asked += 1;
         let clock = self.events.get(&event).cloned().unwrap_or_default();

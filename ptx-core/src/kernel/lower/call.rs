@@ -30,14 +30,14 @@ const MOST_CALLS: u32 = 1 << 16;
 /// A function whose statements are being written.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
-    /// Where `return` goes; nowhere in an entry or a `.func`, which return.
+    /// Target of `return`; none in an entry or a `.func`, which return.
     pub(super) end: Option<Label>,
-    /// Where its result goes.
+    /// Destination of its result.
     pub(super) dest: Option<Value>,
 }
 
 impl Frame {
-    /// Whether `return` is `ret`.
+    /// Returns true if `return` is `ret`.
     pub(super) fn returns(&self) -> bool {
         self.end.is_none()
     }
@@ -214,7 +214,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What may have been meant by a function that is not there.
+    /// A likely meaning of a function that does not exist.
     fn helper_like(&self, name: &str) -> String {
         let in_library = name.split_once("::").and_then(|(module, function)| {
             let Some(source) = prelude::source(module) else {
@@ -292,7 +292,7 @@ impl<'a> Lowerer<'a> {
         dest.unwrap_or_else(Value::unit)
     }
 
-    /// Whether a body that is written ended in a value or a jump.
+    /// Returns true if a body that is written ended in a value or a jump.
     fn gives(&self, function: &tree::Function) -> bool {
         self.f.code.dead || matches!(function.body.stmts.last().map(|stmt| &stmt.kind), Some(StmtKind::Expr(_, false)))
     }
@@ -438,7 +438,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Whether it names a register, so that it is passed as it is.
+/// Returns true if it names a register, so that it is passed as it is.
 pub(super) fn is_place(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Path(_) => true,

@@ -31,7 +31,7 @@ pub fn instruction(from: Type, to: Type) -> Option<String> {
     }
 }
 
-/// Whether one type's bits may be taken for the other's.
+/// Returns true if one type's bits may be taken for the other's.
 fn bits_move(from: Type, to: Type) -> bool {
     let untyped = |ty: Type| matches!(ty.class(), Class::Bits | Class::Packed);
     untyped(from) || untyped(to) || (types::is_integer(from) && types::is_integer(to))
@@ -51,7 +51,7 @@ fn predicate(to: Type) -> Option<String> {
     Some(format!("selp.{suffix} {{d}}, {one}, {}, {{a}}", zero.collect::<String>()))
 }
 
-/// What `cvt` calls it: it has no untyped integers.
+/// The type in `cvt`, which has no untyped integers.
 fn unsigned(ty: Type) -> String {
     if ty.class() == Class::Bits { format!("u{}", ty.bits()) } else { ty.name().to_owned() }
 }

@@ -159,7 +159,7 @@ impl<'a> Lowerer<'a> {
         self.fail(&codes::P0808, span, format!("{what} cannot be written to"), help)
     }
 
-    /// What a name stands for.
+    /// The value of a name.
     fn name(&mut self, path: &Path, span: Span) -> Value {
         let text = super::constant::path_text(path);
         let Some(found) = self.find(path) else { return self.unknown(&text, Meant::unsaid(), span) };

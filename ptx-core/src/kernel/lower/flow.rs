@@ -29,11 +29,11 @@ use crate::span::Span;
 pub(super) struct Loop {
     /// `'k`
     name: Option<String>,
-    /// Where `break` goes.
+    /// Target of `break`.
     end: Label,
-    /// Where `continue` goes; a block has no such place.
+    /// Target of `continue`; a block has none.
     next: Option<Label>,
-    /// How many helpers are being expanded around it.
+    /// Number of helpers that are being expanded around it.
     depth: usize,
 }
 
@@ -221,7 +221,7 @@ impl<'a> Lowerer<'a> {
         self.f.loops.push(Loop { name: name.map(|name| name.name.clone()), end, next, depth });
     }
 
-    /// Where `break` or `continue` goes.
+    /// Target of `break` or `continue`.
     fn leave(&mut self, expr: &Expr) -> Option<Label> {
         let (name, next) = match &expr.kind {
             ExprKind::Break(name) => (name.as_ref(), false),
@@ -255,7 +255,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Whether a block ends in an expression.
+/// Returns true if a block ends in an expression.
 fn has_value(block: &Block) -> bool {
     let valued = |kind: &ExprKind| {
         !matches!(

@@ -178,7 +178,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Where the fields of a struct lie, as `#[repr(C)]` says.
+    /// Layout of a struct by the rules of `#[repr(C)]`.
     pub(super) fn layout(&mut self, item: &'a tree::Struct) -> Option<Layout> {
         self.layout_at(item, 0)
     }

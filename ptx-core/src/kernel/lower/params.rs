@@ -12,7 +12,7 @@ use crate::kernel::value::{Reg, Value};
 use crate::span::Span;
 use std::rc::Rc;
 
-/// What a parameter holds.
+/// Content of a parameter.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     /// A number.
@@ -32,14 +32,14 @@ pub(super) enum Kind {
 pub(super) struct Param {
     /// Its name in the PTX.
     pub(super) symbol: String,
-    /// What the launch passes there.
+    /// The argument that the launch passes.
     pub(super) origin: EntryParam,
     kind: Kind,
     /// `#[align(64)]`
     align: Option<u64>,
     /// The type of its value; `None` for a struct and an array.
     pub(super) ty: Option<Ty>,
-    /// Where its value is, once something used it.
+    /// Register of its value, after its first use.
     register: String,
     used: bool,
     /// The fields that are used: path, offset, registers. An array is a field without a path.
@@ -166,7 +166,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What a parameter is to the PTX, and the type of its register, if it has one; `None` once that is reported.
+    /// The parameter in the PTX, and the type of its register, if it has one; `None` once an error is reported.
     fn param_kind(&mut self, param: &'a tree::Param, dims: &mut Vec<(String, Span)>) -> Option<(Kind, Option<Ty>)> {
         match &param.ty.kind {
             TypeKind::Ref(_, inner) => match &inner.kind {

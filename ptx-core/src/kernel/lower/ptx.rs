@@ -14,8 +14,8 @@ use crate::kernel::tree::{Block, Ptx, StmtKind};
 use crate::span::Span;
 use crate::token::{Kind, Source, TokenId};
 
-/// Whether nothing falls through an instruction without a guard: a kernel that ends in one gets no `ret`. `name` may have
-/// modifiers.
+/// Returns true if nothing falls through an instruction without a guard: a kernel that ends in one gets no `ret`.
+/// `name` may have modifiers.
 pub fn ends(name: &str) -> bool {
     matches!(name.split('.').next(), Some("ret" | "exit" | "bra" | "brx" | "trap"))
 }
@@ -31,7 +31,7 @@ enum Brace {
     Unchecked(Span),
 }
 
-/// Where the copy of a block stands.
+/// State of the copy of a block.
 pub(super) struct Copy<'s> {
     source: &'s Source,
     /// The next token.
@@ -41,12 +41,12 @@ pub(super) struct Copy<'s> {
     braces: Vec<Brace>,
     /// The blanks that every line starts with.
     indent: usize,
-    /// What is to be written in front of the next token.
+    /// Text before the next token.
     lead: String,
     statement: Statement,
 }
 
-/// What is known about the statement that is being copied.
+/// Facts about the statement that is being copied.
 #[derive(Clone, Debug, Default)]
 struct Statement {
     /// Nothing of it is copied yet, except a guard.
@@ -54,9 +54,9 @@ struct Statement {
     guarded: bool,
     /// Its first word: an opcode; empty for a directive.
     opcode: String,
-    /// Where that stands.
+    /// Position of the opcode.
     opcode_at: Option<TokenId>,
-    /// Whether it names the parameter space: `ld.param`.
+    /// True if it names the parameter space: `ld.param`.
     param: bool,
     /// `.reg`, `.shared` … : a declaration.
     declares: Option<String>,
@@ -99,7 +99,7 @@ impl Copy<'_> {
         None
     }
 
-    /// Whether a word stands here without a blank in front: `x2` in `.{T}x2`.
+    /// Returns true if a word stands here without a blank in front: `x2` in `.{T}x2`.
     fn continues(&self, at: TokenId) -> bool {
         at < self.end && self.source.kind(at) == Kind::Word && self.source.trivia(at).is_empty()
     }
@@ -131,7 +131,7 @@ fn ascii(trivia: &[u8]) -> String {
     text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
 }
 
-/// What stands in front of the first token, on a line of its own.
+/// Text before the first token, on a line of its own.
 fn first_line(trivia: &str) -> String {
     if !trivia.contains('\n') {
         return format!("    {}", trivia.trim_start());
@@ -146,7 +146,7 @@ fn indentation(source: &Source, end: TokenId) -> usize {
     (0..end).filter(|at| source.trivia(*at).contains(&b'\n')).map(own).min().unwrap_or(0)
 }
 
-/// How many tokens a block has without its `Eof`.
+/// Number of tokens of a block without its `Eof`.
 fn length(source: &Source) -> TokenId {
     let all = source.tokens.len() as TokenId;
     if all > 0 && source.kind(all - 1) == Kind::Eof { all - 1 } else { all }

@@ -1,4 +1,4 @@
-//! What names and types in the source mean.
+//! Meaning of names and types in the source.
 
 use super::Lowerer;
 use super::ptx::Meant;
@@ -13,7 +13,7 @@ use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
 impl<'a> Lowerer<'a> {
-    /// What a path means: a name here, or an item of a module.
+    /// Meaning of a path: a name here, or an item of a module.
     pub(super) fn find(&self, path: &Path) -> Option<Found<'a>> {
         let (first, rest) = path.segments.split_first()?;
         let mut found = match rest {

@@ -256,7 +256,7 @@ impl<'a> Lowerer<'a> {
         Value::unit()
     }
 
-    /// What can be written to.
+    /// A place that can be assigned.
     fn target(&mut self, expr: &'a Expr) -> Value {
         let value = match &expr.kind {
             ExprKind::Tuple(items) => Value::Tuple(items.iter().map(|item| self.target(item)).collect()),
@@ -294,7 +294,7 @@ impl<'a> Lowerer<'a> {
 
 const WRITTEN: &str = "memory is written with an instruction";
 
-/// What is indexed at last: `a` in `a[1][2]`.
+/// The innermost indexed expression: `a` in `a[1][2]`.
 fn indexed(expr: &Expr) -> &Expr {
     match &expr.kind {
         ExprKind::Index(base, _) => indexed(base),
@@ -302,7 +302,7 @@ fn indexed(expr: &Expr) -> &Expr {
     }
 }
 
-/// Whether an expression may read what `target` names.
+/// Returns true if an expression may read what `target` names.
 fn mentions(expr: &Expr, target: &Expr) -> bool {
     if let ExprKind::Tuple(targets) = &target.kind {
         return targets.iter().any(|target| mentions(expr, target));

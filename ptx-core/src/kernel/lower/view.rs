@@ -22,7 +22,7 @@ impl<'a> Lowerer<'a> {
         self.find(path).is_none().then_some((arg, letter))
     }
 
-    /// What `inner` is under the letter's type. An operator in it writes to `dest` itself.
+    /// The view of `inner` under the letter's type. An operator in it writes to `dest` itself.
     pub(super) fn viewed(&mut self, (inner, letter): (&'a Expr, &str), dest: Option<&Value>, span: Span) -> Value {
         let is_place = matches!(inner.kind, ExprKind::Path(_) | ExprKind::Field(..) | ExprKind::Index(..))
             && self.special(inner).is_none();

@@ -25,7 +25,7 @@ pub(super) fn uniform(ctx: &Ctx, src: Src, what: &str) -> Result<u64, Fault> {
     }
 }
 
-/// How many columns a warp wants. `.exclusive` takes every multiple of 32.
+/// Number of columns that a warp requests. `.exclusive` takes every multiple of 32.
 fn count(ctx: &Ctx, src: Src, exclusive: bool) -> Result<u32, Fault> {
     let count = uniform(ctx, src, "the number of columns")? as u32;
     let fits = (UNIT..=COLUMNS).contains(&count) && count.is_multiple_of(UNIT);

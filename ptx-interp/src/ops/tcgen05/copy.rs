@@ -35,7 +35,7 @@ const SHAPES: [(&str, Shape); 6] = [
     ("warpx2::01_23", (1, &[part(0, 0, 32), part(0, 32, 32), part(32, 64, 32), part(32, 96, 32)])),
 ];
 
-/// What becomes of 16 bytes.
+/// The decompression of 16 bytes.
 type Unpack = fn(u128) -> u128;
 
 const FORMATS: [(&str, Unpack); 2] = [("b4x16_p64", |piece| widen(piece, 4)), ("b6x16_p32", |piece| widen(piece, 6))];

@@ -66,18 +66,18 @@ pub(super) static KINDS: [Kind; 7] = [
 ];
 
 impl Kind {
-    /// Whether it is one with `.block_scale`.
+    /// Returns true if it is one with `.block_scale`.
     pub(super) fn scaled(&self) -> bool {
         !self.scales.is_empty()
     }
 
-    /// Whether it is of integers.
+    /// Returns true if it is of integers.
     pub(super) fn integer(&self) -> bool {
         self.results.first().is_some_and(|(_, result)| *result == Result::S32)
     }
 }
 
-/// What the instruction itself says.
+/// The parts of the instruction's form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub kind: &'static Kind,
@@ -112,7 +112,7 @@ pub(super) struct Idesc {
     pub n: usize,
     /// Rows in all blocks together.
     pub m: usize,
-    /// How many elements a row of A is long, zeros of a sparse one included.
+    /// Number of elements of a row of A, zeros of a sparse one included.
     pub k: usize,
     pub scale: Option<ScaleType>,
 }

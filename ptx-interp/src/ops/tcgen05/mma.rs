@@ -19,7 +19,7 @@ use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::{Arch, Suffix};
 
-/// Where A is.
+/// Place of A.
 #[derive(Clone, Copy)]
 enum Left {
     Shared(Src),
@@ -88,7 +88,7 @@ impl Mma {
         })
     }
 
-    /// What one thread asks for.
+    /// Runs the request of one thread.
     fn run(&self, ctx: &mut Ctx, lane: usize) -> Result<(), Fault> {
         let idesc = Idesc::new(ctx.fetch_lane(self.idesc, lane) as u32, &self.form)?;
         let blocks = ctx.blocks(self.form.pairs)?;
@@ -106,7 +106,7 @@ impl Mma {
         }
     }
 
-    /// Whether a lane of block number `block` is left as it is.
+    /// Returns true if a lane of block number `block` is left as it is.
     fn leaves(&self, ctx: &Ctx, thread: usize, block: usize, lane: u32) -> bool {
         let word = self.disabled.get(4 * block + lane as usize / 32);
         word.is_some_and(|src| ctx.fetch_lane(*src, thread) >> (lane % 32) & 1 == 1)

@@ -9,17 +9,17 @@ use super::idesc::Factor;
 use crate::soft::{self, Round};
 use std::sync::OnceLock;
 
-/// How numbers of a kind are read, added and written.
+/// Reading, addition and writing of numbers of a kind.
 pub(super) trait Arithmetic {
     /// An element of A or B.
     type Factor: Copy + Default;
     /// An element of D while products are added.
     type Sum: Copy + Default;
-    /// What the codes of a matrix mean.
+    /// Meaning of the codes of a matrix.
     fn factors(&self, factor: &Factor) -> Box<dyn Fn(u32) -> Self::Factor>;
     /// A factor times its scale factor.
     fn scale(&self, factor: Self::Factor, scale: f64) -> Self::Factor;
-    /// What a word of tensor memory is.
+    /// Value of a word of tensor memory.
     fn read(&self, word: u32) -> Self::Sum;
     /// A sum and a product.
     fn add(&self, sum: Self::Sum, a: Self::Factor, b: Self::Factor) -> Self::Sum;
@@ -56,7 +56,7 @@ fn numbers(factor: &Factor) -> impl Fn(u32) -> f32 + use<> {
 pub(super) struct Singles {
     /// D is `f16`.
     pub half: bool,
-    /// What the accumulator is multiplied with.
+    /// Factor of the accumulator.
     pub shrink: f32,
 }
 

@@ -1,5 +1,5 @@
-//! How the factors of `tcgen05.mma` stand in memory (9.7.16.10.4, 9.7.16.10.6, 9.7.16.10.8): elements in shared and in tensor
-//! memory, and where the elements of a sparse row belong.
+//! Layout of the factors of `tcgen05.mma` in memory (9.7.16.10.4, 9.7.16.10.6, 9.7.16.10.8): elements in shared and
+//! in tensor memory, and the places of the elements of a sparse row.
 
 use super::idesc::{Factor, Form};
 use super::undefined;
@@ -115,7 +115,7 @@ impl Descriptor {
     }
 }
 
-/// Where a row of 96 elements of 4 bits goes on (9.7.16.3.1.2).
+/// Continuation of a row of 96 elements of 4 bits (9.7.16.3.1.2).
 fn second(descriptor: Descriptor, major: Major, form: &Form) -> Result<Descriptor, Fault> {
     if form.wide && major == Major::K && descriptor.swizzle == Swizzle::B128 && descriptor.base == 0 {
         return Ok(Descriptor { start: descriptor.leading, ..descriptor });
@@ -134,7 +134,7 @@ pub(super) fn in_tensor(tmem: &Tmem, at: Taddr, ty: &str, bits: u32, k: usize) -
     Ok((0..k as u32).map(code).collect())
 }
 
-/// How a chunk of a sparse row is stored: elements of it, elements that are there, and how many belong together.
+/// Storage of a chunk of a sparse row: elements of it, stored elements, and the number that belong together.
 struct Chunk {
     long: usize,
     stored: usize,
@@ -154,9 +154,9 @@ pub(super) fn metadata_columns(bits: u32, selector: u32) -> (u32, u32) {
     if bits >= 16 { (selector, 1) } else { (0, 2) }
 }
 
-/// Where the stored elements of a sparse row belong. `lane` is the row's lane in D. The layouts of the metadata stand in
-/// figures; these are CUTLASS's: 8-bit types have a row's 64 bits in its lane; of wider types two lanes that are 8 apart
-/// share a column, the first half of the row's 32 bits in the lower lane.
+/// Positions of the stored elements of a sparse row. `lane` is the row's lane in D. The layouts of the metadata stand
+/// in figures; these are CUTLASS's: 8-bit types have a row's 64 bits in its lane; of wider types two lanes that are 8
+/// apart share a column, the first half of the row's 32 bits in the lower lane.
 pub(super) fn positions(
     tmem: &Tmem,
     at: Taddr,

@@ -29,7 +29,7 @@ impl Scales {
         Ok(Scales { a: At::new(site, "scale_a")?, b: At::new(site, "scale_b")?, count })
     }
 
-    /// What a descriptor makes of them, for one thread.
+    /// Resolves a descriptor for one thread.
     pub(super) fn resolve(self, ctx: &Ctx, lane: usize, idesc: &Idesc) -> Result<Resolved, Fault> {
         let ty = idesc.scale.ok_or_else(|| undefined("no type of scale factors"))?;
         // K = 96 is one and a half times as long.
@@ -80,7 +80,7 @@ impl Resolved {
         (0..self.count as u32).map(factor).collect()
     }
 
-    /// How many columns hold the factors of `all` rows (or columns) of which the first is byte `id`.
+    /// Number of columns that hold the factors of `all` rows (or columns) of which the first is byte `id`.
     pub(super) fn columns(&self, id: u32, all: u32) -> u32 {
         let block = all.div_ceil(128) * 4;
         (all.saturating_sub(1)) / 32 + (id + self.count as u32 - 1) / 4 * block + 1

@@ -34,7 +34,7 @@ struct Transfer {
     at: At,
     lanes: u32,
     place: Place,
-    /// How far the second half of `.16x32bx2` is from the first.
+    /// Distance of the second half of `.16x32bx2` from the first.
     split: Option<u32>,
     /// A register is the lower halves of two columns.
     packed: bool,
@@ -91,7 +91,7 @@ impl Transfer {
         Ok(base)
     }
 
-    /// Where a register of a thread is, and how many columns it takes.
+    /// Place of a register of a thread, and its number of columns.
     fn cell(&self, base: Taddr, t: u32, r: u32) -> (Taddr, u32) {
         let (lane, column) = (self.place)(t, r);
         let width = if self.packed { 2 } else { 1 };

@@ -38,7 +38,7 @@ impl Zeros {
         Ok(Zeros { columns: columns.collect(), shift })
     }
 
-    /// Whether a column is zeros.
+    /// Returns true if a column is zeros.
     pub(super) fn hides(&self, column: usize) -> bool {
         self.columns.get(column).copied().unwrap_or(false)
     }

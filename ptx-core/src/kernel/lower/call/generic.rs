@@ -10,7 +10,7 @@ use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
 impl<'a> Lowerer<'a> {
-    /// What each generic parameter of a function is in this call.
+    /// The value of each generic parameter of a function in this call.
     pub(in super::super) fn generic_arguments(
         &mut self,
         callee: &Callee<'a>,
@@ -132,7 +132,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// What `name` must be for a parameter of type `written` to hold a value of type `actual`.
+/// The value of `name` with which a parameter of type `written` holds a value of type `actual`.
 pub(in super::super) fn matched<'a>(written: &tree::Type, actual: &Ty, name: &str) -> Option<Binding<'a>> {
     match (&written.kind, actual) {
         (TypeKind::Path(path), Ty::Struct(of)) if !path.args.is_empty() => {
@@ -212,7 +212,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Whether this is the name of a type, and of nothing else.
+/// Returns true if this is the name of a type, and of nothing else.
 fn is_type(path: &Path) -> bool {
     matches!(path.segments.as_slice(), [name] if types::find(&name.name).is_some())
 }

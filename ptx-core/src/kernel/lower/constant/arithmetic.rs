@@ -9,7 +9,7 @@ use crate::kernel::types;
 use crate::kernel::value::Const;
 use crate::span::Span;
 
-/// Whether an integer is a value of a type.
+/// Returns true if an integer is a value of a type.
 pub(super) fn fits(value: i128, ty: Type) -> bool {
     let bits = ty.bits().min(127);
     match ty.class() {
@@ -21,7 +21,7 @@ pub(super) fn fits(value: i128, ty: Type) -> bool {
     }
 }
 
-/// Whether a number is larger than every finite one of the type.
+/// Returns true if a number is larger than every finite one of the type.
 pub(super) fn overflows(value: f64, ty: Type) -> bool {
     value.is_finite() && types::float_format(ty).is_some_and(|format| nearest(value, format).is_infinite())
 }

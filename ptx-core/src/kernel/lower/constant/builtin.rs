@@ -10,7 +10,7 @@ use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
-/// How deep constant calls may nest: a recursive one ends at its `if`, or here.
+/// Maximum nesting of constant calls: a recursive one ends at its `if`, or here.
 const DEEPEST: usize = 256;
 
 fn method_of_int(name: &str, a: i128, b: Option<i128>) -> Option<Option<i128>> {
@@ -139,7 +139,7 @@ impl<'a> Lowerer<'a> {
         Ok(Const::Int(i128::from(size), None))
     }
 
-    /// How many bytes a value takes in memory.
+    /// Number of bytes of a value in memory.
     pub(in super::super) fn bytes(&mut self, ty: &Ty) -> Option<u64> {
         match ty {
             Ty::Scalar(ty) => Some(ty.bytes()),

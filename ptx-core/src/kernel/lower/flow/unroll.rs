@@ -66,7 +66,7 @@ impl<'a> Lowerer<'a> {
         self.scopes.close(scope, current);
     }
 
-    /// What a `for` runs over: a range, with `.rev()` and `.step_by(n)`, or an array.
+    /// Items of a `for`: a range, with `.rev()` and `.step_by(n)`, or an array.
     fn items_of(&mut self, expr: &'a Expr) -> Option<Vec<Value>> {
         match &expr.kind {
             ExprKind::Range(Some(from), Some(to), inclusive) => self.range(from, to, *inclusive, expr.span),

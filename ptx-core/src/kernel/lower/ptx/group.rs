@@ -8,7 +8,7 @@ use crate::kernel::value::{Const, Value};
 use crate::token::{Kind, TokenId};
 
 impl Lowerer<'_> {
-    /// What stands in parentheses.
+    /// Copies the content of parentheses.
     pub(super) fn group(&mut self, copy: &mut Copy<'_>) {
         let close = copy.closing(copy.at, b'(', b')').filter(|close| self.computes(copy, *close));
         let Some(close) = close else { return self.verbatim(copy) };
@@ -20,7 +20,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Whether this is arithmetic on numbers and constants of the kernel.
+    /// Returns true if this is arithmetic on numbers and constants of the kernel.
     fn computes(&self, copy: &Copy<'_>, close: TokenId) -> bool {
         let inside = copy.at + 1..close;
         let word = |at: &TokenId| copy.source.kind(*at) == Kind::Word;

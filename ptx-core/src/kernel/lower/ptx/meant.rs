@@ -1,4 +1,5 @@
-//! What a name that nothing knows is meant to be: from its place in the instruction, so that the help declares the right thing.
+//! The likely meaning of an unknown name: from its place in the instruction, so that the help declares the right
+//! thing.
 
 use super::Copy;
 use crate::isa::find::Form;
@@ -6,7 +7,7 @@ use crate::isa::{self, OperandKind, OperandSpec};
 use crate::kernel::types;
 use crate::token::{Kind, TokenId};
 
-/// What stands in a place of an instruction.
+/// Meaning of a place in an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::kernel::lower) enum Meant {
     /// A register of this type, as the user writes it.
@@ -16,12 +17,12 @@ pub(in crate::kernel::lower) enum Meant {
 }
 
 impl Meant {
-    /// Where nothing says it.
+    /// The meaning of an unspecific place.
     pub(in crate::kernel::lower) fn unsaid() -> Meant {
         Meant::Register("u32".to_owned())
     }
 
-    /// What to write, so that the name is known.
+    /// A declaration that makes the name known.
     pub(in crate::kernel::lower) fn help(&self, name: &str) -> String {
         match self {
             Meant::Register(ty) => format!("declare it: `let {name}: {ty};`"),
@@ -31,7 +32,7 @@ impl Meant {
 }
 
 impl Copy<'_> {
-    /// What the name at the cursor is meant to be.
+    /// The likely meaning of the name at the cursor.
     pub(super) fn meant(&self) -> Meant {
         let Some(opcode) = self.statement.opcode_at else {
             return if self.statement.guarded { Meant::Register("pred".to_owned()) } else { Meant::unsaid() };
@@ -51,7 +52,7 @@ impl Copy<'_> {
         forms.iter().find_map(meant).unwrap_or_else(Meant::unsaid)
     }
 
-    /// How many operands stand before the cursor.
+    /// Number of operands before the cursor.
     fn operand_number(&self, opcode: TokenId) -> usize {
         let (mut depth, mut commas) = (0usize, 0);
         for at in opcode..self.at {

@@ -213,7 +213,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What a name stands for has been refused before: nothing more is to be said about it.
+    /// The declaration of a name has been refused before: reports nothing more about it.
     fn refuse(&mut self, span: Span) {
         let span = self.at(span);
         self.out.refused.push(span);
