@@ -68,7 +68,7 @@ struct Arg {
     value: Value,
 }
 
-/// What follows an option's name.
+/// Value after an option's name.
 #[allow(clippy::large_enum_variant, reason = "a handful of them live at a time")]
 enum Value {
     Nothing,

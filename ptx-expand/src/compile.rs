@@ -35,13 +35,13 @@ pub struct Text {
 }
 
 impl Text {
-    /// What stands for the text of a module with errors.
+    /// The text of a module with errors.
     fn empty(arch: Arch) -> Self {
         Text { arch, ptx: String::new(), lines: Vec::new(), cubin: None }
     }
 }
 
-/// What became of a module.
+/// The compiled module.
 #[derive(Default)]
 pub struct Compiled {
     /// One text for each target, in the order of the attribute.
@@ -50,7 +50,7 @@ pub struct Compiled {
     pub entries: Vec<Entry>,
     /// Bytes and alignment of the parameters of each entry, by its name in the PTX; none of a module with errors.
     pub params: Vec<(String, Vec<(u64, u64)>)>,
-    /// What the structs must look like in Rust.
+    /// Layouts that the structs must have in Rust.
     pub structs: Vec<StructLayout>,
     /// True if something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
     pub failed: bool,
@@ -137,7 +137,7 @@ pub fn checked(source: Source) -> (Option<Checked>, Vec<Diagnostic>) {
     check(tree, diagnostics, &Options::default())
 }
 
-/// What a module declares, be it right or not: a module with errors still has entries to launch.
+/// Declarations of a module, correct or not: a module with errors still has entries to launch.
 pub fn declared(source: Source) -> ir::Module {
     lower(&parse(source).0, &Options::default()).0
 }
@@ -168,7 +168,7 @@ pub fn as_written(checked: &Checked) -> String {
     String::from_utf8_lossy(&emit::ptx::print(checked.tree())).into_owned()
 }
 
-/// What a module is tried with where its version is not given.
+/// Version that a module is tried with when its version is not given.
 const NEWEST: Version = Version { major: 9, minor: 5 };
 
 /// Which span stands first on each line.

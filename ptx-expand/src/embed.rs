@@ -20,11 +20,11 @@ use quote::quote;
 pub struct Cubin {
     /// The ELF file.
     pub bytes: Vec<u8>,
-    /// What ptxas said.
+    /// The output of ptxas.
     pub log: String,
 }
 
-/// What `PTX_EMBED` says.
+/// Value of `PTX_EMBED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     /// `never`: not even where the attribute asks.
@@ -96,7 +96,7 @@ fn refused(reader: &mut Reader, text: &Text, failure: &Failure, at: &Ident) {
     reader.error_at(&codes::P0913, span, message, "a build with PTX_EMBED=never leaves machine code out");
 }
 
-/// What made a line of the PTX: of the last line that is listed, up to that one.
+/// Origin of a line of the PTX: the span of the last listed line up to it.
 fn origin(text: &Text, line: u32) -> Option<Span> {
     let after = text.lines.partition_point(|(at, _)| *at <= line);
     text.lines.get(after.checked_sub(1)?).map(|(_, span)| *span)

@@ -24,9 +24,9 @@ use syn::ext::IdentExt;
 
 /// A kernel with all that its Rust is made of.
 pub struct Launch<'a> {
-    /// What the user wrote.
+    /// The user's kernel.
     pub kernel: &'a Launchable,
-    /// What the compiler made of it.
+    /// The compiled kernel.
     pub compiled: &'a Compiled,
     /// Which of the compiled module's kernels it is.
     pub index: usize,

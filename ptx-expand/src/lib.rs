@@ -1,5 +1,5 @@
-//! What the macros of `ptx-launch` do, as a library: `ptx-macros` is the compiler's door to it, `ptx transpile` a second
-//! one. What a kernel means is `ptx-core`'s work.
+//! Expansion of the macros of `ptx-launch`, as a library: `ptx-macros` is the compiler's door to it, `ptx transpile`
+//! a second one. What a kernel means is `ptx-core`'s work.
 //!
 //! ```text
 //! Rust tokens ─kernel─► statement tree ─ptx-core─► PTX text and diagnostics ─launch, report─► Rust tokens

@@ -42,7 +42,7 @@ pub fn compile(options: TokenStream, item: &syn::ItemMod) -> (Items, Compiled) {
     (items, compiled)
 }
 
-/// What a module holds, sorted.
+/// Items of a module, sorted.
 #[derive(Default)]
 pub struct Items {
     /// Its spans and what is wrong with it.

@@ -39,7 +39,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
 pub struct Single {
     /// Its spans and what is wrong with it.
     pub reader: Reader,
-    /// What launches it.
+    /// Its launch function.
     pub launchable: Launchable,
     /// Its PTX.
     pub compiled: Compiled,

@@ -8,7 +8,7 @@ use quote::quote;
 use syn::parse::Parser;
 use syn::{Error, ItemFn, LitInt};
 
-/// How often a test runs without `seeds`.
+/// Number of runs of a test without `seeds`.
 const SEEDS: u64 = 4;
 
 /// Expands the attribute.

@@ -42,13 +42,13 @@ pub fn expand(body: TokenStream) -> TokenStream {
 
 /// A module that the user wrote whole.
 pub struct Text {
-    /// What it declares.
+    /// Its declarations.
     pub module: Module,
     /// Its PTX; empty if something is wrong with it.
     pub ptx: String,
     /// The Rust types of its entries, as far as they are given.
     signatures: Vec<Signature>,
-    /// Where `ptx-launch` is, if the head says it.
+    /// Path of `ptx-launch`, if the head gives it.
     root: Option<syn::Path>,
 }
 
@@ -140,7 +140,7 @@ fn is_text(input: ParseStream<'_>) -> bool {
     ahead.call(syn::Attribute::parse_outer).is_ok() && ahead.peek(Token![.])
 }
 
-/// What stands behind a token up to the end of the macro call, in braces: a text of its own.
+/// The text after a token up to the end of the macro call, in braces.
 fn behind(group: Span, token: Span) -> Option<String> {
     let text = group.source_text()?;
     let (from, to) = (group.start(), token.end());

@@ -30,7 +30,7 @@ const INSTRUCTIONS_PER_BYTE: u64 = 64;
 /// Slices in a row without the end of a cluster after which a part is given up: its blocks may wait for others.
 const PATIENCE: usize = 32;
 
-/// What a part that ran ahead did.
+/// Result of a part that ran ahead.
 struct Ahead {
     global: Global,
     stats: Stats,

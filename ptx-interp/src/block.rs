@@ -16,12 +16,12 @@ use super::watch::{Release, View, Watch};
 use ptx_core::diag::codes;
 use std::sync::Arc;
 
-/// How many instructions a warp runs before the next one has its turn.
+/// Number of instructions of a warp before the next warp's turn.
 const QUANTUM: u64 = 4096;
-/// How many barriers a block has.
+/// Number of barriers of a block.
 pub(super) const BARRIERS: usize = 16;
 
-/// What the threads of a block share beside memory.
+/// State shared by the threads of a block beside memory.
 #[derive(Debug)]
 pub(super) struct Block {
     /// `%ctaid`.
@@ -30,9 +30,9 @@ pub(super) struct Block {
     pub rank: usize,
     /// The lanes of each warp that have not exited.
     pub live: Vec<u32>,
-    /// What warpgroups read together.
+    /// Reads shared by warpgroups.
     pub together: Together,
-    /// What `setmaxnreg` made of its registers.
+    /// Its registers after `setmaxnreg`.
     pub pool: Pool,
     barriers: Vec<Barrier>,
     wakes: Vec<Waiter>,
@@ -45,13 +45,13 @@ struct Barrier {
     arrived: Vec<u32>,
     /// Threads that have arrived, where a count is given; a whole warp counts 32 even if some lanes do not exist.
     count: u32,
-    /// How many must arrive; all of the block's if none is given.
+    /// Number of threads that must arrive; all of the block's if none is given.
     expected: Option<u32>,
     /// Who waits.
     waiters: Vec<Waiter>,
     /// The predicates of `bar.red`.
     votes: Votes,
-    /// What those who arrived know and did, for the watcher.
+    /// Views and actions of the threads that arrive, for the watcher.
     left: Release,
 }
 
@@ -62,7 +62,7 @@ struct Votes {
     no: u32,
 }
 
-/// How a `bar.red` joins its predicates.
+/// Combination of the predicates of a `bar.red`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Join {
     Popc,
@@ -78,7 +78,7 @@ pub(super) struct Waiter {
     /// The register (absolute) that gets the reduction, and which.
     pub result: Option<(u32, Join)>,
     value: u64,
-    /// What they learn.
+    /// The view that they receive.
     view: Option<Arc<View>>,
 }
 
@@ -93,7 +93,7 @@ impl Waiter {
 pub(super) struct Arrival {
     pub warp: u32,
     pub lanes: u32,
-    /// How many threads the barrier is for, if the instruction says.
+    /// Number of threads of the barrier, if the instruction gives it.
     pub expected: Option<u32>,
     /// In how many of the lanes the predicate holds.
     pub yes: u32,
@@ -188,7 +188,7 @@ impl Block {
         }
     }
 
-    /// What a lane of a warp waits for, for a message.
+    /// The wait of a lane of a warp, for a message.
     pub(super) fn waits_for(&self, warp: u32, lane: usize) -> Option<String> {
         let is = |w: &Waiter| w.warp == warp && w.lanes >> lane & 1 == 1;
         let (number, barrier) = self.barriers.iter().enumerate().find(|(_, b)| b.waiters.iter().any(is))?;
@@ -196,7 +196,7 @@ impl Block {
         Some(format!("at barrier {number} for {expected}; {} have arrived", barrier.count))
     }
 
-    /// What those who arrive at a barrier leave there.
+    /// State that arriving threads leave at a barrier.
     pub(super) fn left(&mut self, barrier: usize) -> Option<&mut Release> {
         self.barriers.get_mut(barrier).map(|barrier| &mut barrier.left)
     }
@@ -213,7 +213,7 @@ impl Votes {
     }
 }
 
-/// What a block's warps run on.
+/// Environment of a block's warps.
 pub(super) struct Engine<'a> {
     pub program: &'a Program,
     pub grid: &'a Grid<'a>,

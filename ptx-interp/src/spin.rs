@@ -139,7 +139,7 @@ fn stopped(warp: &Warp) -> [u32; 5] {
 }
 
 impl Engine<'_> {
-    /// Whether every warp that can run spins; if one does not, nothing is given.
+    /// State for which every warp that can run spins; `None` if one does not.
     pub(super) fn all_spin<'c>(
         &mut self,
         clusters: impl Iterator<Item = &'c mut Cluster>,

@@ -6,7 +6,7 @@ use super::tensor_map::{Interleave, Mode, RANK, TensorMap};
 /// Coordinates, innermost first.
 pub(super) type At = [i64; RANK];
 
-/// How an instruction goes through a tensor.
+/// Traversal of a tensor by an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walk {
     /// `.tile`
@@ -22,7 +22,7 @@ pub(super) enum Walk {
 /// The rows that an instruction moves.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rows {
-    /// Where the innermost coordinate 0 of each row is in global memory; `None` outside of the tensor.
+    /// Address of the innermost coordinate 0 of each row in global memory; `None` outside of the tensor.
     pub starts: Vec<Option<u64>>,
     /// The innermost coordinate at which all begin, how many units they have, and how many the tensor has.
     pub first: i64,
@@ -115,7 +115,7 @@ fn slices(map: &TensorMap, places: Vec<At>, bytes: u64) -> Rows {
     Rows { starts, first: 0, count: 1, limit: 1, global: bytes, shared: bytes, pitch: bytes }
 }
 
-/// Where the innermost coordinate 0 of a row is.
+/// Address of the innermost coordinate 0 of a row.
 fn start(map: &TensorMap, at: At) -> Option<u64> {
     let outer = 1..map.rank as usize;
     let inside = outer.clone().all(|d| (0..map.dims[d] as i64).contains(&at[d]));

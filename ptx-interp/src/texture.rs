@@ -4,7 +4,7 @@
 
 use super::soft::{self, F16, F32, F64, Round};
 
-/// What a channel of a texel is.
+/// Type of a texel's channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     /// Unsigned integer of 8 bits.
@@ -33,7 +33,7 @@ pub enum Channel {
     F32,
 }
 
-/// How the bits of a channel are read.
+/// Reading of a channel's bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
     Unsigned,
@@ -72,7 +72,7 @@ impl Channel {
         self.row().2
     }
 
-    /// What the bits mean.
+    /// Value of the bits.
     pub(super) fn read(self, bits: u64) -> Value {
         let (width, reading, _) = self.row();
         let signed = (bits << (64 - width)) as i64 >> (64 - width);
@@ -116,7 +116,7 @@ impl Channel {
         self.row().1 == Reading::Signed
     }
 
-    /// What a channel that the texel does not have reads as, and what lies outside: zero, alpha too, as GPUs have it.
+    /// Value of a channel that the texel does not have, and of a texel outside: zero, alpha too, as on GPUs.
     pub(super) fn missing(self) -> Value {
         if self.is_float() { Value::Float(0.0) } else { Value::Int(0) }
     }
@@ -130,7 +130,7 @@ impl Channel {
         }
     }
 
-    /// What a gather gives of a value: the nearest step, no subnormal `f32`, and one NaN for all.
+    /// Value of a gather: the nearest step, no subnormal `f32`, and one NaN for all.
     pub(super) fn gathered(self, value: Value) -> Value {
         if let Some(steps) = self.steps() {
             return Value::Float(self.part(value) / steps);
@@ -142,7 +142,7 @@ impl Channel {
         }
     }
 
-    /// What a filter adds of a value.
+    /// Value that a filter adds.
     pub(super) fn part(self, value: Value) -> f64 {
         self.steps().map_or(value.float(), |steps| (value.float() * steps).round())
     }
@@ -187,7 +187,7 @@ impl Value {
     }
 }
 
-/// What a coordinate outside of the texture means, in the order of `txq.addr_mode`.
+/// Meaning of a coordinate outside of the texture, in the order of `txq.addr_mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Outside {
     /// The texture repeats; with coordinates in texels, as [`Outside::Clamp`].
@@ -214,9 +214,9 @@ pub enum Filter {
 /// A texture or surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Texture {
-    /// Where its first texel lies in global memory.
+    /// Address of its first texel in global memory.
     pub address: u64,
-    /// What a channel is.
+    /// Type of a channel.
     pub channel: Channel,
     /// Channels of a texel: 1, 2 or 4.
     pub channels: u32,
@@ -237,7 +237,7 @@ pub struct Texture {
 /// 2 to the bits behind the point of coordinates from 0 to 1.
 const NORMAL: f64 = (1 << 21) as f64;
 
-/// Where one texel is: x, y, z; `None` is outside and zero.
+/// Position of one texel: x, y, z; `None` is outside and zero.
 pub(super) type Place = Option<[u32; 3]>;
 
 impl Texture {

@@ -12,7 +12,7 @@ pub(super) const COLUMNS: u32 = 512;
 pub(super) const BYTES: u64 = LANES as u64 * COLUMNS as u64 * 4;
 /// Columns are allocated in units of so many.
 pub(super) const UNIT: u32 = 32;
-/// What fresh columns hold: as a float no number, so that a sum that begins with it shows.
+/// Content of fresh columns: NaN as a float, so that a sum that starts with it shows.
 const FRESH: u32 = 0xffff_ffff;
 
 /// A place: the lane in the upper half of an address, the column in the lower.
@@ -23,7 +23,7 @@ pub(super) struct Taddr {
 }
 
 impl Taddr {
-    /// What 32 bits of a register say.
+    /// The address in 32 bits of a register.
     pub(super) fn new(bits: u64) -> Taddr {
         Taddr { lane: (bits >> 16 & 0xffff) as u32, column: (bits & 0xffff) as u32 }
     }
@@ -63,19 +63,19 @@ pub(super) struct Tmem {
     allocations: Vec<Columns>,
     /// `tcgen05.relinquish_alloc_permit` has run.
     pub relinquished: bool,
-    /// Whether its instructions are `.cta_group::2`: all of a kernel say the same.
+    /// `cta_group::2` of its instructions: all of a kernel agree.
     pub pairs: Option<bool>,
     /// Warps in the middle of an allocation for a pair.
     pub offers: Vec<Offer>,
 }
 
 impl Tmem {
-    /// How many columns are allocated.
+    /// Number of allocated columns.
     pub(super) fn taken_columns(&self) -> u32 {
         self.allocations.iter().map(|a| a.count).sum()
     }
 
-    /// How many columns are free.
+    /// Number of free columns.
     pub(super) fn free_columns(&self) -> u32 {
         COLUMNS - self.taken_columns()
     }
@@ -111,7 +111,7 @@ impl Tmem {
         }
     }
 
-    /// What a warp waits for that has not got its columns, for a message.
+    /// The wait of a warp for its columns, for a message.
     pub(super) fn waiting(&self, warp: u32) -> String {
         match self.offers.iter().find(|offer| offer.warp == warp) {
             Some(offer) => format!(

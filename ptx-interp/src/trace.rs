@@ -1,4 +1,4 @@
-//! What chosen threads execute, told to whoever asks: each instruction with the values of its registers.
+//! Trace of chosen threads: each instruction with the values of its registers.
 
 use super::ctx::{Ctx, Src};
 use super::warp::{Lanes, lanes};
@@ -39,7 +39,7 @@ impl fmt::Debug for Tracer {
     }
 }
 
-/// What a register holds in each lane, before an instruction runs.
+/// Value of a register in each lane, before an instruction runs.
 pub(super) type Before = Vec<(u32, Lanes)>;
 
 impl Ctx<'_> {

@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// One value for each lane.
 pub(super) type Lanes = [u64; 32];
 
-/// How much local memory one thread may use, as on the chips.
+/// Maximum local memory of one thread, as on the chips.
 const LOCAL_LIMIT: u64 = 512 << 10;
 
-/// How many steps a group of lanes has, while others of its warp could run too.
+/// Number of steps of a group of lanes, while others of its warp could run too.
 pub(super) const TURN: u64 = 256;
 
-/// What a lane goes back to when a function returns.
+/// State that a lane returns to when a function returns.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     /// The call instruction.
@@ -27,7 +27,7 @@ pub(super) struct Frame {
     pub base: u32,
     /// The caller's first byte of local memory.
     pub frame: u32,
-    /// Where the caller wants the results.
+    /// Destinations of the results in the caller.
     pub results: Arc<[Slot]>,
 }
 
@@ -70,11 +70,11 @@ pub(super) struct Warp {
     pub origin: u32,
     /// Steps taken while lanes disagreed: decides whose turn it is.
     pub turn: u64,
-    /// What its lanes saw last of what others change.
+    /// Values that its lanes last saw of shared state.
     pub looks: Looks,
     /// True if some register has no value, because memory had none.
     pub follows: bool,
-    /// What the watcher knows of them, if it is on.
+    /// The watcher's state of them, if it is on.
     pub threads: Option<RefCell<Threads>>,
 }
 

@@ -65,7 +65,7 @@ pub(super) use vars::Phases;
 pub(super) use within::{Bases, Within};
 pub(super) use written::Written;
 
-/// What the watcher knows of a launch.
+/// The watcher's state of a launch.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// The number of the launch's first warp: accesses of smaller ones came before.
@@ -75,7 +75,7 @@ pub(super) struct Watch {
     grid: [u32; 3],
     block: [u32; 3],
     cluster: [u32; 3],
-    /// What strong accesses to global memory carry.
+    /// Views carried by strong accesses to global memory.
     vars: RefCell<vars::Vars>,
     start: Arc<View>,
     /// The words of global memory in which blocks arrive and wait, by address; none if all blocks are resident at once.
@@ -84,18 +84,18 @@ pub(super) struct Watch {
     before: Option<u32>,
 }
 
-/// What the watcher knows of the blocks of a cluster.
+/// The watcher's state of the blocks of a cluster.
 #[derive(Debug, Default)]
 pub(super) struct ClusterWatch {
     /// The number in the grid, the shadow and the written bytes of each block, by rank.
     blocks: Vec<BlockWatch>,
-    /// What strong accesses to shared memory carry.
+    /// Views carried by strong accesses to shared memory.
     vars: RefCell<vars::Vars>,
     /// The mbarriers that have been initialised, by rank and address.
     pub phases: HashMap<(usize, u64), Phases>,
-    /// Where the use of others ended, by the instruction.
+    /// The instruction at which the use of others ended.
     ended: HashMap<(usize, u64), u32>,
-    /// What arrived at the barrier of the cluster, and what its last phase released.
+    /// Arrivals at the barrier of the cluster, and the release of its last phase.
     pub gate: Release,
     opened: Option<Arc<View>>,
 }
@@ -107,11 +107,11 @@ struct BlockWatch {
     written: Written,
     tensor: tensor::Tensor,
     tiles: tiles::Tiles,
-    /// How many mbarriers it has had.
+    /// Number of mbarriers it has had.
     agents: u32,
     /// The last accesses of threads of other blocks, by warp and lane.
     reached: RefCell<HashMap<u32, [Reach; 32]>>,
-    /// What its threads knew when they ended, and how often one has waited for the cluster.
+    /// Views of its threads at their end, and the waits for the cluster.
     gone: Release,
     waited: u32,
     /// The last allocation of tensor memory: the instruction and a thread.
@@ -132,7 +132,7 @@ struct Meeting {
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
     tick: u32,
-    /// How often the thread had arrived at the barrier of the cluster.
+    /// Number of arrivals of the thread at the barrier of the cluster.
     arrived: u32,
     pc: u32,
 }
@@ -175,7 +175,7 @@ impl Watch {
         self.vars.borrow().is_empty()
     }
 
-    /// What strong accesses have left is gone.
+    /// Forgets the views of strong accesses.
     pub(super) fn forget(&self) {
         self.vars.borrow_mut().clear();
     }
@@ -235,7 +235,7 @@ impl ClusterWatch {
 }
 
 impl Ctx<'_> {
-    /// What the running instruction is to the watcher.
+    /// Role of the running instruction for the watcher.
     pub(super) fn role(&self) -> Role {
         self.program.code.get(self.warp.at as usize).map_or(Role::PLAIN, |code| code.role)
     }

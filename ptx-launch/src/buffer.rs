@@ -26,7 +26,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 use uses::Borrow;
 
-/// What a buffer may hold: plain data, as kernels take it by value. Numbers, arrays of them, and structs with
+/// Element of a buffer: plain data, as kernels take it by value. Numbers, arrays of them, and structs with
 /// `#[derive(KernelParam)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an element of a buffer",

@@ -30,7 +30,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// What may stand for a grid, a block or a cluster: an integer, or two or three of them.
+/// Size of a grid, a block or a cluster: an integer, or two or three of them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a grid, block or cluster size",
     label = "expected an integer, or a tuple or array of two or three"
@@ -88,7 +88,7 @@ impl<X: ToInt> IntoDim for [X; 3] {
     }
 }
 
-/// How a kernel is launched. What is not set here comes from the kernel's attribute.
+/// Configuration of a launch. What is not set here comes from the kernel's attribute.
 ///
 /// ```
 /// use ptx_launch::Config;
@@ -111,12 +111,12 @@ pub struct Config {
     pub(crate) pdl: bool,
 }
 
-/// How the blocks of a cluster are spread over the multiprocessors of a GPU processing cluster.
+/// Placement of the blocks of a cluster on the SMs of a GPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
     /// As evenly as possible.
     Even,
-    /// Where there is room.
+    /// On SMs with room.
     LoadBalance,
 }
 
@@ -151,7 +151,7 @@ impl Config {
         Config { shared: Some(extent(bytes)), ..self }
     }
 
-    /// How the blocks of clusters are placed.
+    /// Sets the placement of the blocks of clusters.
     #[inline]
     pub fn spread(self, spread: Spread) -> Config {
         Config { spread: Some(spread), ..self }
@@ -176,7 +176,7 @@ impl Config {
         Config { pdl: on, ..self }
     }
 
-    /// What the caller chose, completed by what the kernel's attribute says.
+    /// The caller's choices, completed by the kernel's attribute.
     ///
     /// # Errors
     /// [`ErrorKind::Limits`] when both set a value and the values differ.

@@ -147,7 +147,7 @@ impl Device {
         self
     }
 
-    /// What it is called: `NVIDIA H200`, `CPU (interpreter)`.
+    /// Its name: `NVIDIA H200`, `CPU (interpreter)`.
     pub fn name(&self) -> &str {
         match &self.0 {
             Inner::Cuda(device) => device.name(),

@@ -18,8 +18,8 @@ pub(crate) type Code = c_int;
 /// The file names of the driver, in the order in which cudarc tries them.
 const LIBRARIES: &[&str] = &["libcuda.so", "libcuda.so.1", "nvcuda.dll"];
 
-/// What cudarc calls for contexts, streams, memory and events. It panics on a missing symbol, so they are looked up
-/// before its first call.
+/// Driver functions that cudarc calls for contexts, streams, memory and events. It panics on a missing symbol, so
+/// they are looked up before its first call.
 const CUDARC_CALLS: &[&str] = &[
     "cuCtxGetCurrent",
     "cuCtxSetCurrent",
@@ -203,7 +203,7 @@ impl Driver {
         if code == 0 { Ok(()) } else { Err(self.error(code, asked)) }
     }
 
-    /// What `code` means, as an error about `asked`.
+    /// An error for `code`, about `asked`.
     #[cold]
     pub(crate) fn error(&self, code: Code, asked: &str) -> Error {
         let (name, text) = (self.text(self.cuGetErrorName, code), self.text(self.cuGetErrorString, code));
@@ -257,7 +257,7 @@ fn advice(code: Code) -> Option<&'static str> {
     })
 }
 
-/// What cudarc reports, in our terms.
+/// An error for one of cudarc's.
 #[cold]
 pub(crate) fn cudarc_error(asked: &str, error: DriverError) -> Error {
     match Driver::get() {

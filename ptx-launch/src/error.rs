@@ -1,4 +1,4 @@
-//! What can go wrong at run time. Every error says what was asked, what is possible, and what to do.
+//! Errors at run time. Every error says what was asked, what is possible, and what to do.
 //!
 //! Nothing here knows how an error comes about; the modules that find one write its sentences.
 
@@ -7,7 +7,7 @@ use std::fmt;
 /// The result of everything that talks to a device.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What sort of thing went wrong, for programs; people read the [`Display`](fmt::Display) text.
+/// Kind of an error, for programs; people read the [`Display`](fmt::Display) text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -98,7 +98,7 @@ impl Error {
         self
     }
 
-    /// What sort of error this is.
+    /// Kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

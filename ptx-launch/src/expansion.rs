@@ -1,4 +1,4 @@
-//! What the macros' expansions call. Not for people: the macros write it, and `tests/contract.rs` shows how.
+//! Items for the macros' expansions. Not for people: the macros write it, and `tests/contract.rs` shows how.
 
 pub use crate::config::{Config, IntoDim};
 pub use crate::error::Result;

@@ -58,7 +58,7 @@ impl std::fmt::Debug for Noted {
     }
 }
 
-/// What the captures that are going on have seen, by the handles of their streams.
+/// Memory that the running captures have seen, by the handles of their streams.
 static NOTED: Mutex<Vec<(usize, Noted)>> = Mutex::new(Vec::new());
 
 fn noted() -> MutexGuard<'static, Vec<(usize, Noted)>> {

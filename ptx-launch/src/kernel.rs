@@ -1,4 +1,4 @@
-//! What the macros generate for a kernel, as data: the module's PTX in its variants, the entry, its parameters.
+//! A kernel as the macros generate it: the module's PTX in its variants, the entry, its parameters.
 //!
 //! All of it is `const`. How a module is loaded stands in `load`, how an entry is launched in `launch`.
 
@@ -11,7 +11,7 @@ use crate::param::Param;
 /// A PTX module: the same kernels, assembled for one or several targets.
 #[derive(Debug)]
 pub struct Module {
-    /// What errors call it: the name of the kernel or of the Rust module.
+    /// Its name in errors: that of the kernel or of the Rust module.
     pub name: &'static str,
     /// One text for each target, in the order of the attribute.
     pub variants: &'static [Variant],
@@ -27,7 +27,7 @@ pub struct Variant {
     pub arch: &'static str,
     /// The PTX.
     pub ptx: &'static str,
-    /// Where its lines come from.
+    /// Origin of its lines.
     pub lines: LineMap,
     /// Its machine code, if it was assembled when the program was built.
     pub cubin: Option<Cubin>,
@@ -38,7 +38,7 @@ pub struct Variant {
 pub struct Cubin {
     /// The ELF file.
     pub bytes: &'static [u8],
-    /// What ptxas said: registers and spills.
+    /// The log of ptxas: registers and spills.
     pub log: &'static str,
 }
 

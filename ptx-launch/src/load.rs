@@ -38,7 +38,7 @@ pub(crate) struct CudaModule {
     variant: &'static Variant,
     options: JitOptions,
     source: Source,
-    /// What the assembler said, with lines of Rust.
+    /// The assembler's log, with lines of Rust.
     log: String,
 }
 
@@ -78,7 +78,7 @@ unsafe impl<T> Send for Handle<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Handle<T> {}
 
-/// What the device and the kernel's registers and memory leave to a launch.
+/// Launch limits from the device and from the kernel's registers and memory.
 fn bounds(limits: &Limits, figures: &Figures) -> Bounds {
     Bounds {
         grid: limits.grid,

@@ -43,7 +43,8 @@ impl Stream {
         }
     }
 
-    /// What is submitted to it from now on starts when what is in `other` now has ended. The host does not wait.
+    /// Makes work submitted to it from now on start after the current work of `other` has ended. The host does not
+    /// wait.
     ///
     /// # Errors
     /// [`ErrorKind::WrongDevice`] when they belong to different devices, or what the driver says.
@@ -141,7 +142,7 @@ pub(crate) enum StreamKind<'a> {
     Cpu(&'a CpuDevice),
 }
 
-/// What becomes of the events by which cudarc orders the uses of memory on different streams.
+/// Treatment of the events by which cudarc orders the uses of memory on different streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Events {
     /// cudarc decides.
@@ -150,7 +151,7 @@ pub(crate) enum Events {
     LeftOut,
 }
 
-/// How many captures are going on in this process. Only while there are any is the driver asked about a stream.
+/// Number of captures in this process. Only while there are any is the driver asked about a stream.
 pub(crate) static CAPTURES: AtomicUsize = AtomicUsize::new(0);
 
 impl Events {

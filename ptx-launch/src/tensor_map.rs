@@ -74,7 +74,7 @@ pub struct TensorMapBuilder {
     fill: Fill,
 }
 
-/// What one instruction moves.
+/// Data that one instruction moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mode {
     /// A box of elements.
@@ -197,12 +197,12 @@ impl TensorMapBuilder {
         TensorMapBuilder { interleave, ..self }
     }
 
-    /// How much the L2 cache fetches at once.
+    /// Size of an L2 fetch.
     pub fn promotion(self, promotion: Promotion) -> Self {
         TensorMapBuilder { promotion, ..self }
     }
 
-    /// What elements outside read as.
+    /// Value of elements outside.
     pub fn fill(self, fill: Fill) -> Self {
         TensorMapBuilder { fill, ..self }
     }

@@ -7,7 +7,7 @@ use crate::kernel::Reader;
 pub struct Choice {
     /// Its name.
     pub name: &'static str,
-    /// How it is written, for help.
+    /// Its form, for help.
     pub like: &'static str,
     /// Reads it; `false` where the value has not the option's shape.
     pub(super) read: fn(&mut Reader, &mut Attribute, &Arg) -> bool,

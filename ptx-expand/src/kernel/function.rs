@@ -7,7 +7,7 @@ use ptx_core::diag::codes;
 use ptx_core::kernel::tree::{self, Expr, Function, Generic, Impl, Kernel, Param, Pointer, Struct, TypeKind};
 use quote::ToTokens;
 
-/// What the launch function of a kernel is made of, beside the PTX.
+/// Parts of a kernel's launch function, beside the PTX.
 pub struct Launchable {
     /// Its doc comments, `cfg`s and lints.
     pub attributes: Vec<syn::Attribute>,
@@ -321,7 +321,7 @@ fn aligned(attributes: &[syn::Attribute]) -> Option<u64> {
     attribute.parse_args::<syn::LitInt>().ok()?.base10_parse().ok()
 }
 
-/// How many bytes a parameter takes that is passed by value and whose alignment an attribute may say: a `TensorMap` or
+/// Number of bytes of a parameter that is passed by value and whose alignment an attribute may set: a `TensorMap` or
 /// `[u8; 24]`.
 fn bytes(ty: &syn::Type) -> Option<u64> {
     match ty {

@@ -29,7 +29,7 @@ impl Reader {
     }
 }
 
-/// What it is, and what to write instead.
+/// Name of an unsupported expression, and its replacement.
 fn refusal(expr: &syn::Expr) -> (&'static str, &'static str) {
     match expr {
         E::Match(_) => ("`match`", "write `if … else if …`, or `brx.idx` in `ptx! { }`"),

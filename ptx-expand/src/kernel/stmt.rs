@@ -47,7 +47,7 @@ impl Reader {
         Stmt { kind: StmtKind::Let(Let { memory, pattern, ty, init }), span }
     }
 
-    /// What a `let` or a `for` names.
+    /// The pattern of a `let` or a `for`.
     pub fn pattern(&mut self, pattern: &syn::Pat) -> Pattern {
         match pattern {
             syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {

@@ -99,7 +99,7 @@ impl Reader {
         map
     }
 
-    /// What the builder is told.
+    /// An option for the builder.
     fn tma_option(&mut self, choice: &Choice, tile: &Tile) -> Option<MapOption> {
         let (name, value) = (choice.name.to_string(), &choice.value);
         if name == "box" {

@@ -1,4 +1,4 @@
-//! How each parameter of a kernel is passed at a launch.
+//! Passing of a kernel's parameters at a launch.
 
 use super::Launch;
 use super::function::local;
@@ -11,7 +11,7 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Ident, Type};
 
-/// What a parameter's type means to the host.
+/// Meaning of a parameter's type to the host.
 pub enum Passing {
     /// `&[T]`: anything that can be read as that.
     Read(Type),
@@ -28,7 +28,7 @@ pub enum Passing {
 }
 
 impl Argument {
-    /// How it is passed.
+    /// The way it is passed.
     pub fn passing(&self) -> Passing {
         match bare(&self.ty) {
             Type::Reference(reference) => match bare(&reference.elem) {
@@ -192,7 +192,7 @@ impl Launch<'_> {
         self.taken().into_iter().zip(self.declared_params(entry)).filter_map(sized).collect()
     }
 
-    /// What the entry takes, in order.
+    /// Parameters of the entry, in order.
     fn taken(&self) -> Vec<Taken<'_>> {
         let entry = self.compiled.entries.iter().find(|e| e.kernel == self.index);
         let params = entry.map(|e| e.params.as_slice()).unwrap_or_default();

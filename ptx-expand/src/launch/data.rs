@@ -27,7 +27,7 @@ pub fn texts(host: &Host, name: &str, compiled: &Compiled, rt: &TokenStream) -> 
         pub const PTX: &#rt::core::primitive::str = #first;
         /// The PTX for each target.
         pub const VARIANTS: &[#rt::Variant] = &[#(#rest),*];
-        /// What is loaded: one module for all its kernels.
+        /// The loaded unit: one module for all its kernels.
         pub static MODULE: #rt::Module = #rt::Module::new(#name, VARIANTS);
     }
 }
@@ -54,7 +54,7 @@ pub fn text(name: &str, arch: &str, ptx: &TokenStream, rt: &TokenStream) -> Toke
     let same = same_text(ptx, rt);
     quote! {
         #same
-        /// What is loaded: one module for all entries of the text.
+        /// The loaded unit: one module for all entries of the text.
         pub static MODULE: #rt::Module =
             #rt::Module::new(#name, &[#rt::Variant::new(#arch, PTX, #rt::LineMap::new(&[], &[]))]);
     }

@@ -90,7 +90,7 @@ impl Launch<'_> {
         self.kernel.launch.safe.is_none().then(|| quote!(unsafe))
     }
 
-    /// What the user's own doc comments do not say.
+    /// Documentation beside the user's own doc comments.
     fn docs(&self) -> TokenStream {
         let has_docs = self.kernel.attributes.iter().any(|a| a.path().is_ident("doc"));
         let own = if has_docs { String::new() } else { format!(" Launches the kernel `{}`.", self.kernel.name) };

@@ -106,7 +106,7 @@ impl Launch<'_> {
         elements.into_iter().any(|tile| matches!(&tile.element, Type::Path(path) if path.path.is_ident(ty)))
     }
 
-    /// How long the mapped memory is, asked before it is bound, which borrows it.
+    /// Length of the mapped memory, read before it is bound, because binding borrows it.
     pub fn map_lengths(&self) -> TokenStream {
         let rt = self.rt();
         let each = self.kernel.maps.iter().filter_map(|map| {

@@ -248,7 +248,7 @@ pub(super) fn element(ty: Type) -> Result<Element, Refusal> {
     Element::named(ty.name()).ok_or_else(|| format!("a matrix of .{}", ty.name()))
 }
 
-/// Whether elements stand in containers of 8 bits, and whether blocks are scaled.
+/// Flags of the kind: elements in containers of 8 bits, scaled blocks.
 fn kind(site: &Site) -> (bool, bool) {
     const KINDS: [(&str, (bool, bool)); 4] = [
         ("kind::f8f6f4", (true, false)),

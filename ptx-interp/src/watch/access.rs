@@ -1,4 +1,4 @@
-//! Where `ctx.bytes` and its kin report what they touch.
+//! Entry points through which `ctx.bytes` and its kin report accesses.
 
 use super::clock::Actor;
 use super::event::Event;
@@ -26,7 +26,7 @@ struct Who<'a> {
 }
 
 impl Who<'_> {
-    /// How the access stands to an earlier one.
+    /// Relation of the access to an earlier one.
     fn relation(&self, other: Event, wrote: bool) -> Relation {
         let place = self.watch.place(other.warp);
         if other.is_strong() && self.event.is_strong() && self.agree(other, place.0) {
@@ -178,7 +178,7 @@ impl Ctx<'_> {
         Ok((0..size.min(64)).fold(0, |mask, at| mask | u64::from(nothing(at)) << at))
     }
 
-    /// What there is to say about a byte of a read where there is nothing.
+    /// The finding about a byte of a read without a value.
     #[cold]
     pub(crate) fn gap(&self, place: Place, lane: usize, (address, size): (u64, u64), byte: u64) -> Fault {
         let touch = Touch { place, lanes: 1 << lane, address, size, writes: false };

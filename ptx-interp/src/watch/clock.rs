@@ -1,4 +1,4 @@
-//! What happened before what: vector clocks of threads and of asynchronous operations.
+//! Happens-before: vector clocks of threads and of asynchronous operations.
 //!
 //! Time advances for a warp when it releases something (a barrier, an atomic, a fence). A [`Clock`] says, for each actor,
 //! up to which tick of it everything is known. Clocks are shared until somebody learns something new: the threads of a
@@ -34,7 +34,7 @@ pub(super) const KINDS: usize = Actor::Phase as usize;
 /// Ticks of the actors of one block.
 type Ticks = Arc<Vec<u32>>;
 
-/// What is known of each block, by block.
+/// Known ticks of each block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock(Vec<(u32, Ticks)>);
 
@@ -44,7 +44,7 @@ impl Clock {
         self.ticks(block).and_then(|ticks| ticks.get(actor)).copied().unwrap_or(0)
     }
 
-    /// What is known of a block.
+    /// Known ticks of a block.
     pub(super) fn ticks(&self, block: u32) -> Option<&Vec<u32>> {
         match self.0.as_slice() {
             [(only, ticks)] => (*only == block).then_some(&**ticks),
@@ -89,18 +89,19 @@ impl Clock {
     }
 }
 
-/// What a thread knows.
+/// View of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
-    /// What happened before now.
+    /// Events that happened before now.
     pub seen: Clock,
     /// The part of it that proxy fences have made visible to the async proxy.
     pub fenced: Clock,
     /// The `tcgen05` operations that run before those which are issued behind a `tcgen05.fence::after_thread_sync`.
     pub issued: Clock,
-    /// What fences have made ready for later strong writes: of the thread itself, or of those who went to a barrier with it.
+    /// View that fences have prepared for later strong writes: of the thread itself, or of those who went to a
+    /// barrier with it.
     pub published: Option<Arc<View>>,
-    /// What strong reads have found, for later fences.
+    /// View that strong reads have found, for later fences.
     pub found: Option<Arc<View>>,
 }
 
@@ -145,7 +146,7 @@ impl View {
         View { published: None, found: None, ..self.clone() }
     }
 
-    /// What both know.
+    /// Union of both views.
     pub(super) fn joined(ours: &Arc<View>, theirs: &Arc<View>) -> Arc<View> {
         if Arc::ptr_eq(ours, theirs) || theirs.within(ours) {
             return ours.clone();
@@ -159,7 +160,7 @@ impl View {
     }
 }
 
-/// What threads left behind for those who come after them: at a barrier, in a phase of an mbarrier, on an atomic.
+/// View that threads leave for later threads: at a barrier, in a phase of an mbarrier, on an atomic.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Release {
     pub(super) view: View,
@@ -176,7 +177,7 @@ impl Release {
         self.last = Some(view.clone());
     }
 
-    /// What they left, if there was somebody to leave something.
+    /// The view, if anybody left one.
     pub(crate) fn view(self) -> Option<Arc<View>> {
         self.last.as_ref()?;
         Some(Arc::new(self.view))

@@ -1,4 +1,4 @@
-//! What the shadow of memory remembers of an access: who, when, with which instruction, and how strong it was.
+//! Entry of an access in shadow memory: thread, time, instruction, and strength.
 
 use super::clock::Actor;
 use super::role::{Order, Role, Scope};

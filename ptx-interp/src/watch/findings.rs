@@ -1,4 +1,4 @@
-//! What the watcher objects to: one file each, with its sentences. The codes are in `diag/codes.rs` (W…), their pages in
+//! Findings of the watcher: one file each, with its sentences. The codes are in `diag/codes.rs` (W…), their pages in
 //! `explain/`.
 
 pub(super) mod blank;

@@ -15,7 +15,7 @@ use ptx_core::check::access;
 use ptx_core::ir::{Base, Inst, Operand};
 use ptx_core::isa::Access;
 
-/// What an instruction makes of registers without a value.
+/// Effect of an instruction on registers without a value.
 #[derive(Clone, Debug)]
 enum Kind {
     /// Its results have none where one of its sources has none.
@@ -214,8 +214,8 @@ impl Ctx<'_> {
     }
 }
 
-/// Where the sums of a product have no value: rows g and g + 8 of A are the registers with even and with odd numbers of the lanes
-/// 4g to 4g + 3, column g of B is theirs, too; a lane's sums are the columns 2t and 2t + 1 of its rows.
+/// Sums of a product without a value: rows g and g + 8 of A are the registers with even and with odd numbers of the
+/// lanes 4g to 4g + 3, column g of B is theirs, too; a lane's sums are the columns 2t and 2t + 1 of its rows.
 fn product(gaps: &Gaps, origin: u32, [d, a, b, c]: &[Box<[u32]>; 4]) -> Vec<u32> {
     let any =
         |registers: &mut dyn Iterator<Item = &u32>| registers.fold(0, |empty, slot| empty | gaps.of(origin + slot));

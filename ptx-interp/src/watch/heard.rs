@@ -3,14 +3,14 @@
 use super::clock::View;
 use std::sync::Arc;
 
-/// How many views are remembered.
+/// Number of remembered views.
 const MOST: usize = 12;
 
 /// The last views that lanes of a warp have learned. What somebody knows never becomes less, so that nothing is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     views: Vec<(Arc<View>, u32)>,
-    /// Where the next one goes when there is no more room.
+    /// Index of the next one when there is no more room.
     next: usize,
 }
 

@@ -1,4 +1,5 @@
-//! What has come to an mbarrier in its running phase and in the one before: whoever came last time, and not yet, is awaited.
+//! Arrivals at an mbarrier in its running phase and in the one before: whoever came last time, and not yet, is
+//! awaited.
 
 use crate::ctx::Ctx;
 use crate::mbarrier::Mbarrier;
@@ -6,7 +7,7 @@ use crate::mbarrier::Mbarrier;
 /// The most that is remembered of a phase.
 const MOST: usize = 256;
 
-/// What one instruction of one warp has done to an mbarrier in a phase.
+/// Actions of one instruction of one warp on an mbarrier in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Came {
     pub block: [u32; 3],
@@ -26,7 +27,7 @@ impl Came {
     }
 }
 
-/// What has come to an mbarrier.
+/// Arrivals at an mbarrier.
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub now: Vec<Came>,

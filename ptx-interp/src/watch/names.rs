@@ -1,4 +1,4 @@
-//! What lies at an address, in the words of the source: a byte of a variable, or of what a parameter points to.
+//! Names of addresses in the words of the source: a byte of a variable, or of a parameter's target.
 
 use super::super::ctx::Ctx;
 use super::super::global::Global;
@@ -57,7 +57,7 @@ fn owns(function: &Function, id: VarId) -> bool {
     function.variables.contains(&id) || outer.any(|param| matches!(param, Param::Var(own) if *own == id))
 }
 
-/// What is needed to name what lies at an address.
+/// Data that names an address.
 #[derive(Clone, Copy)]
 pub(crate) struct Map<'a> {
     pub program: &'a Program,
@@ -66,7 +66,7 @@ pub(crate) struct Map<'a> {
 }
 
 impl Map<'_> {
-    /// What lies at a place of a space that all threads see alike.
+    /// Name of a place in a space that all threads see alike.
     pub(crate) fn name_of(self, place: Place) -> Option<String> {
         match place.space {
             Where::Shared => self.shared(place.at),
@@ -146,7 +146,7 @@ impl Ctx<'_> {
         Map { program: self.program, grid: self.grid, global: self.global }
     }
 
-    /// What lies at a place, as the running function knows it.
+    /// Name of a place in the running function.
     #[cold]
     pub(crate) fn name_of(&self, place: Place, lane: usize) -> Option<String> {
         let map = self.map();

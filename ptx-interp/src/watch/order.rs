@@ -1,4 +1,4 @@
-//! What orders accesses: fences, barriers, waits and the strong accesses themselves.
+//! Ordering of accesses: fences, barriers, waits and the strong accesses themselves.
 
 use super::clock::{Actor, View};
 use super::event::Event;
@@ -16,7 +16,7 @@ use crate::warp::{Warp, lanes};
 use std::sync::Arc;
 
 impl Threads {
-    /// What a strong access carries between threads.
+    /// View that a strong access carries between threads.
     pub(super) fn synchronise(
         &mut self,
         (watch, live): (&Watch, u32),
@@ -124,7 +124,7 @@ impl Ctx<'_> {
         self.warp.threads.iter_mut().for_each(|threads| threads.get_mut().at_gate(group, &count));
     }
 
-    /// What the running instruction has changed.
+    /// Records the changes of the running instruction.
     #[inline(never)]
     pub(crate) fn watch_after(&mut self, active: u32) {
         let (role, live) = (self.role(), self.warp.live);
@@ -255,7 +255,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// What an agent of a lane has begun so far completes in the running phase of an mbarrier.
+    /// The operations that an agent of a lane has begun so far complete in the running phase of an mbarrier.
     pub(crate) fn hand_over(&mut self, lane: usize, actor: Actor, place: (usize, u64)) {
         let (Some(threads), Some(watch)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
         if let Some(phases) = watch.phases.get_mut(&place) {
@@ -299,7 +299,7 @@ impl ClusterWatch {
         self.opened = Some(self.gate.shared());
     }
 
-    /// What those who went through it know.
+    /// View of those who went through it.
     pub(crate) fn opened(&self) -> Option<&Arc<View>> {
         self.opened.as_ref()
     }

@@ -1,4 +1,5 @@
-//! What an instruction means to the watcher: how strong its accesses are, who makes them, what it orders.
+//! Meaning of an instruction to the watcher: the strength of its accesses, their actor, and the order that it
+//! creates.
 //!
 //! [`ROLES`] is a table beside the semantics of `ops/`. An instruction that is in no line accesses memory as `ld` and `st`
 //! do; so a family of instructions needs a line here only where it is asynchronous, atomic, or orders something.
@@ -36,7 +37,7 @@ pub(crate) enum Scope {
     System,
 }
 
-/// What an instruction does beside computing.
+/// Effect of an instruction beside computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Reads and writes in the name of its threads, if it does.

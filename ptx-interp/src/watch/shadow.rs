@@ -19,7 +19,7 @@ pub(crate) struct Shadow {
     pages: Vec<Option<Box<Page>>>,
     /// Pages here and in the base.
     used: usize,
-    /// What was seen before blocks ran ahead, in pages that nobody has touched since.
+    /// Shadow from before blocks ran ahead, in pages that nobody has touched since.
     base: Option<Arc<Shadow>>,
 }
 
@@ -39,7 +39,7 @@ struct Page {
     many: Vec<Vec<Event>>,
 }
 
-/// How an access stands to one that came before.
+/// Relation of an access to an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     /// It came after it, or both may happen at once.
@@ -61,7 +61,7 @@ pub(super) struct Clash {
     /// True if the other one wrote.
     pub wrote: bool,
     pub relation: Relation,
-    /// How many bytes behind the start of the access.
+    /// Number of bytes after the start of the access.
     pub offset: u64,
 }
 
@@ -86,7 +86,7 @@ impl Shadow {
         self.each(at, size, |cell, many| cell.write(many, access))
     }
 
-    /// What was at `at .. at + size` is gone, and with it who used it.
+    /// Forgets `at .. at + size` with its users.
     pub(super) fn forget(&mut self, at: u64, size: u64) {
         let gone = self.each(at, size, |cell, _| {
             *cell = Cell::default();
@@ -108,7 +108,7 @@ impl Shadow {
         self.base.is_some() && other.base.is_some() && self.used + other.used < MOST_PAGES
     }
 
-    /// What the other has seen since both were one. Neither has written what the other has touched.
+    /// Takes over the accesses of the other since both were one. Neither has written what the other has touched.
     pub(crate) fn take_over(&mut self, other: Shadow) {
         let base = other.base;
         let known = |number: usize| base.as_ref().and_then(|base| base.pages.get(number)?.as_deref());
@@ -184,7 +184,8 @@ impl Default for Page {
 }
 
 impl Page {
-    /// What another page has seen since both were `base`. Of each cell at most one has seen a write, and then the other nothing.
+    /// Joins the accesses of another page since both were `base`. Of each cell at most one has seen a write, and then
+    /// the other nothing.
     fn join(&mut self, mut other: Page, base: Option<&Page>) {
         let mut base = base.cloned().unwrap_or_default();
         let shift = self.shift.min(other.shift);

@@ -35,7 +35,7 @@ const PIPES: &[(&str, &str)] = &[
     ("tcgen05.mma", "tcgen05.shift"),
 ];
 
-/// What the watcher knows of a block's tensor memory.
+/// The watcher's state of a block's tensor memory.
 #[derive(Debug, Default)]
 pub(super) struct Tensor {
     shadow: RefCell<Shadow>,
@@ -65,7 +65,7 @@ impl Cells {
         Cells { groups, column, count }
     }
 
-    /// Where they are in the shadow, by parts that lie together: the first lane and the place.
+    /// Their places in the shadow, by adjacent parts: the first lane and the place.
     fn parts(self) -> impl Iterator<Item = (u32, u64, u64)> {
         let count = self.count.min(COLUMNS.saturating_sub(self.column));
         let part = move |group: u32| (group * GROUP, u64::from(group * COLUMNS + self.column) * CELL);
@@ -74,7 +74,7 @@ impl Cells {
     }
 }
 
-/// How an instruction uses tensor memory.
+/// Use of tensor memory by an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Read,

@@ -1,4 +1,4 @@
-//! What the watcher knows of the 32 threads of a warp: their time, what they have seen, their asynchronous operations.
+//! The watcher's state of the 32 threads of a warp: their time, their views, their asynchronous operations.
 
 use super::clock::{Actor, Clock, KINDS, Release, View};
 use super::event::Event;
@@ -30,7 +30,7 @@ pub(crate) struct Threads {
     /// Time.
     pub now: u32,
     views: Views,
-    /// What acquiring and other strong reads brought last.
+    /// View that acquiring and other strong reads brought last.
     acquired: Heard,
     found: Heard,
     /// When each lane last executed a proxy fence.
@@ -41,9 +41,9 @@ pub(crate) struct Threads {
     pub local: Box<[Written; 32]>,
     /// The lanes that have written each register, of those that may be read before.
     pub held: Vec<u32>,
-    /// How often each lane has arrived and waited at the barrier of the cluster, if one did.
+    /// Number of arrivals and waits of each lane at the barrier of the cluster, if any.
     gates: Option<Box<[Gates; 32]>>,
-    /// What each lane's last `tcgen05.fence::after_thread_sync` stands behind.
+    /// Position of each lane's last `tcgen05.fence::after_thread_sync`.
     pub(super) behind: Behind,
     /// The last word of global memory that they changed by an atomic access, and how often they have looked at it since.
     pub(super) arrived: Option<(u64, u32)>,
@@ -51,7 +51,7 @@ pub(crate) struct Threads {
     pub(super) gaps: Option<Box<Gaps>>,
 }
 
-/// What a lane did at the barrier of the cluster.
+/// Actions of a lane at the barrier of the cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gates {
     pub arrived: u32,
@@ -168,7 +168,7 @@ impl Threads {
         self.now = self.now.saturating_add(1);
     }
 
-    /// What a lane knows now, to be kept.
+    /// Snapshot of a lane's view.
     pub(super) fn snapshot(&mut self, lane: usize) -> Arc<View> {
         let mut release = Release::default();
         self.release(1 << lane, &mut release);
@@ -223,7 +223,7 @@ impl Threads {
         }
     }
 
-    /// Where an actor of a warp's first lane is in the clock of its block.
+    /// Position of an actor of a warp's first lane in the clock of its block.
     pub(super) fn place_of(&self, actor: Actor, index: u32) -> usize {
         actor as usize * self.stride + 32 * index as usize
     }
@@ -232,7 +232,7 @@ impl Threads {
         self.views.of(lane)
     }
 
-    /// What lanes have issued to the tensor cores runs before what those issue who learn of it.
+    /// Operations that lanes have issued to the tensor cores run before those issued by threads that learn of them.
     pub(super) fn issue(&mut self, group: u32, live: u32) {
         let (block, first, stride) = (self.block, self.place_of(Actor::Tensor, self.index), self.stride);
         for lane in lanes(group) {
@@ -369,7 +369,7 @@ impl Threads {
         }
     }
 
-    /// What fences have made ready for a lane's strong writes.
+    /// View that fences have prepared for a lane's strong writes.
     pub(super) fn published(&self, lane: usize) -> Option<Arc<View>> {
         self.views.of(lane).published.clone()
     }

@@ -1,4 +1,4 @@
-//! What is carried from thread to thread: by strong accesses to the same address, and by the phases of mbarriers.
+//! Views carried from thread to thread: by strong accesses to the same address, and by the phases of mbarriers.
 
 use super::clock::{Release, View};
 use super::event::Event;
@@ -7,10 +7,10 @@ use super::role::Scope;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What was released at each address.
+/// Releases at each address.
 pub(super) type Vars = HashMap<u64, Var>;
 
-/// What releases at an address left, by who may acquire it: the releaser's block, its cluster, everybody.
+/// Releases at an address, by who may acquire them: the releaser's block, its cluster, everybody.
 #[derive(Debug, Default)]
 pub(super) struct Var {
     blocks: HashMap<u32, Left>,
@@ -18,14 +18,14 @@ pub(super) struct Var {
     all: Left,
 }
 
-/// Where a thread is.
+/// Position of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home {
     pub block: u32,
     pub cluster: u32,
 }
 
-/// What was left, and the view of it, until something is added.
+/// The release, and its view, until something is added.
 #[derive(Debug, Default)]
 struct Left {
     release: Release,
@@ -55,7 +55,7 @@ impl Var {
         }
     }
 
-    /// What a thread acquires with a scope.
+    /// View that a thread acquires with a scope.
     pub(super) fn acquire(&mut self, home: Home, scope: Scope) -> Vec<Arc<View>> {
         let mut views: Vec<_> = self.blocks.get_mut(&home.block).map(Left::view).into_iter().collect();
         if scope >= Scope::Cluster {
@@ -83,7 +83,7 @@ pub(crate) struct Phases {
     pub(super) init: u32,
     /// The number of its agent among those of its block.
     pub(super) agent: u32,
-    /// How many phases are complete.
+    /// Number of complete phases.
     pub count: u32,
     /// Set once the thread that initialized it has executed `fence.mbarrier_init`.
     pub(super) fenced: bool,
@@ -95,8 +95,8 @@ pub(crate) struct Phases {
     pub seen: u32,
     /// Who has come to it.
     pub(super) history: History,
-    /// What arrived in this phase.
+    /// Arrivals in this phase.
     pub(super) arriving: Release,
-    /// What the last complete phase released.
+    /// Release of the last complete phase.
     pub(super) done: Option<Arc<View>>,
 }

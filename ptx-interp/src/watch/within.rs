@@ -13,7 +13,7 @@ use ptx_core::isa::Access;
 #[derive(Clone, Debug)]
 pub(crate) struct Within(Vec<Extent>);
 
-/// Where a variable lies.
+/// Extent of a variable.
 #[derive(Clone, Debug)]
 pub(crate) struct Extent {
     pub space: Where,
@@ -23,7 +23,7 @@ pub(crate) struct Extent {
     pub name: String,
 }
 
-/// What the registers of a function are made from.
+/// Origins of the registers of a function.
 pub(crate) struct Bases(Vec<Made>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Bases {
         }
     }
 
-    /// What an instruction makes its results from: two addresses, even of one variable, are a difference or a choice.
+    /// Sources of an instruction's results: two addresses, even of one variable, are a difference or a choice.
     fn sources(&self, inst: &Inst) -> Made {
         let mut found = Vec::new();
         for operand in &inst.operands {
@@ -113,7 +113,7 @@ fn is_memory(operand: &Operand) -> bool {
     matches!(operand, Operand::Memory { .. })
 }
 
-/// Where a variable lies, if it lies in a space where others are beside it.
+/// Extent of a variable, if others are beside it in its space.
 fn extent(module: &Module, layout: &Layout, id: VarId) -> Option<Extent> {
     let variable = module.variables.get(id.index())?;
     let (space, at) = match layout.home(id)? {

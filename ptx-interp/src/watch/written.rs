@@ -53,7 +53,7 @@ impl Written {
         }
     }
 
-    /// What the other holds, too.
+    /// Adds the bytes of the other.
     pub(crate) fn join(&mut self, other: Written) {
         match (&mut *self, other) {
             (Written::All, _) | (_, Written::Nothing) => {}

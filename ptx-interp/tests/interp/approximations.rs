@@ -9,7 +9,7 @@ use crate::harness::program;
 use ptx_interp::{Launch, Machine, Options};
 use std::fmt::Write;
 
-/// What is computed, its input and output type, its value, and the manual's bound: units of the result's last place, or
+/// An approximation: input and output type, value, and the manual's bound in units of the result's last place,
 /// relative, or absolute.
 struct Approximation {
     instruction: &'static str,
@@ -144,7 +144,7 @@ impl Approximation {
         bytes.chunks(self.bytes()).map(word).collect()
     }
 
-    /// What the engine gives for `threads` inputs.
+    /// Results of the engine for `threads` inputs.
     fn run(&self, from: u32, step: u32, threads: u64) -> Vec<u64> {
         let mut machine = Machine::new();
         let out = machine.alloc(threads * self.bytes() as u64).unwrap();
@@ -183,7 +183,7 @@ impl Approximation {
         if self.instruction.contains(".ftz") && small { x * 0.0 } else { x }
     }
 
-    /// How far a result is from the exact one, in parts of the bound; more than 1 is outside.
+    /// Distance of a result from the exact one, in parts of the bound; more than 1 is outside.
     fn error(&self, bits: u32, result: u64) -> f64 {
         let (fraction, least, most) = self.shape();
         let (x, y) = self.inputs(bits);

@@ -45,7 +45,7 @@ fn bits(ty: &str) -> usize {
     if ty.ends_with("x2") { 32 } else { number.parse().unwrap() }
 }
 
-/// How an instruction is written.
+/// Spelling of an instruction.
 struct Form<'a> {
     opcode: &'a str,
     order: &'a str,
@@ -55,7 +55,7 @@ struct Form<'a> {
     count: usize,
     /// One address for all threads; `red` only, or the result would be that of one order.
     together: bool,
-    /// What stands for the operand instead of a register.
+    /// Literal instead of a register operand.
     literal: Option<&'a str>,
 }
 

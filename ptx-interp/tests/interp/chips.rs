@@ -1,4 +1,4 @@
-//! What an H200 gave and what ptxas 13.5 makes of an instruction, where neither follows from the manual alone.
+//! Results of an H200, and machine code of ptxas 13.5, where neither follows from the manual alone.
 
 use crate::harness::{launch, program, run_words, words_at};
 use ptx_interp::{Machine, Options};

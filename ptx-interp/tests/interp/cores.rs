@@ -17,7 +17,7 @@ pub(crate) fn told(fault: &Fault) -> String {
     format!("{fault}; {}; {:?}; {:?}; {:?}", fault.culprit(), fault.span, fault.parties(), fault.advice())
 }
 
-/// What a body gives on so many cores; memory begins as 0, 1, 2 …
+/// Result of a body on so many cores; memory starts as 0, 1, 2 …
 fn run(body: &str, watch: bool, cores: usize, step_limit: Option<u64>) -> Outcome {
     let mut machine = Machine::new();
     machine.cores(cores);
@@ -99,7 +99,7 @@ fn neighbours_within_a_word() {
     assert!(found.is_some_and(|found| found.contains("data race")));
 }
 
-/// What the last block reads was written by none, or by a block of another part.
+/// The last block reads bytes that nobody wrote, or that a block of another part wrote.
 #[test]
 fn bytes_that_nobody_wrote() {
     for (writer, clean) in [(10, false), (150, false), (300, false)] {

@@ -1,4 +1,4 @@
-//! What recordings do not cover: memory, atomics, warps and barriers, against values worked out by hand.
+//! Cases outside of the recordings: memory, atomics, warps and barriers, against values computed by hand.
 
 use crate::harness::{kernel, launch, program, run_words, words_at};
 use ptx_interp::{FaultKind, Machine, Options};

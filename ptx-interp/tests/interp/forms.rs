@@ -9,13 +9,13 @@ use ptx_core::parse::parse_text;
 use ptx_interp::Program;
 use std::collections::BTreeMap;
 
-/// What stands in each slot.
+/// Member in each slot.
 pub(crate) type Choice = Vec<Option<&'static Member>>;
 
 const TARGETS: [&str; 5] = ["sm_100a", "sm_90a", "sm_120a", "sm_107a", "sm_80"];
 const MOST_CHOICES: usize = 600;
 
-/// How operands that are only read are written: registers, unless this says otherwise.
+/// Spelling of read-only operands: registers, unless this says otherwise.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Spelling {
     /// Which of them (counted from 0) is a literal.
@@ -24,7 +24,7 @@ pub(crate) struct Spelling {
     pub negated: bool,
     /// True if registers are wider than what they hold, where they may be.
     pub wider: bool,
-    /// What literals, and numbers that have to be literals, are made from; 0 takes the least.
+    /// Source of literals, and of numbers that have to be literals; 0 takes the least.
     pub state: u64,
 }
 

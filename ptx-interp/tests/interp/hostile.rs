@@ -84,7 +84,7 @@ fn random_kernels_end() {
     .budget_ms(3_000);
 }
 
-/// What a kernel that nobody should launch ends in, and in how long.
+/// End of a kernel that nobody should launch, and its duration.
 fn ends(text: &str, grid: u32, step_limit: u64) -> Result<(), Fault> {
     let start = Instant::now();
     let (tree, errors) = parse_text(text.as_bytes());

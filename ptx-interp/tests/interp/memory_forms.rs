@@ -306,7 +306,7 @@ fn matrices() -> Vec<Scene> {
     found
 }
 
-/// What addresses say of themselves: `isspacep` and `cvta` there and back.
+/// Queries of addresses: `isspacep` and `cvta` there and back.
 fn addresses() -> Vec<Scene> {
     const TESTS: [&str; 8] =
         ["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"];

@@ -23,7 +23,7 @@ const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
 const FILES: [&str; 7] =
     ["integer.isa", "float.isa", "half.isa", "compare.isa", "logic.isa", "convert.isa", "video.isa"];
 
-/// What may stand behind d, a and b of video instructions; what does not fit is left out.
+/// Selectors after d, a and b of video instructions; those that do not fit are left out.
 const SELECTORS: [[&str; 3]; 9] = [
     ["", "", ""],
     ["", ".b1", ".h1"],
@@ -39,7 +39,7 @@ const SELECTORS: [[&str; 3]; 9] = [
 /// A recording.
 struct Recording {
     seed: u64,
-    /// How many blocks of [`THREADS`] threads run, each on inputs of its own.
+    /// Number of blocks of [`THREADS`] threads, each with inputs of its own.
     blocks: usize,
     text: &'static recordings::Recorded,
 }
@@ -56,11 +56,11 @@ const MODULE: usize = 300;
 struct Case {
     instruction: String,
     entry: String,
-    /// How many registers it writes.
+    /// Number of registers that it writes.
     outputs: usize,
 }
 
-/// How an instruction is written, beyond its modifiers.
+/// Spelling of an instruction, beyond its modifiers.
 struct Style {
     spelling: Spelling,
     groups: bool,
@@ -98,7 +98,7 @@ fn case(row: &'static Row, choice: &Choice, style: &Style, blocks: usize) -> Opt
     accepted(&entry).then_some(Case { instruction, entry, outputs })
 }
 
-/// What loads the registers and stores those that are written, and how many outputs there are.
+/// Loads and stores around an instruction, and the number of outputs.
 fn around(instruction: &str, sample: &Sample, carry: bool) -> (String, usize) {
     let (mut loads, mut stores, mut outputs) = (String::new(), String::new(), 0);
     for (at, (register, class, written)) in sample.used.iter().enumerate() {
@@ -280,7 +280,7 @@ fn first_inputs() -> Vec<u8> {
     (0..REGISTERS * THREADS).flat_map(|i| word(i / 7 + i, &mut state).to_le_bytes()).collect()
 }
 
-/// What the engine gives for one case.
+/// Results of the engine for one case.
 fn run(machine: &mut Machine, case: &Case, blocks: usize, input: u64) -> Result<Vec<u8>, String> {
     let bytes = case.outputs * THREADS * 8 * blocks;
     let out = machine.alloc(bytes as u64).unwrap();
@@ -304,7 +304,7 @@ fn run(machine: &mut Machine, case: &Case, blocks: usize, input: u64) -> Result<
     ran.map(|_| found)
 }
 
-/// What a GPU gave for an instruction: a hash of all outputs, or, for approximations, the outputs.
+/// Results of a GPU for an instruction: a hash of all outputs, or, for approximations, the outputs.
 #[derive(Clone, Debug, PartialEq)]
 enum Recorded {
     Exact(u64),
@@ -396,7 +396,7 @@ fn literal_nan(operand: &str) -> bool {
     single || digits("0d").is_some_and(|bits| f64::from_bits(bits).is_nan())
 }
 
-/// Where the chip and we differ knowingly: forms that ptxas takes but the manual does not have.
+/// Known differences from the chip: forms that ptxas accepts but the manual does not have.
 fn explained(instruction: &str) -> bool {
     let guarded = instruction.starts_with('@');
     let instruction = unguarded(instruction);
@@ -483,7 +483,7 @@ fn same(case: &Case, ours: &Recorded, theirs: &Recorded) -> bool {
     }
 }
 
-/// What stands for the outputs of kernels that were not run.
+/// Outputs of kernels that were not run.
 const NOT_RUN: [u8; 2] = [0xcc, 0xdd];
 
 /// Compares a recording with what the engine gives: how many forms, and which differ.

@@ -8,7 +8,7 @@ use ptx_core::isa::{Row, table};
 use std::fmt::Write;
 
 pub(crate) const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
-/// How many variants a pool has.
+/// Number of variants of a pool.
 pub(crate) const VARIANTS: usize = 6;
 /// Bytes of a variant.
 pub(crate) const POOL: usize = 64 << 10;
@@ -16,7 +16,7 @@ pub(crate) const POOL: usize = 64 << 10;
 #[derive(Clone)]
 /// An instruction in an entry that takes four pools (A, B, C, metadata) and a buffer.
 pub(crate) struct Scene {
-    /// What tells it from others.
+    /// Its unique name.
     pub name: String,
     pub entry: String,
     /// The elements of A, B, C and the metadata.
@@ -180,7 +180,7 @@ const WGMMA: [[&str; 4]; 18] = [
     ["s32", "b1", "b1", "256"],
 ];
 
-/// How a `wgmma` is written.
+/// Spelling of a `wgmma`.
 #[derive(Clone, Copy)]
 struct Wgmma {
     types: [&'static str; 4],
@@ -193,7 +193,7 @@ struct Wgmma {
     /// The predicate `scale-d`, and the signs of A and B.
     accumulate: bool,
     signs: [i32; 2],
-    /// Whether A and B stand MN-major.
+    /// MN-major flags of A and B.
     trans: [u32; 2],
     /// The selector of a sparse form.
     sparse: Option<u32>,

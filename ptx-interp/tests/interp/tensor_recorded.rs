@@ -61,7 +61,7 @@ const BLOB: [u8; 128] = {
     bytes
 };
 
-/// What the engine gives, or the fault.
+/// Result of the engine, or the fault.
 fn run(machine: &mut Machine, pools: &BTreeMap<&str, u64>, scene: &Scene) -> Result<Vec<u8>, String> {
     let program = decoded(scene)?;
     let out = machine.alloc((scene.out * VARIANTS) as u64).unwrap();
@@ -103,7 +103,7 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// What a recording keeps of the outputs: the first a hash of each variant, others one of all.
+/// Recorded summary of the outputs: the first a hash of each variant, others one of all.
 fn summary(scene: &Scene, seed: u64, outputs: &[u8]) -> String {
     if seed == 0 { hashes(scene, outputs) } else { format!("{:016x}", hash(outputs)) }
 }
@@ -145,7 +145,7 @@ fn write(dir: &str, scenes: &[Scene], seed: u64) {
     assert_eq!(pool("f16", seed).len(), POOL * VARIANTS);
 }
 
-/// Where two outputs differ: how many words of each variant, and the first.
+/// Differences of two outputs: the number of words of each variant, and the first.
 fn differences(scene: &Scene, ours: &[u8], theirs: &[u8]) -> String {
     let word = |b: &[u8]| u32::from_le_bytes(b.try_into().unwrap());
     let wrong = |at: usize| ours[at..at + 4] != theirs[at..at + 4];
@@ -155,7 +155,7 @@ fn differences(scene: &Scene, ours: &[u8], theirs: &[u8]) -> String {
     format!("{counts:?} of {}, first {first:x?}", scene.out / 4)
 }
 
-/// What stands for the outputs of an illegal instruction.
+/// Outputs of an illegal instruction.
 const ILLEGAL: u8 = 0xee;
 
 /// A GPU's outputs become lines after those that were.
@@ -177,10 +177,10 @@ const MODULE: usize = 300;
 /// Recordings: a seed of the pools, and what a GPU gave.
 const RECORDINGS: [(u64, &recordings::Recorded); 2] = [(0, &recordings::TENSORS), (1, &recordings::MORE_TENSORS)];
 
-/// What stands for the outputs of kernels that were not run.
+/// Outputs of kernels that were not run.
 const NOT_RUN: [u8; 2] = [0xcc, 0xdd];
 
-/// What a GPU gave for a scene, as [`record`] writes it; nothing if it was not run.
+/// Result of a GPU for a scene, as [`record`] writes it; nothing if it was not run.
 fn verdict(scene: &Scene, seed: u64, outputs: &[u8]) -> Option<String> {
     let all = |byte: u8| outputs.iter().all(|b| *b == byte);
     match () {

@@ -1,4 +1,5 @@
-//! What recordings do not cover of tensors and matrices: forms of Blackwell, against values worked out by hand, and misuse.
+//! Cases of tensors and matrices outside of the recordings: forms of Blackwell, against values computed by hand, and
+//! misuse.
 
 use crate::harness::{kernel, launch, program, run_words, words_at};
 use ptx_interp::tensor_map::{ElementType, TensorMap};

@@ -18,7 +18,7 @@ const MEMORY: usize = 4096;
 const PART: usize = THREADS * 16 + MEMORY;
 const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
 
-/// Where texels lie.
+/// Storage of texels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Linear,
@@ -93,12 +93,12 @@ const CLAMP: Outside = Outside::Clamp;
 const MIRROR: Outside = Outside::Mirror;
 const BORDER: Outside = Outside::Border;
 
-/// What is done where: an instruction and its object.
+/// An instruction and its object.
 #[derive(Clone, Debug)]
 struct Case {
     /// The instruction, with `{c}` for coordinates and `{d}` for registers.
     instruction: String,
-    /// What its first coordinate counts: texels as floats, as integers, or bytes of so many.
+    /// Unit of its first coordinate: texels as floats, as integers, or bytes of so many.
     coordinates: Coordinates,
     kind: Kind,
     geometry: Geometry,
@@ -161,7 +161,7 @@ impl Case {
         Case { coordinates, ..self }
     }
 
-    /// How the case is called in the recording.
+    /// Name of the case in the recording.
     fn name(&self) -> String {
         let outside = self.outside.map(|o| (o as usize).to_string()).concat();
         let filter = self.filter as usize;
@@ -543,7 +543,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 }
 
 impl Case {
-    /// What the engine gives: the outputs, and the object's bytes afterwards if it is a surface.
+    /// Results of the engine: the outputs, and the object's bytes afterwards if it is a surface.
     fn run(&self, programs: &mut BTreeMap<String, Program>, at: usize) -> Result<Vec<u8>, String> {
         let mut machine = Machine::new();
         let texture = self.texture(0);
@@ -576,7 +576,7 @@ impl Case {
         &part[..THREADS * 16 + memory]
     }
 
-    /// Where two runs differ.
+    /// Differences of two runs.
     fn differences(&self, at: usize, ours: &[u8], theirs: &[u8]) -> String {
         let (coords, ours, theirs) = (words(&self.coords(at)), words(ours), words(theirs));
         let wrong: Vec<usize> = (0..ours.len()).filter(|i| ours[*i] != theirs[*i]).collect();
@@ -618,7 +618,8 @@ fn write_for_gpu(dir: &str, cases: &[Case]) {
     std::fs::write(format!("{dir}/texels.bin"), texels()).unwrap();
 }
 
-/// Where only the arithmetic is nearly a GPU's: filters in three dimensions and on cubes, filters and gathers of halves and of `Snorm8`.
+/// Cases whose arithmetic is only close to a GPU's: filters in three dimensions and on cubes, filters and gathers of
+/// halves and of `Snorm8`.
 fn is_near(case: &Case) -> bool {
     let rough = matches!(case.format.channel, Channel::F16 | Channel::Snorm8);
     let fetch = case.instruction.starts_with("tex.") && case.coordinates == Coordinates::Float;
@@ -626,8 +627,8 @@ fn is_near(case: &Case) -> bool {
     filtered && (rough || case.geometry.dims == 3) || case.instruction.starts_with("tld4.") && rough
 }
 
-/// What is not compared: an array of one row by whole coordinates, of which a GPU reads nothing; offsets in one dimension, which it ignores; and
-/// surfaces whose texels would be floats made of integers.
+/// Cases that are not compared: an array of one row by whole coordinates, of which a GPU reads nothing; offsets in
+/// one dimension, which it ignores; and surfaces whose texels would be floats made of integers.
 fn is_compared(case: &Case) -> bool {
     let row = case.kind == Kind::Array && case.geometry.dims == 1 && case.instruction.starts_with("tex.");
     let odd = case.coordinates == Coordinates::Texels || case.instruction.contains("], %e1");
@@ -660,7 +661,7 @@ fn record(dir: &str, cases: &[Case]) -> String {
 }
 
 impl Case {
-    /// What names a case in the recording.
+    /// Key of a case in the recording.
     fn key(&self, at: usize) -> u32 {
         hash(format!("{at} {} {}", self.line(""), self.name()).as_bytes()) as u32
     }

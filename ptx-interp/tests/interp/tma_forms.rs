@@ -34,7 +34,7 @@ impl Form {
         }
     }
 
-    /// What `run.py` and [`map`] read.
+    /// Spelling that `run.py` and [`map`] read.
     fn spelled(&self) -> String {
         let m = &self.map;
         let rank = m.rank as usize;
@@ -62,7 +62,7 @@ impl Form {
         )
     }
 
-    /// How far coordinates range, and where they begin.
+    /// Ranges of the coordinates, and their starts.
     fn ranges(&self) -> Vec<(u64, i64)> {
         let m = &self.map;
         let rank = m.rank as usize;

@@ -86,7 +86,7 @@ fn size(kernel: &str, map: &TensorMap) -> usize {
     }
 }
 
-/// What the engine gives.
+/// Results of the engine.
 fn run(
     programs: &mut BTreeMap<String, Program>,
     kernel: &str,
@@ -129,7 +129,7 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// What stands in the recording for a GPU's outcome: its status, and its output.
+/// Recorded outcome of a GPU: its status, and its output.
 fn verdict(status: &str, output: &[u8]) -> Option<String> {
     match status {
         "ok" => Some(format!("{:016x}", hash(output))),

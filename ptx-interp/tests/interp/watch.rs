@@ -1,4 +1,4 @@
-//! What the watcher finds: for each finding a kernel that triggers it, and the corrected one that does not.
+//! Findings of the watcher: for each a kernel that triggers it, and the corrected one that does not.
 
 mod asynchronous;
 mod barriers;
@@ -69,7 +69,7 @@ const BAR: &str = ".shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar;
 /// 32 columns of tensor memory at `%r3`.
 const TMEM: &str = ".shared .align 4 .u32 slot; {ALLOC} ld.shared.u32 %r3, [slot];";
 
-/// What bodies write shortly.
+/// Short forms in bodies.
 const WORDS: &[(&str, &str)] = &[
     ("{MMA}", "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d1, %p2, 1, 1, 0, 0;"),
     (

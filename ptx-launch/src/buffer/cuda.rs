@@ -56,7 +56,7 @@ impl CudaMemory {
         retype(slice, len)
     }
 
-    /// What errors call the device.
+    /// Name of the device in errors.
     pub(super) fn place(&self) -> String {
         format!("CUDA device {}", self.home().context().ordinal())
     }

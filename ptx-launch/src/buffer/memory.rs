@@ -33,7 +33,7 @@ impl Memory {
         CudaMemory::from_slice(slice).map(Memory::shared)
     }
 
-    /// What errors call the device.
+    /// Name of the device in errors.
     pub(super) fn place(&self) -> String {
         match self {
             Memory::Cuda(memory) => memory.place(),

@@ -50,7 +50,7 @@ struct State {
     held: bool,
 }
 
-/// What cudarc may have done with the memory since the last write of ours that borrowed all of it.
+/// Possible actions of cudarc on the memory since our last write that borrowed all of it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Lent {
     #[default]

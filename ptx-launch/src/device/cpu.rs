@@ -106,7 +106,7 @@ impl Drop for CpuMemory {
     }
 }
 
-/// What the interpreter reports, in our terms.
+/// An error for a fault of the interpreter.
 #[cold]
 pub(crate) fn fault_error(fault: &Fault) -> Error {
     Error::new(fault_kind(fault), fault.to_string())

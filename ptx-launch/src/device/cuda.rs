@@ -68,7 +68,7 @@ impl CudaDevice {
     }
 }
 
-/// What a device allows, read once for each context.
+/// Limits of a device, read once per context.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     /// For errors.

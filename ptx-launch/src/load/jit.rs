@@ -37,7 +37,7 @@ pub(super) struct Jit<'a> {
 pub(super) struct Loaded {
     pub(super) handle: CUmodule,
     pub(super) source: Source,
-    /// What the assembler said.
+    /// The assembler's log.
     pub(super) log: String,
 }
 

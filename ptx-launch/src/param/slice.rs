@@ -10,7 +10,7 @@ use crate::stream::{Events, StreamKind, StreamRef};
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use std::sync::Arc;
 
-/// What may be passed for a kernel's `&[T]`: `&Buffer<T>`, `&View<T>`, and cudarc's `&CudaSlice<T>`, `&CudaView<T>`.
+/// An argument for a kernel's `&[T]`: `&Buffer<T>`, `&View<T>`, and cudarc's `&CudaSlice<T>`, `&CudaView<T>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read by the kernel as `&[{T}]`",
     label = "expected a reference to a buffer or view of `{T}`",
@@ -41,7 +41,7 @@ pub unsafe trait ReadSlice<T> {
     fn home(&self) -> StreamRef<'_>;
 }
 
-/// What may be passed for a kernel's `&mut [T]`: `&mut Buffer<T>`, `&mut ViewMut<T>`, and cudarc's `&mut CudaSlice<T>`,
+/// An argument for a kernel's `&mut [T]`: `&mut Buffer<T>`, `&mut ViewMut<T>`, and cudarc's `&mut CudaSlice<T>`,
 /// `&mut CudaViewMut<T>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written by the kernel as `&mut [{T}]`",
@@ -79,7 +79,7 @@ pub struct Bound<'s> {
     _after: After<'s>,
 }
 
-/// What happens when the work is submitted.
+/// Action after the work is submitted.
 #[allow(dead_code, reason = "both act when they are dropped")]
 enum After<'s> {
     Nothing,
@@ -191,8 +191,8 @@ fn of_cudarc<T>(slice: &impl DeviceSlice<T>) -> StreamRef<'_> {
     StreamRef::cuda(slice.stream())
 }
 
-/// What a type does to be read: how it is bound, and where it lies. The heads of the implementations are spelled out, since
-/// the compiler shows them to whoever passes something else.
+/// Implements reading for a type: its binding, and its address. The heads of the implementations are spelled out,
+/// since the compiler shows them to whoever passes something else.
 macro_rules! readable {
     ($bind:expr, $home:expr) => {
         #[inline]
@@ -211,7 +211,7 @@ macro_rules! readable {
     };
 }
 
-/// What a type does to be written.
+/// Implements writing for a type.
 macro_rules! writable {
     ($bind:expr) => {
         #[inline]

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 /// The most dimensions that a map has.
 const RANK: usize = 5;
 
-/// What the driver is given, innermost dimension first.
+/// Arguments for the driver, innermost dimension first.
 struct Lists {
     shape: [u64; RANK],
     /// In bytes, from the second dimension on.
@@ -40,7 +40,7 @@ impl TensorMapBuilder {
         if code == 0 { Ok(map) } else { Err(self.refused(driver, code)) }
     }
 
-    /// What the device or the driver lacks, where the rules hold.
+    /// An error for a missing feature of the device or the driver, where the rules hold.
     #[cold]
     fn refused(&self, driver: &Driver, code: Code) -> Error {
         let asked = format!("a tensor map of {:?} elements {:?}, swizzle {:?}", self.shape, self.element, self.swizzle);

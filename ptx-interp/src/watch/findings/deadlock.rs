@@ -11,7 +11,7 @@ use crate::warp::{Warp, lanes};
 use crate::watch::Map;
 use ptx_core::diag::{codes, plural};
 
-/// How many of those who wait are listed.
+/// Number of waiting threads that are listed.
 const MOST: usize = 8;
 
 /// The blocks of a cluster, and what they share.
@@ -110,7 +110,7 @@ fn threads(count: u32) -> String {
     plural(count as usize, "thread")
 }
 
-/// How many threads wait for what.
+/// Summary of the waits: numbers of threads and reasons.
 fn summary(waiting: &[Waiting]) -> String {
     let mut reasons: Vec<&str> = Vec::new();
     for w in waiting {
@@ -158,7 +158,7 @@ fn of_warp(map: Map, shared: &Shared, (block, warp): (&Block, &Warp), spins: &[S
     found
 }
 
-/// What a loop waits for.
+/// The wait of a loop.
 fn looping(map: Map, spin: &Spin) -> String {
     let inside = map.program.loop_around(spin.pc).map_or(String::new(), |(_, _, name)| format!(" at `{name}`"));
     let read = spin.reads.map(|read| {

@@ -1,4 +1,5 @@
-//! What lanes of a warp read from lanes that take no part: they have ended, never were, or no member mask names them.
+//! Reads of a warp's lanes from lanes that take no part: they have ended, never existed, or no member mask names
+//! them.
 
 use super::party;
 use crate::ctx::Ctx;

@@ -10,10 +10,10 @@ use crate::watch::history::{Came, History};
 use crate::watch::{ClusterWatch, Phases};
 use ptx_core::diag::plural;
 
-/// How many instructions are shown for one mbarrier.
+/// Number of instructions that are shown for one mbarrier.
 const MOST: usize = 4;
 
-/// What is known of a phase that somebody waits for.
+/// Facts about a phase that somebody waits for.
 pub(super) struct Reasons {
     pub parties: Vec<Party>,
     pub help: Option<String>,
@@ -38,7 +38,7 @@ pub(super) fn reasons(
     Reasons { parties, help: help(history, state, nobody) }
 }
 
-/// What has come to an mbarrier in its running phase.
+/// Arrivals at an mbarrier in its running phase.
 pub(super) fn came(program: &Program, phases: &Phases) -> Vec<Party> {
     let all = by_instruction(&phases.history.now);
     all.iter().filter_map(|came| told(program, came.pc, came.block, did(came))).take(MOST).collect()
@@ -74,7 +74,7 @@ fn did(came: &Came) -> String {
     format!("in this phase {} by block {}", parts.join(" and "), triple(came.block))
 }
 
-/// Where threads are that have yet to arrive.
+/// Positions of threads that have yet to arrive.
 fn whereabouts(blocks: &[(Block, Vec<Warp>)], came: &Came) -> Vec<(u32, [u32; 3], String)> {
     let warp = blocks.iter().find(|(block, _)| block.id == came.block).and_then(|(_, w)| w.get(came.warp as usize));
     let Some(warp) = warp else { return Vec::new() };

@@ -11,7 +11,7 @@ use crate::watch::role::{Act, Order, Role};
 use crate::watch::shadow::{Clash, Relation};
 use ptx_core::diag::{Code, codes};
 
-/// What the finding is, and what to do.
+/// The finding, and the fix.
 struct Verdict {
     kind: FaultKind,
     code: &'static Code,

@@ -12,7 +12,7 @@ use ptx_core::diag::codes;
 const FILE: u32 = 65_536;
 const MOST: u32 = 255;
 
-/// What `setmaxnreg` has made of a block's registers.
+/// Registers of a block after `setmaxnreg`.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     /// Registers of each thread, by warp; empty before the first change.

@@ -8,7 +8,7 @@ use crate::watch::shadow::Clash;
 use crate::watch::{Use, Watch};
 use ptx_core::diag::codes;
 
-/// What to do about an earlier use, by who it is.
+/// Fixes for an earlier use, by its actor.
 const CURES: &[(Actor, &str)] = &[
     (
         Actor::Tensor,

@@ -4,16 +4,16 @@ use super::formats::*;
 use super::run::{COLUMNS, Random, Start, run};
 use ptx_interp::Fault;
 
-/// Where things are in tensor memory: D, A, the metadata, the scale factors of A and B.
+/// Positions in tensor memory: D, A, the metadata, the scale factors of A and B.
 const D: usize = 0;
 const A: usize = 256;
 const METADATA: usize = 300;
 const SCALE_A: usize = 320;
 const SCALE_B: usize = 340;
-/// Where B begins in shared memory.
+/// Start of B in shared memory.
 const B: usize = 48 << 10;
 
-/// How a matrix stands in shared memory.
+/// Layout of a matrix in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Layout {
     /// Its rows (columns of B) are contiguous, not k.

@@ -4,7 +4,7 @@
 use crate::harness::{program, words_at};
 use ptx_interp::{Fault, Launch, Machine, Options};
 
-/// What a block starts with.
+/// Initial state of a block.
 #[derive(Clone, Default)]
 pub(crate) struct Start {
     /// Shared memory from address 0 on.
@@ -13,7 +13,7 @@ pub(crate) struct Start {
     pub tensor: Vec<u32>,
 }
 
-/// How many columns of tensor memory there are to see.
+/// Number of visible columns of tensor memory.
 pub(crate) const COLUMNS: usize = 512;
 /// Bytes of shared memory.
 const SHARED: usize = 96 << 10;

@@ -2,7 +2,7 @@
 
 use super::run::{COLUMNS, Random, Start, run, run_all};
 
-/// Where loaded registers are put, one column each.
+/// First column for loaded registers, one column each.
 const SEEN: usize = 256;
 
 /// A shape as strides: of the bits of a thread's number and of a register's, as (lanes, columns); registers go on in
@@ -60,7 +60,7 @@ const SHAPES: [Shape; 5] = [
     },
 ];
 
-/// How far apart the halves of `.16x32bx2` are.
+/// Distance of the halves of `.16x32bx2`.
 const SPLIT: usize = 130;
 
 impl Shape {

@@ -24,7 +24,7 @@ fn padded(case: &Case, part: &str) -> String {
     text.replacen("mov.u32 %t, %tid.x;", &idle, 1)
 }
 
-/// What comes of a case on so many cores.
+/// Outcome of a case on so many cores.
 fn outcome(case: &Case, program: &Program, cores: usize) -> Result<Vec<u8>, String> {
     let mut machine = Machine::new();
     machine.cores(cores);

@@ -1,4 +1,4 @@
-//! What correct kernels do: no finding, under any seed.
+//! Correct kernels: no finding, under any seed.
 
 use super::{Case, all_right, case};
 

@@ -1,4 +1,4 @@
-//! What lies outside, is misaligned, is nothing, or belongs to somebody else.
+//! Accesses that are out of bounds, misaligned, null, or to somebody else's memory.
 
 use super::{BAR, Case, TILE, case};
 

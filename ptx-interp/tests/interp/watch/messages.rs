@@ -1,4 +1,4 @@
-//! What findings say: who, where, what lies there, and what to do.
+//! Messages of findings: the thread, the place, the content of the address, and the fix.
 
 use super::{Case, TILE, case, run, written_out};
 use crate::harness::{launch, program};
