@@ -1,10 +1,10 @@
-//! What the examples for `sm_100a` share: the device that can run them, and the line of their report.
+//! Shared parts of the examples for `sm_100a`: the device that can run them, and the line of their report.
 
 use crate::Report;
 use ptx_launch::prelude::*;
 use std::time::Duration;
 
-/// What stands where a figure would be: no machine of this project has the chip.
+/// The text in place of a figure: no machine of this project has the chip.
 pub const NO_FIGURE: &str = "no chip, no figure";
 
 /// The device if it can run `sm_100a`, else the CPU device, which can.

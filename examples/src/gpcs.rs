@@ -1,5 +1,5 @@
-//! Where a GPU's multiprocessors lie: which of them share a GPC, so that blocks which share operands can take tiles side by
-//! side (`scheduler::claim`). Nothing tells; but no cluster spans two GPCs, so those of several sizes say it.
+//! The GPC of each SM, so that blocks that share operands can take tiles side by side (`scheduler::claim`). Nothing
+//! tells; but no cluster spans two GPCs, so those of several sizes say it.
 
 use ptx_launch::prelude::*;
 use ptx_launch::{Config, Result};
@@ -8,7 +8,7 @@ use ptx_launch::{Config, Result};
 const GPCS: usize = 16;
 /// Multiprocessors that it knows.
 const MULTIPROCESSORS: usize = 256;
-/// Where the numbers of those GPCs begin that have none, and the last one's end: more than there are workers.
+/// Start of the numbers of GPCs without any, and the end of the last one: more than there are workers.
 const NOWHERE: u32 = 1 << 31;
 
 /// Words of [`Numbering::gpcs`].
@@ -42,10 +42,10 @@ pub mod kernels {
     }
 }
 
-/// What `scheduler::claim` wants: a numbering of workers, and who has which number.
+/// Arguments of `scheduler::claim`: a numbering of workers, and the owner of each number.
 #[derive(Debug)]
 pub struct Numbering {
-    /// Where each GPC's numbers begin, and the GPC of each multiprocessor.
+    /// Start of each GPC's numbers, and the GPC of each SM.
     pub gpcs: Buffer<u32>,
     /// Numbers that are taken; zeros between launches.
     pub claims: Buffer<u32>,

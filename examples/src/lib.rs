@@ -1,5 +1,5 @@
-//! What the examples share: data, how far a result is from its reference, time, and the line that each prints.
-//! No kernel lives here.
+//! Shared parts of the examples: data, errors against a reference, time, and the line that each prints. No kernel
+//! lives here.
 
 pub mod blackwell;
 pub mod gpcs;
@@ -14,7 +14,7 @@ use std::fmt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What an example found out. It passes if `error` is at most `limit`.
+/// Result of an example. It passes if `error` is at most `limit`.
 #[derive(Debug)]
 pub struct Report {
     /// The example's name.
@@ -34,7 +34,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the result is right.
+    /// Returns true if the result is right.
     pub fn passed(&self) -> bool {
         self.error <= self.limit
     }
@@ -77,7 +77,7 @@ pub fn fail(why: &Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// How many elements: many for a GPU, as many as an interpreter does in a moment for the CPU.
+/// Number of elements: many for a GPU, and as many as an interpreter processes in a moment for the CPU.
 pub fn elements(device: &Device, cuda: u32, cpu: u32) -> u32 {
     if device.is_cuda() { cuda } else { cpu }
 }

@@ -43,8 +43,8 @@ pub fn flops(shape: [usize; 3], time: Duration) -> String {
     format!("{:.3} TFLOP/s", operations / time.as_secs_f64().max(1e-12))
 }
 
-/// How many blocks of `threads` threads, in clusters of `cluster` and with `shared` bytes each, a device runs at the same
-/// time; the interpreter is given eight.
+/// Number of blocks of `threads` threads, in clusters of `cluster` and with `shared` bytes each, that a device runs
+/// at the same time; eight for the interpreter.
 ///
 /// # Errors
 /// Those of loading the kernel.
@@ -57,7 +57,7 @@ pub fn resident(device: &Device, kernel: &Kernel, threads: u32, cluster: u32, sh
     Ok(occupancy.clusters.map_or(occupancy.multiprocessors, |clusters| clusters * cluster))
 }
 
-/// What `f32` sums of a tensor core may be off, though their elements are exact.
+/// Error bound of `f32` sums of a tensor core with exact elements.
 const SUMS: f64 = 1e-5;
 
 /// The most multiplications of a product whose elements are computed one by one.
@@ -253,7 +253,7 @@ fn turned<T: Copy>(matrix: &[T], [rows, columns]: [usize; 2]) -> Vec<T> {
     (0..rows * columns).map(|at| matrix[at % rows * columns + at / rows]).collect()
 }
 
-/// Where groups of these heights begin, the first at row `first`, and where the last one ends.
+/// Start of groups of these heights, the first at row `first`, and the end of the last one.
 pub fn offsets(heights: &[usize], first: usize) -> Vec<u32> {
     let ends = heights.iter().scan(first, |end, rows| {
         *end += rows;
@@ -267,7 +267,7 @@ mod tests {
     #![allow(clippy::panic, reason = "tests")]
     use super::*;
 
-    /// What is expected of the rows' sums, and a result as a kernel would round it.
+    /// Expected sums of the rows, and a result as a kernel would round it.
     fn rounded() -> (Expected, Vec<bf16>) {
         let (shape, groups) = ([60, 1024, 64], [20, 0, 40]);
         let product = Product::<bf16>::grouped(shape, &groups, 5);

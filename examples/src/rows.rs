@@ -1,5 +1,5 @@
-//! How the kernels over rows are checked and timed: fresh inputs in both types, every edge, a reference in `f64`.
-//! No kernel lives here.
+//! Checks and timing of row-wise kernels: fresh inputs in both types, every edge, a reference in `f64`. No kernel
+//! lives here.
 
 pub mod tasks;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The element types of the row kernels.
 pub trait Number: Element + Default + Send + Sync {
-    /// What an output holds before the kernel has written it.
+    /// Content of an output before the kernel has written it.
     const POISON: Self;
     /// The most that ‖out − ref‖ / ‖ref‖ may be: rounding, and the approximate `ex2`, `rcp` and `rsqrt`.
     const LIMIT: f64;
@@ -55,12 +55,12 @@ impl Number for f16 {
     }
 }
 
-/// What a row kernel computes: its inputs are whole matrices or one row for all.
+/// Computation of a row-wise kernel: its inputs are full matrices or one row for all.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     /// The kernel's name.
     pub name: &'static str,
-    /// Whether each input is a matrix (`true`) or a row.
+    /// One entry per input: `true` for a matrix, else a row.
     pub inputs: &'static [bool],
     /// One row of the output, from one row of each input.
     pub reference: fn(&[&[f64]]) -> Vec<f64>,

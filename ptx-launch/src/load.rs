@@ -53,7 +53,7 @@ pub(crate) struct CudaKernel {
     figures: Figures,
     /// Dynamic shared memory that the kernel is opted in to so far, in bytes.
     granted: AtomicI64,
-    /// Whether clusters of more than 8 blocks are allowed already.
+    /// Nonzero if clusters of more than 8 blocks are allowed already.
     wide_clusters: AtomicI64,
 }
 

@@ -4,7 +4,7 @@
 use crate::device::Device;
 use std::fmt::Debug;
 
-/// What a test can return.
+/// A result that a test can return.
 pub trait Verdict {
     /// Returns true if the test failed.
     fn failed(&self) -> bool;

@@ -56,7 +56,7 @@ pub struct Texture<'a> {
     memory: View<'a, u8>,
 }
 
-/// What a coordinate outside of the texture means, in the order of `CUaddress_mode`.
+/// Meaning of a coordinate outside of the texture, in the order of `CUaddress_mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressMode {
     /// The texture repeats; with coordinates in texels, as [`AddressMode::Clamp`].
@@ -95,7 +95,7 @@ pub struct TextureBuilder<'a> {
     floats: bool,
 }
 
-/// Where texels lie.
+/// Storage of texels.
 #[derive(Clone)]
 enum Source {
     /// In a buffer, so many from row to row.
@@ -163,7 +163,7 @@ impl<'a> TextureBuilder<'a> {
         TextureBuilder { memory, format, channels, source, address, filter, normalized: false, floats: false }
     }
 
-    /// What a coordinate outside means.
+    /// Sets the meaning of a coordinate outside.
     pub fn address_mode(self, address: AddressMode) -> Self {
         self.address_modes([address; 3])
     }

@@ -26,7 +26,7 @@ pub struct Tile<S, const R: usize> {
     shape: [usize; R],
 }
 
-/// What may be passed for a kernel's `Tile<T, …>` of `R` dimensions.
+/// An argument for a kernel's `Tile<T, …>` of `R` dimensions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tile of `{T}` with {R} dimensions",
     label = "expected memory of `{T}` with a shape of {R} dimensions",
@@ -40,7 +40,7 @@ pub unsafe trait ReadTile<T, const R: usize>: ReadSlice<T> {
     fn shape(&self) -> [usize; R];
 }
 
-/// What may be passed for a kernel's `TileMut<T, …>` of `R` dimensions.
+/// An argument for a kernel's `TileMut<T, …>` of `R` dimensions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a mutable tile of `{T}` with {R} dimensions",
     label = "expected memory of `{T}` that can be written, with a shape of {R} dimensions",

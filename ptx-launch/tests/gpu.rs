@@ -13,7 +13,7 @@ use ptx_launch::{Error, ErrorKind, JitOptions, Optimization, Source};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// What the machine must have for a test to run.
+/// Requirements of a test on the machine.
 #[derive(Clone, Copy, PartialEq)]
 enum Needs {
     Gpu,
@@ -96,7 +96,7 @@ fn tell(device: Result<Device, Error>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What a child process prints.
+/// Output of a child process.
 fn child(task: &str, choice: Option<&str>) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.env(CHILD, task).env_remove("PTX_DEVICE");

@@ -69,7 +69,7 @@ fn vectors(device: &Device) -> (Buffer<f32>, Buffer<f32>) {
     (device.upload(&[1.0; N]).unwrap(), device.upload(&[2.0; N]).unwrap())
 }
 
-/// What `work` does to `y` is seen by a download, by a launch on the default stream, and by a copy of cudarc's.
+/// A download, a launch on the default stream, and a copy by cudarc see the effect of `work` on `y`.
 fn is_seen(work: impl Fn(&Device, &Buffer<f32>, &mut Buffer<f32>)) {
     for look in 0..3 {
         let device = own();

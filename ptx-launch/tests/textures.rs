@@ -17,7 +17,7 @@ fn row(texels: Texture, out: &mut [u32]) {
     ptx! { st.global.v4.u32 [to], {color[..]}; }
 }
 
-/// What is at coordinates.
+/// The texels at coordinates.
 #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(places.len() >= 64, out.len() >= 32))]
 fn sample(image: Texture, places: &[f32], out: &mut [f32]) {
     let (from, to): (u64, u64) = (places + wide(tid.x) * 8, out + wide(tid.x) * 4);

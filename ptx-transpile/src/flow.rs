@@ -127,7 +127,7 @@ fn labels(nodes: &[Node]) -> impl Iterator<Item = (usize, usize)> {
         .filter_map(|(at, node)| if let Node::Label(label) = node { Some((*label, at)) } else { None })
 }
 
-/// How often all statements may be looked at until the regions nest. Compilers' code takes some ten times.
+/// Maximum number of visits to all statements until the regions nest. Compilers' code takes some ten times.
 const EFFORT: usize = 1024;
 
 /// Regions inside of each other beyond this stay labels: nobody reads them, and all who do recurse.

@@ -50,7 +50,7 @@ pub const PASSES: [(&str, &str); 12] = [
     ("lets", "registers declared where they live"),
 ];
 
-/// What no function of Rust's can be called.
+/// Words that cannot be names of Rust functions.
 const KEYWORDS: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
@@ -99,7 +99,7 @@ pub struct Kernel {
     pub entry: String,
     /// Its name in Rust.
     pub name: String,
-    /// How often each pass found something, in the order of [`PASSES`].
+    /// Number of changes of each pass, in the order of [`PASSES`].
     pub applied: Vec<(&'static str, usize)>,
     /// Its lines of Rust.
     pub lines: usize,
@@ -152,7 +152,7 @@ fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> 
     Ok(Sugared { text: writer.module(&header, name, &text), kernels: writer.kernels })
 }
 
-/// How often each word stands in a module.
+/// Number of occurrences of each word in a module.
 fn mentions(tree: &Tree) -> HashMap<&[u8], usize> {
     let mut count = HashMap::new();
     for token in (0..tree.source.tokens.len() as TokenId).filter(|t| tree.source.kind(*t) == Kind::Word) {
@@ -168,7 +168,7 @@ fn is_unused(tree: &Tree, var: &Var, mentions: &HashMap<&[u8], usize>) -> bool {
     external && tree.names(var).iter().all(|declared| once(declared.name))
 }
 
-/// How many entries a module defines.
+/// Number of entries that a module defines.
 fn entries(tree: &Tree) -> usize {
     tree.items.iter().filter(|id| matches!(&tree.stmt(**id).kind, StmtKind::Func(f) if is_entry(tree, f))).count()
 }
@@ -177,7 +177,7 @@ fn is_entry(tree: &Tree, func: &Func) -> bool {
     tree.source.text(func.keyword) == ".entry" && func.has_body
 }
 
-/// What stands at the top of a module.
+/// Statements at the top of a module.
 #[derive(Default)]
 struct Header {
     version: String,

@@ -34,7 +34,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
     made
 }
 
-/// How often registers and labels are named.
+/// Number of mentions of registers and labels.
 #[derive(Default)]
 struct Counts {
     registers: HashMap<usize, usize>,

@@ -1,4 +1,4 @@
-//! Whether the checker and ptxas say the same about instructions.
+//! Comparison of the checker with ptxas on instructions.
 
 use crate::instruction::Instruction;
 use crate::judge::{Expected, Judge, Question, Verdict};
@@ -15,24 +15,24 @@ use std::io;
 pub struct Finding {
     /// Its place among those asked about.
     pub at: usize,
-    /// Where, what and why, on one line.
+    /// Place, code and message, on one line.
     pub text: String,
-    /// What the one side says that refuses it.
+    /// Message of the side that rejects it.
     pub said: String,
 }
 
-/// What came of a comparison.
+/// Outcome of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The instructions that one side takes and the other refuses.
     pub disagreements: Vec<Finding>,
     /// Those on which ptxas does not end: neither.
     pub endless: Vec<Finding>,
-    /// How many both sides take.
+    /// Number of instructions that both sides accept.
     pub taken: usize,
 }
 
-/// What the instructions name, beside what their own kernel declares.
+/// Names that the instructions use, beside the declarations of their own kernel.
 pub const MODULE: &str = "\
 .global .align 128 .b8 g[256];
 .const .align 128 .b8 c[256];
@@ -86,7 +86,7 @@ pub fn compare(judge: &Judge, arch: Arch, version: Version, all: &[&Instruction]
     Ok(outcome)
 }
 
-/// What we say of a kernel that we refuse.
+/// Our rejection of a kernel.
 struct Refusal {
     said: String,
     is_syntax: bool,

@@ -9,24 +9,24 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was found.
+/// Result of the harvest.
 #[derive(Debug, Default)]
 pub struct Harvest {
     /// The instructions, by opcode; each shape once.
     pub templates: BTreeMap<String, Vec<Template>>,
     /// The words, the opcodes of which are those that a module has.
     pub words: Vocabulary,
-    /// How many files were read.
+    /// Number of files read.
     pub files: usize,
 }
 
-/// How many templates one opcode may have: a few have so many shapes that the others would be forgotten.
+/// Maximum number of templates of one opcode: a few have so many shapes that they would displace the others.
 const MOST: usize = 4000;
 
 /// Larger files say nothing new.
 const LARGEST: u64 = 4_000_000;
 
-/// What the files in this folder hold, and those of the corpus, where it is.
+/// Harvest of the files in this folder, and of the corpus, where it exists.
 ///
 /// # Errors
 /// If a folder or file cannot be read.

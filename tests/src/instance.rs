@@ -14,7 +14,7 @@ use ptx_core::isa::{Access, Class, Count, Member, OperandKind, OperandSpec, Row,
 pub struct Instance {
     /// The row.
     pub row: &'static Row,
-    /// What stands in its slots.
+    /// Members in its slots.
     pub slots: Vec<Option<&'static Member>>,
     /// As written.
     pub instruction: Instruction,

@@ -5,7 +5,7 @@
 pub struct Instruction {
     /// The registers, with what declares them: `b32`, `v4 .b32`.
     pub registers: Vec<(String, String)>,
-    /// What stands before the instruction: nothing, or a guard.
+    /// Text before the instruction: nothing, or a guard.
     pub guard: String,
     /// The opcode and the modifiers, without dots.
     pub mnemonic: Vec<String>,

@@ -13,7 +13,7 @@ pub struct Judge {
     path: PathBuf,
 }
 
-/// What it says of one kernel.
+/// Verdict of ptxas on one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// It takes it.
@@ -24,14 +24,14 @@ pub enum Verdict {
     Endless,
 }
 
-/// What it said about the files of one run.
+/// Messages about the files of one run.
 #[derive(Debug, Default)]
 struct Report {
     files: Vec<Said>,
     failed: bool,
 }
 
-/// What it said about one file: the first message of each line.
+/// Messages about one file: the first of each line.
 #[derive(Clone, Debug, Default)]
 struct Said {
     lines: BTreeMap<usize, String>,
@@ -42,11 +42,11 @@ struct Said {
 pub struct Question {
     /// One line.
     pub kernel: String,
-    /// What the assembler will probably do.
+    /// Expected verdict of the assembler.
     pub expected: Expected,
 }
 
-/// What is expected of the assembler.
+/// Expectation about the assembler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// It takes the kernel.
@@ -57,16 +57,16 @@ pub enum Expected {
     Stopped,
 }
 
-/// How many kernels go into one process. Starting one takes as long as six hundred kernels.
+/// Number of kernels per process. Starting one takes as long as six hundred kernels.
 const BATCH: usize = 1600;
 
-/// How many kernels go into one file. An error of syntax ends a file, and ptxas goes on with the next.
+/// Number of kernels per file. An error of syntax ends a file, and ptxas goes on with the next.
 const FILE: usize = 40;
 
 /// Part of the message of an error that ends a file.
 const STOPS: &str = "syntax error";
 
-/// How long the front end may take, for nothing and for each kernel: a hundred times what it needs.
+/// Time limit of the front end, for nothing and per kernel: a hundred times its need.
 const STARTS: Duration = Duration::from_secs(5);
 const READS: Duration = Duration::from_millis(10);
 
@@ -86,7 +86,8 @@ impl Judge {
         ptxas::find().map(|path| Judge { path })
     }
 
-    /// What its front end says of each kernel, as if it stood alone under `header`. The kernels have different names.
+    /// Verdicts of its front end on each kernel, as if it stood alone under `header`. The kernels have different
+    /// names.
     ///
     /// # Errors
     /// If ptxas cannot be run or its files cannot be written.
@@ -100,7 +101,7 @@ impl Judge {
         Ok(out)
     }
 
-    /// What code generation says of a kernel.
+    /// Verdict of code generation on a kernel.
     ///
     /// # Errors
     /// If ptxas cannot be run or its files cannot be written.

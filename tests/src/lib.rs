@@ -1,4 +1,4 @@
-//! What the tests share: finding ptxas, the corpus, and rendering diagnostics.
+//! Shared parts of the tests: finding ptxas, the corpus, and rendering diagnostics.
 
 pub mod agreement;
 pub mod corpus;

@@ -11,20 +11,20 @@ use std::time::Duration;
 /// Why a test that needs it is ignored.
 pub const ABSENT: &str = "there is no ptxas: set PTXAS, or put it on the PATH";
 
-/// What is said of a run that was ended from outside: on some instructions ptxas never comes to an end.
+/// Message about a run that was ended from outside: on some instructions ptxas never ends.
 pub const ENDLESS: &str = "ptxas did not end";
 
-/// How long one file may take.
+/// Time limit of one file.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// How a run went.
+/// Outcome of a run.
 #[derive(Debug)]
 pub enum Run {
     /// It came to an end.
     Ended {
         /// True if ptxas took the file.
         success: bool,
-        /// What it printed.
+        /// Its output.
         said: String,
     },
     /// It had to be ended.

@@ -67,7 +67,7 @@ impl Template {
         }
     }
 
-    /// What two templates have in common that differ in literals only.
+    /// The common shape of two templates that differ in literals only.
     pub fn shape(&self) -> Template {
         let literal = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
         let shape = |piece: &Piece| match piece {
@@ -88,7 +88,7 @@ pub fn of_module(tree: &Tree) -> Vec<Template> {
     kinds.filter_map(|kind| if let StmtKind::Inst(inst) = kind { instruction(inst) } else { None }).collect()
 }
 
-/// What stands for each name: a register's class, or the name of something that the comparison's module declares.
+/// Pieces for each name: a register's class, or the name of something that the comparison's module declares.
 fn names(tree: &Tree) -> HashMap<String, Piece> {
     let mut names = HashMap::new();
     let text = |token: TokenId| tree.source.text(token).to_owned();

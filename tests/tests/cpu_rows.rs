@@ -15,7 +15,7 @@ const SPELLED_ELSEWHERE: &[&str] = &["call", "brx"];
 
 type Row = (&'static str, u32);
 
-/// What a batch of instructions met: by its place in the batch, why the checker or the engine refuses it.
+/// Rejections in a batch of instructions: by place in the batch, the reason of the checker or the engine.
 struct Verdicts {
     checker: BTreeSet<usize>,
     engine: BTreeMap<usize, String>,

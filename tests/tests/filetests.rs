@@ -116,7 +116,7 @@ fn agreement(text: &str, assembler: &Path) -> Result<(), Failed> {
     }
 }
 
-/// What ptxas says for the file's own target, or for a later one if it no longer assembles that.
+/// Verdict of ptxas for the file's own target, or for a later one if it no longer assembles that.
 fn refusal(text: &str, assembler: &Path) -> std::io::Result<Option<String>> {
     let target = text.lines().find_map(|l| l.trim().strip_prefix(".target ")).unwrap_or_default();
     let target: String = target.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();

@@ -16,7 +16,7 @@ use ptx_tests::random::{Random, setting};
 use ptx_tests::recombine::recombine;
 use std::collections::BTreeMap;
 
-/// How many instructions share a target and a version.
+/// Number of instructions that share a target and a version.
 const GROUP: usize = 1600;
 
 /// A kind that nobody has explained yet.

@@ -10,7 +10,7 @@ use ptx_tests::judge::Judge;
 use ptx_tests::ptxas;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many disagreements a failure prints.
+/// Number of disagreements that a failure prints.
 const SHOWN: usize = 40;
 
 fn main() -> std::process::ExitCode {

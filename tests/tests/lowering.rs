@@ -1,5 +1,5 @@
-//! What each statement of the kernel language becomes: the whole PTX of small kernels, beside their source in
-//! `lowering/*.ptx` (`UPDATE_EXPECT=1` renews them), and that ptxas takes it.
+//! PTX of each statement of the kernel language: small kernels beside their source in `lowering/*.ptx`
+//! (`UPDATE_EXPECT=1` renews them), checked by ptxas.
 #![allow(missing_docs, unused, unsafe_code, clippy::all, reason = "kernels are no Rust")]
 
 #[path = "lowering/blocks.rs"]

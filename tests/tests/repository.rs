@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     let trials = vec![
         rule("no tracked file is above 1 MiB, but the corpus", small),
         rule("temporary files lie in private folders", private),
+        rule("doc comments start with their subject", plain),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -50,4 +51,27 @@ fn private(files: &[String]) -> Result<(), Failed> {
     let uses = |file: &&String| std::fs::read_to_string(root().join(file)).is_ok_and(|text| text.contains(call));
     let others: Vec<_> = files.iter().filter(|f| f.ends_with(".rs") && *f != TEMPORARY).filter(uses).collect();
     if others.is_empty() { Ok(()) } else { Err(format!("`ptx_expand::temp_dir` belongs into {others:?}").into()) }
+}
+
+/// Doc comments may open with one of [`ODD`] in one of this many.
+const ONE_IN: usize = 100;
+
+/// Words that turn a description into a question: "What it is called" is "Its name".
+const ODD: [&str; 4] = ["What ", "Whether ", "How ", "Where "];
+
+fn plain(files: &[String]) -> Result<(), Failed> {
+    let (mut all, mut odd) = (0, Vec::new());
+    for file in files.iter().filter(|file| file.ends_with(".rs")) {
+        let text = std::fs::read_to_string(root().join(file))?;
+        let mut goes_on = false;
+        for (at, line) in text.lines().map(str::trim_start).enumerate() {
+            let comment = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
+            if let Some(comment) = comment.filter(|_| !goes_on) {
+                all += 1;
+                odd.extend(ODD.iter().any(|word| comment.starts_with(word)).then(|| format!("{file}:{}", at + 1)));
+            }
+            goes_on = line.starts_with("///") || line.starts_with("//!");
+        }
+    }
+    if odd.len() * ONE_IN <= all { Ok(()) } else { Err(format!("{} of {all}: {odd:?}", odd.len()).into()) }
 }

@@ -1,10 +1,10 @@
-//! What the kernels over rows compute, in `f64`. No kernel lives here.
+//! References of the row-wise kernels, in `f64`. No kernel lives here.
 
 use super::Task;
 
-/// What RMSNorm adds to the mean of the squares.
+/// Constant that RMSNorm adds to the mean of the squares.
 pub const RMS_EPSILON: f32 = 1e-6;
-/// What LayerNorm adds to the variance.
+/// Constant that LayerNorm adds to the variance.
 pub const LAYER_EPSILON: f32 = 1e-5;
 
 /// x · weight / sqrt(mean(x²) + ε)

@@ -12,7 +12,7 @@ use crate::syntax::Tree;
 struct Bug {
     /// The opcodes of the instructions.
     opcodes: &'static [&'static str],
-    /// Whether it bites here.
+    /// Condition under which the bug has an effect.
     bites: fn(&Inst) -> bool,
     /// The versions that have it, of those that were tried: 12.9, 13.0 and 13.5.
     versions: &'static str,

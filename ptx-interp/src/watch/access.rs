@@ -321,7 +321,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether somebody has written all of the bytes.
+    /// Checks that all of the bytes have been written.
     fn check_written(&self, threads: &RefCell<Threads>, touch: &Touch) -> Result<(), Fault> {
         let missing = self.missing(threads, touch);
         missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(self, touch, byte - touch.place.at)))

@@ -197,7 +197,7 @@ impl Ctx<'_> {
         gaps.set(origin + to, group, empty);
     }
 
-    /// Whether a guard may decide about these lanes.
+    /// Checks that a guard may decide about these lanes.
     pub(super) fn follow_guard(&self, group: u32, slot: u32) -> Result<(), Fault> {
         let Some(threads) = &self.warp.threads else { return Ok(()) };
         let empty = threads.borrow().gaps.as_ref().map_or(0, |gaps| gaps.of(self.warp.origin + slot) & group);

@@ -84,7 +84,7 @@ impl Warp {
 const COPIES: &[&str] = &["cp.async.bulk", "cp.reduce.async.bulk"];
 
 impl Ctx<'_> {
-    /// Whether the running instruction may run now.
+    /// Checks that the running instruction may run now.
     #[inline(never)]
     pub(crate) fn watch_before(&mut self, active: u32) -> Result<(), Fault> {
         let (role, program) = (self.role(), self.program);
@@ -113,7 +113,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Whether a guard may decide about these lanes now.
+    /// Checks that a guard may decide about these lanes now.
     #[inline(never)]
     pub(crate) fn watch_guard(&self, group: u32, slot: u32) -> Result<(), Fault> {
         findings::blank::check_guard(self, group, slot)?;

@@ -69,7 +69,7 @@ pub(super) struct Clash {
 pub(super) struct Access<'a> {
     pub event: Event,
     pub relation: &'a dyn Fn(Event, bool) -> Relation,
-    /// Whether an earlier event can be forgotten: it is of an earlier launch, or none.
+    /// Events before this one can be forgotten: they are of an earlier launch, or none.
     pub since: u32,
     /// The first event of the launch before, if this access is too early to rely on it; else the greatest number.
     pub early: u32,

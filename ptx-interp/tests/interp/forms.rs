@@ -224,7 +224,7 @@ fn module(row: &'static Row, choice: &Choice, groups: bool, target: &str) -> Opt
     ))
 }
 
-/// Whether the engine decodes a form; `None` if it is no valid form.
+/// The engine's verdict on a form; `None` if it is not a valid form.
 fn decodes(row: &'static Row, choice: &Choice) -> Option<Result<(), String>> {
     for (target, groups) in TARGETS.iter().flat_map(|t| [(t, false), (t, true)]) {
         let text = module(row, choice, groups, target)?;

@@ -13,7 +13,7 @@ use std::ops::{Bound as End, Range, RangeBounds};
 /// A `&[T]` on a device.
 pub struct View<'a, T> {
     memory: &'a Memory,
-    /// Whether others may write other elements.
+    /// The borrow, which tells if others may write other elements.
     borrow: Borrow,
     start: usize,
     len: usize,

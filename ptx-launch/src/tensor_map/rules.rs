@@ -237,7 +237,7 @@ fn pixels(map: &Map) -> Option<Broken> {
     broken(bad, asked, "1 to 1024 pixels of 1 to 256 channels", "move them in several steps")
 }
 
-/// What one instruction moves, as the driver counts: with the innermost step, and rounded down.
+/// Data that one instruction moves, as the driver counts: with the innermost step, and rounded down.
 fn size(map: &Map) -> Option<Broken> {
     let elements = match &map.mode {
         Mode::Tiled { tile } => {

@@ -142,7 +142,7 @@ impl<T: Texel> TexelArray<T> {
         &self.extent
     }
 
-    /// What a channel of a texel is.
+    /// Type of a texel's channel.
     pub fn format(&self) -> TexelFormat {
         T::FORMAT
     }

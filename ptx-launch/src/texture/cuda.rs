@@ -105,7 +105,7 @@ impl TextureBuilder<'_> {
     }
 }
 
-/// What an object is, for who gives it back.
+/// Kind of an object, for its destruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Texture,

@@ -1,10 +1,10 @@
-//! What a texel is.
+//! Texels.
 #![allow(unsafe_code, reason = "`Texel` promises a layout")]
 
 use crate::buffer::Element;
 use half::f16;
 
-/// What a channel of a texel is, with its `CUarray_format`.
+/// Type of a texel's channel, with its `CUarray_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TexelFormat {
     /// Unsigned integer of 8 bits.
@@ -46,7 +46,7 @@ impl TexelFormat {
 /// The type is [`CHANNELS`](Texel::CHANNELS) values of [`FORMAT`](Texel::FORMAT), one behind the other: copies of arrays count
 /// bytes by these two.
 pub unsafe trait Texel: Element {
-    /// What a channel is.
+    /// Type of a channel.
     const FORMAT: TexelFormat;
     /// 1, 2 or 4.
     const CHANNELS: u32;

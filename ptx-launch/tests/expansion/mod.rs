@@ -1,4 +1,4 @@
-//! What `#[ptx_kernel]` expands to, written by hand: the contract between the macros and the runtime.
+//! The expansion of `#[ptx_kernel]`, written by hand: the contract between the macros and the runtime.
 //!
 //! The macros' own tests compare with this shape; a change of either side shows here first.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test binary uses a part")]

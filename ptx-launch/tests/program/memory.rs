@@ -185,7 +185,7 @@ impl World<'_> {
         self.memories.push(y);
     }
 
-    /// What a graph does to the values.
+    /// Applies a graph to the values.
     pub(super) fn follow(&mut self, steps: &[Step]) {
         for step in steps {
             let (to, values) = match *step {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Elements of every buffer.
 pub const N: usize = 64;
 
-/// What programs run on.
+/// The device and memory that programs run on.
 pub struct Ground<'a> {
     /// Two devices of the same GPU, each with a context of cudarc's.
     pub devices: [Device; 2],
@@ -72,7 +72,7 @@ struct World<'a> {
     /// With the number of the device.
     streams: Vec<(usize, Stream)>,
     memories: Vec<Memory>,
-    /// What the memory with this number holds.
+    /// Content of the memory with this number.
     values: Vec<Option<Vec<f32>>>,
     hosts: Vec<Host>,
     graphs: Vec<(Graph, Vec<Step>)>,

@@ -122,7 +122,7 @@ pub extern "C" fn stub_alive() -> u64 {
     })
 }
 
-/// How often two uses of the same memory had no order.
+/// Number of unordered pairs of uses of the same memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn stub_races() -> u64 {
     with(|state| state.order.races)
@@ -188,7 +188,7 @@ pub extern "C" fn cuEventDestroy_v2(event: u64) -> Code {
     enter("cuEventDestroy_v2")
 }
 
-/// What the last launch asked for: grid, block, dynamic shared bytes, stream, launch attributes.
+/// Parameters of the last launch: grid, block, dynamic shared bytes, stream, launch attributes.
 #[derive(Clone, Default)]
 struct Launch {
     words: Vec<u64>,
@@ -228,7 +228,7 @@ unsafe fn put<T>(to: *mut T, value: T) -> Code {
 
 // What the tests call.
 
-/// How often a function was called.
+/// Number of calls of a function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stub_calls(name: *const c_char) -> u64 {
     let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("");
@@ -608,7 +608,7 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     }
 }
 
-/// What the assembler says of every text.
+/// The assembler's output for every text.
 const INFO: &CStr = c"ptxas info    : Function properties for saxpy\nptxas         .     16 bytes stack frame, 8 bytes spill stores, \
                       12 bytes spill loads\nptxas info    : (kernel.ptx, line 1) remark\n";
 

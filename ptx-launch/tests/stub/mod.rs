@@ -19,7 +19,7 @@ impl Stub {
         Stub(LIBRARY.get_or_init(build), turn)
     }
 
-    /// How often a function of the driver was called; all of them for an empty name.
+    /// Number of calls of a function of the driver; of all of them for an empty name.
     pub fn calls(&self, name: &str) -> u64 {
         let name = CString::new(name).unwrap();
         // SAFETY: the stub's signature.
@@ -52,7 +52,7 @@ impl Stub {
         (value != u64::MAX).then_some(value)
     }
 
-    /// How often two uses of the same memory had no order.
+    /// Number of unordered pairs of uses of the same memory.
     pub fn races(&self) -> u64 {
         // SAFETY: the stub's signature.
         unsafe { self.0.get::<extern "C" fn() -> u64>("stub_races").unwrap()() }

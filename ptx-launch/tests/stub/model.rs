@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// How much of each stream's work has ended.
+/// Completed work of each stream.
 pub type Clock = HashMap<u64, u64>;
 
 fn join(clock: &mut Clock, other: &Clock) {
@@ -28,7 +28,7 @@ struct Use {
 pub struct Order {
     streams: HashMap<u64, Clock>,
     events: HashMap<u64, Clock>,
-    /// What some thread of the host has waited for.
+    /// Work that some thread of the host has waited for.
     host: Clock,
     /// By the first address of the allocation, or the handle of the object.
     uses: BTreeMap<u64, Vec<Use>>,

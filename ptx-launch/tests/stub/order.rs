@@ -54,7 +54,7 @@ fn pinned_memory_waits_for_all_streams_that_read_it() {
     });
 }
 
-/// What follows the launch on a stream that is gone.
+/// Uses that follow the launch on a stream that is gone.
 fn after_the_stream(launch: impl Fn(&Device, &Buffer<f32>, &mut Buffer<f32>)) {
     ordered(|_, device| {
         let (x, mut y) = vectors(device, 16);
@@ -231,7 +231,7 @@ fn a_panic_ends_its_capture() {
     });
 }
 
-/// What a capture records has no order with what runs, and no event of it may be waited for outside.
+/// Recorded work of a capture has no order with running work, and nothing outside may wait for an event of it.
 #[test]
 fn a_buffer_is_read_in_a_capture_of_its_last_stream() {
     ordered(|_, device| {
