@@ -279,9 +279,9 @@ pub struct Value {
     pub ty: TypeOf,
     /// Elements; `None` for a scalar.
     pub count: Option<Count>,
-    /// True if a register may stand there.
+    /// True if it may be a register.
     pub register: bool,
-    /// True if a literal may stand there.
+    /// True if it may be a literal.
     pub literal: bool,
     /// The literals allowed.
     pub range: Option<Range>,
@@ -291,7 +291,7 @@ pub struct Value {
     pub sink: bool,
     /// True if a wider register may hold it (`ld`, `st`, `cvt`).
     pub wider: bool,
-    /// True if a special register may stand there.
+    /// True if it may be a special register.
     pub special: bool,
     /// True if it is an address: the names of variables, with an offset too, are for another row, which says where
     /// they are.

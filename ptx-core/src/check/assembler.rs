@@ -107,7 +107,7 @@ fn is_float(inst: &Inst, at: usize) -> bool {
     type_of(inst, at).is_some_and(|ty| ty.class() == Class::Float)
 }
 
-/// Returns true if a selector (`.h1`) stands behind the operand.
+/// Returns true if the operand has a selector (`.h1`).
 fn is_part(inst: &Inst, at: usize) -> bool {
     matches!(inst.operands.get(at), Some(Operand::Part(..)))
 }

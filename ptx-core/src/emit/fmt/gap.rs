@@ -35,7 +35,7 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// Returns true if a blank stands in front of a token that is not the first of the statement.
+    /// Returns true if a blank precedes a token that is not the first of the statement.
     pub(super) fn blank_before(&mut self, token: TokenId) -> bool {
         let kind = self.tree.source.kind(token);
         let hangs = kind == Kind::Dot && self.hangs_on(token);
