@@ -6,7 +6,7 @@ use ptx_examples::{Report, bandwidth, elements, random, relative_error, timer};
 use ptx_launch::prelude::*;
 
 /// c = a + b
-#[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), safe(a.len() >= n, b.len() >= n, c.len() >= n))]
+#[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), unsafe(requires(a.len() >= n, b.len() >= n, c.len() >= n)))]
 pub fn vector_add(a: &[f32], b: &[f32], c: &mut [f32], n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
     if i < n {

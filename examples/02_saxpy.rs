@@ -10,7 +10,7 @@ use ptx_launch::prelude::*;
     arch = "sm_80",
     block = 256,
     grid = n.div_ceil(1024),
-    safe(n % 4 == 0, x.len() >= n, y.len() >= n)
+    unsafe(requires(n % 4 == 0, x.len() >= n, y.len() >= n))
 )]
 pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
     const WIDTH: u32 = 4;

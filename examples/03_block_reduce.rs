@@ -7,7 +7,7 @@ use ptx_examples::{Report, bandwidth, elements, random, timer};
 use ptx_launch::prelude::*;
 
 /// out\[0\] += sum of x
-#[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(4096), safe(x.len() >= n, out.len() >= 1))]
+#[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(4096), unsafe(requires(x.len() >= n, out.len() >= 1)))]
 pub fn block_reduce(x: &[f32], out: &mut [f32], n: u32) {
     let i: u32 = ctaid.x * 4096 + tid.x;
     let end: u32 = ctaid.x * 4096 + 4096;

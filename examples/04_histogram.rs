@@ -4,7 +4,7 @@ use ptx_examples::{Report, elements, integers, timer};
 use ptx_launch::prelude::*;
 
 /// bins\[b\] += how many bytes of the 4n of x are b
-#[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(2048), safe(x.len() >= n, bins.len() >= 256))]
+#[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(2048), unsafe(requires(x.len() >= n, bins.len() >= 256)))]
 pub fn histogram(x: &[u32], bins: &mut [u32], n: u32) {
     #[shared]
     let local: [u32; 256];

@@ -13,7 +13,7 @@ const COLUMNS: u32 = 2048;
     arch = "sm_80",
     block = 256,
     grid = rows,
-    safe(x.len() >= rows * 2048, out.len() >= rows * 2048)
+    unsafe(requires(x.len() >= rows * 2048, out.len() >= rows * 2048))
 )]
 pub fn softmax(x: &[f32], out: &mut [f32], rows: u32) {
     const EACH: u32 = 8;

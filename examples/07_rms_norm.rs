@@ -13,7 +13,7 @@ const COLUMNS: u32 = 2048;
     arch = "sm_80",
     block = 256,
     grid = rows,
-    safe(x.len() >= rows * 2048, weight.len() >= 2048, out.len() >= rows * 2048)
+    unsafe(requires(x.len() >= rows * 2048, weight.len() >= 2048, out.len() >= rows * 2048))
 )]
 pub fn rms_norm(x: &[bf16], weight: &[bf16], out: &mut [bf16], epsilon: f32, rows: u32) {
     /// Eight bf16 in four registers to eight f32.

@@ -7,7 +7,7 @@ use ptx_examples::{Report, bandwidth, elements, random, relative_error, timer};
 use ptx_launch::prelude::*;
 
 ptx_file!("kernels/dot.ptx",
-    #[ptx_kernel(block = 256, grid = 128, safe(a.len() >= n, b.len() >= n, out.len() >= 1))]
+    #[ptx_kernel(block = 256, grid = 128, unsafe(requires(a.len() >= n, b.len() >= n, out.len() >= 1)))]
     pub fn dot(a: &[f32], b: &[f32], out: &mut [f32], n: u32));
 
 pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {

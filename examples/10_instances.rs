@@ -11,7 +11,7 @@ use ptx_launch::prelude::*;
     block = 128,
     grid = n.div_ceil(128 * EACH),
     instances = [(f32, 1), (f32, 4), (u32, 1), (u32, 4)],
-    safe(n % EACH == 0, x.len() >= n)
+    unsafe(requires(n % EACH == 0, x.len() >= n))
 )]
 pub fn raise<T, const EACH: u32>(x: &mut [T], floor: T, n: u32) {
     let first: u32 = (ctaid.x * ntid.x + tid.x) * EACH;

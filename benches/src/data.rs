@@ -44,7 +44,7 @@ mod kernels {
         value
     }
 
-    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), instances = [bf16, f16], safe(x.len() >= n))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), instances = [bf16, f16], unsafe(requires(x.len() >= n)))]
     pub fn normal16<T>(x: &mut [T], n: u32, seed: u32) {
         let i: u32 = ctaid.x * 256 + tid.x;
         while i < n {
@@ -58,7 +58,7 @@ mod kernels {
         }
     }
 
-    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), safe(x.len() >= n))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), unsafe(requires(x.len() >= n)))]
     pub fn normal32(x: &mut [f32], n: u32, seed: u32) {
         let i: u32 = ctaid.x * 256 + tid.x;
         while i < n {
@@ -69,7 +69,7 @@ mod kernels {
     }
 
     /// 8-bit floats of 4 exponent and 3 mantissa bits, two at a time.
-    #[ptx_kernel(block = 256, grid = n.div_ceil(2 * 256).clamp(1, 2048), safe(n % 2 == 0, x.len() >= n))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(2 * 256).clamp(1, 2048), unsafe(requires(n % 2 == 0, x.len() >= n)))]
     pub fn normal_e4m3(x: &mut [u8], n: u32, seed: u32) {
         let i: u32 = (ctaid.x * 256 + tid.x) * 2;
         while i < n {
@@ -85,7 +85,7 @@ mod kernels {
     }
 
     /// As `product16`, for 8-bit operands that are both K-major.
-    #[ptx_kernel(block = 256, grid = (rows * n).div_ceil(8), safe(sums.len() >= 2, k % 2 == 0))]
+    #[ptx_kernel(block = 256, grid = (rows * n).div_ceil(8), unsafe(requires(sums.len() >= 2, k % 2 == 0)))]
     pub fn product_e4m3(
         a: &[u8],
         b: &[u8],
@@ -159,7 +159,7 @@ mod kernels {
     }
 
     /// 16 bytes a thread at a time.
-    #[ptx_kernel(block = 512, grid = n.div_ceil(4 * 512), instances = [u32, f32], safe(n % 4 == 0, from.len() >= n, to.len() >= n))]
+    #[ptx_kernel(block = 512, grid = n.div_ceil(4 * 512), instances = [u32, f32], unsafe(requires(n % 4 == 0, from.len() >= n, to.len() >= n)))]
     pub fn copy<T>(from: &[T], to: &mut [T], n: u32) {
         let i: u32 = (ctaid.x * 512 + tid.x) * 4;
         if i < n {
@@ -183,7 +183,7 @@ mod kernels {
     }
 
     /// Compares with a reference of the same type.
-    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), instances = [bf16, f16], safe(x.len() >= n, y.len() >= n, sums.len() >= 2))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), instances = [bf16, f16], unsafe(requires(x.len() >= n, y.len() >= n, sums.len() >= 2)))]
     pub fn compare16<T>(x: &[T], y: &[T], sums: &mut [f64], n: u32) {
         let i: u32 = ctaid.x * 256 + tid.x;
         let (difference, own): (f32, f32) = (0.0, 0.0);
@@ -210,7 +210,7 @@ mod kernels {
     }
 
     /// Compares `f32` with a reference.
-    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), safe(x.len() >= n, y.len() >= n, sums.len() >= 2))]
+    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), unsafe(requires(x.len() >= n, y.len() >= n, sums.len() >= 2)))]
     pub fn compare32(x: &[f32], y: &[f32], sums: &mut [f64], n: u32) {
         let i: u32 = ctaid.x * 256 + tid.x;
         let (difference, own): (f64, f64) = (0.0, 0.0);
@@ -241,7 +241,7 @@ mod kernels {
         block = 256,
         grid = (rows * n).div_ceil(8),
         instances = [(bf16, bf16), (f16, f16), (bf16, f32)],
-        safe(sums.len() >= 2)
+        unsafe(requires(sums.len() >= 2))
     )]
     pub fn product16<T, O>(
         a: &[T],

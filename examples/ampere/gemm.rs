@@ -20,7 +20,7 @@ use ptx_launch::prelude::*;
         (bf16, 128, 256, 64, 64, 64, 4, 1), (bf16, 128, 128, 64, 64, 64, 3, 2), (bf16, 128, 128, 32, 64, 64, 5, 2),
         (f16, 128, 128, 32, 64, 64, 4, 2),
     ],
-    safe(k % 8 == 0, n % 8 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n)
+    unsafe(requires(k % 8 == 0, n % 8 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
 )]
 pub fn gemm<
     T,

@@ -13,7 +13,7 @@ use ptx_launch::prelude::*;
     block = 32,
     grid = (n / 8, m / 16),
     instances = [bf16, f16],
-    safe(m % 16 == 0, n % 8 == 0, k % 16 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n)
+    unsafe(requires(m % 16 == 0, n % 8 == 0, k % 16 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
 )]
 pub fn gemm_warp<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
     // A lane holds two neighbours of K in a row of A, and again eight rows below, and again eight columns to the right.

@@ -15,13 +15,13 @@ use ptx_launch::prelude::*;
         (f32, 1, 1024, 16), (f32, 4, 256, 2), (f32, 4, 1024, 2), (f32, 4, 1024, 8),
         (bf16, 1, 1024, 16), (bf16, 8, 256, 1), (bf16, 8, 512, 2), (bf16, 8, 1024, 4),
     ],
-    safe(
+    unsafe(requires(
         columns % EACH == 0,
         columns <= EACH * THREADS * VECTORS,
         x.len() >= rows * columns,
         weight.len() >= columns,
         out.len() >= rows * columns
-    )
+    ))
 )]
 pub fn rms_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     x: &[T],

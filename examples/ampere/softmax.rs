@@ -19,12 +19,12 @@ use ptx_launch::prelude::*;
         (f32, 1, 1024, 16, 1), (f32, 4, 256, 2, 1), (f32, 4, 512, 4, 2), (f32, 4, 1024, 8, 1),
         (bf16, 1, 1024, 16, 1), (bf16, 8, 256, 1, 1), (bf16, 8, 256, 4, 4), (bf16, 8, 1024, 4, 1),
     ],
-    safe(
+    unsafe(requires(
         columns % EACH == 0,
         columns <= EACH * THREADS * VECTORS,
         x.len() >= rows * columns,
         out.len() >= rows * columns
-    )
+    ))
 )]
 pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const BLOCKS: u32>(
     x: &[T],

@@ -11,7 +11,7 @@ use ptx_launch::prelude::*;
     block = THREADS,
     grid = n.div_ceil(EACH * THREADS * VECTORS),
     instances = [(f32, 1, 256, 1), (f32, 4, 256, 1), (bf16, 1, 256, 1), (bf16, 8, 256, 1)],
-    safe(n % EACH == 0, gate.len() >= n, up.len() >= n, out.len() >= n)
+    unsafe(requires(n % EACH == 0, gate.len() >= n, up.len() >= n, out.len() >= n))
 )]
 pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: &[T], up: &[T], out: &mut [T], n: u32) {
     const WORDS: u32 = vector::words::<T, EACH>();

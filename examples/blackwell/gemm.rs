@@ -36,7 +36,7 @@ pub mod kernels {
         grid = blocks,
         shared = super::shared_bytes(COLUMNS, STAGES),
         instances = [(bf16, bf16x2, 1, 128, 4), (bf16, bf16x2, 1, 256, 4), (f16, f16x2, 0, 128, 4)],
-        safe(K % 8 == 0, N % 8 == 0, blocks > 0)
+        unsafe(requires(K % 8 == 0, N % 8 == 0, blocks > 0))
     )]
     pub fn gemm<T, T2, const TYPE: u32, const COLUMNS: u32, const STAGES: u32>(
         #[tma(box = [128, 64], swizzle = 128)] a: Tile<T, (M, K)>,

@@ -53,7 +53,7 @@ pub mod kernels {
         grid = blocks,
         shared = super::shared_bytes(COLUMNS, STAGES),
         instances = [(bf16, bf16x2, 1, 128, 4), (f16, f16x2, 0, 256, 4)],
-        safe(K % 8 == 0, N % 8 == 0, blocks > 0, W == groups * N, offsets.len() > groups)
+        unsafe(requires(K % 8 == 0, N % 8 == 0, blocks > 0, W == groups * N, offsets.len() > groups))
     )]
     pub fn gemm<T, T2, const TYPE: u32, const COLUMNS: u32, const STAGES: u32>(
         #[tma(box = [128, 64], swizzle = 128)] a: Tile<T, (M, K)>,

@@ -90,13 +90,13 @@ pub mod kernels {
         block = 256,
         grid = rows,
         instances = [(f32, 1), (f32, 4), (bf16, 1), (bf16, 4)],
-        safe(
+        unsafe(requires(
             columns % (32 / size_of::<T>() as u32) == 0,
             columns <= 256 * VECTORS * (32 / size_of::<T>() as u32),
             x.len() >= rows * columns,
             weight.len() >= columns,
             out.len() >= rows * columns
-        )
+        ))
     )]
     pub fn rms_norm<T, const VECTORS: u32>(
         x: &[T],
@@ -136,14 +136,14 @@ pub mod kernels {
         block = 256,
         grid = rows,
         instances = [(f32, 1), (f32, 4), (bf16, 1), (bf16, 4)],
-        safe(
+        unsafe(requires(
             columns % (32 / size_of::<T>() as u32) == 0,
             columns <= 256 * VECTORS * (32 / size_of::<T>() as u32),
             x.len() >= rows * columns,
             weight.len() >= columns,
             bias.len() >= columns,
             out.len() >= rows * columns
-        )
+        ))
     )]
     pub fn layer_norm<T, const VECTORS: u32>(
         x: &[T],

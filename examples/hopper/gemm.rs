@@ -413,14 +413,14 @@ pub mod kernels {
             (f16, f16, f16x2, 128, 256, 3, 2, 1, 4), (f16, f16, f16x2, 128, 320, 3, 2, 1, 3),
             (e4m3, bf16, bf16x2, 128, 256, 3, 2, 1, 4), (e4m3, bf16, bf16x2, 128, 320, 3, 2, 1, 3)
         ],
-        safe(
+        unsafe(requires(
             blocks % (CM * CN) == 0,
             blocks > 0,
             band > 0,
             run > 0,
             gpcs.len() >= super::WORDS,
             claims.len() >= super::CLAIMS
-        )
+        ))
     )]
     pub fn gemm<
         T,
@@ -460,7 +460,7 @@ pub mod kernels {
             (bf16, bf16, bf16x2, 256, 192, 3, 1, 2, 3), (f16, f16, f16x2, 256, 192, 3, 1, 2, 3),
             (e4m3, bf16, bf16x2, 256, 192, 3, 1, 2, 3)
         ],
-        safe(
+        unsafe(requires(
             blocks % (CM * CN) == 0,
             blocks > 0,
             band > 0,
@@ -469,7 +469,7 @@ pub mod kernels {
             claims.len() >= super::CLAIMS,
             partial.len() >= blocks * (ROWS * COLUMNS),
             flags.len() >= 2 * blocks
-        )
+        ))
     )]
     pub fn stream<
         T,
@@ -508,12 +508,12 @@ pub mod kernels {
         max_regs = 168,
         pdl,
         instances = [(bf16, bf16, bf16x2, 3, 2, 4)],
-        safe(
+        unsafe(requires(
             blocks % (CM * SPLIT) == 0,
             blocks > 0,
             partial.len() >= blocks * (2 * SPLIT * 4096),
             flags.len() >= 2 * SPLIT * blocks
-        )
+        ))
     )]
     pub fn split<T, O, O2, const STAGES: u32, const CM: u32, const SPLIT: u32>(
         #[tma(box = [128, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
@@ -530,7 +530,7 @@ pub mod kernels {
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS)
+        unsafe(requires(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS))
     )]
     pub fn gemm_kn<T, T2>(
         #[tma(box = [128, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
@@ -549,7 +549,7 @@ pub mod kernels {
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS)
+        unsafe(requires(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS))
     )]
     pub fn gemm_mkn<T, T2>(
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] a: Tile<T, (K, M)>,
@@ -568,7 +568,7 @@ pub mod kernels {
     #[ptx_kernel(
         block = 384, cluster = 2, grid = blocks, shared = super::shared_bytes(128, 256, 3, 4), max_regs = 168, pdl,
         instances = [(bf16, bf16x2), (f16, f16x2)],
-        safe(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS)
+        unsafe(requires(blocks % 2 == 0, blocks > 0, band > 0, run > 0, gpcs.len() >= super::WORDS, claims.len() >= super::CLAIMS))
     )]
     pub fn gemm_mk<T, T2>(
         #[tma(box = [64, 64], swizzle = 128, promotion = 128)] a: Tile<T, (K, M)>,

@@ -179,7 +179,7 @@ pub mod kernels {
             (bf16, bf16, bf16x2, 256, 3, 2, 4), (bf16, bf16, bf16x2, 256, 3, 1, 4), (bf16, bf16, bf16x2, 128, 6, 2, 2),
             (bf16, bf16, bf16x2, 128, 6, 1, 2)
         ],
-        safe(blocks > 0, blocks % CN == 0, band > 0, W == groups * N, N % 8 == 0, offsets.len() > groups)
+        unsafe(requires(blocks > 0, blocks % CN == 0, band > 0, W == groups * N, N % 8 == 0, offsets.len() > groups))
     )]
     pub fn by_rows<T, O, O2, const COLUMNS: u32, const STAGES: u32, const CN: u32, const PANELS: u32>(
         #[tma(box = [128 / CN, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
@@ -205,7 +205,7 @@ pub mod kernels {
             (bf16, bf16, bf16x2, 256, 3, 2, 4), (bf16, bf16, bf16x2, 128, 6, 1, 2),
             (bf16, bf16, bf16x2, 64, 8, 1, 1), (bf16, f32, f32, 64, 8, 1, 0), (bf16, f32, f32, 128, 6, 1, 0)
         ],
-        safe(blocks > 0, blocks % CN == 0, band > 0, G == groups, N % 8 == 0, offsets.len() > groups)
+        unsafe(requires(blocks > 0, blocks % CN == 0, band > 0, G == groups, N % 8 == 0, offsets.len() > groups))
     )]
     pub fn by_columns<T, O, O2, const COLUMNS: u32, const STAGES: u32, const CN: u32, const PANELS: u32>(
         #[tma(box = [128 / CN, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,

@@ -25,12 +25,12 @@ pub mod kernels {
             (f32, 1, 512, 16, 8, 1), (f32, 4, 256, 2, 1, 1), (f32, 4, 512, 4, 1, 3), (f32, 4, 512, 16, 4, 1),
             (bf16, 1, 512, 16, 8, 1), (bf16, 8, 256, 1, 1, 1), (bf16, 8, 256, 4, 1, 5), (bf16, 8, 512, 16, 2, 1),
         ],
-        safe(
+        unsafe(requires(
             columns % EACH == 0,
             columns <= EACH * THREADS * VECTORS * CLUSTER,
             x.len() >= rows * columns,
             out.len() >= rows * columns
-        )
+        ))
     )]
     pub fn softmax<
         T,

@@ -29,7 +29,7 @@ pub mod kernels {
         grid = blocks,
         shared = super::SHARED,
         instances = [(8), (7), (5), (3)],
-        safe(blocks % BLOCKS == 0, blocks > 0, at.len() >= blocks)
+        unsafe(requires(blocks % BLOCKS == 0, blocks > 0, at.len() >= blocks))
     )]
     pub fn whereabouts<const BLOCKS: u32>(at: &mut [u32], blocks: u32) {
         if tid.x == 0 {

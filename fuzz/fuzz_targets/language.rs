@@ -218,7 +218,7 @@ fuzz_target!(|data: &[u8]| {
         "",
         ", block = 32",
         ", block = N",
-        ", safe(x.len() >= n)",
+        ", unsafe(requires(x.len() >= n))",
         ", instances = [(f32, 4), (u32, 8)]",
         ", raw",
     ]);

@@ -1,5 +1,7 @@
 //! The `ptx` command: arguments to calls of `ptx-core`, findings to text. One file a command; nothing here knows PTX.
 
+#![deny(unsafe_code)]
+
 mod check;
 mod diff;
 mod explain;

@@ -49,6 +49,7 @@
 //!
 //! Nothing here reads a file or a network, calls a compiler, or panics on any input.
 
+#![forbid(unsafe_code)]
 pub mod check;
 pub mod diag;
 pub mod edit;

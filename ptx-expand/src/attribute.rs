@@ -54,8 +54,11 @@ pub struct Launch {
     pub cluster: Option<syn::Expr>,
     /// `shared = 4 * n`: bytes of dynamic shared memory.
     pub shared: Option<syn::Expr>,
-    /// `safe(x.len() >= n)`: the conditions; `None` makes the launch an `unsafe fn`.
-    pub safe: Option<Vec<syn::Expr>>,
+    /// `requires(x.len() >= n)`: the conditions that every launch checks.
+    pub requires: Vec<syn::Expr>,
+    /// The `unsafe` of `unsafe(requires(…))`: the author vouches that the conditions are enough; without it the launch
+    /// is an `unsafe fn`.
+    pub vouched: Option<Token![unsafe]>,
     /// `cooperative`
     pub cooperative: bool,
     /// `pdl`
@@ -93,6 +96,9 @@ impl Reader {
 
     fn option(&mut self, arg: &Arg, attribute: &mut Attribute) {
         let name = arg.name.to_string();
+        if name == "safe" {
+            return self.safe_is_gone(arg, attribute);
+        }
         let Some(option) = OPTIONS.iter().find(|o| o.name == name) else {
             let near = nearest(&name, OPTIONS.iter().map(|o| o.name));
             let all: Vec<_> = OPTIONS.iter().map(|o| o.name).collect();

@@ -11,7 +11,7 @@ mod layout;
 mod tile;
 
 pub use argument::{Passing, is_builtin_name};
-pub use host::names;
+pub use host::{names, source_text};
 pub use tile::{Map, MapOption, Tile};
 
 use crate::compile::Compiled;
@@ -98,7 +98,7 @@ pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &Tok
 /// A function that calls of the kernel find if `ptx-launch` is missing, so that its absence is the only error.
 pub fn stub(kernel: &Launchable) -> TokenStream {
     let (visibility, name) = (&kernel.visibility, &kernel.name);
-    let unsafety = kernel.launch.safe.is_none().then(|| quote!(unsafe));
+    let unsafety = kernel.launch.vouched.is_none().then(|| quote!(unsafe));
     let config = usize::from(kernel.launch.grid.is_none() || kernel.launch.block.is_none());
     let arguments = (0..1 + config + kernel.params.len()).map(|_| quote!(_: impl ::core::marker::Sized));
     let generics = kernel.generics.iter();

@@ -5,6 +5,7 @@
 //! Rust tokens ─kernel─► statement tree ─ptx-core─► PTX text and diagnostics ─launch, report─► Rust tokens
 //! ```
 
+#![forbid(unsafe_code)]
 //!
 //! A tool has no compiler around it: [`modules`] takes a source file as text.
 //!

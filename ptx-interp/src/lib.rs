@@ -23,6 +23,7 @@
 //!
 //! Nothing here parses, checks or prints; nothing here knows the host that launches.
 
+#![forbid(unsafe_code)]
 mod ahead;
 mod block;
 mod bytes;

@@ -14,7 +14,7 @@ const RUNS: usize = 9;
 const CHILD: &str = "PTX_LAUNCH_COLD_START";
 
 /// Ten instructions.
-#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, safe(x.len() >= 32))]
+#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, unsafe(requires(x.len() >= 32)))]
 pub fn short(x: &mut [f32]) {
     let at: u64 = x + wide(tid.x) * 4;
     let v: f32;
@@ -26,7 +26,7 @@ pub fn short(x: &mut [f32]) {
 }
 
 /// Four thousand instructions.
-#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, safe(x.len() >= 32))]
+#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, unsafe(requires(x.len() >= 32)))]
 pub fn long(x: &mut [f32]) {
     let at: u64 = x + wide(tid.x) * 4;
     let v: f32;

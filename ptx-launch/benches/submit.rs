@@ -14,7 +14,7 @@ const BURST: u32 = 256;
 const TURNS: usize = 400;
 
 /// `z = x + y`
-#[ptx_kernel(arch = "sm_80", block = 256, grid = 1, safe(x.len() >= n, y.len() >= n, z.len() >= n, n <= 256))]
+#[ptx_kernel(arch = "sm_80", block = 256, grid = 1, unsafe(requires(x.len() >= n, y.len() >= n, z.len() >= n, n <= 256)))]
 pub fn add(x: &[f32], y: &[f32], z: &mut [f32], n: u32) {
     if tid.x < n {
         let at: u64 = wide(tid.x) * 4;

@@ -21,7 +21,7 @@ pub enum ErrorKind {
     BadOption,
     /// A buffer and a stream belong to different devices.
     WrongDevice,
-    /// A condition of `safe(…)` does not hold, or lengths do not fit.
+    /// A condition of `requires(…)` does not hold, or lengths do not fit.
     Condition,
     /// Grid, block, cluster or shared memory are not what the device or the kernel allows.
     Limits,

@@ -58,7 +58,7 @@ fn undefined(kernel: &Kernel, expression: &str) -> Error {
     Error::new(ErrorKind::Condition, asked).help("check the arguments of the launch")
 }
 
-/// A condition of `safe(…)` that does not hold, with the values of what it names.
+/// A condition of `requires(…)` that does not hold, with the values of what it names.
 #[cold]
 pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, Int)]) -> Error {
     let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();

@@ -1,4 +1,4 @@
-//! Integers of host expressions: `safe(x.len() >= n * m)`, `grid = n.div_ceil(256)`.
+//! Integers of host expressions: `requires(x.len() >= n * m)`, `grid = n.div_ceil(256)`.
 //!
 //! In these expressions every integer of the kernel's signature is an [`Int`], whatever its Rust type, so that `usize`
 //! lengths compare with `u32` counts, and nothing wraps: a launch whose expression has no value returns an error. Nothing here

@@ -4,7 +4,7 @@
 //! ```
 //! use ptx_launch::prelude::*;
 //!
-//! #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), safe(x.len() >= n, y.len() >= n))]
+//! #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), unsafe(requires(x.len() >= n, y.len() >= n)))]
 //! pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
 //!     let i: u32 = ctaid.x * ntid.x + tid.x;
 //!     if i < n {
@@ -38,9 +38,10 @@
 //! The first argument says where: a [`Stream`], a [`Device`] (its default stream), or cudarc's `CudaStream`. The others
 //! are the kernel's own: `&[T]` takes a reference to a [`Buffer`], a [`View`], or cudarc's `CudaSlice` or `CudaView`,
 //! `&mut [T]` a mutable one; numbers and `#[derive(KernelParam)]` structs go by value, a [`TensorMap`], a [`Texture`] and a [`Surface`] by reference.
-//! What the kernel's attribute does not say of grid and block stands in a [`Config`] behind the stream. With
-//! `safe(…)` the function checks its conditions first and is safe; without, it is `unsafe`, and its documentation says
-//! what the caller vouches for.
+//! What the kernel's attribute does not say of grid and block stands in a [`Config`] behind the stream. The
+//! function checks the conditions of `requires(…)` first. It is an `unsafe fn`, and its documentation says what the caller vouches for,
+//! unless the kernel's author vouches that the conditions are enough: `unsafe(requires(…))`. That `unsafe` counts as the author's: under
+//! `#![forbid(unsafe_code)]` it is an error.
 //!
 //! A variable that is a `&mut Buffer` already is passed on as `&mut *y`: a generic parameter does not reborrow.
 //!
@@ -82,7 +83,7 @@
 //!
 //! ```no_run
 //! # use ptx_launch::prelude::*;
-//! # #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), safe(x.len() >= n))]
+//! # #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), unsafe(requires(x.len() >= n)))]
 //! # pub fn twice(x: &mut [f32], n: u32) {
 //! #     let i: u32 = ctaid.x * ntid.x + tid.x;
 //! #     if i < n {
@@ -134,6 +135,8 @@
 //!
 //! Nothing panics. An [`Error`] says what was asked, what is possible and what to do; [`Error::kind`] is for programs.
 //! After a kernel has failed on a GPU, its context is lost, and every later call says so.
+
+#![deny(unsafe_code)]
 
 mod buffer;
 mod cache;

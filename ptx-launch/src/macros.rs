@@ -8,7 +8,7 @@ pub use ptx_macros::{ptx_file, ptx_kernel, ptx_module};
 /// use ptx_launch::prelude::*;
 ///
 /// ptx! {
-///     #[ptx_kernel(block = 32, grid = 1, safe(out.len() >= 32))]
+///     #[ptx_kernel(block = 32, grid = 1, unsafe(requires(out.len() >= 32)))]
 ///     pub fn lanes(out: &mut [u32]);
 ///
 ///     .version 7.0
@@ -42,7 +42,7 @@ pub use ptx_macros::ptx;
 /// ```
 /// use ptx_launch::prelude::*;
 ///
-/// #[ptx_kernel(arch = "sm_80", block = 64, grid = 1, safe(x.len() >= 64, out.len() >= 1))]
+/// #[ptx_kernel(arch = "sm_80", block = 64, grid = 1, unsafe(requires(x.len() >= 64, out.len() >= 1)))]
 /// pub fn sum(x: &[u32], out: &mut [u32]) {
 ///     let at: u64 = x + wide(tid.x) * 4;
 ///     let v: u32;
@@ -75,7 +75,7 @@ pub use ptx_macros::ptx_test;
 ///     pub offset: f32,
 /// }
 ///
-/// #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Affine { scale: f32, offset: f32 }), safe(x.len() >= 32))]
+/// #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Affine { scale: f32, offset: f32 }), unsafe(requires(x.len() >= 32)))]
 /// pub fn apply(x: &mut [f32], map: Affine) {
 ///     let at: u64 = x + wide(tid.x) * 4;
 ///     let v: f32;

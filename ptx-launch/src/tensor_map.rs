@@ -20,8 +20,8 @@ use crate::stream::{AsStream, StreamRef};
 /// A tensor map: 128 opaque bytes, passed by value as a grid constant.
 ///
 /// It holds an address, not a borrow: the memory must stay alive while kernels move data through the map, and no events order
-/// these uses between streams. So a kernel that takes one cannot be `safe(…)`; one that takes a `Tile` with `#[tma]` can. A map belongs to the kind of device that it was made for: a GPU's bytes mean nothing to the
-/// CPU device, which says so.
+/// these uses between streams. So no author can vouch for a kernel that takes one, only for one that takes a `Tile` with `#[tma]`.
+/// A map belongs to the kind of device that it was made for: the CPU device refuses the bytes of a GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C, align(128))]
 pub struct TensorMap(pub(crate) [u64; 16]);

@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// # use ptx_launch::prelude::*;
 /// # use ptx_launch::{FilterMode, Texture};
 /// /// Between texels.
-/// #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(out.len() >= 32))]
+/// #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(out.len() >= 32)))]
 /// fn sample(image: Texture, out: &mut [f32]) {
 ///     let x: f32 = tid.x as f32 * 0.5 + 0.5;
 ///     let color: [f32; 4];

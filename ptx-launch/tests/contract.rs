@@ -61,7 +61,7 @@ fn what_the_attribute_fixes_the_call_cannot_change() {
 }
 
 /// Of conditions and sizes that divide.
-#[ptx_kernel(arch = "sm_80", block = 32, grid = (m / n, 1), shared = 4 * (m % n), safe(m / n >= 1 || x.len() >= m, bytes(m / n) == 4))]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = (m / n, 1), shared = 4 * (m % n), unsafe(requires(m / n >= 1 || x.len() >= m, bytes(m / n) == 4)))]
 fn divides(x: &[u32], m: u32, n: u32) {}
 
 /// A function for conditions.

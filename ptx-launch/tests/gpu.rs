@@ -319,7 +319,7 @@ fn buffers_stay_with_their_gpu() {
 }
 
 /// 64 values that live at once: nothing is stored before the sum of all.
-#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, safe(x.len() >= 64 * 32))]
+#[ptx_kernel(arch("sm_80", "sm_90"), block = 32, grid = 1, unsafe(requires(x.len() >= 64 * 32)))]
 pub fn halve(x: &mut [f32]) {
     let at: u64 = x + wide(tid.x) * 4;
     let v: [f32; 64];

@@ -5,6 +5,7 @@
     clippy::wrong_self_convention,
     dead_code,
     non_camel_case_types,
+    non_upper_case_globals,
     missing_docs,
     unreachable_pub,
     unused_macros,
@@ -59,6 +60,14 @@ mod hostile {
     pub(crate) const MODULE: u8 = 0;
     pub(crate) const KERNEL: u8 = 0;
     pub(crate) const VARIANTS: u8 = 0;
+    // A `let` of such a name would be a pattern.
+    pub(crate) const stream: u8 = 0;
+    pub(crate) const config: u8 = 0;
+    pub(crate) const bound_x: u8 = 0;
+    pub(crate) const dim_N: u8 = 0;
+    pub(crate) const shape_a: u8 = 0;
+    pub(crate) const length_a_map: u8 = 0;
+    pub(crate) const a_map: u8 = 0;
 
     /// Methods that come before those that take a reference.
     pub(crate) trait Methods: ::core::marker::Sized {
@@ -109,7 +118,7 @@ mod kernels {
     use super::hostile::*;
     use ::ptx_launch::{KernelParam, ptx, ptx_kernel, ptx_module, ptx_test};
 
-    #[ptx_kernel(arch = "sm_80", block = 32, grid = n.div_ceil(32), safe(x.len() >= n, y.len() >= n))]
+    #[ptx_kernel(arch = "sm_80", block = 32, grid = n.div_ceil(32), unsafe(requires(x.len() >= n, y.len() >= n)))]
     pub(crate) fn scale(a: f32, x: &[f32], y: &mut [f32], n: u32) {
         let i: u32 = ctaid.x * ntid.x + tid.x;
         if i < n {
@@ -119,13 +128,13 @@ mod kernels {
         }
     }
 
-    #[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [(32, u32), (64, f32)], safe(out.len() >= 64))]
+    #[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [(32, u32), (64, f32)], unsafe(requires(out.len() >= 64)))]
     pub(crate) fn fill<const N: u32, T>(value: T, values: [T; 2], out: &mut [T]) {
         let to: u64 = out + wide(tid.x) * 4;
         ptx! { st.global.b32 [to], value; }
     }
 
-    #[ptx_kernel(arch = "sm_90a", block = 32, grid = N.div_ceil(32), safe(M >= 1))]
+    #[ptx_kernel(arch = "sm_90a", block = 32, grid = N.div_ceil(32), unsafe(requires(M >= 1)))]
     pub(crate) fn tile(#[tma(box = [8, 32])] a: Tile<f32, (M, N)>, b: TileMut<f32, (M, N)>) {
         let i: u32 = ctaid.x * 32 + tid.x;
         if i < N {
@@ -140,7 +149,7 @@ mod kernels {
         use super::super::hostile::*;
         type u32 = u8;
 
-        #[ptx_kernel(block = 32, grid = 1, safe(x.len() >= 32))]
+        #[ptx_kernel(block = 32, grid = 1, unsafe(requires(x.len() >= 32)))]
         pub(crate) fn count(x: &mut [u32], from: u32) {
             let at: u64 = x + wide(tid.x) * 4;
             let v: u32 = from + tid.x;
@@ -149,7 +158,7 @@ mod kernels {
     }
 
     ptx! {
-        #[ptx_kernel(block = 32, grid = 1, safe(out.len() >= 32))]
+        #[ptx_kernel(block = 32, grid = 1, unsafe(requires(out.len() >= 32)))]
         pub fn lanes(out: &mut [u32], add: u32);
 
         .version 7.0
@@ -209,7 +218,7 @@ mod from_macros {
 
     macro_rules! stores {
         ($name:ident, $ty:ty, $element:ty) => {
-            #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(out.len() >= 32))]
+            #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(out.len() >= 32)))]
             pub(crate) fn $name(value: $ty, out: &mut [$element]) {
                 let at: u64 = out + wide(tid.x) * 4;
                 ptx! { st.global.u32 [at], value; }

@@ -509,7 +509,7 @@ fn a_graph_holds_its_buffers_and_keeps_their_order() {
 }
 
 /// One row of a picture.
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(out.len() >= 32))]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(out.len() >= 32)))]
 fn read_row(image: Texture, out: &mut [f32]) {
     let color: [f32; 4];
     let x: f32 = tid.x as f32;

@@ -8,7 +8,7 @@ use ptx_launch::{AddressMode, ErrorKind, Extent, FilterMode, TexelArray, Texture
 use std::process::ExitCode;
 
 /// Texel `tid.x - 2` of one row.
-#[ptx_kernel(arch = "sm_80", block = 16, grid = 1, safe(out.len() >= 64))]
+#[ptx_kernel(arch = "sm_80", block = 16, grid = 1, unsafe(requires(out.len() >= 64)))]
 fn row(texels: Texture, out: &mut [u32]) {
     let at: i32 = tid.x as i32 - 2;
     let color: [u32; 4];
@@ -18,7 +18,7 @@ fn row(texels: Texture, out: &mut [u32]) {
 }
 
 /// The texels at coordinates.
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(places.len() >= 64, out.len() >= 32))]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(places.len() >= 64, out.len() >= 32)))]
 fn sample(image: Texture, places: &[f32], out: &mut [f32]) {
     let (from, to): (u64, u64) = (places + wide(tid.x) * 8, out + wide(tid.x) * 4);
     let (x, y): (f32, f32);
@@ -29,7 +29,7 @@ fn sample(image: Texture, places: &[f32], out: &mut [f32]) {
 }
 
 /// One texel a thread of five images: at (x, y, z) of a box, of two cubes in the direction of x, y and z, and of layer z.
-#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, safe(places.len() >= 256, out.len() >= 320))]
+#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, unsafe(requires(places.len() >= 256, out.len() >= 320)))]
 fn shapes(
     line: Texture,
     cuboid: Texture,
@@ -52,7 +52,7 @@ fn shapes(
 }
 
 /// Each texel twice as large, and added to the first of its row.
-#[ptx_kernel(arch = "sm_80", block = (8, 4, 2), grid = 1, safe(twice == 2))]
+#[ptx_kernel(arch = "sm_80", block = (8, 4, 2), grid = 1, unsafe(requires(twice == 2)))]
 fn double(from: Surface, to: Surface, sums: Surface, twice: u32) {
     let (x, row, layer): (u32, u32, u32) = (tid.x * 4, tid.y, tid.z);
     let texel: u32;

@@ -1,5 +1,6 @@
 //! The procedural macros of `ptx-launch`: a door to `ptx-expand`, which tools can call where no compiler runs.
 
+#![forbid(unsafe_code)]
 use proc_macro::TokenStream;
 
 /// Makes a GPU kernel of a function: its PTX as a constant, and a typed launch of the same name.
@@ -18,7 +19,8 @@ use proc_macro::TokenStream;
 /// | `grid` | `grid = n.div_ceil(256)` | blocks, of the parameters on the host; without it the call says so in its `Config` |
 /// | `cluster` | `cluster = 2` | blocks of a cluster |
 /// | `shared` | `shared = 4 * n` | bytes of dynamic shared memory; above 48 KiB the launch opts in |
-/// | `safe` | `safe(x.len() >= n)` | conditions that the launch checks; with it the launch is safe, without an `unsafe fn` |
+/// | `requires` | `requires(x.len() >= n)` | conditions that every launch checks |
+/// | `unsafe` | `unsafe(requires(x.len() >= n))` | the same, and the author vouches that they are enough: the launch is a safe `fn`, else an `unsafe fn` |
 /// | `instances` | `instances = [(128, f32), (256, f16)]` | the arguments of a generic kernel for which there is PTX |
 /// | `max_regs`, `min_blocks` | `max_regs = 168` | registers of a thread, blocks of a multiprocessor, for the assembler |
 /// | `cooperative` | `cooperative` | all blocks run at the same time |

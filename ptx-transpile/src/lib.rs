@@ -3,6 +3,7 @@
 //! `read` makes a `body` of every entry, the passes raise it, one file each, `print` writes it. `prove` keeps what
 //! survives: it expands the Rust as a build would and compares with `same`.
 
+#![forbid(unsafe_code)]
 mod affine;
 mod arrays;
 mod body;

@@ -4,7 +4,7 @@
 use ptx_launch::prelude::*;
 
 /// The sum of a block's values.
-#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, safe(x.len() >= 64, out.len() >= 1))]
+#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, unsafe(requires(x.len() >= 64, out.len() >= 1)))]
 pub fn sum(x: &[u32], out: &mut [u32]) {
     let v: u32;
     let address: u64 = x + wide(tid.x) * 4;
@@ -15,7 +15,7 @@ pub fn sum(x: &[u32], out: &mut [u32]) {
 }
 
 /// Pairs of threads swap their numbers, without the barrier that it needs.
-#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, safe(out.len() >= 64))]
+#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, unsafe(requires(out.len() >= 64)))]
 pub fn hasty(out: &mut [u32]) {
     #[shared]
     let tile: [u32; 64];
@@ -32,7 +32,7 @@ pub fn hasty(out: &mut [u32]) {
 }
 
 /// The same with both accesses on one line.
-#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, safe())]
+#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, unsafe(requires()))]
 #[rustfmt::skip]
 pub fn crowded() {
     #[shared]

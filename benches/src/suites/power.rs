@@ -42,7 +42,7 @@ mod kernels {
             (bf16, 128, 256, 2, 1, 7), (bf16, 128, 256, 2, 1, 15), (bf16, 128, 256, 1, 1, 7), (bf16, 256, 192, 1, 2, 0),
             (bf16, 256, 192, 1, 2, 7), (bf16, 256, 192, 1, 2, 15)
         ],
-        safe(blocks % (CM * CN) == 0, blocks > 0, sums.len() >= blocks * 256)
+        unsafe(requires(blocks % (CM * CN) == 0, blocks > 0, sums.len() >= blocks * 256))
     )]
     pub fn products<T, const ROWS: u32, const COLUMNS: u32, const CM: u32, const CN: u32, const MORE: u32>(
         #[tma(box = [ROWS / CN, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,

@@ -6,6 +6,7 @@ use ptx_core::diag::codes;
 use ptx_core::isa::{Arch, Version, table};
 use ptx_core::kernel::tree::{Expr, Instance, Struct};
 use std::str::FromStr;
+use syn::parse::Parser;
 
 impl Reader {
     /// `arch = "sm_90a"`, `arch("sm_80", "sm_90a")`
@@ -107,18 +108,50 @@ impl Reader {
         true
     }
 
-    /// `safe(x.len() >= n)`, `safe()`
-    pub(super) fn safe(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+    /// `requires(x.len() >= n)`
+    pub(super) fn requires(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::List(conditions) = &arg.value else { return false };
-        attribute.launch.safe = Some(self.values(conditions));
+        if attribute.has("unsafe") {
+            let help = "write all conditions in `unsafe(requires(…))`";
+            self.error(&codes::P0902, &arg.name, "`requires` is given twice", help);
+        }
+        attribute.launch.requires.extend(self.values(conditions));
         true
+    }
+
+    /// `unsafe(requires(x.len() >= n))`, `unsafe(requires())`
+    pub(super) fn vouched(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::List(vouched) = &arg.value else { return false };
+        let Ok(inner) = Parser::parse2(super::arg, vouched.clone()) else { return false };
+        if inner.name != "requires" {
+            return false;
+        }
+        attribute.launch.vouched = Some(syn::Token![unsafe](arg.name.span()));
+        if attribute.has("requires") {
+            let help = "write all conditions in `unsafe(requires(…))`";
+            self.error(&codes::P0902, &inner.name, "`requires` is given twice", help);
+        }
+        self.requires(attribute, &inner)
+    }
+
+    /// `safe(…)`, which earlier versions had.
+    pub(super) fn safe_is_gone(&mut self, arg: &Arg, attribute: &mut Attribute) {
+        // So that its calls are not errors too.
+        attribute.launch.vouched = Some(syn::Token![unsafe](arg.name.span()));
+        let conditions = match &arg.value {
+            Value::List(conditions) => crate::launch::source_text(conditions),
+            Value::Nothing | Value::Equals(_) => String::new(),
+        };
+        let help =
+            format!("write `unsafe(requires({conditions}))`: its author vouches that these conditions are enough");
+        self.error(&codes::P0901, &arg.name, "there is no option `safe`", &help);
     }
 
     /// `params(Name { field: f32 })`
     pub(super) fn params_structs(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::List(tokens) = &arg.value else { return false };
         let parser = syn::punctuated::Punctuated::<NamedFields, syn::Token![,]>::parse_terminated;
-        match syn::parse::Parser::parse2(parser, tokens.clone()) {
+        match Parser::parse2(parser, tokens.clone()) {
             Ok(structs) => attribute.structs = structs.iter().map(|s| self.struct_(&s.name, &s.fields)).collect(),
             Err(error) => {
                 let span = self.host.token(error.span());

@@ -47,14 +47,14 @@ impl Reader {
             self.error(&codes::P0904, ty, "a kernel returns nothing", help);
         }
         if item.sig.unsafety.is_some() {
-            let help = "the launch is an `unsafe fn` unless the attribute says `safe(conditions)`";
+            let help = "the launch is an `unsafe fn` unless the attribute says `unsafe(requires(conditions))`";
             self.error(&codes::P0904, &item.sig.unsafety, "a kernel is not declared `unsafe`", help);
         }
         let start = self.host.token(item.sig.fn_token.span);
         let name = self.ident(&item.sig.ident);
         let generics = self.generics(&item.sig.generics);
         let (mut params, arguments) = self.params(&item.sig.inputs);
-        if attribute.launch.safe.is_some() {
+        if attribute.launch.vouched.is_some() {
             arguments.iter().for_each(|argument| self.no_bare_map(argument));
         }
         let maps = self.maps(&item.sig.inputs, &arguments);
@@ -78,7 +78,7 @@ impl Reader {
     /// A tensor map has an address and no borrow, so that no condition can be enough.
     fn no_bare_map(&mut self, argument: &Argument) {
         if names(argument.ty.to_token_stream(), &quote::format_ident!("TensorMap")) {
-            let help = "take a `Tile<T, (M, K)>` with `#[tma(box = [64, 64])]`, whose map is made at the launch, or leave `safe` out";
+            let help = "take a `Tile<T, (M, K)>` with `#[tma(box = [64, 64])]`, whose map is made at the launch, or write `requires(…)` without `unsafe`";
             self.error(
                 &codes::P0906,
                 &argument.ty,

@@ -218,11 +218,11 @@ pub fn absolute(ty: &Type, root: &Root) -> Type {
         Type::Path(path) if path.qself.is_none() => match path.path.get_ident() {
             Some(name) if KNOWN.iter().any(|known| name == known) => {
                 let root = located(&quote!(#root), name.span());
-                Type::Verbatim(quote_spanned!(here(name.span())=> #root::prelude::#name))
+                Type::Verbatim(quote_spanned!(name.span()=> #root::prelude::#name))
             }
             Some(name) if is_builtin_name(name) => {
                 let rt = located(&root.expansion(), name.span());
-                Type::Verbatim(quote_spanned!(here(name.span())=> #rt::core::primitive::#name))
+                Type::Verbatim(quote_spanned!(name.span()=> #rt::core::primitive::#name))
             }
             _ => ty.clone(),
         },
@@ -248,15 +248,10 @@ pub fn bare(ty: &Type) -> &Type {
     }
 }
 
-/// At a place of the user's code, but the macro's own: no lint of the user's looks there.
-fn here(place: Span) -> Span {
-    Span::call_site().located_at(place)
-}
-
-/// The same tokens at another place.
+/// The same tokens as if the user had written them at a place, so that errors there do not speak of the macro.
 pub fn located(tokens: &TokenStream, place: Span) -> TokenStream {
     let at = |mut token: TokenTree| {
-        token.set_span(token.span().located_at(place));
+        token.set_span(place);
         token
     };
     tokens.clone().into_iter().map(at).collect()

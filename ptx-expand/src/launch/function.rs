@@ -2,7 +2,8 @@
 
 use super::Launch;
 use super::argument::located;
-use proc_macro2::{Ident, Span, TokenStream};
+use super::host::source_text;
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
 const SAFETY: &str = " # Safety
@@ -31,7 +32,7 @@ impl Launch<'_> {
         quote! {
             #(#attributes)*
             #docs
-            #[allow(clippy::too_many_arguments)]
+            #[allow(clippy::too_many_arguments, unused_qualifications)]
             #visibility #unsafety fn #name #generics(
                 #stream: #a_stream,
                 #wants_config
@@ -49,6 +50,8 @@ impl Launch<'_> {
         let lengths = self.map_lengths();
         let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream, self.root));
         let (the_kernel, args) = (self.reference(), self.args());
+        // The arguments are those of the entry, by the same signature.
+        let launch = self.vouched(quote!(#rt::launch(#the_kernel, #stream, &#config, &[#(#args),*])));
         quote! {
             #dims
             let #config = #host;
@@ -56,10 +59,16 @@ impl Launch<'_> {
             #lengths
             #(#bindings)*
             #maps
-            // SAFETY: the arguments are those of the entry, by the same signature; the author of `safe`, or the caller,
-            // vouches for the rest.
-            unsafe { #rt::launch(#the_kernel, #stream, &#config, &[#(#args),*]) }
+            #launch
         }
+    }
+
+    /// An `unsafe` block around the launch. It is at the author's `unsafe`, so that lints see who vouches.
+    fn vouched(&self, launch: TokenStream) -> TokenStream {
+        let Some(token) = &self.kernel.launch.vouched else { return quote!(unsafe { #launch }) };
+        let mut block = Group::new(Delimiter::Brace, launch);
+        block.set_span(token.span);
+        quote!(#[allow(clippy::undocumented_unsafe_blocks)] #token #block)
     }
 
     /// Stands for the body where the kernel has errors.
@@ -87,15 +96,20 @@ impl Launch<'_> {
     }
 
     fn unsafety(&self) -> Option<TokenStream> {
-        self.kernel.launch.safe.is_none().then(|| quote!(unsafe))
+        self.kernel.launch.vouched.is_none().then(|| quote!(unsafe))
     }
 
     /// Documentation beside the user's own doc comments.
     fn docs(&self) -> TokenStream {
         let has_docs = self.kernel.attributes.iter().any(|a| a.path().is_ident("doc"));
         let own = if has_docs { String::new() } else { format!(" Launches the kernel `{}`.", self.kernel.name) };
-        let safety = self.kernel.launch.safe.is_none().then_some(SAFETY);
-        [Some(own.as_str()), safety, Some(ERRORS)]
+        let safety = self.kernel.launch.vouched.is_none().then_some(SAFETY);
+        let conditions =
+            self.kernel.launch.requires.iter().map(|condition| format!("\n - `{}`", source_text(condition)));
+        let conditions: String = conditions.collect();
+        let required =
+            (!conditions.is_empty()).then(|| format!(" # Conditions\n The launch checks them first.{conditions}"));
+        [Some(own.as_str()), safety, required.as_deref(), Some(ERRORS)]
             .into_iter()
             .flatten()
             .map(|text| quote!(#[doc = #text] #[doc = ""]))
@@ -104,9 +118,10 @@ impl Launch<'_> {
     }
 }
 
-/// A variable that no parameter of the user can hide; `name` may be made of raw ones.
+/// A variable that no parameter of the user can hide; `name` may be made of raw ones. A `let` or a parameter whose name is that of
+/// a constant in scope would be a pattern that matches it, so no local has a name that people write.
 pub fn local(name: &str) -> Ident {
-    Ident::new(&name.replace("r#", ""), Span::mixed_site())
+    Ident::new(&format!("{}_", name.replace("r#", "")), Span::mixed_site())
 }
 
 /// A name as the user wrote it, or would have to: raw where it is a keyword.

@@ -1,4 +1,4 @@
-//! Host expressions: `grid`, `block`, `cluster`, `shared`, and the conditions of `safe`.
+//! Host expressions: `grid`, `block`, `cluster`, `shared`, and the conditions of `requires`.
 //!
 //! In them every integer of the signature is an `Int` and every slice a `Len`, so that lengths compare with counts of
 //! any type and nothing wraps; literals become `int(…)`, and casts, which have no meaning then, are dropped. Arithmetic is calls
@@ -6,7 +6,7 @@
 
 use super::Launch;
 use super::argument::{Passing, absolute};
-use super::function::{local, written};
+use super::function::written;
 use super::tile::dim;
 use crate::kernel::Argument;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -17,7 +17,7 @@ impl Launch<'_> {
     /// The configuration of the launch, after the conditions were checked.
     pub fn host(&self, config: &Ident) -> TokenStream {
         let attribute = self.attribute_config();
-        let over = self.takes_config().then(|| match &self.kernel.launch.safe {
+        let over = self.takes_config().then(|| match &self.kernel.launch.vouched {
             Some(_) => quote!(#config.safely_over),
             None => quote!(#config.over),
         });
@@ -26,7 +26,7 @@ impl Launch<'_> {
             None => attribute,
         };
         let shadows = self.shadows().chain(self.dim_shadows());
-        let conditions = self.kernel.launch.safe.iter().flatten().map(|c| self.condition(c));
+        let conditions = self.kernel.launch.requires.iter().map(|c| self.condition(c));
         quote! {{
             #(#shadows)*
             #(#conditions)*
@@ -60,7 +60,7 @@ impl Launch<'_> {
 
     /// The dimensions of tiles as host expressions see them.
     fn dim_shadows(&self) -> impl Iterator<Item = TokenStream> {
-        let named = |name: &&str| self.is_named(&local(name));
+        let named = |name: &&str| self.is_named(&written(name));
         self.dim_names().filter(named).map(|text| {
             let (rt, name, variable) = (self.rt(), written(text), dim(text));
             quote!(#[allow(non_snake_case)] let #name = #rt::int(#variable);)
@@ -71,12 +71,12 @@ impl Launch<'_> {
     fn is_named(&self, name: &Ident) -> bool {
         let launch = &self.kernel.launch;
         let sizes = [&launch.grid, &launch.block, &launch.cluster, &launch.shared].into_iter().flatten();
-        sizes.chain(launch.safe.iter().flatten()).any(|e| names(e.to_token_stream(), name))
+        sizes.chain(&launch.requires).any(|e| names(e.to_token_stream(), name))
     }
 
     /// Returns an error with the values of what the condition names, if it does not hold.
     fn condition(&self, condition: &Expr) -> TokenStream {
-        let (rt, kernel, text) = (self.rt(), self.reference(), text(condition));
+        let (rt, kernel, text) = (self.rt(), self.reference(), source_text(condition));
         let named = self.kernel.params.iter().filter(|p| names(condition.to_token_stream(), &p.name));
         let values = named.filter_map(|p| {
             let name = &p.name;
@@ -187,7 +187,7 @@ impl Launch<'_> {
 
     /// `left op right`, or an error.
     fn defined(&self, expr: &Expr, of: &str, method: &str, left: &TokenStream, right: &TokenStream) -> TokenStream {
-        let (rt, kernel, text) = (self.rt(), self.reference(), text(expr));
+        let (rt, kernel, text) = (self.rt(), self.reference(), source_text(expr));
         let [of, method] = [of, method].map(|name| Ident::new(name, Span::call_site()));
         quote!(#rt::defined(#rt::#of::#method(#left, #right), #kernel, #text)?)
     }
@@ -226,11 +226,11 @@ pub fn names(tokens: TokenStream, name: &Ident) -> bool {
     })
 }
 
-/// A condition as the user wrote it; without the source, as Rust prints its tokens.
-fn text(condition: &Expr) -> String {
-    let (first, last) = crate::tokens::ends(condition);
+/// Syntax as the user wrote it; without the source, as Rust prints its tokens.
+pub fn source_text(syntax: &impl ToTokens) -> String {
+    let (first, last) = crate::tokens::ends(syntax);
     let whole = first.join(last).and_then(|span| span.source_text());
-    whole.unwrap_or_else(|| spaced(condition.to_token_stream()))
+    whole.unwrap_or_else(|| spaced(syntax.to_token_stream()))
 }
 
 /// Tokens with blanks around operators only.

@@ -44,7 +44,7 @@ impl<'a> Launch<'a> {
         };
         quote! {
             /// The instance with these arguments.
-            #[allow(unreachable_pub)]
+            #[allow(unreachable_pub, unused_qualifications)]
             #instance
             /// The kernel of an instance that exists.
             #[diagnostic::on_unimplemented(
@@ -97,7 +97,7 @@ impl<'a> Launch<'a> {
         };
         let mut body = Group::new(Delimiter::Brace, kernel);
         body.set_span(last);
-        quote!(impl sealed::Sealed for Instance<#(#args),*> {} #head #this #body)
+        quote!(impl sealed::Sealed for Instance<#(#args),*> {} #[allow(unused_qualifications)] #head #this #body)
     }
 
     /// `<3>`, `<4>`

@@ -32,6 +32,7 @@ impl Launch<'_> {
                 let (ty, bytes) = (absolute(&ty, root), Literal::u64_unsuffixed(size));
                 let message = format!("`{}` has {size} bytes in the kernel, and its type has not", argument.name);
                 Some(quote! {
+                    #[allow(unused_qualifications)]
                     const _: () = #rt::core::assert!(#rt::core::mem::size_of::<#ty>() == #bytes, #message);
                 })
             }

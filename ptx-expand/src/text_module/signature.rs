@@ -41,7 +41,7 @@ impl Signature {
 }
 
 /// The options of a kernel that the text of a module does not decide.
-const OF_LAUNCHES: [&str; 7] = ["block", "grid", "cluster", "shared", "cooperative", "pdl", "safe"];
+const OF_LAUNCHES: [&str; 8] = ["block", "grid", "cluster", "shared", "cooperative", "pdl", "requires", "unsafe"];
 
 impl Reader {
     /// An entry with the Rust types of its signature.
@@ -72,8 +72,7 @@ impl Reader {
             _ => Attribute::default(),
         };
         for name in attribute.given.iter().filter(|name| !of_launches(name)) {
-            let help =
-                "the PTX says it; a signature takes `block`, `grid`, `cluster`, `shared`, `cooperative`, `pdl`, `safe`";
+            let help = "the PTX says it; a signature takes `block`, `grid`, `cluster`, `shared`, `cooperative`, `pdl`, `requires`";
             self.error(&codes::P0906, name, format!("`{name}` has no meaning for a PTX text"), help);
         }
         attribute

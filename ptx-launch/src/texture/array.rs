@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// # use ptx_launch::prelude::*;
 /// # use ptx_launch::{Extent, Surface, TexelArray, Texture};
 /// /// The same image, upside down.
-/// #[ptx_kernel(arch = "sm_80", block = (8, 4), grid = 1, safe(rows == 4))]
+/// #[ptx_kernel(arch = "sm_80", block = (8, 4), grid = 1, unsafe(requires(rows == 4)))]
 /// fn flip(from: Texture, to: Surface, rows: u32) {
 ///     let (x, y): (f32, f32) = (tid.x as f32, (rows - 1 - tid.y) as f32);
 ///     let color: [f32; 4];

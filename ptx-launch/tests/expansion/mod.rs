@@ -11,7 +11,7 @@
 
 // The source:
 //
-// #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), safe(x.len() >= n, y.len() >= n))]
+// #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), unsafe(requires(x.len() >= n, y.len() >= n)))]
 // pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) { … }
 
 /// The PTX of [`saxpy()`], and what it is made of.
@@ -122,7 +122,7 @@ pub fn saxpy(
     let __stream = rt::AsStream::as_stream(&stream);
     let __x = rt::ReadSlice::bind(&x, __stream)?;
     let __y = rt::WriteSlice::bind(&mut y, __stream)?;
-    // SAFETY: the arguments are those of the entry, by the same signature; the author vouches for the body with `safe`.
+    // SAFETY: the arguments are those of the entry, by the same signature; the author vouches for the body.
     unsafe {
         rt::launch(
             &saxpy::KERNEL,
@@ -133,7 +133,7 @@ pub fn saxpy(
     }
 }
 
-// The source: no `safe`, no `block`, no `grid`, two instances, a struct by value, a tensor map.
+// The source: no conditions, no `block`, no `grid`, two instances, a struct by value, a tensor map.
 //
 // #[ptx_kernel(arch("sm_90a"), cluster = 2, instances = [(3), (4)])]
 // pub fn tiles<const STAGES: u32>(a: TensorMap, shape: Shape, out: &mut [u32]) { … }
@@ -217,7 +217,7 @@ where
     tiles::Instance<STAGES>: tiles::Exists,
 {
     use ::ptx_launch::expansion as rt;
-    // With `safe`: `safely_over`.
+    // With `unsafe(requires(…))`: `safely_over`.
     let __config = config.over(rt::Config::new().cluster(rt::int(2)))?;
     let __stream = rt::AsStream::as_stream(&stream);
     let __out = rt::WriteSlice::bind(&mut out, __stream)?;
@@ -234,7 +234,7 @@ where
 
 // The source: dimensions that the tiles name, a tensor map made at the launch.
 //
-// #[ptx_kernel(arch = "sm_90a", block = 128, grid = (N.div_ceil(64), M.div_ceil(64)), safe())]
+// #[ptx_kernel(arch = "sm_90a", block = 128, grid = (N.div_ceil(64), M.div_ceil(64)), unsafe(requires()))]
 // pub fn scale(#[tma(box = [64, 32], swizzle = 128)] a: Tile<f32, (M, N)>, c: TileMut<f32, (M, N)>) { … }
 
 /// The PTX of [`scale()`], and what it is made of.
@@ -289,7 +289,7 @@ pub fn scale(
         .tile(&[64, 32])
         .swizzle(rt::Swizzle::B128);
     let __a_map = rt::TensorMapBuilder::build(&__a_map)?;
-    // SAFETY: the arguments are those of the entry, by the same signature; the author vouches for the body with `safe`.
+    // SAFETY: the arguments are those of the entry, by the same signature; the author vouches for the body.
     unsafe {
         rt::launch(
             &scale::KERNEL,

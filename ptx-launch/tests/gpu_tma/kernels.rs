@@ -147,7 +147,7 @@ pub mod moves {
     }
 
     /// A tile of a matrix, by a map that the launch makes.
-    #[ptx_kernel(block = 128, grid = 1, shared = 65536, safe(to.len() > 512))]
+    #[ptx_kernel(block = 128, grid = 1, shared = 65536, unsafe(requires(to.len() > 512)))]
     pub fn load_tile(
         #[tma(box = [16, 32], swizzle = 128, promotion = 256, fill = nan)] a: Tile<f32, (M, N)>,
         to: &mut [u32],

@@ -3,7 +3,7 @@
 use ptx_launch::prelude::*;
 
 /// `y = alpha * x + y`, after `pause` times 1.6 µs.
-#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), safe(x.len() >= n, y.len() >= n))]
+#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), unsafe(requires(x.len() >= n, y.len() >= n)))]
 pub fn accumulate(pause: u32, alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
     let left: u32 = pause;
@@ -24,7 +24,7 @@ pub fn accumulate(pause: u32, alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
 }
 
 /// The first texels of a row.
-#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), safe(out.len() >= n))]
+#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), unsafe(requires(out.len() >= n)))]
 pub fn sample(pause: u32, image: Texture, out: &mut [f32], n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
     let left: u32 = pause;
@@ -42,7 +42,7 @@ pub fn sample(pause: u32, image: Texture, out: &mut [f32], n: u32) {
 }
 
 /// Sets the first texels of a row.
-#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), safe(n <= 64))]
+#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), unsafe(requires(n <= 64)))]
 pub fn paint(pause: u32, value: f32, to: Surface, n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
     let left: u32 = pause;
@@ -57,7 +57,7 @@ pub fn paint(pause: u32, value: f32, to: Surface, n: u32) {
 }
 
 /// Keeps a stream busy.
-#[ptx_kernel(arch = "sm_80", block = 1, grid = 1, safe(pause < 100000))]
+#[ptx_kernel(arch = "sm_80", block = 1, grid = 1, unsafe(requires(pause < 100000)))]
 pub fn idle(pause: u32) {
     let left: u32 = pause;
     while left > 0 {

@@ -20,7 +20,7 @@ pub mod found {
     }
 
     /// `y[i] = a * i + b`
-    #[ptx_kernel(arch = "sm_80", block = 32, grid = n.div_ceil(32), params(Line { a: f32, b: f32 }), safe(y.len() >= n))]
+    #[ptx_kernel(arch = "sm_80", block = 32, grid = n.div_ceil(32), params(Line { a: f32, b: f32 }), unsafe(requires(y.len() >= n)))]
     pub fn line(of: Line, y: &mut [f32], n: u32) {
         let i: u32 = ctaid.x * ntid.x + tid.x;
         if i < n {
@@ -54,7 +54,7 @@ pub mod given {
     }
 
     /// By a name in scope.
-    #[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [32], crate = facade::runtime, params(One { n: u32 }), safe(y.len() >= 32))]
+    #[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [32], crate = facade::runtime, params(One { n: u32 }), unsafe(requires(y.len() >= 32)))]
     pub fn fill<const N: u32>(one: One, y: &mut [u32]) {
         let to: u64 = y + wide(tid.x) * 4;
         ptx! { st.global.u32 [to], one.n; }
@@ -64,7 +64,7 @@ pub mod given {
     #[ptx_module(arch = "sm_80", crate = self::facade::runtime)]
     pub mod several {
         /// Numbers the lanes.
-        #[ptx_kernel(block = 32, grid = 1, safe(y.len() >= 32))]
+        #[ptx_kernel(block = 32, grid = 1, unsafe(requires(y.len() >= 32)))]
         pub fn number(y: &mut [u32]) {
             let to: u64 = y + wide(tid.x) * 4;
             let v: u32 = tid.x;
@@ -74,7 +74,7 @@ pub mod given {
 
     ptx! {
         crate = super::facade::runtime;
-        #[ptx_kernel(block = 1, grid = 1, safe(y.len() >= 1))]
+        #[ptx_kernel(block = 1, grid = 1, unsafe(requires(y.len() >= 1)))]
         pub fn seven(y: &mut [u32]);
 
         .version 7.0

@@ -17,7 +17,7 @@ pub mod pair {
         x + x
     }
 
-    #[ptx_kernel(block = 32, grid = COUNT, safe())]
+    #[ptx_kernel(block = 32, grid = COUNT, unsafe(requires()))]
     pub fn first(out: &mut [u32]) {
         let x: u32 = double(COUNT);
         ptx! { st.global.u32 [out], x; }

@@ -60,7 +60,7 @@ ptx! {
 }
 
 ptx! {
-    #[ptx_kernel(block = 32, grid = 1, safe(x.len() >= 32))]
+    #[ptx_kernel(block = 32, grid = 1, unsafe(requires(x.len() >= 32)))]
     pub fn typed(x: &mut [f32], factor: f32);
     // A comment that stays.
     .version 7.0
@@ -80,7 +80,7 @@ fn a_signature_stands_in_front_of_a_text() {
     typed(&device, &mut x, 2.0).unwrap();
 }
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(r#in.len() >= 1))]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(r#in.len() >= 1)))]
 fn keywords(r#type: u32, r#in: &mut [u32], r#match: u32) {
     let r#loop: u32 = r#type + r#match;
     ptx! {
@@ -97,7 +97,7 @@ fn keywords_are_names_of_parameters() {
 }
 
 // `e4m3` is a type that declares no registers; two variables of that name once took names for ever.
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(out.len() >= 1))]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(out.len() >= 1)))]
 fn types(out: &mut [u32]) {
     let e4m3: u32 = 1;
     {

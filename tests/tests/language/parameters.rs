@@ -25,7 +25,7 @@ pub struct Factors {
     pub b: f32,
 }
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Factors { a: f32, b: f32 }), safe())]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Factors { a: f32, b: f32 }), unsafe(requires()))]
 pub fn by_value(factors: Factors, out: &mut [f32]) {
     let product: f32 = factors.a * factors.b;
     ptx! { st.global.f32 [out], product; }
@@ -35,7 +35,7 @@ fn a_struct_is_one_parameter() {
     assert_eq!(by_value::KERNEL.params.first().map(|p| (p.name, p.size, p.align)), Some(("factors", 8, 4)));
 }
 
-#[ptx_kernel(arch = "sm_80", block = 1, grid = 1, safe(out.len() >= 4))]
+#[ptx_kernel(arch = "sm_80", block = 1, grid = 1, unsafe(requires(out.len() >= 4)))]
 pub fn arrays(factors: [f32; 3], bytes: [u8; 4], pairs: [[u32; 2]; 2], out: &mut [u32]) {
     let sum: f32 = 0.0;
     for factor in factors {

@@ -21,7 +21,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Multiplies and adds.
-#[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), safe(x.len() >= n, y.len() >= n))]
+#[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), unsafe(requires(x.len() >= n, y.len() >= n)))]
 pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
     if i < n {

@@ -35,7 +35,7 @@ ptx! {
 }
 
 ptx_file!("add.ptx",
-    #[ptx_kernel(grid = n.div_ceil(128), safe(a.len() >= n, b.len() >= n, c.len() >= n))]
+    #[ptx_kernel(grid = n.div_ceil(128), unsafe(requires(a.len() >= n, b.len() >= n, c.len() >= n)))]
     pub fn vec_add(a: &[f32], b: &[f32], c: &mut [f32], n: u32));
 
 fn a_module_in_the_source_keeps_its_bytes() {

@@ -12,7 +12,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-#[ptx_kernel(arch = "sm_90a", block = 128, grid = (N.div_ceil(64), M.div_ceil(32)), safe())]
+#[ptx_kernel(arch = "sm_90a", block = 128, grid = (N.div_ceil(64), M.div_ceil(32)), unsafe(requires()))]
 pub fn scale(#[tma(box = [32, 64], promotion = 128)] a: Tile<f32, (M, N)>, c: TileMut<f32, (M, N)>, factor: f32) {
     let (m, n): (u32, u32) = (M, N);
     ptx! {
@@ -36,7 +36,7 @@ fn dimensions_that_differ_are_an_error() {
     assert!(text.contains("M = 4 in `a`, 8 in `c`"), "{text}");
 }
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = ROWS, instances = [64, 128], safe())]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = ROWS, instances = [64, 128], unsafe(requires()))]
 pub fn rows<const HEAD: u32>(x: Tile<u32, (ROWS, HEAD)>) {
     let n: u32 = ROWS * HEAD;
     ptx! { st.global.u32 [x], n; }

@@ -4,7 +4,7 @@ use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorMap};
 
 /// Two blocks write to each other in every way that there is; each thread of the first 32 has a word of its own.
-#[ptx_kernel(arch = "sm_90", block = 64, grid = 2, cluster = 2, safe(out.len() >= 2 * 5 * 32))]
+#[ptx_kernel(arch = "sm_90", block = 64, grid = 2, cluster = 2, unsafe(requires(out.len() >= 2 * 5 * 32)))]
 pub fn neighbours(out: &mut [u32]) {
     #[shared(align = 16)]
     let words: [u32; 128];
@@ -69,7 +69,7 @@ fn blocks_of_a_cluster_write_to_each_other(device: &Device) -> Result<()> {
 
 /// 128 bytes by each bulk copy: to shared memory plainly, with a policy, and from one block to both; back plainly, with a
 /// policy, and as a sum.
-#[ptx_kernel(arch = "sm_90", block = 32, grid = 2, cluster = 2, safe(x.len() >= 96, out.len() >= 192))]
+#[ptx_kernel(arch = "sm_90", block = 32, grid = 2, cluster = 2, unsafe(requires(x.len() >= 96, out.len() >= 192)))]
 pub fn pieces(x: &[u32], out: &mut [u32]) {
     #[shared(align = 128)]
     let tile: [u32; 96];
@@ -213,7 +213,7 @@ fn boxes_go_to_all_blocks_and_are_reduced(device: &Device) -> Result<()> {
 }
 
 /// A ring of two stages: 32 threads fill it by `cp.async`, 32 threads sum what comes.
-#[ptx_kernel(arch = "sm_90", block = 64, grid = 1, safe(x.len() >= rounds * 128, out.len() >= 32))]
+#[ptx_kernel(arch = "sm_90", block = 64, grid = 1, unsafe(requires(x.len() >= rounds * 128, out.len() >= 32)))]
 pub fn ring(x: &[u32], out: &mut [u32], rounds: u32) {
     const STAGES: u32 = 2;
     #[shared(align = 16)]
@@ -339,7 +339,7 @@ fn pixels_are_stored_one_behind_the_other(device: &Device) -> Result<()> {
 }
 
 /// Queries of kernels, and constants from them.
-#[ptx_kernel(arch = "sm_90", block = 32, grid = 4, cluster = 4, safe(out.len() >= 4))]
+#[ptx_kernel(arch = "sm_90", block = 32, grid = 4, cluster = 4, unsafe(requires(out.len() >= 4)))]
 pub fn sizes(out: &mut [u32]) {
     const RING: u32 = pipeline::bytes(3);
     const SINGLES: u32 = vector::widest::<f32>();

@@ -6,7 +6,7 @@ use ptx_launch::prelude::*;
 /// Number of values that `warps` writes for every lane.
 const OF_WARPS: usize = 14;
 
-#[ptx_kernel(arch = "sm_90", block = 32, grid = 1, safe(x.len() >= 32, out.len() >= 32 * 14))]
+#[ptx_kernel(arch = "sm_90", block = 32, grid = 1, unsafe(requires(x.len() >= 32, out.len() >= 32 * 14)))]
 pub fn warps(x: &[u32], out: &mut [u32]) {
     let (v, from, to): (u32, u64, u64) = (0, x + wide(tid.x) * 4, out + wide(tid.x) * 4);
     ptx! { ld.global.u32 v, [from]; }
@@ -68,7 +68,7 @@ fn a_warp_reduces_scans_and_votes(device: &Device) -> Result<()> {
     Ok(())
 }
 
-#[ptx_kernel(arch = "sm_80", block = 128, grid = 1, safe(x.len() >= 128, out.len() >= 128 * 5))]
+#[ptx_kernel(arch = "sm_80", block = 128, grid = 1, unsafe(requires(x.len() >= 128, out.len() >= 128 * 5)))]
 pub fn blocks(x: &[i32], out: &mut [i32]) {
     let (v, from, to): (i32, u64, u64) = (0, x + wide(tid.x) * 4, out + wide(tid.x) * 4);
     ptx! { ld.global.s32 v, [from]; }

@@ -8,7 +8,7 @@ use ptx_launch::prelude::*;
     arch = "sm_90",
     block = 32,
     grid = 1,
-    safe(a.len() >= 256, b.len() >= 128, b_turned.len() >= 128, sums.len() >= 128, copy.len() >= 256)
+    unsafe(requires(a.len() >= 256, b.len() >= 128, b_turned.len() >= 128, sums.len() >= 128, copy.len() >= 256))
 )]
 pub fn fragments(a: &[bf16], b: &[bf16], b_turned: &[bf16], sums: &mut [f32], copy: &mut [bf16]) {
     #[shared(align = 16)]
@@ -82,7 +82,7 @@ fn products(a: &[bf16], b: &[bf16], m: usize, n: usize, k: usize) -> Vec<f32> {
     block = 128,
     grid = 1,
     instances = [(0, 0), (0, 32), (0, 64), (0, 128), (1, 0), (1, 32), (1, 64), (1, 128)],
-    safe(a.len() >= 8192, b.len() >= 8192, sums.len() >= 4096)
+    unsafe(requires(a.len() >= 8192, b.len() >= 8192, sums.len() >= 4096))
 )]
 pub fn layouts<const MN: u32, const SWIZZLE: u32>(a: &[u8], b: &[u8], sums: &mut [f32]) {
     #[shared(align = 1024)]
@@ -171,7 +171,7 @@ fn descriptors_say_every_layout(device: &Device) -> Result<()> {
 }
 
 /// 64 × 64 times 64 × 64, K-major in rows of 128 swizzled bytes; A goes through registers.
-#[ptx_kernel(arch = "sm_90a", block = 128, grid = 1, safe(a.len() >= 8192, b.len() >= 8192, sums.len() >= 4096))]
+#[ptx_kernel(arch = "sm_90a", block = 128, grid = 1, unsafe(requires(a.len() >= 8192, b.len() >= 8192, sums.len() >= 4096)))]
 pub fn by_registers(a: &[u8], b: &[u8], sums: &mut [f32]) {
     #[shared(align = 1024)]
     let left: [u8; 8192];
@@ -229,7 +229,7 @@ fn an_operand_may_come_from_registers(device: &Device) -> Result<()> {
     block = 32,
     grid = 1,
     instances = [(f32, 1), (f32, 2), (f32, 4), (bf16, 1), (bf16, 2), (bf16, 4), (bf16, 8)],
-    safe(x.len() >= 32 * EACH, out.len() >= 32 * EACH)
+    unsafe(requires(x.len() >= 32 * EACH, out.len() >= 32 * EACH))
 )]
 pub fn rows<T, const EACH: u32>(x: &[T], out: &mut [T], count: u32) {
     const BYTES: u32 = EACH * size_of::<T>();

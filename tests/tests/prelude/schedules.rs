@@ -4,7 +4,7 @@ use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::collections::BTreeSet;
 
-#[ptx_kernel(arch = "sm_80", block = 256, grid = 1, safe(out.len() >= 2048))]
+#[ptx_kernel(arch = "sm_80", block = 256, grid = 1, unsafe(requires(out.len() >= 2048)))]
 pub fn orders(rows: u32, columns: u32, band: u32, run: u32, order: u32, out: &mut [u32]) {
     let to: u64 = out + wide(tid.x) * 8;
     let (x, y): (u32, u32) = scheduler::linear(tid.x, columns);
@@ -50,7 +50,7 @@ fn every_order_visits_every_tile_once(device: &Device) -> Result<()> {
     arch = "sm_80",
     block = 32,
     grid = workers,
-    safe(workers > 0, gpcs.len() >= 273, claims.len() >= 17, out.len() >= workers)
+    unsafe(requires(workers > 0, gpcs.len() >= 273, claims.len() >= 17, out.len() >= workers))
 )]
 pub fn numbers(gpcs: &[u32], claims: &mut [u32], workers: u32, out: &mut [u32]) {
     if tid.x == 0 {
@@ -79,7 +79,7 @@ fn every_worker_claims_a_number_of_its_own(device: &Device) -> Result<()> {
 }
 
 /// The parts of every worker in its order: tile, first and last step; `u32::MAX` behind them.
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(workers <= 32, out.len() >= 32 * 96))]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(workers <= 32, out.len() >= 32 * 96)))]
 pub fn parts(workers: u32, tiles: u32, steps: u32, out: &mut [u32]) {
     if tid.x >= workers {
         return;
@@ -134,7 +134,7 @@ fn stream_k_shares_every_step_once_and_alike(device: &Device) -> Result<()> {
 }
 
 /// The group of every tile, and the group's first row, end and first tile.
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe(offsets.len() > groups, out.len() >= 4 * tiles))]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(offsets.len() > groups, out.len() >= 4 * tiles)))]
 pub fn groups_of(offsets: &[u32], groups: u32, most: u32, columns: u32, tiles: u32, out: &mut [u32]) {
     let (tile, to): (u32, u64) = (0, out);
     let (ahead, group, start, next, first, end): (u32, u32, u32, u32, u32, u32) = (0, 0, 0, 0, 0, 0);
@@ -169,7 +169,7 @@ fn a_tile_finds_its_group(device: &Device) -> Result<()> {
     Ok(())
 }
 
-#[ptx_kernel(arch = "sm_80", block = 512, grid = 1, safe(out.len() >= 1536))]
+#[ptx_kernel(arch = "sm_80", block = 512, grid = 1, unsafe(requires(out.len() >= 1536)))]
 pub fn swizzles(out: &mut [u32]) {
     let (to, at): (u64, u32) = (out + wide(tid.x) * 4, tid.x * 16);
     let (a, b, c): (u32, u32, u32) = (swizzle::bytes128(at), swizzle::bytes64(at), swizzle::bytes32(at));

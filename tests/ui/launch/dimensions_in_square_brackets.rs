@@ -1,6 +1,6 @@
 use ptx_launch::prelude::*;
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe())]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires()))]
 pub fn kernel(x: Tile<f32, [M, N]>) {}
 
 fn main() {}

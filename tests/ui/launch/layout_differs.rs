@@ -7,7 +7,7 @@ pub struct Shape {
     pub n: u32,
 }
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Shape { n: u32, m: u32 }), safe())]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Shape { n: u32, m: u32 }), unsafe(requires()))]
 pub fn kernel(shape: Shape) {
     let m: u32 = shape.m;
 }

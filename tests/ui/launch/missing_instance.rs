@@ -1,6 +1,6 @@
 use ptx_launch::prelude::*;
 
-#[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [(128), (256)], safe())]
+#[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [(128), (256)], unsafe(requires()))]
 pub fn kernel<const N: u32>(n: u32) {}
 
 fn main() -> ptx_launch::Result<()> {

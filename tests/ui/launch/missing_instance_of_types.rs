@@ -1,6 +1,6 @@
 use ptx_launch::prelude::*;
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, instances = [f32, u32], safe())]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, instances = [f32, u32], unsafe(requires()))]
 pub fn kernel<T>(x: &[T]) {}
 
 fn main() -> ptx_launch::Result<()> {

@@ -1,6 +1,6 @@
 use ptx_launch::prelude::*;
 
-#[ptx_kernel(arch = "sm_80", block = 32, safe())]
+#[ptx_kernel(arch = "sm_80", block = 32, unsafe(requires()))]
 pub fn kernel(n: u32) {}
 
 fn main() -> ptx_launch::Result<()> {

@@ -1,6 +1,6 @@
 use ptx_launch::prelude::*;
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = n, safe())]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = n, unsafe(requires()))]
 pub fn kernel(factor: f32, x: &[f32], y: &mut [f32], n: u32) {}
 
 fn main() -> ptx_launch::Result<()> {

@@ -6,7 +6,7 @@ pub struct Shape {
     pub n: u32,
 }
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, safe())]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires()))]
 pub fn kernel(shape: Shape) {}
 
 fn main() {}
