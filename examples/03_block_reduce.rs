@@ -9,12 +9,12 @@ use ptx_launch::prelude::*;
 /// out\[0\] += sum of x
 #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(4096), unsafe(requires(x.len() >= n, out.len() >= 1)))]
 pub fn block_reduce(x: &[f32], out: &mut [f32], n: u32) {
-    let i: u32 = ctaid.x * 4096 + tid.x;
+    let mut i: u32 = ctaid.x * 4096 + tid.x;
     let end: u32 = ctaid.x * 4096 + 4096;
-    let sum: f32 = 0.0;
+    let mut sum: f32 = 0.0;
     while i < end {
         let at: u64 = x + wide(i) * 4;
-        let value: f32 = 0.0;
+        let mut value: f32 = 0.0;
         let inside: pred = i < n;
         ptx! {
             @inside ld.global.f32 value, [at];

@@ -14,10 +14,10 @@ pub fn histogram(x: &[u32], bins: &mut [u32], n: u32) {
         st.shared.u32 [mine], 0;
         bar.sync 0;
     }
-    let i: u32 = ctaid.x * 2048 + tid.x;
+    let mut i: u32 = ctaid.x * 2048 + tid.x;
     for _round in 0..8 {
         if i < n {
-            let (at, word): (u64, u32) = (x + wide(i) * 4, 0);
+            let (at, mut word): (u64, u32) = (x + wide(i) * 4, 0);
             ptx! { ld.global.u32 word, [at]; }
             for byte in 0..4 {
                 let bin: u32;
@@ -28,7 +28,7 @@ pub fn histogram(x: &[u32], bins: &mut [u32], n: u32) {
         }
         i += 256;
     }
-    let (count, out): (u32, u64) = (0, bins + wide(tid.x) * 4);
+    let (mut count, out): (u32, u64) = (0, bins + wide(tid.x) * 4);
     ptx! {
         bar.sync 0;
         ld.shared.u32 count, [mine];

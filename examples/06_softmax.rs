@@ -26,12 +26,12 @@ pub fn softmax(x: &[f32], out: &mut [f32], rows: u32) {
         ld.global.v4.f32 {v[0..4]}, [source];
         ld.global.v4.f32 {v[4..8]}, [source + 4096];
     }
-    let most: f32 = v[0];
+    let mut most: f32 = v[0];
     for i in 1..EACH {
         ptx! { max.f32 most, most, v[i]; }
     }
     let top: f32 = block::reduce_max::<8, f32>(most);
-    let sum: f32 = 0.0;
+    let mut sum: f32 = 0.0;
     for i in 0..EACH {
         let scaled: f32 = (v[i] - top) * LOG2_E;
         ptx! { ex2.approx.ftz.f32 v[i], scaled; }

@@ -38,9 +38,9 @@ pub fn rms_norm(x: &[bf16], weight: &[bf16], out: &mut [bf16], epsilon: f32, row
         ld.global.v4.b32 {px[..]}, [source];
         ld.global.nc.v4.b32 {pw[..]}, [scale];
     }
-    let v: [f32; 8] = unpack(px);
+    let mut v: [f32; 8] = unpack(px);
     let w: [f32; 8] = unpack(pw);
-    let squares: f32 = 0.0;
+    let mut squares: f32 = 0.0;
     for i in 0..8 {
         ptx! { fma.rn.f32 squares, v[i], v[i], squares; }
     }

@@ -11,7 +11,7 @@ mod kernels {
     const MULTIPLIERS: [u32; 2] = [0x85eb_ca6b, 0xc2b2_ae35];
 
     fn hash(x: u32) -> u32 {
-        let h: u32 = x;
+        let mut h: u32 = x;
         for multiplier in MULTIPLIERS {
             h = (h ^ (h >> 16)) * multiplier;
         }
@@ -31,7 +31,7 @@ mod kernels {
 
     /// One value of the normal distribution for each index: √(−2 ln u) · cos 2πv.
     fn normal_at(i: u32, seed: u32) -> f32 {
-        let (u, v): (f32, f32) = (uniform(2 * i ^ seed), uniform((2 * i + 1) ^ seed));
+        let (mut u, mut v): (f32, f32) = (uniform(2 * i ^ seed), uniform((2 * i + 1) ^ seed));
         let value: f32;
         ptx! {
             lg2.approx.f32  u, u;
@@ -46,7 +46,7 @@ mod kernels {
 
     #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), instances = [bf16, f16], unsafe(requires(x.len() >= n)))]
     pub fn normal16<T>(x: &mut [T], n: u32, seed: u32) {
-        let i: u32 = ctaid.x * 256 + tid.x;
+        let mut i: u32 = ctaid.x * 256 + tid.x;
         while i < n {
             let (value, at): (f32, u64) = (normal_at(i, seed), x + wide(i) * 2);
             let rounded: T;
@@ -60,7 +60,7 @@ mod kernels {
 
     #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), unsafe(requires(x.len() >= n)))]
     pub fn normal32(x: &mut [f32], n: u32, seed: u32) {
-        let i: u32 = ctaid.x * 256 + tid.x;
+        let mut i: u32 = ctaid.x * 256 + tid.x;
         while i < n {
             let (value, at): (f32, u64) = (normal_at(i, seed), x + wide(i) * 4);
             ptx! { st.global.f32 [at], value; }
@@ -71,7 +71,7 @@ mod kernels {
     /// 8-bit floats of 4 exponent and 3 mantissa bits, two at a time.
     #[ptx_kernel(block = 256, grid = n.div_ceil(2 * 256).clamp(1, 2048), unsafe(requires(n % 2 == 0, x.len() >= n)))]
     pub fn normal_e4m3(x: &mut [u8], n: u32, seed: u32) {
-        let i: u32 = (ctaid.x * 256 + tid.x) * 2;
+        let mut i: u32 = (ctaid.x * 256 + tid.x) * 2;
         while i < n {
             let (low, high): (f32, f32) = (normal_at(i, seed), normal_at(i + 1, seed));
             let at: u64 = x + i as u64;
@@ -100,8 +100,8 @@ mod kernels {
         let warp: u32 = ctaid.x * 8 + (tid.x >> 5);
         if warp < rows * n {
             let (row, column): (u32, u32) = (first + warp / n * step, warp % n);
-            let sum: f64 = 0.0;
-            let at: u32 = laneid * 2;
+            let mut sum: f64 = 0.0;
+            let mut at: u32 = laneid * 2;
             let (from_a, from_b): (u64, u64) = (a + wide(row) * k, b + wide(column) * k);
             while at < k {
                 let (pa, pb): (u64, u64) = (from_a + at as u64, from_b + at as u64);
@@ -143,7 +143,7 @@ mod kernels {
 
     /// The sum over the warp, in two halves of 32 bits.
     fn warp_sum(x: f64) -> f64 {
-        let sum: f64 = x;
+        let mut sum: f64 = x;
         for step in [16, 8, 4, 2, 1] {
             let (low, high): (b32, b32);
             let other: f64;
@@ -185,8 +185,8 @@ mod kernels {
     /// Compares with a reference of the same type.
     #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), instances = [bf16, f16], unsafe(requires(x.len() >= n, y.len() >= n, sums.len() >= 2)))]
     pub fn compare16<T>(x: &[T], y: &[T], sums: &mut [f64], n: u32) {
-        let i: u32 = ctaid.x * 256 + tid.x;
-        let (difference, own): (f32, f32) = (0.0, 0.0);
+        let mut i: u32 = ctaid.x * 256 + tid.x;
+        let (mut difference, mut own): (f32, f32) = (0.0, 0.0);
         while i < n {
             let (at, other): (u64, u64) = (x + wide(i) * 2, y + wide(i) * 2);
             let (a, b): (T, T);
@@ -212,8 +212,8 @@ mod kernels {
     /// Compares `f32` with a reference.
     #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), unsafe(requires(x.len() >= n, y.len() >= n, sums.len() >= 2)))]
     pub fn compare32(x: &[f32], y: &[f32], sums: &mut [f64], n: u32) {
-        let i: u32 = ctaid.x * 256 + tid.x;
-        let (difference, own): (f64, f64) = (0.0, 0.0);
+        let mut i: u32 = ctaid.x * 256 + tid.x;
+        let (mut difference, mut own): (f64, f64) = (0.0, 0.0);
         while i < n {
             let (at, other): (u64, u64) = (x + wide(i) * 4, y + wide(i) * 4);
             let (p, q): (f32, f32);
@@ -221,7 +221,7 @@ mod kernels {
                 ld.global.f32 p, [at];
                 ld.global.f32 q, [other];
             }
-            let (a, b): (f64, f64) = (p as f64, q as f64);
+            let (mut a, b): (f64, f64) = (p as f64, q as f64);
             a -= b;
             ptx! {
                 fma.rn.f64 difference, a, a, difference;
@@ -261,8 +261,8 @@ mod kernels {
         let warp: u32 = ctaid.x * 8 + (tid.x >> 5);
         if warp < rows * n {
             let (row, column): (u32, u32) = (first + warp / n * step, warp % n);
-            let sum: f64 = 0.0;
-            let at: u32 = laneid;
+            let mut sum: f64 = 0.0;
+            let mut at: u32 = laneid;
             let (from_a, from_b): (u64, u64) = (a + wide(row) * a_row * 2, b + wide(column) * b_col * 2);
             while at < k {
                 let (pa, pb): (u64, u64) = (from_a + wide(at) * a_k * 2, from_b + wide(at) * b_k * 2);

@@ -70,15 +70,15 @@ pub fn gemm<
         inside[BM / ROWS + i] = at < n;
         from[BM / ROWS + i] = b + (wide(at) * k + (chunk * 8) as u64) * 2;
     }
-    let fetched: u32 = chunk * 8;
+    let mut fetched: u32 = chunk * 8;
     for stage in 0..STAGES - 1 {
         for i in 0..(BM + BN) / ROWS {
-            fetch(to + stage * STAGE + i * ROWS * PITCH, from[i], inside[i], fetched < k);
+            fetch(to + stage * STAGE + i * ROWS * PITCH, &mut from[i], inside[i], fetched < k);
         }
         cp_async::commit();
         fetched += BK;
     }
-    let write: u32 = to + (STAGES - 1) * STAGE;
+    let mut write: u32 = to + (STAGES - 1) * STAGE;
 
     // The rows that this lane names to `ldmatrix`: 16 of A, 8 and 8 of B.
     let (warp, lane): (u32, u32) = (tid.x / 32, laneid);
@@ -97,10 +97,10 @@ pub fn gemm<
     let fb: [[[b32; 4]; ACROSS / 2]; 2];
     cp_async::wait::<{ STAGES - 2 }>();
     block::sync();
-    load(fa[0], a_from);
-    load(fb[0], b_from);
+    load(&mut fa[0], a_from);
+    load(&mut fb[0], b_from);
 
-    let (done, stage): (u32, u32) = (0, 0);
+    let (mut done, mut stage): (u32, u32) = (0, 0);
     while done < k {
         for step in 0..STEPS {
             // While a step is multiplied, the fragments of the next one are loaded.
@@ -110,11 +110,11 @@ pub fn gemm<
                 block::sync();
                 stage = next(stage);
             }
-            load(fa[NEXT % 2], (a_from + stage) ^ (NEXT << 5));
-            load(fb[NEXT % 2], (b_from + stage) ^ (NEXT << 5));
+            load(&mut fa[NEXT % 2], (a_from + stage) ^ (NEXT << 5));
+            load(&mut fb[NEXT % 2], (b_from + stage) ^ (NEXT << 5));
             if step == 0 {
                 for i in 0..(BM + BN) / ROWS {
-                    fetch(write + i * ROWS * PITCH, from[i], inside[i], fetched < k);
+                    fetch(write + i * ROWS * PITCH, &mut from[i], inside[i], fetched < k);
                 }
                 cp_async::commit();
                 fetched += BK;
@@ -124,7 +124,7 @@ pub fn gemm<
                 for j in 0..ACROSS {
                     const PART: u32 = 2 * (j % 2);
                     let columns: [b32; 2] = [fb[step % 2][j / 2][PART], fb[step % 2][j / 2][PART + 1]];
-                    matrix::multiply::<T>(sum[i][j], fa[step % 2][i], columns);
+                    matrix::multiply::<T>(&mut sum[i][j], fa[step % 2][i], columns);
                 }
             }
         }
@@ -167,7 +167,7 @@ pub fn gemm<
     fn place<const BM: u32, const BN: u32>(m: u32, n: u32) -> (u32, u32) {
         let (down, across): (u32, u32) = ((m + (BM - 1)) / BM, (n + (BN - 1)) / BN);
         let (group, rest): (u32, u32) = (ctaid.x / (8 * across), ctaid.x % (8 * across));
-        let height: u32 = down - group * 8;
+        let mut height: u32 = down - group * 8;
         ptx! { min.u32 height, height, 8; }
         ((group * 8 + rest % height) * BM, rest / height * BN)
     }
@@ -178,23 +178,23 @@ pub fn gemm<
     }
 
     /// Begins to copy 16 bytes, zeros where they are outside of the matrix, and goes on along the row.
-    fn fetch(to: u32, from: u64, inside: pred, left: pred) {
+    fn fetch(to: u32, from: &mut u64, inside: pred, left: pred) {
         let bytes: u32;
         let both: pred = inside & left;
         ptx! { selp.u32 bytes, 16, 0, both; }
-        cp_async::copy16_zero(to, from, bytes);
-        from += PITCH as u64;
+        cp_async::copy16_zero(to, *from, bytes);
+        *from += PITCH as u64;
     }
 
     /// Where the stage after this one begins.
     fn next(stage: u32) -> u32 {
-        let (after, last): (u32, pred) = (stage + STAGE, stage == (STAGES - 1) * STAGE);
+        let (mut after, last): (u32, pred) = (stage + STAGE, stage == (STAGES - 1) * STAGE);
         ptx! { selp.u32 after, 0, after, last; }
         after
     }
 
     /// A column of fragments, 16 rows each.
-    fn load<const N: u32>(fragments: [[b32; 4]; N], row: u32) {
+    fn load<const N: u32>(fragments: &mut [[b32; 4]; N], row: u32) {
         for i in 0..N {
             fragments[i] = matrix::load_x4(row + i * 16 * PITCH);
         }

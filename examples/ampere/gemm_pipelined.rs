@@ -24,11 +24,11 @@ pub fn gemm_pipelined<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) 
 
     // Two rows of each tile, 32 apart, one chunk of 16 bytes of each.
     let (row, chunk): (u32, u32) = (tid.x / 4, tid.x % 4);
-    let from_a: u64 = a + (wide(ctaid.y * 64 + row) * k + (chunk * 8) as u64) * 2;
-    let from_b: u64 = b + (wide(ctaid.x * 64 + row) * k + (chunk * 8) as u64) * 2;
+    let mut from_a: u64 = a + (wide(ctaid.y * 64 + row) * k + (chunk * 8) as u64) * 2;
+    let mut from_b: u64 = b + (wide(ctaid.x * 64 + row) * k + (chunk * 8) as u64) * 2;
     let further: u64 = wide(k) * 64;
     let to: u32 = tiles + row * PITCH + chunk * 16;
-    fetch(to, from_a, from_b, further);
+    fetch(to, &mut from_a, &mut from_b, further);
 
     let (warp, lane): (u32, u32) = (tid.x / 32, laneid);
     let (down, across): (u32, u32) = (warp % 2 * 32, warp / 2 * 32);
@@ -40,11 +40,11 @@ pub fn gemm_pipelined<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) 
             sum[i][j] = [0.0; 4];
         }
     }
-    let (at, stage): (u32, u32) = (0, 0);
+    let (mut at, mut stage): (u32, u32) = (0, 0);
     while at < k {
         at += 32;
         if at < k {
-            fetch(to + (2 * TILE - stage), from_a, from_b, further);
+            fetch(to + (2 * TILE - stage), &mut from_a, &mut from_b, further);
             cp_async::wait::<1>();
         } else {
             cp_async::wait::<0>();
@@ -59,7 +59,7 @@ pub fn gemm_pipelined<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) 
             for i in 0..2 {
                 for j in 0..4 {
                     const PART: u32 = 2 * (j % 2);
-                    matrix::multiply::<T>(sum[i][j], fa[i], [fb[j / 2][PART], fb[j / 2][PART + 1]]);
+                    matrix::multiply::<T>(&mut sum[i][j], fa[i], [fb[j / 2][PART], fb[j / 2][PART + 1]]);
                 }
             }
         }
@@ -67,7 +67,8 @@ pub fn gemm_pipelined<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) 
         stage = 2 * TILE - stage;
     }
 
-    let place: u64 = c + (wide(ctaid.y * 64 + down + lane / 4) * n + (ctaid.x * 64 + across + lane % 4 * 2) as u64) * 2;
+    let mut place: u64 =
+        c + (wide(ctaid.y * 64 + down + lane / 4) * n + (ctaid.x * 64 + across + lane % 4 * 2) as u64) * 2;
     let below: u64 = wide(n) * 16;
     for i in 0..2 {
         for half in 0..2 {
@@ -83,14 +84,14 @@ pub fn gemm_pipelined<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) 
     }
 
     /// Begins to copy this thread's part of the next tiles, and goes on along K.
-    fn fetch(to: u32, from_a: u64, from_b: u64, further: u64) {
-        cp_async::copy16(to, from_a);
-        cp_async::copy16(to + 32 * PITCH, from_a + further);
-        cp_async::copy16(to + TILE, from_b);
-        cp_async::copy16(to + TILE + 32 * PITCH, from_b + further);
+    fn fetch(to: u32, from_a: &mut u64, from_b: &mut u64, further: u64) {
+        cp_async::copy16(to, *from_a);
+        cp_async::copy16(to + 32 * PITCH, *from_a + further);
+        cp_async::copy16(to + TILE, *from_b);
+        cp_async::copy16(to + TILE + 32 * PITCH, *from_b + further);
         cp_async::commit();
-        from_a += 64;
-        from_b += 64;
+        *from_a += 64;
+        *from_b += 64;
     }
 }
 

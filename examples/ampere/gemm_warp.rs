@@ -19,11 +19,11 @@ pub fn gemm_warp<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
     // A lane holds two neighbours of K in a row of A, and again eight rows below, and again eight columns to the right.
     let (group, pair): (u32, u32) = (laneid / 4, laneid % 4 * 2);
     let (row, column): (u32, u32) = (ctaid.y * 16 + group, ctaid.x * 8 + group);
-    let upper: u64 = a + (wide(row) * k + pair as u64) * 2;
-    let lower: u64 = upper + wide(k) * 16;
-    let right: u64 = b + (wide(column) * k + pair as u64) * 2;
-    let sum: [f32; 4] = [0.0; 4];
-    let at: u32 = 0;
+    let mut upper: u64 = a + (wide(row) * k + pair as u64) * 2;
+    let mut lower: u64 = upper + wide(k) * 16;
+    let mut right: u64 = b + (wide(column) * k + pair as u64) * 2;
+    let mut sum: [f32; 4] = [0.0; 4];
+    let mut at: u32 = 0;
     while at < k {
         let (fa, fb): ([b32; 4], [b32; 2]);
         ptx! {
@@ -34,7 +34,7 @@ pub fn gemm_warp<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
             ld.global.b32 fb[0], [right];
             ld.global.b32 fb[1], [right + 16];
         }
-        matrix::multiply::<T>(sum, fa, fb);
+        matrix::multiply::<T>(&mut sum, fa, fb);
         upper += 32;
         lower += 32;
         right += 32;

@@ -52,7 +52,7 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     }
 
     let share: f32 = 1.0 / columns as f32;
-    let sum: f32 = 0.0;
+    let mut sum: f32 = 0.0;
     for i in 0..VECTORS {
         for v in vector::unpack::<T, EACH>(row[i]) {
             sum += v;
@@ -60,19 +60,19 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
     }
     let mean: f32 = block::reduce_sum::<{ THREADS / 32 }, f32>(sum) * share;
 
-    let squares: f32 = 0.0;
+    let mut squares: f32 = 0.0;
     for i in 0..VECTORS {
         for v in vector::unpack::<T, EACH>(row[i]) {
             let rest: f32 = v - mean;
             ptx! { @inside[i] fma.rn.f32 squares, rest, rest, squares; }
         }
     }
-    let inverse: f32 = block::reduce_sum::<{ THREADS / 32 }, f32>(squares) * share + epsilon;
+    let mut inverse: f32 = block::reduce_sum::<{ THREADS / 32 }, f32>(squares) * share + epsilon;
     ptx! { rsqrt.approx.f32 inverse, inverse; }
 
     for i in 0..VECTORS {
         let at: u64 = (i * STEP * BYTES) as u64;
-        let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
+        let mut v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
         let w: [f32; EACH] = vector::unpack::<T, EACH>(vector::load_shared::<T, EACH>(scale + at, inside[i]));
         let b: [f32; EACH] = vector::unpack::<T, EACH>(vector::load_shared::<T, EACH>(shift + at, inside[i]));
         for j in 0..EACH {

@@ -45,19 +45,19 @@ pub fn rms_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(
         row[i] = vector::load_once::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0);
     }
 
-    let squares: f32 = 0.0;
+    let mut squares: f32 = 0.0;
     for i in 0..VECTORS {
         for v in vector::unpack::<T, EACH>(row[i]) {
             ptx! { fma.rn.f32 squares, v, v, squares; }
         }
     }
     let total: f32 = block::reduce_sum::<{ THREADS / 32 }, f32>(squares);
-    let inverse: f32 = total / columns as f32 + epsilon;
+    let mut inverse: f32 = total / columns as f32 + epsilon;
     ptx! { rsqrt.approx.f32 inverse, inverse; }
 
     for i in 0..VECTORS {
         let at: u64 = (i * STEP * BYTES) as u64;
-        let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
+        let mut v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
         let w: [f32; EACH] = vector::unpack::<T, EACH>(vector::load_shared::<T, EACH>(scale + at, inside[i]));
         for j in 0..EACH {
             v[j] = v[j] * inverse * w[j];

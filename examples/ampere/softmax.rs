@@ -50,14 +50,14 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
 
     let base: f32 = largest::<T, EACH, VECTORS>(row);
     // Four chains, so that no addition waits for the one before.
-    let sum: [f32; 4] = [0.0; 4];
+    let mut sum: [f32; 4] = [0.0; 4];
     for i in 0..VECTORS {
         let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
         for j in 0..EACH {
             sum[j % 4] += exp(v[j] - base);
         }
     }
-    let (top, total): (f32, f32) = meet::<{ THREADS / 32 }>(base, (sum[0] + sum[1]) + (sum[2] + sum[3]));
+    let (top, mut total): (f32, f32) = meet::<{ THREADS / 32 }>(base, (sum[0] + sum[1]) + (sum[2] + sum[3]));
 
     // The exponentials again, with the row's own base: what waited in registers is the row as it came.
     ptx! {
@@ -65,9 +65,9 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
         neg.f32 total, total;
     }
     for i in 0..VECTORS {
-        let v: [f32; EACH] = again::<T, EACH>(row[i]);
+        let mut v: [f32; EACH] = again::<T, EACH>(row[i]);
         for j in 0..EACH {
-            let power: f32 = v[j] - top;
+            let mut power: f32 = v[j] - top;
             ptx! {
                 fma.rn.f32 power, power, LOG2_E, total;
                 ex2.approx.ftz.f32 v[j], power;
@@ -84,13 +84,13 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
     fn largest<T, const EACH: u32, const VECTORS: u32>(row: [[b32; vector::words::<T, EACH>()]; VECTORS]) -> f32 {
         const WORDS: u32 = vector::words::<T, EACH>();
         const KIND: &str = if size_of::<T>() == 4 { "f32" } else { "bf16x2" };
-        let most: [b32; WORDS] = [if size_of::<T>() == 4 { 0xff7fffff } else { 0xff7fff7f }; WORDS];
+        let mut most: [b32; WORDS] = [if size_of::<T>() == 4 { 0xff7fffff } else { 0xff7fff7f }; WORDS];
         for i in 0..VECTORS {
             for j in 0..WORDS {
                 ptx! { max.{KIND} most[j], most[j], row[i][j]; }
             }
         }
-        let v: [f32; EACH] = vector::unpack::<T, EACH>(most);
+        let mut v: [f32; EACH] = vector::unpack::<T, EACH>(most);
         for j in 1..EACH {
             ptx! { max.f32 v[0], v[0], v[j]; }
         }
@@ -112,14 +112,14 @@ pub fn softmax<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const
 
     /// 2 to the power x · log2(e): `mul` and `ex2.approx.ftz`, two units in the last place at most.
     fn exp(x: f32) -> f32 {
-        let y: f32 = x * LOG2_E;
+        let mut y: f32 = x * LOG2_E;
         ptx! { ex2.approx.ftz.f32 y, y; }
         y
     }
 
     /// One pair of the pairs of every `LANES` neighbours: the largest base, and the sums brought to it.
     fn merge<const LANES: u32>(base: f32, sum: f32) -> (f32, f32) {
-        let (most, total, other): (f32, f32, f32) = (base, 0.0, 0.0);
+        let (mut most, mut total, mut other): (f32, f32, f32) = (base, 0.0, 0.0);
         for step in [1, 2, 4, 8, 16] {
             if step < LANES {
                 ptx! {

@@ -31,7 +31,7 @@ pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: 
     }
 
     for i in 0..VECTORS {
-        let v: [f32; EACH] = vector::unpack::<T, EACH>(g[i]);
+        let mut v: [f32; EACH] = vector::unpack::<T, EACH>(g[i]);
         let w: [f32; EACH] = vector::unpack::<T, EACH>(u[i]);
         for j in 0..EACH {
             v[j] = silu(v[j]) * w[j];
@@ -41,9 +41,9 @@ pub fn swiglu<T, const EACH: u32, const THREADS: u32, const VECTORS: u32>(gate: 
 
     /// x / (1 + exp(−x)); exp(−x) is 2 to the power −x · log2(e).
     fn silu(x: f32) -> f32 {
-        let power: f32 = x * -1.4426950408889634;
+        let mut power: f32 = x * -1.4426950408889634;
         ptx! { ex2.approx.ftz.f32 power, power; }
-        let whole: f32 = power + 1.0;
+        let mut whole: f32 = power + 1.0;
         ptx! { rcp.approx.ftz.f32 whole, whole; }
         x * whole
     }

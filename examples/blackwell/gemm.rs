@@ -75,15 +75,15 @@ pub mod kernels {
         let rows: u32 = (M + (ROWS - 1)) / ROWS;
         let columns: u32 = (N + (COLUMNS - 1)) / COLUMNS;
         let tiles: u32 = rows * columns;
-        let tile: u32 = ctaid.x;
-        let (stage, phase): (u32, u32) = (0, 0);
-        let (half, turn): (u32, u32) = (0, 0);
+        let mut tile: u32 = ctaid.x;
+        let (mut stage, mut phase): (u32, u32) = (0, 0);
+        let (mut half, mut turn): (u32, u32) = (0, 0);
 
         if warp == 0 {
             if warp::elect() {
                 while tile < tiles {
                     let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, group);
-                    let k: u32 = 0;
+                    let mut k: u32 = 0;
                     while k < K {
                         pipeline::wait_empty::<STAGES>(filled, stage, phase);
                         let full: u32 = pipeline::full(filled, stage);
@@ -91,7 +91,7 @@ pub mod kernels {
                         mbarrier::arrive_expect(full, STAGE);
                         tma::load_2d(to, a_map, k, row * ROWS, full);
                         tma::load_2d(to + ROWS * 128, b_map, k, column * COLUMNS, full);
-                        pipeline::advance::<STAGES>(stage, phase);
+                        pipeline::advance::<STAGES>(&mut stage, &mut phase);
                         k += DEPTH;
                     }
                     tile += nctaid.x;
@@ -107,10 +107,10 @@ pub mod kernels {
                     tcgen05::fence_after();
                     let to: u32 = sums + half * COLUMNS;
                     tcgen05::multiply::<1, "kind::f16", DEPTH, STAGE, STAGES>(
-                        to, from_a, from_b, IDESC, K, filled, stage, phase,
+                        to, from_a, from_b, IDESC, K, filled, &mut stage, &mut phase,
                     );
                     tcgen05::commit_all::<1>(pipeline::full(summed, half));
-                    pipeline::advance::<2>(half, turn);
+                    pipeline::advance::<2>(&mut half, &mut turn);
                     tile += nctaid.x;
                 }
             }
@@ -148,7 +148,7 @@ pub mod kernels {
                         tma::commit();
                     }
                 }
-                pipeline::advance::<2>(half, turn);
+                pipeline::advance::<2>(&mut half, &mut turn);
                 tile += nctaid.x;
             }
             if lane == 0 {

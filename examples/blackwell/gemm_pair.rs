@@ -77,9 +77,9 @@ pub mod kernels {
         let columns: u32 = (N + (COLUMNS - 1)) / COLUMNS;
         let tiles: u32 = rows * columns;
         let workers: u32 = nctaid.x >> 1;
-        let tile: u32 = ctaid.x >> 1;
-        let (stage, phase): (u32, u32) = (0, 0);
-        let (half, turn): (u32, u32) = (0, 0);
+        let mut tile: u32 = ctaid.x >> 1;
+        let (mut stage, mut phase): (u32, u32) = (0, 0);
+        let (mut half, mut turn): (u32, u32) = (0, 0);
 
         if warp == 0 {
             if warp::elect() {
@@ -87,7 +87,7 @@ pub mod kernels {
                     let (row, column): (u32, u32) = scheduler::grouped(tile, rows, columns, group);
                     let y_a: u32 = (2 * row + rank) * ROWS;
                     let y_b: u32 = column * COLUMNS + rank * (COLUMNS / 2);
-                    let k: u32 = 0;
+                    let mut k: u32 = 0;
                     while k < K {
                         pipeline::wait_empty::<STAGES>(filled, stage, phase);
                         let full: u32 = pipeline::full(filled, stage);
@@ -99,7 +99,7 @@ pub mod kernels {
                         let leader: u32 = cluster::map(full, 0);
                         tma::load_2d_pair(to, a_map, k, y_a, leader);
                         tma::load_2d_pair(to + ROWS * 128, b_map, k, y_b, leader);
-                        pipeline::advance::<STAGES>(stage, phase);
+                        pipeline::advance::<STAGES>(&mut stage, &mut phase);
                         k += DEPTH;
                     }
                     tile += workers;
@@ -116,10 +116,10 @@ pub mod kernels {
                         tcgen05::fence_after();
                         let to: u32 = sums + half * COLUMNS;
                         tcgen05::multiply::<2, "kind::f16", DEPTH, STAGE, STAGES>(
-                            to, from_a, from_b, IDESC, K, filled, stage, phase,
+                            to, from_a, from_b, IDESC, K, filled, &mut stage, &mut phase,
                         );
                         tcgen05::commit_all::<2>(pipeline::full(summed, half));
-                        pipeline::advance::<2>(half, turn);
+                        pipeline::advance::<2>(&mut half, &mut turn);
                         tile += workers;
                     }
                 }
@@ -159,7 +159,7 @@ pub mod kernels {
                         tma::commit();
                     }
                 }
-                pipeline::advance::<2>(half, turn);
+                pipeline::advance::<2>(&mut half, &mut turn);
                 tile += workers;
             }
             if lane == 0 {

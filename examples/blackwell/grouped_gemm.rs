@@ -27,22 +27,31 @@ pub mod kernels {
 
     /// Goes on to the group that has a tile, or behind the last one: `group`, the tiles `before` it, and its rows from
     /// `first` to `end` change. A loop of `ld.global.nc` and additions.
-    fn seek(tile: u32, offsets: u64, groups: u32, columns: u32, group: u32, before: u32, first: u32, end: u32) {
+    fn seek(
+        tile: u32,
+        offsets: u64,
+        groups: u32,
+        columns: u32,
+        group: &mut u32,
+        before: &mut u32,
+        first: &mut u32,
+        end: &mut u32,
+    ) {
         loop {
-            if group >= groups {
+            if *group >= groups {
                 break;
             }
-            let at: u64 = offsets + wide(group) * 4;
+            let at: u64 = offsets + wide(*group) * 4;
             ptx! {
                 ld.global.nc.u32 first, [at];
                 ld.global.nc.u32 end, [at + 4];
             }
-            let next: u32 = before + (end - first + (ROWS - 1)) / ROWS * columns;
+            let next: u32 = *before + (*end - *first + (ROWS - 1)) / ROWS * columns;
             if tile < next {
                 break;
             }
-            before = next;
-            group += 1;
+            *before = next;
+            *group += 1;
         }
     }
 
@@ -89,21 +98,21 @@ pub mod kernels {
         let sums: u32 = tcgen05::address(slot);
 
         let columns: u32 = (N + (COLUMNS - 1)) / COLUMNS;
-        let tile: u32 = ctaid.x;
-        let (stage, phase): (u32, u32) = (0, 0);
-        let (half, turn): (u32, u32) = (0, 0);
-        let (group, before, first, end): (u32, u32, u32, u32) = (0, 0, 0, 0);
+        let mut tile: u32 = ctaid.x;
+        let (mut stage, mut phase): (u32, u32) = (0, 0);
+        let (mut half, mut turn): (u32, u32) = (0, 0);
+        let (mut group, mut before, mut first, mut end): (u32, u32, u32, u32) = (0, 0, 0, 0);
 
         if warp == 0 {
             if warp::elect() {
                 loop {
-                    seek(tile, offsets, groups, columns, group, before, first, end);
+                    seek(tile, offsets, groups, columns, &mut group, &mut before, &mut first, &mut end);
                     if group >= groups {
                         break;
                     }
                     let (row, column): (u32, u32) = scheduler::linear(tile - before, columns);
                     let (y_a, y_b): (u32, u32) = (first + row * ROWS, group * N + column * COLUMNS);
-                    let k: u32 = 0;
+                    let mut k: u32 = 0;
                     while k < K {
                         pipeline::wait_empty::<STAGES>(filled, stage, phase);
                         let full: u32 = pipeline::full(filled, stage);
@@ -111,7 +120,7 @@ pub mod kernels {
                         mbarrier::arrive_expect(full, STAGE);
                         tma::load_2d(to, a_map, k, y_a, full);
                         tma::load_2d(to + ROWS * 128, b_map, k, y_b, full);
-                        pipeline::advance::<STAGES>(stage, phase);
+                        pipeline::advance::<STAGES>(&mut stage, &mut phase);
                         k += DEPTH;
                     }
                     tile += nctaid.x;
@@ -123,7 +132,7 @@ pub mod kernels {
                 let from_a: u64 = tcgen05::descriptor_k128(stages);
                 let from_b: u64 = tcgen05::descriptor_k128(stages + ROWS * 128);
                 loop {
-                    seek(tile, offsets, groups, columns, group, before, first, end);
+                    seek(tile, offsets, groups, columns, &mut group, &mut before, &mut first, &mut end);
                     if group >= groups {
                         break;
                     }
@@ -131,10 +140,10 @@ pub mod kernels {
                     tcgen05::fence_after();
                     let to: u32 = sums + half * COLUMNS;
                     tcgen05::multiply::<1, "kind::f16", DEPTH, STAGE, STAGES>(
-                        to, from_a, from_b, IDESC, K, filled, stage, phase,
+                        to, from_a, from_b, IDESC, K, filled, &mut stage, &mut phase,
                     );
                     tcgen05::commit_all::<1>(pipeline::full(summed, half));
-                    pipeline::advance::<2>(half, turn);
+                    pipeline::advance::<2>(&mut half, &mut turn);
                     tile += nctaid.x;
                 }
             }
@@ -142,7 +151,7 @@ pub mod kernels {
         } else {
             let thread: u32 = (warp & 3) * 32 + (tid.x & 31);
             loop {
-                seek(tile, offsets, groups, columns, group, before, first, end);
+                seek(tile, offsets, groups, columns, &mut group, &mut before, &mut first, &mut end);
                 if group >= groups {
                     break;
                 }
@@ -159,7 +168,7 @@ pub mod kernels {
                     let values: [f32; 64] = tcgen05::load::<f32, 64>(from + 64 * part);
                     let pairs: [T2; 32] = tcgen05::pack::<T2, 64>(values);
                     for piece in 0..8 {
-                        let inside: pred = x + (64 * part + 8 * piece) < N;
+                        let mut inside: pred = x + (64 * part + 8 * piece) < N;
                         ptx! {
                             and.pred inside, inside, mine;
                             and.pred inside, inside, there;
@@ -173,7 +182,7 @@ pub mod kernels {
                 if tid.x & 31 == 0 {
                     mbarrier::arrive(pipeline::empty::<2>(summed, half));
                 }
-                pipeline::advance::<2>(half, turn);
+                pipeline::advance::<2>(&mut half, &mut turn);
                 tile += nctaid.x;
             }
             warp::sync();

@@ -76,7 +76,7 @@ pub mod kernels {
 
     /// The sum of the squares of all elements of a row, over the block.
     fn squares<T, const VECTORS: u32>(row: [[b64; pairs::<T>()]; VECTORS]) -> f32 {
-        let sum: b64 = both(0.0);
+        let mut sum: b64 = both(0.0);
         for i in 0..VECTORS {
             for pair in row[i] {
                 ptx! { fma.rn.f32x2 sum, pair, pair, sum; }
@@ -115,7 +115,7 @@ pub mod kernels {
             inside[i] = first + i * 256 * EACH < columns;
             row[i] = load::<T>(x + start + (i * 8192) as u64, inside[i]);
         }
-        let inverse: f32 = squares::<T, VECTORS>(row) / columns as f32 + epsilon;
+        let mut inverse: f32 = squares::<T, VECTORS>(row) / columns as f32 + epsilon;
         ptx! { rsqrt.approx.f32 inverse, inverse; }
         let scale: b64 = both(inverse);
         for i in 0..VECTORS {
@@ -159,7 +159,7 @@ pub mod kernels {
         let start: u64 = (wide(ctaid.x) * columns + first as u64) * size_of::<T>();
         let inside: [pred; VECTORS];
         let row: [[b64; pairs::<T>()]; VECTORS];
-        let sum: b64 = both(0.0);
+        let mut sum: b64 = both(0.0);
         for i in 0..VECTORS {
             inside[i] = first + i * 256 * EACH < columns;
             row[i] = load::<T>(x + start + (i * 8192) as u64, inside[i]);
@@ -175,7 +175,7 @@ pub mod kernels {
                 ptx! { @inside[i] add.rn.f32x2 row[i][j], row[i][j], minus; }
             }
         }
-        let inverse: f32 = squares::<T, VECTORS>(row) * share + epsilon;
+        let mut inverse: f32 = squares::<T, VECTORS>(row) * share + epsilon;
         ptx! { rsqrt.approx.f32 inverse, inverse; }
         let scale: b64 = both(inverse);
         for i in 0..VECTORS {

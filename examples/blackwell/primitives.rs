@@ -129,7 +129,7 @@ pub mod kernels {
         #[shared]
         let slot: u32;
         if tid.x < 32 {
-            let times: u32 = 0;
+            let mut times: u32 = 0;
             while times < 16 {
                 tcgen05::alloc::<1, 512>(slot);
                 let taddr: u32 = tcgen05::address(slot);

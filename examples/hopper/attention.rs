@@ -62,7 +62,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
     if first >= length {
         return;
     }
-    let seen: u32 = length;
+    let mut seen: u32 = length;
     if CAUSAL {
         let below: u32 = first + ROWS;
         ptx! { min.u32 seen, seen, below; }
@@ -87,7 +87,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
     }
     block::sync();
 
-    let (stage, phase, block): (u32, u32, u32) = (0, 0, blocks);
+    let (mut stage, mut phase, mut block): (u32, u32, u32) = (0, 0, blocks);
     if tid.x < 128 {
         wgmma::fewer_registers::<FEW>();
         if tid.x == 0 {
@@ -101,7 +101,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
                 let token: u32 = start + block * KEYS;
                 bring(k_tiles, k, head, token, k_full, k_empty, stage, phase);
                 bring(v_tiles, v, head, token, v_full, v_empty, stage, phase);
-                turn(stage, phase);
+                turn(&mut stage, &mut phase);
             }
         }
     } else {
@@ -130,34 +130,34 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
         mbarrier::wait(q_full, 0);
         mbarrier::wait(k_full, 0);
         wgmma::fence();
-        scores(s, q_rows, k_rows);
+        scores(&mut s, q_rows, k_rows);
         wgmma::commit();
         if group == GROUPS - 1 {
             barrier::arrive::<256>(1);
         }
         wgmma::wait::<0>();
         release(k_empty);
-        mask(s, block, row, top, length);
-        softmax(s, most, sum, shrink, log2_scale);
-        pack(p, s);
+        mask(&mut s, block, row, top, length);
+        softmax(&mut s, &mut most, &mut sum, &mut shrink, log2_scale);
+        pack(&mut p, s);
 
         while block > 0 {
             block -= 1;
             let (v_stage, v_phase): (u32, u32) = (stage, phase);
-            turn(stage, phase);
+            turn(&mut stage, &mut phase);
             mbarrier::wait(k_full + 8 * stage, phase);
             barrier::sync::<256>(1 + group);
             wgmma::fence();
-            scores(s, q_rows, k_rows + (stage * (KV_TILE / 16)) as u64);
+            scores(&mut s, q_rows, k_rows + (stage * (KV_TILE / 16)) as u64);
             wgmma::commit();
             mbarrier::wait(v_full + 8 * v_stage, v_phase);
-            values(o, p, v_rows + (v_stage * (KV_TILE / 16)) as u64);
+            values(&mut o, p, v_rows + (v_stage * (KV_TILE / 16)) as u64);
             wgmma::commit();
             pass(group);
             wgmma::wait::<1>();
             release(k_empty + 8 * stage);
-            mask(s, block, row, top, length);
-            let grown: pred = softmax(s, most, sum, shrink, log2_scale);
+            mask(&mut s, block, row, top, length);
+            let grown: pred = softmax(&mut s, &mut most, &mut sum, &mut shrink, log2_scale);
             wgmma::wait::<0>();
             release(v_empty + 8 * v_stage);
             if grown {
@@ -165,11 +165,11 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
                     o[i] *= shrink[i / 2 % 2];
                 }
             }
-            pack(p, s);
+            pack(&mut p, s);
         }
         mbarrier::wait(v_full + 8 * stage, phase);
         wgmma::fence();
-        values(o, p, v_rows + (stage * (KV_TILE / 16)) as u64);
+        values(&mut o, p, v_rows + (stage * (KV_TILE / 16)) as u64);
         wgmma::commit();
         wgmma::wait::<0>();
 
@@ -210,11 +210,11 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
     }
 
     /// The next stage; the parity changes where the ring starts again.
-    fn turn(stage: u32, phase: u32) {
-        stage += 1;
-        if stage == STAGES {
-            stage = 0;
-            phase = phase ^ 1;
+    fn turn(stage: &mut u32, phase: &mut u32) {
+        *stage += 1;
+        if *stage == STAGES {
+            *stage = 0;
+            *phase = *phase ^ 1;
         }
     }
 
@@ -237,14 +237,14 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
 
     /// Lets the next group multiply.
     fn pass(group: u32) {
-        let next: u32 = group + 2;
+        let mut next: u32 = group + 2;
         let last: pred = group == GROUPS - 1;
         ptx! { selp.u32 next, 1, next, last; }
         barrier::arrive::<256>(next);
     }
 
     /// S = Q · Kᵀ: 64 rows and 128 keys, 16 columns at a time.
-    fn scores(s: [f32; KEYS / 2], q_rows: u64, k_rows: u64) {
+    fn scores(s: &mut [f32; KEYS / 2], q_rows: u64, k_rows: u64) {
         for i in 0..HEAD / 16 {
             const PART: u64 = (i / 4) as u64;
             const STEP: u64 = (i % 4 * 2) as u64;
@@ -260,7 +260,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
     }
 
     /// O += P · V, 16 keys at a time: P in registers, V as it lies, keys by columns.
-    fn values(o: [f32; HEAD / 2], p: [b32; KEYS / 4], v_rows: u64) {
+    fn values(o: &mut [f32; HEAD / 2], p: [b32; KEYS / 4], v_rows: u64) {
         const SHAPE: &str = if HEAD == 64 { "m64n64k16" } else { "m64n128k16" };
         for i in 0..KEYS / 16 {
             let b: u64 = v_rows + (i * (16 * 128 / 16)) as u64;
@@ -270,14 +270,14 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
 
     /// Keys that a row does not see: those behind the sequence's end and, if causal, behind the row's own token. Most
     /// tiles have none.
-    fn mask(s: [f32; KEYS / 2], block: u32, row: u32, top: u32, length: u32) {
-        let least: u32 = length;
+    fn mask(s: &mut [f32; KEYS / 2], block: u32, row: u32, top: u32, length: u32) {
+        let mut least: u32 = length;
         if CAUSAL {
             ptx! { min.u32 least, least, top; }
         }
         if (block + 1) * KEYS > least {
             for half in 0..2 {
-                let limit: i32 = length as i32;
+                let mut limit: i32 = length as i32;
                 if CAUSAL {
                     let own: i32 = (row + (8 * half + 1)) as i32;
                     ptx! { min.s32 limit, limit, own; }
@@ -296,10 +296,16 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
     /// Scores to exponentials, their sums, and the factor by which what was summed before shrinks; whether that is so for any
     /// row of this warp. A row's largest score makes its exponentials 1 at most; as long as the one of before leaves them below
     /// 2⁸, it stays, and with it all that was summed. So O is seldom scaled.
-    fn softmax(s: [f32; KEYS / 2], most: [f32; 2], sum: [f32; 2], shrink: [f32; 2], log2_scale: f32) -> pred {
-        let grown: pred = false;
+    fn softmax(
+        s: &mut [f32; KEYS / 2],
+        most: &mut [f32; 2],
+        sum: &mut [f32; 2],
+        shrink: &mut [f32; 2],
+        log2_scale: f32,
+    ) -> pred {
+        let mut grown: pred = false;
         for half in 0..2 {
-            let (x, y): (f32, f32) = (most[half], most[half]);
+            let (mut x, mut y): (f32, f32) = (most[half], most[half]);
             for j in 0..KEYS / 8 {
                 ptx! {
                     max.f32 x, x, s[4 * j + 2 * half];
@@ -323,7 +329,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
             }
             most[half] = x;
             let base: f32 = -x * log2_scale;
-            let (a, b): (f32, f32) = (sum[half] * shrink[half], 0.0);
+            let (mut a, mut b): (f32, f32) = (sum[half] * shrink[half], 0.0);
             for j in 0..KEYS / 8 {
                 const AT: u32 = 4 * j + 2 * half;
                 ptx! {
@@ -341,7 +347,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
     }
 
     /// The exponentials as the left operand of the next product: pairs of keys.
-    fn pack(p: [b32; KEYS / 4], s: [f32; KEYS / 2]) {
+    fn pack(p: &mut [b32; KEYS / 4], s: [f32; KEYS / 2]) {
         for i in 0..KEYS / 4 {
             ptx! { cvt.rn.bf16x2.f32 p[i], s[2 * i + 1], s[2 * i]; }
         }
@@ -349,7 +355,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
 
     /// The sum over the four lanes that share a row.
     fn quad_sum(x: f32) -> f32 {
-        let sum: f32 = x;
+        let mut sum: f32 = x;
         for step in [1, 2] {
             let other: f32;
             ptx! { shfl.sync.bfly.b32 other, sum, step, 31, 0xffffffff; }

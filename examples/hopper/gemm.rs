@@ -107,7 +107,7 @@ pub mod kernels {
         let tiles: u32 = rows * columns;
         // Whole tiles end at `whole`; of the rest, this cluster has the steps from `begin` to `left`. Those go by the order of the
         // launch: clusters wait for others, and must not for such as have no room yet.
-        let (whole, steps, begin, left): (u32, u32, u32, u32) = (tiles, 0, 0, 0);
+        let (mut whole, mut steps, mut begin, mut left): (u32, u32, u32, u32) = (tiles, 0, 0, 0);
         if STREAM == 1 {
             steps = (depth + (DEEP - 1)) / DEEP;
             let (alone, mine, end): (u32, u32, u32) = scheduler::stream_k(worker, workers, tiles, steps);
@@ -115,7 +115,7 @@ pub mod kernels {
             begin = mine;
             left = end;
         }
-        let (stage, phase): (u32, u32) = (0, 0);
+        let (mut stage, mut phase): (u32, u32) = (0, 0);
 
         let role: u32 = cluster::warp_group();
         if role == 0 {
@@ -126,32 +126,32 @@ pub mod kernels {
                 let (lines, places): ([u32; 2], [u32; 2]);
                 places[0] = right * (SHARE_A * 128);
                 places[1] = down * (SHARE_B * 128);
-                let back: u32 = 0;
+                let mut back: u32 = 0;
                 // Whole tiles go by the number that is claimed.
-                let tile: u32 = number::<STAGES>(bars);
+                let mut tile: u32 = number::<STAGES>(bars);
                 // Three divisions, which are better made before the wait.
-                first_lines::<ROWS, COLUMNS, CM, CN>(lines, tile, rows, columns, band, run, down, right);
+                first_lines::<ROWS, COLUMNS, CM, CN>(&mut lines, tile, rows, columns, band, run, down, right);
                 grid::wait();
                 // Whole tiles have loops of their own, here and below: with shared ones among them, the compiler keeps the
                 // ring's place in registers of each lane, and copies every descriptor to those of the warp.
                 while tile < whole {
                     product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
-                        a, b, lines, places, masks, 0, stages, bars, stage, phase, 0, depth, back, chosen,
+                        a, b, lines, places, masks, 0, stages, bars, &mut stage, &mut phase, 0, depth, back, chosen,
                     );
                     tile += workers;
                     back = 1 - back;
-                    first_lines::<ROWS, COLUMNS, CM, CN>(lines, tile, rows, columns, band, run, down, right);
+                    first_lines::<ROWS, COLUMNS, CM, CN>(&mut lines, tile, rows, columns, band, run, down, right);
                 }
                 if STREAM == 1 {
                     while begin < left {
-                        let (now, from, to): (u32, u32, u32) = part::<DEEP>(begin, left, steps, whole);
-                        first_lines::<ROWS, COLUMNS, CM, CN>(lines, now, rows, columns, band, run, down, right);
+                        let (now, from, to): (u32, u32, u32) = part::<DEEP>(begin, &mut left, steps, whole);
+                        first_lines::<ROWS, COLUMNS, CM, CN>(&mut lines, now, rows, columns, band, run, down, right);
                         product::fill::<T, A_MN, B_MN, ROWS, COLUMNS, STAGES, CM, CN>(
-                            a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, back, chosen,
+                            a, b, lines, places, masks, 0, stages, bars, &mut stage, &mut phase, from, to, back, chosen,
                         );
                     }
                 }
-                pipeline::drain::<STAGES>(bars, stage, phase);
+                pipeline::drain::<STAGES>(bars, &mut stage, &mut phase);
             }
         } else {
             wgmma::more_registers::<232>();
@@ -160,14 +160,14 @@ pub mod kernels {
             let panels: u32 = stages + RING + consumer * (PANELS * product::PANEL);
             let from_a: u64 = product::descriptor::<A_MN>(stages + consumer * (TALL * product::PANEL));
             let from_b: u64 = product::descriptor::<B_MN>(stages + ROWS * 128);
-            let acc: [f32; SUMS] = [0.0; SUMS];
+            let mut acc: [f32; SUMS] = [0.0; SUMS];
             // This consumer's rows of a cluster's tile, and its columns.
             let below: u32 = down * ROWS + consumer * (64 * TALL);
             let aside: u32 = right * COLUMNS;
-            let tile: u32 = number::<STAGES>(bars);
+            let mut tile: u32 = number::<STAGES>(bars);
             while tile < whole {
                 product::sum::<T, A_MN, B_MN, COLUMNS, STAGES, BLOCKS, STAGE, TURNS>(
-                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread, role,
+                    &mut acc, from_a, from_b, bars, &mut stage, &mut phase, 0, depth, thread, role,
                 );
                 let (row, column): (u32, u32) = scheduler::blocked(tile, rows, columns, band, run);
                 let (x, y): (u32, u32) = (column * (CN * COLUMNS) + aside, row * (CM * ROWS) + below);
@@ -177,23 +177,23 @@ pub mod kernels {
             if STREAM == 1 {
                 const SLOT: u32 = SUMS * 512;
                 while begin < left {
-                    let (now, from, to): (u32, u32, u32) = part::<DEEP>(begin, left, steps, whole);
+                    let (now, from, to): (u32, u32, u32) = part::<DEEP>(begin, &mut left, steps, whole);
                     product::sum::<T, A_MN, B_MN, COLUMNS, STAGES, BLOCKS, STAGE, TURNS>(
-                        acc, from_a, from_b, bars, stage, phase, from, to, thread, role,
+                        &mut acc, from_a, from_b, bars, &mut stage, &mut phase, from, to, thread, role,
                     );
                     if to < depth {
                         let mine: u32 = ctaid.x * CONSUMERS + consumer;
-                        product::leave(acc, partial + wide(mine) * SLOT, flags + wide(mine) * 4, thread, role);
+                        product::leave(&acc, partial + wide(mine) * SLOT, flags + wide(mine) * 4, thread, role);
                         continue;
                     }
                     // Who has the last part of a tile sums up: those before this cluster have the parts before.
-                    let (other, first): (u32, u32) = (worker, from);
+                    let (mut other, mut first): (u32, u32) = (worker, from);
                     while first > 0 {
                         other -= 1;
                         let (_, from, to): (u32, u32, u32) = scheduler::stream_k(other, workers, tiles, steps);
                         if from < to {
                             let its: u32 = (other * BLOCKS + rank) * CONSUMERS + consumer;
-                            product::collect(acc, partial + wide(its) * SLOT, flags + wide(its) * 4, thread, role);
+                            product::collect(&mut acc, partial + wide(its) * SLOT, flags + wide(its) * 4, thread, role);
                         }
                         let start: u32 = (now - whole) * steps;
                         first = 0;
@@ -227,7 +227,7 @@ pub mod kernels {
             mbarrier::init(sent, 1);
         }
         product::begin::<STAGES, ARRIVALS>(a, b, c, bars);
-        let mine: u32 = 0;
+        let mut mine: u32 = 0;
         if tid.x == 32 {
             if first {
                 mine = scheduler::claim(gpcs, claims, workers);
@@ -249,7 +249,7 @@ pub mod kernels {
 
     /// The number that was claimed for the cluster, which comes behind a barrier that lies behind the ring's.
     fn number<const STAGES: u32>(bars: u32) -> u32 {
-        let (sent, number): (u32, u32) = (bars + 16 * STAGES, 0);
+        let (sent, mut number): (u32, u32) = (bars + 16 * STAGES, 0);
         mbarrier::wait(sent, 0);
         ptx! { ld.shared.u32 number, [sent + 8]; }
         // The shuffle lets the compiler know that it is one for the warp.
@@ -258,7 +258,7 @@ pub mod kernels {
 
     /// The first of A's and B's `lines` that the block at (`down`, `right`) of its cluster fetches for a tile.
     fn first_lines<const ROWS: u32, const COLUMNS: u32, const CM: u32, const CN: u32>(
-        lines: [u32; 2],
+        lines: &mut [u32; 2],
         tile: u32,
         rows: u32,
         columns: u32,
@@ -288,7 +288,7 @@ pub mod kernels {
             const AT: u32 = panel % PANELS * product::PANEL;
             const ASIDE: u32 = panel % (COLUMNS / 64) * 64;
             const DOWN: u32 = panel / (COLUMNS / 64) * 64;
-            product::panel::<O2, { 32 * panel }, PANELS>(acc, out, place, thread, role);
+            product::panel::<O2, { 32 * panel }, PANELS>(&acc, out, place, thread, role);
             if thread == 0 {
                 tma::store_2d(c, x + ASIDE, y + DOWN, panels + AT);
                 tma::commit();
@@ -325,13 +325,13 @@ pub mod kernels {
 
         let down: u32 = cluster::rank();
         let (worker, workers): (u32, u32) = (ctaid.x / CM, nctaid.x / CM);
-        let (part, tile): (u32, u32) = (worker % SPLIT, worker / SPLIT);
+        let (part, mut tile): (u32, u32) = (worker % SPLIT, worker / SPLIT);
         let rows: u32 = (m + (ROWS * CM - 1)) / (ROWS * CM);
         let columns: u32 = (n + (COLUMNS - 1)) / COLUMNS;
         let steps: u32 = (depth + (DEEP - 1)) / DEEP;
         let from: u32 = part * steps / SPLIT * DEEP;
         let to: u32 = (part + 1) * steps / SPLIT * DEEP;
-        let (stage, phase): (u32, u32) = (0, 0);
+        let (mut stage, mut phase): (u32, u32) = (0, 0);
         let role: u32 = cluster::warp_group();
         if role == 0 {
             wgmma::fewer_registers::<40>();
@@ -346,11 +346,11 @@ pub mod kernels {
                     lines[0] = (tile / columns * CM + down) * ROWS;
                     lines[1] = tile % columns * COLUMNS + down * SHARE;
                     product::fill::<T, 0, 0, ROWS, COLUMNS, STAGES, CM, 1>(
-                        a, b, lines, places, masks, 0, stages, bars, stage, phase, from, to, 0, chosen,
+                        a, b, lines, places, masks, 0, stages, bars, &mut stage, &mut phase, from, to, 0, chosen,
                     );
                     tile += workers / SPLIT;
                 }
-                pipeline::drain::<STAGES>(bars, stage, phase);
+                pipeline::drain::<STAGES>(bars, &mut stage, &mut phase);
             }
         } else {
             wgmma::more_registers::<232>();
@@ -362,21 +362,21 @@ pub mod kernels {
             let from_b: u64 = product::descriptor::<0>(stages + ROWS * 128);
             // Where this warp group meets those of the same rows.
             let number: u64 = wide((tile * CM + down) * CONSUMERS + consumer) * (SPLIT * SPLIT);
-            let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
+            let mut acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
             while tile < rows * columns {
                 if from < to {
                     product::sum::<T, 0, 0, COLUMNS, STAGES, CM, STAGE, 0>(
-                        acc, from_a, from_b, bars, stage, phase, from, to, thread, role,
+                        &mut acc, from_a, from_b, bars, &mut stage, &mut phase, from, to, thread, role,
                     );
                 } else {
                     for i in 0..COLUMNS / 2 {
                         acc[i] = 0.0;
                     }
                 }
-                product::meet::<SPLIT>(acc, partial + number * 16384, flags + number * 4, part, thread, role);
+                product::meet::<SPLIT>(&mut acc, partial + number * 16384, flags + number * 4, part, thread, role);
                 for mine in 0..SPLIT {
                     if part == mine {
-                        product::panel::<O2, { 32 * mine }, 1>(acc, out, place, thread, role);
+                        product::panel::<O2, { 32 * mine }, 1>(&acc, out, place, thread, role);
                     }
                 }
                 if thread == 0 {
@@ -393,8 +393,8 @@ pub mod kernels {
     }
 
     /// The next part of a tile that is shared: its tile, and from where to where along K, for `DEEP` elements a step.
-    fn part<const DEEP: u32>(begin: u32, left: u32, steps: u32, whole: u32) -> (u32, u32, u32) {
-        let (tile, first, last): (u32, u32, u32) = scheduler::stream_k_part(begin, left, steps);
+    fn part<const DEEP: u32>(begin: u32, left: &mut u32, steps: u32, whole: u32) -> (u32, u32, u32) {
+        let (tile, first, last): (u32, u32, u32) = scheduler::stream_k_part(begin, &mut left, steps);
         (whole + tile, first * DEEP, last * DEEP)
     }
 

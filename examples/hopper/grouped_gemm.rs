@@ -62,9 +62,10 @@ pub mod kernels {
         let right: u32 = cluster::rank();
         let columns: u32 = (n + (COLUMNS * CN - 1)) / (COLUMNS * CN);
         let workers: u32 = nctaid.x / CN;
-        let tile: u32 = ctaid.x / CN;
-        let (stage, phase): (u32, u32) = (0, 0);
-        let (ahead, group, start, next, first, end): (u32, u32, u32, u32, u32, u32) = (0, 0, 0, 0, 0, 0);
+        let mut tile: u32 = ctaid.x / CN;
+        let (mut stage, mut phase): (u32, u32) = (0, 0);
+        let (mut ahead, mut group, mut start, mut next, mut first, mut end): (u32, u32, u32, u32, u32, u32) =
+            (0, 0, 0, 0, 0, 0);
         let role: u32 = cluster::warp_group();
         // The offsets may be what the kernel before this one writes.
         grid::wait();
@@ -77,7 +78,10 @@ pub mod kernels {
                 places[0] = right * (SHARE_A * 128);
                 places[1] = 0;
                 loop {
-                    scheduler::seek::<ROWS>(tile, offsets, groups, m, columns, ahead, group, start, next, first, end);
+                    scheduler::seek::<ROWS>(
+                        tile, offsets, groups, m, columns, &mut ahead, &mut group, &mut start, &mut next, &mut first,
+                        &mut end,
+                    );
                     if group >= groups {
                         break;
                     }
@@ -89,7 +93,7 @@ pub mod kernels {
                         lines[1] += group * n;
                     }
                     product::fill::<T, 0, B_MN, ROWS, COLUMNS, STAGES, 1, CN>(
-                        a, b, lines, places, masks, group, stages, bars, stage, phase, 0, depth, 0, chosen,
+                        a, b, lines, places, masks, group, stages, bars, &mut stage, &mut phase, 0, depth, 0, chosen,
                     );
                     tile += workers;
                 }
@@ -104,21 +108,24 @@ pub mod kernels {
             let from_a: u64 = product::descriptor::<0>(stages + consumer * product::PANEL);
             let from_b: u64 = product::descriptor::<B_MN>(stages + ROWS * 128);
             let pitch: u64 = wide(n) * BYTES;
-            let acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
+            let mut acc: [f32; COLUMNS / 2] = [0.0; COLUMNS / 2];
             loop {
-                scheduler::seek::<ROWS>(tile, offsets, groups, m, columns, ahead, group, start, next, first, end);
+                scheduler::seek::<ROWS>(
+                    tile, offsets, groups, m, columns, &mut ahead, &mut group, &mut start, &mut next, &mut first,
+                    &mut end,
+                );
                 if group >= groups {
                     break;
                 }
                 product::sum::<T, 0, B_MN, COLUMNS, STAGES, CN, STAGE, 0>(
-                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread, role,
+                    &mut acc, from_a, from_b, bars, &mut stage, &mut phase, 0, depth, thread, role,
                 );
                 let rows: u32 = (end - first + (ROWS - 1)) / ROWS;
                 let (row, column): (u32, u32) = scheduler::grouped(tile - start, rows, columns, band);
                 let y: u32 = first + row * ROWS + consumer * 64;
                 let x: u32 = (column * CN + right) * COLUMNS;
                 // What is left of the group from this warp group's first row on, and of the columns.
-                let (below, aside): (u32, u32) = (0, 0);
+                let (mut below, mut aside): (u32, u32) = (0, 0);
                 if y < end {
                     below = end - y;
                 }
@@ -127,13 +134,13 @@ pub mod kernels {
                 }
                 let corner: u64 = to + (y as u64 * pitch + wide(x) * BYTES);
                 if size_of::<O>() == 4 {
-                    epilogue::store_pairs(acc, thread, corner, pitch, below, aside);
+                    epilogue::store_pairs(&acc, thread, corner, pitch, below, aside);
                 } else {
                     for panel in 0..COLUMNS / 64 {
                         const AT: u32 = panel % PANELS * product::PANEL;
-                        product::panel::<O2, { 32 * panel }, PANELS>(acc, out, place, thread, role);
+                        product::panel::<O2, { 32 * panel }, PANELS>(&acc, out, place, thread, role);
                         if below < 64 {
-                            let left: u32 = 0;
+                            let mut left: u32 = 0;
                             if aside > 64 * panel {
                                 left = aside - 64 * panel;
                             }

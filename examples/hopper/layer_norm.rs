@@ -69,7 +69,7 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, co
     }
 
     let share: f32 = 1.0 / columns as f32;
-    let sum: f32 = 0.0;
+    let mut sum: f32 = 0.0;
     for i in 0..VECTORS {
         for v in vector::unpack::<T, EACH>(row[i]) {
             sum += v;
@@ -77,19 +77,19 @@ pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, co
     }
     let mean: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(sum) * share;
 
-    let squares: f32 = 0.0;
+    let mut squares: f32 = 0.0;
     for i in 0..VECTORS {
         for v in vector::unpack_again::<T, EACH, 0>(row[i]) {
             let rest: f32 = v - mean;
             ptx! { @inside[i] fma.rn.f32 squares, rest, rest, squares; }
         }
     }
-    let inverse: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(squares) * share + epsilon;
+    let mut inverse: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(squares) * share + epsilon;
     ptx! { rsqrt.approx.f32 inverse, inverse; }
 
     for i in 0..VECTORS {
         let at: u64 = (i * STEP * BYTES) as u64;
-        let v: [f32; EACH] = vector::unpack_again::<T, EACH, 1>(row[i]);
+        let mut v: [f32; EACH] = vector::unpack_again::<T, EACH, 1>(row[i]);
         if !EARLY {
             weights[i] = vector::load_shared::<T, EACH>(scale + at, inside[i]);
             shifts[i] = vector::load_shared::<T, EACH>(shift + at, inside[i]);

@@ -71,19 +71,19 @@ pub mod kernels {
         }
         grid::launch_dependents();
 
-        let squares: f32 = 0.0;
+        let mut squares: f32 = 0.0;
         for i in 0..VECTORS {
             for v in vector::unpack::<T, EACH>(row[i]) {
                 ptx! { fma.rn.f32 squares, v, v, squares; }
             }
         }
-        let inverse: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(squares) * share + epsilon;
+        let mut inverse: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(squares) * share + epsilon;
         ptx! { rsqrt.approx.f32 inverse, inverse; }
 
         for i in 0..VECTORS {
             let at: u64 = (i * STEP * BYTES) as u64;
             row[i] = vector::load_again::<T, EACH>(source + at, inside[i], 0, leave);
-            let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
+            let mut v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
             if !EARLY {
                 weights[i] = vector::load_shared::<T, EACH>(scale + at, inside[i]);
             }

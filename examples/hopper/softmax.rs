@@ -55,7 +55,7 @@ pub mod kernels {
             cluster::arrive_relaxed();
         }
         // `%clusterid` is a division.
-        let (part, number): (u32, u32) = (0, ctaid.x);
+        let (mut part, mut number): (u32, u32) = (0, ctaid.x);
         if CLUSTER > 1 {
             part = cluster_ctarank;
             number = clusterid.x;
@@ -83,15 +83,15 @@ pub mod kernels {
         }
 
         let (base, sum): (f32, f32) = powers::<T, EACH, VECTORS>(row);
-        let (top, total): (f32, f32) = meet::<CLUSTER, { THREADS / 32 }>(base, sum);
-        write::<T, EACH, THREADS, VECTORS>(row, inside, target, top, total);
+        let (top, mut total): (f32, f32) = meet::<CLUSTER, { THREADS / 32 }>(base, sum);
+        write::<T, EACH, THREADS, VECTORS>(row, inside, target, top, &mut total);
     }
 
     /// The exponentials of a row in registers: this thread's base, and their sum.
     fn powers<T, const EACH: u32, const VECTORS: u32>(row: [[b32; vector::words::<T, EACH>()]; VECTORS]) -> (f32, f32) {
         let base: f32 = largest::<T, EACH, VECTORS>(row);
         // Four chains, so that no addition waits for the one before.
-        let sum: [f32; 4] = [0.0; 4];
+        let mut sum: [f32; 4] = [0.0; 4];
         for i in 0..VECTORS {
             let v: [f32; EACH] = vector::unpack::<T, EACH>(row[i]);
             for j in 0..EACH {
@@ -107,7 +107,7 @@ pub mod kernels {
         inside: [pred; VECTORS],
         target: u64,
         top: f32,
-        total: f32,
+        total: &mut f32,
     ) {
         const STEP: u32 = EACH * THREADS;
         const BYTES: u32 = size_of::<T>();
@@ -118,10 +118,10 @@ pub mod kernels {
             neg.f32 total, total;
         }
         for i in 0..VECTORS {
-            let v: [f32; EACH] = vector::unpack_again::<T, EACH, 0>(row[i]);
+            let mut v: [f32; EACH] = vector::unpack_again::<T, EACH, 0>(row[i]);
             for j in 0..EACH {
                 const LOG2_E: f32 = log2_e();
-                let power: f32 = v[j] - top;
+                let mut power: f32 = v[j] - top;
                 ptx! {
                     fma.rn.f32 power, power, LOG2_E, total;
                     ex2.approx.ftz.f32 v[j], power;
@@ -143,13 +143,13 @@ pub mod kernels {
     fn largest<T, const EACH: u32, const VECTORS: u32>(row: [[b32; vector::words::<T, EACH>()]; VECTORS]) -> f32 {
         const WORDS: u32 = vector::words::<T, EACH>();
         const KIND: &str = if size_of::<T>() == 4 { "f32" } else { "bf16x2" };
-        let most: [b32; WORDS] = [if size_of::<T>() == 4 { 0xff7fffff } else { 0xff7fff7f }; WORDS];
+        let mut most: [b32; WORDS] = [if size_of::<T>() == 4 { 0xff7fffff } else { 0xff7fff7f }; WORDS];
         for i in 0..VECTORS {
             for j in 0..WORDS {
                 ptx! { max.{KIND} most[j], most[j], row[i][j]; }
             }
         }
-        let v: [f32; EACH] = vector::unpack::<T, EACH>(most);
+        let mut v: [f32; EACH] = vector::unpack::<T, EACH>(most);
         for j in 1..EACH {
             ptx! { max.f32 v[0], v[0], v[j]; }
         }
@@ -158,14 +158,14 @@ pub mod kernels {
 
     /// 2 to the power x · log2(e): `mul` and `ex2.approx.ftz`, two units in the last place at most.
     fn exp(x: f32) -> f32 {
-        let y: f32 = x * log2_e();
+        let mut y: f32 = x * log2_e();
         ptx! { ex2.approx.ftz.f32 y, y; }
         y
     }
 
     /// One pair of the pairs of every `LANES` neighbours: the largest base, and the sums brought to it.
     fn merge<const LANES: u32>(base: f32, sum: f32) -> (f32, f32) {
-        let (most, total, other): (f32, f32, f32) = (base, 0.0, 0.0);
+        let (mut most, mut total, mut other): (f32, f32, f32) = (base, 0.0, 0.0);
         for step in [1, 2, 4, 8, 16] {
             if step < LANES {
                 ptx! {

@@ -14,6 +14,7 @@ mod spoken;
 pub mod tree;
 mod types;
 mod value;
+mod writes;
 
 pub use lower::lower;
 pub use lower::{cast, ends};
@@ -21,6 +22,7 @@ pub use operators::markdown as operators;
 pub use operators::{Written, instruction, is_by_power_of_two, written};
 pub use spoken::Spoken;
 pub use types::{language_type, meet, move_of};
+pub use writes::{Fixed, check_writes};
 
 use crate::isa::{Arch, Version};
 use crate::span::Span;
@@ -59,6 +61,8 @@ pub struct Lowered {
     pub unchecked: Vec<Span>,
     /// Names in `ptx!` whose declaration was refused: what else is wrong with them follows from that.
     pub refused: Vec<Span>,
+    /// Names in `ptx!` that no instruction may write, in order; [`check_writes`] compares them with what is written.
+    pub fixed: Vec<Fixed>,
     /// Names of the registers in the source.
     pub spoken: Spoken,
 }

@@ -92,7 +92,8 @@ fn variant(
     }
     let (mut source, lexical) = builder.finish();
     source.unchecked = ranges(&source, &lowered.unchecked);
-    let (checked, checks) = checked(source);
+    let (checked, mut checks) = checked(source);
+    checks.extend(checked.iter().flat_map(|c| kernel::check_writes(c.module(), &lowered.fixed)));
     let phases = [reader.diagnostics.clone(), lexical, language, checks];
     found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
     let params = checked.as_ref().map(|c| params(c.module())).unwrap_or_default();

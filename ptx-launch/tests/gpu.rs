@@ -327,7 +327,7 @@ pub fn halve(x: &mut [f32]) {
         let p: u64 = at + i * 128;
         ptx! { ld.global.f32 v[i], [p]; }
     }
-    let sum: f32 = 0.0;
+    let mut sum: f32 = 0.0;
     for i in 0..64 {
         ptx! { add.rn.f32 sum, sum, v[i]; }
     }

@@ -64,14 +64,14 @@ mod kernels {
         cluster::wait();
         let rank: u32 = cluster::rank();
         let (down, right): (u32, u32) = (rank % CM, rank / CM);
-        let (stage, phase, k): (u32, u32, u32) = (0, 0, 0);
+        let (mut stage, mut phase, mut k): (u32, u32, u32) = (0, 0, 0);
         let role: u32 = cluster::warp_group();
         if role == 0 {
             wgmma::fewer_registers::<40>();
             if tid.x < 32 {
                 let chosen: pred = warp::elect();
                 let masks: [u16; 2] = product::neighbours::<CM, CN>(down, right);
-                let (row, column): (u32, u32) = (0, 0);
+                let (mut row, mut column): (u32, u32) = (0, 0);
                 if MORE & APART != 0 {
                     row = ctaid.x / BLOCKS % 8;
                     column = ctaid.x / BLOCKS / 8;
@@ -81,12 +81,12 @@ mod kernels {
                 lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
                 places[0] = right * (SHARE_A * 128);
                 places[1] = down * (SHARE_B * 128);
-                let filled: u32 = 192;
+                let mut filled: u32 = 192;
                 if MORE & BARRIERS != 0 {
                     ptx! { min.u32 filled, filled, depth; }
                 }
                 product::fill::<T, 0, 0, ROWS, COLUMNS, 3, CM, CN>(
-                    a_map, b_map, lines, places, masks, 0, stages, bars, stage, phase, 0, filled, 0, chosen,
+                    a_map, b_map, lines, places, masks, 0, stages, bars, &mut stage, &mut phase, 0, filled, 0, chosen,
                 );
                 if MORE & BARRIERS != 0 {
                     const OF_A: u32 = if MORE & FETCH_A == 0 { 0 } else { ROWS * 128 };
@@ -105,7 +105,7 @@ mod kernels {
                                 product::fetch::<0, SHARE_B, CM>(to_b, b_map, lines[1], k, 0, full, masks[1]);
                             }
                         }
-                        pipeline::advance::<3>(stage, phase);
+                        pipeline::advance::<3>(&mut stage, &mut phase);
                         k += 64;
                     }
                 }
@@ -115,29 +115,29 @@ mod kernels {
             let (consumer, thread): (u32, u32) = (role - 1, tid.x & 127);
             let from_a: u64 = product::descriptor::<0>(stages + consumer * (ROWS / 128 * product::PANEL));
             let from_b: u64 = product::descriptor::<0>(stages + ROWS * 128);
-            let acc: [f32; SUMS] = [0.0; SUMS];
+            let mut acc: [f32; SUMS] = [0.0; SUMS];
             if MORE & BARRIERS != 0 {
                 product::sum::<T, 0, 0, COLUMNS, 3, BLOCKS, STAGE, 0>(
-                    acc, from_a, from_b, bars, stage, phase, 0, depth, thread, role,
+                    &mut acc, from_a, from_b, bars, &mut stage, &mut phase, 0, depth, thread, role,
                 );
             } else {
                 for at in 0..3 {
                     pipeline::wait_full(bars, at, phase);
                 }
-                let accumulate: pred = false;
+                let mut accumulate: pred = false;
                 while k < depth {
                     let at: u64 = wide(stage) * (STAGE / 16);
                     let (da, db): (u64, u64) = (from_a + at, from_b + at);
                     wgmma::fence();
-                    product::multiply::<T, 0, 0, COLUMNS>(acc, da, db, accumulate);
+                    product::multiply::<T, 0, 0, COLUMNS>(&mut acc, da, db, &mut accumulate);
                     wgmma::commit();
                     wgmma::wait::<1>();
-                    pipeline::advance::<3>(stage, phase);
+                    pipeline::advance::<3>(&mut stage, &mut phase);
                     k += 64;
                 }
                 wgmma::wait::<0>();
             }
-            let sum: f32 = 0.0;
+            let mut sum: f32 = 0.0;
             for i in 0..SUMS {
                 sum += acc[i];
             }

@@ -5,6 +5,7 @@
 //! and `kernel` frame the text, `stmt`, `expr`, `flow` and `call` write the body, `ptx` copies `ptx!` blocks, `constant`
 //! evaluates, `memory` declares variables, `resolve` finds the meaning of names and types.
 
+mod access;
 mod body;
 mod call;
 mod cast;

@@ -1,6 +1,6 @@
 //! Meaning of names: scopes with a static link, so that a helper sees its own surroundings, not those of its call.
 
-use super::tree;
+use super::tree::{self, TypeKind};
 use super::types::Ty;
 use super::value::Value;
 use std::collections::HashMap;
@@ -26,11 +26,61 @@ pub(crate) enum Binding<'a> {
     Error,
 }
 
+/// The right to write through a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Registers of its own, which may be written: `let mut x = …`, `let x: u32;`, `mut x: u32` of a function.
+    #[default]
+    Own,
+    /// `let x = …`
+    Declared,
+    /// The variable of a `for`.
+    Item,
+    /// `x: u32` of a kernel.
+    Launched,
+    /// `x: u32` of a function.
+    Value,
+    /// `x: &u32`: the caller's registers, which are read.
+    Ref,
+    /// `x: &mut u32`: the caller's registers, which may be written.
+    RefMut,
+}
+
+impl Access {
+    /// The access through a parameter of a helper.
+    pub(crate) fn of(param: &tree::Param) -> Access {
+        match &param.ty.kind {
+            TypeKind::Ref(_, inner) if matches!(inner.kind, TypeKind::Slice(_)) => Access::Value,
+            TypeKind::Ref(true, _) => Access::RefMut,
+            TypeKind::Ref(false, _) => Access::Ref,
+            _ if param.mutable => Access::Own,
+            _ => Access::Value,
+        }
+    }
+
+    /// Returns true if the name may stand for a constant: nothing is written through it.
+    pub(crate) fn only_reads(self) -> bool {
+        matches!(self, Access::Value | Access::Ref)
+    }
+
+    /// Returns true if the name stands for a reference: its value is `*name`.
+    pub(crate) fn is_reference(self) -> bool {
+        matches!(self, Access::Ref | Access::RefMut)
+    }
+}
+
+/// A name's meaning, and what it may be used for.
+#[derive(Clone, Debug)]
+struct Named<'a> {
+    binding: Binding<'a>,
+    access: Access,
+}
+
 /// One scope.
 #[derive(Debug, Default)]
 pub(crate) struct Scope<'a> {
     /// Registers, constants, functions …
-    pub(crate) names: HashMap<String, Binding<'a>>,
+    names: HashMap<String, Named<'a>>,
     /// Labels and registers that `ptx!` blocks declare under a name of their own: what they are called in the PTX.
     pub(crate) verbatim: HashMap<String, String>,
     /// `impl` blocks, with the address of their struct.
@@ -45,6 +95,8 @@ pub(crate) struct Scope<'a> {
 pub(crate) struct Found<'a> {
     /// The meaning.
     pub(crate) binding: Binding<'a>,
+    /// The right to write, where it is a register.
+    pub(crate) access: Access,
     /// The scope that holds it.
     pub(crate) scope: usize,
     /// True if it lies outside the function that asks.
@@ -75,8 +127,13 @@ impl<'a> Scopes<'a> {
 
     /// Gives a name a meaning in the innermost scope.
     pub(crate) fn bind(&mut self, name: &str, binding: Binding<'a>) {
+        self.bind_as(name, binding, Access::Own);
+    }
+
+    /// Gives a name a meaning in the innermost scope, and the right to write through it.
+    pub(crate) fn bind_as(&mut self, name: &str, binding: Binding<'a>, access: Access) {
         if let Some(scope) = self.all.get_mut(self.current) {
-            scope.names.insert(name.to_owned(), binding);
+            scope.names.insert(name.to_owned(), Named { binding, access });
         }
     }
 
@@ -104,8 +161,8 @@ impl<'a> Scopes<'a> {
     pub(crate) fn find(&self, name: &str) -> Option<Found<'a>> {
         let mut outside = false;
         for (index, scope) in self.chain() {
-            if let Some(binding) = scope.names.get(name) {
-                return Some(Found { binding: binding.clone(), scope: index, outside });
+            if let Some(Named { binding, access }) = scope.names.get(name) {
+                return Some(Found { binding: binding.clone(), access: *access, scope: index, outside });
             }
             outside |= scope.function;
         }
@@ -115,8 +172,8 @@ impl<'a> Scopes<'a> {
     /// The module of this name: `warp` in `warp::reduce_sum`, even where a register is called `warp`.
     pub(crate) fn find_module(&self, name: &str) -> Option<Found<'a>> {
         self.chain().find_map(|(index, scope)| match scope.names.get(name) {
-            Some(binding @ Binding::Module(_)) => {
-                Some(Found { binding: binding.clone(), scope: index, outside: false })
+            Some(Named { binding: binding @ Binding::Module(_), .. }) => {
+                Some(Found { binding: binding.clone(), access: Access::Own, scope: index, outside: false })
             }
             _ => None,
         })
@@ -124,7 +181,7 @@ impl<'a> Scopes<'a> {
 
     /// Meaning of a name in exactly this scope.
     pub(crate) fn find_in(&self, scope: usize, name: &str) -> Option<Binding<'a>> {
-        self.all.get(scope)?.names.get(name).cloned()
+        self.all.get(scope)?.names.get(name).map(|named| named.binding.clone())
     }
 
     /// Name of a label or register of a `ptx!` block within the function.

@@ -346,11 +346,11 @@ pub enum MemorySpace {
     Local,
 }
 
-/// Names of a declaration. `mut` has no meaning: registers always are.
+/// Names of a declaration.
 #[derive(Clone, Debug)]
 pub enum Pattern {
-    /// `x`
-    Name(Ident),
+    /// `x`, `mut x`: whether it is `mut`.
+    Name(Ident, bool),
     /// `(x, y)`
     Tuple(Vec<Pattern>, Span),
     /// `Pair { first, second: y }`; the flag says that `..` leaves fields out.
@@ -363,7 +363,7 @@ impl Pattern {
     /// The name that it is, or one that help may use in its place.
     pub fn name(&self) -> &str {
         match self {
-            Pattern::Name(name) => &name.name,
+            Pattern::Name(name, _) => &name.name,
             Pattern::Tuple(..) | Pattern::Struct(..) | Pattern::Wild(_) => "x",
         }
     }

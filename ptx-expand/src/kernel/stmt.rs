@@ -51,7 +51,7 @@ impl Reader {
     pub fn pattern(&mut self, pattern: &syn::Pat) -> Pattern {
         match pattern {
             syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
-                Pattern::Name(self.ident(&name.ident))
+                Pattern::Name(self.ident(&name.ident), name.mutability.is_some())
             }
             syn::Pat::Tuple(tuple) => {
                 let open = self.host.token(tuple.paren_token.span.open());

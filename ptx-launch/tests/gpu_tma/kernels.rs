@@ -11,7 +11,7 @@ pub mod moves {
     const PATIENCE: u32 = 2000;
 
     fn expect(base: u32, bar: u32, words: u32, bytes: u32) {
-        let i: u32 = tid.x;
+        let mut i: u32 = tid.x;
         let pattern: u32 = UNTOUCHED;
         while i < words {
             let at: u32 = base + i * 4;
@@ -29,7 +29,7 @@ pub mod moves {
 
     /// Copies `words` words out, and whether the bytes came.
     fn deliver(base: u32, bar: u32, to: u64, words: u32) {
-        let (tries, done, phase): (u32, u32, u32) = (0, 0, 0);
+        let (mut tries, mut done, phase): (u32, u32, u32) = (0, 0, 0);
         while tries < PATIENCE {
             let over: pred;
             ptx! { mbarrier.try_wait.parity.shared::cta.b64 over, [bar], phase; }
@@ -39,7 +39,7 @@ pub mod moves {
             }
             tries += 1;
         }
-        let i: u32 = tid.x;
+        let mut i: u32 = tid.x;
         while i < words {
             let word: u32;
             let (from, at): (u32, u64) = (base + i * 4, to + wide(i) * 4);
@@ -108,7 +108,7 @@ pub mod moves {
 
     /// Fills shared memory for a store.
     fn collect(base: u32, from: u64, words: u32) {
-        let i: u32 = tid.x;
+        let mut i: u32 = tid.x;
         while i < words {
             let word: u32;
             let (to, at): (u32, u64) = (base + i * 4, from + wide(i) * 4);

@@ -6,7 +6,7 @@ use ptx_launch::prelude::*;
 #[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), unsafe(requires(x.len() >= n, y.len() >= n)))]
 pub fn accumulate(pause: u32, alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
-    let left: u32 = pause;
+    let mut left: u32 = pause;
     while left > 0 {
         ptx! { nanosleep.u32 1600; }
         left = left - 1;
@@ -27,7 +27,7 @@ pub fn accumulate(pause: u32, alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
 #[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), unsafe(requires(out.len() >= n)))]
 pub fn sample(pause: u32, image: Texture, out: &mut [f32], n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
-    let left: u32 = pause;
+    let mut left: u32 = pause;
     while left > 0 {
         ptx! { nanosleep.u32 1600; }
         left = left - 1;
@@ -45,7 +45,7 @@ pub fn sample(pause: u32, image: Texture, out: &mut [f32], n: u32) {
 #[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), unsafe(requires(n <= 64)))]
 pub fn paint(pause: u32, value: f32, to: Surface, n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
-    let left: u32 = pause;
+    let mut left: u32 = pause;
     while left > 0 {
         ptx! { nanosleep.u32 1600; }
         left = left - 1;
@@ -59,7 +59,7 @@ pub fn paint(pause: u32, value: f32, to: Surface, n: u32) {
 /// Keeps a stream busy.
 #[ptx_kernel(arch = "sm_80", block = 1, grid = 1, unsafe(requires(pause < 100000)))]
 pub fn idle(pause: u32) {
-    let left: u32 = pause;
+    let mut left: u32 = pause;
     while left > 0 {
         ptx! { nanosleep.u32 1600; }
         left = left - 1;

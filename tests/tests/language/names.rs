@@ -82,7 +82,7 @@ fn a_signature_stands_in_front_of_a_text() {
 
 #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(r#in.len() >= 1)))]
 fn keywords(r#type: u32, r#in: &mut [u32], r#match: u32) {
-    let r#loop: u32 = r#type + r#match;
+    let mut r#loop: u32 = r#type + r#match;
     ptx! {
         add.u32         loop, loop, type;
         st.global.u32   [in], loop;

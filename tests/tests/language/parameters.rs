@@ -37,7 +37,7 @@ fn a_struct_is_one_parameter() {
 
 #[ptx_kernel(arch = "sm_80", block = 1, grid = 1, unsafe(requires(out.len() >= 4)))]
 pub fn arrays(factors: [f32; 3], bytes: [u8; 4], pairs: [[u32; 2]; 2], out: &mut [u32]) {
-    let sum: f32 = 0.0;
+    let mut sum: f32 = 0.0;
     for factor in factors {
         sum += factor;
     }
@@ -76,7 +76,7 @@ fn a_raw_kernel_has_no_prologue() {
 
 #[ptx_kernel(arch = "sm_80", version = "8.0")]
 fn unknown(out: &mut [u32]) {
-    let x: u32 = 1;
+    let mut x: u32 = 1;
     ptx! {
         unchecked { new.op.b32 x, x; }
         st.global.u32 [out], x;

@@ -61,8 +61,8 @@ fn the_version_is_the_lowest_that_the_target_allows() {
 
 #[ptx_kernel(arch("sm_80", "sm_90a"), version = "8.4")]
 fn branches(out: &mut [u32], n: u32) {
-    let sum: u32 = 0;
-    let i: u32 = 0;
+    let mut sum: u32 = 0;
+    let mut i: u32 = 0;
     'outer: while i < n {
         loop {
             i += 1;

@@ -43,10 +43,10 @@ pub fn alone(out: &mut [u32]) {
         true,
     );
     tcgen05::mma_scaled::<1, "kind::mxf8f6f4", "block32">(taddr, a, b, BYTES, taddr + 8, taddr + 12, true);
-    let accumulate: pred = false;
-    tcgen05::mma_row128::<1, "kind::f8f6f4">(taddr, a, plain, HALVES, accumulate);
-    let (stage, phase): (u32, u32) = (0, 0);
-    tcgen05::multiply::<1, "kind::f16", 64, 16384, 2>(taddr, a, plain, HALVES, 128, bar, stage, phase);
+    let mut accumulate: pred = false;
+    tcgen05::mma_row128::<1, "kind::f8f6f4">(taddr, a, plain, HALVES, &mut accumulate);
+    let (mut stage, mut phase): (u32, u32) = (0, 0);
+    tcgen05::multiply::<1, "kind::f16", 64, 16384, 2>(taddr, a, plain, HALVES, 128, bar, &mut stage, &mut phase);
     tcgen05::copy_rows::<1>(taddr, plain);
     tcgen05::copy_scales::<1>(taddr, plain);
     tcgen05::shift::<1>(taddr);

@@ -9,7 +9,7 @@ pub mod blocks {
     #[ptx_kernel]
     pub fn names(x: &[f32], n: u32, p: u32) {
         let acc: [f32; 8];
-        let i: u32 = n;
+        let mut i: u32 = n;
         let lane: u32;
         let done: pred;
         ptx! {

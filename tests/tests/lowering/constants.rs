@@ -17,9 +17,9 @@ pub mod constants {
     #[ptx_kernel(block = (N * 4, 2), max_regs = 64, min_blocks = 2)]
     pub fn values(x: u64) {
         const HERE: u32 = N.next_multiple_of(3).max(4);
-        let a: u32 = LOG + HERE + tiles(1000);
+        let mut a: u32 = LOG + HERE + tiles(1000);
         let b: u64 = x + BYTES;
-        let c: f32 = THIRD;
+        let mut c: f32 = THIRD;
         let d: u32 = u32::MAX;
         let e: f32 = f32::INFINITY;
         let f: u64 = size_of::<f64>();

@@ -5,7 +5,7 @@ use ptx_launch::prelude::*;
 pub mod control {
     #[ptx_kernel]
     pub fn branches(n: u32, p: u8) {
-        let x: u32 = 0;
+        let mut x: u32 = 0;
         if n < 4 {
             x = 1;
         }
@@ -25,7 +25,7 @@ pub mod control {
 
     #[ptx_kernel]
     pub fn loops(n: u32) {
-        let i: u32 = 0;
+        let mut i: u32 = 0;
         while i < n {
             i += 1;
         }
@@ -77,7 +77,7 @@ pub mod control {
 
     #[ptx_kernel]
     pub fn decided(n: u32) {
-        let x: u32 = n;
+        let mut x: u32 = n;
         if arch >= sm_90a {
             x += 1;
         } else {

@@ -13,11 +13,11 @@ pub mod gemm {
     const STAGE_BYTES: u32 = A_BYTES + BN * BK * 2;
 
     /// The next stage; the phase turns where the ring starts again.
-    fn advance<const STAGES: u32>(stage: u32, phase: u32) {
-        stage += 1;
-        if stage == STAGES {
-            stage = 0;
-            phase ^= 1;
+    fn advance<const STAGES: u32>(stage: &mut u32, phase: &mut u32) {
+        *stage += 1;
+        if *stage == STAGES {
+            *stage = 0;
+            *phase ^= 1;
         }
     }
 
@@ -42,11 +42,11 @@ pub mod gemm {
         let tile: u32;
         let tile_address: u64 = tiles + wide(clusterid.x) * 4;
         ptx! { ld.global.u32 tile, [tile_address]; }
-        let (stage, k): (u32, u32) = (0, 0);
+        let (mut stage, mut k): (u32, u32) = (0, 0);
         if group == 0 {
             wgmma::fewer_registers::<40>();
             if tid.x == 0 {
-                let phase: u32 = 1;
+                let mut phase: u32 = 1;
                 while k < k_blocks {
                     mbarrier::wait(empty + stage * 8, phase);
                     let bar: u32 = full + stage * 8;
@@ -55,14 +55,14 @@ pub mod gemm {
                     mbarrier::arrive_expect(bar, STAGE_BYTES);
                     tma::load_2d(at, a, x, tile * BM, bar);
                     tma::load_2d(at + A_BYTES, b, x, tile * BN, bar);
-                    advance::<STAGES>(stage, phase);
+                    advance::<STAGES>(&mut stage, &mut phase);
                     k += 1;
                 }
             }
         } else {
             wgmma::more_registers::<232>();
-            let phase: u32 = 0;
-            let acc: [f32; 128] = [0.0; 128];
+            let mut phase: u32 = 0;
+            let mut acc: [f32; 128] = [0.0; 128];
             let row: u32 = group - 1;
             while k < k_blocks {
                 mbarrier::wait(full + stage * 8, phase);
@@ -79,7 +79,7 @@ pub mod gemm {
                 if tid.x % 128 == 0 {
                     mbarrier::arrive(empty + stage * 8);
                 }
-                advance::<STAGES>(stage, phase);
+                advance::<STAGES>(&mut stage, &mut phase);
                 k += 1;
             }
             let out: u32 = base + (tid.x - 128) * 512;

@@ -19,7 +19,7 @@ pub mod helpers {
         (a + b, a - b)
     }
 
-    fn scale<T, const N: u32>(values: [T; N], by: T) {
+    fn scale<T, const N: u32>(values: &mut [T; N], by: T) {
         for i in 0..N {
             values[i] *= by;
         }
@@ -55,9 +55,9 @@ pub mod helpers {
         let d: i32 = clamp(c + 1, 0, n);
         let (sum, difference): (u32, u32) = both(m, 3);
         let e: u32 = next(sum) * next(difference);
-        let v: [f32; 3] = [1.0, f, f + 2.0];
-        scale(v, f);
-        scale(v, 2.0);
+        let mut v: [f32; 3] = [1.0, f, f + 2.0];
+        scale(&mut v, f);
+        scale(&mut v, 2.0);
         ptx! { mbarrier.init.shared::cta.b64 [bars], 1; mbarrier.init.shared::cta.b64 [e + STEP], 1; }
         spin(bars);
         spin(next(e));
@@ -71,7 +71,7 @@ pub mod helpers {
     #[ptx_kernel]
     pub fn outlined(m: u32, f: f32) {
         let a: f32 = slow(m, f);
-        let b: f32 = slow(m + 1, 2.0) + a;
+        let mut b: f32 = slow(m + 1, 2.0) + a;
         ptx! {
             call (b), slow, (m, a);
         }

@@ -36,8 +36,8 @@ pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     vector::store::<bf16, 8>(x, vector::pack::<bf16, 8>(w), p);
     let (a, b): ([b32; 4], [b32; 2]) = (matrix::load_x4(at), matrix::load_x2(at));
     let (c, d): ([b32; 4], [b32; 2]) = (matrix::load_x4_transposed(at), matrix::load_x2_transposed(at));
-    let products: [f32; 4] = [0.0; 4];
-    matrix::multiply::<bf16>(products, a, b);
+    let mut products: [f32; 4] = [0.0; 4];
+    matrix::multiply::<bf16>(&mut products, a, b);
     matrix::store_x4(at, c);
     matrix::store_x4_transposed(at, a);
     cp_async::copy16(at, x);

@@ -6,7 +6,7 @@ pub mod operators {
     #[ptx_kernel]
     pub fn integers(a: u32, b: i32, c: u64, d: u16) {
         let sum: u32 = a + 1;
-        let all: u32 = a * sum - a / 3 % 2;
+        let mut all: u32 = a * sum - a / 3 % 2;
         let bits: u32 = (a & 0xff | all ^ 3) << 2 >> a;
         let signed: i32 = -b >> 1u32;
         let wide_one: u64 = wide(a) * 4 + c;
@@ -23,7 +23,7 @@ pub mod operators {
     #[ptx_kernel]
     pub fn divisions(a: u32, b: i32, c: u64, d: u16) {
         const TILE: u32 = 128;
-        let (q, r): (u32, u32) = (a / TILE, a % TILE);
+        let (mut q, mut r): (u32, u32) = (a / TILE, a % TILE);
         let whole: u32 = a / 1 + a % 1;
         let (wide, narrow): (u64, u16) = (c % 0x100000000, d / 0x8000);
         let others: u32 = a / 12 + a % q;
@@ -91,7 +91,7 @@ pub mod operators {
         let half: bf16 = 1.5;
         let packed: f16x2;
         let zeros: [f32; 3] = [0.0; 3];
-        let (q, r): (u32, u32) = (1, 2);
+        let (mut q, mut r): (u32, u32) = (1, 2);
         (q, r) = (r, q);
         let (s, t): [f32; 2];
         let (v, w): u32 = (3, 4);

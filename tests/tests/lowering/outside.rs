@@ -34,8 +34,8 @@ pub mod outside {
 
     #[ptx_kernel]
     pub fn turned(n: u32) {
-        let p: pred = n < 4;
-        let x: u32 = 0;
+        let mut p: pred = n < 4;
+        let mut x: u32 = 0;
         if !p {
             x = 1;
         }

@@ -42,7 +42,7 @@ pub fn neighbours(out: &mut [u32]) {
     if tid.x < 32 {
         let to: u64 = out + (wide(rank) * 640 + wide(tid.x) * 4);
         let there: u32 = cluster::load::<u32>(mine, other);
-        let (a, b, c, d, from): (u32, u32, u32, u32, u32) = (0, 0, 0, 0, sent + tid.x * 4);
+        let (mut a, mut b, mut c, mut d, from): (u32, u32, u32, u32, u32) = (0, 0, 0, 0, sent + tid.x * 4);
         ptx! {
             ld.shared.u32 a, [mine + 128];
             ld.shared.u32 b, [mine + 256];
@@ -220,7 +220,7 @@ pub fn ring(x: &[u32], out: &mut [u32], rounds: u32) {
     let tiles: [u32; 256];
     #[shared]
     let barriers: [u64; 4];
-    let (bars, stage, phase, round): (u32, u32, u32, u32) = (barriers, 0, 0, 0);
+    let (bars, mut stage, mut phase, mut round): (u32, u32, u32, u32) = (barriers, 0, 0, 0);
     if tid.x == 0 {
         pipeline::init::<STAGES, 32, 1>(bars);
     }
@@ -239,14 +239,14 @@ pub fn ring(x: &[u32], out: &mut [u32], rounds: u32) {
                 cp_async::copy16_zero(to, from, 12);
             }
             cp_async::arrive(pipeline::full(bars, stage));
-            pipeline::advance::<STAGES>(stage, phase);
+            pipeline::advance::<STAGES>(&mut stage, &mut phase);
             round += 1;
         }
     } else {
-        let sum: u32 = 0;
+        let mut sum: u32 = 0;
         while round < rounds {
             pipeline::wait_full(bars, stage, phase);
-            let (a, c, d, from): (u32, u32, u32, u32) = (0, 0, 0, at + stage * 512);
+            let (mut a, mut c, mut d, from): (u32, u32, u32, u32) = (0, 0, 0, at + stage * 512);
             ptx! {
                 ld.shared.u32 a, [from];
                 ld.shared.v2.u32 {c, d}, [from + 8];
@@ -254,7 +254,7 @@ pub fn ring(x: &[u32], out: &mut [u32], rounds: u32) {
             sum += a + c + d;
             warp::sync();
             pipeline::release::<STAGES, 1>(bars, stage, lane);
-            pipeline::advance::<STAGES>(stage, phase);
+            pipeline::advance::<STAGES>(&mut stage, &mut phase);
             round += 1;
         }
         let to: u64 = out + wide(lane) * 4;

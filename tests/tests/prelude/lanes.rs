@@ -8,7 +8,7 @@ const OF_WARPS: usize = 14;
 
 #[ptx_kernel(arch = "sm_90", block = 32, grid = 1, unsafe(requires(x.len() >= 32, out.len() >= 32 * 14)))]
 pub fn warps(x: &[u32], out: &mut [u32]) {
-    let (v, from, to): (u32, u64, u64) = (0, x + wide(tid.x) * 4, out + wide(tid.x) * 4);
+    let (mut v, from, to): (u32, u64, u64) = (0, x + wide(tid.x) * 4, out + wide(tid.x) * 4);
     ptx! { ld.global.u32 v, [from]; }
     let odd: pred = (v & 1) == 1;
     put::<0>(to, warp::reduce_sum(v));
@@ -70,7 +70,7 @@ fn a_warp_reduces_scans_and_votes(device: &Device) -> Result<()> {
 
 #[ptx_kernel(arch = "sm_80", block = 128, grid = 1, unsafe(requires(x.len() >= 128, out.len() >= 128 * 5)))]
 pub fn blocks(x: &[i32], out: &mut [i32]) {
-    let (v, from, to): (i32, u64, u64) = (0, x + wide(tid.x) * 4, out + wide(tid.x) * 4);
+    let (mut v, from, to): (i32, u64, u64) = (0, x + wide(tid.x) * 4, out + wide(tid.x) * 4);
     ptx! { ld.global.s32 v, [from]; }
     let (sum, most, least): (i32, i32, i32) =
         (block::reduce_sum::<4, i32>(v), block::reduce_max::<4, i32>(v), block::reduce_min::<4, i32>(v));

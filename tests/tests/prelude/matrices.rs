@@ -31,10 +31,10 @@ pub fn fragments(a: &[bf16], b: &[bf16], b_turned: &[bf16], sums: &mut [f32], co
     let row: u32 = (tid.x & 15) * 32 + (tid.x >> 4) * 16;
     let left: [b32; 4] = matrix::load_x4(tile + row);
     let right: [b32; 2] = matrix::load_x2(other + ((tid.x & 7) * 32 + ((tid.x >> 3) & 1) * 16));
-    let sum: [f32; 4] = [0.0; 4];
-    matrix::multiply::<bf16>(sum, left, right);
+    let mut sum: [f32; 4] = [0.0; 4];
+    matrix::multiply::<bf16>(&mut sum, left, right);
     // The same again, of B by rows.
-    matrix::multiply::<bf16>(sum, left, matrix::load_x2_transposed(turned_other + (tid.x & 15) * 16));
+    matrix::multiply::<bf16>(&mut sum, left, matrix::load_x2_transposed(turned_other + (tid.x & 15) * 16));
     let to: u64 = sums + (wide(tid.x >> 2) * 32 + wide(tid.x & 3) * 8);
     ptx! {
         st.global.v2.f32 [to], {sum[0], sum[1]};
@@ -47,7 +47,7 @@ pub fn fragments(a: &[bf16], b: &[bf16], b_turned: &[bf16], sums: &mut [f32], co
     warp::sync();
     matrix::store_x4_transposed(back + row, turned);
     warp::sync();
-    let (word, from, at): ([b32; 4], u32, u64) = ([0; 4], back + piece, copy + piece as u64);
+    let (mut word, from, at): ([b32; 4], u32, u64) = ([0; 4], back + piece, copy + piece as u64);
     ptx! {
         ld.shared.v4.b32 {word[..]}, [from];
         st.global.v4.b32 [at], {word[..]};
@@ -100,14 +100,14 @@ pub fn layouts<const MN: u32, const SWIZZLE: u32>(a: &[u8], b: &[u8], sums: &mut
     }
     block::sync();
     mbarrier::wait(bar, 0);
-    let acc: [f32; 32] = [0.0; 32];
+    let mut acc: [f32; 32] = [0.0; 32];
     let never: pred = false;
     let (x, y): (u64, u64) = (describe(left), describe(right));
     wgmma::fence();
-    wgmma::multiply16::<bf16, 64, 0, MN, MN>(acc, x, y, never);
+    wgmma::multiply16::<bf16, 64, 0, MN, MN>(&mut acc, x, y, never);
     wgmma::commit();
     wgmma::wait::<0>();
-    epilogue::store_pairs(acc, tid.x, sums, 256, 64, 64);
+    epilogue::store_pairs(&acc, tid.x, sums, 256, 64, 64);
 
     fn describe(tile: u32) -> u64 {
         if SWIZZLE == 0 {
@@ -188,22 +188,22 @@ pub fn by_registers(a: &[u8], b: &[u8], sums: &mut [f32]) {
     }
     block::sync();
     mbarrier::wait(bar, 0);
-    let acc: [f32; 32] = [0.0; 32];
+    let mut acc: [f32; 32] = [0.0; 32];
     let row: u32 = (tid.x >> 5) * 16 + (tid.x & 15);
     let fragments: [[b32; 4]; 4];
     for step in 0..4 {
         let piece: u32 = (2 * step + ((tid.x >> 4) & 1)) ^ (row & 7);
         fragments[step] = matrix::load_x4(left + row * 128 + piece * 16);
     }
-    let (from, always): (u64, pred) = (wgmma::descriptor_k128(right), true);
+    let (mut from, always): (u64, pred) = (wgmma::descriptor_k128(right), true);
     wgmma::fence();
     for step in 0..4 {
-        wgmma::multiply16_registers::<bf16, 64, 0, 0>(acc, fragments[step], from, always);
+        wgmma::multiply16_registers::<bf16, 64, 0, 0>(&mut acc, fragments[step], from, always);
         from = wgmma::advance::<32>(from);
     }
     wgmma::commit();
     wgmma::wait::<0>();
-    epilogue::store_pairs(acc, tid.x, sums, 256, 64, 64);
+    epilogue::store_pairs(&acc, tid.x, sums, 256, 64, 64);
 }
 
 #[ptx_test(seeds = 1)]
@@ -235,7 +235,7 @@ pub fn rows<T, const EACH: u32>(x: &[T], out: &mut [T], count: u32) {
     const BYTES: u32 = EACH * size_of::<T>();
     let inside: pred = tid.x < count;
     let (from, to): (u64, u64) = (x + wide(tid.x) * BYTES, out + wide(tid.x) * BYTES);
-    let plain: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(from, inside, 0));
+    let mut plain: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(from, inside, 0));
     let once: [f32; EACH] = vector::unpack_again::<T, EACH, 0>(vector::load_once::<T, EACH>(from, inside, 0));
     let shared: [f32; EACH] = vector::unpack_again::<T, EACH, 2>(vector::load_shared::<T, EACH>(from, inside));
     for i in 0..EACH {

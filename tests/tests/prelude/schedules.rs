@@ -84,25 +84,25 @@ pub fn parts(workers: u32, tiles: u32, steps: u32, out: &mut [u32]) {
     if tid.x >= workers {
         return;
     }
-    let to: u64 = out + wide(tid.x) * 384;
-    let (alone, begin, end): (u32, u32, u32) = scheduler::stream_k(tid.x, workers, tiles, steps);
-    let round: u32 = 0;
+    let mut to: u64 = out + wide(tid.x) * 384;
+    let (alone, begin, mut end): (u32, u32, u32) = scheduler::stream_k(tid.x, workers, tiles, steps);
+    let mut round: u32 = 0;
     while round < alone {
-        put(to, tid.x + round * workers, 0, steps);
+        put(&mut to, tid.x + round * workers, 0, steps);
         round += 1;
     }
     while begin < end {
-        let (tile, from, last): (u32, u32, u32) = scheduler::stream_k_part(begin, end, steps);
-        put(to, alone * workers + tile, from, last);
+        let (tile, from, last): (u32, u32, u32) = scheduler::stream_k_part(begin, &mut end, steps);
+        put(&mut to, alone * workers + tile, from, last);
     }
 
-    fn put(to: u64, tile: u32, from: u32, last: u32) {
+    fn put(to: &mut u64, tile: u32, from: u32, last: u32) {
         ptx! {
             st.global.u32 [to], tile;
             st.global.u32 [to + 4], from;
             st.global.u32 [to + 8], last;
         }
-        to += 12;
+        *to += 12;
     }
 }
 
@@ -136,10 +136,13 @@ fn stream_k_shares_every_step_once_and_alike(device: &Device) -> Result<()> {
 /// The group of every tile, and the group's first row, end and first tile.
 #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(offsets.len() > groups, out.len() >= 4 * tiles)))]
 pub fn groups_of(offsets: &[u32], groups: u32, most: u32, columns: u32, tiles: u32, out: &mut [u32]) {
-    let (tile, to): (u32, u64) = (0, out);
-    let (ahead, group, start, next, first, end): (u32, u32, u32, u32, u32, u32) = (0, 0, 0, 0, 0, 0);
+    let (mut tile, mut to): (u32, u64) = (0, out);
+    let (mut ahead, mut group, mut start, mut next, mut first, mut end): (u32, u32, u32, u32, u32, u32) =
+        (0, 0, 0, 0, 0, 0);
     while tile < tiles {
-        scheduler::seek::<16>(tile, offsets, groups, most, columns, ahead, group, start, next, first, end);
+        scheduler::seek::<16>(
+            tile, offsets, groups, most, columns, &mut ahead, &mut group, &mut start, &mut next, &mut first, &mut end,
+        );
         if tid.x == 0 {
             ptx! { st.global.v4.u32 [to], {group, first, end, start}; }
         }

@@ -7,10 +7,11 @@ mod outline;
 pub(super) use generic::matched;
 
 use super::Lowerer;
+use super::access::Passed;
 use super::code::Label;
 use crate::diag::near::nearest;
 use crate::diag::{codes, plural};
-use crate::kernel::scope::{Binding, Found};
+use crate::kernel::scope::{Access, Binding, Found};
 use crate::kernel::tree::{self, Expr, ExprKind, Param, Path, StmtKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Reg, Value};
@@ -61,8 +62,20 @@ pub(super) struct Callee<'a> {
 pub(super) enum Given<'e> {
     /// As written.
     Expr(&'e Expr),
+    /// The place in front of a method's dot, which is passed by reference where the method says so.
+    Receiver(&'e Expr),
     /// Evaluated: a receiver that is no place, a constant.
     Value(Value, Span),
+}
+
+impl Given<'_> {
+    /// Its position in the source.
+    pub(super) fn span(&self) -> Span {
+        match self {
+            Given::Expr(expr) | Given::Receiver(expr) => expr.span,
+            Given::Value(_, span) => *span,
+        }
+    }
 }
 
 impl<'a> Lowerer<'a> {
@@ -303,30 +316,33 @@ impl<'a> Lowerer<'a> {
         self.fail(&codes::P0811, function.name.span, message, help)
     }
 
-    /// Gives the parameters their meaning: the register that is passed, or one that holds the value.
+    /// Gives the parameters their meaning: the registers that are passed, or new ones that hold the value.
     fn arguments(&mut self, function: &'a tree::Function, (caller, inner): (usize, usize), args: &[Given<'a>]) -> bool {
         let mut right = true;
         for (param, arg) in function.params.iter().zip(args) {
-            let binding = match arg {
-                Given::Expr(arg) => self.argument(param, (caller, inner), unreferenced(arg)),
-                Given::Value(value, at) => self.evaluated(param, inner, value, *at),
-            };
+            self.scopes.current = caller;
+            let binding = self.argument(param, (caller, inner), arg);
             right &= !matches!(binding, Binding::Error);
             self.scopes.current = inner;
-            self.scopes.bind(&param.name.name, binding);
+            self.scopes.bind_as(&param.name.name, binding, Access::of(param));
         }
-        self.scopes.current = inner;
-        right
+        right && self.are_apart(function, args)
     }
 
-    fn argument(&mut self, param: &'a Param, (caller, inner): (usize, usize), arg: &'a Expr) -> Binding<'a> {
-        self.scopes.current = caller;
-        if let Some(binding) = self.struct_argument(param, arg, inner) {
+    fn argument(&mut self, param: &'a Param, (caller, inner): (usize, usize), arg: &Given<'a>) -> Binding<'a> {
+        let place = match arg {
+            Given::Value(value, at) => return self.evaluated(param, inner, value, *at),
+            _ => self.passing(param, arg),
+        };
+        let Some(Passed { expr, follows }) = place else { return Binding::Error };
+        if let Some(binding) = self.struct_argument(param, expr, inner) {
             return binding;
         }
-        if let Ok(value) = self.constant_quietly(arg) {
+        if Access::of(param).only_reads()
+            && let Ok(value) = if follows { self.constant_followed_quietly(expr) } else { self.constant_quietly(expr) }
+        {
             self.scopes.current = inner;
-            return match self.of_type(value, &param.ty, arg.span) {
+            return match self.of_type(value, &param.ty, expr.span) {
                 Ok(value) => Binding::Value(Value::Const(value)),
                 Err(_) => Binding::Error,
             };
@@ -334,16 +350,28 @@ impl<'a> Lowerer<'a> {
         self.scopes.current = inner;
         let Some(ty) = self.ty(&param.ty) else { return Binding::Error };
         self.scopes.current = caller;
-        let value =
-            if is_place(arg) && self.special(arg).is_none() { self.value(arg) } else { self.computed(param, &ty, arg) };
-        self.passed(value, &ty, param, arg.span)
+        let value = match is_place(expr) && !param.mutable && self.special(expr).is_none() {
+            true if follows => self.followed(expr),
+            true => self.value(expr),
+            false => self.computed(param, &ty, expr),
+        };
+        self.passed(value, &ty, param, expr.span)
     }
 
     /// An argument that has its value already: a receiver.
     fn evaluated(&mut self, param: &'a Param, inner: usize, value: &Value, span: Span) -> Binding<'a> {
         self.scopes.current = inner;
-        match (value, self.ty(&param.ty)) {
+        let Some(ty) = self.ty(&param.ty) else { return Binding::Error };
+        if param.mutable {
+            let copy = self.declare_named(&param.name.name, &ty, span);
+            return Binding::Value(self.store(value.clone(), Some(&copy), span));
+        }
+        match (value, Some(ty)) {
             (_, None) => Binding::Error,
+            (Value::Const(_), _) if Access::of(param) == Access::RefMut => {
+                self.not_assignable("a constant".to_owned(), span);
+                Binding::Error
+            }
             (Value::Const(constant), Some(ty)) => {
                 self.of_ty(constant.clone(), &ty, span).map_or(Binding::Error, |c| Binding::Value(Value::Const(c)))
             }
@@ -353,14 +381,7 @@ impl<'a> Lowerer<'a> {
 
     /// A struct parameter of the kernel is passed on as it is.
     fn struct_argument(&mut self, param: &'a Param, arg: &Expr, inner: usize) -> Option<Binding<'a>> {
-        let path = match &arg.kind {
-            ExprKind::Path(path) => path,
-            ExprKind::Ref(_, inner) => match &inner.kind {
-                ExprKind::Path(path) => path,
-                _ => return None,
-            },
-            _ => return None,
-        };
+        let ExprKind::Path(path) = &arg.kind else { return None };
         let Binding::Param(index) = self.find(path)?.binding else { return None };
         let own = self.f.params.get(index)?.structure()?;
         let caller = std::mem::replace(&mut self.scopes.current, inner);
@@ -447,14 +468,6 @@ pub(super) fn is_place(expr: &Expr) -> bool {
         }
         ExprKind::Tuple(items) => items.iter().all(is_place),
         _ => false,
-    }
-}
-
-/// `x` of an argument `&x` or `&mut x`.
-fn unreferenced(arg: &Expr) -> &Expr {
-    match &arg.kind {
-        ExprKind::Ref(_, inner) => inner,
-        _ => arg,
     }
 }
 

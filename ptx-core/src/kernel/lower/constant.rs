@@ -49,6 +49,14 @@ impl<'a> Lowerer<'a> {
         value
     }
 
+    /// The same, of a place whose reference is followed.
+    pub(super) fn constant_followed_quietly(&mut self, expr: &Expr) -> Evaluated {
+        let reported = self.errors.found.len();
+        let value = self.constant_followed(expr);
+        self.errors.take_back(reported);
+        value
+    }
+
     /// The value of an expression, if it has one.
     pub(super) fn constant(&mut self, expr: &Expr) -> Evaluated {
         match &expr.kind {
@@ -57,12 +65,12 @@ impl<'a> Lowerer<'a> {
             ExprKind::Bool(value) => Ok(Const::Bool(*value)),
             ExprKind::Str(text) => Ok(Const::Str(text.clone())),
             ExprKind::Path(path) => self.constant_path(path, expr.span),
-            ExprKind::Field(base, field) => match Value::Const(self.constant(base)?).field(&field.name) {
+            ExprKind::Field(base, field) => match Value::Const(self.constant_followed(base)?).field(&field.name) {
                 Some(Value::Const(part)) => Ok(part),
                 _ => not_constant(expr.span, format!("`.{}` is no part of a constant", field.name)),
             },
             ExprKind::Struct(path, fields) => self.constant_literal(path, fields, expr.span),
-            ExprKind::Deref(inner) => self.constant(inner),
+            ExprKind::Deref(inner) => self.constant_followed(inner),
             ExprKind::Index(base, index) => self.constant_index(base, index),
             ExprKind::Unary(op, inner) => {
                 let value = self.constant(inner)?;
@@ -84,6 +92,17 @@ impl<'a> Lowerer<'a> {
             ExprKind::Block(None, block) => self.constant_block(block),
             ExprKind::Error => Err(Fail::Reported),
             _ => not_constant(expr.span, "it is no constant expression"),
+        }
+    }
+
+    /// The value of a place whose reference, if it is one, is followed by itself.
+    pub(super) fn constant_followed(&mut self, expr: &Expr) -> Evaluated {
+        match (&expr.kind, self.reference(expr)) {
+            (ExprKind::Path(path), Some(_)) => match self.find(path).map(|found| found.binding) {
+                Some(Binding::Value(Value::Const(value))) => Ok(value),
+                _ => not_constant(expr.span, format!("`{}` is a register", path_text(path))),
+            },
+            _ => self.constant(expr),
         }
     }
 
@@ -147,6 +166,7 @@ impl<'a> Lowerer<'a> {
     fn constant_path(&mut self, path: &Path, span: Span) -> Evaluated {
         if let Some(found) = self.find(path) {
             return match found.binding {
+                _ if found.access.is_reference() => not_constant(span, format!("`{}` is a reference", path_text(path))),
                 Binding::Value(Value::Const(value)) => Ok(value),
                 Binding::Const(item) => self.const_item(item, found.scope),
                 Binding::Error | Binding::Value(Value::Error) => Err(Fail::Reported),
@@ -254,7 +274,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn constant_index(&mut self, base: &Expr, index: &Expr) -> Evaluated {
-        let items = match self.constant(base)? {
+        let items = match self.constant_followed(base)? {
             Const::Array(items) => items,
             _ => return not_constant(base.span, "it is no array"),
         };
@@ -330,7 +350,7 @@ impl<'a> Lowerer<'a> {
     fn constant_statements(&mut self, block: &Block) -> Evaluated {
         for stmt in &block.stmts {
             match &stmt.kind {
-                StmtKind::Let(tree::Let { memory: None, pattern: Pattern::Name(name), ty, init: Some(init) }) => {
+                StmtKind::Let(tree::Let { memory: None, pattern: Pattern::Name(name, _), ty, init: Some(init) }) => {
                     let value = self.constant(init)?;
                     let value = match ty {
                         Some(ty) => self.of_type(value, ty, init.span)?,

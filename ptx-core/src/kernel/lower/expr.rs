@@ -30,6 +30,9 @@ impl<'a> Lowerer<'a> {
 
     /// The value of an expression, written to `dest` if there is one.
     pub(super) fn lower(&mut self, expr: &'a Expr, dest: Option<&Value>) -> Value {
+        if let ExprKind::Ref(..) = &expr.kind {
+            return self.no_reference(expr.span);
+        }
         if let Some(special) = self.special(expr) {
             return self.read_special(special, dest, expr.span);
         }
@@ -56,8 +59,6 @@ impl<'a> Lowerer<'a> {
             },
             ExprKind::Tuple(items) | ExprKind::Array(items) => self.items(items, dest, expr.span),
             ExprKind::Repeat(item, len) => self.repeat(item, len, dest, expr.span),
-            ExprKind::Ref(false, inner) => self.lower(inner, dest),
-            ExprKind::Ref(true, _) => self.no_reference(expr.span),
             ExprKind::Range(..) => {
                 self.no_value("a range", "use it in `for i in 0..4` or in `ptx! { {acc[0..4]} }`", expr.span)
             }
@@ -65,7 +66,10 @@ impl<'a> Lowerer<'a> {
                 self.method_call((receiver, name), generics, args, dest, expr.span)
             }
             ExprKind::Struct(path, fields) => self.struct_literal(path, fields, dest, expr.span),
-            ExprKind::Deref(_) => self.no_dereference(expr.span),
+            ExprKind::Deref(inner) => {
+                let value = self.dereferenced(inner, expr.span);
+                self.store(value, dest, expr.span)
+            }
             _ => self.flow(expr, dest),
         }
     }
@@ -164,7 +168,9 @@ impl<'a> Lowerer<'a> {
         let text = super::constant::path_text(path);
         let Some(found) = self.find(path) else { return self.unknown(&text, Meant::unsaid(), span) };
         match found.binding {
-            Binding::Value(value @ (Value::Const(_) | Value::Symbol(_) | Value::Error)) => value,
+            Binding::Value(Value::Error) => Value::Error,
+            _ if found.access.is_reference() && !found.outside => self.not_followed(&text, span),
+            Binding::Value(value @ (Value::Const(_) | Value::Symbol(_))) => value,
             _ if found.outside && matches!(found.binding, Binding::Value(_) | Binding::Param(_)) => {
                 let message = format!("`{text}` is a register of the function around this one");
                 self.fail(&codes::P0801, span, message, "pass it as an argument")
@@ -184,7 +190,7 @@ impl<'a> Lowerer<'a> {
     pub(super) fn part(&mut self, expr: &'a Expr) -> Value {
         match &expr.kind {
             ExprKind::Index(base, index) => {
-                let base_value = self.value(base);
+                let base_value = self.followed(base);
                 self.element(base_value, base.span, index)
             }
             ExprKind::Field(base, field) => {
@@ -203,7 +209,7 @@ impl<'a> Lowerer<'a> {
                     let text = format!("{}.{}", super::constant::path_text(path), field.name);
                     return self.unknown(&text, Meant::unsaid(), expr.span);
                 }
-                let value = self.value(base);
+                let value = self.followed(base);
                 match value.field(&field.name) {
                     Some(part) => part,
                     None => self.no_field(&value, &field.name, field.span),
@@ -291,13 +297,8 @@ impl<'a> Lowerer<'a> {
     }
 
     fn no_reference(&mut self, span: Span) -> Value {
-        let help = "registers have no address; declare a `#[shared]` or `#[local]` array";
-        self.fail(&codes::P0850, span, "the kernel language has no references to registers", help)
-    }
-
-    fn no_dereference(&mut self, span: Span) -> Value {
-        let help = "memory is read and written by `ld` and `st` in `ptx! { }`";
-        self.fail(&codes::P0850, span, "the kernel language has no `*` dereference", help)
+        let help = "registers have no address: name the register, or declare a `#[shared]` or `#[local]` array";
+        self.fail(&codes::P0850, span, "`&` and `&mut` stand only in front of an argument of a helper", help)
     }
 
     /// The argument of `wide(…)`.

@@ -5,7 +5,7 @@ use super::constant::Fail;
 use crate::diag::codes;
 use crate::isa::Type;
 use crate::kernel::layout::Layout;
-use crate::kernel::scope::Binding;
+use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{self, Expr, Ident, Let, Memory, MemorySpace, Pattern, TypeKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Symbol, Value};
@@ -40,7 +40,7 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) {
         match (pattern, &ty.kind) {
-            (Pattern::Name(name), _) => {
+            (Pattern::Name(name, _), _) => {
                 let value = self.memory_named(memory, name, ty, align);
                 self.scopes.bind(&name.name, Binding::Value(value));
             }
@@ -64,7 +64,7 @@ impl<'a> Lowerer<'a> {
     fn undeclared(&mut self, pattern: &'a Pattern, span: Span) {
         let message = "memory needs a type for each name";
         let value = self.fail(&codes::P0814, span, message, "write `#[shared] let t: [f32; 256];`");
-        self.bind_pattern(pattern, value);
+        self.bind_pattern(pattern, value, Access::Own);
     }
 
     fn variable(&mut self, space: &'static str, name: &Ident, ty: &'a tree::Type, align: Option<u64>) -> Value {

@@ -5,7 +5,7 @@ use crate::diag::Diagnostic;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{Const, Module, Ptx, Struct};
 use crate::kernel::value::Value;
-use crate::kernel::{Lowered, StructLayout};
+use crate::kernel::{Fixed, Lowered, StructLayout};
 use crate::parse::parse;
 use crate::span::Span;
 use crate::syntax::StmtKind;
@@ -113,12 +113,15 @@ impl<'a> Lowerer<'a> {
         let taken = |item: &&Struct| self.out.taken.contains(&(std::ptr::from_ref::<Struct>(item) as usize));
         let taken: Vec<&Struct> = module.structs.iter().filter(taken).collect();
         let structs = taken.into_iter().map(|item| self.struct_layout(item)).collect();
+        let mut fixed: Vec<Fixed> = self.out.fixed.into_values().collect();
+        fixed.sort_by_key(|fixed| fixed.span);
         let lowered = Lowered {
             pieces,
             entries: self.out.entries,
             structs,
             unchecked: self.out.unchecked,
             refused: self.out.refused,
+            fixed,
             spoken: self.out.spoken,
         };
         (lowered, self.errors.found)

@@ -1,10 +1,10 @@
 //! The module as far as it is written: variables, functions, entries, and the notes for later phases.
 
 use super::Pieces;
-use crate::kernel::Entry;
 use crate::kernel::names::Names;
 use crate::kernel::spoken::Spoken;
 use crate::kernel::value::Value;
+use crate::kernel::{Entry, Fixed};
 use crate::span::Span;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -33,6 +33,8 @@ pub(super) struct Output {
     pub(super) unchecked: Vec<Span>,
     /// Names in `ptx!` whose declaration was refused.
     pub(super) refused: Vec<Span>,
+    /// Names in `ptx!` that no instruction may write.
+    pub(super) fixed: HashMap<Span, Fixed>,
     /// The registers' names in the source.
     pub(super) spoken: Spoken,
 }

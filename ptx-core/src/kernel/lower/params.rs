@@ -5,7 +5,7 @@ use crate::diag::codes;
 use crate::diag::near::nearest;
 use crate::kernel::EntryParam;
 use crate::kernel::layout::Layout;
-use crate::kernel::scope::Binding;
+use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
 use crate::kernel::types::{self, StructTy, Ty};
 use crate::kernel::value::{Reg, Value};
@@ -151,7 +151,7 @@ impl<'a> Lowerer<'a> {
         }
         for (name, span) in dims {
             let ty = types::find("u32").map(Ty::Scalar);
-            self.add_param(&name, EntryParam::Dim(name.clone()), Kind::Scalar, ty, span);
+            self.add_param(&name, EntryParam::Dim(name.clone()), Kind::Scalar, ty, (Access::Launched, span));
         }
     }
 
@@ -159,7 +159,8 @@ impl<'a> Lowerer<'a> {
         let Some((kind, ty)) = self.param_kind(param, dims) else {
             return self.scopes.bind(&param.name.name, Binding::Error);
         };
-        self.add_param(&param.name.name, EntryParam::Value(at), kind, ty, param.name.span);
+        let access = if param.mutable { Access::Own } else { Access::Launched };
+        self.add_param(&param.name.name, EntryParam::Value(at), kind, ty, (access, param.name.span));
         let align = param.align.as_ref().and_then(|align| self.count(align));
         if let Some(declared) = self.f.params.last_mut() {
             declared.align = align;
@@ -263,7 +264,14 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn add_param(&mut self, name: &str, origin: EntryParam, kind: Kind, ty: Option<Ty>, span: Span) {
+    fn add_param(
+        &mut self,
+        name: &str,
+        origin: EntryParam,
+        kind: Kind,
+        ty: Option<Ty>,
+        (access, span): (Access, Span),
+    ) {
         let symbol = self.f.symbols.unique(name);
         let register = self.f.registers.names.unique(&format!("%{name}"));
         if let Some(ty) = &ty {
@@ -271,7 +279,7 @@ impl<'a> Lowerer<'a> {
         }
         let param = Param { symbol, origin, kind, ty, register, align: None, used: false, fields: Vec::new(), span };
         self.f.params.push(param);
-        self.scopes.bind(name, Binding::Param(self.f.params.len() - 1));
+        self.scopes.bind_as(name, Binding::Param(self.f.params.len() - 1), access);
     }
 
     /// The register that holds a parameter.

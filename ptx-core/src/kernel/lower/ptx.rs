@@ -83,6 +83,11 @@ impl Copy<'_> {
         self.source.span(self.at)
     }
 
+    /// The span of the tokens from `first` to the last one that is copied.
+    fn since(&self, first: TokenId) -> Span {
+        self.source.span(first).to(self.source.span(self.at.saturating_sub(1).max(first)))
+    }
+
     /// The token that closes the bracket at `from`.
     fn closing(&self, from: TokenId, open: u8, close: u8) -> Option<TokenId> {
         let mut depth = 0usize;

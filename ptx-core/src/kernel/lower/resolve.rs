@@ -6,7 +6,7 @@ use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::{self, SpecialRegister};
 use crate::kernel::cuda;
-use crate::kernel::scope::{Binding, Found};
+use crate::kernel::scope::{Access, Binding, Found};
 use crate::kernel::tree::{self, Expr, ExprKind, Ident, Path, TypeKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Value};
@@ -22,7 +22,8 @@ impl<'a> Lowerer<'a> {
         };
         for segment in rest {
             let Binding::Module(scope) = found.binding else { return None };
-            found = Found { binding: self.scopes.find_in(scope, &segment.name)?, scope, outside: false };
+            let binding = self.scopes.find_in(scope, &segment.name)?;
+            found = Found { binding, access: Access::Own, scope, outside: false };
         }
         Some(found)
     }

@@ -1,10 +1,11 @@
 //! Statements: blocks, declarations, assignments.
 
 use super::Lowerer;
+use super::access::root;
 use super::constant::path_text;
 use crate::diag::codes;
 use crate::kernel::operators::Op;
-use crate::kernel::scope::Binding;
+use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{BinaryOp, Block, Expr, ExprKind, Let, Path, Pattern, Stmt, StmtKind};
 use crate::kernel::types::Ty;
 use crate::kernel::value::{Const, Symbol, Value};
@@ -102,7 +103,8 @@ impl<'a> Lowerer<'a> {
         if let Some(init) = &item.init {
             self.lower(init, Some(&target));
         }
-        self.bind_pattern(&item.pattern, target);
+        let access = if item.init.is_some() { Access::Declared } else { Access::Own };
+        self.bind_pattern(&item.pattern, target, access);
     }
 
     fn inferred(&mut self, init: &'a Expr, name: &str) -> Option<Ty> {
@@ -122,7 +124,7 @@ impl<'a> Lowerer<'a> {
     /// Declares the registers of a pattern. Several names with one type have it each: `let (a, b): f32;`.
     pub(super) fn declare(&mut self, pattern: &Pattern, ty: &Ty) -> Value {
         match (pattern, ty) {
-            (Pattern::Name(name), ty) => self.declare_named(&name.name, ty, name.span),
+            (Pattern::Name(name, _), ty) => self.declare_named(&name.name, ty, name.span),
             (Pattern::Wild(span), ty) => self.declare_named("unused", ty, *span),
             (Pattern::Tuple(patterns, _), Ty::Tuple(parts)) if patterns.len() == parts.len() => {
                 Value::Tuple(patterns.iter().zip(parts).map(|(pattern, ty)| self.declare(pattern, ty)).collect())
@@ -258,19 +260,26 @@ impl<'a> Lowerer<'a> {
 
     /// A place that can be assigned.
     fn target(&mut self, expr: &'a Expr) -> Value {
+        if let ExprKind::Tuple(items) = &expr.kind {
+            return Value::Tuple(items.iter().map(|item| self.target(item)).collect());
+        }
+        let place = self.place_of(expr);
+        if place == Value::Error || !self.may_write(expr) { Value::Error } else { place }
+    }
+
+    fn place_of(&mut self, expr: &'a Expr) -> Value {
         let value = match &expr.kind {
-            ExprKind::Tuple(items) => Value::Tuple(items.iter().map(|item| self.target(item)).collect()),
             ExprKind::Path(path) if path.segments.iter().any(|s| s.name == "_") => {
                 return self.not_assignable("`_`".into(), expr.span);
             }
-            ExprKind::Index(base, index) => match self.value(indexed(base)) {
+            ExprKind::Index(base, index) => match self.followed(indexed(base)) {
                 Value::Symbol(symbol) => return self.stored(&symbol, " + …", expr.span),
                 Value::Reg(reg) if reg.ty.bits() == 64 => {
                     let help = "write `ptx! { st.global.f32 [address], x; }`";
                     return self.fail(&codes::P0808, expr.span, WRITTEN, help);
                 }
                 _ => {
-                    let place = self.value(base);
+                    let place = self.followed(base);
                     self.element(place, base.span, index)
                 }
             },
@@ -307,7 +316,7 @@ fn mentions(expr: &Expr, target: &Expr) -> bool {
     if let ExprKind::Tuple(targets) = &target.kind {
         return targets.iter().any(|target| mentions(expr, target));
     }
-    let (Some(name), false) = (root(target), same(expr, target)) else { return true };
+    let (Some(name), false) = (root_name(target), same(expr, target)) else { return true };
     let any = |exprs: &[Expr]| exprs.iter().any(|expr| mentions(expr, target));
     match &expr.kind {
         ExprKind::Path(path) => path.segments.first().is_some_and(|s| s.name == name),
@@ -332,11 +341,6 @@ fn same(a: &Expr, b: &Expr) -> bool {
         if a.segments.len() == 1 && a.segments.first().map(|s| &s.name) == b.segments.first().map(|s| &s.name))
 }
 
-/// The name that a place starts with.
-fn root(expr: &Expr) -> Option<&str> {
-    match &expr.kind {
-        ExprKind::Path(path) => path.segments.first().map(|s| s.name.as_str()),
-        ExprKind::Index(base, _) | ExprKind::Field(base, _) | ExprKind::Deref(base) => root(base),
-        _ => None,
-    }
+fn root_name(expr: &Expr) -> Option<&str> {
+    root(expr)?.segments.first().map(|segment| segment.name.as_str())
 }

@@ -14,7 +14,7 @@ fn reduce_sum_once<const WARPS: u32>(x: f32) -> f32 {
     let mine: f32 = warp::reduce_sum(x);
     store(partial, mine);
     ptx! { bar.sync 0; }
-    let sum: f32 = 0.0;
+    let mut sum: f32 = 0.0;
     for at in 0..WARPS / 4 {
         let four: [f32; 4];
         ptx! { ld.shared.v4.f32 {four[..]}, [partial + 16 * at]; }
@@ -45,7 +45,7 @@ fn reduce<const OP: &str, const WARPS: u32, T>(x: T) -> T {
     for at in 1..WARPS {
         let other: T;
         ptx! { ld.shared.{T} other, [partial + 4 * at]; }
-        warp::combine::<OP, T>(all, other);
+        warp::combine::<OP, T>(&mut all, other);
     }
     ptx! { bar.sync 0; }
     all
@@ -79,7 +79,7 @@ fn scan_max<const WARPS: u32, T>(x: T) -> T {
 fn scan<const OP: &str, const WARPS: u32, T>(x: T) -> T {
     #[shared]
     let partial: [T; WARPS];
-    let (all, warp): (T, u32) = (warp::scan::<OP, T>(x), tid.x >> 5);
+    let (mut all, warp): (T, u32) = (warp::scan::<OP, T>(x), tid.x >> 5);
     if laneid == 31 {
         let mine: u32 = partial + warp * 4;
         ptx! { st.shared.{T} [mine], all; }
@@ -89,7 +89,7 @@ fn scan<const OP: &str, const WARPS: u32, T>(x: T) -> T {
         let other: T;
         ptx! { ld.shared.{T} other, [partial + 4 * at]; }
         if at < warp {
-            warp::combine::<OP, T>(all, other);
+            warp::combine::<OP, T>(&mut all, other);
         }
     }
     ptx! { bar.sync 0; }

@@ -38,7 +38,7 @@ fn map(address: u32, block: u32) -> u32 {
 /// The number of this thread's warp group in its block, which the compiler knows to be one for the warp: `shr` and
 /// `shfl.sync.idx`.
 fn warp_group() -> u32 {
-    let group: u32 = tid.x >> 7;
+    let mut group: u32 = tid.x >> 7;
     ptx! { shfl.sync.idx.b32 group, group, 0, 31, 0xffffffff; }
     group
 }
@@ -51,7 +51,7 @@ fn blocks() -> u32 {
 /// A value of 32 bits in the shared memory of the cluster's block `block`, at the place that is `address` here: `mapa` and
 /// `ld.shared::cluster`.
 fn load<T>(address: u32, block: u32) -> T {
-    let (remote, value): (u32, T) = (map(address, block), 0);
+    let (remote, mut value): (u32, T) = (map(address, block), 0);
     ptx! { ld.shared::cluster.{T} value, [remote]; }
     value
 }

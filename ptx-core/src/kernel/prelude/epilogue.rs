@@ -17,7 +17,7 @@ fn place(thread: u32) -> u32 {
 
 /// 64 columns from accumulator `FIRST` on, converted to `T2` (`bf16x2`, `f16x2`): 16 `cvt.rn` of pairs and four times
 /// `xor`, `add` and `stmatrix.x4`. `row` and `place` are those of this thread.
-fn store_panel<T2, const FIRST: u32, const N: u32>(acc: [f32; N], row: u32, place: u32) {
+fn store_panel<T2, const FIRST: u32, const N: u32>(acc: &[f32; N], row: u32, place: u32) {
     for pair in 0..4 {
         const A: u32 = FIRST + 8 * pair;
         let packed: [T2; 4];
@@ -35,10 +35,10 @@ fn store_panel<T2, const FIRST: u32, const N: u32>(acc: [f32; N], row: u32, plac
 fn store_rows(panel: u32, thread: u32, to: u64, pitch: u64, rows: u32, columns: u32) {
     let (row, piece): (u32, u32) = (thread >> 3, thread & 7);
     let from: u32 = panel + row * 128 + ((piece ^ (row & 7)) << 4);
-    let at: u64 = to + (row as u64 * pitch + wide(piece) * 16);
+    let mut at: u64 = to + (row as u64 * pitch + wide(piece) * 16);
     let wanted: pred = piece * 8 < columns;
     for quarter in 0..4 {
-        let inside: pred = row + 16 * quarter < rows;
+        let mut inside: pred = row + 16 * quarter < rows;
         let packed: [b32; 4];
         ptx! {
             and.pred inside, inside, wanted;
@@ -51,7 +51,7 @@ fn store_rows(panel: u32, thread: u32, to: u64, pitch: u64, rows: u32, columns: 
 
 /// The first `rows` rows of a warp group's 64, and `columns` columns at most, as `f32` straight from its accumulators: `N` /
 /// 2 times `st.global.v2.f32` where row and column are inside; four threads write 32 bytes of a row.
-fn store_pairs<const N: u32>(acc: [f32; N], thread: u32, to: u64, pitch: u64, rows: u32, columns: u32) {
+fn store_pairs<const N: u32>(acc: &[f32; N], thread: u32, to: u64, pitch: u64, rows: u32, columns: u32) {
     let row: u32 = (thread >> 5) * 16 + ((thread & 31) >> 2);
     let column: u32 = (thread & 3) * 2;
     let upper: u64 = to + (row as u64 * pitch + wide(column) * 4);

@@ -41,6 +41,6 @@ fn store_x4_transposed(row: u32, matrices: [b32; 4]) {
 
 /// `sum` += 16 × 16 times 16 × 8 elements of `T` (`bf16` or `f16`): `mma.sync.m16n8k16`. A's matrices are upper and lower
 /// left, then upper and lower right; B's are its columns' first and last eight of K.
-fn multiply<T>(sum: [f32; 4], a: [b32; 4], b: [b32; 2]) {
+fn multiply<T>(sum: &mut [f32; 4], a: [b32; 4], b: [b32; 2]) {
     ptx! { mma.sync.aligned.m16n8k16.row.col.f32.{T}.{T}.f32 {sum[..]}, {a[..]}, {b[..]}, {sum[..]}; }
 }

@@ -62,19 +62,19 @@ fn release<const STAGES: u32, const BLOCKS: u32>(bars: u32, stage: u32, thread: 
 }
 
 /// The next stage, and behind the last one the first with the other parity: `add`, `setp`, and under it `mov` and `xor`.
-fn advance<const STAGES: u32>(stage: u32, phase: u32) {
-    stage += 1;
-    if stage == STAGES {
-        stage = 0;
-        phase = phase ^ 1;
+fn advance<const STAGES: u32>(stage: &mut u32, phase: &mut u32) {
+    *stage += 1;
+    if *stage == STAGES {
+        *stage = 0;
+        *phase = *phase ^ 1;
     }
 }
 
 /// A producer waits, before its block ends, until consumers have given back whatever they still have: `wait_empty` and
 /// `advance` for each stage. Then no block of the cluster arrives here any more, and none has to wait for the others.
-fn drain<const STAGES: u32>(bars: u32, stage: u32, phase: u32) {
+fn drain<const STAGES: u32>(bars: u32, stage: &mut u32, phase: &mut u32) {
     for _ in 0..STAGES {
-        wait_empty::<STAGES>(bars, stage, phase);
+        wait_empty::<STAGES>(bars, *stage, *phase);
         advance::<STAGES>(stage, phase);
     }
 }

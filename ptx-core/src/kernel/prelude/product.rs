@@ -91,8 +91,8 @@ fn fill<
     depth: u32,
     stages: u32,
     bars: u32,
-    stage: u32,
-    phase: u32,
+    stage: &mut u32,
+    phase: &mut u32,
     k: u32,
     end: u32,
     back: u32,
@@ -100,14 +100,14 @@ fn fill<
 ) {
     const STAGE: u32 = stage_bytes(ROWS, COLUMNS);
     const DEEP: u32 = 128 / size_of::<T>();
-    let left: u32 = (end - k + (DEEP - 1)) / DEEP;
-    let at_k: u32 = k + back * (left - 1) * DEEP;
+    let mut left: u32 = (end - k + (DEEP - 1)) / DEEP;
+    let mut at_k: u32 = k + back * (left - 1) * DEEP;
     let step: u32 = DEEP - back * (2 * DEEP);
     while left > 0 {
-        pipeline::wait_empty::<STAGES>(bars, stage, phase);
+        pipeline::wait_empty::<STAGES>(bars, *stage, *phase);
         if chosen {
-            let full: u32 = pipeline::full(bars, stage);
-            let to: u32 = stages + stage * STAGE;
+            let full: u32 = pipeline::full(bars, *stage);
+            let to: u32 = stages + *stage * STAGE;
             let (to_a, to_b): (u32, u32) = (to + places[0], to + places[1] + ROWS * 128);
             mbarrier::arrive_expect(full, STAGE);
             fetch::<A_MN, { ROWS / CN }, CN>(to_a, a, lines[0], at_k, depth, full, masks[0]);
@@ -128,10 +128,10 @@ fn descriptor<const MN: u32>(address: u32) -> u64 {
 /// bytes along K, `wgmma.mma_async` for each 64 rows and 256 columns. Without `accumulate` the old values of `acc` do not
 /// count; it is set.
 fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: u32>(
-    acc: [f32; LEN],
+    acc: &mut [f32; LEN],
     a: u64,
     b: u64,
-    accumulate: pred,
+    accumulate: &mut pred,
 ) {
     const PARTS: u32 = parts(COLUMNS);
     const N: u32 = COLUMNS / PARTS;
@@ -145,13 +145,13 @@ fn multiply<T, const A_MN: u32, const B_MN: u32, const COLUMNS: u32, const LEN: 
             const ASIDE: u64 = (part % PARTS * N * 8) as u64;
             let (da, db): (u64, u64) = (a + (NEXT_A + DOWN), b + (NEXT_B + ASIDE));
             if size_of::<T>() == 1 {
-                wgmma::multiply8::<T, T, N, { part * N / 2 }>(acc, da, db, accumulate);
+                wgmma::multiply8::<T, T, N, { part * N / 2 }>(acc, da, db, *accumulate);
             } else {
-                wgmma::multiply16::<T, N, { part * N / 2 }, A_MN, { B_MN.min(1) }>(acc, da, db, accumulate);
+                wgmma::multiply16::<T, N, { part * N / 2 }, A_MN, { B_MN.min(1) }>(acc, da, db, *accumulate);
             }
         }
         if step == 0 {
-            accumulate = true;
+            *accumulate = true;
         }
     }
 }
@@ -174,21 +174,21 @@ fn sum<
     const TURNS: u32,
     const LEN: u32,
 >(
-    acc: [f32; LEN],
+    acc: &mut [f32; LEN],
     from_a: u64,
     from_b: u64,
     bars: u32,
-    stage: u32,
-    phase: u32,
+    stage: &mut u32,
+    phase: &mut u32,
     k: u32,
     end: u32,
     thread: u32,
     role: u32,
 ) {
     const DEEP: u32 = 128 / size_of::<T>();
-    let accumulate: pred = false;
+    let mut accumulate: pred = false;
     // From `since` on there are stages that are not given back yet.
-    let (last, since, at_k, turn): (u32, u32, u32, u32) = (0, k, k, end);
+    let (mut last, mut since, mut at_k, mut turn): (u32, u32, u32, u32) = (0, k, k, end);
     if TURNS > 0 {
         let steps: u32 = (end - k + (DEEP - 1)) / DEEP;
         if steps > STAGES {
@@ -206,18 +206,18 @@ fn sum<
                 }
             }
         }
-        let at: u64 = wide(stage) * (STAGE / 16);
+        let at: u64 = wide(*stage) * (STAGE / 16);
         let (da, db): (u64, u64) = (from_a + at, from_b + at);
-        pipeline::wait_full(bars, stage, phase);
+        pipeline::wait_full(bars, *stage, *phase);
         wgmma::fence();
-        multiply::<T, A_MN, B_MN, COLUMNS>(acc, da, db, accumulate);
+        multiply::<T, A_MN, B_MN, COLUMNS>(acc, da, db, &mut accumulate);
         wgmma::commit();
         // While these products run, the stage of those before them is given back.
         if at_k > since {
             wgmma::wait::<1>();
             pipeline::release::<STAGES, BLOCKS>(bars, last, thread);
         }
-        last = stage;
+        last = *stage;
         pipeline::advance::<STAGES>(stage, phase);
         at_k += DEEP;
     }
@@ -243,7 +243,7 @@ fn pending(number: u32, panels: u32, count: u32) -> u32 {
 /// `cp.async.bulk.wait_group.read`, then `bar.sync`, `cvt` and `stmatrix`, `fence.proxy.async`, `bar.sync`. `bar` is a named
 /// barrier of this warp group.
 fn panel<T2, const FIRST: u32, const PANELS: u32, const LEN: u32>(
-    acc: [f32; LEN],
+    acc: &[f32; LEN],
     out: u32,
     place: u32,
     thread: u32,
@@ -262,7 +262,7 @@ fn panel<T2, const FIRST: u32, const PANELS: u32, const LEN: u32>(
 
 /// Leaves the sums of a warp group at `slot`, `N` × 512 bytes of global memory, to whoever `collect`s them, and says so in
 /// `flag`: `N` / 4 times `st.global.v4`, `bar.sync`, and one `st.release.gpu`.
-fn leave<const N: u32>(acc: [f32; N], slot: u64, flag: u64, thread: u32, bar: u32) {
+fn leave<const N: u32>(acc: &[f32; N], slot: u64, flag: u64, thread: u32, bar: u32) {
     let to: u64 = slot + wide(thread) * 16;
     for part in 0..N / 4 {
         ptx! { st.global.v4.f32 [to + 2048 * part], {acc[4 * part..4 * part + 4]}; }
@@ -275,7 +275,7 @@ fn leave<const N: u32>(acc: [f32; N], slot: u64, flag: u64, thread: u32, bar: u3
 
 /// Waits for the sums that another warp group leaves at `slot`, and adds them to this one's: a loop of `ld.acquire.gpu` by
 /// one thread, which clears `flag` for the next time, `bar.sync`, and `N` / 4 times `ld.global.v4` and four additions.
-fn collect<const N: u32>(acc: [f32; N], slot: u64, flag: u64, thread: u32, bar: u32) {
+fn collect<const N: u32>(acc: &mut [f32; N], slot: u64, flag: u64, thread: u32, bar: u32) {
     if thread == 0 {
         await_flag::<1>(flag);
         ptx! { st.relaxed.gpu.global.u32 [flag], 0; }
@@ -307,11 +307,11 @@ fn await_flag<const VALUE: u32>(flag: u64) {
 /// those behind. The others' go through `slots` in global memory, `PARTS`² of `N` / `PARTS` × 512 bytes, with as many
 /// `flags`, which are zero before and after. For each other part `st.global.v4`, one `st.release.gpu`, `await_flag`, and
 /// `ld.global.v4` with four additions; four times `bar.sync`.
-fn meet<const PARTS: u32, const N: u32>(acc: [f32; N], slots: u64, flags: u64, part: u32, thread: u32, bar: u32) {
+fn meet<const PARTS: u32, const N: u32>(acc: &mut [f32; N], slots: u64, flags: u64, part: u32, thread: u32, bar: u32) {
     const SHARE: u32 = N / PARTS;
     const SLOT: u32 = SHARE * 512;
     // One thread for each other part looks after the slot to it, and after the one from it.
-    let other: pred = thread < PARTS;
+    let mut other: pred = thread < PARTS;
     if thread == part {
         other = false;
     }

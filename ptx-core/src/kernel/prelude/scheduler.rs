@@ -13,7 +13,7 @@ fn grouped(index: u32, rows: u32, columns: u32, group: u32) -> (u32, u32) {
     let size: u32 = group * columns;
     let band: u32 = index / size;
     let (first, inside): (u32, u32) = (band * group, index - band * size);
-    let height: u32 = rows - first;
+    let mut height: u32 = rows - first;
     ptx! { min.u32 height, height, group; }
     let column: u32 = inside / height;
     (first + inside - column * height, column)
@@ -25,11 +25,11 @@ fn blocked(index: u32, rows: u32, columns: u32, band: u32, run: u32) -> (u32, u3
     let size: u32 = band * columns;
     let number: u32 = index / size;
     let (first, inside): (u32, u32) = (number * band, index - number * size);
-    let height: u32 = rows - first;
+    let mut height: u32 = rows - first;
     ptx! { min.u32 height, height, band; }
     let block: u32 = inside / (height * run);
     let (left, within): (u32, u32) = (block * run, inside - block * height * run);
-    let width: u32 = columns - left;
+    let mut width: u32 = columns - left;
     ptx! { min.u32 width, width, run; }
     let down: u32 = within / width;
     (first + down, left + within - down * width)
@@ -38,7 +38,7 @@ fn blocked(index: u32, rows: u32, columns: u32, band: u32, run: u32) -> (u32, u3
 /// Along Hilbert's curve through a square of 2^`order` × 2^`order` tiles, of which those outside the matrix are to be
 /// skipped: a loop of `order` steps over two bits of the index each.
 fn hilbert(index: u32, order: u32) -> (u32, u32) {
-    let (row, column, rest, side, step): (u32, u32, u32, u32, u32) = (0, 0, index, 1, 0);
+    let (mut row, mut column, mut rest, mut side, mut step): (u32, u32, u32, u32, u32) = (0, 0, index, 1, 0);
     while step < order {
         let right: u32 = (rest >> 1) & 1;
         let up: u32 = (rest ^ right) & 1;
@@ -98,7 +98,7 @@ fn claim(gpcs: u64, claims: u64, workers: u32) -> u32 {
 /// By the thread that has claimed a number, before `grid::launch_dependents`: the last of the `workers` makes `claims` ready
 /// for the next launch. `atom.inc`, and then four `st.v4` and a fence.
 fn claimed(claims: u64, workers: u32) {
-    let (at, last, before): (u64, u32, u32) = (claims, workers - 1, 0);
+    let (at, last, mut before): (u64, u32, u32) = (claims, workers - 1, 0);
     ptx! { atom.acq_rel.gpu.global.inc.u32 before, [at + 64], last; }
     if before == last {
         for word in 0..4 {
@@ -122,23 +122,23 @@ fn seek<const ROWS: u32>(
     groups: u32,
     most: u32,
     columns: u32,
-    ahead: u32,
-    group: u32,
-    start: u32,
-    next: u32,
-    first: u32,
-    end: u32,
+    ahead: &mut u32,
+    group: &mut u32,
+    start: &mut u32,
+    next: &mut u32,
+    first: &mut u32,
+    end: &mut u32,
 ) {
     loop {
-        if tile < next {
+        if tile < *next {
             break;
         }
-        group = ahead;
-        if ahead >= groups {
+        *group = *ahead;
+        if *ahead >= groups {
             break;
         }
-        let mine: u32 = ahead + laneid;
-        let (from, to): (u32, u32) = (0, 0);
+        let mine: u32 = *ahead + laneid;
+        let (mut from, mut to): (u32, u32) = (0, 0);
         if mine < groups {
             let at: u64 = offsets + wide(mine) * 4;
             ptx! {
@@ -149,23 +149,23 @@ fn seek<const ROWS: u32>(
             }
         }
         let tiles: u32 = (to - from + (ROWS - 1)) / ROWS * columns;
-        let through: u32 = next + warp::scan_sum(tiles);
-        let mask: b32 = warp::ballot(tile < through);
+        let through: u32 = *next + warp::scan_sum(tiles);
+        let mut mask: b32 = warp::ballot(tile < through);
         if mask == 0 {
-            next = warp::broadcast(through, 31);
-            ahead += 32;
+            *next = warp::broadcast(through, 31);
+            *ahead += 32;
         } else {
             let lane: u32;
             ptx! {
                 brev.b32 mask, mask;
                 clz.b32 lane, mask;
             }
-            group = ahead + lane;
-            ahead = group + 1;
-            next = warp::broadcast(through, lane);
-            start = next - warp::broadcast(tiles, lane);
-            first = warp::broadcast(from, lane);
-            end = warp::broadcast(to, lane);
+            *group = *ahead + lane;
+            *ahead = *group + 1;
+            *next = warp::broadcast(through, lane);
+            *start = *next - warp::broadcast(tiles, lane);
+            *first = warp::broadcast(from, lane);
+            *end = warp::broadcast(to, lane);
         }
     }
 }
@@ -175,7 +175,7 @@ fn seek<const ROWS: u32>(
 /// a whole number of rounds, nothing is left; if fewer are left than a quarter of a round, the last whole round is shared
 /// too, so that nobody has a crumb. Three `div`, and `mul.lo`, `sub`, `setp`.
 fn stream_k(worker: u32, workers: u32, tiles: u32, steps: u32) -> (u32, u32, u32) {
-    let alone: u32 = tiles / workers;
+    let mut alone: u32 = tiles / workers;
     let rest: u32 = tiles - alone * workers;
     if rest != 0 {
         if 4 * rest < workers {
@@ -191,11 +191,11 @@ fn stream_k(worker: u32, workers: u32, tiles: u32, steps: u32) -> (u32, u32, u32
 /// What comes next of the shared steps from `begin` to `end`, last first: the tile among those that are left, and its steps.
 /// It is cut off from `end`. Whoever has a tile's last step sums it up; as the worker before began with its part of that
 /// tile, and this one ends with it, nobody waits long. `div`, two `mul.lo`, `max`, `sub`.
-fn stream_k_part(begin: u32, end: u32, steps: u32) -> (u32, u32, u32) {
-    let tile: u32 = (end - 1) / steps;
+fn stream_k_part(begin: u32, end: &mut u32, steps: u32) -> (u32, u32, u32) {
+    let tile: u32 = (*end - 1) / steps;
     let start: u32 = tile * steps;
-    let (from, to): (u32, u32) = (begin, end - start);
+    let (mut from, to): (u32, u32) = (begin, *end - start);
     ptx! { max.u32 from, from, start; }
-    end = from;
+    *end = from;
     (tile, from - start, to)
 }

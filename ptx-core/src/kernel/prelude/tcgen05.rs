@@ -184,11 +184,11 @@ fn mma_scaled<const GROUP: u32, const KIND: &str, const EACH: &str>(
 }
 
 /// Four products along K-major rows of 128 bytes; `accumulate` concerns the first, and is true afterwards.
-fn mma_row128<const GROUP: u32, const KIND: &str>(d: u32, a: u64, b: u64, idesc: u32, accumulate: pred) {
+fn mma_row128<const GROUP: u32, const KIND: &str>(d: u32, a: u64, b: u64, idesc: u32, accumulate: &mut pred) {
     for step in 0..4 {
-        mma::<GROUP, KIND>(d, a + 2 * step, b + 2 * step, idesc, accumulate);
+        mma::<GROUP, KIND>(d, a + 2 * step, b + 2 * step, idesc, *accumulate);
         if step == 0 {
-            accumulate = true;
+            *accumulate = true;
         }
     }
 }
@@ -224,17 +224,17 @@ fn multiply<const GROUP: u32, const KIND: &str, const DEPTH: u32, const STAGE: u
     idesc: u32,
     k: u32,
     filled: u32,
-    stage: u32,
-    phase: u32,
+    stage: &mut u32,
+    phase: &mut u32,
 ) {
-    let accumulate: pred = false;
-    let done: u32 = 0;
+    let mut accumulate: pred = false;
+    let mut done: u32 = 0;
     while done < k {
-        pipeline::wait_full(filled, stage, phase);
+        pipeline::wait_full(filled, *stage, *phase);
         fence_after();
-        let at: u64 = wide(stage) * (STAGE / 16);
-        mma_row128::<GROUP, KIND>(d, a + at, b + at, idesc, accumulate);
-        commit_all::<GROUP>(pipeline::empty::<STAGES>(filled, stage));
+        let at: u64 = wide(*stage) * (STAGE / 16);
+        mma_row128::<GROUP, KIND>(d, a + at, b + at, idesc, &mut accumulate);
+        commit_all::<GROUP>(pipeline::empty::<STAGES>(filled, *stage));
         pipeline::advance::<STAGES>(stage, phase);
         done += DEPTH;
     }

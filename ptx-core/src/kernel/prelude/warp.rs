@@ -23,19 +23,19 @@ fn reduce_min<T>(x: T) -> T {
 
 /// `OP` of `x` over the warp, in every lane: five times `shfl.sync.bfly.b32` and `combine`.
 fn reduce<const OP: &str, T>(x: T) -> T {
-    let all: T = x;
+    let mut all: T = x;
     for step in [16, 8, 4, 2, 1] {
         let other: T;
         ptx! { shfl.sync.bfly.b32 other, all, step, 31, ALL; }
-        combine::<OP, T>(all, other);
+        combine::<OP, T>(&mut all, other);
     }
     all
 }
 
 /// `into` becomes `OP` of itself and `x`: `"add"`, `"max"` or `"min"`, the instruction of that name.
-fn combine<const OP: &str, T>(into: T, x: T) {
+fn combine<const OP: &str, T>(into: &mut T, x: T) {
     if OP == "add" {
-        into += x;
+        *into += x;
     } else if OP == "max" {
         ptx! { max.{T} into, into, x; }
     } else {
@@ -55,13 +55,13 @@ fn scan_max<T>(x: T) -> T {
 
 /// `OP` of `x` over this lane and those before it: five times `shfl.sync.up.b32` and a branch around `combine`.
 fn scan<const OP: &str, T>(x: T) -> T {
-    let all: T = x;
+    let mut all: T = x;
     for step in [1, 2, 4, 8, 16] {
         let other: T;
         let inside: pred;
         ptx! { shfl.sync.up.b32 other|inside, all, step, 0, ALL; }
         if inside {
-            combine::<OP, T>(all, other);
+            combine::<OP, T>(&mut all, other);
         }
     }
     all

@@ -77,7 +77,7 @@ const SHAPES_8: [&str; 32] = [
 /// `FIRST` on. Without `accumulate` their old values do not count. `A_MN` and `B_MN` are 1 for an operand that is
 /// MN-major, else 0.
 fn multiply16<T, const N: u32, const FIRST: u32, const A_MN: u32, const B_MN: u32, const LEN: u32>(
-    acc: [f32; LEN],
+    acc: &mut [f32; LEN],
     a: u64,
     b: u64,
     accumulate: pred,
@@ -91,7 +91,7 @@ fn multiply16<T, const N: u32, const FIRST: u32, const A_MN: u32, const B_MN: u3
 
 /// The same with A in registers: this thread's four words of its warp's 16 × 16 elements, as `matrix::load_x4` brings them.
 fn multiply16_registers<T, const N: u32, const FIRST: u32, const B_MN: u32, const LEN: u32>(
-    acc: [f32; LEN],
+    acc: &mut [f32; LEN],
     a: [b32; 4],
     b: u64,
     accumulate: pred,
@@ -104,7 +104,7 @@ fn multiply16_registers<T, const N: u32, const FIRST: u32, const B_MN: u32, cons
 }
 
 /// 64 × `N` × 32 elements of 8 bits, K-major: one `wgmma.mma_async` on the `N` / 2 accumulators from `FIRST` on.
-fn multiply8<A, B, const N: u32, const FIRST: u32, const LEN: u32>(acc: [f32; LEN], a: u64, b: u64, accumulate: pred) {
+fn multiply8<A, B, const N: u32, const FIRST: u32, const LEN: u32>(acc: &mut [f32; LEN], a: u64, b: u64, accumulate: pred) {
     const SHAPE: &str = SHAPES_8[N / 8 - 1];
     ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{A}.{B} {acc[FIRST..FIRST + N / 2]}, a, b, accumulate, 1, 1; }
 }

@@ -102,7 +102,7 @@ impl<'a> Lowerer<'a> {
     ) -> Option<Binding<'a>> {
         for (param, arg) in function.params.iter().zip(args) {
             let actual = match arg {
-                Given::Expr(arg) => self.type_of(arg),
+                Given::Expr(arg) | Given::Receiver(arg) => self.type_of(arg),
                 Given::Value(value, _) => value.ty(),
             };
             if let Some(actual) = actual

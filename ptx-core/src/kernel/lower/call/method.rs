@@ -53,7 +53,7 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let place = is_place(receiver) && self.special(receiver).is_none();
         let (ty, first) = if place {
-            (self.type_of(receiver), Given::Expr(receiver))
+            (self.type_of(receiver), Given::Receiver(receiver))
         } else {
             let value = self.value(receiver);
             if value == Value::Error {
@@ -62,7 +62,7 @@ impl<'a> Lowerer<'a> {
             (value.ty(), Given::Value(value, receiver.span))
         };
         let Some(Ty::Struct(ty)) = ty else {
-            if place && ty.is_none() && self.value(receiver) == Value::Error {
+            if place && ty.is_none() && self.followed(receiver) == Value::Error {
                 return Value::Error;
             }
             return self.no_method(&name.name, name.span);

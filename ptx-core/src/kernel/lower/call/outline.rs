@@ -3,9 +3,10 @@
 use super::{Frame, Given, Lowerer};
 use crate::diag::codes;
 use crate::isa::Type;
+use crate::kernel::lower::access::Passed;
 use crate::kernel::lower::kernel::frame_text;
-use crate::kernel::scope::Binding;
-use crate::kernel::tree::{Function, Pattern};
+use crate::kernel::scope::{Access, Binding};
+use crate::kernel::tree::{Function, Param};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Reg, Value};
 use crate::span::Span;
@@ -25,30 +26,11 @@ impl<'a> Lowerer<'a> {
         let Some(name) = self.outlined(function, inner) else { return Value::Error };
         self.scopes.current = caller;
         let mut passed = Vec::new();
-        for (ty, arg) in params.iter().zip(args) {
-            let (place, value) = match arg {
-                Given::Expr(arg) if super::is_place(arg) && self.special(arg).is_none() => {
-                    (true, self.value(super::unreferenced(arg)))
-                }
-                Given::Expr(_) => (false, Value::unit()),
-                Given::Value(value, _) => (true, value.clone()),
+        for ((param, ty), arg) in function.params.iter().zip(&params).zip(args) {
+            let Some(value) = self.outlined_argument(&function.name.name, (param, ty), arg) else {
+                return Value::Error;
             };
-            let fits = matches!((&value, ty), (Value::Reg(reg), Ty::Scalar(ty)) if types::meet(reg.ty, *ty));
-            if fits || (place && value.ty().as_ref() == Some(ty) && !matches!(value, Value::Const(_))) {
-                registers(&value, &mut passed);
-                continue;
-            }
-            let made = match arg {
-                Given::Expr(arg) => {
-                    let dest = self.unnamed(&function.name.name, ty, arg.span);
-                    self.lower(arg, Some(&dest))
-                }
-                Given::Value(value, at) => {
-                    let dest = self.unnamed(&function.name.name, ty, *at);
-                    self.store(value.clone(), Some(&dest), *at)
-                }
-            };
-            registers(&made, &mut passed);
+            registers(&value, &mut passed);
         }
         let result = result.map(|ty| match dest {
             Some(dest) => dest.clone(),
@@ -60,6 +42,31 @@ impl<'a> Lowerer<'a> {
         let passed = if passed.is_empty() { String::new() } else { format!(", ({})", list(&passed)) };
         self.inst(&format!("call {returned}{name}{passed}"), span);
         result.unwrap_or_else(Value::unit)
+    }
+
+    /// An argument in registers: those that hold it already, or new ones.
+    fn outlined_argument(&mut self, name: &str, (param, ty): (&Param, &Ty), arg: &Given<'a>) -> Option<Value> {
+        let (value, at) = match arg {
+            Given::Value(value, at) => (value.clone(), *at),
+            _ => {
+                let Passed { expr, .. } = self.passing(param, arg)?;
+                if !super::is_place(expr) || self.special(expr).is_some() {
+                    let dest = self.unnamed(name, ty, expr.span);
+                    return Some(self.lower(expr, Some(&dest)));
+                }
+                (self.followed(expr), expr.span)
+            }
+        };
+        let fits = match (&value, ty) {
+            (Value::Reg(reg), Ty::Scalar(ty)) => types::meet(reg.ty, *ty),
+            (Value::Const(_), _) => false,
+            _ => value.ty().as_ref() == Some(ty),
+        };
+        if fits {
+            return Some(value);
+        }
+        let dest = self.unnamed(name, ty, at);
+        Some(self.store(value, Some(&dest), at))
     }
 
     /// The name of the `.func`, written at its first call.
@@ -88,6 +95,16 @@ impl<'a> Lowerer<'a> {
     }
 
     fn outline_types(&mut self, function: &'a Function) -> Option<(Vec<Ty>, Option<Ty>)> {
+        if let Some(changed) = function.params.iter().find(|param| Access::of(param) == Access::RefMut) {
+            let message = "a `#[noinline]` helper has registers of its own, and cannot change its caller's";
+            self.fail(
+                &codes::P0811,
+                changed.ty.span,
+                message,
+                "give the value back as the result, or inline the helper",
+            );
+            return None;
+        }
         let params: Vec<Ty> = function.params.iter().map(|param| self.ty(&param.ty)).collect::<Option<_>>()?;
         let result = match &function.result {
             Some(ty) => Some(self.ty(ty)?),
@@ -112,8 +129,8 @@ impl<'a> Lowerer<'a> {
         let result = result.map(|ty| self.declare_named(&function.name.name, &ty, function.name.span));
         let result_count = self.f.code.text.len();
         for (param, ty) in function.params.iter().zip(&params) {
-            let value = self.declare(&Pattern::Name(param.name.clone()), ty);
-            self.scopes.bind(&param.name.name, Binding::Value(value));
+            let value = self.declare_named(&param.name.name, ty, param.name.span);
+            self.scopes.bind_as(&param.name.name, Binding::Value(value), Access::of(param));
         }
         let mut declared = std::mem::take(&mut self.f.code.text);
         let parameters = declared.split_off(result_count);

@@ -4,7 +4,7 @@ use super::{Evaluated, Fail, Lowerer, not_constant, path_text};
 use crate::diag::codes;
 use crate::kernel::layout::Layout;
 use crate::kernel::lower::call::{Callee, Given};
-use crate::kernel::scope::Binding;
+use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{self, BinaryOp, Expr, ExprKind, GenericArg, Ident, Path};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Value};
@@ -200,7 +200,7 @@ impl<'a> Lowerer<'a> {
                 return not_constant(param.name.span, "an argument");
             };
             let value = self.of_type(value.clone(), &param.ty, *at)?;
-            self.scopes.bind(&param.name.name, Binding::Value(Value::Const(value)));
+            self.scopes.bind_as(&param.name.name, Binding::Value(Value::Const(value)), Access::of(param));
         }
         let value = self.constant_block(&function.body)?;
         match &function.result {

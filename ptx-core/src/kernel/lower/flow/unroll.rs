@@ -5,7 +5,7 @@ use crate::diag::codes;
 use crate::kernel::lower::code::Label;
 use crate::kernel::lower::constant::Fail;
 use crate::kernel::lower::constant::path_text;
-use crate::kernel::scope::Binding;
+use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{Block, Expr, ExprKind, Ident, Path, Pattern};
 use crate::kernel::types::{StructTy, Ty};
 use crate::kernel::value::{Const, Value, parts};
@@ -61,7 +61,7 @@ impl<'a> Lowerer<'a> {
     fn turn(&mut self, pattern: &'a Pattern, item: Value, body: &'a Block) {
         let current = self.scopes.current;
         let scope = self.scopes.open(Some(current), false);
-        self.bind_pattern(pattern, item);
+        self.bind_pattern(pattern, item, Access::Item);
         self.block(body, None);
         self.scopes.close(scope, current);
     }
@@ -133,11 +133,14 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Gives the names of a pattern their values.
-    pub(in super::super) fn bind_pattern(&mut self, pattern: &'a Pattern, value: Value) {
+    pub(in super::super) fn bind_pattern(&mut self, pattern: &'a Pattern, value: Value, access: Access) {
         match pattern {
             Pattern::Wild(_) => {}
-            Pattern::Name(name) => self.scopes.bind(&name.name, Binding::Value(value)),
-            Pattern::Struct(path, fields, rest, span) => self.bind_fields((path, fields, *rest), &value, *span),
+            Pattern::Name(name, mutable) => {
+                let access = if *mutable { Access::Own } else { access };
+                self.scopes.bind_as(&name.name, Binding::Value(value), access);
+            }
+            Pattern::Struct(path, fields, rest, span) => self.bind_fields((path, fields, *rest), &value, access, *span),
             Pattern::Tuple(patterns, span) => {
                 let found = parts(&value).filter(|parts| parts.len() == patterns.len());
                 if found.is_none() && value != Value::Error {
@@ -146,7 +149,7 @@ impl<'a> Lowerer<'a> {
                 }
                 let mut found = found.unwrap_or_default().into_iter();
                 for pattern in patterns {
-                    self.bind_pattern(pattern, found.next().unwrap_or(Value::Error));
+                    self.bind_pattern(pattern, found.next().unwrap_or(Value::Error), access);
                 }
             }
         }
@@ -157,6 +160,7 @@ impl<'a> Lowerer<'a> {
         &mut self,
         (path, fields, rest): (&'a Path, &'a [(Ident, Pattern)], bool),
         value: &Value,
+        access: Access,
         span: Span,
     ) {
         let of = match value.ty() {
@@ -174,7 +178,7 @@ impl<'a> Lowerer<'a> {
                 Some(part) => part,
                 None => self.no_such_field(&of, &name.name, name.span),
             };
-            self.bind_pattern(pattern, part);
+            self.bind_pattern(pattern, part, access);
         }
         let named = |field: &&str| fields.iter().any(|(name, _)| name.name == *field);
         let missing: Vec<&str> = of.field_names().into_iter().filter(|field| !named(field)).collect();
@@ -185,7 +189,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn bind_errors(&mut self, fields: &'a [(Ident, Pattern)]) {
-        fields.iter().for_each(|(_, pattern)| self.bind_pattern(pattern, Value::Error));
+        fields.iter().for_each(|(_, pattern)| self.bind_pattern(pattern, Value::Error, Access::Own));
     }
 
     /// Returns true if a pattern's path names this struct; reports it otherwise.

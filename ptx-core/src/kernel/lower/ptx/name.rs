@@ -6,7 +6,7 @@ use crate::isa;
 use crate::kernel::lower::expr::one_of;
 use crate::kernel::lower::literal;
 use crate::kernel::lower::splice::{self, Index};
-use crate::kernel::scope::Binding;
+use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{Expr, ExprKind, Ident, Path};
 use crate::kernel::types::Ty;
 use crate::kernel::value::{Const, Value, parts};
@@ -24,7 +24,9 @@ impl<'a> Lowerer<'a> {
         if text == "_" || self.is_special(copy, &text) {
             return self.verbatim(copy);
         }
-        match self.scopes.find(name).map(|found| (found.binding, found.outside)) {
+        let found = self.scopes.find(name);
+        let access = found.as_ref().map_or(Access::Own, |found| found.access);
+        match found.map(|found| (found.binding, found.outside)) {
             Some((Binding::Value(value), true))
                 if !matches!(value, Value::Const(_) | Value::Symbol(_) | Value::Error) =>
             {
@@ -35,8 +37,16 @@ impl<'a> Lowerer<'a> {
                 self.outside(name, copy.span());
                 self.verbatim(copy);
             }
-            Some((Binding::Value(value), _)) => self.resolve_value(copy, value),
-            Some((Binding::Param(index), _)) => self.resolve_param(copy, index),
+            Some((Binding::Value(value), _)) => {
+                let (name, at) = (name.to_owned(), copy.at);
+                self.resolve_value(copy, value);
+                self.note_fixed(&name, access, copy.since(at));
+            }
+            Some((Binding::Param(index), _)) => {
+                let (name, at) = (name.to_owned(), copy.at);
+                self.resolve_param(copy, index);
+                self.note_fixed(&name, access, copy.since(at));
+            }
             Some((Binding::Const(_), _)) => {
                 let path = Path::name(Ident { name: name.to_owned(), span: copy.span() });
                 let value = self.require_constant(&Expr { kind: ExprKind::Path(path), span: copy.span() });
