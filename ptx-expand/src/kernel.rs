@@ -30,6 +30,8 @@ pub struct Reader {
     pub diagnostics: Vec<Diagnostic>,
     /// True while the prelude is read instead of the user's source.
     pub external: bool,
+    /// True if the helper library counts as the user's source, whose mistakes are reported where they stand.
+    pub own_library: bool,
     /// The first names of paths with several: modules of the prelude, perhaps.
     pub named: BTreeSet<String>,
 }

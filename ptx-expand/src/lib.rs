@@ -46,6 +46,6 @@ mod tokens;
 pub use module::expand as module;
 pub use param::expand as param;
 pub use single::expand as kernel;
-pub use source::{Failure, Module, modules};
+pub use source::{Failure, Module, modules, modules_with_library};
 pub use test::expand as test;
 pub use text_module::{expand as text, expand_file as file};

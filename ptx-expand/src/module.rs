@@ -22,15 +22,15 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return report::refuse(&mut Reader::default(), &error, help);
         }
     };
-    let (mut items, mut compiled) = compile(options, &item);
+    let (mut items, mut compiled) = compile(Reader::default(), options, &item);
     embed::embed(&mut items.reader, &mut compiled, items.attribute.option("cubin"), &item.ident);
     let root = Root::or_report(items.attribute.root.as_ref(), &mut items.reader, &item.ident);
     items.expand(&item, &compiled, root.map(|root| root.inside()).as_ref())
 }
 
 /// Compiles a module with the options of its attribute.
-pub fn compile(options: TokenStream, item: &syn::ItemMod) -> (Items, Compiled) {
-    let mut items = Items::default();
+pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod) -> (Items, Compiled) {
+    let mut items = Items { reader, ..Items::default() };
     items.options(options, item);
     for inner in item.content.iter().flat_map(|(_, items)| items) {
         items.item(inner);

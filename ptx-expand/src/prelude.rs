@@ -10,7 +10,7 @@ impl Reader {
     pub fn prelude(&mut self) -> Vec<(Ident, Module)> {
         let mut read = BTreeSet::new();
         let mut modules = Vec::new();
-        self.external = true;
+        self.external = !self.own_library;
         while let Some(name) = self.named.pop_first() {
             if let Some(source) = prelude::source(&name)
                 && read.insert(name.clone())

@@ -23,7 +23,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return report::refuse(&mut Reader::default(), &error, help);
         }
     };
-    let Single { mut reader, launchable, mut compiled, cubin, root } = Single::compile(options, &function);
+    let Single { mut reader, launchable, mut compiled, cubin, root } = Single::compile(Reader::default(), options, &function);
     let root = Root::or_report(root.as_ref(), &mut reader, &function.sig.ident);
     embed::embed(&mut reader, &mut compiled, cubin.as_ref(), &function.sig.ident);
     // A method has no place for the module that comes with a launch function.
@@ -51,8 +51,7 @@ pub struct Single {
 
 impl Single {
     /// Compiles a function with the options of its attribute.
-    pub fn compile(options: TokenStream, function: &syn::ItemFn) -> Single {
-        let mut reader = Reader::default();
+    pub fn compile(mut reader: Reader, options: TokenStream, function: &syn::ItemFn) -> Single {
         let mut attribute = reader.attribute(options);
         let structs = std::mem::take(&mut attribute.structs);
         reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);

@@ -35,42 +35,54 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// What a build would report.
 pub fn modules(source: &str) -> Result<Vec<Module>, Failure> {
+    of_file(&parsed(source)?, false)
+}
+
+/// The same, where the helper library counts as part of the file: a mistake in a helper is reported where it stands, and not
+/// at the call.
+///
+/// # Errors
+/// As above.
+pub fn modules_with_library(source: &str) -> Result<Vec<Module>, Failure> {
+    of_file(&parsed(source)?, true)
+}
+
+fn parsed(source: &str) -> Result<syn::File, Failure> {
     let refused = |error: syn::Error| {
         let at = error.span().start();
         Failure { messages: vec![format!("{}:{}: {error}", at.line, at.column + 1)] }
     };
     let tokens: TokenStream = source.parse().map_err(|error: LexError| refused(error.into()))?;
     nesting::check(&tokens).map_err(|deep| refused(deep.into()))?;
-    let file: syn::File = syn::parse2(tokens).map_err(refused)?;
-    of_file(&file)
+    syn::parse2(tokens).map_err(refused)
 }
 
 /// The same for a file that is read already.
-pub fn of_file(file: &syn::File) -> Result<Vec<Module>, Failure> {
+pub fn of_file(file: &syn::File, own_library: bool) -> Result<Vec<Module>, Failure> {
     let mut found = Vec::new();
     for item in &file.items {
-        visit(item, &mut found)?;
+        visit(item, own_library, &mut found)?;
     }
     Ok(found)
 }
 
-fn visit(item: &syn::Item, found: &mut Vec<Module>) -> Result<(), Failure> {
+fn visit(item: &syn::Item, own_library: bool, found: &mut Vec<Module>) -> Result<(), Failure> {
     match item {
         syn::Item::Macro(call) if last_is(&call.mac.path, "ptx") => found.push(text(call)?),
         syn::Item::Fn(function) => {
             if let Some((options, function)) = taken(function, &function.attrs, |f| &mut f.attrs, "ptx_kernel") {
-                let single = Single::compile(options, &function);
+                let single = Single::compile(Reader { own_library, ..Reader::default() }, options, &function);
                 let ptx = single.compiled.texts.into_iter().map(|t| t.ptx).collect();
                 found.push(sound(&single.reader, Module { name: function.sig.ident.to_string(), ptx })?);
             }
         }
         syn::Item::Mod(of) => match taken(of, &of.attrs, |m| &mut m.attrs, "ptx_module") {
             Some((options, of)) => {
-                let (items, compiled) = module::compile(options, &of);
+                let (items, compiled) = module::compile(Reader { own_library, ..Reader::default() }, options, &of);
                 let ptx = compiled.texts.into_iter().map(|t| t.ptx).collect();
                 found.push(sound(&items.reader, Module { name: of.ident.to_string(), ptx })?);
             }
-            None => of.content.iter().flat_map(|(_, items)| items).try_for_each(|item| visit(item, found))?,
+            None => of.content.iter().flat_map(|(_, items)| items).try_for_each(|item| visit(item, own_library, found))?,
         },
         _ => {}
     }

@@ -136,9 +136,9 @@ fn kernels_are_right_without_places() {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let tokens: TokenStream = text.parse().unwrap();
-                let placed = crate::source::of_file(&syn::parse2(tokens.clone()).unwrap());
+                let placed = crate::source::of_file(&syn::parse2(tokens.clone()).unwrap(), false);
                 let Ok(placed) = placed else { continue };
-                let found = crate::source::of_file(&syn::parse2(nowhere(tokens)).unwrap());
+                let found = crate::source::of_file(&syn::parse2(nowhere(tokens)).unwrap(), false);
                 let found = found.unwrap_or_else(|failure| panic!("{}: {failure}", path.display()));
                 kernels += found.len();
                 for (placed, found) in placed.iter().zip(&found) {

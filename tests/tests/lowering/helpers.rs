@@ -76,4 +76,45 @@ pub mod helpers {
             call (b), slow, (m, a);
         }
     }
+
+    struct Sum {
+        count: u32,
+        parts: [f32; 8],
+    }
+
+    fn rounded(mut x: u32, to: u32) -> u32 {
+        x += to - 1;
+        ptx! { and.b32 x, x, -16; }
+        x
+    }
+
+    fn bump(count: &mut u32, by: &u32) {
+        *count += *by;
+        twice(count);
+    }
+
+    fn twice(count: &mut u32) {
+        ptx! { shl.b32 count, count, 1; }
+    }
+
+    fn fold(parts: &mut [f32; 4], with: &[f32; 4]) {
+        for i in 0..4 {
+            parts[i] += with[i];
+        }
+    }
+
+    /// A copy costs a `mov`, a reference nothing, whatever place it names.
+    #[ptx_kernel]
+    pub fn references(n: u32, f: f32, mut m: u32) {
+        let a: u32 = rounded(n, 16);
+        let b: u32 = rounded(7, 16);
+        let mut sum = Sum { count: 0, parts: [f; 8] };
+        bump(&mut sum.count, &a);
+        bump(&mut m, &b);
+        let other: [f32; 4] = [f; 4];
+        fold(&mut sum.parts[0..4], &other);
+        fold(&mut sum.parts[4..], &sum.parts[..4]);
+        let mut pair: [u32; 2] = [n; 2];
+        twice(&mut pair[1]);
+    }
 }

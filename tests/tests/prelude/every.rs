@@ -2,13 +2,12 @@
 
 use ptx_core::kernel::prelude::{FILES, helpers};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn a_test_or_an_example_comes_to_every_helper() {
     let library = library();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let sources = ["tests/tests", "examples", "ptx-launch/tests"].map(|folder| (read(&root.join(folder)), ""));
+    let sources = callers().map(|folder| (read(&folder), ""));
     let (mut pending, mut reached) = (sources.to_vec(), BTreeSet::new());
     while let Some((text, home)) = pending.pop() {
         for (path, (module, code)) in &library {
@@ -19,6 +18,23 @@ fn a_test_or_an_example_comes_to_every_helper() {
     }
     let left: Vec<_> = library.keys().filter(|path| !reached.contains(path)).collect();
     assert!(left.is_empty(), "nothing calls {left:?}");
+}
+
+/// Errors inside a helper are reported at its call, so that `ptx!` in a helper is not held to the rules of `mut` and `&mut`
+/// there. Here it is.
+#[test]
+fn helpers_write_only_what_they_may() {
+    for text in callers().iter().flat_map(|folder| files(folder)).filter(|text| text.contains("ptx_kernel")) {
+        if let (Ok(_), Err(failure)) = (ptx_expand::modules(&text), ptx_expand::modules_with_library(&text)) {
+            panic!("{failure}");
+        }
+    }
+}
+
+/// The folders with the kernels that call helpers.
+fn callers() -> [PathBuf; 3] {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    ["tests/tests", "examples", "ptx-launch/tests"].map(|folder| root.join(folder))
 }
 
 /// `module::function`, its module and its text without comments.
@@ -48,14 +64,19 @@ fn calls(text: &str, path: &str, at_home: bool) -> bool {
 
 /// The Rust files of a folder, one behind the other.
 fn read(folder: &Path) -> String {
-    let mut text = String::new();
+    files(folder).concat()
+}
+
+/// The texts of the Rust files of a folder and of those in it.
+fn files(folder: &Path) -> Vec<String> {
+    let mut texts = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            text += &read(&path);
+            texts.extend(files(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            text += &std::fs::read_to_string(&path).unwrap_or_default();
+            texts.push(std::fs::read_to_string(&path).unwrap_or_default());
         }
     }
-    text
+    texts
 }

@@ -192,7 +192,7 @@ fn refusal(access: Access, name: &str) -> Option<(String, String)> {
     let (why, help) = match access {
         Access::Own | Access::RefMut => return None,
         Access::Declared => ("is declared with a value and without `mut`", format!("declare it `let mut {name}`")),
-        Access::Item => ("is the item of a `for`", "name the place itself: `a[i] = …`".to_owned()),
+        Access::Item => ("is the item of a `for`", "name the element itself: `a[i] = …`".to_owned()),
         Access::Launched => ("is a parameter without `mut`", format!("write `mut {name}: …`")),
         Access::Value if name == "self" => {
             ("is passed by value", "write `&mut self`, or `mut self` for a copy".to_owned())
@@ -204,7 +204,7 @@ fn refusal(access: Access, name: &str) -> Option<(String, String)> {
         }
         Access::Ref => ("is passed by `&`", format!("write `{name}: &mut …`")),
     };
-    Some((format!("`{name}` is written to, but {why}"), help))
+    Some((format!("cannot write to `{name}`, which {why}"), help))
 }
 
 /// Help that names the argument, where it has a name: "write `&mut x`".

@@ -1,0 +1,16 @@
+use ptx_launch::prelude::*;
+
+#[ptx_module(arch = "sm_80")]
+pub mod kernels {
+    fn add(sum: &mut u32, x: u32) {
+        sum = sum + x;
+    }
+
+    #[ptx_kernel]
+    pub fn kernel(n: u32) {
+        let mut sum: u32 = 0;
+        add(&mut sum, n);
+    }
+}
+
+fn main() {}
