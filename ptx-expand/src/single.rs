@@ -23,7 +23,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return report::refuse(&mut Reader::default(), &error, help);
         }
     };
-    let Single { mut reader, launchable, mut compiled, cubin, root } = Single::compile(Reader::default(), options, &function);
+    let Single { mut reader, launchable, mut compiled, cubin, root } =
+        Single::compile(Reader::default(), options, &function);
     let root = Root::or_report(root.as_ref(), &mut reader, &function.sig.ident);
     embed::embed(&mut reader, &mut compiled, cubin.as_ref(), &function.sig.ident);
     // A method has no place for the module that comes with a launch function.

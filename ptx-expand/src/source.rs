@@ -82,7 +82,9 @@ fn visit(item: &syn::Item, own_library: bool, found: &mut Vec<Module>) -> Result
                 let ptx = compiled.texts.into_iter().map(|t| t.ptx).collect();
                 found.push(sound(&items.reader, Module { name: of.ident.to_string(), ptx })?);
             }
-            None => of.content.iter().flat_map(|(_, items)| items).try_for_each(|item| visit(item, own_library, found))?,
+            None => {
+                of.content.iter().flat_map(|(_, items)| items).try_for_each(|item| visit(item, own_library, found))?
+            }
         },
         _ => {}
     }
