@@ -6,19 +6,19 @@
 //! What blocks see of each other apart from memory's bytes (atomics' order, clocks, `malloc`) keeps a program on one core, see
 //! `Program::alone`.
 //!
-//! Of a launch that is watched each part has a watcher of its own, which goes on from what was known when it began; what it knows is taken over
-//! with the bytes. A part that objects is not taken over, nor one beside strong accesses that carry knowledge from block to block. What two
-//! watchers know together need not name the same reader as one watcher would: so a finding after a part was taken over is looked for
-//! again on one core, from where the parts began.
+//! In an observed launch each part has an observer of its own, which begins with what was known when the part began. The engine
+//! takes over what it has seen together with the bytes. It does not take over a part with a fault, nor one beside strong
+//! accesses that carry knowledge from block to block. Two observers together may name another reader than one would: so after
+//! a fault behind a part that was taken over, the blocks run again on one core, from where the parts began.
 
 use super::block::Engine;
 use super::fault::Fault;
 use super::global::Global;
 use super::grid::{Grid, Queue};
 use super::launch::Stats;
+use super::observe::Observer;
 use super::program::{Entry, Program};
 use super::spin::Patience;
-use super::watch::Watch;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -52,7 +52,7 @@ impl Engine<'_> {
         if self.cores < 2 || left < 2 * self.cores as u64 || done < FIRST {
             return false;
         }
-        if self.watch.is_some_and(|watch| !queue.is_between() || !watch.is_quiet()) {
+        if self.observer.is_some_and(|observer| !queue.is_between() || !observer.is_quiet()) {
             return false;
         }
         let rest = u128::from(done) * u128::from(left) / u128::from(queue.next.max(1));
@@ -61,13 +61,13 @@ impl Engine<'_> {
 
     /// Runs what is left of the grid, parts of it ahead.
     pub(super) fn run_ahead(&mut self, entry: &Entry, queue: Queue) -> Result<(), Fault> {
-        let before = self.watch.map(|_| (self.global.fork(true), self.stats.clone(), queue.again()));
+        let before = self.observer.map(|_| (self.global.fork(self.observer), self.stats.clone(), queue.again()));
         let mut taken = 0;
         let result = self.run_parts(entry, queue, &mut taken);
         let Some((global, stats, mut queue)) = before.filter(|_| result.is_err() && taken > 0) else { return result };
         (*self.global, *self.stats) = (global, stats);
-        self.global.settle();
-        self.watch.into_iter().for_each(Watch::forget);
+        self.global.settle(self.observer);
+        self.observer.into_iter().for_each(Observer::rewind);
         self.drain(entry, &mut queue, |_, _| false)
     }
 
@@ -80,17 +80,17 @@ impl Engine<'_> {
         let stop = AtomicBool::new(false);
         let (program, grid) = (self.program, self.grid);
         let result = thread::scope(|scope| {
-            let forks: Vec<_> = parts.iter().map(|_| self.global.fork(self.watch.is_some())).collect();
+            let forks: Vec<_> = parts.iter().map(|_| self.global.fork(self.observer)).collect();
             let start = |((from, to), fork): (&(u64, u64), Global)| {
-                let (queue, watch, stop) = (Queue::new(*from, *to), self.watch.map(Watch::fork), &stop);
-                scope.spawn(move || ahead((program, grid, entry), (fork, watch), queue, stop))
+                let (queue, observer, stop) = (Queue::new(*from, *to), self.observer.map(Observer::fork), &stop);
+                scope.spawn(move || ahead((program, grid, entry), (fork, observer), queue, stop))
             };
             let ahead: Vec<_> = parts.iter().zip(forks).map(start).collect();
             let result = self.follow((entry, taken), &mut queue, &parts, ahead);
             stop.store(true, Ordering::Relaxed);
             result
         });
-        self.global.settle();
+        self.global.settle(self.observer);
         result?;
         queue.end = end;
         self.drain(entry, &mut queue, |_, _| false)
@@ -122,12 +122,14 @@ impl Engine<'_> {
 
     fn takes(&self, part: &Ahead) -> bool {
         let steps = self.stats.warp_instructions.saturating_add(part.stats.warp_instructions);
-        let quiet = |watch: &Watch| watch.is_quiet() && part.result.is_ok() && self.global.has_room_for(&part.global);
-        steps < self.grid.step_limit && self.watch.is_none_or(quiet) && self.global.is_apart_from(&part.global)
+        let quiet = |observer: &dyn Observer| {
+            observer.is_quiet() && part.result.is_ok() && self.global.has_room_for(&part.global, observer)
+        };
+        steps < self.grid.step_limit && self.observer.is_none_or(quiet) && self.global.is_apart_from(&part.global)
     }
 
     fn take(&mut self, part: Ahead) -> Result<(), Fault> {
-        self.global.take_over(part.global);
+        self.global.take_over(part.global, self.observer);
         self.stats.instructions += part.stats.instructions;
         self.stats.warp_instructions += part.stats.warp_instructions;
         self.stats.printed.push_str(&part.stats.printed);
@@ -135,19 +137,19 @@ impl Engine<'_> {
     }
 }
 
-/// Runs a part on its copy of global memory, with a watcher of its own.
+/// Runs a part on its copy of global memory, with an observer of its own.
 fn ahead(
     (program, grid, entry): (&Program, &Grid, &Entry),
-    (mut global, watch): (Global, Option<Watch>),
+    (mut global, observer): (Global, Option<Box<dyn Observer>>),
     mut queue: Queue,
     stop: &AtomicBool,
 ) -> Ahead {
     let mut stats = Stats::default();
     // Its blocks may wait for blocks of other parts.
     queue.patience = Patience::endless();
-    let watch = watch.as_ref();
-    let mut engine = Engine { program, grid, global: &mut global, stats: &mut stats, watch, tracer: None, cores: 1 };
+    let observer = observer.as_deref();
+    let mut engine = Engine { program, grid, global: &mut global, stats: &mut stats, observer, tracer: None, cores: 1 };
     let result = engine.drain(entry, &mut queue, |_, queue| queue.fruitless > PATIENCE || stop.load(Ordering::Relaxed));
-    let complete = (result.is_err() || queue.is_done()) && watch.is_none_or(Watch::is_quiet);
+    let complete = (result.is_err() || queue.is_done()) && observer.is_none_or(Observer::is_quiet);
     Ahead { global, stats, result, complete }
 }

@@ -1,20 +1,18 @@
 //! A block: its place in the grid, its barriers, and how its warps take turns.
 
-use super::cluster::Shared;
+use super::cluster::{Shared, Who};
 use super::ctx::{Ctx, Flow, Src};
+use super::endless::endless;
 use super::fault::{Fault, FaultKind};
 use super::flight::Together;
 use super::global::Global;
 use super::grid::Grid;
 use super::launch::Stats;
+use super::observe::{Message, Observer};
 use super::program::{Code, Program};
 use super::trace::{Before, Tracer};
 use super::warp::{TURN, Warp, lanes};
-use super::watch::findings::registers::Pool;
-use super::watch::findings::steps::endless;
-use super::watch::{Release, View, Watch};
 use ptx_core::diag::codes;
-use std::sync::Arc;
 
 /// Number of instructions of a warp before the next warp's turn.
 const QUANTUM: u64 = 4096;
@@ -32,8 +30,6 @@ pub(super) struct Block {
     pub live: Vec<u32>,
     /// Reads shared by warpgroups.
     pub together: Together,
-    /// Its registers after `setmaxnreg`.
-    pub pool: Pool,
     barriers: Vec<Barrier>,
     wakes: Vec<Waiter>,
 }
@@ -51,8 +47,6 @@ struct Barrier {
     waiters: Vec<Waiter>,
     /// The predicates of `bar.red`.
     votes: Votes,
-    /// Views and actions of the threads that arrive, for the watcher.
-    left: Release,
 }
 
 /// The predicates that arrived at a reduction barrier.
@@ -78,14 +72,14 @@ pub(super) struct Waiter {
     /// The register (absolute) that gets the reduction, and which.
     pub result: Option<(u32, Join)>,
     value: u64,
-    /// The view that they receive.
-    view: Option<Arc<View>>,
+    /// State that those who arrived leave for them.
+    message: Message,
 }
 
 impl Waiter {
     /// Lanes of a warp that go on once the barrier is complete.
     pub(super) fn new(warp: u32, lanes: u32, result: Option<(u32, Join)>) -> Waiter {
-        Waiter { warp, lanes, result, value: 0, view: None }
+        Waiter { warp, lanes, result, value: 0, message: None }
     }
 }
 
@@ -103,8 +97,7 @@ impl Block {
     /// A block whose warps have these live lanes.
     pub(super) fn new(id: [u32; 3], rank: usize, live: Vec<u32>) -> Block {
         let barrier = Barrier { arrived: vec![0; live.len()], ..Barrier::default() };
-        let (together, pool) = Default::default();
-        Block { id, rank, live, together, pool, barriers: vec![barrier; BARRIERS], wakes: Vec::new() }
+        Block { id, rank, live, together: Together::default(), barriers: vec![barrier; BARRIERS], wakes: Vec::new() }
     }
 
     /// `%clusterid`.
@@ -117,8 +110,14 @@ impl Block {
         std::array::from_fn(|d| self.id[d] % grid.cluster[d])
     }
 
-    /// Lanes arrive at a barrier, and wait there if `waiter` says so.
-    pub(super) fn arrive(&mut self, barrier: usize, arrival: &Arrival, waiter: Option<Waiter>) -> Result<(), Fault> {
+    /// Lanes arrive at a barrier, and wait there if `waiter` says so. `left` gives what goes to those who wait if it opens.
+    fn arrive(
+        &mut self,
+        barrier: usize,
+        arrival: &Arrival,
+        waiter: Option<Waiter>,
+        left: impl FnMut(usize) -> Message,
+    ) -> Result<(), Fault> {
         let live = self.live.get(arrival.warp as usize).copied().unwrap_or(0);
         let Some(state) = self.barriers.get_mut(barrier) else {
             let message = format!("barrier {barrier}; a block has the barriers 0 to {}", BARRIERS - 1);
@@ -143,20 +142,20 @@ impl Block {
         state.votes.yes += arrival.yes;
         state.votes.no += arrival.lanes.count_ones() - arrival.yes;
         state.waiters.extend(waiter);
-        self.complete(barrier);
+        self.complete(barrier, left);
         Ok(())
     }
 
     /// Lanes of a warp that end: barriers for the whole block no longer wait for them.
-    pub(super) fn exit(&mut self, warp: u32, group: u32) {
+    fn exit(&mut self, warp: u32, group: u32, mut left: impl FnMut(usize) -> Message) {
         if let Some(live) = self.live.get_mut(warp as usize) {
             *live &= !group;
         }
-        (0..BARRIERS).for_each(|b| self.complete(b));
+        (0..BARRIERS).for_each(|b| self.complete(b, &mut left));
     }
 
     /// Wakes everyone at a barrier if all have arrived.
-    fn complete(&mut self, barrier: usize) {
+    fn complete(&mut self, barrier: usize, mut left: impl FnMut(usize) -> Message) {
         let Some(state) = self.barriers.get_mut(barrier).filter(|s| s.count > 0) else { return };
         let done = match state.expected {
             Some(expected) => state.count >= expected,
@@ -168,17 +167,20 @@ impl Block {
         let votes = state.votes;
         let fresh = Barrier { arrived: vec![0; self.live.len()], ..Barrier::default() };
         let old = std::mem::replace(state, fresh);
-        let view = old.left.view();
-        let woken = old.waiters.into_iter().map(|w| Waiter { value: votes.result(w.result), view: view.clone(), ..w });
+        let message = left(barrier);
+        let value = |w: &Waiter| votes.result(w.result);
+        let woken = old.waiters.into_iter().map(|w| Waiter { value: value(&w), message: message.clone(), ..w });
         self.wakes.extend(woken);
     }
 
     /// Lets woken lanes go on.
-    pub(super) fn wake(&mut self, warps: &mut [Warp]) {
+    pub(super) fn wake(&mut self, warps: &mut [Warp], observer: Option<&dyn Observer>) {
         for wake in self.wakes.drain(..) {
             let Some(warp) = warps.get_mut(wake.warp as usize) else { continue };
             warp.waiting &= !wake.lanes;
-            warp.learn(wake.lanes, wake.view.as_ref());
+            if let Some(observer) = observer {
+                observer.learn(warp, wake.lanes, &wake.message, true);
+            }
             for lane in lanes(wake.lanes) {
                 warp.pc[lane] += 1;
                 if let Some(register) = wake.result.and_then(|(r, _)| warp.regs.get_mut(r as usize)) {
@@ -194,11 +196,6 @@ impl Block {
         let (number, barrier) = self.barriers.iter().enumerate().find(|(_, b)| b.waiters.iter().any(is))?;
         let expected = barrier.expected.map_or("all threads of the block".to_string(), |n| format!("{n} threads"));
         Some(format!("at barrier {number} for {expected}; {} have arrived", barrier.count))
-    }
-
-    /// State that arriving threads leave at a barrier.
-    pub(super) fn left(&mut self, barrier: usize) -> Option<&mut Release> {
-        self.barriers.get_mut(barrier).map(|barrier| &mut barrier.left)
     }
 }
 
@@ -219,7 +216,7 @@ pub(super) struct Engine<'a> {
     pub grid: &'a Grid<'a>,
     pub global: &'a mut Global,
     pub stats: &'a mut Stats,
-    pub watch: Option<&'a Watch>,
+    pub observer: Option<&'a dyn Observer>,
     pub tracer: Option<&'a mut Tracer>,
     /// On how many cores the blocks may run.
     pub cores: usize,
@@ -239,11 +236,11 @@ impl Engine<'_> {
             let mut idle = true;
             let round = self.stats.warp_instructions;
             for turn in 0..warps.len() {
-                shared.wake(block.rank, warps);
+                shared.wake(block.rank, warps, self.observer);
                 let index = self.grid.turn(turn, warps.len(), round);
                 let Some(warp) = warps.get_mut(index).filter(|w| w.ready() != 0) else { continue };
                 idle &= !self.run_warp(shared, block, warp)?;
-                block.wake(warps);
+                block.wake(warps, self.observer);
             }
             if idle || self.stats.warp_instructions >= end {
                 return Ok(());
@@ -261,8 +258,7 @@ impl Engine<'_> {
             cluster: shared,
             block,
             warp,
-            watch: self.watch,
-            agent: None,
+            observer: self.observer,
             issuer: 0,
             probe: None,
             tracer: self.tracer.as_deref_mut(),
@@ -294,7 +290,32 @@ impl Engine<'_> {
     }
 }
 
-impl Ctx<'_> {
+impl<'a> Ctx<'a> {
+    /// Lanes arrive at a barrier of the block, and wait there if `waiter` says so.
+    pub(super) fn arrive(&mut self, barrier: usize, arrival: &Arrival, waiter: Option<Waiter>) -> Result<(), Fault> {
+        if let Some(observer) = self.observer {
+            observer.arrive(self, barrier, arrival.lanes);
+        }
+        let (observer, cluster, rank) = (self.observer, &mut *self.cluster, self.block.rank);
+        let left = |barrier| observer.and_then(|observer| observer.open_barrier(cluster, rank, barrier));
+        self.block.arrive(barrier, arrival, waiter, left)
+    }
+
+    /// Lanes end: nobody waits for them any longer.
+    pub(super) fn exit(&mut self, group: u32) {
+        // Where they ended.
+        self.warp.jump(group, self.warp.at);
+        if let Some(observer) = self.observer {
+            observer.exit(self, group);
+        }
+        let met = self.warp.exit(group);
+        self.met(met);
+        let (observer, cluster, rank) = (self.observer, &mut *self.cluster, self.block.rank);
+        let left = |barrier| observer.and_then(|observer| observer.open_barrier(cluster, rank, barrier));
+        self.block.exit(self.warp.index, group, left);
+        self.cluster.exit(Who { rank, warp: self.warp.index, lanes: group }, self.observer);
+    }
+
     /// Runs lanes that agree, as long as they agree and no other lane should come first. Says whether the warp yields.
     pub(super) fn run_group(&mut self, group: u32, end: u64) -> Result<bool, Fault> {
         let until = self.warp.next_meeting(group);
@@ -346,28 +367,33 @@ impl Ctx<'_> {
     #[inline]
     fn guarded(&self, inst: &Code, group: u32) -> Result<u32, Fault> {
         let Some((slot, negated)) = inst.guard else { return Ok(group) };
-        let asks = inst.blank.as_ref().is_some_and(|blank| blank.guard.is_some()) || self.warp.follows;
-        if self.watch.is_some() && asks {
-            self.watch_guard(group, slot)?;
+        if let Some(observer) = self.told(inst) {
+            observer.check_guard(self, group, slot)?;
         }
         let mask = self.fetch_mask(Src::Reg(slot));
         Ok(group & if negated { !mask } else { mask })
     }
 
-    /// Runs an instruction in lanes, watched and traced.
+    /// The observer, if it is told of an instruction.
+    #[inline]
+    fn told(&self, inst: &Code) -> Option<&'a dyn Observer> {
+        self.observer.filter(|_| inst.reported || self.warp.reported)
+    }
+
+    /// Runs an instruction in lanes, observed and traced.
     #[inline]
     fn step(&mut self, inst: &Code, active: u32) -> Result<Flow, Fault> {
-        let watched = self.watch.is_some() && (inst.watched || self.warp.follows);
-        if watched {
-            self.watch_before(active)?;
+        let observer = self.told(inst);
+        if let Some(observer) = observer {
+            observer.before(self, active)?;
         }
         let before = if self.tracer.is_some() { self.before(active) } else { Before::new() };
         let flow = (inst.step)(self, active)?;
         if self.tracer.is_some() && flow != Flow::Again {
             self.trace(active, &before);
         }
-        if watched && matches!(flow, Flow::Next | Flow::Yield) {
-            self.watch_after(active);
+        if let (Some(observer), Flow::Next | Flow::Yield) = (observer, flow) {
+            observer.after(self, active);
         }
         Ok(flow)
     }

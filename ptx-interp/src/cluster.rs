@@ -1,11 +1,11 @@
 //! State shared by the blocks of a cluster: shared memory, the cluster's barrier, and the waits for mbarriers.
 
 use super::mbarrier::Mbarrier;
+use super::names::Map;
+use super::observe::{Kept, MbarrierPlace, Message, Observer};
 use super::space::number;
 use super::tmem::Tmem;
 use super::warp::{Warp, lanes};
-use super::watch::{ClusterWatch, Map, View};
-use std::sync::Arc;
 
 /// Number of consecutive time-outs of all waits for mbarriers, with no phase complete, before it is a deadlock.
 const TIMEOUTS: u32 = 256;
@@ -19,8 +19,8 @@ pub(super) struct Shared {
     pub tensor: Vec<Tmem>,
     /// `barrier.cluster`.
     pub gate: Gate,
-    /// The watcher's state of the blocks, if it is on.
-    pub watch: Option<ClusterWatch>,
+    /// An observer's state of the blocks.
+    pub kept: Kept,
     waiters: Vec<PhaseWaiter>,
     /// Warps that wait for tensor memory.
     allocating: Vec<Who>,
@@ -57,8 +57,8 @@ struct Wake {
     result: Option<(u32, bool)>,
     /// They try the same instruction again.
     again: bool,
-    /// The watcher's view, and its timing.
-    view: Option<Arc<View>>,
+    /// State that others leave for them, and its timing.
+    message: Message,
     acquires: bool,
 }
 
@@ -119,21 +119,20 @@ fn at(masks: &mut [Vec<u32>], who: Who) -> Option<&mut u32> {
 
 impl Shared {
     /// Lanes end: the cluster's barrier no longer waits for them.
-    pub(super) fn exit(&mut self, who: Who) {
+    pub(super) fn exit(&mut self, who: Who, observer: Option<&dyn Observer>) {
         at(&mut self.gate.live, who).into_iter().for_each(|live| *live &= !who.lanes);
-        self.open_gate();
+        self.open_gate(observer);
     }
 
     /// Lets the threads at the cluster's barrier go on, if all are there.
-    pub(super) fn open_gate(&mut self) {
+    pub(super) fn open_gate(&mut self, observer: Option<&dyn Observer>) {
         let Some(woken) = self.gate.complete() else { return };
-        self.watch.iter_mut().for_each(ClusterWatch::open);
-        let view = self.watch.as_ref().and_then(ClusterWatch::opened);
+        let message = observer.and_then(|observer| observer.open_gate(self));
         self.wakes.extend(woken.into_iter().map(|who| Wake {
             who,
             result: None,
             again: false,
-            view: view.cloned(),
+            message: message.clone(),
             acquires: true,
         }));
     }
@@ -143,19 +142,17 @@ impl Shared {
         self.waiters.push(waiter);
     }
 
-    /// The phase of this parity of an mbarrier is complete; those who waited for it learn something.
-    pub(super) fn completed(&mut self, place: (usize, u64), parity: u64, view: Option<&Arc<View>>) {
+    /// The phase of this parity of an mbarrier is complete: those who waited for it go on.
+    pub(super) fn complete_phase(&mut self, place: MbarrierPlace, parity: u64, observer: Option<&dyn Observer>) {
         self.timeouts = 0;
-        let phases = self.watch.as_mut().and_then(|watch| watch.phases.get_mut(&place));
-        if let Some(phases) = phases.filter(|_| self.waiters.iter().any(|w| w.place == place && w.parity == parity)) {
-            phases.seen = phases.count;
-        }
+        let awaited = self.waiters.iter().any(|w| w.place == place && w.parity == parity);
+        let message = observer.and_then(|observer| observer.complete_phase(self, place, awaited));
         let done = self.waiters.extract_if(.., |w| w.place == place && w.parity == parity);
         let wake = |w: PhaseWaiter| Wake {
             who: w.who,
             result: Some((w.result, true)),
             again: false,
-            view: view.cloned(),
+            message: message.clone(),
             acquires: w.acquires,
         };
         self.wakes.extend(done.map(wake));
@@ -173,20 +170,22 @@ impl Shared {
             who,
             result: None,
             again: true,
-            view: None,
+            message: None,
             acquires: true,
         }));
     }
 
     /// Lets woken lanes of a block go on.
-    pub(super) fn wake(&mut self, rank: usize, warps: &mut [Warp]) {
+    pub(super) fn wake(&mut self, rank: usize, warps: &mut [Warp], observer: Option<&dyn Observer>) {
         if self.wakes.is_empty() {
             return;
         }
-        for Wake { who, result, again, view, acquires } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
+        for Wake { who, result, again, message, acquires } in self.wakes.extract_if(.., |wake| wake.who.rank == rank) {
             let Some(warp) = warps.get_mut(who.warp as usize) else { continue };
             warp.waiting &= !who.lanes;
-            warp.hear(who.lanes, view.as_ref(), acquires);
+            if let Some(observer) = observer {
+                observer.learn(warp, who.lanes, &message, acquires);
+            }
             for lane in lanes(who.lanes) {
                 warp.pc[lane] += u32::from(!again);
                 let register = result.and_then(|(r, value)| Some((warp.regs.get_mut(r as usize)?, value)));
@@ -205,7 +204,7 @@ impl Shared {
                 who: w.who,
                 result: Some((w.result, false)),
                 again: false,
-                view: None,
+                message: None,
                 acquires: true,
             }));
         }

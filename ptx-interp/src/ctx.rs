@@ -6,12 +6,13 @@ use super::fault::Fault;
 use super::global::Global;
 use super::grid::Grid;
 use super::launch::Stats;
+use super::observe::Observer;
 use super::program::Program;
+use super::role::Role;
 use super::soft::mask;
 use super::spin::Probe;
 use super::trace::Tracer;
 use super::warp::{Lanes, Warp, lanes};
-use super::watch::{Agent, Watch};
 
 /// Everything that an instruction can reach.
 pub(super) struct Ctx<'a> {
@@ -23,10 +24,8 @@ pub(super) struct Ctx<'a> {
     pub cluster: &'a mut Shared,
     pub block: &'a mut Block,
     pub warp: &'a mut Warp,
-    /// The watcher, if it is on. Accesses through `bytes` and its kin report themselves, see [`super::watch`].
-    pub watch: Option<&'a Watch>,
-    /// The mbarrier on which the running asynchronous operation completes, see [`Ctx::complete_on`].
-    pub agent: Option<Agent>,
+    /// Who watches. Accesses through `bytes` and its kin report themselves.
+    pub observer: Option<&'a dyn Observer>,
     /// The lane in whose name an operation of one thread reads matrices.
     pub issuer: usize,
     /// Accesses of the warp, while it is examined for spinning.
@@ -82,6 +81,32 @@ pub(super) struct Dst {
 }
 
 impl Ctx<'_> {
+    /// The meaning of the running instruction to observers.
+    pub(super) fn role(&self) -> Role {
+        self.program.code.get(self.warp.at as usize).map_or(Role::PLAIN, |code| code.role)
+    }
+
+    /// Changes the size of a lane's local memory.
+    pub(super) fn resize_local<T>(
+        &mut self,
+        lane: usize,
+        change: impl FnOnce(&mut Warp) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let before = self.warp.local[lane].len() as u64;
+        let changed = change(self.warp)?;
+        if let Some(observer) = self.observer {
+            observer.resize_local(self.warp, lane, before);
+        }
+        Ok(changed)
+    }
+
+    /// Lanes have synchronized with each other.
+    pub(super) fn met(&mut self, group: u32) {
+        if let Some(observer) = self.observer.filter(|_| group != 0) {
+            observer.meet(self.warp, group);
+        }
+    }
+
     /// A source's value in every lane.
     pub(super) fn fetch(&self, src: Src) -> Lanes {
         match src {

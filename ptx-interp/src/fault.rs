@@ -86,6 +86,11 @@ pub struct Party {
     pub block: Option<[u32; 3]>,
 }
 
+/// `(3, 0, 0)`
+pub(super) fn triple([x, y, z]: [u32; 3]) -> String {
+    format!("({x}, {y}, {z})")
+}
+
 impl Fault {
     /// A fault that no instruction caused yet: the scheduler adds where it happened.
     pub(super) fn new(kind: FaultKind, message: impl Into<String>) -> Fault {

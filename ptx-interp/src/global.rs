@@ -1,9 +1,10 @@
 //! Global memory: allocations with bounds, at addresses that depend only on the order of the calls.
 
+use super::bounds;
 use super::bytes::Bytes;
 use super::fault::{Fault, FaultKind};
-use super::watch::findings::bounds;
-use super::watch::{Shadow, Written};
+use super::observe::{Kept, Observer};
+use super::written::Written;
 use std::cell::{Cell, RefCell};
 
 /// The first address that an allocation can have. Below lie the generic windows of the other spaces.
@@ -58,13 +59,13 @@ impl Log {
     }
 }
 
-/// One allocation, and what the watcher knows of it.
+/// One allocation, which of its bytes hold something, and what an observer keeps of it.
 #[derive(Debug)]
 struct Allocation {
     base: u64,
     data: Bytes,
     written: Written,
-    shadow: RefCell<Shadow>,
+    kept: RefCell<Kept>,
     /// True if a kernel allocated it.
     heap: bool,
 }
@@ -93,8 +94,8 @@ impl Global {
         let address = BASE + self.next;
         self.next += bytes.next_multiple_of(ALIGN) + GAP;
         self.used += bytes;
-        let (written, shadow, heap) = Default::default();
-        self.blocks.push(Allocation { base: address, data, written, shadow, heap });
+        let (written, kept, heap) = Default::default();
+        self.blocks.push(Allocation { base: address, data, written, kept, heap });
         Ok(address)
     }
 
@@ -134,17 +135,17 @@ impl Global {
         self.used
     }
 
-    /// The same memory for blocks that run ahead, watched or not. From now on both note what is touched.
-    pub(super) fn fork(&mut self, watched: bool) -> Global {
+    /// The same memory for blocks that run ahead, observed or not. From now on both note what is touched.
+    pub(super) fn fork(&mut self, observer: Option<&dyn Observer>) -> Global {
         let count = self.blocks.len();
         self.log.get_or_insert_with(|| RefCell::new(Log::new(count)));
         let share = |block: &mut Allocation| {
             let data = block.data.share();
-            let (written, shadow) = match watched {
-                true => (block.written.clone(), RefCell::new(block.shadow.get_mut().fork())),
-                false => (Written::All, RefCell::default()),
+            let (written, kept) = match observer {
+                Some(observer) => (block.written.clone(), observer.fork_memory(block.kept.get_mut())),
+                None => (Written::All, Kept::default()),
             };
-            Allocation { base: block.base, data, written, shadow, heap: block.heap }
+            Allocation { base: block.base, data, written, kept: RefCell::new(kept), heap: block.heap }
         };
         let blocks = self.blocks.iter_mut().map(share).collect();
         Global {
@@ -167,14 +168,14 @@ impl Global {
         !meet(&mine.written, &theirs.touched) && !meet(&theirs.written, &mine.touched)
     }
 
-    /// Returns true if what the watcher knows of both is what it would know of one.
-    pub(super) fn has_room_for(&self, other: &Global) -> bool {
+    /// Returns true if what an observer has seen of both is what it would have seen of one.
+    pub(super) fn has_room_for(&self, other: &Global, observer: &dyn Observer) -> bool {
         let mut pairs = self.blocks.iter().zip(&other.blocks);
-        pairs.all(|(mine, theirs)| mine.shadow.borrow().has_room_for(&theirs.shadow.borrow()))
+        pairs.all(|(mine, theirs)| observer.has_room_for(&mine.kept.borrow(), &theirs.kept.borrow()))
     }
 
-    /// Writes here what the other has written, and knows what its watcher knows.
-    pub(super) fn take_over(&mut self, other: Global) {
+    /// Writes here what the other has written, with what its observer has seen.
+    pub(super) fn take_over(&mut self, other: Global, observer: Option<&dyn Observer>) {
         let (Some(mine), Some(theirs)) = (&mut self.log, other.log) else { return };
         let (mine, theirs) = (mine.get_mut(), theirs.into_inner());
         for ((to, from), new) in self.blocks.iter_mut().zip(other.blocks).zip(&theirs.written) {
@@ -182,18 +183,20 @@ impl Global {
                 new.copy(from.data.get(), to.data.get_mut());
             }
             to.written.join(from.written);
-            to.shadow.get_mut().take_over(from.shadow.into_inner());
+            if let Some(observer) = observer {
+                observer.take_over(to.kept.get_mut(), from.kept.into_inner());
+            }
         }
         mine.written.iter_mut().zip(theirs.written).for_each(|(all, new)| all.join(new));
         mine.touched.iter_mut().zip(theirs.touched).for_each(|(all, new)| all.join(new));
     }
 
-    /// Nobody runs ahead any more.
-    pub(super) fn settle(&mut self) {
+    /// No block runs ahead any more.
+    pub(super) fn settle(&mut self, observer: Option<&dyn Observer>) {
         self.log = None;
         for block in &mut self.blocks {
             block.data.settle();
-            block.shadow.get_mut().settle();
+            observer.into_iter().for_each(|observer| observer.settle_memory(block.kept.get_mut()));
         }
     }
 
@@ -234,7 +237,7 @@ impl Global {
         self.mark(address, size);
         if let Some(block) = self.find(address).and_then(|at| self.blocks.get_mut(at)) {
             // No launch runs: what earlier ones did here is over.
-            block.shadow = RefCell::default();
+            block.kept = RefCell::default();
         }
         self.range_mut(address, size).ok_or_else(|| bounds::unmapped(size, address, None))
     }
@@ -250,9 +253,9 @@ impl Global {
         self.blocks.iter_mut().for_each(|block| block.written = Written::All);
     }
 
-    /// Forgets all accesses.
+    /// Drops what observers keep.
     pub(super) fn forget(&mut self) {
-        self.blocks.iter_mut().for_each(|block| block.shadow = RefCell::default());
+        self.blocks.iter_mut().for_each(|block| block.kept = RefCell::default());
     }
 
     /// The address of the first byte of a range that nobody has written.
@@ -261,10 +264,10 @@ impl Global {
         block.written.missing(address - block.base, size).map(|at| block.base + at)
     }
 
-    /// The shadow of an address, and where in it.
-    pub(super) fn shadow(&self, address: u64) -> Option<(&RefCell<Shadow>, u64)> {
+    /// What an observer keeps of the allocation that holds an address, and where in it that is.
+    pub(super) fn kept(&self, address: u64) -> Option<(&RefCell<Kept>, u64)> {
         let block = self.blocks.get(self.find(address)?)?;
-        Some((&block.shadow, address - block.base))
+        Some((&block.kept, address - block.base))
     }
 
     /// Base and size of the allocation that holds an address.

@@ -2,15 +2,14 @@
 
 use super::block::{Block, Engine};
 use super::cluster::Shared;
+use super::deadlock::explain_deadlock;
 use super::fault::{Fault, FaultKind};
+use super::names::Map;
 use super::program::Entry;
 use super::spin::Patience;
 use super::texture::Texture;
 use super::tmem::{BYTES as TENSOR_BYTES, Tmem};
 use super::warp::Warp;
-use super::watch::findings::{self, copies, deadlock, registers, tmem};
-use super::watch::{ClusterWatch, Map};
-use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
 /// Instructions a cluster runs before another may start beside it.
@@ -202,9 +201,13 @@ impl Engine<'_> {
         if patience.retries() && resident.iter_mut().filter_map(|c| c.shared.revive().then_some(c)).count() > 0 {
             return Ok(());
         }
-        let map = Map { program: self.program, grid: self.grid, global: self.global };
         let clusters = resident.iter().map(|cluster| (&cluster.shared, cluster.blocks.as_slice()));
-        Err(deadlock::found(map, clusters, &spins))
+        Err(explain_deadlock(self.map(), self.observer, clusters, &spins))
+    }
+
+    /// For naming what lies at addresses.
+    fn map(&self) -> Map<'_> {
+        Map { program: self.program, grid: self.grid, global: self.global }
     }
 
     /// Runs a cluster for a slice; says whether it has ended.
@@ -216,33 +219,17 @@ impl Engine<'_> {
             self.run_block(&mut cluster.shared, block, warps, budget)?;
         }
         match () {
-            () if cluster.blocks.iter().all(|(_, warps)| warps.iter().all(|w| w.live == 0)) => self.finish(cluster),
+            () if cluster.blocks.iter().all(|(_, warps)| warps.iter().all(|w| w.live == 0)) => {
+                let finished = self.observer.map(|observer| observer.finish_cluster(self.map(), cluster));
+                finished.unwrap_or(Ok(())).map(|()| true)
+            }
             () if cluster.blocks.iter().any(|(_, w)| w.iter().any(|w| w.ready() != 0)) => Ok(false),
             () if cluster.shared.revive() => Ok(false),
             () => {
-                let map = Map { program: self.program, grid: self.grid, global: self.global };
-                Err(deadlock::found(map, std::iter::once((&cluster.shared, cluster.blocks.as_slice())), &[]))
+                let stuck = std::iter::once((&cluster.shared, cluster.blocks.as_slice()));
+                Err(explain_deadlock(self.map(), self.observer, stuck, &[]))
             }
         }
-    }
-
-    /// Checks the obligations of blocks at their end.
-    fn finish(&self, cluster: &Cluster) -> Result<bool, Fault> {
-        if self.watch.is_some() {
-            for ((block, _), tensor) in cluster.blocks.iter().zip(&cluster.shared.tensor) {
-                registers::balance(self.program, self.grid, block)?;
-                tmem::leak(self.program, block, tensor, cluster.shared.watch.as_ref())?;
-            }
-            for (block, warps) in &cluster.blocks {
-                copies::reading(self.program, block, warps)?;
-            }
-            if let (Some(watch), Some(blocks)) = (self.watch, &cluster.shared.watch) {
-                let map = Map { program: self.program, grid: self.grid, global: self.global };
-                copies::writing(map, blocks)?;
-                findings::cluster::check(self.program, watch, blocks)?;
-            }
-        }
-        Ok(true)
     }
 
     /// The bytes that one resident cluster takes, at least 1.
@@ -257,7 +244,6 @@ impl Engine<'_> {
         let [cx, cy, cz] = self.grid.cluster;
         let shared = (self.grid.dynamic + self.grid.dynamic_bytes) as usize;
         let mut cluster = Cluster { shared: Shared::default(), blocks: Vec::new() };
-        cluster.shared.watch = self.watch.map(|_| ClusterWatch::default());
         for rank in 0..cx * cy * cz {
             let inner = [rank % cx, rank / cx % cy, rank / cx / cy];
             let at = std::array::from_fn(|d| id[d] * self.grid.cluster[d] + inner[d]);
@@ -266,8 +252,8 @@ impl Engine<'_> {
             cluster.shared.gate.add(live.clone());
             cluster.shared.memory.push(vec![0; shared]);
             cluster.shared.tensor.push(Tmem::default());
-            if let (Some(watch), Some(blocks)) = (self.watch, &mut cluster.shared.watch) {
-                blocks.add(watch, at);
+            if let Some(observer) = self.observer {
+                observer.start_block(&mut cluster.shared, at);
             }
             cluster.blocks.push((Block::new(at, rank as usize, live), warps));
         }
@@ -282,9 +268,11 @@ impl Engine<'_> {
             [t % x, t / x % y, t / x / y]
         });
         let mut warp = Warp::new(index, tid, (self.grid.threads() - first).min(32), entry.start, entry.registers);
-        warp.threads = self.watch.map(|watch| RefCell::new(watch.threads(block, index)));
         for lane in 0..if entry.frame > 0 { 32 } else { 0 } {
             warp.reserve(lane, 0, entry.frame)?;
+        }
+        if let Some(observer) = self.observer {
+            observer.start_warp(&mut warp, block);
         }
         Ok(warp)
     }

@@ -10,8 +10,11 @@
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
 //! - `tensor_map`, `swizzle` and `texture` say where tiles and texels stand in memory.
 //! - `chip` lists how many blocks a chip holds at once, the limit of cooperative launches.
-//! - `ahead` runs blocks on several cores while nobody watches.
-//! - `watch/` follows who may rely on what, and objects: races, memory that nothing wrote, protocols.
+//! - `ahead` runs blocks on several cores.
+//! - `observe` is the trait of those who watch a launch, with what the engine reports to them; `role` is what an instruction means
+//!   to them, `names` what lies at an address.
+//! - `watch/` is the observer that finds races, reads of memory that nothing wrote, and misuse of protocols. Only `machine`
+//!   uses it: the engine and `ops/` run without it.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.
 //!
 //! A dev build runs some 20 times slower than an optimized one. Two lines in your `Cargo.toml` optimize this crate alone:
@@ -26,11 +29,14 @@
 #![forbid(unsafe_code)]
 mod ahead;
 mod block;
+mod bounds;
 mod bytes;
 mod chip;
 mod cluster;
 mod ctx;
+mod deadlock;
 mod dot;
+mod endless;
 mod fault;
 mod flight;
 mod global;
@@ -39,9 +45,12 @@ mod launch;
 mod layout;
 mod machine;
 mod mbarrier;
+mod names;
+mod observe;
 mod ops;
 mod poll;
 mod program;
+mod role;
 mod site;
 mod soft;
 mod space;
@@ -55,6 +64,7 @@ mod tmem;
 mod trace;
 mod warp;
 mod watch;
+mod written;
 
 pub use fault::{Fault, FaultKind, Party};
 pub use launch::{Launch, Options, Stats};

@@ -8,13 +8,17 @@ use super::global::Global;
 use super::grid::{Grid, check_dimensions};
 use super::launch::{Launch, Stats};
 use super::layout::Home;
+use super::observe::Observer;
 use super::program::{Entry, Program};
 use super::space::{Where, code_address};
 use super::texture::Texture;
 use super::trace::Tracer;
-use super::watch::Watch;
+use super::watch::{Notes, Past};
+use ptx_core::check::Checked;
+use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Relocation, Symbol, VarId};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The size of the constant bank: ten banks of 64 KiB.
 const CONSTANT_LIMIT: u64 = 640 << 10;
@@ -29,10 +33,8 @@ pub struct Machine {
     /// The variables of each program that ran here.
     loaded: HashMap<u64, Loaded>,
     launches: u64,
-    /// Warps that the watcher has seen, so that it tells accesses of earlier launches from those of this one.
-    warps: u32,
-    /// The first warp of the last launch.
-    last: Option<u32>,
+    /// State of the watcher from one launch to the next.
+    past: Past,
     tracer: Option<Tracer>,
     cores: Option<usize>,
     /// By handle.
@@ -60,6 +62,18 @@ fn check_steps(launch: &Launch) -> Result<(), Fault> {
 
 /// So many warps start at once whatever the limit of steps: a low one is for kernels that do not end.
 const MOST_WARPS: u64 = 1 << 20;
+
+impl Program {
+    /// Decodes every function of a checked module.
+    ///
+    /// # Errors
+    /// One diagnostic for each instruction that the CPU device cannot run.
+    pub fn new(checked: &Checked) -> Result<Program, Vec<Diagnostic>> {
+        let mut program = Program::decode(checked)?;
+        program.notes = Some(Arc::new(Notes::new(checked.module(), &mut program)));
+        Ok(program)
+    }
+}
 
 impl Machine {
     /// A machine with empty memory.
@@ -202,17 +216,14 @@ impl Machine {
             registers: entry.max_registers,
         };
         let mut stats = Stats::default();
-        let watch = watch(&mut self.warps, &mut self.global, launch);
         let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone;
-        let before = self.last.take().filter(|_| program.waits_for_launch(entry));
-        self.last = watch.as_ref().map(Watch::first);
-        let watch = watch.map(|watch| watch.after(before));
+        let watch = self.past.watch(&mut self.global, program, launch, program.waits_for_launch(entry));
         let mut engine = Engine {
             program,
             grid: &grid,
             global: &mut self.global,
             stats: &mut stats,
-            watch: watch.as_ref(),
+            observer: watch.as_ref().map(|watch| watch as &dyn Observer),
             tracer: self.tracer.as_mut(),
             cores: if alone { 1 } else { self.cores.unwrap_or_else(cores) },
         };
@@ -250,23 +261,6 @@ impl Machine {
         self.loaded.insert(program.id, Loaded { addresses, constants });
         Ok(())
     }
-}
-
-/// The watcher of a launch, if it is on: it gives the warps numbers that none had before.
-fn watch(warps: &mut u32, global: &mut Global, launch: &Launch) -> Option<Watch> {
-    let blocks = launch.grid.iter().fold(1, |n: u32, d| n.saturating_mul(*d));
-    let count = blocks.saturating_mul(launch.block.iter().product::<u32>().div_ceil(32));
-    if !launch.options.watch || count > u32::MAX / 2 {
-        global.mark_all();
-        return None;
-    }
-    if u32::MAX - *warps - 2 < count {
-        global.forget();
-        *warps = 0;
-    }
-    let first = *warps + 1;
-    *warps += count;
-    Some(Watch::new(first, launch.grid, launch.block, launch.cluster).cooperative(launch.cooperative))
 }
 
 /// A program's variables on a machine.

@@ -1,9 +1,11 @@
 //! The `mbarrier` object: its 64 bits in shared memory, and what each operation makes of them (9.7.13.15). Pure; who
 //! waits for a phase is in `cluster`.
 
-use super::fault::Fault;
-use super::watch::findings::mbarrier::{counts as misuse, none};
+use super::fault::{Fault, FaultKind};
+use ptx_core::diag::codes;
 
+/// The bytes of an mbarrier object.
+pub(super) const BYTES: u64 = 8;
 /// The most arrivals and the most bytes that a phase can wait for.
 const MOST: i64 = (1 << 20) - 1;
 /// The bits of a count.
@@ -14,6 +16,11 @@ const EXPECTED: u32 = 20;
 const TRANSACTIONS: u32 = 40;
 const PARITY: u32 = 61;
 const VALID: u64 = 0b10 << 62;
+
+/// Counts that an mbarrier cannot have.
+pub(super) fn miscounted(message: String) -> Fault {
+    Fault::new(FaultKind::Sync, message).code(&codes::W0413)
+}
 
 /// An mbarrier object, unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +40,7 @@ impl Mbarrier {
     pub(super) fn new(count: u64) -> Result<Mbarrier, Fault> {
         let pending = (count as i64).clamp(0, MOST);
         if pending as u64 != count || pending == 0 {
-            return Err(misuse(format!("an mbarrier for {count} arrivals; 1 to {MOST} are possible")));
+            return Err(miscounted(format!("an mbarrier for {count} arrivals; 1 to {MOST} are possible")));
         }
         Ok(Mbarrier { pending, expected: pending, transactions: 0, parity: 0 })
     }
@@ -41,7 +48,8 @@ impl Mbarrier {
     /// The object that 64 bits of memory hold, or the state that an arrival gave.
     pub(super) fn unpack(word: u64) -> Result<Mbarrier, Fault> {
         if word & (0b11 << 62) != VALID {
-            return Err(none());
+            let message = "these 64 bits are no mbarrier: `mbarrier.init` has not run, or something overwrote it";
+            return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0411));
         }
         Ok(Mbarrier {
             pending: (word & COUNT) as i64,
@@ -73,7 +81,7 @@ impl Mbarrier {
     pub(super) fn expect(self, bytes: i64) -> Result<Mbarrier, Fault> {
         let transactions = self.transactions.saturating_add(bytes);
         if !(-MOST..=MOST).contains(&transactions) {
-            return Err(misuse(format!("an mbarrier that waits for {transactions} bytes; {MOST} are possible")));
+            return Err(miscounted(format!("an mbarrier that waits for {transactions} bytes; {MOST} are possible")));
         }
         Ok(Mbarrier { transactions, ..self })
     }
@@ -83,7 +91,7 @@ impl Mbarrier {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         if !(1..=self.pending).contains(&count) {
             let message = format!("{count} arrivals at an mbarrier whose phase waits for {}", self.pending);
-            return Err(misuse(message));
+            return Err(miscounted(message));
         }
         Ok(Mbarrier { pending: self.pending - count, ..self })
     }
@@ -93,7 +101,7 @@ impl Mbarrier {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         if count > self.expected {
             let message = format!("{count} arrivals fewer at an mbarrier that expects {}", self.expected);
-            return Err(misuse(message));
+            return Err(miscounted(message));
         }
         Ok(Mbarrier { expected: self.expected - count, ..self })
     }

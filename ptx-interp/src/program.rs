@@ -1,17 +1,20 @@
 //! Decoding: a module becomes one step an instruction, once.
 
 use super::ctx::Step;
+use super::fault::Party;
 use super::layout::{Home, Layout};
+use super::names::Names;
 use super::ops;
+use super::role::{Act, Role};
 use super::site::Site;
-use super::space::Where;
-use super::watch::{Act, Actor, Bases, Blank, Blanks, Follow, Names, Role, Within};
 use ptx_core::check::{Checked, access};
 use ptx_core::diag::{Diagnostic, codes};
-use ptx_core::ir::{Base, Function, Init, Inst, Module, Operand, Param, RegId, VarId};
-use ptx_core::isa::{Access, Arch, Row};
+use ptx_core::ir::{Function, Init, Inst, Module, Operand, Param, VarId};
+use ptx_core::isa::{Access, Arch};
 use ptx_core::span::Span;
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A module, decoded for the machine. Its variables in global memory belong to the machine that launches it: every
@@ -32,6 +35,8 @@ pub struct Program {
     loops: Vec<(u32, u32, String)>,
     /// Names of the variables that each function sees.
     pub(super) names: Vec<Names>,
+    /// What an observer needs of each instruction.
+    pub(super) notes: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// One instruction.
@@ -43,24 +48,13 @@ pub(super) struct Code {
     pub function: u32,
     /// The name of its row.
     pub name: &'static str,
-    /// Its role for the watcher, and a flag for work before it runs.
+    /// Its meaning beside its result.
     pub role: Role,
-    pub watched: bool,
-    /// The registers (of the frame) that it names; and those that it writes, in functions where some can be in flight. Of a
-    /// `wgmma` they are its accumulators and fragments.
-    pub touched: Box<[u32]>,
-    pub written: Box<[u32]>,
-    /// The registers in it that a thread may not have written, if there are any.
-    pub blank: Option<Box<Blank>>,
-    /// The variables to which its addresses belong.
-    pub within: Option<Box<Within>>,
+    /// True if the observer is told before and after it runs, see [`super::observe`].
+    pub reported: bool,
     /// The registers that it reads and writes (its guard aside), for those who trace it.
     pub reads: Box<[u32]>,
     pub writes: Box<[u32]>,
-    /// True for stores that may go to shared memory.
-    pub fills: bool,
-    /// Its effect on registers without a value, in functions that have vector loads or `ldmatrix`.
-    pub follow: Option<Box<Follow>>,
 }
 
 /// Data for running a function.
@@ -120,26 +114,17 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// Decodes every function of a checked module.
-    ///
-    /// # Errors
-    /// One diagnostic for each instruction that the CPU device cannot run.
-    pub fn new(checked: &Checked) -> Result<Program, Vec<Diagnostic>> {
+    /// Decodes every function of a checked module, without notes for an observer.
+    pub(super) fn decode(checked: &Checked) -> Result<Program, Vec<Diagnostic>> {
         let module = checked.module();
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let layout = Layout::new(module);
         let starts = starts(module);
         let (mut code, mut errors, mut loops) = (Vec::new(), Vec::new(), Vec::new());
         for (index, function) in module.functions.iter().enumerate().filter(|(_, f)| f.defined) {
-            let (blanks, bases) = (Blanks::new(function), Bases::new(function));
             for inst in &function.insts {
                 match decode(module, &layout, index, inst, &starts) {
-                    Ok(mut step) => {
-                        step.blank = blanks.of(inst, &layout.functions[index].slots);
-                        step.within = bases.of(inst, module, &layout);
-                        step.watched |= step.blank.is_some();
-                        code.push(step);
-                    }
+                    Ok(step) => code.push(step),
                     Err(error) => errors.push(error),
                 }
             }
@@ -165,6 +150,7 @@ impl Program {
             variables: module.variables.iter().map(data).collect(),
             alone: module.functions.iter().any(sees_order),
             loops,
+            notes: None,
         })
     }
 
@@ -220,8 +206,14 @@ impl Program {
     }
 }
 
+/// An instruction of the program, with what happened there.
+pub(super) fn party(program: &Program, pc: u32, text: String) -> Option<Party> {
+    let span = program.code.get(pc as usize)?.span;
+    Some(Party { text, span, thread: None, block: None })
+}
+
 /// The first instruction of each function; each has one more than its IR: the return at its end.
-fn starts(module: &Module) -> Vec<u32> {
+pub(super) fn starts(module: &Module) -> Vec<u32> {
     let mut next = 0;
     let mut starts = Vec::with_capacity(module.functions.len());
     for function in &module.functions {
@@ -242,49 +234,17 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
         Some(guard) => Some((site.slot(guard.register).map_err(refuse)?, guard.negated)),
         None => None,
     };
-    let role = Role::of(&site);
-    let flies = module.functions.get(function).is_some_and(|f| f.insts.iter().any(in_flight));
     Ok(Code {
         step,
         guard,
         span: inst.span,
         function: function as u32,
         name: row.name,
-        role,
-        watched: flies || role.aligned || !matches!(role.act, Act::Plain | Act::Update | Act::Object),
-        written: match role.act {
-            _ if !flies => Box::default(),
-            Act::Async { writes: Actor::Matrix, .. } => named(&site, inst.operands.iter().filter(|o| is_vector(o))),
-            _ => named(&site, written(row, inst)),
-        },
-        touched: named(&site, &inst.operands),
+        role: Role::of(&site),
+        reported: false,
         reads: accessed(&site, Access::Write),
         writes: accessed(&site, Access::Read),
-        fills: fills(inst),
-        blank: None,
-        within: None,
-        follow: module
-            .functions
-            .get(function)
-            .filter(|f| f.insts.iter().any(leaves_gaps))
-            .map(|_| Box::new(Follow::new(&site, inst))),
     })
-}
-
-/// Returns true if an instruction goes on writing registers after it was issued.
-fn in_flight(inst: &Inst) -> bool {
-    const FLIES: &[&str] = &["wgmma.mma_async", "tcgen05.ld", "tcgen05.ld.red"];
-    inst.row.is_some_and(|row| FLIES.contains(&row.name))
-}
-
-/// Returns true if an instruction may give registers no value: it loads more than one.
-fn leaves_gaps(inst: &Inst) -> bool {
-    const LOADS: &[&str] = &["ld", "ldmatrix"];
-    inst.row.is_some_and(|row| LOADS.contains(&row.opcode())) && inst.operands.first().is_some_and(is_vector)
-}
-
-fn is_vector(operand: &Operand) -> bool {
-    matches!(operand, Operand::Vector(_))
 }
 
 /// Instructions of which the blocks' order decides what they give: where two blocks use them on one address, running ahead
@@ -306,21 +266,6 @@ fn sees_order(function: &Function) -> bool {
     serves || function.insts.iter().any(|inst| ordered(inst) && !shared(inst) || reads(inst))
 }
 
-/// The operands that an instruction writes.
-fn written<'a>(row: &'a Row, inst: &'a Inst) -> impl Iterator<Item = &'a Operand> {
-    let writes = row.operands.iter().map(|operand| operand.access != Access::Read);
-    inst.operands.iter().zip(writes).filter(|(_, writes)| *writes).map(|(operand, _)| operand)
-}
-
-/// The registers that operands name.
-fn named<'a>(site: &Site, operands: impl IntoIterator<Item = &'a Operand>) -> Box<[u32]> {
-    let mut found = Vec::new();
-    for operand in operands {
-        registers(operand, &mut |register| found.extend(site.slot(register)));
-    }
-    found.into()
-}
-
 /// The registers of an instruction, its guard aside, without those that it only accesses so.
 fn accessed(site: &Site, not: Access) -> Box<[u32]> {
     let plain = Inst { guard: None, ..site.inst.clone() };
@@ -331,30 +276,6 @@ fn accessed(site: &Site, not: Access) -> Box<[u32]> {
         }
     });
     found.into()
-}
-
-/// Returns true for instructions that store registers to memory that may be shared.
-fn fills(inst: &Inst) -> bool {
-    const STORES: &[&str] = &["st", "stmatrix", "atom", "red"];
-    let space = |m: &str| Where::of(Some(m)) != Where::Generic;
-    let named = inst.slots.iter().flatten().map(|m| m.text).find(|m| space(m));
-    inst.row.is_some_and(|row| STORES.contains(&row.opcode()))
-        && named.is_none_or(|m| Where::of(Some(m)) == Where::Shared)
-}
-
-fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {
-    match operand {
-        Operand::Reg(register) | Operand::Part(register, _) | Operand::Sum(register, _) => found(*register),
-        Operand::Memory { base: Base::Reg(register), rest, .. } => {
-            found(*register);
-            rest.iter().for_each(|o| registers(o, found));
-        }
-        Operand::Memory { rest, .. } => rest.iter().for_each(|o| registers(o, found)),
-        Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|o| registers(o, found)),
-        Operand::Pair(a, b) => [a, b].into_iter().for_each(|o| registers(o, found)),
-        Operand::Not(a) | Operand::Neg(a) | Operand::Unified(a) => registers(a, found),
-        _ => {}
-    }
 }
 
 /// The registers of a function, by slot.
@@ -377,15 +298,9 @@ fn fall_off(function: &Function, index: usize) -> Code {
         function: index as u32,
         name: "ret",
         role: Role::PLAIN,
-        watched: false,
-        written: Box::default(),
-        touched: Box::default(),
+        reported: false,
         reads: Box::default(),
         writes: Box::default(),
-        fills: false,
-        blank: None,
-        within: None,
-        follow: None,
     }
 }
 

@@ -1,11 +1,12 @@
 //! The address map: where each space lies in the generic address space, and which bytes an address names.
 
+use super::bounds;
 use super::ctx::Ctx;
 use super::fault::Fault;
+use super::observe::Touch;
 use super::soft::mask;
 use super::spin::Read;
 use super::warp::Lanes;
-use super::watch::findings::bounds;
 use ptx_core::ir::Space;
 
 /// Generic windows: the number above bit 40 tells the space, what is below it is the address in that space.
@@ -144,24 +145,25 @@ impl Ctx<'_> {
         let lane = group.trailing_zeros() as usize % 32;
         let place = self.place(space, lane, address, size)?;
         let found = self.look(place, lane, size).ok_or_else(|| self.outside(place, lane, address, size))?;
-        if self.watch.is_some() {
-            self.watch_read(place, group, address, size)?;
+        if let Some(observer) = self.observer {
+            observer.read(self, &Touch { place, lanes: group, address, size, writes: false })?;
         }
         Ok(found)
     }
 
-    /// The bytes that a lane reads at an address, and a bit for each (of 64) that nobody has written; with the place of the first.
+    /// The bytes that a lane reads at an address, a bit for each (of 64) that nobody has written, and the access.
     pub(super) fn bytes_with_gaps(
         &self,
         space: Where,
         lane: usize,
         address: u64,
         size: u64,
-    ) -> Result<(&[u8], u64, Place), Fault> {
+    ) -> Result<(&[u8], u64, Touch), Fault> {
         let place = self.place(space, lane, address, size)?;
         let found = self.look(place, lane, size).ok_or_else(|| self.outside(place, lane, address, size))?;
-        let gaps = if self.watch.is_some() { self.watch_gaps(place, lane, address, size)? } else { 0 };
-        Ok((found, gaps, place))
+        let touch = Touch { place, lanes: 1 << lane, address, size, writes: false };
+        let gaps = self.observer.map_or(Ok(0), |observer| observer.read_gaps(self, &touch))?;
+        Ok((found, gaps, touch))
     }
 
     /// The bytes of a whole warp, if its lanes access neighbours of `size` bytes in global or shared memory, all there
@@ -169,21 +171,15 @@ impl Ctx<'_> {
     pub(super) fn row(&self, space: Where, addresses: &Lanes, size: u64) -> Option<&[u8]> {
         let place = self.row_place(space, addresses, size)?;
         let found = self.look(place, 0, 32 * size)?;
-        if self.watch.is_some() && !self.watch_row(place, size, false) {
-            return None;
-        }
-        Some(found)
+        self.observer.is_none_or(|observer| observer.read_row(self, place, size)).then_some(found)
     }
 
     /// The same, to write to.
     pub(super) fn row_mut(&mut self, space: Where, addresses: &Lanes, size: u64) -> Option<&mut [u8]> {
         let place = self.row_place(space, addresses, size)?;
         self.look_again(place, 0, 32 * size)?;
-        if self.watch.is_some() {
-            if !self.watch_row(place, size, true) {
-                return None;
-            }
-            self.mark(place, 1, 32 * size);
+        if self.observer.is_some_and(|observer| !observer.write_row(self, place, size)) {
+            return None;
         }
         self.look_mut(place, 0, 32 * size)
     }
@@ -217,14 +213,14 @@ impl Ctx<'_> {
     ) -> Result<&mut [u8], Fault> {
         let lane = group.trailing_zeros() as usize % 32;
         let place = self.writable(space, lane, address, size)?;
-        if self.watch.is_some() {
-            self.watch_write(place, group, address, size)?;
+        if let Some(observer) = self.observer {
+            observer.write(self, &Touch { place, lanes: group, address, size, writes: true })?;
         }
         self.look_mut(place, lane, size)
             .ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
     }
 
-    /// The bytes at an address, behind the watcher's back: for objects that are more than bytes.
+    /// The bytes at an address, without a report to the observer: for objects that are more than bytes.
     pub(super) fn object(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<&[u8], Fault> {
         let place = self.place(space, lane, address, size)?;
         self.look(place, lane, size).ok_or_else(|| self.outside(place, lane, address, size))

@@ -150,7 +150,7 @@ impl Engine<'_> {
             for (block, warps) in blocks {
                 let all = self.block_spins(shared, block, warps, (patience.steps, &mut spins));
                 // Who has come to a barrier meanwhile may have opened it.
-                block.wake(warps);
+                block.wake(warps, self.observer);
                 if !all? {
                     return Ok(None);
                 }

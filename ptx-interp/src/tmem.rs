@@ -55,6 +55,46 @@ pub(super) struct Offer {
     pub granted: Option<u32>,
 }
 
+/// Lanes that observers take together, since shapes begin at multiples of that.
+pub(super) const GROUP: u32 = 16;
+
+/// Some columns of some lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cells {
+    /// A bit for each 16 lanes.
+    pub groups: u32,
+    pub column: u32,
+    pub count: u32,
+}
+
+impl Cells {
+    /// Columns of lanes `lane .. lane + lanes`.
+    pub(super) fn new(lane: u32, lanes: u32, column: u32, count: u32) -> Cells {
+        let (first, last) = (lane / GROUP, (lane + lanes.max(1) - 1) / GROUP);
+        let groups = (first..=last.min(LANES / GROUP - 1)).fold(0, |mask, group| mask | 1 << group);
+        Cells { groups, column, count }
+    }
+
+    /// Columns of these lanes.
+    pub(super) fn of(lanes: impl Iterator<Item = u32>, column: u32, count: u32) -> Cells {
+        let groups = lanes.filter(|lane| *lane < LANES).fold(0, |mask, lane| mask | 1 << (lane / GROUP));
+        Cells { groups, column, count }
+    }
+}
+
+/// Use of tensor memory by an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Read,
+    /// It needs what is there.
+    Depend,
+    Write,
+    /// It adds to what is there.
+    Update,
+    /// It takes the columns, or gives them back.
+    Own,
+}
+
 /// One block's tensor memory.
 #[derive(Debug, Default)]
 pub(super) struct Tmem {

@@ -2,11 +2,10 @@
 
 use super::fault::{Fault, FaultKind};
 use super::flight::Flight;
+use super::observe::Kept;
 use super::poll::Looks;
 use super::program::Slot;
 use super::space::LOCAL_START;
-use super::watch::Threads;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// One value for each lane.
@@ -72,10 +71,10 @@ pub(super) struct Warp {
     pub turn: u64,
     /// Values that its lanes last saw of shared state.
     pub looks: Looks,
-    /// True if some register has no value, because memory had none.
-    pub follows: bool,
-    /// The watcher's state of them, if it is on.
-    pub threads: Option<RefCell<Threads>>,
+    /// An observer's state of the lanes.
+    pub kept: Kept,
+    /// True if the observer is told of every instruction, see [`super::observe`].
+    pub reported: bool,
 }
 
 /// The numbers of the set bits.
@@ -110,8 +109,8 @@ impl Warp {
             origin: 0,
             turn: 0,
             looks: Looks::NONE,
-            follows: false,
-            threads: None,
+            kept: Kept::default(),
+            reported: false,
         }
     }
 
@@ -161,23 +160,23 @@ impl Warp {
         }
     }
 
-    /// Lanes that end. Whoever waits to meet them need not any longer.
-    pub(super) fn exit(&mut self, group: u32) {
+    /// Lanes that end. Whoever waits to meet them need not any longer. Gives the lanes that have met now.
+    pub(super) fn exit(&mut self, group: u32) -> u32 {
         self.live &= !group;
         self.meeting = 0;
-        self.release();
+        self.release()
     }
 
-    /// Lanes that reach a `bar.warp.sync`: everyone goes on whose members are all there.
-    pub(super) fn arrive(&mut self, group: u32, members: impl Fn(usize) -> u32) {
+    /// Lanes that reach a `bar.warp.sync`: everyone goes on whose members are all there. Gives those.
+    pub(super) fn arrive(&mut self, group: u32, members: impl Fn(usize) -> u32) -> u32 {
         for lane in lanes(group) {
             self.members[lane] = members(lane);
         }
         self.syncing |= group;
-        self.release();
+        self.release()
     }
 
-    fn release(&mut self) {
+    fn release(&mut self) -> u32 {
         let there = self.syncing | !self.live;
         let done =
             lanes(self.syncing).filter(|&lane| self.members[lane] & !there == 0).fold(0, |m, lane| m | 1 << lane);
@@ -185,22 +184,7 @@ impl Warp {
             self.pc[lane] += 1;
         }
         self.syncing &= !done;
-        self.met(done);
-    }
-
-    /// Lanes have synchronised: what one did before, the others know.
-    pub(super) fn met(&mut self, group: u32) {
-        if let Some(threads) = self.threads.as_mut().filter(|_| group != 0) {
-            threads.get_mut().meet(group, self.live);
-        }
-    }
-
-    /// A lane's local memory holds something at these bytes.
-    pub(super) fn mark_local(&mut self, lane: usize, at: u64, size: u64) {
-        let len = self.local[lane].len() as u64;
-        if let Some(threads) = &mut self.threads {
-            threads.get_mut().local[lane].mark(at, size, len);
-        }
+        done
     }
 
     /// Begins a lane's frame of `size` bytes of local memory.
@@ -240,11 +224,7 @@ impl Warp {
                 format!("{end} bytes of local memory for one thread; {LOCAL_LIMIT} are allowed (endless recursion?)");
             return Err(Fault::new(FaultKind::OutOfMemory, message).lane(lane));
         }
-        let old = self.local[lane].len() as u64;
         self.local[lane].resize(end as usize, 0);
-        if let Some(threads) = &mut self.threads {
-            threads.get_mut().local[lane].clear(old, end.saturating_sub(old), end);
-        }
         Ok(())
     }
 

@@ -1,73 +1,72 @@
 //! The watcher: it follows what every thread may rely on, and stops a run at the first access that has no right to be.
 //!
 //! ```text
-//! role     what an instruction is to it: a table of names, like `ops/` (asynchronous? atomic? a fence? a wait?)
-//! event    one access: who, when, how          clock    what happened before what
-//! shadow   the last accesses of each cell      written  the bytes that hold something
-//! threads  time and knowledge of a warp        vars     what atomics and mbarriers carry from thread to thread
-//! access   where `ctx.bytes` and its kin report      order    what fences, barriers and waits change
-//! blank    registers that nothing wrote               within   to which variable an address belongs
+//! observer the reports of the engine, and who takes each     past     what lasts from one launch to the next
+//! notes    what it needs of each instruction, found once      event    one access: who, when, how
+//! clock    what happened before what                          shadow   the last accesses of each cell
+//! threads  time and knowledge of a warp                       vars     what atomics and mbarriers carry from thread to thread
+//! access   reads and writes                                   order    what fences, barriers and waits change
+//! phases   mbarriers                                          history  what came to one, and who has yet to come
+//! blank    registers that nothing wrote                       within   to which variable an address belongs
 //! follow   values from memory that nobody wrote, to where they matter
 //! heard    what a warp has learned already
-//! history  what came to an mbarrier, and who has yet to come
 //! tensor   who uses tensor memory, and what orders its instructions      tiles    with which swizzle copies came
-//! findings what it can object to: one file each, with the sentences      names    what lies at an address, in words
+//! findings what it can object to: one file each, with the sentences
 //! ```
 //!
 //! # For families of instructions
 //!
-//! - **Accesses report themselves.** [`Ctx::bytes`], [`Ctx::bytes_mut`], [`Ctx::row`] and [`Ctx::row_mut`] tell the watcher
-//!   about every access, in the name of the lane that they are called with. What kind of access it is (weak or atomic, by
-//!   the thread or by an asynchronous agent, through which proxy) stands in the instruction's line of `role::ROLES`.
-//! - **An asynchronous operation that completes on an mbarrier** calls [`Ctx::complete_on`] before it touches memory. Those
+//! - **Accesses report themselves.** `Ctx::bytes`, `Ctx::bytes_mut`, `Ctx::row` and `Ctx::row_mut` report every access, in the name of the lane that they are called with. What kind of access it is (weak or atomic, by
+//!   the thread or by an asynchronous agent, through which proxy) stands in the instruction's line of `crate::role::ROLES`.
+//! - **An asynchronous operation that completes on an mbarrier** calls `Ctx::completes_on` before it touches memory. Those
 //!   that complete in groups need only their lines in `ROLES`: the commit and the wait have theirs.
-//!   One that completes by a later instruction on an mbarrier (`tcgen05.commit`) calls [`Ctx::hand_over`] there.
+//!   One that completes by a later instruction on an mbarrier (`tcgen05.commit`) calls `Ctx::hand_over` there.
 //! - **Registers that an asynchronous instruction uses** (`wgmma`) stand in `flight`.
-//! - **What a block must give back** is looked at in `Engine::finish`, with a finding of `findings`.
+//! - **What a block must give back** is checked in `findings::check_end`.
 //! - **Registers that nothing wrote** cost only where a function may read one (`blank`), **variables** are found when it is
 //!   decoded (`within`).
 //!
-//! With `Options::watch` off none of this exists: no shadow is kept, and each access tests one pointer.
+//! With `Options::watch` off none of this exists: no shadow is kept, and an access tests one pointer.
 
 mod access;
 mod blank;
 mod clock;
 mod event;
-pub(super) mod findings;
+mod findings;
 mod follow;
 mod heard;
 mod history;
-mod names;
+mod notes;
+mod observer;
 mod order;
-mod role;
+mod past;
+mod phases;
 mod shadow;
 mod tensor;
 mod threads;
 mod tiles;
 mod vars;
 mod within;
-mod written;
 
-use super::ctx::Ctx;
-use std::cell::RefCell;
+use super::cluster::Shared;
+use super::observe::{Kept, MbarrierPlace};
+use super::written::Written;
+use clock::{Release, View};
+use findings::registers::Pool;
+use shadow::Shadow;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
+use threads::Threads;
+use vars::Phases;
 
-pub(super) use blank::{Blank, Blanks};
-pub(super) use clock::{Actor, Release, View};
-pub(super) use follow::Follow;
-pub(super) use names::{Map, Names};
-pub(super) use role::{Act, Role};
-pub(super) use shadow::Shadow;
-pub(super) use tensor::{Cells, Use};
-pub(super) use threads::Threads;
-pub(super) use vars::Phases;
-pub(super) use within::{Bases, Within};
-pub(super) use written::Written;
+pub(super) use notes::Notes;
+pub(super) use past::Past;
 
 /// The watcher's state of a launch.
 #[derive(Debug)]
 pub(super) struct Watch {
+    notes: Arc<Notes>,
     /// The number of the launch's first warp: accesses of smaller ones came before.
     first: u32,
     /// Warps of a block.
@@ -82,21 +81,23 @@ pub(super) struct Watch {
     meetings: Option<RefCell<HashMap<u64, Meeting>>>,
     /// The first warp of the launch before, if this one may begin before that has ended.
     before: Option<u32>,
+    /// The agent of the mbarrier on which the running instruction completes.
+    agent: Cell<Option<Agent>>,
 }
 
 /// The watcher's state of the blocks of a cluster.
 #[derive(Debug, Default)]
-pub(super) struct ClusterWatch {
+struct ClusterWatch {
     /// The number in the grid, the shadow and the written bytes of each block, by rank.
     blocks: Vec<BlockWatch>,
     /// Views carried by strong accesses to shared memory.
     vars: RefCell<vars::Vars>,
-    /// The mbarriers that have been initialised, by rank and address.
-    pub phases: HashMap<(usize, u64), Phases>,
+    /// The mbarriers that have been initialized, by rank and address.
+    phases: HashMap<MbarrierPlace, Phases>,
     /// The instruction at which the use of others ended.
-    ended: HashMap<(usize, u64), u32>,
+    ended: HashMap<MbarrierPlace, u32>,
     /// Arrivals at the barrier of the cluster, and the release of its last phase.
-    pub gate: Release,
+    gate: Release,
     opened: Option<Arc<View>>,
 }
 
@@ -115,7 +116,11 @@ struct BlockWatch {
     gone: Release,
     waited: u32,
     /// The last allocation of tensor memory: the instruction and a thread.
-    pub allocated: Option<(u32, [u32; 3])>,
+    allocated: Option<(u32, [u32; 3])>,
+    /// Views of the threads that have arrived at its barriers, by barrier.
+    barriers: HashMap<usize, Release>,
+    /// Its registers after `setmaxnreg`.
+    pool: Pool,
 }
 
 /// A word of global memory that blocks change by an atomic access and then look at.
@@ -139,50 +144,18 @@ struct Reach {
 
 /// The agent of the mbarrier on which the running instruction completes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Agent {
+struct Agent {
     rank: usize,
     number: u32,
     phase: u32,
 }
 
 impl Watch {
-    /// A launch whose first warp has this number.
-    pub(super) fn new(first: u32, grid: [u32; 3], block: [u32; 3], cluster: [u32; 3]) -> Watch {
-        let warps = block.iter().product::<u32>().div_ceil(32);
-        let (vars, start) = Default::default();
-        let meetings = Some(RefCell::default());
-        Watch { first, warps, grid, block, cluster, vars, start, meetings, before: None }
-    }
-
-    /// The same for a launch whose blocks may all wait for each other.
-    pub(super) fn cooperative(self, cooperative: bool) -> Watch {
-        Watch { meetings: self.meetings.filter(|_| !cooperative), ..self }
-    }
-
-    /// The same for one that may begin before the launch whose first warp has this number has ended.
-    pub(super) fn after(self, before: Option<u32>) -> Watch {
-        Watch { before, ..self }
-    }
-
-    /// The same for blocks that run ahead.
-    pub(super) fn fork(&self) -> Watch {
-        let watch = Watch::new(self.first, self.grid, self.block, self.cluster).after(self.before);
-        watch.cooperative(self.meetings.is_none())
-    }
-
-    /// Returns true if no strong access to global memory has left anything for other blocks.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.vars.borrow().is_empty()
-    }
-
-    /// Forgets the views of strong accesses.
-    pub(super) fn forget(&self) {
-        self.vars.borrow_mut().clear();
-    }
-
-    /// The number of the launch's first warp.
-    pub(super) fn first(&self) -> u32 {
-        self.first
+    /// The same before any access, for blocks that run ahead.
+    fn fresh(&self) -> Watch {
+        let (vars, start, agent) = Default::default();
+        let meetings = self.meetings.as_ref().map(|_| RefCell::default());
+        Watch { notes: self.notes.clone(), vars, start, agent, meetings, ..*self }
     }
 
     /// The number of a block in the grid.
@@ -220,23 +193,42 @@ impl Watch {
     }
 
     /// The threads of a warp that starts.
-    pub(super) fn threads(&self, block: [u32; 3], index: u32) -> Threads {
+    fn threads(&self, block: [u32; 3], index: u32) -> Threads {
         let block = self.number(block);
         let number = self.first + block.wrapping_mul(self.warps) + index;
         Threads::new(number, (block, index), 32 * self.warps as usize, self.start.clone())
     }
 }
 
-impl ClusterWatch {
-    /// Adds a block.
-    pub(super) fn add(&mut self, watch: &Watch, id: [u32; 3]) {
-        self.blocks.push(BlockWatch { number: watch.number(id), ..BlockWatch::default() });
+impl Threads {
+    /// The threads of a warp.
+    #[inline]
+    fn of(kept: &Kept) -> Option<&RefCell<Threads>> {
+        kept.get()
+    }
+
+    /// The same, to change.
+    #[inline]
+    fn of_mut(kept: &mut Kept) -> Option<&mut Threads> {
+        kept.get_mut::<RefCell<Threads>>().map(RefCell::get_mut)
     }
 }
 
-impl Ctx<'_> {
-    /// Role of the running instruction for the watcher.
-    pub(super) fn role(&self) -> Role {
-        self.program.code.get(self.warp.at as usize).map_or(Role::PLAIN, |code| code.role)
+impl ClusterWatch {
+    /// The blocks of a cluster.
+    #[inline]
+    fn of(shared: &Shared) -> Option<&ClusterWatch> {
+        shared.kept.get()
+    }
+
+    /// The same, to change.
+    #[inline]
+    fn of_mut(shared: &mut Shared) -> Option<&mut ClusterWatch> {
+        shared.kept.get_mut()
+    }
+
+    /// The phases of an mbarrier.
+    fn phases_mut(shared: &mut Shared, place: MbarrierPlace) -> Option<&mut Phases> {
+        ClusterWatch::of_mut(shared)?.phases.get_mut(&place)
     }
 }

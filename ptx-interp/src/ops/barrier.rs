@@ -87,11 +87,12 @@ fn warp_sync(site: &Site) -> Decoded {
     let members = site.src(0)?;
     Ok(Box::new(move |ctx, group| {
         let masks = ctx.fetch(members);
-        if ctx.watch.is_some() && masks.iter().any(|mask| *mask as u32 & !ctx.warp.live != 0) {
-            ctx.check_members(group, |lane| masks[lane] as u32)?;
+        let missing = masks.iter().any(|mask| *mask as u32 & !ctx.warp.live != 0);
+        if let Some(observer) = ctx.observer.filter(|_| missing) {
+            observer.check_members(ctx, group, &|lane| masks[lane] as u32)?;
         }
         if group == ctx.warp.live && lanes(group).all(|l| masks[l] as u32 & group == group) {
-            ctx.warp.met(group);
+            ctx.met(group);
             return Ok(Flow::Next);
         }
         if let Some(lane) = lanes(group).find(|l| masks[*l] >> l & 1 == 0) {
@@ -100,7 +101,8 @@ fn warp_sync(site: &Site) -> Decoded {
         }
         let at = ctx.warp.at;
         ctx.warp.jump(group, at);
-        ctx.warp.arrive(group, |lane| masks[lane] as u32);
+        let met = ctx.warp.arrive(group, |lane| masks[lane] as u32);
+        ctx.met(met);
         Ok(Flow::Apart)
     }))
 }

@@ -2,7 +2,6 @@
 
 use super::host::{self, Service};
 use super::{Op, op};
-use crate::cluster::Who;
 use crate::ctx::{Ctx, Flow, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::program::{Entry, Slot, frame_slot};
@@ -55,11 +54,7 @@ fn brx(site: &Site) -> Decoded {
 }
 
 fn exit(ctx: &mut Ctx, group: u32) -> Flow {
-    ctx.watch_exit(group);
-    ctx.warp.exit(group);
-    let warp = ctx.warp.index;
-    ctx.block.exit(warp, group);
-    ctx.cluster.exit(Who { rank: ctx.block.rank, warp, lanes: group });
+    ctx.exit(group);
     Flow::Apart
 }
 
@@ -201,7 +196,9 @@ fn write(ctx: &mut Ctx, lane: usize, slot: Slot, base: u32, frame: u32, bytes: &
                     *to = *from;
                 }
             }
-            ctx.warp.mark_local(lane, start as u64, size);
+            if let Some(observer) = ctx.observer {
+                observer.write_local(ctx.warp, lane, start as u64, size);
+            }
         }
     }
 }
@@ -220,7 +217,7 @@ fn enter(ctx: &mut Ctx, lane: usize, index: usize, arguments: &[Passed], results
         Frame { call: ctx.warp.at, base: ctx.warp.origin, frame: ctx.warp.frame[lane], results: results.clone() };
     ctx.warp.calls[lane].push(call);
     let frame = ctx.warp.local[lane].len() as u32;
-    ctx.warp.reserve(lane, frame, callee.frame)?;
+    ctx.resize_local(lane, |warp| warp.reserve(lane, frame, callee.frame))?;
     for (slot, bytes) in callee.arguments.iter().zip(&values) {
         write(ctx, lane, *slot, base, frame, bytes);
     }

@@ -5,11 +5,11 @@
 use super::{Op, op};
 use crate::ctx::{Ctx, Flow, Src};
 use crate::fault::{Fault, FaultKind};
+use crate::role::Actor;
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{RANK, Where, resolve};
 use crate::warp::lanes;
-use crate::watch::Actor;
 use ptx_core::diag::codes;
 
 #[rustfmt::skip]
@@ -148,7 +148,7 @@ impl Bulk {
         aligned(from, 16, lane)?;
         let mbar = self.mbar.map(|m| m.lane(ctx, lane));
         if let Some(mbar) = mbar {
-            ctx.complete_on(Where::Shared, lane, mbar)?;
+            ctx.completes_on(Where::Shared, lane, mbar)?;
         }
         let mut bytes = Vec::new();
         for piece in (0..size).step_by(16) {
@@ -183,7 +183,7 @@ impl Bulk {
 
     fn deliver(&self, ctx: &mut Ctx, lane: usize, to: u64, mbar: Option<u64>, bytes: &[u8]) -> Result<(), Fault> {
         if let Some(mbar) = mbar {
-            ctx.complete_on(Where::Shared, lane, mbar)?;
+            ctx.completes_on(Where::Shared, lane, mbar)?;
         }
         let written = self.written.map_or(u64::MAX, |mask| ctx.fetch_lane(mask, lane));
         for (i, piece) in bytes.chunks(16).enumerate() {

@@ -4,8 +4,9 @@ use super::fragment::{sources, targets};
 use super::{Op, op};
 use crate::ctx::{Ctx, Flow, Src};
 use crate::fault::{Fault, FaultKind};
+use crate::observe::Touch;
 use crate::site::{Decoded, Site};
-use crate::space::{Place, Where, number};
+use crate::space::{Where, number};
 use ptx_core::diag::codes;
 
 #[rustfmt::skip]
@@ -46,27 +47,28 @@ fn load(site: &Site) -> Decoded {
         let bases = ctx.fetch(address.base).map(|base| base.wrapping_add(address.offset));
         for (matrix, dst) in targets.iter().enumerate() {
             let mut rows = [[0; 16]; 8];
-            let mut holes: Vec<(usize, u64, Place)> = Vec::new();
+            let mut holes: Vec<(usize, u64, Touch)> = Vec::new();
             for (row, bytes) in rows.iter_mut().enumerate() {
                 let lane = (8 * matrix + row) % 32;
-                let (found, gaps, place) = ctx.bytes_with_gaps(address.space, lane, bases[lane], 16)?;
+                let (found, gaps, touch) = ctx.bytes_with_gaps(address.space, lane, bases[lane], 16)?;
                 bytes.copy_from_slice(found);
-                holes.extend((gaps != 0).then_some((row, gaps, place)));
+                holes.extend((gaps != 0).then_some((row, gaps, touch)));
             }
             let half = |lane: usize, half: usize| {
                 let (row, col) = place(lane, half, transposed);
                 number(&rows[row][2 * col..2 * col + 2])
             };
             ctx.store(*dst, group, |lane| half(lane, 0) | half(lane, 1) << 16);
-            for (row, gaps, at) in holes {
-                let lane = (8 * matrix + row) % 32;
+            for (row, gaps, touch) in holes {
                 let takes = |lane: &usize| {
                     let parts = [0, 1].map(|half| place(*lane, half, transposed));
                     parts.iter().any(|(r, column)| *r == row && gaps >> (2 * column) & 3 != 0)
                 };
                 let without = (0..32).filter(takes).fold(0, |mask, lane| mask | 1 << lane);
                 let byte = u64::from(gaps.trailing_zeros());
-                ctx.leave_gap(dst.slot, without, |ctx| ctx.gap(at, lane, (bases[lane], 16), byte));
+                if let Some(observer) = ctx.observer {
+                    observer.leave_gap(ctx, (dst.slot, without), &touch, byte);
+                }
             }
         }
         Ok(Flow::Next)

@@ -7,13 +7,13 @@ use super::{Op, op};
 use crate::cluster::{PhaseWaiter, Who};
 use crate::ctx::{Ctx, Dst, Flow, Src};
 use crate::fault::{Fault, FaultKind};
-use crate::mbarrier::Mbarrier;
+use crate::mbarrier::{BYTES, Mbarrier, miscounted};
+use crate::observe::MbarrierPlace;
+use crate::role::Actor;
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{Where, number, resolve};
 use crate::warp::lanes;
-use crate::watch::ClusterWatch;
-use crate::watch::findings::mbarrier::counts;
 use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::Type;
@@ -34,9 +34,6 @@ pub(super) const OPS: &[Op] = &[
     op("mbarrier.pending_count", "", pending_count), op("mbarrier.check_layout", "", check_layout),
 ];
 
-/// The bytes of an mbarrier object.
-const BYTES: u64 = 8;
-
 impl Address {
     /// The address in one lane.
     pub(super) fn lane(self, ctx: &Ctx, lane: usize) -> u64 {
@@ -48,7 +45,9 @@ impl Ctx<'_> {
     /// The mbarrier at an address.
     pub(super) fn mbarrier(&self, space: Where, lane: usize, at: u64) -> Result<Mbarrier, Fault> {
         let place = self.mbarrier_place(space, lane, at)?;
-        self.watch_object(space, lane, at, BYTES)?;
+        if let Some(observer) = self.observer {
+            observer.use_mbarrier(self, space, lane, at)?;
+        }
         let word = number(self.object(space, lane, at, BYTES)?);
         Mbarrier::unpack(word).map_err(|fault| self.misused(fault, place, (lane, at)))
     }
@@ -62,20 +61,68 @@ impl Ctx<'_> {
         let place = self.mbarrier_place(space, lane, at)?;
         let before = self.mbarrier(space, lane, at)?;
         let changed = change(before).map_err(|fault| self.misused(fault, place, (lane, at)))?;
-        if self.watch.is_some() {
-            self.remember(lane, place, [before, changed]);
+        if let Some(observer) = self.observer {
+            observer.change_mbarrier(self, lane, place, [before, changed]);
         }
         let (after, completed) = changed.advance();
         self.object_mut(space, lane, at, BYTES)?.copy_from_slice(&after.pack().to_le_bytes());
         if completed {
-            let view = self.watch.and_then(|watch| self.cluster.watch.as_mut()?.complete_phase(watch, place));
-            self.cluster.completed(place, before.parity, view.as_ref());
+            self.cluster.complete_phase(place, before.parity, self.observer);
         }
         Ok(before)
     }
 
+    /// Adds to the fault of an operation on an mbarrier its name and what has happened to it.
+    #[cold]
+    fn misused(&self, fault: Fault, place: MbarrierPlace, (lane, at): (usize, u64)) -> Fault {
+        let fault = fault.at(at).lane(lane).place(self.map().shared(place.1));
+        match self.observer {
+            Some(observer) => observer.explain_misuse(self, fault, place),
+            None => fault,
+        }
+    }
+
+    /// Objects to the end of an mbarrier for which threads wait.
+    fn check_unawaited(&self, place: MbarrierPlace, (lane, at): (usize, u64)) -> Result<(), Fault> {
+        let (waiting, first) = self.cluster.waiters_of(place);
+        if waiting == 0 {
+            return Ok(());
+        }
+        let who = first.and_then(|(rank, warp)| (rank == self.block.rank).then_some(warp));
+        let which = who.map_or(String::new(), |warp| format!(", the first of them in warp {warp}"));
+        let message = format!("`mbarrier.inval` of an mbarrier for which {waiting} threads wait{which}");
+        Err(Fault::new(FaultKind::Sync, message)
+            .code(&codes::W0412)
+            .at(at)
+            .lane(lane)
+            .place(self.map().shared(place.1))
+            .help("let all threads that wait for it meet at a barrier before one of them ends it"))
+    }
+
+    /// The running operation completes on the mbarrier at this address: its accesses are known to those who have waited for the
+    /// phase. Call it before `bytes` and `bytes_mut`, once for each mbarrier.
+    pub(super) fn completes_on(&mut self, space: Where, lane: usize, at: u64) -> Result<(), Fault> {
+        let Some(observer) = self.observer else { return Ok(()) };
+        let place = self.mbarrier_place(space, lane, at)?;
+        observer.complete_on(self, lane, place, at)
+    }
+
+    /// The operations that an agent of a lane has begun so far complete in the running phase of an mbarrier.
+    pub(super) fn hand_over(&mut self, lane: usize, actor: Actor, place: MbarrierPlace) {
+        if let Some(observer) = self.observer {
+            observer.hand_over(self, lane, actor, place);
+        }
+    }
+
+    /// A lane has seen that the last phase of an mbarrier is complete.
+    fn see_phase(&mut self, lane: usize, place: MbarrierPlace) {
+        if let Some(observer) = self.observer {
+            observer.see_phase(self, lane, place);
+        }
+    }
+
     /// Which block's shared memory an mbarrier is in, and where.
-    pub(crate) fn mbarrier_place(&self, space: Where, lane: usize, at: u64) -> Result<(usize, u64), Fault> {
+    pub(super) fn mbarrier_place(&self, space: Where, lane: usize, at: u64) -> Result<MbarrierPlace, Fault> {
         let (found, near) = if space == Where::Generic { resolve(at) } else { (space, at) };
         if found != Where::Shared {
             let message = "an mbarrier at an address that is not in shared memory";
@@ -105,8 +152,10 @@ fn cluster_arrive(_: &Site) -> Decoded {
             let message = "a second arrival at the barrier of the cluster without a wait between them";
             return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0305));
         }
-        ctx.arrive_at_gate(group);
-        ctx.cluster.open_gate();
+        if let Some(observer) = ctx.observer {
+            observer.arrive_at_gate(ctx, group);
+        }
+        ctx.cluster.open_gate(ctx.observer);
         Ok(Flow::Next)
     }))
 }
@@ -118,8 +167,9 @@ fn cluster_wait(_: &Site) -> Decoded {
             Err(Fault::new(FaultKind::Sync, message).code(&codes::W0305))
         }
         Some(ready) => {
-            let view = ctx.cluster.watch.as_ref().and_then(ClusterWatch::opened);
-            ctx.warp.learn(ready, view);
+            if let Some(observer) = ctx.observer {
+                observer.learn(ctx.warp, ready, &observer.gate_message(ctx.cluster), true);
+            }
             Ok(if ready == group { Flow::Next } else { ctx.suspend(group, group & !ready) })
         }
     }))
@@ -151,7 +201,9 @@ fn init(site: &Site) -> Decoded {
             let place = ctx.mbarrier_place(address.space, lane, at)?;
             let count = ctx.fetch_lane(count, lane) & mask(32);
             let fresh = Mbarrier::new(count).map_err(|fault| fault.at(at).lane(lane))?;
-            ctx.begin_phases(lane, place, at)?;
+            if let Some(observer) = ctx.observer {
+                observer.begin_mbarrier(ctx, lane, place, at)?;
+            }
             ctx.bytes_mut(address.space, lane, at, BYTES)?.copy_from_slice(&fresh.pack().to_le_bytes());
         }
         Ok(Flow::Next)
@@ -164,7 +216,11 @@ fn inval(site: &Site) -> Decoded {
         for lane in lanes(group) {
             let at = address.lane(ctx, lane);
             ctx.mbarrier(address.space, lane, at)?;
-            ctx.end_phases(lane, address.space, at)?;
+            let place = ctx.mbarrier_place(address.space, lane, at)?;
+            if let Some(observer) = ctx.observer {
+                observer.end_mbarrier(ctx, place);
+            }
+            ctx.check_unawaited(place, (lane, at))?;
             ctx.bytes_mut(address.space, lane, at, BYTES)?.fill(0);
         }
         Ok(Flow::Next)
@@ -208,7 +264,7 @@ impl Arrival {
         let (count, bytes) = if self.expects { (1, signed(operand)) } else { (operand & mask(32), 0) };
         let after = before.expect(bytes)?.arrive(count)?;
         if !self.completes && after.advance().1 {
-            return Err(counts("`.noComplete` on the arrival that completes the phase".to_string()));
+            return Err(miscounted("`.noComplete` on the arrival that completes the phase".to_string()));
         }
         if self.drops { after.drop(count) } else { Ok(after) }
     }
@@ -226,7 +282,9 @@ fn arrive(site: &Site, arrival: Arrival) -> Decoded {
         for lane in lanes(group) {
             let (at, operand) = (address.lane(ctx, lane), ctx.fetch_lane(operand, lane));
             let place = ctx.mbarrier_place(address.space, lane, at)?;
-            ctx.arrive_at_phase(lane, place);
+            if let Some(observer) = ctx.observer {
+                observer.arrive_at_mbarrier(ctx, lane, place);
+            }
             let before = ctx.change_mbarrier((address.space, lane, at), |m| arrival.apply(m, operand))?;
             if let Some(state) = state {
                 ctx.store_lane(state, lane, before.pack());
@@ -287,7 +345,7 @@ fn test(site: &Site, phase: Phase) -> Decoded {
         for lane in lanes(group) {
             let (at, _, done) = wait.look(ctx, lane)?;
             if done {
-                ctx.learn_phase(lane, ctx.mbarrier_place(wait.address.space, lane, at)?);
+                ctx.see_phase(lane, ctx.mbarrier_place(wait.address.space, lane, at)?);
             }
             ctx.store_lane(wait.done, lane, done.into());
             all &= done;
@@ -304,7 +362,7 @@ fn try_wait(site: &Site, phase: Phase) -> Decoded {
             let (at, parity, done) = wait.look(ctx, lane)?;
             let place = ctx.mbarrier_place(wait.address.space, lane, at)?;
             if done {
-                ctx.learn_phase(lane, place);
+                ctx.see_phase(lane, place);
                 ctx.store_lane(wait.done, lane, 1);
                 continue;
             }

@@ -84,14 +84,15 @@ fn load(site: &Site, ty: Type, words: Vec<(usize, usize, Dst)>) -> Decoded {
         for lane in lanes(group) {
             let mut buffer = [0; MOST];
             let at = base[lane].wrapping_add(address.offset);
-            let (found, gaps, place) = ctx.bytes_with_gaps(address.space, lane, at, size as u64)?;
+            let (found, gaps, touch) = ctx.bytes_with_gaps(address.space, lane, at, size as u64)?;
             buffer[..size].copy_from_slice(found);
             for (offset, bytes, dst) in &words {
                 let value = buffer.get(*offset..*offset + *bytes).map_or(0, number);
                 ctx.store_lane(*dst, lane, ((value << unused) as i64 >> unused) as u64);
-                if gaps >> offset & mask(*bytes as u32) != 0 {
-                    let byte = u64::from(gaps.trailing_zeros());
-                    ctx.leave_gap(dst.slot, 1 << lane, |ctx| ctx.gap(place, lane, (at, size as u64), byte));
+                if gaps >> offset & mask(*bytes as u32) != 0
+                    && let Some(observer) = ctx.observer
+                {
+                    observer.leave_gap(ctx, (dst.slot, 1 << lane), &touch, gaps.trailing_zeros().into());
                 }
             }
         }
@@ -120,7 +121,8 @@ fn load_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, dst: Dst, 
         let mut rest = group;
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize;
-            let together = if ctx.watch.is_some() { alike(rest, lane, &addresses, address.space) } else { 1 << lane };
+            let together =
+                if ctx.observer.is_some() { alike(rest, lane, &addresses, address.space) } else { 1 << lane };
             let value = extend(number(ctx.bytes_for(address.space, together, addresses[lane], size as u64)?));
             lanes(together).for_each(|lane| values[lane] = value);
             rest &= !together;
@@ -130,7 +132,7 @@ fn load_one(ctx: &mut Ctx, group: u32, address: Address, size: usize, dst: Dst, 
     Ok(Flow::Next)
 }
 
-/// The lanes that read what this one reads: the watcher looks at them once.
+/// The lanes that read what this one reads: they make one report.
 fn alike(group: u32, lane: usize, addresses: &Lanes, space: Where) -> u32 {
     match space.is_private(addresses[lane]) {
         true => 1 << lane,

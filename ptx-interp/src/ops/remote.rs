@@ -50,7 +50,7 @@ impl Ctx<'_> {
     /// Says, before the bytes move, which mbarrier will tell of it.
     fn comes(&mut self, mbar: Option<Address>, lane: usize) -> Result<(), Fault> {
         match mbar {
-            Some(mbar) => self.complete_on(mbar.space, lane, mbar.lane(self, lane)),
+            Some(mbar) => self.completes_on(mbar.space, lane, mbar.lane(self, lane)),
             None => Ok(()),
         }
     }

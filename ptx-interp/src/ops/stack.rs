@@ -20,7 +20,7 @@ fn alloca(site: &Site) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let size = ctx.fetch_lane(size, lane);
-            let at = ctx.warp.allocate(lane, size, align)?;
+            let at = ctx.resize_local(lane, |warp| warp.allocate(lane, size, align))?;
             ctx.store_lane(dst, lane, at);
         }
         Ok(Flow::Next)

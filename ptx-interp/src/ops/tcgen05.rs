@@ -19,12 +19,13 @@ mod zeros;
 use super::{Op, op};
 use crate::ctx::{Ctx, Flow, Src};
 use crate::fault::{Fault, FaultKind};
+use crate::observe::Touch;
+use crate::role::Actor;
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{Place, RANK, Where, resolve};
-use crate::tmem::{Taddr, Tmem};
+use crate::tmem::{Cells, Taddr, Tmem, Use};
 use crate::warp::lanes;
-use crate::watch::Actor;
 use ptx_core::diag::codes;
 use ptx_core::tensor::Swizzle;
 
@@ -105,6 +106,14 @@ impl Ctx<'_> {
         Ok(vec![rank & !1, rank | 1])
     }
 
+    /// Reports a use of tensor memory, see [`crate::observe::Observer::use_tensor`].
+    fn use_tensor(&mut self, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
+        match self.observer {
+            Some(observer) => observer.use_tensor(self, rank, lane, cells, how),
+            None => Ok(()),
+        }
+    }
+
     /// Sixteen bytes of a block's shared memory, read past the threads.
     fn piece(&self, rank: usize, at: u64, swizzle: Swizzle) -> Result<[u8; 16], Fault> {
         let memory = self.cluster.memory.get(rank).map_or(&[][..], Vec::as_slice);
@@ -114,9 +123,10 @@ impl Ctx<'_> {
                 format!("a matrix in shared memory that goes beyond the {} bytes that there are", memory.len());
             Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0101).at(at)
         })?;
-        if self.watch.is_some() {
-            self.watch_read(Place { space: Where::Shared, rank, at }, 1 << self.issuer, at, 16)?;
-            self.fits_tile(rank, at, swizzle)?;
+        if let Some(observer) = self.observer {
+            let place = Place { space: Where::Shared, rank, at };
+            observer.read(self, &Touch { place, lanes: 1 << self.issuer, address: at, size: 16, writes: false })?;
+            observer.check_tile(self, rank, at, swizzle)?;
         }
         Ok(found)
     }

@@ -161,7 +161,7 @@ impl Copy {
             return self.store(ctx, lane, &map, &rows, shared);
         };
         let mbar = mbar.lane(ctx, lane);
-        ctx.complete_on(Where::Shared, lane, mbar)?;
+        ctx.completes_on(Where::Shared, lane, mbar)?;
         let pieces = load(ctx, lane, &map, &rows)?;
         let Some(blocks) = self.blocks else { return deliver(ctx, lane, &map, &rows, (shared, mbar), &pieces) };
         let blocks = ctx.fetch_lane(blocks, lane);
@@ -282,15 +282,15 @@ fn deliver(
     (shared, mbar): (u64, u64),
     pieces: &[u8],
 ) -> Result<(), Fault> {
-    ctx.complete_on(Where::Shared, lane, mbar)?;
+    ctx.completes_on(Where::Shared, lane, mbar)?;
     let row = (rows.count as u64 * rows.shared) as usize;
     let step = if map.swizzle == Swizzle::B128Atom32Flip8 { 8 } else { 16 };
     for (i, bytes) in (0..).zip(pieces.chunks(row.max(1))) {
         for (j, part) in (0..).zip(bytes.chunks(step as usize)) {
             let at = map.swizzle.apply(shared.wrapping_add(i * rows.pitch + step * j));
             ctx.bytes_mut(Where::Shared, lane, at, part.len() as u64)?.copy_from_slice(part);
-            if ctx.watch.is_some() {
-                ctx.note_tile(at, map.swizzle);
+            if let Some(observer) = ctx.observer {
+                observer.note_tile(ctx, at, map.swizzle);
             }
         }
     }

@@ -75,7 +75,7 @@ impl Together {
         self.masks.map_or(self.lanes, |masks| masks[lane] as u32)
     }
 
-    /// Returns true if a member mask may name a missing lane or miss a present one: the watcher checks only those.
+    /// Returns true if a member mask may name a missing lane or miss a present one: observers check only those.
     fn is_partial(&self) -> bool {
         self.masks.is_some_and(|masks| self.lanes != u32::MAX || masks.iter().any(|mask| *mask as u32 != u32::MAX))
     }
@@ -104,8 +104,8 @@ fn combined(
     run: impl Fn(&mut Ctx, &Together) -> Result<(), Fault> + Send + Sync + 'static,
 ) -> Decoded {
     together(members, move |ctx, group| {
-        if ctx.watch.is_some() && group.is_partial() {
-            ctx.check_members(group.lanes, |lane| group.named(lane))?;
+        if let Some(observer) = ctx.observer.filter(|_| group.is_partial()) {
+            observer.check_members(ctx, group.lanes, &|lane| group.named(lane))?;
         }
         run(ctx, group)
     })
@@ -126,15 +126,15 @@ fn shfl(site: &Site, member: Option<usize>) -> Decoded {
         let (value, group) = (a, together.lanes);
         let [a, b, c] = [a, b, c].map(|s| ctx.fetch(s));
         let source = |lane: usize| mode.source(lane as i64, b[lane], c[lane]);
-        if ctx.watch.is_some() && together.is_partial() {
-            ctx.check_sources(group, |lane| together.named(lane), |lane| source(lane).unwrap_or(lane))?;
+        let from = |lane: usize| source(lane).unwrap_or(lane);
+        if let Some(observer) = ctx.observer.filter(|_| together.is_partial()) {
+            observer.check_sources(ctx, group, &|lane| together.named(lane), &from)?;
         }
         // The value of a lane that takes no part is undefined (9.7.9.6); a GPU reads zero.
         let read = |from: usize| if group >> from & 1 == 1 { a[from] } else { 0 };
-        ctx.store(dst, group, |lane| read(source(lane).unwrap_or(lane)));
-        if ctx.watch.is_some() {
-            ctx.shuffle_blank((dst.slot, value), group, |lane| source(lane).unwrap_or(lane));
-            ctx.shuffle_gaps((dst.slot, value), group, |lane| source(lane).unwrap_or(lane));
+        ctx.store(dst, group, |lane| read(from(lane)));
+        if let Some(observer) = ctx.observer {
+            observer.shuffle(ctx, (dst.slot, value), group, &from);
         }
         if let Some(found) = found {
             ctx.store(found, group, |lane| source(lane).is_some().into());

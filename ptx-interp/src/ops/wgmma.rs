@@ -189,8 +189,8 @@ fn read(ctx: &Ctx, descriptor: u64, shape: Shape) -> Result<Lines, Fault> {
     for (line, piece) in (0..across).flat_map(|line| (0..pieces).map(move |piece| (line, piece))) {
         let at = descriptor.piece(major, line as u64, piece as u64);
         bytes.extend_from_slice(ctx.bytes(Where::Shared, 0, at, 16)?);
-        if ctx.watch.is_some() {
-            ctx.fits_tile(ctx.block.rank, at, descriptor.swizzle)?;
+        if let Some(observer) = ctx.observer {
+            observer.check_tile(ctx, ctx.block.rank, at, descriptor.swizzle)?;
         }
     }
     let value = |line: usize, at: usize| {

@@ -1,18 +1,18 @@
-//! Entry points through which `ctx.bytes` and its kin report accesses.
+//! Accesses, as `ctx.bytes` and its kin report them.
 
-use super::clock::Actor;
 use super::event::Event;
-use super::findings::{self, Touch};
-use super::role::{Act, Order, Role, Scope};
+use super::findings;
 use super::shadow::{Access, Clash, Relation, Shadow};
 use super::threads::{BEFORE, Threads};
 use super::vars::Vars;
-use super::{Agent, Meeting, Reach, Watch};
+use super::{Agent, ClusterWatch, Meeting, Reach, Watch};
 use crate::ctx::Ctx;
 use crate::fault::Fault;
+use crate::observe::Touch;
+use crate::role::{Act, Actor, Order, Role, Scope};
 use crate::space::{Place, Where};
 use crate::warp::lanes;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 
 /// Who accesses, and how.
 struct Who<'a> {
@@ -61,11 +61,10 @@ impl Who<'_> {
         }
     }
 
-    fn look(&self, shadow: &RefCell<Shadow>, at: u64, size: u64) -> Result<(), Clash> {
+    fn look(&self, shadow: &mut Shadow, at: u64, size: u64) -> Result<(), Clash> {
         let relation = |other, wrote| self.relation(other, wrote);
         let early = self.watch.early(self.threads, self.lanes);
         let access = Access { event: self.event, relation: &relation, since: self.watch.first, early };
-        let mut shadow = shadow.borrow_mut();
         if self.writes { shadow.write(at, size, &access) } else { shadow.read(at, size, &access) }
     }
 }
@@ -84,147 +83,117 @@ fn first(group: u32) -> usize {
     group.trailing_zeros() as usize % 32
 }
 
-impl Ctx<'_> {
-    /// A read by lanes that read the same bytes.
-    #[inline(never)]
-    pub(crate) fn watch_read(&self, place: Place, lanes: u32, address: u64, size: u64) -> Result<(), Fault> {
-        self.touch(&Touch { place, lanes, address, size, writes: false })
-    }
-
-    /// A write, or an atomic update.
-    #[inline(never)]
-    pub(crate) fn watch_write(&mut self, place: Place, lanes: u32, address: u64, size: u64) -> Result<(), Fault> {
-        self.touch(&Touch { place, lanes, address, size, writes: true })?;
-        self.mark(place, lanes, size);
-        Ok(())
-    }
-
+impl Watch {
     /// A whole warp reads neighbours, or writes them. `false`: the lanes must be looked at one by one.
-    #[inline(never)]
-    pub(crate) fn watch_row(&self, place: Place, size: u64, writes: bool) -> bool {
-        let (Some(watch), Some(threads)) = (self.watch, &self.warp.threads) else { return true };
-        let Some(code) = self.program.code.get(self.warp.at as usize) else { return true };
-        let role = code.role;
+    pub(super) fn look_at_row(&self, ctx: &Ctx, place: Place, size: u64, writes: bool) -> bool {
+        let Some(threads) = Threads::of(&ctx.warp.kept) else { return true };
+        let Some(note) = self.notes.at(ctx.warp.at) else { return true };
+        let role = ctx.role();
         let whole = Touch { place, lanes: u32::MAX, address: place.at, size: 32 * size, writes };
         let leaves =
-            code.within.as_ref().is_some_and(|within| within.leaves(place.space, place.at, whole.size).is_some());
-        if role.act != Act::Plain || role.order != Order::Weak || leaves || !self.row_is_written(threads, &whole) {
+            note.within.as_ref().is_some_and(|within| within.leaves(place.space, place.at, whole.size).is_some());
+        if role.act != Act::Plain || role.order != Order::Weak || leaves || !self.row_is_written(ctx, threads, &whole) {
             return (0..32u64).all(|lane| {
                 let place = Place { at: place.at + lane * size, ..place };
-                self.touch(&Touch { place, lanes: 1 << lane, address: place.at, size, writes }).is_ok()
+                self.look_at(ctx, &Touch { place, lanes: 1 << lane, address: place.at, size, writes }).is_ok()
             });
         }
-        let Some((shadow, _, at)) = self.shadow_of(watch, place) else { return true };
+        let Some((mut shadow, at)) = self.shadow_of(ctx, place) else { return true };
         let threads = threads.borrow();
-        let early = watch.early(&threads, u32::MAX);
-        let mut shadow = shadow.borrow_mut();
+        let early = self.early(&threads, u32::MAX);
         (0..32u64).all(|lane| {
             let lanes = 1 << lane;
-            let event = Event::new(threads.number, lanes, threads.now, (Actor::Thread, self.warp.at), role);
-            let who = Who { watch, threads: &threads, lanes, event, role, writes };
+            let event = Event::new(threads.number, lanes, threads.now, (Actor::Thread, ctx.warp.at), role);
+            let who = Who { watch: self, threads: &threads, lanes, event, role, writes };
             let relation = |other, wrote| who.relation(other, wrote);
-            let access = Access { event, relation: &relation, since: watch.first, early };
+            let access = Access { event, relation: &relation, since: self.first, early };
             let at = at + lane * size;
             if writes { shadow.write(at, size, &access).is_ok() } else { shadow.read(at, size, &access).is_ok() }
         })
     }
 
-    fn row_is_written(&self, threads: &RefCell<Threads>, whole: &Touch) -> bool {
-        whole.writes || self.check_written(threads, whole).is_ok()
-    }
-
-    /// A lane works on an mbarrier: it must know of its beginning.
-    pub(crate) fn watch_object(&self, space: Where, lane: usize, at: u64, size: u64) -> Result<(), Fault> {
-        match self.role().act {
-            Act::Object => self.bytes(space, lane, at, size).map(|_| ()),
-            _ => Ok(()),
-        }
+    fn row_is_written(&self, ctx: &Ctx, threads: &RefCell<Threads>, whole: &Touch) -> bool {
+        whole.writes || self.check_written(ctx, threads, whole).is_ok()
     }
 
     /// The bytes hold something from now on.
-    pub(crate) fn mark(&mut self, place: Place, group: u32, size: u64) {
+    pub(super) fn mark(&self, ctx: &mut Ctx, place: Place, group: u32, size: u64) {
         match place.space {
-            Where::Global | Where::Generic => self.global.mark(place.at, size),
+            Where::Global | Where::Generic => ctx.global.mark(place.at, size),
             Where::Shared => {
-                let len = self.cluster.memory.get(place.rank).map_or(0, Vec::len) as u64;
-                let block = self.cluster.watch.as_mut().and_then(|watch| watch.blocks.get_mut(place.rank));
-                if let Some(block) = block {
+                let len = ctx.cluster.memory.get(place.rank).map_or(0, Vec::len) as u64;
+                let blocks = ClusterWatch::of_mut(ctx.cluster);
+                if let Some(block) = blocks.and_then(|watch| watch.blocks.get_mut(place.rank)) {
                     block.written.mark(place.at, size, len);
                     block.tiles.forget(place.at, size);
                 }
             }
             Where::Local => {
-                let lane = group.trailing_zeros() as usize % 32;
-                self.warp.mark_local(lane, place.at, size);
+                Threads::mark_local(ctx.warp, first(group), place.at, size);
             }
             Where::Const | Where::Param => {}
         }
     }
 
     /// A read by a lane that need not find something in all bytes: gives a bit for each where there is nothing, of the first 64.
-    #[inline(never)]
-    pub(crate) fn watch_gaps(&self, place: Place, lane: usize, address: u64, size: u64) -> Result<u64, Fault> {
-        let touch = Touch { place, lanes: 1 << lane, address, size, writes: false };
-        self.stays_within(&touch)?;
-        self.in_order(&touch)?;
-        let Some(threads) = &self.warp.threads else { return Ok(0) };
-        if self.missing(threads, &touch).is_none() {
+    pub(super) fn look_for_gaps(&self, ctx: &Ctx, touch: &Touch) -> Result<u64, Fault> {
+        self.stays_within(ctx, touch)?;
+        self.in_order(ctx, touch)?;
+        let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(0) };
+        if self.missing(ctx, threads, touch).is_none() {
             return Ok(0);
         }
         let nothing = |at: u64| {
-            let byte = Touch { place: touch.at(at), size: 1, ..touch };
-            self.missing(threads, &byte).is_some()
+            let byte = Touch { place: touch.at(at), size: 1, ..*touch };
+            self.missing(ctx, threads, &byte).is_some()
         };
-        Ok((0..size.min(64)).fold(0, |mask, at| mask | u64::from(nothing(at)) << at))
+        Ok((0..touch.size.min(64)).fold(0, |mask, at| mask | u64::from(nothing(at)) << at))
     }
 
-    /// The finding about a byte of a read without a value.
-    #[cold]
-    pub(crate) fn gap(&self, place: Place, lane: usize, (address, size): (u64, u64), byte: u64) -> Fault {
-        let touch = Touch { place, lanes: 1 << lane, address, size, writes: false };
-        findings::unwritten::found(self, &touch, byte)
-    }
-
-    fn touch(&self, touch: &Touch) -> Result<(), Fault> {
-        let Some(threads) = self.warp.threads.as_ref().filter(|_| self.watch.is_some()) else { return Ok(()) };
-        let role = self.role();
-        self.stays_within(touch)?;
+    /// Objects to an access that is not sound.
+    pub(super) fn look_at(&self, ctx: &Ctx, touch: &Touch) -> Result<(), Fault> {
+        let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
+        let role = ctx.role();
+        self.stays_within(ctx, touch)?;
         if !touch.writes && role.act != Act::Object || role.act == Act::Update {
-            self.check_written(threads, touch)?;
+            self.check_written(ctx, threads, touch)?;
         }
-        self.in_order(touch)
+        self.in_order(ctx, touch)
     }
 
     /// Objects if the access leaves the variable to which its address belongs.
-    fn stays_within(&self, touch: &Touch) -> Result<(), Fault> {
+    fn stays_within(&self, ctx: &Ctx, touch: &Touch) -> Result<(), Fault> {
         let Touch { place, size, .. } = *touch;
-        let code = self.program.code.get(self.warp.at as usize);
-        if let Some(within) = code.and_then(|code| code.within.as_ref()) {
-            let frame = if place.space == Where::Local { u64::from(self.warp.frame[first(touch.lanes)]) } else { 0 };
+        if let Some(within) = self.notes.at(ctx.warp.at).and_then(|note| note.within.as_ref()) {
+            let frame = if place.space == Where::Local { u64::from(ctx.warp.frame[first(touch.lanes)]) } else { 0 };
             if let Some(extent) = within.leaves(place.space, place.at.wrapping_sub(frame), size) {
-                return Err(findings::bounds::leaves(self, touch, extent, place.at.wrapping_sub(frame)));
+                return Err(findings::variable::leaves(ctx, touch, extent, place.at.wrapping_sub(frame)));
             }
         }
         Ok(())
     }
 
     /// Objects if nothing orders the access and an earlier one.
-    fn in_order(&self, touch: &Touch) -> Result<(), Fault> {
-        let (Some(watch), Some(threads)) = (self.watch, &self.warp.threads) else { return Ok(()) };
-        let (role, place) = (self.role(), touch.place);
-        let Some((shadow, vars, at)) = self.shadow_of(watch, touch.place) else { return Ok(()) };
+    fn in_order(&self, ctx: &Ctx, touch: &Touch) -> Result<(), Fault> {
+        let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
+        let (role, place) = (ctx.role(), touch.place);
+        let Some((mut shadow, at)) = self.shadow_of(ctx, place) else { return Ok(()) };
         let mut threads = threads.borrow_mut();
-        let event = self.event(watch, &mut threads, role, touch);
-        if place.space == Where::Shared && place.rank != self.block.rank && event.actor() == Actor::Thread {
-            self.reach(&threads, touch)?;
+        let event = self.event(ctx, &mut threads, role, touch);
+        if place.space == Where::Shared && place.rank != ctx.block.rank && event.actor() == Actor::Thread {
+            self.reach(ctx, &threads, touch)?;
         }
-        let who = Who { watch, threads: &threads, lanes: touch.lanes, event, role, writes: touch.writes };
-        who.look(shadow, at, touch.size).map_err(|clash| findings::race::found(self, watch, touch, &clash))?;
+        let who = Who { watch: self, threads: &threads, lanes: touch.lanes, event, role, writes: touch.writes };
+        let looked = who.look(&mut shadow, at, touch.size);
+        drop(shadow);
+        looked.map_err(|clash| findings::race::found(ctx, self, touch, &clash))?;
         if role.order != Order::Weak && matches!(role.act, Act::Plain | Act::Update) {
             let key = (touch.place.rank as u64) << 48 ^ touch.place.at;
-            threads.synchronise((watch, self.warp.live), &mut vars.borrow_mut(), role, (key, touch));
+            if let Some(vars) = self.vars_of(ctx, place.space) {
+                threads.synchronize((self, ctx.warp.live), &mut vars.borrow_mut(), role, (key, touch));
+            }
             if matches!(place.space, Where::Global | Where::Generic) {
-                self.meet_in_grid(watch, &mut threads, role, touch)?;
+                self.meet_in_grid(ctx, &mut threads, role, touch)?;
             }
         }
         Ok(())
@@ -232,8 +201,8 @@ impl Ctx<'_> {
 
     /// Objects if blocks that need not be resident at once wait for each other in a word of global memory: two of them changed
     /// it, then looked at it, and one had to look again.
-    fn meet_in_grid(&self, watch: &Watch, threads: &mut Threads, role: Role, touch: &Touch) -> Result<(), Fault> {
-        let Some(meetings) = &watch.meetings else { return Ok(()) };
+    fn meet_in_grid(&self, ctx: &Ctx, threads: &mut Threads, role: Role, touch: &Touch) -> Result<(), Fault> {
+        let Some(meetings) = &self.meetings else { return Ok(()) };
         if role.act == Act::Update {
             threads.arrived = role.counts.then_some((touch.place.at, 0));
             return Ok(());
@@ -244,65 +213,68 @@ impl Ctx<'_> {
         };
         *looks = looks.saturating_add(1);
         let mut meetings = meetings.borrow_mut();
-        let own = Meeting { block: threads.block, pc: self.warp.at, waited: false };
+        let own = Meeting { block: threads.block, pc: ctx.warp.at, waited: false };
         let meeting = meetings.entry(*at).or_insert(own);
         meeting.waited |= *looks > 1;
         match meeting.waited && meeting.block != threads.block {
-            true => Err(findings::grid::not_cooperative(self, watch, (meeting.block, meeting.pc), touch)),
+            true => Err(findings::grid::not_cooperative(ctx, self, (meeting.block, meeting.pc), touch)),
             false => Ok(()),
         }
     }
 
     /// An access to memory of another block of the cluster: it must have begun, and must not end before.
-    fn reach(&self, threads: &Threads, touch: &Touch) -> Result<(), Fault> {
-        let block = self.cluster.watch.as_ref().and_then(|watch| watch.blocks.get(touch.place.rank));
+    fn reach(&self, ctx: &Ctx, threads: &Threads, touch: &Touch) -> Result<(), Fault> {
+        let block = ClusterWatch::of(ctx.cluster).and_then(|watch| watch.blocks.get(touch.place.rank));
         let Some(block) = block else { return Ok(()) };
         let begun = |lane: usize| threads.heard_of(lane, block.number) || threads.gates(lane).waited > 0;
         if let Some(lane) = lanes(touch.lanes).find(|lane| !begun(*lane)) {
-            return Err(findings::cluster::not_begun(self, touch, lane));
+            return Err(findings::cluster::not_begun(ctx, touch, lane));
         }
         // An arrival has released what its thread did before it touches the mbarrier.
-        let role = self.role();
+        let role = ctx.role();
         let tick = threads.now - u32::from(role.act == Act::Object && role.order.releases());
         let mut reached = block.reached.borrow_mut();
         let by = reached.entry(threads.number).or_default();
         for lane in lanes(touch.lanes) {
-            by[lane] = Reach { tick, arrived: threads.gates(lane).arrived, pc: self.warp.at };
+            by[lane] = Reach { tick, arrived: threads.gates(lane).arrived, pc: ctx.warp.at };
         }
         Ok(())
     }
 
-    /// The shadow of a place, what strong accesses there carry, and where in the shadow it is.
-    fn shadow_of<'a>(
-        &'a self,
-        watch: &'a Watch,
-        place: Place,
-    ) -> Option<(&'a RefCell<Shadow>, &'a RefCell<Vars>, u64)> {
+    /// The shadow of a place, and where in the shadow it is.
+    fn shadow_of<'c>(&self, ctx: &'c Ctx, place: Place) -> Option<(RefMut<'c, Shadow>, u64)> {
         match place.space {
             Where::Global | Where::Generic => {
-                let (shadow, at) = self.global.shadow(place.at)?;
-                Some((shadow, &watch.vars, at))
+                let (kept, at) = ctx.global.kept(place.at)?;
+                Some((RefMut::filter_map(kept.borrow_mut(), |kept| kept.get_or_default()).ok()?, at))
             }
             Where::Shared => {
-                let cluster = self.cluster.watch.as_ref()?;
-                Some((&cluster.blocks.get(place.rank)?.shadow, &cluster.vars, place.at))
+                Some((ClusterWatch::of(ctx.cluster)?.blocks.get(place.rank)?.shadow.borrow_mut(), place.at))
             }
             _ => None,
         }
     }
 
-    fn event(&self, watch: &Watch, threads: &mut Threads, role: Role, touch: &Touch) -> Event {
+    /// The views that strong accesses to a space carry.
+    fn vars_of<'c>(&'c self, ctx: &'c Ctx, space: Where) -> Option<&'c RefCell<Vars>> {
+        match space {
+            Where::Global | Where::Generic => Some(&self.vars),
+            _ => Some(&ClusterWatch::of(ctx.cluster)?.vars),
+        }
+    }
+
+    fn event(&self, ctx: &Ctx, threads: &mut Threads, role: Role, touch: &Touch) -> Event {
         let actor = match role.act {
             Act::Async { writes, .. } if touch.writes => writes,
             Act::Async { reads, .. } => reads,
             _ => Actor::Thread,
         };
-        let pc = self.warp.at;
+        let pc = ctx.warp.at;
         let lane = touch.lanes.trailing_zeros() as usize % 32;
-        match (actor, self.agent) {
+        match (actor, self.agent.get()) {
             (Actor::Phase, Some(Agent { rank, number, phase })) => {
-                let block = self.cluster.watch.as_ref().and_then(|c| c.blocks.get(rank)).map_or(0, |b| b.number);
-                Event::new(watch.first + block * watch.warps, number, phase, (actor, pc), role)
+                let block = ClusterWatch::of(ctx.cluster).and_then(|c| c.blocks.get(rank)).map_or(0, |b| b.number);
+                Event::new(self.first + block * self.warps, number, phase, (actor, pc), role)
             }
             (Actor::Thread | Actor::Phase, _) => {
                 let event = Event::new(threads.number, touch.lanes, threads.now, (Actor::Thread, pc), role);
@@ -322,18 +294,18 @@ impl Ctx<'_> {
     }
 
     /// Checks that all of the bytes have been written.
-    fn check_written(&self, threads: &RefCell<Threads>, touch: &Touch) -> Result<(), Fault> {
-        let missing = self.missing(threads, touch);
-        missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(self, touch, byte - touch.place.at)))
+    fn check_written(&self, ctx: &Ctx, threads: &RefCell<Threads>, touch: &Touch) -> Result<(), Fault> {
+        let missing = self.missing(ctx, threads, touch);
+        missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(ctx, &self.notes, touch, byte - touch.place.at)))
     }
 
     /// The first of the bytes that nobody has written.
-    fn missing(&self, threads: &RefCell<Threads>, touch: &Touch) -> Option<u64> {
+    fn missing(&self, ctx: &Ctx, threads: &RefCell<Threads>, touch: &Touch) -> Option<u64> {
         let Touch { place, size, .. } = *touch;
         match place.space {
-            Where::Global | Where::Generic => self.global.unwritten(place.at, size),
+            Where::Global | Where::Generic => ctx.global.unwritten(place.at, size),
             Where::Shared => {
-                let block = self.cluster.watch.as_ref().and_then(|watch| watch.blocks.get(place.rank));
+                let block = ClusterWatch::of(ctx.cluster).and_then(|watch| watch.blocks.get(place.rank));
                 block.and_then(|block| block.written.missing(place.at, size))
             }
             Where::Local => {

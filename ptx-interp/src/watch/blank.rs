@@ -4,6 +4,7 @@
 //! it runs. For the others each lane has a bit. Moves and masks pass emptiness on, and count as empty if all their sources are;
 //! everything else objects.
 
+use super::threads::Threads;
 use crate::ctx::{Ctx, Src};
 use crate::warp::lanes;
 use ptx_core::check::access;
@@ -31,17 +32,16 @@ pub(crate) struct Blank {
     pub passes: bool,
 }
 
-impl Ctx<'_> {
+impl Blank {
     /// Lanes of a register get what other lanes of another hold, which may be nothing.
-    pub(crate) fn shuffle_blank(&mut self, (to, from): (u32, Src), group: u32, source: impl Fn(usize) -> usize) {
-        let blank = self.program.code.get(self.warp.at as usize).and_then(|code| code.blank.as_ref());
-        let (Some(blank), Src::Reg(from), Some(threads)) = (blank, from, &mut self.warp.threads) else { return };
-        if !blank.reads.contains(&from) {
+    pub(super) fn shuffle(&self, ctx: &mut Ctx, (to, from): (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {
+        let (origin, threads) = (ctx.warp.origin, Threads::of_mut(&mut ctx.warp.kept));
+        let (Src::Reg(from), Some(threads)) = (from, threads) else { return };
+        if !self.reads.contains(&from) {
             return;
         }
-        let (held, origin) = (&mut threads.get_mut().held, self.warp.origin);
-        let given = held.get((origin + from) as usize).copied().unwrap_or(0);
-        if let Some(to) = held.get_mut((origin + to) as usize) {
+        let given = threads.held.get((origin + from) as usize).copied().unwrap_or(0);
+        if let Some(to) = threads.held.get_mut((origin + to) as usize) {
             *to = lanes(group).fold(*to & !group, |mask, lane| mask | (given >> source(lane) & 1) << lane);
         }
     }

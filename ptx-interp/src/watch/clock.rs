@@ -4,29 +4,8 @@
 //! up to which tick of it everything is known. Clocks are shared until somebody learns something new: the threads of a
 //! block that meet at a barrier have one clock.
 
+use crate::role::Actor;
 use std::sync::Arc;
-
-/// Who acts: a thread, or one of the asynchronous agents that work for it. The number is its place in a block's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Actor {
-    /// The thread itself.
-    Thread,
-    /// Its `cp.async` copies.
-    Copy,
-    /// Its bulk copies, as readers of their source.
-    Source,
-    /// Its bulk copies, as writers.
-    Bulk,
-    /// Its warpgroup's `wgmma`.
-    Matrix,
-    /// Its `tcgen05.mma`, `.cp` and `.shift`.
-    Tensor,
-    /// Its warp's `tcgen05.ld`, and `tcgen05.st`.
-    Load,
-    Store,
-    /// Operations that complete on an mbarrier: an agent for each mbarrier, a tick for each phase.
-    Phase,
-}
 
 /// The number of kinds that every thread has.
 pub(super) const KINDS: usize = Actor::Phase as usize;

@@ -1,7 +1,6 @@
 //! Entry of an access in shadow memory: thread, time, instruction, and strength.
 
-use super::clock::Actor;
-use super::role::{Order, Role, Scope};
+use crate::role::{Actor, Order, Role, Scope};
 
 /// An access. All zero: none that matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,59 +2,29 @@
 //! `explain/`.
 
 pub(super) mod blank;
-pub(crate) mod bounds;
-pub(crate) mod cluster;
-pub(crate) mod copies;
-pub(crate) mod deadlock;
+pub(super) mod cluster;
+pub(super) mod copies;
 pub(super) mod divergence;
 pub(super) mod flying;
 pub(super) mod grid;
-mod lanes;
-pub(crate) mod mbarrier;
-mod phase;
+pub(super) mod lanes;
+pub(super) mod mbarrier;
+pub(super) mod phase;
 pub(super) mod race;
-pub(crate) mod registers;
-pub(crate) mod steps;
+pub(super) mod registers;
 pub(super) mod tensor;
-pub(crate) mod tmem;
+pub(super) mod tmem;
 pub(super) mod unwritten;
+pub(super) mod variable;
 
-use super::Watch;
-use super::clock::Actor;
 use super::event::Event;
-use crate::fault::Party;
-use crate::program::Program;
-use crate::space::Place;
-
-/// An access as an instruction makes it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Touch {
-    pub place: Place,
-    /// Lanes that access the same bytes.
-    pub lanes: u32,
-    /// As the instruction saw it.
-    pub address: u64,
-    pub size: u64,
-    pub writes: bool,
-}
-
-impl Touch {
-    /// The place of one of its bytes.
-    pub(super) fn at(&self, offset: u64) -> Place {
-        Place { at: self.place.at.wrapping_add(offset), ..self.place }
-    }
-}
-
-/// `(3, 0, 0)`
-fn triple([x, y, z]: [u32; 3]) -> String {
-    format!("({x}, {y}, {z})")
-}
-
-/// An instruction of the program, with what happened there.
-pub(super) fn party(program: &Program, pc: u32, text: String) -> Option<Party> {
-    let span = program.code.get(pc as usize)?.span;
-    Some(Party { text, span, thread: None, block: None })
-}
+use super::{ClusterWatch, Watch};
+use crate::fault::{Fault, Party, triple};
+use crate::grid::Cluster;
+use crate::names::Map;
+use crate::observe::Touch;
+use crate::program::{Program, party};
+use crate::role::Actor;
 
 /// Who made an earlier access, and what he did with it.
 fn who(program: &Program, watch: &Watch, event: Event, did: &str) -> Option<Party> {
@@ -71,4 +41,18 @@ fn who(program: &Program, watch: &Watch, event: Event, did: &str) -> Option<Part
     };
     let party = party(program, event.pc(), format!("{subject} {did}"))?;
     Some(Party { thread, block: Some(block), ..party })
+}
+
+/// Checks the obligations of the blocks of a cluster at their end.
+pub(super) fn check_end(watch: &Watch, map: Map, blocks: &ClusterWatch, cluster: &Cluster) -> Result<(), Fault> {
+    let ends = cluster.blocks.iter().zip(&cluster.shared.tensor).zip(&blocks.blocks);
+    for (((block, _), tensor), state) in ends {
+        registers::balance(map.program, map.grid, block, &state.pool)?;
+        tmem::leak(map.program, block, tensor, state.allocated)?;
+    }
+    for (block, warps) in &cluster.blocks {
+        copies::reading(map.program, block, warps)?;
+    }
+    copies::writing(map, blocks)?;
+    cluster::check(map.program, watch, blocks)
 }

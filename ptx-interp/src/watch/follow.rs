@@ -5,10 +5,13 @@
 //! of matrices loses the rows and columns that they are in. Only a branch, an address, a write to global memory and the like
 //! object. Other loads object themselves. None of this is done before the first such load.
 
+use super::Watch;
 use super::blank;
 use super::findings;
+use super::threads::Threads;
 use crate::ctx::{Ctx, Src};
 use crate::fault::Fault;
+use crate::observe::Touch;
 use crate::site::Site;
 use crate::warp::lanes;
 use ptx_core::check::access;
@@ -135,37 +138,37 @@ impl Gaps {
     }
 }
 
-impl Ctx<'_> {
-    /// A lane has loaded a register from bytes that nobody has written: `fault` is what there would be to say.
+/// The registers without a value of the running warp, if it has any.
+fn gaps_of<'c>(ctx: &'c mut Ctx) -> Option<&'c mut Gaps> {
+    Threads::of_mut(&mut ctx.warp.kept)?.gaps.as_deref_mut()
+}
+
+impl Watch {
+    /// Lanes have loaded a register from bytes that nobody has written, from byte `byte` of the access on.
     #[cold]
-    pub(crate) fn leave_gap(&mut self, slot: u32, group: u32, fault: impl FnOnce(&Ctx) -> Fault) {
-        if !self.warp.follows {
-            let first = fault(self);
-            let Some(threads) = &mut self.warp.threads else { return };
-            threads.get_mut().gaps = Some(Box::new(Gaps { empty: Vec::new(), pc: self.warp.at, first }));
-            self.warp.follows = true;
+    pub(super) fn begin_gap(&self, ctx: &mut Ctx, (slot, group): (u32, u32), touch: &Touch, byte: u64) {
+        if gaps_of(ctx).is_none() {
+            let first = findings::unwritten::found(ctx, &self.notes, touch, byte);
+            let pc = ctx.warp.at;
+            let Some(threads) = Threads::of_mut(&mut ctx.warp.kept) else { return };
+            threads.gaps = Some(Box::new(Gaps { empty: Vec::new(), pc, first }));
+            ctx.warp.reported = true;
         }
-        let slot = self.warp.origin + slot;
-        if let Some(gaps) = self.gaps() {
+        let slot = ctx.warp.origin + slot;
+        if let Some(gaps) = gaps_of(ctx) {
             gaps.set(slot, group, group);
         }
     }
 
-    fn gaps(&mut self) -> Option<&mut Gaps> {
-        self.warp.threads.as_mut()?.get_mut().gaps.as_deref_mut()
-    }
-
     /// Follows the running instruction: its results have a value or not, and it may need one.
-    pub(super) fn follow(&mut self, active: u32) -> Result<(), Fault> {
-        let (program, origin) = (self.program, self.warp.origin);
-        let Some(follow) = program.code.get(self.warp.at as usize).and_then(|code| code.follow.as_ref()) else {
-            return Ok(());
-        };
-        let Some(gaps) = self.gaps() else { return Ok(()) };
+    pub(super) fn follow(&self, ctx: &mut Ctx, active: u32) -> Result<(), Fault> {
+        let (at, origin) = (ctx.warp.at, ctx.warp.origin);
+        let Some(gaps) = gaps_of(ctx) else { return Ok(()) };
+        let Some(follow) = self.notes.at(at).and_then(|note| note.follow.as_ref()) else { return Ok(()) };
         let needed = if matches!(follow.kind, Kind::Needs) { &follow.reads } else { &follow.addresses };
         let missing = needed.iter().map(|slot| (*slot, gaps.of(origin + slot) & active)).find(|(_, empty)| *empty != 0);
         if let Some((slot, empty)) = missing {
-            return Err(self.no_value(slot, empty));
+            return Err(no_value(ctx, slot, empty));
         }
         let of = |slot: &u32| gaps.of(origin + slot);
         let empty = match &follow.kind {
@@ -187,31 +190,31 @@ impl Ctx<'_> {
         }
         Ok(())
     }
+}
 
-    /// Lanes get what other lanes have, or have not.
-    pub(crate) fn shuffle_gaps(&mut self, (to, from): (u32, Src), group: u32, source: impl Fn(usize) -> usize) {
-        let origin = self.warp.origin;
-        let Some(gaps) = self.gaps() else { return };
-        let given = if let Src::Reg(from) = from { gaps.of(origin + from) } else { 0 };
-        let empty = lanes(group).fold(0, |mask, lane| mask | (given >> source(lane) & 1) << lane);
-        gaps.set(origin + to, group, empty);
-    }
+/// Lanes get what other lanes have, or have not.
+pub(super) fn shuffle(ctx: &mut Ctx, (to, from): (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {
+    let origin = ctx.warp.origin;
+    let Some(gaps) = gaps_of(ctx) else { return };
+    let given = if let Src::Reg(from) = from { gaps.of(origin + from) } else { 0 };
+    let empty = lanes(group).fold(0, |mask, lane| mask | (given >> source(lane) & 1) << lane);
+    gaps.set(origin + to, group, empty);
+}
 
-    /// Checks that a guard may decide about these lanes.
-    pub(super) fn follow_guard(&self, group: u32, slot: u32) -> Result<(), Fault> {
-        let Some(threads) = &self.warp.threads else { return Ok(()) };
-        let empty = threads.borrow().gaps.as_ref().map_or(0, |gaps| gaps.of(self.warp.origin + slot) & group);
-        if empty == 0 { Ok(()) } else { Err(self.no_value(slot, empty)) }
-    }
+/// Checks that a guard may decide about these lanes.
+pub(super) fn check_guard(ctx: &Ctx, group: u32, slot: u32) -> Result<(), Fault> {
+    let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
+    let empty = threads.borrow().gaps.as_ref().map_or(0, |gaps| gaps.of(ctx.warp.origin + slot) & group);
+    if empty == 0 { Ok(()) } else { Err(no_value(ctx, slot, empty)) }
+}
 
-    fn no_value(&self, slot: u32, empty: u32) -> Fault {
-        let function = self.program.code.get(self.warp.at as usize).map_or(0, |code| code.function);
-        let name = self.program.register_name(function, slot);
-        let lane = empty.trailing_zeros() as usize % 32;
-        let gaps = self.warp.threads.as_ref().map(|threads| threads.borrow());
-        let first = gaps.as_ref().and_then(|threads| threads.gaps.as_ref()).map(|gaps| (gaps.pc, &gaps.first));
-        findings::unwritten::mattered(self.program, (name, lane), first)
-    }
+fn no_value(ctx: &Ctx, slot: u32, empty: u32) -> Fault {
+    let function = ctx.program.code.get(ctx.warp.at as usize).map_or(0, |code| code.function);
+    let name = ctx.program.register_name(function, slot);
+    let lane = empty.trailing_zeros() as usize % 32;
+    let gaps = Threads::of(&ctx.warp.kept).map(|threads| threads.borrow());
+    let first = gaps.as_ref().and_then(|threads| threads.gaps.as_ref()).map(|gaps| (gaps.pc, &gaps.first));
+    findings::unwritten::mattered(ctx.program, (name, lane), first)
 }
 
 /// Sums of a product without a value: rows g and g + 8 of A are the registers with even and with odd numbers of the

@@ -1,9 +1,6 @@
 //! Arrivals at an mbarrier in its running phase and in the one before: whoever came last time, and not yet, is
 //! awaited.
 
-use crate::ctx::Ctx;
-use crate::mbarrier::Mbarrier;
-
 /// The most that is remembered of a phase.
 const MOST: usize = 256;
 
@@ -35,7 +32,7 @@ pub(super) struct History {
 }
 
 impl History {
-    fn add(&mut self, came: Came) {
+    pub(super) fn add(&mut self, came: Came) {
         let Some(old) = self.now.iter_mut().find(|old| old.continues(&came)) else {
             if self.now.len() < MOST {
                 self.now.push(came);
@@ -61,24 +58,5 @@ impl History {
         };
         let arrived = self.before.iter().filter(|came| came.arrivals > 0);
         arrived.map(move |came| Came { lanes: came.lanes & !has_come(came), ..*came }).filter(|came| came.lanes != 0)
-    }
-}
-
-impl Ctx<'_> {
-    /// A lane has changed an mbarrier.
-    pub(crate) fn remember(&mut self, lane: usize, place: (usize, u64), [before, after]: [Mbarrier; 2]) {
-        let phases = self.cluster.watch.as_mut().and_then(|watch| watch.phases.get_mut(&place));
-        let Some(phases) = phases else { return };
-        let ((pending, bytes), (left, open)) = (before.open(), after.open());
-        let more = open - bytes;
-        phases.history.add(Came {
-            block: self.block.id,
-            warp: self.warp.index,
-            lanes: 1 << lane,
-            pc: self.warp.at,
-            arrivals: (pending - left).unsigned_abs(),
-            announced: more.max(0).unsigned_abs(),
-            brought: more.min(0).unsigned_abs(),
-        });
     }
 }

@@ -8,21 +8,20 @@
 //!
 //! A cell stands for 16 lanes of a column, since shapes begin at multiples of that.
 
-use super::clock::{Actor, Clock};
+use super::clock::Clock;
 use super::event::Event;
 use super::findings;
-use super::role::Act;
 use super::shadow::{Access, Relation, Shadow};
 use super::threads::Threads;
-use super::{Watch, Written};
+use super::{ClusterWatch, Watch};
 use crate::ctx::Ctx;
 use crate::fault::Fault;
 use crate::program::Program;
-use crate::tmem::{COLUMNS, LANES};
+use crate::role::{Act, Actor};
+use crate::tmem::{COLUMNS, Cells, GROUP, LANES, Use};
+use crate::written::Written;
 use std::cell::RefCell;
 
-/// Lanes of a cell.
-const GROUP: u32 = 16;
 /// Bytes that a cell takes in the shadow.
 const CELL: u64 = 4;
 
@@ -42,49 +41,14 @@ pub(super) struct Tensor {
     written: Written,
 }
 
-/// Some columns of some lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cells {
-    /// A bit for each 16 lanes.
-    groups: u32,
-    pub column: u32,
-    pub count: u32,
-}
-
 impl Cells {
-    /// Columns of lanes `lane .. lane + lanes`.
-    pub(crate) fn new(lane: u32, lanes: u32, column: u32, count: u32) -> Cells {
-        let (first, last) = (lane / GROUP, (lane + lanes.max(1) - 1) / GROUP);
-        let groups = (first..=last.min(LANES / GROUP - 1)).fold(0, |mask, group| mask | 1 << group);
-        Cells { groups, column, count }
-    }
-
-    /// Columns of these lanes.
-    pub(crate) fn of(lanes: impl Iterator<Item = u32>, column: u32, count: u32) -> Cells {
-        let groups = lanes.filter(|lane| *lane < LANES).fold(0, |mask, lane| mask | 1 << (lane / GROUP));
-        Cells { groups, column, count }
-    }
-
     /// Their places in the shadow, by adjacent parts: the first lane and the place.
-    fn parts(self) -> impl Iterator<Item = (u32, u64, u64)> {
+    pub(super) fn parts(self) -> impl Iterator<Item = (u32, u64, u64)> {
         let count = self.count.min(COLUMNS.saturating_sub(self.column));
         let part = move |group: u32| (group * GROUP, u64::from(group * COLUMNS + self.column) * CELL);
         let groups = (0..LANES / GROUP).filter(move |group| self.groups >> group & 1 == 1);
         groups.map(part).map(move |(lane, at)| (lane, at, u64::from(count) * CELL))
     }
-}
-
-/// Use of tensor memory by an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    Read,
-    /// It needs what is there.
-    Depend,
-    Write,
-    /// It adds to what is there.
-    Update,
-    /// It takes the columns, or gives them back.
-    Own,
 }
 
 impl Tensor {
@@ -135,15 +99,21 @@ impl Who<'_> {
     }
 }
 
-impl Ctx<'_> {
+impl Watch {
     /// The running instruction uses tensor memory of a block, in the name of a lane (of the whole warp, if it is one of
     /// `.sync.aligned`). The columns are allocated.
-    pub(crate) fn watch_tensor(&mut self, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
-        let (Some(watch), Some(threads)) = (self.watch, &self.warp.threads) else { return Ok(()) };
-        let Some(block) = self.cluster.watch.as_ref().and_then(|cluster| cluster.blocks.get(rank)) else {
+    pub(super) fn look_at_cells(
+        &self,
+        ctx: &mut Ctx,
+        (rank, lane): (usize, usize),
+        cells: Cells,
+        how: Use,
+    ) -> Result<(), Fault> {
+        let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
+        let Some(block) = ClusterWatch::of(ctx.cluster).and_then(|cluster| cluster.blocks.get(rank)) else {
             return Ok(());
         };
-        let (role, pc) = (self.role(), self.warp.at);
+        let (role, pc) = (ctx.role(), ctx.warp.at);
         if matches!(how, Use::Depend | Use::Update) {
             let missing = |(lane, at, size)| Some((lane, at, block.tensor.written.missing(at, size)?));
             if let Some((from, at, missing)) = cells.parts().find_map(missing) {
@@ -160,39 +130,40 @@ impl Ctx<'_> {
             // A warp's loads and stores are one agent's.
             own => Event::new(threads.number, 1, threads.group(0, own), (own, pc), role),
         };
-        let who = Who { watch, program: self.program, threads: &threads, lane, event };
+        let who = Who { watch: self, program: ctx.program, threads: &threads, lane, event };
         let relation = |other, _| who.relation(other);
-        let access = Access { event, relation: &relation, since: watch.first, early: u32::MAX };
+        let access = Access { event, relation: &relation, since: self.first, early: u32::MAX };
         let writes = matches!(how, Use::Write | Use::Update | Use::Own);
         for (from, at, size) in cells.parts() {
             let mut shadow = block.tensor.shadow.borrow_mut();
             let looked = if writes { shadow.write(at, size, &access) } else { shadow.read(at, size, &access) };
             if let Err(clash) = looked {
                 let column = cells.column + (clash.offset / CELL) as u32;
-                return Err(findings::tensor::race(self, watch, (from, column), how, &clash).lane(lane));
+                return Err(findings::tensor::race(ctx, self, (from, column), how, &clash).lane(lane));
             }
         }
         drop(threads);
         if writes && how != Use::Own {
-            self.mark_tensor(rank, cells);
+            mark(ctx, rank, cells);
         }
         Ok(())
     }
+}
 
-    fn mark_tensor(&mut self, rank: usize, cells: Cells) {
-        let block = self.cluster.watch.as_mut().and_then(|cluster| cluster.blocks.get_mut(rank));
-        let Some(block) = block else { return };
+fn mark(ctx: &mut Ctx, rank: usize, cells: Cells) {
+    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|cluster| cluster.blocks.get_mut(rank));
+    if let Some(block) = block {
         cells.parts().for_each(|(_, at, size)| block.tensor.written.mark(at, size, Tensor::len()));
     }
+}
 
-    /// Columns of a block are allocated: nobody has used them, and they hold nothing.
-    pub(crate) fn fresh_columns(&mut self, rank: usize, column: u32, count: u32) {
-        let block = self.cluster.watch.as_mut().and_then(|cluster| cluster.blocks.get_mut(rank));
-        let Some(block) = block else { return };
-        for (_, at, size) in Cells::new(0, LANES, column, count).parts() {
-            block.tensor.written.clear(at, size, Tensor::len());
-            block.tensor.shadow.get_mut().forget(at, size);
-        }
+/// Columns of a block are allocated: nobody has used them, and they hold nothing.
+pub(super) fn clear(ctx: &mut Ctx, rank: usize, column: u32, count: u32) {
+    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|cluster| cluster.blocks.get_mut(rank));
+    let Some(block) = block else { return };
+    for (_, at, size) in Cells::new(0, LANES, column, count).parts() {
+        block.tensor.written.clear(at, size, Tensor::len());
+        block.tensor.shadow.get_mut().forget(at, size);
     }
 }
 

@@ -1,12 +1,13 @@
 //! The watcher's state of the 32 threads of a warp: their time, their views, their asynchronous operations.
 
-use super::clock::{Actor, Clock, KINDS, Release, View};
+use super::clock::{Clock, KINDS, Release, View};
 use super::event::Event;
 use super::follow::Gaps;
 use super::heard::Heard;
 use super::tensor::Behind;
-use super::written::Written;
-use crate::warp::lanes;
+use crate::role::Actor;
+use crate::warp::{Warp, lanes};
+use crate::written::Written;
 use std::sync::Arc;
 
 /// The block that stands for the launch before.
@@ -115,6 +116,22 @@ impl Threads {
             behind: None,
             arrived: None,
             gaps: None,
+        }
+    }
+
+    /// A lane's local memory holds something at these bytes.
+    pub(super) fn mark_local(warp: &mut Warp, lane: usize, at: u64, size: u64) {
+        let len = warp.local[lane].len() as u64;
+        if let Some(threads) = Threads::of_mut(&mut warp.kept) {
+            threads.local[lane].mark(at, size, len);
+        }
+    }
+
+    /// A lane's local memory has grown: what is new holds nothing.
+    pub(super) fn clear_local(warp: &mut Warp, lane: usize, before: u64) {
+        let end = warp.local[lane].len() as u64;
+        if let Some(threads) = Threads::of_mut(&mut warp.kept) {
+            threads.local[lane].clear(before, end.saturating_sub(before), end);
         }
     }
 

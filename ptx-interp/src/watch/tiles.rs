@@ -1,5 +1,6 @@
 //! With which swizzle a copy by tensor map put bytes into shared memory: the matrix that a descriptor reads there must have the same.
 
+use super::ClusterWatch;
 use super::findings;
 use crate::ctx::Ctx;
 use crate::fault::Fault;
@@ -31,22 +32,20 @@ impl Tiles {
     }
 }
 
-impl Ctx<'_> {
-    /// A copy by tensor map has put up to 16 bytes at an address of shared memory.
-    pub(crate) fn note_tile(&mut self, at: u64, swizzle: Swizzle) {
-        let ((rank, at), pc) = (self.shared_place(at), self.warp.at);
-        let block = self.cluster.watch.as_mut().and_then(|watch| watch.blocks.get_mut(rank));
-        block.into_iter().for_each(|block| block.tiles.note(at, (pc + 1, swizzle)));
-    }
+/// A copy by tensor map has put up to 16 bytes at an address of shared memory.
+pub(super) fn note(ctx: &mut Ctx, at: u64, swizzle: Swizzle) {
+    let ((rank, at), pc) = (ctx.shared_place(at), ctx.warp.at);
+    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|watch| watch.blocks.get_mut(rank));
+    block.into_iter().for_each(|block| block.tiles.note(at, (pc + 1, swizzle)));
+}
 
-    /// Objects if a matrix with this swizzle has a piece that was copied with another.
-    pub(crate) fn fits_tile(&self, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
-        let block = self.cluster.watch.as_ref().and_then(|watch| watch.blocks.get(rank));
-        match block.and_then(|block| block.tiles.0.get((at / PIECE) as usize)) {
-            Some((pc @ 1.., other)) if *other != swizzle => {
-                Err(findings::copies::swizzles(self, at, swizzle, (*pc - 1, *other)))
-            }
-            _ => Ok(()),
+/// Objects if a matrix with this swizzle has a piece that was copied with another.
+pub(super) fn check(ctx: &Ctx, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
+    let block = ClusterWatch::of(ctx.cluster).and_then(|watch| watch.blocks.get(rank));
+    match block.and_then(|block| block.tiles.0.get((at / PIECE) as usize)) {
+        Some((pc @ 1.., other)) if *other != swizzle => {
+            Err(findings::copies::swizzles(ctx, at, swizzle, (*pc - 1, *other)))
         }
+        _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 use super::clock::{Release, View};
 use super::event::Event;
 use super::history::History;
-use super::role::Scope;
+use crate::role::Scope;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ pub(super) struct Copy {
 
 /// The phases of an mbarrier.
 #[derive(Debug, Default)]
-pub(crate) struct Phases {
+pub(super) struct Phases {
     /// The instruction that initialised it.
     pub(super) init: u32,
     /// The number of its agent among those of its block.

@@ -38,10 +38,10 @@ const CIRCLES: &[Circle] = &[
     Circle {
         krate: "ptx-interp",
         rooms: &[
-            "block", "cluster", "ctx", "global", "grid", "mbarrier", "ops", "poll", "program", "site", "space",
-            "special", "spin", "trace", "warp", "watch",
+            "block", "cluster", "ctx", "deadlock", "endless", "global", "grid", "names", "observe", "ops", "poll",
+            "program", "role", "site", "space", "special", "spin", "trace", "warp",
         ],
-        reason: "a step of an operation has the state of its warp, block and cluster in `Ctx`; the engine calls the watcher directly",
+        reason: "a step of an operation has the state of its warp, block and cluster in `Ctx`",
     },
     Circle {
         krate: "ptx-expand",
@@ -81,6 +81,15 @@ fn circles_are_those_that_are_listed() {
         new.is_empty() && gone.is_empty(),
         "circles that are not listed: {new:#?}\nlisted, but not there: {gone:#?}"
     );
+}
+
+/// The engine and the operations know an `Observer`, and not the watcher that implements it.
+#[test]
+fn only_the_machine_knows_the_watcher() {
+    let graph = Graph::of("ptx-interp");
+    let users: Vec<_> = graph.arrows.iter().filter(|((_, to), _)| to == "watch").collect();
+    let wrong: Vec<_> = users.iter().filter(|((from, _), _)| from != "machine").collect();
+    assert!(!users.is_empty() && wrong.is_empty(), "rooms that use the watcher: {wrong:#?}");
 }
 
 #[test]

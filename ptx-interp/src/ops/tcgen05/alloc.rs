@@ -9,7 +9,7 @@ use crate::ops::matrix::meet;
 use crate::site::{Decoded, Site};
 use crate::space::Where;
 use crate::tmem::{COLUMNS, Columns, LANES, Offer, Taddr, Tmem, UNIT};
-use crate::watch::{Cells, Use};
+use crate::tmem::{Cells, Use};
 use ptx_core::diag::codes;
 
 /// The value of a source that must be the same in the whole warp.
@@ -59,13 +59,13 @@ pub(super) fn alloc(site: &Site) -> Decoded {
             ctx.cluster.wait_for_columns(who);
             return Ok(ctx.suspend(group, group));
         };
-        ctx.warp.met(group);
+        ctx.met(group);
         ctx.bytes_mut(to.space, 0, at, 4)?.copy_from_slice(&first.to_le_bytes());
         // Of a pair, one warp allocates for both: the other's tensor memory is not its to speak for.
         if !pairs {
-            ctx.watch_tensor(ctx.block.rank, 0, Cells::new(0, LANES, first, count), Use::Own)?;
+            ctx.use_tensor(ctx.block.rank, 0, Cells::new(0, LANES, first, count), Use::Own)?;
         }
-        ctx.warp.met(group);
+        ctx.met(group);
         Ok(Flow::Next)
     }))
 }
@@ -76,7 +76,9 @@ impl Ctx<'_> {
         let first = Tmem::find(count, blocks.iter().filter_map(|rank| self.cluster.tensor.get(*rank)))?;
         for rank in blocks {
             self.cluster.tensor.get_mut(*rank)?.take(Columns { first, count });
-            self.fresh_columns(*rank, first, count);
+            if let Some(observer) = self.observer {
+                observer.allocate_columns(self, *rank, first, count);
+            }
         }
         Some(first)
     }
@@ -127,7 +129,7 @@ pub(super) fn dealloc(site: &Site) -> Decoded {
         let at = Taddr::new(uniform(ctx, taddr, "the address in tensor memory")?);
         let rank = ctx.block.rank;
         ctx.tmem(rank)?.free(Columns { first: at.column, count })?;
-        ctx.watch_tensor(rank, 0, Cells::new(0, LANES, at.column, count), Use::Own)?;
+        ctx.use_tensor(rank, 0, Cells::new(0, LANES, at.column, count), Use::Own)?;
         ctx.cluster.columns_changed();
         Ok(Flow::Next)
     }))

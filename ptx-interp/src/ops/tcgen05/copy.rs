@@ -6,8 +6,8 @@ use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Site};
 use crate::swizzle::{Descriptor, Major};
 use crate::tmem::Taddr;
+use crate::tmem::{Cells, Use};
 use crate::warp::lanes;
-use crate::watch::{Cells, Use};
 use ptx_core::diag::codes;
 
 /// Rows of the source that go to lanes of tensor memory.
@@ -76,7 +76,7 @@ fn copy_part(
     let (first, columns) = (to.lane + part.lane, 4 * pieces as u32);
     ctx.tmem(rank)?.row(to.at_lane(first), columns)?;
     let cells = Cells::new(first, part.count, to.column, columns);
-    ctx.watch_tensor(rank, ctx.issuer, cells, Use::Write)?;
+    ctx.use_tensor(rank, ctx.issuer, cells, Use::Write)?;
     for row in 0..part.count {
         for piece in 0..pieces {
             let bytes = ctx.piece(rank, from.piece(Major::K, (part.row + row).into(), piece), from.swizzle)?;
@@ -108,7 +108,7 @@ pub(super) fn shift(site: &Site) -> Decoded {
             }
             for rank in &blocks {
                 ctx.tmem(*rank)?.row(at, SHIFTED)?;
-                ctx.watch_tensor(*rank, lane, Cells::new(at.lane, 32, at.column, SHIFTED), Use::Update)?;
+                ctx.use_tensor(*rank, lane, Cells::new(at.lane, 32, at.column, SHIFTED), Use::Update)?;
                 for row in at.lane..at.lane + 31 {
                     let next = ctx.tmem(*rank)?.row(at.at_lane(row + 1), SHIFTED)?.to_vec();
                     ctx.tmem(*rank)?.row_mut(at.at_lane(row), SHIFTED)?.copy_from_slice(&next);

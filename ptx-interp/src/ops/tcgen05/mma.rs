@@ -12,9 +12,9 @@ use crate::ctx::{Ctx, Flow, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::ops::fragment::sources;
 use crate::site::{Decoded, Refusal, Site};
+use crate::tmem::{Cells, Use};
 use crate::tmem::{LANES, Taddr, Tmem};
 use crate::warp::lanes;
-use crate::watch::{Cells, Use};
 use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::{Arch, Suffix};
@@ -183,9 +183,9 @@ impl Product<'_> {
         Ok(())
     }
 
-    /// Tells the watcher which tensor memory of a block it uses, if that is allocated.
+    /// Reports which tensor memory of a block it uses, if that is allocated.
     fn report(&self, ctx: &mut Ctx, (number, rank): (usize, usize), enabled: bool) -> Result<(), Fault> {
-        if ctx.watch.is_none() {
+        if ctx.observer.is_none() {
             return Ok(());
         }
         let lanes = || self.path.lanes().map(|(lane, ..)| lane);
@@ -210,7 +210,7 @@ impl Product<'_> {
         uses.push((Cells::of(kept.into_iter(), self.d.column, self.path.columns), how));
         for (cells, how) in uses {
             tensor(ctx, rank)?.row(Taddr { lane: 0, column: cells.column }, cells.count)?;
-            ctx.watch_tensor(rank, self.thread, cells, how)?;
+            ctx.use_tensor(rank, self.thread, cells, how)?;
         }
         Ok(())
     }

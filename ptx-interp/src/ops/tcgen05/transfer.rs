@@ -11,7 +11,7 @@ use crate::ops::matrix::meet;
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::{F32, mask};
 use crate::tmem::Taddr;
-use crate::watch::{Cells, Use};
+use crate::tmem::{Cells, Use};
 use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::Class;
@@ -116,13 +116,13 @@ impl Transfer {
         Ok(())
     }
 
-    /// Tells the watcher which cells the warp uses, if they are allocated.
+    /// Reports which cells the warp uses, if they are allocated.
     fn report(&self, ctx: &mut Ctx, base: Taddr, spans: &[(u32, u32)], how: Use) -> Result<(), Fault> {
         let rank = ctx.block.rank;
         for (column, count) in spans {
             let at = base.right(*column);
             ctx.tmem(rank)?.row(at, *count)?;
-            ctx.watch_tensor(rank, 0, Cells::new(base.lane, self.lanes, at.column, *count), how)?;
+            ctx.use_tensor(rank, 0, Cells::new(base.lane, self.lanes, at.column, *count), how)?;
         }
         Ok(())
     }

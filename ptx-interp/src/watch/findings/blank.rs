@@ -2,15 +2,16 @@
 
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
-use crate::watch::Blank;
+use crate::watch::blank::Blank;
+use crate::watch::threads::Threads;
 use ptx_core::diag::codes;
 
 /// Objects if the running instruction depends on a register that a lane has not written; else those that it writes hold
 /// something from now on.
 pub(in crate::watch) fn check(ctx: &mut Ctx, active: u32, blank: &Blank) -> Result<(), Fault> {
     let (origin, at) = (ctx.warp.origin as usize, ctx.warp.at);
-    let Some(threads) = &mut ctx.warp.threads else { return Ok(()) };
-    let held = &mut threads.get_mut().held;
+    let Some(threads) = Threads::of_mut(&mut ctx.warp.kept) else { return Ok(()) };
+    let held = &mut threads.held;
     let holds = |slot: u32, held: &[u32]| held.get(origin + slot as usize).copied().unwrap_or(0);
     if !blank.passes
         && let Some((slot, empty)) = first(blank.reads.iter().map(|slot| (*slot, active & !holds(*slot, held))))
@@ -34,11 +35,7 @@ pub(in crate::watch) fn check(ctx: &mut Ctx, active: u32, blank: &Blank) -> Resu
 
 /// The same for a predicate that guards an instruction.
 pub(in crate::watch) fn check_guard(ctx: &Ctx, group: u32, slot: u32) -> Result<(), Fault> {
-    let tracked = ctx.program.code.get(ctx.warp.at as usize).and_then(|code| code.blank.as_ref());
-    if tracked.is_none_or(|blank| blank.guard.is_none()) {
-        return Ok(());
-    }
-    let Some(threads) = &ctx.warp.threads else { return Ok(()) };
+    let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
     let holds = threads.borrow().held.get((ctx.warp.origin + slot) as usize).copied().unwrap_or(0);
     match group & !holds {
         0 => Ok(()),

@@ -4,6 +4,8 @@ use super::{Touch, party, triple};
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
 use crate::program::Program;
+use crate::warp::lanes;
+use crate::watch::threads::Threads;
 use crate::watch::{ClusterWatch, Reach, Watch};
 use ptx_core::diag::codes;
 
@@ -21,7 +23,7 @@ pub(in crate::watch) fn not_begun(ctx: &Ctx, touch: &Touch, lane: usize) -> Faul
 }
 
 /// Objects if a block could have ended before threads of other blocks had accessed its memory.
-pub(crate) fn check(program: &Program, watch: &Watch, cluster: &ClusterWatch) -> Result<(), Fault> {
+pub(in crate::watch) fn check(program: &Program, watch: &Watch, cluster: &ClusterWatch) -> Result<(), Fault> {
     for (rank, target) in cluster.blocks.iter().enumerate() {
         let reached = target.reached.borrow();
         let mut warps: Vec<_> = reached.iter().collect();
@@ -65,20 +67,12 @@ fn may_be_gone(
     fault
 }
 
-impl Ctx<'_> {
-    /// Lanes end: what they know, their block knew when it ended.
-    pub(crate) fn watch_exit(&mut self, group: u32) {
-        // Where they ended.
-        self.warp.jump(group, self.warp.at);
-        let rank = self.block.rank;
-        let (Some(threads), Some(cluster)) = (&mut self.warp.threads, &mut self.cluster.watch) else { return };
-        if cluster.blocks.len() < 2 {
-            return;
-        }
-        let Some(block) = cluster.blocks.get_mut(rank) else { return };
-        let threads = threads.get_mut();
-        threads.release(group, &mut block.gone);
-        let waited = crate::warp::lanes(group).map(|lane| threads.gates(lane).waited).max();
-        block.waited = block.waited.max(waited.unwrap_or(0));
-    }
+/// Lanes end: what they know, their block knew when it ended.
+pub(in crate::watch) fn leave(ctx: &mut Ctx, group: u32) {
+    let cluster = ClusterWatch::of_mut(ctx.cluster).filter(|cluster| cluster.blocks.len() > 1);
+    let block = cluster.and_then(|cluster| cluster.blocks.get_mut(ctx.block.rank));
+    let Some((threads, block)) = Threads::of_mut(&mut ctx.warp.kept).zip(block) else { return };
+    threads.release(group, &mut block.gone);
+    let waited = lanes(group).map(|lane| threads.gates(lane).waited).max();
+    block.waited = block.waited.max(waited.unwrap_or(0));
 }

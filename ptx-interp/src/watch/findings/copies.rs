@@ -4,16 +4,18 @@ use super::party;
 use crate::block::Block;
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
+use crate::names::Map;
 use crate::program::Program;
 use crate::warp::Warp;
-use crate::watch::{ClusterWatch, Map};
+use crate::watch::ClusterWatch;
+use crate::watch::threads::Threads;
 use ptx_core::diag::codes;
 use ptx_core::tensor::Swizzle;
 
 /// Objects if a thread of a block ends before its bulk copies have read what they copy.
-pub(crate) fn reading(program: &Program, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
+pub(in crate::watch) fn reading(program: &Program, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
     for warp in warps {
-        let reads = warp.threads.as_ref().and_then(|threads| threads.borrow().still_reads());
+        let reads = Threads::of(&warp.kept).and_then(|threads| threads.borrow().still_reads());
         if let Some((lane, pc)) = reads {
             return Err(found(program, pc, (warp.tid[lane], block.id), "read"));
         }
@@ -22,7 +24,7 @@ pub(crate) fn reading(program: &Program, block: &Block, warps: &[Warp]) -> Resul
 }
 
 /// Objects if nobody has waited for a copy that completes on an mbarrier.
-pub(crate) fn writing(map: Map, cluster: &ClusterWatch) -> Result<(), Fault> {
+pub(in crate::watch) fn writing(map: Map, cluster: &ClusterWatch) -> Result<(), Fault> {
     let left = cluster.phases.iter().filter_map(|(place, phases)| {
         let (phase, copy) = phases.copies?;
         (phase > phases.seen).then_some((place, copy))

@@ -3,26 +3,25 @@
 use super::party;
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
-use crate::program::Code;
+use crate::watch::notes::Note;
 use ptx_core::diag::codes;
 
 /// Objects if the running instruction touches an accumulator in flight, or writes a fragment of A in flight.
-pub(in crate::watch) fn check(ctx: &Ctx) -> Result<(), Fault> {
+pub(in crate::watch) fn check(ctx: &Ctx, note: &Note) -> Result<(), Fault> {
     if ctx.warp.flight.is_empty() {
         return Ok(());
     }
-    let Some(code) = ctx.program.code.get(ctx.warp.at as usize) else { return Ok(()) };
     let (warp, flight) = (&ctx.warp, &ctx.warp.flight);
-    let touched = code.touched.iter().find_map(|slot| flight.accumulates(warp.origin + slot));
+    let touched = note.touched.iter().find_map(|slot| flight.accumulates(warp.origin + slot));
     // Who reads them waits for the value (9.7.16.6.4.5); who writes them may be overtaken.
-    let loaded = code.written.iter().find_map(|slot| flight.loads(warp.origin + slot));
+    let loaded = note.written.iter().find_map(|slot| flight.loads(warp.origin + slot));
     if let Some(load) = loaded {
         return Err(Fault::new(FaultKind::Async, "a write to a register that `tcgen05.ld` may still be writing")
             .code(&codes::W0406)
             .party(party(ctx.program, load, "this one; nothing has waited for it yet".into()))
             .help("`tcgen05.wait::ld` before the register is used for something else"));
     }
-    let written = code.written.iter().find_map(|slot| flight.holds(warp.origin + slot));
+    let written = note.written.iter().find_map(|slot| flight.holds(warp.origin + slot));
     let (doing, product) = match (touched, written) {
         (Some(product), _) => ("writing", product),
         (None, Some(product)) => ("reading", product),
@@ -35,10 +34,11 @@ pub(in crate::watch) fn check(ctx: &Ctx) -> Result<(), Fault> {
 }
 
 /// Objects if an accumulator or a fragment of A of the running `wgmma` was touched since the last `wgmma.fence`.
-pub(in crate::watch) fn check_fence(ctx: &Ctx, code: &Code) -> Result<(), Fault> {
+pub(in crate::watch) fn check_fence(ctx: &Ctx, note: &Note) -> Result<(), Fault> {
     let (warp, flight) = (&ctx.warp, &ctx.warp.flight);
-    let Some(slot) = code.written.iter().find(|slot| !flight.is_fenced(warp.origin + *slot)) else { return Ok(()) };
-    let name = ctx.program.register_name(code.function, *slot);
+    let Some(slot) = note.written.iter().find(|slot| !flight.is_fenced(warp.origin + *slot)) else { return Ok(()) };
+    let function = ctx.program.code.get(ctx.warp.at as usize).map_or(0, |code| code.function);
+    let name = ctx.program.register_name(function, *slot);
     let message = format!("`wgmma.mma_async` without `wgmma.fence` since `{name}` was touched");
     Err(Fault::new(FaultKind::Async, message)
         .code(&codes::W0405)

@@ -7,55 +7,53 @@ use crate::fault::{Fault, FaultKind};
 use crate::warp::lanes;
 use ptx_core::diag::codes;
 
-impl Ctx<'_> {
-    /// Lanes execute an instruction that combines all lanes which their member masks name: objects if one is not there.
-    #[cold]
-    pub(crate) fn check_members(&self, group: u32, named: impl Fn(usize) -> u32) -> Result<(), Fault> {
-        for lane in lanes(group) {
-            if let Some(gone) = lanes(named(lane) & !self.warp.live).next() {
-                let message = format!("the member mask {:#010x} names lane {gone}", named(lane));
-                return Err(self.no_part((lane, gone), &message, named(lane)));
-            }
+/// Lanes execute an instruction that combines all lanes which their member masks name: objects if one is not there.
+#[cold]
+pub(in crate::watch) fn check_members(ctx: &Ctx, group: u32, named: &dyn Fn(usize) -> u32) -> Result<(), Fault> {
+    for lane in lanes(group) {
+        if let Some(gone) = lanes(named(lane) & !ctx.warp.live).next() {
+            let message = format!("the member mask {:#010x} names lane {gone}", named(lane));
+            return Err(no_part(ctx, (lane, gone), &message, named(lane)));
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Lanes read values of others: objects if one of those is not there, or is not named by the reader's member mask.
-    #[cold]
-    pub(crate) fn check_sources(
-        &self,
-        group: u32,
-        named: impl Fn(usize) -> u32,
-        source: impl Fn(usize) -> usize,
-    ) -> Result<(), Fault> {
-        for lane in lanes(group) {
-            let from = source(lane);
-            if named(lane) & group & self.warp.live & 1 << from == 0 {
-                let message = format!("lane {lane} reads the value of lane {from}");
-                return Err(self.no_part((lane, from), &message, named(lane)));
-            }
+/// Lanes read values of others: objects if one of those is not there, or is not named by the reader's member mask.
+#[cold]
+pub(in crate::watch) fn check_sources(
+    ctx: &Ctx,
+    group: u32,
+    named: &dyn Fn(usize) -> u32,
+    source: &dyn Fn(usize) -> usize,
+) -> Result<(), Fault> {
+    for lane in lanes(group) {
+        let from = source(lane);
+        if named(lane) & group & ctx.warp.live & 1 << from == 0 {
+            let message = format!("lane {lane} reads the value of lane {from}");
+            return Err(no_part(ctx, (lane, from), &message, named(lane)));
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// The fault about a lane that takes no part, with the reason and the fix.
-    fn no_part(&self, (lane, other): (usize, usize), message: &str, named: u32) -> Fault {
-        let threads = self.grid.threads().saturating_sub(32 * self.warp.index).min(32);
-        let fault = |why: &str| Fault::new(FaultKind::Sync, format!("{message}, {why}")).code(&codes::W0308).lane(lane);
-        match () {
-            () if other as u32 >= threads => fault(&format!("which does not exist: this warp has {threads} threads")).help(
-                "launch whole warps (a multiple of 32 threads in a block), or name only the threads of the block in the member mask",
-            ),
-            () if named >> other & 1 == 0 => fault(&format!("which the member mask {named:#010x} does not name"))
-                .help("let the member mask name every lane that is read, or end the segment before it (operand `c` of `shfl`)"),
-            () if self.warp.live >> other & 1 == 0 => fault("which has ended")
-                .party(party(self.program, self.warp.pc[other], format!("lane {other} ended here")))
-                .help(
-                    "let all lanes come here: give those beyond the end of the data a value that changes nothing (0 for a sum) \
-                     instead of returning early",
-                )
-                .help("or take the lanes that go on from `vote.sync.ballot` before the branch, and name only them"),
-            () => fault("which is not at this instruction"),
-        }
+/// The fault about a lane that takes no part, with the reason and the fix.
+fn no_part(ctx: &Ctx, (lane, other): (usize, usize), message: &str, named: u32) -> Fault {
+    let threads = ctx.grid.threads().saturating_sub(32 * ctx.warp.index).min(32);
+    let fault = |why: &str| Fault::new(FaultKind::Sync, format!("{message}, {why}")).code(&codes::W0308).lane(lane);
+    match () {
+        () if other as u32 >= threads => fault(&format!("which does not exist: this warp has {threads} threads")).help(
+            "launch whole warps (a multiple of 32 threads in a block), or name only the threads of the block in the member mask",
+        ),
+        () if named >> other & 1 == 0 => fault(&format!("which the member mask {named:#010x} does not name"))
+            .help("let the member mask name every lane that is read, or end the segment before it (operand `c` of `shfl`)"),
+        () if ctx.warp.live >> other & 1 == 0 => fault("which has ended")
+            .party(party(ctx.program, ctx.warp.pc[other], format!("lane {other} ended here")))
+            .help(
+                "let all lanes come here: give those beyond the end of the data a value that changes nothing (0 for a sum) \
+                 instead of returning early",
+            )
+            .help("or take the lanes that go on from `vote.sync.ballot` before the branch, and name only them"),
+        () => fault("which is not at this instruction"),
     }
 }

@@ -4,29 +4,25 @@ use super::{party, triple};
 use crate::block::Block;
 use crate::fault::Party;
 use crate::mbarrier::Mbarrier;
+use crate::observe::{MbarrierPlace, Reasons};
 use crate::program::Program;
 use crate::warp::{Warp, lanes};
+use crate::watch::ClusterWatch;
 use crate::watch::history::{Came, History};
-use crate::watch::{ClusterWatch, Phases};
+use crate::watch::vars::Phases;
 use ptx_core::diag::plural;
 
 /// Number of instructions that are shown for one mbarrier.
 const MOST: usize = 4;
 
-/// Facts about a phase that somebody waits for.
-pub(super) struct Reasons {
-    pub parties: Vec<Party>,
-    pub help: Option<String>,
-}
-
 /// The reasons for which the running phase of the mbarrier at a place is open.
-pub(super) fn reasons(
+pub(in crate::watch) fn reasons(
     program: &Program,
     watch: &ClusterWatch,
-    (place, state): ((usize, u64), Mbarrier),
+    (place, state): (MbarrierPlace, Mbarrier),
     blocks: &[(Block, Vec<Warp>)],
 ) -> Reasons {
-    let Some(phases) = watch.phases.get(&place) else { return Reasons { parties: Vec::new(), help: None } };
+    let Some(phases) = watch.phases.get(&place) else { return Reasons::default() };
     let history = &phases.history;
     let owing = history.owing().flat_map(|came| whereabouts(blocks, &came));
     let owing = owing.filter_map(|(pc, block, text)| told(program, pc, block, text));

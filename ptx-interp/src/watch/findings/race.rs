@@ -3,12 +3,12 @@
 use super::{Touch, triple, who};
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
+use crate::role::Actor;
+use crate::role::{Act, Order, Role};
 use crate::space::Where;
-use crate::watch::Watch;
-use crate::watch::clock::Actor;
 use crate::watch::event::Event;
-use crate::watch::role::{Act, Order, Role};
 use crate::watch::shadow::{Clash, Relation};
+use crate::watch::{ClusterWatch, Watch};
 use ptx_core::diag::{Code, codes};
 
 /// The finding, and the fix.
@@ -116,7 +116,7 @@ pub(in crate::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, clash: &C
 
 /// The mbarrier on which an earlier copy completes.
 fn completes_on(ctx: &Ctx, watch: &Watch, other: Event) -> Option<String> {
-    let cluster = ctx.cluster.watch.as_ref().filter(|_| other.actor() == Actor::Phase)?;
+    let cluster = ClusterWatch::of(ctx.cluster).filter(|_| other.actor() == Actor::Phase)?;
     let number = watch.place(other.warp).0;
     let of_block = |rank: usize| cluster.blocks.get(rank).is_some_and(|block| block.number == number);
     let found = cluster.phases.iter().find(|((rank, _), phases)| of_block(*rank) && phases.agent == other.lanes);

@@ -6,6 +6,7 @@ use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
 use crate::grid::Grid;
 use crate::program::Program;
+use crate::watch::ClusterWatch;
 use ptx_core::diag::codes;
 
 /// Registers of a multiprocessor, and the most that a thread starts with.
@@ -14,7 +15,7 @@ const MOST: u32 = 255;
 
 /// Registers of a block after `setmaxnreg`.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(in crate::watch) struct Pool {
     /// Registers of each thread, by warp; empty before the first change.
     warps: Vec<u32>,
     /// The last instruction that took some.
@@ -34,7 +35,8 @@ fn warps(grid: &Grid) -> u32 {
 pub(in crate::watch) fn change(ctx: &mut Ctx, count: u32) -> Result<(), Fault> {
     let (start, warps) = (start(ctx.grid), warps(ctx.grid));
     let takes = ctx.program.code.get(ctx.warp.at as usize).is_some_and(|code| code.name == "setmaxnreg.inc");
-    let pool = &mut ctx.block.pool;
+    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
+    let Some(pool) = block.map(|block| &mut block.pool) else { return Ok(()) };
     pool.warps.resize(warps as usize, start);
     let Some(own) = pool.warps.get_mut(ctx.warp.index as usize) else { return Ok(()) };
     if takes && count < *own || !takes && count > *own {
@@ -53,9 +55,9 @@ pub(in crate::watch) fn change(ctx: &mut Ctx, count: u32) -> Result<(), Fault> {
 }
 
 /// Objects if a block that ends has taken more than it had: on a chip it waits for the registers for ever.
-pub(crate) fn balance(program: &Program, grid: &Grid, block: &Block) -> Result<(), Fault> {
-    let (sum, has) = (block.pool.warps.iter().sum::<u32>() * 32, start(grid) * warps(grid) * 32);
-    let Some(taken) = block.pool.taken.filter(|_| sum > has) else { return Ok(()) };
+pub(in crate::watch) fn balance(program: &Program, grid: &Grid, block: &Block, pool: &Pool) -> Result<(), Fault> {
+    let (sum, has) = (pool.warps.iter().sum::<u32>() * 32, start(grid) * warps(grid) * 32);
+    let Some(taken) = pool.taken.filter(|_| sum > has) else { return Ok(()) };
     let message = format!("`setmaxnreg` gives the warps of a block {sum} registers; it started with {has}");
     let place = party(program, taken, String::new());
     let mut fault = Fault::new(FaultKind::Resources, message).code(&codes::W0502).help(format!(

@@ -3,9 +3,10 @@
 use super::who;
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
-use crate::watch::clock::Actor;
+use crate::role::Actor;
+use crate::tmem::Use;
+use crate::watch::Watch;
 use crate::watch::shadow::Clash;
-use crate::watch::{Use, Watch};
 use ptx_core::diag::codes;
 
 /// Fixes for an earlier use, by its actor.

@@ -5,11 +5,15 @@ use crate::block::Block;
 use crate::fault::{Fault, FaultKind};
 use crate::program::Program;
 use crate::tmem::Tmem;
-use crate::watch::ClusterWatch;
 use ptx_core::diag::codes;
 
 /// Objects if a block that ends has columns.
-pub(crate) fn leak(program: &Program, block: &Block, tensor: &Tmem, watch: Option<&ClusterWatch>) -> Result<(), Fault> {
+pub(in crate::watch) fn leak(
+    program: &Program,
+    block: &Block,
+    tensor: &Tmem,
+    allocated: Option<(u32, [u32; 3])>,
+) -> Result<(), Fault> {
     let columns = tensor.taken_columns();
     if columns == 0 {
         return Ok(());
@@ -19,7 +23,6 @@ pub(crate) fn leak(program: &Program, block: &Block, tensor: &Tmem, watch: Optio
         "`tcgen05.dealloc` by a whole warp before the block ends, behind a barrier after the last use; the address is what \
          `tcgen05.alloc` wrote",
     );
-    let allocated = watch.and_then(|watch| watch.blocks.get(block.rank)?.allocated);
     fault.span = allocated.and_then(|(pc, _)| party(program, pc, String::new())).map(|party| party.span);
     (fault.thread, fault.block) = (allocated.map(|(_, thread)| thread), Some(block.id));
     Err(fault)

@@ -3,12 +3,14 @@
 use super::{Touch, party};
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
-use crate::program::{Code, Program};
+use crate::program::Program;
 use crate::space::Where;
+use crate::watch::notes::{Note, Notes};
+use crate::watch::within::Within;
 use ptx_core::diag::codes;
 
 /// The finding about a read whose byte at `offset` holds nothing.
-pub(in crate::watch) fn found(ctx: &Ctx, touch: &Touch, offset: u64) -> Fault {
+pub(in crate::watch) fn found(ctx: &Ctx, notes: &Notes, touch: &Touch, offset: u64) -> Fault {
     let lane = touch.lanes.trailing_zeros() as usize % 32;
     let message = format!(
         "a read of {} bytes of {} memory of which nobody has written byte {offset}",
@@ -20,7 +22,7 @@ pub(in crate::watch) fn found(ctx: &Ctx, touch: &Touch, offset: u64) -> Fault {
         .at(touch.address.wrapping_add(offset))
         .place(ctx.name_of(touch.at(offset), lane))
         .lane(lane);
-    if let Some(store) = unordered_store(ctx, touch, offset) {
+    if let Some(store) = unordered_store(ctx, notes, touch, offset) {
         let text = "this stores there, and no barrier stands between it and the read".to_string();
         return fault.party(party(ctx.program, store, text)).help(BARRIER);
     }
@@ -36,7 +38,7 @@ const BARRIER: &str = "if another thread writes it, let a barrier stand between 
 
 /// The last store before a read, in the order of the text, that may write this byte of the block's shared memory, if the text
 /// has no barrier between the two.
-fn unordered_store(ctx: &Ctx, touch: &Touch, offset: u64) -> Option<u32> {
+fn unordered_store(ctx: &Ctx, notes: &Notes, touch: &Touch, offset: u64) -> Option<u32> {
     if touch.place.space != Where::Shared || touch.place.rank != ctx.block.rank {
         return None;
     }
@@ -45,11 +47,10 @@ fn unordered_store(ctx: &Ctx, touch: &Touch, offset: u64) -> Option<u32> {
     let before = code.iter().enumerate().rev().take_while(|(_, code)| code.function == function);
     let waits = |name: &str| BARRIERS.iter().any(|barrier| name.starts_with(barrier));
     let at = touch.at(offset).at;
-    let may_write = |code: &Code| {
-        code.fills && code.within.as_ref().is_none_or(|within| within.leaves(Where::Shared, at, 1).is_none())
-    };
-    let mut unordered = before.take_while(|(_, code)| !waits(code.name)).filter(|(_, code)| may_write(code));
-    unordered.next().map(|(pc, _)| pc as u32)
+    let holds = |within: &Within| within.leaves(Where::Shared, at, 1).is_none();
+    let may_write = |note: &Note| note.fills && note.within.as_ref().is_none_or(|within| holds(within));
+    let mut unordered = before.take_while(|(_, code)| !waits(code.name)).map(|(pc, _)| pc as u32);
+    unordered.find(|pc| notes.at(*pc).is_some_and(may_write))
 }
 
 /// The starts of names of instructions that wait for other threads.

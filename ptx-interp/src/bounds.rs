@@ -1,19 +1,16 @@
 //! Addresses where nothing is, nothing is any more, or where the access must not be.
 
-use super::Touch;
-use crate::ctx::Ctx;
-use crate::fault::{Fault, FaultKind};
-use crate::watch::within::Extent;
+use super::fault::{Fault, FaultKind};
 use ptx_core::diag::codes;
 
 /// Bytes outside of what their space has.
-pub(crate) fn outside(space: &str, has: usize, size: u64) -> Fault {
+pub(super) fn outside(space: &str, has: usize, size: u64) -> Fault {
     let message = format!("{size} bytes of {space} memory outside the {has} bytes that there are");
     Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0101)
 }
 
 /// Bytes of global memory that no allocation holds; `near` is the one below, with its size.
-pub(crate) fn unmapped(size: u64, address: u64, near: Option<(u64, usize)>) -> Fault {
+pub(super) fn unmapped(size: u64, address: u64, near: Option<(u64, usize)>) -> Fault {
     let near = match near {
         Some((base, len)) => match address.wrapping_sub(base).checked_sub(len as u64) {
             Some(0) => format!("an allocation of {len} bytes at {base:#x} ends right before"),
@@ -31,38 +28,20 @@ pub(crate) fn unmapped(size: u64, address: u64, near: Option<(u64, usize)>) -> F
 }
 
 /// Bytes of an allocation that was given back.
-pub(crate) fn freed(size: u64, address: u64, (base, len): (u64, u64)) -> Fault {
+pub(super) fn freed(size: u64, address: u64, (base, len): (u64, u64)) -> Fault {
     let message =
         format!("{size} bytes of global memory that was freed: it was an allocation of {len} bytes at {base:#x}");
     Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0103).at(address)
 }
 
 /// An address that is no multiple of the access.
-pub(crate) fn misaligned(size: u64) -> Fault {
+pub(super) fn misaligned(size: u64) -> Fault {
     let message = format!("an access of {size} bytes at an address that is no multiple of {size}");
     Fault::new(FaultKind::Misaligned, message).code(&codes::W0102)
 }
 
-/// An access that belongs to a variable, and is not inside of it; `at` is in the terms of the extent.
-pub(crate) fn leaves(ctx: &Ctx, touch: &Touch, extent: &Extent, at: u64) -> Fault {
-    let Extent { name, size, at: start, .. } = extent;
-    let where_to = match at.checked_sub(*start) {
-        Some(byte) => format!("from byte {byte} on"),
-        None => format!("{} bytes before it", start - at),
-    };
-    let verb = if touch.writes { "write" } else { "read" };
-    let message = format!("a {verb} of {} bytes that leaves `{name}`, which has {size} bytes: {where_to}", touch.size);
-    let lane = touch.lanes.trailing_zeros() as usize % 32;
-    Fault::new(FaultKind::OutOfBounds, message)
-        .code(&codes::W0106)
-        .at(touch.address)
-        .place(ctx.name_of(touch.place, lane))
-        .lane(lane)
-        .help(format!("keep the offset in `{name}`, or make it larger"))
-}
-
 /// A write where kernels only read.
-pub(crate) fn read_only(space: &str) -> Fault {
+pub(super) fn read_only(space: &str) -> Fault {
     let message = format!("a write to {space} memory, which kernels can only read");
     Fault::new(FaultKind::BadAccess, message).code(&codes::W0105)
 }

@@ -1,16 +1,16 @@
 //! Names of addresses in the words of the source: a byte of a variable, or of a parameter's target.
 
-use super::super::ctx::Ctx;
-use super::super::global::Global;
-use super::super::grid::Grid;
-use super::super::layout::{Home, Layout};
-use super::super::program::Program;
-use super::super::space::{Place, Where};
+use super::ctx::Ctx;
+use super::global::Global;
+use super::grid::Grid;
+use super::layout::{Home, Layout};
+use super::program::Program;
+use super::space::{Place, Where};
 use ptx_core::ir::{Function, Module, Param, VarId};
 
 /// A variable where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(super) struct Named {
     pub at: u64,
     pub size: u64,
     pub name: String,
@@ -18,7 +18,7 @@ pub(crate) struct Named {
 
 /// The variables that a function sees.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(super) struct Names {
     shared: Vec<Named>,
     /// Those whose size the launch decides.
     dynamic: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Names {
 
 impl Names {
     /// Those of a function. Shared variables of entries lie over each other: only its own count.
-    pub(crate) fn new(module: &Module, layout: &Layout, index: usize) -> Names {
+    pub(super) fn new(module: &Module, layout: &Layout, index: usize) -> Names {
         let mut names = Names::default();
         let Some(function) = module.functions.get(index) else { return names };
         let foreign = |id: &VarId| layout.owners.get(id).is_some_and(|owner| *owner != index);
@@ -59,7 +59,7 @@ fn owns(function: &Function, id: VarId) -> bool {
 
 /// Data that names an address.
 #[derive(Clone, Copy)]
-pub(crate) struct Map<'a> {
+pub(super) struct Map<'a> {
     pub program: &'a Program,
     pub grid: &'a Grid<'a>,
     pub global: &'a Global,
@@ -67,7 +67,7 @@ pub(crate) struct Map<'a> {
 
 impl Map<'_> {
     /// Name of a place in a space that all threads see alike.
-    pub(crate) fn name_of(self, place: Place) -> Option<String> {
+    pub(super) fn name_of(self, place: Place) -> Option<String> {
         match place.space {
             Where::Shared => self.shared(place.at),
             Where::Global | Where::Generic => self.global(place.at),
@@ -78,7 +78,7 @@ impl Map<'_> {
     }
 
     /// ``byte 4 of `tile` ``
-    pub(crate) fn shared(self, at: u64) -> Option<String> {
+    pub(super) fn shared(self, at: u64) -> Option<String> {
         let names = self.names(self.grid.entry)?;
         if at >= self.grid.dynamic && self.grid.dynamic_bytes > 0 {
             let byte = at - self.grid.dynamic;
@@ -98,7 +98,7 @@ impl Map<'_> {
             let name = self.program.variables.get(id.index())?.name.clone();
             return near(&[Named { at: base, size: len, name }], at);
         }
-        let words = self.grid.params.chunks_exact(8).map(super::super::space::number);
+        let words = self.grid.params.chunks_exact(8).map(super::space::number);
         let pointer = (0..).step_by(8).zip(words).find(|(_, word)| word.wrapping_sub(base) < len)?;
         let names = self.names(self.grid.entry)?;
         let param = names.params.iter().rfind(|param| param.at <= pointer.0)?;
@@ -142,13 +142,13 @@ fn behind(bytes: u64) -> String {
 
 impl Ctx<'_> {
     /// For naming what lies at addresses.
-    pub(crate) fn map(&self) -> Map<'_> {
+    pub(super) fn map(&self) -> Map<'_> {
         Map { program: self.program, grid: self.grid, global: self.global }
     }
 
     /// Name of a place in the running function.
     #[cold]
-    pub(crate) fn name_of(&self, place: Place, lane: usize) -> Option<String> {
+    pub(super) fn name_of(&self, place: Place, lane: usize) -> Option<String> {
         let map = self.map();
         match place.space {
             Where::Shared if place.rank != self.block.rank => {

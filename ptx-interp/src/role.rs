@@ -1,16 +1,37 @@
-//! Meaning of an instruction to the watcher: the strength of its accesses, their actor, and the order that it
-//! creates.
+//! Meaning of an instruction beside its result: the strength of its accesses, their actor, and the order that it
+//! creates. Observers read it.
 //!
 //! [`ROLES`] is a table beside the semantics of `ops/`. An instruction that is in no line accesses memory as `ld` and `st`
 //! do; so a family of instructions needs a line here only where it is asynchronous, atomic, or orders something.
 
-use super::clock::Actor;
-use crate::site::Site;
+use super::site::Site;
 use ptx_core::ir::Operand;
+
+/// Who acts: a thread, or one of the asynchronous agents that work for it. The number is its place in a block's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Actor {
+    /// The thread itself.
+    Thread,
+    /// Its `cp.async` copies.
+    Copy,
+    /// Its bulk copies, as readers of their source.
+    Source,
+    /// Its bulk copies, as writers.
+    Bulk,
+    /// Its warpgroup's `wgmma`.
+    Matrix,
+    /// Its `tcgen05.mma`, `.cp` and `.shift`.
+    Tensor,
+    /// Its warp's `tcgen05.ld`, and `tcgen05.st`.
+    Load,
+    Store,
+    /// Operations that complete on an mbarrier: an agent for each mbarrier, a tick for each phase.
+    Phase,
+}
 
 /// The semantics of an access or a fence (8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(super) enum Order {
     Weak,
     Relaxed,
     Acquire,
@@ -30,7 +51,7 @@ impl Order {
 
 /// The threads with which a strong access synchronises (8.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Scope {
+pub(super) enum Scope {
     Block,
     Cluster,
     Gpu,
@@ -39,7 +60,7 @@ pub(crate) enum Scope {
 
 /// Effect of an instruction beside computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(super) enum Act {
     /// Reads and writes in the name of its threads, if it does.
     Plain,
     /// Reads, computes and writes in one step.
@@ -84,9 +105,9 @@ pub(crate) enum Act {
     Registers(u32),
 }
 
-/// The watcher's view of one instruction.
+/// The meaning of one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Role {
+pub(super) struct Role {
     pub act: Act,
     pub order: Order,
     pub scope: Scope,
@@ -98,11 +119,11 @@ pub(crate) struct Role {
 
 impl Role {
     /// That of an instruction that does nothing special.
-    pub(crate) const PLAIN: Role =
+    pub(super) const PLAIN: Role =
         Role { act: Act::Plain, order: Order::Weak, scope: Scope::Block, aligned: false, counts: false };
 
     /// That of an instruction: the line with the longest name that fits.
-    pub(crate) fn of(site: &Site) -> Role {
+    pub(super) fn of(site: &Site) -> Role {
         let name = site.row.name;
         let fits = |line: &str| name.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let line = ROLES.iter().filter(|(line, _)| fits(line)).max_by_key(|(line, _)| line.len());
@@ -242,8 +263,13 @@ fn bulk(site: &Site) -> Role {
 
 impl Role {
     /// Returns true if what it sees is known at once.
-    pub(crate) fn acquires(self) -> bool {
+    pub(super) fn acquires(self) -> bool {
         self.order.acquires()
+    }
+
+    /// Returns true if it does more than access memory.
+    pub(super) fn is_more_than_access(self) -> bool {
+        self.aligned || !matches!(self.act, Act::Plain | Act::Update | Act::Object)
     }
 
     /// Returns true if its accesses go through the async proxy.

@@ -2,7 +2,7 @@
 
 /// A bit for each byte, where that says more than one word.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Written {
+pub(super) enum Written {
     #[default]
     Nothing,
     All,
@@ -11,7 +11,7 @@ pub(crate) enum Written {
 
 impl Written {
     /// Bytes `at .. at + size` are written, of `len` in all.
-    pub(crate) fn mark(&mut self, at: u64, size: u64, len: u64) {
+    pub(super) fn mark(&mut self, at: u64, size: u64, len: u64) {
         if size >= len {
             *self = Written::All;
         }
@@ -31,7 +31,7 @@ impl Written {
     }
 
     /// These bytes hold nothing any more.
-    pub(crate) fn clear(&mut self, at: u64, size: u64, len: u64) {
+    pub(super) fn clear(&mut self, at: u64, size: u64, len: u64) {
         if let Written::All = self {
             *self = Written::Some(vec![u64::MAX; len.div_ceil(64) as usize]);
         }
@@ -44,7 +44,7 @@ impl Written {
     }
 
     /// Returns true if both hold a byte.
-    pub(crate) fn overlaps(&self, other: &Written) -> bool {
+    pub(super) fn overlaps(&self, other: &Written) -> bool {
         match (self, other) {
             (Written::Nothing, _) | (_, Written::Nothing) => false,
             (Written::All, Written::All) => true,
@@ -54,7 +54,7 @@ impl Written {
     }
 
     /// Adds the bytes of the other.
-    pub(crate) fn join(&mut self, other: Written) {
+    pub(super) fn join(&mut self, other: Written) {
         match (&mut *self, other) {
             (Written::All, _) | (_, Written::Nothing) => {}
             (Written::Some(mine), Written::Some(theirs)) if mine.len() >= theirs.len() => {
@@ -69,7 +69,7 @@ impl Written {
     }
 
     /// Copies the bytes that it holds.
-    pub(crate) fn copy(&self, from: &[u8], to: &mut [u8]) {
+    pub(super) fn copy(&self, from: &[u8], to: &mut [u8]) {
         let word = |at: usize| match self {
             Written::Nothing => 0,
             Written::All => u64::MAX,
@@ -89,7 +89,7 @@ impl Written {
     }
 
     /// The first byte of `at .. at + size` that nobody has written.
-    pub(crate) fn missing(&self, at: u64, size: u64) -> Option<u64> {
+    pub(super) fn missing(&self, at: u64, size: u64) -> Option<u64> {
         match self {
             Written::All => None,
             Written::Nothing => (size > 0).then_some(at),

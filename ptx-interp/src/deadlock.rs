@@ -1,14 +1,13 @@
 //! Launches in which nobody can go on: who waits for what.
 
-use super::phase::{Reasons, reasons};
-use super::{party, triple};
-use crate::block::Block;
-use crate::cluster::Shared;
-use crate::fault::{Fault, FaultKind, Party};
-use crate::program::Program;
-use crate::spin::Spin;
-use crate::warp::{Warp, lanes};
-use crate::watch::Map;
+use super::block::Block;
+use super::cluster::Shared;
+use super::fault::{Fault, FaultKind, Party, triple};
+use super::names::Map;
+use super::observe::{Observer, Reasons};
+use super::program::{Program, party};
+use super::spin::Spin;
+use super::warp::{Warp, lanes};
 use ptx_core::diag::{codes, plural};
 
 /// Number of waiting threads that are listed.
@@ -29,7 +28,12 @@ struct Waiting {
 }
 
 /// The fault of clusters in which nobody can go on: all wait, or run in loops that nothing ends.
-pub(crate) fn found<'a>(map: Map, clusters: impl Iterator<Item = Cluster<'a>>, spins: &[Spin]) -> Fault {
+pub(super) fn explain_deadlock<'a>(
+    map: Map,
+    observer: Option<&dyn Observer>,
+    clusters: impl Iterator<Item = Cluster<'a>>,
+    spins: &[Spin],
+) -> Fault {
     let (program, mut waiting, mut ended, mut first) = (map.program, Vec::new(), 0, None);
     let clusters: Vec<Cluster> = clusters.collect();
     for (shared, blocks) in clusters.iter().copied() {
@@ -68,7 +72,8 @@ pub(crate) fn found<'a>(map: Map, clusters: impl Iterator<Item = Cluster<'a>>, s
     fault.span = inst.map(|i| i.span);
     fault.function = inst.and_then(|i| program.function_name(i.function));
     (fault.block, fault.thread) = (first.map(|f| f.0), first.map(|f| f.1));
-    let reasons: Vec<Reasons> = clusters.iter().flat_map(|cluster| open_phases(program, *cluster, spins)).collect();
+    let open = |cluster: &Cluster| observer.map(|observer| open_phases(observer, program, *cluster, spins));
+    let reasons: Vec<Reasons> = clusters.iter().filter_map(open).flatten().collect();
     for party in reasons.iter().flat_map(|reasons| &reasons.parties).take(MOST) {
         fault = fault.party(Some(party.clone()));
     }
@@ -83,15 +88,14 @@ pub(crate) fn found<'a>(map: Map, clusters: impl Iterator<Item = Cluster<'a>>, s
 }
 
 /// Why the phases are open for which somebody waits, or in whose loop he spins.
-fn open_phases(program: &Program, (shared, blocks): Cluster, spins: &[Spin]) -> Vec<Reasons> {
-    let Some(watch) = &shared.watch else { return Vec::new() };
+fn open_phases(observer: &dyn Observer, program: &Program, (shared, blocks): Cluster, spins: &[Spin]) -> Vec<Reasons> {
     let here = |spin: &&Spin| blocks.iter().any(|(block, _)| block.id == spin.block);
     let polled = spins.iter().filter(here).filter_map(|spin| spin.reads).map(|read| (read.place.rank, read.place.at));
     let mut places: Vec<(usize, u64)> = shared.awaited().chain(polled).collect();
     places.sort_unstable();
     places.dedup();
     let open = places.into_iter().filter_map(|place| Some((place, shared.mbarrier(place)?)));
-    open.map(|phase| reasons(program, watch, phase, blocks)).collect()
+    open.map(|phase| observer.explain_phase(program, shared, phase, blocks)).collect()
 }
 
 /// Those of a block that wait for the same, together.

@@ -1,16 +1,15 @@
 //! Runs that do not end.
 
-use super::party;
-use crate::block::Block;
-use crate::fault::{Fault, FaultKind};
-use crate::program::Program;
-use crate::warp::Warp;
+use super::block::Block;
+use super::fault::{Fault, FaultKind};
+use super::program::{Program, party};
+use super::warp::Warp;
 use ptx_core::diag::codes;
 
 const RAISE: &str = "if it is only long, raise the limit: `Device::cpu().steps(n)` or `ptx run --steps n`";
 
 /// The fault of a launch that has used up its steps, with the loop in which a warp is.
-pub(crate) fn endless(program: &Program, warp: &Warp, block: &Block, limit: u64) -> Fault {
+pub(super) fn endless(program: &Program, warp: &Warp, block: &Block, limit: u64) -> Fault {
     let lane = warp.ready().trailing_zeros() as usize % 32;
     let pc = warp.pc[lane];
     let around = program.loop_around(pc);

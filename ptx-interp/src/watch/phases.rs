@@ -1,0 +1,149 @@
+//! mbarriers: their beginning and end, who has come to them, and what their phases carry.
+
+use super::clock::View;
+use super::event::Event;
+use super::findings;
+use super::history::Came;
+use super::order::{hear, message};
+use super::threads::Threads;
+use super::vars::{Copy, Phases};
+use super::{Agent, ClusterWatch, Watch};
+use crate::ctx::Ctx;
+use crate::fault::Fault;
+use crate::mbarrier::{BYTES, Mbarrier};
+use crate::observe::{MbarrierPlace, Message};
+use crate::role::{Act, Actor, Role};
+use crate::space::Where;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Instructions that complete on an mbarrier through the async proxy.
+const COPIES: &[&str] = &["cp.async.bulk", "cp.reduce.async.bulk"];
+
+impl Watch {
+    /// The running operation completes on an mbarrier: who has waited for the phase knows its accesses.
+    pub(super) fn act_for(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
+        let copy = Copy { pc: ctx.warp.at, thread: ctx.warp.tid[lane], block: ctx.block.id };
+        let Some(phases) = ClusterWatch::phases_mut(ctx.cluster, place) else { return Ok(()) };
+        let number = phases.count.saturating_add(1);
+        phases.copies = Some((number, copy));
+        self.agent.set(Some(Agent { rank: place.0, number: phases.agent, phase: number }));
+        let Some(threads) = Threads::of(&ctx.warp.kept).map(RefCell::borrow) else { return Ok(()) };
+        let begun = phases.begun.map(|begun| (begun, self.place(begun.warp)));
+        if begun.is_some_and(|(begun, place)| !threads.knows(lane, begun, place)) {
+            return Err(findings::mbarrier::not_begun(ctx.program, phases.init, lane, at));
+        }
+        let name = ctx.program.code.get(ctx.warp.at as usize).map_or("", |code| code.name);
+        let copies = COPIES.iter().any(|copy| name.starts_with(copy));
+        let sees = || begun.is_none_or(|(begun, place)| threads.knows_fenced(lane, begun, place));
+        if copies && !phases.fenced && !sees() {
+            return Err(findings::mbarrier::not_fenced(ctx.program, (name, phases.init), lane, at));
+        }
+        Ok(())
+    }
+
+    /// A phase of an mbarrier is complete: gives what its waiters learn.
+    pub(super) fn turn_phase(
+        &self,
+        watch: &mut ClusterWatch,
+        place: MbarrierPlace,
+        awaited: bool,
+    ) -> Option<Arc<View>> {
+        let block = watch.blocks.get(place.0)?.number;
+        let phases = watch.phases.get_mut(&place)?;
+        phases.count = phases.count.saturating_add(1);
+        if awaited {
+            phases.seen = phases.count;
+        }
+        phases.history.turn();
+        let agent = self.agent_place(phases.agent);
+        phases.arriving.view.seen.ticks_mut(block, agent + 1)[agent] = phases.count;
+        phases.done = Some(phases.arriving.shared());
+        phases.done.clone()
+    }
+}
+
+/// An mbarrier is initialized.
+pub(super) fn begin(ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
+    let Some(watch) = ClusterWatch::of_mut(ctx.cluster) else { return Ok(()) };
+    if let Some(phases) = watch.phases.get(&place) {
+        return Err(findings::mbarrier::again(ctx.program, phases.init, lane, at));
+    }
+    let Some(block) = watch.blocks.get_mut(place.0) else { return Ok(()) };
+    block.agents += 1;
+    let (agent, init) = (block.agents - 1, ctx.warp.at);
+    let begun = Threads::of_mut(&mut ctx.warp.kept)
+        .map(|threads| Event::new(threads.number, 1 << lane, threads.now, (Actor::Thread, init), Role::PLAIN));
+    watch.phases.insert(place, Phases { init, agent, begun, ..Phases::default() });
+    Ok(())
+}
+
+/// A lane works on an mbarrier: it must know of its beginning.
+pub(super) fn check_begun(ctx: &Ctx, space: Where, lane: usize, at: u64) -> Result<(), Fault> {
+    match ctx.role().act {
+        Act::Object => ctx.bytes(space, lane, at, BYTES).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+/// The use of an mbarrier ends.
+pub(super) fn end(ctx: &mut Ctx, place: MbarrierPlace) {
+    if let Some(watch) = ClusterWatch::of_mut(ctx.cluster) {
+        watch.phases.remove(&place);
+        watch.ended.insert(place, ctx.warp.at);
+    }
+}
+
+/// A lane arrives at an mbarrier, or an asynchronous operation of it does.
+pub(super) fn arrive(ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {
+    let role = ctx.role();
+    let threads = Threads::of_mut(&mut ctx.warp.kept);
+    let Some((threads, phases)) = threads.zip(ClusterWatch::phases_mut(ctx.cluster, place)) else { return };
+    match role.order.releases() {
+        true => threads.release(1 << lane, &mut phases.arriving),
+        false => threads.published(lane).iter().for_each(|view| phases.arriving.join(view)),
+    }
+}
+
+/// The operations that an agent of a lane has begun so far complete in the running phase of an mbarrier.
+pub(super) fn hand_over(ctx: &mut Ctx, lane: usize, actor: Actor, place: MbarrierPlace) {
+    let threads = Threads::of_mut(&mut ctx.warp.kept);
+    if let Some((threads, phases)) = threads.zip(ClusterWatch::phases_mut(ctx.cluster, place)) {
+        threads.hand_over(lane, actor, &mut phases.arriving);
+    }
+}
+
+/// A lane has seen that the last phase of an mbarrier is complete.
+pub(super) fn see(ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {
+    let Some(phases) = ClusterWatch::phases_mut(ctx.cluster, place) else { return };
+    phases.seen = phases.count;
+    let done: Message = message(phases.done.clone());
+    let acquires = ctx.role().order.acquires();
+    hear(ctx.warp, 1 << lane, &done, acquires);
+}
+
+/// A lane has changed an mbarrier.
+pub(super) fn remember(ctx: &mut Ctx, lane: usize, place: MbarrierPlace, [before, after]: [Mbarrier; 2]) {
+    let Some(phases) = ClusterWatch::phases_mut(ctx.cluster, place) else { return };
+    let ((pending, bytes), (left, open)) = (before.open(), after.open());
+    let more = open - bytes;
+    phases.history.add(Came {
+        block: ctx.block.id,
+        warp: ctx.warp.index,
+        lanes: 1 << lane,
+        pc: ctx.warp.at,
+        arrivals: (pending - left).unsigned_abs(),
+        announced: more.max(0).unsigned_abs(),
+        brought: more.min(0).unsigned_abs(),
+    });
+}
+
+impl ClusterWatch {
+    /// A fence of lanes of a warp behind the mbarriers that they have initialized.
+    pub(super) fn fence_begun(&mut self, warp: u32, group: u32) {
+        let own = |begun: &Event| begun.warp == warp && begun.lanes & group != 0;
+        for phases in self.phases.values_mut().filter(|phases| phases.begun.as_ref().is_some_and(own)) {
+            phases.fenced = true;
+        }
+    }
+}
