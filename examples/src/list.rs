@@ -15,6 +15,7 @@ macro_rules! examples {
             ptx_module clamp "../08_ptx_module.rs"
             ptx_file dot "../09_ptx_file.rs"
             instances raise "../10_instances.rs"
+            convolution kernels "../11_convolution.rs"
             ampere_gemm_warp gemm_warp "../ampere/gemm_warp.rs"
             ampere_gemm_pipelined gemm_pipelined "../ampere/gemm_pipelined.rs"
             ampere_gemm gemm "../ampere/gemm.rs"

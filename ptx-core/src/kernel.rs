@@ -24,7 +24,7 @@ pub use spoken::Spoken;
 pub use types::{language_type, meet, move_of};
 pub use writes::{Fixed, check_writes};
 
-use crate::isa::{Arch, Version};
+use crate::isa::{Arch, Type, Version};
 use crate::span::Span;
 
 /// For which target to lower, and how the host reads its spans.
@@ -57,6 +57,8 @@ pub struct Lowered {
     pub entries: Vec<Entry>,
     /// One layout for each of the module's structs that a kernel takes, in order; the host asserts that Rust agrees.
     pub structs: Vec<StructLayout>,
+    /// One for each `static` of the module itself, in order.
+    pub statics: Vec<StaticVariable>,
     /// Spans of `unchecked { }`: an instruction with such a span needs no row of the table.
     pub unchecked: Vec<Span>,
     /// Names in `ptx!` whose declaration was refused: what else is wrong with them follows from that.
@@ -78,6 +80,21 @@ pub struct StructLayout {
     pub align: u64,
     /// `offset_of!` for each field.
     pub offsets: Vec<(String, u64)>,
+}
+
+/// A `static` of a module as a variable of the PTX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticVariable {
+    /// Its name in the source.
+    pub name: String,
+    /// Its name in the PTX.
+    pub symbol: String,
+    /// The type of an element.
+    pub element: Type,
+    /// The lengths of the array, outermost first; none of a single element.
+    pub dims: Vec<u64>,
+    /// True if kernels write it, or the host may: it says `mut` or `pub`.
+    pub shared: bool,
 }
 
 /// A `.entry` of a lowered module.

@@ -2,6 +2,7 @@
 
 mod echoes;
 mod spans;
+mod statics;
 mod targets;
 
 use crate::embed::Cubin;
@@ -10,7 +11,7 @@ use ptx_core::check::{Checked, check, minimum_version};
 use ptx_core::diag::Diagnostic;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::kernel::tree::Module;
-use ptx_core::kernel::{self, Entry, Lowered, StructLayout, Variant};
+use ptx_core::kernel::{self, Entry, Lowered, StaticVariable, StructLayout, Variant};
 use ptx_core::lex::Builder;
 use ptx_core::lower::{Options, lower};
 use ptx_core::parse::parse;
@@ -19,7 +20,7 @@ use ptx_core::syntax::Tree;
 use ptx_core::token::{Source, TokenId};
 use ptx_core::{emit, ir};
 use spans::Spans;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 /// A PTX module for one target.
@@ -50,6 +51,10 @@ pub struct Compiled {
     pub entries: Vec<Entry>,
     /// Bytes and alignment of the parameters of each entry, by its name in the PTX; none of a module with errors.
     pub params: Vec<(String, Vec<(u64, u64)>)>,
+    /// The `static`s of the module.
+    pub statics: Vec<StaticVariable>,
+    /// The names in the PTX of the variables that each entry may use, by the name of the entry.
+    pub used: Vec<(String, BTreeSet<String>)>,
     /// Layouts that the structs must have in Rust.
     pub structs: Vec<StructLayout>,
     /// True if something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
@@ -61,9 +66,11 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     let mut compiled = Compiled::default();
     let mut found = Vec::new();
     for &arch in arches {
-        let (text, params, lowered) = variant(reader, module, arch, version, &mut found);
+        let (text, declared, lowered) = variant(reader, module, arch, version, &mut found);
         compiled.texts.push(text);
-        compiled.params = params;
+        compiled.params = declared.params;
+        compiled.used.extend(declared.used);
+        compiled.statics = lowered.statics;
         compiled.entries = lowered.entries;
         compiled.structs = lowered.structs;
     }
@@ -73,8 +80,14 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     compiled
 }
 
-/// Bytes and alignment of the parameters of each entry.
-type Params = Vec<(String, Vec<(u64, u64)>)>;
+/// Declarations of a checked module that the launch functions need.
+#[derive(Default)]
+struct Declared {
+    /// Bytes and alignment of the parameters of each entry.
+    params: Vec<(String, Vec<(u64, u64)>)>,
+    /// The variables that each entry may use.
+    used: Vec<(String, BTreeSet<String>)>,
+}
 
 fn variant(
     reader: &Reader,
@@ -82,7 +95,7 @@ fn variant(
     arch: Arch,
     version: Option<Version>,
     found: &mut Vec<Diagnostic>,
-) -> (Text, Params, Lowered) {
+) -> (Text, Declared, Lowered) {
     let locate = |span| reader.host.location(span);
     let trial = version.unwrap_or(NEWEST);
     let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
@@ -96,11 +109,17 @@ fn variant(
     checks.extend(checked.iter().flat_map(|c| kernel::check_writes(c.module(), &lowered.fixed)));
     let phases = [reader.diagnostics.clone(), lexical, language, checks];
     found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
-    let params = checked.as_ref().map(|c| params(c.module())).unwrap_or_default();
-    (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), params, lowered)
+    let declared = checked.as_ref().map(|c| Declared::of(c.module())).unwrap_or_default();
+    (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), declared, lowered)
 }
 
-fn params(module: &ir::Module) -> Params {
+impl Declared {
+    fn of(module: &ir::Module) -> Declared {
+        Declared { params: params(module), used: statics::used(module) }
+    }
+}
+
+fn params(module: &ir::Module) -> Vec<(String, Vec<(u64, u64)>)> {
     let layout = |param: &ir::Param| match param {
         ir::Param::Var(id) => module.variables.get(id.index()).map(|variable| (variable.size, variable.align)),
         ir::Param::Reg(_) => None,

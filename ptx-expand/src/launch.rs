@@ -8,10 +8,12 @@ mod function;
 mod host;
 mod instances;
 mod layout;
+mod statics;
 mod tile;
 
 pub use argument::{Passing, is_builtin_name};
 pub use host::{names, source_text};
+pub use statics::Variables;
 pub use tile::{Map, MapOption, Tile};
 
 use crate::compile::Compiled;
@@ -59,11 +61,12 @@ pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled, root: &Root
 pub fn several(
     host: &Host,
     name: &syn::Ident,
-    kernels: &[Launchable],
+    (kernels, statics): (&[Launchable], &[syn::ItemStatic]),
     compiled: &Compiled,
     root: &Root,
 ) -> TokenStream {
     let texts = data::texts(host, &name.to_string(), compiled, &root.expansion());
+    let statics = Variables { items: statics, compiled, root };
     let shared = data::shared();
     let each = kernels.iter().enumerate().map(|(index, kernel)| {
         let launch = Launch { kernel, compiled, index, root };
@@ -72,7 +75,7 @@ pub fn several(
     });
     let layouts = layout::assertions(kernels, compiled, root);
     let scope = root.needs_scope().then(data::scope);
-    quote!(#scope #texts #(#each)* #layouts)
+    quote!(#scope #texts #statics #(#each)* #layouts)
 }
 
 /// The entries of a PTX text, which have no module around them: the first holds what is loaded.

@@ -50,6 +50,8 @@ pub struct Items {
     attribute: Attribute,
     module: tree::Module,
     launchables: Vec<Launchable>,
+    /// The `static`s, in the order of `module`.
+    statics: Vec<syn::ItemStatic>,
     /// The items that are Rust's too: constants, structs, `use`.
     kept: Vec<syn::Item>,
     /// Constants and `const fn`s of structs: Rust's too, where the struct is.
@@ -77,7 +79,10 @@ impl Items {
                 self.module.consts.push(self.reader.constant(constant));
                 self.kept.push(item.clone());
             }
-            syn::Item::Static(item) => self.module.statics.push(self.reader.static_(item)),
+            syn::Item::Static(item) => {
+                self.module.statics.push(self.reader.static_(item));
+                self.statics.push(item.clone());
+            }
             syn::Item::Struct(of) => self.struct_(of),
             syn::Item::Impl(of) => self.impl_(of),
             syn::Item::Use(_) | syn::Item::Type(_) => self.kept.push(item.clone()),
@@ -162,7 +167,10 @@ impl Items {
     /// `root` is seen from the module.
     fn expand(self, item: &syn::ItemMod, compiled: &Compiled, root: Option<&Root>) -> TokenStream {
         let launches = match root {
-            Some(root) => launch::several(&self.reader.host, &item.ident, &self.launchables, compiled, root),
+            Some(root) => {
+                let parts = (&self.launchables[..], &self.statics[..]);
+                launch::several(&self.reader.host, &item.ident, parts, compiled, root)
+            }
             None => self.launchables.iter().map(launch::stub).collect(),
         };
         let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics, &item.attrs);

@@ -130,6 +130,20 @@ impl Machine {
         Ok(named.into_iter().find(|(v, _)| v.name == name).map(|(v, address)| (address, v.size)))
     }
 
+    /// The bytes of a variable of a program in global memory or in the constant bank; the program is loaded if it was not.
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfMemory`] if the program's variables do not fit.
+    pub fn variable(&mut self, program: &Program, name: &str) -> Result<Option<&mut [u8]>, Fault> {
+        if let Some((address, size)) = self.symbol(program, name)? {
+            return self.global.bytes_mut(address, size).map(Some);
+        }
+        let Some(loaded) = self.loaded.get_mut(&program.id) else { return Ok(None) };
+        let named = |id: &VarId| program.variables.get(id.index()).filter(|variable| variable.name == name);
+        let place = program.layout.constants.iter().find_map(|(id, at)| Some((*at as usize, named(id)?.size as usize)));
+        Ok(place.and_then(|(at, size)| loaded.constants.get_mut(at..at + size)))
+    }
+
     /// Makes a texture that is a surface, too, and gives its handle: what an entry takes as a 64-bit parameter. Its texels are
     /// the bytes of global memory that it names, whoever writes them.
     ///

@@ -159,6 +159,7 @@ pub mod packed;
 mod param;
 pub mod prelude;
 mod runtime;
+mod statics;
 mod stream;
 mod tensor_map;
 mod testing;
@@ -179,6 +180,7 @@ pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::Options as CpuOptions;
 pub use runtime::{RuntimeKernel, RuntimeLaunch, RuntimeModule};
+pub use statics::Static;
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
 pub use texture::{AddressMode, Extent, FilterMode, Surface, Texel, TexelArray, TexelFormat, Texture, TextureBuilder};

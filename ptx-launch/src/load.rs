@@ -60,11 +60,15 @@ pub(crate) struct CudaKernel {
 /// The context that something was loaded in. The weak reference keeps the address from being used again, so that equal
 /// addresses mean the same context, alive or not.
 #[derive(Debug)]
-struct Home(Weak<CudaContext>);
+pub(crate) struct Home(Weak<CudaContext>);
 
 impl Home {
+    pub(crate) fn of(context: &Arc<CudaContext>) -> Home {
+        Home(Arc::downgrade(context))
+    }
+
     #[inline]
-    fn is(&self, context: &Arc<CudaContext>) -> bool {
+    pub(crate) fn is(&self, context: &Arc<CudaContext>) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(context))
     }
 }
@@ -103,6 +107,17 @@ impl Kernel {
 }
 
 impl Module {
+    /// The address and the bytes of a variable in this context, which is current; the module is loaded if it is not yet.
+    pub(crate) fn variable(&self, context: &Arc<CudaContext>, name: &str) -> Result<(u64, usize)> {
+        let (driver, module) = (Driver::get()?, self.in_context(context, &JitOptions::new())?);
+        let asked = format!("the variable `{name}` is looked up in module `{}`", self.name);
+        let (mut address, mut bytes, name) = (0, 0, CString::new(name).unwrap_or_default());
+        // SAFETY: the module is loaded in the current context; the name ends in a zero.
+        let code =
+            unsafe { (driver.cuModuleGetGlobal_v2)(&raw mut address, &raw mut bytes, module.handle.0, name.as_ptr()) };
+        driver.check(code, &asked).map(|()| (address, bytes))
+    }
+
     /// The module in this context; if it is not loaded yet, it is with these options.
     fn in_context(&self, context: &Arc<CudaContext>, options: &JitOptions) -> Result<&CudaModule> {
         let is = |module: &CudaModule| module.home.is(context);
@@ -119,8 +134,7 @@ impl CudaModule {
         let limits = Arc::new(Limits::read(context)?);
         let variant = choose::best(module, limits.arch, driver.version(), &limits.name)?;
         let loaded = jit::Jit { driver, module, variant, limits: &limits, options }.load()?;
-        let (home, handle, log) =
-            (Home(Arc::downgrade(context)), Handle(loaded.handle), log::explain(&loaded.log, variant, ""));
+        let (home, handle, log) = (Home::of(context), Handle(loaded.handle), log::explain(&loaded.log, variant, ""));
         let log = log.trim_start_matches('\n').to_owned();
         Ok(CudaModule { home, handle, limits, variant, options: *options, source: loaded.source, log })
     }
@@ -138,7 +152,7 @@ impl CudaKernel {
         driver.check(code, &asked)?;
         let figures = Figures::read(driver, function, kernel.entry, &module.log)?;
         Ok(CudaKernel {
-            home: Home(Arc::downgrade(context)),
+            home: Home::of(context),
             driver,
             function: Handle(function),
             limits: module.limits.clone(),

@@ -10,6 +10,7 @@ mod stub;
 
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
 use expansion::{Shape, saxpy, scale, tiles};
+use program::kernels::sums;
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
 use ptx_launch::{CacheMode, Error, ErrorKind, JitOptions, Optimization, Promotion, Source, Spread, Swizzle, Texture};
@@ -718,4 +719,67 @@ fn cubins_are_kept_on_disk() {
     // SAFETY: as above.
     unsafe { std::env::remove_var("PTX_CACHE") };
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn variables_of_modules_are_ordered() {
+    let stub = Stub::lock();
+    let (device, races) = (device(), stub.races());
+    let (one, two) = (device.new_stream().unwrap(), device.new_stream().unwrap());
+    assert_eq!(sums::TOTAL.read(&device).unwrap(), 0, "the value of the source");
+    sums::TOTAL.write(&one, 5).unwrap();
+    sums::tally(&two, 0).unwrap();
+    sums::tally(&one, 0).unwrap();
+    sums::STEPS.write(&two, [100, 200]).unwrap();
+    sums::tally(&device, 0).unwrap();
+    let thread = std::thread::scope(|scope| scope.spawn(|| sums::TOTAL.read(&one).unwrap()).join().unwrap());
+    assert_eq!((thread, sums::STEPS.read(&device).unwrap()), (327, [100, 200]));
+    assert_eq!(stub.races(), races);
+}
+
+#[test]
+fn graphs_and_variables_of_modules_are_ordered() {
+    let stub = Stub::lock();
+    let (device, races) = (device(), stub.races());
+    let (one, two) = (device.new_stream().unwrap(), device.new_stream().unwrap());
+    sums::tally(&one, 0).unwrap();
+    let graph = one.capture(|stream| (0..2).try_for_each(|_| sums::tally(stream, 0))).unwrap();
+    sums::tally(&two, 0).unwrap();
+    graph.launch().unwrap();
+    sums::tally(&two, 0).unwrap();
+    drop(graph);
+    assert_eq!(sums::TOTAL.read(&two).unwrap(), 55);
+    let refused = one.capture(|stream| sums::TOTAL.read(stream).map(drop)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    assert_eq!(stub.races(), races);
+}
+
+#[test]
+fn a_variable_that_was_read_remembers_no_stream() {
+    let stub = Stub::lock();
+    let device = device();
+    sums::tally(&device, 0).unwrap();
+    sums::TOTAL.read(&device).unwrap();
+    sums::STEPS.read(&device).unwrap();
+    let alive = stub.alive();
+    let stream = device.new_stream().unwrap();
+    sums::tally(&stream, 0).unwrap();
+    drop(stream);
+    assert!(stub.alive() > alive, "the launch may still run");
+    assert_eq!((sums::TOTAL.read(&device).unwrap(), sums::STEPS.read(&device).unwrap()), (22, [1, 10]));
+    assert_eq!(stub.alive(), alive);
+}
+
+#[test]
+fn a_missing_variable_is_an_error() {
+    let _stub = Stub::lock();
+    static MODULE: rt::Module =
+        rt::Module::new("m", &[rt::Variant::new("sm_80", ".version 7.0", rt::LineMap::new(&[], &[]))]);
+    static GONE: rt::Static<u32> = rt::Static::new(&MODULE, "GONE", true);
+    static SHORT: rt::Static<u64> = rt::Static::new(&MODULE, "TOTAL", true);
+    let device = device();
+    let error = GONE.read(&device).unwrap_err().to_string();
+    assert!(error.contains("the variable `GONE` is looked up in module `m`"), "{error}");
+    let error = SHORT.read(&device).unwrap_err().to_string();
+    assert!(error.contains("`TOTAL` has 4 bytes in the loaded module `m`"), "{error}");
 }

@@ -56,6 +56,8 @@ pub struct Static {
     pub name: Ident,
     /// True if it says `mut`.
     pub mutable: bool,
+    /// True if it says `pub`: the host reads and writes it.
+    pub visible: bool,
     /// `#[align(16)]`.
     pub align: Option<Expr>,
     /// Its type.

@@ -176,6 +176,7 @@ impl Reader {
         tree::Static {
             name: self.ident(&item.ident),
             mutable: matches!(item.mutability, syn::StaticMutability::Mut(_)),
+            visible: !matches!(item.vis, syn::Visibility::Inherited),
             align,
             ty: self.ty(&item.ty),
             value: Some(self.expr(&item.expr)),

@@ -49,7 +49,7 @@ impl Launch<'_> {
         let (rt, dims, host, maps) = (self.rt(), self.dims(), self.host(config), self.maps(stream));
         let lengths = self.map_lengths();
         let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream, self.root));
-        let (the_kernel, args) = (self.reference(), self.args());
+        let (the_kernel, args, statics) = (self.reference(), self.args(), self.static_bindings(stream));
         // The arguments are those of the entry, by the same signature.
         let launch = self.vouched(quote!(#rt::launch(#the_kernel, #stream, &#config, &[#(#args),*])));
         quote! {
@@ -58,6 +58,7 @@ impl Launch<'_> {
             let #stream = #rt::AsStream::as_stream(&#stream);
             #lengths
             #(#bindings)*
+            #statics
             #maps
             #launch
         }

@@ -1,16 +1,16 @@
 //! The memory of a buffer on a CUDA device: cudarc's, with an order of its uses.
 #![allow(unsafe_code, reason = "calls of the driver, and memory that is seen as another type")]
 
-use super::order::{Order, parts};
+use super::order::{Order, parts, patiently};
 use super::uses::{Access, Borrow, Recorded, record, wait_for};
 use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::param::Bound;
-use crate::stream::{Events, StreamKind, StreamRef};
+use crate::stream::{Events, StreamRef};
 use cudarc::driver::sys::{CUresult, CUstream};
-use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};
 use std::sync::Arc;
 
 /// `CU_STREAM_PER_THREAD`.
@@ -47,6 +47,45 @@ impl CudaMemory {
             slice.context().synchronize().map_err(changes_hands)?;
         }
         retype(slice, bytes).and_then(CudaMemory::new)
+    }
+
+    /// A variable of a module, which lives as long as the context. Every launch may use it, so no borrow orders its uses: each has it
+    /// alone until it is submitted, as graphs do.
+    pub(crate) fn of_module(context: &Arc<CudaContext>, address: u64, len: usize) -> CudaMemory {
+        CudaMemory { order: Order::of_module(context.default_stream()), address, len, slice: None }
+    }
+
+    /// Ready to be used by work on `on`, as [`bind`](CudaMemory::bind); for variables of modules.
+    pub(crate) fn bind_shared<'s>(
+        self: &'s Arc<Self>,
+        on: &'s Arc<CudaStream>,
+        events: Events,
+        access: Access,
+    ) -> Result<Bound<'s>> {
+        if events == Events::LeftOut {
+            graph::note(on, Some((self, access)));
+            return Ok(Bound::recorded(self.address, None));
+        }
+        let recorded = patiently(|| self.begin_graph(on, access))?;
+        Ok(Bound::recorded(self.address, Some(recorded)))
+    }
+
+    /// Copies all of a module's variable out on `on`, and waits.
+    pub(crate) fn read_shared(self: &Arc<Self>, on: &Arc<CudaStream>, events: Events, into: &mut [u8]) -> Result<()> {
+        let on = outside_of_captures(on, events)?;
+        // As a write: it waits for all uses, so that they can be forgotten, and their streams.
+        let bound = self.bind_shared(on, events, Access::Write)?;
+        let begun = self.order.begun();
+        self.copy_out(on, bound, 0, into)?;
+        self.order.ended(begun);
+        Ok(())
+    }
+
+    /// Copies all of a module's variable in on `on`; see [`write`](CudaMemory::write).
+    pub(crate) fn write_shared(self: &Arc<Self>, on: &Arc<CudaStream>, events: Events, from: &[u8]) -> Result<()> {
+        let on = outside_of_captures(on, events)?;
+        let bound = self.bind_shared(on, events, Access::Write)?;
+        self.copy_in(on, bound, 0, from)
     }
 
     /// As the user's memory.
@@ -109,35 +148,42 @@ impl CudaMemory {
 
     /// Its home stream, on which the host copies.
     fn home_for_copies(&self) -> Result<&Arc<CudaStream>> {
-        match StreamRef::cuda(self.home()).kind {
-            StreamKind::Cuda(_, Events::LeftOut) => Err(captured()),
-            _ => Ok(self.home()),
-        }
+        outside_of_captures(self.home(), Events::of(self.home()))
     }
 
     /// Copies out on the home stream, and waits.
     pub(super) fn read(self: &Arc<Self>, offset: usize, into: &mut [u8], borrow: Borrow) -> Result<()> {
-        let (home, failed) = (self.home_for_copies()?, |e| cudarc_error("a download failed", e));
-        home.context().bind_to_thread().map_err(failed)?;
+        let home = self.home_for_copies()?;
+        home.context().bind_to_thread().map_err(downloads)?;
         let recorded = self.begin(home, Access::Read, borrow)?;
+        self.copy_out(home, recorded, offset, into)
+    }
+
+    /// Copies out on a stream whose context is current, and waits. `recorded` records the use.
+    fn copy_out<R>(&self, on: &CudaStream, recorded: R, offset: usize, into: &mut [u8]) -> Result<()> {
         // SAFETY: the view lies in the buffer; `into` is borrowed until the stream was waited for.
-        unsafe { result::memcpy_dtoh_async(into, self.address + offset as u64, home.cu_stream()) }.map_err(failed)?;
+        unsafe { result::memcpy_dtoh_async(into, self.address + offset as u64, on.cu_stream()) }.map_err(downloads)?;
         drop(recorded);
-        home.synchronize().map_err(failed)
+        on.synchronize().map_err(downloads)
     }
 
     /// Copies in on the home stream. `from` is no longer needed when it returns: of pageable memory the driver takes a copy
     /// first, for pinned memory the stream is waited for.
     pub(super) fn write(self: &Arc<Self>, offset: usize, from: &[u8], borrow: Borrow) -> Result<()> {
-        let (home, failed) = (self.home_for_copies()?, |e| cudarc_error("an upload failed", e));
-        home.context().bind_to_thread().map_err(failed)?;
+        let home = self.home_for_copies()?;
+        home.context().bind_to_thread().map_err(uploads)?;
         let recorded = self.begin(home, Access::Write, borrow)?;
-        // SAFETY: the view lies in the buffer; what becomes of `from` is said above.
-        unsafe { result::memcpy_htod_async(self.address + offset as u64, from, home.cu_stream()) }.map_err(failed)?;
+        self.copy_in(home, recorded, offset, from)
+    }
+
+    /// Copies in on a stream whose context is current. `recorded` records the use.
+    fn copy_in<R>(&self, on: &CudaStream, recorded: R, offset: usize, from: &[u8]) -> Result<()> {
+        // SAFETY: the view lies in the buffer; what becomes of `from` is said at `write`.
+        unsafe { result::memcpy_htod_async(self.address + offset as u64, from, on.cu_stream()) }.map_err(uploads)?;
         drop(recorded);
         match Driver::get()?.is_pageable(from) {
             true => Ok(()),
-            false => home.synchronize().map_err(failed),
+            false => on.synchronize().map_err(uploads),
         }
     }
 
@@ -202,6 +248,21 @@ fn retype<T, U>(mut slice: CudaSlice<T>, len: usize) -> Result<CudaSlice<U>> {
         record(write, &home).map_err(changes_hands)?;
     }
     Ok(slice)
+}
+
+/// A stream on which the host copies.
+fn outside_of_captures(on: &Arc<CudaStream>, events: Events) -> Result<&Arc<CudaStream>> {
+    if events == Events::Kept { Ok(on) } else { Err(captured()) }
+}
+
+#[cold]
+fn downloads(error: DriverError) -> Error {
+    cudarc_error("a download failed", error)
+}
+
+#[cold]
+fn uploads(error: DriverError) -> Error {
+    cudarc_error("an upload failed", error)
 }
 
 #[cold]

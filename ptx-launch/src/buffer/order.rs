@@ -80,6 +80,12 @@ impl Order {
         Ok((order, address))
     }
 
+    /// The order of memory that nobody has used, and that is never freed. `home` is the stream on which nobody has to wait for it.
+    pub(super) fn of_module(home: Arc<CudaStream>) -> Order {
+        let (sole, open, busy) = (AtomicUsize::new(NO_STREAM), AtomicUsize::new(0), AtomicBool::new(false));
+        Order { home, theirs: None, sole, open, busy, state: Mutex::default() }
+    }
+
     /// The stream that it was allocated on.
     pub(super) fn home(&self) -> &Arc<CudaStream> {
         &self.home
@@ -117,6 +123,19 @@ impl Order {
             recorded.busy = Some(&self.busy);
         }
         Ok(admitted)
+    }
+
+    /// Uses that began.
+    pub(super) fn begun(&self) -> u64 {
+        self.state().uses.begun()
+    }
+
+    /// The host has waited for all uses up to this number. If there were no others, nothing is left to remember.
+    pub(super) fn ended(&self, begun: u64) {
+        let mut state = self.state();
+        if state.uses.begun() == begun && self.open.load(Acquire) == 0 {
+            state.uses.clear();
+        }
     }
 
     /// From now on a graph may use the memory at any time.

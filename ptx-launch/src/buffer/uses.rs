@@ -82,6 +82,8 @@ pub(super) struct Uses {
     list: Vec<Use>,
     /// Events of streams that are no longer in the list.
     spare: Vec<CudaEvent>,
+    /// Uses that began.
+    begun: u64,
     /// Writes that began.
     writes: u64,
     /// The length of the list at which it is searched for uses that have ended.
@@ -218,6 +220,17 @@ impl Uses {
         self.writes += 1;
     }
 
+    /// Uses that began.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Forgets all uses, which have ended, and their events.
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.spare.clear();
+    }
+
     /// The one stream that has uses, if no event is recorded for them.
     pub(super) fn sole(&self) -> Option<usize> {
         match &self.list[..] {
@@ -322,6 +335,7 @@ impl Uses {
         let alone = self.list.len() == 1;
         let Some(used) = self.list.get_mut(at) else { return Ok(None) };
         used.count += 1;
+        self.begun += 1;
         // A stream that is alone is not asked again, also before it writes.
         let writes = access == Access::Write || late && alone;
         self.writes += u64::from(writes);

@@ -1,7 +1,7 @@
 //! The CPU device: memory and launches of the interpreter. Work runs while it is submitted.
 
 use crate::error::{Error, ErrorKind, Result};
-use ptx_interp::{Fault, FaultKind, Machine, Options};
+use ptx_interp::{Fault, FaultKind, Machine, Options, Program};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -63,6 +63,16 @@ impl CpuDevice {
         let mut between = vec![0; bytes];
         self.read(from, &mut between)?;
         self.write(to, &between)
+    }
+
+    /// Calls `act` with the bytes of a program's variable, if it has one of that name.
+    pub(crate) fn with_variable<R>(
+        &self,
+        program: &Program,
+        name: &str,
+        act: impl FnOnce(Option<&mut [u8]>) -> Result<R>,
+    ) -> Result<R> {
+        act(self.machine().variable(program, name).map_err(|fault| fault_error(&fault))?)
     }
 
     pub(crate) fn allocate(&self, bytes: usize) -> Result<CpuMemory> {

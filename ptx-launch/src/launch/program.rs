@@ -46,7 +46,7 @@ impl CpuProgram {
         ))
     }
 
-    pub(super) fn decoded(&self) -> &Program {
+    pub(crate) fn decoded(&self) -> &Program {
         &self.program
     }
 

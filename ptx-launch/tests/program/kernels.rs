@@ -56,6 +56,33 @@ pub fn paint(pause: u32, value: f32, to: Surface, n: u32) {
     }
 }
 
+/// A sum in a variable of the module.
+#[ptx_module(arch = "sm_80")]
+pub mod sums {
+    /// The sum so far.
+    pub static mut TOTAL: u32 = 0;
+    /// Two numbers to add.
+    pub static STEPS: [u32; 2] = [1, 10];
+
+    /// Adds both numbers to the sum, after `pause` times 1.6 µs.
+    #[ptx_kernel(block = 1, grid = 1, unsafe(requires(pause < 100000)))]
+    pub fn tally(pause: u32) {
+        let mut left: u32 = pause;
+        while left > 0 {
+            ptx! { nanosleep.u32 1600; }
+            left = left - 1;
+        }
+        let (total, a, b): u32;
+        ptx! {
+            ld.global.u32  total, [TOTAL];
+            ld.const.u32   a, [STEPS];
+            ld.const.u32   b, [STEPS + 4];
+        }
+        total = total + a + b;
+        ptx! { st.global.u32 [TOTAL], total; }
+    }
+}
+
 /// Keeps a stream busy.
 #[ptx_kernel(arch = "sm_80", block = 1, grid = 1, unsafe(requires(pause < 100000)))]
 pub fn idle(pause: u32) {

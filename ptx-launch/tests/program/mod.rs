@@ -8,6 +8,7 @@ mod interop;
 pub mod kernels;
 mod memory;
 mod threads;
+mod variables;
 
 use cudarc::driver::CudaStream;
 use ptx_launch::prelude::*;
@@ -76,13 +77,17 @@ struct World<'a> {
     values: Vec<Option<Vec<f32>>>,
     hosts: Vec<Host>,
     graphs: Vec<(Graph, Vec<Step>)>,
+    /// Content of the variables of the module on each device: the sum, and what a kernel adds to it.
+    sums: [(u32, [u32; 2]); 2],
 }
 
 /// Runs the program with this seed, of so many operations.
 pub fn run(ground: &Ground<'_>, seed: u64, operations: usize) {
     let (streams, values) = (Vec::new(), Vec::new());
     let (memories, hosts, graphs) = (Vec::new(), Vec::new(), Vec::new());
-    let mut world = World { ground, random: Random::new(seed), streams, memories, values, hosts, graphs };
+    let mut world =
+        World { ground, random: Random::new(seed), streams, memories, values, hosts, graphs, sums: [(0, [0; 2]); 2] };
+    (0..2).for_each(|device| world.write_sums(device));
     // Most programs have some streams from the beginning, some never get one.
     if world.random.below(4) > 0 {
         (0..2).for_each(|_| world.new_stream());
@@ -94,7 +99,7 @@ pub fn run(ground: &Ground<'_>, seed: u64, operations: usize) {
 
 impl<'a> World<'a> {
     fn step(&mut self) {
-        match self.random.below(31) {
+        match self.random.below(34) {
             0 if self.memories.len() < 5 => self.new_memory(),
             1 => self.drop_memory(),
             2 if self.streams.len() < 5 => self.new_stream(),
@@ -118,6 +123,9 @@ impl<'a> World<'a> {
             27 => self.readers_on_threads(),
             28 => self.texture(),
             29 => self.graph_beside_others(),
+            30 => self.tally(),
+            31 => self.tally_on_threads(),
+            32 => self.read_or_write_sums(),
             _ => self.wait(),
         }
     }
@@ -134,6 +142,8 @@ impl<'a> World<'a> {
                 _ => self.download(),
             }
         }
+        // Nobody remembers their streams afterwards.
+        (0..2).for_each(|device| self.read_sums(device));
     }
 
     fn new_stream(&mut self) {

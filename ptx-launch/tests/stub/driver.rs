@@ -36,6 +36,12 @@ struct State {
     memory: BTreeMap<u64, usize>,
     pinned: BTreeMap<u64, usize>,
     functions: Vec<String>,
+    /// The module of each function.
+    modules: Vec<u64>,
+    /// Variables of modules, by module and name: their addresses.
+    variables: HashMap<(u64, String), u64>,
+    /// The bytes of variables, by address.
+    fixed: BTreeMap<u64, usize>,
     opted_in: HashMap<u64, u64>,
     launch: Option<Launch>,
     /// The nodes so far, by stream.
@@ -57,7 +63,8 @@ fn touch(stream: u64, address: u64, bytes: usize, writes: bool) -> bool {
         let end = address + bytes as u64;
         let inside = |(at, len): &(&u64, &usize)| end <= **at + **len as u64;
         let allocation = |memory: &BTreeMap<u64, usize>| memory.range(..=address).next_back().filter(inside).map(|(at, _)| *at);
-        match allocation(&state.memory).or_else(|| allocation(&state.pinned)) {
+        let found = [&state.memory, &state.pinned, &state.fixed].into_iter().find_map(allocation);
+        match found {
             Some(at) => {
                 state.order.is_alive(stream);
                 state.order.work(queue(stream), at, address - at..end - at, writes);
@@ -670,16 +677,39 @@ pub unsafe extern "C" fn cuModuleLoadData(to: *mut u64, image: *const c_char) ->
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuModuleGetFunction(to: *mut u64, _module: P, name: *const c_char) -> Code {
+pub unsafe extern "C" fn cuModuleGetFunction(to: *mut u64, module: u64, name: *const c_char) -> Code {
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
     match enter("cuModuleGetFunction") {
         SUCCESS if name == "missing" => NOT_FOUND,
         SUCCESS => with(|state| {
             state.functions.push(name);
+            state.modules.push(module);
             unsafe { put(to, state.functions.len() as u64) }
         }),
         code => code,
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetGlobal_v2(to: *mut u64, bytes: *mut usize, module: u64, name: *const c_char) -> Code {
+    let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("");
+    match (enter("cuModuleGetGlobal_v2"), kernels::variable(name)) {
+        (SUCCESS, Some(words)) => unsafe { put(to, variable(module, name)) + put(bytes, 4 * words.len()) },
+        (SUCCESS, None) => NOT_FOUND,
+        (code, _) => code,
+    }
+}
+
+/// The address of a variable, which holds its first value when it is first asked for.
+fn variable(module: u64, name: &str) -> u64 {
+    with(|state| {
+        *state.variables.entry((module, name.to_owned())).or_insert_with(|| {
+            let words: &'static mut [u32] = Box::leak(kernels::variable(name).unwrap_or_default().into());
+            let address = words.as_ptr() as u64;
+            state.fixed.insert(address, 4 * words.len());
+            address
+        })
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -785,7 +815,13 @@ unsafe fn run(function: u64, launch: Launch, params: *const *const c_void) -> Co
         unsafe { bytes.as_mut_ptr().copy_from((*params.add(at)).cast::<u8>(), *size) };
         bytes
     };
-    unsafe { Node::Kernel(name.clone(), sizes.map(bytes).collect()).submit(stream) };
+    let module = with(|state| state.modules.get(function as usize - 1).copied().unwrap_or(0));
+    let variables = kernels::named(&name).iter().map(|name| {
+        let mut bytes = [0; 128];
+        bytes[..8].copy_from_slice(&variable(module, name).to_ne_bytes());
+        bytes
+    });
+    unsafe { Node::Kernel(name.clone(), sizes.map(bytes).chain(variables).collect()).submit(stream) };
     SUCCESS
 }
 

@@ -27,7 +27,22 @@ pub fn arguments(name: &str) -> &'static [usize] {
         "accumulate" => &[4, 4, 8, 8, 4],
         "sample" => &[4, 8, 8, 4],
         "paint" => &[4, 4, 8, 4],
+        "tally" => &[4],
         _ => &[],
+    }
+}
+
+/// The variables that a kernel names; their addresses follow its arguments.
+pub fn named(name: &str) -> &'static [&'static str] {
+    if name == "tally" { &["TOTAL", "STEPS"] } else { &[] }
+}
+
+/// The first value of a variable.
+pub fn variable(name: &str) -> Option<&'static [u32]> {
+    match name {
+        "TOTAL" => Some(&[0]),
+        "STEPS" => Some(&[1, 10]),
+        _ => None,
     }
 }
 
@@ -37,6 +52,13 @@ pub unsafe fn run(name: &str, args: &[[u8; 128]], stream: u64) {
         "saxpy" => unsafe { saxpy(stream, args.float(0), args.word(1), args.word(2), args.int(3)) },
         // The first argument of those below is for how long they wait on a GPU.
         "accumulate" => unsafe { saxpy(stream, args.float(1), args.word(2), args.word(3), args.int(4)) },
+        "tally" => {
+            let (total, steps) = (args.word(1), args.word(2));
+            if touch(stream, total, 4, true) & touch(stream, steps, 8, false) {
+                let (total, steps) = (total as *mut u32, steps as *const [u32; 2]);
+                unsafe { total.write(total.read() + steps.read().iter().sum::<u32>()) };
+            }
+        }
         "scale" => unsafe { each(stream, args.word(4), args.word(1), args.int(2) * args.int(3), |x, _| 2.0 * x) },
         "sample" => {
             if let Some(texels) = resolve(stream, args.word(1)) {

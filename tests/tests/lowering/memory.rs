@@ -7,6 +7,7 @@ pub mod memory {
 
     const N: u32 = 64;
     static TABLE: [f32; 3] = [1.0, 2.5, -3.0];
+    pub static WEIGHTS: [[f32; 3]; 2] = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
     static mut COUNT: u32 = 0;
     static mut ROWS: [[u16; 2]; 2] = [[1, 2], [3, 4]];
 

@@ -4,6 +4,7 @@ use super::Lowerer;
 use super::constant::Fail;
 use crate::diag::codes;
 use crate::isa::Type;
+use crate::kernel::StaticVariable;
 use crate::kernel::layout::Layout;
 use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{self, Expr, Ident, Let, Memory, MemorySpace, Pattern, TypeKind};
@@ -160,11 +161,29 @@ impl<'a> Lowerer<'a> {
             }
         };
         let symbol = Rc::make_mut(&mut self.out.symbols).unique(&item.name.name);
-        let (space, declared) = if item.mutable { ("global", ".visible .global") } else { ("const", ".const") };
+        let (space, declared) = match (item.mutable, item.visible) {
+            (true, _) => ("global", ".visible .global"),
+            (false, true) => ("const", ".visible .const"),
+            (false, false) => ("const", ".const"),
+        };
         let text = format!("{declared} .align {align} .{} {symbol}{dims}{init};\n", types::stored(element));
         let span = self.at(item.name.span);
         self.out.globals.push((text, span));
         Some(symbol_value(symbol, space, element))
+    }
+
+    /// Notes a `static` of the module for the host.
+    pub(super) fn list_static(&mut self, item: &'a tree::Static) {
+        let Value::Symbol(symbol) = self.static_item(item) else { return };
+        let Some(mut ty) = self.ty(&item.ty) else { return };
+        let mut dims = Vec::new();
+        while let Ty::Array(element, len) = ty {
+            dims.push(len);
+            ty = *element;
+        }
+        let (name, shared) = (item.name.name.clone(), item.mutable || item.visible);
+        let Symbol { name: symbol, element, .. } = symbol;
+        self.out.module_statics.push(StaticVariable { name, symbol, element, dims, shared });
     }
 
     fn initialiser(&mut self, value: &Const, element: Type, span: Span) -> Option<String> {

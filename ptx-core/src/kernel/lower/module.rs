@@ -28,6 +28,9 @@ impl<'a> Lowerer<'a> {
             self.ptx_item(item);
         }
         self.declare_items(module);
+        for item in &module.statics {
+            self.list_static(item);
+        }
         for (index, kernel) in module.kernels.iter().enumerate() {
             self.kernel(index, kernel);
         }
@@ -119,6 +122,7 @@ impl<'a> Lowerer<'a> {
             pieces,
             entries: self.out.entries,
             structs,
+            statics: self.out.module_statics,
             unchecked: self.out.unchecked,
             refused: self.out.refused,
             fixed,

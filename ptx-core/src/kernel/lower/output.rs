@@ -4,7 +4,7 @@ use super::Pieces;
 use crate::kernel::names::Names;
 use crate::kernel::spoken::Spoken;
 use crate::kernel::value::Value;
-use crate::kernel::{Entry, Fixed};
+use crate::kernel::{Entry, Fixed, StaticVariable};
 use crate::span::Span;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -27,6 +27,8 @@ pub(super) struct Output {
     pub(super) called: HashMap<(usize, String), String>,
     /// Variables of the module that are written, by the address of their declaration and their text.
     pub(super) statics: HashMap<(usize, String), Value>,
+    /// The `static`s of the module, for the host.
+    pub(super) module_statics: Vec<StaticVariable>,
     /// Files of `.file`, in order.
     pub(super) files: Vec<String>,
     /// Tokens from `unchecked { }`.

@@ -1,0 +1,54 @@
+//! The variables that an entry may use: those that its instructions name, those of the functions that it may call, and those
+//! whose addresses these variables hold.
+
+use ptx_core::ir::{Base, Function, Inst, Module, Operand, Symbol};
+use std::collections::{BTreeSet, HashSet};
+
+/// The names of these variables for each entry, by its name.
+pub fn used(module: &Module) -> Vec<(String, BTreeSet<String>)> {
+    let entries = module.functions.iter().filter(|function| function.entry && function.defined);
+    entries.map(|entry| (entry.name.clone(), reached(module, entry))).collect()
+}
+
+fn reached(module: &Module, entry: &Function) -> BTreeSet<String> {
+    let (mut open, mut seen) = (Vec::new(), HashSet::new());
+    of_function(entry, &mut open);
+    let mut names = BTreeSet::new();
+    while let Some(symbol) = open.pop() {
+        if !seen.insert(symbol) {
+            continue;
+        }
+        match symbol {
+            Symbol::Func(id) => module.functions.get(id.index()).into_iter().for_each(|f| of_function(f, &mut open)),
+            Symbol::Var(id) => {
+                let Some(variable) = module.variables.get(id.index()) else { continue };
+                names.insert(variable.name.clone());
+                open.extend(variable.init.iter().flat_map(|init| &init.relocations).map(|relocation| relocation.of));
+            }
+        }
+    }
+    names
+}
+
+fn of_function(function: &Function, to: &mut Vec<Symbol>) {
+    let of_inst = |inst: &Inst| inst.operands.iter().for_each(|operand| of_operand(operand, to));
+    function.insts.iter().for_each(of_inst);
+    function.targets.iter().flatten().for_each(|operand| of_operand(operand, to));
+}
+
+fn of_operand(operand: &Operand, to: &mut Vec<Symbol>) {
+    match operand {
+        Operand::Symbol(symbol, _) => to.push(*symbol),
+        Operand::Func(id) => to.push(Symbol::Func(*id)),
+        Operand::Memory { base, rest, .. } => {
+            if let Base::Symbol(symbol) = base {
+                to.push(*symbol);
+            }
+            rest.iter().for_each(|operand| of_operand(operand, to));
+        }
+        Operand::Vector(parts) | Operand::List(parts) => parts.iter().for_each(|operand| of_operand(operand, to)),
+        Operand::Pair(one, other) => [one, other].into_iter().for_each(|operand| of_operand(operand, to)),
+        Operand::Unified(inner) | Operand::Not(inner) | Operand::Neg(inner) => of_operand(inner, to),
+        _ => {}
+    }
+}
