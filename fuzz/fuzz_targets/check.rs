@@ -3,13 +3,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use ptx_core::check::check;
-use ptx_core::emit::ptx::print;
+use ptx_core::emit::tree::print_tree;
 use ptx_core::lower::Options;
 use ptx_core::parse::parse_text;
 
 fuzz_target!(|text: &[u8]| {
     let (tree, earlier) = parse_text(text);
     if let (Some(checked), _) = check(tree, earlier, &Options::default()) {
-        assert_eq!(print(checked.tree()), text);
+        assert_eq!(print_tree(checked.tree()), text);
     }
 });

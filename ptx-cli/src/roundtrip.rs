@@ -3,7 +3,7 @@
 use crate::files;
 use crate::output::{Outcome, count};
 use crate::source::Source;
-use ptx_core::emit::ptx::print;
+use ptx_core::emit::tree::print_tree;
 use ptx_core::parse::parse_text;
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         // The parser keeps the text that it is given; ours is to compare with.
         let text = source.bytes.clone();
         let start = Instant::now();
-        let printed = print(&parse_text(text).0);
+        let printed = print_tree(&parse_text(text).0);
         total.time += start.elapsed();
         total.files += 1;
         total.bytes += source.bytes.len();

@@ -10,6 +10,7 @@ mod debug;
 mod declarations;
 mod declarators;
 mod directives;
+mod edits;
 mod flow;
 mod graph;
 mod header;

@@ -3,3 +3,4 @@
 pub mod fmt;
 pub mod ptx;
 pub mod rust;
+pub mod tree;

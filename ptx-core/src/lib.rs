@@ -30,8 +30,7 @@
 //! tree.set_directive(".target", "sm_90")?;
 //! let (checked, found) = check::check(tree, found, &lower::Options::default());
 //! let checked = checked.ok_or(EditError::NotFound)?;
-//! let printed = String::from_utf8_lossy(&emit::ptx::print(checked.tree())).into_owned();
-//! assert!(found.is_empty() && printed.contains("    .reg .f32 %value;    // one value\n"));
+//! assert!(found.is_empty() && emit::ptx::print(&checked).contains("    .reg .f32 %value;    // one value\n"));
 //! # Ok::<(), EditError>(())
 //! ```
 //!
@@ -41,7 +40,7 @@
 //! | look at it, change it | [`syntax::Tree`], [`edit`] |
 //! | know what it means | [`lower::lower`] gives [`ir`], without looking at whole functions |
 //! | know that it is right | [`check::check`], the only maker of a [`Checked`](check::Checked) module |
-//! | write it | [`emit::ptx::print`] as it stood, [`emit::fmt::format`] in one layout |
+//! | write it | [`emit::ptx::print`] a checked module, [`emit::tree::print_tree`] any tree, [`emit::fmt::format`] in one layout |
 //! | write it as Rust | the crate `ptx-transpile` |
 //! | ask about an instruction | [`isa::table`], read from one line a form |
 //! | lower the kernel language | [`kernel::lower`]: a statement tree to PTX tokens |

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use arbitrary::{Result, Unstructured};
-use ptx_core::emit::{fmt, ptx};
+use ptx_core::emit::{fmt, tree::print_tree};
 use ptx_core::lex::lex;
 use ptx_core::parse::{parse_body, parse_text};
 use ptx_core::syntax::Tree;
@@ -123,9 +123,9 @@ fn tokens(tree: &Tree) -> Vec<(Kind, &[u8])> {
 fn hold(text: &[u8]) {
     let shown = String::from_utf8_lossy(text);
     let (tree, _) = parse_text(text);
-    assert_eq!(ptx::print(&tree), text, "module: {shown:?}");
+    assert_eq!(print_tree(&tree), text, "module: {shown:?}");
     let (body, _) = parse_body(lex(text).0);
-    assert_eq!(ptx::print(&body), text, "body: {shown:?}");
+    assert_eq!(print_tree(&body), text, "body: {shown:?}");
     let once = fmt::format(&tree);
     let (again, _) = parse_text(&once[..]);
     let differs = tokens(&again).into_iter().zip(tokens(&tree)).find(|(a, b)| a != b);

@@ -7,8 +7,9 @@ mod targets;
 
 use crate::embed::Cubin;
 use crate::kernel::Reader;
-use ptx_core::check::{Checked, check, minimum_version};
+use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
+use ptx_core::edit::EditError;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::kernel::tree::Module;
 use ptx_core::kernel::{self, Entry, Lowered, StaticVariable, StructLayout, Variant};
@@ -97,7 +98,7 @@ fn variant(
     found: &mut Vec<Diagnostic>,
 ) -> (Text, Declared, Lowered) {
     let locate = |span| reader.host.location(span);
-    let trial = version.unwrap_or(NEWEST);
+    let trial = version.unwrap_or(Version::NEWEST);
     let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
     let mut builder = Builder::new();
     for (piece, span) in &lowered.pieces {
@@ -110,7 +111,7 @@ fn variant(
     let phases = [reader.diagnostics.clone(), lexical, language, checks];
     found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
     let declared = checked.as_ref().map(|c| Declared::of(c.module())).unwrap_or_default();
-    (checked.map_or_else(|| Text::empty(arch), |c| text(&c, trial, version)), declared, lowered)
+    (checked.and_then(|c| text(c, version).ok()).unwrap_or_else(|| Text::empty(arch)), declared, lowered)
 }
 
 impl Declared {
@@ -164,32 +165,12 @@ pub fn declared(source: Source) -> ir::Module {
 
 /// The text of a checked module. Where the user does not choose, its version becomes the lowest that it needs, so that
 /// older drivers load it.
-fn text(checked: &Checked, trial: Version, version: Option<Version>) -> Text {
-    let mut ptx = as_written(checked);
-    if version.is_none() {
-        let lowest = minimum_version(checked.module());
-        ptx = ptx.replacen(&format!(".version {trial}"), &format!(".version {lowest}"), 1);
-    }
-    let ptx = untyped(&ptx);
-    Text { arch: checked.module().arch, ptx, lines: lines(checked.tree()), cubin: None }
+fn text(checked: Checked, version: Option<Version>) -> Result<Text, EditError> {
+    let lowest = if version.is_none() { checked.with_minimum_version()? } else { checked };
+    let checked = lowest.with_untyped_registers()?;
+    let (arch, lines) = (checked.module().arch, lines(checked.tree()));
+    Ok(Text { arch, ptx: emit::ptx::print(&checked), lines, cubin: None })
 }
-
-/// Declares signed registers as `.b16`, `.b32`, `.b64`, which is what nvcc writes. They are checked by now, and ptxas, which
-/// takes no notice of how any other register is declared, orders instructions differently where they are signed.
-fn untyped(ptx: &str) -> String {
-    const SIGNED: &str = "    .reg .s";
-    let line =
-        |line: &str| line.strip_prefix(SIGNED).map_or_else(|| line.to_owned(), |rest| format!("    .reg .b{rest}"));
-    ptx.split_inclusive('\n').map(line).collect()
-}
-
-/// The text of a module that the user wrote whole.
-pub fn as_written(checked: &Checked) -> String {
-    String::from_utf8_lossy(&emit::ptx::print(checked.tree())).into_owned()
-}
-
-/// Version that a module is tried with when its version is not given.
-const NEWEST: Version = Version { major: 9, minor: 5 };
 
 /// Which span stands first on each line.
 fn lines(tree: &Tree) -> Vec<(u32, Span)> {

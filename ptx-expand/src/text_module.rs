@@ -75,7 +75,7 @@ pub fn compile(group: Span, body: TokenStream) -> (Reader, Option<Text>) {
     }
     let (checked, mut diagnostics) = compile::checked(source.clone());
     reader.diagnostics.append(&mut diagnostics);
-    let ptx = checked.as_ref().map_or_else(String::new, compile::as_written);
+    let ptx = checked.as_ref().map_or_else(String::new, ptx_core::emit::ptx::print);
     let module = checked.map_or_else(|| compile::declared(source), |c| c.module().clone());
     (reader, Some(Text { module, ptx, signatures, root }))
 }

@@ -53,7 +53,7 @@ fn once(text: &[u8]) -> (Duration, Duration, Duration, Duration) {
     let lexed = start.elapsed();
     let (tree, _) = parse::parse(source);
     let parsed = start.elapsed();
-    let out = emit::ptx::print(&tree);
+    let out = emit::tree::print_tree(&tree);
     let printed = start.elapsed();
     black_box(&out);
     drop((tree, out));

@@ -28,7 +28,7 @@ fn trials(sample: own::Sample) -> [Trial; 3] {
 fn roundtrip(sample: &own::Sample) -> Result<(), Failed> {
     let text = std::fs::read(sample.file())?;
     let (tree, _) = parse::parse_text(&text[..]);
-    if emit::ptx::print(&tree) == text { Ok(()) } else { Err("prints other bytes".into()) }
+    if emit::tree::print_tree(&tree) == text { Ok(()) } else { Err("prints other bytes".into()) }
 }
 
 /// The checker and ptxas say the same.

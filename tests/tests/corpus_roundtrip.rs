@@ -21,7 +21,7 @@ fn roundtrip(sample: &Sample) -> Result<(), Failed> {
     let text = std::fs::read(&sample.path)?;
     let (mut tree, diagnostics) = parse::parse_text(&text[..]);
     scatter(&mut tree.source);
-    if let Some(at) = first_difference(&text, &emit::ptx::print(&tree)) {
+    if let Some(at) = first_difference(&text, &emit::tree::print_tree(&tree)) {
         return Err(format!("differs at byte {at}").into());
     }
     formats(&tree)?;

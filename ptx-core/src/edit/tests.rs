@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use super::*;
-use crate::emit::ptx::print;
+use crate::emit::tree::print_tree;
 use crate::parse::parse_text;
 
 const MODULE: &str = "// head\r\n.version 8.7 // v\n.target sm_80, debug\n.address_size 64\n\n\
@@ -13,10 +13,10 @@ fn diff_of(text: &str, edit: impl FnOnce(&mut Tree)) -> String {
     let (mut tree, diagnostics) = parse_text(text.as_bytes());
     assert_eq!(diagnostics, []);
     edit(&mut tree);
-    let after = String::from_utf8(print(&tree)).unwrap();
+    let after = String::from_utf8(print_tree(&tree)).unwrap();
     let (again, diagnostics) = parse_text(after.as_bytes());
     assert_eq!(diagnostics, [], "{after}");
-    assert_eq!(print(&again), after.as_bytes());
+    assert_eq!(print_tree(&again), after.as_bytes());
     let (old, new): (Vec<_>, Vec<_>) = (text.split('\n').collect(), after.split('\n').collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let rest = old.len().min(new.len()) - same;
@@ -81,7 +81,7 @@ fn replace_an_operand() {
     let (mut tree, _) = parse_text(b".entry k { mov.b32 a, /* seven */ 7; }");
     let int = tree.exprs.iter().position(|e| e.kind == ExprKind::Int(7)).unwrap();
     tree.replace_token(tree.exprs[int].tokens.start, "0x10").unwrap();
-    assert_eq!(print(&tree), b".entry k { mov.b32 a, /* seven */ 0x10; }");
+    assert_eq!(print_tree(&tree), b".entry k { mov.b32 a, /* seven */ 0x10; }");
     assert_eq!(tree.exprs[int].kind, ExprKind::Int(16));
 }
 
@@ -142,5 +142,5 @@ fn edits_beside_tokens_that_are_long() {
     tree.replace_token(a, &longer).unwrap();
     tree.replace_token(b, "c").unwrap();
     tree.replace_token(a, "d").unwrap();
-    assert_eq!(print(&tree), format!(".entry k {{ add.s32 d, {long}, /* one */ c; }}\n").into_bytes());
+    assert_eq!(print_tree(&tree), format!(".entry k {{ add.s32 d, {long}, /* one */ c; }}\n").into_bytes());
 }

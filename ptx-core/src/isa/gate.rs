@@ -12,6 +12,11 @@ pub struct Version {
     pub minor: u8,
 }
 
+impl Version {
+    /// The newest version of PTX. Kernels are checked with it, and so are modules without a header.
+    pub const NEWEST: Version = Version { major: 9, minor: 5 };
+}
+
 impl FromStr for Version {
     type Err = ();
 

@@ -6,8 +6,8 @@ use crate::ir::Module;
 use crate::isa::{Arch, Version, table};
 use crate::syntax::{Directive, StmtKind, Tree};
 
-/// Target and version of a module without a header: everything is allowed there, so that one error stays one error.
-const NEWEST: (Arch, Version) = (Arch::base(121), Version { major: 9, minor: 5 });
+/// Target of a module without a header: everything is allowed there, so that one error stays one error.
+const NEWEST_ARCH: Arch = Arch::base(121);
 
 /// The last minor version of each major one, from 1 on.
 const LAST_MINORS: &[u8] = &[5, 3, 2, 3, 1, 5, 8, 8, 5];
@@ -29,8 +29,8 @@ pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnos
         diagnostics.push(report::target_since(arch, info.since, span));
     }
     Module {
-        version: version.unwrap_or(NEWEST.1),
-        arch: arch.unwrap_or(NEWEST.0),
+        version: version.unwrap_or(Version::NEWEST),
+        arch: arch.unwrap_or(NEWEST_ARCH),
         options: words,
         address_size: address_size(tree),
         relocatable: options.relocatable,

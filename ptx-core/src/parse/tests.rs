@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use super::*;
-use crate::emit::ptx::print;
+use crate::emit::tree::print_tree;
 use crate::syntax::ExprKind;
 
 /// Parses a body and checks that it prints back and that every token has one statement.
@@ -14,7 +14,7 @@ fn module(text: &str) -> (Tree, Vec<Diagnostic>) {
 }
 
 fn checked(text: &str, result: (Tree, Vec<Diagnostic>)) -> (Tree, Vec<Diagnostic>) {
-    assert_eq!(String::from_utf8(print(&result.0)).unwrap(), text);
+    assert_eq!(String::from_utf8(print_tree(&result.0)).unwrap(), text);
     result
 }
 

@@ -1,0 +1,62 @@
+//! Edits that keep a checked module sound.
+
+use super::{Checked, minimum_version};
+use crate::edit::EditError;
+use crate::syntax::{Stmt, StmtKind};
+use crate::token::TokenId;
+
+impl Checked {
+    /// The same module at the lowest version that its target and instructions allow, so that older drivers load it.
+    ///
+    /// # Errors
+    /// [`EditError::TooLong`].
+    pub fn with_minimum_version(mut self) -> Result<Checked, EditError> {
+        self.module.version = minimum_version(&self.module);
+        self.tree.set_directive(".version", &self.module.version.to_string())?;
+        Ok(self)
+    }
+
+    /// The same module with signed registers declared as bits (`.b64` for `.s64`), as nvcc does: instructions give registers their
+    /// meaning, but ptxas orders instructions differently where registers are signed. [`Checked::module`] keeps the types.
+    ///
+    /// # Errors
+    /// [`EditError::TooLong`].
+    pub fn with_untyped_registers(mut self) -> Result<Checked, EditError> {
+        const SIGNED: [(&str, &str); 4] = [(".s8", ".b8"), (".s16", ".b16"), (".s32", ".b32"), (".s64", ".b64")];
+        let source = &self.tree.source;
+        let declared = |stmt: &Stmt| match &stmt.kind {
+            StmtKind::Var(var) if source.text(var.space) == ".reg" => {
+                let ty = var.ty?;
+                SIGNED.iter().find(|(signed, _)| source.text(ty) == *signed).map(|(_, bits)| (ty, *bits))
+            }
+            _ => None,
+        };
+        let edits: Vec<(TokenId, &str)> = self.tree.stmts.iter().filter_map(declared).collect();
+        for (token, bits) in edits {
+            self.tree.replace_token(token, bits)?;
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::super::check;
+    use crate::emit::ptx::print;
+    use crate::lower::Options;
+    use crate::parse::parse_text;
+
+    #[test]
+    fn an_edit_changes_only_its_tokens() {
+        let text = "// .version 9.5, .reg .s64\n.version 9.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n    \
+                    .reg .s64 %a, %b;\n\t{ .reg  .s32 %c; .reg .f32 %f; mov.s32 %c, 1; }\n    mov.s64 %a, 1; ret;\n}\n";
+        let (tree, found) = parse_text(text);
+        let (checked, _) = check(tree, found, &Options::default());
+        let edited = checked.unwrap().with_minimum_version().unwrap().with_untyped_registers().unwrap();
+        let expected = text.replace("\n.version 9.5", "\n.version 7.0");
+        let expected = expected.replace("    .reg .s64", "    .reg .b64").replace(".reg  .s32", ".reg  .b32");
+        assert_eq!(print(&edited), expected);
+        assert_eq!(edited.module().version.to_string(), "7.0");
+    }
+}
