@@ -300,15 +300,15 @@ pub struct Value {
     pub selectors: &'static [Member],
 }
 
-/// Which addresses a register of 8 or 16 bits may hold.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Short {
-    /// All: ptxas takes it, though the address is cut.
-    Any,
-    /// Those in windows of their own: a generic or global address is moved to a register of 64 bits first.
-    InWindows,
-    /// None: ptxas makes several instructions of this one, with a register of its own for the address.
-    None,
+/// Addresses that a register of 8 or 16 bits may not hold. Elsewhere ptxas takes it, though the address is cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Short {
+    /// ptxas makes several instructions of this one, with a register of its own for the address.
+    pub refused: bool,
+    /// Only a generic or global address is refused, not one in a window of its own.
+    pub whole: bool,
+    /// First target that refuses it.
+    pub from: Option<Arch>,
 }
 
 /// Which state space an address is in.

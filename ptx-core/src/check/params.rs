@@ -32,13 +32,15 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The `.param` variable that an instruction loads (`true`) or stores.
+/// The `.param` variable that an instruction loads (`true`) or stores. One without other operands, such as `prefetch`,
+/// does neither.
 fn accessed(inst: &Inst, module: &Module) -> Option<(VarId, bool)> {
     let var = inst.operands.iter().find_map(|operand| match operand {
         Operand::Memory { base: Base::Symbol(Symbol::Var(var)), .. } => Some(*var),
         _ => None,
     })?;
-    let loads = inst.row?.operands.iter().any(|o| o.access == Access::Write);
+    let row = inst.row.filter(|row| row.operands.len() > 1)?;
+    let loads = row.operands.iter().any(|o| o.access == Access::Write);
     let space = module.variables.get(var.index())?.space;
     (space == Space::Param).then_some((var, loads))
 }

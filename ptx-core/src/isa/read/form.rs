@@ -217,7 +217,7 @@ impl Reader<'_> {
         let more = self.rest().starts_with("{,") || self.eat(",");
         let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
-        let (unified, narrow, short) = (self.eat(".unified"), self.eat("+"), self.short());
+        let (unified, narrow, short) = (self.eat(".unified"), self.eat("+"), self.short()?);
         Ok(OperandSpec {
             name,
             access: Access::Read,
@@ -226,13 +226,18 @@ impl Reader<'_> {
         })
     }
 
-    /// `!`, `!generic` or nothing.
-    fn short(&mut self) -> Short {
-        match self.eat("!") {
-            true if self.eat("generic") => Short::InWindows,
-            true => Short::None,
-            false => Short::Any,
+    /// `!`, `!generic`, `!sm_100`, `!generic&sm_100` or nothing.
+    fn short(&mut self) -> Result<Short> {
+        if !self.eat("!") {
+            return Ok(Short::default());
         }
+        let whole = self.eat("generic");
+        self.eat("&");
+        let from = match self.rest().starts_with("sm_") {
+            true => Some(self.word().parse().map_err(|()| "no target behind `!`")?),
+            false => None,
+        };
+        Ok(Short { refused: true, whole, from })
     }
 
     fn space(&mut self) -> Result<SpaceOf> {

@@ -2,7 +2,7 @@
 
 use super::{Binder, Class, Fit, Type, Why};
 use crate::ir::{Base, Param, Register, Space, Symbol, VarId, Variable};
-use crate::isa::{Short, SpaceOf};
+use crate::isa::{Arch, Short, SpaceOf};
 
 /// The space of an address that ptxas does not look at.
 const UNSEEN: &str = "unseen";
@@ -18,12 +18,9 @@ pub(super) struct Widths {
 
 impl Widths {
     /// Returns true if 8 or 16 bits will do; `whole` for a generic or global address.
-    fn short(self, whole: bool) -> bool {
-        match self.short {
-            Short::Any => true,
-            Short::InWindows => !whole,
-            Short::None => false,
-        }
+    fn short(self, whole: bool, arch: Arch) -> bool {
+        let Short { refused, whole: only_whole, from } = self.short;
+        !refused || only_whole && !whole || from.is_some_and(|first| !arch.provides(first))
     }
 }
 
@@ -123,7 +120,7 @@ impl Binder<'_> {
                 Err(Why::Shape("an address in a 32- or 64-bit integer register".into()))
             }
             32 if whole && !widths.narrow || handle => Err(Why::Shape("a 64-bit address".into())),
-            8 | 16 if !widths.short(whole) => Err(Why::Shape("an address in a 32- or 64-bit integer register".into())),
+            8 | 16 if !widths.short(whole, self.module.arch) => Err(Why::Shape("an address in a 32- or 64-bit integer register".into())),
             _ => Ok(()),
         }
     }
