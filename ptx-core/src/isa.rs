@@ -202,6 +202,8 @@ pub enum OperandKind {
         rest: Vec<OperandSpec>,
         /// True if `.unified` may follow.
         unified: bool,
+        /// True if ptxas takes the address without its brackets.
+        bare: bool,
         /// True if 32-bit registers may hold addresses of 64 bits.
         narrow: bool,
         /// Registers of 8 and 16 bits that may hold it.

@@ -1,5 +1,9 @@
 //! Comparison of the checker with ptxas on instructions.
 
+mod hunt;
+
+pub use hunt::{Tally, Try, hunt};
+
 use crate::instruction::Instruction;
 use crate::judge::{Expected, Judge, Question, Verdict};
 use crate::ptxas::ENDLESS;

@@ -60,13 +60,17 @@ impl Misfit {
 /// Modifiers that ptxas takes twice.
 const REPEATABLE: &[&str] = &["sync", "sat", "satfinite", "relu", "NaN", "approx", "cc", "shiftamt", "uni"];
 
+/// Returns true if ptxas passes over the modifier: on the instructions that a line of the table names, or on every one
+/// whose opcode does not know it.
 fn is_ignored(row: &Row, text: &str) -> bool {
     let known =
         |row: &Row| row.parts.contains(&text) || row.slots.iter().any(|s| s.members.iter().any(|m| m.text == text));
     let table = super::table();
-    let passed_over =
-        |idle: &Idle| idle.words.contains(&text) && (idle.names.is_empty() || idle.names.contains(&row.name));
-    table.idle.iter().any(passed_over) && !table.forms(row.opcode()).iter().any(known)
+    let passed_over = |idle: &Idle| match idle.names.as_slice() {
+        [] => !table.forms(row.opcode()).iter().any(known),
+        names => names.contains(&row.name),
+    };
+    table.idle.iter().any(|idle| idle.words.contains(&text) && passed_over(idle))
 }
 
 fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {

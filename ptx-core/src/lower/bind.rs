@@ -133,6 +133,9 @@ impl Binder<'_> {
                 };
                 Ok(made(self.inside(rest, written)?).map(filled))
             }
+            (OperandKind::Memory { bare: true, .. }, _) if let Some(address) = in_brackets(operand) => {
+                Ok(self.fitted(spec, &address)?.or(Some(address)))
+            }
             (OperandKind::Value(_), Operand::List(list)) if list.len() == 1 && list[0].is_literal() => {
                 Ok(self.fitted(spec, &list[0])?.or_else(|| list.first().cloned()))
             }
@@ -234,6 +237,7 @@ impl Binder<'_> {
                 }
                 self.register(ty, value.wider, reg.index())
             }
+            Operand::Sum(reg, _) if takes_sums(value, access, ty) && self.converts(ty, reg.index()) => Ok(()),
             Operand::Sum(reg, _) if takes_sums(value, access, ty) => self.scalar(value, access, &Operand::Reg(*reg)),
             Operand::Symbol(Symbol::Var(_), offset) if *offset != 0 && takes_addresses(value, access, ty) => Ok(()),
             Operand::Part(reg, selector) if value.register => self.part(value, ty, reg.index(), selector),
@@ -261,6 +265,16 @@ impl Binder<'_> {
         }
     }
 
+    /// Returns true if ptxas converts a register of a sum, because its width is not that of the type that a modifier
+    /// names.
+    fn converts(&self, wanted: Option<Type>, reg: usize) -> bool {
+        let (Some(wanted), Some(register)) = (wanted, self.registers.get(reg)) else { return false };
+        let named = self.form.slots.iter().flatten().any(|member| member.ty == Some(wanted));
+        let integer = matches!(register.ty.class(), Class::Bits | Class::Unsigned | Class::Signed);
+        let odd = ![wanted.bits(), 128].contains(&register.ty.bits());
+        named && integer && odd && register.vector == 1
+    }
+
     fn is_packed(&self, reg: usize) -> bool {
         self.registers.get(reg).is_some_and(|r| r.ty.class() == Class::Packed)
     }
@@ -279,6 +293,17 @@ impl Binder<'_> {
     fn type_of(&self, ty: &TypeOf) -> Option<Type> {
         ty.given(&self.form.slots)
     }
+}
+
+/// An address written without its brackets.
+fn in_brackets(operand: &Operand) -> Option<Operand> {
+    let (base, offset) = match operand {
+        Operand::Reg(reg) => (Base::Reg(*reg), 0),
+        Operand::Sum(reg, offset) => (Base::Reg(*reg), *offset),
+        Operand::Symbol(symbol, offset) => (Base::Symbol(*symbol), *offset),
+        _ => return None,
+    };
+    Some(Operand::Memory { base, offset, rest: Default::default() })
 }
 
 /// The operands, if any differs from the source.

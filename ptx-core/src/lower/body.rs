@@ -345,6 +345,9 @@ impl<'t> Body<'_, 't> {
                     let form = &candidate.form;
                     self.cx.diagnostics.extend(report::torn(self.cx.tree, inst, form, name_span));
                     self.doubts(inst, candidate, &bound, name_span);
+                    if addresses(operands) < addresses(&bound) {
+                        self.cx.diagnostics.push(report::address_without_brackets(form.row, name_span));
+                    }
                     return Some(Bound { row: form.row, slots: Arc::clone(&form.slots), made: bind::made(bound) });
                 }
                 Err(why) => refused.push((&candidate.form, why)),
@@ -408,6 +411,11 @@ impl<'t> Body<'_, 't> {
         allowed?;
         candidate.gate.clone().map_or(Ok(bound), Err)
     }
+}
+
+/// Number of addresses in brackets.
+fn addresses(operands: &[Operand]) -> usize {
+    operands.iter().filter(|operand| matches!(operand, Operand::Memory { .. })).count()
 }
 
 fn is_targets(directive: &str) -> bool {

@@ -217,12 +217,12 @@ impl Reader<'_> {
         let more = self.rest().starts_with("{,") || self.eat(",");
         let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
-        let (unified, narrow, short) = (self.eat(".unified"), self.eat("+"), self.short()?);
+        let (unified, bare, narrow, short) = (self.eat(".unified"), self.eat("?"), self.eat("+"), self.short()?);
         Ok(OperandSpec {
             name,
             access: Access::Read,
             group: 0,
-            kind: OperandKind::Memory { space, rest, unified, narrow, short },
+            kind: OperandKind::Memory { space, rest, unified, bare, narrow, short },
         })
     }
 

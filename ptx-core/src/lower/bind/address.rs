@@ -120,7 +120,9 @@ impl Binder<'_> {
                 Err(Why::Shape("an address in a 32- or 64-bit integer register".into()))
             }
             32 if whole && !widths.narrow || handle => Err(Why::Shape("a 64-bit address".into())),
-            8 | 16 if !widths.short(whole, self.module.arch) => Err(Why::Shape("an address in a 32- or 64-bit integer register".into())),
+            8 | 16 if !widths.short(whole, self.module.arch) => {
+                Err(Why::Shape("an address in a 32- or 64-bit integer register".into()))
+            }
             _ => Ok(()),
         }
     }

@@ -24,11 +24,15 @@ impl Binder<'_> {
             [Operand::F32(_)] if access == Access::Read && wanted.is_some_and(holds_single) => return Ok(()),
             [Operand::Special(special)] if access == Access::Read && !special.vector && special.ty.bits() > 1 => {}
             [Operand::Sink] => return Err(Why::Shape("a register".into())),
+            [Operand::Reg(reg)] if self.vector_of(reg.index()) == 1 => {}
             [only] => return self.scalar(value, access, only),
             _ => {}
         }
         let links: Vec<Link> =
             elements.iter().filter_map(|e| self.link(value, access, e).transpose()).collect::<Result<_, _>>()?;
+        if wanted.is_some_and(|wanted| hides_widths(value, wanted, &links)) {
+            return Ok(());
+        }
         let of_vector = joined(&links)?.ok_or_else(|| Why::Shape("a register among the elements".into()))?;
         let Some(wanted) = wanted else { return Ok(()) };
         if names_float(value, wanted) && has_odd_literal(&links, wanted) {
@@ -38,6 +42,11 @@ impl Binder<'_> {
             return Err(Why::Shape("a register among the elements".into()));
         }
         match of_vector {
+            Link::Register(found) if is_regrouped(value) => match found.bits() * elements.len() as u32 >= wanted.bits()
+            {
+                true if found.class() != Class::Pred => Ok(()),
+                _ => Err(Why::Class { found: found.name(), wanted }),
+            },
             Link::Register(found) => whole(found, wanted, value),
             Link::Single => Type::find("f32").map_or(Ok(()), |found| whole(found, wanted, value)),
             Link::Integer if value.literal => literal_int(value, Some(wanted), 0),
@@ -170,6 +179,24 @@ fn untyped(bits: u32) -> Option<Type> {
         64 => "b64",
         _ => "b32",
     })
+}
+
+/// Returns true if an integer in front hides the widths of the integer registers behind it.
+fn hides_widths(value: &Value, wanted: Type, links: &[Link]) -> bool {
+    let integer = |ty: &Type| is_integer(ty.class()) || ty.class() == Class::Bits;
+    let fits = |link: &Link| matches!(link, Link::Integer) || matches!(link, Link::Register(ty) if integer(ty));
+    let odd = |link: &Link| link.bits().is_some_and(|bits| bits != wanted.bits());
+    let fixed_width = value.count.as_ref().is_some_and(|count| count.braces) || wanted.bits() > 64;
+    links.first() == Some(&Link::Integer)
+        && value.literal
+        && !fixed_width
+        && links.iter().all(fits)
+        && links.iter().any(odd)
+}
+
+/// Returns true if the bits of all elements count, and not those of each: surfaces take two of 16 bits for one of 32.
+fn is_regrouped(value: &Value) -> bool {
+    value.wider && value.count.as_ref().is_some_and(|count| count.most.is_some())
 }
 
 /// Returns true if the type is a float that a modifier names.

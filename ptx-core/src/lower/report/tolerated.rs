@@ -53,3 +53,9 @@ pub(in crate::lower) fn number_as_register(row: &Row, name: Span) -> Diagnostic 
     let text = format!("ptxas takes this literal for a register of `{}`, but the manual does not", row.name);
     Diagnostic::warning(&codes::P0207, name, text).help("write a `mov` before").section(row.section)
 }
+
+/// An address without its brackets.
+pub(in crate::lower) fn address_without_brackets(row: &Row, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes an address of `{}` without brackets, but the manual does not", row.name);
+    Diagnostic::warning(&codes::P0207, name, text).help("write the address in brackets: `[addr]`").section(row.section)
+}
