@@ -292,6 +292,9 @@ impl<'a> Site<'a> {
     /// An operand as a destination: values are cut to the type's width.
     pub(super) fn destination(&self, operand: &Operand, ty: Type) -> Result<Dst, Refusal> {
         let slot = match operand {
+            Operand::Reg(register) if self.width(*register) == 1 && ty.bits() > 1 => {
+                return Err("a predicate as a destination of several bits".into());
+            }
             Operand::Reg(register) => self.slot(*register)?,
             Operand::Part(register, part) => self.component(*register, part)?,
             Operand::Sink | Operand::Absent => self.trash(),

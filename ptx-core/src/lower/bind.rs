@@ -270,9 +270,9 @@ impl Binder<'_> {
     fn converts(&self, wanted: Option<Type>, reg: usize) -> bool {
         let (Some(wanted), Some(register)) = (wanted, self.registers.get(reg)) else { return false };
         let named = self.form.slots.iter().flatten().any(|member| member.ty == Some(wanted));
-        let integer = matches!(register.ty.class(), Class::Bits | Class::Unsigned | Class::Signed);
-        let odd = ![wanted.bits(), 128].contains(&register.ty.bits());
-        named && integer && odd && register.vector == 1
+        let integer = |ty: Type| matches!(ty.class(), Class::Bits | Class::Unsigned | Class::Signed);
+        let fits = register.ty.class() == Class::Bits || integer(register.ty) && integer(wanted);
+        named && fits && register.ty.bits() != wanted.bits() && register.vector == 1
     }
 
     fn is_packed(&self, reg: usize) -> bool {

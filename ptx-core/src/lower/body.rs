@@ -385,12 +385,20 @@ impl<'t> Body<'_, 't> {
                 (OperandKind::Value(_), Operand::Sum(..) | Operand::Symbol(_, ..=-1 | 1..)) => {
                     Some(report::sum_as_number(form.row, name))
                 }
+                (OperandKind::Value(_), Operand::Vector(elements)) if elements.iter().any(|e| self.is_predicate(e)) => {
+                    Some(report::predicate_as_number(form.row, name))
+                }
                 (OperandKind::Value(value), Operand::F32(_)) if !value.literal => {
                     Some(report::number_as_register(form.row, name))
                 }
                 _ => None,
             });
         }
+    }
+
+    fn is_predicate(&self, operand: &Operand) -> bool {
+        let Operand::Reg(register) = operand else { return false };
+        self.function.registers.get(register.index()).is_some_and(|r| r.ty.class() == Class::Pred)
     }
 
     fn try_form<'o>(&self, candidate: &Candidate, operands: &'o [Operand]) -> Result<Cow<'o, [Operand]>, Refused> {

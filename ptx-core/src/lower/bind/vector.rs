@@ -47,7 +47,7 @@ impl Binder<'_> {
                 true if found.class() != Class::Pred => Ok(()),
                 _ => Err(Why::Class { found: found.name(), wanted }),
             },
-            Link::Register(found) => whole(found, wanted, value),
+            Link::Register(found) | Link::Flag(found) => whole(found, wanted, value),
             Link::Single => Type::find("f32").map_or(Ok(()), |found| whole(found, wanted, value)),
             Link::Integer if value.literal => literal_int(value, Some(wanted), 0),
             Link::Double if value.literal && wanted.class() == Class::Bits => literal_float(Some(wanted), 64),
@@ -93,7 +93,10 @@ impl Binder<'_> {
                 if matches!(element, Operand::Reg(_)) && self.vector_of(reg.index()) != 1 {
                     return Err(Why::Shape("a scalar register".into()));
                 }
-                Ok(self.registers.get(reg.index()).map(|r| Link::Register(r.ty)))
+                Ok(self.registers.get(reg.index()).map(|r| match (r.ty.class(), access) {
+                    (Class::Pred, Access::Write) => Link::Flag(r.ty),
+                    _ => Link::Register(r.ty),
+                }))
             }
             Operand::Special(special) if access == Access::Read && !special.vector => {
                 Ok(untyped(special.ty.bits()).map(Link::Register))
@@ -116,10 +119,12 @@ fn of_one_type(specs: &[OperandSpec]) -> Option<&Value> {
     all.all(|other| other.is_some_and(|v| v.ty == first.ty)).then_some(first)
 }
 
-/// Relation of an element to the next: a register, an integer, `0f3F800000`, `1.0`.
+/// Relation of an element to the next: a register, a predicate that is written (ptxas counts it as 32 bits), an integer,
+/// `0f3F800000`, `1.0`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Link {
     Register(Type),
+    Flag(Type),
     Integer,
     Single,
     Double,
@@ -128,14 +133,22 @@ enum Link {
 impl Link {
     fn class(self) -> Class {
         match self {
-            Link::Register(ty) => ty.class(),
+            Link::Register(ty) | Link::Flag(ty) => ty.class(),
             Link::Integer => Class::Signed,
             Link::Single | Link::Double => Class::Float,
         }
     }
 
     fn bits(self) -> Option<u32> {
-        if let Link::Register(ty) = self { Some(ty.bits()) } else { None }
+        match self {
+            Link::Register(ty) => Some(ty.bits()),
+            Link::Flag(_) => Some(32),
+            Link::Integer | Link::Single | Link::Double => None,
+        }
+    }
+
+    fn ty(self) -> Option<Type> {
+        if let Link::Register(ty) | Link::Flag(ty) = self { Some(ty) } else { None }
     }
 
     fn goes_with(self, other: Link) -> bool {
@@ -145,12 +158,10 @@ impl Link {
 
     /// Why it cannot stand behind `before`.
     fn odd(self, before: Link) -> Why {
-        match (self, before) {
-            (Link::Register(found), Link::Register(before)) => {
-                Why::Beside { found: found.name(), before: before.name() }
-            }
-            (_, Link::Register(ty)) | (Link::Register(ty), _) => Why::Literal(ty),
-            _ => Why::Shape("a register".into()),
+        match (self.ty(), before.ty()) {
+            (Some(found), Some(before)) => Why::Beside { found: found.name(), before: before.name() },
+            (None, Some(ty)) | (Some(ty), None) => Why::Literal(ty),
+            (None, None) => Why::Shape("a register".into()),
         }
     }
 }

@@ -59,3 +59,10 @@ pub(in crate::lower) fn address_without_brackets(row: &Row, name: Span) -> Diagn
     let text = format!("ptxas takes an address of `{}` without brackets, but the manual does not", row.name);
     Diagnostic::warning(&codes::P0207, name, text).help("write the address in brackets: `[addr]`").section(row.section)
 }
+
+/// A predicate among the 32-bit results of an instruction.
+pub(in crate::lower) fn predicate_as_number(row: &Row, name: Span) -> Diagnostic {
+    let text =
+        format!("ptxas counts a predicate as 32 bits among the results of `{}`, but the manual does not", row.name);
+    Diagnostic::warning(&codes::P0207, name, text).help("declare the register `.b32`").section(row.section)
+}
