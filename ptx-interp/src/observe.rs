@@ -224,11 +224,6 @@ pub(super) trait Observer: Send {
 
     // ---- warps ----
 
-    /// Lanes execute an instruction that combines all lanes that their member masks name.
-    fn check_members(&self, ctx: &Ctx, group: u32, named: &dyn Fn(usize) -> u32) -> Result<(), Fault> {
-        Ok(())
-    }
-
     /// Lanes read values of others that their member masks name.
     fn check_sources(
         &self,

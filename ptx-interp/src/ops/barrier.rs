@@ -87,10 +87,6 @@ fn warp_sync(site: &Site) -> Decoded {
     let members = site.src(0)?;
     Ok(Box::new(move |ctx, group| {
         let masks = ctx.fetch(members);
-        let missing = masks.iter().any(|mask| *mask as u32 & !ctx.warp.live != 0);
-        if let Some(observer) = ctx.observer.filter(|_| missing) {
-            observer.check_members(ctx, group, &|lane| masks[lane] as u32)?;
-        }
         if group == ctx.warp.live && lanes(group).all(|l| masks[l] as u32 & group == group) {
             ctx.met(group);
             return Ok(Flow::Next);

@@ -98,19 +98,6 @@ fn together(
     }))
 }
 
-/// The same where the result depends on every lane that is named.
-fn combined(
-    members: Option<Src>,
-    run: impl Fn(&mut Ctx, &Together) -> Result<(), Fault> + Send + Sync + 'static,
-) -> Decoded {
-    together(members, move |ctx, group| {
-        if let Some(observer) = ctx.observer.filter(|_| group.is_partial()) {
-            observer.check_members(ctx, group.lanes, &|lane| group.named(lane))?;
-        }
-        run(ctx, group)
-    })
-}
-
 /// The member mask operand, for `.sync` forms.
 fn members(site: &Site, at: Option<usize>) -> Result<Option<Src>, Refusal> {
     site.is("sync");
@@ -180,7 +167,7 @@ fn vote(site: &Site, member: Option<usize>) -> Decoded {
     ];
     let mode = site.one_of(&MODES).ok_or("`vote` without a mode")?;
     let (dst, src) = (site.dst(0)?, site.predicate(1)?);
-    combined(members(site, member)?, move |ctx, group| {
+    together(members(site, member)?, move |ctx, group| {
         let yes = ctx.fetch_mask(src);
         ctx.store(dst, group.lanes, |lane| mode(yes & group.with(lane), group.with(lane)));
         Ok(())
@@ -194,7 +181,7 @@ fn same(values: &[u64; 32], lane: usize, members: u32) -> u32 {
 
 fn match_any(site: &Site) -> Decoded {
     let (dst, src) = (site.dst(0)?, site.src(1)?);
-    combined(members(site, Some(2))?, move |ctx, group| {
+    together(members(site, Some(2))?, move |ctx, group| {
         let values = ctx.fetch(src);
         ctx.store(dst, group.lanes, |lane| same(&values, lane, group.with(lane)).into());
         Ok(())
@@ -203,7 +190,7 @@ fn match_any(site: &Site) -> Decoded {
 
 fn match_all(site: &Site) -> Decoded {
     let (dst, found, src) = (site.dst(0)?, site.second(0)?, site.src(1)?);
-    combined(members(site, Some(2))?, move |ctx, group| {
+    together(members(site, Some(2))?, move |ctx, group| {
         let values = ctx.fetch(src);
         let all = |lane: usize| same(&values, lane, group.with(lane)) == group.with(lane);
         ctx.store(dst, group.lanes, |lane| if all(lane) { group.with(lane).into() } else { 0 });
@@ -231,11 +218,11 @@ fn redux(site: &Site) -> Decoded {
     let (dst, src, member) = (site.dst(0)?, site.src(1)?, members(site, Some(2))?);
     if ty.class() == Class::Float {
         let pick = Extreme::new(site, &F32, greatest);
-        return combined(member, move |ctx, group| reduce(ctx, group, (dst, src), &|a, b| pick.of(a, b)));
+        return together(member, move |ctx, group| reduce(ctx, group, (dst, src), &|a, b| pick.of(a, b)));
     }
     // Signed order is unsigned order with the sign bit turned.
     let flip = if ty.class() == Class::Signed && (greatest || site.is("min")) { 1 << (ty.bits() - 1) } else { 0 };
-    combined(member, move |ctx, group| reduce(ctx, group, (dst, src), &|a, b| operation(a ^ flip, b ^ flip) ^ flip))
+    together(member, move |ctx, group| reduce(ctx, group, (dst, src), &|a, b| operation(a ^ flip, b ^ flip) ^ flip))
 }
 
 fn reduce(

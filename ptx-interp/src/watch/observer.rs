@@ -153,10 +153,6 @@ impl Observer for Watch {
         tiles::check(ctx, rank, at, swizzle)
     }
 
-    fn check_members(&self, ctx: &Ctx, group: u32, named: &dyn Fn(usize) -> u32) -> Result<(), Fault> {
-        findings::lanes::check_members(ctx, group, named)
-    }
-
     fn check_sources(
         &self,
         ctx: &Ctx,

@@ -7,8 +7,8 @@ use crate::diag::{Diagnostic, codes};
 use crate::ir::Inst;
 use std::collections::{HashMap, HashSet};
 
-/// Instructions that read values of other lanes.
-const EXCHANGES: &[Pattern] = &[("shfl", "sync"), ("redux", "")];
+/// Instructions that read the value of one other lane. Votes and reductions pass over lanes that have ended.
+const EXCHANGES: &[Pattern] = &[("shfl", "sync")];
 /// The member mask of a whole warp.
 const ALL: u32 = u32::MAX;
 

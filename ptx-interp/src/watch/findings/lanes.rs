@@ -1,23 +1,12 @@
 //! Reads of a warp's lanes from lanes that take no part: they have ended, never existed, or no member mask names
-//! them.
+//! them. Only `shfl` reads one lane. Votes, matches, reductions and barriers of a warp are about the lanes that have not
+//! ended (9.7.13.9), so their masks may name others.
 
 use super::party;
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
 use crate::warp::lanes;
 use ptx_core::diag::codes;
-
-/// Lanes execute an instruction that combines all lanes which their member masks name: objects if one is not there.
-#[cold]
-pub(in crate::watch) fn check_members(ctx: &Ctx, group: u32, named: &dyn Fn(usize) -> u32) -> Result<(), Fault> {
-    for lane in lanes(group) {
-        if let Some(gone) = lanes(named(lane) & !ctx.warp.live).next() {
-            let message = format!("the member mask {:#010x} names lane {gone}", named(lane));
-            return Err(no_part(ctx, (lane, gone), &message, named(lane)));
-        }
-    }
-    Ok(())
-}
 
 /// Lanes read values of others: objects if one of those is not there, or is not named by the reader's member mask.
 #[cold]

@@ -37,12 +37,11 @@ const SCOPE: Verdict = Verdict {
     message: "atomic accesses whose scopes do not include each other",
     help: "use a scope that both threads are in: `.cluster`, `.gpu`",
 };
+/// The same by an asynchronous copy.
 const REUSED: Verdict = Verdict {
-    kind: FaultKind::Race,
-    code: &codes::W0201,
-    message: "a data race in shared memory",
     help: "let the copy begin when all who used the bytes before are done: they arrive at an `empty` mbarrier, for whose phase \
            its thread waits (with a parity that turns over), or a barrier stands between",
+    ..SHARED
 };
 const EARLY: Verdict = Verdict {
     kind: FaultKind::Async,

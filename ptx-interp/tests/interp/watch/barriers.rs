@@ -33,10 +33,6 @@ pub(super) const CASES: &[Case] = &[
     case("W0308", (16, 1), "", "shfl.sync.bfly.b32 %r1, %t, 16, 31, -1;", "shfl.sync.bfly.b32 %r1, %t, 8, 31, 0xffff;"),
     case("W0308", (32, 1), "setp.lt.u32 %p1, %t, 16;", "@!%p1 bra END; shfl.sync.bfly.b32 %r1, %t, 16, 31, 0xffff; END:",
         "@!%p1 bra END; shfl.sync.bfly.b32 %r1, %t, 8, 31, 0xffff; END:"),
-    case("W0308", (32, 1), "setp.eq.u32 %p1, %t, 7;", "@%p1 exit; vote.sync.any.pred %p2, %p1, -1;", "vote.sync.any.pred %p2, %p1, -1; @%p1 exit;"),
-    case("W0308", (40, 1), "", "match.any.sync.b32 %r1, %t, -1;", "mov.u32 %r2, 0xff; setp.lt.u32 %p1, %t, 32; selp.b32 %r2, -1, %r2, %p1; match.any.sync.b32 %r1, %t, %r2;"),
-    case("W0308", (20, 1), "", "redux.sync.add.u32 %r1, %t, -1;", "redux.sync.add.u32 %r1, %t, 0xfffff;"),
-    case("W0308", (32, 1), "setp.ge.u32 %p1, %t, 20;", "@%p1 exit; bar.warp.sync -1;", "@%p1 exit; bar.warp.sync 0xfffff;"),
     // Threads that have left do not come to a barrier that counts them.
     case("W0303", (64, 1), "setp.ge.u32 %p1, %t, 32;", "@%p1 exit; bar.sync 1, 64;", "@%p1 exit; bar.sync 1, 32;"),
     case("W0303", (96, 1), "setp.lt.u32 %p1, %t, 32;", "@%p1 bra A; bar.sync 1, 96; bra B; A: bar.sync 2, 96; B:",
@@ -77,6 +73,28 @@ pub(super) const CASES: &[Case] = &[
 #[test]
 fn each_has_a_kernel_and_a_corrected_one() {
     super::all(CASES);
+}
+
+/// Votes, matches, reductions and barriers of a warp are about the lanes that have not ended: a mask may name others.
+#[test]
+fn masks_may_name_lanes_that_have_ended() {
+    const ENDED: &str = "setp.ge.u32 %p1, %t, 20; @%p1 exit;";
+    const CHECK: &str = "setp.eq.u32 %p2, %r1, %r2; @!%p2 trap;";
+    for (threads, both, body) in [
+        (32, ENDED, "redux.sync.add.u32 %r1, %t, -1; mov.u32 %r2, 190;"),
+        (20, "", "redux.sync.add.u32 %r1, %t, -1; mov.u32 %r2, 190;"),
+        (32, ENDED, "setp.lt.u32 %p2, %t, 32; vote.sync.ballot.b32 %r1, %p2, -1; mov.u32 %r2, 0xfffff;"),
+        (32, ENDED, "setp.lt.u32 %p2, %t, 20; vote.sync.all.pred %p3, %p2, -1; selp.u32 %r1, 1, 0, %p3; mov.u32 %r2, 1;"),
+        (32, ENDED, "mov.u32 %r1, 7; match.all.sync.b32 %r1, %r1, -1; mov.u32 %r2, 0xfffff;"),
+        (40, "", "match.any.sync.b32 %r1, %t, -1; and.b32 %r2, %t, 31; shl.b32 %r2, 1, %r2;"),
+        (32, ENDED, "bar.warp.sync -1; mov.u32 %r1, 0; mov.u32 %r2, 0;"),
+    ] {
+        let case = case("", (threads, 1), both, "", "");
+        for seed in 0..4 {
+            let text = super::written_out(&case, &format!("{body} {CHECK}"));
+            super::run(&text, &case, Options { seed, ..Options::default() }).unwrap_or_else(|e| panic!("{body}: {e}"));
+        }
+    }
 }
 
 /// Each block arrives at a counter and waits until all four have arrived.

@@ -136,7 +136,7 @@ fn lanes_that_leave_take_no_part_in_an_exchange() {
     );
     for wrong in [
         // Around the exchange, to the end, and by a guard.
-        "setp.lt.u32 p, r1, r2; @!p bra END; redux.sync.add.s32 r3, r1, 0xffffffff; END: st.shared.u32 [tile], r0;",
+        "setp.lt.u32 p, r1, r2; @!p bra END; shfl.sync.down.b32 r3, r1, 1, 31, 0xffffffff; END: st.shared.u32 [tile], r0;",
         "setp.lt.u32 p, r1, r2; @!p bra END; shfl.sync.down.b32 r3, r1, 1, 31, -1; st.shared.u32 [tile], r3; END:",
         "setp.lt.u32 p, r1, r2; @p shfl.sync.down.b32 r3, r1, 1, 31, -1;",
         "and.b32 r3, r0, 31; setp.ne.u32 p, r3, 0; @p exit; mov.b32 r6, 0xffffffff; shfl.sync.idx.b32 r7, r1, 1, 31, r6;",
@@ -152,6 +152,7 @@ fn lanes_that_leave_take_no_part_in_an_exchange() {
         "setp.ge.u32 p, r1, r2; shfl.sync.bfly.b32 r3, r1, 8, 31, -1; @p ret; st.shared.u32 [tile], r3;",
         "setp.lt.u32 p, r1, r2; mov.u32 r3, 0; @p ld.shared.u32 r3, [tile]; shfl.sync.bfly.b32 r3, r3, 8, 31, -1;",
         "setp.ge.u32 p, r1, r2; @p ret; bar.warp.sync -1;",
+        "setp.ge.u32 p, r1, r2; @p ret; redux.sync.add.s32 r3, r1, -1; st.shared.u32 [tile], r3;",
         // Another branch asks for a whole tile.
         "setp.ge.u32 p, r1, r2; @p ret; setp.lt.u32 q, r2, 256; @q bra END; shfl.sync.bfly.b32 r3, r1, 8, 31, -1; END: st.shared.u32 [tile], r0;",
     ] {
