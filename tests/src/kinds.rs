@@ -63,7 +63,7 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "names of functions",
-        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt", "red"],
+        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt", "red", "st"],
         operands: &["f"],
         said: &[
             "wants a register here",
@@ -82,7 +82,7 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "braces around one register",
-        opcodes: &["cvt", "fma", "mov"],
+        opcodes: &["cvt", "fma", "mov", "mbarrier"],
         operands: &["{"],
         said: &["wants a register here", "(this one has 1)"],
     },
@@ -113,8 +113,24 @@ const KINDS: &[Kind] = &[
             "has no modifier `.acc::f32`",
             "has no modifier `.row`",
             "has no modifier `.sat`",
+            "has no modifier `.swizzle_mode`",
+            "has no modifier `.e2m1p4x4`",
             "has no place here in",
+            "`bar` lacks one of",
         ],
+    },
+    Kind {
+        name: "modifiers that mean nothing",
+        opcodes: &["fence"],
+        operands: &[],
+        said: &["Modifier '.async' requires", "Multiple .sync_restrict", "Illegal modifier '.sync_restrict"],
+    },
+    Kind { name: "offsets in volumes", opcodes: &["tex"], operands: &[], said: &["Illegal modifier '.3d'"] },
+    Kind {
+        name: "vectors of eight bytes",
+        opcodes: &["ld", "st"],
+        operands: &["{"],
+        said: &["8` is not a combination"],
     },
     Kind {
         name: "modifiers twice or in another order",
@@ -129,14 +145,8 @@ const KINDS: &[Kind] = &[
         said: &["Arguments mismatch for instruction 'su"],
     },
     Kind {
-        name: "packed halves as coordinates",
-        opcodes: &["tex", "tld4"],
-        operands: &[],
-        said: &["Arguments mismatch for instruction 't"],
-    },
-    Kind {
         name: "one value for a vector",
-        opcodes: &["sust", "mov"],
+        opcodes: &["sust", "mov", "st"],
         operands: &[],
         said: &["elements in braces here"],
     },
@@ -146,6 +156,13 @@ const KINDS: &[Kind] = &[
         opcodes: &["tex", "tld4", "cvt", "st", "sust", "suld", "multimem"],
         operands: &[],
         said: &["register cannot be a", "a literal of this kind cannot be a"],
+    },
+    Kind { name: "loosely checked operands", opcodes: &["cp"], operands: &["{"], said: &["cannot stand beside"] },
+    Kind {
+        name: "operands that mean nothing",
+        opcodes: &["tex", "tld4"],
+        operands: &[],
+        said: &["wants an address in brackets"],
     },
     Kind { name: "loosely checked operands", opcodes: &["ld", "ldu"], operands: &[], said: &["operand of `ld"] },
     Kind {

@@ -220,6 +220,9 @@ impl<'a> Lowerer<'a> {
         let mut lead = std::mem::take(&mut copy.lead) + &trivia;
         if first {
             lead = first_line(&lead);
+        } else if copy.is(copy.at.saturating_sub(1), b';') && !copy.is(copy.at, b'}') && !lead.contains('\n') {
+            // A line of its own, so that a finding tells it from the instruction before it.
+            lead = format!("\n    {}", lead.trim_start());
         }
         let span = copy.span().to(copy.source.span(copy.at + count - 1));
         if lead.contains('\n') || first {

@@ -84,7 +84,11 @@ fn masks_may_name_lanes_that_have_ended() {
         (32, ENDED, "redux.sync.add.u32 %r1, %t, -1; mov.u32 %r2, 190;"),
         (20, "", "redux.sync.add.u32 %r1, %t, -1; mov.u32 %r2, 190;"),
         (32, ENDED, "setp.lt.u32 %p2, %t, 32; vote.sync.ballot.b32 %r1, %p2, -1; mov.u32 %r2, 0xfffff;"),
-        (32, ENDED, "setp.lt.u32 %p2, %t, 20; vote.sync.all.pred %p3, %p2, -1; selp.u32 %r1, 1, 0, %p3; mov.u32 %r2, 1;"),
+        (
+            32,
+            ENDED,
+            "setp.lt.u32 %p2, %t, 20; vote.sync.all.pred %p3, %p2, -1; selp.u32 %r1, 1, 0, %p3; mov.u32 %r2, 1;",
+        ),
         (32, ENDED, "mov.u32 %r1, 7; match.all.sync.b32 %r1, %r1, -1; mov.u32 %r2, 0xfffff;"),
         (40, "", "match.any.sync.b32 %r1, %t, -1; and.b32 %r2, %t, 31; shl.b32 %r2, 1, %r2;"),
         (32, ENDED, "bar.warp.sync -1; mov.u32 %r1, 0; mov.u32 %r2, 0;"),
