@@ -57,7 +57,7 @@ pub struct Lowered {
     pub entries: Vec<Entry>,
     /// One layout for each of the module's structs that a kernel takes, in order; the host asserts that Rust agrees.
     pub structs: Vec<StructLayout>,
-    /// One for each `static` of the module itself, in order.
+    /// The `static`s, in the order in which they are written: those of the module first, then those of bodies.
     pub statics: Vec<StaticVariable>,
     /// Spans of `unchecked { }`: an instruction with such a span needs no row of the table.
     pub unchecked: Vec<Span>,
@@ -85,8 +85,8 @@ pub struct StructLayout {
 /// A `static` of a module as a variable of the PTX.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticVariable {
-    /// Its name in the source.
-    pub name: String,
+    /// Its name in the source, if it is an item of the module.
+    pub name: Option<String>,
     /// Its name in the PTX.
     pub symbol: String,
     /// The type of an element.

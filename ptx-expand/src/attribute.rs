@@ -59,7 +59,7 @@ pub struct Launch {
     /// The `unsafe` of `unsafe(requires(…))`: the author vouches that the conditions are enough; without it the launch
     /// is an `unsafe fn`.
     pub vouched: Option<Token![unsafe]>,
-    /// `cooperative`
+    /// `cooperative`, which the kernel knows, too.
     pub cooperative: bool,
     /// `pdl`
     pub pdl: bool,

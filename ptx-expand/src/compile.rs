@@ -21,7 +21,8 @@ use ptx_core::syntax::Tree;
 use ptx_core::token::{Source, TokenId};
 use ptx_core::{emit, ir};
 use spans::Spans;
-use std::collections::{BTreeSet, HashSet};
+pub use statics::Used;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A PTX module for one target.
@@ -54,8 +55,8 @@ pub struct Compiled {
     pub params: Vec<(String, Vec<(u64, u64)>)>,
     /// The `static`s of the module.
     pub statics: Vec<StaticVariable>,
-    /// The names in the PTX of the variables that each entry may use, by the name of the entry.
-    pub used: Vec<(String, BTreeSet<String>)>,
+    /// The variables that each entry may use, by the name of the entry.
+    pub used: Vec<(String, Used)>,
     /// Layouts that the structs must have in Rust.
     pub structs: Vec<StructLayout>,
     /// True if something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
@@ -71,7 +72,11 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
         compiled.texts.push(text);
         compiled.params = declared.params;
         compiled.used.extend(declared.used);
-        compiled.statics = lowered.statics;
+        for variable in lowered.statics {
+            if !compiled.statics.iter().any(|known| known.symbol == variable.symbol) {
+                compiled.statics.push(variable);
+            }
+        }
         compiled.entries = lowered.entries;
         compiled.structs = lowered.structs;
     }
@@ -87,7 +92,7 @@ struct Declared {
     /// Bytes and alignment of the parameters of each entry.
     params: Vec<(String, Vec<(u64, u64)>)>,
     /// The variables that each entry may use.
-    used: Vec<(String, BTreeSet<String>)>,
+    used: Vec<(String, Used)>,
 }
 
 fn variant(
@@ -112,6 +117,14 @@ fn variant(
     found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
     let declared = checked.as_ref().map(|c| Declared::of(c.module())).unwrap_or_default();
     (checked.and_then(|c| text(c, version).ok()).unwrap_or_else(|| Text::empty(arch)), declared, lowered)
+}
+
+impl Compiled {
+    /// The variables that a kernel may use, in each of its entries.
+    pub fn used_by(&self, kernel: usize) -> impl Iterator<Item = &Used> {
+        let entries = self.entries.iter().filter(move |entry| entry.kernel == kernel);
+        entries.flat_map(|entry| self.used.iter().filter(|(name, _)| *name == entry.name)).map(|(_, used)| used)
+    }
 }
 
 impl Declared {

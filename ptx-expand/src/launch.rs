@@ -8,6 +8,7 @@ mod function;
 mod host;
 mod instances;
 mod layout;
+mod shared;
 mod statics;
 mod tile;
 
@@ -21,7 +22,7 @@ use crate::kernel::Launchable;
 use crate::root::Root;
 use crate::tokens::Host;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 
 /// A kernel with all that its Rust is made of.
@@ -34,6 +35,8 @@ pub struct Launch<'a> {
     pub index: usize,
     /// The path to `ptx-launch`, seen from the launch function.
     pub root: &'a Root,
+    /// The module that holds the variables of the kernels, seen from the launch function.
+    pub statics: TokenStream,
 }
 
 impl Launch<'_> {
@@ -50,9 +53,10 @@ impl Launch<'_> {
 
 /// A kernel that stands alone: its module holds the PTX.
 pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled, root: &Root) -> TokenStream {
-    let launch = Launch { kernel, compiled, index: 0, root };
+    let launch = Launch { kernel, compiled, index: 0, root, statics: kernel.name.to_token_stream() };
     let texts = data::texts(host, &kernel.name.unraw().to_string(), compiled, &launch.inner_rt());
-    let (data, function) = (launch.data(&texts, &quote!(MODULE)), launch.function());
+    let statics = Variables { items: &[], compiled, root: &root.inside() };
+    let (data, function) = (launch.data(&quote!(#texts #statics), &quote!(MODULE)), launch.function());
     let layouts = layout::assertions(std::slice::from_ref(kernel), compiled, root);
     quote!(#data #function #layouts)
 }
@@ -69,7 +73,7 @@ pub fn several(
     let statics = Variables { items: statics, compiled, root };
     let shared = data::shared();
     let each = kernels.iter().enumerate().map(|(index, kernel)| {
-        let launch = Launch { kernel, compiled, index, root };
+        let launch = Launch { kernel, compiled, index, root, statics: quote!(self) };
         let (data, function) = (launch.data(&shared, &quote!(MODULE)), launch.function());
         quote!(#data #function)
     });
@@ -85,7 +89,7 @@ pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &Tok
         return quote!(const _: &#rt::core::primitive::str = #ptx;);
     };
     let each = kernels.iter().enumerate().map(|(index, kernel)| {
-        let launch = Launch { kernel, compiled, index, root };
+        let launch = Launch { kernel, compiled, index, root, statics: quote!(self) };
         let inner = launch.inner_rt();
         let (texts, module) = match index {
             0 => (data::text(&first.unraw().to_string(), arch, ptx, &inner), quote!(MODULE)),

@@ -38,7 +38,8 @@ pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod) -> (It
     let options = &items.attribute.options;
     let (arches, version) = (options.arch.clone(), options.version);
     items.module.modules.append(&mut items.reader.prelude());
-    let compiled = compile::module(&mut items.reader, &items.module, &arches, version);
+    let mut compiled = compile::module(&mut items.reader, &items.module, &arches, version);
+    items.reader.sized_shared(&items.launchables, &mut compiled);
     (items, compiled)
 }
 

@@ -62,7 +62,8 @@ impl Single {
         let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
         let modules = reader.prelude();
         let module = Module { structs, modules, kernels: vec![kernel], ..Module::default() };
-        let compiled = compile::module(&mut reader, &module, &arches, version);
+        let mut compiled = compile::module(&mut reader, &module, &arches, version);
+        reader.sized_shared(std::slice::from_ref(&launchable), &mut compiled);
         Single { reader, launchable, compiled, cubin, root }
     }
 }

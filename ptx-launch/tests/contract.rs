@@ -168,9 +168,23 @@ fn ptx_that_is_wrong_is_told_on_the_cpu() {
     static MODULE: rt::Module = rt::Module::new("k", &VARIANTS);
     static KERNEL: Kernel = Kernel::new(&MODULE, "k", &[]);
     // SAFETY: the kernel takes nothing.
-    let error = unsafe { rt::launch(&KERNEL, (&Device::cpu()).as_stream(), &Config::grid(1), &[]) }.unwrap_err();
+    let error =
+        unsafe { rt::launch(&KERNEL, (&Device::cpu()).as_stream(), &Config::grid(1).block(1), &[]) }.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Load);
     assert!(error.to_string().contains("--> a.rs:60\n       | add.x9 1;"), "{error}");
+}
+
+#[test]
+fn a_launch_without_a_block_size_is_an_error() {
+    static MODULE: rt::Module = rt::Module::new("k", &[]);
+    static KERNEL: Kernel = Kernel::new(&MODULE, "k", &[]);
+    // SAFETY: the kernel takes nothing.
+    let error = unsafe { rt::launch(&KERNEL, (&Device::cpu()).as_stream(), &Config::grid(1), &[]) }.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limits);
+    assert!(
+        error.to_string().starts_with("`k` is launched, and nothing says with how many threads a block"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -7,6 +7,8 @@
 mod copies;
 #[path = "prelude/every.rs"]
 mod every;
+#[path = "prelude/grids.rs"]
+mod grids;
 #[path = "prelude/lanes.rs"]
 mod lanes;
 #[path = "prelude/matrices.rs"]

@@ -165,6 +165,8 @@ pub struct Options {
     pub max_regs: Option<Expr>,
     /// `min_blocks = 2`: `.minnctapersm`.
     pub min_blocks: Option<Expr>,
+    /// `cooperative`: all blocks run at the same time.
+    pub cooperative: bool,
     /// `raw`: no prologue; a parameter's name is its symbol.
     pub raw: bool,
     /// `lineinfo`: `.file` and `.loc`.
@@ -206,6 +208,8 @@ pub struct Function {
     pub body: Block,
     /// `#[noinline]`: a `.func` and a `call`.
     pub noinline: bool,
+    /// `#[cooperative]`: for kernels whose blocks all run at the same time.
+    pub cooperative: bool,
     /// Not the user's source (the prelude): what is wrong inside is reported at the call.
     pub external: bool,
     /// The whole function.

@@ -36,7 +36,7 @@ pub const OPTIONS: &[Choice] = &[
         like: "`min_blocks = 2`",
         read: |r, a, arg| r.constant_into(arg, &mut a.options.min_blocks),
     },
-    Choice { name: "cooperative", like: "`cooperative`", read: |_, a, arg| flag(arg, &mut a.launch.cooperative) },
+    Choice { name: "cooperative", like: "`cooperative`", read: |_, a, arg| flag(arg, &mut a.options.cooperative) },
     Choice { name: "pdl", like: "`pdl`", read: |_, a, arg| flag(arg, &mut a.launch.pdl) },
     Choice { name: "instances", like: "`instances = [(128, f32), (256, f16)]`", read: Reader::instances },
     Choice { name: "requires", like: "`requires(x.len() >= n)`", read: Reader::requires },

@@ -1,19 +1,42 @@
 //! The variables that an entry may use: those that its instructions name, those of the functions that it may call, and those
 //! whose addresses these variables hold.
 
-use ptx_core::ir::{Base, Function, Inst, Module, Operand, Symbol};
+use ptx_core::ir::{Base, Function, Inst, Module, Operand, Space, Symbol, Variable};
+use ptx_core::span::Span;
 use std::collections::{BTreeSet, HashSet};
 
-/// The names of these variables for each entry, by its name.
-pub fn used(module: &Module) -> Vec<(String, BTreeSet<String>)> {
+/// The variables of each entry, by its name.
+pub fn used(module: &Module) -> Vec<(String, Used)> {
     let entries = module.functions.iter().filter(|function| function.entry && function.defined);
-    entries.map(|entry| (entry.name.clone(), reached(module, entry))).collect()
+    entries.map(|entry| (entry.name.clone(), Used::by(module, entry))).collect()
 }
 
-fn reached(module: &Module, entry: &Function) -> BTreeSet<String> {
+/// The variables that an entry may use.
+#[derive(Default)]
+pub struct Used {
+    /// Their names in the PTX.
+    pub names: BTreeSet<String>,
+    /// The declaration of dynamic shared memory.
+    pub dynamic: Option<Span>,
+}
+
+impl Used {
+    fn by(module: &Module, entry: &Function) -> Used {
+        let mut used = Used::default();
+        for variable in reached(module, entry) {
+            used.names.insert(variable.name.clone());
+            if variable.space == Space::Shared && variable.size == 0 {
+                used.dynamic = Some(variable.span);
+            }
+        }
+        used
+    }
+}
+
+fn reached<'m>(module: &'m Module, entry: &Function) -> Vec<&'m Variable> {
     let (mut open, mut seen) = (Vec::new(), HashSet::new());
     of_function(entry, &mut open);
-    let mut names = BTreeSet::new();
+    let mut variables = Vec::new();
     while let Some(symbol) = open.pop() {
         if !seen.insert(symbol) {
             continue;
@@ -22,12 +45,12 @@ fn reached(module: &Module, entry: &Function) -> BTreeSet<String> {
             Symbol::Func(id) => module.functions.get(id.index()).into_iter().for_each(|f| of_function(f, &mut open)),
             Symbol::Var(id) => {
                 let Some(variable) = module.variables.get(id.index()) else { continue };
-                names.insert(variable.name.clone());
+                variables.push(variable);
                 open.extend(variable.init.iter().flat_map(|init| &init.relocations).map(|relocation| relocation.of));
             }
         }
     }
-    names
+    variables
 }
 
 fn of_function(function: &Function, to: &mut Vec<Symbol>) {

@@ -70,7 +70,7 @@ impl Reader {
             params: arguments,
             maps,
             instances: attribute.instances,
-            launch: attribute.launch,
+            launch: Launch { cooperative: attribute.options.cooperative, ..attribute.launch },
         };
         (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
     }
@@ -100,18 +100,17 @@ impl Reader {
 
     /// A helper function.
     pub fn function(&mut self, item: &syn::ItemFn) -> Function {
-        let mut noinline = false;
+        let has = |name: &str| item.attrs.iter().any(|a| a.path().is_ident(name));
+        let (noinline, cooperative) = (has("noinline"), has("cooperative"));
         for attribute in item.attrs.iter().filter(|a| !is_for_tools(a)) {
-            if attribute.path().is_ident("noinline") {
-                noinline = true;
-            } else if !attribute.path().is_ident("inline") {
-                self.attribute_without_meaning(attribute, "a helper takes `#[noinline]`");
+            if !["noinline", "inline", "cooperative"].iter().any(|name| attribute.path().is_ident(name)) {
+                self.attribute_without_meaning(attribute, "a helper takes `#[noinline]` and `#[cooperative]`");
             }
         }
         self.no_qualifiers(&item.sig);
         let (params, _) = self.params(&item.sig.inputs);
         let function = self.signature_and_body(&item.sig, params, &item.block);
-        Function { noinline, ..function }
+        Function { noinline, cooperative, ..function }
     }
 
     fn signature_and_body(&mut self, sig: &syn::Signature, params: Vec<Param>, body: &syn::Block) -> Function {
@@ -125,7 +124,8 @@ impl Reader {
         };
         let body = self.block(body);
         let span = start.to(body.span);
-        Function { name, generics, params, result, body, noinline: false, external: self.external, span }
+        let external = self.external;
+        Function { name, generics, params, result, body, noinline: false, cooperative: false, external, span }
     }
 
     /// A struct between the items of a module or in a body.

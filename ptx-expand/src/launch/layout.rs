@@ -16,7 +16,7 @@ use syn::{GenericParam, Type};
 pub fn assertions(kernels: &[Launchable], compiled: &Compiled, root: &Root) -> TokenStream {
     let structs: TokenStream = compiled.structs.iter().map(|layout| of_struct(layout, kernels, root)).collect();
     let sizes = kernels.iter().enumerate().map(|(index, kernel)| {
-        let launch = Launch { kernel, compiled, index, root };
+        let launch = Launch { kernel, compiled, index, root, statics: TokenStream::new() };
         let entry = launch.entry(kernel.generics.first().map(|_| 0));
         launch.sizes(&entry, |ty| !launch.is_generic(ty), root)
     });

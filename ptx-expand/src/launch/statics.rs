@@ -25,26 +25,39 @@ pub struct Variables<'a> {
 impl Variables<'_> {
     fn definition(&self, item: &ItemStatic) -> Option<TokenStream> {
         let name = item.ident.unraw().to_string();
-        let variable = self.compiled.statics.iter().find(|variable| variable.name == name && variable.shared)?;
+        let is_it = |variable: &&StaticVariable| variable.shared && variable.name.as_ref() == Some(&name);
+        let variable = self.compiled.statics.iter().find(is_it)?;
         let mutable = matches!(item.mutability, syn::StaticMutability::Mut(_));
-        let (rt, ty, symbol) = (self.root.expansion(), host_type(variable, self.root), &variable.symbol);
         let kept = |a: &&syn::Attribute| is_for_tools(a) || a.path().is_ident("cfg") || a.path().is_ident("cfg_attr");
         let (attributes, visibility, name) = (item.attrs.iter().filter(kept), &item.vis, &item.ident);
         let has_docs = item.attrs.iter().any(|a| a.path().is_ident("doc"));
         let own = (!has_docs).then(|| format!("The variable `{name}` of these kernels."));
         let own = own.map(|own| quote!(#[doc = #own]));
+        let defined = self.defined(variable, name, mutable);
         Some(quote! {
             #own
             #(#attributes)*
             #[allow(dead_code)]
-            #visibility static #name: #rt::Static<#ty> = #rt::Static::new(&MODULE, #symbol, #mutable);
+            #visibility #defined
         })
+    }
+
+    fn defined(&self, variable: &StaticVariable, name: &Ident, mutable: bool) -> TokenStream {
+        let (rt, ty, symbol) = (self.root.expansion(), host_type(variable, self.root), &variable.symbol);
+        quote!(static #name: #rt::Static<#ty> = #rt::Static::new(&MODULE, #symbol, #mutable);)
+    }
+
+    /// A variable of a body, which the host has for the order of launches alone.
+    fn hidden(&self, (at, variable): (usize, &StaticVariable)) -> Option<TokenStream> {
+        let defined = self.defined(variable, &hidden_name(at), true);
+        (variable.shared && variable.name.is_none()).then(|| quote!(#[doc(hidden)] pub(super) #defined))
     }
 }
 
 impl ToTokens for Variables<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         tokens.extend(self.items.iter().filter_map(|item| self.definition(item)));
+        tokens.extend(self.compiled.statics.iter().enumerate().filter_map(|variable| self.hidden(variable)));
     }
 }
 
@@ -52,18 +65,21 @@ impl Launch<'_> {
     /// Orders this launch among the uses of the variables that the host may write, or kernels do.
     pub fn static_bindings(&self, stream: &Ident) -> TokenStream {
         let rt = self.rt();
-        let entries = self.compiled.entries.iter().filter(|entry| entry.kernel == self.index);
-        let entries: Vec<&str> = entries.map(|entry| entry.name.as_str()).collect();
-        let uses = |variable: &&StaticVariable| {
-            let used = self.compiled.used.iter().filter(|(entry, _)| entries.contains(&entry.as_str()));
-            variable.shared && used.into_iter().any(|(_, names)| names.contains(&variable.symbol))
+        let uses = |(_, variable): &(usize, &StaticVariable)| {
+            variable.shared && self.compiled.used_by(self.index).any(|used| used.names.contains(&variable.symbol))
         };
-        let bindings = self.compiled.statics.iter().filter(uses).map(|variable| {
-            let (bound, name) = (local(&format!("_static_{}", variable.name)), written(&variable.name));
-            quote!(let #bound = #rt::Static::bind(&self::#name, #stream)?;)
+        let of_module = self.compiled.statics.iter().enumerate().filter(uses);
+        let bindings = of_module.map(|(at, variable)| {
+            let (bound, home) = (local(&format!("_static_{at}")), &self.statics);
+            let name = variable.name.as_ref().map_or_else(|| hidden_name(at), |name| written(name));
+            quote!(let #bound = #rt::Static::bind(&#home::#name, #stream)?;)
         });
         bindings.collect()
     }
+}
+
+fn hidden_name(at: usize) -> Ident {
+    Ident::new(&format!("STATIC_{at}"), Span::call_site())
 }
 
 /// The type of Rust with the bits of a variable.

@@ -35,6 +35,12 @@ impl Shape {
     }
 }
 
+#[cold]
+fn no_block(entry: &str) -> Error {
+    Error::new(ErrorKind::Limits, format!("`{entry}` is launched, and nothing says with how many threads a block"))
+        .help("write `block = 256` in the kernel's attribute, or launch it with `Config::grid(…).block(256)`")
+}
+
 impl Bounds {
     /// The configuration as the driver takes it. The names are those of the entry and the device, for errors.
     ///
@@ -42,8 +48,8 @@ impl Bounds {
     /// [`ErrorKind::Limits`] with what is asked and what is possible.
     #[inline]
     pub(crate) fn fit(&self, config: &Config, entry: &str, device: &str) -> Result<Shape> {
-        let one = Dim([1, 1, 1]);
-        let (grid, block) = (config.grid.unwrap_or(one), config.block.unwrap_or(one));
+        let Some(block) = config.block else { return Err(no_block(entry)) };
+        let grid = config.grid.unwrap_or(Dim([1, 1, 1]));
         let shared = config.shared.unwrap_or(0);
         let fits = within(grid, 0, self.grid)
             && within(block, 1, self.block)

@@ -14,6 +14,8 @@ pub(super) struct Body {
     pub(super) variables: Pieces,
     /// The threads of a block, in an entry whose attribute gives constants.
     pub(super) threads: Option<u64>,
+    /// `cooperative`: all blocks run at the same time.
+    pub(super) cooperative: bool,
     /// Names of variables and parameters that are taken.
     pub(super) symbols: Names,
     /// Loops around the current statement.

@@ -149,6 +149,12 @@ impl<'a> Lowerer<'a> {
         if self.f.code.full || self.is_too_long(span) {
             return Value::Error;
         }
+        if function.cooperative && !self.f.cooperative {
+            let message = format!("`{name}` waits for all blocks of the grid, and the launch is not cooperative");
+            let help =
+                "write `cooperative` in the kernel's attribute: a launch starts all blocks at once then, or fails";
+            return self.fail(&codes::P0905, at, message, help);
+        }
         let Some(generics) = self.generic_arguments(&callee, written, args, span) else { return Value::Error };
         if function.external && self.errors.over.is_none() && !self.fits_block(name, &generics, at) {
             return Value::Error;

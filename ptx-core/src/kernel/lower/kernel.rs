@@ -33,6 +33,7 @@ impl<'a> Lowerer<'a> {
         let scope = self.scopes.open(Some(root), true);
         self.f = self.new_body(kernel.options.lineinfo);
         self.f.raw = kernel.options.raw;
+        self.f.cooperative = kernel.options.cooperative;
         let suffix = match instance {
             None => Some(String::new()),
             Some((_, instance)) => self.bind_instance(kernel, instance),

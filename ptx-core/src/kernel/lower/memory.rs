@@ -169,21 +169,21 @@ impl<'a> Lowerer<'a> {
         let text = format!("{declared} .align {align} .{} {symbol}{dims}{init};\n", types::stored(element));
         let span = self.at(item.name.span);
         self.out.globals.push((text, span));
+        self.list_static(item, &symbol, element)?;
         Some(symbol_value(symbol, space, element))
     }
 
-    /// Notes a `static` of the module for the host.
-    pub(super) fn list_static(&mut self, item: &'a tree::Static) {
-        let Value::Symbol(symbol) = self.static_item(item) else { return };
-        let Some(mut ty) = self.ty(&item.ty) else { return };
-        let mut dims = Vec::new();
+    /// Notes a `static` for the host.
+    fn list_static(&mut self, item: &'a tree::Static, symbol: &str, element: Type) -> Option<()> {
+        let (mut dims, mut ty) = (Vec::new(), self.ty(&item.ty)?);
         while let Ty::Array(element, len) = ty {
             dims.push(len);
             ty = *element;
         }
-        let (name, shared) = (item.name.name.clone(), item.mutable || item.visible);
-        let Symbol { name: symbol, element, .. } = symbol;
-        self.out.module_statics.push(StaticVariable { name, symbol, element, dims, shared });
+        let is_item = self.module.statics.iter().any(|of_module| std::ptr::eq(of_module, item));
+        let (name, shared) = (is_item.then(|| item.name.name.clone()), item.mutable || item.visible);
+        self.out.listed.push(StaticVariable { name, symbol: symbol.to_owned(), element, dims, shared });
+        Some(())
     }
 
     fn initialiser(&mut self, value: &Const, element: Type, span: Span) -> Option<String> {

@@ -28,9 +28,6 @@ impl<'a> Lowerer<'a> {
             self.ptx_item(item);
         }
         self.declare_items(module);
-        for item in &module.statics {
-            self.list_static(item);
-        }
         for (index, kernel) in module.kernels.iter().enumerate() {
             self.kernel(index, kernel);
         }
@@ -122,7 +119,7 @@ impl<'a> Lowerer<'a> {
             pieces,
             entries: self.out.entries,
             structs,
-            statics: self.out.module_statics,
+            statics: self.out.listed,
             unchecked: self.out.unchecked,
             refused: self.out.refused,
             fixed,

@@ -27,8 +27,8 @@ pub(super) struct Output {
     pub(super) called: HashMap<(usize, String), String>,
     /// Variables of the module that are written, by the address of their declaration and their text.
     pub(super) statics: HashMap<(usize, String), Value>,
-    /// The `static`s of the module, for the host.
-    pub(super) module_statics: Vec<StaticVariable>,
+    /// The `static`s that are written, for the host.
+    pub(super) listed: Vec<StaticVariable>,
     /// Files of `.file`, in order.
     pub(super) files: Vec<String>,
     /// Tokens from `unchecked { }`.

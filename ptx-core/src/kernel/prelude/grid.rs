@@ -1,5 +1,5 @@
-//! The grids of a stream, for kernels that are launched with `pdl`: the next one may start before this one has ended.
-//! For `sm_90` and later.
+//! The blocks of a grid wait for each other (`sync`, `sm_70`), and the grids of a stream overlap, for kernels that are launched with
+//! `pdl`: the next one may start before this one has ended (`sm_90`).
 
 /// Lets the next grid start as soon as all blocks of this one have said so, or ended, and there is room:
 /// `griddepcontrol.launch_dependents`.
@@ -22,4 +22,31 @@ fn fetch_ahead<const BLOCKS: u32>(from: u64, bytes: u32) {
             bulk::fetch(from, bytes);
         }
     }
+}
+
+/// Waits until all threads of all blocks of the grid have called it; what they wrote before can then be read. For kernels with
+/// `cooperative`. `bar.sync 0`; in the first thread of a block `atom.acq_rel.gpu.global.add`, and `ld.acquire.gpu.global` in a loop until
+/// the highest bit of the counter has changed; `bar.sync 0`.
+#[cooperative]
+fn sync() {
+    static mut ARRIVED: u32 = 0;
+    ptx! { bar.sync 0; }
+    if (tid.x | tid.y | tid.z) == 0 {
+        let blocks = nctaid.x * nctaid.y * nctaid.z;
+        let mut share: u32 = 1;
+        // The shares of all blocks add up to the highest bit.
+        if (ctaid.x | ctaid.y | ctaid.z) == 0 {
+            share = 0x8000_0001 - blocks;
+        }
+        let before: u32;
+        ptx! { atom.acq_rel.gpu.global.add.u32 before, [ARRIVED], share; }
+        loop {
+            let now: u32;
+            ptx! { ld.acquire.gpu.global.u32 now, [ARRIVED]; }
+            if (before ^ now) >= 0x8000_0000 {
+                break;
+            }
+        }
+    }
+    ptx! { bar.sync 0; }
 }
