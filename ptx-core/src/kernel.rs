@@ -3,6 +3,7 @@
 //! A host (the macros) gives a [`tree::Module`]; [`lower`] gives PTX tokens, each with the span of what it came from.
 //! From there on it is PTX like any other: `parse`, `lower`, `check`. Nothing here knows `syn` or a proc macro.
 
+mod address;
 mod cuda;
 mod layout;
 mod lower;
@@ -13,8 +14,8 @@ mod scope;
 mod spoken;
 pub mod tree;
 mod types;
+mod uses;
 mod value;
-mod writes;
 
 pub use lower::lower;
 pub use lower::{cast, ends};
@@ -22,7 +23,7 @@ pub use operators::markdown as operators;
 pub use operators::{Written, instruction, is_by_power_of_two, written};
 pub use spoken::Spoken;
 pub use types::{language_type, meet, move_of};
-pub use writes::{Fixed, check_writes};
+pub use uses::Uses;
 
 use crate::isa::{Arch, Type, Version};
 use crate::span::Span;
@@ -63,8 +64,8 @@ pub struct Lowered {
     pub unchecked: Vec<Span>,
     /// Names in `ptx!` whose declaration was refused: what else is wrong with them follows from that.
     pub refused: Vec<Span>,
-    /// Names in `ptx!` that no instruction may write, in order; [`check_writes`] compares them with what is written.
-    pub fixed: Vec<Fixed>,
+    /// Names in `ptx!` that not every instruction may use; [`Uses::check`] compares them with what instructions do.
+    pub uses: Uses,
     /// Names of the registers in the source.
     pub spoken: Spoken,
 }

@@ -105,18 +105,28 @@ fn variant(
     let locate = |span| reader.host.location(span);
     let trial = version.unwrap_or(Version::NEWEST);
     let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
+    let (source, lexical) = source(&lowered);
+    let (checked, mut checks) = checked(source);
+    checks.extend(match &checked {
+        Some(checked) => lowered.uses.check(checked.module()),
+        None => lowered.uses.check(&declared(self::source(&lowered).0)),
+    });
+    checks.iter_mut().for_each(|diagnostic| lowered.uses.explain(diagnostic));
+    let phases = [reader.diagnostics.clone(), lexical, language, checks];
+    found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
+    let declared = checked.as_ref().map(|c| Declared::of(c.module())).unwrap_or_default();
+    (checked.and_then(|c| text(c, version).ok()).unwrap_or_else(|| Text::empty(arch)), declared, lowered)
+}
+
+/// The tokens of a lowered module.
+fn source(lowered: &Lowered) -> (Source, Vec<Diagnostic>) {
     let mut builder = Builder::new();
     for (piece, span) in &lowered.pieces {
         builder.push(piece, *span);
     }
     let (mut source, lexical) = builder.finish();
     source.unchecked = ranges(&source, &lowered.unchecked);
-    let (checked, mut checks) = checked(source);
-    checks.extend(checked.iter().flat_map(|c| kernel::check_writes(c.module(), &lowered.fixed)));
-    let phases = [reader.diagnostics.clone(), lexical, language, checks];
-    found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
-    let declared = checked.as_ref().map(|c| Declared::of(c.module())).unwrap_or_default();
-    (checked.and_then(|c| text(c, version).ok()).unwrap_or_else(|| Text::empty(arch)), declared, lowered)
+    (source, lexical)
 }
 
 impl Compiled {

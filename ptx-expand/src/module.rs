@@ -108,7 +108,10 @@ impl Items {
             self.module.structs.push(self.reader.struct_item(item));
         }
         if kept {
-            self.kept.push(syn::Item::Struct(item.clone()));
+            let mut kept = item.clone();
+            kept.attrs.retain(|attribute| !attribute.path().is_ident("align"));
+            kept.fields.iter_mut().for_each(|f| f.attrs.retain(|attribute| !attribute.path().is_ident("align")));
+            self.kept.push(syn::Item::Struct(kept));
         }
     }
 
@@ -192,7 +195,9 @@ impl Items {
 /// Returns true if a struct exists on the host too: it is visible there, or has an attribute for Rust.
 fn is_for_the_host(item: &syn::ItemStruct) -> bool {
     let private = matches!(item.vis, syn::Visibility::Inherited);
-    !private || item.attrs.iter().any(|attribute| !crate::kernel::is_for_tools(attribute))
+    let device =
+        |attribute: &syn::Attribute| crate::kernel::is_for_tools(attribute) || attribute.path().is_ident("align");
+    !private || !item.attrs.iter().all(device)
 }
 
 /// The options that a module may have.

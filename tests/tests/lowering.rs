@@ -2,6 +2,8 @@
 //! (`UPDATE_EXPECT=1` renews them), checked by ptxas.
 #![allow(missing_docs, unused, unsafe_code, clippy::all, reason = "kernels are no Rust")]
 
+#[path = "lowering/addresses.rs"]
+mod addresses;
 #[path = "lowering/blocks.rs"]
 mod blocks;
 #[path = "lowering/constants.rs"]
@@ -38,6 +40,7 @@ fn main() -> std::process::ExitCode {
         ("library", library::library::PTX, expect_file!["lowering/library.ptx"]),
         ("outside", outside::outside::PTX, expect_file!["lowering/outside.ptx"]),
         ("structs", structs::structs::PTX, expect_file!["lowering/structs.ptx"]),
+        ("addresses", addresses::addresses::PTX, expect_file!["lowering/addresses.ptx"]),
         ("gemm", gemm::gemm::PTX, expect_file!["lowering/gemm.ptx"]),
     ];
     let trials = texts.into_iter().flat_map(|(name, text, expected)| {

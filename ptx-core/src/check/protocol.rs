@@ -6,6 +6,7 @@
 mod address;
 mod align;
 mod body;
+mod bounds;
 mod copies;
 mod counts;
 mod defs;
@@ -46,6 +47,7 @@ const RULES: &[Rule] = &[
     copies::check,
     counts::check,
     align::check,
+    bounds::check,
 ];
 
 pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {

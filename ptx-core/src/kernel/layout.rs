@@ -1,6 +1,6 @@
 //! The layout of `#[repr(C)]` structs: what the host asserts, and where a kernel finds the fields.
 
-use super::types::Ty;
+use super::types::{StructTy, Ty};
 
 /// Layout of a struct.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,4 +36,40 @@ impl Layout {
         self.size = self.size.next_multiple_of(self.align);
         self
     }
+}
+
+/// Bytes of a value in memory; `None` for what memory does not hold.
+pub(crate) fn size_of(ty: &Ty) -> Option<u64> {
+    match ty {
+        Ty::Scalar(_) | Ty::Address(_) => ty.register().map(|ty| ty.bytes()),
+        Ty::Array(element, len) => size_of(element)?.checked_mul(*len),
+        Ty::Struct(of) => Some(layout_of(of)?.size),
+        Ty::Tuple(_) => None,
+    }
+}
+
+/// The alignment of a value in memory, in bytes.
+pub(crate) fn align_of(ty: &Ty) -> Option<u64> {
+    match ty {
+        Ty::Scalar(_) | Ty::Address(_) => ty.register().map(|ty| ty.bytes().max(1)),
+        Ty::Array(element, _) => align_of(element),
+        Ty::Struct(of) => Some(layout_of(of)?.align),
+        Ty::Tuple(_) => None,
+    }
+}
+
+/// The bytes in front of a field.
+pub(crate) fn offset_of(of: &StructTy, field: usize) -> Option<u64> {
+    layout_of(of)?.own.get(field).map(|(_, offset)| *offset)
+}
+
+/// A struct in memory, by the rules of `#[repr(C)]` and its `#[align]`.
+fn layout_of(of: &StructTy) -> Option<Layout> {
+    let (fields, whole) = &of.aligns;
+    let mut layout = Layout { align: (*whole).max(1), ..Layout::new() };
+    for (at, (name, ty)) in of.fields.iter().enumerate() {
+        let least = fields.get(at).copied().unwrap_or(1);
+        layout.place(name, size_of(ty)?, align_of(ty)?.max(least));
+    }
+    Some(layout.finish())
 }

@@ -6,6 +6,7 @@
 //! evaluates, `memory` declares variables, `resolve` finds the meaning of names and types.
 
 mod access;
+mod address;
 mod body;
 mod call;
 mod cast;
@@ -139,6 +140,13 @@ impl<'a> Lowerer<'a> {
             None => Some(self.temporary(ty)),
             Some(Value::Reg(reg)) if types::meet(reg.ty, ty) => Some(reg.clone()),
             Some(Value::Error) => None,
+            Some(Value::Address(address)) => {
+                let (from, to) = (types::name(ty), address.ty.name());
+                let message = format!("this is `{from}`, and what it is written to is `{to}`");
+                let help = Self::address_help(&Value::Error, &address.ty);
+                self.fail(&codes::P0802, span, message, help);
+                None
+            }
             Some(other) => {
                 let (from, to) = (types::name(ty), other.describe());
                 let help = format!("convert it, `… as {}`, or declare the register as `{from}`", to.trim_matches('`'));
@@ -190,11 +198,7 @@ impl<'a> Lowerer<'a> {
         match value {
             Value::Reg(reg) => Some(reg.name.clone()),
             Value::Const(value) => self.literal(value, ty, span),
-            Value::Symbol(symbol) => {
-                let reg = self.temporary(symbol.address);
-                self.mov(&reg, &symbol.name, span);
-                Some(reg.name)
-            }
+            Value::Address(address) => self.materialized(address, None, span).map(|reg| reg.name),
             Value::Array(_) | Value::Tuple(_) | Value::Struct(..) | Value::List(..) => {
                 let what = value.describe();
                 self.fail(&codes::P0803, span, format!("{what} is no operand"), expr::one_of(value));

@@ -188,6 +188,12 @@ pub(crate) fn instead(op: Op, ty: Type) -> String {
     }
 }
 
+/// Returns true if an operator gives a `pred`.
+pub(crate) fn is_comparison(op: BinaryOp) -> bool {
+    use BinaryOp as B;
+    matches!(op, B::Eq | B::Ne | B::Lt | B::Le | B::Gt | B::Ge)
+}
+
 /// Symbol of an operator.
 pub(crate) fn symbol(op: Op) -> &'static str {
     use BinaryOp as B;

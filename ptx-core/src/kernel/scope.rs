@@ -50,7 +50,6 @@ impl Access {
     /// The access through a parameter of a helper.
     pub(crate) fn of(param: &tree::Param) -> Access {
         match &param.ty.kind {
-            TypeKind::Ref(_, inner) if matches!(inner.kind, TypeKind::Slice(_)) => Access::Value,
             TypeKind::Ref(true, _) => Access::RefMut,
             TypeKind::Ref(false, _) => Access::Ref,
             _ if param.mutable => Access::Own,

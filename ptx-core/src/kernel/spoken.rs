@@ -59,7 +59,7 @@ impl Spoken {
 fn extents(ty: &Ty) -> Vec<u64> {
     match ty {
         Ty::Array(element, len) => std::iter::once(*len).chain(extents(element)).collect(),
-        Ty::Scalar(_) | Ty::Tuple(_) | Ty::Struct(_) => Vec::new(),
+        Ty::Scalar(_) | Ty::Tuple(_) | Ty::Struct(_) | Ty::Address(_) => Vec::new(),
     }
 }
 

@@ -79,7 +79,20 @@ pub struct Struct {
     /// Its generic parameters.
     pub generics: Vec<Generic>,
     /// Its fields, in order.
-    pub fields: Vec<(Ident, Type)>,
+    pub fields: Vec<Field>,
+    /// `#[align(1024)]`: its least alignment in memory.
+    pub align: Option<Expr>,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: Ident,
+    /// Its type.
+    pub ty: Type,
+    /// `#[align(1024)]`: its least alignment in memory.
+    pub align: Option<Expr>,
 }
 
 /// `impl<const N: u32> Ring<N> { … }`

@@ -1,5 +1,6 @@
 //! The types of the language: the names a user writes, and what PTX calls the registers that hold them.
 
+use super::address::AddressTy;
 use super::value::Const;
 use crate::isa::{Class, Type};
 use std::rc::Rc;
@@ -15,6 +16,8 @@ pub(crate) enum Ty {
     Tuple(Vec<Ty>),
     /// `Ring<4>`: the registers of its fields.
     Struct(Rc<StructTy>),
+    /// `Shared<f32>`: one register.
+    Address(Rc<AddressTy>),
 }
 
 /// A struct with its arguments.
@@ -30,6 +33,8 @@ pub(crate) struct StructTy {
     pub(crate) args: Vec<Argument>,
     /// Names and types of its fields, in order.
     pub(crate) fields: Vec<(String, Ty)>,
+    /// The least alignment of each field in memory, in bytes, and of the whole.
+    pub(crate) aligns: (Vec<u64>, u64),
 }
 
 /// A generic argument of a struct.
@@ -73,7 +78,7 @@ impl Ty {
     /// Number of its registers.
     pub(crate) fn registers(&self) -> u64 {
         match self {
-            Ty::Scalar(_) => 1,
+            Ty::Scalar(_) | Ty::Address(_) => 1,
             Ty::Array(element, count) => element.registers().saturating_mul(*count),
             Ty::Tuple(parts) => parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.registers())),
             Ty::Struct(of) => of.fields.iter().fold(0u64, |sum, (_, part)| sum.saturating_add(part.registers())),
@@ -85,6 +90,15 @@ impl Ty {
         match self {
             Ty::Array(element, _) => element.innermost(),
             other => other,
+        }
+    }
+
+    /// The type of a register that holds it, if one does.
+    pub(crate) fn register(&self) -> Option<Type> {
+        match self {
+            Ty::Scalar(ty) => Some(*ty),
+            Ty::Address(of) => of.space.register(),
+            _ => None,
         }
     }
 
@@ -103,6 +117,7 @@ impl Ty {
             Ty::Array(element, count) => format!("[{}; {count}]", element.name()),
             Ty::Tuple(parts) => format!("({})", parts.iter().map(Ty::name).collect::<Vec<_>>().join(", ")),
             Ty::Struct(of) => of.name.clone(),
+            Ty::Address(of) => of.name(),
         }
     }
 }

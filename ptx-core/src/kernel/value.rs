@@ -1,5 +1,6 @@
 //! Value of an expression: registers, constants, addresses.
 
+use super::address::{Address, Base};
 use super::types::{self, StructTy, Ty};
 use crate::isa::{Arch, Type};
 use std::rc::Rc;
@@ -94,26 +95,6 @@ pub(crate) struct Array {
     pub(crate) len: u64,
 }
 
-/// A variable in memory, used by its name.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Symbol {
-    /// Its name in the PTX.
-    pub(crate) name: String,
-    /// The type of its address: `u32` in shared memory, `u64` elsewhere.
-    pub(crate) address: Type,
-    /// Its state space: `shared`.
-    pub(crate) space: &'static str,
-    /// Type of its elements.
-    pub(crate) element: Type,
-}
-
-impl Symbol {
-    /// The modifiers of an instruction on it: `shared.f32`.
-    pub(crate) fn kind(&self) -> String {
-        format!("{}.{}", self.space, types::stored(self.element))
-    }
-}
-
 /// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
@@ -129,8 +110,8 @@ pub(crate) enum Value {
     Struct(Rc<StructTy>, Vec<Value>),
     /// An array whose elements are no consecutive registers: of structs, of tuples.
     List(Ty, Vec<Value>),
-    /// A variable in memory.
-    Symbol(Symbol),
+    /// An address.
+    Address(Address),
     /// An error that has been reported.
     Error,
 }
@@ -150,8 +131,17 @@ impl Value {
             Value::Tuple(parts) => parts.iter().map(Value::ty).collect::<Option<_>>().map(Ty::Tuple),
             Value::Struct(ty, _) => Some(Ty::Struct(Rc::clone(ty))),
             Value::List(element, items) => Some(Ty::Array(Box::new(element.clone()), items.len() as u64)),
-            Value::Symbol(symbol) => Some(Ty::Scalar(symbol.address)),
+            Value::Address(address) => Some(Ty::Address(Rc::clone(&address.ty))),
             Value::Error => None,
+        }
+    }
+
+    /// Returns true if helpers see it although it is declared outside of them: a constant, a variable in memory.
+    pub(crate) fn is_anywhere(&self) -> bool {
+        match self {
+            Value::Const(_) | Value::Error => true,
+            Value::Address(address) => matches!(address.base, Base::Variable(_)),
+            _ => false,
         }
     }
 
@@ -178,9 +168,10 @@ pub(crate) fn parts(value: &Value) -> Option<Vec<Value>> {
 }
 
 impl Value {
-    /// The field of a struct or the part of a tuple that has this name.
+    /// The field of a struct or the part of a tuple that has this name; of an address, that of the field.
     pub(crate) fn field(&self, name: &str) -> Option<Value> {
         let at = match self {
+            Value::Address(address) => return address.field(name).map(Value::Address),
             Value::Struct(ty, _) | Value::Const(Const::Struct(ty, _)) => ty.field(name)?,
             Value::Tuple(_) | Value::Const(Const::Tuple(_)) => name.parse().ok()?,
             _ => return None,
@@ -198,7 +189,7 @@ impl Array {
             Ty::Array(element, len) => {
                 Value::Array(Array { base: self.base.clone(), start, element: (**element).clone(), len: *len })
             }
-            Ty::Tuple(_) | Ty::Struct(_) => Value::Error,
+            Ty::Tuple(_) | Ty::Struct(_) | Ty::Address(_) => Value::Error,
         }
     }
 

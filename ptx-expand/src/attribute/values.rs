@@ -4,7 +4,7 @@ use super::{Arg, Attribute, Value};
 use crate::kernel::Reader;
 use ptx_core::diag::codes;
 use ptx_core::isa::{Arch, Version, table};
-use ptx_core::kernel::tree::{Expr, Instance, Struct};
+use ptx_core::kernel::tree::{Expr, Field, Instance, Struct};
 use std::str::FromStr;
 use syn::parse::Parser;
 
@@ -174,10 +174,11 @@ impl Reader {
         let mut read = Vec::with_capacity(fields.named.len());
         for field in &fields.named {
             if let Some(name) = &field.ident {
-                read.push((self.ident(name), self.ty(&field.ty)));
+                let align = self.alignment(&field.attrs);
+                read.push(Field { name: self.ident(name), ty: self.ty(&field.ty), align });
             }
         }
-        Struct { name, generics: Vec::new(), fields: read }
+        Struct { name, generics: Vec::new(), fields: read, align: None }
     }
 }
 

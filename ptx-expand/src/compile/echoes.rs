@@ -2,7 +2,7 @@
 
 use super::spans::Spans;
 use super::targets;
-use ptx_core::diag::{Code, Diagnostic, codes};
+use ptx_core::diag::{Code, Diagnostic, Severity, codes};
 use ptx_core::span::Span;
 use std::collections::HashSet;
 
@@ -12,6 +12,9 @@ use std::collections::HashSet;
 pub fn without(phases: [Vec<Diagnostic>; 4], names: &[Span]) -> Vec<Diagnostic> {
     let [host, lexical, language, checks] = phases;
     let (syntax, mut checks): (Vec<_>, Vec<_>) = checks.into_iter().partition(is_syntax);
+    for known in checks.iter_mut().filter(|d| ERRORS.iter().any(|code| **code == *d.code)) {
+        known.severity = Severity::Error;
+    }
     let names = Spans::new(names.iter().copied());
     checks.retain(|d| !names.touch(d.span));
     if [&host, &lexical, &syntax, &language].iter().any(|phase| phase.iter().any(Diagnostic::is_error)) {
@@ -54,6 +57,9 @@ const HELP: [(&Code, &str); 2] = [
     (&codes::P0503, "give it a value where it is declared: `= 0`, or `= [0.0; N]` for an array"),
     (&codes::P0611, "declare it `#[shared(dynamic)] let name: [f32];`, and give its bytes by `shared = …`"),
 ];
+
+/// Warnings about PTX that are errors in a kernel: an address that is known is known to be wrong.
+const ERRORS: [&Code; 2] = [&codes::P0751, &codes::P0752];
 
 /// In a kernel the target, the version and the limits stand in the attribute, not in directives.
 fn in_rust_terms(mut diagnostic: Diagnostic) -> Diagnostic {

@@ -148,7 +148,7 @@ impl Reader {
             }
         };
         let read = self.struct_(&item.ident, fields);
-        Struct { generics: self.generics(&item.generics), ..read }
+        Struct { generics: self.generics(&item.generics), align: self.alignment(&item.attrs), ..read }
     }
 
     /// `impl<const N: u32> Ring<N> { … }`
@@ -303,7 +303,7 @@ impl Reader {
     }
 
     /// `#[align(64)]`
-    fn alignment(&mut self, attributes: &[syn::Attribute]) -> Option<Expr> {
+    pub fn alignment(&mut self, attributes: &[syn::Attribute]) -> Option<Expr> {
         let attribute = attributes.iter().find(|a| a.path().is_ident("align"))?;
         match attribute.parse_args::<syn::Expr>() {
             Ok(value) => Some(self.expr(&value)),

@@ -37,15 +37,15 @@ fn dimensions_that_differ_are_an_error() {
 }
 
 #[ptx_kernel(arch = "sm_80", block = 32, grid = ROWS, instances = [64, 128], unsafe(requires()))]
-pub fn rows<const HEAD: u32>(x: Tile<u32, (ROWS, HEAD)>) {
+pub fn rows<const HEAD: u32>(x: TileMut<u32, (ROWS, HEAD)>) {
     let n: u32 = ROWS * HEAD;
     ptx! { st.global.u32 [x], n; }
 }
 
 fn a_constant_in_a_tile_is_compared() {
     let device = Device::cpu();
-    let x = device.zeros::<u32>(128).unwrap();
-    let launched = rows::<64>(&device, x.tile([1, 128]).unwrap());
+    let mut x = device.zeros::<u32>(128).unwrap();
+    let launched = rows::<64>(&device, x.tile_mut([1, 128]).unwrap());
     let text = launched.unwrap_err().to_string();
     assert!(text.contains("HEAD = 64 in `HEAD`, 128 in `x`"), "{text}");
 }

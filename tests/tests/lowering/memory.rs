@@ -59,7 +59,7 @@ pub mod memory {
     }
 
     #[ptx_kernel]
-    pub fn params(p: Params, x: &[f32], y: &mut [f16], n: u32, unused: u64, map: TensorMap, h: f16, b: i8) {
+    pub fn params(p: Params, x: &mut [f32], y: &mut [f16], n: u32, unused: u64, map: TensorMap, h: f16, b: i8) {
         let s: f32 = p.scale * p.taps[1];
         let mut cells: u32 = p.shape.rows * p.shape.columns;
         ptx! {

@@ -60,14 +60,20 @@ fn one(body: &Body, inst: &Inst, at: usize, operand: &Operand, out: &mut Vec<Dia
     }
 }
 
+/// The bytes that an instruction accesses, if it accesses one element or vector.
+pub(super) fn element_bytes(inst: &Inst) -> Option<u64> {
+    let row = inst.row.filter(|row| ELEMENTS.contains(&row.name))?;
+    let element = inst.slots.iter().flatten().filter_map(|m| m.ty).next_back().map_or(1, |ty| ty.bytes());
+    let vector = inst.slot("vec").and_then(|v| v.trim_start_matches('v').parse().ok()).unwrap_or(1);
+    (!row.operands.is_empty()).then_some(element * vector)
+}
+
 /// The alignment that an operand's address must have; 1 if nothing is known.
 fn needed(inst: &Inst, at: usize) -> u64 {
     let Some(row) = inst.row else { return 1 };
     let operand = row.operands.get(at).map_or("", |o| o.name);
-    if ELEMENTS.contains(&row.name) {
-        let element = inst.slots.iter().flatten().filter_map(|m| m.ty).next_back().map_or(1, |t| t.bytes());
-        let vector = inst.slot("vec").and_then(|v| v.trim_start_matches('v').parse().ok()).unwrap_or(1);
-        return element * vector;
+    if let Some(bytes) = element_bytes(inst) {
+        return bytes;
     }
     let fixed = |(name, which, _): &&(&str, &str, u64)| *name == row.name && (which.is_empty() || *which == operand);
     FIXED.iter().find(fixed).map_or(1, |(_, _, need)| *need)

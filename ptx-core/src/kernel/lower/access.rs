@@ -3,9 +3,11 @@
 use super::Lowerer;
 use super::call::Given;
 use crate::diag::{Diagnostic, codes};
-use crate::kernel::Fixed;
+use crate::kernel::address::{Address, Base};
 use crate::kernel::scope::{Access, Binding};
-use crate::kernel::tree::{Expr, ExprKind, Function, Param, Path};
+use crate::kernel::tree::{Expr, ExprKind, Function, Param, Path, TypeKind};
+use crate::kernel::types::Ty;
+use crate::kernel::uses::{Addressed, Fixed};
 use crate::kernel::value::{Array, Value};
 use crate::span::Span;
 
@@ -113,6 +115,11 @@ impl<'a> Lowerer<'a> {
     /// Checks that an argument is written as its parameter takes it: `x`, `&x` or `&mut x`; a method's receiver is taken as it
     /// is. Reports it otherwise.
     pub(super) fn passing<'e>(&mut self, param: &Param, arg: &Given<'e>) -> Option<Passed<'e>> {
+        if matches!(&param.ty.kind, TypeKind::Ref(_, inner) if matches!(inner.kind, TypeKind::Slice(_))) {
+            // Reports that helpers take no slices.
+            let _: Option<Ty> = self.ty(&param.ty);
+            return None;
+        }
         let (name, wanted) = (&param.name.name, Access::of(param));
         let (arg, given) = match arg {
             Given::Value(..) => return None,
@@ -173,6 +180,14 @@ impl<'a> Lowerer<'a> {
         match self.scopes.find_in(self.scopes.current, &param.name.name) {
             Some(Binding::Value(value)) => value,
             _ => Value::Error,
+        }
+    }
+
+    /// Notes an address in the brackets of `ptx!`; the checks know what an instruction does there.
+    pub(super) fn note_address(&mut self, address: &Address, span: Span) {
+        if self.errors.over.is_none() && matches!(address.base, Base::Register(_)) {
+            let ty = std::rc::Rc::clone(&address.ty);
+            self.out.addressed.entry(span).or_insert(Addressed { span, ty });
         }
     }
 
@@ -240,16 +255,19 @@ impl Range<'_> {
     }
 }
 
+/// A lone register, which may be one of an array's.
+fn register_range(name: &str) -> Vec<Range<'_>> {
+    let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match name.get(base.len()..).and_then(|number| number.parse::<u64>().ok()) {
+        Some(number) => vec![Range { base, start: number, end: number.saturating_add(1) }],
+        None => vec![Range { base: name, start: 0, end: 1 }],
+    }
+}
+
 /// The registers of a value.
 fn ranges(value: &Value) -> Vec<Range<'_>> {
     match value {
-        Value::Reg(reg) => {
-            let base = reg.name.trim_end_matches(|c: char| c.is_ascii_digit());
-            match reg.name.get(base.len()..).and_then(|number| number.parse::<u64>().ok()) {
-                Some(number) => vec![Range { base, start: number, end: number.saturating_add(1) }],
-                None => vec![Range { base: &reg.name, start: 0, end: 1 }],
-            }
-        }
+        Value::Reg(reg) => register_range(&reg.name),
         Value::Array(array) => {
             let end = array.start + array.len * array.element.registers();
             vec![Range { base: &array.base, start: array.start, end }]
@@ -257,6 +275,10 @@ fn ranges(value: &Value) -> Vec<Range<'_>> {
         Value::Tuple(parts) | Value::Struct(_, parts) | Value::List(_, parts) => {
             parts.iter().flat_map(ranges).collect()
         }
-        Value::Const(_) | Value::Symbol(_) | Value::Error => Vec::new(),
+        Value::Address(address) => match &address.base {
+            Base::Register(name) => register_range(name),
+            Base::Variable(_) => Vec::new(),
+        },
+        Value::Const(_) | Value::Error => Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use super::code::Code;
 use super::registers::Registers;
 use super::{Pieces, call, flow, params};
 use crate::kernel::names::Names;
+use crate::span::Span;
 
 /// The body of an entry or a function.
 #[derive(Default)]
@@ -16,6 +17,8 @@ pub(super) struct Body {
     pub(super) threads: Option<u64>,
     /// `cooperative`: all blocks run at the same time.
     pub(super) cooperative: bool,
+    /// Bytes of the dynamic shared memory whose type has a size, and where it is declared.
+    pub(super) dynamic: Option<(u64, Span)>,
     /// Names of variables and parameters that are taken.
     pub(super) symbols: Names,
     /// Loops around the current statement.

@@ -11,6 +11,7 @@ use super::access::Passed;
 use super::code::Label;
 use crate::diag::near::nearest;
 use crate::diag::{codes, plural};
+use crate::kernel::address::Address;
 use crate::kernel::scope::{Access, Binding, Found};
 use crate::kernel::tree::{self, Expr, ExprKind, Param, Path, StmtKind};
 use crate::kernel::types::{self, Ty};
@@ -84,6 +85,9 @@ impl<'a> Lowerer<'a> {
         let ExprKind::Path(path) = &callee.kind else {
             return self.fail(&codes::P0813, callee.span, "only functions can be called", "name a helper `fn`");
         };
+        if let Some(value) = self.from_addr(path, args, dest, span) {
+            return value;
+        }
         let name = super::constant::path_text(path);
         let given: Vec<Given<'a>> = args.iter().map(Given::Expr).collect();
         let reported = self.errors.reports;
@@ -359,6 +363,8 @@ impl<'a> Lowerer<'a> {
         let value = match is_place(expr) && !param.mutable && self.special(expr).is_none() {
             true if follows => self.followed(expr),
             true => self.value(expr),
+            // The constant in an address travels on.
+            false if matches!(ty, Ty::Address(_)) && !param.mutable => self.value(expr),
             false => self.computed(param, &ty, expr),
         };
         self.passed(value, &ty, param, expr.span)
@@ -410,10 +416,20 @@ impl<'a> Lowerer<'a> {
         Some(match (value, ty) {
             (Value::Error, _) => return None,
             (Value::Reg(reg), Ty::Scalar(ty)) if types::meet(reg.ty, *ty) => Value::Reg(Reg { ty: *ty, ..reg }),
-            (Value::Symbol(symbol), Ty::Scalar(ty)) if types::meet(symbol.address, *ty) => {
-                let reg = self.register(name, *ty, span);
-                self.mov(&reg, &symbol.name, span);
-                Value::Reg(reg)
+            (Value::Address(address), Ty::Address(ty)) if address.ty.becomes(ty) => {
+                Value::Address(Address { ty: Rc::clone(ty), ..address })
+            }
+            (Value::Address(address), Ty::Scalar(ty))
+                if Self::holds_address(&address.ty, &Reg { name: String::new(), ty: *ty }) =>
+            {
+                match address.in_register() {
+                    Some(name) => Value::Reg(Reg { name: name.to_owned(), ty: *ty }),
+                    None => {
+                        let reg = self.register(name, *ty, span);
+                        self.materialized(&address, Some(reg.clone()), span);
+                        Value::Reg(reg)
+                    }
+                }
             }
             (value @ (Value::Array(_) | Value::Tuple(_) | Value::Struct(..) | Value::List(..)), ty)
                 if value.ty().as_ref() == Some(ty) =>
@@ -425,6 +441,7 @@ impl<'a> Lowerer<'a> {
                 let message = format!("this is {from}, and `{name}` is `{to}`");
                 let help = match ty {
                     Ty::Scalar(_) => format!("convert it: `… as {to}`"),
+                    Ty::Address(to) => Self::address_help(&value, to),
                     _ => format!("pass a `{to}`"),
                 };
                 self.fail(&codes::P0802, span, message, help);

@@ -108,6 +108,11 @@ impl<'a> Lowerer<'a> {
                 }
             }
             (_, Value::Reg(reg)) => self.store_register(&value, reg, span),
+            (Value::Address(from), Value::Address(to)) if from.ty.becomes(&to.ty) => {
+                let Some(reg) = self.address_register(to) else { return self.not_assignable(dest.describe(), span) };
+                self.materialized(from, Some(reg), span);
+            }
+            (_, Value::Address(_)) => return self.mismatch(&value, dest, span),
             (_, Value::Struct(..)) if value.ty() != dest.ty() => return self.mismatch(&value, dest, span),
             (_, Value::Tuple(_) | Value::Array(_) | Value::Struct(..) | Value::List(..)) => {
                 match (parts(&value), parts(dest)) {
@@ -125,15 +130,13 @@ impl<'a> Lowerer<'a> {
     }
 
     fn store_register(&mut self, value: &Value, reg: &crate::kernel::value::Reg, span: Span) {
-        let from = match value {
-            Value::Reg(from) => Some((from.ty, from.name.clone())),
-            Value::Symbol(symbol) => Some((symbol.address, symbol.name.clone())),
-            _ => None,
-        };
-        match from {
-            Some((ty, operand)) if types::meet(ty, reg.ty) => {
-                let suffix = if ty == reg.ty { reg.clone() } else { self.untyped(reg) };
-                self.mov(&suffix, &operand, span);
+        match value {
+            Value::Reg(from) if types::meet(from.ty, reg.ty) => {
+                let suffix = if from.ty == reg.ty { reg.clone() } else { self.untyped(reg) };
+                self.mov(&suffix, &from.name, span);
+            }
+            Value::Address(address) if Self::holds_address(&address.ty, reg) => {
+                self.materialized(address, Some(reg.clone()), span);
             }
             _ => {
                 self.mismatch(value, &Value::Reg(reg.clone()), span);
@@ -153,6 +156,7 @@ impl<'a> Lowerer<'a> {
             Some(Ty::Scalar(ty)) => {
                 format!("convert it, `… as {}`, or declare the register with the type of the value", types::name(ty))
             }
+            Some(Ty::Address(to)) => Self::address_help(value, &to),
             _ => "write a value of the same shape".to_owned(),
         };
         self.fail(&codes::P0802, span, format!("this is {from}, and what it is written to is {to}"), help)
@@ -170,7 +174,7 @@ impl<'a> Lowerer<'a> {
         match found.binding {
             Binding::Value(Value::Error) => Value::Error,
             _ if found.access.is_reference() && !found.outside => self.not_followed(&text, span),
-            Binding::Value(value @ (Value::Const(_) | Value::Symbol(_))) => value,
+            Binding::Value(value) if value.is_anywhere() => value,
             _ if found.outside && matches!(found.binding, Binding::Value(_) | Binding::Param(_)) => {
                 let message = format!("`{text}` is a register of the function around this one");
                 self.fail(&codes::P0801, span, message, "pass it as an argument")
@@ -239,12 +243,8 @@ impl<'a> Lowerer<'a> {
                 let help = "to load from memory write `ptx! { ld.global.f32 d, [address]; }`";
                 return self.fail(&codes::P0807, span, "a register has no elements", help);
             }
-            Value::Symbol(symbol) => {
-                let help = format!(
-                    "write `ptx! {{ ld.{} d, [{} + …]; }}`, with the offset in bytes",
-                    symbol.kind(),
-                    symbol.name
-                );
+            Value::Address(address) => {
+                let help = format!("write `let at = p.at(…);` and `ptx! {{ ld.{} d, [at]; }}`", address.kind());
                 return self.fail(&codes::P0807, span, "memory is read with an instruction", help);
             }
             other => {
@@ -346,6 +346,9 @@ impl<'a> Lowerer<'a> {
         dest: Option<&Value>,
         span: Span,
     ) -> Value {
+        if matches!(a, Value::Address(_)) || matches!(b, Value::Address(_)) {
+            return self.operate_on_address(op, at, (a, a_span), (b, b_span), dest, span);
+        }
         let shift = matches!(op, Op::Binary(BinaryOp::Shl | BinaryOp::Shr));
         let Some((left, right)) = self.operand_types(op, (a, a_span), (b, b_span), shift, at) else {
             return Value::Error;

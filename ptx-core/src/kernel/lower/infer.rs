@@ -2,11 +2,13 @@
 
 use super::Lowerer;
 use crate::isa::{Class, Type};
+use crate::kernel::address::AddressTy;
 use crate::kernel::operators::{self, Op};
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{BinaryOp, Expr, ExprKind, UnaryOp};
-use crate::kernel::types::Ty;
+use crate::kernel::types::{self, Ty};
 use crate::kernel::value::Value;
+use std::rc::Rc;
 
 impl Lowerer<'_> {
     /// The type of an expression; `None` for a bare literal and for what is wrong.
@@ -21,6 +23,9 @@ impl Lowerer<'_> {
             ExprKind::Path(_) | ExprKind::Field(..) | ExprKind::Index(..) => self.place_type(expr),
             ExprKind::Unary(op, inner) => self.unary_type(*op, inner),
             ExprKind::Binary(op, _, a, b) => {
+                if let Some(ty) = self.address_operation_type(*op, a, b) {
+                    return Some(ty);
+                }
                 let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
                 let ty = self.operands_type(a, b, shift)?;
                 let op = if self.wide(a).is_some() || self.wide(b).is_some() { Op::Wide } else { Op::Binary(*op) };
@@ -43,6 +48,18 @@ impl Lowerer<'_> {
             ExprKind::Ref(_, inner) | ExprKind::Deref(inner) => self.type_of(inner),
             ExprKind::Struct(path, fields) => self.literal_type_of(path, fields, expr.span),
             ExprKind::Method(receiver, name, generics, args) => self.method_type((receiver, name), generics, args),
+            _ => None,
+        }
+    }
+
+    /// The type of an operation on an address, if it is one.
+    fn address_operation_type(&mut self, op: BinaryOp, a: &Expr, b: &Expr) -> Option<Ty> {
+        match (self.type_of(a), self.type_of(b)) {
+            (Some(Ty::Address(_)), Some(Ty::Address(_))) if operators::is_comparison(op) => {
+                types::find("pred").map(Ty::Scalar)
+            }
+            (Some(Ty::Address(ty)), Some(Ty::Address(_))) => ty.space.register().map(Ty::Scalar),
+            (Some(ty @ Ty::Address(_)), _) | (_, Some(ty @ Ty::Address(_))) => Some(ty),
             _ => None,
         }
     }
@@ -79,6 +96,11 @@ impl Lowerer<'_> {
                 _ => None,
             },
             ExprKind::Field(base, field) => match self.type_of(base) {
+                Some(Ty::Address(ty)) => {
+                    let Ty::Struct(of) = &ty.element else { return None };
+                    let element = of.fields.get(of.field(&field.name)?).map(|(_, ty)| ty.clone())?;
+                    Some(Ty::Address(Rc::new(AddressTy { element, ..(*ty).clone() })))
+                }
                 Some(Ty::Tuple(parts)) => parts.get(field.name.parse::<usize>().ok()?).cloned(),
                 Some(Ty::Struct(of)) => of.fields.get(of.field(&field.name)?).map(|(_, ty)| ty.clone()),
                 _ => self.struct_field(expr).map(|field| field.ty),

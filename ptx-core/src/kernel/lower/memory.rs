@@ -5,11 +5,12 @@ use super::constant::Fail;
 use crate::diag::codes;
 use crate::isa::Type;
 use crate::kernel::StaticVariable;
-use crate::kernel::layout::Layout;
+use crate::kernel::address::{Address, AddressTy, Space};
+use crate::kernel::layout::{self, Layout};
 use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{self, Expr, Ident, Let, Memory, MemorySpace, Pattern, TypeKind};
 use crate::kernel::types::{self, Ty};
-use crate::kernel::value::{Const, Symbol, Value};
+use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 use std::rc::Rc;
 
@@ -55,8 +56,8 @@ impl<'a> Lowerer<'a> {
     fn memory_named(&mut self, memory: &'a Memory, name: &Ident, ty: &'a tree::Type, align: Option<u64>) -> Value {
         let space = match memory.space {
             MemorySpace::Shared if memory.dynamic => return self.dynamic(&name.name, ty, align, name.span),
-            MemorySpace::Shared => "shared",
-            MemorySpace::Local => "local",
+            MemorySpace::Shared => Space::Shared,
+            MemorySpace::Local => Space::Local,
         };
         self.variable(space, name, ty, align)
     }
@@ -68,56 +69,68 @@ impl<'a> Lowerer<'a> {
         self.bind_pattern(pattern, value, Access::Own);
     }
 
-    fn variable(&mut self, space: &'static str, name: &Ident, ty: &'a tree::Type, align: Option<u64>) -> Value {
-        let Some((element, dims)) = self.stored_type(ty) else { return Value::Error };
+    fn variable(&mut self, space: Space, name: &Ident, ty: &'a tree::Type, align: Option<u64>) -> Value {
+        let Some(stored) = self.stored_type(ty) else { return Value::Error };
         let symbol = self.f.symbols.unique(&name.name);
-        let align = align.unwrap_or(element.bytes());
-        let text = format!("    .{space} .align {align} .{} {symbol}{dims};\n", types::stored(element));
+        let text = format!("    .{} {};\n", space.ptx(), stored.declaration(&symbol, align));
         let span = self.at(name.span);
         self.f.variables.push((text, span));
-        symbol_value(symbol, space, element)
+        variable(symbol, space, true, stored.ty)
     }
 
-    /// `.extern .shared`: all of them start at the same address.
+    /// `.extern .shared`: all of them start at the same address. One whose size the type says is the launch's.
     fn dynamic(&mut self, name: &str, ty: &'a tree::Type, align: Option<u64>, span: Span) -> Value {
-        let element = match &ty.kind {
-            TypeKind::Slice(element) | TypeKind::Array(element, _) => self.stored_type(element),
-            _ => self.stored_type(ty),
+        let (element, sized) = match &ty.kind {
+            TypeKind::Slice(element) => (self.stored_type(element), false),
+            _ => (self.stored_type(ty), true),
         };
-        let Some((element, _)) = element else { return Value::Error };
-        let align = align.unwrap_or(element.bytes().max(16));
-        let declared = format!(".extern .shared .align {align} .{}", types::stored(element));
-        let key = (std::ptr::from_ref(ty) as usize, declared);
+        let Some(stored) = element else { return Value::Error };
+        if sized && !self.sized_dynamic(&stored, span) {
+            return Value::Error;
+        }
+        let align = align.unwrap_or(stored.align.max(16));
+        let declared = format!(".extern .shared .align {align} .{}", stored.scalar);
+        let key = (std::ptr::from_ref(ty) as usize, format!("{declared} {}", stored.ty.name()));
         if let Some(value) = self.out.statics.get(&key) {
             return value.clone();
         }
         let symbol = Rc::make_mut(&mut self.out.symbols).unique(name);
         let span = self.at(span);
-        self.out.globals.push((format!("{} {symbol}[];\n", key.1), span));
-        let value = symbol_value(symbol, "shared", element);
+        self.out.globals.push((format!("{declared} {symbol}[];\n"), span));
+        let value = variable(symbol, Space::Shared, true, stored.ty);
         self.out.statics.insert(key, value.clone());
         value
     }
 
-    /// The element's type and the dimensions as text: `[16][32]`.
-    fn stored_type(&mut self, ty: &'a tree::Type) -> Option<(Type, String)> {
-        let (element, dims) = match self.ty(ty)? {
-            Ty::Scalar(ty) => (ty, String::new()),
-            array @ Ty::Array(..) => {
-                let mut dims = String::new();
-                let mut inner = &array;
-                while let Ty::Array(element, len) = inner {
-                    dims.push_str(&format!("[{len}]"));
-                    inner = element;
-                }
-                (array.innermost().scalar()?, dims)
+    /// Notes the bytes of dynamic shared memory whose type has a size; a kernel has one such variable.
+    fn sized_dynamic(&mut self, stored: &Stored, span: Span) -> bool {
+        match self.f.dynamic {
+            Some((_, first)) if first != span => {
+                let help = "put both into one struct: `#[shared(dynamic)] let all: All;`";
+                self.fail(&codes::P0814, span, "this kernel already has its dynamic shared memory", help);
+                false
             }
-            Ty::Tuple(_) | Ty::Struct(_) => return self.not_stored(ty.span),
-        };
-        if element.name() == "pred" || element.bits() < 8 {
-            return self.not_stored(ty.span);
+            _ => {
+                self.f.dynamic = Some((stored.size, span));
+                true
+            }
         }
-        Some((element, dims))
+    }
+
+    /// A type as memory holds it.
+    fn stored_type(&mut self, ty: &'a tree::Type) -> Option<Stored> {
+        let of = self.ty(ty)?;
+        let stored = match of.innermost() {
+            Ty::Scalar(scalar) if scalar.name() == "pred" || scalar.bits() < 8 => None,
+            Ty::Scalar(scalar) => Some((types::stored(*scalar), dimensions(&of))),
+            Ty::Address(address) => address.space.register().map(|ty| (types::stored(ty), dimensions(&of))),
+            Ty::Struct(_) => layout::size_of(&of).map(|size| ("b8".to_owned(), format!("[{size}]"))),
+            Ty::Tuple(_) | Ty::Array(..) => None,
+        };
+        match (stored, layout::size_of(&of), layout::align_of(&of)) {
+            (Some((scalar, dims)), Some(size), Some(align)) => Some(Stored { scalar, dims, size, align, ty: of }),
+            _ => self.not_stored(ty.span),
+        }
     }
 
     fn not_stored<T>(&mut self, span: Span) -> Option<T> {
@@ -125,7 +138,7 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    fn alignment(&mut self, align: Option<&Expr>) -> Option<u64> {
+    pub(super) fn alignment(&mut self, align: Option<&Expr>) -> Option<u64> {
         let expr = align?;
         let align = self.count(expr)?;
         if align.is_power_of_two() && align <= 1 << 16 {
@@ -147,8 +160,9 @@ impl<'a> Lowerer<'a> {
     }
 
     fn write_static(&mut self, item: &'a tree::Static) -> Option<Value> {
-        let (element, dims) = self.stored_type(&item.ty)?;
-        let align = self.alignment(item.align.as_ref()).unwrap_or(element.bytes());
+        let stored = self.stored_type(&item.ty)?;
+        let Some(element) = stored.ty.innermost().scalar() else { return self.not_stored(item.ty.span) };
+        let align = self.alignment(item.align.as_ref());
         let init = match &item.value {
             None => String::new(),
             Some(expr) => {
@@ -162,15 +176,15 @@ impl<'a> Lowerer<'a> {
         };
         let symbol = Rc::make_mut(&mut self.out.symbols).unique(&item.name.name);
         let (space, declared) = match (item.mutable, item.visible) {
-            (true, _) => ("global", ".visible .global"),
-            (false, true) => ("const", ".visible .const"),
-            (false, false) => ("const", ".const"),
+            (true, _) => (Space::Global, ".visible .global"),
+            (false, true) => (Space::Const, ".visible .const"),
+            (false, false) => (Space::Const, ".const"),
         };
-        let text = format!("{declared} .align {align} .{} {symbol}{dims}{init};\n", types::stored(element));
+        let text = format!("{declared} {}{init};\n", stored.declaration(&symbol, align));
         let span = self.at(item.name.span);
         self.out.globals.push((text, span));
         self.list_static(item, &symbol, element)?;
-        Some(symbol_value(symbol, space, element))
+        Some(variable(symbol, space, item.mutable, stored.ty))
     }
 
     /// Notes a `static` for the host.
@@ -210,7 +224,7 @@ impl<'a> Lowerer<'a> {
         }
         self.out.taken.insert(std::ptr::from_ref(item) as usize);
         let mut layout = Layout::new();
-        for (name, ty) in &item.fields {
+        for tree::Field { name, ty, .. } in &item.fields {
             let inner = match &ty.kind {
                 TypeKind::Path(path) => self.find(path).map(|found| found.binding),
                 _ => None,
@@ -224,7 +238,7 @@ impl<'a> Lowerer<'a> {
             }
             let ty = self.field_type(ty)?;
             let align = ty.innermost().scalar().map_or(1, |ty| ty.bytes());
-            let Some(size) = self.bytes(&ty).filter(|size| *size <= MOST_BYTES) else {
+            let Some(size) = layout::size_of(&ty).filter(|size| *size <= MOST_BYTES) else {
                 let message = format!("`{}` is larger than all parameters of a kernel can be", name.name);
                 self.fail(&codes::P0817, name.span, message, "pass a pointer, `u64`, instead");
                 return None;
@@ -237,17 +251,43 @@ impl<'a> Lowerer<'a> {
 
     fn field_type(&mut self, ty: &'a tree::Type) -> Option<Ty> {
         match self.ty(ty)? {
-            Ty::Tuple(_) | Ty::Struct(_) => self.not_stored(ty.span),
+            Ty::Tuple(_) | Ty::Struct(_) | Ty::Address(_) => self.not_stored(ty.span),
             scalar if scalar.innermost().scalar().is_none_or(|ty| ty.name() == "pred") => self.not_stored(ty.span),
             other => Some(other),
         }
     }
 }
 
-/// Windows of shared memory are below 4 GiB.
-fn symbol_value(name: String, space: &'static str, element: Type) -> Value {
-    match types::find(if space == "shared" { "u32" } else { "u64" }) {
-        Some(address) => Value::Symbol(Symbol { name, address, space, element }),
-        None => Value::Error,
+/// A type as memory holds it.
+struct Stored {
+    /// The PTX type of the declaration.
+    scalar: String,
+    /// Its dimensions: `[16][32]`.
+    dims: String,
+    /// Bytes.
+    size: u64,
+    /// Bytes.
+    align: u64,
+    /// The type in the language.
+    ty: Ty,
+}
+
+impl Stored {
+    /// `.align 16 .f32 tile[32][33]`
+    fn declaration(&self, name: &str, align: Option<u64>) -> String {
+        format!(".align {} .{} {name}{}", align.unwrap_or(self.align).max(self.align), self.scalar, self.dims)
     }
+}
+
+/// `[16][32]` of an array of arrays.
+fn dimensions(ty: &Ty) -> String {
+    match ty {
+        Ty::Array(element, len) => format!("[{len}]{}", dimensions(element)),
+        _ => String::new(),
+    }
+}
+
+/// The address of a variable.
+fn variable(name: String, space: Space, mutable: bool, element: Ty) -> Value {
+    Value::Address(Address::variable(name, Rc::new(AddressTy { space, mutable, element })))
 }

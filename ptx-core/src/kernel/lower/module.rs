@@ -5,7 +5,7 @@ use crate::diag::Diagnostic;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{Const, Module, Ptx, Struct};
 use crate::kernel::value::Value;
-use crate::kernel::{Fixed, Lowered, StructLayout};
+use crate::kernel::{Lowered, StructLayout, Uses};
 use crate::parse::parse;
 use crate::span::Span;
 use crate::syntax::StmtKind;
@@ -113,8 +113,7 @@ impl<'a> Lowerer<'a> {
         let taken = |item: &&Struct| self.out.taken.contains(&(std::ptr::from_ref::<Struct>(item) as usize));
         let taken: Vec<&Struct> = module.structs.iter().filter(taken).collect();
         let structs = taken.into_iter().map(|item| self.struct_layout(item)).collect();
-        let mut fixed: Vec<Fixed> = self.out.fixed.into_values().collect();
-        fixed.sort_by_key(|fixed| fixed.span);
+        let uses = Uses::new(self.out.fixed.into_values().collect(), self.out.addressed.into_values().collect());
         let lowered = Lowered {
             pieces,
             entries: self.out.entries,
@@ -122,7 +121,7 @@ impl<'a> Lowerer<'a> {
             statics: self.out.listed,
             unchecked: self.out.unchecked,
             refused: self.out.refused,
-            fixed,
+            uses,
             spoken: self.out.spoken,
         };
         (lowered, self.errors.found)

@@ -3,8 +3,9 @@
 use super::Pieces;
 use crate::kernel::names::Names;
 use crate::kernel::spoken::Spoken;
+use crate::kernel::uses::{Addressed, Fixed};
 use crate::kernel::value::Value;
-use crate::kernel::{Entry, Fixed, StaticVariable};
+use crate::kernel::{Entry, StaticVariable};
 use crate::span::Span;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -37,6 +38,8 @@ pub(super) struct Output {
     pub(super) refused: Vec<Span>,
     /// Names in `ptx!` that no instruction may write.
     pub(super) fixed: HashMap<Span, Fixed>,
+    /// Addresses in the brackets of `ptx!`.
+    pub(super) addressed: HashMap<Span, Addressed>,
     /// The registers' names in the source.
     pub(super) spoken: Spoken,
 }

@@ -4,11 +4,12 @@ use super::{Lowerer, Pieces};
 use crate::diag::codes;
 use crate::diag::near::nearest;
 use crate::kernel::EntryParam;
+use crate::kernel::address::{Address, AddressTy, Pitch, Space};
 use crate::kernel::layout::Layout;
 use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
 use crate::kernel::types::{self, StructTy, Ty};
-use crate::kernel::value::{Reg, Value};
+use crate::kernel::value::{Const, Reg, Value};
 use crate::span::Span;
 use std::rc::Rc;
 
@@ -41,6 +42,8 @@ pub(super) struct Param {
     pub(super) ty: Option<Ty>,
     /// Register of its value, after its first use.
     register: String,
+    /// The distance of a tile's rows.
+    pitch: Option<Pitch>,
     used: bool,
     /// The fields that are used: path, offset, registers. An array is a field without a path.
     fields: Vec<(String, u64, Value)>,
@@ -137,7 +140,12 @@ fn load_field(reg: &Reg, symbol: &str, offset: u64) -> String {
     format!("ld.param.{} {}, [{at}]", types::stored(reg.ty), reg.name)
 }
 
-/// The type of a register that holds an address.
+/// An address in global memory.
+fn global(element: Ty, mutable: bool) -> Ty {
+    Ty::Address(Rc::new(AddressTy { space: Space::Global, mutable, element }))
+}
+
+/// The type of a register that holds a generic address.
 fn address() -> Option<Ty> {
     types::find("u64").map(Ty::Scalar)
 }
@@ -153,6 +161,12 @@ impl<'a> Lowerer<'a> {
             let ty = types::find("u32").map(Ty::Scalar);
             self.add_param(&name, EntryParam::Dim(name.clone()), Kind::Scalar, ty, (Access::Launched, span));
         }
+        for (at, param) in kernel.params.iter().enumerate() {
+            let pitch = self.pitch(&param.ty);
+            if let Some(declared) = self.f.params.iter_mut().find(|p| p.origin == EntryParam::Value(at)) {
+                declared.pitch = pitch;
+            }
+        }
     }
 
     fn declare_param(&mut self, at: usize, param: &'a tree::Param, dims: &mut Vec<(String, Span)>) {
@@ -167,11 +181,31 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// The distance of the rows of a tile: its last dimension.
+    fn pitch(&mut self, ty: &'a tree::Type) -> Option<Pitch> {
+        let TypeKind::Path(path) = &ty.kind else { return None };
+        if !matches!(path.segments.last()?.name.as_str(), "Tile" | "TileMut") {
+            return None;
+        }
+        let Some(GenericArg::Type(tree::Type { kind: TypeKind::Tuple(dims), .. })) = path.args.get(1) else {
+            return None;
+        };
+        let (Some(tree::Type { kind: TypeKind::Path(last), .. }), true) = (dims.last(), dims.len() > 1) else {
+            return None;
+        };
+        let named = Expr { kind: ExprKind::Path(last.clone()), span: ty.span };
+        if let Ok(Const::Int(value, _)) = self.constant_quietly(&named) {
+            return u64::try_from(value).ok().map(Pitch::Const);
+        }
+        let name = EntryParam::Dim(last.segments.last()?.name.clone());
+        self.f.params.iter().position(|param| param.origin == name).map(Pitch::Param)
+    }
+
     /// The parameter in the PTX, and the type of its register, if it has one; `None` once an error is reported.
     fn param_kind(&mut self, param: &'a tree::Param, dims: &mut Vec<(String, Span)>) -> Option<(Kind, Option<Ty>)> {
         match &param.ty.kind {
-            TypeKind::Ref(_, inner) => match &inner.kind {
-                TypeKind::Slice(element) => Some((Kind::Pointer(self.element_size(element), param.pointer), address())),
+            TypeKind::Ref(mutable, inner) => match &inner.kind {
+                TypeKind::Slice(element) => self.param_pointer(element, *mutable, param.pointer),
                 _ => self.not_passed(param),
             },
             TypeKind::Path(path) => self.param_kind_by_name(param, path, dims),
@@ -179,6 +213,16 @@ impl<'a> Lowerer<'a> {
             TypeKind::Error => None,
             _ => self.not_passed(param),
         }
+    }
+
+    /// `&[T]`: its value is an address in global memory, or a number where it is a generic address.
+    fn param_pointer(&mut self, element: &'a tree::Type, mutable: bool, said: Pointer) -> Option<(Kind, Option<Ty>)> {
+        let align = self.element_size(element);
+        let ty = match said {
+            Pointer::Global => self.ty(element).map(|element| global(element, mutable)),
+            Pointer::Generic | Pointer::Bare => address(),
+        };
+        Some((Kind::Pointer(align, said), Some(ty?)))
     }
 
     fn param_kind_by_name(
@@ -192,11 +236,11 @@ impl<'a> Lowerer<'a> {
             "Texture" | "Surface" => Some((Kind::Scalar, address())),
             "Tile" | "TileMut" => {
                 self.dims(&path.args, dims);
-                let element = match path.args.first() {
-                    Some(GenericArg::Type(element)) => self.element_size(element),
-                    _ => 1,
+                let Some(GenericArg::Type(element)) = path.args.first() else {
+                    return Some((Kind::Pointer(1, Pointer::Global), address()));
                 };
-                Some((Kind::Pointer(element, Pointer::Global), address()))
+                let mutable = path.segments.last().is_some_and(|name| name.name == "TileMut");
+                self.param_pointer(element, mutable, Pointer::Global)
             }
             _ => match self.find(path).map(|found| found.binding) {
                 Some(Binding::Struct(item)) => {
@@ -277,7 +321,18 @@ impl<'a> Lowerer<'a> {
         if let Some(ty) = &ty {
             self.out.spoken.note(&register, name, ty);
         }
-        let param = Param { symbol, origin, kind, ty, register, align: None, used: false, fields: Vec::new(), span };
+        let param = Param {
+            symbol,
+            origin,
+            kind,
+            ty,
+            register,
+            pitch: None,
+            align: None,
+            used: false,
+            fields: Vec::new(),
+            span,
+        };
         self.f.params.push(param);
         self.scopes.bind_as(name, Binding::Param(self.f.params.len() - 1), access);
     }
@@ -299,6 +354,11 @@ impl<'a> Lowerer<'a> {
             (_, Some(Ty::Scalar(ty))) if !raw => {
                 param.used = true;
                 Value::Reg(Reg { name: param.register.clone(), ty: *ty })
+            }
+            (_, Some(Ty::Address(ty))) if !raw => {
+                param.used = true;
+                let address = Address::register(param.register.clone(), Rc::clone(ty));
+                Value::Address(Address { pitch: param.pitch.clone(), ..address })
             }
             _ => {
                 let help = format!("load it: `ptx! {{ ld.param.u32 r, [{symbol}]; }}`");
@@ -340,7 +400,7 @@ impl<'a> Lowerer<'a> {
         let value = match &field.ty {
             Ty::Scalar(ty) => Value::Reg(self.named(&name, *ty)),
             Ty::Array(element, len) => Value::Array(self.named_array(&name, element, *len)),
-            Ty::Tuple(_) | Ty::Struct(_) => Value::Error,
+            Ty::Tuple(_) | Ty::Struct(_) | Ty::Address(_) => Value::Error,
         };
         if let Some(param) = self.f.params.get_mut(field.param) {
             param.fields.push((field.path.clone(), field.offset, value.clone()));

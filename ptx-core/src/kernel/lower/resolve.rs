@@ -74,7 +74,12 @@ impl<'a> Lowerer<'a> {
                 Some(Ty::Array(Box::new(element), len))
             }
             TypeKind::Tuple(parts) => parts.iter().map(|part| self.ty(part)).collect::<Option<_>>().map(Ty::Tuple),
-            TypeKind::Ref(_, inner) if matches!(inner.kind, TypeKind::Slice(_)) => types::find("u64").map(Ty::Scalar),
+            TypeKind::Ref(mutable, inner) if matches!(inner.kind, TypeKind::Slice(_)) => {
+                let address = if *mutable { "GlobalMut" } else { "Global" };
+                let help = format!("take an address: `{address}<f32>`");
+                self.fail(&codes::P0812, ty.span, "slices are parameters of kernels", help);
+                None
+            }
             TypeKind::Ref(_, inner) => self.ty(inner),
             TypeKind::Slice(_) => {
                 self.fail(
@@ -99,6 +104,9 @@ impl<'a> Lowerer<'a> {
             _ => {}
         }
         let name = path.segments.last().map_or("", |ident| ident.name.as_str());
+        if let Some(ty) = self.address_type(path, span) {
+            return Some(ty);
+        }
         if ["TensorMap", "Texture", "Surface", "Tile", "TileMut"].contains(&name) {
             return types::find("u64").map(Ty::Scalar);
         }

@@ -4,11 +4,12 @@ use super::Lowerer;
 use super::access::root;
 use super::constant::path_text;
 use crate::diag::codes;
+use crate::kernel::address::{Address, Base};
 use crate::kernel::operators::Op;
 use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{BinaryOp, Block, Expr, ExprKind, Let, Path, Pattern, Stmt, StmtKind};
 use crate::kernel::types::Ty;
-use crate::kernel::value::{Const, Symbol, Value};
+use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 use std::rc::Rc;
 
@@ -140,7 +141,7 @@ impl<'a> Lowerer<'a> {
                 let parts = of.fields.iter().map(part).collect();
                 Value::Struct(Rc::clone(of), parts)
             }
-            (Pattern::Tuple(patterns, _), Ty::Scalar(_) | Ty::Array(..)) => {
+            (Pattern::Tuple(patterns, _), Ty::Scalar(_) | Ty::Array(..) | Ty::Address(_)) => {
                 Value::Tuple(patterns.iter().map(|pattern| self.declare(pattern, ty)).collect())
             }
             (Pattern::Tuple(patterns, span), ty) => {
@@ -162,6 +163,10 @@ impl<'a> Lowerer<'a> {
         }
         match ty {
             Ty::Scalar(ty) => Value::Reg(self.register(name, *ty, span)),
+            Ty::Address(of) => match of.space.register() {
+                Some(ty) => Value::Address(Address::register(self.register(name, ty, span).name, Rc::clone(of))),
+                None => Value::Error,
+            },
             Ty::Tuple(parts) => {
                 let part = |(at, ty): (usize, &Ty)| self.declare_named(&format!("{name}.{at}"), ty, span);
                 Value::Tuple(parts.iter().enumerate().map(part).collect())
@@ -179,6 +184,10 @@ impl<'a> Lowerer<'a> {
     pub(super) fn unnamed(&mut self, name: &str, ty: &Ty, span: Span) -> Value {
         match ty {
             Ty::Scalar(ty) => Value::Reg(self.temporary(*ty)),
+            Ty::Address(of) => match of.space.register() {
+                Some(ty) => Value::Address(Address::register(self.temporary(ty).name, Rc::clone(of))),
+                None => Value::Error,
+            },
             other => self.declare_named(name, other, span),
         }
     }
@@ -273,7 +282,7 @@ impl<'a> Lowerer<'a> {
                 return self.not_assignable("`_`".into(), expr.span);
             }
             ExprKind::Index(base, index) => match self.followed(indexed(base)) {
-                Value::Symbol(symbol) => return self.stored(&symbol, " + …", expr.span),
+                Value::Address(address) => return self.stored(&address, ".at(…)", expr.span),
                 Value::Reg(reg) if reg.ty.bits() == 64 => {
                     let help = "write `ptx! { st.global.f32 [address], x; }`";
                     return self.fail(&codes::P0808, expr.span, WRITTEN, help);
@@ -289,14 +298,20 @@ impl<'a> Lowerer<'a> {
             Value::Const(Const::Int(..) | Const::Float(..) | Const::Bool(_) | Const::Str(_)) => {
                 self.not_assignable("a constant".into(), expr.span)
             }
-            Value::Symbol(symbol) => self.stored(&symbol, "", expr.span),
+            Value::Address(address) if matches!(address.base, Base::Variable(_)) => {
+                self.stored(&address, "", expr.span)
+            }
             other => other,
         }
     }
 
-    fn stored(&mut self, symbol: &Symbol, offset: &str, span: Span) -> Value {
-        let bytes = if offset.is_empty() { "" } else { ", with the offset in bytes" };
-        let help = format!("write `ptx! {{ st.{} [{}{offset}], x; }}`{bytes}", symbol.kind(), symbol.name);
+    fn stored(&mut self, address: &Address, element: &str, span: Span) -> Value {
+        let name = address.text();
+        let name = name.trim_start_matches('%');
+        let help = match element {
+            "" => format!("write `ptx! {{ st.{} [{name}], x; }}`", address.kind()),
+            _ => format!("write `let at = {name}{element};` and `ptx! {{ st.{} [at], x; }}`", address.kind()),
+        };
         self.fail(&codes::P0808, span, WRITTEN, help)
     }
 }

@@ -54,16 +54,22 @@ impl<'a> Lowerer<'a> {
             self.scopes.bind(&generic.name.name, binding);
         }
         let mut fields = Vec::with_capacity(item.fields.len());
-        for (name, ty) in &item.fields {
-            fields.extend(self.ty(ty).map(|ty| (name.name.clone(), ty)));
+        for field in &item.fields {
+            fields.extend(self.ty(&field.ty).map(|ty| (field.name.name.clone(), ty)));
         }
+        let aligns = item.fields.iter().map(|field| self.least_alignment(field.align.as_ref())).collect();
+        let aligns = (aligns, self.least_alignment(item.align.as_ref()));
         self.scopes.close(inner, current);
         self.evaluating.pop();
         let written: Vec<String> = arguments.iter().map(Argument::name).collect();
         let args = if written.is_empty() { String::new() } else { format!("<{}>", written.join(", ")) };
         let name = format!("{}{args}", item.name.name);
         let whole = fields.len() == item.fields.len();
-        whole.then(|| Rc::new(StructTy { item: address, scope: home, name, args: arguments, fields }))
+        whole.then(|| Rc::new(StructTy { item: address, scope: home, name, args: arguments, fields, aligns }))
+    }
+
+    fn least_alignment(&mut self, align: Option<&'a Expr>) -> u64 {
+        self.alignment(align).unwrap_or(1)
     }
 
     /// `Pair { first: a, second: b }`
@@ -180,9 +186,9 @@ impl<'a> Lowerer<'a> {
         let mut bound = Vec::with_capacity(item.generics.len());
         for generic in &item.generics {
             let found = fields.iter().find_map(|(name, value)| {
-                let (_, declared) = item.fields.iter().find(|(field, _)| field.name == name.name)?;
+                let declared = item.fields.iter().find(|field| field.name.name == name.name)?;
                 let actual = self.type_of(value)?;
-                matched(declared, &actual, &generic.name.name)
+                matched(&declared.ty, &actual, &generic.name.name)
             });
             let Some(found) = found else {
                 let message = format!("nothing says what `{}` of `{}` is", generic.name.name, item.name.name);

@@ -138,6 +138,10 @@ pub(in super::super) fn matched<'a>(written: &tree::Type, actual: &Ty, name: &st
         (TypeKind::Path(path), Ty::Struct(of)) if !path.args.is_empty() => {
             path.args.iter().zip(&of.args).find_map(|(written, actual)| matched_argument(written, actual, name))
         }
+        (TypeKind::Path(path), Ty::Address(of)) if !path.args.is_empty() => match path.args.as_slice() {
+            [GenericArg::Type(written)] => matched(written, &of.element, name),
+            _ => None,
+        },
         (TypeKind::Path(path), actual) => {
             let lone = matches!(path.segments.as_slice(), [segment] if segment.name == name);
             lone.then(|| Binding::Type(actual.clone()))
@@ -175,6 +179,9 @@ impl<'a> Lowerer<'a> {
     /// The type of a call's result.
     pub(in super::super) fn call_type(&mut self, callee: &Expr, args: &[Expr]) -> Option<Ty> {
         let ExprKind::Path(path) = &callee.kind else { return None };
+        if let Some(ty) = self.from_addr_type(path, callee.span) {
+            return Some(ty);
+        }
         let given: Vec<Given<'_>> = args.iter().map(Given::Expr).collect();
         let called = self.callee(path, &given, None, callee.span)?;
         self.result_type(called, &path.args, &given, callee.span)
@@ -187,8 +194,14 @@ impl<'a> Lowerer<'a> {
         generics: &[GenericArg],
         args: &[Expr],
     ) -> Option<Ty> {
-        let Some(Ty::Struct(ty)) = self.type_of(receiver) else { return None };
-        let callee = self.method(&ty, &name.name)?;
+        let callee = match self.type_of(receiver)? {
+            Ty::Struct(ty) => self.method(&ty, &name.name)?,
+            Ty::Address(ty) => match self.address_callee(&ty, &name.name) {
+                Some(callee) => callee,
+                None => return self.address_method_type(&ty, &name.name, generics, args.len()),
+            },
+            _ => return None,
+        };
         let given: Vec<Given<'_>> = std::iter::once(receiver).chain(args).map(Given::Expr).collect();
         self.result_type(callee, generics, &given, name.span)
     }

@@ -3,6 +3,7 @@
 use super::{Bound, Callee, Given, is_place, matched};
 use crate::diag::near::nearest;
 use crate::diag::{codes, plural};
+use crate::kernel::address::{AddressTy, Space};
 use crate::kernel::lower::Lowerer;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{self, Expr, GenericArg, Ident, Impl, Path, TypeKind};
@@ -27,6 +28,7 @@ impl<'a> Lowerer<'a> {
             self.fail(&codes::P0812, item.target.span, "only structs have methods", help);
             return;
         };
+        let path = pointee(path).unwrap_or(path);
         match self.find(path).map(|found| (found.binding, found.scope == self.scopes.current)) {
             Some((Binding::Struct(of), true)) => self.scopes.bind_impl(std::ptr::from_ref(of) as usize, item),
             Some((Binding::Struct(of), false)) => {
@@ -61,16 +63,33 @@ impl<'a> Lowerer<'a> {
             }
             (value.ty(), Given::Value(value, receiver.span))
         };
-        let Some(Ty::Struct(ty)) = ty else {
-            if place && ty.is_none() && self.followed(receiver) == Value::Error {
-                return Value::Error;
+        let callee = match &ty {
+            Some(Ty::Struct(of)) => match self.method(of, &name.name) {
+                Some(callee) => callee,
+                None => return self.unknown_method(of, name),
+            },
+            Some(Ty::Address(of)) => match self.address_callee(of, &name.name) {
+                Some(callee) => callee,
+                None => {
+                    let value = match first {
+                        Given::Value(value, _) => value,
+                        _ => self.followed(receiver),
+                    };
+                    let Value::Address(address) = value else { return Value::Error };
+                    return self.address_method(address, name, generics, args, dest, span);
+                }
+            },
+            _ => {
+                if place && ty.is_none() && self.followed(receiver) == Value::Error {
+                    return Value::Error;
+                }
+                return self.no_method(&name.name, name.span);
             }
-            return self.no_method(&name.name, name.span);
         };
-        let Some(callee) = self.method(&ty, &name.name) else { return self.unknown_method(&ty, name) };
+        let owner = ty.as_ref().map(Ty::name).unwrap_or_default();
         if !callee.function.is_method() {
             let message = format!("`{}` has no `self`", name.name);
-            let help = format!("call it by its path: `{}::{}(…)`", turbofish(&ty.name), name.name);
+            let help = format!("call it by its path: `{}::{}(…)`", turbofish(&owner), name.name);
             return self.fail(&codes::P0811, name.span, message, help);
         }
         let takes = callee.function.params.len().saturating_sub(1);
@@ -115,33 +134,43 @@ impl<'a> Lowerer<'a> {
 
     /// The function of this name of a struct.
     pub(in crate::kernel::lower) fn method(&mut self, ty: &Rc<StructTy>, name: &str) -> Option<Callee<'a>> {
-        for of in self.scopes.impls(ty.scope, ty.item) {
-            if let Some(function) = of.functions.iter().find(|f| f.name.name == name)
-                && let Some(bound) = self.impl_arguments(of, ty)
+        self.method_of(ty, &Ty::Struct(Rc::clone(ty)), name)
+    }
+
+    /// The function of this name of an address of a struct: of an `impl Shared<Barrier>`.
+    pub(in crate::kernel::lower) fn address_callee(&mut self, ty: &Rc<AddressTy>, name: &str) -> Option<Callee<'a>> {
+        let Ty::Struct(of) = &ty.element else { return None };
+        self.method_of(of, &Ty::Address(Rc::clone(ty)), name)
+    }
+
+    /// The function of this name of `whole`, a struct or its address, among the `impl`s beside the struct.
+    fn method_of(&mut self, of: &Rc<StructTy>, whole: &Ty, name: &str) -> Option<Callee<'a>> {
+        for item in self.scopes.impls(of.scope, of.item) {
+            if let Some(function) = item.functions.iter().find(|f| f.name.name == name)
+                && let Some(bound) = self.impl_arguments(item, of.scope, whole)
             {
-                return Some(Callee { function, home: ty.scope, bound });
+                return Some(Callee { function, home: of.scope, bound });
             }
         }
         None
     }
 
     /// The generics of an `impl` for a type; `None` where the `impl` is not for it.
-    fn impl_arguments(&mut self, of: &'a Impl, ty: &Rc<StructTy>) -> Option<Bound<'a>> {
-        let whole = Ty::Struct(Rc::clone(ty));
+    fn impl_arguments(&mut self, of: &'a Impl, home: usize, whole: &Ty) -> Option<Bound<'a>> {
         let mut bound = Vec::with_capacity(of.generics.len() + 1);
         for generic in &of.generics {
-            let found = matched(&of.target, &whole, &generic.name.name)?;
+            let found = matched(&of.target, whole, &generic.name.name)?;
             bound.push((generic.name.name.clone(), found));
         }
         let current = self.scopes.current;
-        let inner = self.scopes.open(Some(ty.scope), true);
+        let inner = self.scopes.open(Some(home), true);
         for (name, binding) in &bound {
             self.scopes.bind(name, binding.clone());
         }
         let target = self.ty(&of.target);
         self.scopes.close(inner, current);
         bound.push(("Self".to_owned(), Binding::Type(whole.clone())));
-        (target == Some(whole)).then_some(bound)
+        (target.as_ref() == Some(whole)).then_some(bound)
     }
 
     /// The struct in front of the last segment of a path.
@@ -181,7 +210,7 @@ impl<'a> Lowerer<'a> {
                     Some(Ty::Struct(ty)) if ty.item == address => Rc::clone(ty),
                     _ => self.owner_from_arguments(of, function, home, args, span)?,
                 };
-                let bound = self.impl_arguments(of, &ty)?;
+                let bound = self.impl_arguments(of, home, &Ty::Struct(ty))?;
                 Some(Callee { function, home, bound })
             }
         }
@@ -232,12 +261,21 @@ impl<'a> Lowerer<'a> {
         let Owner::Whole(ty) = self.owner(path, span)? else { return None };
         for of in self.scopes.impls(ty.scope, ty.item) {
             if let Some(item) = of.consts.iter().find(|item| item.name.name == name)
-                && let Some(bound) = self.impl_arguments(of, &ty)
+                && let Some(bound) = self.impl_arguments(of, ty.scope, &Ty::Struct(Rc::clone(&ty)))
             {
                 return Some((item, ty.scope, bound));
             }
         }
         None
+    }
+}
+
+/// `Barrier` of `Shared<Barrier>`.
+fn pointee(path: &Path) -> Option<&Path> {
+    let [name] = path.segments.as_slice() else { return None };
+    match (Space::find(&name.name), path.args.as_slice()) {
+        (Some(_), [GenericArg::Type(tree::Type { kind: TypeKind::Path(inner), .. })]) => Some(inner),
+        _ => None,
     }
 }
 

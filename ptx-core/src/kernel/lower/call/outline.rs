@@ -3,6 +3,7 @@
 use super::{Frame, Given, Lowerer};
 use crate::diag::codes;
 use crate::isa::Type;
+use crate::kernel::address::{Address, Base};
 use crate::kernel::lower::access::Passed;
 use crate::kernel::lower::kernel::frame_text;
 use crate::kernel::scope::{Access, Binding};
@@ -60,6 +61,8 @@ impl<'a> Lowerer<'a> {
         let fits = match (&value, ty) {
             (Value::Reg(reg), Ty::Scalar(ty)) => types::meet(reg.ty, *ty),
             (Value::Const(_), _) => false,
+            (Value::Address(address), Ty::Address(ty)) => address.in_register().is_some() && address.ty.becomes(ty),
+            (Value::Address(_), _) => false,
             _ => value.ty().as_ref() == Some(ty),
         };
         if fits {
@@ -169,7 +172,7 @@ fn signature(declared: &[(String, Span)]) -> String {
 
 fn scalars(ty: &Ty, out: &mut Vec<Type>) {
     match ty {
-        Ty::Scalar(ty) => out.push(*ty),
+        Ty::Scalar(_) | Ty::Address(_) => out.extend(ty.register()),
         Ty::Array(element, _) => scalars(element, out),
         Ty::Tuple(parts) => parts.iter().for_each(|part| scalars(part, out)),
         Ty::Struct(of) => of.fields.iter().for_each(|(_, part)| scalars(part, out)),
@@ -179,6 +182,9 @@ fn scalars(ty: &Ty, out: &mut Vec<Type>) {
 fn registers(value: &Value, out: &mut Vec<Reg>) {
     match value {
         Value::Reg(reg) => out.push(reg.clone()),
+        Value::Address(Address { base: Base::Register(name), ty, .. }) => {
+            out.extend(ty.space.register().map(|ty| Reg { name: name.clone(), ty }));
+        }
         other => crate::kernel::value::parts(other).unwrap_or_default().iter().for_each(|part| registers(part, out)),
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{Evaluated, Fail, Lowerer, not_constant, path_text};
 use crate::diag::codes;
-use crate::kernel::layout::Layout;
+use crate::kernel::layout;
 use crate::kernel::lower::call::{Callee, Given};
 use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{self, BinaryOp, Expr, ExprKind, GenericArg, Ident, Path};
-use crate::kernel::types::{self, Ty};
+use crate::kernel::types;
 use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
@@ -135,23 +135,10 @@ impl<'a> Lowerer<'a> {
         let Some(GenericArg::Type(ty)) = path.args.first() else {
             return not_constant(span, "`size_of` needs a type: `size_of::<f32>()`");
         };
-        let size = self.ty(ty).and_then(|ty| self.bytes(&ty)).ok_or(Fail::Reported)?;
-        Ok(Const::Int(i128::from(size), None))
-    }
-
-    /// Number of bytes of a value in memory.
-    pub(in super::super) fn bytes(&mut self, ty: &Ty) -> Option<u64> {
-        match ty {
-            Ty::Scalar(ty) => Some(ty.bytes()),
-            Ty::Array(element, len) => self.bytes(element)?.checked_mul(*len),
-            Ty::Struct(of) => {
-                let mut layout = Layout::new();
-                for (name, ty) in &of.fields {
-                    layout.place(name, self.bytes(ty)?, alignment(ty)?);
-                }
-                Some(layout.finish().size)
-            }
-            Ty::Tuple(_) => None,
+        let ty = self.ty(ty).ok_or(Fail::Reported)?;
+        match layout::size_of(&ty) {
+            Some(size) => Ok(Const::Int(i128::from(size), None)),
+            None => not_constant(span, format!("memory holds no `{}`", ty.name())),
         }
     }
 
@@ -207,15 +194,5 @@ impl<'a> Lowerer<'a> {
             Some(ty) => self.of_type(value, ty, function.body.span),
             None => Ok(value),
         }
-    }
-}
-
-/// The alignment of a value in memory.
-fn alignment(ty: &Ty) -> Option<u64> {
-    match ty {
-        Ty::Scalar(ty) => Some(ty.bytes()),
-        Ty::Array(element, _) => alignment(element),
-        Ty::Struct(of) => of.fields.iter().map(|(_, ty)| alignment(ty)).try_fold(1, |most, own| Some(most.max(own?))),
-        Ty::Tuple(_) => None,
     }
 }

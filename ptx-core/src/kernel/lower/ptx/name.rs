@@ -27,9 +27,7 @@ impl<'a> Lowerer<'a> {
         let found = self.scopes.find(name);
         let access = found.as_ref().map_or(Access::Own, |found| found.access);
         match found.map(|found| (found.binding, found.outside)) {
-            Some((Binding::Value(value), true))
-                if !matches!(value, Value::Const(_) | Value::Symbol(_) | Value::Error) =>
-            {
+            Some((Binding::Value(value), true)) if !value.is_anywhere() => {
                 self.outside(name, copy.span());
                 self.verbatim(copy);
             }
@@ -183,7 +181,15 @@ impl<'a> Lowerer<'a> {
             value = self.dotted(value, path, copy.source.span(next));
             count += 1;
         }
-        let text = self.operand_text(&value, copy.span()).unwrap_or_else(|| copy.text(copy.at).to_owned());
+        let in_brackets = copy.at > 0 && copy.is(copy.at - 1, b'[');
+        let text = match &value {
+            Value::Address(address) if in_brackets => {
+                self.note_address(address, copy.source.span(copy.at).to(copy.source.span(copy.at + count - 1)));
+                Some(address.text())
+            }
+            _ => self.operand_text(&value, copy.span()),
+        };
+        let text = text.unwrap_or_else(|| copy.text(copy.at).to_owned());
         self.write(copy, &text, count);
     }
 
@@ -215,7 +221,12 @@ impl<'a> Lowerer<'a> {
                 None
             }
             Value::Const(value) => Some(literal::spliced(value)),
-            Value::Symbol(symbol) => Some(symbol.name.clone()),
+            Value::Address(address) if address.offset == 0 => Some(address.text()),
+            Value::Address(address) => {
+                let message = format!("this address is `{}`, which stands only in brackets", address.text());
+                self.fail(&codes::P0820, span, message, "give it a register: `let at = …;`");
+                None
+            }
             Value::Error => {
                 self.refuse(span);
                 None
@@ -281,5 +292,9 @@ impl<'a> Lowerer<'a> {
 
 /// Returns true if `.name` behind the value means a part of it.
 fn has_fields(value: &Value) -> bool {
-    matches!(value, Value::Tuple(_) | Value::Struct(..) | Value::Const(Const::Tuple(_) | Const::Struct(..)))
+    match value {
+        Value::Tuple(_) | Value::Struct(..) | Value::Const(Const::Tuple(_) | Const::Struct(..)) => true,
+        Value::Address(address) => matches!(address.ty.element, Ty::Struct(_)),
+        _ => false,
+    }
 }
