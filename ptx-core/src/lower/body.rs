@@ -7,7 +7,7 @@ use super::names::{Entity, Ranged};
 use super::variable::Declared;
 use super::{constant, header, report, variable};
 use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId, VarId};
-use crate::isa::{Class, Member, OperandKind, Range, Row};
+use crate::isa::{self, Class, Member, OperandKind, Range, Row};
 use crate::lower::rule::{Broken, Case};
 use crate::span::Span;
 use crate::syntax::{self, ExprId, ExprKind, Stmt, StmtId, StmtKind, Tokens};
@@ -379,9 +379,10 @@ impl<'t> Body<'_, 't> {
         let broken = candidate.open.iter().find(|rule| rule.lax && rule.holds(&case).is_err());
         let doubt = broken.map(|rule| report::undocumented(form.row, rule.text, name));
         self.cx.diagnostics.extend(doubt);
-        for (spec, operand) in form.row.operands.iter().zip(operands) {
+        for (at, (spec, operand)) in form.row.operands.iter().zip(operands).enumerate() {
             self.cx.diagnostics.extend(match (&spec.kind, operand) {
                 (OperandKind::Value(_), Operand::Func(_)) => Some(report::function_as_number(form.row, name)),
+                (OperandKind::Value(_), Operand::Symbol(_, ..=-1 | 1..)) if takes_symbols(form.row, at) => None,
                 (OperandKind::Value(_), Operand::Sum(..) | Operand::Symbol(_, ..=-1 | 1..)) => {
                     Some(report::sum_as_number(form.row, name))
                 }
@@ -433,4 +434,10 @@ fn is_targets(directive: &str) -> bool {
 /// Indices fit: no source has four thousand million of anything.
 pub(super) fn index(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Returns true if another form of the instruction takes the address of a variable in this place, with a constant added.
+fn takes_symbols(row: &'static Row, at: usize) -> bool {
+    let symbol = |row: &Row| row.operands.get(at).is_some_and(|spec| matches!(spec.kind, OperandKind::Symbol(_)));
+    isa::table().forms(row.opcode).iter().any(|other| other.name == row.name && symbol(other))
 }

@@ -100,6 +100,14 @@ pub mod addresses {
             ld.shared.b16 half, [b];
             ld.shared.b16 half, [stage.b + 2];
         }
+        if tid.x == 0 {
+            ptx! {
+                mbarrier.init.shared::cta.b64 [memory.full], 1;
+                mbarrier.init.shared::cta.b64 [memory.full + 8], 1;
+                fence.mbarrier_init.release.cluster;
+            }
+        }
+        block::sync();
         memory.full.at(n).wait(0);
         memory.full.at(1).wait(1);
         let number: u32 = bytes_of(memory.sum);

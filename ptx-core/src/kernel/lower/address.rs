@@ -382,14 +382,14 @@ impl<'a> Lowerer<'a> {
     }
 
     /// `Shared::<f32>::from_addr(r)`: an integer as an address.
-    pub(super) fn from_addr(
+    pub(super) fn address_from(
         &mut self,
         path: &Path,
         args: &'a [Expr],
         dest: Option<&Value>,
         span: Span,
     ) -> Option<Value> {
-        let ty = self.from_addr_type(path, span)?;
+        let ty = self.address_from_type(path, span)?;
         let ([arg], Ty::Address(of)) = (args, &ty) else {
             let message = format!("`from_addr` takes 1 argument, not {}", args.len());
             return Some(self.fail(&codes::P0811, span, message, "write the register that holds the address"));
@@ -409,7 +409,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The type of `Shared::<f32>::from_addr(…)`; `None` for any other function.
-    pub(super) fn from_addr_type(&mut self, path: &Path, span: Span) -> Option<Ty> {
+    pub(super) fn address_from_type(&mut self, path: &Path, span: Span) -> Option<Ty> {
         let ([space, name], None) = (path.segments.as_slice(), self.find(path)) else { return None };
         let known = name.name == "from_addr" && Space::find(&space.name).is_some();
         let owner = path.owner().filter(|_| {

@@ -85,7 +85,7 @@ impl<'a> Lowerer<'a> {
         let ExprKind::Path(path) = &callee.kind else {
             return self.fail(&codes::P0813, callee.span, "only functions can be called", "name a helper `fn`");
         };
-        if let Some(value) = self.from_addr(path, args, dest, span) {
+        if let Some(value) = self.address_from(path, args, dest, span) {
             return value;
         }
         let name = super::constant::path_text(path);

@@ -179,7 +179,7 @@ impl<'a> Lowerer<'a> {
     /// The type of a call's result.
     pub(in super::super) fn call_type(&mut self, callee: &Expr, args: &[Expr]) -> Option<Ty> {
         let ExprKind::Path(path) = &callee.kind else { return None };
-        if let Some(ty) = self.from_addr_type(path, callee.span) {
+        if let Some(ty) = self.address_from_type(path, callee.span) {
             return Some(ty);
         }
         let given: Vec<Given<'_>> = args.iter().map(Given::Expr).collect();
