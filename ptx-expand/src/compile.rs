@@ -108,8 +108,8 @@ fn variant(
     let (source, lexical) = source(&lowered);
     let (checked, mut checks) = checked(source);
     checks.extend(match &checked {
-        Some(checked) => lowered.uses.check(checked.module()),
-        None => lowered.uses.check(&declared(self::source(&lowered).0)),
+        Some(checked) => lowered.uses.check(checked.module(), true),
+        None => lowered.uses.check(&declared(self::source(&lowered).0), false),
     });
     checks.iter_mut().for_each(|diagnostic| lowered.uses.explain(diagnostic));
     let phases = [reader.diagnostics.clone(), lexical, language, checks];

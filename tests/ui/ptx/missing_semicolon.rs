@@ -2,7 +2,7 @@ use ptx_launch::prelude::*;
 
 #[ptx_kernel(arch = "sm_80")]
 pub fn kernel(out: &mut [u32]) {
-    let (x, y): (u32, u32) = (1, 2);
+    let (mut x, y): (u32, u32) = (1, 2);
     let f: f32 = 1.0;
     let p: pred = x < y;
     ptx! {

@@ -1,7 +1,7 @@
 use ptx_launch::prelude::*;
 
 #[ptx_kernel(arch = "sm_80", block = 32)]
-fn kernel(v: u32) {
+fn kernel(mut v: u32) {
     let up: u32;
     let ok: bool;
     ptx! {
