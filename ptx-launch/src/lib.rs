@@ -131,6 +131,9 @@
 //! `Device::cpu` and its options do not exist, [`Device::best`] is an error where no GPU is, `#[ptx_test]` needs a GPU, and no
 //! interpreter is built.
 //!
+//! `half`, off by default, brings `f16` and `bf16` of the crate `half` as parameters and elements, and into the prelude. Kernels
+//! compute with these types without it.
+//!
 //! # Errors
 //!
 //! Nothing panics. An [`Error`] says what was asked, what is possible and what to do; [`Error::kind`] is for programs.

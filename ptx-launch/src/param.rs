@@ -6,7 +6,6 @@ mod slice;
 
 pub use slice::{Bound, ReadSlice, WriteSlice};
 
-use half::{bf16, f16};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
@@ -19,7 +18,8 @@ use std::marker::PhantomData;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a kernel parameter",
     label = "expected an integer, a float, or a struct with `#[derive(KernelParam)]`",
-    note = "derive it on a `#[repr(C)]` struct: `#[repr(C)] #[derive(Clone, Copy, KernelParam)] struct S {{ … }}`"
+    note = "derive it on a `#[repr(C)]` struct: `#[repr(C)] #[derive(Clone, Copy, KernelParam)] struct S {{ … }}`",
+    note = "`half::f16` and `half::bf16` need the feature `half` of ptx-launch"
 )]
 pub unsafe trait KernelParam: Copy + 'static {}
 
@@ -29,7 +29,9 @@ macro_rules! plain {
         unsafe impl KernelParam for $ty {}
     )* };
 }
-plain! { u8 u16 u32 u64 i8 i16 i32 i64 u128 i128 f32 f64 f16 bf16 }
+plain! { u8 u16 u32 u64 i8 i16 i32 i64 u128 i128 f32 f64 }
+#[cfg(feature = "half")]
+plain! { half::f16 half::bf16 }
 
 /// The bytes of values.
 pub(crate) fn bytes<T: KernelParam>(values: &[T]) -> &[u8] {

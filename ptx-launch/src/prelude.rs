@@ -3,11 +3,15 @@
 #[doc(no_inline)]
 pub use crate::macros::*;
 #[doc(no_inline)]
-pub use crate::packed::{bf16x2, e4m3, f16x2};
+pub use crate::packed::e4m3;
+#[cfg(feature = "half")]
+#[doc(no_inline)]
+pub use crate::packed::{bf16x2, f16x2};
 #[doc(no_inline)]
 pub use crate::{
     AsStream, Buffer, Config, Device, Kernel, KernelParam, ReadSlice, Stream, TensorMap, Timer, View, ViewMut,
     WriteSlice,
 };
+#[cfg(feature = "half")]
 #[doc(no_inline)]
 pub use half::{bf16, f16};

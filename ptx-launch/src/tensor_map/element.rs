@@ -1,7 +1,6 @@
 //! The Rust types of tensor maps.
 
 use crate::buffer::Element;
-use half::{bf16, f16};
 use ptx_core::tensor::ElementType;
 
 /// The Rust types that a tensor may have.
@@ -23,5 +22,7 @@ macro_rules! elements {
 }
 elements! {
     u8 => U8; i8 => U8; u16 => U16; i16 => U16; u32 => U32; i32 => I32; u64 => U64; i64 => I64;
-    f16 => F16; bf16 => Bf16; f32 => F32; f64 => F64;
+    f32 => F32; f64 => F64;
 }
+#[cfg(feature = "half")]
+elements! { half::f16 => F16; half::bf16 => Bf16; }

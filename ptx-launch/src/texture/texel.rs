@@ -2,7 +2,6 @@
 #![allow(unsafe_code, reason = "`Texel` promises a layout")]
 
 use crate::buffer::Element;
-use half::f16;
 
 /// Type of a texel's channel, with its `CUarray_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,4 +70,6 @@ macro_rules! texels {
         }
     )* };
 }
-texels!(u8: U8, u16: U16, u32: U32, i8: I8, i16: I16, i32: I32, f16: F16, f32: F32);
+texels!(u8: U8, u16: U16, u32: U32, i8: I8, i16: I16, i32: I32, f32: F32);
+#[cfg(feature = "half")]
+texels!(half::f16: F16);
