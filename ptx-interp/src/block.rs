@@ -1,21 +1,12 @@
-//! A block: its place in the grid, its barriers, and how its warps take turns.
+//! A block: its place in the grid and its barriers.
 
-use super::cluster::{Shared, Who};
-use super::ctx::{Ctx, Flow, Src};
-use super::endless::endless;
 use super::fault::{Fault, FaultKind};
 use super::flight::Together;
-use super::global::Global;
 use super::grid::Grid;
-use super::launch::Stats;
-use super::observe::{Message, Observer};
-use super::program::{Code, Program};
-use super::trace::{Before, Tracer};
-use super::warp::{TURN, Warp, lanes};
+use super::kept::{Keeper, Message};
+use super::warp::{Warp, lanes};
 use ptx_core::diag::codes;
 
-/// Number of instructions of a warp before the next warp's turn.
-const QUANTUM: u64 = 4096;
 /// Number of barriers of a block.
 pub(super) const BARRIERS: usize = 16;
 
@@ -111,7 +102,7 @@ impl Block {
     }
 
     /// Lanes arrive at a barrier, and wait there if `waiter` says so. `left` gives what goes to those who wait if it opens.
-    fn arrive(
+    pub(super) fn arrive(
         &mut self,
         barrier: usize,
         arrival: &Arrival,
@@ -147,7 +138,7 @@ impl Block {
     }
 
     /// Lanes of a warp that end: barriers for the whole block no longer wait for them.
-    fn exit(&mut self, warp: u32, group: u32, mut left: impl FnMut(usize) -> Message) {
+    pub(super) fn exit(&mut self, warp: u32, group: u32, mut left: impl FnMut(usize) -> Message) {
         if let Some(live) = self.live.get_mut(warp as usize) {
             *live &= !group;
         }
@@ -174,12 +165,12 @@ impl Block {
     }
 
     /// Lets woken lanes go on.
-    pub(super) fn wake(&mut self, warps: &mut [Warp], observer: Option<&dyn Observer>) {
+    pub(super) fn wake(&mut self, warps: &mut [Warp], observer: Option<&dyn Keeper>) {
         for wake in self.wakes.drain(..) {
             let Some(warp) = warps.get_mut(wake.warp as usize) else { continue };
             warp.waiting &= !wake.lanes;
             if let Some(observer) = observer {
-                observer.learn(warp, wake.lanes, &wake.message, true);
+                observer.learn(&mut warp.kept, (wake.lanes, warp.live), &wake.message, true);
             }
             for lane in lanes(wake.lanes) {
                 warp.pc[lane] += 1;
@@ -207,219 +198,5 @@ impl Votes {
             Some(Join::Or) => u64::from(self.yes > 0),
             None => 0,
         }
-    }
-}
-
-/// Environment of a block's warps.
-pub(super) struct Engine<'a> {
-    pub program: &'a Program,
-    pub grid: &'a Grid<'a>,
-    pub global: &'a mut Global,
-    pub stats: &'a mut Stats,
-    pub observer: Option<&'a dyn Observer>,
-    pub tracer: Option<&'a mut Tracer>,
-    /// On how many cores the blocks may run.
-    pub cores: usize,
-}
-
-impl Engine<'_> {
-    /// Gives every warp of a block turns, until all wait, be it in a loop, or `budget` instructions are spent.
-    pub(super) fn run_block(
-        &mut self,
-        shared: &mut Shared,
-        block: &mut Block,
-        warps: &mut [Warp],
-        budget: u64,
-    ) -> Result<(), Fault> {
-        let end = self.stats.warp_instructions.saturating_add(budget);
-        loop {
-            let mut idle = true;
-            let round = self.stats.warp_instructions;
-            for turn in 0..warps.len() {
-                shared.wake(block.rank, warps, self.observer);
-                let index = self.grid.turn(turn, warps.len(), round);
-                let Some(warp) = warps.get_mut(index).filter(|w| w.ready() != 0) else { continue };
-                idle &= !self.run_warp(shared, block, warp)?;
-                block.wake(warps, self.observer);
-            }
-            if idle || self.stats.warp_instructions >= end {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The environment of a warp's instructions.
-    pub(super) fn ctx<'c>(&'c mut self, shared: &'c mut Shared, block: &'c mut Block, warp: &'c mut Warp) -> Ctx<'c> {
-        Ctx {
-            program: self.program,
-            grid: self.grid,
-            global: self.global,
-            stats: self.stats,
-            cluster: shared,
-            block,
-            warp,
-            observer: self.observer,
-            issuer: 0,
-            probe: None,
-            tracer: self.tracer.as_deref_mut(),
-        }
-    }
-
-    /// Runs a warp until it waits, ends, or its turn is over. Says whether it did more than look whether it may go on.
-    fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<bool, Fault> {
-        let limit = self.grid.step_limit;
-        let quantum = self.grid.quantum(QUANTUM, self.stats.warp_instructions);
-        if self.stats.warp_instructions >= limit {
-            return Err(endless(self.program, warp, block, limit));
-        }
-        let begin = self.stats.warp_instructions;
-        let end = limit.min(begin.saturating_add(quantum));
-        let mut ctx = self.ctx(shared, block, warp);
-        while ctx.stats.warp_instructions < end {
-            let Some(group) = ctx.warp.choose() else { break };
-            let alone = group == ctx.warp.live;
-            let start = ctx.stats.warp_instructions;
-            let yields = ctx.run_group(group, end)?;
-            ctx.warp.turn += if alone { 0 } else { ctx.stats.warp_instructions - start };
-            if yields {
-                return Ok(!ctx.warp.let_others(group, ctx.stats.warp_instructions - begin));
-            }
-        }
-        ctx.warp.has_worked();
-        Ok(true)
-    }
-}
-
-impl<'a> Ctx<'a> {
-    /// Lanes arrive at a barrier of the block, and wait there if `waiter` says so.
-    pub(super) fn arrive(&mut self, barrier: usize, arrival: &Arrival, waiter: Option<Waiter>) -> Result<(), Fault> {
-        if let Some(observer) = self.observer {
-            observer.arrive(self, barrier, arrival.lanes);
-        }
-        let (observer, cluster, rank) = (self.observer, &mut *self.cluster, self.block.rank);
-        let left = |barrier| observer.and_then(|observer| observer.open_barrier(cluster, rank, barrier));
-        self.block.arrive(barrier, arrival, waiter, left)
-    }
-
-    /// Lanes end: nobody waits for them any longer.
-    pub(super) fn exit(&mut self, group: u32) {
-        // Where they ended.
-        self.warp.jump(group, self.warp.at);
-        if let Some(observer) = self.observer {
-            observer.exit(self, group);
-        }
-        let met = self.warp.exit(group);
-        self.met(met);
-        let (observer, cluster, rank) = (self.observer, &mut *self.cluster, self.block.rank);
-        let left = |barrier| observer.and_then(|observer| observer.open_barrier(cluster, rank, barrier));
-        self.block.exit(self.warp.index, group, left);
-        self.cluster.exit(Who { rank, warp: self.warp.index, lanes: group }, self.observer);
-    }
-
-    /// Runs lanes that agree, as long as they agree and no other lane should come first. Says whether the warp yields.
-    pub(super) fn run_group(&mut self, group: u32, end: u64) -> Result<bool, Fault> {
-        let until = self.warp.next_meeting(group);
-        let start = self.stats.warp_instructions;
-        let end = if until == u32::MAX { end } else { end.min(start + TURN) };
-        let program = self.program;
-        let mut pc = self.warp.at;
-        loop {
-            self.warp.at = pc;
-            let Some(inst) = program.code.get(pc as usize) else {
-                return Err(Fault::new(FaultKind::Undefined, "execution ran past the end of the program"));
-            };
-            let active = self.guarded(inst, group).map_err(|fault| self.locate(fault, group))?;
-            self.stats.warp_instructions += 1;
-            self.stats.instructions += u64::from(active.count_ones());
-            let flow = match active {
-                0 => Flow::Next,
-                _ => self.step(inst, active).map_err(|fault| self.locate(fault, active))?,
-            };
-            match flow {
-                Flow::Next => pc += 1,
-                Flow::Jump(to) if active == group => pc = to,
-                Flow::Jump(to) => {
-                    self.warp.jump(active, to);
-                    self.warp.jump(group & !active, pc + 1);
-                    return Ok(false);
-                }
-                Flow::Apart => {
-                    self.warp.jump(group & !active, pc + 1);
-                    return Ok(false);
-                }
-                Flow::Yield => {
-                    self.warp.jump(group, pc + 1);
-                    return Ok(true);
-                }
-                Flow::Again => {
-                    self.warp.jump(group, pc);
-                    return Ok(true);
-                }
-            }
-            if pc >= until || self.stats.warp_instructions >= end {
-                self.warp.jump(group, pc);
-                return Ok(false);
-            }
-        }
-    }
-
-    /// The lanes of a group that an instruction's guard lets through.
-    #[inline]
-    fn guarded(&self, inst: &Code, group: u32) -> Result<u32, Fault> {
-        let Some((slot, negated)) = inst.guard else { return Ok(group) };
-        if let Some(observer) = self.told(inst) {
-            observer.check_guard(self, group, slot)?;
-        }
-        let mask = self.fetch_mask(Src::Reg(slot));
-        Ok(group & if negated { !mask } else { mask })
-    }
-
-    /// The observer, if it is told of an instruction.
-    #[inline]
-    fn told(&self, inst: &Code) -> Option<&'a dyn Observer> {
-        self.observer.filter(|_| inst.reported || self.warp.reported)
-    }
-
-    /// Runs an instruction in lanes, observed and traced.
-    #[inline]
-    fn step(&mut self, inst: &Code, active: u32) -> Result<Flow, Fault> {
-        let observer = self.told(inst);
-        if let Some(observer) = observer {
-            observer.before(self, active)?;
-        }
-        let before = if self.tracer.is_some() { self.before(active) } else { Before::new() };
-        let flow = (inst.step)(self, active)?;
-        if self.tracer.is_some() && flow != Flow::Again {
-            self.trace(active, &before);
-        }
-        if let (Some(observer), Flow::Next | Flow::Yield) = (observer, flow) {
-            observer.after(self, active);
-        }
-        Ok(flow)
-    }
-
-    /// Adds where a fault happened.
-    fn locate(&self, mut fault: Fault, active: u32) -> Fault {
-        let lane = fault.lane.map_or(active.trailing_zeros() as usize % 32, usize::from);
-        let inst = self.program.code.get(self.warp.at as usize);
-        fault.span = inst.map(|i| i.span);
-        fault.function = inst.and_then(|i| self.program.function_name(i.function));
-        fault.thread = self.warp.tid.get(lane).copied();
-        fault.block = Some(self.block.id);
-        fault
-    }
-}
-
-impl Warp {
-    /// The program counter at which the running group should look around again: where the nearest other lanes are. It
-    /// is 0 (at once) while somebody else has the turn, and never for a warp that agrees.
-    fn next_meeting(&self, group: u32) -> u32 {
-        let others = (self.ready() | self.meeting) & !group;
-        if others == 0 {
-            return u32::MAX;
-        }
-        let nearest = lanes(others).filter(|&lane| self.base[lane] == self.origin).map(|lane| self.pc[lane]).min();
-        let nearest = nearest.unwrap_or(u32::MAX);
-        if self.others_turn() || nearest <= self.at { 0 } else { nearest.min(u32::MAX - 1) }
     }
 }

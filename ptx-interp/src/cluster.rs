@@ -1,14 +1,20 @@
 //! State shared by the blocks of a cluster: shared memory, the cluster's barrier, and the waits for mbarriers.
 
+use super::block::Block;
+use super::kept::{Keeper, Kept, MbarrierPlace, Message};
 use super::mbarrier::Mbarrier;
-use super::names::Map;
-use super::observe::{Kept, MbarrierPlace, Message, Observer};
 use super::space::number;
 use super::tmem::Tmem;
 use super::warp::{Warp, lanes};
 
 /// Number of consecutive time-outs of all waits for mbarriers, with no phase complete, before it is a deadlock.
 const TIMEOUTS: u32 = 256;
+
+/// The blocks of a cluster while they are resident.
+pub(super) struct Cluster {
+    pub shared: Shared,
+    pub blocks: Vec<(Block, Vec<Warp>)>,
+}
 
 /// State shared by the threads of a cluster beside global memory.
 #[derive(Debug, Default)]
@@ -119,15 +125,15 @@ fn at(masks: &mut [Vec<u32>], who: Who) -> Option<&mut u32> {
 
 impl Shared {
     /// Lanes end: the cluster's barrier no longer waits for them.
-    pub(super) fn exit(&mut self, who: Who, observer: Option<&dyn Observer>) {
+    pub(super) fn exit(&mut self, who: Who, observer: Option<&dyn Keeper>) {
         at(&mut self.gate.live, who).into_iter().for_each(|live| *live &= !who.lanes);
         self.open_gate(observer);
     }
 
     /// Lets the threads at the cluster's barrier go on, if all are there.
-    pub(super) fn open_gate(&mut self, observer: Option<&dyn Observer>) {
+    pub(super) fn open_gate(&mut self, observer: Option<&dyn Keeper>) {
         let Some(woken) = self.gate.complete() else { return };
-        let message = observer.and_then(|observer| observer.open_gate(self));
+        let message = observer.and_then(|observer| observer.open_gate(&mut self.kept));
         self.wakes.extend(woken.into_iter().map(|who| Wake {
             who,
             result: None,
@@ -143,10 +149,10 @@ impl Shared {
     }
 
     /// The phase of this parity of an mbarrier is complete: those who waited for it go on.
-    pub(super) fn complete_phase(&mut self, place: MbarrierPlace, parity: u64, observer: Option<&dyn Observer>) {
+    pub(super) fn complete_phase(&mut self, place: MbarrierPlace, parity: u64, observer: Option<&dyn Keeper>) {
         self.timeouts = 0;
         let awaited = self.waiters.iter().any(|w| w.place == place && w.parity == parity);
-        let message = observer.and_then(|observer| observer.complete_phase(self, place, awaited));
+        let message = observer.and_then(|observer| observer.complete_phase(&mut self.kept, place, awaited));
         let done = self.waiters.extract_if(.., |w| w.place == place && w.parity == parity);
         let wake = |w: PhaseWaiter| Wake {
             who: w.who,
@@ -176,7 +182,7 @@ impl Shared {
     }
 
     /// Lets woken lanes of a block go on.
-    pub(super) fn wake(&mut self, rank: usize, warps: &mut [Warp], observer: Option<&dyn Observer>) {
+    pub(super) fn wake(&mut self, rank: usize, warps: &mut [Warp], observer: Option<&dyn Keeper>) {
         if self.wakes.is_empty() {
             return;
         }
@@ -184,7 +190,7 @@ impl Shared {
             let Some(warp) = warps.get_mut(who.warp as usize) else { continue };
             warp.waiting &= !who.lanes;
             if let Some(observer) = observer {
-                observer.learn(warp, who.lanes, &message, acquires);
+                observer.learn(&mut warp.kept, (who.lanes, warp.live), &message, acquires);
             }
             for lane in lanes(who.lanes) {
                 warp.pc[lane] += u32::from(!again);
@@ -212,11 +218,15 @@ impl Shared {
     }
 
     /// The wait of a block's lane, for a message.
-    pub(super) fn waits_for(&self, map: Map, rank: usize, warp: u32, lane: usize) -> Option<String> {
+    pub(super) fn waits_for(
+        &self,
+        name: impl Fn(u64) -> Option<String>,
+        (rank, warp, lane): (usize, u32, usize),
+    ) -> Option<String> {
         let is = |who: &Who| who.rank == rank && who.warp == warp && who.lanes >> lane & 1 == 1;
         if let Some(PhaseWaiter { place: (rank, at), parity, .. }) = self.waiters.iter().find(|w| is(&w.who)) {
             let missing = self.mbarrier((*rank, *at)).map_or("it was overwritten".to_string(), Mbarrier::missing);
-            let name = map.shared(*at).map_or(String::new(), |name| format!(" ({name})"));
+            let name = name(*at).map_or(String::new(), |name| format!(" ({name})"));
             return Some(format!("for the phase of parity {parity} of the mbarrier at {at:#x}{name}: {missing}"));
         }
         if let Some(tensor) = self.tensor.get(rank).filter(|_| self.allocating.iter().any(is)) {

@@ -5,12 +5,13 @@ use super::cluster::Shared;
 use super::fault::Fault;
 use super::global::Global;
 use super::grid::Grid;
+use super::kept::Keeper;
 use super::launch::Stats;
 use super::observe::Observer;
+use super::probe::Probe;
 use super::program::Program;
 use super::role::Role;
 use super::soft::mask;
-use super::spin::Probe;
 use super::trace::Tracer;
 use super::warp::{Lanes, Warp, lanes};
 
@@ -80,7 +81,7 @@ pub(super) struct Dst {
     pub mask: u64,
 }
 
-impl Ctx<'_> {
+impl<'a> Ctx<'a> {
     /// The meaning of the running instruction to observers.
     pub(super) fn role(&self) -> Role {
         self.program.code.get(self.warp.at as usize).map_or(Role::PLAIN, |code| code.role)
@@ -95,15 +96,21 @@ impl Ctx<'_> {
         let before = self.warp.local[lane].len() as u64;
         let changed = change(self.warp)?;
         if let Some(observer) = self.observer {
-            observer.resize_local(self.warp, lane, before);
+            let after = self.warp.local[lane].len() as u64;
+            observer.resize_local(&mut self.warp.kept, lane, before, after);
         }
         Ok(changed)
+    }
+
+    /// The observer's own state.
+    pub(super) fn keeper(&self) -> Option<&'a dyn Keeper> {
+        self.observer.map(|observer| observer as &dyn Keeper)
     }
 
     /// Lanes have synchronized with each other.
     pub(super) fn met(&mut self, group: u32) {
         if let Some(observer) = self.observer.filter(|_| group != 0) {
-            observer.meet(self.warp, group);
+            observer.meet(&mut self.warp.kept, group, self.warp.live);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::bounds;
 use super::bytes::Bytes;
 use super::fault::{Fault, FaultKind};
-use super::observe::{Kept, Observer};
+use super::kept::{Keeper, Kept};
 use super::written::Written;
 use std::cell::{Cell, RefCell};
 
@@ -136,7 +136,7 @@ impl Global {
     }
 
     /// The same memory for blocks that run ahead, observed or not. From now on both note what is touched.
-    pub(super) fn fork(&mut self, observer: Option<&dyn Observer>) -> Global {
+    pub(super) fn fork(&mut self, observer: Option<&dyn Keeper>) -> Global {
         let count = self.blocks.len();
         self.log.get_or_insert_with(|| RefCell::new(Log::new(count)));
         let share = |block: &mut Allocation| {
@@ -169,13 +169,13 @@ impl Global {
     }
 
     /// Returns true if what an observer has seen of both is what it would have seen of one.
-    pub(super) fn has_room_for(&self, other: &Global, observer: &dyn Observer) -> bool {
+    pub(super) fn has_room_for(&self, other: &Global, observer: &dyn Keeper) -> bool {
         let mut pairs = self.blocks.iter().zip(&other.blocks);
         pairs.all(|(mine, theirs)| observer.has_room_for(&mine.kept.borrow(), &theirs.kept.borrow()))
     }
 
     /// Writes here what the other has written, with what its observer has seen.
-    pub(super) fn take_over(&mut self, other: Global, observer: Option<&dyn Observer>) {
+    pub(super) fn take_over(&mut self, other: Global, observer: Option<&dyn Keeper>) {
         let (Some(mine), Some(theirs)) = (&mut self.log, other.log) else { return };
         let (mine, theirs) = (mine.get_mut(), theirs.into_inner());
         for ((to, from), new) in self.blocks.iter_mut().zip(other.blocks).zip(&theirs.written) {
@@ -192,7 +192,7 @@ impl Global {
     }
 
     /// No block runs ahead any more.
-    pub(super) fn settle(&mut self, observer: Option<&dyn Observer>) {
+    pub(super) fn settle(&mut self, observer: Option<&dyn Keeper>) {
         self.log = None;
         for block in &mut self.blocks {
             block.data.settle();

@@ -64,6 +64,21 @@ impl Bump {
     }
 }
 
+/// A parameter of a function: registers, or bytes of its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// A register of so many components, each of so many bits in slots of its own.
+    Register {
+        slot: u32,
+        bits: u32,
+        count: u32,
+    },
+    Frame {
+        offset: u64,
+        size: u64,
+    },
+}
+
 impl Layout {
     /// Places every variable of a module.
     pub(super) fn new(module: &Module) -> Layout {

@@ -4,15 +4,15 @@
 //! Checked ──Program::new──► Program (one boxed step an instruction) ──Machine::launch──► Stats, or a Fault with its span
 //! ```
 //!
-//! - `machine` owns global memory; `program` decodes; `layout` gives variables their addresses.
-//! - `grid`, `block`, `warp` schedule: lanes of a warp run in lock-step while they agree on the program counter; `poll` lets
-//!   those go first for whom others wait, `spin` finds loops that wait for ever.
+//! - `machine` owns global memory; `decode` makes a `program`; `layout` gives variables their addresses.
+//! - `grid`, `cluster`, `block`, `warp`, `global` are state; `ctx` is what a step reaches of it, `access` its memory by address.
+//! - `engine` runs: lanes of a warp go in lock-step while they agree on the program counter; `poll` lets those go first for whom
+//!   others wait, `engine::spin` finds loops that wait for ever, `engine::ahead` uses several cores.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
 //! - `tensor_map`, `swizzle` and `texture` say where tiles and texels stand in memory.
 //! - `chip` lists how many blocks a chip holds at once, the limit of cooperative launches.
-//! - `ahead` runs blocks on several cores.
-//! - `observe` is the trait of those who watch a launch, with what the engine reports to them; `role` is what an instruction means
-//!   to them, `names` what lies at an address.
+//! - `observe` is the trait of those who watch a launch, with what the engine reports to them, and `kept` the state that they
+//!   have beside the engine's; `role` is what an instruction means to them, `map` names what lies at an address.
 //! - `watch/` is the observer that finds races, reads of memory that nothing wrote, and misuse of protocols. Only `machine`
 //!   uses it: the engine and `ops/` run without it.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.
@@ -27,35 +27,38 @@
 //! Nothing here parses, checks or prints; nothing here knows the host that launches.
 
 #![forbid(unsafe_code)]
-mod ahead;
+mod access;
 mod block;
 mod bounds;
 mod bytes;
 mod chip;
 mod cluster;
 mod ctx;
-mod deadlock;
+mod decode;
 mod dot;
-mod endless;
+mod engine;
 mod fault;
 mod flight;
 mod global;
 mod grid;
+mod kept;
 mod launch;
 mod layout;
+mod looks;
 mod machine;
+mod map;
 mod mbarrier;
 mod names;
 mod observe;
 mod ops;
 mod poll;
+mod probe;
 mod program;
 mod role;
 mod site;
 mod soft;
 mod space;
 mod special;
-mod spin;
 mod swizzle;
 pub mod tensor_map;
 mod tensor_walk;

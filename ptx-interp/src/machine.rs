@@ -1,8 +1,8 @@
 //! The machine: global memory, and launches on it.
 
-use super::ahead::cores;
-use super::block::Engine;
 use super::chip;
+use super::engine::Engine;
+use super::engine::ahead::cores;
 use super::fault::{Fault, FaultKind};
 use super::global::Global;
 use super::grid::{Grid, check_dimensions};

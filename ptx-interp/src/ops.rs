@@ -23,6 +23,7 @@ pub(super) mod memory;
 pub(super) mod mma;
 pub(super) mod moves;
 pub(super) mod remote;
+pub(super) mod role;
 pub(super) mod stack;
 pub(super) mod stochastic;
 pub(super) mod tcgen05;

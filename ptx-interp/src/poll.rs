@@ -4,28 +4,7 @@
 //! first are for nothing. This says only who goes first; whether somebody waits for ever is found by `spin`.
 
 use super::ctx::{Ctx, Flow, Step};
-use super::warp::{Lanes, Warp, lanes};
-
-/// A turn of at most so many instructions that ends with a look was for nothing.
-const LOOK: u64 = 64;
-/// Number of such turns of a warp, while its lanes disagree, before it counts as one that waits: each lane has
-/// looked.
-const ROUNDS: u32 = 64;
-
-/// Values that the lanes of a warp saw when they last looked at memory that others may change.
-#[derive(Debug)]
-pub(super) struct Looks {
-    /// The instruction that looked.
-    pc: [u32; 32],
-    /// A digest of what it read.
-    seen: Lanes,
-    /// Turns for nothing, in a row.
-    idle: u32,
-}
-
-impl Looks {
-    pub(super) const NONE: Looks = Looks { pc: [u32::MAX; 32], seen: [0; 32], idle: 0 };
-}
+use super::warp::{Warp, lanes};
 
 /// A step that gives these registers what memory holds, and lets other warps go first if that is what it held.
 pub(super) fn looking(step: Step, registers: Box<[u32]>) -> Step {
@@ -50,23 +29,5 @@ impl Ctx<'_> {
             (looks.pc[lane], looks.seen[lane]) = (*at, seen);
         }
         same
-    }
-}
-
-impl Warp {
-    /// A turn of `ran` instructions ends because a group can do nothing before others had a turn. Says whether that is true of
-    /// the whole warp.
-    pub(super) fn let_others(&mut self, group: u32, ran: u64) -> bool {
-        let alone = self.ready() & !group == 0;
-        if !alone {
-            self.end_turn();
-        }
-        self.looks.idle = if ran <= LOOK { self.looks.idle + 1 } else { 0 };
-        self.looks.idle >= if alone { 1 } else { ROUNDS }
-    }
-
-    /// A turn ends in which the warp has worked.
-    pub(super) fn has_worked(&mut self) {
-        self.looks.idle = 0;
     }
 }

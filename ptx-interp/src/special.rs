@@ -1,19 +1,18 @@
 //! Special registers: what each says in a lane.
 
 use super::ctx::Ctx;
-use super::site::Refusal;
 use ptx_core::isa::SpecialRegister;
 
 /// Reader of a special register.
 pub(super) type Read = fn(&Ctx, usize) -> u64;
 
 /// The reader of a special register.
-pub(super) fn read(register: &SpecialRegister) -> Result<Read, Refusal> {
+pub(super) fn read(register: &SpecialRegister) -> Result<Read, String> {
     part(register, register.component)
 }
 
 /// The reader of a component of a special register (`%tid` and `x`); of one that names its own, of that.
-pub(super) fn part(register: &SpecialRegister, component: &str) -> Result<Read, Refusal> {
+pub(super) fn part(register: &SpecialRegister, component: &str) -> Result<Read, String> {
     let name = register.name.trim_start_matches('%');
     let (name, component) = name.split_once('.').unwrap_or((name, component));
     if component == "w" || ZERO.iter().any(|family| name.starts_with(family)) {

@@ -2,9 +2,9 @@
 
 use super::fault::{Fault, FaultKind};
 use super::flight::Flight;
-use super::observe::Kept;
-use super::poll::Looks;
-use super::program::Slot;
+use super::kept::Kept;
+use super::layout::Slot;
+use super::looks::Looks;
 use super::space::LOCAL_START;
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@
 //! # For families of instructions
 //!
 //! - **Accesses report themselves.** `Ctx::bytes`, `Ctx::bytes_mut`, `Ctx::row` and `Ctx::row_mut` report every access, in the name of the lane that they are called with. What kind of access it is (weak or atomic, by
-//!   the thread or by an asynchronous agent, through which proxy) stands in the instruction's line of `crate::role::ROLES`.
+//!   the thread or by an asynchronous agent, through which proxy) stands in the instruction's line of `ops::role::ROLES`.
 //! - **An asynchronous operation that completes on an mbarrier** calls `Ctx::completes_on` before it touches memory. Those
 //!   that complete in groups need only their lines in `ROLES`: the commit and the wait have theirs.
 //!   One that completes by a later instruction on an mbarrier (`tcgen05.commit`) calls `Ctx::hand_over` there.
@@ -48,8 +48,7 @@ mod tiles;
 mod vars;
 mod within;
 
-use super::cluster::Shared;
-use super::observe::{Kept, MbarrierPlace};
+use super::kept::{Kept, MbarrierPlace};
 use super::written::Written;
 use clock::{Release, View};
 use findings::registers::Pool;
@@ -217,18 +216,18 @@ impl Threads {
 impl ClusterWatch {
     /// The blocks of a cluster.
     #[inline]
-    fn of(shared: &Shared) -> Option<&ClusterWatch> {
-        shared.kept.get()
+    fn of(kept: &Kept) -> Option<&ClusterWatch> {
+        kept.get()
     }
 
     /// The same, to change.
     #[inline]
-    fn of_mut(shared: &mut Shared) -> Option<&mut ClusterWatch> {
-        shared.kept.get_mut()
+    fn of_mut(kept: &mut Kept) -> Option<&mut ClusterWatch> {
+        kept.get_mut()
     }
 
     /// The phases of an mbarrier.
-    fn phases_mut(shared: &mut Shared, place: MbarrierPlace) -> Option<&mut Phases> {
-        ClusterWatch::of_mut(shared)?.phases.get_mut(&place)
+    fn phases_mut(kept: &mut Kept, place: MbarrierPlace) -> Option<&mut Phases> {
+        ClusterWatch::of_mut(kept)?.phases.get_mut(&place)
     }
 }

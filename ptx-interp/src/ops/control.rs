@@ -4,7 +4,8 @@ use super::host::{self, Service};
 use super::{Op, op};
 use crate::ctx::{Ctx, Flow, Src};
 use crate::fault::{Fault, FaultKind};
-use crate::program::{Entry, Slot, frame_slot};
+use crate::layout::Slot;
+use crate::program::{Entry, frame_slot};
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{Where, function_at, number};
@@ -197,7 +198,8 @@ fn write(ctx: &mut Ctx, lane: usize, slot: Slot, base: u32, frame: u32, bytes: &
                 }
             }
             if let Some(observer) = ctx.observer {
-                observer.write_local(ctx.warp, lane, start as u64, size);
+                let len = ctx.warp.local[lane].len() as u64;
+                observer.write_local(&mut ctx.warp.kept, lane, start as u64..start as u64 + size, len);
             }
         }
     }

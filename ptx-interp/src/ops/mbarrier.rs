@@ -7,8 +7,8 @@ use super::{Op, op};
 use crate::cluster::{PhaseWaiter, Who};
 use crate::ctx::{Ctx, Dst, Flow, Src};
 use crate::fault::{Fault, FaultKind};
+use crate::kept::MbarrierPlace;
 use crate::mbarrier::{BYTES, Mbarrier, miscounted};
-use crate::observe::MbarrierPlace;
 use crate::role::Actor;
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::mask;
@@ -67,7 +67,7 @@ impl Ctx<'_> {
         let (after, completed) = changed.advance();
         self.object_mut(space, lane, at, BYTES)?.copy_from_slice(&after.pack().to_le_bytes());
         if completed {
-            self.cluster.complete_phase(place, before.parity, self.observer);
+            self.cluster.complete_phase(place, before.parity, self.keeper());
         }
         Ok(before)
     }
@@ -155,7 +155,7 @@ fn cluster_arrive(_: &Site) -> Decoded {
         if let Some(observer) = ctx.observer {
             observer.arrive_at_gate(ctx, group);
         }
-        ctx.cluster.open_gate(ctx.observer);
+        ctx.cluster.open_gate(ctx.keeper());
         Ok(Flow::Next)
     }))
 }
@@ -168,7 +168,8 @@ fn cluster_wait(_: &Site) -> Decoded {
         }
         Some(ready) => {
             if let Some(observer) = ctx.observer {
-                observer.learn(ctx.warp, ready, &observer.gate_message(ctx.cluster), true);
+                let message = observer.gate_message(&ctx.cluster.kept);
+                observer.learn(&mut ctx.warp.kept, (ready, ctx.warp.live), &message, true);
             }
             Ok(if ready == group { Flow::Next } else { ctx.suspend(group, group & !ready) })
         }

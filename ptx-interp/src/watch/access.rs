@@ -122,14 +122,16 @@ impl Watch {
             Where::Global | Where::Generic => ctx.global.mark(place.at, size),
             Where::Shared => {
                 let len = ctx.cluster.memory.get(place.rank).map_or(0, Vec::len) as u64;
-                let blocks = ClusterWatch::of_mut(ctx.cluster);
+                let blocks = ClusterWatch::of_mut(&mut ctx.cluster.kept);
                 if let Some(block) = blocks.and_then(|watch| watch.blocks.get_mut(place.rank)) {
                     block.written.mark(place.at, size, len);
                     block.tiles.forget(place.at, size);
                 }
             }
             Where::Local => {
-                Threads::mark_local(ctx.warp, first(group), place.at, size);
+                let (lane, end) = (first(group), place.at.saturating_add(size));
+                let len = ctx.warp.local[lane].len() as u64;
+                Threads::mark_local(&mut ctx.warp.kept, lane, place.at..end, len);
             }
             Where::Const | Where::Param => {}
         }
@@ -224,7 +226,7 @@ impl Watch {
 
     /// An access to memory of another block of the cluster: it must have begun, and must not end before.
     fn reach(&self, ctx: &Ctx, threads: &Threads, touch: &Touch) -> Result<(), Fault> {
-        let block = ClusterWatch::of(ctx.cluster).and_then(|watch| watch.blocks.get(touch.place.rank));
+        let block = ClusterWatch::of(&ctx.cluster.kept).and_then(|watch| watch.blocks.get(touch.place.rank));
         let Some(block) = block else { return Ok(()) };
         let begun = |lane: usize| threads.heard_of(lane, block.number) || threads.gates(lane).waited > 0;
         if let Some(lane) = lanes(touch.lanes).find(|lane| !begun(*lane)) {
@@ -249,7 +251,7 @@ impl Watch {
                 Some((RefMut::filter_map(kept.borrow_mut(), |kept| kept.get_or_default()).ok()?, at))
             }
             Where::Shared => {
-                Some((ClusterWatch::of(ctx.cluster)?.blocks.get(place.rank)?.shadow.borrow_mut(), place.at))
+                Some((ClusterWatch::of(&ctx.cluster.kept)?.blocks.get(place.rank)?.shadow.borrow_mut(), place.at))
             }
             _ => None,
         }
@@ -259,7 +261,7 @@ impl Watch {
     fn vars_of<'c>(&'c self, ctx: &'c Ctx, space: Where) -> Option<&'c RefCell<Vars>> {
         match space {
             Where::Global | Where::Generic => Some(&self.vars),
-            _ => Some(&ClusterWatch::of(ctx.cluster)?.vars),
+            _ => Some(&ClusterWatch::of(&ctx.cluster.kept)?.vars),
         }
     }
 
@@ -273,7 +275,8 @@ impl Watch {
         let lane = touch.lanes.trailing_zeros() as usize % 32;
         match (actor, self.agent.get()) {
             (Actor::Phase, Some(Agent { rank, number, phase })) => {
-                let block = ClusterWatch::of(ctx.cluster).and_then(|c| c.blocks.get(rank)).map_or(0, |b| b.number);
+                let block =
+                    ClusterWatch::of(&ctx.cluster.kept).and_then(|c| c.blocks.get(rank)).map_or(0, |b| b.number);
                 Event::new(self.first + block * self.warps, number, phase, (actor, pc), role)
             }
             (Actor::Thread | Actor::Phase, _) => {
@@ -305,7 +308,7 @@ impl Watch {
         match place.space {
             Where::Global | Where::Generic => ctx.global.unwritten(place.at, size),
             Where::Shared => {
-                let block = ClusterWatch::of(ctx.cluster).and_then(|watch| watch.blocks.get(place.rank));
+                let block = ClusterWatch::of(&ctx.cluster.kept).and_then(|watch| watch.blocks.get(place.rank));
                 block.and_then(|block| block.written.missing(place.at, size))
             }
             Where::Local => {

@@ -19,9 +19,9 @@ pub(super) mod variable;
 
 use super::event::Event;
 use super::{ClusterWatch, Watch};
+use crate::cluster::Cluster;
 use crate::fault::{Fault, Party, triple};
-use crate::grid::Cluster;
-use crate::names::Map;
+use crate::map::Map;
 use crate::observe::Touch;
 use crate::program::{Program, party};
 use crate::role::Actor;

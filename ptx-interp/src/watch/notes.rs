@@ -3,8 +3,10 @@
 use super::blank::{Blank, Blanks};
 use super::follow::Follow;
 use super::within::{Bases, Within};
-use crate::program::{Program, starts};
-use crate::role::{Act, Actor, Role};
+use crate::decode::starts;
+use crate::ops::role::find_role;
+use crate::program::Program;
+use crate::role::{Act, Actor};
 use crate::site::Site;
 use crate::space::Where;
 use ptx_core::ir::{Base, Function, Inst, Module, Operand, RegId};
@@ -78,7 +80,7 @@ impl About {
     }
 
     fn note(&self, site: &Site) -> Note {
-        let (inst, role) = (site.inst, Role::of(site));
+        let (inst, role) = (site.inst, find_role(site));
         let blank = self.blanks.of(inst, &site.layout.functions[site.function].slots);
         Note {
             touched: named(site, &inst.operands),

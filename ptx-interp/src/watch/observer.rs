@@ -5,13 +5,13 @@ use super::shadow::Shadow;
 use super::threads::Threads;
 use super::{BlockWatch, ClusterWatch, Watch, findings, follow, phases, tensor, tiles};
 use crate::block::Block;
-use crate::cluster::Shared;
+use crate::cluster::{Cluster, Shared};
 use crate::ctx::{Ctx, Src};
 use crate::fault::Fault;
-use crate::grid::Cluster;
+use crate::kept::{Keeper, Kept, MbarrierPlace, Message};
+use crate::map::Map;
 use crate::mbarrier::Mbarrier;
-use crate::names::Map;
-use crate::observe::{Kept, MbarrierPlace, Message, Observer, Reasons, Touch};
+use crate::observe::{Observer, Reasons, Touch};
 use crate::program::Program;
 use crate::role::Actor;
 use crate::space::{Place, Where};
@@ -19,37 +19,18 @@ use crate::tmem::{Cells, Use};
 use crate::warp::Warp;
 use ptx_core::tensor::Swizzle;
 use std::cell::RefCell;
+use std::ops::Range;
 
-impl Observer for Watch {
-    fn start_block(&self, shared: &mut Shared, id: [u32; 3]) {
+impl Keeper for Watch {
+    fn start_block(&self, cluster: &mut Kept, id: [u32; 3]) {
         let block = BlockWatch { number: self.number(id), ..BlockWatch::default() };
-        if let Some(watch) = shared.kept.get_or_default::<ClusterWatch>() {
+        if let Some(watch) = cluster.get_or_default::<ClusterWatch>() {
             watch.blocks.push(block);
         }
     }
 
-    fn start_warp(&self, warp: &mut Warp, block: [u32; 3]) {
-        warp.kept = Kept::new(RefCell::new(self.threads(block, warp.index)));
-    }
-
-    fn finish_cluster(&self, map: Map, cluster: &Cluster) -> Result<(), Fault> {
-        let Some(watch) = ClusterWatch::of(&cluster.shared) else { return Ok(()) };
-        findings::check_end(self, map, watch, cluster)
-    }
-
-    fn explain_phase(
-        &self,
-        program: &Program,
-        shared: &Shared,
-        phase: (MbarrierPlace, Mbarrier),
-        blocks: &[(Block, Vec<Warp>)],
-    ) -> Reasons {
-        let watch = ClusterWatch::of(shared);
-        watch.map_or_else(Reasons::default, |watch| findings::phase::reasons(program, watch, phase, blocks))
-    }
-
-    fn fork(&self) -> Box<dyn Observer> {
-        Box::new(self.fresh())
+    fn start_warp(&self, warp: &mut Kept, block: [u32; 3], index: u32) {
+        *warp = Kept::new(RefCell::new(self.threads(block, index)));
     }
 
     fn is_quiet(&self) -> bool {
@@ -77,6 +58,63 @@ impl Observer for Watch {
 
     fn settle_memory(&self, kept: &mut Kept) {
         kept.get_mut().into_iter().for_each(Shadow::settle);
+    }
+
+    fn write_local(&self, warp: &mut Kept, lane: usize, bytes: Range<u64>, len: u64) {
+        Threads::mark_local(warp, lane, bytes, len);
+    }
+
+    fn resize_local(&self, warp: &mut Kept, lane: usize, before: u64, after: u64) {
+        Threads::clear_local(warp, lane, before, after);
+    }
+
+    fn meet(&self, warp: &mut Kept, group: u32, live: u32) {
+        Threads::of_mut(warp).into_iter().for_each(|threads| threads.meet(group, live));
+    }
+
+    fn learn(&self, warp: &mut Kept, lanes: (u32, u32), message: &Message, acquires: bool) {
+        hear(warp, lanes, message, acquires);
+    }
+
+    fn open_barrier(&self, cluster: &mut Kept, rank: usize, barrier: usize) -> Message {
+        let block = ClusterWatch::of_mut(cluster)?.blocks.get_mut(rank)?;
+        message(block.barriers.remove(&barrier)?.view())
+    }
+
+    fn open_gate(&self, cluster: &mut Kept) -> Message {
+        let watch = ClusterWatch::of_mut(cluster)?;
+        watch.opened = Some(watch.gate.shared());
+        message(watch.opened.clone())
+    }
+
+    fn gate_message(&self, cluster: &Kept) -> Message {
+        message(ClusterWatch::of(cluster)?.opened.clone())
+    }
+
+    fn complete_phase(&self, cluster: &mut Kept, place: MbarrierPlace, awaited: bool) -> Message {
+        message(self.turn_phase(ClusterWatch::of_mut(cluster)?, place, awaited))
+    }
+}
+
+impl Observer for Watch {
+    fn finish_cluster(&self, map: Map, cluster: &Cluster) -> Result<(), Fault> {
+        let Some(watch) = ClusterWatch::of(&cluster.shared.kept) else { return Ok(()) };
+        findings::check_end(self, map, watch, cluster)
+    }
+
+    fn explain_phase(
+        &self,
+        program: &Program,
+        shared: &Shared,
+        phase: (MbarrierPlace, Mbarrier),
+        blocks: &[(Block, Vec<Warp>)],
+    ) -> Reasons {
+        let watch = ClusterWatch::of(&shared.kept);
+        watch.map_or_else(Reasons::default, |watch| findings::phase::reasons(program, watch, phase, blocks))
+    }
+
+    fn fork(&self) -> Box<dyn Observer> {
+        Box::new(self.fresh())
     }
 
     fn check_guard(&self, ctx: &Ctx, group: u32, slot: u32) -> Result<(), Fault> {
@@ -129,14 +167,6 @@ impl Observer for Watch {
         self.begin_gap(ctx, registers, touch, byte);
     }
 
-    fn write_local(&self, warp: &mut Warp, lane: usize, at: u64, size: u64) {
-        Threads::mark_local(warp, lane, at, size);
-    }
-
-    fn resize_local(&self, warp: &mut Warp, lane: usize, before: u64) {
-        Threads::clear_local(warp, lane, before);
-    }
-
     fn use_tensor(&self, ctx: &mut Ctx, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
         self.look_at_cells(ctx, (rank, lane), cells, how)
     }
@@ -170,36 +200,12 @@ impl Observer for Watch {
         follow::shuffle(ctx, registers, group, source);
     }
 
-    fn meet(&self, warp: &mut Warp, group: u32) {
-        let live = warp.live;
-        Threads::of_mut(&mut warp.kept).into_iter().for_each(|threads| threads.meet(group, live));
-    }
-
-    fn learn(&self, warp: &mut Warp, group: u32, message: &Message, acquires: bool) {
-        hear(warp, group, message, acquires);
-    }
-
     fn arrive(&self, ctx: &mut Ctx, barrier: usize, group: u32) {
         release_at_barrier(ctx, barrier, group);
     }
 
-    fn open_barrier(&self, shared: &mut Shared, rank: usize, barrier: usize) -> Message {
-        let block = ClusterWatch::of_mut(shared)?.blocks.get_mut(rank)?;
-        message(block.barriers.remove(&barrier)?.view())
-    }
-
     fn arrive_at_gate(&self, ctx: &mut Ctx, group: u32) {
         release_at_gate(ctx, group);
-    }
-
-    fn open_gate(&self, shared: &mut Shared) -> Message {
-        let watch = ClusterWatch::of_mut(shared)?;
-        watch.opened = Some(watch.gate.shared());
-        message(watch.opened.clone())
-    }
-
-    fn gate_message(&self, shared: &Shared) -> Message {
-        message(ClusterWatch::of(shared)?.opened.clone())
     }
 
     fn begin_mbarrier(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
@@ -220,10 +226,6 @@ impl Observer for Watch {
 
     fn change_mbarrier(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, states: [Mbarrier; 2]) {
         phases::remember(ctx, lane, place, states);
-    }
-
-    fn complete_phase(&self, shared: &mut Shared, place: MbarrierPlace, awaited: bool) -> Message {
-        message(self.turn_phase(ClusterWatch::of_mut(shared)?, place, awaited))
     }
 
     fn see_phase(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {

@@ -7,9 +7,10 @@ use super::vars::{Home, Vars};
 use super::{ClusterWatch, Watch};
 use crate::ctx::Ctx;
 use crate::fault::Fault;
-use crate::observe::{Message, Touch};
+use crate::kept::{Kept, Message};
+use crate::observe::Touch;
 use crate::role::{Act, Actor, Role};
-use crate::warp::{Warp, lanes};
+use crate::warp::lanes;
 use std::sync::Arc;
 
 impl Threads {
@@ -69,11 +70,11 @@ fn view_of(message: &Message) -> Option<Arc<View>> {
 }
 
 /// Lanes see what somebody released, and learn it now or with their next fence.
-pub(super) fn hear(warp: &mut Warp, group: u32, message: &Message, acquires: bool) {
-    let Some((threads, view)) = Threads::of_mut(&mut warp.kept).zip(view_of(message)) else { return };
+pub(super) fn hear(warp: &mut Kept, (group, live): (u32, u32), message: &Message, acquires: bool) {
+    let Some((threads, view)) = Threads::of_mut(warp).zip(view_of(message)) else { return };
     match acquires {
-        true => threads.acquire(group, warp.live, &view),
-        false => lanes(group).for_each(|lane| threads.find(lane, warp.live, &view)),
+        true => threads.acquire(group, live, &view),
+        false => lanes(group).for_each(|lane| threads.find(lane, live, &view)),
     }
 }
 
@@ -122,7 +123,8 @@ impl Watch {
             Act::BeforeSync => threads.before_sync(active, live),
             Act::AfterSync => threads.after_sync(active, live),
             Act::Allocate => {
-                let block = ClusterWatch::of_mut(ctx.cluster).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
+                let block =
+                    ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
                 block.into_iter().for_each(|block| block.allocated = Some((at, ctx.warp.tid[0])));
             }
             Act::Launch => threads.wait_for_launch(active, live),
@@ -130,7 +132,9 @@ impl Watch {
             Act::BegunFence => {
                 threads.fence(active, live);
                 let number = threads.number;
-                ClusterWatch::of_mut(ctx.cluster).into_iter().for_each(|watch| watch.fence_begun(number, active));
+                ClusterWatch::of_mut(&mut ctx.cluster.kept)
+                    .into_iter()
+                    .for_each(|watch| watch.fence_begun(number, active));
             }
             Act::ProxyFence => threads.proxy_fence(active, live),
             Act::Commit(actor) => threads.commit(active, actor),
@@ -146,7 +150,7 @@ fn count_at_gate(ctx: &mut Ctx, group: u32, count: impl Fn(&mut Gates)) {
 
 /// Lanes arrive at a barrier of the block.
 pub(super) fn release_at_barrier(ctx: &mut Ctx, barrier: usize, group: u32) {
-    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
+    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
     if let Some((threads, block)) = Threads::of_mut(&mut ctx.warp.kept).zip(block) {
         threads.release(group, block.barriers.entry(barrier).or_default());
     }
@@ -157,7 +161,7 @@ pub(super) fn release_at_gate(ctx: &mut Ctx, group: u32) {
     count_at_gate(ctx, group, |gates| gates.arrived += 1);
     let releases = ctx.role().order.releases();
     let threads = Threads::of_mut(&mut ctx.warp.kept);
-    let Some((threads, watch)) = threads.zip(ClusterWatch::of_mut(ctx.cluster)) else { return };
+    let Some((threads, watch)) = threads.zip(ClusterWatch::of_mut(&mut ctx.cluster.kept)) else { return };
     if releases {
         threads.release(group, &mut watch.gate);
     } else {

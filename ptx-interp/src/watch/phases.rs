@@ -10,8 +10,8 @@ use super::vars::{Copy, Phases};
 use super::{Agent, ClusterWatch, Watch};
 use crate::ctx::Ctx;
 use crate::fault::Fault;
+use crate::kept::{MbarrierPlace, Message};
 use crate::mbarrier::{BYTES, Mbarrier};
-use crate::observe::{MbarrierPlace, Message};
 use crate::role::{Act, Actor, Role};
 use crate::space::Where;
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ impl Watch {
     /// The running operation completes on an mbarrier: who has waited for the phase knows its accesses.
     pub(super) fn act_for(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
         let copy = Copy { pc: ctx.warp.at, thread: ctx.warp.tid[lane], block: ctx.block.id };
-        let Some(phases) = ClusterWatch::phases_mut(ctx.cluster, place) else { return Ok(()) };
+        let Some(phases) = ClusterWatch::phases_mut(&mut ctx.cluster.kept, place) else { return Ok(()) };
         let number = phases.count.saturating_add(1);
         phases.copies = Some((number, copy));
         self.agent.set(Some(Agent { rank: place.0, number: phases.agent, phase: number }));
@@ -65,7 +65,7 @@ impl Watch {
 
 /// An mbarrier is initialized.
 pub(super) fn begin(ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
-    let Some(watch) = ClusterWatch::of_mut(ctx.cluster) else { return Ok(()) };
+    let Some(watch) = ClusterWatch::of_mut(&mut ctx.cluster.kept) else { return Ok(()) };
     if let Some(phases) = watch.phases.get(&place) {
         return Err(findings::mbarrier::again(ctx.program, phases.init, lane, at));
     }
@@ -88,7 +88,7 @@ pub(super) fn check_begun(ctx: &Ctx, space: Where, lane: usize, at: u64) -> Resu
 
 /// The use of an mbarrier ends.
 pub(super) fn end(ctx: &mut Ctx, place: MbarrierPlace) {
-    if let Some(watch) = ClusterWatch::of_mut(ctx.cluster) {
+    if let Some(watch) = ClusterWatch::of_mut(&mut ctx.cluster.kept) {
         watch.phases.remove(&place);
         watch.ended.insert(place, ctx.warp.at);
     }
@@ -98,7 +98,7 @@ pub(super) fn end(ctx: &mut Ctx, place: MbarrierPlace) {
 pub(super) fn arrive(ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {
     let role = ctx.role();
     let threads = Threads::of_mut(&mut ctx.warp.kept);
-    let Some((threads, phases)) = threads.zip(ClusterWatch::phases_mut(ctx.cluster, place)) else { return };
+    let Some((threads, phases)) = threads.zip(ClusterWatch::phases_mut(&mut ctx.cluster.kept, place)) else { return };
     match role.order.releases() {
         true => threads.release(1 << lane, &mut phases.arriving),
         false => threads.published(lane).iter().for_each(|view| phases.arriving.join(view)),
@@ -108,23 +108,23 @@ pub(super) fn arrive(ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {
 /// The operations that an agent of a lane has begun so far complete in the running phase of an mbarrier.
 pub(super) fn hand_over(ctx: &mut Ctx, lane: usize, actor: Actor, place: MbarrierPlace) {
     let threads = Threads::of_mut(&mut ctx.warp.kept);
-    if let Some((threads, phases)) = threads.zip(ClusterWatch::phases_mut(ctx.cluster, place)) {
+    if let Some((threads, phases)) = threads.zip(ClusterWatch::phases_mut(&mut ctx.cluster.kept, place)) {
         threads.hand_over(lane, actor, &mut phases.arriving);
     }
 }
 
 /// A lane has seen that the last phase of an mbarrier is complete.
 pub(super) fn see(ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {
-    let Some(phases) = ClusterWatch::phases_mut(ctx.cluster, place) else { return };
+    let Some(phases) = ClusterWatch::phases_mut(&mut ctx.cluster.kept, place) else { return };
     phases.seen = phases.count;
     let done: Message = message(phases.done.clone());
     let acquires = ctx.role().order.acquires();
-    hear(ctx.warp, 1 << lane, &done, acquires);
+    hear(&mut ctx.warp.kept, (1 << lane, ctx.warp.live), &done, acquires);
 }
 
 /// A lane has changed an mbarrier.
 pub(super) fn remember(ctx: &mut Ctx, lane: usize, place: MbarrierPlace, [before, after]: [Mbarrier; 2]) {
-    let Some(phases) = ClusterWatch::phases_mut(ctx.cluster, place) else { return };
+    let Some(phases) = ClusterWatch::phases_mut(&mut ctx.cluster.kept, place) else { return };
     let ((pending, bytes), (left, open)) = (before.open(), after.open());
     let more = open - bytes;
     phases.history.add(Came {

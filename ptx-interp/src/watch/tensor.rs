@@ -110,7 +110,7 @@ impl Watch {
         how: Use,
     ) -> Result<(), Fault> {
         let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
-        let Some(block) = ClusterWatch::of(ctx.cluster).and_then(|cluster| cluster.blocks.get(rank)) else {
+        let Some(block) = ClusterWatch::of(&ctx.cluster.kept).and_then(|cluster| cluster.blocks.get(rank)) else {
             return Ok(());
         };
         let (role, pc) = (ctx.role(), ctx.warp.at);
@@ -151,7 +151,7 @@ impl Watch {
 }
 
 fn mark(ctx: &mut Ctx, rank: usize, cells: Cells) {
-    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|cluster| cluster.blocks.get_mut(rank));
+    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|cluster| cluster.blocks.get_mut(rank));
     if let Some(block) = block {
         cells.parts().for_each(|(_, at, size)| block.tensor.written.mark(at, size, Tensor::len()));
     }
@@ -159,7 +159,7 @@ fn mark(ctx: &mut Ctx, rank: usize, cells: Cells) {
 
 /// Columns of a block are allocated: nobody has used them, and they hold nothing.
 pub(super) fn clear(ctx: &mut Ctx, rank: usize, column: u32, count: u32) {
-    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|cluster| cluster.blocks.get_mut(rank));
+    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|cluster| cluster.blocks.get_mut(rank));
     let Some(block) = block else { return };
     for (_, at, size) in Cells::new(0, LANES, column, count).parts() {
         block.tensor.written.clear(at, size, Tensor::len());

@@ -5,9 +5,11 @@ use super::event::Event;
 use super::follow::Gaps;
 use super::heard::Heard;
 use super::tensor::Behind;
+use crate::kept::Kept;
 use crate::role::Actor;
-use crate::warp::{Warp, lanes};
+use crate::warp::lanes;
 use crate::written::Written;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The block that stands for the launch before.
@@ -120,18 +122,16 @@ impl Threads {
     }
 
     /// A lane's local memory holds something at these bytes.
-    pub(super) fn mark_local(warp: &mut Warp, lane: usize, at: u64, size: u64) {
-        let len = warp.local[lane].len() as u64;
-        if let Some(threads) = Threads::of_mut(&mut warp.kept) {
-            threads.local[lane].mark(at, size, len);
+    pub(super) fn mark_local(kept: &mut Kept, lane: usize, bytes: Range<u64>, len: u64) {
+        if let Some(threads) = Threads::of_mut(kept) {
+            threads.local[lane].mark(bytes.start, bytes.end - bytes.start, len);
         }
     }
 
     /// A lane's local memory has grown: what is new holds nothing.
-    pub(super) fn clear_local(warp: &mut Warp, lane: usize, before: u64) {
-        let end = warp.local[lane].len() as u64;
-        if let Some(threads) = Threads::of_mut(&mut warp.kept) {
-            threads.local[lane].clear(before, end.saturating_sub(before), end);
+    pub(super) fn clear_local(kept: &mut Kept, lane: usize, before: u64, after: u64) {
+        if let Some(threads) = Threads::of_mut(kept) {
+            threads.local[lane].clear(before, after.saturating_sub(before), after);
         }
     }
 

@@ -35,13 +35,13 @@ impl Tiles {
 /// A copy by tensor map has put up to 16 bytes at an address of shared memory.
 pub(super) fn note(ctx: &mut Ctx, at: u64, swizzle: Swizzle) {
     let ((rank, at), pc) = (ctx.shared_place(at), ctx.warp.at);
-    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|watch| watch.blocks.get_mut(rank));
+    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|watch| watch.blocks.get_mut(rank));
     block.into_iter().for_each(|block| block.tiles.note(at, (pc + 1, swizzle)));
 }
 
 /// Objects if a matrix with this swizzle has a piece that was copied with another.
 pub(super) fn check(ctx: &Ctx, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
-    let block = ClusterWatch::of(ctx.cluster).and_then(|watch| watch.blocks.get(rank));
+    let block = ClusterWatch::of(&ctx.cluster.kept).and_then(|watch| watch.blocks.get(rank));
     match block.and_then(|block| block.tiles.0.get((at / PIECE) as usize)) {
         Some((pc @ 1.., other)) if *other != swizzle => {
             Err(findings::copies::swizzles(ctx, at, swizzle, (*pc - 1, *other)))

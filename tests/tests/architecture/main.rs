@@ -37,11 +37,8 @@ struct Circle {
 const CIRCLES: &[Circle] = &[
     Circle {
         krate: "ptx-interp",
-        rooms: &[
-            "block", "cluster", "ctx", "deadlock", "endless", "global", "grid", "names", "observe", "ops", "poll",
-            "program", "role", "site", "space", "special", "spin", "trace", "warp",
-        ],
-        reason: "a step of an operation has the state of its warp, block and cluster in `Ctx`",
+        rooms: &["ctx", "map", "observe", "program"],
+        reason: "a program is steps, a step gets a `Ctx`, which has the program and the observer, to which steps report",
     },
     Circle {
         krate: "ptx-expand",

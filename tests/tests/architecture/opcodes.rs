@@ -35,7 +35,7 @@ pub(crate) const ALLOWED: &[(&str, usize, &str)] = &[
     ("ptx-interp/src/ops/float.rs", 1, "`sub` negates its second operand, `add` does not"),
     ("ptx-interp/src/watch/findings/registers.rs", 1, "`setmaxnreg.inc` takes registers, `.dec` gives them"),
     ("ptx-interp/src/watch/follow.rs", 2, "`st` to global memory and `shfl` move values in ways of their own"),
-    ("ptx-interp/src/role.rs", 1, "of bulk copies, those that reduce are atomic"),
+    ("ptx-interp/src/ops/role.rs", 1, "of bulk copies, those that reduce are atomic"),
 ];
 
 /// Every comparison of a literal with an opcode: the lines, by file.

@@ -69,7 +69,7 @@ fn may_be_gone(
 
 /// Lanes end: what they know, their block knew when it ended.
 pub(in crate::watch) fn leave(ctx: &mut Ctx, group: u32) {
-    let cluster = ClusterWatch::of_mut(ctx.cluster).filter(|cluster| cluster.blocks.len() > 1);
+    let cluster = ClusterWatch::of_mut(&mut ctx.cluster.kept).filter(|cluster| cluster.blocks.len() > 1);
     let block = cluster.and_then(|cluster| cluster.blocks.get_mut(ctx.block.rank));
     let Some((threads, block)) = Threads::of_mut(&mut ctx.warp.kept).zip(block) else { return };
     threads.release(group, &mut block.gone);

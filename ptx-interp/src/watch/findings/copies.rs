@@ -4,7 +4,7 @@ use super::party;
 use crate::block::Block;
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
-use crate::names::Map;
+use crate::map::Map;
 use crate::program::Program;
 use crate::warp::Warp;
 use crate::watch::ClusterWatch;

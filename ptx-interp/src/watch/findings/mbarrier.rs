@@ -4,7 +4,7 @@ use super::party;
 use super::phase::came;
 use crate::ctx::Ctx;
 use crate::fault::{Fault, FaultKind};
-use crate::observe::MbarrierPlace;
+use crate::kept::MbarrierPlace;
 use crate::program::Program;
 use crate::watch::ClusterWatch;
 use ptx_core::diag::codes;
@@ -49,7 +49,7 @@ pub(in crate::watch) fn not_fenced(program: &Program, (name, init): (&str, u32),
 /// this phase.
 #[cold]
 pub(in crate::watch) fn explain_misuse(ctx: &Ctx, fault: Fault, place: MbarrierPlace) -> Fault {
-    let Some(watch) = ClusterWatch::of(ctx.cluster) else { return fault };
+    let Some(watch) = ClusterWatch::of(&ctx.cluster.kept) else { return fault };
     let Some(phases) = watch.phases.get(&place) else {
         let ended = watch.ended.get(&place).copied();
         let ended = ended.and_then(|pc| party(ctx.program, pc, "its use was ended here".into()));

@@ -3,8 +3,9 @@
 use super::{party, triple};
 use crate::block::Block;
 use crate::fault::Party;
+use crate::kept::MbarrierPlace;
 use crate::mbarrier::Mbarrier;
-use crate::observe::{MbarrierPlace, Reasons};
+use crate::observe::Reasons;
 use crate::program::Program;
 use crate::warp::{Warp, lanes};
 use crate::watch::ClusterWatch;

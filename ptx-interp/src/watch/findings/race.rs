@@ -115,7 +115,7 @@ pub(in crate::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, clash: &C
 
 /// The mbarrier on which an earlier copy completes.
 fn completes_on(ctx: &Ctx, watch: &Watch, other: Event) -> Option<String> {
-    let cluster = ClusterWatch::of(ctx.cluster).filter(|_| other.actor() == Actor::Phase)?;
+    let cluster = ClusterWatch::of(&ctx.cluster.kept).filter(|_| other.actor() == Actor::Phase)?;
     let number = watch.place(other.warp).0;
     let of_block = |rank: usize| cluster.blocks.get(rank).is_some_and(|block| block.number == number);
     let found = cluster.phases.iter().find(|((rank, _), phases)| of_block(*rank) && phases.agent == other.lanes);

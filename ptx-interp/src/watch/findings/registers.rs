@@ -35,7 +35,7 @@ fn warps(grid: &Grid) -> u32 {
 pub(in crate::watch) fn change(ctx: &mut Ctx, count: u32) -> Result<(), Fault> {
     let (start, warps) = (start(ctx.grid), warps(ctx.grid));
     let takes = ctx.program.code.get(ctx.warp.at as usize).is_some_and(|code| code.name == "setmaxnreg.inc");
-    let block = ClusterWatch::of_mut(ctx.cluster).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
+    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
     let Some(pool) = block.map(|block| &mut block.pool) else { return Ok(()) };
     pool.warps.resize(warps as usize, start);
     let Some(own) = pool.warps.get_mut(ctx.warp.index as usize) else { return Ok(()) };

@@ -4,14 +4,14 @@
 //! Looking for that costs, so the engine asks only when no warp has ended and no barrier has opened for long. The warps go on
 //! running while they are looked at; nothing that they do is lost.
 
-use super::block::{Block, Engine};
-use super::cluster::Shared;
-use super::ctx::Ctx;
-use super::fault::Fault;
-use super::grid::Cluster;
-use super::space::{Place, Where};
-use super::warp::{Lanes, Warp, lanes};
-use std::cell::RefCell;
+use super::Engine;
+use crate::block::Block;
+use crate::cluster::{Cluster, Shared};
+use crate::ctx::Ctx;
+use crate::fault::Fault;
+use crate::probe::{Probe, Read};
+use crate::space::Place;
+use crate::warp::{Lanes, Warp, lanes};
 
 /// After how many warp instructions without an event the engine looks for the first time.
 const PATIENCE: u64 = 1 << 19;
@@ -20,9 +20,6 @@ const LONGEST: u64 = 1 << 26;
 /// Number of instructions in which a warp must return to its state, at first and at last.
 const FIRST: u64 = 1 << 10;
 const LAST: u64 = 1 << 16;
-/// Number of remembered accesses; a loop with more is no simple wait.
-const MOST: usize = 256;
-
 /// When to look, and how far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
@@ -73,48 +70,6 @@ pub(super) struct Spin {
     pub reads: Option<Read>,
 }
 
-/// A read inside of a loop.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Read {
-    pub pc: u32,
-    pub place: Place,
-    pub size: u64,
-}
-
-/// Accesses of a warp while it is examined.
-#[derive(Debug, Default)]
-pub(super) struct Probe(RefCell<Touched>);
-
-#[derive(Debug, Default)]
-struct Touched {
-    reads: Vec<Read>,
-    /// Places that were written, with what they held before.
-    writes: Vec<(Place, usize, Vec<u8>)>,
-    full: bool,
-}
-
-impl Probe {
-    pub(super) fn read(&self, read: Read) {
-        let mut touched = self.0.borrow_mut();
-        let shared = matches!(read.place.space, Where::Global | Where::Generic | Where::Shared);
-        if shared && touched.reads.len() < MOST && !touched.reads.iter().any(|old| old.place == read.place) {
-            touched.reads.push(read);
-        }
-    }
-
-    pub(super) fn write(&self, place: Place, lane: usize, before: &[u8]) {
-        let mut touched = self.0.borrow_mut();
-        let known = touched.writes.iter().any(|(at, l, old)| *at == place && *l == lane && old.len() == before.len());
-        if known {
-            return;
-        }
-        touched.full |= touched.writes.len() >= MOST;
-        if !touched.full {
-            touched.writes.push((place, lane, before.to_vec()));
-        }
-    }
-}
-
 /// State that decides the continuation of a warp.
 #[derive(PartialEq)]
 struct State {
@@ -150,7 +105,7 @@ impl Engine<'_> {
             for (block, warps) in blocks {
                 let all = self.block_spins(shared, block, warps, (patience.steps, &mut spins));
                 // Who has come to a barrier meanwhile may have opened it.
-                block.wake(warps, self.observer);
+                block.wake(warps, self.keeper());
                 if !all? {
                     return Ok(None);
                 }

@@ -11,14 +11,16 @@
 //! accesses that carry knowledge from block to block. Two observers together may name another reader than one would: so after
 //! a fault behind a part that was taken over, the blocks run again on one core, from where the parts began.
 
-use super::block::Engine;
-use super::fault::Fault;
-use super::global::Global;
-use super::grid::{Grid, Queue};
-use super::launch::Stats;
-use super::observe::Observer;
-use super::program::{Entry, Program};
+use super::Engine;
+use super::schedule::Queue;
 use super::spin::Patience;
+use crate::fault::Fault;
+use crate::global::Global;
+use crate::grid::Grid;
+use crate::kept::Keeper;
+use crate::launch::Stats;
+use crate::observe::Observer;
+use crate::program::{Entry, Program};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -40,7 +42,7 @@ struct Ahead {
 }
 
 /// The cores of this machine.
-pub(super) fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
@@ -61,13 +63,13 @@ impl Engine<'_> {
 
     /// Runs what is left of the grid, parts of it ahead.
     pub(super) fn run_ahead(&mut self, entry: &Entry, queue: Queue) -> Result<(), Fault> {
-        let before = self.observer.map(|_| (self.global.fork(self.observer), self.stats.clone(), queue.again()));
+        let before = self.observer.map(|_| (self.global.fork(self.keeper()), self.stats.clone(), queue.again()));
         let mut taken = 0;
         let result = self.run_parts(entry, queue, &mut taken);
         let Some((global, stats, mut queue)) = before.filter(|_| result.is_err() && taken > 0) else { return result };
         (*self.global, *self.stats) = (global, stats);
-        self.global.settle(self.observer);
-        self.observer.into_iter().for_each(Observer::rewind);
+        self.global.settle(self.keeper());
+        self.observer.into_iter().for_each(Keeper::rewind);
         self.drain(entry, &mut queue, |_, _| false)
     }
 
@@ -80,7 +82,7 @@ impl Engine<'_> {
         let stop = AtomicBool::new(false);
         let (program, grid) = (self.program, self.grid);
         let result = thread::scope(|scope| {
-            let forks: Vec<_> = parts.iter().map(|_| self.global.fork(self.observer)).collect();
+            let forks: Vec<_> = parts.iter().map(|_| self.global.fork(self.keeper())).collect();
             let start = |((from, to), fork): (&(u64, u64), Global)| {
                 let (queue, observer, stop) = (Queue::new(*from, *to), self.observer.map(Observer::fork), &stop);
                 scope.spawn(move || ahead((program, grid, entry), (fork, observer), queue, stop))
@@ -90,7 +92,7 @@ impl Engine<'_> {
             stop.store(true, Ordering::Relaxed);
             result
         });
-        self.global.settle(self.observer);
+        self.global.settle(self.keeper());
         result?;
         queue.end = end;
         self.drain(entry, &mut queue, |_, _| false)
@@ -129,7 +131,7 @@ impl Engine<'_> {
     }
 
     fn take(&mut self, part: Ahead) -> Result<(), Fault> {
-        self.global.take_over(part.global, self.observer);
+        self.global.take_over(part.global, self.keeper());
         self.stats.instructions += part.stats.instructions;
         self.stats.warp_instructions += part.stats.warp_instructions;
         self.stats.printed.push_str(&part.stats.printed);
@@ -150,6 +152,6 @@ fn ahead(
     let observer = observer.as_deref();
     let mut engine = Engine { program, grid, global: &mut global, stats: &mut stats, observer, tracer: None, cores: 1 };
     let result = engine.drain(entry, &mut queue, |_, queue| queue.fruitless > PATIENCE || stop.load(Ordering::Relaxed));
-    let complete = (result.is_err() || queue.is_done()) && observer.is_none_or(Observer::is_quiet);
+    let complete = (result.is_err() || queue.is_done()) && observer.is_none_or(Keeper::is_quiet);
     Ahead { global, stats, result, complete }
 }

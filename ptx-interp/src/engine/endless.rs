@@ -1,9 +1,9 @@
 //! Runs that do not end.
 
-use super::block::Block;
-use super::fault::{Fault, FaultKind};
-use super::program::{Program, party};
-use super::warp::Warp;
+use crate::block::Block;
+use crate::fault::{Fault, FaultKind};
+use crate::program::{Program, party};
+use crate::warp::Warp;
 use ptx_core::diag::codes;
 
 const RAISE: &str = "if it is only long, raise the limit: `Device::cpu().steps(n)` or `ptx run --steps n`";

@@ -1,13 +1,13 @@
 //! Launches in which nobody can go on: who waits for what.
 
-use super::block::Block;
-use super::cluster::Shared;
-use super::fault::{Fault, FaultKind, Party, triple};
-use super::names::Map;
-use super::observe::{Observer, Reasons};
-use super::program::{Program, party};
 use super::spin::Spin;
-use super::warp::{Warp, lanes};
+use crate::block::Block;
+use crate::cluster::Shared;
+use crate::fault::{Fault, FaultKind, Party, triple};
+use crate::map::Map;
+use crate::observe::{Observer, Reasons};
+use crate::program::{Program, party};
+use crate::warp::{Warp, lanes};
 use ptx_core::diag::{codes, plural};
 
 /// Number of waiting threads that are listed.
@@ -150,7 +150,7 @@ fn of_warp(map: Map, shared: &Shared, (block, warp): (&Block, &Warp), spins: &[S
             }
             None => block
                 .waits_for(warp.index, lane)
-                .or_else(|| shared.waits_for(map, block.rank, warp.index, lane))
+                .or_else(|| shared.waits_for(|at| map.shared(at), (block.rank, warp.index, lane)))
                 .map_or("waiting for others".to_string(), |what| format!("waiting {what}")),
         };
         let pc = spin.map_or(warp.pc[lane], |spin| spin.reads.map_or(spin.pc, |read| read.pc));

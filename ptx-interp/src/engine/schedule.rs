@@ -1,0 +1,191 @@
+//! Which clusters of a grid are resident, and which of them runs.
+
+use super::Engine;
+use super::deadlock::explain_deadlock;
+use super::spin::Patience;
+use crate::block::Block;
+use crate::cluster::{Cluster, Shared};
+use crate::fault::Fault;
+use crate::map::Map;
+use crate::program::Entry;
+use crate::tmem::{BYTES as TENSOR_BYTES, Tmem};
+use crate::warp::Warp;
+use std::collections::VecDeque;
+
+/// Instructions a cluster runs before another may start beside it.
+const SLICE: u64 = 1 << 20;
+/// The same at most where a seed asks for another interleaving.
+const SMALL_SLICE: u64 = 1 << 13;
+/// Maximum bytes of registers and shared memory of all resident blocks.
+const RESIDENT_BYTES: u64 = 4 << 30;
+
+/// Clusters of a grid that are to run, in order, and those that do.
+pub(super) struct Queue {
+    /// The next to begin, and the one behind the last.
+    pub next: u64,
+    pub end: u64,
+    resident: VecDeque<Cluster>,
+    /// Maximum number that may run beside each other now.
+    room: usize,
+    /// Number of slices that ended without the end of a cluster.
+    pub fruitless: usize,
+    /// When to look whether all that run wait for ever.
+    pub patience: Patience,
+}
+
+impl Queue {
+    pub(super) fn new(next: u64, end: u64) -> Queue {
+        Queue { next, end, resident: VecDeque::new(), room: 1, fruitless: 0, patience: Patience::new(0) }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.next >= self.end && self.is_between()
+    }
+
+    /// Returns true if none runs.
+    pub(super) fn is_between(&self) -> bool {
+        self.resident.is_empty()
+    }
+
+    /// The same before any of them begins.
+    pub(super) fn again(&self) -> Queue {
+        Queue { resident: VecDeque::new(), ..*self }
+    }
+}
+
+impl Engine<'_> {
+    /// Runs every block of the grid.
+    pub(crate) fn run(&mut self, entry: &Entry) -> Result<(), Fault> {
+        let mut queue = Queue::new(0, self.grid.clusters().iter().map(|d| u64::from(*d)).product());
+        self.drain(entry, &mut queue, Engine::pays)?;
+        if queue.is_done() { Ok(()) } else { self.run_ahead(entry, queue) }
+    }
+
+    /// Runs clusters until all have ended, or until `enough` says so. They start in order; one that runs long lets others
+    /// start beside it, so that blocks may wait for each other.
+    pub(super) fn drain(
+        &mut self,
+        entry: &Entry,
+        queue: &mut Queue,
+        enough: impl Fn(&Self, &Queue) -> bool,
+    ) -> Result<(), Fault> {
+        let [x, y, z] = self.grid.clusters().map(u64::from);
+        let most = (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize;
+        queue.room = queue.room.max(self.grid.width());
+        while !queue.is_done() && !enough(self, queue) {
+            while queue.next < queue.end && queue.resident.len() < most.min(queue.room) {
+                let id = [(queue.next % x) as u32, (queue.next / x % y) as u32, (queue.next / x / y) as u32];
+                queue.resident.push_front(self.start(entry, id)?);
+                queue.next += 1;
+                if self.grid.seed == 0 {
+                    break;
+                }
+            }
+            queue.resident.rotate_left(self.grid.turn(0, queue.resident.len(), self.stats.warp_instructions));
+            let Some(mut cluster) = queue.resident.pop_front() else { continue };
+            if self.run_cluster(&mut cluster)? {
+                queue.patience = Patience::new(self.stats.warp_instructions);
+                queue.fruitless = 0;
+                continue;
+            }
+            queue.resident.push_back(cluster);
+            let all_run = queue.next == x * y * z || queue.resident.len() >= most;
+            if all_run && queue.patience.is_over(self.stats.warp_instructions) {
+                self.look_for_spins(queue)?;
+            }
+            queue.fruitless += 1;
+            if queue.fruitless > queue.room.saturating_mul(16) {
+                // Those that run may wait for one that has not begun.
+                (queue.room, queue.fruitless) = (queue.room.saturating_add(1), 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Objects if nobody can ever go on, because all who run wait in loops.
+    #[cold]
+    fn look_for_spins(&mut self, Queue { resident, patience, .. }: &mut Queue) -> Result<(), Fault> {
+        let Some(spins) = self.all_spin(resident.iter_mut(), patience)? else {
+            patience.grow(self.stats.warp_instructions);
+            return Ok(());
+        };
+        // Waits for an mbarrier time out: who has one may still do something else.
+        if patience.retries() && resident.iter_mut().filter_map(|c| c.shared.revive().then_some(c)).count() > 0 {
+            return Ok(());
+        }
+        let clusters = resident.iter().map(|cluster| (&cluster.shared, cluster.blocks.as_slice()));
+        Err(explain_deadlock(self.map(), self.observer, clusters, &spins))
+    }
+
+    /// For naming what lies at addresses.
+    fn map(&self) -> Map<'_> {
+        Map { program: self.program, grid: self.grid, global: self.global }
+    }
+
+    /// Runs a cluster for a slice; says whether it has ended.
+    fn run_cluster(&mut self, cluster: &mut Cluster) -> Result<bool, Fault> {
+        let slice =
+            if self.grid.seed == 0 { SLICE } else { self.grid.quantum(SMALL_SLICE, self.stats.warp_instructions) };
+        let budget = slice / cluster.blocks.len().max(1) as u64;
+        for (block, warps) in &mut cluster.blocks {
+            self.run_block(&mut cluster.shared, block, warps, budget)?;
+        }
+        match () {
+            () if cluster.blocks.iter().all(|(_, warps)| warps.iter().all(|w| w.live == 0)) => {
+                let finished = self.observer.map(|observer| observer.finish_cluster(self.map(), cluster));
+                finished.unwrap_or(Ok(())).map(|()| true)
+            }
+            () if cluster.blocks.iter().any(|(_, w)| w.iter().any(|w| w.ready() != 0)) => Ok(false),
+            () if cluster.shared.revive() => Ok(false),
+            () => {
+                let stuck = std::iter::once((&cluster.shared, cluster.blocks.as_slice()));
+                Err(explain_deadlock(self.map(), self.observer, stuck, &[]))
+            }
+        }
+    }
+
+    /// The bytes that one resident cluster takes, at least 1.
+    fn cluster_bytes(&self, entry: &Entry) -> u64 {
+        let blocks: u64 = self.grid.cluster.iter().map(|d| u64::from(*d)).product();
+        let registers = u64::from(self.grid.warps()) * (u64::from(entry.registers) * 256 + 4096);
+        (blocks * (registers + self.grid.dynamic + self.grid.dynamic_bytes + TENSOR_BYTES)).max(1)
+    }
+
+    /// Makes the blocks of a cluster.
+    fn start(&self, entry: &Entry, id: [u32; 3]) -> Result<Cluster, Fault> {
+        let [cx, cy, cz] = self.grid.cluster;
+        let shared = (self.grid.dynamic + self.grid.dynamic_bytes) as usize;
+        let mut cluster = Cluster { shared: Shared::default(), blocks: Vec::new() };
+        for rank in 0..cx * cy * cz {
+            let inner = [rank % cx, rank / cx % cy, rank / cx / cy];
+            let at = std::array::from_fn(|d| id[d] * self.grid.cluster[d] + inner[d]);
+            let warps = (0..self.grid.warps()).map(|w| self.start_warp(entry, at, w)).collect::<Result<Vec<_>, _>>()?;
+            let live: Vec<u32> = warps.iter().map(|w| w.live).collect();
+            cluster.shared.gate.add(live.clone());
+            cluster.shared.memory.push(vec![0; shared]);
+            cluster.shared.tensor.push(Tmem::default());
+            if let Some(observer) = self.observer {
+                observer.start_block(&mut cluster.shared.kept, at);
+            }
+            cluster.blocks.push((Block::new(at, rank as usize, live), warps));
+        }
+        Ok(cluster)
+    }
+
+    fn start_warp(&self, entry: &Entry, block: [u32; 3], index: u32) -> Result<Warp, Fault> {
+        let [x, y, _] = self.grid.block;
+        let first = index * 32;
+        let tid = std::array::from_fn(|lane| {
+            let t = first + lane as u32;
+            [t % x, t / x % y, t / x / y]
+        });
+        let mut warp = Warp::new(index, tid, (self.grid.threads() - first).min(32), entry.start, entry.registers);
+        for lane in 0..if entry.frame > 0 { 32 } else { 0 } {
+            warp.reserve(lane, 0, entry.frame)?;
+        }
+        if let Some(observer) = self.observer {
+            observer.start_warp(&mut warp.kept, block, index);
+        }
+        Ok(warp)
+    }
+}
