@@ -370,7 +370,7 @@ impl<'t> Body<'_, 't> {
     /// Forms that ptxas accepts and the manual does not have.
     fn doubts(&mut self, inst: &syntax::Inst, candidate: &Candidate, operands: &[Operand], name: Span) {
         let form = &candidate.form;
-        if form.reordered {
+        if form.reordered && self.cx.reordered.insert(report::in_order(form)) {
             self.cx.diagnostics.push(report::order(form, name));
         }
         self.cx.diagnostics.extend(form.idle.map(|at| report::idle(self.cx.tree, inst, form, at)));

@@ -8,6 +8,7 @@ use super::{Options, header, redeclared, report, variable};
 use crate::diag::Diagnostic;
 use crate::ir::{FuncId, Function, Limit, Module, Param, VarId, Variable};
 use crate::syntax::{self, Directive, Stmt, StmtId, StmtKind, Tree};
+use std::collections::HashSet;
 
 /// State of the lowering.
 pub(super) struct Context<'t> {
@@ -16,12 +17,21 @@ pub(super) struct Context<'t> {
     pub(super) module: Module,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) forms: Forms<'t>,
+    /// Spellings whose order of modifiers is reported: a compiler writes one hundreds of times.
+    pub(super) reordered: HashSet<String>,
 }
 
 pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let module = header::read(tree, options, &mut diagnostics);
-    let mut cx = Context { tree, names: Names::default(), module, diagnostics, forms: Forms::default() };
+    let mut cx = Context {
+        tree,
+        names: Names::default(),
+        module,
+        diagnostics,
+        forms: Forms::default(),
+        reordered: HashSet::new(),
+    };
     cx.names.open();
     for id in &tree.items {
         cx.item(*id);

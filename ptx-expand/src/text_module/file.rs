@@ -10,6 +10,7 @@ use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::lex::lex;
 use ptx_core::span::Span;
 use quote::quote;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use syn::parse::{Parse, ParseStream};
 
@@ -61,7 +62,8 @@ fn read(reader: &mut Reader, input: &Input) -> Option<TokenStream> {
     let (checked, mut diagnostics) = compile::checked(source.clone());
     found.append(&mut diagnostics);
     let at = reader.host.token(input.path.span());
-    reader.diagnostics.extend(found.into_iter().map(|d| at_path(d, at, &input.path.value(), &text)));
+    let places = Places::new(&text, &found);
+    reader.diagnostics.extend(found.into_iter().map(|d| at_path(d, at, &input.path.value(), &places)));
     // The compiler reads the same file, and so builds again when it changes.
     let path = path.to_str()?;
     let ptx = quote!(::core::include_str!(#path));
@@ -85,20 +87,67 @@ fn find(literal: &syn::LitStr) -> PathBuf {
     std::path::absolute(&found).unwrap_or(found)
 }
 
-/// A diagnostic of the file, moved to the path: its place becomes a part of the message.
-fn at_path(diagnostic: Diagnostic, at: Span, file: &str, text: &str) -> Diagnostic {
-    let place = |span: Span| {
-        let before = text.get(..span.lo as usize).unwrap_or(text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+/// Lines and columns, from 1, of the places that diagnostics name.
+struct Places(HashMap<u32, (usize, usize)>);
+
+impl Places {
+    /// Reads the text once, however many diagnostics there are.
+    fn new(text: &str, diagnostics: &[Diagnostic]) -> Places {
+        let spans = diagnostics.iter().flat_map(|d| std::iter::once(d.span).chain(d.labels.iter().map(|l| l.span)));
+        let mut wanted: Vec<u32> = spans.map(|span| span.lo).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let (mut line, mut column, mut from) = (1, 1, 0);
+        let found = wanted.into_iter().map(|at| {
+            let piece = text.get(from..at as usize).unwrap_or_default();
+            let (before, last) = piece.rsplit_once('\n').map_or((None, piece), |(before, last)| (Some(before), last));
+            if let Some(before) = before {
+                line += 1 + before.matches('\n').count();
+                column = 1;
+            }
+            column += last.chars().count();
+            from += piece.len();
+            (at, (line, column))
+        });
+        Places(found.collect())
+    }
+
+    fn place(&self, file: &str, span: Span) -> String {
+        let (line, column) = self.0.get(&span.lo).copied().unwrap_or((1, 1));
         format!("{file}:{line}:{column}")
-    };
-    let mut moved = diagnostic.clone();
-    moved.span = at;
-    moved.message = format!("{}: {}", place(diagnostic.span), diagnostic.message);
-    moved.labels = Vec::new();
+    }
+}
+
+/// A diagnostic of the file, moved to the path: its place becomes a part of the message.
+fn at_path(diagnostic: Diagnostic, at: Span, file: &str, places: &Places) -> Diagnostic {
+    let message = format!("{}: {}", places.place(file, diagnostic.span), diagnostic.message);
+    let mut moved = Diagnostic { span: at, message, labels: Vec::new(), ..diagnostic.clone() };
     for label in &diagnostic.labels {
-        moved = moved.help(format!("{}: {}", place(label.span), label.text));
+        moved = moved.help(format!("{}: {}", places.place(file, label.span), label.text));
     }
     moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_found_in_one_reading() {
+        let text = "a\n\u{e4}bc d\n\nend";
+        let at = |what: &str| Span { lo: text.find(what).unwrap() as u32, ..Span::default() };
+        let error = |what| Diagnostic::error(&codes::P0908, at(what), "").label(at("bc"), "");
+        let places = Places::new(text, &[error("end"), error("d"), error("a")]);
+        let found = ["end", "d", "a", "bc"].map(|what| places.place("f", at(what)));
+        assert_eq!(found, ["f:4:1", "f:2:5", "f:1:1", "f:2:2"]);
+    }
+
+    #[test]
+    fn places_of_many_diagnostics_on_one_line_take_linear_time() {
+        let text = "x ".repeat(200_000);
+        let error = |at: u32| Diagnostic::error(&codes::P0908, Span { lo: 2 * at, ..Span::default() }, "");
+        let all: Vec<Diagnostic> = (0..200_000).map(error).collect();
+        let places = Places::new(&text, &all);
+        assert_eq!(places.place("f", all[199_999].span), "f:1:399999");
+    }
 }

@@ -9,14 +9,19 @@ use crate::syntax::{Inst, Tree};
 
 /// The modifiers stand in an order that only ptxas takes.
 pub(in crate::lower) fn order(form: &Form, name: Span) -> Diagnostic {
+    Diagnostic::warning(&codes::P0205, name, "the modifiers are not in the manual's order")
+        .help(format!("write `{}`", in_order(form)))
+        .section(form.row.section)
+}
+
+/// The instruction's name with its modifiers in the manual's order.
+pub(in crate::lower) fn in_order(form: &Form) -> String {
     let mut text = form.row.name.to_owned();
     for member in form.slots.iter().flatten() {
         text.push('.');
         text.push_str(member.text);
     }
-    Diagnostic::warning(&codes::P0205, name, "the modifiers are not in the manual's order")
-        .help(format!("write `{text}`"))
-        .section(form.row.section)
+    text
 }
 
 /// A modifier that does nothing.
