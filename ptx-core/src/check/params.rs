@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Base, Inst, Module, Operand, Param, Space, Symbol, VarId};
-use crate::isa::Access;
+use crate::isa::{Access, OperandKind};
 use crate::syntax::Tree;
 use std::collections::HashSet;
 
@@ -32,15 +32,19 @@ pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The `.param` variable that an instruction loads (`true`) or stores. One without other operands, such as `prefetch`,
+/// The `.param` variable that an instruction loads (`true`) or stores. One without a value, such as `prefetch` or a fence,
 /// does neither.
 fn accessed(inst: &Inst, module: &Module) -> Option<(VarId, bool)> {
     let var = inst.operands.iter().find_map(|operand| match operand {
         Operand::Memory { base: Base::Symbol(Symbol::Var(var)), .. } => Some(*var),
         _ => None,
     })?;
-    let row = inst.row.filter(|row| row.operands.len() > 1)?;
+    let row = inst.row?;
     let loads = row.operands.iter().any(|o| o.access == Access::Write);
+    let has_value = row.operands.iter().any(|o| matches!(&o.kind, OperandKind::Value(value) if value.register));
+    if !loads && !has_value {
+        return None;
+    }
     let space = module.variables.get(var.index())?.space;
     (space == Space::Param).then_some((var, loads))
 }
