@@ -7,6 +7,7 @@ mod address;
 mod cuda;
 mod layout;
 mod lower;
+mod methods;
 mod names;
 mod operators;
 pub mod prelude;

@@ -6,6 +6,7 @@
 mod expr;
 mod function;
 mod literal;
+mod matches;
 mod refused;
 mod stmt;
 mod tma;

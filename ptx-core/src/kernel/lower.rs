@@ -23,6 +23,7 @@ mod module;
 mod output;
 mod params;
 mod ptx;
+mod register_method;
 mod registers;
 mod resolve;
 mod splice;

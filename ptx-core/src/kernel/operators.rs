@@ -251,10 +251,11 @@ pub fn markdown() -> String {
         "\nOf unsigned integers and a constant power of two, `a / b` is `shr.type` and `a % b` is `and.bits`: ptxas makes some \
          twenty instructions of such a `div`.\n",
     );
+    out.push_str(&super::methods::markdown());
     out
 }
 
-fn rust_name(name: &str) -> String {
+pub(crate) fn rust_name(name: &str) -> String {
     Type::find(name).map_or_else(|| name.to_owned(), super::types::name)
 }
 

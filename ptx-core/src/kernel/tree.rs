@@ -467,6 +467,8 @@ pub enum ExprKind {
     Deref(Box<Expr>),
     /// `if c { } else { }`: the last is a [`ExprKind::Block`] or another `If`.
     If(Box<Expr>, Block, Option<Box<Expr>>),
+    /// `match c { 1 | 2 => a, _ => b }`
+    Match(Box<Expr>, Vec<Arm>),
     /// `'l: while c { }`
     While(Option<Ident>, Box<Expr>, Block),
     /// `'l: loop { }`
@@ -483,6 +485,15 @@ pub enum ExprKind {
     Return(Option<Box<Expr>>),
     /// Reported by the host.
     Error,
+}
+
+/// An arm of a `match`.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// The values that it is for; none for `_`.
+    pub values: Vec<Expr>,
+    /// Behind `=>`.
+    pub body: Expr,
 }
 
 /// A unary operator.

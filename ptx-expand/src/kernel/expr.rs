@@ -28,6 +28,7 @@ impl Reader {
             syn::Expr::Reference(e) => self.reference(e),
             syn::Expr::Struct(e) => self.struct_expr(e),
             syn::Expr::If(e) => self.if_(e),
+            syn::Expr::Match(e) => self.match_(e),
             syn::Expr::While(e) => self.while_(e),
             syn::Expr::Loop(e) => self.loop_(e),
             syn::Expr::ForLoop(e) => self.for_(e),
@@ -39,7 +40,7 @@ impl Reader {
         }
     }
 
-    fn boxed(&mut self, expr: &syn::Expr) -> Box<Expr> {
+    pub fn boxed(&mut self, expr: &syn::Expr) -> Box<Expr> {
         Box::new(self.expr(expr))
     }
 

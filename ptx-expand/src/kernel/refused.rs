@@ -32,7 +32,6 @@ impl Reader {
 /// Name of an unsupported expression, and its replacement.
 fn refusal(expr: &syn::Expr) -> (&'static str, &'static str) {
     match expr {
-        E::Match(_) => ("`match`", "write `if … else if …`, or `brx.idx` in `ptx! { }`"),
         E::Closure(_) => ("closures", "write a helper `fn`, which is inlined"),
         E::Let(_) => ("`if let` and `while let`", "compare with `==` and name the value in front of it"),
         E::RawAddr(_) => {

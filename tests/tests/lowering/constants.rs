@@ -43,4 +43,38 @@ pub mod constants {
             v[k] += a;
         }
     }
+
+    fn lanes<const MODE: &str>(x: u32) -> u32 {
+        match MODE {
+            "up" | "down" => x + 1,
+            "none" => 0,
+            _ => {
+                let y: u32 = x * 2;
+                y - 1
+            }
+        }
+    }
+
+    /// One arm is written.
+    #[ptx_kernel]
+    pub fn matches(n: u32) {
+        const WIDE: u32 = 3;
+        const BYTES: u32 = match WIDE {
+            0 | 1 => 4,
+            WIDE => 16,
+            _ => 8,
+        };
+        let a: u32 = n + BYTES;
+        let b = lanes::<"down">(n);
+        let c: u32 = lanes::<"other">(n);
+        let d: u32 = lanes::<"none">(n);
+        for i in 0..3 {
+            match i {
+                1 => {
+                    let e: u32 = n + i;
+                }
+                _ => {}
+            }
+        }
+    }
 }

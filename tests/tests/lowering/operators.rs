@@ -96,4 +96,23 @@ pub mod operators {
         let (s, t): [f32; 2];
         let (v, w): u32 = (3, 4);
     }
+
+    fn clamp(x: &mut f32, low: f32) {
+        *x = x.max(low);
+    }
+
+    /// Each method is one instruction.
+    #[ptx_kernel]
+    pub fn methods(a: u32, b: i32, mut x: f32, h: f16, d: f64) {
+        let least: u32 = a.min(7);
+        let most = b.abs().max(b);
+        let mixed = (x * 2.0).fma(x, 1.0);
+        clamp(&mut x, 0.0);
+        let inside: pred = a < 4;
+        let chosen: u32 = inside.select(least, 9);
+        let other = (b < 0).select(1.5f32, x);
+        let half = h.max(h);
+        let double: f64 = d.fma(d, d);
+        let index = tid.x.min(31);
+    }
 }

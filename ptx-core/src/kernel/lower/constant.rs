@@ -89,6 +89,10 @@ impl<'a> Lowerer<'a> {
             ExprKind::If(condition, then, otherwise) => {
                 self.constant_if(condition, then, otherwise.as_deref(), expr.span)
             }
+            ExprKind::Match(matched, arms) => match self.chosen_arm(matched, arms) {
+                Some(body) => self.constant(body),
+                None => Err(Fail::Reported),
+            },
             ExprKind::Block(None, block) => self.constant_block(block),
             ExprKind::Error => Err(Fail::Reported),
             _ => not_constant(expr.span, "it is no constant expression"),
@@ -336,6 +340,34 @@ impl<'a> Lowerer<'a> {
             (Const::Bool(false), Some(otherwise)) => self.constant(otherwise),
             _ => not_constant(span, "the `if` has no value"),
         }
+    }
+
+    /// The arm that a `match` takes: it compares constants, so that one arm is all that is written.
+    pub(super) fn chosen_arm<'e>(&mut self, matched: &Expr, arms: &'e [tree::Arm]) -> Option<&'e Expr> {
+        let value = match self.constant(matched) {
+            Ok(value) => value,
+            Err(Fail::Reported) => return None,
+            Err(Fail::NotConstant(span, why)) => {
+                let help = "`match` chooses at compile time: for a choice at run time write `if … else if …`";
+                self.fail(&codes::P0805, span, format!("this is not known at compile time: {why}"), help);
+                return None;
+            }
+        };
+        for arm in arms {
+            for pattern in &arm.values {
+                let other = self.require_constant(pattern)?;
+                if self.constant_operation(BinaryOp::Eq, value.clone(), other, pattern.span).ok()? == Const::Bool(true)
+                {
+                    return Some(&arm.body);
+                }
+            }
+            if arm.values.is_empty() {
+                return Some(&arm.body);
+            }
+        }
+        let message = format!("no arm is for `{}`", value.text());
+        self.fail(&codes::P0815, matched.span, message, "add an arm for it, or `_ => …`");
+        None
     }
 
     /// Declarations of constants, and a last expression.

@@ -78,14 +78,6 @@ impl<'a> Lowerer<'a> {
         self.fail(&codes::P0813, span, format!("{what} is no value of a register"), help)
     }
 
-    pub(super) fn no_method(&mut self, name: &str, span: Span) -> Value {
-        let help = match name {
-            "min" | "max" | "abs" | "sqrt" => format!("write the instruction: `ptx! {{ {name}… d, a; }}`"),
-            _ => "write the instructions in `ptx! { … }`, or a helper `fn`".to_owned(),
-        };
-        self.fail(&codes::P0813, span, format!("registers have no methods, so no `{name}`"), help)
-    }
-
     fn read_special(&mut self, special: &SpecialRegister, dest: Option<&Value>, span: Span) -> Value {
         if special.vector {
             let name = special.name.trim_start_matches('%');

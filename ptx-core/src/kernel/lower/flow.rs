@@ -53,6 +53,10 @@ impl<'a> Lowerer<'a> {
             ExprKind::Assign(target, value) => self.assign(target, value),
             ExprKind::AssignOp(op, at, target, value) => self.assign_op(*op, *at, target, value, span),
             ExprKind::If(condition, then, otherwise) => self.if_else(condition, then, otherwise.as_deref(), dest, span),
+            ExprKind::Match(matched, arms) => match self.chosen_arm(matched, arms) {
+                Some(body) => self.lower(body, dest),
+                None => Value::Error,
+            },
             ExprKind::Block(name, block) => self.labelled_block(name.as_ref(), block, dest, span),
             ExprKind::While(name, condition, body) => self.while_loop(name.as_ref(), Some(condition), body, span),
             ExprKind::Loop(name, body) => self.while_loop(name.as_ref(), None, body, span),
@@ -264,6 +268,7 @@ fn has_value(block: &Block) -> bool {
                 | ExprKind::While(..)
                 | ExprKind::Loop(..)
                 | ExprKind::For(..)
+                | ExprKind::Match(..)
                 | ExprKind::Block(..)
                 | ExprKind::Break(_)
                 | ExprKind::Continue(_)

@@ -32,6 +32,10 @@ impl Lowerer<'_> {
                 operators::find(op, ty)?.result(ty).map(Ty::Scalar)
             }
             ExprKind::Cast(_, ty) => self.ty(ty),
+            ExprKind::Match(matched, arms) => {
+                let body = self.chosen_arm(matched, arms)?;
+                self.type_of(body)
+            }
             ExprKind::Tuple(parts) => parts.iter().map(|part| self.type_of(part)).collect::<Option<_>>().map(Ty::Tuple),
             ExprKind::Array(items) => {
                 let element = items.iter().find_map(|item| self.type_of(item))?;

@@ -200,6 +200,7 @@ impl<'a> Lowerer<'a> {
                 Some(callee) => callee,
                 None => return self.address_method_type(&ty, &name.name, generics, args.len()),
             },
+            Ty::Scalar(ty) => return self.register_method_type(ty, &name.name, args),
             _ => return None,
         };
         let given: Vec<Given<'_>> = std::iter::once(receiver).chain(args).map(Given::Expr).collect();

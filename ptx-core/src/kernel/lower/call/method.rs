@@ -80,10 +80,11 @@ impl<'a> Lowerer<'a> {
                 }
             },
             _ => {
-                if place && ty.is_none() && self.followed(receiver) == Value::Error {
-                    return Value::Error;
-                }
-                return self.no_method(&name.name, name.span);
+                let value = match first {
+                    Given::Value(value, _) => value,
+                    _ => self.followed(receiver),
+                };
+                return self.register_method((&value, receiver.span), name, args, dest, span);
             }
         };
         let owner = ty.as_ref().map(Ty::name).unwrap_or_default();
