@@ -86,6 +86,13 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// Returns true if ptxas takes a predicate among the results: where a modifier names their type, and in `ldmatrix`. Of
+    /// other instructions it makes several.
+    fn counts_flags(&self, value: &Value, flag: Type) -> bool {
+        let named = !matches!(value.ty, TypeOf::Fixed(_));
+        self.type_of(&value.ty).is_some_and(|ty| ty.held_by(flag) || named && ty.class() != Class::Packed)
+    }
+
     /// Relation of an element to the next; `None` for `_`.
     fn link(&self, value: &Value, access: Access, element: &Operand) -> Result<Option<Link>, Why> {
         match element {
@@ -94,7 +101,7 @@ impl Binder<'_> {
                     return Err(Why::Shape("a scalar register".into()));
                 }
                 Ok(self.registers.get(reg.index()).map(|r| match (r.ty.class(), access) {
-                    (Class::Pred, Access::Write) => Link::Flag(r.ty),
+                    (Class::Pred, Access::Write) if self.counts_flags(value, r.ty) => Link::Flag(r.ty),
                     _ => Link::Register(r.ty),
                 }))
             }
