@@ -30,6 +30,12 @@ const NAMES: &[(&str, &str)] = &[
     ("atomicExch", "ptx! { atom.global.exch.b32 old, [address], x; }"),
 ];
 
+/// The equivalents of a name's components: of `threadIdx`, `tid.x`.
+pub(super) fn whole(name: &str) -> Option<&'static str> {
+    let of = |known: &str| known.split_once('.').is_some_and(|(base, _)| base == name);
+    NAMES.iter().find(|(known, _)| of(known)).map(|(_, here)| *here)
+}
+
 /// The equivalent of a name of CUDA C++.
 pub(super) fn here(name: &str) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, here)| *here)

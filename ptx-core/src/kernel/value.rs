@@ -51,11 +51,29 @@ impl Const {
         }
     }
 
-    /// Its type, unless it is a bare literal or a list.
+    /// Its type, unless it is a bare literal or a list of them.
     pub(crate) fn ty(&self) -> Option<Ty> {
         match self {
             Const::Struct(ty, _) => Some(Ty::Struct(Rc::clone(ty))),
+            Const::Array(items) => {
+                let element = items.first()?.ty()?;
+                let alike = items.iter().all(|item| item.ty().as_ref() == Some(&element));
+                alike.then(|| Ty::Array(Box::new(element), items.len() as u64))
+            }
             other => other.scalar().map(Ty::Scalar),
+        }
+    }
+
+    /// A type that it may have, for help.
+    pub(crate) fn example(&self) -> String {
+        match self {
+            Const::Float(_, None) => "f32".to_owned(),
+            Const::Array(items) => {
+                let element = items.first().map_or_else(|| "u32".to_owned(), Const::example);
+                format!("[{element}; {}]", items.len())
+            }
+            Const::Tuple(items) => format!("({})", items.iter().map(Const::example).collect::<Vec<_>>().join(", ")),
+            other => other.ty().map_or_else(|| "u32".to_owned(), |ty| ty.name()),
         }
     }
 

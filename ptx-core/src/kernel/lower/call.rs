@@ -260,9 +260,10 @@ impl<'a> Lowerer<'a> {
             })
         });
         let near = || nearest(name, self.scopes.visible()).map(|near| format!("there is `{near}`"));
-        in_library
-            .or_else(near)
-            .unwrap_or_else(|| format!("write it here or beside the kernel: `fn {name}(…) {{ … }}`"))
+        in_library.or_else(near).unwrap_or_else(|| {
+            let seen = "a kernel calls the functions in its body and in its `#[ptx_module]`";
+            format!("{seen}: write `fn {name}(…) {{ … }}` there")
+        })
     }
 
     /// Writes a helper's body here.

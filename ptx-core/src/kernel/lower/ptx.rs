@@ -9,6 +9,7 @@ pub(super) use meant::Meant;
 
 use super::Lowerer;
 use crate::diag::codes;
+use crate::kernel::cuda;
 use crate::kernel::scope::Binding;
 use crate::kernel::tree::{Block, Ptx, StmtKind};
 use crate::span::Span;
@@ -263,6 +264,15 @@ impl<'a> Lowerer<'a> {
     }
 
     fn open_brace(&mut self, copy: &mut Copy<'_>) {
+        if copy.statement.fresh && self.is_spliced_opcode(copy) {
+            let span = copy.source.span(copy.at + 1);
+            let help = "write the opcode, and constants as modifiers, `add.{T}`; choose between instructions with `if` or `match`";
+            self.fail(&codes::P0820, span, "a constant cannot be an opcode", help);
+            self.out.refused.push(span.to(copy.source.span(copy.at + 3)));
+            copy.statement.fresh = false;
+            copy.statement.foreign = true;
+            return self.write(copy, "opcode", 3);
+        }
         if copy.statement.fresh && !copy.statement.guarded {
             let around = self.scopes.current;
             let scope = self.scopes.open(Some(around), false);
@@ -271,6 +281,14 @@ impl<'a> Lowerer<'a> {
             copy.braces.push(Brace::Vector);
         }
         self.verbatim(copy);
+    }
+
+    /// Returns true at `{NAME}.f32`.
+    fn is_spliced_opcode(&self, copy: &Copy<'_>) -> bool {
+        let dot = copy.at + 3;
+        let word = copy.at + 1 < copy.end && copy.source.kind(copy.at + 1) == Kind::Word;
+        let dotted = dot < copy.end && copy.source.kind(dot) == Kind::Dot && copy.source.trivia(dot).is_empty();
+        word && copy.is(copy.at + 2, b'}') && dotted
     }
 
     fn close_brace(&mut self, copy: &mut Copy<'_>) {
@@ -375,6 +393,11 @@ impl<'a> Lowerer<'a> {
         if text == "unchecked" && copy.is(copy.at + 1, b'{') {
             copy.braces.push(Brace::Unchecked(copy.span()));
             return self.skip(copy, 2);
+        }
+        if let Some(here) = cuda::here(&text) {
+            let message = format!("`{text}` is a function of CUDA C++, not an instruction");
+            self.fail(&codes::P0801, copy.span(), message, format!("outside of `ptx!` write `{here}`"));
+            self.out.refused.push(copy.span());
         }
         copy.statement.fresh = false;
         copy.statement.foreign = text == "call";

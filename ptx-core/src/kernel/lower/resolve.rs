@@ -12,6 +12,14 @@ use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
+/// The items that a kernel sees.
+const OUTSIDE: &str = "a kernel sees the items in its body and in its `#[ptx_module]`: put the constant there";
+
+/// Returns true for a name that is written as constants are.
+fn is_constant(name: &str) -> bool {
+    name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
 impl<'a> Lowerer<'a> {
     /// Meaning of a path: a name here, or an item of a module.
     pub(super) fn find(&self, path: &Path) -> Option<Found<'a>> {
@@ -34,9 +42,14 @@ impl<'a> Lowerer<'a> {
         let specials = isa::table().specials.keys().map(|key| key.trim_start_matches('%'));
         let known = self.scopes.visible().chain(specials).filter(|_| meant != Meant::Label);
         let labels = self.scopes.labels().filter(|_| meant == Meant::Label);
-        diagnostic = diagnostic.help(match (cuda::here(name), nearest(name, known.chain(labels))) {
+        let here = cuda::here(name).or_else(|| cuda::whole(name));
+        diagnostic = diagnostic.help(match (here, nearest(name, known.chain(labels))) {
             (Some(here), _) => format!("it is `{here}` here"),
             (None, Some(near)) => format!("there is `{near}`"),
+            _ if name.starts_with("crate::") || name.starts_with("super::") || name.starts_with("self::") => {
+                OUTSIDE.to_owned()
+            }
+            _ if is_constant(name) => format!("{OUTSIDE}, or write `const {name}: u32 = …;` in the kernel"),
             (None, None) => meant.help(name.split(['.', ':']).next().unwrap_or(name)),
         });
         self.report(diagnostic);

@@ -115,7 +115,11 @@ impl<'a> Lowerer<'a> {
             // What is wrong in the value explains more than the missing type.
             let value = self.lower(init, None);
             if value != Value::Error && self.errors.found.len() == reported {
-                let help = format!("write it: `let {name}: u32 = …;`");
+                let example = match &value {
+                    Value::Const(value) => value.example(),
+                    _ => "u32".to_owned(),
+                };
+                let help = format!("write it: `let {name}: {example} = …;`");
                 self.fail(&codes::P0804, init.span, "the value does not say which type the register has", help);
             }
         }

@@ -1,0 +1,10 @@
+use ptx_launch::prelude::*;
+
+#[ptx_kernel(arch = "sm_80")]
+pub fn kernel(out: &mut [f32]) {
+    let known = [0.0f32; 4];
+    let unknown = [0.0, 1.0];
+    let longer: [f32; 8] = known;
+}
+
+fn main() {}
