@@ -25,6 +25,8 @@ pub struct Attribute {
     pub launch: Launch,
     /// `instances`, as written.
     pub instances: Vec<Vec<syn::Expr>>,
+    /// The names of the instances, if they have names.
+    pub names: Vec<Ident>,
     /// `crate = path`: where `ptx-launch` is.
     pub root: Option<syn::Path>,
     /// The names of the options that stand there.

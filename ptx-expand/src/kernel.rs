@@ -7,6 +7,7 @@ mod expr;
 mod function;
 mod literal;
 mod matches;
+mod named;
 mod refused;
 mod stmt;
 mod tma;

@@ -8,6 +8,7 @@ mod function;
 mod host;
 mod instances;
 mod layout;
+mod named;
 mod shared;
 mod statics;
 mod tile;

@@ -59,6 +59,27 @@ fn undefined(kernel: &Kernel, expression: &str) -> Error {
     Error::new(ErrorKind::Condition, asked).help("check the arguments of the launch")
 }
 
+/// The kernel of the instance that is picked at run time.
+///
+/// # Errors
+/// [`ErrorKind::Condition`] if the instances with the types of the call have no such name.
+pub fn instance<I: Copy + PartialEq + std::fmt::Debug>(
+    kernels: &[(I, &'static Kernel)],
+    wanted: I,
+    kernel: &str,
+) -> Result<&'static Kernel> {
+    let found = kernels.iter().find(|(name, _)| *name == wanted).map(|(_, kernel)| *kernel);
+    found.ok_or_else(|| {
+        let names: Vec<String> = kernels.iter().map(|(name, _)| format!("`{name:?}`")).collect();
+        Error::new(
+            ErrorKind::Condition,
+            format!("the instance `{wanted:?}` of `{kernel}` does not exist for these types"),
+        )
+        .possible(names.join(", "))
+        .help("pick one of these, or add it to `instances` in the kernel's attribute")
+    })
+}
+
 /// A condition of `requires(…)` that does not hold, with the values of what it names.
 #[cold]
 pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, Int)]) -> Error {

@@ -154,7 +154,9 @@ fn views_and_own_slices() {
 fn limits_are_told() {
     let device = gpu();
     let kernel = kernel("nothing", NOTHING, &[], rt::LineMap::default());
-    for config in [Config::grid(1).block(2048), Config::grid((1, 70_000)), Config::grid(1).shared(1 << 20)] {
+    for config in
+        [Config::grid(1).block(2048), Config::grid((1, 70_000)).block(32), Config::grid(1).block(32).shared(1 << 20)]
+    {
         // SAFETY: the kernel does nothing.
         let error = unsafe { rt::launch(kernel, (&device).as_stream(), &config, &[]) }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limits, "{error}");
@@ -296,7 +298,7 @@ fn fault() -> ExitCode {
     let device = gpu();
     let kernel = kernel("poke", POKE, &PARAMS, rt::LineMap::default());
     // SAFETY: it is meant to fail, and its context is not used afterwards.
-    unsafe { rt::launch(kernel, (&device).as_stream(), &Config::grid(1), &[rt::Arg::new(&64u64)]) }.unwrap();
+    unsafe { rt::launch(kernel, (&device).as_stream(), &Config::grid(1).block(1), &[rt::Arg::new(&64u64)]) }.unwrap();
     let first = device.synchronize().unwrap_err();
     let second = device.zeros::<f32>(4).unwrap_err();
     println!("{:?} {:?}\n{first}", first.kind(), second.kind());

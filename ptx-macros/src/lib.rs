@@ -22,6 +22,7 @@ use proc_macro::TokenStream;
 /// | `requires` | `requires(x.len() >= n)` | conditions that every launch checks |
 /// | `unsafe` | `unsafe(requires(x.len() >= n))` | the same, and the author vouches that they are enough: the launch is a safe `fn`, else an `unsafe fn` |
 /// | `instances` | `instances = [(128, f32), (256, f16)]` | the arguments of a generic kernel for which there is PTX |
+/// | | `instances = [tall = (bf16, Config { … }), …]` | the same by names: `kernel::tall(…)`, `kernel::launch(kernel::Instance::tall, …)`, `kernel::INSTANCES` |
 /// | `max_regs`, `min_blocks` | `max_regs = 168` | registers of a thread, blocks of a multiprocessor, for the assembler |
 /// | `cooperative` | `cooperative` | all blocks run at the same time |
 /// | `pdl` | `pdl` | programmatic dependent launch |

@@ -7,6 +7,8 @@ mod from_macros;
 mod generics;
 #[path = "language/modules.rs"]
 mod modules;
+#[path = "language/named.rs"]
+mod named;
 #[path = "language/names.rs"]
 mod names;
 #[path = "language/parameters.rs"]
@@ -27,6 +29,7 @@ fn main() -> std::process::ExitCode {
     let trials = [
         text::trials(),
         names::trials(),
+        named::trials(),
         parameters::trials(),
         tiles::trials(),
         tcgen05::trials(),

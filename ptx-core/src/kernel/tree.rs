@@ -191,6 +191,8 @@ pub struct Options {
 /// One choice of generic arguments.
 #[derive(Clone, Debug)]
 pub struct Instance {
+    /// `tall = (…)`: the name that the host has for it.
+    pub name: Option<Ident>,
     /// In the order of the parameters.
     pub args: Vec<GenericArg>,
     /// All of it.

@@ -38,7 +38,11 @@ pub const OPTIONS: &[Choice] = &[
     },
     Choice { name: "cooperative", like: "`cooperative`", read: |_, a, arg| flag(arg, &mut a.options.cooperative) },
     Choice { name: "pdl", like: "`pdl`", read: |_, a, arg| flag(arg, &mut a.launch.pdl) },
-    Choice { name: "instances", like: "`instances = [(128, f32), (256, f16)]`", read: Reader::instances },
+    Choice {
+        name: "instances",
+        like: "`instances = [(128, f32), (256, f16)]`, `instances = [small = (128, f32), large = (256, f16)]`",
+        read: Reader::instances,
+    },
     Choice { name: "requires", like: "`requires(x.len() >= n)`", read: Reader::requires },
     Choice { name: "unsafe", like: "`unsafe(requires(x.len() >= n))`", read: Reader::vouched },
     Choice { name: "params", like: "`params(Name { field: f32 })`", read: Reader::params_structs },

@@ -99,11 +99,19 @@ impl Reader {
         if list.elems.is_empty() {
             self.error(&codes::P0903, list, "a generic kernel needs an instance", "`instances = [(128), (256)]`");
         }
-        for value in &list.elems {
+        for element in &list.elems {
+            let (name, value) = named(element);
             let args = parts(value);
             let read = args.iter().map(|a| self.instance_arg(a)).collect();
-            attribute.options.instances.push(Instance { args: read, span: self.host.syntax(value) });
+            let instance = Instance { name: name.map(|n| self.ident(n)), args: read, span: self.host.syntax(value) };
+            attribute.options.instances.push(instance);
             attribute.instances.push(args);
+            attribute.names.extend(name.cloned());
+        }
+        if !attribute.names.is_empty() && attribute.names.len() < list.elems.len() {
+            let help = "write `name = (…)` for each of them";
+            self.error(&codes::P0903, list, "some instances have names, and some have none", help);
+            attribute.names.clear();
         }
         true
     }
@@ -184,6 +192,17 @@ impl Reader {
 
 /// Types that a kernel knows by their names, whatever stands in front: it cannot ask what they are.
 pub const OURS: [&str; 5] = ["TensorMap", "Texture", "Surface", "Tile", "TileMut"];
+
+/// The name of an instance, and its arguments: `tall = (128, f32)`.
+fn named(element: &syn::Expr) -> (Option<&syn::Ident>, &syn::Expr) {
+    match element {
+        syn::Expr::Assign(assign) => match &*assign.left {
+            syn::Expr::Path(path) => (path.path.get_ident(), &assign.right),
+            _ => (None, element),
+        },
+        _ => (None, element),
+    }
+}
 
 /// The arguments of one instance: `(128, f32)`, `(128)` or `128`.
 fn parts(value: &syn::Expr) -> Vec<syn::Expr> {

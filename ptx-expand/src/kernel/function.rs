@@ -23,6 +23,8 @@ pub struct Launchable {
     pub maps: Vec<Map>,
     /// The generic arguments that exist.
     pub instances: Vec<Vec<syn::Expr>>,
+    /// Their names, one for each, or none.
+    pub names: Vec<syn::Ident>,
     /// The options of the host.
     pub launch: Launch,
 }
@@ -62,7 +64,7 @@ impl Reader {
         params.extend(map_params);
         let body = self.block(&item.block);
         let span = start.to(body.span);
-        let launchable = Launchable {
+        let mut launchable = Launchable {
             attributes,
             visibility: item.vis.clone(),
             name: item.sig.ident.clone(),
@@ -70,8 +72,10 @@ impl Reader {
             params: arguments,
             maps,
             instances: attribute.instances,
+            names: attribute.names,
             launch: Launch { cooperative: attribute.options.cooperative, ..attribute.launch },
         };
+        self.check_names(&mut launchable);
         (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
     }
 

@@ -75,7 +75,11 @@ impl Launch<'_> {
         let doc = format!("The PTX of [`{name}()`], and what it is made of.");
         let configured = self.configured();
         let types = (!self.kernel.generics.is_empty() || self.root.needs_scope()).then(scope);
-        let kernels = if self.kernel.generics.is_empty() { self.kernel_static(module) } else { self.instances(module) };
+        let kernels = match (self.kernel.generics.is_empty(), self.kernel.names.is_empty()) {
+            (true, _) => self.kernel_static(module),
+            (false, true) => self.instances(module),
+            (false, false) => self.named(module),
+        };
         quote! {
             #configured
             #[doc = #doc]

@@ -17,6 +17,10 @@ impl Launch<'_> {
     /// `pub fn NAME(stream, config, …) -> Result<()>`
     pub fn function(&self) -> TokenStream {
         let kernel = self.kernel;
+        if !kernel.names.is_empty() {
+            // Each name has a function of its own, in the kernel's module.
+            return TokenStream::new();
+        }
         let (attributes, visibility, name, rt) = (&kernel.attributes, &kernel.visibility, &kernel.name, self.rt());
         let root = self.root;
         let [stream, config] = [local("stream"), local("config")];
@@ -45,7 +49,7 @@ impl Launch<'_> {
         }
     }
 
-    fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
+    pub fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
         let (rt, dims, host, maps) = (self.rt(), self.dims(), self.host(config), self.maps(stream));
         let lengths = self.map_lengths();
         let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream, self.root));
@@ -73,7 +77,7 @@ impl Launch<'_> {
     }
 
     /// Stands for the body where the kernel has errors.
-    fn no_body(&self, stream: &Ident, config: &Ident) -> TokenStream {
+    pub fn no_body(&self, stream: &Ident, config: &Ident) -> TokenStream {
         let names = self.kernel.params.iter().map(|p| &p.name);
         let (config, rt) = (self.takes_config().then(|| quote!(&#config,)), self.rt());
         quote! {
@@ -85,6 +89,9 @@ impl Launch<'_> {
     /// The kernel, or the one of these generic arguments.
     pub fn reference(&self) -> TokenStream {
         let name = &self.kernel.name;
+        if !self.kernel.names.is_empty() {
+            return local("kernel").into_token_stream();
+        }
         match self.instance_type() {
             Some(instance) => quote!(<#instance as #name::Exists>::KERNEL),
             None => quote!(&#name::KERNEL),
@@ -96,12 +103,12 @@ impl Launch<'_> {
         self.kernel.launch.grid.is_none() || self.kernel.launch.block.is_none()
     }
 
-    fn unsafety(&self) -> Option<TokenStream> {
+    pub fn unsafety(&self) -> Option<TokenStream> {
         self.kernel.launch.vouched.is_none().then(|| quote!(unsafe))
     }
 
     /// Documentation beside the user's own doc comments.
-    fn docs(&self) -> TokenStream {
+    pub fn docs(&self) -> TokenStream {
         let has_docs = self.kernel.attributes.iter().any(|a| a.path().is_ident("doc"));
         let own = if has_docs { String::new() } else { format!(" Launches the kernel `{}`.", self.kernel.name) };
         let safety = self.kernel.launch.vouched.is_none().then_some(SAFETY);

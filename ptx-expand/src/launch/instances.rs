@@ -17,14 +17,11 @@ impl<'a> Launch<'a> {
     /// The launch function's generic parameters and its `where` clause.
     pub fn generics(&self) -> (Option<TokenStream>, Option<TokenStream>) {
         let Some(instance) = self.instance_type() else { return (None, None) };
-        let (name, rt, declared) = (&self.kernel.name, self.rt(), self.declared(self.root));
-        let types = self.types().map(|t| {
-            let mapped = self.is_mapped(t).then(|| quote!(+ #rt::TensorElement));
-            quote!(#t: #rt::KernelParam #mapped,)
-        });
+        let (name, declared) = (&self.kernel.name, self.declared(self.root));
+        let types = self.type_bounds();
         // On the kernel's name, for the compiler's notes.
         let exists = quote_spanned!(name.span()=> #instance: #name::Exists);
-        (Some(quote!(<#(#declared),*>)), Some(quote!(where #(#types)* #exists)))
+        (Some(quote!(<#(#declared),*>)), Some(quote!(where #types #exists)))
     }
 
     /// The instances of a generic kernel.
@@ -70,12 +67,24 @@ impl<'a> Launch<'a> {
         let written = args.iter().map(ToTokens::to_token_stream).collect::<TokenStream>();
         let (first, last) = crate::tokens::ends(&written);
         let (rt, inside) = (self.inner_rt(), self.root.inside());
+        let kernel = self.instance_kernel(at, module);
         let args: Vec<_> = args.iter().map(|arg| generic_arg(arg, &inside)).collect();
         let head = quote_spanned!(first=> impl Exists for);
         let this = quote_spanned!(last=> Instance<#(#args),*>);
+        let kernel = quote!(const KERNEL: &'static #rt::Kernel = #kernel;);
+        let mut body = Group::new(Delimiter::Brace, kernel);
+        body.set_span(last);
+        quote!(impl sealed::Sealed for Instance<#(#args),*> {} #[allow(unused_qualifications)] #head #this #body)
+    }
+
+    /// The kernel of an instance, as an expression in the module of the kernel's name.
+    pub fn instance_kernel(&self, at: usize, module: &TokenStream) -> TokenStream {
+        let (rt, inside) = (self.inner_rt(), self.root.inside());
+        let args: Vec<_> =
+            self.kernel.instances.get(at).into_iter().flatten().map(|arg| generic_arg(arg, &inside)).collect();
         let entry = self.entry(Some(at));
-        let (kernel, sizes) =
-            (self.kernel_value(&entry, module), self.sizes(&entry, |ty| self.is_generic(ty), &inside));
+        let sizes = self.sizes(&entry, |ty| self.is_generic(ty), &inside);
+        let kernel = self.kernel_value(&entry, module);
         let names = self.kernel.generics.iter().zip(&args).map(|(generic, arg)| match generic {
             GenericParam::Const(generic) => {
                 let (name, ty) = (&generic.ident, absolute(&generic.ty, &inside));
@@ -87,26 +96,36 @@ impl<'a> Launch<'a> {
             }
             GenericParam::Lifetime(_) => quote!(),
         });
-        let kernel = quote! {
-            const KERNEL: &'static #rt::Kernel = {
+        quote! {
+            {
                 #(#[allow(dead_code)] #names)*
                 #sizes
                 static KERNEL: #rt::Kernel = #kernel;
                 &KERNEL
-            };
+            }
+        }
+    }
+
+    /// The bounds of the type parameters.
+    pub fn type_bounds(&self) -> TokenStream {
+        let rt = self.rt();
+        let bound = |t: &syn::Ident| {
+            let mapped = self.is_mapped(t).then(|| quote!(+ #rt::TensorElement));
+            quote!(#t: #rt::KernelParam #mapped,)
         };
-        let mut body = Group::new(Delimiter::Brace, kernel);
-        body.set_span(last);
-        quote!(impl sealed::Sealed for Instance<#(#args),*> {} #[allow(unused_qualifications)] #head #this #body)
+        self.types().map(bound).collect()
     }
 
     /// `<3>`, `<4>`
-    fn listed(&self) -> String {
-        let one = |args: &Vec<syn::Expr>| {
+    pub fn listed(&self) -> String {
+        let one = |(at, args): (usize, &Vec<syn::Expr>)| {
             let args: Vec<_> = args.iter().map(|a| a.to_token_stream().to_string()).collect();
-            format!("`<{}>`", args.join(", "))
+            match self.kernel.names.get(at) {
+                Some(name) => format!("`{name} = ({})`", args.join(", ")),
+                None => format!("`<{}>`", args.join(", ")),
+            }
         };
-        self.kernel.instances.iter().map(one).collect::<Vec<_>>().join(", ")
+        self.kernel.instances.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
     }
 
     /// The generic parameters as a type or a function declares them.
@@ -131,7 +150,7 @@ impl<'a> Launch<'a> {
         self.kernel.generics.iter().filter_map(name).collect()
     }
 
-    fn types(&self) -> impl Iterator<Item = &syn::Ident> {
+    pub fn types(&self) -> impl Iterator<Item = &syn::Ident> {
         self.kernel.generics.iter().filter_map(|generic| match generic {
             GenericParam::Type(generic) => Some(&generic.ident),
             _ => None,
@@ -146,7 +165,7 @@ fn is_of_kind((generic, argument): (&GenericParam, &syn::Expr)) -> bool {
 }
 
 /// An argument as it stands in `< >`: a name alone, anything else in braces.
-fn generic_arg(value: &syn::Expr, root: &Root) -> TokenStream {
+pub fn generic_arg(value: &syn::Expr, root: &Root) -> TokenStream {
     match value {
         syn::Expr::Path(path) => {
             let ty = syn::TypePath { qself: None, path: path.path.clone() };

@@ -76,6 +76,7 @@ fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable
         generics: Vec::new(),
         maps: Vec::new(),
         instances: Vec::new(),
+        names: Vec::new(),
         params: names.iter().zip(params).map(argument).collect(),
         launch: Launch::default(),
     }

@@ -56,11 +56,14 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let home = self.scopes.current;
-        let mut suffix = String::new();
+        let mut suffix = instance.name.as_ref().map_or_else(String::new, |name| format!("_{}", name.name));
         for (generic, arg) in kernel.generics.iter().zip(&instance.args) {
             let binding = self.generic_argument(generic, arg, home)?;
-            suffix.push('_');
-            suffix.push_str(&argument_text(&binding, arg));
+            // A name stands for the constants.
+            if instance.name.is_none() || generic.constant.is_none() {
+                suffix.push('_');
+                suffix.push_str(&argument_text(&binding, arg));
+            }
             self.scopes.bind(&generic.name.name, binding);
         }
         Some(suffix.replace('-', "m").replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "_"))

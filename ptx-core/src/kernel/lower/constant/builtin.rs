@@ -53,7 +53,7 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Evaluated {
         let at = receiver.span;
-        let receiver = self.constant(receiver)?;
+        let receiver = self.constant_followed(receiver)?;
         let mut args = self.constants(args)?;
         if let Const::Struct(ty, _) = &receiver {
             let Some(callee) = self.method(ty, &name.name).filter(|callee| callee.function.is_method()) else {

@@ -1,0 +1,282 @@
+//! Kernels whose instances have names. Each name becomes a function with its constants; types stay generic, so that constants may be of
+//! types that Rust does not take as arguments.
+
+use super::Launch;
+use super::argument::absolute;
+use super::function::local;
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Expr, GenericParam};
+
+impl Launch<'_> {
+    /// The content of the kernel's module.
+    pub fn named(&self, module: &TokenStream) -> TokenStream {
+        let inside = self.root.inside();
+        let launch = Launch { root: &inside, statics: self.statics_inside(), ..*self };
+        let (index, kernels) = (launch.index_of_names(), launch.kernels(self, module));
+        let functions = self.kernel.distinct_names().map(|(at, name)| launch.functions_of(at, name));
+        let picked = launch.picked();
+        quote!(#index #kernels #(#functions)* #picked)
+    }
+
+    /// The variables of the module, seen from the module of the kernel's name.
+    fn statics_inside(&self) -> TokenStream {
+        if self.statics.to_string() == "self" { quote!(super) } else { quote!(self) }
+    }
+
+    /// `enum Instance` and `INSTANCES`.
+    fn index_of_names(&self) -> TokenStream {
+        let rt = self.rt();
+        let names: Vec<_> = self.kernel.distinct_names().map(|(_, name)| name).collect();
+        let types: Vec<_> = self.constants().map(|generic| absolute(&generic.ty, self.root)).collect();
+        let values = self.kernel.distinct_names().map(|(at, name)| {
+            let values = self.constant_arguments(at).map(|(_, value)| value);
+            quote!((Instance::#name, (#(#values),*)))
+        });
+        let doc = format!("The instances of [`{}`](self), by their names.", self.kernel.name);
+        let copied = ["clone::Clone", "marker::Copy", "fmt::Debug", "cmp::PartialEq", "cmp::Eq", "hash::Hash"];
+        let copied = copied.map(|path| path.parse::<TokenStream>().unwrap_or_default());
+        quote! {
+            #[doc = #doc]
+            #[allow(non_camel_case_types, missing_docs, clippy::upper_case_acronyms)]
+            #[derive(#(#rt::core::#copied),*)]
+            pub enum Instance {
+                #(#names),*
+            }
+            /// The instances and their constants.
+            #[allow(unused_qualifications, unused_parens)]
+            pub const INSTANCES: &[(Instance, (#(#types),*))] = &[#(#values),*];
+        }
+    }
+
+    /// `Types`, and what exists for which of them.
+    fn kernels(&self, outside: &Launch<'_>, module: &TokenStream) -> TokenStream {
+        let rt = self.rt();
+        let types: Vec<_> = self.types().collect();
+        let (kernel, listed) = (&self.kernel.name, self.listed());
+        let message = format!("the kernel `{kernel}` has no instance with these types");
+        let label = format!("the instances are {listed}");
+        let mut lists: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
+        for at in 0..self.kernel.instances.len() {
+            let of = self.kernel.type_arguments(at);
+            match lists.iter_mut().find(|(known, _)| *known == of) {
+                Some((_, all)) => all.push(at),
+                None => lists.push((of, vec![at])),
+            }
+        }
+        let exists = lists.iter().map(|(_, all)| self.of_types(all, outside, module));
+        let marks = self.kernel.distinct_names().map(|(_, name)| self.mark(name));
+        quote! {
+            /// The types of an instance.
+            #[allow(unreachable_pub)]
+            pub struct Types<#(#types),*>(#rt::core::marker::PhantomData<(#(#types,)*)>);
+            /// The instances with these types.
+            #[diagnostic::on_unimplemented(message = #message, label = #label)]
+            pub trait Exists: sealed::Sealed {
+                /// Each name and its kernel.
+                const KERNELS: &'static [(Instance, &'static #rt::Kernel)];
+            }
+            /// Nobody outside of this module adds an instance.
+            mod sealed {
+                #[allow(unreachable_pub, missing_docs)]
+                pub trait Sealed {}
+            }
+            /// A trait for each name, which the types of its instances have.
+            pub mod exists {
+                #(#marks)*
+            }
+            #(#exists)*
+        }
+    }
+
+    fn mark(&self, name: &Ident) -> TokenStream {
+        let message = format!("the kernel `{}` has no instance `{name}` with these types", self.kernel.name);
+        let label = format!("the instances are {}", self.listed());
+        // One module further inside.
+        let rt = self.root.inside().expansion();
+        quote! {
+            #[diagnostic::on_unimplemented(
+                message = #message,
+                label = #label,
+                note = "add it to `instances` in the kernel's attribute"
+            )]
+            #[allow(non_camel_case_types, missing_docs, unreachable_pub)]
+            pub trait #name: super::Exists {
+                const KERNEL: &'static #rt::Kernel;
+            }
+        }
+    }
+
+    /// The instances with one list of types.
+    fn of_types(&self, all: &[usize], outside: &Launch<'_>, module: &TokenStream) -> TokenStream {
+        let rt = self.rt();
+        let names = &self.kernel.names;
+        let args = |at: usize| {
+            let args = self.kernel.instances.get(at).into_iter().flatten().zip(&self.kernel.generics);
+            args.filter(|(_, generic)| matches!(generic, GenericParam::Type(_)))
+                .map(|(arg, _)| super::instances::generic_arg(arg, self.root))
+                .collect::<Vec<_>>()
+        };
+        let Some(types) = all.first().map(|at| args(*at)) else { return TokenStream::new() };
+        let each = all.iter().filter_map(|at| Some((names.get(*at)?, at)));
+        let (mut entries, mut marks) = (Vec::new(), Vec::new());
+        for (name, at) in each {
+            let kernel = outside.instance_kernel(*at, module);
+            entries.push(quote!((Instance::#name, <Self as exists::#name>::KERNEL)));
+            marks.push(quote! {
+                #[allow(unused_qualifications)]
+                impl exists::#name for Types<#(#types),*> {
+                    const KERNEL: &'static #rt::Kernel = #kernel;
+                }
+            });
+        }
+        quote! {
+            impl sealed::Sealed for Types<#(#types),*> {}
+            #[allow(unused_qualifications)]
+            impl Exists for Types<#(#types),*> {
+                const KERNELS: &'static [(Instance, &'static #rt::Kernel)] = &[#(#entries),*];
+            }
+            #(#marks)*
+        }
+    }
+
+    /// The launch of one name, and what it has in common with `launch`.
+    fn functions_of(&self, at: usize, name: &Ident) -> TokenStream {
+        let (kernel, stream, config) = (local("kernel"), local("stream"), local("config"));
+        let (rt, root, hidden) = (self.rt(), self.root, hidden(name));
+        let constants = self.constant_arguments(at).map(|(generic, value)| {
+            let (name, ty) = (&generic.ident, absolute(&generic.ty, self.root));
+            quote!(#[allow(dead_code, unused_qualifications)] const #name: #ty = #value;)
+        });
+        let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
+        let (unsafety, bounds, types) = (self.unsafety(), self.type_bounds(), self.types());
+        let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
+        let declarations = self.kernel.params.iter().map(|p| p.declaration(root));
+        let (types_of, args, all) = (self.types_of(), self.passed_on(), self.types());
+        let call = self.passed(quote!(#hidden::<#(#all),*>(<#types_of as exists::#name>::KERNEL, #args)));
+        let public = self.public(&format_ident!("{name}"), &quote!(#types_of: exists::#name), None, &call);
+        quote! {
+            #[allow(clippy::too_many_arguments, unused_qualifications, unused_variables, clippy::missing_safety_doc)]
+            #unsafety fn #hidden<#(#types),*>(
+                #kernel: &'static #rt::Kernel,
+                #stream: impl #rt::AsStream,
+                #wants_config
+                #(#declarations),*
+            ) -> #root::Result<()>
+            where #bounds
+            {
+                #(#constants)*
+                #body
+            }
+            #public
+        }
+    }
+
+    /// `launch`, and the kernels of `Instance`.
+    fn picked(&self) -> TokenStream {
+        let (instance, kernel, rt, root) = (local("instance"), local("kernel"), self.rt(), self.root);
+        let (types_of, types) = (self.types_of(), self.types().collect::<Vec<_>>());
+        let (args, entry) = (self.passed_on(), self.kernel.name.to_string());
+        let arms = self.kernel.distinct_names().map(|(_, name)| {
+            let hidden = hidden(name);
+            let call = self.passed(quote!(#hidden::<#(#types),*>(#kernel, #args)));
+            quote!(Instance::#name => #call,)
+        });
+        let body = quote! {
+            let #kernel = Instance::kernel::<#(#types),*>(#instance)?;
+            match #instance { #(#arms)* }
+        };
+        let launch = self.public(
+            &format_ident!("launch"),
+            &quote!(#types_of: Exists),
+            Some(quote!(#instance: Instance,)),
+            &body,
+        );
+        quote! {
+            #launch
+            impl Instance {
+                /// The kernel of the instance with these types: its figures, its occupancy.
+                ///
+                /// # Errors
+                #[doc = " [`Condition`](ErrorKind::Condition) if no instance of this name has these types."]
+                pub fn kernel<#(#types),*>(self) -> #root::Result<&'static #rt::Kernel>
+                where #types_of: Exists
+                {
+                    #rt::instance(<#types_of as Exists>::KERNELS, self, #entry)
+                }
+            }
+        }
+    }
+
+    /// A function for the user.
+    fn public(&self, name: &Ident, bound: &TokenStream, first: Option<TokenStream>, body: &TokenStream) -> TokenStream {
+        let (stream, config, rt, root) = (local("stream"), local("config"), self.rt(), self.root);
+        let (attributes, docs, unsafety) = (&self.kernel.attributes, self.docs(), self.unsafety());
+        let (bounds, types) = (self.type_bounds(), self.types());
+        let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
+        let declarations = self.kernel.params.iter().map(|p| without_mut(p.declaration(root)));
+        quote! {
+            #(#attributes)*
+            #docs
+            #[allow(clippy::too_many_arguments, unused_qualifications)]
+            pub #unsafety fn #name<#(#types),*>(
+                #first
+                #stream: impl #rt::AsStream,
+                #wants_config
+                #(#declarations),*
+            ) -> #root::Result<()>
+            where #bounds #bound
+            {
+                #body
+            }
+        }
+    }
+
+    /// A call of a function that is as `unsafe` as the one around it.
+    fn passed(&self, call: TokenStream) -> TokenStream {
+        if self.unsafety().is_some() { quote!(unsafe { #call }) } else { call }
+    }
+
+    /// The arguments of the functions, as they hand them on.
+    fn passed_on(&self) -> TokenStream {
+        let (stream, config) = (local("stream"), local("config"));
+        let config = self.takes_config().then(|| quote!(#config,));
+        let names = self.kernel.params.iter().map(|p| &p.name);
+        quote!(#stream, #config #(#names),*)
+    }
+
+    fn types_of(&self) -> TokenStream {
+        let types = self.types();
+        quote!(Types<#(#types),*>)
+    }
+
+    fn constants(&self) -> impl Iterator<Item = &syn::ConstParam> {
+        self.kernel.generics.iter().filter_map(|generic| match generic {
+            GenericParam::Const(generic) => Some(generic),
+            _ => None,
+        })
+    }
+
+    /// The constants of an instance.
+    fn constant_arguments(&self, at: usize) -> impl Iterator<Item = (&syn::ConstParam, &Expr)> {
+        let args = self.kernel.instances.get(at).into_iter().flatten();
+        self.kernel.generics.iter().zip(args).filter_map(|(generic, value)| match generic {
+            GenericParam::Const(generic) => Some((generic, value)),
+            _ => None,
+        })
+    }
+}
+
+fn hidden(name: &Ident) -> Ident {
+    format_ident!("__{name}")
+}
+
+/// A parameter that is only handed on.
+fn without_mut(declaration: TokenStream) -> TokenStream {
+    let is_mut = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "mut");
+    let mut trees = declaration.into_iter().peekable();
+    if trees.peek().is_some_and(is_mut) {
+        trees.next();
+    }
+    trees.collect::<TokenStream>().into_token_stream()
+}
