@@ -228,6 +228,27 @@ impl Node {
     }
 }
 
+impl Body {
+    /// Number of statements that may write each register. Of an instruction, whatever stands first may be written.
+    pub(super) fn writes(&self) -> HashMap<usize, usize> {
+        let mut count = HashMap::new();
+        self.nodes.iter().for_each(|node| self.count_writes(node, &mut count));
+        count
+    }
+
+    fn count_writes(&self, node: &Node, count: &mut HashMap<usize, usize>) {
+        let written: &[Piece] = match node {
+            Node::Assign(dest, ..) => std::slice::from_ref(dest),
+            Node::Inst(inst) => inst.operands.first().map_or(&[], Vec::as_slice),
+            Node::Text(pieces) => pieces,
+            _ => &[],
+        };
+        let mut write = |reg| *count.entry(reg).or_default() += 1;
+        written.iter().for_each(|piece| self.registers(piece, &mut write));
+        node.blocks().into_iter().flatten().for_each(|inner| self.count_writes(inner, count));
+    }
+}
+
 /// A position that may differ between two statements of one shape.
 pub(super) enum Slot<'n> {
     /// A register that must stay one.

@@ -259,7 +259,14 @@ impl Writer<'_> {
         }
         let demangled = if without.contains("names") { entry.clone() } else { names::demangled(&entry) };
         let name = self.free(&demangled);
-        let list: Vec<String> = params.iter().map(|p| format!("{}{}: {}", p.attributes, p.name, p.ty)).collect();
+        let writes = body.writes();
+        let own = |name: &str| body.regs.iter().position(|reg| reg.param && reg.name == name);
+        let written = |name: &str| own(name).is_some_and(|reg| writes.contains_key(&reg));
+        let param = |p: &params::Param| {
+            let again = if written(&p.name) { "mut " } else { "" };
+            format!("{}{again}{}: {}", p.attributes, p.name, p.ty)
+        };
+        let list: Vec<String> = params.iter().map(param).collect();
         let options = if options.is_empty() { String::new() } else { format!("({})", options.join(", ")) };
         self.constants.append(&mut body.constants);
         let before = std::mem::take(&mut body.helpers);

@@ -7,8 +7,15 @@ use std::fmt::Write;
 
 /// The statements of a kernel, each line indented by `depth` levels.
 pub(super) fn print(body: &Body, depth: usize) -> String {
-    let mut printer =
-        Printer { body, out: String::new(), depth, waiting: Vec::new(), loops: Vec::new(), variables: HashMap::new() };
+    let mut printer = Printer {
+        body,
+        out: String::new(),
+        depth,
+        waiting: Vec::new(),
+        loops: Vec::new(),
+        variables: HashMap::new(),
+        writes: body.writes(),
+    };
     for declaration in &body.declarations {
         printer.ptx(declaration);
     }
@@ -29,6 +36,8 @@ struct Printer<'b> {
     loops: Vec<usize>,
     /// The names of the variables of the `for`s around.
     variables: HashMap<usize, String>,
+    /// The number of statements that write each register.
+    writes: HashMap<usize, usize>,
 }
 
 impl Printer<'_> {
@@ -99,7 +108,10 @@ impl Printer<'_> {
             Node::Assign(dest, value, declares) => {
                 let (name, value) = (self.piece(dest), self.expr(value, 0));
                 let text = match (declares, dest) {
-                    (true, Piece::Reg(reg)) => format!("let {name}: {} = {value};", self.body.regs[*reg].ty),
+                    (true, Piece::Reg(reg)) => {
+                        let again = if self.writes.get(reg).is_some_and(|count| *count > 1) { "mut " } else { "" };
+                        format!("let {again}{name}: {} = {value};", self.body.regs[*reg].ty)
+                    }
                     _ => format!("{name} = {value};"),
                 };
                 self.rust(&text);

@@ -116,6 +116,18 @@ fn divisions_that_the_language_writes_as_shifts_stay_divisions() {
     assert!(all.iter().all(|part| text.contains(part)), "{text}");
 }
 
+/// What a register holds at first is its declaration only where that is `mut`, if another statement writes it.
+#[test]
+fn registers_that_are_written_again_are_mut() {
+    let kernel = format!(
+        "{HEAD}.visible .entry k(.param .u32 n)\n{{ .reg .u32 %r<5>; ld.param.u32 %r4, [n]; mov.u32 %r0, %tid.x; add.u32 %r1, %r0, 12; \
+         add.u32 %r2, %r0, %r4; $L: add.u32 %r1, %r1, %r2; st.shared.u32 [smem], %r1; bra $L; }}\n"
+    );
+    let text = sugar(&parse_text(kernel.as_bytes()).0, "m", &[]).map(|sugared| sugared.text).unwrap();
+    let all = ["let mut r1: u32 = tid_x + 12;", "let r2: u32 = tid_x + n;"];
+    assert!(all.iter().all(|part| text.contains(part)), "{text}");
+}
+
 #[test]
 fn what_a_debugger_reads_goes() {
     let text = ".version 8.0\n.target sm_80, debug\n.address_size 64\n.file 1 \"a.cu\"\n.entry k() {\n.loc 1 2 3\nret;\n}\n\

@@ -12,7 +12,6 @@ pub(crate) const ALLOWED: &[(&str, usize, &str)] = &[
     ("ptx-core/src/isa/rule.rs", 1, "`neg` in the notation of rules: the operand has a minus"),
     ("ptx-core/src/kernel/lower/call.rs", 2, "`min` and `max` are functions of the kernel language"),
     ("ptx-core/src/kernel/lower/constant/builtin.rs", 3, "the same, of constants"),
-    ("ptx-core/src/kernel/lower/expr.rs", 4, "the same, of values, with `abs` and `sqrt`"),
     ("ptx-core/src/kernel/prelude/warp.rs", 2, "an argument of the helper, written in the kernel language"),
     // The shape of control flow: these five end a block or call, in every version of PTX.
     ("ptx-core/src/check/protocol/body.rs", 1, "a call leads to another function"),
