@@ -24,7 +24,7 @@ pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
 
     let first: u32 = (ctaid.x * ntid.x + tid.x) * WIDTH;
     if first < n {
-        let (px, py): (u64, u64) = (x + wide(first) * 4, y + wide(first) * 4);
+        let (px, py) = (x.at(first), y.at(first));
         let (vx, vy): ([f32; WIDTH], [f32; WIDTH]);
         ptx! {
             ld.global.v4.f32 {vx[..]}, [px];

@@ -13,7 +13,7 @@ pub fn block_reduce(x: &[f32], out: &mut [f32], n: u32) {
     let end: u32 = ctaid.x * 4096 + 4096;
     let mut sum: f32 = 0.0;
     while i < end {
-        let at: u64 = x + wide(i) * 4;
+        let at = x.at(i);
         let mut value: f32 = 0.0;
         let inside: pred = i < n;
         ptx! {

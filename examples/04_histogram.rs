@@ -17,7 +17,7 @@ pub fn histogram(x: &[u32], bins: &mut [u32], n: u32) {
     let mut i: u32 = ctaid.x * 2048 + tid.x;
     for _round in 0..8 {
         if i < n {
-            let (at, mut word): (u64, u32) = (x + wide(i) * 4, 0);
+            let (at, mut word): (Global<u32>, u32) = (x.at(i), 0);
             ptx! { ld.global.u32 word, [at]; }
             for byte in 0..4 {
                 let bin: u32;
@@ -28,7 +28,7 @@ pub fn histogram(x: &[u32], bins: &mut [u32], n: u32) {
         }
         i += 256;
     }
-    let (mut count, out): (u32, u64) = (0, bins + wide(tid.x) * 4);
+    let (mut count, out): (u32, GlobalMut<u32>) = (0, bins.at(tid.x));
     ptx! {
         bar.sync 0;
         ld.shared.u32 count, [mine];

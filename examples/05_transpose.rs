@@ -20,7 +20,7 @@ pub fn transpose(x: &[f32], out: &mut [f32], n: u32) {
     let tile: [f32; 33 * 32];
 
     let (column, row): (u32, u32) = (ctaid.x * TILE + tid.x, ctaid.y * TILE + tid.y);
-    let mut source: u64 = x + wide(row * n + column) * 4;
+    let mut source = x.at(row * n + column);
     let step: u64 = wide(n) * 32;
     let place: u32 = tile + tid.y * PITCH + tid.x * 4;
     for i in 0..4 {
@@ -34,7 +34,7 @@ pub fn transpose(x: &[f32], out: &mut [f32], n: u32) {
     ptx! { bar.sync 0; }
 
     let (column, row): (u32, u32) = (ctaid.y * TILE + tid.x, ctaid.x * TILE + tid.y);
-    let mut target: u64 = out + wide(row * n + column) * 4;
+    let mut target = out.at(row * n + column);
     let place: u32 = tile + tid.x * PITCH + tid.y * 4;
     for i in 0..4 {
         let value: f32;

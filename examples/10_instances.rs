@@ -16,7 +16,7 @@ use ptx_launch::prelude::*;
 pub fn raise<T, const EACH: u32>(x: &mut [T], floor: T, n: u32) {
     let first: u32 = (ctaid.x * ntid.x + tid.x) * EACH;
     if first < n {
-        let at: u64 = x + wide(first) * 4;
+        let at = x.at(first);
         for i in 0..EACH {
             let value: T;
             ptx! {

@@ -32,7 +32,7 @@ pub mod kernels {
             for j in 0..3 {
                 let c: u32 = column + j - 1;
                 if (r < rows) & (c < columns) {
-                    let from: u64 = image + wide(r * columns + c) * 4;
+                    let from = image.at(r * columns + c);
                     let (value, weight): f32;
                     ptx! {
                         ld.global.f32  value, [from];
@@ -42,7 +42,7 @@ pub mod kernels {
                 }
             }
         }
-        let to: u64 = out + wide(row * columns + column) * 4;
+        let to = out.at(row * columns + column);
         ptx! {
             st.global.f32       [to], sum;
             red.global.add.u32  [PIXELS], 1;

@@ -53,7 +53,7 @@ pub fn attention<const HEAD: u32, const GROUPS: u32, const KEYS: u32, const CAUS
 
     let tile: u32 = if CAUSAL { nctaid.x - 1 - ctaid.x } else { ctaid.x };
     let (start, end): (u32, u32);
-    let at: u64 = starts + wide(ctaid.z) * 4;
+    let at = starts.at(ctaid.z);
     ptx! {
         ld.global.nc.u32 start, [at];
         ld.global.nc.u32 end, [at + 4];

@@ -33,7 +33,7 @@ pub mod kernels {
     )]
     pub fn whereabouts<const BLOCKS: u32>(at: &mut [u32], blocks: u32) {
         if tid.x == 0 {
-            let (to, sm): (u64, u32) = (at + wide(ctaid.x) * 4, smid);
+            let (to, sm): (GlobalMut<u32>, u32) = (at.at(ctaid.x), smid);
             ptx! {
                 st.global.u32 [to], sm;
                 nanosleep.u32 200000;
