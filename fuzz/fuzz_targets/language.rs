@@ -31,10 +31,38 @@ const TYPES: &[&str] = &[
     "[u32; 0]",
     "[[u32; 65536]; 65536]",
     "[f32; n]",
+    "Global<f32>",
+    "GlobalMut<T>",
+    "Shared<[u32; 4]>",
+    "Shared<Pair>",
+    "SharedCluster<f16>",
+    "Tmem",
+    "Pair",
+    "&mut u32",
+    "[Pair; 2]",
 ];
 const NAMES: &[&str] = &[
-    "a", "b", "c", "x", "out", "n", "N", "M", "t", "tid.x", "laneid", "ctaid", "r#type", "arch", "i", "helper", "SIZE",
+    "a",
+    "b",
+    "c",
+    "x",
+    "out",
+    "n",
+    "N",
+    "M",
+    "t",
+    "tid.x",
+    "laneid",
+    "ctaid",
+    "r#type",
+    "arch",
+    "i",
+    "helper",
+    "SIZE",
     "self",
+    "pair",
+    "pair.first",
+    "place.most",
 ];
 const OPERATORS: &[&str] =
     &["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "&&", "||", "<", "<=", "==", "!=", ">", ">=", "="];
@@ -121,7 +149,7 @@ impl Choices<'_> {
 
     fn expression(&mut self, depth: usize) -> String {
         let deeper = depth + 1;
-        match self.number() % 16 {
+        match self.number() % 20 {
             _ if depth > DEEP => self.of(NAMES).to_owned(),
             0..4 => self.of(NAMES).to_owned(),
             4 | 5 => self.of(LITERALS).to_owned(),
@@ -133,11 +161,22 @@ impl Choices<'_> {
             10 => format!("{} as {}", self.expression(deeper), self.of(TYPES)),
             11 => format!("{}[{}]", self.of(NAMES), self.expression(deeper)),
             12 => format!("{}({})", self.helper(), self.expression(deeper)),
-            13 => format!("{}{}", self.of(&["-", "!", "*", "&"]), self.expression(deeper)),
+            13 => format!("{}{}", self.of(&["-", "!", "*", "&", "&mut "]), self.expression(deeper)),
             14 => format!(
                 "{}.{}({})",
                 self.of(NAMES),
-                self.of(&["len", "max", "div_ceil", "pow", "iter"]),
+                self.of(&["len", "max", "div_ceil", "pow", "iter", "at", "row", "fma", "abs", "advance", "cast::<T>"]),
+                self.expression(deeper)
+            ),
+            15 => format!("{}.at({}, {})", self.of(NAMES), self.expression(deeper), self.expression(deeper)),
+            16 => {
+                format!("{}.select({}, {})", self.expression(deeper), self.expression(deeper), self.expression(deeper))
+            }
+            17 => format!("Pair {{ first: {}, most: {} }}", self.expression(deeper), self.expression(deeper)),
+            18 => format!(
+                "match {} {{ 0 | N => {}, _ => {} }}",
+                self.expression(deeper),
+                self.expression(deeper),
                 self.expression(deeper)
             ),
             _ => format!(
@@ -183,7 +222,14 @@ impl Choices<'_> {
         let deeper = depth + 1;
         match self.number() % 14 {
             _ if depth > DEEP => "return;".to_owned(),
-            0 | 1 => format!("let {}: {} = {};\n", self.of(NAMES), self.of(TYPES), self.expression(0)),
+            0 => format!("let {}{} = {};\n", self.of(&["", "mut "]), self.of(NAMES), self.expression(0)),
+            1 => format!(
+                "let {}{}: {} = {};\n",
+                self.of(&["", "mut "]),
+                self.of(NAMES),
+                self.of(TYPES),
+                self.expression(0)
+            ),
             2 => format!("let {}: {};\n", self.of(NAMES), self.of(TYPES)),
             3 => format!("{} {}= {};\n", self.expression(3), self.of(&["", "+", "<<"]), self.expression(0)),
             4..7 => format!("ptx! {{ {} }}\n", self.instruction()),
@@ -231,9 +277,14 @@ fuzz_target!(|data: &[u8]| {
         "r#type: u32, out: TensorMap",
     ]);
     let (helper, body) = (choices.statements(0), choices.statements(0));
+    let taken =
+        choices.of(&["a: u32", "a: &mut u32", "mut a: u32", "a: &[f32; 4]", "a: Global<f32>", "a: Pair", "a: &[f32]"]);
+    let method = choices.of(&["self", "&self", "&mut self", "mut self"]);
     let equals = if arch.starts_with('(') { "" } else { " = " };
     let source = format!(
-        "#[ptx_module(arch{equals}{arch})] mod m {{ fn helper<const K: u32>(a: u32) -> u32 {{ {helper} a }}\n\
+        "#[ptx_module(arch{equals}{arch})] mod m {{ #[align(16)] struct Pair {{ first: u32, #[align(64)] most: f32 }}\n\
+         impl Pair {{ fn advance({method}, a: u32) {{ {helper} }} }}\n\
+         fn helper<const K: u32>({taken}) -> u32 {{ {helper} a }}\n\
          #[ptx_kernel({})] pub fn k{generics}({parameters}) {{ {body} }} }}",
         options.trim_start_matches(", ")
     );

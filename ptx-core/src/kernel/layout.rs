@@ -38,14 +38,18 @@ impl Layout {
     }
 }
 
+/// No memory has more bytes than this.
+const MOST_BYTES: u64 = 1 << 48;
+
 /// Bytes of a value in memory; `None` for what memory does not hold.
 pub(crate) fn size_of(ty: &Ty) -> Option<u64> {
-    match ty {
+    let size = match ty {
         Ty::Scalar(_) | Ty::Address(_) => ty.register().map(|ty| ty.bytes()),
         Ty::Array(element, len) => size_of(element)?.checked_mul(*len),
         Ty::Struct(of) => Some(layout_of(of)?.size),
         Ty::Tuple(_) => None,
-    }
+    };
+    size.filter(|size| *size <= MOST_BYTES)
 }
 
 /// The alignment of a value in memory, in bytes.

@@ -249,11 +249,7 @@ impl<'a> Lowerer<'a> {
     /// The address of an element: of the array that it points to, or of those that lie behind each other there.
     fn element_of(&mut self, address: Address, index: &'a Expr, dest: Option<&Value>) -> Option<Address> {
         let (element, len) = address.ty.elements();
-        let Some(size) = layout::size_of(element) else {
-            let message = format!("the elements of `{}` have no size in memory", address.ty.name());
-            self.fail(&codes::P0814, index.span, message, "name the type of the elements: `p.cast::<f32>()`");
-            return None;
-        };
+        let size = self.element_bytes(&address, index.span)?;
         let ty = AddressTy { element: element.clone(), ..(*address.ty).clone() };
         let address = address.of(ty);
         match self.constant_quietly(index) {
@@ -265,10 +261,25 @@ impl<'a> Lowerer<'a> {
                     self.fail(&codes::P0807, index.span, message, "write a smaller index");
                     return None;
                 }
-                address.plus(at.checked_mul(i128::from(size))?)
+                let moved = at.checked_mul(i128::from(size)).and_then(|bytes| address.plus(bytes));
+                if moved.is_none() {
+                    let message = format!("the element {at} is further away than an address can say");
+                    self.fail(&codes::P0806, index.span, message, "write a smaller index");
+                }
+                moved
             }
             _ => self.indexed_address(address, index, size, dest),
         }
+    }
+
+    /// The bytes of an element.
+    fn element_bytes(&mut self, address: &Address, span: Span) -> Option<u64> {
+        let size = layout::size_of(address.ty.elements().0);
+        if size.is_none() {
+            let message = format!("the elements of `{}` have no size in memory", address.ty.name());
+            self.fail(&codes::P0814, span, message, "name the type of the elements: `p.cast::<f32>()`");
+        }
+        size
     }
 
     /// `base + index * size`: `mul.wide` and `add`, or `shl` and `add`.
@@ -346,7 +357,7 @@ impl<'a> Lowerer<'a> {
             self.fail(&codes::P0813, span, message, "rows belong to a `Tile` parameter and to arrays of arrays");
             return None;
         };
-        let size = layout::size_of(element)?;
+        let size = self.element_bytes(&address, span)?;
         let value = self.value(row);
         let text = match (&value, value.ty().and_then(|ty| ty.scalar()).map(types::name).as_deref()) {
             (Value::Const(_), _) | (_, Some("u32")) => self.operand(&value, types::find("u32")?, row.span)?,
