@@ -110,6 +110,8 @@ pub struct Entry {
     pub instance: Option<usize>,
     /// Its `.param`s, in order.
     pub params: Vec<EntryParam>,
+    /// Bytes of its dynamic shared memory, where the type of the variable says them.
+    pub dynamic: Option<u64>,
 }
 
 /// Content of a `.param` of an entry.

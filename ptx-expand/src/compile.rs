@@ -130,6 +130,14 @@ fn source(lowered: &Lowered) -> (Source, Vec<Diagnostic>) {
 }
 
 impl Compiled {
+    /// The sizes of the dynamic shared memory of a kernel's entries, each once; `None` where the type does not say it.
+    pub fn dynamic_sizes(&self, kernel: usize) -> Vec<Option<u64>> {
+        let mut sizes: Vec<_> = self.entries.iter().filter(|entry| entry.kernel == kernel).map(|e| e.dynamic).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
     /// The variables that a kernel may use, in each of its entries.
     pub fn used_by(&self, kernel: usize) -> impl Iterator<Item = &Used> {
         let entries = self.entries.iter().filter(move |entry| entry.kernel == kernel);

@@ -39,7 +39,7 @@ pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod) -> (It
     let (arches, version) = (options.arch.clone(), options.version);
     items.module.modules.append(&mut items.reader.prelude());
     let mut compiled = compile::module(&mut items.reader, &items.module, &arches, version);
-    items.reader.sized_shared(&items.launchables, &mut compiled);
+    items.reader.sized_shared(&mut items.launchables, &mut compiled);
     (items, compiled)
 }
 

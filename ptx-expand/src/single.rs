@@ -58,12 +58,12 @@ impl Single {
         reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
         let cubin = attribute.option("cubin").cloned();
         let root = attribute.root.take();
-        let (kernel, launchable) = reader.kernel(attribute, function);
+        let (kernel, mut launchable) = reader.kernel(attribute, function);
         let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
         let modules = reader.prelude();
         let module = Module { structs, modules, kernels: vec![kernel], ..Module::default() };
         let mut compiled = compile::module(&mut reader, &module, &arches, version);
-        reader.sized_shared(std::slice::from_ref(&launchable), &mut compiled);
+        reader.sized_shared(std::slice::from_mut(&mut launchable), &mut compiled);
         Single { reader, launchable, compiled, cubin, root }
     }
 }

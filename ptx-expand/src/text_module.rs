@@ -167,7 +167,7 @@ fn launches(
     let (mut entries, mut launchables): (Vec<Entry>, Vec<Launchable>) = Default::default();
     for (name, launchable) in reader.entries(module, signatures) {
         let params = (0..launchable.params.len()).map(EntryParam::Value).collect();
-        entries.push(Entry { name, kernel: entries.len(), instance: None, params });
+        entries.push(Entry { name, kernel: entries.len(), instance: None, params, dynamic: None });
         launchables.push(launchable);
     }
     let compiled = Compiled { entries, failed: reader.failed(), ..Compiled::default() };

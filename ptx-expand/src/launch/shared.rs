@@ -5,12 +5,20 @@ use crate::kernel::{Launchable, Reader};
 use ptx_core::diag::codes;
 
 impl Reader {
-    /// Reports dynamic shared memory without `shared = …`, where no launch gives its bytes or no caller may choose them.
-    pub fn sized_shared(&mut self, kernels: &[Launchable], compiled: &mut Compiled) {
-        for (index, kernel) in kernels.iter().enumerate() {
-            let (launch, dynamic) = (&kernel.launch, compiled.used_by(index).find_map(|used| used.dynamic));
+    /// Gives the launch the bytes of dynamic shared memory that the type of the variable says. Reports such memory without
+    /// `shared = …`, where no launch gives its bytes or no caller may choose them.
+    pub fn sized_shared(&mut self, kernels: &mut [Launchable], compiled: &mut Compiled) {
+        for (index, kernel) in kernels.iter_mut().enumerate() {
+            let dynamic = compiled.used_by(index).find_map(|used| used.dynamic);
+            let launch = &mut kernel.launch;
             let Some(declared) = dynamic.filter(|_| launch.shared.is_none()) else { continue };
+            let sizes = compiled.dynamic_sizes(index);
+            if let [Some(bytes)] = sizes.as_slice() {
+                launch.shared = Some(syn::parse_quote!(#bytes));
+                continue;
+            }
             let why = match (&launch.vouched, &launch.grid, &launch.block) {
+                _ if sizes.len() > 1 => "it differs from instance to instance",
                 (Some(_), ..) => "the caller of a safe launch cannot choose them",
                 (None, Some(_), Some(_)) => "a launch without a `Config` does not say",
                 _ => continue,

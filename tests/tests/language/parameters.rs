@@ -10,11 +10,40 @@ pub fn trials() -> Vec<Trial> {
         super::passes!(what_is_unchecked_is_emitted_as_it_is),
         super::passes!(line_information_names_this_file),
         super::passes!(the_line_map_leads_back_here),
+        super::passes!(the_type_of_dynamic_memory_is_its_size),
         super::assembles("by_value::PTX", by_value::PTX),
         super::assembles("arrays::PTX", arrays::PTX),
         super::assembles("raw::PTX", raw::PTX),
         super::assembles("lines::PTX", lines::PTX),
     ]
+}
+
+#[ptx_module(arch = "sm_80")]
+pub mod dynamic {
+    struct Memory<const STAGES: u32> {
+        #[align(128)]
+        stages: [[f32; 1024]; STAGES],
+        last: f32,
+    }
+
+    #[ptx_kernel(block = 1, grid = 1, instances = [2, 4], unsafe(requires(out.len() >= 1)))]
+    pub fn same<const N: u32>(out: &mut [f32]) {
+        #[shared(dynamic)]
+        let memory: Memory<16>;
+        let mut v: f32 = N as f32;
+        ptx! {
+            st.shared.f32   [memory.last], v;
+            ld.shared.f32   v, [memory.last];
+            st.global.f32   [out], v;
+        }
+    }
+}
+
+fn the_type_of_dynamic_memory_is_its_size() {
+    let device = Device::cpu();
+    let mut out = device.zeros::<f32>(1).unwrap();
+    dynamic::same::<4>(&device, &mut out).unwrap();
+    assert_eq!(out.download().unwrap(), [4.0]);
 }
 
 /// Two factors.

@@ -84,8 +84,9 @@ impl<'a> Lowerer<'a> {
         self.out.functions.push((head, self.at(kernel.name.span)));
         self.out.functions.extend(limits);
         let origins = body.params.iter().map(|param| param.origin.clone()).collect();
+        let dynamic = body.dynamic.map(|(bytes, _)| bytes);
         self.out.functions.extend(frame_text(body, prologue, kernel.name.span));
-        self.out.entries.push(Entry { name, kernel: index, instance, params: origins });
+        self.out.entries.push(Entry { name, kernel: index, instance, params: origins, dynamic });
     }
 
     /// `.reqntid`, `.maxntid`, `.reqnctapercluster`, `.maxnreg`, `.minnctapersm`, each with the place of its option.
