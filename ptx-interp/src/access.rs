@@ -181,7 +181,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Which block's shared memory of the cluster, and where in it.
+    /// The block of the cluster that an address in shared memory belongs to, and the offset there.
     pub(super) fn shared_place(&self, at: u64) -> (usize, u64) {
         match (at >> RANK) as usize {
             0 => (self.block.rank, at),

@@ -25,7 +25,7 @@ pub(super) struct Ctx<'a> {
     pub cluster: &'a mut Shared,
     pub block: &'a mut Block,
     pub warp: &'a mut Warp,
-    /// Who watches. Accesses through `bytes` and its kin report themselves.
+    /// The observer. `bytes` and its kin report their accesses to it.
     pub observer: Option<&'a dyn Observer>,
     /// The lane in whose name an operation of one thread reads matrices.
     pub issuer: usize,

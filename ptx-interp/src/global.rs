@@ -264,7 +264,7 @@ impl Global {
         block.written.missing(address - block.base, size).map(|at| block.base + at)
     }
 
-    /// What an observer keeps of the allocation that holds an address, and where in it that is.
+    /// The observer's state of the allocation that holds an address, and the offset of the address there.
     pub(super) fn kept(&self, address: u64) -> Option<(&RefCell<Kept>, u64)> {
         let block = self.blocks.get(self.find(address)?)?;
         Some((&block.kept, address - block.base))

@@ -112,7 +112,7 @@ pub(super) trait Keeper: Send {
         None
     }
 
-    /// What it left when it opened last.
+    /// The message that the gate left when it last opened.
     fn gate_message(&self, cluster: &Kept) -> Message {
         None
     }

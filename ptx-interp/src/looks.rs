@@ -1,4 +1,4 @@
-//! What the lanes of a warp saw of memory that others may change, see `poll`.
+//! Values that the lanes of a warp read from memory that other threads may change; see `poll`.
 
 /// A turn of at most so many instructions that ends with a look was for nothing.
 const LOOK: u64 = 64;

@@ -30,7 +30,7 @@ pub struct Program {
     pub(super) loops: Vec<(u32, u32, String)>,
     /// Names of the variables that each function sees.
     pub(super) names: Vec<Names>,
-    /// What an observer needs of each instruction.
+    /// The observer's notes on each instruction.
     pub(super) notes: Option<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! `ops::role` has the table of them.
 
-/// Who acts: a thread, or one of the asynchronous agents that work for it. The number is its place in a block's clock.
+/// The agent that accesses memory: a thread, or an asynchronous agent that works for it. The number is its index in a block's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Actor {
     /// The thread itself.

@@ -1,4 +1,4 @@
-//! Which clusters of a grid are resident, and which of them runs.
+//! The schedule: the resident clusters of a grid, and the one that runs next.
 
 use super::Engine;
 use super::deadlock::explain_deadlock;

@@ -1,4 +1,4 @@
-//! What the watcher needs of each instruction, found once, when a program is decoded.
+//! The watcher's notes on each instruction, made once, when a program is decoded.
 
 use super::blank::{Blank, Blanks};
 use super::follow::Follow;
