@@ -148,6 +148,21 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_elements_of_any_size_are_that_far_apart() {
+        let row = |fields: &str| {
+            let source = format!(
+                "#[ptx_module(arch = \"sm_80\")] mod m {{ struct Point {{ {fields} }}\n\
+                 #[ptx_kernel(block = 32)] fn k(a: Tile<Point, (M, N)>, r: u32) {{\n\
+                 let (p, x): (Global<Point>, f32); p = a.row(r); ptx! {{ ld.global.f32 x, [p]; }} }} }}"
+            );
+            super::modules(&source).unwrap()[0].ptx[0].clone()
+        };
+        let (three, two) = (row("x: f32, y: f32, z: f32"), row("x: f32, y: f32"));
+        assert!(three.contains("mul.lo.u64") && three.contains(", 12;") && !three.contains("shl"), "{three}");
+        assert!(two.contains("shl.b64") && two.contains(", 3;"), "{two}");
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_place() {
         let failure = super::modules("#[ptx_kernel(arch = \"sm_80\")]\npub fn k() { y = 1; }").unwrap_err();
         assert!(failure.messages[0].starts_with("2:14: [P08"), "{failure}");

@@ -73,8 +73,7 @@ impl<'a> Lowerer<'a> {
         let (Some(from), Some(to)) = (from, to) else { return Value::Error };
         let to = to + u64::from(*inclusive);
         if from > to || to > array.len {
-            let message = format!("{from}..{to} is past the end: there are {} elements", array.len);
-            return self.fail(&codes::P0807, range.span, message, "write a range inside the array");
+            return self.range_past_the_end(from, to, array.len, range.span);
         }
         let start = array.start + from * array.element.registers();
         Value::Array(Array { start, len: to - from, ..array })
@@ -193,11 +192,13 @@ impl<'a> Lowerer<'a> {
 
     /// Notes a name in `ptx!` that no instruction may write; the checks know which operands are written.
     pub(super) fn note_fixed(&mut self, name: &str, access: Access, span: Span) {
-        if self.errors.over.is_none()
-            && let Some((message, help)) = refusal(access, name)
-        {
+        // An unrolled loop comes here again and again.
+        if self.errors.over.is_some() || self.out.fixed.contains_key(&span) {
+            return;
+        }
+        if let Some((message, help)) = refusal(access, name) {
             let diagnostic = Diagnostic::error(&codes::P0808, span, message).help(help);
-            self.out.fixed.entry(span).or_insert(Fixed { span, diagnostic });
+            self.out.fixed.insert(span, Fixed { span, diagnostic });
         }
     }
 }

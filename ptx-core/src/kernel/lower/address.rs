@@ -178,11 +178,9 @@ impl<'a> Lowerer<'a> {
     fn address_destination(&mut self, dest: Option<&Value>, ty: &Rc<AddressTy>, span: Span) -> Option<Reg> {
         match dest {
             None => ty.space.register().map(|ty| self.temporary(ty)),
-            Some(Value::Reg(reg)) if Self::holds_address(ty, reg) => Some(reg.clone()),
-            Some(Value::Address(Address { base: Base::Register(name), offset: 0, ty: own, .. })) if ty.becomes(own) => {
-                own.space.register().map(|ty| Reg { name: name.clone(), ty })
-            }
             Some(Value::Error) => None,
+            Some(Value::Reg(reg)) if Self::holds_address(ty, reg) => Some(reg.clone()),
+            Some(own @ Value::Address(place)) if self.takes_address(own, ty) => self.address_register(place),
             Some(other) => {
                 let value = Value::Address(Address::register(String::new(), Rc::clone(ty)));
                 self.mismatch(&value, other, span);
@@ -246,7 +244,7 @@ impl<'a> Lowerer<'a> {
         Some(Ty::Address(Rc::new(ty)))
     }
 
-    /// The address of an element: of the array that it points to, or of those that lie behind each other there.
+    /// The address of an element: of the array that it points to, or of the consecutive elements from there on.
     fn element_of(&mut self, address: Address, index: &'a Expr, dest: Option<&Value>) -> Option<Address> {
         let (element, len) = address.ty.elements();
         let size = self.element_bytes(&address, index.span)?;
@@ -254,11 +252,8 @@ impl<'a> Lowerer<'a> {
         let address = address.of(ty);
         match self.constant_quietly(index) {
             Ok(Const::Int(at, _)) => {
-                if let Some(len) = len
-                    && !(0..i128::from(len)).contains(&at)
-                {
-                    let message = format!("the index {at} is past the end: there are {len} elements");
-                    self.fail(&codes::P0807, index.span, message, "write a smaller index");
+                if let Some(len) = len.filter(|len| !(0..i128::from(*len)).contains(&at)) {
+                    self.past_the_end(at, len, index.span);
                     return None;
                 }
                 let moved = at.checked_mul(i128::from(size)).and_then(|bytes| address.plus(bytes));
@@ -294,28 +289,18 @@ impl<'a> Lowerer<'a> {
         let own = self.scalar_of(&value, index.span)?;
         let width = address.ty.space.register()?;
         let text = self.operand(&value, own, index.span)?;
-        let scaled = match (width.bits(), types::name(own).as_str(), size) {
-            (64, "u32" | "i32", _) => {
+        let scaled = match (width.bits(), types::name(own).as_str()) {
+            (64, "u32" | "i32") => {
                 let reg = self.temporary(width);
                 self.inst(&format!("mul.wide.{} {}, {text}, {size}", own.name(), reg.name), index.span);
                 reg.name
             }
-            (64, "u64" | "i64", _) => {
+            (64, "u64" | "i64") => {
                 let reg = self.temporary(width);
                 self.inst(&format!("mul.lo.u64 {}, {text}, {size}", reg.name), index.span);
                 reg.name
             }
-            (32, "u32" | "i32", 1) => text,
-            (32, "u32" | "i32", _) => {
-                let reg = self.temporary(width);
-                let inst = if size.is_power_of_two() {
-                    format!("shl.b32 {}, {text}, {}", reg.name, size.trailing_zeros())
-                } else {
-                    format!("mul.lo.u32 {}, {text}, {size}", reg.name)
-                };
-                self.inst(&inst, index.span);
-                reg.name
-            }
+            (32, "u32" | "i32") => self.multiplied(text, size, width, index.span),
             _ => {
                 let message = format!("`{}` is no index into `{}`", types::name(own), address.ty.name());
                 let help =
@@ -326,6 +311,20 @@ impl<'a> Lowerer<'a> {
         };
         let ty = types::find(if width.bits() == 64 { "u64" } else { "u32" })?;
         self.added(address, &Value::Reg(Reg { name: scaled, ty }), dest, index.span)
+    }
+
+    /// A register times a number of bytes: `shl` or `mul.lo`; itself where that is 1.
+    fn multiplied(&mut self, register: String, bytes: u64, width: Type, span: Span) -> String {
+        if bytes == 1 {
+            return register;
+        }
+        let (reg, bits) = (self.temporary(width), width.bits());
+        let inst = match bytes.is_power_of_two() {
+            true => format!("shl.b{bits} {}, {register}, {}", reg.name, bytes.trailing_zeros()),
+            false => format!("mul.lo.u{bits} {}, {register}, {bytes}", reg.name),
+        };
+        self.inst(&inst, span);
+        reg.name
     }
 
     /// The address with a register added, in `dest` where that holds it without its constant.
@@ -369,27 +368,37 @@ impl<'a> Lowerer<'a> {
             }
         };
         let wide = types::find("u64")?;
-        let elements = match pitch {
-            Pitch::Const(pitch) => (pitch * size).to_string(),
+        // A pitch that is known counts bytes already; that of a parameter, elements.
+        let (pitch, size) = match pitch {
+            Pitch::Const(pitch) => match pitch.checked_mul(size) {
+                Some(bytes) => (bytes.to_string(), 1),
+                None => {
+                    self.fail(
+                        &codes::P0806,
+                        span,
+                        "the rows are further apart than an address can say",
+                        "write fewer columns",
+                    );
+                    return None;
+                }
+            },
             Pitch::Param(index) => match self.param_value(index, row.span) {
-                Value::Reg(reg) => reg.name,
+                Value::Reg(reg) => (reg.name, size),
                 _ => return None,
             },
         };
-        let mut bytes = self.temporary(wide);
-        if let Value::Const(_) = value {
-            let reg = self.temporary(types::find("u32")?);
-            self.mov(&reg, &text, row.span);
-            self.inst(&format!("mul.wide.u32 {}, {}, {elements}", bytes.name, reg.name), row.span);
-        } else {
-            self.inst(&format!("mul.wide.u32 {}, {text}, {elements}", bytes.name), row.span);
-        }
-        if matches!(pitch, Pitch::Param(_)) && size > 1 {
-            let scaled = self.temporary(wide);
-            self.inst(&format!("shl.b64 {}, {}, {}", scaled.name, bytes.name, size.trailing_zeros()), row.span);
-            bytes = scaled;
-        }
-        self.added(address, &Value::Reg(bytes), None, row.span)
+        let distance = self.temporary(wide);
+        let text = match value {
+            Value::Const(_) => {
+                let reg = self.temporary(types::find("u32")?);
+                self.mov(&reg, &text, row.span);
+                reg.name
+            }
+            _ => text,
+        };
+        self.inst(&format!("mul.wide.u32 {}, {text}, {pitch}", distance.name), row.span);
+        let name = self.multiplied(distance.name, size, wide, row.span);
+        self.added(address, &Value::Reg(Reg { name, ty: wide }), None, row.span)
     }
 
     /// `Shared::<f32>::from_addr(r)`: an integer as an address.

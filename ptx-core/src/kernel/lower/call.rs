@@ -379,16 +379,15 @@ impl<'a> Lowerer<'a> {
             let copy = self.declare_named(&param.name.name, &ty, span);
             return Binding::Value(self.store(value.clone(), Some(&copy), span));
         }
-        match (value, Some(ty)) {
-            (_, None) => Binding::Error,
-            (Value::Const(_), _) if Access::of(param) == Access::RefMut => {
+        match value {
+            Value::Const(_) if Access::of(param) == Access::RefMut => {
                 self.not_assignable("a constant".to_owned(), span);
                 Binding::Error
             }
-            (Value::Const(constant), Some(ty)) => {
+            Value::Const(constant) => {
                 self.of_ty(constant.clone(), &ty, span).map_or(Binding::Error, |c| Binding::Value(Value::Const(c)))
             }
-            (value, Some(ty)) => self.passed(value.clone(), &ty, param, span),
+            value => self.passed(value.clone(), &ty, param, span),
         }
     }
 

@@ -283,9 +283,15 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn past_the_end(&mut self, index: i128, len: u64, span: Span) -> Value {
+    pub(super) fn past_the_end(&mut self, index: i128, len: u64, span: Span) -> Value {
         let message = format!("the index {index} is past the end: there are {len} elements");
         self.fail(&codes::P0807, span, message, "write a smaller index")
+    }
+
+    /// Reports a range of elements that are not all there.
+    pub(super) fn range_past_the_end(&mut self, from: u64, to: u64, len: u64, span: Span) -> Value {
+        let message = format!("{from}..{to} is past the end: there are {len} elements");
+        self.fail(&codes::P0807, span, message, "write a range inside the array")
     }
 
     fn no_reference(&mut self, span: Span) -> Value {

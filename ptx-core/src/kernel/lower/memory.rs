@@ -88,7 +88,7 @@ impl<'a> Lowerer<'a> {
         if sized && !self.sized_dynamic(&stored, span) {
             return Value::Error;
         }
-        let align = align.unwrap_or(stored.align.max(16));
+        let align = stored.aligned(align, 16);
         let declared = format!(".extern .shared .align {align} .{}", stored.scalar);
         let key = (std::ptr::from_ref(ty) as usize, format!("{declared} {}", stored.ty.name()));
         if let Some(value) = self.out.statics.get(&key) {
@@ -183,21 +183,20 @@ impl<'a> Lowerer<'a> {
         let text = format!("{declared} {}{init};\n", stored.declaration(&symbol, align));
         let span = self.at(item.name.span);
         self.out.globals.push((text, span));
-        self.list_static(item, &symbol, element)?;
+        self.list_static(item, &symbol, &stored.ty, element);
         Some(variable(symbol, space, item.mutable, stored.ty))
     }
 
     /// Notes a `static` for the host.
-    fn list_static(&mut self, item: &'a tree::Static, symbol: &str, element: Type) -> Option<()> {
-        let (mut dims, mut ty) = (Vec::new(), self.ty(&item.ty)?);
+    fn list_static(&mut self, item: &'a tree::Static, symbol: &str, mut ty: &Ty, element: Type) {
+        let mut dims = Vec::new();
         while let Ty::Array(element, len) = ty {
-            dims.push(len);
-            ty = *element;
+            dims.push(*len);
+            ty = element;
         }
         let is_item = self.module.statics.iter().any(|of_module| std::ptr::eq(of_module, item));
         let (name, shared) = (is_item.then(|| item.name.name.clone()), item.mutable || item.visible);
         self.out.listed.push(StaticVariable { name, symbol: symbol.to_owned(), element, dims, shared });
-        Some(())
     }
 
     fn initialiser(&mut self, value: &Const, element: Type, span: Span) -> Option<String> {
@@ -275,7 +274,14 @@ struct Stored {
 impl Stored {
     /// `.align 16 .f32 tile[32][33]`
     fn declaration(&self, name: &str, align: Option<u64>) -> String {
-        format!(".align {} .{} {name}{}", align.unwrap_or(self.align).max(self.align), self.scalar, self.dims)
+        format!(".align {} .{} {name}{}", self.aligned(align, 1), self.scalar, self.dims)
+    }
+
+    /// The alignment that is written, or the type's, and at least `least`. A struct is declared as bytes, so that nothing
+    /// behind this would find one that is too small for its fields.
+    fn aligned(&self, written: Option<u64>, least: u64) -> u64 {
+        let align = written.unwrap_or(self.align.max(least));
+        if matches!(self.ty.innermost(), Ty::Struct(_)) { align.max(self.align) } else { align }
     }
 }
 

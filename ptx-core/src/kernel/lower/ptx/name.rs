@@ -258,8 +258,7 @@ impl<'a> Lowerer<'a> {
                 match parts.get(from as usize..to as usize) {
                     Some(slice) => Err(self.list(slice, span)),
                     None => {
-                        let message = format!("{from}..{to} is past the end: there are {} elements", parts.len());
-                        self.fail(&codes::P0807, span, message, "write a range inside the array");
+                        self.range_past_the_end(from, to, parts.len() as u64, span);
                         Err(String::new())
                     }
                 }
@@ -271,10 +270,7 @@ impl<'a> Lowerer<'a> {
         let Some(at) = self.count(at) else { return Value::Error };
         match parts.get(at as usize) {
             Some(value) => value.clone(),
-            None => {
-                let message = format!("the index {at} is past the end: there are {} elements", parts.len());
-                self.fail(&codes::P0807, span, message, "write a smaller index")
-            }
+            None => self.past_the_end(at.into(), parts.len() as u64, span),
         }
     }
 
