@@ -4,6 +4,7 @@
 
 mod slice;
 
+pub(crate) use slice::address_of;
 pub use slice::{Bound, ReadSlice, WriteSlice};
 
 use std::ffi::c_void;

@@ -83,6 +83,10 @@ impl<S, const R: usize> Tile<S, R> {
     pub fn shape(&self) -> [usize; R] {
         self.shape
     }
+
+    pub(crate) fn into_parts(self) -> (S, [usize; R]) {
+        (self.memory, self.shape)
+    }
 }
 
 #[diagnostic::do_not_recommend]

@@ -108,6 +108,10 @@ impl<'a, T> View<'a, T> {
         self.memory.home()
     }
 
+    pub(crate) fn address(&self) -> u64 {
+        self.memory.address() + (self.start * size_of::<T>()) as u64
+    }
+
     #[inline]
     pub(crate) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         self.memory.bind_read(self.start * size_of::<T>(), stream, self.borrow)
@@ -159,6 +163,15 @@ impl<'a, T> ViewMut<'a, T> {
         Ok(ViewMut { memory: self.memory.borrow(), start, len, element: PhantomData })
     }
 
+    /// All of it, for as long as it is borrowed.
+    pub(crate) fn reborrow(&mut self) -> ViewMut<'_, T> {
+        ViewMut { memory: self.memory.borrow(), ..*self }
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.view().address()
+    }
+
     /// The elements before number `at`, and those from it on, each to be written: by the same kernel, or by two. Kernels on
     /// different streams do not overlap, since the order of uses is that of the whole buffer.
     ///
@@ -177,7 +190,7 @@ impl<'a, T> ViewMut<'a, T> {
     /// # Errors
     /// [`ErrorKind::Condition`] if there are not so many.
     pub fn split_at_mut(&mut self, at: usize) -> Result<(ViewMut<'_, T>, ViewMut<'_, T>)> {
-        ViewMut { memory: self.memory.borrow(), ..*self }.into_halves(at)
+        self.reborrow().into_halves(at)
     }
 
     /// cudarc's view of it, to write; `None` on the CPU device, while a [`Graph`](crate::Graph) holds the memory, and for

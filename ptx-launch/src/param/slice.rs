@@ -138,10 +138,7 @@ impl<'s> Bound<'s> {
     #[cold]
     fn captured<T>(slice: &impl DevicePtr<T>, on: &CudaStream) -> Bound<'s> {
         graph::note(on, None);
-        let bystander = slice.stream().context().per_thread_stream();
-        let (address, sync) = slice.device_ptr(&bystander);
-        std::mem::forget(sync);
-        Bound { address, _after: After::Nothing }
+        Bound { address: address_of(slice), _after: After::Nothing }
     }
 
     /// Memory of cudarc's that work on `stream` will read.
@@ -184,6 +181,14 @@ fn elsewhere(home: &str, stream: StreamRef<'_>) -> Error {
     Error::new(ErrorKind::WrongDevice, format!("a buffer on {home} is passed to a launch on {stream}"))
         .possible("a kernel reaches only the memory of the device that it runs on")
         .help("make the buffer with the device of the stream, or copy it there with `stream.copy(…)`")
+}
+
+/// The address of cudarc's memory. Nothing is ordered by it.
+pub(crate) fn address_of<T>(slice: &impl DevicePtr<T>) -> u64 {
+    let bystander = slice.stream().context().per_thread_stream();
+    let (address, sync) = slice.device_ptr(&bystander);
+    std::mem::forget(sync);
+    address
 }
 
 /// The stream that cudarc's memory was allocated on.

@@ -22,6 +22,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-expand", &["ptx_core"]),
     ("ptx-macros", &["ptx_expand"]),
     ("ptx-launch", &["ptx_core", "ptx_interp", "ptx_macros"]),
+    ("ptx-kernels", &["ptx_launch"]),
     ("ptx-cli", &["ptx_core", "ptx_expand", "ptx_interp", "ptx_launch", "ptx_transpile"]),
 ];
 

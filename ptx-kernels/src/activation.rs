@@ -1,0 +1,1 @@
+//! Activations and gated activations: GELU, SiLU, SwiGLU.

@@ -1,0 +1,1 @@
+//! Cross entropy of logits, forward and backward.

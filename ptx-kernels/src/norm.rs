@@ -1,0 +1,1 @@
+//! RMSNorm and LayerNorm, forward and backward.

@@ -1,0 +1,461 @@
+//! Tensors: device memory with a shape and strides, as library functions take it. Kernels take memory without gaps, a
+//! [`Tile`](crate::Tile).
+#![allow(unsafe_code, reason = "the traits promise memory")]
+
+use crate::buffer::{Buffer, View, ViewMut};
+use crate::error::{Error, ErrorKind, Result};
+use crate::param::{Bound, ReadSlice, WriteSlice, address_of};
+use crate::stream::StreamRef;
+use crate::tile::Tile;
+use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceSlice};
+use std::fmt;
+
+/// Memory, read as a tensor of `R` dimensions with any strides.
+///
+/// Functions take `impl Into<TensorRef<'_, T, R>>`, so that a [`Tile`] of a buffer can be passed as it is.
+///
+/// ```
+/// # use ptx_launch::prelude::*;
+/// use ptx_launch::TensorRef;
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cpu();
+/// let a = device.zeros::<f32>(2 * 8)?;
+/// let whole = TensorRef::from(a.tile([2, 8])?);
+/// assert_eq!(whole.strides(), [8, 1]);
+/// let left = TensorRef::strided(a.view(), [2, 3], [8, 1])?;      // three of the eight columns
+/// assert_eq!(left.transposed().shape(), [3, 2]);
+/// assert!(!left.is_contiguous());
+/// assert!(TensorRef::strided(a.view(), [3, 3], [8, 1]).is_err());
+/// # Ok(())
+/// # }
+/// ```
+pub struct TensorRef<'a, T, const R: usize> {
+    memory: Source<'a, T>,
+    layout: Layout<R>,
+}
+
+/// Memory, written as a tensor of `R` dimensions. No two of its elements share memory.
+///
+/// Functions take `impl Into<TensorMut<'_, T, R>>`, so that a [`Tile`] of a buffer can be passed as it is.
+pub struct TensorMut<'a, T, const R: usize> {
+    memory: Target<'a, T>,
+    layout: Layout<R>,
+}
+
+/// Extents and strides in elements, the innermost last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout<const R: usize> {
+    shape: [usize; R],
+    strides: [usize; R],
+}
+
+/// Memory that a tensor reads: a [`View`], or a reference to a buffer or to one of cudarc's.
+pub enum Source<'a, T> {
+    #[doc(hidden)]
+    View(View<'a, T>),
+    #[doc(hidden)]
+    CudaSlice(&'a CudaSlice<T>),
+    #[doc(hidden)]
+    CudaView(&'a CudaView<'a, T>),
+}
+
+/// Memory that a tensor writes: a [`ViewMut`], or a mutable reference to a buffer or to one of cudarc's.
+pub enum Target<'a, T> {
+    #[doc(hidden)]
+    View(ViewMut<'a, T>),
+    #[doc(hidden)]
+    CudaView(CudaViewMut<'a, T>),
+}
+
+impl<const R: usize> Layout<R> {
+    /// Rows without gaps.
+    fn contiguous(shape: [usize; R]) -> Self {
+        let mut strides = [1usize; R];
+        for at in (1..R).rev() {
+            strides[at - 1] = strides[at].saturating_mul(shape[at].max(1));
+        }
+        Layout { shape, strides }
+    }
+
+    /// Number of elements of memory from the first to the last one.
+    fn reach(&self) -> Option<usize> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        let steps = self.shape.iter().zip(&self.strides).map(|(extent, stride)| (extent - 1).checked_mul(*stride));
+        steps.into_iter().try_fold(1usize, |reach, step| reach.checked_add(step?))
+    }
+
+    fn check_reach(&self, len: usize) -> Result<()> {
+        match self.reach() {
+            Some(reach) if reach <= len => Ok(()),
+            reach => Err(outside(&self.shape, &self.strides, reach, len)),
+        }
+    }
+
+    /// Checks that each dimension steps over all elements of the dimensions with smaller strides.
+    fn check_distinct(&self) -> Result<()> {
+        let mut dims: Vec<_> = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1).collect();
+        dims.sort_by_key(|(_, stride)| **stride);
+        let mut reach = 1usize;
+        for (extent, stride) in dims {
+            if *stride < reach {
+                return Err(overlaps(&self.shape, &self.strides));
+            }
+            reach = reach.saturating_add((extent - 1).saturating_mul(*stride));
+        }
+        Ok(())
+    }
+
+    /// Dimensions of one element may have any stride.
+    fn is_contiguous(&self) -> bool {
+        let dense = Layout::contiguous(self.shape);
+        let same = |at: usize| self.shape[at] == 1 || self.strides[at] == dense.strides[at];
+        self.shape.contains(&0) || (0..R).all(same)
+    }
+
+    fn permuted(&self, order: [usize; R]) -> Option<Layout<R>> {
+        let mut seen = [false; R];
+        for at in order {
+            *seen.get_mut(at)? = true;
+        }
+        let all = seen.iter().all(|seen| *seen);
+        all.then(|| Layout { shape: order.map(|at| self.shape[at]), strides: order.map(|at| self.strides[at]) })
+    }
+}
+
+impl<'a, T, const R: usize> TensorRef<'a, T, R> {
+    /// A tensor with strides in elements. A stride of zero repeats the elements of a dimension.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if an element lies behind the end of the memory.
+    pub fn strided(memory: impl Into<Source<'a, T>>, shape: [usize; R], strides: [usize; R]) -> Result<Self> {
+        let (memory, layout) = (memory.into(), Layout { shape, strides });
+        layout.check_reach(memory.len())?;
+        Ok(TensorRef { memory, layout })
+    }
+
+    /// Its extents, the innermost last.
+    pub fn shape(&self) -> [usize; R] {
+        self.layout.shape
+    }
+
+    /// Its strides in elements.
+    pub fn strides(&self) -> [usize; R] {
+        self.layout.strides
+    }
+
+    /// Returns true if its elements lie in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        self.layout.is_contiguous()
+    }
+
+    /// Its address on the device, for alignment checks.
+    pub fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    /// The same memory with its dimensions in another order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] unless `order` names each dimension once.
+    pub fn permuted(self, order: [usize; R]) -> Result<Self> {
+        let layout = self.layout.permuted(order).ok_or_else(|| no_permutation(&order))?;
+        Ok(TensorRef { layout, ..self })
+    }
+}
+
+impl<T> TensorRef<'_, T, 2> {
+    /// The same matrix with rows and columns exchanged; nothing is copied.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        let Layout { shape: [m, n], strides: [row, column] } = self.layout;
+        TensorRef { layout: Layout { shape: [n, m], strides: [column, row] }, ..self }
+    }
+}
+
+impl<'a, T, const R: usize> TensorMut<'a, T, R> {
+    /// A tensor with strides in elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if an element lies behind the end of the memory, or unless each dimension steps over all
+    /// elements of the dimensions with smaller strides, so that no two elements share memory.
+    pub fn strided(memory: impl Into<Target<'a, T>>, shape: [usize; R], strides: [usize; R]) -> Result<Self> {
+        let (memory, layout) = (memory.into(), Layout { shape, strides });
+        layout.check_reach(memory.len())?;
+        layout.check_distinct()?;
+        Ok(TensorMut { memory, layout })
+    }
+
+    /// Its extents, the innermost last.
+    pub fn shape(&self) -> [usize; R] {
+        self.layout.shape
+    }
+
+    /// Its strides in elements.
+    pub fn strides(&self) -> [usize; R] {
+        self.layout.strides
+    }
+
+    /// Returns true if its elements lie in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        self.layout.is_contiguous()
+    }
+
+    /// Its address on the device, for alignment checks.
+    pub fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    /// The same memory with its dimensions in another order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] unless `order` names each dimension once.
+    pub fn permuted(self, order: [usize; R]) -> Result<Self> {
+        let layout = self.layout.permuted(order).ok_or_else(|| no_permutation(&order))?;
+        Ok(TensorMut { layout, ..self })
+    }
+}
+
+impl<T> TensorMut<'_, T, 2> {
+    /// The same matrix with rows and columns exchanged; nothing is copied.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        let Layout { shape: [m, n], strides: [row, column] } = self.layout;
+        TensorMut { layout: Layout { shape: [n, m], strides: [column, row] }, ..self }
+    }
+}
+
+impl<T> Source<'_, T> {
+    fn len(&self) -> usize {
+        match self {
+            Source::View(view) => view.len(),
+            Source::CudaSlice(slice) => slice.len(),
+            Source::CudaView(view) => view.len(),
+        }
+    }
+
+    fn address(&self) -> u64 {
+        match self {
+            Source::View(view) => view.address(),
+            Source::CudaSlice(slice) => address_of(*slice),
+            Source::CudaView(view) => address_of(*view),
+        }
+    }
+}
+
+impl<T> Target<'_, T> {
+    fn len(&self) -> usize {
+        match self {
+            Target::View(view) => view.len(),
+            Target::CudaView(view) => view.len(),
+        }
+    }
+
+    fn address(&self) -> u64 {
+        match self {
+            Target::View(view) => view.address(),
+            Target::CudaView(view) => address_of(view),
+        }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+// SAFETY: all calls are passed on.
+unsafe impl<T, const R: usize> ReadSlice<T> for &TensorRef<'_, T, R> {
+    fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    #[inline]
+    fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        match &self.memory {
+            Source::View(view) => view.bind_read(stream),
+            Source::CudaSlice(slice) => Bound::cuda_read(*slice, stream),
+            Source::CudaView(view) => Bound::cuda_read(*view, stream),
+        }
+    }
+
+    fn home(&self) -> StreamRef<'_> {
+        match &self.memory {
+            Source::View(view) => view.home(),
+            Source::CudaSlice(slice) => StreamRef::cuda(slice.stream()),
+            Source::CudaView(view) => StreamRef::cuda(view.stream()),
+        }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+// SAFETY: all calls are passed on.
+unsafe impl<T, const R: usize> WriteSlice<T> for &mut TensorMut<'_, T, R> {
+    fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    #[inline]
+    fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        match &mut self.memory {
+            Target::View(view) => view.bind_write(stream),
+            Target::CudaView(view) => Bound::cuda_write(view, stream),
+        }
+    }
+}
+
+impl<T> Clone for Source<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Source<'_, T> {}
+
+impl<T, const R: usize> Clone for TensorRef<'_, T, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, const R: usize> Copy for TensorRef<'_, T, R> {}
+
+macro_rules! sources {
+    ($($ty:ty: $memory:ident => $source:expr;)*) => { $(
+        impl<'a, T> From<$ty> for Source<'a, T> {
+            fn from($memory: $ty) -> Self {
+                $source
+            }
+        }
+
+        impl<'a, T, const R: usize> From<Tile<$ty, R>> for TensorRef<'a, T, R> {
+            fn from(tile: Tile<$ty, R>) -> Self {
+                let (memory, shape) = tile.into_parts();
+                TensorRef { memory: memory.into(), layout: Layout::contiguous(shape) }
+            }
+        }
+    )* };
+}
+sources! {
+    &'a Buffer<T>: buffer => Source::View(buffer.view());
+    &'a View<'a, T>: view => Source::View(*view);
+    &'a CudaSlice<T>: slice => Source::CudaSlice(slice);
+    &'a CudaView<'a, T>: view => Source::CudaView(view);
+}
+
+impl<'a, T> From<View<'a, T>> for Source<'a, T> {
+    fn from(view: View<'a, T>) -> Self {
+        Source::View(view)
+    }
+}
+
+macro_rules! targets {
+    ($($ty:ty: $memory:ident => $target:expr;)*) => { $(
+        impl<'a, T> From<$ty> for Target<'a, T> {
+            fn from($memory: $ty) -> Self {
+                $target
+            }
+        }
+
+        impl<'a, T, const R: usize> From<Tile<$ty, R>> for TensorMut<'a, T, R> {
+            fn from(tile: Tile<$ty, R>) -> Self {
+                let (memory, shape) = tile.into_parts();
+                TensorMut { memory: memory.into(), layout: Layout::contiguous(shape) }
+            }
+        }
+    )* };
+}
+targets! {
+    &'a mut Buffer<T>: buffer => Target::View(buffer.view_mut());
+    &'a mut ViewMut<'_, T>: view => Target::View(view.reborrow());
+    &'a mut CudaSlice<T>: slice => Target::CudaView(slice.as_view_mut());
+    &'a mut CudaViewMut<'_, T>: view => Target::CudaView(view.slice_mut(..));
+}
+
+impl<'a, T> From<ViewMut<'a, T>> for Target<'a, T> {
+    fn from(view: ViewMut<'a, T>) -> Self {
+        Target::View(view)
+    }
+}
+
+impl<'a, T, const R: usize> From<&'a mut TensorMut<'_, T, R>> for TensorMut<'a, T, R> {
+    fn from(tensor: &'a mut TensorMut<'_, T, R>) -> Self {
+        let memory = match &mut tensor.memory {
+            Target::View(view) => Target::View(view.reborrow()),
+            Target::CudaView(view) => Target::CudaView(view.slice_mut(..)),
+        };
+        TensorMut { memory, layout: tensor.layout }
+    }
+}
+
+impl<T, const R: usize> fmt::Debug for TensorRef<'_, T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TensorRef({:?}, strides {:?})", self.layout.shape, self.layout.strides)
+    }
+}
+
+impl<T, const R: usize> fmt::Debug for TensorMut<'_, T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TensorMut({:?}, strides {:?})", self.layout.shape, self.layout.strides)
+    }
+}
+
+#[cold]
+fn outside(shape: &[usize], strides: &[usize], reach: Option<usize>, len: usize) -> Error {
+    let reach = reach.map_or("more than 2^64".to_owned(), |reach| reach.to_string());
+    Error::new(
+        ErrorKind::Condition,
+        format!("the shape {shape:?} with strides {strides:?} reaches over {reach} elements of memory that has {len}"),
+    )
+    .possible("a shape and strides that stay inside the memory")
+    .help("strides count elements, not bytes")
+}
+
+#[cold]
+fn overlaps(shape: &[usize], strides: &[usize]) -> Error {
+    Error::new(
+        ErrorKind::Condition,
+        format!("the shape {shape:?} with strides {strides:?} is written, and several of its elements share memory"),
+    )
+    .possible("strides that step over all elements of the dimensions with smaller strides")
+}
+
+#[cold]
+fn no_permutation(order: &[usize]) -> Error {
+    Error::new(ErrorKind::Condition, format!("the dimensions are put in the order {order:?}"))
+        .possible(format!("each of 0..{} once", order.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn layout<const R: usize>(shape: [usize; R], strides: [usize; R]) -> Layout<R> {
+        Layout { shape, strides }
+    }
+
+    #[test]
+    fn reach_is_one_more_than_the_last_element() {
+        assert_eq!(layout([2, 3], [8, 1]).reach(), Some(11));
+        assert_eq!(layout([2, 0], [usize::MAX, 1]).reach(), Some(0));
+        assert_eq!(layout([2, 3], [usize::MAX, 1]).reach(), None);
+        assert_eq!(layout([1, 3], [usize::MAX, 1]).reach(), Some(3));
+    }
+
+    #[test]
+    fn written_elements_share_no_memory() {
+        assert!(layout([4, 4], [4, 1]).check_distinct().is_ok());
+        assert!(layout([4, 4], [1, 4]).check_distinct().is_ok());
+        assert!(layout([4, 1], [1, 0]).check_distinct().is_ok());
+        for strides in [[3, 1], [0, 1], [1, 1], [1, 3]] {
+            assert!(layout([4, 4], strides).check_distinct().is_err(), "{strides:?}");
+        }
+    }
+
+    #[test]
+    fn contiguous_tensors_are_recognized() {
+        assert!(layout([2, 3, 4], [12, 4, 1]).is_contiguous());
+        assert!(layout([1, 3], [99, 1]).is_contiguous());
+        assert!(!layout([2, 3], [4, 1]).is_contiguous());
+        assert!(layout([0, 3], [7, 7]).is_contiguous());
+        assert_eq!(Layout::contiguous([2, 0, 4]).strides, [4, 4, 1]);
+    }
+}
