@@ -224,6 +224,8 @@ pub struct Texture {
     pub size: [u32; 3],
     /// Layers of an array, six for each cube; 0 if it is none.
     pub layers: u32,
+    /// True for an array of the driver, in a layout of its own; else linear memory.
+    pub array: bool,
     /// Bytes from row to row; 0 if they follow each other without a gap.
     pub pitch: u32,
     /// For x, y and z.

@@ -66,14 +66,27 @@ fn double(from: Surface, to: Surface, sums: Surface, twice: u32) {
     ptx! { sust.b.a2d.b32.zero [to, {layer, x, outside, outside}], more; }
 }
 
+/// One texel a thread at integer coordinates: of a plane, a box and a layer.
+#[ptx_kernel(arch = "sm_80", block = 8, grid = 1, unsafe(requires(out.len() >= 24)))]
+fn at_integers(plane: Texture, cuboid: Texture, layers: Texture, out: &mut [f32]) {
+    let to: u64 = out + wide(tid.x) * 12;
+    let (x, one): (i32, i32) = (tid.x as i32, 1);
+    let layer: u32 = 2;
+    let color: [f32; 4];
+    ptx! { tex.2d.v4.f32.s32 {color[..]}, [plane, {x, one}]; st.global.f32 [to], color[0]; }
+    ptx! { tex.3d.v4.f32.s32 {color[..]}, [cuboid, {x, one, one, one}]; st.global.f32 [to + 4], color[0]; }
+    ptx! { tex.a2d.v4.f32.s32 {color[..]}, [layers, {layer, x, one, one}]; st.global.f32 [to + 8], color[0]; }
+}
+
 type Test = fn(&Device);
-const TESTS: [(&str, Test); 8] = [
+const TESTS: [(&str, Test); 9] = [
     ("one row of four bytes each", one_row),
     ("filters and what lies outside", filters_and_outside),
     ("integers are read as floats", integers_as_floats),
     ("what does not go together is refused", refused),
     ("arrays keep what is written", arrays_are_copied),
     ("dimensions, layers and cubes", dimensions_layers_and_cubes),
+    ("integer coordinates of arrays", integer_coordinates),
     ("surfaces are read, written and added to", surfaces),
     ("arrays and surfaces that do not exist", refused_arrays),
 ];
@@ -264,6 +277,19 @@ fn dimensions_layers_and_cubes(device: &Device) {
         let expected =
             [x, (z * 5 + y) * 8 + x, ((6 * cube + face) * 4 + row) * 4 + column, z * 8 + x, (z * 5 + y) * 8 + x];
         assert_eq!(found, expected.map(|at| at as f32), "{place:?}");
+    }
+}
+
+fn integer_coordinates(device: &Device) {
+    let extents = [Extent::of(&[2, 8]), Extent::of(&[2, 3, 8]), Extent::layers(4, &[5, 8])];
+    let arrays = extents.map(|extent| numbered(device, &extent));
+    let [plane, cuboid, layers] = arrays.each_ref().map(|array| array.texture().build().unwrap());
+    let mut out = device.zeros::<f32>(24).unwrap();
+    at_integers(device, &plane, &cuboid, &layers, &mut out).unwrap();
+    let found = out.download().unwrap();
+    for (x, found) in found.chunks(3).enumerate() {
+        let expected = [8 + x, 24 + 8 + x, 2 * 40 + 8 + x];
+        assert_eq!(found, expected.map(|at| at as f32), "x = {x}");
     }
 }
 

@@ -70,6 +70,7 @@ pub(super) fn parse(text: &str) -> Result<Texels, String> {
         channels,
         size: std::array::from_fn(|d| sizes.get(d).copied().unwrap_or(1)),
         layers: 0,
+        array: false,
         pitch: 0,
         outside: [Outside::Clamp; 3],
         filter: Filter::Nearest,

@@ -47,6 +47,13 @@ struct Geometry {
     cube: bool,
 }
 
+impl Geometry {
+    /// True for `.1d`.
+    fn is_line(self) -> bool {
+        self.dims == 1 && !self.array
+    }
+}
+
 fn geometry(site: &Site) -> Result<Geometry, Refusal> {
     const GEOMETRIES: [(&str, Geometry); 7] = [
         ("1d", Geometry { dims: 1, array: false, cube: false }),
@@ -168,6 +175,14 @@ fn offset(site: &Site) -> Result<[Src; 3], Refusal> {
     Ok(found)
 }
 
+/// The chip reads zero.
+#[cold]
+fn line_by_integers(lane: usize) -> Fault {
+    let message = "integer coordinates in `.1d` of an array, which read zero on the chip: it reads linear memory so, \
+                   and arrays of one dimension by `.f32` coordinates";
+    Fault::new(FaultKind::BadAccess, message).lane(lane)
+}
+
 /// The four values of a fetch in one lane.
 fn texels(
     ctx: &Ctx,
@@ -178,6 +193,9 @@ fn texels(
     offset: [i64; 3],
 ) -> Result<[Value; 4], Fault> {
     let texture = *named.texture(ctx, lane)?;
+    if whole && texture.array && named.geometry.is_line() {
+        return Err(line_by_integers(lane));
+    }
     let (layer, at) = named.at(ctx, lane);
     let (mut layer, mut place, mut dims) = (layer, at.map(f32::from_bits), named.geometry.dims);
     let mut texture = texture;

@@ -200,6 +200,7 @@ impl Case {
             channels: self.channels,
             size: self.geometry.size,
             layers: self.geometry.layers,
+            array: false,
             pitch: 0,
             outside: self.outside,
             filter: self.filter,

@@ -15,6 +15,7 @@ fn floats(machine: &mut Machine) -> Texture {
         channels: 1,
         size: [4, 3, 1],
         layers: 0,
+        array: false,
         pitch: 0,
         outside: [Outside::Clamp; 3],
         filter: Filter::Nearest,
@@ -102,6 +103,18 @@ fn channels_mean_what_their_type_says() {
     assert_eq!(float(Channel::Snorm8, 4, 2), (-32.0f64 / 127.0) as f32);
     assert_eq!(float(Channel::F16, 2, 1), 2.4375);
     assert_eq!(float(Channel::F32, 1, 3), 0.0);
+}
+
+#[test]
+fn an_array_of_one_dimension_is_not_read_by_integers() {
+    let fetch = |array: bool, ty: &str| {
+        let line = move |t: &mut Texture| (t.array, t.size) = (array, [12, 1, 1]);
+        let body = format!("mov.u32 %r1, 0; tex.1d.v4.f32.{ty} {{%f1, %f2, %f3, %f4}}, [%d0, {{%r1}}];");
+        run(line, &body).map(|_| ())
+    };
+    assert!(fetch(false, "s32").is_ok() && fetch(true, "f32").is_ok());
+    let error = fetch(true, "s32").unwrap_err();
+    assert!(error.kind == FaultKind::BadAccess && error.to_string().contains("by `.f32` coordinates"), "{error}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ impl TextureBuilder<'_> {
                 let [width, height] = rows(shape);
                 // The last row ends with its last texel.
                 let pitch = if height == 1 { 0 } else { small(pitch * self.texel()) };
-                cpu::Texture { pitch, ..array(&Extent::of(&[height, width]), address, format) }
+                cpu::Texture { array: false, pitch, ..array(&Extent::of(&[height, width]), address, format) }
             }
         };
         let outside = [cpu::Outside::Wrap, cpu::Outside::Clamp, cpu::Outside::Mirror, cpu::Outside::Border];
@@ -56,5 +56,5 @@ fn small(size: usize) -> u32 {
 pub(super) fn array(extent: &Extent, address: u64, (channel, channels): (Channel, u32)) -> cpu::Texture {
     let (size, layers) = (extent.size().map(small), extent.layer_count().map_or(0, small));
     let (outside, filter) = Default::default();
-    cpu::Texture { address, channel, channels, size, layers, pitch: 0, outside, filter, normalized: false }
+    cpu::Texture { address, channel, channels, size, layers, array: true, pitch: 0, outside, filter, normalized: false }
 }

@@ -23,7 +23,7 @@ pub fn accumulate(pause: u32, alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
     }
 }
 
-/// The first texels of a row.
+/// The first texels of a buffer.
 #[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), unsafe(requires(out.len() >= n)))]
 pub fn sample(pause: u32, image: Texture, out: &mut [f32], n: u32) {
     let i: u32 = ctaid.x * ntid.x + tid.x;
@@ -36,6 +36,24 @@ pub fn sample(pause: u32, image: Texture, out: &mut [f32], n: u32) {
         let color: [f32; 4];
         let at: i32 = i as i32;
         ptx! { tex.1d.v4.f32.s32 {color[..]}, [image, {at}]; }
+        let to: u64 = out + wide(i) * 4;
+        ptx! { st.global.f32 [to], color[0]; }
+    }
+}
+
+/// The first texels of an array, which float coordinates alone read.
+#[ptx_kernel(arch = "sm_80", block = 64, grid = n.div_ceil(64), unsafe(requires(out.len() >= n)))]
+pub fn sample_array(pause: u32, image: Texture, out: &mut [f32], n: u32) {
+    let i: u32 = ctaid.x * ntid.x + tid.x;
+    let mut left: u32 = pause;
+    while left > 0 {
+        ptx! { nanosleep.u32 1600; }
+        left = left - 1;
+    }
+    if i < n {
+        let color: [f32; 4];
+        let at: f32 = i as f32;
+        ptx! { tex.1d.v4.f32.f32 {color[..]}, [image, {at}]; }
         let to: u64 = out + wide(i) * 4;
         ptx! { st.global.f32 [to], color[0]; }
     }

@@ -1,6 +1,6 @@
 //! Buffers, pinned memory, graphs and textures.
 
-use super::kernels::{accumulate, paint, sample};
+use super::kernels::{accumulate, paint, sample, sample_array};
 use super::{Host, Memory, N, Step, World, accumulated, same};
 use ptx_launch::prelude::*;
 use ptx_launch::{Extent, TexelArray, Texture};
@@ -240,7 +240,7 @@ impl World<'_> {
                 let device = &self.ground.devices[y.device];
                 let mut array = TexelArray::<f32>::zeros(device, &Extent::of(&[N])).unwrap();
                 paint(&one, pause, value, &mut array.surface().unwrap(), N as u32).unwrap();
-                sample(&other, pause, &array.texture().build().unwrap(), &mut y.buffer, N as u32).unwrap();
+                sample_array(&other, pause, &array.texture().build().unwrap(), &mut y.buffer, N as u32).unwrap();
                 same(&array.download().unwrap(), &[value; N], "an array");
                 self.set(y.id, Some(vec![value; N]));
             }

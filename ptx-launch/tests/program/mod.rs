@@ -99,7 +99,11 @@ pub fn run(ground: &Ground<'_>, seed: u64, operations: usize) {
 
 impl<'a> World<'a> {
     fn step(&mut self) {
-        match self.random.below(34) {
+        let step = self.random.below(34);
+        if std::env::var_os("PTX_PROGRAM_TRACE").is_some() {
+            self.trace(step);
+        }
+        match step {
             0 if self.memories.len() < 5 => self.new_memory(),
             1 => self.drop_memory(),
             2 if self.streams.len() < 5 => self.new_stream(),
@@ -128,6 +132,14 @@ impl<'a> World<'a> {
             32 => self.read_or_write_sums(),
             _ => self.wait(),
         }
+    }
+
+    /// Prints the operation that comes next, and what there is: `PTX_PROGRAM_TRACE=1`.
+    fn trace(&self, step: usize) {
+        let first = |memory: &Memory| self.values[memory.id].as_ref().map(|values| values[0]);
+        let memories: Vec<_> = self.memories.iter().map(|memory| (memory.id, memory.device, first(memory))).collect();
+        let (streams, graphs) = (self.streams.len(), self.graphs.len());
+        eprintln!("operation {step}: {streams} streams, memories {memories:?}, {graphs} graphs");
     }
 
     /// Everything is dropped in some order, and what is left is compared.

@@ -25,7 +25,7 @@ pub fn arguments(name: &str) -> &'static [usize] {
         "saxpy" => &[4, 8, 8, 4],
         "scale" => &[8, 8, 4, 4, 128],
         "accumulate" => &[4, 4, 8, 8, 4],
-        "sample" => &[4, 8, 8, 4],
+        "sample" | "sample_array" => &[4, 8, 8, 4],
         "paint" => &[4, 4, 8, 4],
         "tally" => &[4],
         _ => &[],
@@ -60,7 +60,7 @@ pub unsafe fn run(name: &str, args: &[[u8; 128]], stream: u64) {
             }
         }
         "scale" => unsafe { each(stream, args.word(4), args.word(1), args.int(2) * args.int(3), |x, _| 2.0 * x) },
-        "sample" => {
+        "sample" | "sample_array" => {
             if let Some(texels) = resolve(stream, args.word(1)) {
                 unsafe { each(stream, texels, args.word(2), args.int(3), |x, _| x) };
             }
