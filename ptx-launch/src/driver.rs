@@ -138,6 +138,7 @@ table! {
         cuArray3DCreate_v2(*mut *mut c_void, *const c_void) "3.2";
         cuArrayDestroy(*mut c_void) "2.0";
         cuMemcpy3DAsync_v2(*const c_void, CUstream) "3.2";
+        cuThreadExchangeStreamCaptureMode(*mut c_int) "10.1";
         cuTensorMapEncodeTiled(
             *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32, u32, u32, u32, u32
         ) "12.0";
@@ -196,6 +197,21 @@ impl Driver {
         // one that the driver does not know has the value 0.
         let code = unsafe { (self.cuPointerGetAttributes)(1, &raw mut attribute, values.as_mut_ptr(), address) };
         code != 0 || kind == 0
+    }
+
+    /// Does work that a capture on this thread would forbid, such as loading a module: it is no part of what is captured.
+    pub(crate) fn beside_captures<R>(&self, work: impl FnOnce() -> R) -> R {
+        const RELAXED: c_int = 2;
+        let mut mode = RELAXED;
+        let exchange = self.cuThreadExchangeStreamCaptureMode().ok();
+        // SAFETY: exchanges the thread's mode with `mode`.
+        let exchange = exchange.filter(|exchange| unsafe { exchange(&raw mut mode) } == 0);
+        let result = work();
+        if let Some(exchange) = exchange {
+            // SAFETY: as above; `mode` is the mode from before.
+            unsafe { exchange(&raw mut mode) };
+        }
+        result
     }
 
     /// An error unless `code` is success.

@@ -133,7 +133,8 @@ impl CudaModule {
         let driver = Driver::get()?;
         let limits = Arc::new(Limits::read(context)?);
         let variant = choose::best(module, limits.arch, driver.version(), &limits.name)?;
-        let loaded = jit::Jit { driver, module, variant, limits: &limits, options }.load()?;
+        let loaded =
+            driver.beside_captures(|| jit::Jit { driver, module, variant, limits: &limits, options }.load())?;
         let (home, handle, log) = (Home::of(context), Handle(loaded.handle), log::explain(&loaded.log, variant, ""));
         let log = log.trim_start_matches('\n').to_owned();
         Ok(CudaModule { home, handle, limits, variant, options: *options, source: loaded.source, log })

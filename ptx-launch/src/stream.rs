@@ -1,5 +1,5 @@
 //! Streams: queues of work on a device. Ours, and cudarc's own, through one trait.
-#![allow(unsafe_code, reason = "the driver is asked whether a stream is captured")]
+#![allow(unsafe_code, reason = "the driver is asked whether a stream is captured, and streams of others are borrowed")]
 
 use crate::device::cpu::CpuDevice;
 use crate::device::cuda::CudaDevice;
@@ -7,6 +7,7 @@ use crate::device::{Device, Inner};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::CudaStream;
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -27,6 +28,26 @@ pub(crate) enum Queue {
 }
 
 impl Stream {
+    /// A stream that somebody else made and keeps: a `CUstream` of the device's context, as another library gives it. A null pointer
+    /// is the default stream. [`Device::cuda`] has the primary context of a GPU, in which PyTorch, JAX, CuPy and the CUDA runtime work.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for the CPU device, which has one stream.
+    ///
+    /// # Safety
+    /// `raw` is a stream of the device's context, or null, and exists until all work that was submitted to this stream has ended, and
+    /// as long as a [`Buffer`](crate::Buffer) lives that was used on it.
+    pub unsafe fn borrowed(device: &Device, raw: *mut c_void) -> Result<Stream> {
+        match &device.0 {
+            Inner::Cuda(device) => {
+                // SAFETY: the caller vouches that it is a stream of this context, and that it lives.
+                let stream = unsafe { device.context().wrap_borrowed_stream(raw.cast()) };
+                Ok(Stream(Queue::Cuda(device.clone(), stream)))
+            }
+            Inner::Cpu(_) => Err(no_streams()),
+        }
+    }
+
     /// The device it belongs to.
     pub fn device(&self) -> Device {
         match &self.0 {
@@ -77,6 +98,13 @@ impl Stream {
             Queue::Cpu(_) => Ok(()),
         }
     }
+}
+
+#[cold]
+fn no_streams() -> Error {
+    Error::new(ErrorKind::Unsupported, "a raw stream is given for the CPU device")
+        .possible("streams of CUDA devices")
+        .help("the CPU device has one stream: `device.stream()`")
 }
 
 #[cold]

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unsafe_code, reason = "tests")]
 
 mod expansion;
+#[path = "stub/foreign.rs"]
+mod foreign;
 #[path = "stub/order.rs"]
 mod order;
 mod program;

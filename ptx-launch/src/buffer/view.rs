@@ -1,20 +1,20 @@
-//! Parts of buffers.
+//! Parts of buffers, and memory of somebody else's.
+#![allow(unsafe_code, reason = "memory at a raw address")]
 
 use super::Element;
+use super::foreign::Foreign;
 use super::memory::Memory;
 use super::uses::Borrow;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::{Bound, bytes, bytes_mut, zero};
-use crate::stream::StreamRef;
+use crate::stream::{Stream, StreamRef};
 use cudarc::driver::{CudaView, CudaViewMut};
 use std::marker::PhantomData;
 use std::ops::{Bound as End, Range, RangeBounds};
 
 /// A `&[T]` on a device.
 pub struct View<'a, T> {
-    memory: &'a Memory,
-    /// The borrow, which tells if others may write other elements.
-    borrow: Borrow,
+    memory: Seen<'a>,
     start: usize,
     len: usize,
     element: PhantomData<&'a [T]>,
@@ -28,20 +28,55 @@ pub struct ViewMut<'a, T> {
     element: PhantomData<&'a mut [T]>,
 }
 
+/// The memory of a view, for its own elements.
+#[derive(Clone, Copy)]
+enum Seen<'a> {
+    /// A buffer's. The borrow tells if others may write other elements.
+    Buffer(&'a Memory, Borrow),
+    /// At a raw address.
+    Foreign(Foreign<'a>),
+}
+
 /// The memory of a view that can be written.
 enum Held<'a> {
     /// Nobody else has any of it.
     Whole(&'a mut Memory),
     /// Other views have other elements.
     Part(&'a Memory),
+    /// At a raw address, and the view's own.
+    Foreign(Foreign<'a>),
+}
+
+impl<'a> Seen<'a> {
+    fn address(self) -> u64 {
+        match self {
+            Seen::Buffer(memory, _) => memory.address(),
+            Seen::Foreign(memory) => memory.address(),
+        }
+    }
+
+    fn home(self) -> StreamRef<'a> {
+        match self {
+            Seen::Buffer(memory, _) => memory.home(),
+            Seen::Foreign(memory) => memory.home(),
+        }
+    }
+
+    fn read(self, offset: usize, into: &mut [u8]) -> Result<()> {
+        match self {
+            Seen::Foreign(_) if into.is_empty() => Ok(()),
+            Seen::Buffer(memory, borrow) => memory.read(offset, into, borrow),
+            Seen::Foreign(memory) => memory.read(offset, into),
+        }
+    }
 }
 
 impl Held<'_> {
-    /// To be used for the view's own elements.
-    fn get(&self) -> (&Memory, Borrow) {
+    fn seen(&self) -> Seen<'_> {
         match self {
-            Held::Whole(memory) => (memory, Borrow::Whole),
-            Held::Part(memory) => (memory, Borrow::Part),
+            Held::Whole(memory) => Seen::Buffer(memory, Borrow::Whole),
+            Held::Part(memory) => Seen::Buffer(memory, Borrow::Part),
+            Held::Foreign(memory) => Seen::Foreign(*memory),
         }
     }
 
@@ -49,6 +84,7 @@ impl Held<'_> {
         match self {
             Held::Whole(memory) => Held::Whole(memory),
             Held::Part(memory) => Held::Part(memory),
+            Held::Foreign(memory) => Held::Foreign(*memory),
         }
     }
 }
@@ -63,7 +99,32 @@ impl<T> Copy for View<'_, T> {}
 
 impl<'a, T> View<'a, T> {
     pub(super) fn new(memory: &'a Memory, start: usize, len: usize) -> Self {
-        View { memory, borrow: Borrow::Whole, start, len, element: PhantomData }
+        View { memory: Seen::Buffer(memory, Borrow::Whole), start, len, element: PhantomData }
+    }
+
+    /// `len` elements at a device address, in memory that somebody else owns: another library, another language. On a CUDA device
+    /// it is an address of the context of `stream`, on the CPU device one of the device's own memory. Nothing orders the
+    /// uses of this memory: no launch waits for another, and a [`Graph`](crate::Graph) that was recorded with it can only be launched
+    /// with [`launch_untracked`](crate::Graph::launch_untracked).
+    ///
+    /// ```
+    /// # #![allow(unsafe_code)]
+    /// # use ptx_launch::prelude::*;
+    /// # fn main() -> ptx_launch::Result<()> {
+    /// let stream = Device::cpu().stream();
+    /// let owner = stream.device().upload(&[1.0f32, 2.0, 3.0])?;
+    /// // SAFETY: `owner` has three elements at this address, outlives the view, and nobody writes it meanwhile.
+    /// let view = unsafe { View::<f32>::from_raw(&stream, owner.address(), 3) };
+    /// assert_eq!(view.slice(1..)?.download()?, [2.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    /// From `address` on, the device of `stream` has `len` initialized elements of type `T`, aligned for it, that stay valid, and that
+    /// nothing writes, until all work that was submitted with this view has ended.
+    pub unsafe fn from_raw(stream: &'a Stream, address: u64, len: usize) -> Self {
+        View { memory: Seen::Foreign(Foreign::new(stream, address)), start: 0, len, element: PhantomData }
     }
 
     /// Number of elements.
@@ -96,12 +157,15 @@ impl<'a, T> View<'a, T> {
     /// Its bytes.
     pub(crate) fn bytes(self) -> View<'a, u8> {
         let (start, len) = (self.start * size_of::<T>(), self.len * size_of::<T>());
-        View { memory: self.memory, borrow: self.borrow, start, len, element: PhantomData }
+        View { memory: self.memory, start, len, element: PhantomData }
     }
 
-    /// cudarc's view of it; `None` on the CPU device.
+    /// cudarc's view of it; `None` on the CPU device, and for memory at a raw address.
     pub fn into_cuda(self) -> Option<CudaView<'a, T>> {
-        self.memory.lend(self.start, self.len)
+        match self.memory {
+            Seen::Buffer(memory, _) => memory.lend(self.start, self.len),
+            Seen::Foreign(_) => None,
+        }
     }
 
     pub(crate) fn home(&self) -> StreamRef<'_> {
@@ -114,7 +178,11 @@ impl<'a, T> View<'a, T> {
 
     #[inline]
     pub(crate) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        self.memory.bind_read(self.start * size_of::<T>(), stream, self.borrow)
+        let offset = self.start * size_of::<T>();
+        match &self.memory {
+            Seen::Buffer(memory, borrow) => memory.bind_read(offset, stream, *borrow),
+            Seen::Foreign(memory) => memory.bind(offset, stream),
+        }
     }
 }
 
@@ -127,7 +195,7 @@ impl<T: Element> View<'_, T> {
         let mut data = Vec::new();
         data.try_reserve_exact(self.len).map_err(|_| no_host_memory(self.len * size_of::<T>()))?;
         data.resize(self.len, zero());
-        self.memory.read(self.start * size_of::<T>(), bytes_mut(&mut data), self.borrow)?;
+        self.memory.read(self.start * size_of::<T>(), bytes_mut(&mut data))?;
         Ok(data)
     }
 }
@@ -135,6 +203,15 @@ impl<T: Element> View<'_, T> {
 impl<'a, T> ViewMut<'a, T> {
     pub(super) fn new(memory: &'a mut Memory, start: usize, len: usize) -> Self {
         ViewMut { memory: Held::Whole(memory), start, len, element: PhantomData }
+    }
+
+    /// `len` elements at a device address, in memory that somebody else owns, to write; see [`View::from_raw`].
+    ///
+    /// # Safety
+    /// As [`View::from_raw`], and nothing else reads or writes these elements until all work that was submitted with this view has
+    /// ended.
+    pub unsafe fn from_raw(stream: &'a Stream, address: u64, len: usize) -> Self {
+        ViewMut { memory: Held::Foreign(Foreign::new(stream, address)), start: 0, len, element: PhantomData }
     }
 
     /// Number of elements.
@@ -149,8 +226,7 @@ impl<'a, T> ViewMut<'a, T> {
 
     /// The same part, to read.
     pub fn view(&self) -> View<'_, T> {
-        let (memory, borrow) = self.memory.get();
-        View { memory, borrow, start: self.start, len: self.len, element: PhantomData }
+        View { memory: self.memory.seen(), start: self.start, len: self.len, element: PhantomData }
     }
 
     /// A part of it, for as long as it is borrowed.
@@ -193,12 +269,12 @@ impl<'a, T> ViewMut<'a, T> {
         self.reborrow().into_halves(at)
     }
 
-    /// cudarc's view of it, to write; `None` on the CPU device, while a [`Graph`](crate::Graph) holds the memory, and for
-    /// what was split: cudarc can split its own view.
+    /// cudarc's view of it, to write; `None` on the CPU device, while a [`Graph`](crate::Graph) holds the memory, for memory
+    /// at a raw address, and for what was split: cudarc can split its own view.
     pub fn into_cuda(self) -> Option<CudaViewMut<'a, T>> {
         match self.memory {
             Held::Whole(memory) => memory.lend_mut(self.start, self.len),
-            Held::Part(_) => None,
+            Held::Part(_) | Held::Foreign(_) => None,
         }
     }
 
@@ -211,12 +287,16 @@ impl<'a, T> ViewMut<'a, T> {
     /// Both halves, for as long as the buffer is borrowed.
     pub(super) fn into_halves(self, at: usize) -> Result<(ViewMut<'a, T>, ViewMut<'a, T>)> {
         let (low, high) = (inside(&(..at), self.len)?, inside(&(at..), self.len)?);
-        let memory: &'a Memory = match self.memory {
-            Held::Whole(memory) => memory,
-            Held::Part(memory) => memory,
+        let memory: Seen<'a> = match self.memory {
+            Held::Whole(memory) => Seen::Buffer(memory, Borrow::Part),
+            Held::Part(memory) => Seen::Buffer(memory, Borrow::Part),
+            Held::Foreign(memory) => Seen::Foreign(memory),
         };
         let half = |half: Range<usize>| ViewMut {
-            memory: Held::Part(memory),
+            memory: match memory {
+                Seen::Buffer(memory, _) => Held::Part(memory),
+                Seen::Foreign(memory) => Held::Foreign(memory),
+            },
             start: self.start + half.start,
             len: half.len(),
             element: PhantomData,
@@ -226,8 +306,12 @@ impl<'a, T> ViewMut<'a, T> {
 
     #[inline]
     pub(crate) fn bind_write<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let (memory, borrow) = self.memory.get();
-        memory.bind_write(self.start * size_of::<T>(), stream, borrow)
+        let offset = self.start * size_of::<T>();
+        match &self.memory {
+            Held::Whole(memory) => memory.bind_write(offset, stream, Borrow::Whole),
+            Held::Part(memory) => memory.bind_write(offset, stream, Borrow::Part),
+            Held::Foreign(memory) => memory.bind(offset, stream),
+        }
     }
 }
 
@@ -248,8 +332,12 @@ impl<T: Element> ViewMut<'_, T> {
         if data.len() != self.len {
             return Err(other_length(data.len(), self.len));
         }
-        let (memory, borrow) = self.memory.get();
-        memory.write(self.start * size_of::<T>(), bytes(data), borrow)
+        let offset = self.start * size_of::<T>();
+        match self.memory.seen() {
+            Seen::Foreign(_) if data.is_empty() => Ok(()),
+            Seen::Buffer(memory, borrow) => memory.write(offset, bytes(data), borrow),
+            Seen::Foreign(memory) => memory.write(offset, bytes(data)),
+        }
     }
 }
 

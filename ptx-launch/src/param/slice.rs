@@ -141,6 +141,16 @@ impl<'s> Bound<'s> {
         Bound { address: address_of(slice), _after: After::Nothing }
     }
 
+    /// Memory of somebody else's on a CUDA device, which nobody orders and no graph holds.
+    #[inline]
+    pub(crate) fn foreign(address: u64, home: &CudaStream, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        let (on, events) = Bound::same_context(home, stream)?;
+        if events == Events::LeftOut {
+            graph::note(on, None);
+        }
+        Ok(Bound { address, _after: After::Nothing })
+    }
+
     /// Memory of cudarc's that work on `stream` will read.
     #[inline]
     pub(crate) fn cuda_read<T>(slice: &'s impl DevicePtr<T>, stream: StreamRef<'s>) -> Result<Bound<'s>> {
