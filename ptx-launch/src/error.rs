@@ -59,8 +59,9 @@ struct Report {
 }
 
 impl Error {
-    /// An error of this kind; `asked` says what was asked for and did not work.
-    pub(crate) fn new(kind: ErrorKind, asked: impl Into<String>) -> Self {
+    /// An error of this kind; `asked` says what was asked for and did not work. For libraries of kernels, whose errors are those of
+    /// a launch.
+    pub fn new(kind: ErrorKind, asked: impl Into<String>) -> Self {
         Error(Box::new(Report { kind, asked: asked.into(), possible: None, help: None, code: None }))
     }
 
@@ -71,14 +72,14 @@ impl Error {
 
     /// Adds what is possible instead.
     #[must_use]
-    pub(crate) fn possible(mut self, possible: impl Into<String>) -> Self {
+    pub fn possible(mut self, possible: impl Into<String>) -> Self {
         self.0.possible = Some(possible.into());
         self
     }
 
     /// Adds what to do.
     #[must_use]
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(help.into());
         self
     }

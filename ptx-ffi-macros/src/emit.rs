@@ -1,0 +1,195 @@
+//! The expansion: a static description, a call for each instance, and the symbols.
+
+use crate::item::{Function, Kind, Param, value_of};
+use crate::options::{Dim, Options};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Expr, Lit, Type, UnOp};
+
+pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
+    let rt = match &options.krate {
+        Some(path) => quote!(#path::rt),
+        None => quote!(::ptx_ffi::rt),
+    };
+    let (name, doc) = (function.name.to_string(), &function.doc);
+    let params = function.params.iter().map(|param| emit_param(function, param, options));
+    let (instances, call) = (emit_instances(function, options), emit_call(function));
+    let backward = match &options.backward {
+        // The path is named, so that a wrong one is an error.
+        Some(backward) => {
+            let text = backward.to_string();
+            quote!(::core::option::Option::Some({ #[allow(unused_imports)] use super::#backward as _; #text }))
+        }
+        None => quote!(::core::option::Option::None),
+    };
+    let symbols = emit_symbols(&name);
+    let module = format_ident!("__ptx_ffi_{}", function.name);
+    quote! {
+        #[doc(hidden)]
+        #[allow(non_snake_case)]
+        mod #module {
+            use super::*;
+            use #rt as __rt;
+            #call
+            static FUNCTION: __rt::Function = __rt::Function {
+                name: #name,
+                doc: #doc,
+                params: &[#(#params),*],
+                instances: &[#(#instances),*],
+                backward: #backward,
+            };
+            #symbols
+        }
+    }
+}
+
+fn emit_param(function: &Function, param: &Param, options: &Options) -> TokenStream {
+    let (name, optional) = (param.name.to_string(), param.optional);
+    let kind = match &param.kind {
+        Kind::Tensor { written, element, rank, dims } => {
+            let align = options.align.iter().find(|(of, _)| *of == param.name).map(|(_, align)| value_of(align));
+            let align = align.unwrap_or_else(|| quote!(1));
+            let (element, dims) = (emit_element(function, element), dims.iter().map(emit_dim));
+            quote!(Tensor(__rt::TensorKind {
+                written: #written, element: #element, rank: #rank, dims: &[#(#dims),*], align: #align
+            }))
+        }
+        // Numbers of 64 bits without a sign come as those with one.
+        Kind::Int(ty) if ty == "u64" || ty == "usize" => quote!(Int(0, i64::MAX)),
+        Kind::Int(ty) => quote!(Int(#ty::MIN as i64, #ty::MAX as i64)),
+        Kind::Float => quote!(Float),
+        Kind::Bool => quote!(Bool),
+        Kind::Str => quote!(Str),
+    };
+    let default = options.defaults.iter().find(|(of, _)| *of == param.name);
+    let default = match default {
+        Some((_, value)) => {
+            let default = emit_default(&param.kind, value);
+            quote!(::core::option::Option::Some(__rt::Default::#default))
+        }
+        None => quote!(::core::option::Option::None),
+    };
+    quote!(__rt::Param { name: #name, kind: __rt::Kind::#kind, optional: #optional, default: #default })
+}
+
+fn emit_default(kind: &Kind, value: &Expr) -> TokenStream {
+    match kind {
+        Kind::Float if is_integer(value) => quote!(Float(#value as f64)),
+        Kind::Float => quote!(Float(#value)),
+        Kind::Bool => quote!(Bool(#value)),
+        Kind::Str => quote!(Str(#value)),
+        Kind::Int(_) | Kind::Tensor { .. } => quote!(Int(#value)),
+    }
+}
+
+fn is_integer(value: &Expr) -> bool {
+    match value {
+        Expr::Lit(literal) => matches!(literal.lit, Lit::Int(_)),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_integer(&unary.expr),
+        _ => false,
+    }
+}
+
+fn emit_element(function: &Function, element: &Type) -> TokenStream {
+    let generic = match element {
+        Type::Path(path) => function.generics.iter().position(|name| path.path.is_ident(name)),
+        _ => None,
+    };
+    match generic {
+        Some(number) => quote!(__rt::Element::Generic(#number)),
+        None => quote!(__rt::Element::Fixed(<#element as __rt::Dtype>::DTYPE)),
+    }
+}
+
+fn emit_dim(dim: &Dim) -> TokenStream {
+    match dim {
+        Dim::Leading(_) => quote!(__rt::Dim::Leading),
+        Dim::Name(name) => {
+            let name = name.to_string();
+            quote!(__rt::Dim::Name(#name))
+        }
+        Dim::Size(size) => quote!(__rt::Dim::Size(#size)),
+        Dim::Any => quote!(__rt::Dim::Any),
+    }
+}
+
+fn emit_instances(function: &Function, options: &Options) -> Vec<TokenStream> {
+    let lists = if options.types.is_empty() { vec![Vec::new()] } else { options.types.clone() };
+    let instance = |types: &Vec<Type>| {
+        let (name, position) = (&function.name, (0..function.params.len()).collect::<Vec<_>>());
+        let turbofish = if types.is_empty() { quote!() } else { quote!(::<#(#types),*>) };
+        let call = match function.is_kernel {
+            true => quote!(call),
+            false => quote!(|call| super::#name #turbofish(call.stream(), #(__rt::FromArg::from_arg(call, #position)?),*)),
+        };
+        quote!(__rt::Instance { types: &[#(<#types as __rt::Dtype>::DTYPE),*], call: #call })
+    };
+    lists.iter().map(instance).collect()
+}
+
+/// The call of a kernel's launch, whose tiles borrow their views.
+fn emit_call(function: &Function) -> TokenStream {
+    if !function.is_kernel {
+        return quote!();
+    }
+    let (name, mut views, mut args) = (&function.name, Vec::new(), Vec::new());
+    for (at, param) in function.params.iter().enumerate() {
+        let local = format_ident!("argument_{at}");
+        match &param.kind {
+            Kind::Tensor { written, element, rank, .. } => {
+                let (take, make) = match written {
+                    true => (quote!(write_dense), quote!(__rt::Tile::of_mut(&mut #local.0, #local.1)?)),
+                    false => (quote!(read_dense), quote!(__rt::Tile::of(&#local.0, #local.1)?)),
+                };
+                views.push(quote!(#[allow(unused_mut)] let mut #local = call.#take::<#element, { #rank }>(#at)?;));
+                args.push(make);
+            }
+            _ => args.push(quote!(__rt::FromArg::from_arg(call, #at)?)),
+        }
+    }
+    quote! {
+        fn call(call: &__rt::Call<'_>) -> __rt::Result<()> {
+            #(#views)*
+            super::#name(call.stream(), #(#args),*)
+        }
+    }
+}
+
+fn emit_symbols(name: &str) -> TokenStream {
+    let tvm = format_ident!("__tvm_ffi_{name}");
+    let [cuda, cpu] = ["cuda", "cpu"].map(|platform| format_ident!("__xla_ffi_{name}_{platform}"));
+    quote! {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn #tvm(
+            _: *mut ::core::ffi::c_void, args: *const __rt::Any, count: i32, result: *mut __rt::Any
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller keeps to the convention of TVM-FFI.
+            unsafe { __rt::call_tvm(&FUNCTION, args, count, result) }
+        }
+
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn #cuda(frame: *mut ::core::ffi::c_void) -> *mut ::core::ffi::c_void {
+            // SAFETY: the caller keeps to the convention of XLA's FFI.
+            unsafe { __rt::call_xla(&FUNCTION, frame, true) }
+        }
+
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn #cpu(frame: *mut ::core::ffi::c_void) -> *mut ::core::ffi::c_void {
+            // SAFETY: as above.
+            unsafe { __rt::call_xla(&FUNCTION, frame, false) }
+        }
+
+        /// Runs when the library is loaded, and puts the function into its list.
+        #[used]
+        #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+        #[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]
+        #[cfg_attr(not(any(target_os = "macos", windows)), unsafe(link_section = ".init_array"))]
+        static REGISTER: extern "C" fn() = {
+            extern "C" fn register() {
+                static NODE: __rt::Node = __rt::Node::new(&FUNCTION);
+                __rt::register(&NODE);
+            }
+            register
+        };
+    }
+}

@@ -1,0 +1,245 @@
+//! The exported function: its parameters, as its signature and the options say.
+
+use crate::options::{Dim, Options};
+use proc_macro2::TokenStream;
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, GenericParam, Ident, ItemFn, Lit, LitInt, Meta, Pat, PathArguments,
+    PathSegment, Result, Type,
+};
+
+/// The most parameters: as many as `ptx-ffi` has room for.
+const PARAMS: usize = 32;
+
+/// A function to export.
+pub(crate) struct Function {
+    pub(crate) name: Ident,
+    pub(crate) doc: String,
+    /// Names of its type parameters.
+    pub(crate) generics: Vec<Ident>,
+    pub(crate) params: Vec<Param>,
+    /// True for a kernel, whose launch takes tiles.
+    pub(crate) is_kernel: bool,
+}
+
+/// A parameter.
+pub(crate) struct Param {
+    pub(crate) name: Ident,
+    pub(crate) kind: Kind,
+    pub(crate) optional: bool,
+}
+
+/// What a parameter takes.
+pub(crate) enum Kind {
+    Tensor { written: bool, element: Type, rank: TokenStream, dims: Vec<Dim> },
+    Int(Ident),
+    Float,
+    Bool,
+    Str,
+}
+
+pub(crate) fn parse(item: TokenStream, options: &Options) -> Result<Function> {
+    let item: ItemFn = syn::parse2(item)?;
+    let is_kernel = item.attrs.iter().any(|attribute| last_name(attribute.path()).is_some_and(|name| name == "ptx_kernel"));
+    let generics = type_params(&item)?;
+    let mut inputs = item.sig.inputs.iter();
+    if !is_kernel {
+        check_stream(inputs.next(), &item.sig.ident)?;
+    }
+    let params = inputs.map(parse_param).collect::<Result<Vec<Param>>>()?;
+    let mut function = Function { name: item.sig.ident, doc: doc_of(&item.attrs), generics, params, is_kernel };
+    function.check(options)?;
+    Ok(function)
+}
+
+impl Function {
+    fn check(&mut self, options: &Options) -> Result<()> {
+        if self.params.len() > PARAMS {
+            return Err(Error::new(self.name.span(), format!("an exported function has at most {PARAMS} parameters")));
+        }
+        if !self.params.iter().any(|param| matches!(param.kind, Kind::Tensor { .. })) {
+            return Err(Error::new(self.name.span(), "an exported function takes at least one tensor"));
+        }
+        let count = self.generics.len();
+        if options.types.is_empty() && count > 0 {
+            let message = "a generic function needs its types: `export(types = [f32, bf16])`";
+            return Err(Error::new(self.name.span(), message));
+        }
+        if let Some(types) = options.types.iter().find(|types| types.len() != count) {
+            let at = types.first().map_or(self.name.span(), Spanned::span);
+            return Err(Error::new(at, format!("the function has {count} type parameters")));
+        }
+        for (name, _) in &options.defaults {
+            self.scalar(name)?;
+        }
+        for (name, _) in &options.align {
+            self.tensor(name)?;
+        }
+        for (name, dims) in &options.shapes {
+            self.set_shape(name, dims)?;
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, name: &Ident) -> Result<&mut Param> {
+        let message = format!("the function has no parameter `{name}`");
+        self.params.iter_mut().find(|param| param.name == *name).ok_or_else(|| Error::new(name.span(), message))
+    }
+
+    fn scalar(&mut self, name: &Ident) -> Result<()> {
+        match self.find(name)?.kind {
+            Kind::Tensor { .. } => Err(Error::new(name.span(), "a tensor has no default; `Option<…>` may be left out")),
+            _ => Ok(()),
+        }
+    }
+
+    fn tensor(&mut self, name: &Ident) -> Result<()> {
+        match self.find(name)?.kind {
+            Kind::Tensor { .. } => Ok(()),
+            _ => Err(Error::new(name.span(), format!("`{name}` is no tensor"))),
+        }
+    }
+
+    fn set_shape(&mut self, name: &Ident, shape: &[Dim]) -> Result<()> {
+        self.tensor(name)?;
+        let Kind::Tensor { dims, rank, .. } = &mut self.find(name)?.kind else { return Ok(()) };
+        let expected = rank.to_string();
+        if expected.parse::<usize>().is_ok_and(|rank| rank != shape.len()) {
+            let message = format!("`{name}` has {expected} dimensions; `..` counts as one");
+            return Err(Error::new(name.span(), message));
+        }
+        *dims = shape.iter().map(Dim::copy).collect();
+        Ok(())
+    }
+}
+
+impl Dim {
+    fn copy(&self) -> Dim {
+        match self {
+            Dim::Leading(span) => Dim::Leading(*span),
+            Dim::Name(name) => Dim::Name(name.clone()),
+            Dim::Size(size) => Dim::Size(size.clone()),
+            Dim::Any => Dim::Any,
+        }
+    }
+}
+
+fn type_params(item: &ItemFn) -> Result<Vec<Ident>> {
+    let params = item.sig.generics.params.iter();
+    let names = params.filter_map(|param| match param {
+        GenericParam::Type(param) => Some(Ok(param.ident.clone())),
+        GenericParam::Const(param) => {
+            Some(Err(Error::new(param.span(), "an exported function has no const parameters; call it from one for each value")))
+        }
+        GenericParam::Lifetime(_) => None,
+    });
+    names.collect()
+}
+
+fn check_stream(first: Option<&FnArg>, function: &Ident) -> Result<()> {
+    let message = "the first parameter of an exported function is the stream: `stream: &Stream`";
+    let Some(FnArg::Typed(first)) = first else { return Err(Error::new(function.span(), message)) };
+    let is_stream = |ty: &Type| matches!(ty, Type::Path(path) if last_name(&path.path).is_some_and(|name| name == "Stream"));
+    match &*first.ty {
+        Type::Reference(reference) if is_stream(&reference.elem) => Ok(()),
+        other => Err(Error::new(other.span(), message)),
+    }
+}
+
+fn parse_param(arg: &FnArg) -> Result<Param> {
+    let FnArg::Typed(arg) = arg else { return Err(Error::new(arg.span(), "an exported function has no `self`")) };
+    let Pat::Ident(name) = &*arg.pat else {
+        return Err(Error::new(arg.pat.span(), "a parameter of an exported function has a name, which Python sees"));
+    };
+    let (inner, optional) = match option_of(&arg.ty) {
+        Some(inner) => (inner, true),
+        None => (&*arg.ty, false),
+    };
+    Ok(Param { name: name.ident.clone(), kind: parse_kind(inner)?, optional })
+}
+
+fn parse_kind(ty: &Type) -> Result<Kind> {
+    let message = "expected TensorRef, TensorMut, an integer, f32, f64, bool, &str, or an Option of one of them; of a kernel tiles and numbers";
+    let unknown = || Error::new(ty.span(), message);
+    if let Type::Reference(reference) = ty {
+        return if matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str")) { Ok(Kind::Str) } else { Err(unknown()) };
+    }
+    let Type::Path(path) = ty else { return Err(unknown()) };
+    let segment = path.path.segments.last().ok_or_else(unknown)?;
+    match segment.ident.to_string().as_str() {
+        "TensorRef" => parse_tensor(segment, false),
+        "TensorMut" => parse_tensor(segment, true),
+        "Tile" => parse_tile(segment, false),
+        "TileMut" => parse_tile(segment, true),
+        "f32" | "f64" => Ok(Kind::Float),
+        "bool" => Ok(Kind::Bool),
+        "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => Ok(Kind::Int(segment.ident.clone())),
+        _ => Err(unknown()),
+    }
+}
+
+/// `TensorRef<'_, T, R>`.
+fn parse_tensor(segment: &PathSegment, written: bool) -> Result<Kind> {
+    let mut arguments = generic_arguments(segment).filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
+    let (Some(GenericArgument::Type(element)), Some(rank)) = (arguments.next(), arguments.next()) else {
+        return Err(Error::new(segment.span(), "expected an element type and the number of dimensions: `TensorRef<'_, f32, 2>`"));
+    };
+    let rank = quote::quote!(#rank);
+    Ok(Kind::Tensor { written, element: element.clone(), rank, dims: Vec::new() })
+}
+
+/// `Tile<T, (M, K)>`, whose extents are its names.
+fn parse_tile(segment: &PathSegment, written: bool) -> Result<Kind> {
+    let mut arguments = generic_arguments(segment);
+    let (Some(GenericArgument::Type(element)), Some(GenericArgument::Type(Type::Tuple(shape)))) =
+        (arguments.next(), arguments.next())
+    else {
+        return Err(Error::new(segment.span(), "expected an element type and the extents: `Tile<f32, (M, K)>`"));
+    };
+    let dim = |ty: &Type| match ty {
+        Type::Path(path) => path.path.get_ident().map_or(Dim::Any, |name| Dim::Name(name.clone())),
+        _ => Dim::Any,
+    };
+    let (dims, rank) = (shape.elems.iter().map(dim).collect(), shape.elems.len());
+    Ok(Kind::Tensor { written, element: element.clone(), rank: quote::quote!(#rank), dims })
+}
+
+fn generic_arguments(segment: &PathSegment) -> impl Iterator<Item = &GenericArgument> {
+    let arguments = match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => Some(arguments.args.iter()),
+        _ => None,
+    };
+    arguments.into_iter().flatten()
+}
+
+/// `T` of `Option<T>`.
+fn option_of(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let segment = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
+    match generic_arguments(segment).next()? {
+        GenericArgument::Type(inner) => Some(inner),
+        _ => None,
+    }
+}
+
+fn last_name(path: &syn::Path) -> Option<&Ident> {
+    path.segments.last().map(|segment| &segment.ident)
+}
+
+/// The text of its doc comments, without the blank in front of each line.
+fn doc_of(attributes: &[Attribute]) -> String {
+    let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let lines: Vec<String> = lines.map(|line| line.strip_prefix(' ').unwrap_or(&line).to_owned()).collect();
+    lines.join("\n")
+}
+
+/// A literal's value, for alignments.
+pub(crate) fn value_of(literal: &LitInt) -> TokenStream {
+    quote::quote!(#literal)
+}

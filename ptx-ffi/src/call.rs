@@ -1,0 +1,319 @@
+//! A call: checks of all arguments, the choice of the instance, and the arguments as Rust takes them.
+#![allow(unsafe_code, reason = "memory of other languages")]
+
+use crate::dtype::{DType, Dtype};
+use crate::error::{Exception, Raised};
+use crate::function::{Default, Element, Function, Instance, Kind, Param};
+use crate::host::Copies;
+use crate::stream::with_stream;
+use crate::value::{Names, Place, Tensor, Value};
+use ptx_launch::{Error, ErrorKind, Result, Stream, TensorMut, TensorRef, View, ViewMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The most parameters of a function.
+pub(crate) const PARAMS: usize = 32;
+
+/// Arguments that were checked, and the stream to work on.
+pub struct Call<'a> {
+    function: &'static Function,
+    stream: &'a Stream,
+    values: &'a [Value<'a>],
+}
+
+impl<'a> Call<'a> {
+    /// The stream.
+    pub fn stream(&self) -> &'a Stream {
+        self.stream
+    }
+
+    /// A tensor that a kernel reads as a tile, and its extents.
+    ///
+    /// # Errors
+    /// If its elements do not lie in row-major order without gaps.
+    pub fn read_dense<T: Dtype, const R: usize>(&self, at: usize) -> Result<(View<'a, T>, [usize; R])> {
+        let (len, tensor, shape) = self.dense::<T, R>(at)?;
+        // SAFETY: as for `TensorRef`.
+        Ok((unsafe { View::from_raw(self.stream, tensor.address, len) }, shape))
+    }
+
+    /// A tensor that a kernel writes as a tile, and its extents.
+    ///
+    /// # Errors
+    /// If its elements do not lie in row-major order without gaps.
+    pub fn write_dense<T: Dtype, const R: usize>(&self, at: usize) -> Result<(ViewMut<'a, T>, [usize; R])> {
+        let (len, tensor, shape) = self.dense::<T, R>(at)?;
+        // SAFETY: as for `TensorMut`.
+        Ok((unsafe { ViewMut::from_raw(self.stream, tensor.address, len) }, shape))
+    }
+
+    fn dense<T: Dtype, const R: usize>(&self, at: usize) -> Result<(usize, Tensor, [usize; R])> {
+        let (name, tensor) = tensor_of::<T, R>(self, at)?;
+        let len = tensor.span().unwrap_or(0);
+        let tensor_ref = TensorRef::<T, R>::from_arg(self, at)?;
+        match tensor_ref.is_contiguous() {
+            true => Ok((len, tensor, tensor_ref.shape())),
+            false => Err(not_dense(name, &tensor)),
+        }
+    }
+
+    fn param(&self, at: usize) -> (&'static str, Value<'a>) {
+        let name = self.function.params.get(at).map_or("", |param| param.name);
+        (name, self.values.get(at).copied().unwrap_or(Value::Missing))
+    }
+}
+
+/// A parameter's type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a parameter of an exported function",
+    label = "expected TensorRef, TensorMut, an integer, f32, f64, bool, &str, or an Option of one of them"
+)]
+pub trait FromArg<'a>: Sized {
+    /// The argument with this number.
+    ///
+    /// # Errors
+    /// If the argument is of another kind.
+    fn from_arg(call: &Call<'a>, at: usize) -> Result<Self>;
+}
+
+impl<'a, T: Dtype, const R: usize> FromArg<'a> for TensorRef<'a, T, R> {
+    fn from_arg(call: &Call<'a>, at: usize) -> Result<Self> {
+        let (name, tensor) = tensor_of::<T, R>(call, at)?;
+        let (shape, strides) = extents(&tensor);
+        // SAFETY: the caller of the exported function passes memory of this type, shape and device, which lives until the work on
+        // the stream has ended; `check` has compared them with the parameter, and no written tensor shares memory with it.
+        let view = unsafe { View::<T>::from_raw(call.stream, tensor.address, tensor.span().unwrap_or(0)) };
+        TensorRef::strided(view, shape, strides).map_err(|error| named(name, &error))
+    }
+}
+
+impl<'a, T: Dtype, const R: usize> FromArg<'a> for TensorMut<'a, T, R> {
+    fn from_arg(call: &Call<'a>, at: usize) -> Result<Self> {
+        let (name, tensor) = tensor_of::<T, R>(call, at)?;
+        let (shape, strides) = extents(&tensor);
+        // SAFETY: as above.
+        let view = unsafe { ViewMut::<T>::from_raw(call.stream, tensor.address, tensor.span().unwrap_or(0)) };
+        TensorMut::strided(view, shape, strides).map_err(|error| named(name, &error))
+    }
+}
+
+impl<'a, T: FromArg<'a>> FromArg<'a> for Option<T> {
+    fn from_arg(call: &Call<'a>, at: usize) -> Result<Self> {
+        match call.param(at).1 {
+            Value::Missing => Ok(None),
+            _ => T::from_arg(call, at).map(Some),
+        }
+    }
+}
+
+macro_rules! scalars {
+    ($($pattern:pat => $value:expr, $($ty:ty)*;)*) => { $( $(
+        impl<'a> FromArg<'a> for $ty {
+            #[allow(irrefutable_let_patterns, clippy::useless_conversion, reason = "one line for all types")]
+            fn from_arg(call: &Call<'a>, at: usize) -> Result<Self> {
+                match call.param(at).1 {
+                    $pattern => <$ty>::try_from($value).map_err(|_| unexpected(call, at)),
+                    _ => Err(unexpected(call, at)),
+                }
+            }
+        }
+    )* )* };
+}
+scalars! {
+    Value::Int(value) => value, i8 i16 i32 i64 u8 u16 u32 u64 usize;
+    Value::Float(value) => value, f64;
+    Value::Bool(value) => value, bool;
+    Value::Str(value) => value, &'a str;
+}
+
+impl<'a> FromArg<'a> for f32 {
+    fn from_arg(call: &Call<'a>, at: usize) -> Result<Self> {
+        f64::from_arg(call, at).map(|value| value as f32)
+    }
+}
+
+fn tensor_of<T: Dtype, const R: usize>(call: &Call<'_>, at: usize) -> Result<(&'static str, Tensor)> {
+    match call.param(at) {
+        (name, Value::Tensor(tensor)) if tensor.dtype == T::DTYPE && tensor.rank == R => Ok((name, tensor)),
+        _ => Err(unexpected(call, at)),
+    }
+}
+
+fn extents<const R: usize>(tensor: &Tensor) -> ([usize; R], [usize; R]) {
+    let pick = |from: &[usize]| std::array::from_fn(|at| from.get(at).copied().unwrap_or(1));
+    (pick(tensor.extents()), pick(tensor.steps()))
+}
+
+#[cold]
+fn unexpected(call: &Call<'_>, at: usize) -> Error {
+    let (name, value) = call.param(at);
+    Error::other(format!("{name}: {} does not fit the parameter's type", value.kind()))
+}
+
+#[cold]
+fn not_dense(name: &str, tensor: &Tensor) -> Error {
+    let (shape, strides) = (tensor.extents(), tensor.steps());
+    Error::new(ErrorKind::Condition, format!("{name}: shape {shape:?} with strides {strides:?} has gaps; make it contiguous"))
+}
+
+#[cold]
+fn named(name: &str, error: &Error) -> Error {
+    Error::new(error.kind(), format!("{name}: {error}"))
+}
+
+/// Calls a function with arguments of another language. `stream` returns the stream of a GPU to work on. Nothing unwinds out of it.
+pub(crate) fn run(
+    function: &'static Function,
+    values: &mut [Value<'_>; PARAMS],
+    given: usize,
+    stream: impl FnOnce(usize) -> std::result::Result<*mut std::ffi::c_void, Raised>,
+) -> std::result::Result<(), Raised> {
+    let call = || {
+        let (place, instance) = check(function, values, given)?;
+        let values = &mut values[..function.params.len()];
+        let launched = |error| Raised::of_launch(&error);
+        match place {
+            Place::Host => with_stream(place, std::ptr::null_mut(), |host| {
+                let mut copies = Copies::take(host, function, values).map_err(launched)?;
+                (instance.call)(&Call { function, stream: host, values }).map_err(launched)?;
+                copies.give_back().map_err(launched)
+            }),
+            Place::Cuda(ordinal) => with_stream(place, stream(ordinal)?, |stream| {
+                (instance.call)(&Call { function, stream, values }).map_err(launched)
+            }),
+        }
+    };
+    let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(Raised::of_panic(&*panic)));
+    result.map_err(|raised| raised.within(function.name))
+}
+
+/// Compares all arguments with the description, and finds their place and the instance. Tensors leave it with the parameter's rank.
+fn check(
+    function: &'static Function,
+    values: &mut [Value<'_>; PARAMS],
+    given: usize,
+) -> std::result::Result<(Place, &'static Instance), Raised> {
+    let count = function.params.len();
+    if given > count || given < function.required() {
+        let message = format!("takes {count} arguments, of which {} are required; {given} are given", function.required());
+        return Err(Raised::new(Exception::Type, message));
+    }
+    let (mut place, mut names) = (None, Names::default());
+    for (param, value) in function.params.iter().zip(values.iter_mut()) {
+        *value = check_kind(param, *value)?;
+        let (Some(kind), Value::Tensor(tensor)) = (param.tensor(), &mut *value) else { continue };
+        *tensor = tensor.fit(param, kind)?;
+        names.bind(param, kind, tensor)?;
+        check_place(param, tensor, &mut place)?;
+        check_alignment(param, kind.align, tensor)?;
+    }
+    check_overlaps(function, values)?;
+    let instance = choose(function, values)?;
+    match place {
+        Some((_, place)) => Ok((place, instance)),
+        None => Err(Raised::new(Exception::Type, "takes at least one tensor")),
+    }
+}
+
+/// The argument as the parameter takes it: a default for a missing one, a float for an int.
+fn check_kind<'a>(param: &Param, value: Value<'a>) -> std::result::Result<Value<'a>, Raised> {
+    let value = match (value, param.default) {
+        (Value::Missing, Some(Default::Int(value))) => Value::Int(value),
+        (Value::Missing, Some(Default::Float(value))) => Value::Float(value),
+        (Value::Missing, Some(Default::Bool(value))) => Value::Bool(value),
+        (Value::Missing, Some(Default::Str(value))) => Value::Str(value),
+        (value, _) => value,
+    };
+    let expected = match (&param.kind, value) {
+        (_, Value::Missing) if param.optional => return Ok(value),
+        (Kind::Tensor(_), Value::Tensor(_))
+        | (Kind::Float, Value::Float(_))
+        | (Kind::Bool, Value::Bool(_))
+        | (Kind::Str, Value::Str(_)) => return Ok(value),
+        (Kind::Float, Value::Int(number)) => return Ok(Value::Float(number as f64)),
+        (Kind::Int(..), Value::Bool(value)) => return Ok(Value::Int(value.into())),
+        (Kind::Int(low, high), Value::Int(number)) if (*low..=*high).contains(&number) => return Ok(value),
+        (Kind::Int(low, high), Value::Int(number)) => {
+            let message = format!("{number} is outside of {low} to {high}");
+            return Err(Raised::wrong_value(param.name, message));
+        }
+        (Kind::Tensor(_), _) => "a tensor",
+        (Kind::Int(..), _) => "an int",
+        (Kind::Float, _) => "a float",
+        (Kind::Bool, _) => "a bool",
+        (Kind::Str, _) => "a str",
+    };
+    Err(Raised::wrong_type(param.name, format!("expected {expected}, found {}", value.kind())))
+}
+
+fn check_place<'p>(
+    param: &'p Param,
+    tensor: &Tensor,
+    place: &mut Option<(&'p str, Place)>,
+) -> std::result::Result<(), Raised> {
+    let (first, known) = *place.get_or_insert((param.name, tensor.place));
+    if known == tensor.place {
+        return Ok(());
+    }
+    let message = format!("is on {}, and {first} is on {}", tensor.place.name(), known.name());
+    Err(Raised::wrong_value(param.name, message))
+}
+
+fn check_alignment(param: &Param, align: usize, tensor: &Tensor) -> std::result::Result<(), Raised> {
+    let align = align.max(tensor.dtype.bytes());
+    if tensor.address.is_multiple_of(align as u64) || tensor.span() == Some(0) {
+        return Ok(());
+    }
+    let message = format!("its address {:#x} is not a multiple of {align} bytes", tensor.address);
+    Err(Raised::wrong_value(param.name, message))
+}
+
+/// A written tensor shares no memory with another one.
+fn check_overlaps(function: &Function, values: &[Value<'_>]) -> std::result::Result<(), Raised> {
+    let tensors = || {
+        let both = function.params.iter().zip(values);
+        both.filter_map(|(param, value)| match (param.tensor(), value) {
+            (Some(kind), Value::Tensor(tensor)) => Some((param, kind.written, tensor)),
+            _ => None,
+        })
+    };
+    for (at, (param, _, tensor)) in tensors().enumerate().filter(|(_, (_, written, _))| *written) {
+        let others = tensors().enumerate().filter(|(other, (_, written, _))| *other < at || (*other > at && !written));
+        for (_, (other, _, memory)) in others {
+            if tensor.overlaps(memory) {
+                return Err(Raised::wrong_value(param.name, format!("shares memory with {}", other.name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The instance for the types of the tensors.
+fn choose(function: &'static Function, values: &[Value<'_>]) -> std::result::Result<&'static Instance, Raised> {
+    let fits = |instance: &Instance| mismatch(function, values, instance).is_none();
+    if let Some(instance) = function.instances.iter().find(|instance| fits(instance)) {
+        return Ok(instance);
+    }
+    // The message is about the first argument that no instance takes, given those in front of it.
+    let furthest = function.instances.iter().filter_map(|instance| mismatch(function, values, instance)).max_by_key(|m| m.0);
+    let Some((at, ..)) = furthest else { return Err(Raised::new(Exception::Type, "has no instances")) };
+    let candidates = function.instances.iter().filter_map(|instance| mismatch(function, values, instance));
+    let mut expected: Vec<&str> = candidates.filter(|m| m.0 == at).map(|m| m.1.name()).collect();
+    expected.dedup();
+    let (name, found) = match (&function.params[at], values.get(at)) {
+        (param, Some(Value::Tensor(tensor))) => (param.name, tensor.dtype.name()),
+        (param, _) => (param.name, "nothing"),
+    };
+    Err(Raised::wrong_type(name, format!("expected a tensor of {}, found {found}", expected.join(" or "))))
+}
+
+/// The first tensor whose type is not that of an instance, and the instance's.
+fn mismatch(function: &Function, values: &[Value<'_>], instance: &Instance) -> Option<(usize, DType)> {
+    function.params.iter().zip(values).enumerate().find_map(|(at, (param, value))| {
+        let (Some(kind), Value::Tensor(tensor)) = (param.tensor(), value) else { return None };
+        let expected = match kind.element {
+            Element::Fixed(dtype) => dtype,
+            Element::Generic(number) => *instance.types.get(number)?,
+        };
+        (expected != tensor.dtype).then_some((at, expected))
+    })
+}

@@ -1,0 +1,115 @@
+//! Types of elements, by the names and codes of DLPack and XLA.
+
+use half::{bf16, f16};
+use ptx_launch::KernelParam;
+use std::fmt;
+
+/// Type of the elements of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DType {
+    /// Integers with a sign.
+    I8,
+    /// As `I8`.
+    I16,
+    /// As `I8`.
+    I32,
+    /// As `I8`.
+    I64,
+    /// Integers without a sign.
+    U8,
+    /// As `U8`.
+    U16,
+    /// As `U8`.
+    U32,
+    /// As `U8`.
+    U64,
+    /// Half precision.
+    F16,
+    /// The upper half of a single-precision number.
+    BF16,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+}
+
+/// One line a type: its name in Python, its bytes, the code and bits of DLPack, the code of XLA.
+const TABLE: [(DType, &str, usize, (u8, u8), i32); 12] = [
+    (DType::I8, "int8", 1, (0, 8), 2),
+    (DType::I16, "int16", 2, (0, 16), 3),
+    (DType::I32, "int32", 4, (0, 32), 4),
+    (DType::I64, "int64", 8, (0, 64), 5),
+    (DType::U8, "uint8", 1, (1, 8), 6),
+    (DType::U16, "uint16", 2, (1, 16), 7),
+    (DType::U32, "uint32", 4, (1, 32), 8),
+    (DType::U64, "uint64", 8, (1, 64), 9),
+    (DType::F16, "float16", 2, (2, 16), 10),
+    (DType::BF16, "bfloat16", 2, (4, 16), 16),
+    (DType::F32, "float32", 4, (2, 32), 11),
+    (DType::F64, "float64", 8, (2, 64), 12),
+];
+
+impl DType {
+    /// Its name in NumPy, PyTorch and JAX: `float32`.
+    pub fn name(self) -> &'static str {
+        TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        TABLE.iter().find(|row| row.0 == self).map_or(1, |row| row.2)
+    }
+
+    /// The type with this code and these bits in DLPack.
+    pub(crate) fn from_dlpack(code: u8, bits: u8) -> Option<DType> {
+        TABLE.iter().find(|row| row.3 == (code, bits)).map(|row| row.0)
+    }
+
+    /// The type with this code in XLA.
+    pub(crate) fn from_xla(code: i32) -> Option<DType> {
+        TABLE.iter().find(|row| row.4 == code).map(|row| row.0)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A Rust type that elements of tensors have.
+#[diagnostic::on_unimplemented(
+    message = "tensors of `{Self}` cannot come from Python",
+    label = "expected f16, bf16, f32, f64, or an integer of 8 to 64 bits"
+)]
+pub trait Dtype: KernelParam {
+    /// Its name outside of Rust.
+    const DTYPE: DType;
+}
+
+macro_rules! dtypes {
+    ($($ty:ty: $dtype:ident;)*) => { $(
+        impl Dtype for $ty {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )* };
+}
+dtypes! { i8: I8; i16: I16; i32: I32; i64: I64; u8: U8; u16: U16; u32: U32; u64: U64; f16: F16; bf16: BF16; f32: F32; f64: F64; }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_the_rust_types() {
+        fn check<T: Dtype>() {
+            assert_eq!(T::DTYPE.bytes(), size_of::<T>(), "{}", T::DTYPE);
+        }
+        check::<i8>();
+        check::<u64>();
+        check::<bf16>();
+        check::<f64>();
+        assert!(TABLE.iter().all(|row| row.3.1 as usize == 8 * row.2));
+    }
+}

@@ -1,0 +1,126 @@
+//! The description of an exported function: what `#[export]` writes, what every call is checked against, and what Python reads.
+
+use crate::call::Call;
+use crate::dtype::DType;
+
+/// An exported function.
+pub struct Function {
+    /// Its name in Rust and in Python.
+    pub name: &'static str,
+    /// Its doc comment.
+    pub doc: &'static str,
+    /// Its parameters behind the stream.
+    pub params: &'static [Param],
+    /// One instance for each list of types; one without types for a function that is not generic.
+    pub instances: &'static [Instance],
+    /// The function that computes its gradients.
+    pub backward: Option<&'static str>,
+}
+
+/// A function for certain types.
+pub struct Instance {
+    /// The types of its type parameters.
+    pub types: &'static [DType],
+    /// Calls it with arguments that were checked.
+    pub call: fn(&Call<'_>) -> ptx_launch::Result<()>,
+}
+
+/// A parameter.
+pub struct Param {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// `None` may be passed, and is what a call without it means.
+    pub optional: bool,
+    /// The value in a call without it.
+    pub default: Option<Default>,
+}
+
+/// What a parameter takes.
+pub enum Kind {
+    /// A tensor.
+    Tensor(TensorKind),
+    /// A number from the first to the second one.
+    Int(i64, i64),
+    /// A number.
+    Float,
+    /// A truth value.
+    Bool,
+    /// Text.
+    Str,
+}
+
+/// What a tensor parameter takes.
+pub struct TensorKind {
+    /// True if the function writes it.
+    pub written: bool,
+    /// Type of its elements.
+    pub element: Element,
+    /// Number of its dimensions.
+    pub rank: usize,
+    /// Its extents, if `shapes(…)` has them: as many as its dimensions.
+    pub dims: &'static [Dim],
+    /// Its address is a multiple of this, in bytes.
+    pub align: usize,
+}
+
+/// Type of the elements of a tensor.
+#[derive(Clone, Copy)]
+pub enum Element {
+    /// Always this one.
+    Fixed(DType),
+    /// That of the type parameter with this number.
+    Generic(usize),
+}
+
+/// An extent of a dimension.
+#[derive(Clone, Copy)]
+pub enum Dim {
+    /// `..`: any number of dimensions, which the function sees as one.
+    Leading,
+    /// `n`: the same wherever the name is.
+    Name(&'static str),
+    /// A constant.
+    Size(usize),
+    /// `_`: any.
+    Any,
+}
+
+/// A value that a call leaves out.
+#[derive(Clone, Copy)]
+pub enum Default {
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// Text.
+    Str(&'static str),
+}
+
+impl Param {
+    /// What it takes of a tensor, if it takes one.
+    pub(crate) fn tensor(&self) -> Option<&TensorKind> {
+        match &self.kind {
+            Kind::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+}
+
+impl TensorKind {
+    /// Returns true if any number of leading dimensions may be passed.
+    pub(crate) fn has_leading(&self) -> bool {
+        self.dims.iter().any(|dim| matches!(dim, Dim::Leading))
+    }
+}
+
+impl Function {
+    /// Parameters that a call may leave out stand for these.
+    pub(crate) fn required(&self) -> usize {
+        let last = self.params.iter().rposition(|param| !param.optional && param.default.is_none());
+        last.map_or(0, |last| last + 1)
+    }
+}

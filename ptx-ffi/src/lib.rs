@@ -1,0 +1,112 @@
+//! Functions and kernels for Python, from Rust alone: one attribute makes of a function what PyTorch, JAX, NumPy and CuPy call.
+//!
+//! ```
+//! use ptx_ffi::prelude::*;
+//!
+//! #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), unsafe(requires(x.len() >= n, out.len() >= n)))]
+//! fn scale_kernel(factor: f32, x: &[f32], out: &mut [f32], n: u32) {
+//!     let i: u32 = ctaid.x * ntid.x + tid.x;
+//!     if i < n {
+//!         let value: f32;
+//!         let (from, to): (u64, u64) = (x + wide(i) * 4, out + wide(i) * 4);
+//!         ptx! { ld.global.f32 value, [from]; mul.rn.f32 value, value, factor; st.global.f32 [to], value; }
+//!     }
+//! }
+//!
+//! /// Multiplies every element of `x` by `factor`.
+//! #[ptx_ffi::export(shapes(x = [n], out = [n]), defaults(factor = 2.0))]
+//! fn scale(stream: &Stream, x: TensorRef<'_, f32, 1>, mut out: TensorMut<'_, f32, 1>, factor: f32) -> Result<()> {
+//!     if !x.is_contiguous() || !out.is_contiguous() {
+//!         return Err(Error::new(ErrorKind::Condition, "x and out must be contiguous"));
+//!     }
+//!     scale_kernel(stream, factor, &x, &mut out, x.shape()[0] as u32)
+//! }
+//! ```
+//!
+//! In a crate with `crate-type = ["cdylib"]` that makes a library, and in Python:
+//!
+//! ```text
+//! lib = ptx_kernels.load("target/release/libmine.so")
+//! lib.scale(x, factor=3.0)             # x of PyTorch, JAX, NumPy, CuPy: the result is of the same
+//! lib.scale(x, 3.0, out=y)             # or into memory that is there
+//! ```
+//!
+//! # The function
+//!
+//! The first parameter is the stream. [`TensorRef`](ptx_launch::TensorRef) parameters are inputs, [`TensorMut`](ptx_launch::TensorMut)
+//! parameters outputs, others scalars: integers, `f32`, `f64`, `bool` and `&str`. `Option<…>` of these takes `None`. An error becomes an
+//! exception: `ValueError` for one of [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) and its kind, `MemoryError`,
+//! `NotImplementedError`, else `RuntimeError`. A panic becomes a `RuntimeError`.
+//!
+//! Before the function runs, every argument is compared with its parameter: kind, type of the elements, dimensions, device, alignment to an
+//! element. A negative stride is refused, and so is an output that shares memory with another tensor. The exception names the argument.
+//!
+//! # Options
+//!
+//! | option | example | meaning |
+//! |---|---|---|
+//! | `shapes` | `shapes(x = [.., n], w = [n], out = [.., n])` | extents by name: equal names are equal extents. `..` stands for any number of dimensions, which the function sees as one. Python makes outputs of this shape where none are passed |
+//! | `types` | `types = [f32, bf16]`, `types = [(f32, f32), (bf16, f32)]` | the types for which a generic function is exported, one for each type parameter |
+//! | `defaults` | `defaults(eps = 1e-6)` | values of scalars that a call leaves out |
+//! | `align` | `align(x = 16)` | the alignment of a tensor's address, in bytes |
+//! | `backward` | `backward = scale_backward` | the exported function that computes the gradients |
+//! | `crate` | `crate = engine::ptx_ffi` | where this crate is, if it is not a dependency of that name |
+//!
+//! # Gradients
+//!
+//! The parameters of a `backward` function are matched by their names: inputs and scalars of the forward function, its outputs, `grad_OUT` for
+//! the gradient of the output `OUT`, and `grad_X`, an output, for the gradient of the input `X`. Inputs without a gradient have none. An
+//! `Option<TensorMut>` of the forward function that the backward function reads is computed where gradients are asked for, and is `None`
+//! elsewhere.
+//!
+//! # Kernels
+//!
+//! Above a `#[ptx_kernel]` whose memory is tiles, and whose launch is safe, the attribute exports the launch. Extents are the tiles' own.
+//!
+//! ```
+//! use ptx_ffi::prelude::*;
+//!
+//! /// Adds one to every element.
+//! #[ptx_ffi::export]
+//! #[ptx_kernel(arch = "sm_80", block = 128, grid = N.div_ceil(128), unsafe(requires(N > 0)))]
+//! fn add_one(x: Tile<f32, (N,)>, out: TileMut<f32, (N,)>) {
+//!     let i: u32 = ctaid.x * ntid.x + tid.x;
+//!     if i < N {
+//!         let value: f32;
+//!         let (from, to): (u64, u64) = (x + wide(i) * 4, out + wide(i) * 4);
+//!         ptx! { ld.global.f32 value, [from]; add.rn.f32 value, value, 1.0; st.global.f32 [to], value; }
+//!     }
+//! }
+//! ```
+//!
+//! # Symbols
+//!
+//! `NAME` becomes `__tvm_ffi_NAME` for TVM-FFI 0.1, `__xla_ffi_NAME_cuda` and `__xla_ffi_NAME_cpu` for XLA's FFI (API 0.1, compatible with
+//! command buffers), and an entry of the JSON that `__ptx_ffi_functions()` returns. A library has one function of each name.
+//!
+//! Tensors on a GPU are used where they lie, on the stream of the framework. Tensors in host memory run on the CPU device: they are copied to
+//! its memory, and what changed is copied back. `PTX_WATCH=1` turns its watcher on.
+
+#![deny(unsafe_code)]
+
+mod call;
+mod describe;
+mod dtype;
+mod error;
+mod function;
+mod host;
+#[doc(hidden)]
+pub mod rt;
+mod stream;
+mod tvm;
+mod value;
+mod xla;
+
+pub use dtype::{DType, Dtype};
+pub use ptx_ffi_macros::export;
+
+/// The names that exported functions and their kernels use: those of `ptx-launch`, and tensors.
+pub mod prelude {
+    pub use ptx_launch::prelude::*;
+    pub use ptx_launch::{Error, ErrorKind, Result, TensorMut, TensorRef};
+}

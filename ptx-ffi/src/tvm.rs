@@ -1,0 +1,201 @@
+//! The calling convention of TVM-FFI 0.1 (`tvm/ffi/c_api.h`): an array of tagged 16-byte values, tensors as DLPack's `DLTensor`. The two
+//! functions of its library that are called are looked up when they are needed, so that a library loads without it.
+#![allow(unsafe_code, reason = "a C interface")]
+#![allow(non_snake_case, reason = "the interface's names")]
+
+use crate::call::{PARAMS, run};
+use crate::dtype::DType;
+use crate::error::{Exception, Raised};
+use crate::function::Function;
+use crate::value::{Place, Tensor, Value};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+/// `TVMFFIAny`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Any {
+    index: i32,
+    /// The length of a short string.
+    small: u32,
+    payload: [u8; 8],
+}
+
+/// `DLTensor`.
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    ndim: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *const i64,
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+/// `TVMFFIByteArray`.
+#[repr(C)]
+struct ByteArray {
+    data: *const u8,
+    size: usize,
+}
+
+/// Bytes of `TVMFFIObject`, behind which the contents of an object lie.
+const HEADER: usize = 24;
+
+/// The longest short string.
+const SMALL: usize = 7;
+
+/// An exported function as TVM-FFI calls it.
+///
+/// # Safety
+/// `args` has `count` values that live during the call; `result` can be written.
+pub unsafe fn call(function: &'static Function, args: *const Any, count: i32, result: *mut Any) -> c_int {
+    let given = usize::try_from(count).unwrap_or(0);
+    // SAFETY: passed on.
+    let args = if given == 0 { &[] } else { unsafe { std::slice::from_raw_parts(args, given) } };
+    let mut values = [Value::Missing; PARAMS];
+    // SAFETY: the values live during the call.
+    let read = unsafe { read_all(function, args, &mut values) };
+    let raised = match read.and_then(|()| run(function, &mut values, given, current_stream)) {
+        Ok(()) => {
+            // SAFETY: passed on. None is all zeros.
+            unsafe { result.write(Any { index: 0, small: 0, payload: [0; 8] }) };
+            return 0;
+        }
+        Err(raised) => raised,
+    };
+    raise(&raised);
+    -1
+}
+
+/// # Safety
+/// As [`call`].
+unsafe fn read_all<'a>(
+    function: &Function,
+    args: &'a [Any],
+    values: &mut [Value<'a>; PARAMS],
+) -> Result<(), Raised> {
+    for (at, (value, arg)) in values.iter_mut().zip(args).enumerate() {
+        // SAFETY: passed on.
+        *value = unsafe { read(arg) }.map_err(|message| {
+            let name = function.params.get(at).map_or("argument", |param| param.name);
+            Raised::wrong_type(name, message).within(function.name)
+        })?;
+    }
+    Ok(())
+}
+
+/// # Safety
+/// As [`call`].
+unsafe fn read(any: &Any) -> Result<Value<'_>, String> {
+    let bits = u64::from_ne_bytes(any.payload);
+    let pointer = bits as *const u8;
+    // SAFETY: the tag says what the pointer is; an object's contents lie behind its header.
+    unsafe {
+        Ok(match any.index {
+            0 => Value::Missing,
+            1 => Value::Int(bits as i64),
+            2 => Value::Bool(bits != 0),
+            3 => Value::Float(f64::from_bits(bits)),
+            7 => Value::Tensor(read_tensor(&*pointer.cast())?),
+            70 => Value::Tensor(read_tensor(&*pointer.add(HEADER).cast())?),
+            8 => Value::Str(read_text(std::ffi::CStr::from_ptr(pointer.cast()).to_bytes())?),
+            11 => Value::Str(read_text(any.payload.get(..(any.small as usize).min(SMALL)).unwrap_or(&[]))?),
+            65 => {
+                let text = &*pointer.add(HEADER).cast::<ByteArray>();
+                let bytes = if text.size == 0 { &[] } else { std::slice::from_raw_parts(text.data, text.size) };
+                Value::Str(read_text(bytes)?)
+            }
+            78 => Value::Other("an int of more than 64 bits"),
+            68 => Value::Other("a function"),
+            71 | 75 => Value::Other("a list"),
+            72 | 76 => Value::Other("a dict"),
+            _ => Value::Other("an object"),
+        })
+    }
+}
+
+fn read_text(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes).map_err(|_| "text that is not UTF-8".to_owned())
+}
+
+/// # Safety
+/// The shape and the strides, if it has any, have an element for each dimension.
+unsafe fn read_tensor(tensor: &DlTensor) -> Result<Tensor, String> {
+    let rank = usize::try_from(tensor.ndim).map_err(|_| "a negative number of dimensions".to_owned())?;
+    let dtype = match tensor.lanes {
+        1 => DType::from_dlpack(tensor.code, tensor.bits),
+        _ => None,
+    };
+    let dtype = dtype.ok_or_else(|| format!("expected a tensor of numbers, found {}", type_name(tensor)))?;
+    let place = match (tensor.device_type, usize::try_from(tensor.device_id)) {
+        (1 | 3, _) => Place::Host,
+        (2 | 13, Ok(ordinal)) => Place::Cuda(ordinal),
+        (other, _) => return Err(format!("expected a tensor on cpu or cuda, found device type {other} of DLPack")),
+    };
+    let list = |at: *const i64| match rank {
+        0 => &[][..],
+        // SAFETY: passed on.
+        _ => unsafe { std::slice::from_raw_parts(at, rank) },
+    };
+    let strides = (!tensor.strides.is_null()).then(|| list(tensor.strides));
+    let address = (tensor.data as u64).wrapping_add(tensor.byte_offset);
+    Tensor::new((address, dtype, place), list(tensor.shape), strides)
+}
+
+/// The type of a tensor that no kernel takes.
+fn type_name(tensor: &DlTensor) -> String {
+    let (bits, lanes) = (tensor.bits, tensor.lanes);
+    match (tensor.code, lanes) {
+        (6, 1) => "bool".to_owned(),
+        (5, 1) => format!("complex{bits}"),
+        (7..=14, 1) => "a float of 8 bits".to_owned(),
+        (code, _) => format!("code {code}, {bits} bits, {lanes} lanes of DLPack"),
+    }
+}
+
+/// A function of TVM-FFI's library, which whoever calls an exported function has loaded.
+fn symbol<T: Copy>(name: &str) -> Option<T> {
+    #[cfg(unix)]
+    let library: libloading::Library = libloading::os::unix::Library::this().into();
+    #[cfg(windows)]
+    let library: libloading::Library = libloading::os::windows::Library::open_already_loaded("tvm_ffi.dll").ok()?.into();
+    // SAFETY: the caller names the type that the header has for this function.
+    let found = unsafe { library.get::<T>(name) }.ok().map(|symbol| *symbol);
+    // The library was loaded by others and stays; what was opened here is the whole program.
+    std::mem::forget(library);
+    found
+}
+
+/// The stream of a GPU that TVM-FFI says is current: Python sets it for each call from the framework of the tensors.
+fn current_stream(ordinal: usize) -> Result<*mut c_void, Raised> {
+    type GetStream = unsafe extern "C" fn(i32, i32) -> *mut c_void;
+    static GET: OnceLock<Option<GetStream>> = OnceLock::new();
+    match GET.get_or_init(|| symbol("TVMFFIEnvGetStream")) {
+        // SAFETY: 2 is CUDA.
+        Some(get) => Ok(unsafe { get(2, ordinal as i32) }),
+        None => Err(Raised::new(Exception::Runtime, "TVM-FFI's library is not loaded")),
+    }
+}
+
+/// Sets the exception that the caller raises.
+fn raise(raised: &Raised) {
+    type SetRaised = unsafe extern "C" fn(*const c_char, *const c_char);
+    static SET: OnceLock<Option<SetRaised>> = OnceLock::new();
+    let class = match raised.class {
+        Exception::Type => c"TypeError",
+        Exception::Value => c"ValueError",
+        Exception::Memory => c"MemoryError",
+        Exception::NotImplemented => c"NotImplementedError",
+        Exception::Runtime => c"RuntimeError",
+    };
+    let message = CString::new(raised.message.replace('\0', " ")).unwrap_or_default();
+    if let Some(set) = SET.get_or_init(|| symbol("TVMFFIErrorSetRaisedFromCStr")) {
+        // SAFETY: both texts end in a zero, and are copied.
+        unsafe { set(class.as_ptr(), message.as_ptr()) };
+    }
+}

@@ -1,0 +1,263 @@
+//! Arguments as they come from another language, and the rules that a tensor has to obey before Rust sees it.
+
+use crate::dtype::DType;
+use crate::error::{Exception, Raised};
+use crate::function::{Dim, Param, TensorKind};
+
+/// The most dimensions of a tensor.
+pub(crate) const RANK: usize = 8;
+
+/// An argument.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    /// None.
+    Missing,
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(&'a str),
+    Tensor(Tensor),
+    /// Something that no parameter takes, by its name.
+    Other(&'static str),
+}
+
+/// The place of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Memory of the host.
+    Host,
+    /// The GPU with this ordinal.
+    Cuda(usize),
+}
+
+/// A tensor that another language owns. Extents and strides count elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Tensor {
+    pub(crate) address: u64,
+    pub(crate) dtype: DType,
+    pub(crate) place: Place,
+    pub(crate) rank: usize,
+    pub(crate) shape: [usize; RANK],
+    pub(crate) strides: [usize; RANK],
+}
+
+impl Place {
+    pub(crate) fn name(self) -> String {
+        match self {
+            Place::Host => "cpu".to_owned(),
+            Place::Cuda(ordinal) => format!("cuda:{ordinal}"),
+        }
+    }
+}
+
+impl Value<'_> {
+    /// Its kind, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Value::Missing => "None",
+            Value::Int(_) => "an int",
+            Value::Float(_) => "a float",
+            Value::Bool(_) => "a bool",
+            Value::Str(_) => "a str",
+            Value::Tensor(_) => "a tensor",
+            Value::Other(name) => name,
+        }
+    }
+}
+
+impl Tensor {
+    /// A tensor of a foreign description; without strides its elements lie in row-major order.
+    pub(crate) fn new(
+        (address, dtype, place): (u64, DType, Place),
+        shape: &[i64],
+        strides: Option<&[i64]>,
+    ) -> Result<Tensor, String> {
+        let rank = shape.len();
+        if rank > RANK {
+            return Err(format!("{rank} dimensions; at most {RANK} are possible"));
+        }
+        let mut tensor = Tensor { address, dtype, place, rank, shape: [0; RANK], strides: [1; RANK] };
+        for (to, extent) in tensor.shape.iter_mut().zip(shape) {
+            *to = usize::try_from(*extent).map_err(|_| format!("a dimension of {extent} elements"))?;
+        }
+        match strides {
+            Some(strides) => tensor.set_strides(strides)?,
+            None => {
+                for at in (1..rank).rev() {
+                    tensor.strides[at - 1] = tensor.strides[at].saturating_mul(tensor.shape[at].max(1));
+                }
+            }
+        }
+        let bytes = tensor.span().and_then(|span| span.checked_mul(dtype.bytes()));
+        match bytes.filter(|bytes| isize::try_from(*bytes).is_ok()) {
+            Some(_) => Ok(tensor),
+            None => Err("more elements than memory can have".to_owned()),
+        }
+    }
+
+    /// Dimensions of one element may have any stride, a negative one, too.
+    fn set_strides(&mut self, strides: &[i64]) -> Result<(), String> {
+        let empty = self.extents().contains(&0);
+        for (at, stride) in strides.iter().take(self.rank).enumerate() {
+            self.strides[at] = match usize::try_from(*stride) {
+                Ok(stride) => stride,
+                Err(_) if empty || self.shape[at] == 1 => 0,
+                Err(_) => return Err(format!("a negative stride ({stride}) in dimension {at}; copy the tensor")),
+            };
+        }
+        Ok(())
+    }
+
+    pub(crate) fn extents(&self) -> &[usize] {
+        &self.shape[..self.rank]
+    }
+
+    pub(crate) fn steps(&self) -> &[usize] {
+        &self.strides[..self.rank]
+    }
+
+    /// Number of elements of memory from the first to the last one.
+    pub(crate) fn span(&self) -> Option<usize> {
+        if self.extents().contains(&0) {
+            return Some(0);
+        }
+        let steps = self.extents().iter().zip(self.steps()).map(|(extent, stride)| (extent - 1).checked_mul(*stride));
+        steps.into_iter().try_fold(1usize, |span, step| span.checked_add(step?))
+    }
+
+    /// The addresses of its bytes.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        let bytes = self.span().unwrap_or(0).saturating_mul(self.dtype.bytes());
+        self.address..self.address.saturating_add(bytes as u64)
+    }
+
+    /// The same memory with as many dimensions as a parameter has: those that `..` stands for become one.
+    pub(crate) fn fit(self, param: &Param, kind: &TensorKind) -> Result<Tensor, Raised> {
+        if !kind.has_leading() {
+            return match self.rank == kind.rank {
+                true => Ok(self),
+                false => Err(wrong_rank(param, kind, &self)),
+            };
+        }
+        let rest = kind.rank - 1;
+        let Some(leading) = self.rank.checked_sub(rest) else { return Err(wrong_rank(param, kind, &self)) };
+        let (extent, stride) = self.merge(leading).ok_or_else(|| {
+            let message = format!(
+                "its first {leading} dimensions (shape {:?}, strides {:?}) are not evenly spaced; make it contiguous",
+                self.extents(),
+                self.steps()
+            );
+            Raised::wrong_value(param.name, message)
+        })?;
+        let mut tensor = Tensor { rank: kind.rank, ..self };
+        (tensor.shape[0], tensor.strides[0]) = (extent, stride);
+        for at in 0..rest {
+            tensor.shape[1 + at] = self.shape[leading + at];
+            tensor.strides[1 + at] = self.strides[leading + at];
+        }
+        Ok(tensor)
+    }
+
+    /// The first dimensions as one: its extent and its stride.
+    fn merge(&self, leading: usize) -> Option<(usize, usize)> {
+        let extent = self.shape[..leading].iter().try_fold(1usize, |product, extent| product.checked_mul(*extent))?;
+        let stepping = (0..leading).rev().filter(|at| self.shape[*at] != 1).map(|at| (self.shape[at], self.strides[at]));
+        let mut merged: Option<(usize, usize)> = None;
+        for (size, stride) in stepping {
+            merged = match merged {
+                None => Some((size, stride)),
+                Some((inner, step)) if extent == 0 || inner.checked_mul(step) == Some(stride) => {
+                    Some((inner.saturating_mul(size), step))
+                }
+                Some(_) => return None,
+            };
+        }
+        // A single row may lie anywhere; its stride steps over it.
+        let row = self.shape[leading..self.rank].iter().zip(&self.strides[leading..self.rank]);
+        let row = row.map(|(extent, stride)| extent.saturating_mul(*stride)).max().unwrap_or(1);
+        Some((extent, merged.map_or(row, |(_, step)| step)))
+    }
+
+    /// Returns true if an element of one may share memory with an element of the other. Exact for tensors with the same strides.
+    pub(crate) fn overlaps(&self, other: &Tensor) -> bool {
+        let (mine, theirs) = (self.range(), other.range());
+        if mine.start >= theirs.end || theirs.start >= mine.end {
+            return false;
+        }
+        let bytes = self.dtype.bytes() as u64;
+        let apart = self.address.abs_diff(other.address);
+        let alike = self.dtype.bytes() == other.dtype.bytes() && apart.is_multiple_of(bytes);
+        if !alike || self.rank != other.rank || self.steps() != other.steps() {
+            return true;
+        }
+        let mut dims: Vec<(i128, i128, i128)> = (0..self.rank)
+            .map(|at| {
+                let (low, high) = if self.address <= other.address { (other, self) } else { (self, other) };
+                (self.strides[at] as i128, high.shape[at] as i128 - 1, low.shape[at] as i128 - 1)
+            })
+            .collect();
+        dims.sort_by_key(|dim| std::cmp::Reverse(dim.0));
+        meets(i128::from(apart / bytes), &dims)
+    }
+}
+
+/// Returns true if steps of these strides, each at most so many forward and so many back, add up to `apart`; also if a dimension does
+/// not step over those with smaller strides.
+fn meets(apart: i128, dims: &[(i128, i128, i128)]) -> bool {
+    let Some(((stride, forward, back), rest)) = dims.split_first() else { return apart == 0 };
+    if *stride == 0 {
+        return meets(apart, rest);
+    }
+    let inner: i128 = rest.iter().map(|(stride, forward, back)| stride * forward.max(back)).sum();
+    if inner >= *stride && forward.max(back) > &0 {
+        return true;
+    }
+    let floor = apart.div_euclid(*stride);
+    let possible = [floor, floor + 1].into_iter().filter(|steps| (-back..=*forward).contains(steps));
+    possible.into_iter().any(|steps| meets(apart - steps * stride, rest))
+}
+
+fn wrong_rank(param: &Param, kind: &TensorKind, tensor: &Tensor) -> Raised {
+    let expected = match kind.has_leading() {
+        true => format!("at least {}", kind.rank - 1),
+        false => kind.rank.to_string(),
+    };
+    let message = format!("expected {expected} dimensions, found shape {:?}", tensor.extents());
+    Raised::wrong_value(param.name, message)
+}
+
+/// The extents that the names in `shapes(…)` have in a call.
+#[derive(Default)]
+pub(crate) struct Names<'p> {
+    /// Name, extent, and the parameter and dimension that has it.
+    bound: Vec<(&'static str, usize, &'p str, usize)>,
+}
+
+impl<'p> Names<'p> {
+    /// Compares the extents of a tensor with those that are known, and remembers them.
+    pub(crate) fn bind(&mut self, param: &'p Param, kind: &TensorKind, tensor: &Tensor) -> Result<(), Raised> {
+        for (at, (dim, extent)) in kind.dims.iter().zip(tensor.extents()).enumerate() {
+            let name = match dim {
+                Dim::Any => continue,
+                Dim::Size(size) if size == extent => continue,
+                Dim::Size(size) => {
+                    let message = format!("expected {size} elements in dimension {at}, found shape {:?}", tensor.extents());
+                    return Err(Raised::wrong_value(param.name, message));
+                }
+                Dim::Leading => "..",
+                Dim::Name(name) => name,
+            };
+            match self.bound.iter().find(|bound| bound.0 == name) {
+                None => self.bound.push((name, *extent, param.name, at)),
+                Some((_, known, ..)) if known == extent => {}
+                Some((_, known, other, place)) => {
+                    let message = format!(
+                        "dimension {at} ({name}) has {extent} elements, and dimension {place} of {other} has {known}"
+                    );
+                    return Err(Raised::new(Exception::Value, format!("{}: {message}", param.name)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
