@@ -4,8 +4,8 @@ use crate::options::{Dim, Options};
 use proc_macro2::TokenStream;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, GenericParam, Ident, ItemFn, Lit, LitInt, Meta, Pat, PathArguments,
-    PathSegment, Result, Type,
+    Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, GenericParam, Ident, ItemFn, Lit, LitInt, Meta, Pat,
+    PathArguments, PathSegment, Result, Type,
 };
 
 /// The most parameters: as many as `ptx-ffi` has room for.
@@ -40,7 +40,8 @@ pub(crate) enum Kind {
 
 pub(crate) fn parse(item: TokenStream, options: &Options) -> Result<Function> {
     let item: ItemFn = syn::parse2(item)?;
-    let is_kernel = item.attrs.iter().any(|attribute| last_name(attribute.path()).is_some_and(|name| name == "ptx_kernel"));
+    let is_kernel =
+        item.attrs.iter().any(|attribute| last_name(attribute.path()).is_some_and(|name| name == "ptx_kernel"));
     let generics = type_params(&item)?;
     let mut inputs = item.sig.inputs.iter();
     if !is_kernel {
@@ -128,9 +129,10 @@ fn type_params(item: &ItemFn) -> Result<Vec<Ident>> {
     let params = item.sig.generics.params.iter();
     let names = params.filter_map(|param| match param {
         GenericParam::Type(param) => Some(Ok(param.ident.clone())),
-        GenericParam::Const(param) => {
-            Some(Err(Error::new(param.span(), "an exported function has no const parameters; call it from one for each value")))
-        }
+        GenericParam::Const(param) => Some(Err(Error::new(
+            param.span(),
+            "an exported function has no const parameters; call it from one for each value",
+        ))),
         GenericParam::Lifetime(_) => None,
     });
     names.collect()
@@ -139,7 +141,8 @@ fn type_params(item: &ItemFn) -> Result<Vec<Ident>> {
 fn check_stream(first: Option<&FnArg>, function: &Ident) -> Result<()> {
     let message = "the first parameter of an exported function is the stream: `stream: &Stream`";
     let Some(FnArg::Typed(first)) = first else { return Err(Error::new(function.span(), message)) };
-    let is_stream = |ty: &Type| matches!(ty, Type::Path(path) if last_name(&path.path).is_some_and(|name| name == "Stream"));
+    let is_stream =
+        |ty: &Type| matches!(ty, Type::Path(path) if last_name(&path.path).is_some_and(|name| name == "Stream"));
     match &*first.ty {
         Type::Reference(reference) if is_stream(&reference.elem) => Ok(()),
         other => Err(Error::new(other.span(), message)),
@@ -162,7 +165,11 @@ fn parse_kind(ty: &Type) -> Result<Kind> {
     let message = "expected TensorRef, TensorMut, an integer, f32, f64, bool, &str, or an Option of one of them; of a kernel tiles and numbers";
     let unknown = || Error::new(ty.span(), message);
     if let Type::Reference(reference) = ty {
-        return if matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str")) { Ok(Kind::Str) } else { Err(unknown()) };
+        return if matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str")) {
+            Ok(Kind::Str)
+        } else {
+            Err(unknown())
+        };
     }
     let Type::Path(path) = ty else { return Err(unknown()) };
     let segment = path.path.segments.last().ok_or_else(unknown)?;
@@ -182,7 +189,10 @@ fn parse_kind(ty: &Type) -> Result<Kind> {
 fn parse_tensor(segment: &PathSegment, written: bool) -> Result<Kind> {
     let mut arguments = generic_arguments(segment).filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
     let (Some(GenericArgument::Type(element)), Some(rank)) = (arguments.next(), arguments.next()) else {
-        return Err(Error::new(segment.span(), "expected an element type and the number of dimensions: `TensorRef<'_, f32, 2>`"));
+        return Err(Error::new(
+            segment.span(),
+            "expected an element type and the number of dimensions: `TensorRef<'_, f32, 2>`",
+        ));
     };
     let rank = quote::quote!(#rank);
     Ok(Kind::Tensor { written, element: element.clone(), rank, dims: Vec::new() })

@@ -152,7 +152,10 @@ fn unexpected(call: &Call<'_>, at: usize) -> Error {
 #[cold]
 fn not_dense(name: &str, tensor: &Tensor) -> Error {
     let (shape, strides) = (tensor.extents(), tensor.steps());
-    Error::new(ErrorKind::Condition, format!("{name}: shape {shape:?} with strides {strides:?} has gaps; make it contiguous"))
+    Error::new(
+        ErrorKind::Condition,
+        format!("{name}: shape {shape:?} with strides {strides:?} has gaps; make it contiguous"),
+    )
 }
 
 #[cold]
@@ -194,7 +197,8 @@ fn check(
 ) -> std::result::Result<(Place, &'static Instance), Raised> {
     let count = function.params.len();
     if given > count || given < function.required() {
-        let message = format!("takes {count} arguments, of which {} are required; {given} are given", function.required());
+        let message =
+            format!("takes {count} arguments, of which {} are required; {given} are given", function.required());
         return Err(Raised::new(Exception::Type, message));
     }
     let (mut place, mut names) = (None, Names::default());
@@ -294,7 +298,8 @@ fn choose(function: &'static Function, values: &[Value<'_>]) -> std::result::Res
         return Ok(instance);
     }
     // The message is about the first argument that no instance takes, given those in front of it.
-    let furthest = function.instances.iter().filter_map(|instance| mismatch(function, values, instance)).max_by_key(|m| m.0);
+    let furthest =
+        function.instances.iter().filter_map(|instance| mismatch(function, values, instance)).max_by_key(|m| m.0);
     let Some((at, ..)) = furthest else { return Err(Raised::new(Exception::Type, "has no instances")) };
     let candidates = function.instances.iter().filter_map(|instance| mismatch(function, values, instance));
     let mut expected: Vec<&str> = candidates.filter(|m| m.0 == at).map(|m| m.1.name()).collect();

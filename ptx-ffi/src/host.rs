@@ -56,7 +56,8 @@ impl Copied {
     /// Bytes between the elements belong to others: only those that changed are written.
     fn give_back(&self) -> Result<()> {
         let after = self.device.download()?;
-        let changed = self.before.iter().zip(&after).enumerate().skip(self.padding).filter(|(_, (old, new))| old != new);
+        let changed =
+            self.before.iter().zip(&after).enumerate().skip(self.padding).filter(|(_, (old, new))| old != new);
         for (at, (_, new)) in changed {
             let to = (self.host + (at - self.padding) as u64) as *mut u8;
             // SAFETY: a byte of the tensor's memory, which the caller lets the function write; on the CPU device only elements of

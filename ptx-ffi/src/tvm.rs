@@ -74,11 +74,7 @@ pub unsafe fn call(function: &'static Function, args: *const Any, count: i32, re
 
 /// # Safety
 /// As [`call`].
-unsafe fn read_all<'a>(
-    function: &Function,
-    args: &'a [Any],
-    values: &mut [Value<'a>; PARAMS],
-) -> Result<(), Raised> {
+unsafe fn read_all<'a>(function: &Function, args: &'a [Any], values: &mut [Value<'a>; PARAMS]) -> Result<(), Raised> {
     for (at, (value, arg)) in values.iter_mut().zip(args).enumerate() {
         // SAFETY: passed on.
         *value = unsafe { read(arg) }.map_err(|message| {
@@ -163,7 +159,8 @@ fn symbol<T: Copy>(name: &str) -> Option<T> {
     #[cfg(unix)]
     let library: libloading::Library = libloading::os::unix::Library::this().into();
     #[cfg(windows)]
-    let library: libloading::Library = libloading::os::windows::Library::open_already_loaded("tvm_ffi.dll").ok()?.into();
+    let library: libloading::Library =
+        libloading::os::windows::Library::open_already_loaded("tvm_ffi.dll").ok()?.into();
     // SAFETY: the caller names the type that the header has for this function.
     let found = unsafe { library.get::<T>(name) }.ok().map(|symbol| *symbol);
     // The library was loaded by others and stays; what was opened here is the whole program.

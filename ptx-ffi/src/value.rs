@@ -161,7 +161,8 @@ impl Tensor {
     /// The first dimensions as one: its extent and its stride.
     fn merge(&self, leading: usize) -> Option<(usize, usize)> {
         let extent = self.shape[..leading].iter().try_fold(1usize, |product, extent| product.checked_mul(*extent))?;
-        let stepping = (0..leading).rev().filter(|at| self.shape[*at] != 1).map(|at| (self.shape[at], self.strides[at]));
+        let stepping =
+            (0..leading).rev().filter(|at| self.shape[*at] != 1).map(|at| (self.shape[at], self.strides[at]));
         let mut merged: Option<(usize, usize)> = None;
         for (size, stride) in stepping {
             merged = match merged {
@@ -241,7 +242,8 @@ impl<'p> Names<'p> {
                 Dim::Any => continue,
                 Dim::Size(size) if size == extent => continue,
                 Dim::Size(size) => {
-                    let message = format!("expected {size} elements in dimension {at}, found shape {:?}", tensor.extents());
+                    let message =
+                        format!("expected {size} elements in dimension {at}, found shape {:?}", tensor.extents());
                     return Err(Raised::wrong_value(param.name, message));
                 }
                 Dim::Leading => "..",

@@ -219,7 +219,8 @@ unsafe fn read_all<'a>(
     match counts == found {
         true => Ok(()),
         false => {
-            let message = format!("takes {} inputs and {} outputs; {} and {} are given", args, rets, counts[0], counts[1]);
+            let message =
+                format!("takes {} inputs and {} outputs; {} and {} are given", args, rets, counts[0], counts[1]);
             Err(Raised::new(Exception::Type, message))
         }
     }
@@ -236,7 +237,8 @@ unsafe fn buffer(buffers: &Buffers, at: usize) -> Option<&XlaBuffer> {
 /// # Safety
 /// As [`call`].
 unsafe fn read_buffer<'a>(buffer: &XlaBuffer, place: Place) -> Result<Value<'a>, String> {
-    let dtype = DType::from_xla(buffer.dtype).ok_or_else(|| format!("type {} of XLA is not supported", buffer.dtype))?;
+    let dtype =
+        DType::from_xla(buffer.dtype).ok_or_else(|| format!("type {} of XLA is not supported", buffer.dtype))?;
     let dims = match usize::try_from(buffer.rank) {
         Ok(0) | Err(_) => &[][..],
         // SAFETY: it has an extent for each dimension.
@@ -292,9 +294,13 @@ fn ordinal(frame: &Frame) -> Result<usize, Raised> {
     // SAFETY: the table belongs to the frame.
     let api = unsafe { &*frame.api };
     if api.size < size_of::<Api>() {
-        return Err(Raised::new(Exception::Runtime, "this version of XLA does not tell the device; JAX 0.6 and later do"));
+        return Err(Raised::new(
+            Exception::Runtime,
+            "this version of XLA does not tell the device; JAX 0.6 and later do",
+        ));
     }
-    let args = |value| GetArgs { size: size_of::<GetArgs<i32>>(), extension: null_mut(), context: frame.context, value };
+    let args =
+        |value| GetArgs { size: size_of::<GetArgs<i32>>(), extension: null_mut(), context: frame.context, value };
     let mut args = args(0);
     // SAFETY: the arguments are those of this function.
     check(api, unsafe { (api.get_ordinal)(&raw mut args) }, "the device")?;
