@@ -11,7 +11,11 @@ mod every;
 mod grids;
 #[path = "prelude/lanes.rs"]
 mod lanes;
+#[path = "prelude/math.rs"]
+mod math;
 #[path = "prelude/matrices.rs"]
 mod matrices;
 #[path = "prelude/schedules.rs"]
 mod schedules;
+#[path = "prelude/vectors.rs"]
+mod vectors;

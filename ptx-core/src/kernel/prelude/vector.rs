@@ -1,6 +1,6 @@
 //! Neighbouring elements of global memory that one thread reads or writes at once, and their values as `f32`.
 //!
-//! `EACH` elements of `T` (`f32` or `bf16`) travel in one access: four `f32` or eight `bf16` are the 16 bytes that a
+//! `EACH` elements of `T` (`f32`, `bf16`, `f16`) travel in one access: four `f32` or eight `bf16` are the 16 bytes that a
 //! thread can move at most, and one is for rows whose start is not a multiple of 16 bytes; 2, 4 and 8 bytes are accesses too.
 
 /// How many elements are 16 bytes.
@@ -92,12 +92,21 @@ fn store_kept<T, const EACH: u32>(to: u64, packed: [b32; words::<T, EACH>()], in
     ptx! { @inside st.global.{ACCESS} [to], {packed[..]}; }
 }
 
-/// The values: `mov` for `f32`; `shl` and `and` for `bf16`, which is the upper half of an `f32`.
+/// The values: `mov` for `f32`; `shl` and `and` for `bf16`, which is the upper half of an `f32`; `mov` and `cvt.f32.f16` for `f16`.
 fn unpack<T, const EACH: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] {
+    const TYPE: &str = type_name::<T>();
     let values: [f32; EACH];
     for i in 0..EACH {
         if size_of::<T>() == 4 {
             ptx! { mov.b32 values[i], packed[i]; }
+        } else if TYPE == "f16" {
+            let (low, high): f16;
+            ptx! { mov.b32 {low, high}, packed[i / 2]; }
+            if i % 2 == 0 {
+                ptx! { cvt.f32.f16 values[i], low; }
+            } else {
+                ptx! { cvt.f32.f16 values[i], high; }
+            }
         } else if i % 2 == 0 {
             ptx! { shl.b32 values[i], packed[i / 2], 16; }
         } else {
@@ -107,7 +116,8 @@ fn unpack<T, const EACH: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] 
     values
 }
 
-/// The elements, rounded to nearest: `mov` for `f32`; `cvt.rn.bf16x2.f32` for `bf16`.
+/// The elements, rounded to nearest: `mov` for `f32`; `cvt.rn.bf16x2.f32` for `bf16`, `cvt.rn.f16x2.f32` for `f16`. Before `sm_80` two `cvt.rn.f16.f32`
+/// and a `mov` for `f16`, and `round_to_bf16` for `bf16`.
 fn pack<T, const EACH: u32>(values: [f32; EACH]) -> [b32; words::<T, EACH>()] {
     const WORDS: u32 = words::<T, EACH>();
     let packed: [b32; WORDS];
@@ -115,18 +125,54 @@ fn pack<T, const EACH: u32>(values: [f32; EACH]) -> [b32; words::<T, EACH>()] {
         if size_of::<T>() == 4 {
             ptx! { mov.b32 packed[i], values[i]; }
         } else if EACH == 1 {
-            ptx! { cvt.rn.bf16x2.f32 packed[i], 0.0, values[i]; }
+            packed[i] = pack_pair::<T>(values[i], 0.0);
         } else {
-            ptx! { cvt.rn.bf16x2.f32 packed[i], values[2 * i + 1], values[2 * i]; }
+            packed[i] = pack_pair::<T>(values[2 * i], values[2 * i + 1]);
         }
     }
     packed
 }
 
-/// What `unpack` gives, by other instructions: `prmt` for each half, another one for each `TURN` below 3. Where registers are
+/// Two elements of 16 bits in a register, rounded to nearest: `cvt.rn.bf16x2.f32` or `cvt.rn.f16x2.f32`, before `sm_80` as `pack` says.
+fn pack_pair<T>(low: f32, high: f32) -> b32 {
+    const TYPE: &str = type_name::<T>();
+    let packed: b32;
+    if arch >= sm_80 {
+        ptx! { cvt.rn.{TYPE}x2.f32 packed, high, low; }
+    } else if TYPE == "f16" {
+        let (a, b): f16;
+        ptx! {
+            cvt.rn.f16.f32 a, low;
+            cvt.rn.f16.f32 b, high;
+            mov.b32 packed, {a, b};
+        }
+    } else {
+        let (a, b): (b32, b32) = (round_to_bf16(low), round_to_bf16(high));
+        ptx! { prmt.b32 packed, a, b, 0x7632; }
+    }
+    packed
+}
+
+/// The nearest `bf16` as an `f32` whose lower half is to be dropped, for chips before `sm_80`: `shr`, `and`, two `add`, `setp`, `selp`.
+fn round_to_bf16(x: f32) -> b32 {
+    let (mut bits, odd): (b32, b32);
+    let number: pred;
+    ptx! {
+        mov.b32         bits, x;
+        shr.u32         odd, bits, 16;
+        and.b32         odd, odd, 1;
+        add.u32         bits, bits, odd;
+        add.u32         bits, bits, 0x7fff;
+        setp.num.f32    number, x, x;
+        selp.b32        bits, bits, 0x7fffffff, number;
+    }
+    bits
+}
+
+/// What `unpack` gives, for `bf16` by other instructions: `prmt` for each half, another one for each `TURN` below 3. Where registers are
 /// short, packed values can wait in half as many; ptxas would keep what it has unpacked once.
 fn unpack_again<T, const EACH: u32, const TURN: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] {
-    if size_of::<T>() == 4 {
+    if type_name::<T>() != "bf16" {
         return unpack::<T, EACH>(packed);
     }
     let values: [f32; EACH];

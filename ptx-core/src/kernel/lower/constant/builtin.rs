@@ -122,6 +122,7 @@ impl<'a> Lowerer<'a> {
         }
         match (path.segments.last().map(|s| s.name.as_str()), args) {
             (Some("size_of"), []) => self.size_of(path, span),
+            (Some("type_name"), []) => self.type_name(path, span),
             (Some(name @ ("min" | "max")), [a, b]) => {
                 let (a, b) = (self.constant(a)?, self.constant(b)?);
                 let less = self.constant_operation(BinaryOp::Lt, a.clone(), b.clone(), span)?;
@@ -140,6 +141,15 @@ impl<'a> Lowerer<'a> {
             Some(size) => Ok(Const::Int(i128::from(size), None)),
             None => not_constant(span, format!("memory holds no `{}`", ty.name())),
         }
+    }
+
+    /// The name that a type has in the kernel language: `"bf16"`.
+    fn type_name(&mut self, path: &Path, span: Span) -> Evaluated {
+        let Some(GenericArg::Type(ty)) = path.args.first() else {
+            return not_constant(span, "`type_name` needs a type: `type_name::<f32>()`");
+        };
+        let ty = self.ty(ty).ok_or(Fail::Reported)?;
+        Ok(Const::Str(ty.name()))
     }
 
     /// A call whose arguments must all be constants.
