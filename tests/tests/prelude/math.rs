@@ -85,7 +85,8 @@ fn ulp(value: f64) -> f64 {
 
 /// Inputs of every size and sign, dense where functions change, and special ones.
 fn inputs() -> Vec<f32> {
-    let special = [0.0, 1.0, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE, 1e-45, 88.7228, 88.72284, 103.9, 104.0];
+    let special =
+        [0.0, 1.0, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE, 1e-45, 88.7228, 88.72284, 103.9, 104.0];
     let sizes = (0..0x7f80_0000u32).step_by(0x7f80_0000 / 6000).map(f32::from_bits);
     let near = (0..12_000).map(|i| i as f32 * 1e-3);
     let ones = (0..2000).map(|i| 1.0 + (i as f32 - 1000.0) * 3e-7);
@@ -106,7 +107,12 @@ fn functions_keep_their_error_bounds() -> Result<()> {
             if rounded.is_finite() && y.is_finite() {
                 let error = (y - exact).abs();
                 let allowed = (function.ulps)(x) * ulp(exact) + function.absolute;
-                assert!(error <= allowed, "{}({x:e}) is {y:e} and not {exact:e}: {} ulp", function.name, error / ulp(exact));
+                assert!(
+                    error <= allowed,
+                    "{}({x:e}) is {y:e} and not {exact:e}: {} ulp",
+                    function.name,
+                    error / ulp(exact)
+                );
                 worst = worst.max((error - function.absolute).max(0.0) / ulp(exact));
             } else {
                 let overflows = exact > f64::from(f32::MAX) * 0.9999 && y.is_infinite() == rounded.is_finite();
