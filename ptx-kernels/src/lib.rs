@@ -19,3 +19,4 @@ pub mod norm;
 pub mod rotary;
 #[cfg(feature = "softmax")]
 pub mod softmax;
+pub mod workspace;

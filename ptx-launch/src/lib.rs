@@ -161,6 +161,7 @@ mod macros;
 pub mod packed;
 mod param;
 pub mod prelude;
+mod properties;
 mod runtime;
 mod statics;
 mod stream;
@@ -183,6 +184,7 @@ pub use macros::*;
 pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::Options as CpuOptions;
+pub use properties::{Properties, StreamId};
 pub use runtime::{RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use statics::Static;
 pub use stream::{AsStream, Stream, StreamRef};

@@ -208,6 +208,13 @@ impl fmt::Display for StreamRef<'_> {
     }
 }
 
+impl AsStream for StreamRef<'_> {
+    #[inline]
+    fn as_stream(&self) -> StreamRef<'_> {
+        *self
+    }
+}
+
 impl AsStream for &Stream {
     #[inline]
     fn as_stream(&self) -> StreamRef<'_> {

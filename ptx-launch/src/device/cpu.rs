@@ -44,6 +44,11 @@ impl CpuDevice {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Its identity among the devices that are alive.
+    pub(crate) fn addr(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
         self.0.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -33,6 +33,10 @@ impl CpuDevice {
         self.0.never()
     }
 
+    pub(crate) fn addr(&self) -> usize {
+        self.0.never()
+    }
+
     pub(crate) fn is(&self, _: &CpuDevice) -> bool {
         self.0.never()
     }

@@ -1,0 +1,114 @@
+//! Properties of the device behind a stream, for libraries that choose among kernels, and the identity of a stream.
+//! Read once per context; nothing here launches.
+
+use crate::cache::Cache;
+use crate::device::cuda::{CudaDevice, Limits};
+use crate::device::{Device, Inner};
+use crate::error::Result;
+use crate::load::Home;
+use crate::stream::{Events, StreamKind, StreamRef};
+use cudarc::driver::CudaContext;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+
+/// Properties of a device by which a library chooses among its kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Properties {
+    /// The compute capability, ten times the major number and the minor one: 90 is `sm_90`. `None` on the CPU device, which
+    /// runs kernels of every target.
+    pub capability: Option<u16>,
+    /// Number of SMs; 1 on the CPU device.
+    pub multiprocessors: u32,
+}
+
+/// The identity of a stream: equal for all handles of one queue of a device, and for no other queue that is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamId {
+    device: usize,
+    stream: usize,
+    /// For the per-thread stream, which is another queue on each thread.
+    thread: Option<ThreadId>,
+}
+
+/// `CU_STREAM_PER_THREAD`.
+const PER_THREAD: usize = 2;
+
+/// The properties of each context's device.
+static KNOWN: Cache<(Home, Properties)> = Cache::new();
+
+impl StreamRef<'_> {
+    /// Properties of its device. The first call for a context asks the driver; the others take no lock and allocate nothing.
+    ///
+    /// # Errors
+    /// What the driver says when it is asked for the device's properties.
+    #[inline]
+    pub fn properties(self) -> Result<Properties> {
+        match self.kind {
+            StreamKind::Cuda(stream, _) => of_context(stream.context()),
+            StreamKind::Cpu(_) => Ok(Properties { capability: None, multiprocessors: 1 }),
+        }
+    }
+
+    /// Its device.
+    ///
+    /// # Errors
+    /// What the driver says when it is asked for the device's properties.
+    pub fn device(self) -> Result<Device> {
+        match self.kind {
+            StreamKind::Cuda(stream, _) => CudaDevice::of_context(stream.context()).map(|d| Device(Inner::Cuda(d))),
+            StreamKind::Cpu(device) => Ok(Device(Inner::Cpu(device.clone()))),
+        }
+    }
+
+    /// Returns true while work that is submitted to it is recorded in a graph, and not run.
+    pub fn is_captured(self) -> bool {
+        matches!(self.kind, StreamKind::Cuda(_, Events::LeftOut))
+    }
+
+    /// Its identity.
+    pub fn id(self) -> StreamId {
+        match self.kind {
+            StreamKind::Cuda(on, _) => {
+                let stream = on.cu_stream().addr();
+                let thread = (stream == PER_THREAD).then(|| thread::current().id());
+                StreamId { device: Arc::as_ptr(on.context()).addr(), stream, thread }
+            }
+            StreamKind::Cpu(device) => StreamId { device: device.addr(), stream: 0, thread: None },
+        }
+    }
+}
+
+#[inline]
+fn of_context(context: &Arc<CudaContext>) -> Result<Properties> {
+    let is = |(home, _): &(Home, Properties)| home.is(context);
+    let found = match KNOWN.find(is) {
+        Some(found) => found,
+        None => KNOWN.find_or_make(is, || Ok((Home::of(context), read(context)?)))?,
+    };
+    Ok(found.1)
+}
+
+fn read(context: &CudaContext) -> Result<Properties> {
+    let limits = Limits::read(context)?;
+    Ok(Properties { capability: Some(limits.arch.number), multiprocessors: limits.multiprocessors })
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::stream::AsStream;
+
+    #[test]
+    fn a_stream_of_the_cpu_device_is_its_device() {
+        let (one, other) = (Device::cpu(), Device::cpu());
+        let id = |device: &Device| device.as_stream().id();
+        assert_eq!(id(&one), one.stream().as_stream_ref().id());
+        assert_ne!(id(&one), id(&other));
+        let stream = one.stream();
+        let stream = stream.as_stream_ref();
+        assert_eq!(stream.properties().unwrap().capability, None);
+        assert_eq!(id(&stream.device().unwrap()), id(&one));
+    }
+}
