@@ -28,10 +28,10 @@ impl Stream {
     /// one of them is on the CPU device alone, or what the driver says.
     pub fn copy<T: Element>(&self, from: impl ReadSlice<T>, mut to: impl WriteSlice<T>) -> Result<()> {
         let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
-        match (from.home().kind, stream.kind) {
+        match (from.home().map(|home| (home, home.kind)), stream.kind) {
             _ if bytes == 0 => Ok(()),
-            (StreamKind::Cuda(home, _), StreamKind::Cuda(on, _)) if differ(home, on) => {
-                let (read, written) = (from.bind(from.home())?, to.bind(stream)?);
+            (Some((at, StreamKind::Cuda(home, _))), StreamKind::Cuda(on, _)) if differ(home, on) => {
+                let (read, written) = (from.bind(at)?, to.bind(stream)?);
                 peer(home, on, &read, &written, bytes)
             }
             (_, StreamKind::Cuda(on, _)) => {

@@ -276,12 +276,12 @@ unsafe impl<T, const R: usize> ReadSlice<T> for &TensorRef<'_, T, R> {
         }
     }
 
-    fn home(&self) -> StreamRef<'_> {
-        match &self.memory {
+    fn home(&self) -> Option<StreamRef<'_>> {
+        Some(match &self.memory {
             Source::View(view) => view.home(),
             Source::CudaSlice(slice) => StreamRef::cuda(slice.stream()),
             Source::CudaView(view) => StreamRef::cuda(view.stream()),
-        }
+        })
     }
 }
 

@@ -100,7 +100,7 @@ unsafe impl<T, S: ReadSlice<T>, const R: usize> ReadSlice<T> for Tile<S, R> {
         self.memory.bind(stream)
     }
 
-    fn home(&self) -> StreamRef<'_> {
+    fn home(&self) -> Option<StreamRef<'_>> {
         self.memory.home()
     }
 }

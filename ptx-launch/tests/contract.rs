@@ -201,3 +201,30 @@ fn threads_share_a_cpu_device() {
         }
     });
 }
+
+/// Adds a bias, if there is one.
+#[ptx_kernel(arch = "sm_80", block = 1, grid = 1, unsafe(requires(bias.len() == 0 || bias.len() >= 1, sums.len() <= 1)))]
+fn add_bias(bias: &[f32], sums: &mut [f32]) {
+    let mut v: f32 = 1.0;
+    let (from, to): (u64, u64) = (bias, sums);
+    if from != 0 {
+        let b: f32;
+        ptx! { ld.global.f32 b, [from]; }
+        v += b;
+    }
+    if to != 0 {
+        ptx! { st.global.f32 [to], v; }
+    }
+}
+
+#[test]
+fn absent_memory_is_the_address_zero() {
+    let device = Device::cpu();
+    let (bias, mut sums) = (device.upload(&[2.0f32]).unwrap(), device.zeros::<f32>(1).unwrap());
+    add_bias(&device, Some(&bias), Some(&mut sums)).unwrap();
+    assert_eq!(sums.download().unwrap(), [3.0]);
+    add_bias(&device, None::<&Buffer<f32>>, Some(&mut sums)).unwrap();
+    assert_eq!(sums.download().unwrap(), [1.0]);
+    add_bias(&device, Some(&bias), None::<&mut Buffer<f32>>).unwrap();
+    assert_eq!(device.stream().copy(None::<&Buffer<f32>>, &mut sums).unwrap_err().kind(), ErrorKind::Condition);
+}

@@ -10,7 +10,8 @@ use crate::stream::{Events, StreamKind, StreamRef};
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use std::sync::Arc;
 
-/// An argument for a kernel's `&[T]`: `&Buffer<T>`, `&View<T>`, and cudarc's `&CudaSlice<T>`, `&CudaView<T>`.
+/// An argument for a kernel's `&[T]`: `&Buffer<T>`, `&View<T>`, and cudarc's `&CudaSlice<T>`, `&CudaView<T>`; or an [`Option`]
+/// of one, whose `None` is the address zero and no elements.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read by the kernel as `&[{T}]`",
     label = "expected a reference to a buffer or view of `{T}`",
@@ -37,12 +38,12 @@ pub unsafe trait ReadSlice<T> {
     /// [`ErrorKind::WrongDevice`] when the memory and the stream belong to different devices.
     fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>>;
 
-    /// A stream of the device that it lies on.
-    fn home(&self) -> StreamRef<'_>;
+    /// A stream of the device that it lies on; `None` if it has no memory.
+    fn home(&self) -> Option<StreamRef<'_>>;
 }
 
 /// An argument for a kernel's `&mut [T]`: `&mut Buffer<T>`, `&mut ViewMut<T>`, and cudarc's `&mut CudaSlice<T>`,
-/// `&mut CudaViewMut<T>`.
+/// `&mut CudaViewMut<T>`; or an [`Option`] of one, whose `None` is the address zero and no elements.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written by the kernel as `&mut [{T}]`",
     label = "expected a mutable reference to a buffer or view of `{T}`",
@@ -111,6 +112,12 @@ impl<'s> Bound<'s> {
     /// The same, passed by another number: the handle of a texture.
     pub(crate) fn called(self, handle: u64) -> Bound<'s> {
         Bound { address: handle, ..self }
+    }
+
+    /// No memory: the address zero.
+    #[inline]
+    fn absent() -> Bound<'s> {
+        Bound { address: 0, _after: After::Nothing }
     }
 
     /// Memory of the CPU device.
@@ -220,8 +227,8 @@ macro_rules! readable {
             $bind(&**self, stream)
         }
 
-        fn home(&self) -> StreamRef<'_> {
-            $home(&**self)
+        fn home(&self) -> Option<StreamRef<'_>> {
+            Some($home(&**self))
         }
     };
 }
@@ -287,4 +294,34 @@ unsafe impl<T> WriteSlice<T> for &mut CudaSlice<T> {
 // SAFETY: as for `&CudaView`, and no other view has these elements.
 unsafe impl<T> WriteSlice<T> for &mut CudaViewMut<'_, T> {
     writable!(Bound::cuda_write);
+}
+
+#[diagnostic::do_not_recommend]
+// SAFETY: calls are passed on; without memory there are no elements.
+unsafe impl<T, S: ReadSlice<T>> ReadSlice<T> for Option<S> {
+    fn len(&self) -> usize {
+        self.as_ref().map_or(0, S::len)
+    }
+
+    #[inline]
+    fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        self.as_ref().map_or_else(|| Ok(Bound::absent()), |memory| memory.bind(stream))
+    }
+
+    fn home(&self) -> Option<StreamRef<'_>> {
+        self.as_ref().and_then(S::home)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+// SAFETY: calls are passed on; without memory there are no elements.
+unsafe impl<T, S: WriteSlice<T>> WriteSlice<T> for Option<S> {
+    fn len(&self) -> usize {
+        self.as_ref().map_or(0, S::len)
+    }
+
+    #[inline]
+    fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        self.as_mut().map_or_else(|| Ok(Bound::absent()), |memory| memory.bind(stream))
+    }
 }

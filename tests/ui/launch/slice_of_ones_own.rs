@@ -11,7 +11,7 @@ impl ReadSlice<f32> for Liar {
         ReadSlice::bind(&&self.0, stream)
     }
 
-    fn home(&self) -> ptx_launch::StreamRef<'_> {
+    fn home(&self) -> Option<ptx_launch::StreamRef<'_>> {
         ReadSlice::home(&&self.0)
     }
 }
