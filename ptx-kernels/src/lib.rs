@@ -17,6 +17,8 @@ pub mod gemm;
 pub mod norm;
 #[cfg(feature = "rotary")]
 pub mod rotary;
+#[allow(dead_code, reason = "each operation uses a part")]
+mod rows;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 pub mod workspace;

@@ -170,7 +170,7 @@ impl Config {
     }
 
     /// Programmatic dependent launch: may start before the kernel in front of it has ended; the kernel itself waits
-    /// with `griddepcontrol.wait`. A safe launch takes it from the kernel's attribute alone.
+    /// with `griddepcontrol.wait`. A safe launch takes it from the kernel's attribute alone. Devices before `sm_90` launch without it.
     #[inline]
     pub fn pdl(self, on: bool) -> Config {
         Config { pdl: on, ..self }

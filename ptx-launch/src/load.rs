@@ -142,6 +142,11 @@ impl CudaModule {
 }
 
 impl CudaKernel {
+    /// Returns true if the device has programmatic dependent launches.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.limits.arch.number >= 90
+    }
+
     fn load(kernel: &Kernel, context: &Arc<CudaContext>) -> Result<CudaKernel> {
         let driver = Driver::get()?;
         let module = kernel.module.in_context(context, &JitOptions::new())?;

@@ -28,6 +28,8 @@ pub(super) unsafe fn launch(kernel: &Kernel, stream: &CudaStream, config: &Confi
         return Ok(());
     }
     loaded.grant_shared(driver, shape.shared.into())?;
+    let alone = Config { pdl: false, ..*config };
+    let config = if config.pdl && !loaded.overlaps() { &alone } else { config };
     // SAFETY: passed on; the context is current.
     match unsafe { submit(driver, loaded, stream.cu_stream(), &shape, config, args)? } {
         0 => Ok(()),
