@@ -122,9 +122,7 @@ impl Activation {
         let read = [Matrix::read("gate", &gate), Matrix::read("up", &up), Matrix::read("dy", &dy)];
         let [a, b, c] = read;
         match Rows::flat([a, b, c, Matrix::written("dgate", &dgate), Matrix::written("dup", &dup)])? {
-            Some(rows) => {
-                T::gated_backward(stream.as_stream(), self, rows, [&gate, &up, &dy], [&mut dgate, &mut dup])
-            }
+            Some(rows) => T::gated_backward(stream.as_stream(), self, rows, [&gate, &up, &dy], [&mut dgate, &mut dup]),
             None => Ok(()),
         }
     }

@@ -86,9 +86,9 @@ impl<const N: usize> Rows<N> {
         if total >= MOST as u64 || !matrices.iter().all(Matrix::is_dense) {
             return Ok(Some(rows));
         }
-        let wide = matrices.iter().all(|matrix| {
-            matrix.address.is_multiple_of(16) && (total * matrix.bytes as u64).is_multiple_of(16)
-        });
+        let wide = matrices
+            .iter()
+            .all(|matrix| matrix.address.is_multiple_of(16) && (total * matrix.bytes as u64).is_multiple_of(16));
         Ok(Some(Rows { rows: 1, columns: total as u32, strides: [total; N], wide }))
     }
 }

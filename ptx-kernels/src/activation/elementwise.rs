@@ -24,7 +24,13 @@ type Out<'a, 'm, T> = &'a mut TensorMut<'m, T, 2>;
 /// The launches of the types for which there are kernels.
 pub trait Launch: Element {
     #[doc(hidden)]
-    fn unary(stream: StreamRef<'_>, f: Activation, rows: Rows<2>, x: In<'_, Self>, out: Out<'_, '_, Self>) -> Result<()>;
+    fn unary(
+        stream: StreamRef<'_>,
+        f: Activation,
+        rows: Rows<2>,
+        x: In<'_, Self>,
+        out: Out<'_, '_, Self>,
+    ) -> Result<()>;
 
     #[doc(hidden)]
     fn unary_backward(

@@ -27,7 +27,13 @@ fn exact(f: Activation, x: f64) -> f64 {
         Activation::Gelu => x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
         Activation::GeluTanh => x / (1.0 + (-1.595_769_121_605_730_8 * (x + 0.044715 * x * x * x)).exp()),
         Activation::Silu => x / (1.0 + (-x).exp()),
-        Activation::Relu => if x <= 0.0 { 0.0 } else { x },
+        Activation::Relu => {
+            if x <= 0.0 {
+                0.0
+            } else {
+                x
+            }
+        }
     }
 }
 

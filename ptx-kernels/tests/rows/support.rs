@@ -163,7 +163,9 @@ pub fn compare<T: Number>(what: &str, found: &[f64], exact: &[f64], relative: f6
     assert_eq!(found.len(), exact.len(), "{what}");
     for (at, (found, exact)) in found.iter().zip(exact).enumerate() {
         let rounded = T::rounded(*exact).exact();
-        let allowed = exact.abs() * (relative + T::UNIT) + absolute + T::rounded(1e-30).exact().max(6e-8 * f64::from(T::UNIT == 4.89e-4));
+        let allowed = exact.abs() * (relative + T::UNIT)
+            + absolute
+            + T::rounded(1e-30).exact().max(6e-8 * f64::from(T::UNIT == 4.89e-4));
         let good = match (found.is_nan(), rounded.is_finite()) {
             (true, _) => exact.is_nan(),
             (false, true) => (found - exact).abs() <= allowed || exact.abs() > 0.999 * T::MOST && found.is_infinite(),
