@@ -1,1 +1,250 @@
 //! RMSNorm and LayerNorm, forward and backward.
+//!
+//! With rows x, weights w and biases b:
+//!
+//! ```text
+//! RMSNorm:    out = x / sqrt(mean(x²) + ε) · w + b
+//! LayerNorm:  out = (x - mean(x)) / sqrt(mean((x - mean(x))²) + ε) · w + b
+//! ```
+//!
+//! Matrices may have any row stride, any alignment and any number of columns. Arithmetic is `f32`, results are rounded to nearest. For n columns the
+//! relative error of a row's scale is at most (n / 256 + 20) · 2^-24, typically a few units in the last place. LayerNorm subtracts the mean
+//! before it squares, so that nothing cancels. A row with a NaN or an infinity gives NaN where PyTorch does.
+//!
+//! Gradients recompute the statistics of each row from `x`, so that nothing but the inputs is kept. Sums over rows (dw, db) have an
+//! order that depends on the shape and on the kind of GPU alone: repeated calls give the same bits.
+//!
+//! Sources: Zhang and Sennrich, *Root Mean Square Layer Normalization*, 2019; Ba, Kiros and Hinton, *Layer Normalization*, 2016.
+
+mod backward;
+mod launch;
+mod portable;
+
+use crate::rows::{Matrix, Rows, check_vector, check_vector_mut};
+use crate::workspace::Workspace;
+use launch::{Backward, Forward, Kind, Launch};
+use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
+
+/// Element types of the norms: `f32`, `f16`, `bf16`.
+pub trait Float: Launch {}
+impl<T: Launch> Float for T {}
+
+/// `out` = `x` / sqrt(mean(`x`²) + `epsilon`) · `weight`, row by row. [`Norm::rms`] has more options.
+///
+/// ```
+/// # use ptx_launch::prelude::*;
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cpu();
+/// let (x, weight) = (device.upload(&[3.0f32, 4.0])?, device.upload(&[1.0f32, 0.5])?);
+/// let mut out = device.zeros::<f32>(2)?;
+/// ptx_kernels::norm::rms_norm(&device, x.tile([1, 2])?, weight.tile([2])?, out.tile_mut([1, 2])?, 0.0)?;
+/// let rms = 12.5f32.sqrt();
+/// assert!((out.download()?[1] - 2.0 / rms).abs() < 1e-6);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`Norm::forward`].
+pub fn rms_norm<'m, 'o, T: Float>(
+    stream: impl AsStream,
+    x: impl Into<TensorRef<'m, T, 2>>,
+    weight: impl Into<TensorRef<'m, T, 1>>,
+    out: impl Into<TensorMut<'o, T, 2>>,
+    epsilon: f32,
+) -> Result<()> {
+    Norm::rms(epsilon).weight(weight).forward(stream, x, out)
+}
+
+/// `out` = (`x` - mean(`x`)) / sqrt(variance(`x`) + `epsilon`) · `weight` + `bias`, row by row. [`Norm::layer`] has more options.
+///
+/// # Errors
+/// As [`Norm::forward`].
+pub fn layer_norm<'m, 'o, T: Float>(
+    stream: impl AsStream,
+    x: impl Into<TensorRef<'m, T, 2>>,
+    weight: impl Into<TensorRef<'m, T, 1>>,
+    bias: impl Into<TensorRef<'m, T, 1>>,
+    out: impl Into<TensorMut<'o, T, 2>>,
+    epsilon: f32,
+) -> Result<()> {
+    Norm::layer(epsilon).weight(weight).bias(bias).forward(stream, x, out)
+}
+
+/// The gradients of [`rms_norm`]: `dx`, and `dw`, the gradient of the weights. [`NormBackward`] has more options.
+///
+/// # Errors
+/// As [`NormBackward::backward`].
+pub fn rms_norm_backward<'m, 'o, T: Float>(
+    stream: impl AsStream,
+    x: impl Into<TensorRef<'m, T, 2>>,
+    weight: impl Into<TensorRef<'m, T, 1>>,
+    dy: impl Into<TensorRef<'m, T, 2>>,
+    dx: impl Into<TensorMut<'o, T, 2>>,
+    dw: impl Into<TensorMut<'m, T, 1>>,
+    epsilon: f32,
+) -> Result<()> {
+    NormBackward::rms(epsilon).weight(weight).dw(dw).backward(stream, x, dy, dx)
+}
+
+/// A norm and its options.
+///
+/// ```
+/// # use ptx_launch::prelude::*;
+/// use ptx_kernels::norm::Norm;
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cpu();
+/// let (x, mut stream) = (device.upload(&[1.0f32, 2.0])?, device.upload(&[2.0f32, 2.0])?);
+/// let mut out = device.zeros::<f32>(2)?;
+/// Norm::rms(1e-6).residual(stream.tile_mut([1, 2])?).forward(&device, x.tile([1, 2])?, out.tile_mut([1, 2])?)?;
+/// assert_eq!(stream.download()?, [3.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub struct Norm<'m, T> {
+    kind: Kind,
+    weight: Option<TensorRef<'m, T, 1>>,
+    bias: Option<TensorRef<'m, T, 1>>,
+    residual: Option<TensorMut<'m, T, 2>>,
+}
+
+impl<'m, T: Float> Norm<'m, T> {
+    /// RMSNorm with the constant that is added to the mean square.
+    pub fn rms(epsilon: f32) -> Self {
+        Norm { kind: Kind { center: false, epsilon }, weight: None, bias: None, residual: None }
+    }
+
+    /// LayerNorm with the constant that is added to the variance.
+    pub fn layer(epsilon: f32) -> Self {
+        Norm { kind: Kind { center: true, epsilon }, weight: None, bias: None, residual: None }
+    }
+
+    /// Weights, one per column; else they are one.
+    pub fn weight(self, weight: impl Into<TensorRef<'m, T, 1>>) -> Self {
+        Norm { weight: Some(weight.into()), ..self }
+    }
+
+    /// Biases, one per column; else they are zero.
+    pub fn bias(self, bias: impl Into<TensorRef<'m, T, 1>>) -> Self {
+        Norm { bias: Some(bias.into()), ..self }
+    }
+
+    /// A residual stream: `residual` becomes `x` + `residual`, rounded, and the norm is that of the sum.
+    pub fn residual(self, residual: impl Into<TensorMut<'m, T, 2>>) -> Self {
+        Norm { residual: Some(residual.into()), ..self }
+    }
+
+    /// Normalizes the rows of `x`: one launch, or none without elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) where shapes differ or columns do not lie side by side; those of the launch.
+    pub fn forward<'x: 'm, 'o>(
+        self,
+        stream: impl AsStream,
+        x: impl Into<TensorRef<'x, T, 2>>,
+        out: impl Into<TensorMut<'o, T, 2>>,
+    ) -> Result<()> {
+        let (x, mut out): (TensorRef<'m, T, 2>, _) = (x.into(), out.into());
+        let Norm { kind, weight, bias, mut residual } = self;
+        let own = Matrix::read("x", &x);
+        let sums = residual.as_ref().map_or(own, |residual| Matrix::written("residual", residual));
+        let Some(mut rows) = Rows::of([own, sums, Matrix::written("out", &out)])? else { return Ok(()) };
+        for (name, vector) in [("weight", &weight), ("bias", &bias)] {
+            rows.wide &= check_vector(name, vector.as_ref(), rows.columns)?;
+        }
+        let (weight, bias, residual) = (weight.as_ref(), bias.as_ref(), residual.as_mut());
+        T::forward(stream.as_stream(), Forward { kind, rows, x: &x, residual, weight, bias }, &mut out)
+    }
+}
+
+/// The gradients of a norm and their options.
+#[must_use]
+pub struct NormBackward<'m, T> {
+    kind: Kind,
+    weight: Option<TensorRef<'m, T, 1>>,
+    dw: Option<TensorMut<'m, T, 1>>,
+    db: Option<TensorMut<'m, T, 1>>,
+    dsum: Option<TensorRef<'m, T, 2>>,
+    workspace: Option<&'m mut Workspace>,
+}
+
+impl<'m, T: Float> NormBackward<'m, T> {
+    fn of(kind: Kind) -> Self {
+        NormBackward { kind, weight: None, dw: None, db: None, dsum: None, workspace: None }
+    }
+
+    /// RMSNorm with the constant of the forward pass.
+    pub fn rms(epsilon: f32) -> Self {
+        NormBackward::of(Kind { center: false, epsilon })
+    }
+
+    /// LayerNorm with the constant of the forward pass.
+    pub fn layer(epsilon: f32) -> Self {
+        NormBackward::of(Kind { center: true, epsilon })
+    }
+
+    /// The weights of the forward pass; else they are one.
+    pub fn weight(self, weight: impl Into<TensorRef<'m, T, 1>>) -> Self {
+        NormBackward { weight: Some(weight.into()), ..self }
+    }
+
+    /// Computes the gradient of the weights, one element per column.
+    pub fn dw(self, dw: impl Into<TensorMut<'m, T, 1>>) -> Self {
+        NormBackward { dw: Some(dw.into()), ..self }
+    }
+
+    /// Computes the gradient of the biases, one element per column.
+    pub fn db(self, db: impl Into<TensorMut<'m, T, 1>>) -> Self {
+        NormBackward { db: Some(db.into()), ..self }
+    }
+
+    /// The gradient of the sum that [`Norm::residual`] writes. It is added to `dx`, which then is the gradient of both `x` and `residual`;
+    /// `x` of [`backward`](Self::backward) is the sum.
+    pub fn residual_gradient(self, dsum: impl Into<TensorRef<'m, T, 2>>) -> Self {
+        NormBackward { dsum: Some(dsum.into()), ..self }
+    }
+
+    /// Scratch memory for the sums of `dw` and `db`; else the stream's pool has it.
+    pub fn workspace(self, workspace: &'m mut Workspace) -> Self {
+        NormBackward { workspace: Some(workspace), ..self }
+    }
+
+    /// Computes `dx` from the input `x` of the norm and the gradient `dy` of its output. Without elements dw and db become zero.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) where shapes differ or columns do not lie side by side, or where the workspace is too
+    /// small; those of the launches.
+    pub fn backward<'x: 'm, 'o>(
+        self,
+        stream: impl AsStream,
+        x: impl Into<TensorRef<'x, T, 2>>,
+        dy: impl Into<TensorRef<'x, T, 2>>,
+        dx: impl Into<TensorMut<'o, T, 2>>,
+    ) -> Result<()> {
+        let (x, dy, mut dx): (TensorRef<'m, T, 2>, TensorRef<'m, T, 2>, _) = (x.into(), dy.into(), dx.into());
+        let NormBackward { kind, weight, mut dw, mut db, dsum, workspace } = self;
+        let own = Matrix::read("x", &x);
+        let sums = dsum.as_ref().map_or(own, |dsum| Matrix::read("residual_gradient", dsum));
+        let matrices = [own, Matrix::read("dy", &dy), sums, Matrix::written("dx", &dx)];
+        let columns = x.shape()[1];
+        let mut aligned = check_vector("weight", weight.as_ref(), columns as u32)?;
+        for (name, vector) in [("dw", &dw), ("db", &db)] {
+            aligned &= check_vector_mut(name, vector.as_ref(), columns as u32)?;
+        }
+        let Some(mut rows) = Rows::of(matrices)? else { return T::clear(stream.as_stream(), [dw, db]) };
+        rows.wide &= aligned;
+        let arguments = Backward {
+            kind,
+            rows,
+            x: &x,
+            dy: &dy,
+            sum: dsum.as_ref(),
+            weight: weight.as_ref(),
+            dw: dw.as_mut(),
+            db: db.as_mut(),
+            workspace,
+        };
+        T::backward(stream.as_stream(), arguments, &mut dx)
+    }
+}

@@ -4,4 +4,5 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod activation;
+mod norm;
 mod support;

@@ -135,6 +135,12 @@ impl<T: Number> Guarded<T> {
         TensorMut::strided(memory, self.shape, [self.stride, 1]).unwrap()
     }
 
+    /// A matrix of one row as a vector.
+    pub fn line(&mut self) -> TensorMut<'_, T, 1> {
+        let memory = self.buffer.slice_mut(self.start..).unwrap();
+        TensorMut::strided(memory, [self.shape[1]], [1]).unwrap()
+    }
+
     /// The values; every element around them still is a guard.
     pub fn values(&self) -> Vec<f64> {
         let data = self.buffer.download().unwrap();

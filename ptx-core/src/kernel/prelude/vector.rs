@@ -92,6 +92,21 @@ fn store_kept<T, const EACH: u32>(to: u64, packed: [b32; words::<T, EACH>()], in
     ptx! { @inside st.global.{ACCESS} [to], {packed[..]}; }
 }
 
+/// The values of `EACH` elements: `ld.global` and `unpack`.
+fn read<T, const EACH: u32>(from: Global<T>) -> [f32; EACH] {
+    const ACCESS: &str = access::<T, EACH>();
+    let packed: [b32; words::<T, EACH>()];
+    ptx! { ld.global.{ACCESS} {packed[..]}, [from]; }
+    unpack::<T, EACH>(packed)
+}
+
+/// Writes values as `EACH` elements: `pack` and `st.global`.
+fn write<T, const EACH: u32>(to: GlobalMut<T>, values: [f32; EACH]) {
+    const ACCESS: &str = access::<T, EACH>();
+    let packed: [b32; words::<T, EACH>()] = pack::<T, EACH>(values);
+    ptx! { st.global.{ACCESS} [to], {packed[..]}; }
+}
+
 /// The values: `mov` for `f32`; `shl` and `and` for `bf16`, which is the upper half of an `f32`; `mov` and `cvt.f32.f16` for `f16`.
 fn unpack<T, const EACH: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] {
     const TYPE: &str = type_name::<T>();

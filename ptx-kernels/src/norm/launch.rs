@@ -1,0 +1,137 @@
+//! The choice of a kernel for each norm, and its launch.
+
+use super::backward::kernels::{backward_columns, backward_rows, reduce_slices};
+use super::portable::kernels::normalize;
+use crate::rows::Rows;
+use crate::workspace::{self, Workspace};
+use ptx_launch::{Element, Result, StreamRef, TensorMut, TensorRef};
+
+/// A norm and its constant.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub center: bool,
+    pub epsilon: f32,
+}
+
+/// The arguments of a norm.
+pub struct Forward<'f, 'm, T> {
+    pub kind: Kind,
+    pub rows: Rows<3>,
+    pub x: &'f TensorRef<'m, T, 2>,
+    pub residual: Option<&'f mut TensorMut<'m, T, 2>>,
+    pub weight: Option<&'f TensorRef<'m, T, 1>>,
+    pub bias: Option<&'f TensorRef<'m, T, 1>>,
+}
+
+/// The arguments of a norm's gradient.
+pub struct Backward<'f, 'm, T> {
+    pub kind: Kind,
+    pub rows: Rows<4>,
+    pub x: &'f TensorRef<'m, T, 2>,
+    pub dy: &'f TensorRef<'m, T, 2>,
+    pub sum: Option<&'f TensorRef<'m, T, 2>>,
+    pub weight: Option<&'f TensorRef<'m, T, 1>>,
+    pub dw: Option<&'f mut TensorMut<'m, T, 1>>,
+    pub db: Option<&'f mut TensorMut<'m, T, 1>>,
+    pub workspace: Option<&'f mut Workspace>,
+}
+
+/// The launches of the types for which there are kernels.
+pub trait Launch: Element {
+    #[doc(hidden)]
+    fn forward(stream: StreamRef<'_>, arguments: Forward<'_, '_, Self>, out: &mut TensorMut<'_, Self, 2>) -> Result<()>;
+
+    #[doc(hidden)]
+    fn backward(stream: StreamRef<'_>, arguments: Backward<'_, '_, Self>, dx: &mut TensorMut<'_, Self, 2>)
+    -> Result<()>;
+
+    /// Fills vectors with zeros.
+    #[doc(hidden)]
+    fn clear(stream: StreamRef<'_>, vectors: [Option<TensorMut<'_, Self, 1>>; 2]) -> Result<()>;
+}
+
+/// The instance for a norm and accesses of 16 bytes, or of one element.
+macro_rules! pick {
+    ($kernel:ident, $T:ty, $center:expr, $wide:expr) => {
+        match ($center, $wide, size_of::<$T>()) {
+            (false, false, _) => $kernel::Instance::rms_1,
+            (false, true, 4) => $kernel::Instance::rms_4,
+            (false, true, _) => $kernel::Instance::rms_8,
+            (true, false, _) => $kernel::Instance::layer_1,
+            (true, true, 4) => $kernel::Instance::layer_4,
+            (true, true, _) => $kernel::Instance::layer_8,
+        }
+    };
+}
+
+impl<T: Element> Launch for T
+where
+    normalize::Types<T>: normalize::Exists,
+    backward_rows::Types<T>: backward_rows::Exists,
+    backward_columns::Types<T>: backward_columns::Exists,
+    reduce_slices::Types<T>: reduce_slices::Exists + reduce_slices::exists::of_type,
+{
+    fn forward(stream: StreamRef<'_>, arguments: Forward<'_, '_, T>, out: &mut TensorMut<'_, T, 2>) -> Result<()> {
+        let Forward { kind: Kind { center, epsilon }, rows, x, residual, weight, bias } = arguments;
+        let Rows { rows, columns, strides: [s, t, u], wide } = rows;
+        let instance = pick!(normalize, T, center, wide);
+        normalize::launch(instance, stream, x, residual, weight, bias, out, s, t, u, epsilon, rows, columns)
+    }
+
+    fn backward(stream: StreamRef<'_>, arguments: Backward<'_, '_, T>, dx: &mut TensorMut<'_, T, 2>) -> Result<()> {
+        let Backward { kind, rows, x, dy, sum, weight, dw, db, workspace } = arguments;
+        let Rows { rows, columns, strides: [s, t, u, v], wide } = rows;
+        let instance = pick!(backward_rows, T, kind.center, wide);
+        if dw.is_none() && db.is_none() {
+            let statistics: Option<&mut TensorMut<'_, u8, 1>> = None;
+            return backward_rows::launch(
+                instance, stream, x, dy, sum, weight, dx, statistics, s, t, u, v, kind.epsilon, rows, columns,
+            );
+        }
+        let plan = Slices::of(rows, columns, if wide { 16 / size_of::<T>() } else { 1 }, db.is_some());
+        workspace::with(stream, workspace, plan.bytes(rows, columns), |memory| {
+            let (mut statistics, mut rest) = memory.scratch().split_at_mut(rows as usize * 8)?;
+            backward_rows::launch(
+                instance, stream, x, dy, sum, weight, dx, &mut statistics, s, t, u, v, kind.epsilon, rows, columns,
+            )?;
+            let (n, arrays) = (plan.slices, plan.arrays);
+            let instance = match (wide, size_of::<T>()) {
+                (false, _) => backward_columns::Instance::by_1,
+                (true, 4) => backward_columns::Instance::by_4,
+                (true, _) => backward_columns::Instance::by_8,
+            };
+            let statistics = statistics.view();
+            backward_columns::launch(instance, stream, x, dy, &statistics, &mut rest, s, t, n, arrays, rows, columns)?;
+            reduce_slices::of_type(stream, &rest.view(), dw, db, n, arrays, columns)
+        })
+    }
+
+    fn clear(stream: StreamRef<'_>, [mut dw, mut db]: [Option<TensorMut<'_, T, 1>>; 2]) -> Result<()> {
+        let columns = [&dw, &db].into_iter().flatten().map(|vector| vector.shape()[0]).max().unwrap_or(0) as u32;
+        if columns == 0 {
+            return Ok(());
+        }
+        let partial: Option<&TensorRef<'_, u8, 1>> = None;
+        reduce_slices::of_type(stream, partial, dw.as_mut(), db.as_mut(), 0, 2, columns)
+    }
+}
+
+/// Slices of rows for the sums of dw and db: enough for all SMs of a large chip, of at least 8 rows. They depend on the shape alone, and
+/// with them the order of the sums.
+struct Slices {
+    slices: u32,
+    arrays: u32,
+}
+
+impl Slices {
+    fn of(rows: u32, columns: u32, each: usize, two: bool) -> Slices {
+        let strips = columns.div_ceil(32 * each as u32);
+        let slices = 1024u32.div_ceil(strips).min(rows.div_ceil(8)).max(1);
+        Slices { slices, arrays: if two { 2 } else { 1 } }
+    }
+
+    /// Bytes of workspace: the statistics of the rows, and the partial sums.
+    fn bytes(&self, rows: u32, columns: u32) -> usize {
+        rows as usize * 8 + self.slices as usize * self.arrays as usize * columns as usize * 4
+    }
+}
