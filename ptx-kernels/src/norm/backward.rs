@@ -47,8 +47,7 @@ pub(super) mod kernels {
     ) -> ([f32; EACH], [f32; EACH]) {
         let v: [f32; EACH] = vector::read::<T, EACH>(x);
         let mut g: [f32; EACH] = vector::read::<T, EACH>(dy);
-        let w: [f32; EACH] =
-            vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight, scales, ones::<T>()));
+        let w: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight, scales, ones::<T>()));
         for i in 0..EACH {
             g[i] *= w[i];
         }
@@ -223,7 +222,8 @@ pub(super) mod kernels {
             let (mean, scale): (f32, f32);
             let at = statistics.at(row as u64 * 8);
             ptx! { ld.global.v2.f32 {mean, scale}, [at]; }
-            let (from, slopes) = (x.at(row as u64 * x_stride + column as u64), dy.at(row as u64 * dy_stride + column as u64));
+            let (from, slopes) =
+                (x.at(row as u64 * x_stride + column as u64), dy.at(row as u64 * dy_stride + column as u64));
             let v: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(from, inside, 0));
             let g: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(slopes, inside, 0));
             for i in 0..EACH {
@@ -251,7 +251,9 @@ pub(super) mod kernels {
                         ptx! { ld.shared.f32 part, [from + 4 * STRIP * warp]; }
                         sum += part;
                     }
-                    let to = partial.cast::<f32>().at((slice * arrays + array) as u64 * columns as u64 + (begin + tid.x) as u64);
+                    let to = partial
+                        .cast::<f32>()
+                        .at((slice * arrays + array) as u64 * columns as u64 + (begin + tid.x) as u64);
                     ptx! { st.global.f32 [to], sum; }
                 }
             }

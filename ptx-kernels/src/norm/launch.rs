@@ -39,11 +39,15 @@ pub struct Backward<'f, 'm, T> {
 /// The launches of the types for which there are kernels.
 pub trait Launch: Element {
     #[doc(hidden)]
-    fn forward(stream: StreamRef<'_>, arguments: Forward<'_, '_, Self>, out: &mut TensorMut<'_, Self, 2>) -> Result<()>;
+    fn forward(stream: StreamRef<'_>, arguments: Forward<'_, '_, Self>, out: &mut TensorMut<'_, Self, 2>)
+    -> Result<()>;
 
     #[doc(hidden)]
-    fn backward(stream: StreamRef<'_>, arguments: Backward<'_, '_, Self>, dx: &mut TensorMut<'_, Self, 2>)
-    -> Result<()>;
+    fn backward(
+        stream: StreamRef<'_>,
+        arguments: Backward<'_, '_, Self>,
+        dx: &mut TensorMut<'_, Self, 2>,
+    ) -> Result<()>;
 
     /// Fills vectors with zeros.
     #[doc(hidden)]
@@ -85,14 +89,42 @@ where
         if dw.is_none() && db.is_none() {
             let statistics: Option<&mut TensorMut<'_, u8, 1>> = None;
             return backward_rows::launch(
-                instance, stream, x, dy, sum, weight, dx, statistics, s, t, u, v, kind.epsilon, rows, columns,
+                instance,
+                stream,
+                x,
+                dy,
+                sum,
+                weight,
+                dx,
+                statistics,
+                s,
+                t,
+                u,
+                v,
+                kind.epsilon,
+                rows,
+                columns,
             );
         }
         let plan = Slices::of(rows, columns, if wide { 16 / size_of::<T>() } else { 1 }, db.is_some());
         workspace::with(stream, workspace, plan.bytes(rows, columns), |memory| {
             let (mut statistics, mut rest) = memory.scratch().split_at_mut(rows as usize * 8)?;
             backward_rows::launch(
-                instance, stream, x, dy, sum, weight, dx, &mut statistics, s, t, u, v, kind.epsilon, rows, columns,
+                instance,
+                stream,
+                x,
+                dy,
+                sum,
+                weight,
+                dx,
+                &mut statistics,
+                s,
+                t,
+                u,
+                v,
+                kind.epsilon,
+                rows,
+                columns,
             )?;
             let (n, arrays) = (plan.slices, plan.arrays);
             let instance = match (wide, size_of::<T>()) {

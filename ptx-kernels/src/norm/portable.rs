@@ -131,7 +131,8 @@ pub(super) mod kernels {
         column = first;
         while column < columns {
             let mut v: [f32; EACH] = vector::read::<T, EACH>(source.at(column));
-            let w: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight.at(column), scales, ones::<T>()));
+            let w: [f32; EACH] =
+                vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight.at(column), scales, ones::<T>()));
             let b: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(bias.at(column), shifts, 0));
             for i in 0..EACH {
                 v[i] = ((v[i] - mean) * inverse).fma(w[i], b[i]);

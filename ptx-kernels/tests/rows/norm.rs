@@ -101,7 +101,8 @@ fn one<T: Number + Float>(device: &Device, random: &mut Random) -> Result<()> {
 
     let ginput = Guarded::<T>::new(device, random, shape, input);
     let gdsum = Guarded::<T>::new(device, random, shape, &dsum);
-    let (mut dx, mut dw) = (Guarded::<T>::empty(device, random, shape), Guarded::<T>::empty(device, random, [1, columns]));
+    let (mut dx, mut dw) =
+        (Guarded::<T>::empty(device, random, shape), Guarded::<T>::empty(device, random, [1, columns]));
     let mut db = Guarded::<T>::empty(device, random, [1, columns]);
     let mut back = if center { NormBackward::layer(epsilon) } else { NormBackward::rms(epsilon) };
     back = if with_weight { back.weight(dweight.tile([columns])?) } else { back };
@@ -143,7 +144,8 @@ fn special_values_are_those_of_pytorch() -> Result<()> {
     let device = device();
     let (inf, nan) = (f32::INFINITY, f32::NAN);
     // Zeros; an infinity, whose scale is zero; a NaN; values whose squares are denormal.
-    let x = device.upload(&[0.0, 0.0, 0.0, 0.0, 1.0, inf, 2.0, 3.0, 1.0, nan, 2.0, 3.0, 1e-30, -1e-30, 1e-30, 1e-30])?;
+    let x =
+        device.upload(&[0.0, 0.0, 0.0, 0.0, 1.0, inf, 2.0, 3.0, 1.0, nan, 2.0, 3.0, 1e-30, -1e-30, 1e-30, 1e-30])?;
     let weight = device.upload(&[1.0f32; 4])?;
     let mut out = device.zeros::<f32>(16)?;
     norm::rms_norm(&device, x.tile([4, 4])?, weight.tile([4])?, out.tile_mut([4, 4])?, 0.25)?;
