@@ -1,1 +1,96 @@
-//! Matrix products.
+//! Matrix products: C = epilogue(A · B), for every shape, layout and alignment.
+//!
+//! [`gemm`] multiplies; [`Gemm`] adds options. A is M × K, B is K × N, C is M × N; with tensors of three dimensions the first one
+//! is the batch. Extents may be zero: with K = 0 the sums are zeros, and without elements of C nothing is launched. Strides are any, so
+//! that a transposed operand ([`TensorRef::transposed`]) costs nothing, and offsets have 64 bits. An extent is less than 2³¹.
+//!
+//! ```
+//! use ptx_kernels::gemm::{Activation, Gemm, gemm};
+//! use ptx_launch::prelude::*;
+//! # fn main() -> ptx_launch::Result<()> {
+//! let device = Device::cpu();
+//! let (m, n, k) = (2, 3, 4);
+//! let (a, b) = (device.upload(&[1.0f32; 8])?, device.upload(&[0.5f32; 12])?);
+//! let mut c = device.zeros::<f32>(m * n)?;
+//! gemm(&device, a.tile([m, k])?, b.tile([k, n])?, c.tile_mut([m, n])?)?;
+//! assert_eq!(c.download()?, [2.0; 6]);
+//!
+//! let bias = device.upload(&[1.0f32, -9.0, 0.0])?;
+//! Gemm::new().bias_columns(bias.tile([n])?).activation(Activation::Relu).run(
+//!     &device,
+//!     a.tile([m, k])?,
+//!     b.tile([k, n])?,
+//!     c.tile_mut([m, n])?,
+//! )?;
+//! assert_eq!(c.download()?, [3.0, 0.0, 2.0, 3.0, 0.0, 2.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Types
+//!
+//! | A and B | products and sums | C, biases and residual |
+//! |---|---|---|
+//! | `f32` | `f32`, one rounding for each `fma`; [`Gemm::tf32`] cuts operands to 11 significant bits | `f32` |
+//! | `f16` | exact products, `f32` sums | `f16`, `f32` |
+//! | `bf16` | exact products, `f32` sums | `bf16`, `f32` |
+//! | [`E4m3`](crate::float8::E4m3), [`E5m2`](crate::float8::E5m2) | exact products, `f32` sums | `f16`, `bf16`, `f32` |
+//! | `i8` | exact, in `i32`, modulo 2³² | `i32` (without options), `f16`, `bf16`, `f32` |
+//!
+//! # Error
+//!
+//! Let S be the sum of the magnitudes of the K products of an element, u = 2⁻²⁴, and K' = K + 32. The sums are off by at most
+//! K' · u · S on the ordinary units. Tensor cores add with one bit less and truncate: 4 · K' · u · S. With `tf32` each operand is off by
+//! 2⁻¹⁰ of itself: 2⁻⁹ · S more. The epilogue computes in `f32`, each step with a relative error of 2⁻²³, `erf` with an absolute
+//! error of 4 · 10⁻⁷, and C is rounded to nearest even. NaN and infinities propagate as IEEE 754 has it, through activations as PyTorch
+//! has it. With `beta` = 0 (the default) C is not read. `e4m3` has no infinities.
+//!
+//! # Algorithms
+//!
+//! A cost model picks a kernel and a division of the work among blocks by shape, layout and device, in less than 200 ns and without
+//! allocation:
+//!
+//! - `simt`, for every device from `sm_75` on and every layout: tiles in shared memory, sums in registers, on the ordinary units (Goto and
+//!   van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with registers, shared memory and the second-level cache
+//!   as its levels).
+//! - Parts of K that blocks share go through a workspace, and another kernel adds them up in a fixed order.
+//!
+//! Portable kernels are deterministic: the same operands on the same device give the same bits. On the CPU device the same kernels are
+//! interpreted.
+
+mod builder;
+mod element;
+mod epilogue;
+mod launch;
+mod params;
+mod parts;
+mod plan;
+mod problem;
+mod simt;
+
+pub use builder::{Activation, Gemm};
+pub use element::{Element, Operand, Output};
+pub use plan::algorithms;
+
+use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
+
+/// C = A · B. A is `[m, k]`, B is `[k, n]`, C is `[m, n]`, or each with a batch in front; any strides.
+///
+/// The [module](self) has types, error bound and algorithms; [`Gemm`] has options. It is measured by `cargo bench -p ptx-benches`.
+///
+/// # Errors
+/// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if the shapes do not fit,
+/// [`ErrorKind::WrongDevice`](ptx_launch::ErrorKind::WrongDevice), those of a launch, and
+/// [`ErrorKind::OutOfMemory`](ptx_launch::ErrorKind::OutOfMemory) if the stream's workspace has to grow and cannot.
+pub fn gemm<'t, T, O, const R: usize>(
+    stream: impl AsStream,
+    a: impl Into<TensorRef<'t, T, R>>,
+    b: impl Into<TensorRef<'t, T, R>>,
+    c: impl Into<TensorMut<'t, O, R>>,
+) -> Result<()>
+where
+    T: Operand,
+    O: Output<T>,
+{
+    Gemm::new().run(stream, a, b, c)
+}

@@ -11,6 +11,7 @@ pub mod activation;
 pub mod attention;
 #[cfg(feature = "cross_entropy")]
 pub mod cross_entropy;
+pub mod float8;
 #[cfg(feature = "gemm")]
 pub mod gemm;
 #[cfg(feature = "norm")]

@@ -158,6 +158,20 @@ impl<'a, T, const R: usize> TensorRef<'a, T, R> {
         self.memory.address()
     }
 
+    /// Its memory, made ready to be read by work on `stream`; the address is that of the first element. Later writers wait until the
+    /// result is dropped. For libraries whose kernels take addresses.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`] when the memory and the stream belong to different devices.
+    #[inline]
+    pub fn bind_to<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        match &self.memory {
+            Source::View(view) => view.bind_read(stream),
+            Source::CudaSlice(slice) => Bound::cuda_read(*slice, stream),
+            Source::CudaView(view) => Bound::cuda_read(*view, stream),
+        }
+    }
+
     /// The same memory with its dimensions in another order.
     ///
     /// # Errors
@@ -208,6 +222,19 @@ impl<'a, T, const R: usize> TensorMut<'a, T, R> {
     /// Its address on the device, for alignment checks.
     pub fn address(&self) -> u64 {
         self.memory.address()
+    }
+
+    /// Its memory, made ready to be written by work on `stream`; the address is that of the first element. Later readers and writers
+    /// wait until the result is dropped. For libraries whose kernels take addresses.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongDevice`] when the memory and the stream belong to different devices.
+    #[inline]
+    pub fn bind_to<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
+        match &mut self.memory {
+            Target::View(view) => view.bind_write(stream),
+            Target::CudaView(view) => Bound::cuda_write(view, stream),
+        }
     }
 
     /// The same memory with its dimensions in another order.
@@ -272,11 +299,7 @@ unsafe impl<T, const R: usize> ReadSlice<T> for &TensorRef<'_, T, R> {
 
     #[inline]
     fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        match &self.memory {
-            Source::View(view) => view.bind_read(stream),
-            Source::CudaSlice(slice) => Bound::cuda_read(*slice, stream),
-            Source::CudaView(view) => Bound::cuda_read(*view, stream),
-        }
+        self.bind_to(stream)
     }
 
     fn home(&self) -> Option<StreamRef<'_>> {
@@ -297,10 +320,7 @@ unsafe impl<T, const R: usize> WriteSlice<T> for &mut TensorMut<'_, T, R> {
 
     #[inline]
     fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        match &mut self.memory {
-            Target::View(view) => view.bind_write(stream),
-            Target::CudaView(view) => Bound::cuda_write(view, stream),
-        }
+        self.bind_to(stream)
     }
 }
 

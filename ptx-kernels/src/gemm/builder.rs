@@ -1,0 +1,411 @@
+//! The options of a product, and what the host checks before it is launched.
+
+use super::element::{Element, Operand, Output};
+use super::launch;
+use super::params::{self, Epilogue, Matrix, Source, Vector};
+use super::problem::{Product, size};
+use crate::workspace::Workspace;
+use ptx_launch::{AsStream, Bound, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
+
+/// A function of each element of the result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activation {
+    /// x
+    #[default]
+    None,
+    /// max(x, 0)
+    Relu,
+    /// x · Φ(x), with the error function: PyTorch's `gelu`.
+    Gelu,
+    /// The approximation with tanh: PyTorch's `gelu(approximate="tanh")`.
+    GeluTanh,
+    /// x / (1 + e⁻ˣ)
+    Silu,
+}
+
+/// A matrix product with options:
+///
+/// C = activation(`alpha` · `scale_rows` · `scale_columns` · (A · B) + `beta` · C + biases) + `residual`
+///
+/// `O` is the element type of C, and `R` its number of dimensions: 2, or 3 with a batch in front. Vectors are the same for each batch. A
+/// tensor with strides of zero repeats an element, so that a scale per tensor is a scale per row of stride 0.
+///
+/// ```
+/// use ptx_kernels::gemm::Gemm;
+/// use ptx_launch::TensorRef;
+/// use ptx_launch::prelude::*;
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cpu();
+/// let (a, b) = (device.upload(&[2i8; 4 * 8])?, device.upload(&[3i8; 4 * 8])?);
+/// let scale = device.upload(&[0.5f32])?;
+/// let mut c = device.zeros::<bf16>(4 * 4)?;
+/// let b = TensorRef::from(b.tile([4, 8])?).transposed();
+/// Gemm::new()
+///     .scale_rows(TensorRef::strided(&scale, [4], [0])?)
+///     .run(&device, a.tile([4, 8])?, b, c.tile_mut([4, 4])?)?;
+/// assert_eq!(c.download()?[0].to_f32(), 24.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct Gemm<'a, O, const R: usize> {
+    options: Options<'a, O, R>,
+    workspace: Option<&'a mut Workspace>,
+}
+
+/// The options, but for the workspace.
+#[derive(Debug)]
+struct Options<'a, O, const R: usize> {
+    alpha: f32,
+    beta: f32,
+    activation: Activation,
+    scale_rows: Option<TensorRef<'a, f32, 1>>,
+    scale_columns: Option<TensorRef<'a, f32, 1>>,
+    bias_rows: Option<TensorRef<'a, O, 1>>,
+    bias_columns: Option<TensorRef<'a, O, 1>>,
+    residual: Option<TensorRef<'a, O, R>>,
+    tf32: bool,
+    deterministic: bool,
+    algorithm: Option<(&'a str, u32)>,
+}
+
+impl<O: Element, const R: usize> Default for Gemm<'_, O, R> {
+    fn default() -> Self {
+        Gemm::new()
+    }
+}
+
+impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
+    /// C = A · B.
+    pub fn new() -> Self {
+        let options = Options {
+            alpha: 1.0,
+            beta: 0.0,
+            activation: Activation::None,
+            scale_rows: None,
+            scale_columns: None,
+            bias_rows: None,
+            bias_columns: None,
+            residual: None,
+            tf32: false,
+            deterministic: false,
+            algorithm: None,
+        };
+        Gemm { options, workspace: None }
+    }
+
+    /// Multiplies the product; 1 at first.
+    pub fn alpha(mut self, alpha: f32) -> Self {
+        self.options.alpha = alpha;
+        self
+    }
+
+    /// Multiplies the old C, which is added; 0 at first, and then C is not read.
+    pub fn beta(mut self, beta: f32) -> Self {
+        self.options.beta = beta;
+        self
+    }
+
+    /// Multiplies row i of the product by element i of `[m]`.
+    pub fn scale_rows(mut self, scale: impl Into<TensorRef<'a, f32, 1>>) -> Self {
+        self.options.scale_rows = Some(scale.into());
+        self
+    }
+
+    /// Multiplies column j of the product by element j of `[n]`.
+    pub fn scale_columns(mut self, scale: impl Into<TensorRef<'a, f32, 1>>) -> Self {
+        self.options.scale_columns = Some(scale.into());
+        self
+    }
+
+    /// Adds element i of `[m]` to row i.
+    pub fn bias_rows(mut self, bias: impl Into<TensorRef<'a, O, 1>>) -> Self {
+        self.options.bias_rows = Some(bias.into());
+        self
+    }
+
+    /// Adds element j of `[n]` to column j.
+    pub fn bias_columns(mut self, bias: impl Into<TensorRef<'a, O, 1>>) -> Self {
+        self.options.bias_columns = Some(bias.into());
+        self
+    }
+
+    /// Adds a tensor of C's shape, with any strides, after the activation.
+    pub fn residual(mut self, residual: impl Into<TensorRef<'a, O, R>>) -> Self {
+        self.options.residual = Some(residual.into());
+        self
+    }
+
+    /// Applies a function to each element, before the residual is added.
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.options.activation = activation;
+        self
+    }
+
+    /// Cuts operands of `f32` to 11 significant bits, for tensor cores. Operands of other types stay as they are.
+    pub fn tf32(mut self, tf32: bool) -> Self {
+        self.options.tf32 = tf32;
+        self
+    }
+
+    /// Takes only kernels whose sums have an order that depends on shape, layout and device alone: the same bits each time.
+    pub fn deterministic(mut self, deterministic: bool) -> Self {
+        self.options.deterministic = deterministic;
+        self
+    }
+
+    /// Takes scratch memory from here, and only algorithms that it is large enough for. Without it the stream's
+    /// [pool](crate::workspace) is used.
+    pub fn workspace(mut self, workspace: &'a mut Workspace) -> Self {
+        self.workspace = Some(workspace);
+        self
+    }
+
+    /// Takes this one of the [`algorithms`](super::algorithms), with K in this many parts, for tuning and tests.
+    pub fn algorithm(mut self, name: &'a str, splits: u32) -> Self {
+        self.options.algorithm = Some((name, splits));
+        self
+    }
+
+    /// Submits the product to `stream`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if shapes do not fit, [`ErrorKind::Unsupported`] for options that a type or an algorithm does not
+    /// have, [`ErrorKind::WrongDevice`], those of a launch, and [`ErrorKind::OutOfMemory`] if the stream's workspace has to grow and
+    /// cannot.
+    pub fn run<'t, T>(
+        &mut self,
+        stream: impl AsStream,
+        a: impl Into<TensorRef<'t, T, R>>,
+        b: impl Into<TensorRef<'t, T, R>>,
+        c: impl Into<TensorMut<'t, O, R>>,
+    ) -> Result<()>
+    where
+        T: Operand,
+        O: Output<T>,
+    {
+        let options = &self.options;
+        let (stream, a, b, mut c) = (stream.as_stream(), a.into(), b.into(), c.into());
+        let kind = if options.tf32 && T::KIND == params::F32 { params::TF32 } else { T::KIND };
+        let (view_a, view_b) =
+            (View::of(a.shape(), a.strides(), size(kind))?, View::of(b.shape(), b.strides(), size(kind))?);
+        let view_c = View::of(c.shape(), c.strides(), size(O::KIND))?;
+        options.check(&view_a, &view_b, &view_c)?;
+
+        let (a, b, c) = (a.bind_to(stream)?, b.bind_to(stream)?, c.bind_to(stream)?);
+        let bound = Bindings::of(options, stream)?;
+        let product = Product {
+            kind,
+            m: view_c.rows.extent,
+            n: view_c.columns.extent,
+            k: view_a.columns.extent,
+            batches: view_c.batch.extent as usize,
+            a: Source {
+                at: a.address(),
+                line: view_a.rows.stride,
+                k: view_a.columns.stride,
+                batch: view_a.batch.stride,
+            },
+            b: Source {
+                at: b.address(),
+                line: view_b.columns.stride,
+                k: view_b.rows.stride,
+                batch: view_b.batch.stride,
+            },
+            c: view_c.matrix(c.address()),
+            residual: options.residual_matrix(&bound)?,
+            epilogue: options.epilogue(O::KIND, &bound),
+            deterministic: options.deterministic,
+        };
+        launch::submit(stream, product.canonical(), self.workspace.as_deref_mut(), options.algorithm)
+    }
+}
+
+impl<O: Element, const R: usize> Options<'_, O, R> {
+    /// Checks shapes, and that the result's type has these options.
+    fn check(&self, a: &View, b: &View, c: &View) -> Result<()> {
+        let fits = a.rows.extent == c.rows.extent
+            && b.columns.extent == c.columns.extent
+            && a.columns.extent == b.rows.extent
+            && a.batch.extent == c.batch.extent
+            && b.batch.extent == c.batch.extent;
+        if !fits {
+            return Err(misfit(a, b, c));
+        }
+        let vector = |name: &str, shape: Option<usize>, extent: u32| match shape {
+            Some(len) if len != extent as usize => Err(wrong_vector(name, len, extent)),
+            _ => Ok(()),
+        };
+        let (m, n) = (c.rows.extent, c.columns.extent);
+        vector("scale_rows", self.scale_rows.map(|v| v.shape()[0]), m)?;
+        vector("scale_columns", self.scale_columns.map(|v| v.shape()[0]), n)?;
+        vector("bias_rows", self.bias_rows.map(|v| v.shape()[0]), m)?;
+        vector("bias_columns", self.bias_columns.map(|v| v.shape()[0]), n)?;
+        if let Some(residual) = self.residual {
+            let view = View::of(residual.shape(), residual.strides(), size(O::KIND))?;
+            if view.extents() != c.extents() {
+                return Err(wrong_residual(&view, c));
+            }
+        }
+        if O::KIND == params::I32 && !self.is_plain() { Err(integers_have_no_options()) } else { Ok(()) }
+    }
+
+    /// True without options that change the sums.
+    fn is_plain(&self) -> bool {
+        let has_vectors = self.scale_rows.is_some()
+            || self.scale_columns.is_some()
+            || self.bias_rows.is_some()
+            || self.bias_columns.is_some()
+            || self.residual.is_some();
+        self.alpha == 1.0 && self.beta == 0.0 && self.activation == Activation::None && !has_vectors
+    }
+
+    fn residual_matrix(&self, bound: &Bindings<'_>) -> Result<Matrix> {
+        let (Some(residual), Some(memory)) = (self.residual, &bound.residual) else { return Ok(Matrix::default()) };
+        Ok(View::of(residual.shape(), residual.strides(), size(O::KIND))?.matrix(memory.address()))
+    }
+
+    fn epilogue(&self, kind: u32, bound: &Bindings<'_>) -> Epilogue {
+        let parts = [
+            (params::SCALE_ROWS, self.scale_rows.is_some()),
+            (params::SCALE_COLUMNS, self.scale_columns.is_some()),
+            (params::BIAS_ROWS, self.bias_rows.is_some()),
+            (params::BIAS_COLUMNS, self.bias_columns.is_some()),
+            (params::RESIDUAL, self.residual.is_some()),
+            (params::ACCUMULATE, self.beta != 0.0),
+            (params::RELU, self.activation == Activation::Relu),
+            (params::GELU, self.activation == Activation::Gelu),
+            (params::GELU_TANH, self.activation == Activation::GeluTanh),
+            (params::SILU, self.activation == Activation::Silu),
+        ];
+        let flags = parts.iter().filter(|(_, there)| *there).fold(0, |flags, (flag, _)| flags | flag);
+        Epilogue {
+            scale_rows: vector(&self.scale_rows, &bound.scale_rows),
+            scale_columns: vector(&self.scale_columns, &bound.scale_columns),
+            bias_rows: vector(&self.bias_rows, &bound.bias_rows),
+            bias_columns: vector(&self.bias_columns, &bound.bias_columns),
+            alpha: self.alpha,
+            beta: self.beta,
+            flags,
+            kind,
+        }
+    }
+}
+
+/// The memory of the options, ready for the stream until the work is submitted.
+struct Bindings<'s> {
+    scale_rows: Option<Bound<'s>>,
+    scale_columns: Option<Bound<'s>>,
+    bias_rows: Option<Bound<'s>>,
+    bias_columns: Option<Bound<'s>>,
+    residual: Option<Bound<'s>>,
+}
+
+impl<'s> Bindings<'s> {
+    fn of<O, const R: usize>(options: &'s Options<'_, O, R>, stream: StreamRef<'s>) -> Result<Bindings<'s>> {
+        Ok(Bindings {
+            scale_rows: bind(&options.scale_rows, stream)?,
+            scale_columns: bind(&options.scale_columns, stream)?,
+            bias_rows: bind(&options.bias_rows, stream)?,
+            bias_columns: bind(&options.bias_columns, stream)?,
+            residual: bind(&options.residual, stream)?,
+        })
+    }
+}
+
+fn bind<'s, T, const R: usize>(
+    tensor: &'s Option<TensorRef<'_, T, R>>,
+    stream: StreamRef<'s>,
+) -> Result<Option<Bound<'s>>> {
+    tensor.as_ref().map(|tensor| tensor.bind_to(stream)).transpose()
+}
+
+fn vector<T>(tensor: &Option<TensorRef<'_, T, 1>>, bound: &Option<Bound<'_>>) -> Vector {
+    match (tensor, bound) {
+        (Some(tensor), Some(bound)) => {
+            Vector { at: bound.address(), step: (tensor.strides()[0] as u64).wrapping_mul(size_of::<T>() as u64) }
+        }
+        _ => Vector::default(),
+    }
+}
+
+/// An extent, and the bytes from one to the next; zero if there is no next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    extent: u32,
+    stride: u64,
+}
+
+/// A tensor of two or three dimensions.
+#[derive(Clone, Copy, Debug)]
+struct View {
+    batch: Extent,
+    rows: Extent,
+    columns: Extent,
+}
+
+impl Extent {
+    fn of(extent: usize, stride: usize, size: u64) -> Result<Extent> {
+        let stride = if extent > 1 { (stride as u64).wrapping_mul(size) } else { 0 };
+        match u32::try_from(extent) {
+            Ok(extent) if extent < 1 << 31 => Ok(Extent { extent, stride }),
+            _ => Err(too_large(extent)),
+        }
+    }
+}
+
+impl View {
+    fn of<const R: usize>(shape: [usize; R], strides: [usize; R], size: u64) -> Result<View> {
+        const { assert!(R == 2 || R == 3, "a matrix product takes tensors of two dimensions, or of three with a batch") };
+        let batch = if R == 3 { Extent::of(shape[0], strides[0], size)? } else { Extent { extent: 1, stride: 0 } };
+        let rows = Extent::of(shape[R - 2], strides[R - 2], size)?;
+        Ok(View { batch, rows, columns: Extent::of(shape[R - 1], strides[R - 1], size)? })
+    }
+
+    fn extents(&self) -> [u32; 3] {
+        [self.batch.extent, self.rows.extent, self.columns.extent]
+    }
+
+    fn matrix(&self, at: u64) -> Matrix {
+        Matrix { at, row: self.rows.stride, column: self.columns.stride, batch: self.batch.stride }
+    }
+}
+
+#[cold]
+fn misfit(a: &View, b: &View, c: &View) -> Error {
+    let [a, b, c] = [a, b, c].map(View::extents);
+    Error::new(
+        ErrorKind::Condition,
+        format!("A, B and C with (batch, rows, columns) {a:?}, {b:?} and {c:?} are multiplied"),
+    )
+    .possible("A is [m, k], B is [k, n], C is [m, n], with equal batches")
+    .help("`TensorRef::transposed` exchanges rows and columns without copying")
+}
+
+#[cold]
+fn wrong_vector(name: &str, len: usize, extent: u32) -> Error {
+    Error::new(ErrorKind::Condition, format!("`{name}` has {len} elements"))
+        .possible(format!("{extent}, one for each row or column of C"))
+        .help("a stride of zero repeats one element: `TensorRef::strided(&scale, [n], [0])`")
+}
+
+#[cold]
+fn wrong_residual(residual: &View, c: &View) -> Error {
+    let [residual, c] = [residual, c].map(View::extents);
+    Error::new(ErrorKind::Condition, format!("a residual of {residual:?} is added to C of {c:?}"))
+        .possible("a residual of C's shape, with any strides")
+}
+
+#[cold]
+fn integers_have_no_options() -> Error {
+    Error::new(ErrorKind::Unsupported, "a product of `i8` with a result of `i32` has options that compute")
+        .possible("alpha = 1, beta = 0, no scales, biases, residual or activation")
+        .help("take f32, f16 or bf16 for C")
+}
+
+#[cold]
+fn too_large(extent: usize) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("a matrix has an extent of {extent}"))
+        .possible("extents below 2147483648; offsets have 64 bits")
+}

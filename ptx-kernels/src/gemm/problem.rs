@@ -1,0 +1,148 @@
+//! One product as kernels see it: addresses, strides in bytes, and an epilogue. C's columns are dense wherever one of its
+//! dimensions is, by computing Cᵀ = Bᵀ · Aᵀ where its rows are.
+
+#![allow(dead_code, reason = "for kernels to come")]
+use super::params::{self, Epilogue, Matrix, Source};
+use std::mem::swap;
+
+/// A product, checked and bound to a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Product {
+    /// Element type of A and B, or `TF32`.
+    pub(crate) kind: u32,
+    pub(crate) m: u32,
+    pub(crate) n: u32,
+    pub(crate) k: u32,
+    pub(crate) batches: usize,
+    pub(crate) a: Source,
+    pub(crate) b: Source,
+    pub(crate) c: Matrix,
+    pub(crate) residual: Matrix,
+    pub(crate) epilogue: Epilogue,
+    /// The order of sums depends on the shape and the device alone.
+    pub(crate) deterministic: bool,
+}
+
+/// Bytes of an element of this type.
+pub(crate) const fn size(kind: u32) -> u64 {
+    match kind {
+        params::F16 | params::BF16 => 2,
+        params::E4M3 | params::E5M2 | params::I8 => 1,
+        _ => 4,
+    }
+}
+
+/// Layout of an operand's memory, as copies of 16 or 4 bytes can read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Elements along K are dense; otherwise those along the lines.
+    pub(crate) along_k: bool,
+    /// Runs of 16 bytes are aligned; otherwise runs of 4 are.
+    pub(crate) wide: bool,
+}
+
+impl Source {
+    /// The layout, if there is one that copies of whole runs can read: of `lines` lines by `k` elements of `size` bytes. Prefers
+    /// wide runs, then runs along K.
+    pub(crate) fn layout(&self, lines: u32, k: u32, size: u64, batches: usize) -> Option<Layout> {
+        let along = |along_k: bool| {
+            let (dense, extent, outer, others) =
+                if along_k { (self.k, k, self.line, lines) } else { (self.line, lines, self.k, k) };
+            let outer = if others > 1 { outer } else { 0 };
+            let batch = if batches > 1 { self.batch } else { 0 };
+            let aligned = |bytes: u64| (self.at | outer | batch).is_multiple_of(bytes);
+            let is_dense = extent <= 1 || dense == size;
+            (is_dense && aligned(4)).then(|| Layout { along_k, wide: aligned(16) })
+        };
+        let both = [along(true), along(false)];
+        both.into_iter().flatten().find(|layout| layout.wide).or(both[0]).or(both[1])
+    }
+
+    /// True if neighbors along K are at least as near in memory as neighbors along the lines.
+    pub(crate) fn is_along_k(&self, lines: u32, k: u32) -> bool {
+        lines <= 1 || (k > 1 && self.k <= self.line)
+    }
+}
+
+impl Matrix {
+    /// True if four neighboring columns are one aligned access.
+    fn is_wide(&self, size: u64) -> bool {
+        self.column == size && (self.at | self.row | self.batch).is_multiple_of(4 * size)
+    }
+}
+
+impl Product {
+    /// The same product with dense columns of C, if one of its dimensions is dense.
+    pub(crate) fn canonical(mut self) -> Product {
+        let size = size(self.epilogue.kind);
+        if self.n <= 1 {
+            (self.c.column, self.residual.column) = (size, size);
+        }
+        if self.c.column != size && self.c.row == size {
+            self.transpose();
+        }
+        self.mark_wide(size);
+        self
+    }
+
+    /// Cᵀ = Bᵀ · Aᵀ.
+    fn transpose(&mut self) {
+        swap(&mut self.a, &mut self.b);
+        swap(&mut self.m, &mut self.n);
+        swap(&mut self.c.row, &mut self.c.column);
+        swap(&mut self.residual.row, &mut self.residual.column);
+        let e = &mut self.epilogue;
+        swap(&mut e.scale_rows, &mut e.scale_columns);
+        swap(&mut e.bias_rows, &mut e.bias_columns);
+        for (rows, columns) in [(params::SCALE_ROWS, params::SCALE_COLUMNS), (params::BIAS_ROWS, params::BIAS_COLUMNS)]
+        {
+            let (had_rows, had_columns) = (e.flags & rows != 0, e.flags & columns != 0);
+            e.flags &= !(rows | columns);
+            e.flags |= if had_rows { columns } else { 0 } | if had_columns { rows } else { 0 };
+        }
+    }
+
+    fn mark_wide(&mut self, size: u64) {
+        let e = &mut self.epilogue;
+        let bias = e.bias_columns;
+        let bias_is_wide = bias.step == size && bias.at.is_multiple_of(4 * size);
+        let wide = [
+            (params::C_WIDE, self.c.is_wide(size)),
+            (params::RESIDUAL_WIDE, self.residual.is_wide(size)),
+            (params::BIAS_WIDE, bias_is_wide),
+        ];
+        e.flags |= wide.iter().filter(|(_, is)| *is).fold(0, |flags, (flag, _)| flags | flag);
+    }
+}
+
+impl Product {
+    /// Some of the batches.
+    pub(crate) fn batch_range(&self, start: usize, batches: usize) -> Product {
+        let start_of = |at: u64, stride: u64| at + stride * start as u64;
+        let mut part = Product { batches, ..*self };
+        part.a.at = start_of(self.a.at, self.a.batch);
+        part.b.at = start_of(self.b.at, self.b.batch);
+        part.c.at = start_of(self.c.at, self.c.batch);
+        part.residual.at = start_of(self.residual.at, self.residual.batch);
+        part
+    }
+}
+
+/// Elements from row to row of the sums of a part of K, so that four neighbors are one access.
+pub(crate) const fn pitch(n: u32) -> u32 {
+    n.next_multiple_of(4)
+}
+
+/// The name of an element type.
+pub(crate) const fn name(kind: u32) -> &'static str {
+    match kind {
+        params::F16 => "f16",
+        params::BF16 => "bf16",
+        params::E4M3 => "e4m3",
+        params::E5M2 => "e5m2",
+        params::I8 => "i8",
+        params::TF32 => "tf32",
+        params::I32 => "i32",
+        _ => "f32",
+    }
+}
