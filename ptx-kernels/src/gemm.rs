@@ -58,10 +58,12 @@
 //! Portable kernels are deterministic: the same operands on the same device give the same bits. On the CPU device the same kernels are
 //! interpreted.
 
+mod access;
 mod builder;
 mod element;
 mod epilogue;
 mod launch;
+mod mma;
 mod params;
 mod parts;
 mod plan;

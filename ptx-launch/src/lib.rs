@@ -183,7 +183,6 @@ pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, 
 pub use macros::*;
 pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 pub use properties::{Properties, StreamId};
-pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::Options as CpuOptions;
 pub use runtime::{RuntimeKernel, RuntimeLaunch, RuntimeModule};

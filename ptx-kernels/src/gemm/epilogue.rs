@@ -204,47 +204,19 @@ macro_rules! with_epilogue {
                     }
                 } else if has(flags, GELU) {
                     for i in 0..4 {
-                        v[i] = v[i] * 0.5 * (erf(v[i] * 0.70710678) + 1.0);
+                        v[i] *= math::normal_cdf(v[i]);
                     }
                 } else if has(flags, GELU_TANH) {
                     // 1 + tanh(y) is 2 · sigmoid(2y).
                     for i in 0..4 {
                         let cubed: f32 = v[i] * v[i] * v[i];
-                        v[i] *= sigmoid((v[i] + cubed * 0.044715) * 1.5957691);
+                        v[i] *= math::sigmoid((v[i] + cubed * 0.044715) * 1.5957691);
                     }
                 } else {
                     for i in 0..4 {
-                        v[i] *= sigmoid(v[i]);
+                        v[i] *= math::sigmoid(v[i]);
                     }
                 }
-            }
-
-            /// 1 / (1 + e^-x), with a relative error of at most 2^-20: `ex2.approx`, `rcp.approx`.
-            fn sigmoid(x: f32) -> f32 {
-                let (power, s): (f32, f32);
-                power = x * -1.44269504;
-                ptx! {
-                    ex2.approx.f32 s, power;
-                    add.rn.f32 s, s, 1.0;
-                    rcp.approx.f32 s, s;
-                }
-                s
-            }
-
-            /// The error function, with an absolute error of at most 4 · 10^-7: Abramowitz and Stegun, 7.1.26.
-            fn erf(x: f32) -> f32 {
-                let (t, power, size, result): (f32, f32, f32, f32);
-                size = x.abs();
-                t = size.fma(0.3275911, 1.0);
-                power = size * size * -1.44269504;
-                ptx! { rcp.approx.f32 t, t; ex2.approx.f32 power, power; }
-                let mut sum: f32 = t.fma(1.061405429, -1.453152027);
-                sum = sum.fma(t, 1.421413741);
-                sum = sum.fma(t, -0.284496736);
-                sum = sum.fma(t, 0.254829592);
-                size = 1.0 - sum * t * power;
-                ptx! { copysign.f32 result, x, size; }
-                result
             }
 
             /// Up to four elements `step` bytes apart, of which the first `count` are there; `whole` if all four are one access.

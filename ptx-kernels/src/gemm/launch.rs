@@ -1,8 +1,9 @@
-//! The launches of one product: its kernel, and where blocks share K the sum of their parts.
+//! The launches of one product: copies of operands, its kernel, and where blocks share K the sum of their parts.
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
-use super::params::{self, Problem};
-use super::parts::kernels::reduce;
+use super::access::Packed;
+use super::params::{self, Problem, Source};
+use super::parts::kernels::{pack, reduce};
 use super::plan::{self, Plan};
 use super::problem::{self, Product};
 use crate::workspace::{self, Workspace};
@@ -13,6 +14,9 @@ const BATCHES: usize = 65_535;
 
 /// Threads of a block of `reduce`.
 const REDUCE: u64 = 256;
+
+/// Lines, and elements along K, of a block of `pack`.
+const PACK: u32 = 64;
 
 /// Submits a product whose memory is bound to `stream`. Takes this algorithm, or else the best one.
 pub(super) fn submit(
@@ -52,27 +56,64 @@ fn submit_all(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: u6
 }
 
 fn submit_part(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: u64) -> Result<()> {
+    let [bytes_a, bytes_b] = plan.packed_bytes().map(|bytes| bytes as u64);
+    let [packed_a, packed_b] = plan.packed;
+    let (a, b) = ((&product.a, product.m), (&product.b, product.n));
+    let mut product = *product;
+    product.a = pack_operand(stream, a, &product, packed_a, scratch)?;
+    product.b = pack_operand(stream, b, &product, packed_b, scratch + bytes_a)?;
+    let problem = divide(&product, plan, scratch + bytes_a + bytes_b);
+    let tiles = u64::from(problem.tiles_m) * u64::from(problem.tiles_n);
+    let config = Config::grid((tiles, plan.splits, problem.batches));
+    (plan.candidate.launch)(stream, config, &product, problem)?;
+    if plan.splits > 1 { add_parts(stream, &product, problem) } else { Ok(()) }
+}
+
+/// The extents of a product, and its division among blocks.
+fn divide(product: &Product, plan: &Plan, partial: u64) -> Problem {
     let [tiles_m, tiles_n] = plan.tiles(product);
-    let flag = |there: bool, flag: u32| if there { flag } else { 0 };
-    let layouts = flag(product.a.is_along_k(product.m, product.k), params::A_ALONG_K)
-        | flag(product.b.is_along_k(product.n, product.k), params::B_ALONG_K);
-    let problem = Problem {
+    let flags = [
+        (params::A_ALONG_K, product.a.is_along_k(product.m, product.k)),
+        (params::B_ALONG_K, product.b.is_along_k(product.n, product.k)),
+        (params::A_WIDE, plan.wide[0]),
+        (params::B_WIDE, plan.wide[1]),
+    ];
+    Problem {
         m: product.m,
         n: product.n,
         k: product.k,
-        flags: layouts,
+        flags: flags.iter().filter(|(_, is)| *is).fold(0, |flags, (flag, _)| flags | flag),
         tiles_m,
         tiles_n,
         splits: plan.splits,
         k_split: plan.k_split,
-        partial: scratch,
+        partial,
         batches: product.batches as u32,
         pitch: problem::pitch(product.n),
+    }
+}
+
+/// Copies an operand of so many lines to `to`, if it has to be, and returns the one to read.
+fn pack_operand(
+    stream: StreamRef<'_>,
+    (source, lines): (&Source, u32),
+    product: &Product,
+    packed: Option<Packed>,
+    to: u64,
+) -> Result<Source> {
+    let Some(packed) = packed else { return Ok(*source) };
+    let tiles = u64::from(product.k.div_ceil(PACK)) * u64::from(lines.div_ceil(PACK));
+    let config = Config::grid((tiles, 1, packed.batches as u64));
+    let instance = match problem::size(product.kind) {
+        1 => pack::Instance::bytes1,
+        2 => pack::Instance::bytes2,
+        _ => pack::Instance::bytes4,
     };
-    let tiles = u64::from(tiles_m) * u64::from(tiles_n);
-    let config = Config::grid((tiles, plan.splits, problem.batches));
-    (plan.candidate.launch)(stream, config, product, problem)?;
-    if plan.splits > 1 { add_parts(stream, product, problem) } else { Ok(()) }
+    let along_k = u32::from(source.is_along_k(lines, product.k));
+    // SAFETY: the operand is bound to the stream, and has elements for all lines and batches; the workspace has the bytes that the
+    // plan asked for.
+    unsafe { pack::launch(instance, stream, config, *source, to, lines, product.k, packed.pitch, along_k)? };
+    Ok(packed.source(to, problem::size(product.kind)))
 }
 
 /// Adds the parts of K up, and finishes them.

@@ -1,7 +1,6 @@
 //! One product as kernels see it: addresses, strides in bytes, and an epilogue. C's columns are dense wherever one of its
 //! dimensions is, by computing Cᵀ = Bᵀ · Aᵀ where its rows are.
 
-#![allow(dead_code, reason = "for kernels to come")]
 use super::params::{self, Epilogue, Matrix, Source};
 use std::mem::swap;
 
@@ -145,4 +144,9 @@ pub(crate) const fn name(kind: u32) -> &'static str {
         params::I32 => "i32",
         _ => "f32",
     }
+}
+
+/// True if tensor cores take MN-major operands of this type: `ldmatrix` transposes units of 16 bits, and units of 32 bits are loaded alone.
+pub(crate) const fn has_mn_major(kind: u32) -> bool {
+    size(kind) > 1
 }

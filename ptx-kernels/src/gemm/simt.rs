@@ -21,7 +21,10 @@ macro_rules! candidate {
             block_m: $block,
             block_n: $block,
             depth: 16,
+            deterministic: true,
+            majors: None,
             slice: $slice,
+            tile: 3_000_000,
             // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the bytes that
             // the plan asked for.
             launch: |stream, config, p, problem| unsafe {
