@@ -171,6 +171,7 @@ mod testing;
 mod texture;
 mod tile;
 mod timing;
+mod tuning;
 
 pub use buffer::{Buffer, Element, Pinned, View, ViewMut};
 pub use config::{Config, Dim, IntoDim, Spread};
@@ -193,3 +194,4 @@ pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorEl
 pub use texture::{AddressMode, Extent, FilterMode, Surface, Texel, TexelArray, TexelFormat, Texture, TextureBuilder};
 pub use tile::{ReadTile, Tile, WriteTile};
 pub use timing::{Timer, Timing};
+pub use tuning::{Outcome, Record, Records, Trial, Tuner, Tuning};
