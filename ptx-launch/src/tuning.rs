@@ -243,10 +243,7 @@ mod tests {
         let (name, candidate, timing) = found.best().unwrap();
         assert_eq!((name, *candidate, timing.runs()), ("quick", 1, 2));
         let outcomes: Vec<_> = found.trials.iter().map(|trial| &trial.outcome).collect();
-        assert!(matches!(
-            outcomes[..],
-            [Outcome::DoesNotFit(_), Outcome::Timed(_), Outcome::Timed(_), Outcome::Wrong]
-        ));
+        assert!(matches!(outcomes[..], [Outcome::DoesNotFit(_), Outcome::Timed(_), Outcome::Timed(_), Outcome::Wrong]));
         let fault = |_: &Stream, _: &u64| Err(Error::new(ErrorKind::Fault, "lost"));
         let error = Tuner::new(&stream).search([("one", 1)], fault, |_| Ok(true)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Fault);

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The first line of the file.
-const HEADER: &str = "# Tuning records, format 1: device, driver, kernels, problem, fastest, nanoseconds; separated by tabs.";
+const HEADER: &str =
+    "# Tuning records, format 1: device, driver, kernels, problem, fastest, nanoseconds; separated by tabs.";
 
 /// The fastest candidates of earlier searches.
 ///
