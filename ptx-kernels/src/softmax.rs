@@ -1,1 +1,183 @@
-//! Softmax over rows.
+//! Softmax over rows, forward and backward.
+//!
+//! Matrices may have any row stride, any alignment and any number of columns. Arithmetic is `f32`, results are rounded to nearest. The relative
+//! error of an element before rounding is at most (n / 256 + 2 |a| + 20) · 2^-24 for n columns, where `a` is `scale` · (x - max(x)); elements below
+//! 2^-126 are zero. As in PyTorch, a row with a NaN or +∞ is NaN, and so is a row of -∞ alone; elements of -∞ beside finite ones are zero.
+//!
+//! Source: Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018.
+
+mod portable;
+
+use crate::rows::{Matrix, Rows};
+use portable::kernels;
+use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
+
+/// Element types of softmax: `f32`, `f16`, `bf16`.
+pub trait Float: Launch {}
+impl<T: Launch> Float for T {}
+
+/// `out` = exp(`x`) / sum(exp(`x`)), row by row.
+///
+/// ```
+/// # use ptx_launch::prelude::*;
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cpu();
+/// let (x, mut out) = (device.upload(&[0.0f32, f32::ln(3.0)])?, device.zeros::<f32>(2)?);
+/// ptx_kernels::softmax::softmax(&device, x.tile([1, 2])?, out.tile_mut([1, 2])?)?;
+/// assert!((out.download()?[1] - 0.75).abs() < 1e-6);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`Softmax::forward`].
+pub fn softmax<'x, 'o, T: Float>(
+    stream: impl AsStream,
+    x: impl Into<TensorRef<'x, T, 2>>,
+    out: impl Into<TensorMut<'o, T, 2>>,
+) -> Result<()> {
+    Softmax::new().forward(stream, x, out)
+}
+
+/// `dx` = `y` · (`dy` - sum(`y` · `dy`)), row by row: the gradient of [`softmax`], from its result `y`.
+///
+/// # Errors
+/// As [`Softmax::forward`].
+pub fn softmax_backward<'y, 'd, 'o, T: Float>(
+    stream: impl AsStream,
+    y: impl Into<TensorRef<'y, T, 2>>,
+    dy: impl Into<TensorRef<'d, T, 2>>,
+    dx: impl Into<TensorMut<'o, T, 2>>,
+) -> Result<()> {
+    Softmax::new().backward(stream, y, dy, dx)
+}
+
+/// Softmax and its options.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Softmax {
+    scale: f32,
+}
+
+impl Default for Softmax {
+    fn default() -> Self {
+        Softmax::new()
+    }
+}
+
+impl Softmax {
+    /// Softmax of the elements as they are.
+    pub fn new() -> Softmax {
+        Softmax { scale: 1.0 }
+    }
+
+    /// Softmax of `scale` · x; `scale` is positive: the inverse of a temperature.
+    pub fn scale(self, scale: f32) -> Softmax {
+        Softmax { scale }
+    }
+
+    /// `out` = exp(scale · `x`) / sum(exp(scale · `x`)), row by row: one launch, or none without elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] where shapes differ or columns do not lie side by side, or for a scale that is not positive; those of the launch.
+    pub fn forward<'x, 'o, T: Float>(
+        self,
+        stream: impl AsStream,
+        x: impl Into<TensorRef<'x, T, 2>>,
+        out: impl Into<TensorMut<'o, T, 2>>,
+    ) -> Result<()> {
+        let (x, mut out) = (x.into(), out.into());
+        self.check_scale()?;
+        match Rows::of([Matrix::read("x", &x), Matrix::written("out", &out)])? {
+            Some(rows) => T::forward(stream.as_stream(), self.scale, rows, &x, &mut out),
+            None => Ok(()),
+        }
+    }
+
+    /// `dx` = scale · `y` · (`dy` - sum(`y` · `dy`)), row by row: the gradient, from the result `y`.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn backward<'y, 'd, 'o, T: Float>(
+        self,
+        stream: impl AsStream,
+        y: impl Into<TensorRef<'y, T, 2>>,
+        dy: impl Into<TensorRef<'d, T, 2>>,
+        dx: impl Into<TensorMut<'o, T, 2>>,
+    ) -> Result<()> {
+        let (y, dy, mut dx) = (y.into(), dy.into(), dx.into());
+        self.check_scale()?;
+        match Rows::of([Matrix::read("y", &y), Matrix::read("dy", &dy), Matrix::written("dx", &dx)])? {
+            Some(rows) => T::backward(stream.as_stream(), self.scale, rows, [&y, &dy], &mut dx),
+            None => Ok(()),
+        }
+    }
+
+    fn check_scale(self) -> Result<()> {
+        if self.scale > 0.0 && self.scale.is_finite() { Ok(()) } else { Err(no_scale(self.scale)) }
+    }
+}
+
+#[cold]
+fn no_scale(scale: f32) -> Error {
+    Error::new(ErrorKind::Condition, format!("the scale of a softmax is {scale}")).possible("finite numbers above zero")
+}
+
+/// The launches of the types for which there are kernels.
+pub trait Launch: Element {
+    #[doc(hidden)]
+    fn forward(
+        stream: StreamRef<'_>,
+        scale: f32,
+        rows: Rows<2>,
+        x: &TensorRef<'_, Self, 2>,
+        out: &mut TensorMut<'_, Self, 2>,
+    ) -> Result<()>;
+
+    #[doc(hidden)]
+    fn backward(
+        stream: StreamRef<'_>,
+        scale: f32,
+        rows: Rows<3>,
+        read: [&TensorRef<'_, Self, 2>; 2],
+        dx: &mut TensorMut<'_, Self, 2>,
+    ) -> Result<()>;
+}
+
+/// The instance for accesses of 16 bytes, or of one element.
+macro_rules! pick {
+    ($kernel:ident, $T:ty, $wide:expr) => {
+        match ($wide, size_of::<$T>()) {
+            (false, _) => kernels::$kernel::Instance::by_1,
+            (true, 4) => kernels::$kernel::Instance::by_4,
+            (true, _) => kernels::$kernel::Instance::by_8,
+        }
+    };
+}
+
+impl<T: Element> Launch for T
+where
+    kernels::softmax::Types<T>: kernels::softmax::Exists,
+    kernels::softmax_backward::Types<T>: kernels::softmax_backward::Exists,
+{
+    fn forward(
+        stream: StreamRef<'_>,
+        scale: f32,
+        Rows { rows, columns, strides: [s, t], wide }: Rows<2>,
+        x: &TensorRef<'_, T, 2>,
+        out: &mut TensorMut<'_, T, 2>,
+    ) -> Result<()> {
+        kernels::softmax::launch(pick!(softmax, T, wide), stream, x, out, s, t, scale, rows, columns)
+    }
+
+    fn backward(
+        stream: StreamRef<'_>,
+        scale: f32,
+        Rows { rows, columns, strides: [s, t, u], wide }: Rows<3>,
+        [y, dy]: [&TensorRef<'_, T, 2>; 2],
+        dx: &mut TensorMut<'_, T, 2>,
+    ) -> Result<()> {
+        let instance = pick!(softmax_backward, T, wide);
+        kernels::softmax_backward::launch(instance, stream, y, dy, dx, s, t, u, scale, rows, columns)
+    }
+}

@@ -5,4 +5,5 @@
 
 mod activation;
 mod norm;
+mod softmax;
 mod support;

@@ -1,0 +1,134 @@
+//! Softmax and its gradient for every chip and every row: a block per row, which reads it twice, the second time from the first-level
+//! cache while the row fits there.
+
+use ptx_launch::prelude::*;
+
+/// The kernels. `EACH` elements are an access: 16 bytes, or one element where rows are not aligned.
+#[ptx_module(arch("sm_75", "sm_90"))]
+pub(super) mod kernels {
+    const THREADS: u32 = 256;
+    const WARPS: u32 = THREADS / 32;
+
+    /// The base of exponentials without elements: -∞ minus it is still -∞.
+    const LEAST: f32 = f32::MIN;
+
+    /// Waits for the grid before and lets the next one start, where grids overlap.
+    fn overlap() {
+        if arch >= sm_90 {
+            grid::wait();
+            grid::launch_dependents();
+        }
+    }
+
+    /// out = exp(scale · x) / sum of exp(scale · x), row by row. Each thread keeps the largest element so far as the base of its sum
+    /// (Milakov and Gimelshein, 2018).
+    #[ptx_kernel(
+        block = THREADS,
+        grid = rows,
+        pdl,
+        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        unsafe(requires(
+            rows >= 1,
+            columns % EACH == 0,
+            x.len() >= (rows - 1) * x_stride + columns,
+            out.len() >= (rows - 1) * out_stride + columns
+        ))
+    )]
+    pub fn softmax<T, const EACH: u32>(
+        x: &[T],
+        out: &mut [T],
+        x_stride: u64,
+        out_stride: u64,
+        scale: f32,
+        rows: u32,
+        columns: u32,
+    ) {
+        const STEP: u32 = EACH * THREADS;
+        let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
+        let (from, to) = (x.at(row * x_stride), out.at(row * out_stride));
+        overlap();
+
+        let (mut base, mut sum): (f32, f32) = (LEAST, 0.0);
+        let mut column: u32 = first;
+        while column < columns {
+            let v: [f32; EACH] = vector::read::<T, EACH>(from.at(column));
+            let mut most: f32 = base;
+            for i in 0..EACH {
+                most = most.max(v[i]);
+            }
+            sum *= math::exp_approx((base - most) * scale);
+            base = most;
+            for i in 0..EACH {
+                sum += math::exp_approx((v[i] - base) * scale);
+            }
+            column += STEP;
+        }
+        let top: f32 = block::reduce_max::<WARPS, f32>(base);
+        let mut share: f32 = block::reduce_sum::<WARPS, f32>(sum * math::exp_approx((base - top) * scale));
+        ptx! { rcp.approx.f32 share, share; }
+
+        column = first;
+        while column < columns {
+            let mut v: [f32; EACH] = vector::read::<T, EACH>(from.at(column));
+            for i in 0..EACH {
+                v[i] = math::exp_approx((v[i] - top) * scale) * share;
+            }
+            vector::write::<T, EACH>(to.at(column), v);
+            column += STEP;
+        }
+    }
+
+    /// dx = scale · y · (dy - sum(y · dy)), row by row.
+    #[ptx_kernel(
+        block = THREADS,
+        grid = rows,
+        pdl,
+        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        unsafe(requires(
+            rows >= 1,
+            columns % EACH == 0,
+            y.len() >= (rows - 1) * y_stride + columns,
+            dy.len() >= (rows - 1) * dy_stride + columns,
+            dx.len() >= (rows - 1) * dx_stride + columns
+        ))
+    )]
+    pub fn softmax_backward<T, const EACH: u32>(
+        y: &[T],
+        dy: &[T],
+        dx: &mut [T],
+        y_stride: u64,
+        dy_stride: u64,
+        dx_stride: u64,
+        scale: f32,
+        rows: u32,
+        columns: u32,
+    ) {
+        const STEP: u32 = EACH * THREADS;
+        let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
+        let (from, slopes, to) = (y.at(row * y_stride), dy.at(row * dy_stride), dx.at(row * dx_stride));
+        overlap();
+
+        let mut sum: f32 = 0.0;
+        let mut column: u32 = first;
+        while column < columns {
+            let v: [f32; EACH] = vector::read::<T, EACH>(from.at(column));
+            let g: [f32; EACH] = vector::read::<T, EACH>(slopes.at(column));
+            for i in 0..EACH {
+                sum = v[i].fma(g[i], sum);
+            }
+            column += STEP;
+        }
+        sum = block::reduce_sum::<WARPS, f32>(sum);
+
+        column = first;
+        while column < columns {
+            let mut v: [f32; EACH] = vector::read::<T, EACH>(from.at(column));
+            let g: [f32; EACH] = vector::read::<T, EACH>(slopes.at(column));
+            for i in 0..EACH {
+                v[i] = v[i] * scale * (g[i] - sum);
+            }
+            vector::write::<T, EACH>(to.at(column), v);
+            column += STEP;
+        }
+    }
+}
