@@ -93,26 +93,26 @@ impl<const N: usize> Rows<N> {
     }
 }
 
-/// Checks that a vector has one element for each column, side by side, and returns true if it starts at a multiple of 16 bytes. No vector is
+/// Checks that a vector has `count` elements side by side, and returns true if it starts at a multiple of 16 bytes. No vector is
 /// right, too.
 ///
 /// # Errors
 /// [`ErrorKind::Condition`] if it does not.
-pub(crate) fn check_vector<T>(name: &str, vector: Option<&TensorRef<'_, T, 1>>, columns: u32) -> Result<bool> {
-    vector.map_or(Ok(true), |v| check_line(name, v.shape(), v.strides(), v.address(), columns))
+pub(crate) fn check_vector<T>(name: &str, vector: Option<&TensorRef<'_, T, 1>>, count: u32) -> Result<bool> {
+    vector.map_or(Ok(true), |v| check_line(name, v.shape(), v.strides(), v.address(), count))
 }
 
 /// The same for a vector that is written.
 ///
 /// # Errors
 /// [`ErrorKind::Condition`] if it does not.
-pub(crate) fn check_vector_mut<T>(name: &str, vector: Option<&TensorMut<'_, T, 1>>, columns: u32) -> Result<bool> {
-    vector.map_or(Ok(true), |v| check_line(name, v.shape(), v.strides(), v.address(), columns))
+pub(crate) fn check_vector_mut<T>(name: &str, vector: Option<&TensorMut<'_, T, 1>>, count: u32) -> Result<bool> {
+    vector.map_or(Ok(true), |v| check_line(name, v.shape(), v.strides(), v.address(), count))
 }
 
-fn check_line(name: &str, [len]: [usize; 1], [stride]: [usize; 1], address: u64, columns: u32) -> Result<bool> {
-    if len != columns as usize || stride != 1 && len > 1 {
-        return Err(no_vector(name, len, stride, columns));
+fn check_line(name: &str, [len]: [usize; 1], [stride]: [usize; 1], address: u64, count: u32) -> Result<bool> {
+    if len != count as usize || stride != 1 && len > 1 {
+        return Err(no_vector(name, len, stride, count));
     }
     Ok(address.is_multiple_of(16))
 }
@@ -138,9 +138,9 @@ fn too_large(matrix: &Matrix) -> Error {
 }
 
 #[cold]
-fn no_vector(name: &str, len: usize, stride: usize, columns: u32) -> Error {
-    let asked = format!("`{name}` has {len} elements with a stride of {stride}, for rows of {columns} columns");
-    Error::new(ErrorKind::Condition, asked).possible(format!("{columns} elements side by side"))
+fn no_vector(name: &str, len: usize, stride: usize, count: u32) -> Error {
+    let asked = format!("`{name}` has {len} elements with a stride of {stride}");
+    Error::new(ErrorKind::Condition, asked).possible(format!("{count} elements side by side"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod activation;
+mod cross_entropy;
 mod norm;
 mod softmax;
 mod support;

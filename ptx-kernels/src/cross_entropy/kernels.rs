@@ -1,0 +1,247 @@
+//! Cross entropy and its gradient. Forward, a block reads a row of logits once; backward, element by element. One family for every
+//! chip: from `sm_90` on grids overlap (`griddepcontrol`).
+
+use ptx_launch::prelude::*;
+
+/// The kernels. `EACH` elements are an access: 16 bytes, or one element where rows are not aligned; `I` is the type of targets.
+#[ptx_module(arch("sm_75", "sm_90"))]
+pub(super) mod losses {
+    const THREADS: u32 = 256;
+    const WARPS: u32 = THREADS / 32;
+    /// Accesses that are on their way at once.
+    const VECTORS: u32 = 4;
+
+    /// The base of exponentials without elements: -∞ minus it is still -∞.
+    const LEAST: f32 = f32::MIN;
+
+    /// -∞ in every element of a register.
+    fn nothing<T>() -> u32 {
+        if type_name::<T>() == "f32" {
+            0xff800000
+        } else if type_name::<T>() == "f16" {
+            0xfc00fc00
+        } else {
+            0xff80ff80
+        }
+    }
+
+    /// Waits for the grid before and lets the next one start, where grids overlap.
+    fn overlap() {
+        if arch >= sm_90 {
+            grid::wait();
+            grid::launch_dependents();
+        }
+    }
+
+    /// The target of a row.
+    fn target<I>(targets: Global<I>, row: u32) -> i64 {
+        let at = targets.at(row);
+        let found: I;
+        ptx! { ld.global.{I} found, [at]; }
+        found as i64
+    }
+
+    /// Largest element so far, sum of exponentials with it as the base, and sum of elements.
+    struct Sums {
+        base: f32,
+        powers: f32,
+        plain: f32,
+    }
+
+    impl Sums {
+        /// Adds elements: two instructions and one exponential each, and one more exponential.
+        fn add<const N: u32>(&mut self, v: [f32; N], smooth: pred) {
+            let mut most: [f32; 2] = [self.base, self.base];
+            for i in 0..N {
+                most[i % 2] = most[i % 2].max(v[i]);
+            }
+            let base: f32 = most[0].max(most[1]);
+            let mut sums: [f32; 4] = [self.powers * math::exp_approx(self.base - base), 0.0, 0.0, 0.0];
+            for i in 0..N {
+                sums[i % 4] += math::exp_approx(v[i] - base);
+            }
+            self.base = base;
+            self.powers = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+            if smooth {
+                for i in 0..N {
+                    self.plain += v[i];
+                }
+            }
+        }
+
+        /// The sums of the whole block.
+        fn of_block(&mut self) {
+            let top: f32 = block::reduce_max::<WARPS, f32>(self.base);
+            self.powers = block::reduce_sum::<WARPS, f32>(self.powers * math::exp_approx(self.base - top));
+            self.plain = block::reduce_sum::<WARPS, f32>(self.plain);
+            self.base = top;
+        }
+    }
+
+    /// lse = log(sum of exp(x)), loss = lse - (1 - smoothing) · x\[target\] - smoothing · mean(x), row by row; the loss of an
+    /// ignored target is zero, that of any other target outside of the row NaN.
+    #[ptx_kernel(
+        block = THREADS,
+        grid = rows,
+        pdl,
+        min_blocks = 4,
+        instances = [
+            by_4 = (f32, i64, 4), by_8 = (bf16, i64, 8), by_8 = (f16, i64, 8),
+            by_1 = (f32, i64, 1), by_1 = (bf16, i64, 1), by_1 = (f16, i64, 1),
+            by_4 = (f32, u32, 4), by_8 = (bf16, u32, 8), by_8 = (f16, u32, 8),
+            by_1 = (f32, u32, 1), by_1 = (bf16, u32, 1), by_1 = (f16, u32, 1)
+        ],
+        unsafe(requires(
+            rows >= 1,
+            columns % EACH == 0,
+            x.len() >= (rows - 1) * x_stride + columns,
+            targets.len() >= rows,
+            loss.len() >= rows,
+            lse.len() >= rows
+        ))
+    )]
+    pub fn cross_entropy<T, I, const EACH: u32>(
+        x: &[T],
+        targets: &[I],
+        loss: &mut [f32],
+        lse: &mut [f32],
+        x_stride: u64,
+        ignored: i64,
+        smoothing: f32,
+        rows: u32,
+        columns: u32,
+    ) {
+        const STEP: u32 = EACH * THREADS;
+        const WORDS: u32 = vector::words::<T, EACH>();
+        let from = x.at(ctaid.x as u64 * x_stride);
+        let smooth: pred = smoothing != 0.0;
+        overlap();
+
+        let mut sums = Sums { base: LEAST, powers: 0.0, plain: 0.0 };
+        let mut column: u32 = tid.x * EACH;
+        let mut at = from.at(column);
+        while column + (VECTORS - 1) * STEP < columns {
+            let packed: [[b32; WORDS]; VECTORS];
+            for i in 0..VECTORS {
+                packed[i] = vector::load_once::<T, EACH>(at.at(i * STEP), column < columns, 0);
+            }
+            for i in 0..VECTORS {
+                sums.add::<EACH>(vector::unpack::<T, EACH>(packed[i]), smooth);
+            }
+            column += VECTORS * STEP;
+            at = at.at(VECTORS * STEP);
+        }
+        while column < columns {
+            sums.add::<EACH>(vector::read::<T, EACH>(at), smooth);
+            column += STEP;
+            at = at.at(STEP);
+        }
+        sums.of_block();
+
+        if tid.x == 0 {
+            let (own, to, log) = (target(targets, ctaid.x), loss.at(ctaid.x), lse.at(ctaid.x));
+            let total: f32 = sums.base + math::log(sums.powers);
+            let mut y: f32 = f32::NAN;
+            if unsigned(own) < columns as u64 {
+                let hit: [f32; 1] = vector::read::<T, 1>(from.at(unsigned(own)));
+                y = total - hit[0];
+                if smooth {
+                    y = (1.0 - smoothing) * y + smoothing * (total - sums.plain / columns as f32);
+                }
+            }
+            if own == ignored {
+                y = 0.0;
+            }
+            ptx! {
+                st.global.f32 [to], y;
+                st.global.f32 [log], total;
+            }
+        }
+    }
+
+    /// dx = dloss · (exp(x - lse) - smoothing / columns - (1 - smoothing) · \[column = target\]), row by row; zero for an ignored target, NaN
+    /// for any other target outside of the row. Without `x` the logits are in `dx`.
+    #[ptx_kernel(
+        block = THREADS,
+        grid = rows * columns.div_ceil(EACH * THREADS * VECTORS),
+        pdl,
+        instances = [
+            by_4 = (f32, i64, 4), by_8 = (bf16, i64, 8), by_8 = (f16, i64, 8),
+            by_1 = (f32, i64, 1), by_1 = (bf16, i64, 1), by_1 = (f16, i64, 1),
+            by_4 = (f32, u32, 4), by_8 = (bf16, u32, 8), by_8 = (f16, u32, 8),
+            by_1 = (f32, u32, 1), by_1 = (bf16, u32, 1), by_1 = (f16, u32, 1)
+        ],
+        unsafe(requires(
+            rows >= 1,
+            columns % EACH == 0,
+            x.len() == 0 || x.len() >= (rows - 1) * x_stride + columns,
+            targets.len() >= rows,
+            lse.len() >= rows,
+            dloss.len() >= (rows - 1) * dloss_stride + 1,
+            dx.len() >= (rows - 1) * dx_stride + columns
+        ))
+    )]
+    pub fn cross_entropy_backward<T, I, const EACH: u32>(
+        x: &[T],
+        targets: &[I],
+        lse: &[f32],
+        dloss: &[f32],
+        dx: &mut [T],
+        x_stride: u64,
+        dloss_stride: u64,
+        dx_stride: u64,
+        ignored: i64,
+        smoothing: f32,
+        rows: u32,
+        columns: u32,
+    ) {
+        const STEP: u32 = EACH * THREADS;
+        const WORDS: u32 = vector::words::<T, EACH>();
+        let blocks: u32 = (columns + (STEP * VECTORS - 1)) / (STEP * VECTORS);
+        let row: u32 = ctaid.x / blocks;
+        let column: u32 = (ctaid.x - row * blocks) * (STEP * VECTORS) + tid.x * EACH;
+        let offset: u64 = column as u64;
+        let to = dx.at(row as u64 * dx_stride + offset);
+        let (separate, own): (u64, u64) = (x, to);
+        let elsewhere: u64 = x.at(row as u64 * x_stride + offset);
+        let from: u64 = (separate != 0).select(elsewhere, own);
+        overlap();
+
+        let packed: [[b32; WORDS]; VECTORS];
+        for i in 0..VECTORS {
+            const AT: u64 = (i * STEP * size_of::<T>()) as u64;
+            packed[i] = vector::load::<T, EACH>(from + AT, column + i * STEP < columns, 0);
+        }
+        let (log, slope): (f32, f32);
+        let (lse_at, slope_at) = (lse.at(row), dloss.at(row as u64 * dloss_stride));
+        ptx! {
+            ld.global.f32 log, [lse_at];
+            ld.global.f32 slope, [slope_at];
+        }
+        let hit: i64 = target(targets, row);
+        let ignore: pred = hit == ignored;
+        if unsigned(hit) >= columns as u64 {
+            slope = f32::NAN;
+        }
+        let spread: f32 = smoothing / columns as f32;
+        let share: f32 = (1.0 - smoothing) * slope;
+        for i in 0..VECTORS {
+            let mut v: [f32; EACH] = vector::unpack::<T, EACH>(packed[i]);
+            let first: u64 = (column + i * STEP) as u64;
+            for j in 0..EACH {
+                v[j] = (math::exp_approx(v[j] - log) - spread) * slope;
+            }
+            let place: u64 = unsigned(hit) - first;
+            if place < EACH as u64 {
+                for j in 0..EACH {
+                    let subtracted: f32 = (place == j as u64).select(share, 0.0);
+                    v[j] -= subtracted;
+                }
+            }
+            for j in 0..EACH {
+                v[j] = ignore.select(0.0, v[j]);
+            }
+            vector::store::<T, EACH>(to.at(i * STEP), vector::pack::<T, EACH>(v), column + i * STEP < columns);
+        }
+    }
+}
