@@ -17,8 +17,10 @@
 //! Sources: Zhang and Sennrich, *Root Mean Square Layer Normalization*, 2019; Ba, Kiros and Hinton, *Layer Normalization*, 2016.
 
 mod backward;
+mod hopper;
 mod launch;
 mod portable;
+mod ring;
 
 use crate::rows::{Matrix, Rows, check_vector, check_vector_mut};
 use crate::workspace::Workspace;
@@ -112,12 +114,12 @@ pub struct Norm<'m, T> {
 impl<'m, T: Float> Norm<'m, T> {
     /// RMSNorm with the constant that is added to the mean square.
     pub fn rms(epsilon: f32) -> Self {
-        Norm { kind: Kind { center: false, epsilon }, weight: None, bias: None, residual: None }
+        Norm { kind: Kind { center: false, epsilon, portable: false }, weight: None, bias: None, residual: None }
     }
 
     /// LayerNorm with the constant that is added to the variance.
     pub fn layer(epsilon: f32) -> Self {
-        Norm { kind: Kind { center: true, epsilon }, weight: None, bias: None, residual: None }
+        Norm { kind: Kind { center: true, epsilon, portable: false }, weight: None, bias: None, residual: None }
     }
 
     /// Weights, one per column; else they are one.
@@ -133,6 +135,11 @@ impl<'m, T: Float> Norm<'m, T> {
     /// A residual stream: `residual` becomes `x` + `residual`, rounded, and the norm is that of the sum.
     pub fn residual(self, residual: impl Into<TensorMut<'m, T, 2>>) -> Self {
         Norm { residual: Some(residual.into()), ..self }
+    }
+
+    /// Uses the kernels for every chip, also where there are faster ones: for comparison.
+    pub fn portable(self) -> Self {
+        Norm { kind: Kind { portable: true, ..self.kind }, ..self }
     }
 
     /// Normalizes the rows of `x`: one launch, or none without elements.
@@ -176,12 +183,12 @@ impl<'m, T: Float> NormBackward<'m, T> {
 
     /// RMSNorm with the constant of the forward pass.
     pub fn rms(epsilon: f32) -> Self {
-        NormBackward::of(Kind { center: false, epsilon })
+        NormBackward::of(Kind { center: false, epsilon, portable: false })
     }
 
     /// LayerNorm with the constant of the forward pass.
     pub fn layer(epsilon: f32) -> Self {
-        NormBackward::of(Kind { center: true, epsilon })
+        NormBackward::of(Kind { center: true, epsilon, portable: false })
     }
 
     /// The weights of the forward pass; else they are one.
@@ -208,6 +215,11 @@ impl<'m, T: Float> NormBackward<'m, T> {
     /// Scratch memory for the sums of `dw` and `db`; else the stream's pool has it.
     pub fn workspace(self, workspace: &'m mut Workspace) -> Self {
         NormBackward { workspace: Some(workspace), ..self }
+    }
+
+    /// Uses the kernels for every chip, also where there are faster ones: for comparison.
+    pub fn portable(self) -> Self {
+        NormBackward { kind: Kind { portable: true, ..self.kind }, ..self }
     }
 
     /// Computes `dx` from the input `x` of the norm and the gradient `dy` of its output. Without elements dw and db become zero.

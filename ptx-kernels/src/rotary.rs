@@ -1,1 +1,245 @@
-//! Rotary position embedding.
+//! Rotary position embedding of queries and keys, forward and backward.
+//!
+//! Each pair (x1, x2) of a head's elements is rotated by the angle that belongs to the position and to the pair:
+//!
+//! ```text
+//! out1 = x1 · cos - x2 · sin
+//! out2 = x2 · cos + x1 · sin
+//! ```
+//!
+//! Tables of cosines and sines hold the angles, a row per position and a column per pair; [`tables`] computes the usual ones. Where a head has more
+//! elements than twice the columns, the others are copied. The gradient is the rotation by the opposite angle.
+//!
+//! Heads lie anywhere (`[tokens, heads, dim]` with any strides of tokens and heads), with their elements side by side. Arithmetic is `f32`, results
+//! are rounded to nearest: the error before rounding is at most 2^-22 · (|x1| + |x2|). A position that the tables do not have gives NaN; no memory
+//! outside of the tables is read.
+//!
+//! Source: Su et al., *RoFormer: Enhanced Transformer with Rotary Position Embedding*, 2021.
+
+mod kernel;
+
+use kernel::rotations::rotate;
+use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
+
+/// Element types of heads, `f32`, `f16`, `bf16`, with positions of type `I`: `i64`, `u32`.
+pub trait Float<I>: Launch<I> {}
+impl<I, T: Launch<I>> Float<I> for T {}
+
+/// The elements that make a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pairs {
+    /// Element `i` of the first half and of the second: GPT-NeoX, Llama, Qwen.
+    Halves,
+    /// Neighbors, 2 `i` and 2 `i` + 1: GPT-J, the paper.
+    Neighbors,
+}
+
+/// The angles of positions.
+#[derive(Clone, Copy, Debug)]
+pub struct Angles<'m, I> {
+    /// Cosines, `[positions, pairs]`.
+    pub cos: TensorRef<'m, f32, 2>,
+    /// Sines, of the same shape and strides.
+    pub sin: TensorRef<'m, f32, 2>,
+    /// The row of the tables for each token.
+    pub positions: TensorRef<'m, I, 1>,
+}
+
+/// Cosines and sines of `position` · `base`^(-i / `pairs`) for positions from 0 on and `pairs` pairs, row by row, computed in `f64`.
+///
+/// ```
+/// let (cos, sin) = ptx_kernels::rotary::tables(10_000.0, 64, 4096);
+/// assert_eq!((cos.len(), sin[0], sin[64]), (4096 * 64, 0.0, 1f32.sin()));
+/// ```
+pub fn tables(base: f64, pairs: usize, positions: usize) -> (Vec<f32>, Vec<f32>) {
+    let rates: Vec<f64> = (0..pairs).map(|i| base.powf(-(i as f64) / pairs as f64)).collect();
+    let angles = || (0..positions).flat_map(|position| rates.iter().map(move |rate| position as f64 * rate));
+    (angles().map(|angle| angle.cos() as f32).collect(), angles().map(|angle| angle.sin() as f32).collect())
+}
+
+/// Rotates queries and keys, `[tokens, heads, dim]` each, with any number of heads: two launches.
+///
+/// ```
+/// # use ptx_launch::prelude::*;
+/// use ptx_kernels::rotary::{Angles, Pairs, rotary, tables};
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cpu();
+/// let (cos, sin) = tables(10_000.0, 4, 16);
+/// let (cos, sin) = (device.upload(&cos)?, device.upload(&sin)?);
+/// let positions = device.upload(&[0i64, 5])?;
+/// let angles = Angles {
+///     cos: cos.tile([16, 4])?.into(),
+///     sin: sin.tile([16, 4])?.into(),
+///     positions: positions.tile([2])?.into(),
+/// };
+/// let (q, k) = (device.upload(&[1.0f32; 2 * 3 * 8])?, device.upload(&[1.0f32; 2 * 8])?);
+/// let (mut q_out, mut k_out) = (device.zeros::<f32>(2 * 3 * 8)?, device.zeros::<f32>(2 * 8)?);
+/// let (q_to, k_to) = (q_out.tile_mut([2, 3, 8])?, k_out.tile_mut([2, 1, 8])?);
+/// rotary(&device, Pairs::Halves, &angles, q.tile([2, 3, 8])?, k.tile([2, 1, 8])?, q_to, k_to)?;
+/// assert_eq!(q_out.download()?[..8], [1.0; 8]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`Rotary::apply`].
+pub fn rotary<'m, 'q, 'k, T: Float<I>, I: Element>(
+    stream: impl AsStream,
+    pairs: Pairs,
+    angles: &Angles<'_, I>,
+    q: impl Into<TensorRef<'m, T, 3>>,
+    k: impl Into<TensorRef<'m, T, 3>>,
+    q_out: impl Into<TensorMut<'q, T, 3>>,
+    k_out: impl Into<TensorMut<'k, T, 3>>,
+) -> Result<()> {
+    let (rotary, stream) = (Rotary::new(pairs), stream.as_stream());
+    rotary.apply(stream, angles, q, q_out)?;
+    rotary.apply(stream, angles, k, k_out)
+}
+
+/// The gradients of [`rotary`]: rotates the gradients of queries and keys back.
+///
+/// # Errors
+/// As [`Rotary::apply`].
+pub fn rotary_backward<'m, 'q, 'k, T: Float<I>, I: Element>(
+    stream: impl AsStream,
+    pairs: Pairs,
+    angles: &Angles<'_, I>,
+    dq_out: impl Into<TensorRef<'m, T, 3>>,
+    dk_out: impl Into<TensorRef<'m, T, 3>>,
+    dq: impl Into<TensorMut<'q, T, 3>>,
+    dk: impl Into<TensorMut<'k, T, 3>>,
+) -> Result<()> {
+    let (rotary, stream) = (Rotary::new(pairs).inverse(), stream.as_stream());
+    rotary.apply(stream, angles, dq_out, dq)?;
+    rotary.apply(stream, angles, dk_out, dk)
+}
+
+/// The rotation of one tensor, and its options.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Rotary {
+    pairs: Pairs,
+    turn: f32,
+}
+
+impl Rotary {
+    /// The rotation by the angles of the tables.
+    pub fn new(pairs: Pairs) -> Rotary {
+        Rotary { pairs, turn: 1.0 }
+    }
+
+    /// The rotation by the opposite angles: the gradient.
+    pub fn inverse(self) -> Rotary {
+        Rotary { turn: -self.turn, ..self }
+    }
+
+    /// Rotates the heads of `x`, `[tokens, heads, dim]`: one launch, or none without elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] where shapes do not fit or elements of a head do not lie side by side, and for 2^31 accesses or more; those of the
+    /// launch.
+    pub fn apply<'x, 'o, T: Float<I>, I: Element>(
+        self,
+        stream: impl AsStream,
+        angles: &Angles<'_, I>,
+        x: impl Into<TensorRef<'x, T, 3>>,
+        out: impl Into<TensorMut<'o, T, 3>>,
+    ) -> Result<()> {
+        let (x, mut out) = (x.into(), out.into());
+        let shape = Shape::of(angles, &x, &out)?;
+        if x.shape().contains(&0) { Ok(()) } else { T::rotate(stream.as_stream(), self, shape, angles, &x, &mut out) }
+    }
+}
+
+/// Extents and strides of a rotation.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    tokens: u32,
+    heads: u32,
+    dim: u32,
+    half: u32,
+    rows: u64,
+    x: [u64; 2],
+    out: [u64; 2],
+    table: u64,
+    /// Every access of 16 bytes is aligned.
+    wide: bool,
+}
+
+impl Shape {
+    fn of<T, I>(angles: &Angles<'_, I>, x: &TensorRef<'_, T, 3>, out: &TensorMut<'_, T, 3>) -> Result<Shape> {
+        let Angles { cos, sin, positions } = angles;
+        let ([tokens, heads, dim], [rows, half]) = (x.shape(), cos.shape());
+        let ([xt, xh, xe], [ot, oh, oe], [table, ce]) = (x.strides(), out.strides(), cos.strides());
+        let fits = out.shape() == x.shape() && sin.shape() == cos.shape() && positions.shape() == [tokens];
+        let dense = (xe == 1 && oe == 1 || dim <= 1) && (ce == 1 || half <= 1) && sin.strides() == cos.strides();
+        let small = tokens < 1 << 31 && heads < 1 << 31 && dim < 1 << 31;
+        if !fits || !dense || !small || 2 * half > dim || positions.strides()[0] != 1 && tokens > 1 {
+            return Err(no_shape(x.shape(), out.shape(), cos.shape(), positions.shape()));
+        }
+        let each = 16 / size_of::<T>();
+        let aligned = [x.address(), out.address(), cos.address(), sin.address()].iter().all(|at| at.is_multiple_of(16));
+        let strides = [xt, xh, ot, oh, half, dim].iter().all(|stride| stride.is_multiple_of(each));
+        Ok(Shape {
+            tokens: tokens as u32,
+            heads: heads as u32,
+            dim: dim as u32,
+            half: half as u32,
+            rows: rows as u64,
+            x: [xt as u64, xh as u64],
+            out: [ot as u64, oh as u64],
+            table: table as u64,
+            wide: aligned && strides && table.is_multiple_of(4),
+        })
+    }
+}
+
+#[cold]
+fn no_shape(x: [usize; 3], out: [usize; 3], table: [usize; 2], positions: [usize; 1]) -> Error {
+    let asked = format!("heads of shape {x:?} become {out:?}, by tables of shape {table:?} at {positions:?} positions");
+    Error::new(ErrorKind::Condition, asked).possible(
+        "`[tokens, heads, dim]` for both, tables of `[positions, pairs]` with equal strides and at most dim / 2 pairs, and a position per token; \
+         the last dimension of each without gaps",
+    )
+}
+
+/// The launches of the types for which there are kernels.
+pub trait Launch<I>: Element {
+    #[doc(hidden)]
+    fn rotate(
+        stream: StreamRef<'_>,
+        rotary: Rotary,
+        shape: Shape,
+        angles: &Angles<'_, I>,
+        x: &TensorRef<'_, Self, 3>,
+        out: &mut TensorMut<'_, Self, 3>,
+    ) -> Result<()>;
+}
+
+impl<T: Element, I: Element> Launch<I> for T
+where
+    rotate::Types<T, I>: rotate::Exists,
+{
+    fn rotate(
+        stream: StreamRef<'_>,
+        Rotary { pairs, turn }: Rotary,
+        shape: Shape,
+        Angles { cos, sin, positions }: &Angles<'_, I>,
+        x: &TensorRef<'_, T, 3>,
+        out: &mut TensorMut<'_, T, 3>,
+    ) -> Result<()> {
+        let instance = match (pairs, shape.wide, size_of::<T>()) {
+            (Pairs::Halves, false, _) => rotate::Instance::halves_1,
+            (Pairs::Halves, true, 4) => rotate::Instance::halves_4,
+            (Pairs::Halves, true, _) => rotate::Instance::halves_8,
+            (Pairs::Neighbors, false, _) => rotate::Instance::neighbors_1,
+            (Pairs::Neighbors, true, 4) => rotate::Instance::neighbors_4,
+            (Pairs::Neighbors, true, _) => rotate::Instance::neighbors_8,
+        };
+        let Shape { tokens, heads, dim, half, rows, x: [xt, xh], out: [ot, oh], table, .. } = shape;
+        rotate::launch(
+            instance, stream, x, cos, sin, positions, out, xt, xh, ot, oh, table, turn, rows, tokens, heads, half, dim,
+        )
+    }
+}

@@ -1,16 +1,21 @@
 //! The choice of a kernel for each norm, and its launch.
 
 use super::backward::kernels::{backward_columns, backward_rows, reduce_slices};
+use super::hopper::kernels::{layer_norm, rms_norm};
 use super::portable::kernels::normalize;
+use super::ring::ring::backward_ring;
 use crate::rows::Rows;
 use crate::workspace::{self, Workspace};
 use ptx_launch::{Element, Result, StreamRef, TensorMut, TensorRef};
+use std::any::TypeId;
 
 /// A norm and its constant.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     pub center: bool,
     pub epsilon: f32,
+    /// Kernels for every chip only.
+    pub portable: bool,
 }
 
 /// The arguments of a norm.
@@ -74,15 +79,36 @@ where
     backward_rows::Types<T>: backward_rows::Exists,
     backward_columns::Types<T>: backward_columns::Exists,
     reduce_slices::Types<T>: reduce_slices::Exists + reduce_slices::exists::of_type,
+    rms_norm::Types<T>: rms_norm::Exists,
+    layer_norm::Types<T>: layer_norm::Exists,
+    backward_ring::Types<T>: backward_ring::Exists,
 {
     fn forward(stream: StreamRef<'_>, arguments: Forward<'_, '_, T>, out: &mut TensorMut<'_, T, 2>) -> Result<()> {
-        let Forward { kind: Kind { center, epsilon }, rows, x, residual, weight, bias } = arguments;
+        let Forward { kind: Kind { center, epsilon, portable }, rows, x, residual, weight, bias } = arguments;
         let Rows { rows, columns, strides: [s, t, u], wide } = rows;
+        if let (true, None, Some(weight)) = (wide && !portable && is_hopper(stream)?, &residual, weight) {
+            match (center, find_length(columns), bias) {
+                (false, Some(length), None) => {
+                    let instance = rms_instance(length, size_of::<T>());
+                    return rms_norm::launch(instance, stream, x, weight, out, s, u, epsilon, rows, columns);
+                }
+                (true, Some(length), Some(bias)) => {
+                    let instance = layer_instance::<T>(length);
+                    return layer_norm::launch(instance, stream, x, weight, bias, out, s, u, epsilon, rows, columns);
+                }
+                _ => {}
+            }
+        }
         let instance = pick!(normalize, T, center, wide);
         normalize::launch(instance, stream, x, residual, weight, bias, out, s, t, u, epsilon, rows, columns)
     }
 
     fn backward(stream: StreamRef<'_>, arguments: Backward<'_, '_, T>, dx: &mut TensorMut<'_, T, 2>) -> Result<()> {
+        let most = 2048 * 16 / size_of::<T>() as u32;
+        let one_pass = arguments.rows.wide && arguments.rows.columns <= most && !arguments.kind.portable;
+        if one_pass && (arguments.kind.center || arguments.db.is_none()) && is_hopper(stream)? {
+            return backward_in_one_pass(stream, arguments, dx);
+        }
         let Backward { kind, rows, x, dy, sum, weight, dw, db, workspace } = arguments;
         let Rows { rows, columns, strides: [s, t, u, v], wide } = rows;
         let instance = pick!(backward_rows, T, kind.center, wide);
@@ -146,6 +172,101 @@ where
         let partial: Option<&TensorRef<'_, u8, 1>> = None;
         reduce_slices::of_type(stream, partial, dw.as_mut(), db.as_mut(), 0, 2, columns)
     }
+}
+
+/// Returns true for devices with clusters, bulk copies and overlapping grids; the CPU device is one.
+fn is_hopper(stream: StreamRef<'_>) -> Result<bool> {
+    Ok(stream.properties()?.capability.is_none_or(|capability| capability >= 90))
+}
+
+/// Classes of rows that have kernels of their own.
+#[derive(Clone, Copy)]
+enum Length {
+    Short,
+    Medium,
+    Long,
+}
+
+/// The class of rows of so many columns.
+fn find_length(columns: u32) -> Option<Length> {
+    match columns {
+        ..=2048 => Some(Length::Short),
+        ..=8192 => Some(Length::Medium),
+        ..=32768 => Some(Length::Long),
+        _ => None,
+    }
+}
+
+fn rms_instance(length: Length, bytes: usize) -> rms_norm::Instance {
+    match (length, bytes) {
+        (Length::Short, 4) => rms_norm::Instance::short_4,
+        (Length::Short, _) => rms_norm::Instance::short_8,
+        (Length::Medium, 4) => rms_norm::Instance::medium_4,
+        (Length::Medium, _) => rms_norm::Instance::medium_8,
+        (Length::Long, 4) => rms_norm::Instance::long_4,
+        (Length::Long, _) => rms_norm::Instance::long_8,
+    }
+}
+
+fn layer_instance<T: Element>(length: Length) -> layer_norm::Instance {
+    match (length, size_of::<T>()) {
+        (Length::Short, 4) => layer_norm::Instance::short_4,
+        (Length::Short, _) => layer_norm::Instance::short_8,
+        (Length::Medium, 4) => layer_norm::Instance::medium_4,
+        (Length::Medium, _) if TypeId::of::<T>() == TypeId::of::<half::f16>() => layer_norm::Instance::medium_f16,
+        (Length::Medium, _) => layer_norm::Instance::medium_8,
+        (Length::Long, 4) => layer_norm::Instance::long_4,
+        (Length::Long, _) => layer_norm::Instance::long_8,
+    }
+}
+
+/// dx and one partial sum per block in one pass, and the sum of those.
+fn backward_in_one_pass<T>(
+    stream: StreamRef<'_>,
+    arguments: Backward<'_, '_, T>,
+    dx: &mut TensorMut<'_, T, 2>,
+) -> Result<()>
+where
+    T: Element,
+    backward_ring::Types<T>: backward_ring::Exists,
+    reduce_slices::Types<T>: reduce_slices::Exists + reduce_slices::exists::of_type,
+{
+    let Backward { kind, rows, x, dy, sum, weight, dw, db, workspace } = arguments;
+    let Rows { rows, columns, strides: [s, t, u, v], .. } = rows;
+    let (instance, threads) = ring_instance(kind.center, columns, size_of::<T>());
+    let blocks = rows.min(stream.properties()?.multiprocessors * (1024 / threads));
+    let e = kind.epsilon;
+    if dw.is_none() && db.is_none() {
+        let partial: Option<&mut TensorMut<'_, u8, 1>> = None;
+        return backward_ring::launch(
+            instance, stream, x, dy, sum, weight, dx, partial, s, t, u, v, e, blocks, 1, rows, columns,
+        );
+    }
+    let arrays = if db.is_some() { 2 } else { 1 };
+    let bytes = blocks as usize * arrays as usize * columns as usize * 4;
+    workspace::with(stream, workspace, bytes, |memory| {
+        let partial = memory.scratch();
+        backward_ring::launch(
+            instance, stream, x, dy, sum, weight, dx, &mut *partial, s, t, u, v, e, blocks, arrays, rows, columns,
+        )?;
+        reduce_slices::of_type(stream, &*partial, dw, db, blocks, arrays, columns)
+    })
+}
+
+/// The instance for rows of so many columns, and its threads.
+fn ring_instance(center: bool, columns: u32, bytes: usize) -> (backward_ring::Instance, u32) {
+    use backward_ring::Instance;
+    const OF_4: [[Instance; 4]; 2] = [
+        [Instance::rms_128_4, Instance::rms_256_4, Instance::rms_512_4, Instance::rms_1024_4],
+        [Instance::layer_128_4, Instance::layer_256_4, Instance::layer_512_4, Instance::layer_1024_4],
+    ];
+    const OF_8: [[Instance; 4]; 2] = [
+        [Instance::rms_128_8, Instance::rms_256_8, Instance::rms_512_8, Instance::rms_1024_8],
+        [Instance::layer_128_8, Instance::layer_256_8, Instance::layer_512_8, Instance::layer_1024_8],
+    ];
+    let threads = (columns * bytes as u32).div_ceil(32).next_power_of_two().max(128);
+    let all = if bytes == 4 { &OF_4 } else { &OF_8 };
+    (all[usize::from(center)][(threads / 128).ilog2() as usize], threads)
 }
 
 /// Slices of rows for the sums of dw and db: enough for all SMs of a large chip, of at least 8 rows. They depend on the shape alone, and

@@ -4,7 +4,9 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod activation;
+mod bandwidth;
 mod cross_entropy;
 mod norm;
+mod rotary;
 mod softmax;
 mod support;

@@ -81,6 +81,8 @@ fn one<T: Number + Float>(device: &Device, random: &mut Random) -> Result<()> {
 
     let mut out = Guarded::<T>::empty(device, random, shape);
     let mut norm = if center { Norm::layer(epsilon) } else { Norm::rms(epsilon) };
+    let portable = random.below(2) == 1;
+    norm = if portable { norm.portable() } else { norm };
     norm = if with_weight { norm.weight(dweight.tile([columns])?) } else { norm };
     norm = if with_bias { norm.bias(dbias.tile([columns])?) } else { norm };
     norm = if with_residual { norm.residual(gsum.write()) } else { norm };
@@ -105,6 +107,7 @@ fn one<T: Number + Float>(device: &Device, random: &mut Random) -> Result<()> {
         (Guarded::<T>::empty(device, random, shape), Guarded::<T>::empty(device, random, [1, columns]));
     let mut db = Guarded::<T>::empty(device, random, [1, columns]);
     let mut back = if center { NormBackward::layer(epsilon) } else { NormBackward::rms(epsilon) };
+    back = if portable { back.portable() } else { back };
     back = if with_weight { back.weight(dweight.tile([columns])?) } else { back };
     back = if with_residual { back.residual_gradient(gdsum.read()) } else { back };
     let with_dw = with_weight || random.below(2) == 1;

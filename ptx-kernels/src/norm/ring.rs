@@ -1,0 +1,306 @@
+//! Gradients of RMSNorm and LayerNorm for `sm_90` and later in one pass over memory, for rows of whole 16 bytes up to 32 KiB. Persistent blocks
+//! take every so many-th row. A ring of stages in shared memory receives x and dy by bulk copies, several rows ahead. Each thread keeps its
+//! columns' sums of dw and db in registers; they become one partial sum per block.
+#![allow(unreachable_pub, reason = "a struct that the host shares says `pub`")]
+
+use ptx_launch::prelude::*;
+
+/// The kernel.
+#[ptx_module(arch = "sm_90")]
+pub(super) mod ring {
+    /// Accesses of a thread per row and matrix.
+    const VECTORS: u32 = 2;
+    /// Rows of a block that are in flight or in use.
+    const STAGES: u32 = 3;
+
+    /// The instance: LayerNorm or RMSNorm, and threads, which also decide the longest row.
+    #[derive(Clone, Copy)]
+    pub struct Config {
+        /// 1 for LayerNorm, which subtracts the mean.
+        pub center: u32,
+        /// Threads of a block.
+        pub threads: u32,
+        /// Elements of 16 bytes.
+        pub each: u32,
+    }
+
+    impl Config {
+        /// The most columns of a row: two accesses per thread.
+        pub const fn most(&self) -> u32 {
+            self.threads * self.each * 2
+        }
+
+        /// Bytes of the stages.
+        pub const fn stage_bytes(&self) -> u32 {
+            3 * 2 * 32 * self.threads
+        }
+
+        /// Blocks per SM.
+        pub const fn blocks(&self) -> u32 {
+            1024 / self.threads
+        }
+    }
+
+    /// One in every element of a register.
+    fn ones<T>() -> u32 {
+        if type_name::<T>() == "f32" {
+            0x3f800000
+        } else if type_name::<T>() == "f16" {
+            0x3c003c00
+        } else {
+            0x3f803f80
+        }
+    }
+
+    /// The sums of `a` and `b` over a block of `WARPS` warps, in every thread. `scratch` is not used by the next call.
+    fn reduce_pair<const WARPS: u32>(a: &mut f32, b: &mut f32, scratch: u32) {
+        *a = warp::reduce_sum(*a);
+        *b = warp::reduce_sum(*b);
+        if laneid == 0 {
+            let own: u32 = scratch + (tid.x >> 5) * 8;
+            ptx! { st.shared.v2.f32 [own], {a, b}; }
+        }
+        block::sync();
+        let from: u32 = scratch + (laneid % WARPS) * 8;
+        ptx! { ld.shared.v2.f32 {a, b}, [from]; }
+        for step in [1, 2, 4, 8, 16] {
+            if step < WARPS {
+                let (c, d): (f32, f32);
+                ptx! {
+                    shfl.sync.bfly.b32 c, a, step, 31, 0xffffffff;
+                    shfl.sync.bfly.b32 d, b, step, 31, 0xffffffff;
+                    add.f32 a, a, c;
+                    add.f32 b, b, d;
+                }
+            }
+        }
+    }
+
+    /// The values of 16 bytes of shared memory, zeros where `inside` is false.
+    fn load_stage<T, const EACH: u32>(from: u32, inside: pred) -> [f32; EACH] {
+        let mut packed: [b32; 4] = [0; 4];
+        ptx! { @inside ld.shared.v4.b32 {packed[..]}, [from]; }
+        vector::unpack::<T, EACH>(packed)
+    }
+
+    /// Begins the copies of a row of x and dy to a stage.
+    fn copy_row<const ROW: u32>(stage: u32, bar: u32, x: u64, dy: u64, bytes: u32) {
+        mbarrier::arrive_expect(bar, 2 * bytes);
+        bulk::load(stage, x, bytes, bar);
+        bulk::load(stage + ROW, dy, bytes, bar);
+    }
+
+    /// dx, and partial sums of dw and db: `partial` has `blocks` · `arrays` · `columns` elements of `f32`, where the second array is db. With
+    /// g = w · dy and centered x: dx = scale · (g - mean(g) - x · scale² · mean(g · x)) + sum, where RMSNorm has no mean(g).
+    #[ptx_kernel(
+        block = C.threads,
+        grid = blocks,
+        shared = C.stage_bytes(),
+        min_blocks = C.blocks(),
+        pdl,
+        instances = [
+            rms_128_4 = (f32, Config { center: 0, threads: 128, each: 4 }),
+            rms_128_8 = (bf16, Config { center: 0, threads: 128, each: 8 }),
+            rms_128_8 = (f16, Config { center: 0, threads: 128, each: 8 }),
+            rms_256_4 = (f32, Config { center: 0, threads: 256, each: 4 }),
+            rms_256_8 = (bf16, Config { center: 0, threads: 256, each: 8 }),
+            rms_256_8 = (f16, Config { center: 0, threads: 256, each: 8 }),
+            rms_512_4 = (f32, Config { center: 0, threads: 512, each: 4 }),
+            rms_512_8 = (bf16, Config { center: 0, threads: 512, each: 8 }),
+            rms_512_8 = (f16, Config { center: 0, threads: 512, each: 8 }),
+            rms_1024_4 = (f32, Config { center: 0, threads: 1024, each: 4 }),
+            rms_1024_8 = (bf16, Config { center: 0, threads: 1024, each: 8 }),
+            rms_1024_8 = (f16, Config { center: 0, threads: 1024, each: 8 }),
+            layer_128_4 = (f32, Config { center: 1, threads: 128, each: 4 }),
+            layer_128_8 = (bf16, Config { center: 1, threads: 128, each: 8 }),
+            layer_128_8 = (f16, Config { center: 1, threads: 128, each: 8 }),
+            layer_256_4 = (f32, Config { center: 1, threads: 256, each: 4 }),
+            layer_256_8 = (bf16, Config { center: 1, threads: 256, each: 8 }),
+            layer_256_8 = (f16, Config { center: 1, threads: 256, each: 8 }),
+            layer_512_4 = (f32, Config { center: 1, threads: 512, each: 4 }),
+            layer_512_8 = (bf16, Config { center: 1, threads: 512, each: 8 }),
+            layer_512_8 = (f16, Config { center: 1, threads: 512, each: 8 }),
+            layer_1024_4 = (f32, Config { center: 1, threads: 1024, each: 4 }),
+            layer_1024_8 = (bf16, Config { center: 1, threads: 1024, each: 8 }),
+            layer_1024_8 = (f16, Config { center: 1, threads: 1024, each: 8 })
+        ],
+        unsafe(requires(
+            rows >= 1,
+            blocks >= 1,
+            arrays == 1 || arrays == 2,
+            columns % C.each == 0,
+            columns <= C.most(),
+            x.len() >= (rows - 1) * x_stride + columns,
+            dy.len() >= (rows - 1) * dy_stride + columns,
+            sum.len() == 0 || sum.len() >= (rows - 1) * sum_stride + columns,
+            weight.len() == 0 || weight.len() >= columns,
+            dx.len() >= (rows - 1) * dx_stride + columns,
+            partial.len() == 0 || partial.len() >= 4 * blocks * arrays * columns
+        ))
+    )]
+    pub fn backward_ring<T, const C: Config>(
+        x: &[T],
+        dy: &[T],
+        sum: &[T],
+        weight: &[T],
+        dx: &mut [T],
+        partial: &mut [u8],
+        x_stride: u64,
+        dy_stride: u64,
+        sum_stride: u64,
+        dx_stride: u64,
+        epsilon: f32,
+        blocks: u32,
+        arrays: u32,
+        rows: u32,
+        columns: u32,
+    ) {
+        const EACH: u32 = C.each;
+        const WARPS: u32 = C.threads / 32;
+        const STEP: u32 = 16 * C.threads;
+        const ROW: u32 = VECTORS * STEP;
+        #[shared(dynamic, align = 128)]
+        let stages: [u8];
+        #[shared]
+        let full: [u64; STAGES];
+        #[shared(align = 16)]
+        let scratch: [f32; 4 * 2 * WARPS];
+
+        let bytes: u32 = columns * size_of::<T>();
+        let (all, bars, pairs): (u32, u32, u32) = (stages, full, scratch);
+        let (weight_at, sum_at, partial_at): (u64, u64, u64) = (weight, sum, partial);
+        let (scales, adds): (pred, pred) = (weight_at != 0, sum_at != 0);
+        if tid.x == 0 {
+            for stage in 0..STAGES {
+                mbarrier::init(bars + 8 * stage, 1);
+            }
+            mbarrier::fence_init();
+        }
+        block::sync();
+        grid::wait();
+        if tid.x == 0 {
+            for stage in 0..STAGES {
+                let ahead: u64 = ctaid.x as u64 + stage as u64 * blocks as u64;
+                if ahead < rows as u64 {
+                    let (from, slopes) = (x.at(ahead * x_stride), dy.at(ahead * dy_stride));
+                    copy_row::<ROW>(all + stage * (2 * ROW), bars + 8 * stage, from, slopes, bytes);
+                }
+            }
+        }
+        let inside: [pred; VECTORS];
+        let weights: [[b32; 4]; VECTORS];
+        for i in 0..VECTORS {
+            let column: u32 = (tid.x + i * C.threads) * EACH;
+            inside[i] = column < columns;
+            weights[i] = vector::load::<T, EACH>(weight.at(column), inside[i] & scales, ones::<T>());
+        }
+        let share: f32 = 1.0 / columns as f32;
+        let (mut dw, mut db): ([f32; EACH * VECTORS], [f32; EACH * VECTORS]) = ([0.0; EACH * VECTORS], [0.0; EACH * VECTORS]);
+        let (mut stage, mut phase, mut turn): (u32, u32, u32) = (0, 0, 0);
+        let mut last: u32 = STAGES;
+        let mut row: u64 = ctaid.x as u64;
+        while row < rows as u64 {
+            mbarrier::wait(bars + 8 * stage, phase);
+            let own: u32 = all + stage * (2 * ROW) + tid.x * 16;
+            let (mut a, mut b): (f32, f32) = (0.0, 0.0);
+            for i in 0..VECTORS {
+                let v: [f32; EACH] = load_stage::<T, EACH>(own + i * STEP, inside[i]);
+                let g: [f32; EACH] = load_stage::<T, EACH>(own + (ROW + i * STEP), inside[i]);
+                let w: [f32; EACH] = vector::unpack::<T, EACH>(weights[i]);
+                for j in 0..EACH {
+                    if C.center == 1 {
+                        a += v[j];
+                        b = g[j].fma(w[j], b);
+                    } else {
+                        a = v[j].fma(v[j], a);
+                        b = (g[j] * w[j]).fma(v[j], b);
+                    }
+                }
+            }
+            reduce_pair::<WARPS>(&mut a, &mut b, pairs + turn * (8 * WARPS));
+            // All threads are done with the stage before this one.
+            if tid.x == 0 {
+                let ahead: u64 = row + (STAGES - 1) as u64 * blocks as u64;
+                if (last < STAGES) & (ahead < rows as u64) {
+                    let (from, slopes) = (x.at(ahead * x_stride), dy.at(ahead * dy_stride));
+                    copy_row::<ROW>(all + last * (2 * ROW), bars + 8 * last, from, slopes, bytes);
+                }
+            }
+            let (mut mean, mut slope): (f32, f32) = (0.0, 0.0);
+            if C.center == 1 {
+                mean = a * share;
+                slope = b * share;
+                a = 0.0;
+                b = 0.0;
+                for i in 0..VECTORS {
+                    let v: [f32; EACH] = load_stage::<T, EACH>(own + i * STEP, inside[i]);
+                    let g: [f32; EACH] = load_stage::<T, EACH>(own + (ROW + i * STEP), inside[i]);
+                    let w: [f32; EACH] = vector::unpack_again::<T, EACH, 0>(weights[i]);
+                    for j in 0..EACH {
+                        let rest: f32 = v[j] - mean;
+                        ptx! { @inside[i] fma.rn.f32 a, rest, rest, a; }
+                        b = (g[j] * w[j]).fma(rest, b);
+                    }
+                }
+                reduce_pair::<WARPS>(&mut a, &mut b, pairs + (turn + 2) * (8 * WARPS));
+            }
+            let mut scale: f32 = a.fma(share, epsilon);
+            ptx! { rsqrt.approx.f32 scale, scale; }
+            b = b * share * scale * scale;
+
+            let (to, more) = (dx.at(row * dx_stride), sum.at(row * sum_stride));
+            for i in 0..VECTORS {
+                let column: u32 = (tid.x + i * C.threads) * EACH;
+                let v: [f32; EACH] = load_stage::<T, EACH>(own + i * STEP, inside[i]);
+                let mut g: [f32; EACH] = load_stage::<T, EACH>(own + (ROW + i * STEP), inside[i]);
+                let w: [f32; EACH] = vector::unpack_again::<T, EACH, 1>(weights[i]);
+                for j in 0..EACH {
+                    let mut rest: f32 = v[j];
+                    if C.center == 1 {
+                        rest = v[j] - mean;
+                        db[i * EACH + j] += g[j];
+                    }
+                    dw[i * EACH + j] = (g[j] * scale).fma(rest, dw[i * EACH + j]);
+                    if C.center == 1 {
+                        g[j] = g[j].fma(w[j], -slope) - rest * b;
+                    } else {
+                        g[j] = g[j] * w[j] - rest * b;
+                    }
+                    g[j] *= scale;
+                }
+                if adds {
+                    let s: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(more.at(column), inside[i], 0));
+                    for j in 0..EACH {
+                        g[j] += s[j];
+                    }
+                }
+                vector::store::<T, EACH>(to.at(column), vector::pack::<T, EACH>(g), inside[i]);
+            }
+            last = stage;
+            stage += 1;
+            if stage == STAGES {
+                stage = 0;
+                phase = phase ^ 1;
+            }
+            turn = turn ^ 1;
+            row += blocks as u64;
+        }
+        grid::launch_dependents();
+        if partial_at != 0 {
+            for i in 0..VECTORS {
+                let column: u32 = (tid.x + i * C.threads) * EACH;
+                let to = partial.cast::<f32>().at((ctaid.x * arrays) as u64 * columns as u64 + column as u64);
+                let second = to.at(columns);
+                for part in 0..EACH / 4 {
+                    const K: u32 = i * EACH + 4 * part;
+                    ptx! { @inside[i] st.global.v4.f32 [to + 16 * part], {dw[K..K + 4]}; }
+                    if C.center == 1 {
+                        if arrays == 2 {
+                            ptx! { @inside[i] st.global.v4.f32 [second + 16 * part], {db[K..K + 4]}; }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
