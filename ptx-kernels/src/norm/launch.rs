@@ -247,7 +247,23 @@ where
     workspace::with(stream, workspace, bytes, |memory| {
         let partial = memory.scratch();
         backward_ring::launch(
-            instance, stream, x, dy, sum, weight, dx, &mut *partial, s, t, u, v, e, blocks, arrays, rows, columns,
+            instance,
+            stream,
+            x,
+            dy,
+            sum,
+            weight,
+            dx,
+            &mut *partial,
+            s,
+            t,
+            u,
+            v,
+            e,
+            blocks,
+            arrays,
+            rows,
+            columns,
         )?;
         reduce_slices::of_type(stream, &*partial, dw, db, blocks, arrays, columns)
     })

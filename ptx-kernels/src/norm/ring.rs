@@ -195,7 +195,8 @@ pub(super) mod ring {
             weights[i] = vector::load::<T, EACH>(weight.at(column), inside[i] & scales, ones::<T>());
         }
         let share: f32 = 1.0 / columns as f32;
-        let (mut dw, mut db): ([f32; EACH * VECTORS], [f32; EACH * VECTORS]) = ([0.0; EACH * VECTORS], [0.0; EACH * VECTORS]);
+        let (mut dw, mut db): ([f32; EACH * VECTORS], [f32; EACH * VECTORS]) =
+            ([0.0; EACH * VECTORS], [0.0; EACH * VECTORS]);
         let (mut stage, mut phase, mut turn): (u32, u32, u32) = (0, 0, 0);
         let mut last: u32 = STAGES;
         let mut row: u64 = ctaid.x as u64;
@@ -269,7 +270,8 @@ pub(super) mod ring {
                     g[j] *= scale;
                 }
                 if adds {
-                    let s: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(more.at(column), inside[i], 0));
+                    let s: [f32; EACH] =
+                        vector::unpack::<T, EACH>(vector::load::<T, EACH>(more.at(column), inside[i], 0));
                     for j in 0..EACH {
                         g[j] += s[j];
                     }

@@ -61,7 +61,12 @@ impl Bench<'_> {
         if name == "copy" {
             self.copy.set(rate);
         }
-        println!("{name:28} {:18} {:9.1?} {rate:7.0} GB/s {:5.3} of copy", self.size, timing.median(), rate / self.copy.get());
+        println!(
+            "{name:28} {:18} {:9.1?} {rate:7.0} GB/s {:5.3} of copy",
+            self.size,
+            timing.median(),
+            rate / self.copy.get()
+        );
         Ok(())
     }
 }
@@ -110,7 +115,8 @@ where
         let norm = norm::NormBackward::layer(1e-5).weight(w()).dw(dw.tile_mut([columns])?).db(db.tile_mut([columns])?);
         norm.backward(s, a.read(i), b.read(i), d.write(i))
     })?;
-    bench.measure("softmax backward", 3 * one, |s, i| softmax::softmax_backward(s, a.read(i), b.read(i), d.write(i)))?;
+    bench
+        .measure("softmax backward", 3 * one, |s, i| softmax::softmax_backward(s, a.read(i), b.read(i), d.write(i)))?;
     bench.measure("gelu backward", 3 * one, |s, i| activation::gelu_backward(s, a.read(i), b.read(i), d.write(i)))?;
     bench.measure("gelu_tanh backward", 3 * one, |s, i| {
         activation::gelu_tanh_backward(s, a.read(i), b.read(i), d.write(i))

@@ -68,7 +68,8 @@ fn one<T: Number + Float<i64> + Float<u32>>(device: &Device, random: &mut Random
     let slope = |row: usize| f64::from(dloss[if one_slope { 0 } else { row }]);
     let name = format!("{shape:?} smoothing {smoothing}");
     let gx = Guarded::<T>::new(device, random, shape, &x);
-    let (mut loss, mut lse) = (Guarded::<f32>::empty(device, random, [1, rows]), Guarded::<f32>::empty(device, random, [1, rows]));
+    let (mut loss, mut lse) =
+        (Guarded::<f32>::empty(device, random, [1, rows]), Guarded::<f32>::empty(device, random, [1, rows]));
     let dtargets = device.upload(&targets)?;
     let options = CrossEntropy::new().label_smoothing(smoothing);
     options.forward(device, gx.read(), dtargets.tile([rows])?, loss.line(), lse.line())?;
@@ -113,7 +114,8 @@ fn losses_and_gradients_are_right() {
 #[test]
 fn special_values_are_those_of_pytorch() -> Result<()> {
     let (device, inf, nan) = (device(), f32::INFINITY, f32::NAN);
-    let rows = [[-inf, -inf, -inf], [0.0, -inf, 0.0], [1.0, nan, 2.0], [1.0, inf, 2.0], [0.0, -inf, 0.0], [f32::MIN; 3]];
+    let rows =
+        [[-inf, -inf, -inf], [0.0, -inf, 0.0], [1.0, nan, 2.0], [1.0, inf, 2.0], [0.0, -inf, 0.0], [f32::MIN; 3]];
     let (x, targets) = (device.upload(rows.as_flattened())?, device.upload(&[0i64, 0, 0, 0, 1, 2])?);
     let (mut loss, mut lse) = (device.zeros::<f32>(6)?, device.zeros::<f32>(6)?);
     let (out, log) = (loss.tile_mut([6])?, lse.tile_mut([6])?);

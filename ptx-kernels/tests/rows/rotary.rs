@@ -19,8 +19,7 @@ impl Heads {
         let head = dim + random.one_of(&[0, 0, 8, 3]);
         let gap = random.one_of(&[0, 0, 16, 1]);
         // Heads of a token side by side, or tokens of a head.
-        let strides =
-            if random.below(2) == 0 { [heads * head + gap, head, 1] } else { [head, tokens * head + gap, 1] };
+        let strides = if random.below(2) == 0 { [heads * head + gap, head, 1] } else { [head, tokens * head + gap, 1] };
         Heads { shape, strides, start: random.one_of(&[0, 8, 16, 1]) }
     }
 

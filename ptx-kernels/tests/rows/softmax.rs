@@ -38,9 +38,13 @@ fn one<T: Number + Float>(device: &Device, random: &mut Random) -> Result<()> {
     let [rows, columns] = shape;
     let spread = random.one_of(&[1.0, 10.0]);
     let masked = random.below(4) == 0;
-    let x = rounded::<T>(rows * columns, |at| {
-        if masked && at % 3 == 1 { f64::NEG_INFINITY } else { spread * random.normal() }
-    });
+    let x =
+        rounded::<T>(
+            rows * columns,
+            |at| {
+                if masked && at % 3 == 1 { f64::NEG_INFINITY } else { spread * random.normal() }
+            },
+        );
     let dy = rounded::<T>(rows * columns, |_| random.normal());
     let name = format!("{shape:?} scale {scale}");
     let softmax = Softmax::new().scale(scale);
@@ -56,8 +60,7 @@ fn one<T: Number + Float>(device: &Device, random: &mut Random) -> Result<()> {
     let gdy = Guarded::<T>::new(device, random, shape, &dy);
     let mut dx = Guarded::<T>::empty(device, random, shape);
     softmax.backward(device, gy.read(), gdy.read(), dx.write())?;
-    let exact: Vec<f64> =
-        (0..rows).flat_map(|at| backward(&row(&y, at), &row(&dy, at), f64::from(scale))).collect();
+    let exact: Vec<f64> = (0..rows).flat_map(|at| backward(&row(&y, at), &row(&dy, at), f64::from(scale))).collect();
     compare::<T>(&format!("dx {name}"), &dx.values(), &exact, 4e-6, 2e-6);
     Ok(())
 }
@@ -83,8 +86,7 @@ fn special_values_are_those_of_pytorch() -> Result<()> {
         [f32::MAX, 0.0, f32::MIN, f32::MAX],
         [1e-40, -1e-40, 0.0, -0.0],
     ];
-    let expected =
-        [[nan; 4], [0.5, 0.0, 0.5, 0.0], [nan; 4], [nan; 4], [0.25; 4], [0.5, 0.0, 0.0, 0.5], [0.25; 4]];
+    let expected = [[nan; 4], [0.5, 0.0, 0.5, 0.0], [nan; 4], [nan; 4], [0.25; 4], [0.5, 0.0, 0.0, 0.5], [0.25; 4]];
     let (x, mut out) = (device.upload(x.as_flattened())?, device.zeros::<f32>(28)?);
     softmax(&device, x.tile([7, 4])?, out.tile_mut([7, 4])?)?;
     for (found, expected) in out.download()?.iter().zip(expected.as_flattened()) {
