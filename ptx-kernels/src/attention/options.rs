@@ -1,0 +1,154 @@
+//! The options of an attention, by the names of the literature.
+
+use ptx_launch::TensorRef;
+
+/// Attention with options: O = softmax(S) · V for every query head of every sequence.
+///
+/// S(i, j) = cap · tanh(scale · q(i) · k(j) / cap) + bias(i, j) where query i sees key j, else minus infinity; without a soft
+/// cap and a bias, S = scale · Q · Kᵀ. A query that sees no key has a row of zeros, and minus infinity for the logarithm of
+/// its sum. Heads of Q may share those of K and V (grouped-query and multi-query attention): head h of Q sees head
+/// h / (heads of Q / heads of K) of K and V.
+///
+/// ```
+/// use ptx_kernels::attention::Attention;
+/// use ptx_launch::prelude::*;
+///
+/// # fn main() -> ptx_launch::Result<()> {
+/// let device = Device::cpu();
+/// let q = device.upload(&[bf16::ONE; 5 * 2 * 64])?; // 5 tokens, 2 heads
+/// let k = device.upload(&[bf16::ONE; 5 * 64])?; // one head of K and V, which both heads of Q share
+/// let v = device.upload(&[bf16::ONE; 5 * 64])?;
+/// let mut out = device.zeros::<bf16>(5 * 2 * 64)?;
+/// Attention::new().causal().window(Some(2), Some(0)).soft_cap(30.0).forward(
+///     &device,
+///     q.tile([1, 5, 2, 64])?,
+///     k.tile([1, 5, 1, 64])?,
+///     v.tile([1, 5, 1, 64])?,
+///     out.tile_mut([1, 5, 2, 64])?,
+/// )?;
+/// assert_eq!(out.download()?, [bf16::ONE; 5 * 2 * 64]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Attention<'a, T> {
+    pub(super) layout: Layout,
+    pub(super) left: Option<u32>,
+    pub(super) right: Option<u32>,
+    pub(super) top_left: bool,
+    pub(super) scale: Option<f32>,
+    pub(super) soft_cap: f32,
+    pub(super) bias: Option<TensorRef<'a, T, 4>>,
+    pub(super) lengths: Option<Lengths<'a>>,
+}
+
+/// The order of the dimensions of Q, K, V, the output, and their gradients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// (batch, tokens, heads, elements), as in FlashAttention.
+    #[default]
+    Bshd,
+    /// (batch, heads, tokens, elements), as in PyTorch's `scaled_dot_product_attention`.
+    Bhsd,
+}
+
+/// Cumulative lengths of packed sequences.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths<'a> {
+    pub starts_q: TensorRef<'a, i32, 1>,
+    pub starts_k: TensorRef<'a, i32, 1>,
+    pub longest_q: u32,
+    pub longest_k: u32,
+}
+
+impl Layout {
+    /// Four values in the order batch, token, head, element.
+    pub(super) fn order(self, [batch, second, third, element]: [usize; 4]) -> [usize; 4] {
+        match self {
+            Layout::Bshd => [batch, second, third, element],
+            Layout::Bhsd => [batch, third, second, element],
+        }
+    }
+}
+
+impl<T> Default for Attention<'_, T> {
+    fn default() -> Self {
+        Attention {
+            layout: Layout::Bshd,
+            left: None,
+            right: None,
+            top_left: false,
+            scale: None,
+            soft_cap: 0.0,
+            bias: None,
+            lengths: None,
+        }
+    }
+}
+
+impl<'a, T> Attention<'a, T> {
+    /// Every query sees every key; the scale is 1 / √dim.
+    pub fn new() -> Self {
+        Attention::default()
+    }
+
+    /// The order of dimensions.
+    #[must_use]
+    pub fn layout(self, layout: Layout) -> Self {
+        Attention { layout, ..self }
+    }
+
+    /// A query sees no key behind its own. The last query is aligned with the last key, as in FlashAttention: query i of m
+    /// sees key j of n if j <= i + n - m.
+    #[must_use]
+    pub fn causal(self) -> Self {
+        Attention { right: Some(0), ..self }
+    }
+
+    /// A query sees `left` keys in front of its own and `right` keys behind it, and all of them where that is `None`. Its own
+    /// key is that of `causal`.
+    #[must_use]
+    pub fn window(self, left: Option<u32>, right: Option<u32>) -> Self {
+        Attention { left, right, ..self }
+    }
+
+    /// Query i's own key is key i, and not the one that is as far from the end.
+    #[must_use]
+    pub fn top_left(self) -> Self {
+        Attention { top_left: true, ..self }
+    }
+
+    /// The factor of the scores, positive.
+    #[must_use]
+    pub fn scale(self, scale: f32) -> Self {
+        Attention { scale: Some(scale), ..self }
+    }
+
+    /// Scores become cap · tanh(score / cap), before a bias is added. 0 is no cap.
+    #[must_use]
+    pub fn soft_cap(self, cap: f32) -> Self {
+        Attention { soft_cap: cap, ..self }
+    }
+
+    /// A bias of shape (batch, heads, queries, keys), which is added to the scores. A stride of 0 repeats one; minus infinity
+    /// hides a key. With cumulative lengths, queries and keys are those of the longest sequences.
+    #[must_use]
+    pub fn bias(self, bias: impl Into<TensorRef<'a, T, 4>>) -> Self {
+        Attention { bias: Some(bias.into()), ..self }
+    }
+
+    /// Sequences of different lengths, packed: the tensors have a batch of 1, and sequence b has the tokens from `starts[b]` to
+    /// `starts[b + 1]`, of Q by `starts_q` and of K and V by `starts_k`; both lie on the device. `longest_q` and `longest_k`
+    /// are lengths that no sequence exceeds: tokens behind them count as absent. Numbers that lead out of the tensors are cut off.
+    #[must_use]
+    pub fn lengths(
+        self,
+        starts_q: impl Into<TensorRef<'a, i32, 1>>,
+        starts_k: impl Into<TensorRef<'a, i32, 1>>,
+        longest_q: u32,
+        longest_k: u32,
+    ) -> Self {
+        let (starts_q, starts_k) = (starts_q.into(), starts_k.into());
+        Attention { lengths: Some(Lengths { starts_q, starts_k, longest_q, longest_k }), ..self }
+    }
+}

@@ -1,0 +1,271 @@
+//! Shapes and options of a call, checked, in the form that the kernels take.
+
+use super::options::{Attention, Layout};
+use ptx_launch::expansion::Int;
+use ptx_launch::{Error, ErrorKind, KernelParam, Result, TensorMut, TensorRef};
+
+/// Strides, extents and options: a parameter of the kernels, by value. Strides count bytes. Its constructor is the only one,
+/// so that every offset that a kernel computes from it lies inside the `reach` of its tensor.
+#[derive(Clone, Copy, Debug, Default, KernelParam)]
+#[repr(C)]
+pub struct Problem {
+    /// Strides of batch, token and head.
+    pub(super) q: [u64; 3],
+    pub(super) k: [u64; 3],
+    pub(super) v: [u64; 3],
+    pub(super) out: [u64; 3],
+    pub(super) lse: [u64; 3],
+    /// Strides of batch, head, query and key.
+    pub(super) bias: [u64; 4],
+    /// Elements from the first to the last one of Q, K, V, the output, the logarithms and the bias.
+    pub(super) reach: [u64; 6],
+    /// Sequences and heads of Q.
+    pub(super) batch: u32,
+    pub(super) heads: u32,
+    /// Tokens of Q and of K, and of the longest sequence of each.
+    pub(super) tokens_q: u32,
+    pub(super) tokens_k: u32,
+    pub(super) queries: u32,
+    pub(super) keys: u32,
+    /// Heads of Q that share one of K and V.
+    pub(super) group: u32,
+    /// Elements of a row of Q and K, and of V.
+    pub(super) dim: u32,
+    pub(super) dim_v: u32,
+    /// 1 if there are cumulative lengths, a bias, or logarithms.
+    pub(super) variable: u32,
+    pub(super) biased: u32,
+    pub(super) logged: u32,
+    /// 1 if query 0 is aligned with key 0, else the last query is aligned with the last key.
+    pub(super) top_left: u32,
+    /// Keys that a query sees to either side of its own.
+    pub(super) left: i32,
+    pub(super) right: i32,
+    /// Factor of the scores before the soft cap and the bias.
+    pub(super) scale: f32,
+    /// The soft cap, or 0.
+    pub(super) soft_cap: f32,
+    /// log2(e) times the factor of the scores that is left for the softmax.
+    pub(super) exponent: f32,
+}
+
+/// A window that hides nothing.
+const UNLIMITED: u32 = 1 << 30;
+
+/// Tokens must be fewer, so that positions plus windows are `i32`.
+const MOST_TOKENS: usize = 1 << 30;
+
+/// Shape and strides of an operand: batch, token, head, element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows {
+    name: &'static str,
+    pub(super) shape: [usize; 4],
+    strides: [usize; 4],
+    address: u64,
+}
+
+impl Rows {
+    /// A tensor that is read.
+    pub(super) fn of<T>(name: &'static str, tensor: &TensorRef<'_, T, 4>, layout: Layout) -> Rows {
+        let (shape, strides) = (layout.order(tensor.shape()), layout.order(tensor.strides()));
+        Rows { name, shape, strides, address: tensor.address() }
+    }
+
+    /// A tensor that is written.
+    pub(super) fn of_mut<T>(name: &'static str, tensor: &TensorMut<'_, T, 4>, layout: Layout) -> Rows {
+        let (shape, strides) = (layout.order(tensor.shape()), layout.order(tensor.strides()));
+        Rows { name, shape, strides, address: tensor.address() }
+    }
+
+    /// Checks what the copies of 16 bytes want of a tensor with 16-bit elements.
+    fn check_rows(&self) -> Result<()> {
+        let Rows { name, shape: [.., dim], strides: [batch, token, head, element], address } = *self;
+        let whole = [batch, token, head].iter().zip(self.shape).all(|(stride, extent)| extent <= 1 || stride % 8 == 0);
+        if dim == 0 || dim % 8 != 0 || dim > 256 {
+            return Err(refuse(format!("rows of {name} have {dim} elements"), "multiples of 8 up to 256"));
+        }
+        if element != 1 || !whole || address % 16 != 0 {
+            let found = format!(
+                "{name} has strides {:?} (batch, token, head, element) from address {address:#x} on",
+                self.strides
+            );
+            return Err(refuse(found, "elements of a row side by side, and rows that begin at multiples of 16 bytes"));
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self, expected: [usize; 4]) -> Result<()> {
+        if self.shape == expected {
+            return Ok(());
+        }
+        let found = format!("{} has the shape {:?} (batch, tokens, heads, elements)", self.name, self.shape);
+        Err(refuse(found, format!("{expected:?}, which follows from the other tensors")))
+    }
+
+    /// Strides of batch, token and head in bytes.
+    pub(super) fn bytes(&self) -> [u64; 3] {
+        let [batch, token, head, _] = self.strides;
+        [batch, token, head].map(|stride| 2 * stride as u64)
+    }
+
+    /// Elements from the first to the last one.
+    pub(super) fn reach(&self) -> u64 {
+        reach(&self.shape, &self.strides)
+    }
+}
+
+impl Problem {
+    /// Checks shapes and options. With cumulative lengths the tensors have a batch of 1, which holds all sequences.
+    pub(super) fn new<T>(options: &Attention<'_, T>, q: &Rows, k: &Rows, v: &Rows) -> Result<Problem> {
+        let ([batch, tokens_q, heads, dim], [_, tokens_k, heads_k, dim_v]) = (q.shape, v.shape);
+        k.check_shape([batch, tokens_k, heads_k, dim])?;
+        v.check_shape([batch, tokens_k, heads_k, dim_v])?;
+        for rows in [q, k, v] {
+            rows.check_rows()?;
+        }
+        if heads_k == 0 || heads % heads_k != 0 {
+            let found = format!("{heads} heads of Q share {heads_k} of K and V");
+            return Err(refuse(found, "a number of heads of Q that is a multiple of those of K and V"));
+        }
+        if tokens_q >= MOST_TOKENS || tokens_k >= MOST_TOKENS || heads > 65535 || batch > 65535 {
+            let found = format!("Q has the shape {:?}, K {:?}", q.shape, k.shape);
+            return Err(refuse(found, "fewer than 2^30 tokens, and at most 65535 heads and sequences"));
+        }
+        let scale = options.scale.unwrap_or(1.0 / (dim as f32).sqrt());
+        if !(scale > 0.0 && scale.is_finite() && options.soft_cap >= 0.0 && options.soft_cap.is_finite()) {
+            let found = format!("the scale is {scale}, the soft cap {}", options.soft_cap);
+            return Err(refuse(found, "a positive scale, and a soft cap that is positive or, for none, 0"));
+        }
+        let mut problem = Problem {
+            q: q.bytes(),
+            k: k.bytes(),
+            v: v.bytes(),
+            reach: [q.reach(), k.reach(), v.reach(), 0, 0, 0],
+            batch: batch as u32,
+            heads: heads as u32,
+            tokens_q: tokens_q as u32,
+            tokens_k: tokens_k as u32,
+            queries: tokens_q as u32,
+            keys: tokens_k as u32,
+            group: (heads / heads_k) as u32,
+            dim: dim as u32,
+            dim_v: dim_v as u32,
+            top_left: u32::from(options.top_left),
+            left: options.left.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
+            right: options.right.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
+            ..Problem::default()
+        };
+        problem.set_lengths(options)?;
+        problem.set_scores(scale, options);
+        problem.set_bias(options)?;
+        Ok(problem)
+    }
+
+    /// Cumulative lengths make one sequence of each pair of neighbors.
+    fn set_lengths<T>(&mut self, options: &Attention<'_, T>) -> Result<()> {
+        let Some(lengths) = &options.lengths else { return Ok(()) };
+        let [count_q, count_k] = [lengths.starts_q.shape()[0], lengths.starts_k.shape()[0]];
+        if count_q == 0 || count_q != count_k || self.batch != 1 || count_q > 65536 {
+            let found = format!("{count_q} and {count_k} cumulative lengths, with tensors of batch {}", self.batch);
+            return Err(refuse(found, "one more than there are sequences, for Q and K alike, and tensors of batch 1"));
+        }
+        if !(lengths.starts_q.is_contiguous() && lengths.starts_k.is_contiguous()) {
+            return Err(refuse("cumulative lengths have gaps".into(), "contiguous lengths"));
+        }
+        self.variable = 1;
+        self.batch = count_q as u32 - 1;
+        self.queries = lengths.longest_q.min(self.tokens_q);
+        self.keys = lengths.longest_k.min(self.tokens_k);
+        [self.q[0], self.k[0], self.v[0]] = [0; 3];
+        Ok(())
+    }
+
+    /// The factors of the scores: all in the exponent, unless something else is done to them first.
+    fn set_scores<T>(&mut self, scale: f32, options: &Attention<'_, T>) {
+        let log2_e = std::f32::consts::LOG2_E;
+        self.soft_cap = options.soft_cap;
+        self.biased = u32::from(options.bias.is_some());
+        (self.scale, self.exponent) = match (options.soft_cap > 0.0, options.bias.is_some()) {
+            (true, _) => (scale / options.soft_cap, log2_e),
+            (false, true) => (scale, log2_e),
+            (false, false) => (1.0, scale * log2_e),
+        };
+    }
+
+    fn set_bias<T>(&mut self, options: &Attention<'_, T>) -> Result<()> {
+        let Some(bias) = &options.bias else { return Ok(()) };
+        let expected = [self.batch, self.heads, self.queries, self.keys].map(|extent| extent as usize);
+        if bias.shape() != expected {
+            let found = format!("the bias has the shape {:?}", bias.shape());
+            let possible = format!("{expected:?} (batch, heads, queries, keys)");
+            return Err(refuse(found, possible).help("a stride of 0 repeats a bias: `TensorRef::strided`"));
+        }
+        self.bias = bias.strides().map(|stride| 2 * stride as u64);
+        self.reach[5] = reach(&bias.shape(), &bias.strides());
+        Ok(())
+    }
+
+    /// Checks the output, which has a row of V's elements for each row of Q.
+    pub(super) fn set_out(&mut self, q: &Rows, out: &Rows) -> Result<()> {
+        let [batch, tokens, heads, _] = q.shape;
+        out.check_shape([batch, tokens, heads, self.dim_v as usize])?;
+        out.check_rows()?;
+        self.out = self.packed(out.bytes());
+        self.reach[3] = out.reach();
+        Ok(())
+    }
+
+    /// Checks the logarithms, of shape (batch, heads, queries).
+    pub(super) fn set_lse(&mut self, q: &Rows, shape: [usize; 3], strides: [usize; 3]) -> Result<()> {
+        let [batch, tokens, heads, _] = q.shape;
+        if shape != [batch, heads, tokens] {
+            let found = format!("the logarithms of the sums have the shape {shape:?}");
+            return Err(refuse(found, format!("{:?} (batch, heads, queries)", [batch, heads, tokens])));
+        }
+        let [batch, head, token] = strides.map(|stride| 4 * stride as u64);
+        self.lse = self.packed([batch, token, head]);
+        self.reach[4] = reach(&shape, &strides);
+        self.logged = 1;
+        Ok(())
+    }
+
+    /// Sequences of one tensor of batch 1 have no stride of their own.
+    fn packed(&self, [batch, token, head]: [u64; 3]) -> [u64; 3] {
+        [if self.variable == 1 { 0 } else { batch }, token, head]
+    }
+
+    /// Most elements of a row.
+    pub(super) fn dims(&self) -> (u32, u32) {
+        (self.dim, self.dim_v)
+    }
+
+    /// Extents of the grid: blocks of `block_m` queries, heads, sequences.
+    pub(super) fn grid(&self, block_m: u32) -> (u32, u32, u32) {
+        (self.queries.div_ceil(block_m), self.heads, self.batch)
+    }
+
+    /// Returns true if Q, K, V, the output, the logarithms and the bias have so many elements that they hold all offsets.
+    pub(super) fn covers(&self, lengths: [Int; 6]) -> bool {
+        lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
+    }
+
+    /// Returns true if so many cumulative lengths separate all sequences.
+    pub(super) fn separates(&self, starts_q: Int, starts_k: Int) -> bool {
+        self.variable == 0 || (starts_q > self.batch && starts_k > self.batch)
+    }
+}
+
+/// Elements from the first to the last one.
+fn reach(shape: &[usize], strides: &[usize]) -> u64 {
+    if shape.contains(&0) {
+        return 0;
+    }
+    let steps = shape.iter().zip(strides).map(|(extent, stride)| (extent - 1) as u64 * *stride as u64);
+    1 + steps.sum::<u64>()
+}
+
+/// An error about a shape.
+#[cold]
+fn refuse(found: String, possible: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Condition, format!("attention: {found}")).possible(possible)
+}

@@ -1,0 +1,215 @@
+//! Attention against `f64`: values, logarithms, gradients; nothing outside of the outputs is written.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_range_loop,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+mod case;
+mod reference;
+
+use case::{CANARY, Case, Data, Extras, Field, Float, Random};
+use ptx_kernels::attention::Layout;
+use ptx_launch::prelude::*;
+use ptx_launch::{Result, TensorMut};
+use reference::Bounded;
+
+/// The device of the tests: `PTX_DEVICE`, else the CPU under the watcher.
+fn device() -> Device {
+    match std::env::var("PTX_DEVICE") {
+        Ok(name) => Device::named(&name).unwrap(),
+        Err(_) => Device::cpu(),
+    }
+}
+
+/// Compares a field on the device with the expected rows of one head; marks what it has seen.
+fn compare<T: Float>(
+    what: &str,
+    case: &Case,
+    field: &Field,
+    memory: &mut [T],
+    [sequence, head, tokens, dim]: [usize; 4],
+    expected: &[Bounded],
+) -> f64 {
+    let mut worst: f64 = 0.0;
+    for token in 0..tokens {
+        for element in 0..dim {
+            let place = field.place(sequence, token, head, element);
+            let (found, Bounded { value, error }) = (memory[place].to(), expected[token * dim + element]);
+            let difference = (found - value).abs();
+            assert!(
+                difference <= error,
+                "{what}: sequence {sequence}, head {head}, token {token}, element {element}: {found}, not {value} ± {error} in {case:?}"
+            );
+            worst = worst.max(difference / error);
+            memory[place] = T::from(CANARY);
+        }
+    }
+    worst
+}
+
+/// Runs a case, and returns the largest error as a part of its bound.
+fn run<T: Float>(device: &Device, case: &Case) -> Result<f64> {
+    let data = Data::new::<T>(case);
+    let extras = Extras::<T>::new(device, case, &data)?;
+    let options = extras.options(case, &data)?;
+    let [q, k, v] = [&data.q, &data.k, &data.v].map(|field| field.upload::<T>(device).unwrap());
+    // The output has the shape of its gradient.
+    let mut out = device.upload(&vec![T::from(CANARY); data.grad.len()])?;
+    let [batch, tokens] =
+        if case.packed { [1, case.queries.iter().sum()] } else { [case.queries.len(), case.queries[0]] };
+    let mut lse = device.upload(&vec![CANARY as f32; batch * case.heads * (tokens + 3)])?;
+    let lse_strides = [case.heads * (tokens + 3), tokens + 3, 1];
+    options.forward_with_lse(
+        device,
+        data.q.tensor(&q)?,
+        data.k.tensor(&k)?,
+        data.v.tensor(&v)?,
+        data.grad.tensor_mut(&mut out)?,
+        TensorMut::strided(&mut lse, [batch, case.heads, tokens], lse_strides)?,
+    )?;
+    let (mut found, mut logs) = (out.download()?, lse.download()?);
+    let (mut worst, starts) = (0.0f64, Case::starts(&case.queries));
+    for sequence in 0..case.queries.len() {
+        for head in 0..case.heads {
+            let expected = reference::head(case, &data, sequence, head);
+            let extents = [sequence, head, case.queries[sequence], case.dim_v];
+            worst = worst.max(compare("out", case, &data.grad, &mut found, extents, &expected.out));
+            for (token, log) in expected.lse.iter().enumerate() {
+                let at = starts[sequence] as usize + token;
+                let place = at / tokens * lse_strides[0] + head * lse_strides[1] + at % tokens;
+                let found = std::mem::replace(&mut logs[place], CANARY as f32);
+                let close = f64::from(found) == log.value || (f64::from(found) - log.value).abs() <= log.error;
+                assert!(
+                    close,
+                    "lse: sequence {sequence}, head {head}, token {token}: {found}, not {log:?} in {case:?}"
+                );
+            }
+        }
+    }
+    assert!(found.iter().all(|x| x.to() == CANARY), "something else is written: {case:?}");
+    assert!(logs.iter().all(|x| *x == CANARY as f32), "some other logarithm is written: {case:?}");
+    Ok(worst)
+}
+
+fn check(case: &Case) {
+    let device = device();
+    let worst = if case.half { run::<f16>(&device, case) } else { run::<bf16>(&device, case) };
+    let worst = worst.unwrap_or_else(|error| panic!("{error} in {case:?}"));
+    println!("{worst:.3} of the bound: {case:?}");
+}
+
+#[test]
+fn all_keys() {
+    check(&Case { queries: vec![5; 2], keys: vec![70; 2], heads: 2, group: 2, ..Case::default() });
+}
+
+#[test]
+fn causal_in_half_precision() {
+    check(&Case { queries: vec![70], keys: vec![70], right: Some(0), half: true, ..Case::default() });
+}
+
+#[test]
+fn packed_sequences_with_a_window_a_cap_and_a_bias() {
+    check(&Case {
+        queries: vec![3, 0, 7],
+        keys: vec![9, 4, 2],
+        packed: true,
+        heads: 2,
+        group: 1,
+        dim: 96,
+        dim_v: 40,
+        left: Some(3),
+        right: Some(0),
+        scale: Some(0.3),
+        cap: 5.0,
+        bias: 1,
+        layout: Layout::Bhsd,
+        ..Case::default()
+    });
+}
+
+#[test]
+fn queries_without_keys() {
+    check(&Case { queries: vec![9], keys: vec![4], right: Some(0), bias: 2, dim: 128, ..Case::default() });
+}
+
+/// Random cases: `PTX_ATTENTION_CASES` of them, on the GPU larger ones.
+#[test]
+fn random_cases() {
+    let count: u64 = std::env::var("PTX_ATTENTION_CASES").map_or(0, |count| count.parse().unwrap());
+    let first: u64 = std::env::var("PTX_ATTENTION_SEED").map_or(1, |seed| seed.parse().unwrap());
+    for seed in first..first + count {
+        check(&random_case(seed, if device().is_cuda() { 700 } else { 90 }));
+    }
+}
+
+fn random_case(seed: u64, longest: usize) -> Case {
+    let mut random = Random(seed);
+    let r = &mut random;
+    let group = [1, 2, 4][r.below(3)];
+    let batch = 1 + r.below(3);
+    let packed = r.chance(40);
+    let length = |r: &mut Random| if r.chance(10) { r.below(4) } else { 1 + r.below(longest) };
+    let (m, n) = (length(r).max(1), length(r).max(1));
+    let lengths = |r: &mut Random, fixed: usize| -> Vec<usize> {
+        (0..batch).map(|_| if packed { length(r) } else { fixed }).collect()
+    };
+    let (mut queries, mut keys) = (lengths(r, m), lengths(r, n));
+    // Tensors of no tokens at all have no memory.
+    queries[0] = queries[0].max(1);
+    keys[0] = keys[0].max(1);
+    let dim = 8 * (1 + r.below(32));
+    let dim_v = if r.chance(50) { dim } else { 8 * (1 + r.below(32)) };
+    let window = |r: &mut Random| r.chance(50).then(|| r.below(longest) as u32);
+    let (left, right) = (window(r), if r.chance(50) { Some(0) } else { window(r) });
+    Case {
+        queries,
+        keys,
+        packed,
+        heads: group * (1 + r.below(2)),
+        group,
+        dim,
+        dim_v,
+        left,
+        right,
+        top_left: r.chance(20),
+        scale: r.chance(30).then_some(0.25),
+        cap: if r.chance(30) { 4.0 } else { 0.0 },
+        bias: if r.chance(40) { 1 + r.below(2) as u32 } else { 0 },
+        layout: if r.chance(50) { Layout::Bshd } else { Layout::Bhsd },
+        half: r.chance(50),
+        seed,
+    }
+}
+
+/// Every module for every target. The figures are printed: registers, spills, shared memory.
+#[test]
+#[ignore = "needs ptxas: set PTXAS"]
+fn ptxas_takes_every_module() {
+    let ptxas = std::env::var("PTXAS").expect("PTXAS names the assembler");
+    let folder = std::env::temp_dir().join("ptx-kernels-attention");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, ptx) in ptx_kernels::attention::PTX {
+        let file = folder.join(format!("{name}.ptx"));
+        std::fs::write(&file, ptx).unwrap();
+        let targets: &[&str] = if ptx.contains("sm_90a") { &["sm_90a"] } else { &["sm_80", "sm_89", "sm_90"] };
+        for target in targets {
+            let object = folder.join(format!("{name}.{target}.cubin"));
+            let command = std::process::Command::new(&ptxas)
+                .args(["-v", "-arch", target])
+                .arg(&file)
+                .arg("-o")
+                .arg(object)
+                .output();
+            let output = command.expect("ptxas runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{name} for {target}: {said}");
+            println!("{name} for {target}\n{said}");
+        }
+    }
+}
