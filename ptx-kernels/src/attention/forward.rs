@@ -54,159 +54,6 @@ pub(crate) mod kernels {
         v: [[T; C.head_v + 8]; C.block_n],
     }
 
-    /// Tokens of this block's sequence: the first one's number in its tensor, and how many there are.
-    struct Sequence {
-        start: u32,
-        len: u32,
-    }
-
-    impl Sequence {
-        /// Sequence `ctaid.z` of those that `starts` separates, or all `tokens` without `variable`; `longest` tokens at most.
-        fn locate(starts: Global<i32>, variable: u32, tokens: u32, longest: u32) -> Sequence {
-            let (mut start, mut len): (u32, u32) = (0, tokens);
-            if variable != 0 {
-                let entry: u64 = starts.at(ctaid.z);
-                let (first, end): (u32, u32);
-                ptx! {
-                    ld.global.nc.u32 first, [entry];
-                    ld.global.nc.u32 end, [entry + 4];
-                }
-                // No number on the device can lead out of the tensor.
-                let inside: u32 = end.min(tokens);
-                start = first.min(inside);
-                len = inside - start;
-            }
-            Sequence { start, len: len.min(longest) }
-        }
-    }
-
-    /// The keys that queries see: query `i` sees key `j` of `keys` if i + low <= j < i + high.
-    struct Sight {
-        keys: u32,
-        low: i32,
-        high: i32,
-    }
-
-    impl Sight {
-        /// The first tile of `N` keys that any query from `first` to `last` sees, and the one behind the last.
-        fn tiles<const N: u32>(&self, first: u32, last: u32) -> (u32, u32) {
-            let begin: u32 = unsigned((signed(first) + self.low).max(0)) / N;
-            let end: i32 = (signed(last) + self.high).min(signed(self.keys)).max(0);
-            (begin, (unsigned(end) + (N - 1)) / N)
-        }
-
-        /// True if a query from `first` to `last` does not see a key from `key` to `end`.
-        fn hides(&self, first: u32, last: u32, key: u32, end: u32) -> pred {
-            let seen: i32 = (signed(first) + self.high).min(signed(self.keys));
-            (signed(end) > seen) | (signed(key) < signed(last) + self.low)
-        }
-
-        /// Minus infinity for the scores of keys that a row does not see; `row` is this lane's first query, `key` the first key.
-        fn mask<const MT: u32, const NT: u32>(&self, s: &mut [[[f32; 4]; NT]; MT], row: u32, key: u32) {
-            let column: i32 = signed(key + laneid % 4 * 2);
-            for i in 0..MT {
-                for half in 0..2 {
-                    let query: i32 = signed(row + (16 * i + 8 * half));
-                    let from: i32 = query + self.low - column;
-                    let to: i32 = (query + self.high).min(signed(self.keys)) - column;
-                    let width: u32 = unsigned((to - from).max(0));
-                    for j in 0..NT {
-                        for e in 0..2 {
-                            let behind: u32 = unsigned((8 * j + e) as i32 - from);
-                            let hidden: pred = behind >= width;
-                            ptx! { selp.f32 s[i][j][2 * half + e], 0fFF800000, s[i][j][2 * half + e], hidden; }
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Rows of K or V of one head of one sequence.
-    struct Operand {
-        rows: u64,
-        stride: u64,
-        len: u32,
-        dim: u32,
-    }
-
-    impl Operand {
-        /// Begins to copy `ROWS` rows from number `first` on to a tile; rows behind the last one become zeros.
-        fn copy<const ROWS: u32, const COLUMNS: u32, const THREADS: u32>(&self, tile: u32, first: u32) {
-            let from: u64 = self.rows + first as u64 * self.stride;
-            let left: u32 = self.len.max(first) - first;
-            fragment::copy_rows::<ROWS, COLUMNS, THREADS>(tile, from, self.stride, left, self.dim);
-        }
-    }
-
-    /// Additions to the scores: cap · tanh(scale · s / cap) without `bias`, and an element of `bias` for each.
-    struct Change {
-        scale: f32,
-        cap: f32,
-        bias: u64,
-        row_stride: u64,
-        column_stride: u64,
-    }
-
-    impl Change {
-        /// Scores become those that the softmax takes, in natural units. Keys behind `keys` and queries behind `queries` have
-        /// no bias.
-        fn apply<T, const MT: u32, const NT: u32>(
-            &self,
-            s: &mut [[[f32; 4]; NT]; MT],
-            row: u32,
-            key: u32,
-            queries: u32,
-            keys: u32,
-        ) {
-            let column: u32 = key + laneid % 4 * 2;
-            for i in 0..MT {
-                for half in 0..2 {
-                    let query: u32 = row + (16 * i + 8 * half);
-                    let from: u64 = self.bias + query as u64 * self.row_stride + column as u64 * self.column_stride;
-                    let known: pred = (query < queries) & (self.bias != 0);
-                    for j in 0..NT {
-                        for e in 0..2 {
-                            let mut x: f32 = s[i][j][2 * half + e] * self.scale;
-                            if self.cap > 0.0 {
-                                x = self.cap * tanh(x);
-                            }
-                            let at: u64 = from + self.column_stride * (8 * j + e) as u64;
-                            let inside: pred = known & (column + (8 * j + e) < keys);
-                            if inside {
-                                x += load::<T>(at);
-                            }
-                            s[i][j][2 * half + e] = x;
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// tanh(x) = 1 - 2 / (exp(2x) + 1), to 2^-21 of 1: `mul`, `ex2.approx`, `add`, `rcp.approx`, `fma`.
-    fn tanh(x: f32) -> f32 {
-        let (mut e, y): (f32, f32);
-        e = x * 2.8853900817779268;
-        ptx! {
-            ex2.approx.ftz.f32 e, e;
-            add.f32 e, e, 1.0;
-            rcp.approx.ftz.f32 e, e;
-            fma.rn.f32 y, e, -2.0, 1.0;
-        }
-        y
-    }
-
-    /// An element of 16 bits as `f32`: `ld.global.nc.b16` and `cvt`.
-    fn load<T>(at: u64) -> f32 {
-        let (bits, x): (T, f32);
-        ptx! {
-            ld.global.nc.b16 bits, [at];
-            cvt.f32.{T} x, bits;
-        }
-        x
-    }
-
     /// State of the online softmax, for this lane's two rows of each 16: the largest score so far, and the lane's part of the
     /// sum of exponentials. Powers are those of 2: `exponent` is log2(e) times the scores' scale.
     struct Online<const MT: u32> {
@@ -290,11 +137,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The byte offset of a token's head: `strides` are those of batch, token and head.
-    fn offset(strides: [u64; 3], token: u32, head: u32) -> u64 {
-        strides[0] * ctaid.z as u64 + strides[1] * token as u64 + strides[2] * head as u64
-    }
-
     /// O = softmax(S) · V for `block_m` queries of a head, and the logarithm of each row's sum of exponentials.
     #[ptx_kernel(
         block = 32 * C.warps,
@@ -336,24 +178,36 @@ pub(crate) mod kernels {
 
         // The last queries see the most keys if causal: they go first.
         let first: u32 = (nctaid.x - 1 - ctaid.x) * C.block_m();
-        let in_q = Sequence::locate(starts_q, p.variable, p.tokens_q, p.queries);
-        let in_k = Sequence::locate(starts_k, p.variable, p.tokens_k, p.keys);
+        let in_q = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
+        let in_k = attention::Sequence::locate(starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
         if first >= in_q.len {
             return;
         }
         let last: u32 = (first + C.block_m()).min(in_q.len) - 1;
-        let diagonal: i32 = (p.top_left != 0).select(0, signed(in_k.len - in_q.len));
-        let sight = Sight { keys: in_k.len, low: diagonal - p.left, high: diagonal + p.right + 1 };
-        let (mut block, end): (u32, u32) = sight.tiles::<{ C.block_n }>(first, last);
+        let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right);
+        let (mut block, end): (u32, u32) = mask.tiles::<{ C.block_n }>(first, last);
 
         let head_k: u32 = ctaid.y / p.group;
         let (q_from, k_from): (u64, u64) = (q, k);
-        let (v_from, bias_from): (u64, u64) = (v, bias);
-        let query =
-            Operand { rows: q_from + offset(p.q, in_q.start, ctaid.y), stride: p.q[1], len: in_q.len, dim: p.dim };
-        let key = Operand { rows: k_from + offset(p.k, in_k.start, head_k), stride: p.k[1], len: in_k.len, dim: p.dim };
-        let value =
-            Operand { rows: v_from + offset(p.v, in_k.start, head_k), stride: p.v[1], len: in_k.len, dim: p.dim_v };
+        let (v_from, out_from): (u64, u64) = (v, out);
+        let query = attention::Rows {
+            first: q_from + attention::offset(p.q, ctaid.z, in_q.start, ctaid.y),
+            stride: p.q[1],
+            len: in_q.len,
+            dim: p.dim,
+        };
+        let key = attention::Rows {
+            first: k_from + attention::offset(p.k, ctaid.z, in_k.start, head_k),
+            stride: p.k[1],
+            len: in_k.len,
+            dim: p.dim,
+        };
+        let value = attention::Rows {
+            first: v_from + attention::offset(p.v, ctaid.z, in_k.start, head_k),
+            stride: p.v[1],
+            len: in_k.len,
+            dim: p.dim_v,
+        };
         let (q_tile, k_tile, v_tile): (u32, u32, u32) = (tiles.q, tiles.k, tiles.v);
         query.copy::<{ C.block_m() }, { C.head }, THREADS>(q_tile, first);
         key.copy::<{ C.block_n }, { C.head }, THREADS>(k_tile, block * C.block_n);
@@ -365,13 +219,15 @@ pub(crate) mod kernels {
         let b: u32 = fragment::rows_b::<{ C.head }>(k_tile);
         let c: u32 = fragment::rows_a::<{ C.head_v }>(v_tile);
         let changed: pred = (p.soft_cap > 0.0) | (p.biased != 0);
-        let head_bias: u64 = bias_from + p.bias[0] * ctaid.z as u64 + p.bias[1] * ctaid.y as u64;
-        let change = Change {
+        let head_bias: u64 = bias + p.bias[0] * ctaid.z as u64 + p.bias[1] * ctaid.y as u64;
+        let score_mod = attention::ScoreMod {
             scale: p.scale,
             cap: p.soft_cap,
             bias: (p.biased != 0).select(head_bias, 0),
             row_stride: p.bias[2],
             column_stride: p.bias[3],
+            rows: in_q.len,
+            columns: in_k.len,
         };
         let mut online = Online::<MT>::new();
         let o: [[[f32; 4]; C.head_v / 8]; MT];
@@ -386,10 +242,11 @@ pub(crate) mod kernels {
             fragment::clear(&mut s);
             fragment::multiply::<T, { C.head }, MT, NT>(&mut s, a, b);
             if changed {
-                change.apply::<T, MT, NT>(&mut s, row, keys, in_q.len, in_k.len);
+                let slopes: [[[f32; 4]; NT]; MT];
+                score_mod.apply::<T, MT, NT, 0>(&mut s, &mut slopes, row, keys);
             }
-            if sight.hides(first, last, keys, keys + C.block_n) {
-                sight.mask(&mut s, row, keys);
+            if mask.hides(first, last, keys, keys + C.block_n) {
+                mask.apply(&mut s, row, keys);
             }
             online.update(&mut s, &mut o, p.exponent);
             let weights: [[[b32; 4]; NT / 2]; MT] = fragment::pack::<T, MT, { NT / 2 }>(&s);
@@ -406,15 +263,17 @@ pub(crate) mod kernels {
         block::sync();
 
         let logarithms: [[f32; 2]; MT] = online.finish(&mut o, p.exponent);
+        let rows = attention::Rows {
+            first: out_from + attention::offset(p.out, ctaid.z, in_q.start, ctaid.y),
+            stride: p.out[1],
+            len: in_q.len,
+            dim: p.dim_v,
+        };
         let place: u32 = q_tile + warp_row * fragment::pitch(C.head_v);
-        fragment::store::<T, { C.head_v }, MT, { C.head_v / 8 }>(&o, place);
-        warp::sync();
-        let (to, lse_to): (u64, u64) = (out, lse);
-        let rows: u32 = in_q.len.max(first + warp_row) - (first + warp_row);
-        let out_rows: u64 = to + offset(p.out, in_q.start + first + warp_row, ctaid.y);
-        fragment::write_rows::<{ 16 * MT }, { C.head_v }>(place, out_rows, p.out[1], rows, p.dim_v);
+        rows.write::<T, { C.head_v }, MT>(&o, place, first + warp_row);
         if p.logged != 0 {
-            write_logarithms(&logarithms, lse_to + offset(p.lse, in_q.start + row, ctaid.y), p.lse[1], row, in_q.len);
+            let to: u64 = lse + attention::offset(p.lse, ctaid.z, in_q.start + row, ctaid.y);
+            write_logarithms(&logarithms, to, p.lse[1], row, in_q.len);
         }
     }
 

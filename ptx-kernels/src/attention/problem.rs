@@ -53,7 +53,7 @@ pub struct Problem {
 const UNLIMITED: u32 = 1 << 30;
 
 /// Tokens must be fewer, so that positions plus windows are `i32`.
-const MOST_TOKENS: usize = 1 << 30;
+const MOST_TOKENS: usize = 1 << 29;
 
 /// Shape and strides of an operand: batch, token, head, element.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +129,7 @@ impl Problem {
         }
         if tokens_q >= MOST_TOKENS || tokens_k >= MOST_TOKENS || heads > 65535 || batch > 65535 {
             let found = format!("Q has the shape {:?}, K {:?}", q.shape, k.shape);
-            return Err(refuse(found, "fewer than 2^30 tokens, and at most 65535 heads and sequences"));
+            return Err(refuse(found, "fewer than 2^29 tokens, and at most 65535 heads and sequences"));
         }
         let scale = options.scale.unwrap_or(1.0 / (dim as f32).sqrt());
         if !(scale > 0.0 && scale.is_finite() && options.soft_cap >= 0.0 && options.soft_cap.is_finite()) {

@@ -1,0 +1,200 @@
+//! Parts of attention kernels: sequences of a batch, which keys a query sees, changes of the scores, operands in tiles.
+//!
+//! Scores lie in registers as `fragment` has them: `MT` times 16 rows and `NT` times 8 columns of a warp. The rows are queries and
+//! the columns keys, or, in kernels that own keys, the rows are keys and the columns queries. For `sm_80` and later.
+
+/// The tokens of a sequence: the number of the first one in its tensor, and how many there are.
+struct Sequence {
+    start: u32,
+    len: u32,
+}
+
+impl Sequence {
+    /// Sequence `number`: with `variable` its tokens are those from `starts[number]` to `starts[number + 1]`, else all `tokens`
+    /// of the tensor; at most `longest` of them. No number in `starts` leads out of the tensor: two `ld.global.nc`, three `min`.
+    fn locate(starts: Global<i32>, variable: u32, number: u32, tokens: u32, longest: u32) -> Sequence {
+        let (mut start, mut len): (u32, u32) = (0, tokens);
+        if variable != 0 {
+            let entry: u64 = starts.at(number);
+            let (first, end): (u32, u32);
+            ptx! {
+                ld.global.nc.u32 first, [entry];
+                ld.global.nc.u32 end, [entry + 4];
+            }
+            let inside: u32 = end.min(tokens);
+            start = first.min(inside);
+            len = inside - start;
+        }
+        Sequence { start, len: len.min(longest) }
+    }
+}
+
+/// What a row of scores sees: row `i` sees column `j` of `columns` if i + low <= j < i + high.
+struct Mask {
+    columns: u32,
+    low: i32,
+    high: i32,
+}
+
+impl Mask {
+    /// The mask of `queries` rows over `keys` columns: each query sees `left` keys before its own and `right` behind it. Its own
+    /// key is the one as far from the end, or with `top_left` as far from the beginning.
+    fn new(queries: u32, keys: u32, top_left: u32, left: i32, right: i32) -> Mask {
+        let diagonal: i32 = (top_left != 0).select(0, signed(keys - queries));
+        Mask { columns: keys, low: diagonal - left, high: diagonal + right + 1 }
+    }
+
+    /// The same with keys as rows and `queries` as columns.
+    fn transposed(&self, queries: u32) -> Mask {
+        Mask { columns: queries, low: 1 - self.high, high: 1 - self.low }
+    }
+
+    /// The first tile of `N` columns that any row from `first` to `last` sees, and the one behind the last.
+    fn tiles<const N: u32>(&self, first: u32, last: u32) -> (u32, u32) {
+        let begin: u32 = unsigned((signed(first) + self.low).max(0)) / N;
+        let end: i32 = (signed(last) + self.high).min(signed(self.columns)).max(0);
+        (begin, (unsigned(end) + (N - 1)) / N)
+    }
+
+    /// True if a row from `first` to `last` does not see a column from `column` to before `end`.
+    fn hides(&self, first: u32, last: u32, column: u32, end: u32) -> pred {
+        let seen: i32 = (signed(first) + self.high).min(signed(self.columns));
+        (signed(end) > seen) | (signed(column) < signed(last) + self.low)
+    }
+
+    /// Scores that their row does not see become minus infinity; `row` is this lane's first one, `column` the tile's first one.
+    /// For each score a `sub`, a `setp` and a `selp`.
+    fn apply<const MT: u32, const NT: u32>(&self, s: &mut [[[f32; 4]; NT]; MT], row: u32, column: u32) {
+        let first: i32 = signed(column + laneid % 4 * 2);
+        for i in 0..MT {
+            for half in 0..2 {
+                let own: i32 = signed(row + (16 * i + 8 * half));
+                let from: i32 = own + self.low - first;
+                let to: i32 = (own + self.high).min(signed(self.columns)) - first;
+                let width: u32 = unsigned((to - from).max(0));
+                for j in 0..NT {
+                    for e in 0..2 {
+                        let behind: u32 = unsigned((8 * j + e) as i32 - from);
+                        let hidden: pred = behind >= width;
+                        ptx! { selp.f32 s[i][j][2 * half + e], 0fFF800000, s[i][j][2 * half + e], hidden; }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is done to scores before the softmax: cap · tanh(scale · s) with a `cap` above 0, else scale · s, plus an element of
+/// `bias`, unless that is 0: the address of the first row's first column, with strides in bytes, of `rows` and `columns`.
+struct ScoreMod {
+    scale: f32,
+    cap: f32,
+    bias: u64,
+    row_stride: u64,
+    column_stride: u64,
+    rows: u32,
+    columns: u32,
+}
+
+impl ScoreMod {
+    /// Changes the scores of a tile; `row` is this lane's first one, `column` the tile's first one. With `KEEP` = 1 and a cap,
+    /// `slopes` become the derivatives 1 - tanh².
+    fn apply<T, const MT: u32, const NT: u32, const KEEP: u32>(
+        &self,
+        s: &mut [[[f32; 4]; NT]; MT],
+        slopes: &mut [[[f32; 4]; NT]; MT],
+        row: u32,
+        column: u32,
+    ) {
+        let first: u32 = column + laneid % 4 * 2;
+        for i in 0..MT {
+            for half in 0..2 {
+                let own: u32 = row + (16 * i + 8 * half);
+                let from: u64 = self.bias + own as u64 * self.row_stride + first as u64 * self.column_stride;
+                let known: pred = (own < self.rows) & (self.bias != 0);
+                for j in 0..NT {
+                    for e in 0..2 {
+                        let mut x: f32 = s[i][j][2 * half + e] * self.scale;
+                        if self.cap > 0.0 {
+                            let t: f32 = tanh(x);
+                            x = self.cap * t;
+                            if KEEP == 1 {
+                                slopes[i][j][2 * half + e] = t.fma(-t, 1.0);
+                            }
+                        }
+                        let at: u64 = from + self.column_stride * (8 * j + e) as u64;
+                        let inside: pred = known & (first + (8 * j + e) < self.columns);
+                        if inside {
+                            x += load::<T>(at);
+                        }
+                        s[i][j][2 * half + e] = x;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// tanh(x) = 1 - 2 / (exp(2x) + 1), with an error below 2^-21: `mul`, `ex2.approx`, `add`, `rcp.approx`, `fma`.
+fn tanh(x: f32) -> f32 {
+    let (mut e, y): (f32, f32);
+    e = x * 2.8853900817779268;
+    ptx! {
+        ex2.approx.ftz.f32 e, e;
+        add.f32 e, e, 1.0;
+        rcp.approx.ftz.f32 e, e;
+        fma.rn.f32 y, e, -2.0, 1.0;
+    }
+    y
+}
+
+/// An element of 16 bits as `f32`: `ld.global.nc.b16` and `cvt`.
+fn load<T>(at: u64) -> f32 {
+    let (bits, x): (T, f32);
+    ptx! {
+        ld.global.nc.b16 bits, [at];
+        cvt.f32.{T} x, bits;
+    }
+    x
+}
+
+/// The rows of Q, K, V, O or a gradient of one head of one sequence: `stride` bytes from one to the next, `len` of them, `dim`
+/// elements each.
+struct Rows {
+    first: u64,
+    stride: u64,
+    len: u32,
+    dim: u32,
+}
+
+impl Rows {
+    /// Begins to copy `ROWS` rows from number `row` on to a tile (`fragment::copy_rows`); those behind the last one become zeros.
+    fn copy<const ROWS: u32, const COLUMNS: u32, const THREADS: u32>(&self, tile: u32, row: u32) {
+        let left: u32 = self.len.max(row) - row;
+        fragment::copy_rows::<ROWS, COLUMNS, THREADS>(tile, self.at(row), self.stride, left, self.dim);
+    }
+
+    /// The address of a row.
+    fn at(&self, row: u32) -> u64 {
+        self.first + row as u64 * self.stride
+    }
+
+    /// Writes `MT` times 16 rows of sums, this warp's from number `row` on, rounded to `T`, through its part of a tile:
+    /// `fragment::store`, `bar.warp.sync`, `fragment::write_rows`.
+    fn write<T, const COLUMNS: u32, const MT: u32>(
+        &self,
+        sums: &[[[f32; 4]; COLUMNS / 8]; MT],
+        tile: u32,
+        row: u32,
+    ) {
+        fragment::store::<T, COLUMNS, MT, { COLUMNS / 8 }>(sums, tile);
+        warp::sync();
+        let left: u32 = self.len.max(row) - row;
+        fragment::write_rows::<{ 16 * MT }, COLUMNS>(tile, self.at(row), self.stride, left, self.dim);
+    }
+}
+
+/// The byte offset of a token's head; `strides` are those of batch, token and head.
+fn offset(strides: [u64; 3], batch: u32, token: u32, head: u32) -> u64 {
+    strides[0] * batch as u64 + strides[1] * token as u64 + strides[2] * head as u64
+}
