@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`attention`], [`Attention::forward`] | Q, K, V | O |
 //! | [`Attention::forward_with_lse`] | Q, K, V | O, and log Σ exp S of each row |
+//! | [`Attention::backward`] | these, and dO | dQ, dK, dV |
 //!
 //! Elements are `bf16` or `f16`; scores, exponentials and sums are `f32`. Scores are never written: the softmax is computed
 //! online, tile by tile (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018), in the order of
@@ -13,6 +14,7 @@
 //! ε = 2⁻⁸ for `bf16`, 2⁻¹¹ for `f16`, an element of O differs from the exact one by at most ε · (|O| + 2 max |V|) / 2 plus the
 //! rounding of the scores in `f32`, which is below 2⁻²⁰ · dim · max |Q| · max |K| · scale of it.
 
+mod backward;
 mod forward;
 mod options;
 #[allow(unreachable_pub, reason = "the sealed trait of the element types names it")]
@@ -22,12 +24,41 @@ mod types;
 pub use options::{Attention, Layout};
 pub use types::Element;
 
-use problem::{Problem, Rows};
+use crate::workspace::{self, Workspace};
+use problem::{Gradients, Problem, Rows};
 use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
 
 /// The modules of this operation, by name, for tools that assemble them.
 #[doc(hidden)]
-pub const PTX: &[(&str, &str)] = &[("forward", forward::kernels::PTX)];
+pub const PTX: &[(&str, &str)] = &[("forward", forward::kernels::PTX), ("backward", backward::kernels::PTX)];
+
+/// The inputs of a backward pass: those of the forward pass, its results, and the gradient of its output.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved<'a, T> {
+    /// Q, as the forward pass took it.
+    pub q: TensorRef<'a, T, 4>,
+    /// K.
+    pub k: TensorRef<'a, T, 4>,
+    /// V.
+    pub v: TensorRef<'a, T, 4>,
+    /// The output of the forward pass.
+    pub out: TensorRef<'a, T, 4>,
+    /// The logarithms that [`Attention::forward_with_lse`] wrote.
+    pub lse: TensorRef<'a, f32, 3>,
+    /// The gradient of the output, of its shape.
+    pub out_grad: TensorRef<'a, T, 4>,
+}
+
+/// The results of a backward pass, each of the shape of its tensor.
+#[derive(Debug)]
+pub struct Grads<'a, T> {
+    /// The gradient of Q.
+    pub q: TensorMut<'a, T, 4>,
+    /// The gradient of K, summed over the heads of Q that share a head.
+    pub k: TensorMut<'a, T, 4>,
+    /// The gradient of V, summed likewise.
+    pub v: TensorMut<'a, T, 4>,
+}
 
 /// O = softmax(Q · Kᵀ / √dim) · V, for tensors of shape (batch, tokens, heads, elements) with any strides: all queries see all
 /// keys. [`Attention`] has options.
@@ -81,6 +112,46 @@ impl<T: Element> Attention<'_, T> {
         lse: impl Into<TensorMut<'a, f32, 3>>,
     ) -> Result<()> {
         self.run(stream.as_stream(), [q.into(), k.into(), v.into()], out.into(), Some(lse.into()))
+    }
+
+    /// Computes the gradients of Q, K and V. The result is the same each time: nothing is added atomically. The bias has no
+    /// gradient.
+    ///
+    /// It takes 8 bytes of scratch memory for each query of each head, from `workspace` or, without one, from the pool of the
+    /// stream ([`workspace`](crate::workspace)).
+    ///
+    /// With ε = 2⁻⁸ for `bf16` and 2⁻¹¹ for `f16`: P and dS are rounded to ε before they are multiplied, and delta is made of the
+    /// rounded output. So an element of dV differs by at most ε · (|dV| + Σ P · |dO|), one of dQ by about
+    /// ε · (|dQ| + scale · Σ (|dS| + P · Σ |dO| · |O|) · |K|), and dK likewise.
+    ///
+    /// # Errors
+    /// As [`forward`](Attention::forward), and those of the pool.
+    pub fn backward(
+        &self,
+        stream: impl AsStream,
+        saved: &Saved<'_, T>,
+        grads: Grads<'_, T>,
+        workspace: Option<&mut Workspace>,
+    ) -> Result<()> {
+        let of = |name, tensor| Rows::of(name, tensor, self.layout);
+        let of_mut = |name, tensor| Rows::of_mut(name, tensor, self.layout);
+        let (q, k, v) = (of("Q", &saved.q), of("K", &saved.k), of("V", &saved.v));
+        let mut problem = Problem::new(self, &q, &k, &v)?;
+        problem.set_out(&q, &of("the output", &saved.out))?;
+        problem.set_lse(&q, saved.lse.shape(), saved.lse.strides())?;
+        let out_grad = of("the gradient of the output", &saved.out_grad);
+        let results = [
+            of_mut("the gradient of Q", &grads.q),
+            of_mut("the gradient of K", &grads.k),
+            of_mut("the gradient of V", &grads.v),
+        ];
+        let [q_grad, k_grad, v_grad] = &results;
+        let all = [&out_grad, q_grad, k_grad, v_grad];
+        let gradients = Gradients::new(&problem, [&q, &k, &v], all, self.factor(q.shape[3]))?;
+        let stream = stream.as_stream();
+        workspace::with(stream, workspace, gradients.scratch as usize, |workspace| {
+            T::backward(stream, self, saved, grads, workspace.scratch(), (problem, gradients))
+        })
     }
 
     fn run(

@@ -92,6 +92,11 @@ impl<'a, T> Attention<'a, T> {
         Attention::default()
     }
 
+    /// The factor of the scores, for rows of `dim` elements.
+    pub(super) fn factor(&self, dim: usize) -> f32 {
+        self.scale.unwrap_or(1.0 / (dim as f32).sqrt())
+    }
+
     /// The order of dimensions.
     #[must_use]
     pub fn layout(self, layout: Layout) -> Self {

@@ -131,7 +131,7 @@ impl Problem {
             let found = format!("Q has the shape {:?}, K {:?}", q.shape, k.shape);
             return Err(refuse(found, "fewer than 2^29 tokens, and at most 65535 heads and sequences"));
         }
-        let scale = options.scale.unwrap_or(1.0 / (dim as f32).sqrt());
+        let scale = options.factor(dim);
         if !(scale > 0.0 && scale.is_finite() && options.soft_cap >= 0.0 && options.soft_cap.is_finite()) {
             let found = format!("the scale is {scale}, the soft cap {}", options.soft_cap);
             return Err(refuse(found, "a positive scale, and a soft cap that is positive or, for none, 0"));
@@ -249,9 +249,71 @@ impl Problem {
         lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
     }
 
+    /// Returns true if Q, K, V and the bias have so many elements that they hold all offsets.
+    pub(super) fn covers_inputs(&self, [q, k, v, bias]: [Int; 4]) -> bool {
+        let [q_reach, k_reach, v_reach, _, _, bias_reach] = self.reach;
+        q >= q_reach && k >= k_reach && v >= v_reach && bias >= bias_reach
+    }
+
     /// Returns true if so many cumulative lengths separate all sequences.
     pub(super) fn separates(&self, starts_q: Int, starts_k: Int) -> bool {
         self.variable == 0 || (starts_q > self.batch && starts_k > self.batch)
+    }
+}
+
+/// The gradients of a call: a second parameter of the backward kernels, by value. Strides count bytes.
+#[derive(Clone, Copy, Debug, Default, KernelParam)]
+#[repr(C)]
+pub struct Gradients {
+    /// Strides of batch, token and head: of the output's gradient, which is read, and of those of Q, K and V.
+    pub(super) out: [u64; 3],
+    pub(super) q: [u64; 3],
+    pub(super) k: [u64; 3],
+    pub(super) v: [u64; 3],
+    /// Elements from the first to the last one of each, in this order.
+    pub(super) reach: [u64; 4],
+    /// The factor of the products of Q and K.
+    pub(super) slope: f32,
+    /// Heads of K and V.
+    pub(super) heads_k: u32,
+    /// Bytes of the pairs of numbers.
+    pub(super) scratch: u64,
+}
+
+impl Gradients {
+    /// Checks the shapes: gradients are shaped like their tensors.
+    pub(super) fn new(problem: &Problem, inputs: [&Rows; 3], grads: [&Rows; 4], scale: f32) -> Result<Gradients> {
+        let [q, k, v] = inputs;
+        let [batch, tokens, heads, _] = q.shape;
+        let expected = [[batch, tokens, heads, v.shape[3]], q.shape, k.shape, v.shape];
+        for (rows, expected) in grads.iter().zip(expected) {
+            rows.check_shape(expected)?;
+            rows.check_rows()?;
+        }
+        let [out, q, k, v] = grads.map(|rows| problem.packed(rows.bytes()));
+        let [.., heads_k, _] = inputs[1].shape;
+        let reach = grads.map(Rows::reach);
+        let scratch = 8 * (batch * tokens * heads) as u64;
+        Ok(Gradients { out, q, k, v, reach, slope: scale, heads_k: heads_k as u32, scratch })
+    }
+
+    /// Extents of the grid of the kernel that owns keys.
+    pub(super) fn grid(&self, problem: Problem, owned: u32) -> (u32, u32, u32) {
+        (problem.keys.div_ceil(owned), self.heads_k, problem.batch)
+    }
+
+    /// Returns true if the gradients of the output and of Q, and the scratch memory have so many elements that they hold all
+    /// offsets.
+    pub(super) fn covers_queries(&self, lengths: [Int; 3]) -> bool {
+        let [out, q, ..] = self.reach;
+        lengths.iter().zip([out, q, self.scratch]).all(|(len, reach)| *len >= reach)
+    }
+
+    /// Returns true if the gradients of the output, of K and of V, and the scratch memory have so many elements that they hold
+    /// all offsets.
+    pub(super) fn covers_keys(&self, lengths: [Int; 4]) -> bool {
+        let [out, _, k, v] = self.reach;
+        lengths.iter().zip([out, k, v, self.scratch]).all(|(len, reach)| *len >= reach)
     }
 }
 

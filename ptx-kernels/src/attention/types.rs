@@ -1,10 +1,12 @@
 //! The element types of attention, and the instances of the kernels for each.
 
+use super::backward::kernels::{grad_keys, grad_queries};
 use super::forward::kernels::forward;
 use super::options::Attention;
-use super::problem::Problem;
+use super::problem::{Gradients, Problem};
+use super::{Grads, Saved};
 use half::{bf16, f16};
-use ptx_launch::{Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{Buffer, Result, StreamRef, TensorMut, TensorRef};
 
 /// The element types: `bf16` and `f16`.
 pub trait Element: Kernels {}
@@ -22,6 +24,16 @@ pub trait Kernels: Copy + 'static {
         out: TensorMut<'_, Self, 4>,
         lse: Option<TensorMut<'_, f32, 3>>,
         problem: Problem,
+    ) -> Result<()>;
+
+    #[doc(hidden)]
+    fn backward(
+        stream: StreamRef<'_>,
+        options: &Attention<'_, Self>,
+        saved: &Saved<'_, Self>,
+        grads: Grads<'_, Self>,
+        scratch: &mut Buffer<u8>,
+        shapes: (Problem, Gradients),
     ) -> Result<()>;
 }
 
@@ -43,6 +55,32 @@ macro_rules! kernels {
                     instance, stream, &q, &k, &v, options.bias.as_ref(), starts_q, starts_k, &mut out, lse.as_mut(), problem,
                 )
             }
+
+            fn backward(
+                stream: StreamRef<'_>,
+                options: &Attention<'_, Self>,
+                saved: &Saved<'_, Self>,
+                mut grads: Grads<'_, Self>,
+                scratch: &mut Buffer<u8>,
+                (problem, gradients): (Problem, Gradients),
+            ) -> Result<()> {
+                let starts = options.lengths.as_ref();
+                let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));
+                let (by_queries, by_keys) = backward_instances(&problem);
+                let Saved { q, k, v, out, lse, out_grad } = saved;
+                let bias = options.bias.as_ref();
+                grad_queries::launch(
+                    by_queries, stream, q, k, v, out, lse, out_grad, bias, starts_q, starts_k, &mut grads.q, &mut *scratch,
+                    problem, gradients,
+                )?;
+                for instance in by_keys {
+                    grad_keys::launch(
+                        *instance, stream, q, k, v, out_grad, bias, starts_q, starts_k, &*scratch, &mut grads.k, &mut grads.v,
+                        problem, gradients,
+                    )?;
+                }
+                Ok(())
+            }
         }
     )* };
 }
@@ -56,5 +94,19 @@ fn forward_instance(problem: &Problem) -> forward::Instance {
         (..=128, ..=128) => forward::Instance::d128,
         (..=192, ..=128) => forward::Instance::d192,
         _ => forward::Instance::d256,
+    }
+}
+
+/// The same for the backward kernels. Sums of dK and dV with 256 elements fill the registers, so that they are made one after the
+/// other.
+fn backward_instances(problem: &Problem) -> (grad_queries::Instance, &'static [grad_keys::Instance]) {
+    use grad_keys::Instance as ByKeys;
+    use grad_queries::Instance as ByQueries;
+    match problem.dims() {
+        (..=64, ..=64) => (ByQueries::d64, &[ByKeys::d64]),
+        (..=96, ..=96) => (ByQueries::d96, &[ByKeys::d96]),
+        (..=128, ..=128) => (ByQueries::d128, &[ByKeys::d128]),
+        (..=192, ..=128) => (ByQueries::d192, &[ByKeys::d192]),
+        _ => (ByQueries::d256, &[ByKeys::d256_v, ByKeys::d256_k]),
     }
 }

@@ -150,7 +150,6 @@ impl Field {
         (0..count).map(|token| self.values[self.index(sequence, token, head)..][..self.dim].to_vec()).collect()
     }
 
-    /// Changes an element, and returns the old one.
     pub fn shape(&self) -> [usize; 4] {
         match self.layout {
             Layout::Bshd => [self.batch, self.tokens, self.heads, self.dim],
@@ -162,6 +161,10 @@ impl Field {
         let row = self.dim + GAP;
         let [_, second, third, _] = self.shape();
         [second * third * row, third * row, row, 1]
+    }
+
+    pub fn batch(&self) -> usize {
+        self.batch
     }
 
     pub fn len(&self) -> usize {

@@ -13,9 +13,9 @@ mod case;
 mod reference;
 
 use case::{CANARY, Case, Data, Extras, Field, Float, Random};
-use ptx_kernels::attention::Layout;
+use ptx_kernels::attention::{Attention, Grads, Layout, Saved};
 use ptx_launch::prelude::*;
-use ptx_launch::{Result, TensorMut};
+use ptx_launch::{Result, TensorMut, TensorRef};
 use reference::Bounded;
 
 /// The device of the tests: `PTX_DEVICE`, else the CPU under the watcher.
@@ -52,48 +52,117 @@ fn compare<T: Float>(
     worst
 }
 
+/// The memory of a case on a device. The output has the shape of its gradient.
+struct Run<'a, T> {
+    case: &'a Case,
+    data: &'a Data,
+    inputs: [Buffer<T>; 4],
+    out: Buffer<T>,
+    lse: Buffer<f32>,
+    grads: [Buffer<T>; 3],
+}
+
+impl<'a, T: Float> Run<'a, T> {
+    fn new(device: &Device, case: &'a Case, data: &'a Data) -> Result<Self> {
+        let inputs = [&data.q, &data.k, &data.v, &data.grad].map(|field| field.upload::<T>(device).unwrap());
+        let canaries = |field: &Field| device.upload(&vec![T::from(CANARY); field.len()]).unwrap();
+        let grads = [&data.q, &data.k, &data.v].map(canaries);
+        let [strides, ..] = Self::lse_shape(case);
+        let lse = device.upload(&vec![CANARY as f32; data.grad.batch() * strides[0]])?;
+        Ok(Run { case, data, inputs, out: canaries(&data.grad), lse, grads })
+    }
+
+    /// Strides and shape of the logarithms, with gaps between heads.
+    fn lse_shape(case: &Case) -> [[usize; 3]; 2] {
+        let (batch, tokens) =
+            if case.packed { (1, case.queries.iter().sum()) } else { (case.queries.len(), case.queries[0]) };
+        [[case.heads * (tokens + 3), tokens + 3, 1], [batch, case.heads, tokens]]
+    }
+
+    fn forward(&mut self, device: &Device, options: &Attention<'_, T>) -> Result<()> {
+        let [q, k, v, _] = &self.inputs;
+        let (data, [strides, shape]) = (self.data, Self::lse_shape(self.case));
+        options.forward_with_lse(
+            device,
+            data.q.tensor(q)?,
+            data.k.tensor(k)?,
+            data.v.tensor(v)?,
+            data.grad.tensor_mut(&mut self.out)?,
+            TensorMut::strided(&mut self.lse, shape, strides)?,
+        )
+    }
+
+    fn backward(&mut self, device: &Device, options: &Attention<'_, T>) -> Result<()> {
+        let [q, k, v, grad] = &self.inputs;
+        let (data, [strides, shape]) = (self.data, Self::lse_shape(self.case));
+        let saved = Saved {
+            q: data.q.tensor(q)?,
+            k: data.k.tensor(k)?,
+            v: data.v.tensor(v)?,
+            out: data.grad.tensor(&self.out)?,
+            lse: TensorRef::strided(&self.lse, shape, strides)?,
+            out_grad: data.grad.tensor(grad)?,
+        };
+        let [q, k, v] = &mut self.grads;
+        let grads = Grads { q: data.q.tensor_mut(q)?, k: data.k.tensor_mut(k)?, v: data.v.tensor_mut(v)? };
+        options.backward(device, &saved, grads, None)
+    }
+
+    /// Compares everything, and returns the largest error as a part of its bound.
+    fn compare(&self) -> Result<f64> {
+        let (case, data) = (self.case, self.data);
+        let mut out = self.out.download()?;
+        let mut logs = self.lse.download()?;
+        let mut grads = Vec::new();
+        for grad in &self.grads {
+            grads.push(grad.download()?);
+        }
+        let mut worst = 0.0f64;
+        for sequence in 0..case.queries.len() {
+            let (m, n) = (case.queries[sequence], case.keys[sequence]);
+            for head_k in 0..case.heads / case.group {
+                let mut sums = [vec![Bounded::default(); n * case.dim], vec![Bounded::default(); n * case.dim_v]];
+                for head in head_k * case.group..(head_k + 1) * case.group {
+                    let mut exact = reference::head(case, data, sequence, head);
+                    exact.round(case.unit());
+                    worst = worst.max(compare("O", case, &data.grad, &mut out, [sequence, head, m, case.dim_v], &exact.out));
+                    worst = worst.max(compare("dQ", case, &data.q, &mut grads[0], [sequence, head, m, case.dim], &exact.grad_q));
+                    self.compare_logs(&mut logs, [sequence, head], &exact.lse);
+                    for (sum, part) in sums.iter_mut().zip([&exact.grad_k, &exact.grad_v]) {
+                        sum.iter_mut().zip(part).for_each(|(sum, part)| sum.add(part.value, part.error));
+                    }
+                }
+                sums.iter_mut().flatten().for_each(|x| *x = x.rounded(case.unit()));
+                worst = worst.max(compare("dK", case, &data.k, &mut grads[1], [sequence, head_k, n, case.dim], &sums[0]));
+                worst = worst.max(compare("dV", case, &data.v, &mut grads[2], [sequence, head_k, n, case.dim_v], &sums[1]));
+            }
+        }
+        let untouched = grads.iter().chain([&out]).flatten().all(|x| x.to() == CANARY);
+        assert!(untouched && logs.iter().all(|x| *x == CANARY as f32), "something else is written: {case:?}");
+        Ok(worst)
+    }
+
+    fn compare_logs(&self, logs: &mut [f32], [sequence, head]: [usize; 2], expected: &[Bounded]) {
+        let ([strides, shape], case) = (Self::lse_shape(self.case), self.case);
+        for (token, log) in expected.iter().enumerate() {
+            let at = Case::starts(&case.queries)[sequence] as usize + token;
+            let place = at / shape[2] * strides[0] + head * strides[1] + at % shape[2];
+            let found = f64::from(std::mem::replace(&mut logs[place], CANARY as f32));
+            let close = found == log.value || (found - log.value).abs() <= log.error;
+            assert!(close, "logarithm: sequence {sequence}, head {head}, token {token}: {found}, not {log:?} in {case:?}");
+        }
+    }
+}
+
 /// Runs a case, and returns the largest error as a part of its bound.
 fn run<T: Float>(device: &Device, case: &Case) -> Result<f64> {
     let data = Data::new::<T>(case);
     let extras = Extras::<T>::new(device, case, &data)?;
     let options = extras.options(case, &data)?;
-    let [q, k, v] = [&data.q, &data.k, &data.v].map(|field| field.upload::<T>(device).unwrap());
-    // The output has the shape of its gradient.
-    let mut out = device.upload(&vec![T::from(CANARY); data.grad.len()])?;
-    let [batch, tokens] =
-        if case.packed { [1, case.queries.iter().sum()] } else { [case.queries.len(), case.queries[0]] };
-    let mut lse = device.upload(&vec![CANARY as f32; batch * case.heads * (tokens + 3)])?;
-    let lse_strides = [case.heads * (tokens + 3), tokens + 3, 1];
-    options.forward_with_lse(
-        device,
-        data.q.tensor(&q)?,
-        data.k.tensor(&k)?,
-        data.v.tensor(&v)?,
-        data.grad.tensor_mut(&mut out)?,
-        TensorMut::strided(&mut lse, [batch, case.heads, tokens], lse_strides)?,
-    )?;
-    let (mut found, mut logs) = (out.download()?, lse.download()?);
-    let (mut worst, starts) = (0.0f64, Case::starts(&case.queries));
-    for sequence in 0..case.queries.len() {
-        for head in 0..case.heads {
-            let expected = reference::head(case, &data, sequence, head);
-            let extents = [sequence, head, case.queries[sequence], case.dim_v];
-            worst = worst.max(compare("out", case, &data.grad, &mut found, extents, &expected.out));
-            for (token, log) in expected.lse.iter().enumerate() {
-                let at = starts[sequence] as usize + token;
-                let place = at / tokens * lse_strides[0] + head * lse_strides[1] + at % tokens;
-                let found = std::mem::replace(&mut logs[place], CANARY as f32);
-                let close = f64::from(found) == log.value || (f64::from(found) - log.value).abs() <= log.error;
-                assert!(
-                    close,
-                    "lse: sequence {sequence}, head {head}, token {token}: {found}, not {log:?} in {case:?}"
-                );
-            }
-        }
-    }
-    assert!(found.iter().all(|x| x.to() == CANARY), "something else is written: {case:?}");
-    assert!(logs.iter().all(|x| *x == CANARY as f32), "some other logarithm is written: {case:?}");
-    Ok(worst)
+    let mut run = Run::<T>::new(device, case, &data)?;
+    run.forward(device, &options)?;
+    run.backward(device, &options)?;
+    run.compare()
 }
 
 fn check(case: &Case) {

@@ -19,13 +19,13 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    fn add(&mut self, value: f64, error: f64) {
+    pub fn add(&mut self, value: f64, error: f64) {
         self.value += value;
         self.error += error;
     }
 
     /// Adds the rounding of the result itself.
-    fn rounded(self, unit: f64) -> Bounded {
+    pub fn rounded(self, unit: f64) -> Bounded {
         Bounded { value: self.value, error: self.error * 1.01 + unit * self.value.abs() + 1e-6 }
     }
 }
@@ -43,7 +43,6 @@ pub fn head(case: &Case, data: &Data, sequence: usize, head: usize) -> Head {
     let kv = head / case.group;
     let [q, grad] = [&data.q, &data.grad].map(|field| field.rows(sequence, head, m));
     let [k, v] = [&data.k, &data.v].map(|field| field.rows(sequence, kv, n));
-    let unit = case.unit();
     let mut result = Head {
         out: vec![Bounded::default(); m * case.dim_v],
         lse: Vec::new(),
@@ -56,10 +55,16 @@ pub fn head(case: &Case, data: &Data, sequence: usize, head: usize) -> Head {
             (0..n).map(|j| score(case, data, [sequence, head, i, j], &q[i], &k[j])).collect();
         row(case, &mut result, i, &scores, [&q[i], &grad[i]], [&k, &v]);
     }
-    for matrix in [&mut result.out, &mut result.grad_q, &mut result.grad_k, &mut result.grad_v] {
-        matrix.iter_mut().for_each(|x| *x = x.rounded(unit));
-    }
     result
+}
+
+impl Head {
+    /// Adds the rounding of the results that belong to one head of Q; dK and dV are sums over several.
+    pub fn round(&mut self, unit: f64) {
+        for matrix in [&mut self.out, &mut self.grad_q] {
+            matrix.iter_mut().for_each(|x| *x = x.rounded(unit));
+        }
+    }
 }
 
 /// The score of a query and a key, if it is seen.
