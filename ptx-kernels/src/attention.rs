@@ -30,7 +30,11 @@ use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
 
 /// The modules of this operation, by name, for tools that assemble them.
 #[doc(hidden)]
-pub const PTX: &[(&str, &str)] = &[("forward", forward::kernels::PTX), ("backward", backward::kernels::PTX)];
+pub const PTX: &[(&str, &str)] = &[
+    ("forward", forward::kernels::PTX),
+    ("backward_queries", backward::queries::kernels::PTX),
+    ("backward_keys", backward::keys::kernels::PTX),
+];
 
 /// The inputs of a backward pass: those of the forward pass, its results, and the gradient of its output.
 #[derive(Clone, Copy, Debug)]

@@ -190,24 +190,9 @@ pub(crate) mod kernels {
         let head_k: u32 = ctaid.y / p.group;
         let (q_from, k_from): (u64, u64) = (q, k);
         let (v_from, out_from): (u64, u64) = (v, out);
-        let query = attention::Rows {
-            first: q_from + attention::offset(p.q, ctaid.z, in_q.start, ctaid.y),
-            stride: p.q[1],
-            len: in_q.len,
-            dim: p.dim,
-        };
-        let key = attention::Rows {
-            first: k_from + attention::offset(p.k, ctaid.z, in_k.start, head_k),
-            stride: p.k[1],
-            len: in_k.len,
-            dim: p.dim,
-        };
-        let value = attention::Rows {
-            first: v_from + attention::offset(p.v, ctaid.z, in_k.start, head_k),
-            stride: p.v[1],
-            len: in_k.len,
-            dim: p.dim_v,
-        };
+        let query = attention::Rows::of_head(q_from, p.q, ctaid.z, ctaid.y, &in_q, p.dim);
+        let key = attention::Rows::of_head(k_from, p.k, ctaid.z, head_k, &in_k, p.dim);
+        let value = attention::Rows::of_head(v_from, p.v, ctaid.z, head_k, &in_k, p.dim_v);
         let (q_tile, k_tile, v_tile): (u32, u32, u32) = (tiles.q, tiles.k, tiles.v);
         query.copy::<{ C.block_m() }, { C.head }, THREADS>(q_tile, first);
         key.copy::<{ C.block_n }, { C.head }, THREADS>(k_tile, block * C.block_n);
@@ -219,16 +204,12 @@ pub(crate) mod kernels {
         let b: u32 = fragment::rows_b::<{ C.head }>(k_tile);
         let c: u32 = fragment::rows_a::<{ C.head_v }>(v_tile);
         let changed: pred = (p.soft_cap > 0.0) | (p.biased != 0);
-        let head_bias: u64 = bias + p.bias[0] * ctaid.z as u64 + p.bias[1] * ctaid.y as u64;
-        let score_mod = attention::ScoreMod {
-            scale: p.scale,
-            cap: p.soft_cap,
-            bias: (p.biased != 0).select(head_bias, 0),
-            row_stride: p.bias[2],
-            column_stride: p.bias[3],
-            rows: in_q.len,
-            columns: in_k.len,
-        };
+        let mut bias_from: u64 = bias;
+        bias_from = (p.biased != 0).select(bias_from, 0);
+        let (extents, factors): ([u32; 2], [f32; 2]);
+        extents = [in_q.len, in_k.len];
+        factors = [p.scale, p.soft_cap];
+        let score_mod = attention::ScoreMod::of_head(bias_from, p.bias, ctaid.z, ctaid.y, extents, factors);
         let mut online = Online::<MT>::new();
         let o: [[[f32; 4]; C.head_v / 8]; MT];
         fragment::clear(&mut o);
@@ -263,12 +244,7 @@ pub(crate) mod kernels {
         block::sync();
 
         let logarithms: [[f32; 2]; MT] = online.finish(&mut o, p.exponent);
-        let rows = attention::Rows {
-            first: out_from + attention::offset(p.out, ctaid.z, in_q.start, ctaid.y),
-            stride: p.out[1],
-            len: in_q.len,
-            dim: p.dim_v,
-        };
+        let rows = attention::Rows::of_head(out_from, p.out, ctaid.z, ctaid.y, &in_q, p.dim_v);
         let place: u32 = q_tile + warp_row * fragment::pitch(C.head_v);
         rows.write::<T, { C.head_v }, MT>(&o, place, first + warp_row);
         if p.logged != 0 {

@@ -1,6 +1,7 @@
 //! The element types of attention, and the instances of the kernels for each.
 
-use super::backward::kernels::{grad_keys, grad_queries};
+use super::backward::keys::kernels::grad_keys;
+use super::backward::queries::kernels::grad_queries;
 use super::forward::kernels::forward;
 use super::options::Attention;
 use super::problem::{Gradients, Problem};

@@ -150,6 +150,11 @@ impl Field {
         (0..count).map(|token| self.values[self.index(sequence, token, head)..][..self.dim].to_vec()).collect()
     }
 
+    pub fn element(&mut self, sequence: usize, token: usize, head: usize, element: usize) -> &mut f64 {
+        let at = self.index(sequence, token, head) + element;
+        &mut self.values[at]
+    }
+
     pub fn shape(&self) -> [usize; 4] {
         match self.layout {
             Layout::Bshd => [self.batch, self.tokens, self.heads, self.dim],

@@ -97,6 +97,41 @@ struct ScoreMod {
 }
 
 impl ScoreMod {
+    /// The changes of a head's scores: `bias` is the address of the first sequence's first head, or 0, with strides of batch, head,
+    /// row and column; `extents` are the numbers of rows and columns, `factors` the scale and the cap.
+    fn of_head(
+        bias: u64,
+        strides: [u64; 4],
+        batch: u32,
+        head: u32,
+        extents: [u32; 2],
+        factors: [f32; 2],
+    ) -> ScoreMod {
+        let first: u64 = bias + strides[0] * batch as u64 + strides[1] * head as u64;
+        ScoreMod {
+            scale: factors[0],
+            cap: factors[1],
+            bias: (bias != 0).select(first, 0),
+            row_stride: strides[2],
+            column_stride: strides[3],
+            rows: extents[0],
+            columns: extents[1],
+        }
+    }
+
+    /// The same changes with rows and columns exchanged.
+    fn transposed(&self) -> ScoreMod {
+        ScoreMod {
+            scale: self.scale,
+            cap: self.cap,
+            bias: self.bias,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            rows: self.columns,
+            columns: self.rows,
+        }
+    }
+
     /// Changes the scores of a tile; `row` is this lane's first one, `column` the tile's first one. With `KEEP` = 1 and a cap,
     /// `slopes` become the derivatives 1 - tanh².
     fn apply<T, const MT: u32, const NT: u32, const KEEP: u32>(
@@ -168,6 +203,12 @@ struct Rows {
 }
 
 impl Rows {
+    /// The rows of a head of a sequence in the tensor at `tensor`; `strides` are those of batch, token and head.
+    fn of_head(tensor: u64, strides: [u64; 3], batch: u32, head: u32, sequence: &Sequence, dim: u32) -> Rows {
+        let first: u64 = tensor + offset(strides, batch, sequence.start, head);
+        Rows { first, stride: strides[1], len: sequence.len, dim }
+    }
+
     /// Begins to copy `ROWS` rows from number `row` on to a tile (`fragment::copy_rows`); those behind the last one become zeros.
     fn copy<const ROWS: u32, const COLUMNS: u32, const THREADS: u32>(&self, tile: u32, row: u32) {
         let left: u32 = self.len.max(row) - row;
@@ -197,4 +238,11 @@ impl Rows {
 /// The byte offset of a token's head; `strides` are those of batch, token and head.
 fn offset(strides: [u64; 3], batch: u32, token: u32, head: u32) -> u64 {
     strides[0] * batch as u64 + strides[1] * token as u64 + strides[2] * head as u64
+}
+
+/// exp2(s · exponent - log): `fma`, `ex2.approx`.
+fn power(s: f32, exponent: f32, log: f32) -> f32 {
+    let mut x: f32 = s.fma(exponent, -log);
+    ptx! { ex2.approx.ftz.f32 x, x; }
+    x
 }

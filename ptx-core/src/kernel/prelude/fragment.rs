@@ -56,6 +56,28 @@ fn clear<const MT: u32, const NT: u32>(sums: &mut [[[f32; 4]; NT]; MT]) {
     }
 }
 
+/// Products of all sums by a factor: `mul`.
+fn scale<const MT: u32, const NT: u32>(sums: &mut [[[f32; 4]; NT]; MT], by: f32) {
+    for i in 0..MT {
+        for j in 0..NT {
+            for e in 0..4 {
+                sums[i][j][e] *= by;
+            }
+        }
+    }
+}
+
+/// Products of all sums by those of another tile: `mul`.
+fn multiply_elements<const MT: u32, const NT: u32>(sums: &mut [[[f32; 4]; NT]; MT], by: &[[[f32; 4]; NT]; MT]) {
+    for i in 0..MT {
+        for j in 0..NT {
+            for e in 0..4 {
+                sums[i][j][e] *= by[i][j][e];
+            }
+        }
+    }
+}
+
 /// `sums` += A · Bᵀ over the `K` elements of the rows of both tiles: `a` from `rows_a`, `b` from `rows_b`. For each 16 of `K`,
 /// `MT` + `NT` / 2 times `ldmatrix.x4` and `MT` · `NT` times `mma.sync`.
 fn multiply<T, const K: u32, const MT: u32, const NT: u32>(sums: &mut [[[f32; 4]; NT]; MT], a: u32, b: u32) {

@@ -1,0 +1,314 @@
+//! dK and dV, by blocks that own keys and walk over the queries that see them. S and P have keys as rows, so that Pᵀ and dSᵀ are
+//! left operands as they are.
+#![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
+
+use crate::attention::problem::{Gradients, Problem};
+use ptx_launch::prelude::*;
+
+/// The kernel and its parts.
+#[ptx_module(arch = "sm_80", params(
+    Problem {
+        q: [u64; 3], k: [u64; 3], v: [u64; 3], out: [u64; 3], lse: [u64; 3], bias: [u64; 4], reach: [u64; 6],
+        batch: u32, heads: u32, tokens_q: u32, tokens_k: u32, queries: u32, keys: u32, group: u32, dim: u32, dim_v: u32,
+        variable: u32, biased: u32, logged: u32, top_left: u32, left: i32, right: i32,
+        scale: f32, soft_cap: f32, exponent: f32
+    },
+    Gradients {
+        out: [u64; 3], q: [u64; 3], k: [u64; 3], v: [u64; 3], reach: [u64; 4], slope: f32, heads_k: u32, scratch: u64
+    }
+))]
+pub(crate) mod kernels {
+    use super::{Gradients, Problem};
+
+    /// Extents of the tiles. Each warp owns 16 rows.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(crate) struct Config {
+        /// Most elements of a row of Q and K.
+        pub head: u32,
+        /// Most elements of a row of V.
+        pub head_v: u32,
+        /// Warps of a block.
+        pub warps: u32,
+        /// Rows of a tile that a block walks over.
+        pub block: u32,
+        /// Tiles in shared memory: with two, one arrives while the other is multiplied.
+        pub stages: u32,
+        /// The results: 1 is dV, 2 is dK, 3 both.
+        pub results: u32,
+    }
+
+    impl Config {
+        /// Rows that a block owns.
+        pub(crate) const fn owned(&self) -> u32 {
+            16 * self.warps
+        }
+
+        /// Bytes of shared memory: two tiles of the block's own rows, and two of each stage, with two numbers for each row.
+        pub(crate) const fn shared(&self) -> u32 {
+            2 * (self.owned() + self.stages * self.block) * (self.head + self.head_v + 16)
+                + 8 * self.stages * self.block
+        }
+    }
+
+    /// Shared memory: K and V, later dK and dV, of the block's own rows, and the stages.
+    #[align(16)]
+    struct Tiles<T, const C: Config> {
+        own: [[T; C.head + 8]; C.owned()],
+        own_v: [[T; C.head_v + 8]; C.owned()],
+        stages: [Stage<T, C>; C.stages],
+    }
+
+    /// A tile of Q, one of dO, and two numbers for each query.
+    #[align(16)]
+    struct Stage<T, const C: Config> {
+        rows: [[T; C.head + 8]; C.block],
+        rows_v: [[T; C.head_v + 8]; C.block],
+        numbers: [[f32; 2]; C.block],
+    }
+
+    /// The stage that is not `stage`.
+    fn other_stage<T, const C: Config>(stages: u32, stage: u32) -> u32 {
+        stages + stages + size_of::<Stage<T, C>>() - stage
+    }
+
+    /// The number of a query's first pair in the scratch memory, which has two numbers for each head of each token.
+    fn pair_at(p: &Problem, pairs: u64, sequence: &attention::Sequence, query: u32, head: u32) -> u64 {
+        let batch: u32 = (p.variable != 0).select(0, ctaid.z);
+        pairs + (wide(batch * p.heads + head) * p.tokens_q + (sequence.start + query) as u64) * 8
+    }
+
+    /// Tiles of queries, of one head after the other.
+    struct Walk {
+        head: u32,
+        tile: u32,
+        begin: u32,
+        end: u32,
+    }
+
+    impl Walk {
+        /// The next tile, of the next head behind a head's last one.
+        fn advance(&mut self) {
+            self.tile += 1;
+            if self.tile >= self.end {
+                self.tile = self.begin;
+                self.head += 1;
+            }
+        }
+    }
+
+    /// What a block that owns keys reads: rows of Q and dO of head 0, and the pairs of numbers of its first query.
+    struct Queries {
+        query: attention::Rows,
+        grad: attention::Rows,
+        pairs: u64,
+        head_stride: u64,
+        grad_stride: u64,
+        pair_stride: u64,
+    }
+
+    impl Queries {
+        /// Begins to copy a tile to a stage; queries behind the last one become zeros, and so do their products.
+        fn copy<T, const C: Config>(&self, stage: u32, walk: &Walk) {
+            let row: u32 = walk.tile * C.block;
+            let query = attention::Rows {
+                first: self.query.first + walk.head as u64 * self.head_stride,
+                stride: self.query.stride,
+                len: self.query.len,
+                dim: self.query.dim,
+            };
+            let grad = attention::Rows {
+                first: self.grad.first + walk.head as u64 * self.grad_stride,
+                stride: self.grad.stride,
+                len: self.grad.len,
+                dim: self.grad.dim,
+            };
+            query.copy::<{ C.block }, { C.head }, { 32 * C.warps }>(stage, row);
+            let to: u32 = stage + C.block * fragment::pitch(C.head);
+            grad.copy::<{ C.block }, { C.head_v }, { 32 * C.warps }>(to, row);
+            if tid.x < C.block {
+                let bytes: u32 = (row + tid.x < self.query.len).select(8, 0);
+                let from: u64 = self.pairs + walk.head as u64 * self.pair_stride + wide(row + tid.x) * 8;
+                let pair: u32 = to + C.block * fragment::pitch(C.head_v) + tid.x * 8;
+                ptx! { cp.async.ca.shared.global [pair], [from], 8, bytes; }
+            }
+            cp_async::commit();
+        }
+    }
+
+    /// dK and dV, summed over the heads of Q that share a head of K and V.
+    #[ptx_kernel(
+        block = 32 * C.warps,
+        grid = g.grid(p, C.owned()),
+        shared = C.shared(),
+        instances = [
+            d64 = (bf16, Config { head: 64, head_v: 64, warps: 4, block: 64, stages: 2, results: 3 }),
+            d64 = (f16, Config { head: 64, head_v: 64, warps: 4, block: 64, stages: 2, results: 3 }),
+            d96 = (bf16, Config { head: 96, head_v: 96, warps: 4, block: 32, stages: 2, results: 3 }),
+            d96 = (f16, Config { head: 96, head_v: 96, warps: 4, block: 32, stages: 2, results: 3 }),
+            d128 = (bf16, Config { head: 128, head_v: 128, warps: 4, block: 32, stages: 2, results: 3 }),
+            d128 = (f16, Config { head: 128, head_v: 128, warps: 4, block: 32, stages: 2, results: 3 }),
+            d192 = (bf16, Config { head: 192, head_v: 128, warps: 4, block: 32, stages: 2, results: 3 }),
+            d192 = (f16, Config { head: 192, head_v: 128, warps: 4, block: 32, stages: 2, results: 3 }),
+            d256_v = (bf16, Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1, results: 1 }),
+            d256_v = (f16, Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1, results: 1 }),
+            d256_k = (bf16, Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1, results: 2 }),
+            d256_k = (f16, Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1, results: 2 }),
+        ],
+        unsafe(requires(
+            p.covers_inputs([q.len(), k.len(), v.len(), bias.len()]),
+            g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), pairs.len()]),
+            p.separates(starts_q.len(), starts_k.len())
+        ))
+    )]
+    pub fn grad_keys<T, const C: Config>(
+        q: &[T],
+        k: &[T],
+        v: &[T],
+        out_grad: &[T],
+        bias: &[T],
+        starts_q: &[i32],
+        starts_k: &[i32],
+        pairs: &[u8],
+        k_grad: &mut [T],
+        v_grad: &mut [T],
+        p: Problem,
+        g: Gradients,
+    ) {
+        const NT: u32 = C.block / 8;
+        const THREADS: u32 = 32 * C.warps;
+        #[shared(dynamic)]
+        let tiles: Tiles<T, C>;
+
+        let first: u32 = ctaid.x * C.owned();
+        let in_q = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
+        let in_k = attention::Sequence::locate(starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
+        if first >= in_k.len {
+            return;
+        }
+        let last: u32 = (first + C.owned()).min(in_k.len) - 1;
+        let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right).transposed(in_q.len);
+        let (begin, end): (u32, u32) = mask.tiles::<{ C.block }>(first, last);
+        let (q_from, k_from, v_from): (u64, u64, u64) = (q, k, v);
+        let (out_grad_from, pairs_from): (u64, u64) = (out_grad, pairs);
+        let key = attention::Rows::of_head(k_from, p.k, ctaid.z, ctaid.y, &in_k, p.dim);
+        let value = attention::Rows::of_head(v_from, p.v, ctaid.z, ctaid.y, &in_k, p.dim_v);
+        let queries = Queries {
+            query: attention::Rows::of_head(q_from, p.q, ctaid.z, 0, &in_q, p.dim),
+            grad: attention::Rows::of_head(out_grad_from, g.out, ctaid.z, 0, &in_q, p.dim_v),
+            pairs: pair_at(&p, pairs_from, &in_q, 0, 0),
+            head_stride: p.q[2],
+            grad_stride: g.out[2],
+            pair_stride: wide(p.tokens_q) * 8,
+        };
+        let (k_tile, v_tile, stages): (u32, u32, u32) = (tiles.own, tiles.own_v, tiles.stages);
+        key.copy::<{ C.owned() }, { C.head }, THREADS>(k_tile, first);
+        value.copy::<{ C.owned() }, { C.head_v }, THREADS>(v_tile, first);
+        let mut stage: u32 = stages;
+        let mut now = Walk { head: ctaid.y * p.group, tile: begin, begin, end };
+        let mut next = Walk { head: ctaid.y * p.group, tile: begin, begin, end };
+        let mut left: u32 = (end.max(begin) - begin) * p.group;
+        queries.copy::<T, C>(stage, &next);
+
+        let warp_row: u32 = tid.x / 32 * 16;
+        let row: u32 = first + warp_row + laneid / 4;
+        let a: u32 = fragment::rows_a::<{ C.head }>(k_tile + warp_row * fragment::pitch(C.head));
+        let a_value: u32 = fragment::rows_a::<{ C.head_v }>(v_tile + warp_row * fragment::pitch(C.head_v));
+        let mut bias_from: u64 = bias;
+        bias_from = (p.biased != 0).select(bias_from, 0);
+        let (extents, factors): ([u32; 2], [f32; 2]);
+        extents = [in_q.len, in_k.len];
+        factors = [p.scale, p.soft_cap];
+        let changed: pred = (p.soft_cap > 0.0) | (p.biased != 0);
+        let (dk, dv): ([[[f32; 4]; C.head / 8]; 1], [[[f32; 4]; C.head_v / 8]; 1]);
+        fragment::clear(&mut dk);
+        fragment::clear(&mut dv);
+        while left > 0 {
+            let column: u32 = now.tile * C.block;
+            cp_async::wait::<0>();
+            block::sync();
+            left -= 1;
+            next.advance();
+            let rows: u32 = stage;
+            let rows_v: u32 = rows + C.block * fragment::pitch(C.head);
+            if C.stages == 2 {
+                stage = other_stage::<T, C>(stages, stage);
+                if left > 0 {
+                    queries.copy::<T, C>(stage, &next);
+                }
+            }
+            let (s, slopes): ([[[f32; 4]; NT]; 1], [[[f32; 4]; NT]; 1]);
+            fragment::clear(&mut s);
+            fragment::clear(&mut slopes);
+            fragment::multiply::<T, { C.head }, 1, NT>(&mut s, a, fragment::rows_b::<{ C.head }>(rows));
+            if changed {
+                let straight = attention::ScoreMod::of_head(bias_from, p.bias, ctaid.z, now.head, extents, factors);
+                let score_mod = straight.transposed();
+                score_mod.apply::<T, 1, NT, 1>(&mut s, &mut slopes, row, column);
+            }
+            if mask.hides(first, last, column, column + C.block) {
+                mask.apply(&mut s, row, column);
+            }
+            let numbers: u32 = rows_v + C.block * fragment::pitch(C.head_v) + laneid % 4 * 16;
+            let deltas: [[f32; 2]; NT];
+            weigh::<NT>(&mut s, &mut deltas, numbers, p.exponent);
+            if C.results & 1 == 1 {
+                let packed: [[[b32; 4]; NT / 2]; 1] = fragment::pack::<T, 1, { NT / 2 }>(&s);
+                let right: u32 = fragment::rows_a::<{ C.head_v }>(rows_v);
+                fragment::multiply_packed::<T, { C.head_v }, 1, { NT / 2 }, { C.head_v / 8 }>(&mut dv, &packed, right);
+            }
+            if C.results & 2 == 2 {
+                let dp: [[[f32; 4]; NT]; 1];
+                fragment::clear(&mut dp);
+                fragment::multiply::<T, { C.head_v }, 1, NT>(
+                    &mut dp,
+                    a_value,
+                    fragment::rows_b::<{ C.head_v }>(rows_v),
+                );
+                for j in 0..NT {
+                    for e in 0..4 {
+                        s[0][j][e] *= dp[0][j][e] - deltas[j][e % 2];
+                    }
+                }
+                if p.soft_cap > 0.0 {
+                    fragment::multiply_elements(&mut s, &slopes);
+                }
+                let packed: [[[b32; 4]; NT / 2]; 1] = fragment::pack::<T, 1, { NT / 2 }>(&s);
+                let right: u32 = fragment::rows_a::<{ C.head }>(rows);
+                fragment::multiply_packed::<T, { C.head }, 1, { NT / 2 }, { C.head / 8 }>(&mut dk, &packed, right);
+            }
+            now.advance();
+            if C.stages == 1 {
+                block::sync();
+                if left > 0 {
+                    queries.copy::<T, C>(stage, &next);
+                }
+            }
+        }
+        cp_async::wait::<0>();
+        block::sync();
+        if C.results & 2 == 2 {
+            let to: u64 = k_grad;
+            let result = attention::Rows::of_head(to, g.k, ctaid.z, ctaid.y, &in_k, p.dim);
+            fragment::scale(&mut dk, g.slope);
+            result.write::<T, { C.head }, 1>(&dk, k_tile + warp_row * fragment::pitch(C.head), first + warp_row);
+        }
+        if C.results & 1 == 1 {
+            let to: u64 = v_grad;
+            let result = attention::Rows::of_head(to, g.v, ctaid.z, ctaid.y, &in_k, p.dim_v);
+            result.write::<T, { C.head_v }, 1>(&dv, v_tile + warp_row * fragment::pitch(C.head_v), first + warp_row);
+        }
+    }
+
+    /// Scores become weights: exp2(s · exponent - logarithm) of each column's query. `numbers` are this lane's first pair in
+    /// shared memory: `ld.shared.v4` for each two columns.
+    fn weigh<const NT: u32>(s: &mut [[[f32; 4]; NT]; 1], deltas: &mut [[f32; 2]; NT], numbers: u32, exponent: f32) {
+        for j in 0..NT {
+            let pairs: [f32; 4];
+            ptx! { ld.shared.v4.f32 {pairs[..]}, [numbers + 64 * j]; }
+            for e in 0..4 {
+                s[0][j][e] = attention::power(s[0][j][e], exponent, pairs[e % 2 * 2]);
+            }
+            deltas[j] = [pairs[1], pairs[3]];
+        }
+    }
+}

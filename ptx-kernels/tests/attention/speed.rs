@@ -1,0 +1,88 @@
+//! TFLOP/s on a GPU, of random numbers. Four sequences of 4096 tokens.
+
+use crate::case::{Float, Random};
+use ptx_kernels::attention::{Attention, Grads, Saved};
+use ptx_launch::prelude::*;
+use ptx_launch::{Result, TensorRef};
+
+/// One problem of the tables of FlashAttention: 16384 tokens in all, 2048 elements of all heads.
+struct Task {
+    batch: usize,
+    tokens: usize,
+    heads: usize,
+    heads_k: usize,
+    dim: usize,
+    causal: bool,
+}
+
+impl Task {
+    fn shape(&self, heads: usize) -> [usize; 4] {
+        [self.batch, self.tokens, heads, self.dim]
+    }
+
+    /// Floating-point operations of the two products of the forward pass.
+    fn work(&self) -> f64 {
+        let pairs = (self.batch * self.heads) as f64 * (self.tokens as f64).powi(2);
+        4.0 * pairs * self.dim as f64 * if self.causal { 0.5 } else { 1.0 }
+    }
+}
+
+fn random<T: Float>(device: &Device, shape: [usize; 4], seed: u64) -> Result<Buffer<T>> {
+    let mut random = Random(seed);
+    let elements: Vec<T> = (0..1 << 16).map(|_| T::from((random.next() % 255) as f64 / 100.0 - 1.27)).collect();
+    let len = shape.iter().product();
+    device.upload(&elements.iter().copied().cycle().take(len).collect::<Vec<_>>())
+}
+
+fn measure<T: Float>(device: &Device, task: &Task) -> Result<[f64; 2]> {
+    let (shape, shape_k) = (task.shape(task.heads), task.shape(task.heads_k));
+    let [q, grad] = [1, 2].map(|seed| random::<T>(device, shape, seed).unwrap());
+    let [k, v] = [3, 4].map(|seed| random::<T>(device, shape_k, seed).unwrap());
+    let (mut out, mut q_grad) = (device.zeros::<T>(q.len())?, device.zeros::<T>(q.len())?);
+    let (mut k_grad, mut v_grad) = (device.zeros::<T>(k.len())?, device.zeros::<T>(k.len())?);
+    let logs = [task.batch, task.heads, task.tokens];
+    let mut lse = device.zeros::<f32>(logs.iter().product())?;
+    let mut options = Attention::new();
+    if task.causal {
+        options = options.causal();
+    }
+    let stream = device.stream();
+    let timer = Timer::new();
+    let (tq, tk, tv) = (q.tile(shape)?, k.tile(shape_k)?, v.tile(shape_k)?);
+    let forward = timer.measure(&stream, || {
+        options.forward_with_lse(&stream, tq, tk, tv, out.tile_mut(shape)?, lse.tile_mut(logs)?)
+    })?;
+    let saved = Saved {
+        q: q.tile(shape)?.into(),
+        k: k.tile(shape_k)?.into(),
+        v: v.tile(shape_k)?.into(),
+        out: out.tile(shape)?.into(),
+        lse: TensorRef::from(lse.tile(logs)?),
+        out_grad: grad.tile(shape)?.into(),
+    };
+    let backward = timer.measure(&stream, || {
+        let grads = Grads {
+            q: q_grad.tile_mut(shape)?.into(),
+            k: k_grad.tile_mut(shape_k)?.into(),
+            v: v_grad.tile_mut(shape_k)?.into(),
+        };
+        options.backward(&stream, &saved, grads, None)
+    })?;
+    let rate = |work: f64, time: std::time::Duration| work / time.as_secs_f64() / 1e12;
+    Ok([rate(task.work(), forward.median()), rate(2.5 * task.work(), backward.median())])
+}
+
+/// Prints forward and backward rates of each task.
+pub fn print_rates(device: &Device) -> Result<()> {
+    for (heads, heads_k, dim) in [(32, 32, 64), (16, 16, 128), (16, 4, 128), (8, 8, 256)] {
+        for causal in [false, true] {
+            let task = Task { batch: 4, tokens: 4096, heads, heads_k, dim, causal };
+            let [forward, backward] = measure::<bf16>(device, &task)?;
+            let causal = if causal { " causal" } else { "" };
+            println!(
+                "b4 n4096 h{heads}/{heads_k} d{dim}{causal}: forward {forward:.0}, backward {backward:.0} TFLOP/s"
+            );
+        }
+    }
+    Ok(())
+}
