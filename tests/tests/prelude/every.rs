@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 fn a_test_or_an_example_comes_to_every_helper() {
     let library = library();
     let sources = callers().map(|folder| (read(&folder), ""));
-    let (mut pending, mut reached) = (sources.to_vec(), BTreeSet::new());
+    let methods = FILES.iter().map(|(module, source)| (methods(source), *module));
+    let (mut pending, mut reached) = (sources.into_iter().chain(methods).collect::<Vec<_>>(), BTreeSet::new());
     while let Some((text, home)) = pending.pop() {
         for (path, (module, code)) in &library {
             if calls(&text, path, *module == home) && reached.insert(path) {
@@ -29,6 +30,11 @@ fn helpers_write_only_what_they_may() {
             panic!("{failure}");
         }
     }
+}
+
+/// The `impl` blocks of a module.
+fn methods(source: &str) -> String {
+    source.split_inclusive("\n}\n").filter_map(|piece| piece.find("\nimpl").map(|at| &piece[at..])).collect()
 }
 
 /// The folders with the kernels that call helpers.
