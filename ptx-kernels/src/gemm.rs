@@ -70,11 +70,26 @@ mod plan;
 mod problem;
 mod simt;
 
-pub use builder::{Activation, Gemm};
+pub use builder::{Activation, Choice, Gemm};
 pub use element::{Element, Operand, Output};
 pub use plan::algorithms;
 
 use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
+
+/// Every module of kernels of this operation, and its PTX, for tools.
+pub fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let modules = [
+        ("gemm_parts", parts::kernels::PTX),
+        ("gemm_simt", simt::kernels::PTX),
+        ("gemm_mma_f16", mma::f16::kernels::PTX),
+        ("gemm_mma_bf16", mma::bf16::kernels::PTX),
+        ("gemm_mma_tf32", mma::tf32::kernels::PTX),
+        ("gemm_mma_i8", mma::i8::kernels::PTX),
+        ("gemm_mma_e4m3", mma::e4m3::kernels::PTX),
+        ("gemm_mma_e5m2", mma::e5m2::kernels::PTX),
+    ];
+    modules.into_iter()
+}
 
 /// C = A · B. A is `[m, k]`, B is `[k, n]`, C is `[m, n]`, or each with a batch in front; any strides.
 ///

@@ -23,6 +23,18 @@ pub enum Activation {
     Silu,
 }
 
+/// A kernel, and the division of a product: the answer of [`Gemm::choose`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// One of the [`algorithms`](super::algorithms).
+    pub algorithm: &'static str,
+    /// Parts of K.
+    pub splits: u32,
+    /// Bytes of workspace.
+    pub workspace: usize,
+}
+
 /// A matrix product with options:
 ///
 /// C = activation(`alpha` · `scale_rows` · `scale_columns` · (A · B) + `beta` · C + biases) + `residual`
@@ -185,46 +197,48 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         T: Operand,
         O: Output<T>,
     {
-        let options = &self.options;
-        let (stream, a, b, mut c) = (stream.as_stream(), a.into(), b.into(), c.into());
-        let kind = if options.tf32 && T::KIND == params::F32 { params::TF32 } else { T::KIND };
-        let (view_a, view_b) =
-            (View::of(a.shape(), a.strides(), size(kind))?, View::of(b.shape(), b.strides(), size(kind))?);
-        let view_c = View::of(c.shape(), c.strides(), size(O::KIND))?;
-        options.check(&view_a, &view_b, &view_c)?;
-
+        let (options, stream) = (&self.options, stream.as_stream());
+        let (a, b, mut c) = (a.into(), b.into(), c.into());
+        let views = Views::of::<T, O, R>(&a, &b, (c.shape(), c.strides()))?;
+        options.check(&views)?;
         let (a, b, c) = (a.bind_to(stream)?, b.bind_to(stream)?, c.bind_to(stream)?);
         let bound = Bindings::of(options, stream)?;
         let product = Product {
-            kind,
-            m: view_c.rows.extent,
-            n: view_c.columns.extent,
-            k: view_a.columns.extent,
-            batches: view_c.batch.extent as usize,
-            a: Source {
-                at: a.address(),
-                line: view_a.rows.stride,
-                k: view_a.columns.stride,
-                batch: view_a.batch.stride,
-            },
-            b: Source {
-                at: b.address(),
-                line: view_b.columns.stride,
-                k: view_b.rows.stride,
-                batch: view_b.batch.stride,
-            },
-            c: view_c.matrix(c.address()),
             residual: options.residual_matrix(&bound)?,
             epilogue: options.epilogue(O::KIND, &bound),
-            deterministic: options.deterministic,
+            ..views.product([&a, &b, &c].map(Bound::address), options.kind::<T>(), options.deterministic)
         };
         launch::submit(stream, product.canonical(), self.workspace.as_deref_mut(), options.algorithm)
+    }
+
+    /// The algorithm that [`run`](Gemm::run) takes for these tensors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if shapes do not fit, [`ErrorKind::Unsupported`] if no algorithm multiplies such operands on the device.
+    pub fn choose<'t, T>(
+        &self,
+        stream: impl AsStream,
+        a: impl Into<TensorRef<'t, T, R>>,
+        b: impl Into<TensorRef<'t, T, R>>,
+        c: impl Into<TensorMut<'t, O, R>>,
+    ) -> Result<Choice>
+    where
+        T: Operand,
+        O: Output<T>,
+    {
+        let (options, a, b, c) = (&self.options, a.into(), b.into(), c.into());
+        let views = Views::of::<T, O, R>(&a, &b, (c.shape(), c.strides()))?;
+        options.check(&views)?;
+        let addresses = [a.address(), b.address(), c.address()];
+        let mut product = views.product(addresses, options.kind::<T>(), options.deterministic);
+        product.epilogue.kind = O::KIND;
+        launch::choose(stream.as_stream(), product.canonical(), self.workspace.as_deref(), options.algorithm)
     }
 }
 
 impl<O: Element, const R: usize> Options<'_, O, R> {
     /// Checks shapes, and that the result's type has these options.
-    fn check(&self, a: &View, b: &View, c: &View) -> Result<()> {
+    fn check(&self, Views { a, b, c }: &Views) -> Result<()> {
         let fits = a.rows.extent == c.rows.extent
             && b.columns.extent == c.columns.extent
             && a.columns.extent == b.rows.extent
@@ -249,6 +263,11 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
             }
         }
         if O::KIND == params::I32 && !self.is_plain() { Err(integers_have_no_options()) } else { Ok(()) }
+    }
+
+    /// The element type that kernels multiply.
+    fn kind<T: Operand>(&self) -> u32 {
+        if self.tf32 && T::KIND == params::F32 { params::TF32 } else { T::KIND }
     }
 
     /// True without options that change the sums.
@@ -343,6 +362,42 @@ struct View {
     batch: Extent,
     rows: Extent,
     columns: Extent,
+}
+
+/// A, B and C.
+struct Views {
+    a: View,
+    b: View,
+    c: View,
+}
+
+impl Views {
+    fn of<T: Operand, O: Element, const R: usize>(
+        a: &TensorRef<'_, T, R>,
+        b: &TensorRef<'_, T, R>,
+        (shape, strides): ([usize; R], [usize; R]),
+    ) -> Result<Views> {
+        let operand = |tensor: &TensorRef<'_, T, R>| View::of(tensor.shape(), tensor.strides(), size(T::KIND));
+        Ok(Views { a: operand(a)?, b: operand(b)?, c: View::of(shape, strides, size(O::KIND))? })
+    }
+
+    /// A product without options of the memory at these addresses.
+    fn product(&self, [a, b, c]: [u64; 3], kind: u32, deterministic: bool) -> Product {
+        let Views { a: view_a, b: view_b, c: view_c } = self;
+        Product {
+            kind,
+            m: view_c.rows.extent,
+            n: view_c.columns.extent,
+            k: view_a.columns.extent,
+            batches: view_c.batch.extent as usize,
+            a: Source { at: a, line: view_a.rows.stride, k: view_a.columns.stride, batch: view_a.batch.stride },
+            b: Source { at: b, line: view_b.columns.stride, k: view_b.rows.stride, batch: view_b.batch.stride },
+            c: view_c.matrix(c),
+            residual: Matrix::default(),
+            epilogue: Epilogue::default(),
+            deterministic,
+        }
+    }
 }
 
 impl Extent {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
 use super::access::Packed;
+use super::builder::Choice;
 use super::params::{self, Problem, Source};
 use super::parts::kernels::{pack, reduce};
 use super::plan::{self, Plan};
@@ -28,12 +29,7 @@ pub(super) fn submit(
     if product.m == 0 || product.n == 0 || product.batches == 0 {
         return Ok(());
     }
-    let (device, available) = (stream.properties()?, workspace::available(given.as_deref()));
-    let first = Product { batches: product.batches.min(BATCHES), ..product };
-    let plan = match algorithm {
-        Some((name, splits)) => plan::named(&first, device, available, name, splits)?,
-        None => plan::pick(&first, device, available)?,
-    };
+    let (product, plan) = plan_for(stream, product, given.as_deref(), algorithm)?;
     if plan.bytes == 0 {
         return submit_all(stream, &product, &plan, 0);
     }
@@ -42,6 +38,34 @@ pub(super) fn submit(
         let bound = scratch.bind(stream)?;
         submit_all(stream, &product, &plan, bound.address())
     })
+}
+
+/// The plan of [`submit`].
+pub(super) fn choose(
+    stream: StreamRef<'_>,
+    product: Product,
+    given: Option<&Workspace>,
+    algorithm: Option<(&str, u32)>,
+) -> Result<Choice> {
+    let (_, plan) = plan_for(stream, product, given, algorithm)?;
+    Ok(Choice { algorithm: plan.candidate.name, splits: plan.splits, workspace: plan.bytes })
+}
+
+/// The product in the direction in which it is computed, and a plan for as many batches as a grid has.
+fn plan_for(
+    stream: StreamRef<'_>,
+    product: Product,
+    given: Option<&Workspace>,
+    algorithm: Option<(&str, u32)>,
+) -> Result<(Product, Plan)> {
+    let (device, available) = (stream.properties()?, workspace::available(given));
+    let product = product.with_few_rows();
+    let first = Product { batches: product.batches.min(BATCHES), ..product };
+    let plan = match algorithm {
+        Some((name, splits)) => plan::named(&first, device, available, name, splits)?,
+        None => plan::pick(&first, device, available)?,
+    };
+    Ok((product, plan))
 }
 
 /// All batches, as many at a time as a grid has.

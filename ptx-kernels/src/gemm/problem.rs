@@ -22,6 +22,9 @@ pub(crate) struct Product {
     pub(crate) deterministic: bool,
 }
 
+/// Rows of the lowest tile.
+const FEW: u32 = 16;
+
 /// Bytes of an element of this type.
 pub(crate) const fn size(kind: u32) -> u64 {
     match kind {
@@ -81,6 +84,16 @@ impl Product {
             self.transpose();
         }
         self.mark_wide(size);
+        self
+    }
+
+    /// The same product, as Cᵀ if C has few columns and many rows: tiles are wide rather than high.
+    pub(crate) fn with_few_rows(mut self) -> Product {
+        if self.n <= FEW && self.m > FEW {
+            self.epilogue.flags &= !(params::C_WIDE | params::RESIDUAL_WIDE | params::BIAS_WIDE);
+            self.transpose();
+            self.mark_wide(size(self.epilogue.kind));
+        }
         self
     }
 

@@ -81,6 +81,7 @@ with_epilogue! {
         /// The grid is (tiles, parts of K, batches).
         #[ptx_kernel(
             block = C.threads(),
+            min_blocks = 8 / C.micro,
             instances = [
                 f32_large = (Config { kind: F32, block: 128, micro: 8 }),
                 f32_small = (Config { kind: F32, block: 64, micro: 4 }),

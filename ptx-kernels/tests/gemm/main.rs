@@ -5,8 +5,11 @@
 //! `PTX_DEVICE` says.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod assemble;
+mod cases;
 mod random;
 mod reference;
+mod speed;
 
 use half::{bf16, f16};
 use ptx_kernels::float8::{E4m3, E5m2};
@@ -286,7 +289,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn random_products() {
     let device = device();
-    let most = if device.is_cuda() { 4_000_000 } else { 40_000 };
+    let most = if device.is_cuda() { 2_000_000 } else { 40_000 };
     let first = number("PTX_GEMM_SEED", 1);
     for seed in first..first + number("PTX_GEMM_PROBLEMS", 40) {
         println!("PTX_GEMM_SEED={seed}");

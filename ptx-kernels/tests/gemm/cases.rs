@@ -1,0 +1,151 @@
+//! Cases that random products seldom have: empty extents, errors, scratch memory of the caller, the cost of a choice.
+
+use half::bf16;
+use ptx_kernels::gemm::{Activation, Gemm, algorithms, gemm};
+use ptx_kernels::workspace::Workspace;
+use ptx_launch::{ErrorKind, Result, TensorMut, TensorRef};
+use std::time::Instant;
+
+#[test]
+fn without_k_the_sums_are_zeros() -> Result<()> {
+    let device = super::device();
+    let (a, b) = (device.upload::<f32>(&[])?, device.upload::<f32>(&[])?);
+    let mut c = device.upload(&[f32::NAN, 1.0, 2.0, 3.0])?;
+    let bias = device.upload(&[4.0f32, 5.0])?;
+    let mut with_beta = Gemm::new().beta(2.0).bias_columns(bias.tile([2])?);
+    with_beta.run(&device, a.tile([2, 0])?, b.tile([0, 2])?, c.tile_mut([2, 2])?)?;
+    let found = c.download()?;
+    assert!(found[0].is_nan(), "the old C is read");
+    assert_eq!(found[1..], [7.0, 8.0, 11.0]);
+    gemm(&device, a.tile([2, 0])?, b.tile([0, 2])?, c.tile_mut([2, 2])?)?;
+    assert_eq!(c.download()?, [0.0; 4]);
+    Ok(())
+}
+
+#[test]
+fn without_elements_nothing_is_launched() -> Result<()> {
+    let device = super::device();
+    let (a, b) = (device.upload(&[1.0f32; 4])?, device.upload::<f32>(&[])?);
+    let mut c = device.upload(&[9.0f32])?;
+    gemm(&device, a.tile([2, 2])?, b.tile([2, 0])?, c.tile_mut([2, 0])?)?;
+    assert_eq!(c.download()?, [9.0]);
+    Ok(())
+}
+
+#[test]
+fn errors_say_what_is_possible() -> Result<()> {
+    let device = super::device();
+    let (a, b) = (device.upload(&[1i8; 12])?, device.upload(&[1i8; 12])?);
+    let mut c = device.zeros::<i32>(9)?;
+    let wrong = gemm(&device, a.tile([3, 4])?, b.tile([3, 4])?, c.tile_mut([3, 3])?).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Condition);
+    let (a, b) = (a.tile([3, 4])?, b.tile([4, 3])?);
+    let wrong = Gemm::new().alpha(2.0).run(&device, a, b, c.tile_mut([3, 3])?).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Unsupported);
+    assert!(wrong.to_string().contains("f32, f16 or bf16"), "{wrong}");
+    let wrong = Gemm::new().algorithm("none", 1).run(&device, a, b, c.tile_mut([3, 3])?).unwrap_err();
+    assert!(wrong.to_string().contains("simt_i8"), "{wrong}");
+    let bias = device.upload(&[1.0f32; 4])?;
+    let mut c = device.zeros::<f32>(9)?;
+    let wrong = Gemm::new().bias_rows(bias.tile([4])?).run(&device, a, b, c.tile_mut([3, 3])?).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Condition);
+    Ok(())
+}
+
+#[test]
+fn activations_have_the_values_of_pytorch_at_infinity() -> Result<()> {
+    use Activation::{Gelu, GeluTanh, Relu, Silu};
+    let device = super::device();
+    let values = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN, -1.0, 2.0];
+    let (a, one) = (device.upload(&values)?, device.upload(&[1.0f32])?);
+    for activation in [Relu, Gelu, GeluTanh, Silu] {
+        let mut c = device.zeros::<f32>(5)?;
+        Gemm::new().activation(activation).run(&device, a.tile([5, 1])?, one.tile([1, 1])?, c.tile_mut([5, 1])?)?;
+        let found = c.download()?;
+        assert!(if activation == Relu { found[0] == 0.0 } else { found[0].is_nan() }, "{activation:?}: {found:?}");
+        assert_eq!(found[1], f32::INFINITY);
+        assert!(found[2].is_nan());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_callers_workspace_limits_the_choice() -> Result<()> {
+    let device = super::device();
+    let k = 4096;
+    let (a, b) = (device.upload(&vec![bf16::from_f32(0.5); 8 * k])?, device.upload(&vec![bf16::from_f32(2.0); 8 * k])?);
+    let mut c = device.zeros::<f32>(64)?;
+    for bytes in [0, 100, 1 << 20] {
+        let mut workspace = Workspace::new(&device, bytes)?;
+        let b = TensorRef::from(b.tile([8, k])?).transposed();
+        let mut gemm = Gemm::new().workspace(&mut workspace);
+        let choice = gemm.choose(&device, a.tile([8, k])?, b, c.tile_mut([8, 8])?)?;
+        assert!(choice.workspace <= bytes, "{choice:?}");
+        gemm.run(&device, a.tile([8, k])?, b, c.tile_mut([8, 8])?)?;
+        assert_eq!(c.download()?, [4096.0; 64]);
+    }
+    Ok(())
+}
+
+#[test]
+fn parts_of_k_give_the_same_bits_each_time() -> Result<()> {
+    let device = super::device();
+    let values: Vec<f32> = (0..64 * 300).map(|at| (at as f32 * 0.7).sin()).collect();
+    let (a, b) = (device.upload(&values)?, device.upload(&values)?);
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        let mut c = device.zeros::<f32>(64 * 64)?;
+        Gemm::new().deterministic(true).algorithm("simt_f32_small", 4).run(
+            &device,
+            a.tile([64, 300])?,
+            b.tile([300, 64])?,
+            c.tile_mut([64, 64])?,
+        )?;
+        found.push(c.download()?.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+    }
+    assert_eq!(found[0], found[1]);
+    Ok(())
+}
+
+/// More batches than blocks along z, with strides of zero.
+#[test]
+#[ignore = "takes minutes on the CPU device: PTX_DEVICE=cuda cargo test -p ptx-kernels --test gemm -- --ignored batches_are_many"]
+fn batches_are_many() -> Result<()> {
+    let device = super::device();
+    let batches = 65_537;
+    let (a, b) = (device.upload(&[3.0f32])?, device.upload(&[2.0f32])?);
+    let mut c = device.zeros::<f32>(batches)?;
+    let one = TensorRef::strided(&a, [batches, 1, 1], [0, 1, 1])?;
+    let other = TensorRef::strided(&b, [batches, 1, 1], [0, 1, 1])?;
+    let out = TensorMut::strided(c.view_mut(), [batches, 1, 1], [1, 1, 1])?;
+    Gemm::new().algorithm("simt_f32_small", 1).run(&device, one, other, out)?;
+    assert!(c.download()?.iter().all(|v| *v == 6.0));
+    Ok(())
+}
+
+#[test]
+fn names_of_algorithms_differ() {
+    let mut names: Vec<_> = algorithms().collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+#[ignore = "measures: cargo test --release -p ptx-kernels --test gemm -- --ignored --nocapture a_choice_is_quick"]
+fn a_choice_is_quick() -> Result<()> {
+    let device = super::device();
+    let stream = device.stream();
+    let (a, b, mut c) =
+        (device.zeros::<bf16>(1 << 20)?, device.zeros::<bf16>(1 << 20)?, device.zeros::<bf16>(1 << 20)?);
+    let gemm = Gemm::<bf16, 2>::new();
+    const RUNS: u32 = 100_000;
+    let start = Instant::now();
+    for at in 0..RUNS as usize {
+        let (m, n, k) = (1 + at % 1000, 1 + at % 999, 1 + at % 998);
+        std::hint::black_box(gemm.choose(&stream, a.tile([m, k])?, b.tile([k, n])?, c.tile_mut([m, n])?)?);
+    }
+    println!("{:?} for a choice, checks of the tensors included", start.elapsed() / RUNS);
+    Ok(())
+}
