@@ -1,6 +1,6 @@
 //! Shapes of row-wise operations: matrices whose columns lie side by side and whose rows may have any stride.
 
-use ptx_launch::{Error, ErrorKind, Result, TensorMut, TensorRef};
+use ptx_launch::{Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
 
 /// The most rows and columns of an operation, and the most of both for kernels that take a matrix as one row.
 const MOST: usize = 1 << 31;
@@ -91,6 +91,11 @@ impl<const N: usize> Rows<N> {
             .all(|matrix| matrix.address.is_multiple_of(16) && (total * matrix.bytes as u64).is_multiple_of(16));
         Ok(Some(Rows { rows: 1, columns: total as u32, strides: [total; N], wide }))
     }
+}
+
+/// Returns true for devices with clusters, bulk copies and overlapping grids; the CPU device is one.
+pub(crate) fn is_hopper(stream: StreamRef<'_>) -> Result<bool> {
+    Ok(stream.properties()?.capability.is_none_or(|capability| capability >= 90))
 }
 
 /// Checks that a vector has `count` elements side by side, and returns true if it starts at a multiple of 16 bytes. No vector is

@@ -6,9 +6,11 @@
 //!
 //! Source: Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018.
 
+mod hopper;
 mod portable;
 
-use crate::rows::{Matrix, Rows};
+use crate::rows::{Matrix, Rows, is_hopper};
+use hopper::tuned;
 use portable::kernels;
 use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
 
@@ -57,6 +59,7 @@ pub fn softmax_backward<'y, 'd, 'o, T: Float>(
 #[must_use]
 pub struct Softmax {
     scale: f32,
+    portable: bool,
 }
 
 impl Default for Softmax {
@@ -68,12 +71,17 @@ impl Default for Softmax {
 impl Softmax {
     /// Softmax of the elements as they are.
     pub fn new() -> Softmax {
-        Softmax { scale: 1.0 }
+        Softmax { scale: 1.0, portable: false }
     }
 
     /// Softmax of `scale` · x; `scale` is positive: the inverse of a temperature.
     pub fn scale(self, scale: f32) -> Softmax {
-        Softmax { scale }
+        Softmax { scale, ..self }
+    }
+
+    /// Uses the kernels for every chip, also where there are faster ones: for comparison.
+    pub fn portable(self) -> Softmax {
+        Softmax { portable: true, ..self }
     }
 
     /// `out` = exp(scale · `x`) / sum(exp(scale · `x`)), row by row: one launch, or none without elements.
@@ -89,7 +97,7 @@ impl Softmax {
         let (x, mut out) = (x.into(), out.into());
         self.check_scale()?;
         match Rows::of([Matrix::read("x", &x), Matrix::written("out", &out)])? {
-            Some(rows) => T::forward(stream.as_stream(), self.scale, rows, &x, &mut out),
+            Some(rows) => T::forward(stream.as_stream(), self, rows, &x, &mut out),
             None => Ok(()),
         }
     }
@@ -108,7 +116,7 @@ impl Softmax {
         let (y, dy, mut dx) = (y.into(), dy.into(), dx.into());
         self.check_scale()?;
         match Rows::of([Matrix::read("y", &y), Matrix::read("dy", &dy), Matrix::written("dx", &dx)])? {
-            Some(rows) => T::backward(stream.as_stream(), self.scale, rows, [&y, &dy], &mut dx),
+            Some(rows) => T::backward(stream.as_stream(), self, rows, [&y, &dy], &mut dx),
             None => Ok(()),
         }
     }
@@ -128,7 +136,7 @@ pub trait Launch: Element {
     #[doc(hidden)]
     fn forward(
         stream: StreamRef<'_>,
-        scale: f32,
+        options: Softmax,
         rows: Rows<2>,
         x: &TensorRef<'_, Self, 2>,
         out: &mut TensorMut<'_, Self, 2>,
@@ -137,7 +145,7 @@ pub trait Launch: Element {
     #[doc(hidden)]
     fn backward(
         stream: StreamRef<'_>,
-        scale: f32,
+        options: Softmax,
         rows: Rows<3>,
         read: [&TensorRef<'_, Self, 2>; 2],
         dx: &mut TensorMut<'_, Self, 2>,
@@ -155,28 +163,53 @@ macro_rules! pick {
     };
 }
 
+/// The instance for rows of so many columns.
+macro_rules! tune {
+    ($kernel:ident, $T:ty, $columns:expr) => {
+        match ($columns, size_of::<$T>()) {
+            (0..=2048, 4) => tuned::$kernel::Instance::short_4,
+            (0..=2048, _) => tuned::$kernel::Instance::short_8,
+            (2049..=8192, 4) => tuned::$kernel::Instance::medium_4,
+            (2049..=8192, _) => tuned::$kernel::Instance::medium_8,
+            (_, 4) => tuned::$kernel::Instance::long_4,
+            (_, _) => tuned::$kernel::Instance::long_8,
+        }
+    };
+}
+
 impl<T: Element> Launch for T
 where
     kernels::softmax::Types<T>: kernels::softmax::Exists,
     kernels::softmax_backward::Types<T>: kernels::softmax_backward::Exists,
+    tuned::softmax_rows::Types<T>: tuned::softmax_rows::Exists,
+    tuned::softmax_rows_backward::Types<T>: tuned::softmax_rows_backward::Exists,
 {
     fn forward(
         stream: StreamRef<'_>,
-        scale: f32,
+        Softmax { scale, portable }: Softmax,
         Rows { rows, columns, strides: [s, t], wide }: Rows<2>,
         x: &TensorRef<'_, T, 2>,
         out: &mut TensorMut<'_, T, 2>,
     ) -> Result<()> {
+        if wide && columns <= 131_072 && !portable && is_hopper(stream)? {
+            let instance = tune!(softmax_rows, T, columns);
+            return tuned::softmax_rows::launch(instance, stream, x, out, s, t, scale, rows, columns);
+        }
         kernels::softmax::launch(pick!(softmax, T, wide), stream, x, out, s, t, scale, rows, columns)
     }
 
     fn backward(
         stream: StreamRef<'_>,
-        scale: f32,
+        Softmax { scale, portable }: Softmax,
         Rows { rows, columns, strides: [s, t, u], wide }: Rows<3>,
         [y, dy]: [&TensorRef<'_, T, 2>; 2],
         dx: &mut TensorMut<'_, T, 2>,
     ) -> Result<()> {
+        let most = 16384 * 4 / size_of::<T>() as u32;
+        if wide && columns <= most && !portable && is_hopper(stream)? {
+            let instance = tune!(softmax_rows_backward, T, columns);
+            return tuned::softmax_rows_backward::launch(instance, stream, y, dy, dx, s, t, u, scale, rows, columns);
+        }
         let instance = pick!(softmax_backward, T, wide);
         kernels::softmax_backward::launch(instance, stream, y, dy, dx, s, t, u, scale, rows, columns)
     }

@@ -4,7 +4,7 @@ use super::backward::kernels::{backward_columns, backward_rows, reduce_slices};
 use super::hopper::kernels::{layer_norm, rms_norm};
 use super::portable::kernels::normalize;
 use super::ring::ring::backward_ring;
-use crate::rows::Rows;
+use crate::rows::{Rows, is_hopper};
 use crate::workspace::{self, Workspace};
 use ptx_launch::{Element, Result, StreamRef, TensorMut, TensorRef};
 use std::any::TypeId;
@@ -174,11 +174,6 @@ where
     }
 }
 
-/// Returns true for devices with clusters, bulk copies and overlapping grids; the CPU device is one.
-fn is_hopper(stream: StreamRef<'_>) -> Result<bool> {
-    Ok(stream.properties()?.capability.is_none_or(|capability| capability >= 90))
-}
-
 /// Classes of rows that have kernels of their own.
 #[derive(Clone, Copy)]
 enum Length {
@@ -190,9 +185,9 @@ enum Length {
 /// The class of rows of so many columns.
 fn find_length(columns: u32) -> Option<Length> {
     match columns {
-        ..=2048 => Some(Length::Short),
-        ..=8192 => Some(Length::Medium),
-        ..=32768 => Some(Length::Long),
+        0..=2048 => Some(Length::Short),
+        2049..=8192 => Some(Length::Medium),
+        8193..=32768 => Some(Length::Long),
         _ => None,
     }
 }
