@@ -69,7 +69,13 @@ pub(super) mod tuned {
     /// The largest of a thread's elements, in pairs as long as they are packed.
     fn find_largest<T, const C: Config>(row: [[b32; vector::words::<T, { C.each }>()]; C.vectors]) -> f32 {
         const WORDS: u32 = vector::words::<T, { C.each }>();
-        const KIND: &str = if type_name::<T>() == "f32" { "f32" } else if type_name::<T>() == "f16" { "f16x2" } else { "bf16x2" };
+        const KIND: &str = if type_name::<T>() == "f32" {
+            "f32"
+        } else if type_name::<T>() == "f16" {
+            "f16x2"
+        } else {
+            "bf16x2"
+        };
         let mut most: [b32; WORDS] = [least::<T>(); WORDS];
         for i in 0..C.vectors {
             for j in 0..WORDS {
@@ -289,7 +295,10 @@ pub(super) mod tuned {
         let slopes = dy.at(number * dy_stride + first as u64);
         let target = dx.at(number * dx_stride + first as u64);
         let inside: [pred; C.vectors];
-        let (row, gradient): ([[b32; vector::words::<T, EACH>()]; C.vectors], [[b32; vector::words::<T, EACH>()]; C.vectors]);
+        let (row, gradient): (
+            [[b32; vector::words::<T, EACH>()]; C.vectors],
+            [[b32; vector::words::<T, EACH>()]; C.vectors],
+        );
         let keep: u64 = cache::evict_last();
         grid::launch_dependents();
         grid::wait();
