@@ -412,9 +412,9 @@ macro_rules! tensor_cores {
 
 /// Times of a slice, and of what comes before the first one and behind the last one, in picoseconds; measured on an H200.
 mod cost {
-    pub(super) const LARGE: (u64, u64) = (380_000, 5_000_000);
-    pub(super) const MEDIUM: (u64, u64) = (190_000, 3_000_000);
-    pub(super) const NARROW: (u64, u64) = (110_000, 2_000_000);
+    pub(super) const LARGE: (f64, f64) = (380e3, 5e6);
+    pub(super) const MEDIUM: (f64, f64) = (190e3, 3e6);
+    pub(super) const NARROW: (f64, f64) = (110e3, 2e6);
 }
 
 macro_rules! any_major {

@@ -22,14 +22,14 @@ pub(crate) struct Candidate {
     pub(crate) deterministic: bool,
     /// True for operands that are K-major, or else MN-major, in aligned runs; nothing if any layout does.
     pub(crate) majors: Option<[bool; 2]>,
-    /// A block's tile, and the extent along K of its slices.
+    /// A block's tile, and the extent along K of its slices: powers of two.
     pub(crate) block_m: u32,
     pub(crate) block_n: u32,
     pub(crate) depth: u32,
     /// Time of a slice, in picoseconds on an SM that is busy.
-    pub(crate) slice: u64,
+    pub(crate) slice: f64,
     /// Time before the first slice of a tile and behind the last one, in picoseconds.
-    pub(crate) tile: u64,
+    pub(crate) tile: f64,
     pub(crate) launch: Launch,
 }
 
@@ -60,11 +60,9 @@ const TABLES: &[&[Candidate]] = &[
 ];
 
 /// Time of another launch, in picoseconds.
-const ANOTHER: u64 = 3_000_000;
-/// Bytes that an SM brings from memory in a microsecond.
-const BYTES_PER_US: u64 = 25_000;
-/// The most parts of K.
-const SPLITS: u32 = 64;
+const ANOTHER: f64 = 3e6;
+/// Time in which an SM brings a byte from memory, in picoseconds.
+const BYTE: f64 = 40.0;
 
 /// The names of all kernels, for [`Gemm::algorithm`](super::Gemm::algorithm).
 ///
@@ -79,6 +77,20 @@ fn candidates() -> impl Iterator<Item = &'static Candidate> {
     TABLES.iter().copied().flatten()
 }
 
+/// The kernels for one element type, and a few for others.
+fn candidates_of(kind: u32) -> impl Iterator<Item = &'static Candidate> {
+    let fast = match kind {
+        params::F16 => mma::f16::CANDIDATES,
+        params::BF16 => mma::bf16::CANDIDATES,
+        params::TF32 => mma::tf32::CANDIDATES,
+        params::I8 => mma::i8::CANDIDATES,
+        params::E4M3 => mma::e4m3::CANDIDATES,
+        params::E5M2 => mma::e5m2::CANDIDATES,
+        _ => &[],
+    };
+    fast.iter().chain(simt::CANDIDATES)
+}
+
 impl Candidate {
     fn runs(&self, product: &Product, device: Properties, access: &[Access; 2]) -> bool {
         // Exact products of `f32` do for `tf32`.
@@ -90,7 +102,7 @@ impl Candidate {
 
     /// The division of a product in `splits` parts of K, or fewer if it has not so many slices.
     fn plan(&'static self, product: &Product, access: &[Access; 2], splits: u32) -> Plan {
-        let slices = product.k.div_ceil(self.depth).max(1);
+        let slices = tiles(product.k, self.depth).max(1);
         let each = slices.div_ceil(splits.clamp(1, slices));
         let splits = slices.div_ceil(each);
         let in_runs = self.majors.is_some();
@@ -118,45 +130,48 @@ impl Plan {
 
     /// Tiles along M and N.
     pub(crate) fn tiles(&self, product: &Product) -> [u32; 2] {
-        [product.m.div_ceil(self.candidate.block_m), product.n.div_ceil(self.candidate.block_n)]
+        [tiles(product.m, self.candidate.block_m), tiles(product.n, self.candidate.block_n)]
     }
 
-    /// The time that it takes on a device, about, in picoseconds.
-    fn time(&self, product: &Product, device: Properties) -> u64 {
-        let [tiles_m, tiles_n] = self.tiles(product).map(u64::from);
-        let sms = u64::from(device.multiprocessors.max(1));
-        let blocks = (tiles_m * tiles_n * u64::from(self.splits)).saturating_mul(product.batches as u64);
-        let slices = u64::from(self.k_split / self.candidate.depth);
-        let each = slices.saturating_mul(self.candidate.slice) + self.candidate.tile;
-        let others = self.packed.iter().flatten().count() as u64 + u64::from(self.splits > 1);
-        // What is copied, and sums of parts, is read and written.
-        let traffic = (2 * self.bytes as u64).saturating_mul(1_000_000) / (sms * BYTES_PER_US);
-        blocks.div_ceil(sms).saturating_mul(each).saturating_add(others * ANOTHER).saturating_add(traffic)
+    /// The time that it takes on a device with so many tiles in all batches, about, in picoseconds; `per_sm` is 1 / SMs.
+    fn time(&self, tiles: f64, slices: f64, per_sm: f64) -> f64 {
+        let rounds = ((tiles * f64::from(self.splits) - 0.5) * per_sm).ceil();
+        let others = self.packed.iter().flatten().count() + usize::from(self.splits > 1);
+        // What is copied, and sums of parts, is written and read.
+        let traffic = 2.0 * self.bytes as f64 * BYTE * per_sm;
+        rounds * (slices * self.candidate.slice + self.candidate.tile) + others as f64 * ANOTHER + traffic
     }
 }
 
-/// The plan that takes the least time by the model, among those that need at most `available` bytes.
+/// Tiles of a power of two that cover an extent.
+const fn tiles(extent: u32, block: u32) -> u32 {
+    (extent + block - 1) >> block.trailing_zeros()
+}
+
+/// The plan that takes the least time by the model, among those that need at most `available` bytes. K is left whole, or divided so that
+/// there is a block for each SM, or two.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] if no kernel multiplies such operands on the device.
 pub(crate) fn pick(product: &Product, device: Properties, available: usize) -> Result<Plan> {
     let access = Access::both(product);
-    let mut best: Option<(u64, Plan)> = None;
-    for candidate in candidates().filter(|candidate| candidate.runs(product, device, &access)) {
-        let mut splits = 1;
-        while splits <= SPLITS {
+    let sms = device.multiprocessors.max(1);
+    let per_sm = 1.0 / f64::from(sms);
+    let mut best: Option<(f64, Plan)> = None;
+    for candidate in candidates_of(product.kind).filter(|candidate| candidate.runs(product, device, &access)) {
+        let [tiles_m, tiles_n] = [tiles(product.m, candidate.block_m), tiles(product.n, candidate.block_n)];
+        let tiles = f64::from(tiles_m) * f64::from(tiles_n) * product.batches as f64;
+        let fill = (f64::from(sms) / tiles) as u32;
+        for splits in [1, fill, 2 * fill] {
+            if splits == 0 {
+                break;
+            }
             let plan = candidate.plan(product, &access, splits);
-            let time = plan.time(product, device);
+            let slices = f64::from(plan.k_split >> candidate.depth.trailing_zeros());
+            let time = plan.time(tiles, slices, per_sm);
             if plan.bytes <= available && best.is_none_or(|(least, _)| time < least) {
                 best = Some((time, plan));
             }
-            // More parts help only where SMs have nothing to do.
-            let [tiles_m, tiles_n] = plan.tiles(product).map(u64::from);
-            let blocks = tiles_m * tiles_n * u64::from(splits) * product.batches as u64;
-            if plan.splits < splits || blocks >= 2 * u64::from(device.multiprocessors) {
-                break;
-            }
-            splits *= 2;
         }
     }
     best.map(|(_, plan)| plan).ok_or_else(|| no_kernel(product, device))
@@ -168,7 +183,8 @@ pub(crate) fn pick(product: &Product, device: Properties, available: usize) -> R
 /// [`ErrorKind::Unsupported`] if there is no such kernel, or if it does not take the operands, the device, or the workspace.
 pub(crate) fn named(product: &Product, device: Properties, available: usize, name: &str, splits: u32) -> Result<Plan> {
     let access = Access::both(product);
-    let found = candidates().find(|candidate| candidate.name == name && candidate.runs(product, device, &access));
+    let found = candidates_of(product.kind)
+        .find(|candidate| candidate.name == name && candidate.runs(product, device, &access));
     let plan = found.map(|candidate| candidate.plan(product, &access, splits));
     plan.filter(|plan| plan.bytes <= available).ok_or_else(|| not_possible(name, product, device))
 }
@@ -182,7 +198,7 @@ fn no_kernel(product: &Product, device: Properties) -> Error {
 #[cold]
 fn not_possible(name: &str, product: &Product, device: Properties) -> Error {
     let access = Access::both(product);
-    let fitting = candidates().filter(|candidate| candidate.runs(product, device, &access));
+    let fitting = candidates_of(product.kind).filter(|candidate| candidate.runs(product, device, &access));
     let fitting: Vec<_> = fitting.map(|candidate| candidate.name).collect();
     let asked = format!("operands of {} are multiplied by `{name}` on {}", problem::name(product.kind), target(device));
     Error::new(ErrorKind::Unsupported, asked)
