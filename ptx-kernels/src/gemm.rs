@@ -47,16 +47,27 @@
 //!
 //! # Algorithms
 //!
-//! A cost model picks a kernel and a division of the work among blocks by shape, layout and device, in less than 200 ns and without
-//! allocation:
+//! A cost model picks a kernel and a division of the work among blocks by shape, layout and device, without allocation:
 //!
 //! - `simt`, for every device from `sm_75` on and every layout: tiles in shared memory, sums in registers, on the ordinary units (Goto and
 //!   van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with registers, shared memory and the second-level cache
 //!   as its levels).
-//! - Parts of K that blocks share go through a workspace, and another kernel adds them up in a fixed order.
+//! - `mma`, from `sm_80` on (8-bit floats from `sm_89` on), for operands whose rows or columns lie in runs of 16 or 4 aligned bytes: a ring
+//!   of slices that `cp.async` fills, `ldmatrix`, `mma.sync` (PTX manual, "Warp-level matrix instructions"). Tiles of 128 x 128,
+//!   64 x 64, and for up to 16 rows, as in decoding, 16 x 64. 8-bit operands lie along K.
+//! - Other operands of tensor cores are copied first: to a workspace, along K, in rows of multiples of 16 bytes. The copy takes as long as
+//!   reading and writing the operand once.
+//! - Where tiles are few, blocks share K (split-K). The sums of the parts go through a workspace, and another kernel adds them up in a fixed
+//!   order and finishes them.
 //!
-//! Portable kernels are deterministic: the same operands on the same device give the same bits. On the CPU device the same kernels are
+//! `f32` is multiplied on the ordinary units unless [`Gemm::tf32`] is set. [`Gemm::choose`] tells the choice, and [`Gemm::algorithm`] makes it.
+//! All these kernels are deterministic: the same operands, layouts and device give the same bits. On the CPU device the same kernels are
 //! interpreted.
+//!
+//! # Workspace, graphs, streams, threads
+//!
+//! A call allocates nothing, unless the [workspace](crate::workspace) of its stream has to grow. Calls may be captured in graphs, if
+//! the workspace is large enough before, and come from several threads and go to several streams.
 
 mod access;
 mod builder;
