@@ -41,9 +41,10 @@
 //!
 //! Let S be the sum of the magnitudes of the K products of an element, u = 2⁻²⁴, and K' = K + 32. The sums are off by at most
 //! K' · u · S on the ordinary units. Tensor cores add with one bit less and truncate: 4 · K' · u · S. With `tf32` each operand is off by
-//! 2⁻¹⁰ of itself: 2⁻⁹ · S more. The epilogue computes in `f32`, each step with a relative error of 2⁻²³, `erf` with an absolute
-//! error of 4 · 10⁻⁷, and C is rounded to nearest even. NaN and infinities propagate as IEEE 754 has it, through activations as PyTorch
-//! has it. With `beta` = 0 (the default) C is not read. `e4m3` has no infinities.
+//! 2⁻¹⁰ of itself (subnormal ones lose more): 2⁻⁹ · S more. Tensor cores of `sm_89` add products of 8-bit floats with 13 bits behind the point of the largest one:
+//! 2⁻¹² · S more for each 32 of K. The epilogue computes in `f32`, each step with a relative error of 2⁻²³; Φ, the sigmoid and tanh of the
+//! activations have an absolute error below 2⁻²¹. C is rounded to nearest even. NaN and infinities propagate as IEEE 754 has it, through
+//! activations as PyTorch has it. With `beta` = 0 (the default) C is not read. `e4m3` has no infinities.
 //!
 //! # Algorithms
 //!
