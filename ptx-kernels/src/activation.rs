@@ -20,6 +20,12 @@ use crate::rows::{Matrix, Rows};
 use elementwise::Launch;
 use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
 
+/// Every module of kernels of this operation and its PTX, one entry per target, for tools.
+pub const MODULES: &[(&str, &str)] = &[
+    ("activation_sm_75", elementwise::kernels::VARIANTS[0].ptx),
+    ("activation_sm_90", elementwise::kernels::VARIANTS[1].ptx),
+];
+
 /// Element types of the activations: `f32`, `f16`, `bf16`.
 pub trait Float: Launch {}
 impl<T: Launch> Float for T {}

@@ -27,6 +27,16 @@ use crate::workspace::Workspace;
 use launch::{Backward, Forward, Kind, Launch};
 use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
 
+/// Every module of kernels of this operation and its PTX, one entry per target, for tools.
+pub const MODULES: &[(&str, &str)] = &[
+    ("norm_sm_75", portable::kernels::VARIANTS[0].ptx),
+    ("norm_sm_90", portable::kernels::VARIANTS[1].ptx),
+    ("norm_backward_sm_75", backward::kernels::VARIANTS[0].ptx),
+    ("norm_backward_sm_90", backward::kernels::VARIANTS[1].ptx),
+    ("norm_hopper", hopper::kernels::PTX),
+    ("norm_backward_hopper", ring::ring::PTX),
+];
+
 /// Element types of the norms: `f32`, `f16`, `bf16`.
 pub trait Float: Launch {}
 impl<T: Launch> Float for T {}

@@ -14,6 +14,13 @@ use hopper::tuned;
 use portable::kernels;
 use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
 
+/// Every module of kernels of this operation and its PTX, one entry per target, for tools.
+pub const MODULES: &[(&str, &str)] = &[
+    ("softmax_sm_75", kernels::VARIANTS[0].ptx),
+    ("softmax_sm_90", kernels::VARIANTS[1].ptx),
+    ("softmax_hopper", tuned::PTX),
+];
+
 /// Element types of softmax: `f32`, `f16`, `bf16`.
 pub trait Float: Launch {}
 impl<T: Launch> Float for T {}

@@ -35,7 +35,11 @@ pub(super) mod tuned {
 
     /// The base of exponentials without elements: -∞ minus it is still -∞.
     const LEAST: f32 = f32::MIN;
-    const LOG2_E: f32 = 1.4426950408889634;
+
+    /// log2(e).
+    fn log2_e() -> f32 {
+        1.4426950408889634
+    }
 
     /// -∞ in every element of a register.
     fn nothing<T>() -> u32 {
@@ -233,7 +237,7 @@ pub(super) mod tuned {
             grid::launch_dependents();
         }
 
-        let factor: f32 = scale * LOG2_E;
+        let factor: f32 = scale * log2_e();
         let (base, sum): (f32, f32) = sum_powers::<T, C>(row, factor);
         let (top, mut total): (f32, f32) = reduce_row::<C>(base, sum, factor);
         // The exponentials again, with the row's own base: only the packed row stayed in registers.

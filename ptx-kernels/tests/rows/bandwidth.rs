@@ -2,7 +2,8 @@
 //! --nocapture bandwidth` on a machine with a GPU and `PTX_DEVICE=cuda`.
 
 use crate::support::{Number, Random, device};
-use ptx_kernels::{activation, cross_entropy, norm, softmax};
+use ptx_kernels::rotary::{Angles, Pairs, Rotary, tables};
+use ptx_kernels::{activation, cross_entropy, norm, rotary, softmax};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorMut, TensorRef, Timer};
 use std::cell::Cell;
@@ -126,6 +127,34 @@ where
     })
 }
 
+/// Heads of 128 elements, all of them rotated; a row is a token.
+fn rotations<T: Number + rotary::Float<i64>>(device: &Device, shape: [usize; 2]) -> Result<()> {
+    let bench = Bench { device, size: format!("{}x{} {}", shape[0], shape[1], T::NAME), copy: Cell::new(1.0) };
+    let (x, mut out) = (Sets::<T>::new(device, shape, 2)?, Sets::<T>::new(device, shape, 2)?);
+    let (tokens, heads) = (shape[0], shape[1] / 128);
+    let (cos, sin) = tables(10_000.0, 64, tokens);
+    let (cos, sin) = (device.upload(&cos)?, device.upload(&sin)?);
+    let positions = device.upload(&(0..tokens as i64).collect::<Vec<_>>())?;
+    let angles = Angles {
+        cos: cos.tile([tokens, 64])?.into(),
+        sin: sin.tile([tokens, 64])?.into(),
+        positions: positions.tile([tokens])?.into(),
+    };
+    let one = tokens * shape[1] * size_of::<T>();
+    bench.measure("copy", 2 * one, |s, _| {
+        s.copy(&x.memory.slice(..tokens * shape[1])?, &mut out.memory.slice_mut(..tokens * shape[1])?)
+    })?;
+    for pairs in [Pairs::Halves, Pairs::Neighbors] {
+        bench.measure(&format!("rotary {pairs:?}"), 2 * one, |s, i| {
+            let (from, to) = (x.offset(i), out.offset(i));
+            let (strides, heads) = ([shape[1], 128, 1], [tokens, heads, 128]);
+            let from = TensorRef::strided(x.memory.slice(from..)?, heads, strides)?;
+            Rotary::new(pairs).apply(s, &angles, from, TensorMut::strided(out.memory.slice_mut(to..)?, heads, strides)?)
+        })?;
+    }
+    Ok(())
+}
+
 fn losses<T: Number + cross_entropy::Float<i64>>(device: &Device, shape: [usize; 2]) -> Result<()> {
     let bench = Bench { device, size: format!("{}x{} {}", shape[0], shape[1], T::NAME), copy: Cell::new(1.0) };
     let (x, mut dx) = (Sets::<T>::new(device, shape, 1)?, Sets::<T>::new(device, shape, 1)?);
@@ -160,6 +189,8 @@ fn bandwidth() -> Result<()> {
     for shape in shapes {
         rows::<bf16>(&device, *shape)?;
         rows::<f32>(&device, *shape)?;
+        rotations::<bf16>(&device, *shape)?;
+        rotations::<f32>(&device, *shape)?;
     }
     losses::<bf16>(&device, if full { [4096, 128_256] } else { [2, 3000] })
 }

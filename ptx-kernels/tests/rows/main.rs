@@ -4,6 +4,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod activation;
+mod assemble;
 mod bandwidth;
 mod cross_entropy;
 mod norm;
