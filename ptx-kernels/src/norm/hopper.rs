@@ -134,7 +134,7 @@ pub(super) mod kernels {
             short_8 = (f16, Config { each: 8, threads: 256, vectors: 1, blocks: 1 }),
             medium_4 = (f32, Config { each: 4, threads: 512, vectors: 4, blocks: 2 }),
             medium_8 = (bf16, Config { each: 8, threads: 256, vectors: 4, blocks: 6 }),
-            medium_f16 = (f16, Config { each: 8, threads: 256, vectors: 4, blocks: 4 }),
+            medium_8 = (f16, Config { each: 8, threads: 256, vectors: 4, blocks: 6 }),
             long_4 = (f32, Config { each: 4, threads: 1024, vectors: 8, blocks: 1 }),
             long_8 = (bf16, Config { each: 8, threads: 1024, vectors: 4, blocks: 1 }),
             long_8 = (f16, Config { each: 8, threads: 1024, vectors: 4, blocks: 1 })

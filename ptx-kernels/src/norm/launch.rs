@@ -7,7 +7,6 @@ use super::ring::ring::backward_ring;
 use crate::rows::{Rows, is_hopper};
 use crate::workspace::{self, Workspace};
 use ptx_launch::{Element, Result, StreamRef, TensorMut, TensorRef};
-use std::any::TypeId;
 
 /// A norm and its constant.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +92,7 @@ where
                     return rms_norm::launch(instance, stream, x, weight, out, s, u, epsilon, rows, columns);
                 }
                 (true, Some(length), Some(bias)) => {
-                    let instance = layer_instance::<T>(length);
+                    let instance = layer_instance(length, size_of::<T>());
                     return layer_norm::launch(instance, stream, x, weight, bias, out, s, u, epsilon, rows, columns);
                 }
                 _ => {}
@@ -203,12 +202,11 @@ fn rms_instance(length: Length, bytes: usize) -> rms_norm::Instance {
     }
 }
 
-fn layer_instance<T: Element>(length: Length) -> layer_norm::Instance {
-    match (length, size_of::<T>()) {
+fn layer_instance(length: Length, bytes: usize) -> layer_norm::Instance {
+    match (length, bytes) {
         (Length::Short, 4) => layer_norm::Instance::short_4,
         (Length::Short, _) => layer_norm::Instance::short_8,
         (Length::Medium, 4) => layer_norm::Instance::medium_4,
-        (Length::Medium, _) if TypeId::of::<T>() == TypeId::of::<half::f16>() => layer_norm::Instance::medium_f16,
         (Length::Medium, _) => layer_norm::Instance::medium_8,
         (Length::Long, 4) => layer_norm::Instance::long_4,
         (Length::Long, _) => layer_norm::Instance::long_8,

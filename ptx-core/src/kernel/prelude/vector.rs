@@ -184,16 +184,27 @@ fn round_to_bf16(x: f32) -> b32 {
     bits
 }
 
-/// What `unpack` gives, for `bf16` by other instructions: `prmt` for each half, another one for each `TURN` below 3. Where registers are
-/// short, packed values can wait in half as many; ptxas would keep what it has unpacked once.
+/// What `unpack` gives, by other instructions: `prmt` for each half, another one for each `TURN` below 3, and behind it `cvt.f32.f16` for `f16`. Where
+/// registers are short, packed values can wait in half as many; ptxas would keep what it has unpacked once.
 fn unpack_again<T, const EACH: u32, const TURN: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] {
-    if type_name::<T>() != "bf16" {
+    if size_of::<T>() == 4 {
         return unpack::<T, EACH>(packed);
     }
     let values: [f32; EACH];
     for i in 0..EACH {
-        const HALF: u32 = 0x1044 + 0x2200 * (i % 2) + 0x11 * TURN;
-        ptx! { prmt.b32 values[i], packed[i / 2], 0, HALF; }
+        if type_name::<T>() == "f16" {
+            const HALF: u32 = 0x4410 + 0x22 * (i % 2) + 0x1100 * TURN;
+            let half: b32;
+            let (low, high): f16;
+            ptx! {
+                prmt.b32        half, packed[i / 2], 0, HALF;
+                mov.b32         {low, high}, half;
+                cvt.f32.f16     values[i], low;
+            }
+        } else {
+            const HALF: u32 = 0x1044 + 0x2200 * (i % 2) + 0x11 * TURN;
+            ptx! { prmt.b32 values[i], packed[i / 2], 0, HALF; }
+        }
     }
     values
 }
