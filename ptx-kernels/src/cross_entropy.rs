@@ -26,10 +26,8 @@ use kernels::losses;
 use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
-pub const MODULES: &[(&str, &str)] = &[
-    ("cross_entropy_sm_75", losses::VARIANTS[0].ptx),
-    ("cross_entropy_sm_90", losses::VARIANTS[1].ptx),
-];
+pub const MODULES: &[(&str, &str)] =
+    &[("cross_entropy_sm_75", losses::VARIANTS[0].ptx), ("cross_entropy_sm_90", losses::VARIANTS[1].ptx)];
 
 /// Element types of logits, `f32`, `f16`, `bf16`, with targets of type `I`: `i64`, `u32`.
 pub trait Float<I>: Launch<I> {}

@@ -22,10 +22,8 @@ use kernel::rotations::rotate;
 use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
-pub const MODULES: &[(&str, &str)] = &[
-    ("rotary_sm_75", kernel::rotations::VARIANTS[0].ptx),
-    ("rotary_sm_90", kernel::rotations::VARIANTS[1].ptx),
-];
+pub const MODULES: &[(&str, &str)] =
+    &[("rotary_sm_75", kernel::rotations::VARIANTS[0].ptx), ("rotary_sm_90", kernel::rotations::VARIANTS[1].ptx)];
 
 /// Element types of heads, `f32`, `f16`, `bf16`, with positions of type `I`: `i64`, `u32`.
 pub trait Float<I>: Launch<I> {}
