@@ -2,7 +2,6 @@
 //! lives here.
 
 pub mod blackwell;
-pub mod gpcs;
 mod list;
 pub mod parallel;
 pub mod product;

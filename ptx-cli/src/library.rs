@@ -38,7 +38,7 @@ fn text(path: &str) -> Result<&'static str, Failure> {
     let found = known.iter().find(|helper| helper.name == function);
     found.map(|helper| helper.text).ok_or_else(|| {
         let place = format!("`{module}`");
-        unknown(function, &place, known.iter().map(|helper| helper.name))
+        unknown(function, &place, known.iter().map(|helper| helper.name.as_str()))
     })
 }
 

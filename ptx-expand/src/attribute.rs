@@ -56,6 +56,8 @@ pub struct Launch {
     pub cluster: Option<syn::Expr>,
     /// `shared = 4 * n`: bytes of dynamic shared memory.
     pub shared: Option<syn::Expr>,
+    /// The type of the dynamic shared memory has a size: each kernel says its bytes.
+    pub sized_shared: bool,
     /// `requires(x.len() >= n)`: the conditions that every launch checks.
     pub requires: Vec<syn::Expr>,
     /// The `unsafe` of `unsafe(requires(…))`: the author vouches that the conditions are enough; without it the launch

@@ -74,6 +74,7 @@ mod access;
 mod builder;
 mod element;
 mod epilogue;
+pub mod hopper;
 mod launch;
 mod mma;
 mod params;

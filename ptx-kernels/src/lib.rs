@@ -14,6 +14,8 @@ pub mod cross_entropy;
 pub mod float8;
 #[cfg(feature = "gemm")]
 pub mod gemm;
+#[cfg(feature = "gemm")]
+pub mod grouped_gemm;
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(feature = "rotary")]

@@ -69,6 +69,7 @@ pub struct Kernel {
     pub module: &'static Module,
     /// Its parameters, in order.
     pub params: &'static [Param],
+    dynamic_shared: u32,
     pub(crate) on_cuda: Cache<CudaKernel>,
 }
 
@@ -143,7 +144,23 @@ impl LineMap {
 impl Kernel {
     /// The entry `entry` of `module`.
     pub const fn new(module: &'static Module, entry: &'static str, params: &'static [Param]) -> Kernel {
-        Kernel { entry, module, params, on_cuda: Cache::new() }
+        Kernel::sized(module, entry, params, 0)
+    }
+
+    /// The same with dynamic shared memory of a type of `dynamic_shared` bytes.
+    pub const fn sized(
+        module: &'static Module,
+        entry: &'static str,
+        params: &'static [Param],
+        dynamic_shared: u32,
+    ) -> Kernel {
+        Kernel { entry, module, params, dynamic_shared, on_cuda: Cache::new() }
+    }
+
+    /// The bytes of its dynamic shared memory, where the type of the variable has a size: `#[shared(dynamic)] let all: All;`.
+    /// Else 0.
+    pub const fn dynamic_shared(&self) -> u32 {
+        self.dynamic_shared
     }
 
     /// The bytes that the parameters take, and where each starts: each at the next multiple of its alignment.

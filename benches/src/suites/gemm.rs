@@ -1,17 +1,13 @@
 //! C = A · B against cuBLASLt: squares, and the layers of a model of 70 billion parameters.
 
-#[path = "../../../examples/hopper/gemm.rs"]
-#[allow(dead_code, reason = "its `main` is for running it alone")]
-mod kernel;
-
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Factor, Product};
 use crate::rivals::Number;
 use crate::rivals::cublas::Blas;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
-use kernel::variants::{K_MAJOR, Major, Operand, Order, Way, pick};
-use ptx_launch::Result;
+use ptx_kernels::gemm::hopper::{Layout, Operand, Order, Scratch, Variant, pick, variants};
 use ptx_launch::prelude::*;
+use ptx_launch::{Result, TensorRef};
 use std::cell::RefCell;
 
 /// Squares: N of M = N = K.
@@ -75,8 +71,11 @@ const ORDERS: [(u32, u32); 8] = [(4, 1), (9, 1), (11, 1), (16, 1), (4, 4), (4, 8
 const LIMIT: f64 = 4e-3;
 
 /// A type that can be multiplied here and checked there.
-trait Both: Operand<Result = <Self as Factor>::Result> + Factor {}
-impl<T: Operand<Result = <T as Factor>::Result> + Factor> Both for T {}
+trait Both: Operand<Output = <Self as Factor>::Result> + Factor {}
+impl<T: Operand<Output = <T as Factor>::Result> + Factor> Both for T {}
+
+/// A variant, and the order of its tiles.
+type Way<T> = (Variant<T>, Order);
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {
     each::<bf16>(bench, "gemm bf16", SHAPES, Number::Bf16)
@@ -102,15 +101,17 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
         if !bench.wants(kernel, &name(*shape)) {
             continue;
         }
-        for major in [(true, true), (true, false), (false, true), (false, false)].map(|(a_k, b_k)| Major { a_k, b_k }) {
+        for layout in [(true, true), (true, false), (false, true), (false, false)]
+            .map(|(a_k_major, b_k_major)| Layout { a_k_major, b_k_major })
+        {
             let ways: Vec<_> =
-                T::VARIANTS.iter().filter(|v| v.major == major).map(|v| (*v, Order { band: 3, run: 2 })).collect();
+                variants::<T>().filter(|v| v.layout() == layout).map(|v| (v, Order { band: 3, run: 2 })).collect();
             // TMA wants rows of whole 16 bytes.
-            let rows = [shape[2], if major.a_k { 0 } else { shape[0] }];
+            let rows = [shape[2], if layout.a_k_major { 0 } else { shape[0] }];
             if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<T>()).is_multiple_of(16)) {
                 continue;
             }
-            let operands = Operands::<T>::new(bench, *shape, major)?;
+            let operands = Operands::<T>::new(bench, *shape, layout)?;
             bench.check(operands.case(kernel, &ways, bench)?)?;
         }
     }
@@ -132,22 +133,23 @@ fn name([m, n, k]: [usize; 3]) -> String {
 
 /// `128x256 2x1 G4x8`
 fn label<T: Operand>((variant, Order { band, run }): &Way<T>) -> String {
-    format!("{} G{band}x{run}", variant.name)
+    format!("{variant} G{band}x{run}")
 }
 
 /// The variants that are asked for, in every order of tiles, or the one that is taken for this shape.
 fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
     let wanted = &bench.options.sweep;
     if wanted.is_empty() {
-        return Ok(pick::<T>(&bench.device, shape)?.into_iter().collect());
+        let scratch = Scratch::new(&bench.device)?;
+        return Ok(pick::<T>(&scratch, shape, Layout::K_MAJOR).into_iter().collect());
     }
-    let k_major = T::VARIANTS.iter().filter(|variant| variant.major == K_MAJOR);
-    let all = k_major.flat_map(|variant| ORDERS.map(|(band, run)| (*variant, Order { band, run })));
+    let k_major = variants::<T>().filter(|variant| variant.layout() == Layout::K_MAJOR);
+    let all = k_major.flat_map(|variant| ORDERS.map(|(band, run)| (variant, Order { band, run })));
     Ok(all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect())
 }
 
 fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], number: Number) -> Result<()> {
-    let mut operands = Operands::<T>::new(bench, shape, K_MAJOR)?;
+    let mut operands = Operands::<T>::new(bench, shape, Layout::K_MAJOR)?;
     let addresses = operands.addresses();
     if bench.options.alone {
         return bench.contest(operands.case(kernel, &ways::<T>(bench, shape)?, bench)?);
@@ -167,22 +169,23 @@ fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], number: Numb
 /// A, B and C, and what C should be.
 struct Operands<T: Both> {
     product: Product,
+    layout: Layout,
     a: Buffer<T>,
     b: Buffer<T>,
-    c: RefCell<Buffer<<T as Operand>::Result>>,
+    c: RefCell<Buffer<T::Output>>,
     /// A rival's C, to compare every element with; some rows are compared with a product in `f64`.
-    whole: Option<Buffer<<T as Operand>::Result>>,
+    whole: Option<Buffer<T::Output>>,
 }
 
 impl<T: Both> Operands<T> {
-    fn new(bench: &mut Bench, shape: [usize; 3], major: Major) -> Result<Operands<T>> {
+    fn new(bench: &mut Bench, shape: [usize; 3], layout: Layout) -> Result<Operands<T>> {
         let ([m, n, k], seeds) = (shape, [bench.seed(), bench.seed()]);
         let (device, stream) = (&bench.device, &bench.stream);
         let (mut a, mut b) = (device.zeros(m * k)?, device.zeros(n * k)?);
         T::draw(stream, &mut a, seeds[0])?;
         T::draw(stream, &mut b, seeds[1])?;
-        let product = Product::new(shape, major.a_k, major.b_k);
-        Ok(Operands { product, a, b, c: RefCell::new(device.zeros(m * n)?), whole: None })
+        let product = Product::new(shape, layout.a_k_major, layout.b_k_major);
+        Ok(Operands { product, layout, a, b, c: RefCell::new(device.zeros(m * n)?), whole: None })
     }
 
     fn addresses(&self) -> (u64, u64, u64) {
@@ -217,13 +220,21 @@ impl<T: Both> Operands<T> {
             absent: Vec::new(),
         };
         for way @ (variant, order) in ways.iter().copied() {
-            let workers = variant.workers(&bench.device)?;
-            let mut scratch = variant.scratch(&bench.device, workers)?;
+            let mut scratch = Scratch::new(&bench.device)?;
             case.ours(label::<T>(&way), move |stream| {
-                let operands = (&self.a, &self.b, &mut *self.c.borrow_mut());
-                variant.launch(stream, operands, shape, workers, order, &mut scratch)
+                let (a, b) = self.tensors()?;
+                let mut c = self.c.borrow_mut();
+                variant.launch(stream, (a, b, c.tile_mut([shape[0], shape[1]])?.into()), order, &mut scratch)
             });
         }
         Ok(case)
+    }
+
+    /// A (M × K) and B (K × N) as they lie in memory.
+    fn tensors(&self) -> Result<(TensorRef<'_, T, 2>, TensorRef<'_, T, 2>)> {
+        let [m, n, k] = self.product.shape;
+        let a = TensorRef::strided(&self.a, [m, k], if self.layout.a_k_major { [k, 1] } else { [1, m] })?;
+        let b = TensorRef::strided(&self.b, [k, n], if self.layout.b_k_major { [1, k] } else { [n, 1] })?;
+        Ok((a, b))
     }
 }

@@ -4,40 +4,33 @@
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Product, Sum};
 use crate::rivals::cublas::{Blas, Matrices};
+use ptx_kernels::grouped_gemm::{GroupedGemm, Output, variants};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
-
-#[path = "../../../examples/hopper/grouped_gemm.rs"]
-#[allow(dead_code, reason = "an example runs alone, too")]
-mod kernel;
-
-use kernel::{Groups, HALVES, SINGLES, Variant};
 
 /// Groups; M, N, K of each.
 const SIZES: &[(usize, [usize; 3])] =
     &[(8, [512, 64, 512]), (16, [512, 64, 512]), (8, [1024, 64, 1024]), (4, [2048, 64, 2048]), (8, [2048, 64, 2048])];
 /// For a rehearsal.
 const SMALL: &[(usize, [usize; 3])] = &[(3, [72, 64, 40])];
-/// Bands of tiles are so high.
-const BAND: u32 = 8;
 /// Error bound: the rounding of the result to bf16; the sums themselves are closer.
 const LIMIT: f64 = 4e-3;
 
 pub fn f32(bench: &mut Bench) -> Result<()> {
-    each(bench, "grouped gemm f32", SINGLES)
+    each::<f32>(bench, "grouped gemm f32")
 }
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {
-    each(bench, "grouped gemm bf16", HALVES)
+    each::<bf16>(bench, "grouped gemm bf16")
 }
 
-fn each<O: Sum>(bench: &mut Bench, kernel: &'static str, variants: &[Variant<O>]) -> Result<()> {
+fn each<O: Sum + Output>(bench: &mut Bench, kernel: &'static str) -> Result<()> {
     for (count, shape @ [m, n, k]) in bench.sizes(SIZES, SMALL).iter().copied() {
         let size = format!("g{count} m{m} n{n} k{k}");
         if bench.wants(kernel, &size) {
             let task = Task::<O>::new(bench, count, shape)?;
-            one(bench, (kernel, size), &task, variants)?;
+            one(bench, (kernel, size), &task)?;
         }
     }
     Ok(())
@@ -63,11 +56,6 @@ impl<O: Sum> Task<O> {
         Ok(Task { count, shape, a, b, c, offsets: device.upload(&offsets)? })
     }
 
-    fn groups(&self) -> Groups<'_> {
-        let [m, n, k] = self.shape;
-        Groups { m: self.count * m, n, k, count: self.count, offsets: &self.offsets }
-    }
-
     /// The worst of all groups; not a number if any element is none.
     fn error(&self, stream: &Stream) -> Result<f64> {
         let c = self.c.borrow();
@@ -84,12 +72,7 @@ impl<O: Sum> Task<O> {
     }
 }
 
-fn one<O: Sum>(
-    bench: &mut Bench,
-    (kernel, size): (&str, String),
-    task: &Task<O>,
-    variants: &[Variant<O>],
-) -> Result<()> {
+fn one<O: Sum + Output>(bench: &mut Bench, (kernel, size): (&str, String), task: &Task<O>) -> Result<()> {
     let device = bench.device.clone();
     let flops = 2.0 * task.count as f64 * task.shape.iter().map(|extent| *extent as f64).product::<f64>();
     let mut case = Case {
@@ -102,10 +85,13 @@ fn one<O: Sum>(
         contestants: Vec::new(),
         absent: Vec::new(),
     };
-    for variant in variants.iter().filter(|variant| !variant.by_rows) {
-        let workers = variant.workers(&device)?;
-        case.ours(variant.name, move |stream| {
-            variant.launch(stream, (&task.a, &task.b, &mut task.c.borrow_mut()), task.groups(), workers, BAND)
+    let (grouped, [m, n, k]) = (GroupedGemm::new(&device)?, task.shape);
+    for variant in variants::<O>().filter(|variant| !variant.b_k_major()) {
+        case.ours(variant.to_string(), move |stream| {
+            let (a, b) = (task.a.tile([task.count * m, k])?, task.b.tile([task.count, k, n])?);
+            let mut c = task.c.borrow_mut();
+            let c = c.tile_mut([task.count * m, n])?.into();
+            grouped.run_variant(stream, variant, (a.into(), b.into(), c), &task.offsets)
         });
     }
     if size_of::<O>() == 2 && !bench.options.alone {

@@ -16,10 +16,6 @@ const SMALL: &[(u32, usize)] = &[(2, 256)];
 /// Lines of A and of B: bands of eight clusters, and as many columns as that takes.
 const LINES: usize = 4096;
 
-const fn shared_bytes(rows: u32, columns: u32) -> u32 {
-    3 * (rows + columns) * 128 + 48
-}
-
 #[ptx_module(arch = "sm_90a")]
 mod kernels {
     /// Activities of a block beside its `wgmma`s.
@@ -28,125 +24,147 @@ mod kernels {
     const FETCH_B: u32 = 4;
     const APART: u32 = 8;
 
-    /// The products of a tile for `depth` elements along K, as `examples/hopper/gemm.rs` makes them, in every block. The three
+    /// The products of a tile for `depth` elements along K, as `ptx_kernels::gemm::hopper` makes them, in every block. The three
     /// stages of the ring are filled once. What is more in `MORE`: the barriers of the ring, A's part of every stage, B's
     /// part, and a tile of its own for every cluster, in bands of eight; without that, all have the first.
     #[ptx_kernel(
         block = 384,
-        cluster = CM * CN,
+        cluster = CLUSTER_M * CLUSTER_N,
         grid = blocks,
-        shared = super::shared_bytes(ROWS, COLUMNS),
         max_regs = 168,
         instances = [
             (bf16, 128, 256, 2, 1, 0), (bf16, 128, 256, 2, 1, 1), (bf16, 128, 256, 2, 1, 3), (bf16, 128, 256, 2, 1, 5),
             (bf16, 128, 256, 2, 1, 7), (bf16, 128, 256, 2, 1, 15), (bf16, 128, 256, 1, 1, 7), (bf16, 256, 192, 1, 2, 0),
             (bf16, 256, 192, 1, 2, 7), (bf16, 256, 192, 1, 2, 15)
         ],
-        unsafe(requires(blocks % (CM * CN) == 0, blocks > 0, sums.len() >= blocks * 256))
+        unsafe(requires(blocks % (CLUSTER_M * CLUSTER_N) == 0, blocks > 0, sums.len() >= blocks * 256))
     )]
-    pub fn products<T, const ROWS: u32, const COLUMNS: u32, const CM: u32, const CN: u32, const MORE: u32>(
-        #[tma(box = [ROWS / CN, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
-        #[tma(box = [COLUMNS / CM, 64], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
+    pub fn products<
+        T,
+        const BLOCK_M: u32,
+        const BLOCK_N: u32,
+        const CLUSTER_M: u32,
+        const CLUSTER_N: u32,
+        const MORE: u32,
+    >(
+        #[tma(box = [BLOCK_M / CLUSTER_N, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+        #[tma(box = [BLOCK_N / CLUSTER_M, 64], swizzle = 128, promotion = 128)] b: Tile<T, (N, K)>,
         sums: &mut [f32],
         blocks: u32,
         depth: u32,
     ) {
-        #[shared(dynamic, align = 1024)]
-        let smem: [u8];
-        const STAGE: u32 = product::stage_bytes(ROWS, COLUMNS);
-        const RING: u32 = 3 * STAGE;
-        const BLOCKS: u32 = CM * CN;
-        const SHARE_A: u32 = ROWS / CN;
-        const SHARE_B: u32 = COLUMNS / CM;
-        const SUMS: u32 = ROWS / 128 * COLUMNS / 2;
-        let (stages, bars): (u32, u32) = (smem, smem + RING);
-        product::begin::<3, { 2 * BLOCKS }>(a_map, b_map, a_map, bars);
-        cluster::wait();
-        let rank: u32 = cluster::rank();
-        let (down, right): (u32, u32) = (rank % CM, rank / CM);
-        let (mut stage, mut phase, mut k): (u32, u32, u32) = (0, 0, 0);
-        let role: u32 = cluster::warp_group();
-        if role == 0 {
+        const P: mainloop::Policy = policy(BLOCK_M, BLOCK_N, CLUSTER_M, CLUSTER_N);
+        #[shared(dynamic)]
+        let smem: SharedMemory<P>;
+        if tid.x == 0 {
+            smem.barriers.init::<1, { 2 * P.cluster() }>();
+        }
+        warp::sync();
+        cluster::sync();
+        let (rank, warp_group): (u32, u32) = (cluster::rank(), cluster::warp_group());
+        let (rank_m, rank_n): (u32, u32) = (rank % CLUSTER_M, rank / CLUSTER_M);
+        if warp_group == 0 {
             wgmma::fewer_registers::<40>();
             if tid.x < 32 {
-                let chosen: pred = warp::elect();
-                let masks: [u16; 2] = product::neighbours::<CM, CN>(down, right);
+                let mut producer =
+                    mainloop::Producer::<P>::new(a_map, b_map, smem.stages, smem.barriers, rank_m, rank_n);
                 let (mut row, mut column): (u32, u32) = (0, 0);
                 if MORE & APART != 0 {
-                    row = ctaid.x / BLOCKS % 8;
-                    column = ctaid.x / BLOCKS / 8;
+                    row = ctaid.x / P.cluster() % 8;
+                    column = ctaid.x / P.cluster() / 8;
                 }
-                let (lines, places): ([u32; 2], [u32; 2]);
-                lines[0] = (row * CM + down) * ROWS + right * SHARE_A;
-                lines[1] = (column * CN + right) * COLUMNS + down * SHARE_B;
-                places[0] = right * (SHARE_A * 128);
-                places[1] = down * (SHARE_B * 128);
+                let m: u32 = (row * CLUSTER_M + rank_m) * BLOCK_M + rank_n * (BLOCK_M / CLUSTER_N);
+                let n: u32 = (column * CLUSTER_N + rank_n) * BLOCK_N + rank_m * (BLOCK_N / CLUSTER_M);
                 let mut filled: u32 = 192;
                 if MORE & BARRIERS != 0 {
-                    ptx! { min.u32 filled, filled, depth; }
+                    filled = filled.min(depth);
                 }
-                product::fill::<T, 0, 0, ROWS, COLUMNS, 3, CM, CN>(
-                    a_map, b_map, lines, places, masks, 0, stages, bars, &mut stage, &mut phase, 0, filled, 0, chosen,
-                );
+                let range = mainloop::KRange { begin: 0, end: filled, backward: 0 };
+                producer.load_tile::<T>(m, n, &range);
                 if MORE & BARRIERS != 0 {
-                    const OF_A: u32 = if MORE & FETCH_A == 0 { 0 } else { ROWS * 128 };
-                    const OF_B: u32 = if MORE & FETCH_B == 0 { 0 } else { COLUMNS * 128 };
-                    k = filled;
-                    while k < depth {
-                        pipeline::wait_empty::<3>(bars, stage, phase);
-                        if chosen {
-                            let (full, to): (u32, u32) = (pipeline::full(bars, stage), stages + stage * STAGE);
-                            let (to_a, to_b): (u32, u32) = (to + places[0], to + places[1] + ROWS * 128);
-                            mbarrier::arrive_expect(full, { OF_A + OF_B });
-                            if OF_A > 0 {
-                                product::fetch::<0, SHARE_A, CN>(to_a, a_map, lines[0], k, 0, full, masks[0]);
-                            }
-                            if OF_B > 0 {
-                                product::fetch::<0, SHARE_B, CM>(to_b, b_map, lines[1], k, 0, full, masks[1]);
-                            }
-                        }
-                        pipeline::advance::<3>(&mut stage, &mut phase);
-                        k += 64;
-                    }
+                    load_parts::<MORE, P>(&mut producer, m, n, filled, depth);
                 }
             }
         } else {
             wgmma::more_registers::<232>();
-            let (consumer, thread): (u32, u32) = (role - 1, tid.x & 127);
-            let from_a: u64 = product::descriptor::<0>(stages + consumer * (ROWS / 128 * product::PANEL));
-            let from_b: u64 = product::descriptor::<0>(stages + ROWS * 128);
-            let mut acc: [f32; SUMS] = [0.0; SUMS];
+            let mut consumer = mainloop::Consumer::<P>::new(smem.stages, smem.barriers, warp_group);
+            let mut acc: [f32; P.accumulators()] = [0.0; P.accumulators()];
             if MORE & BARRIERS != 0 {
-                product::sum::<T, 0, 0, COLUMNS, 3, BLOCKS, STAGE, 0>(
-                    &mut acc, from_a, from_b, bars, &mut stage, &mut phase, 0, depth, thread, role,
-                );
+                let range = mainloop::KRange { begin: 0, end: depth, backward: 0 };
+                consumer.multiply_tile::<T, 0>(&mut acc, &range);
             } else {
-                for at in 0..3 {
-                    pipeline::wait_full(bars, at, phase);
-                }
-                let mut accumulate: pred = false;
-                while k < depth {
-                    let at: u64 = wide(stage) * (STAGE / 16);
-                    let (da, db): (u64, u64) = (from_a + at, from_b + at);
-                    wgmma::fence();
-                    product::multiply::<T, 0, 0, COLUMNS>(&mut acc, da, db, &mut accumulate);
-                    wgmma::commit();
-                    wgmma::wait::<1>();
-                    pipeline::advance::<3>(&mut stage, &mut phase);
-                    k += 64;
-                }
-                wgmma::wait::<0>();
+                multiply_filled::<T, P>(&mut consumer, &mut acc, depth);
             }
             let mut sum: f32 = 0.0;
-            for i in 0..SUMS {
+            for i in 0..P.accumulators() {
                 sum += acc[i];
             }
-            let to: u64 = sums + wide(ctaid.x * 256 + consumer * 128 + thread) * 4;
+            let to = sums.at(ctaid.x * 256 + (warp_group - 1) * 128 + consumer.thread);
             ptx! { st.global.f32 [to], sum; }
         }
         // No block leaves while another one may still arrive at its barriers.
         warp::sync();
         cluster::sync();
+    }
+
+    struct SharedMemory<const P: mainloop::Policy> {
+        stages: [mainloop::Stage<P>; P.stages],
+        barriers: pipeline::Barriers<{ P.stages }>,
+    }
+
+    fn policy(block_m: u32, block_n: u32, cluster_m: u32, cluster_n: u32) -> mainloop::Policy {
+        mainloop::Policy { block_m, block_n, stages: 3, cluster_m, cluster_n, major_a: 0, major_b: 0, groups: 0 }
+    }
+
+    /// Goes round the ring from `k` to `end`, and loads the operands that `MORE` has.
+    fn load_parts<const MORE: u32, const P: mainloop::Policy>(
+        producer: &mut mainloop::Producer<P>,
+        m: u32,
+        n: u32,
+        mut k: u32,
+        end: u32,
+    ) {
+        const BYTES_A: u32 = if MORE & FETCH_A == 0 { 0 } else { P.block_m * 128 };
+        const BYTES_B: u32 = if MORE & FETCH_B == 0 { 0 } else { P.block_n * 128 };
+        while k < end {
+            producer.pipeline.wait_empty();
+            if producer.elected {
+                let (full, stage) = (producer.pipeline.full(), producer.stages.at(producer.pipeline.stage));
+                full.arrive_expect({ BYTES_A + BYTES_B });
+                if BYTES_A > 0 {
+                    producer.a.load(stage.a + producer.a.share, m, k, full);
+                }
+                if BYTES_B > 0 {
+                    producer.b.load(stage.b + producer.b.share, n, k, full);
+                }
+            }
+            producer.pipeline.advance();
+            k += 64;
+        }
+    }
+
+    /// Multiplies the three stages that are filled, again and again.
+    fn multiply_filled<T, const P: mainloop::Policy>(
+        consumer: &mut mainloop::Consumer<P>,
+        acc: &mut [f32; P.accumulators()],
+        depth: u32,
+    ) {
+        for _ in 0..3 {
+            consumer.pipeline.wait_full();
+            consumer.pipeline.advance();
+        }
+        let (mut accumulate, mut k): (pred, u32) = (false, 0);
+        while k < depth {
+            let offset: u64 = wide(consumer.pipeline.stage) * (size_of::<mainloop::Stage<P>>() / 16);
+            let (a, b): (u64, u64) = (consumer.a + offset, consumer.b + offset);
+            wgmma::fence();
+            mainloop::multiply_stage::<T, P>(acc, a, b, &mut accumulate);
+            wgmma::commit();
+            wgmma::wait::<1>();
+            consumer.pipeline.advance();
+            k += 64;
+        }
+        wgmma::wait::<0>();
     }
 }
 

@@ -12,7 +12,7 @@ macro_rules! files {
 /// Every module: its name and its source.
 pub const FILES: &[(&str, &str)] = files! {
     "warp" "block" "vector" "matrix" "fragment" "barrier" "cluster" "cp_async" "mbarrier" "swizzle" "tcgen05" "bulk" "tma"
-    "wgmma" "cache" "grid" "math" "pipeline" "scheduler" "epilogue" "product" "attention"
+    "wgmma" "cache" "grid" "math" "pipeline" "scheduler" "epilogue" "mainloop" "attention"
 };
 
 /// The source of a module.
@@ -26,38 +26,75 @@ pub fn about(source: &str) -> String {
     lines.map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
-/// A function of a module, as it stands there.
+/// A function, a method or a struct of a module, as it stands there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Helper<'s> {
-    /// The name, without the module's.
-    pub name: &'s str,
+    /// The name, without the module's: `wait`, `Pipeline::advance`.
+    pub name: String,
     /// Its effect, and its instructions.
     pub about: String,
-    /// `fn load(to: u32, from: u64)`
+    /// `fn load(to: u32, from: u64)`, `struct Barrier`
     pub signature: String,
     /// All of it, comments included.
     pub text: &'s str,
 }
 
-/// The functions of a module, in order: each ends in a brace at the margin.
+/// The functions, methods and structs of a module, in order: each ends in a brace below its first word.
 pub fn helpers(source: &str) -> Vec<Helper<'_>> {
-    source.split_inclusive("\n}\n").filter_map(helper).collect()
+    let mut found = Vec::new();
+    let mut owner: Option<&str> = None;
+    for at in lines(source) {
+        let line = source[at..].lines().next().unwrap_or_default();
+        if let Some(target) = line.strip_prefix("impl") {
+            owner = Some(target.trim_end_matches(" {"));
+        } else if line == "}" {
+            owner = None;
+        }
+        let margin = if line.starts_with("    ") && owner.is_some() { "    " } else { "" };
+        let code = line.strip_prefix(margin).unwrap_or_default();
+        if ["fn ", "const fn ", "struct "].iter().any(|word| code.starts_with(word)) {
+            found.push(helper(source, at, margin, owner));
+        }
+    }
+    found
 }
 
-/// The function at the end of a piece of source, with the comment above it.
-fn helper(piece: &str) -> Option<Helper<'_>> {
-    let piece = piece.trim();
-    let (before, code) = piece.split_at(piece.find("\nfn ")? + 1);
-    let comment = before.rfind("\n\n").map_or(0, |blank| blank + 2);
-    let about = before.get(comment..)?.lines().filter_map(|line| line.strip_prefix("/// "));
-    let signature = code.split(" {\n").next()?.split_whitespace().collect::<Vec<_>>().join(" ");
-    let name = code.strip_prefix("fn ")?.split(['(', '<']).next()?;
-    Some(Helper {
-        name,
-        about: about.collect::<Vec<_>>().join(" "),
-        signature: tidy(&signature),
-        text: piece.get(comment..)?,
-    })
+/// Where each line begins.
+fn lines(source: &str) -> impl Iterator<Item = usize> {
+    std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1))
+}
+
+/// The item whose code begins at `at`, with the comments and attributes above it.
+fn helper<'s>(source: &'s str, at: usize, margin: &str, owner: Option<&str>) -> Helper<'s> {
+    let (before, code) = source.split_at(at);
+    let mut from = at;
+    for line in before.lines().rev() {
+        let line_text = line.trim_start();
+        if !(line_text.starts_with("///") || line_text.starts_with("#[")) {
+            break;
+        }
+        from -= line.len() + 1;
+    }
+    let above = source.get(from..at).unwrap_or_default();
+    let about: Vec<_> = above.lines().filter_map(|line| line.trim_start().strip_prefix("/// ")).collect();
+    let end = code.find(&format!("\n{margin}}}\n")).map_or(code.len(), |end| end + 2 + margin.len());
+    let head = code.split(" {\n").next().unwrap_or_default();
+    let head = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = head.trim_start_matches("const ").trim_start_matches("fn ").trim_start_matches("struct ");
+    let own = words.split(['(', '<', ' ']).next().unwrap_or_default();
+    let (name, signature) = match owner {
+        Some(target) => {
+            let target = target.rsplit_once("> ").map_or(target, |(_, target)| target).trim();
+            (format!("{}::{own}", bare(target)), format!("{target}: {}", tidy(&head)))
+        }
+        None => (own.to_owned(), tidy(&head)),
+    };
+    Helper { name, about: about.join(" "), signature, text: source.get(from..at + end).unwrap_or_default() }
+}
+
+/// `Barrier` of `Shared<Barrier>`, `Pipeline` of `Pipeline<STAGES>`.
+fn bare(target: &str) -> &str {
+    target.strip_prefix("Shared<").unwrap_or(target).split(['<', '>']).next().unwrap_or_default()
 }
 
 /// One line, as if it had never been several.
@@ -73,11 +110,13 @@ mod tests {
     fn every_function_is_found_and_says_what_it_is() {
         for (module, source) in FILES {
             let found = helpers(source);
-            assert_eq!(found.len(), source.lines().filter(|line| line.starts_with("fn ")).count(), "{module}");
+            let items = source.lines().map(str::trim_start);
+            let items = items.filter(|line| ["fn ", "const fn ", "struct "].iter().any(|word| line.starts_with(word)));
+            assert_eq!(found.len(), items.count(), "{module}");
             assert!(!about(source).is_empty(), "{module} says what it is for");
             for helper in found {
                 assert!(helper.about.ends_with('.'), "{module}::{}: {:?}", helper.name, helper.about);
-                assert!(helper.text.ends_with('}') && helper.text.starts_with("///"), "{}", helper.text);
+                assert!(helper.text.ends_with('}') && helper.text.trim_start().starts_with("///"), "{}", helper.text);
             }
         }
     }
@@ -86,7 +125,7 @@ mod tests {
     fn a_signature_is_one_line() {
         let source = "//! Words.\n\n/// Adds: `add`.\nfn sum<const N: u32>(\n    a: u32,\n    b: u32,\n) -> u32 {\n    a + b\n}\n";
         let found = helpers(source);
-        let told: Vec<_> = found.iter().map(|h| (h.name, h.about.as_str(), h.signature.as_str())).collect();
+        let told: Vec<_> = found.iter().map(|h| (h.name.as_str(), h.about.as_str(), h.signature.as_str())).collect();
         assert_eq!(told, [("sum", "Adds: `add`.", "fn sum<const N: u32>(a: u32, b: u32) -> u32")]);
     }
 }

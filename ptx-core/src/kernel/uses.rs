@@ -128,7 +128,14 @@ fn spaces(inst: &Inst, spec: &OperandSpec) -> Option<Vec<&'static str>> {
     let OperandKind::Memory { space, .. } = &spec.kind else { return None };
     match space {
         SpaceOf::Generic => Some(Vec::new()),
-        SpaceOf::Fixed(names) => names.iter().all(|name| is_space(name)).then(|| names.clone()),
+        SpaceOf::Fixed(names) if names.iter().all(|name| is_space(name)) => {
+            // A modifier says it more exactly: `mbarrier.arrive.shared::cluster`.
+            let words = inst.slots.iter().flatten().map(|member| member.text);
+            let exact =
+                words.into_iter().find(|text| text.split_once("::").is_some_and(|(space, _)| names.contains(&space)));
+            Some(exact.map_or_else(|| names.clone(), |exact| vec![exact]))
+        }
+        SpaceOf::Fixed(_) => None,
         SpaceOf::Slot(slot, _) => {
             Some(inst.slots.get(*slot).copied().flatten().map(|member| member.text).into_iter().collect())
         }

@@ -109,7 +109,11 @@ impl Launch<'_> {
     /// `Kernel::new(…)` for one entry.
     pub fn kernel_value(&self, entry: &str, module: &TokenStream) -> TokenStream {
         let (rt, params) = (self.inner_rt(), self.params(entry));
-        quote!(#rt::Kernel::new(&#module, #entry, &[#(#params),*]))
+        let bytes = self.compiled.entries.iter().find(|e| e.name == entry).and_then(|e| e.dynamic);
+        match bytes.and_then(|bytes| u32::try_from(bytes).ok()) {
+            Some(bytes) => quote!(#rt::Kernel::sized(&#module, #entry, &[#(#params),*], #bytes)),
+            None => quote!(#rt::Kernel::new(&#module, #entry, &[#(#params),*])),
+        }
     }
 
     /// The entry's name in the PTX.

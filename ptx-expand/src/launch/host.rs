@@ -48,9 +48,13 @@ impl Launch<'_> {
             let (name, value) = (Ident::new(name, Span::call_site()), self.host_expr(value.as_ref()?));
             Some(quote!(.#name(#value)))
         });
+        let of_type = launch.sized_shared.then(|| {
+            let kernel = self.reference();
+            quote!(.shared(#kernel.dynamic_shared()))
+        });
         let cooperative = launch.cooperative.then(|| quote!(.cooperative(true)));
         let pdl = launch.pdl.then(|| quote!(.pdl(true)));
-        quote!(#start #(#sizes)* #cooperative #pdl)
+        quote!(#start #(#sizes)* #of_type #cooperative #pdl)
     }
 
     /// The parameters as host expressions see them.

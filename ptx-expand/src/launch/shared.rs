@@ -13,12 +13,11 @@ impl Reader {
             let launch = &mut kernel.launch;
             let Some(declared) = dynamic.filter(|_| launch.shared.is_none()) else { continue };
             let sizes = compiled.dynamic_sizes(index);
-            if let [Some(bytes)] = sizes.as_slice() {
-                launch.shared = Some(syn::parse_quote!(#bytes));
+            launch.sized_shared = sizes.iter().all(Option::is_some);
+            if launch.sized_shared {
                 continue;
             }
             let why = match (&launch.vouched, &launch.grid, &launch.block) {
-                _ if sizes.len() > 1 => "it differs from instance to instance",
                 (Some(_), ..) => "the caller of a safe launch cannot choose them",
                 (None, Some(_), Some(_)) => "a launch without a `Config` does not say",
                 _ => continue,

@@ -29,7 +29,7 @@ pub mod dynamic {
     #[ptx_kernel(block = 1, grid = 1, instances = [2, 4], unsafe(requires(out.len() >= 1)))]
     pub fn same<const N: u32>(out: &mut [f32]) {
         #[shared(dynamic)]
-        let memory: Memory<16>;
+        let memory: Memory<{ 4 * N }>;
         let mut v: f32 = N as f32;
         ptx! {
             st.shared.f32   [memory.last], v;
@@ -44,6 +44,10 @@ fn the_type_of_dynamic_memory_is_its_size() {
     let mut out = device.zeros::<f32>(1).unwrap();
     dynamic::same::<4>(&device, &mut out).unwrap();
     assert_eq!(out.download().unwrap(), [4.0]);
+    // Each instance has the bytes of its own type.
+    use dynamic::same::{Exists, Instance};
+    let kernels = [<Instance<2> as Exists>::KERNEL, <Instance<4> as Exists>::KERNEL];
+    assert_eq!(kernels.map(Kernel::dynamic_shared), [8 * 4096 + 128, 16 * 4096 + 128]);
 }
 
 /// Two factors.

@@ -143,7 +143,7 @@ pub fn boxes<const RANK: u32, const OP: u32>(from: TensorMap, to: TensorMap) {
                 tma::load_2d_multicast(tile, from, 0, 1, bar, 3);
             } else if RANK == 3 {
                 tma::fetch_3d(from, 0, 0, 1);
-                tma::load_3d_multicast(tile, from, 0, 0, 1, bar, 3);
+                tma::load_3d_multicast(tile, from, [0, 0, 1], bar, 3);
             } else if RANK == 4 {
                 tma::fetch_4d(from, 0, 0, 0, 1);
                 tma::load_4d_multicast(tile, from, 0, 0, 0, 1, bar, 3);

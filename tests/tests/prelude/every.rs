@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 fn a_test_or_an_example_comes_to_every_helper() {
     let library = library();
     let sources = callers().map(|folder| (read(&folder), ""));
-    let methods = FILES.iter().map(|(module, source)| (methods(source), *module));
-    let (mut pending, mut reached) = (sources.into_iter().chain(methods).collect::<Vec<_>>(), BTreeSet::new());
+    let (mut pending, mut reached) = (sources.to_vec(), BTreeSet::new());
     while let Some((text, home)) = pending.pop() {
         for (path, (module, code)) in &library {
             if calls(&text, path, *module == home) && reached.insert(path) {
@@ -32,11 +31,6 @@ fn helpers_write_only_what_they_may() {
     }
 }
 
-/// The `impl` blocks of a module.
-fn methods(source: &str) -> String {
-    source.split_inclusive("\n}\n").filter_map(|piece| piece.find("\nimpl").map(|at| &piece[at..])).collect()
-}
-
 /// The folders with the kernels that call helpers.
 fn callers() -> [PathBuf; 4] {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -48,7 +42,7 @@ fn library() -> BTreeMap<String, (&'static str, String)> {
     let of = |(module, source): &(&'static str, &'static str)| {
         let module = *module;
         let entry = move |helper: ptx_core::kernel::prelude::Helper<'_>| {
-            let code: String = helper.text.lines().filter(|line| !line.starts_with("///")).collect();
+            let code: String = helper.text.lines().filter(|line| !line.trim_start().starts_with("///")).collect();
             (format!("{module}::{}", helper.name), (module, code))
         };
         helpers(source).into_iter().map(entry).collect::<Vec<_>>()
@@ -56,9 +50,18 @@ fn library() -> BTreeMap<String, (&'static str, String)> {
     FILES.iter().flat_map(of).collect()
 }
 
-/// Returns true if a text calls a helper: by its path, or in its own module by its name.
+/// Returns true if a text calls a helper: by its path, or in its own module by its name; a method behind a dot or its type; a type by its
+/// name.
 fn calls(text: &str, path: &str, at_home: bool) -> bool {
     let name = path.rsplit("::").next().unwrap_or(path);
+    if path.matches("::").count() == 2 {
+        return [".", "::"]
+            .iter()
+            .any(|dot| ["(", "::<"].iter().any(|end| text.contains(&format!("{dot}{name}{end}"))));
+    }
+    if name.starts_with(char::is_uppercase) {
+        return text.contains(path) || at_home && text.contains(name);
+    }
     let called = |name: &str| {
         text.match_indices(name).any(|(at, _)| {
             let (before, behind) = (&text[..at], &text[at + name.len()..]);

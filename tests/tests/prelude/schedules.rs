@@ -85,15 +85,16 @@ pub fn parts(workers: u32, tiles: u32, steps: u32, out: &mut [u32]) {
         return;
     }
     let mut to: u64 = out + wide(tid.x) * 384;
-    let (alone, begin, mut end): (u32, u32, u32) = scheduler::stream_k(tid.x, workers, tiles, steps);
-    let mut round: u32 = 0;
-    while round < alone {
-        put(&mut to, tid.x + round * workers, 0, steps);
-        round += 1;
+    let mut shared = scheduler::StreamK::new(tid.x, workers, tiles, steps);
+    let mut tile: u32 = tid.x;
+    while tile < shared.full_tiles {
+        put(&mut to, tile, 0, steps);
+        tile += workers;
     }
-    while begin < end {
-        let (tile, from, last): (u32, u32, u32) = scheduler::stream_k_part(begin, &mut end, steps);
-        put(&mut to, alone * workers + tile, from, last);
+    let mut k = mainloop::KRange { begin: 0, end: 0, backward: 0 };
+    while shared.begin < shared.end {
+        tile = shared.next_unit::<1>(&mut k);
+        put(&mut to, tile, k.begin, k.end);
     }
 
     fn put(to: &mut u64, tile: u32, from: u32, last: u32) {
@@ -136,15 +137,13 @@ fn stream_k_shares_every_step_once_and_alike(device: &Device) -> Result<()> {
 /// The group of every tile, and the group's first row, end and first tile.
 #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(offsets.len() > groups, out.len() >= 4 * tiles)))]
 pub fn groups_of(offsets: &[u32], groups: u32, most: u32, columns: u32, tiles: u32, out: &mut [u32]) {
-    let (mut tile, mut to): (u32, u64) = (0, out);
-    let (mut ahead, mut group, mut start, mut next, mut first, mut end): (u32, u32, u32, u32, u32, u32) =
-        (0, 0, 0, 0, 0, 0);
+    let (mut tile, mut to): (u32, GlobalMut<u32>) = (0, out);
+    let all = scheduler::Groups { offsets, count: groups, rows: most, tiles_n: columns };
+    let mut cursor = scheduler::GroupCursor::new();
     while tile < tiles {
-        scheduler::seek::<16>(
-            tile, offsets, groups, most, columns, &mut ahead, &mut group, &mut start, &mut next, &mut first, &mut end,
-        );
+        cursor.seek::<16>(&all, tile);
         if tid.x == 0 {
-            ptx! { st.global.v4.u32 [to], {group, first, end, start}; }
+            ptx! { st.global.v4.u32 [to], {cursor.group, cursor.first_row, cursor.end_row, cursor.first_tile}; }
         }
         to += 16;
         tile += 1;

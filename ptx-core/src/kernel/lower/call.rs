@@ -247,7 +247,7 @@ impl<'a> Lowerer<'a> {
             let helpers = prelude::helpers(source);
             let kin =
                 |name: &&str| function.rsplit_once('_').is_some_and(|(kind, _)| name.starts_with(&format!("{kind}_")));
-            let all = helpers.iter().map(|helper| helper.name);
+            let all = helpers.iter().map(|helper| helper.name.as_str());
             let found: Vec<&str> = match all.clone().filter(kin).collect::<Vec<_>>() {
                 kin if kin.is_empty() => nearest(function, all).into_iter().collect(),
                 kin => kin,

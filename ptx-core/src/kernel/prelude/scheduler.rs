@@ -95,6 +95,17 @@ fn claim(gpcs: u64, claims: u64, workers: u32) -> u32 {
     number
 }
 
+/// The number of a cluster, claimed by thread 32 of its first block; 0 in other threads. Two `setp`, and under them `claim`.
+fn claim_by_leader(gpcs: u64, claims: u64, num_clusters: u32) -> u32 {
+    let mut id: u32 = 0;
+    if tid.x == 32 {
+        if cluster::rank() == 0 {
+            id = claim(gpcs, claims, num_clusters);
+        }
+    }
+    id
+}
+
 /// By the thread that has claimed a number, before `grid::launch_dependents`: the last of the `workers` makes `claims` ready
 /// for the next launch. `atom.inc`, and then four `st.v4` and a fence.
 fn claimed(claims: u64, workers: u32) {
@@ -108,94 +119,179 @@ fn claimed(claims: u64, workers: u32) {
     }
 }
 
-/// Of matrices whose heights only the device knows: goes on to the one that has tile `tile`, if `tile` is not before `next`.
-/// Matrix g has the rows from `offsets[g]` to `offsets[g + 1]` of at most `most`, in tiles of `ROWS` rows, `columns` tiles
-/// side by side; empty ones have none. Then `group` is its number, `start` and `next` are the tiles before it and up to its
-/// end, `first` and `end` its rows. Behind the last tile, `group` is at least `groups`.
-///
-/// All lanes of a warp call it, and `ahead` (the matrices looked at), `group`, `start`, `next`, `first` and `end` start as
-/// zeros. Each lane looks at one matrix: for every 32 two `ld.global.nc`, a `warp::scan_sum` and a `vote.sync.ballot`, then
-/// `brev`, `clz` and four `shfl.sync.idx`.
-fn seek<const ROWS: u32>(
-    tile: u32,
-    offsets: u64,
-    groups: u32,
-    most: u32,
-    columns: u32,
-    ahead: &mut u32,
-    group: &mut u32,
-    start: &mut u32,
-    next: &mut u32,
-    first: &mut u32,
-    end: &mut u32,
-) {
-    loop {
-        if tile < *next {
-            break;
-        }
-        *group = *ahead;
-        if *ahead >= groups {
-            break;
-        }
-        let mine: u32 = *ahead + laneid;
-        let (mut from, mut to): (u32, u32) = (0, 0);
-        if mine < groups {
-            let at: u64 = offsets + wide(mine) * 4;
-            ptx! {
-                ld.global.nc.u32 from, [at];
-                ld.global.nc.u32 to, [at + 4];
-                min.u32 to, to, most;
-                max.u32 to, to, from;
+/// The tiles of C, `tiles_m` × `tiles_n`, in an order that keeps neighbors in the second-level cache: `blocked`.
+struct Raster {
+    tiles_m: u32,
+    tiles_n: u32,
+    band: u32,
+    run: u32,
+}
+
+impl Raster {
+    /// The number of tiles: `mul.lo`.
+    fn count(&self) -> u32 {
+        self.tiles_m * self.tiles_n
+    }
+
+    /// The row and the column of a tile: `blocked`.
+    fn tile(&self, index: u32) -> (u32, u32) {
+        blocked(index, self.tiles_m, self.tiles_n, self.band, self.run)
+    }
+}
+
+/// The number that a cluster has claimed, sent to all of its blocks.
+struct ClusterId {
+    sent: mbarrier::Barrier,
+    id: u32,
+}
+
+impl Shared<ClusterId> {
+    /// Initializes the barrier, in one thread of each block: `mbarrier.init`.
+    fn init(self) {
+        self.sent.init(1);
+    }
+
+    /// Sends the `id` of the first block to the cluster's `BLOCKS` blocks, by one thread of each, and calls `claimed`.
+    /// `mbarrier.arrive.expect_tx`, and for each block two `mapa` and `st.async`.
+    fn broadcast<const BLOCKS: u32>(self, id: u32, claims: u64, num_clusters: u32) {
+        self.sent.arrive_expect(4);
+        if cluster::rank() == 0 {
+            for block in 0..BLOCKS {
+                cluster::send(self.id, id, self.sent, block);
             }
+            claimed(claims, num_clusters);
         }
-        let tiles: u32 = (to - from + (ROWS - 1)) / ROWS * columns;
-        let through: u32 = *next + warp::scan_sum(tiles);
-        let mut mask: b32 = warp::ballot(tile < through);
-        if mask == 0 {
-            *next = warp::broadcast(through, 31);
-            *ahead += 32;
-        } else {
-            let lane: u32;
-            ptx! {
-                brev.b32 mask, mask;
-                clz.b32 lane, mask;
+    }
+
+    /// Waits for the number: `mbarrier.try_wait` in a loop, `ld.shared`, and `shfl.sync.idx`, so that the compiler keeps one
+    /// register for the warp.
+    fn wait(self) -> u32 {
+        let mut id: u32 = 0;
+        self.sent.wait(0);
+        ptx! { ld.shared.u32 id, [self.id]; }
+        warp::broadcast(id, 0)
+    }
+}
+
+/// Matrices whose heights only the device knows: group g has rows `offsets[g]` to `offsets[g + 1]`, of at most `rows`, and `tiles_n` tiles
+/// side by side. Empty groups have no tiles.
+struct Groups {
+    offsets: Global<u32>,
+    count: u32,
+    rows: u32,
+    tiles_n: u32,
+}
+
+/// The group of a tile: its rows, and the tiles before it and up to its end. `group` is at least the number of groups after the last
+/// tile.
+struct GroupCursor {
+    group: u32,
+    first_row: u32,
+    end_row: u32,
+    first_tile: u32,
+    end_tile: u32,
+    /// The next group to look at.
+    next: u32,
+}
+
+impl GroupCursor {
+    /// In front of the first group: six `mov`.
+    fn new() -> GroupCursor {
+        GroupCursor { group: 0, first_row: 0, end_row: 0, first_tile: 0, end_tile: 0, next: 0 }
+    }
+
+    /// Moves on to the group with tile `tile`; tiles have `BLOCK_M` rows, and only grow. All lanes of a warp
+    /// call it. Each lane looks at one group: for every 32 two `ld.global.nc`, a `warp::scan_sum` and a `vote.sync.ballot`, then `brev`,
+    /// `clz` and four `shfl.sync.idx`.
+    fn seek<const BLOCK_M: u32>(&mut self, groups: &Groups, tile: u32) {
+        loop {
+            if tile < self.end_tile {
+                break;
             }
-            *group = *ahead + lane;
-            *ahead = *group + 1;
-            *next = warp::broadcast(through, lane);
-            *start = *next - warp::broadcast(tiles, lane);
-            *first = warp::broadcast(from, lane);
-            *end = warp::broadcast(to, lane);
+            self.group = self.next;
+            if self.next >= groups.count {
+                break;
+            }
+            let mine: u32 = self.next + laneid;
+            let (mut from, mut to): (u32, u32) = (0, 0);
+            if mine < groups.count {
+                let at = groups.offsets.at(mine);
+                ptx! {
+                    ld.global.nc.u32 from, [at];
+                    ld.global.nc.u32 to, [at + 4];
+                    min.u32 to, to, groups.rows;
+                    max.u32 to, to, from;
+                }
+            }
+            let tiles: u32 = (to - from + (BLOCK_M - 1)) / BLOCK_M * groups.tiles_n;
+            let through: u32 = self.end_tile + warp::scan_sum(tiles);
+            let mut mask: b32 = warp::ballot(tile < through);
+            if mask == 0 {
+                self.end_tile = warp::broadcast(through, 31);
+                self.next += 32;
+            } else {
+                let lane: u32;
+                ptx! {
+                    brev.b32 mask, mask;
+                    clz.b32 lane, mask;
+                }
+                self.group = self.next + lane;
+                self.next = self.group + 1;
+                self.end_tile = warp::broadcast(through, lane);
+                self.first_tile = self.end_tile - warp::broadcast(tiles, lane);
+                self.first_row = warp::broadcast(from, lane);
+                self.end_row = warp::broadcast(to, lane);
+            }
         }
     }
 }
 
-/// By stream-K, what a worker has of `tiles` tiles of `steps` steps each: the tiles that it has alone, one in every round
-/// of `workers`, and from which step to which it works on those that are left, which all workers share alike. If there are
-/// a whole number of rounds, nothing is left; if fewer are left than a quarter of a round, the last whole round is shared
-/// too, so that nobody has a crumb. Three `div`, and `mul.lo`, `sub`, `setp`.
-fn stream_k(worker: u32, workers: u32, tiles: u32, steps: u32) -> (u32, u32, u32) {
-    let mut alone: u32 = tiles / workers;
-    let rest: u32 = tiles - alone * workers;
-    if rest != 0 {
-        if 4 * rest < workers {
-            if alone != 0 {
-                alone -= 1;
-            }
-        }
-    }
-    let shared: u32 = (tiles - alone * workers) * steps;
-    (alone, worker * shared / workers, (worker + 1) * shared / workers)
+/// Stream-K: `tiles` tiles of `steps` steps along K for `num_clusters` clusters. Whole tiles, those before `full_tiles`, go round: one
+/// for each cluster. All clusters share the steps of the remaining tiles alike; `begin` and `end` are those of `cluster`. Nothing is
+/// left if the rounds are whole. If less than a quarter of a round is left, the last whole round is shared, too.
+struct StreamK {
+    cluster: u32,
+    num_clusters: u32,
+    tiles: u32,
+    steps: u32,
+    full_tiles: u32,
+    begin: u32,
+    end: u32,
 }
 
-/// What comes next of the shared steps from `begin` to `end`, last first: the tile among those that are left, and its steps.
-/// It is cut off from `end`. Whoever has a tile's last step sums it up; as the worker before began with its part of that
-/// tile, and this one ends with it, nobody waits long. `div`, two `mul.lo`, `max`, `sub`.
-fn stream_k_part(begin: u32, end: &mut u32, steps: u32) -> (u32, u32, u32) {
-    let tile: u32 = (*end - 1) / steps;
-    let start: u32 = tile * steps;
-    let (mut from, to): (u32, u32) = (begin, *end - start);
-    ptx! { max.u32 from, from, start; }
-    *end = from;
-    (tile, from - start, to)
+impl StreamK {
+    /// The share of one cluster: three `div`, and `mul.lo`, `sub`, `setp`.
+    fn new(cluster: u32, num_clusters: u32, tiles: u32, steps: u32) -> StreamK {
+        let mut rounds: u32 = tiles / num_clusters;
+        let rest: u32 = tiles - rounds * num_clusters;
+        if rest != 0 {
+            if 4 * rest < num_clusters {
+                if rounds != 0 {
+                    rounds -= 1;
+                }
+            }
+        }
+        let full_tiles: u32 = rounds * num_clusters;
+        let shared: u32 = (tiles - full_tiles) * steps;
+        let (begin, end): (u32, u32) = (cluster * shared / num_clusters, (cluster + 1) * shared / num_clusters);
+        StreamK { cluster, num_clusters, tiles, steps, full_tiles, begin, end }
+    }
+
+    /// The share of another cluster: as `new`.
+    fn of_cluster(&self, cluster: u32) -> StreamK {
+        StreamK::new(cluster, self.num_clusters, self.tiles, self.steps)
+    }
+
+    /// Takes the next unit of work from the end of this cluster's shared steps: its tile, and its part of K, with `STEP` elements per
+    /// step. Units go from the last one to the first: the cluster with a tile's last step sums the tile up, and the cluster before began
+    /// with its part, so nobody waits long. `div`, four `mul.lo`, `max`, `sub`.
+    fn next_unit<const STEP: u32>(&mut self, k: &mut mainloop::KRange) -> u32 {
+        let tile: u32 = (self.end - 1) / self.steps;
+        let first: u32 = tile * self.steps;
+        let from: u32 = self.begin.max(first);
+        k.begin = (from - first) * STEP;
+        k.end = (self.end - first) * STEP;
+        self.end = from;
+        self.full_tiles + tile
+    }
 }

@@ -55,10 +55,10 @@ fn load_2d_multicast(to: u32, map: TensorMap, x: u32, y: u32, bar: u32, mask: u1
 }
 
 /// The same for three dimensions: `cp.async.bulk.tensor.3d … .multicast::cluster`.
-fn load_3d_multicast(to: u32, map: TensorMap, x: u32, y: u32, z: u32, bar: u32, mask: u16) {
+fn load_3d_multicast(to: u32, map: TensorMap, at: [u32; 3], bar: u32, mask: u16) {
     ptx! {
         cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
-            [to], [map, {x, y, z}], [bar], mask;
+            [to], [map, {at[..]}], [bar], mask;
     }
 }
 
@@ -89,11 +89,11 @@ fn load_2d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, x: u32, y: u32, ba
 }
 
 /// The same for a box of three dimensions.
-fn load_3d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, x: u32, y: u32, z: u32, bar: u32, mask: u16) {
+fn load_3d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, at: [u32; 3], bar: u32, mask: u16) {
     if BLOCKS == 1 {
-        load_3d(to, map, x, y, z, bar);
+        load_3d(to, map, at[0], at[1], at[2], bar);
     } else {
-        load_3d_multicast(to, map, x, y, z, bar, mask);
+        load_3d_multicast(to, map, at, bar, mask);
     }
 }
 

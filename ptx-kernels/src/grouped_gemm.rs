@@ -1,0 +1,216 @@
+//! Grouped matrix products, for a mixture of experts: the rows of A are sorted by expert, and each group of rows is multiplied with the
+//! matrix of its expert. One launch for all groups; the device alone knows their heights, and empty groups cost nothing.
+//!
+//! For `sm_90a` and the CPU device. Operands are `bf16`, sums `f32`, results `bf16` or `f32`: each product is exact, each sum is that of
+//! Hopper's tensor cores, and the result is rounded once. The order of the sums is that of K.
+//!
+//! ```no_run
+//! use ptx_kernels::grouped_gemm::GroupedGemm;
+//! use ptx_launch::prelude::*;
+//! # fn main() -> ptx_launch::Result<()> {
+//! let device = Device::cuda(0)?;
+//! let (m, n, k, groups) = (384, 256, 512, 3);
+//! let (a, b) = (device.zeros::<bf16>(m * k)?, device.zeros::<bf16>(groups * k * n)?);
+//! let mut c = device.zeros::<bf16>(m * n)?;
+//! let offsets = device.upload(&[0u32, 100, 100, 384])?;          // 100 rows, none, and 284
+//! let grouped = GroupedGemm::new(&device)?;
+//! grouped.run(&device, a.tile([m, k])?, b.tile([groups, k, n])?, &offsets, c.tile_mut([m, n])?)?;
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod hopper;
+
+use half::bf16;
+use hopper::kernels::{Config, grouped_gemm};
+use ptx_launch::prelude::{AsStream, Buffer, Device, Kernel};
+use ptx_launch::{Config as Launch, Error, Result, TensorElement, TensorMut, TensorRef, Tile};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Bands of tiles have this many tiles along M, so that the rows of A in work at a time stay in the L2 cache.
+const BAND: u32 = 8;
+
+/// The blocks that the CPU device is given.
+const CPU_BLOCKS: u32 = 8;
+
+/// Rows of a block's tile.
+const BLOCK_M: u32 = 128;
+
+/// Grouped products on one device.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupedGemm {
+    /// Blocks that run at the same time, in clusters of one and of two.
+    num_blocks: [u32; 2],
+}
+
+/// An element type of C: `bf16` or `f32`.
+pub trait Output: TensorElement {
+    #[doc(hidden)]
+    const KERNELS: &'static [(grouped_gemm::Instance, &'static Kernel)];
+    #[doc(hidden)]
+    fn launch(variant: Variant<Self>, stream: impl AsStream, arguments: Arguments<'_, Self>) -> Result<()>
+    where
+        Self: Sized;
+}
+
+/// The arguments of a launch.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Arguments<'a, O> {
+    a: TensorRef<'a, bf16, 2>,
+    b: TensorRef<'a, bf16, 3>,
+    offsets: &'a Buffer<u32>,
+    c: TensorMut<'a, O, 2>,
+    num_blocks: u32,
+}
+
+/// An instance of the kernel, for tuning: [`GroupedGemm::run`] picks one by shape and layout.
+#[derive(Debug)]
+pub struct Variant<O> {
+    instance: grouped_gemm::Instance,
+    config: Config,
+    output: PhantomData<fn(O)>,
+}
+
+macro_rules! outputs {
+    ($($o:ty)*) => { $(
+        impl Output for $o {
+            const KERNELS: &'static [(grouped_gemm::Instance, &'static Kernel)] =
+                <grouped_gemm::Types<bf16, $o> as grouped_gemm::Exists>::KERNELS;
+
+            fn launch(variant: Variant<$o>, stream: impl AsStream, arguments: Arguments<'_, $o>) -> Result<()> {
+                let Arguments { a, b, offsets, mut c, num_blocks } = arguments;
+                let ([m, k], [groups, _, n]) = (a.shape(), b.shape());
+                let a = Tile::of(&a, [m, k])?;
+                let b = Tile::of(&b, if variant.b_k_major() { [groups, n, k] } else { [groups, k, n] })?;
+                let c = Tile::of_mut(&mut c, [m, n])?;
+                grouped_gemm::launch::<bf16, $o>(variant.instance, stream, a, b, c, offsets, num_blocks, BAND)
+            }
+        }
+    )* };
+}
+outputs! { bf16 f32 }
+
+/// All variants with results of this type.
+pub fn variants<O: Output>() -> impl Iterator<Item = Variant<O>> {
+    let config = |of| grouped_gemm::INSTANCES.iter().find(|(known, _)| *known == of).map(|(_, config)| *config);
+    O::KERNELS.iter().filter_map(move |(instance, _)| {
+        Some(Variant { instance: *instance, config: config(*instance)?, output: PhantomData })
+    })
+}
+
+impl GroupedGemm {
+    /// Asks the device how many blocks it runs at the same time.
+    ///
+    /// # Errors
+    /// Those of loading the kernel.
+    pub fn new(device: &Device) -> Result<GroupedGemm> {
+        let mut num_blocks = [CPU_BLOCKS; 2];
+        for (blocks, cluster) in num_blocks.iter_mut().zip([1, 2]).filter(|_| device.is_cuda()) {
+            let of_cluster = bf16::KERNELS.iter().zip(variants::<bf16>());
+            let Some(((_, kernel), _)) = of_cluster.into_iter().find(|(_, v)| v.config.cluster_n == cluster) else {
+                continue;
+            };
+            let config = Launch::grid(cluster).block(384).cluster(cluster).shared(kernel.dynamic_shared());
+            let occupancy = kernel.occupancy(device, &config)?;
+            *blocks = occupancy.clusters.map_or(occupancy.multiprocessors, |clusters| clusters * cluster);
+        }
+        Ok(GroupedGemm { num_blocks })
+    }
+
+    /// C (M × N): row r is row r of A (M × K) times the matrix of its group in B (G × K × N). Group g has rows `offsets[g]` to
+    /// `offsets[g + 1]`, which do not decrease; rows of no group are not written. A and C are dense row by row; the matrices of B are dense
+    /// row by row, or column by column (K-major, the faster layout). K and N are multiples of 8.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if the shapes do not fit, those of a launch, and an error for tensors with
+    /// other strides.
+    pub fn run<'a, O: Output>(
+        &self,
+        stream: impl AsStream,
+        a: impl Into<TensorRef<'a, bf16, 2>>,
+        b: impl Into<TensorRef<'a, bf16, 3>>,
+        offsets: &Buffer<u32>,
+        c: impl Into<TensorMut<'a, O, 2>>,
+    ) -> Result<()> {
+        let (a, b, c) = (a.into(), b.into(), c.into());
+        let [_, k, n] = b.shape();
+        let k_major = match b.strides() {
+            [matrix, 1, column] if matrix == k * n && column == k => true,
+            [matrix, row, 1] if matrix == k * n && row == n => false,
+            _ => return Err(strided()),
+        };
+        // The fewest columns behind the end of C; then the widest tile.
+        let cost = |variant: &Variant<O>| {
+            let width = variant.width();
+            ((n as u32).next_multiple_of(width), u32::MAX - width)
+        };
+        let Some(variant) = variants::<O>().filter(|v| v.b_k_major() == k_major).min_by_key(cost) else {
+            return Err(no_variant());
+        };
+        self.run_variant(stream, variant, (a, b, c), offsets)
+    }
+
+    /// The same by one variant.
+    ///
+    /// # Errors
+    /// As [`GroupedGemm::run`].
+    pub fn run_variant<O: Output>(
+        &self,
+        stream: impl AsStream,
+        variant: Variant<O>,
+        (a, b, c): (TensorRef<'_, bf16, 2>, TensorRef<'_, bf16, 3>, TensorMut<'_, O, 2>),
+        offsets: &Buffer<u32>,
+    ) -> Result<()> {
+        if !a.is_contiguous() || !c.is_contiguous() {
+            return Err(strided());
+        }
+        let cluster = variant.config.cluster_n;
+        let num_blocks = self.num_blocks[if cluster == 1 { 0 } else { 1 }] / cluster * cluster;
+        O::launch(variant, stream, Arguments { a, b, offsets, c, num_blocks })
+    }
+}
+
+impl<O> Variant<O> {
+    /// True if it reads matrices of B that are dense along K.
+    pub fn b_k_major(&self) -> bool {
+        self.config.major_b == 0
+    }
+
+    /// Rows and columns of a block's tile.
+    pub fn block(&self) -> [u32; 2] {
+        [BLOCK_M, self.config.block_n]
+    }
+
+    /// Columns of a cluster's tile.
+    fn width(&self) -> u32 {
+        self.config.block_n * self.config.cluster_n
+    }
+}
+
+impl<O> fmt::Display for Variant<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.instance)
+    }
+}
+
+impl<O> Clone for Variant<O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<O> Copy for Variant<O> {}
+
+#[cold]
+fn strided() -> Error {
+    Error::other(
+        "a grouped product is launched with tensors whose rows have gaps, or that are transposed other than matrices of B",
+    )
+}
+
+#[cold]
+fn no_variant() -> Error {
+    Error::other("no kernel of a grouped product has C in `f32` and matrices of B that are dense along K")
+}
