@@ -11,6 +11,8 @@ pub(super) mod compare;
 pub(super) mod control;
 pub(super) mod convert;
 pub(super) mod copy;
+#[cfg(test)]
+mod figures;
 pub(super) mod float;
 pub(super) mod fragment;
 pub(super) mod half;

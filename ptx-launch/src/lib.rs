@@ -156,6 +156,7 @@ mod kernel;
 #[doc = include_str!("../docs/language.md")]
 pub mod language {}
 mod launch;
+pub mod layouts;
 mod load;
 mod macros;
 pub mod packed;

@@ -5,7 +5,7 @@ use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 /// The documents for people; those that commands print are tested where they are printed.
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "STYLE.md",
@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 15] = [
     "docs/benchmarks/tried.md",
     "ptx-core/isa/README.md",
     "ptx-launch/docs/language.md",
+    "ptx-launch/docs/layouts.md",
     "corpus/README.md",
 ];
 

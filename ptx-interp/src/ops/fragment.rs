@@ -26,7 +26,7 @@ fn untyped(site: &Site, at: usize) -> Result<Type, Refusal> {
 }
 
 /// Place of an element: register, lane, and the index in the register.
-type Place = (usize, usize, usize);
+pub(super) type Place = (usize, usize, usize);
 
 /// Distribution of rows of A and columns of B ("lines") over the registers of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) enum Spread {
 
 impl Spread {
     /// Place of element k of a line, with `per` elements in a register.
-    fn place(self, line: usize, k: usize, per: usize) -> Place {
+    pub(super) fn place(self, line: usize, k: usize, per: usize) -> Place {
         match self {
             Spread::Quads { high } => (line / 8 + high * (k / (4 * per)), line % 8 * 4 + k / per % 4, k % per),
             Spread::Volta { across } => {

@@ -16,6 +16,9 @@ mod scale;
 mod transfer;
 mod zeros;
 
+#[cfg(test)]
+pub(super) use transfer::SHAPES;
+
 use super::{Op, op};
 use crate::ctx::{Ctx, Flow, Src};
 use crate::fault::{Fault, FaultKind};

@@ -17,10 +17,10 @@ use ptx_core::ir::Operand;
 use ptx_core::isa::Class;
 
 /// Which lane and column (of 32 bits) register `r` of thread `t` is, for a shape; `.16x32bx2` counts its columns in each half.
-type Place = fn(t: u32, r: u32) -> (u32, u32);
+pub(in crate::ops) type Place = fn(t: u32, r: u32) -> (u32, u32);
 
 /// The shapes of 9.7.16.2.3: lanes, and where a register is. The layouts stand in figures; these are CUTLASS's.
-const SHAPES: [(&str, (u32, Place)); 5] = [
+pub(in crate::ops) const SHAPES: [(&str, (u32, Place)); 5] = [
     ("32x32b", (32, |t, r| (t, r))),
     ("16x64b", (16, |t, r| (t / 4 + t % 2 * 8, t / 2 % 2 + r * 2))),
     ("16x128b", (16, |t, r| (t / 4 + r % 2 * 8, t % 4 + r / 2 * 4))),

@@ -1,0 +1,74 @@
+//! Every listing of the book runs, on the CPU device where there is no GPU.
+#![allow(unreachable_pub, missing_docs, clippy::unwrap_used, reason = "tests")]
+
+/// Declares the listings, and a test for each that runs its `main`.
+macro_rules! listings {
+    ($($name:ident $path:literal)*) => {
+        $(#[path = $path] pub mod $name;)*
+
+        mod runs {
+            $(#[test] fn $name() { super::$name::main().unwrap(); })*
+        }
+    };
+}
+
+#[path = "../listings/host.rs"]
+pub mod host;
+
+listings! {
+    first_kernel "../listings/first_kernel.rs"
+    print_ptx "../listings/print_ptx.rs"
+    transpose "../listings/transpose.rs"
+    block_sum "../listings/block_sum.rs"
+    ampere_mma "../listings/ampere_mma.rs"
+    ampere_shared "../listings/ampere_shared.rs"
+    ampere_pipeline "../listings/ampere_pipeline.rs"
+    hopper_tma "../listings/hopper_tma.rs"
+    hopper_wgmma "../listings/hopper_wgmma.rs"
+    hopper_gemm "../listings/hopper_gemm.rs"
+    testing "../listings/testing.rs"
+    cuda "../listings/cuda.rs"
+    triton "../listings/triton.rs"
+    porting "../listings/porting.rs"
+    shipping "../listings/shipping.rs"
+    transpiled "../listings/transpiled.rs"
+}
+
+/// The speed of each step at 4096³ on the GPU, as the tutorial's chapters print it.
+#[test]
+#[ignore = "needs a Hopper GPU"]
+fn speed_of_each_step() {
+    use ptx_launch::prelude::*;
+    let device = Device::cuda(0).unwrap();
+    let (stream, n) = (device.stream(), 4096);
+    let data: Vec<bf16> = (0..n * n).map(|i| bf16::from_f32((i * 7919 % 1000) as f32 / 500.0 - 1.0)).collect();
+    let (a, b) = (device.upload(&data).unwrap(), device.upload(&data).unwrap());
+    let mut c = device.zeros::<f32>(n * n).unwrap();
+    let steps: [(&str, host::Gemm); 5] = [
+        ("ampere_mma", ampere_mma::launch),
+        ("ampere_shared", ampere_shared::launch),
+        ("ampere_pipeline", ampere_pipeline::launch),
+        ("hopper_wgmma", hopper_wgmma::launch),
+        ("hopper_gemm", hopper_gemm::launch),
+    ];
+    for (name, gemm) in steps {
+        host::check(&device, [128, 128, 256], gemm).unwrap();
+        let run = || gemm(&stream, &a, &b, &mut c, [n as u32; 3]);
+        let time = Timer::new().measure(&stream, run).unwrap().median();
+        println!("{name}: {:.0} TFLOP/s, {time:?}", 2e-12 * (n as f64).powi(3) / time.as_secs_f64());
+    }
+}
+
+/// The module of the guide to transpiling is what the transpiler makes of the corpus' file; `UPDATE_EXPECT=1` renews it.
+#[test]
+fn the_transpiled_softmax_is_current() {
+    let book = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(book.join("../../corpus/ptx/triton-3.9/softmax.sm_80.ptx")).unwrap();
+    let (tree, _) = ptx_core::parse::parse_text(text);
+    let made = ptx_transpile::sugar(&tree, "softmax", &[]).unwrap().text;
+    let path = book.join("transpiled/softmax.rs");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    assert!(std::fs::read_to_string(&path).unwrap() == made, "UPDATE_EXPECT=1 renews transpiled/softmax.rs");
+}
