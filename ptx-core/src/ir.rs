@@ -94,13 +94,13 @@ pub struct Variable {
     pub linkage: Option<&'static str>,
     /// For a pointer parameter (`.ptr`): the space and the alignment it points to.
     pub points_to: Option<(Option<Space>, u64)>,
-    /// The initialiser, byte by byte, and the addresses in it.
+    /// The initializer, byte by byte, and the addresses in it.
     pub init: Option<Init>,
     /// Position of its declaration.
     pub span: Span,
 }
 
-/// An initialiser.
+/// An initializer.
 #[derive(Clone, Debug, Default)]
 pub struct Init {
     /// The bytes, zero where an address goes.
@@ -109,7 +109,7 @@ pub struct Init {
     pub relocations: Vec<Relocation>,
 }
 
-/// An address in an initialiser.
+/// An address in an initializer.
 #[derive(Clone, Debug)]
 pub struct Relocation {
     /// Position in the bytes.

@@ -219,7 +219,7 @@ pub enum OperandKind {
     Func,
     /// A register with a function's address.
     Callee,
-    /// A parenthesised list (of a call).
+    /// A parenthesized list (of a call).
     List,
     /// A label of `.branchtargets`.
     Branches,

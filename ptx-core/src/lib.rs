@@ -64,3 +64,8 @@ pub mod span;
 pub mod syntax;
 pub mod tensor;
 pub mod token;
+
+// The example of the package's page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

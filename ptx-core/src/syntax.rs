@@ -216,7 +216,7 @@ pub struct Prototype {
     pub directives: Vec<Directive>,
 }
 
-/// An operand, an initialiser, an argument of a directive.
+/// An operand, an initializer, an argument of a directive.
 #[derive(Clone, Debug)]
 pub struct Expr {
     /// All its tokens.
@@ -240,7 +240,7 @@ pub enum ExprKind {
     Dot,
     /// `-x`, `~x`, `!x`, `+x`; the operator's byte.
     Unary(u8, ExprId),
-    /// `a + b`; the operator's bytes (the second is 0 for one-byte operators). `=` only in a sampler's initialiser.
+    /// `a + b`; the operator's bytes (the second is 0 for one-byte operators). `=` only in a sampler's initializer.
     Binary([u8; 2], ExprId, ExprId),
     /// `a ? b : c`.
     Ternary(ExprId, ExprId, ExprId),

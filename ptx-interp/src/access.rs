@@ -42,7 +42,7 @@ impl Ctx<'_> {
         Ok((found, gaps, touch))
     }
 
-    /// The bytes of a whole warp, if its lanes access neighbours of `size` bytes in global or shared memory, all there
+    /// The bytes of a whole warp, if its lanes access neighbors of `size` bytes in global or shared memory, all there
     /// are; else nothing, and each lane's access is looked at alone.
     pub(super) fn row(&self, space: Where, addresses: &Lanes, size: u64) -> Option<&[u8]> {
         let place = self.row_place(space, addresses, size)?;

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 const BASE: u64 = 0x0000_7f00_0000_0000;
 /// Every allocation starts at a multiple of this, as `cudaMalloc` promises.
 const ALIGN: u64 = 256;
-/// Unmapped bytes between two allocations, so that an index one past the end never hits a neighbour.
+/// Unmapped bytes between two allocations, so that an index one past the end never hits a neighbor.
 const GAP: u64 = 256;
 /// Maximum memory of one machine: more is an error, not an abort of the process.
 const LIMIT: u64 = 1 << 36;

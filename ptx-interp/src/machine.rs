@@ -313,7 +313,7 @@ fn check_sizes(entry: &Entry, launch: &Launch) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The first bytes of a variable, as far as they are not zero: its initialiser with the addresses filled in.
+/// The first bytes of a variable, as far as they are not zero: its initializer with the addresses filled in.
 fn initial(program: &Program, addresses: &[u64], id: VarId) -> Vec<u8> {
     let Some(data) = program.variables.get(id.index()) else { return Vec::new() };
     let Some(init) = &data.init else { return Vec::new() };
@@ -332,7 +332,7 @@ fn initial(program: &Program, addresses: &[u64], id: VarId) -> Vec<u8> {
     bytes
 }
 
-/// The value of an address in an initialiser.
+/// The value of an address in an initializer.
 fn relocated(program: &Program, addresses: &[u64], relocation: &Relocation) -> u64 {
     let (space, base) = match relocation.of {
         Symbol::Func(id) => (Where::Generic, code_address(id.index())),

@@ -13,14 +13,14 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A module, decoded for the machine. Its variables in global memory belong to the machine that launches it: every
-/// machine has its own, initialised at the first launch.
+/// machine has its own, initialized at the first launch.
 pub struct Program {
     pub(super) id: u64,
     pub(super) arch: Arch,
     pub(super) functions: Vec<Entry>,
     pub(super) code: Vec<Code>,
     pub(super) layout: Layout,
-    /// Name, size and initialiser of every variable, by its number in the module.
+    /// Name, size and initializer of every variable, by its number in the module.
     pub(super) variables: Vec<Data>,
     /// The slots and names of each function's registers.
     pub(super) registers: Vec<Vec<(u32, String)>>,

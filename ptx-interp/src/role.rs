@@ -45,7 +45,7 @@ impl Order {
     }
 }
 
-/// The threads with which a strong access synchronises (8.5).
+/// The threads with which a strong access synchronizes (8.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     Block,
@@ -72,7 +72,7 @@ pub(super) enum Act {
     },
     /// Orders what its threads did before and after.
     Fence,
-    /// The same, and makes the mbarriers visible that its threads have initialised.
+    /// The same, and makes the mbarriers visible that its threads have initialized.
     BegunFence,
     /// Makes what its threads know visible to the async proxy.
     ProxyFence,
@@ -88,7 +88,7 @@ pub(super) enum Act {
     Loaded,
     /// Stores registers to tensor memory, past its threads.
     Store,
-    /// Orders `tcgen05` instructions before what synchronises threads, and behind it.
+    /// Orders `tcgen05` instructions before what synchronizes threads, and behind it.
     BeforeSync,
     AfterSync,
     /// Takes tensor memory.

@@ -55,7 +55,7 @@ pub struct TensorMap {
     pub rank: u32,
     /// Elements of each dimension.
     pub dims: [u64; RANK],
-    /// Bytes between neighbours of each dimension but the innermost.
+    /// Bytes between neighbors of each dimension but the innermost.
     pub strides: [u64; RANK - 1],
     /// Of how many elements one is taken in each dimension.
     pub steps: [u32; RANK],

@@ -196,3 +196,8 @@ pub use texture::{AddressMode, Extent, FilterMode, Surface, Texel, TexelArray, T
 pub use tile::{ReadTile, Tile, WriteTile};
 pub use timing::{Timer, Timing};
 pub use tuning::{Outcome, Record, Records, Trial, Tuner, Tuning};
+
+// The example of the package's page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,4 +1,4 @@
-//! Pass `flow`: branches and labels to loops, labelled blocks, `if` and `else`. No instruction moves.
+//! Pass `flow`: branches and labels to loops, labeled blocks, `if` and `else`. No instruction moves.
 //!
 //! The order of the code decides: a label that is jumped to from behind starts a loop that reaches to the last such
 //! jump, one that is jumped to from in front ends a block that begins at the first such jump. Blocks and loops are grown

@@ -3,7 +3,7 @@
 //! A module becomes a list of canonical lines in which each name is a number, given in the order of first use. Two
 //! modules are the same if their lines are. In a line count: guard, opcode, modifiers, operands, literals by their
 //! value, and with the first use of a name what it was declared as (of a register its width; of a variable space,
-//! alignment, type, dimensions, initialiser). Labels are the number of the instruction behind them. Not in it: names,
+//! alignment, type, dimensions, initializer). Labels are the number of the instruction behind them. Not in it: names,
 //! blanks, comments, the braces of scopes, declarations and labels that nothing uses, whether functions stand before or
 //! behind the entries, whether an entry is `.visible`, `.uni` on a branch without a guard (it has one target), and,
 //! unless asked for, `.loc`, `.file` and sections.

@@ -2,7 +2,7 @@
 //!
 //! Without paths, the files of the corpus that have at least 500 kB. Best of several runs, one thread, MB = 10^6 bytes.
 //!
-//! How long the table takes in a dev build of somebody who uses these crates, where nothing is optimised:
+//! How long the table takes in a dev build of somebody who uses these crates, where nothing is optimized:
 //! `cargo bench --profile dev --config profile.dev.package.ptx-core.opt-level=0 -p ptx-tests --bench check Cargo.toml`.
 
 use ptx_core::check::check;

@@ -209,7 +209,7 @@ fn doubled(module: &Module, random: &mut Random) -> Option<Vec<(Range<usize>, St
     Some(vec![(before(&place), again)])
 }
 
-/// Two tokens, often neighbours.
+/// Two tokens, often neighbors.
 fn swapped(module: &Module, random: &mut Random) -> Option<Vec<(Range<usize>, String)>> {
     let (first, a) = module.token(random)?;
     let b = if random.once_in(2) { module.place(first + 1) } else { module.token(random)?.1 };

@@ -112,7 +112,8 @@ fn folder(package: &str) -> Option<PathBuf> {
         let manifest = read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
         manifest.contains(&format!("name = \"{package}\""))
     };
-    read_dir(root()).unwrap().flatten().map(|entry| entry.path()).find(named)
+    let folders = read_dir(root()).unwrap().chain(read_dir(root().join("docs")).unwrap());
+    folders.flatten().map(|entry| entry.path()).find(named)
 }
 
 fn has(tests: &Path, name: &str) -> bool {

@@ -43,7 +43,7 @@ pub fn copy_tile(#[tma(box = [64, 64], swizzle = 128)] a: Tile<bf16, (M, K)>, ou
 // ANCHOR: main
 pub fn main() -> ptx_launch::Result<()> {
     let device = hopper_or_cpu()?;
-    let x: Vec<bf16> = (0..4096).map(|i| bf16::from_bits(i)).collect();
+    let x: Vec<bf16> = (0..4096).map(bf16::from_bits).collect();
     let input = device.upload(&x)?;
     let mut out = device.zeros::<bf16>(4096)?;
     copy_tile(&device, input.tile([64, 64])?, &mut out)?;

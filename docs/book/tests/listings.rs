@@ -1,5 +1,5 @@
 //! Every listing of the book runs, on the CPU device where there is no GPU.
-#![allow(unreachable_pub, missing_docs, clippy::unwrap_used, reason = "tests")]
+#![allow(unreachable_pub, missing_docs, clippy::unwrap_used, clippy::approx_constant, reason = "tests")]
 
 /// Declares the listings, and a test for each that runs its `main`.
 macro_rules! listings {

@@ -1,4 +1,4 @@
-//! Variables: alignment, initialisers, incomplete arrays, vectors, and what a parameter may be.
+//! Variables: alignment, initializers, incomplete arrays, vectors, and what a parameter may be.
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Module, Param, Space, VarId, Variable};

@@ -18,7 +18,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// No longer word is compared.
 const LONGEST: usize = 64;
 
-/// Edits (insert, delete, replace, swap of neighbours) between two words.
+/// Edits (insert, delete, replace, swap of neighbors) between two words.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     if a.len() > LONGEST || b.len() > LONGEST {
         return usize::MAX;

@@ -13,7 +13,7 @@ pub fn print_tree(tree: &Tree) -> Vec<u8> {
     printer.out
 }
 
-/// Neighbours in the tree are mostly neighbours in the arena: `run` is what waits to be copied in one go.
+/// Neighbors in the tree are mostly neighbors in the arena: `run` is what waits to be copied in one go.
 struct Printer<'t> {
     tree: &'t Tree,
     out: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Operands, initialisers and constant expressions: manual section 4.5.5 and chapter 6.
+//! Operands, initializers and constant expressions: manual section 4.5.5 and chapter 6.
 
 use super::{MAX_DEPTH, Parsed, Parser};
 use crate::syntax::{Expr, ExprId, ExprKind, ExprList};

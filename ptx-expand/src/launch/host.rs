@@ -50,7 +50,7 @@ impl Launch<'_> {
         });
         let of_type = launch.sized_shared.then(|| {
             let kernel = self.reference();
-            quote!(.shared(#kernel.dynamic_shared()))
+            quote!(.shared((#kernel).dynamic_shared()))
         });
         let cooperative = launch.cooperative.then(|| quote!(.cooperative(true)));
         let pdl = launch.pdl.then(|| quote!(.pdl(true)));

@@ -127,7 +127,7 @@ impl Fragment {
 /// Distribution of C and D over the registers of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tile {
-    /// `mma`: two neighbours of a row in a lane, then eight rows further, then eight columns.
+    /// `mma`: two neighbors of a row in a lane, then eight rows further, then eight columns.
     Quads { high: usize },
     /// Volta's, in `f16` or in words of 32 bits.
     Volta { half: bool },

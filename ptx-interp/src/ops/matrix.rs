@@ -82,7 +82,7 @@ fn packing(site: &Site) -> (u32, bool) {
     site.one_of(&FORMATS).unwrap_or((8, false))
 }
 
-/// `ldmatrix` of 16 columns: elements of 8 bits, or of fewer that are extended to 8. A lane has four neighbours of a row; of 16
+/// `ldmatrix` of 16 columns: elements of 8 bits, or of fewer that are extended to 8. A lane has four neighbors of a row; of 16
 /// rows, which come transposed, those of a second row eight further in its next register.
 fn load_bytes(site: &Site, rows: usize) -> Decoded {
     site.accept(&["sync", "x1", "x2", "x4", "shared", "shared::cta"]);
@@ -159,7 +159,7 @@ fn rows(lanes: &[u64; 32], transposed: bool) -> [[u8; 16]; 8] {
     rows
 }
 
-/// The columns of a 16×8 matrix of bytes. Lane 4·g + t has two neighbours of row g, then of row g + 8, as `mma` leaves them.
+/// The columns of a 16×8 matrix of bytes. Lane 4·g + t has two neighbors of row g, then of row g + 8, as `mma` leaves them.
 fn columns(lanes: &[u64; 32], _: bool) -> [[u8; 16]; 8] {
     let mut columns = [[0; 16]; 8];
     for (lane, value) in lanes.iter().enumerate() {

@@ -33,7 +33,7 @@ enum Part {
 /// A matrix in memory, and its elements in order: the coordinates of element e.
 struct Matrix {
     address: Address,
-    /// Elements between neighbours of the outer dimension.
+    /// Elements between neighbors of the outer dimension.
     stride: Option<Src>,
     /// Default value.
     packed: u64,

@@ -84,7 +84,7 @@ fn first(group: u32) -> usize {
 }
 
 impl Watch {
-    /// A whole warp reads neighbours, or writes them. `false`: the lanes must be looked at one by one.
+    /// A whole warp reads neighbors, or writes them. `false`: the lanes must be looked at one by one.
     pub(super) fn look_at_row(&self, ctx: &Ctx, place: Place, size: u64, writes: bool) -> bool {
         let Some(threads) = Threads::of(&ctx.warp.kept) else { return true };
         let Some(note) = self.notes.at(ctx.warp.at) else { return true };

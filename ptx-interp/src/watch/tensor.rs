@@ -3,7 +3,7 @@
 //! `tcgen05.ld` and `.st` are complete when their warp has waited for them (`tcgen05.wait`), `.mma`, `.cp` and `.shift` when
 //! somebody has seen the phase of the mbarrier to which `tcgen05.commit` handed them. What is complete is ordered like any
 //! other access. What is not is ordered before a later instruction of a pipeline only (`PIPES`): in the same thread by
-//! itself, in another one by `tcgen05.fence::before_thread_sync`, something that synchronises, and
+//! itself, in another one by `tcgen05.fence::before_thread_sync`, something that synchronizes, and
 //! `tcgen05.fence::after_thread_sync`.
 //!
 //! A cell stands for 16 lanes of a column, since shapes begin at multiples of that.

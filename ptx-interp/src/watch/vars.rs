@@ -79,7 +79,7 @@ pub(super) struct Copy {
 /// The phases of an mbarrier.
 #[derive(Debug, Default)]
 pub(super) struct Phases {
-    /// The instruction that initialised it.
+    /// The instruction that initialized it.
     pub(super) init: u32,
     /// The number of its agent among those of its block.
     pub(super) agent: u32,
@@ -87,7 +87,7 @@ pub(super) struct Phases {
     pub count: u32,
     /// Set once the thread that initialized it has executed `fence.mbarrier_init`.
     pub(super) fenced: bool,
-    /// When it was initialised.
+    /// When it was initialized.
     pub(super) begun: Option<Event>,
     /// The last phase in which a copy completes, and which.
     pub(super) copies: Option<(u32, Copy)>,

@@ -249,7 +249,7 @@ impl Writer<'_> {
         let dims = declarator.map_or(0..0, |d| d.dims.clone());
         let (dims, init) = (self.list(&dims), declarator.and_then(|d| d.init).map(|init| self.expr(init)));
         let linkage = var.linkage.map_or("", |t| tree.source.text(t));
-        // Without an initialiser a type is a width.
+        // Without an initializer a type is a width.
         let bits = Type::find(ty.trim_start_matches('.')).map_or(0, Type::bits);
         let ty = if bits > 0 && init.is_none() { format!(".b{bits}") } else { ty.to_owned() };
         let init = init.map_or_else(String::new, |init| format!(" = {init}"));

@@ -1,4 +1,4 @@
-//! The hardest sample: a warp-specialised, persistent-by-cluster GEMM for `sm_90a`.
+//! The hardest sample: a warp-specialized, persistent-by-cluster GEMM for `sm_90a`.
 use ptx_launch::prelude::*;
 
 #[ptx_module(arch = "sm_90a")]

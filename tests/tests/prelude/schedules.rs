@@ -34,7 +34,7 @@ fn every_order_visits_every_tile_once(device: &Device) -> Result<()> {
     // Five rows down, then the next column; the last band is one row high.
     assert_eq!(tiles[256..262], [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (0, 1)]);
     assert_eq!(tiles[256 + 241], (15, 1));
-    // Neighbours on Hilbert's curve are neighbours in the plane.
+    // Neighbors on Hilbert's curve are neighbors in the plane.
     let near = |pair: &[(u32, u32)]| pair[0].0.abs_diff(pair[1].0) + pair[0].1.abs_diff(pair[1].1) == 1;
     assert!(tiles[512..768].windows(2).all(near));
     // Five rows of three columns, then the next three; the last block of a band is one column wide.

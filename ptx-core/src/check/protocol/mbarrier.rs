@@ -1,4 +1,4 @@
-//! `mbarrier` objects that are used although nothing can have initialised them.
+//! `mbarrier` objects that are used although nothing can have initialized them.
 
 use super::address::Origin;
 use super::{Body, Pattern, is};
@@ -48,7 +48,7 @@ pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns true if the initialisation may come first: other threads may have made it while this one took another way.
+/// Returns true if the initialization may come first: other threads may have made it while this one took another way.
 fn in_time(body: &Body, init: usize, used: usize) -> bool {
     !body.before(used, init) || body.before(init, used)
 }

@@ -24,7 +24,7 @@ use crate::kernel::tree::{Block, Expr, ExprKind, Ident, StmtKind, UnaryOp};
 use crate::kernel::value::{Const, Value};
 use crate::span::Span;
 
-/// A loop or a labelled block that is being written.
+/// A loop or a labeled block that is being written.
 #[derive(Clone, Debug)]
 pub(super) struct Loop {
     /// `'k`

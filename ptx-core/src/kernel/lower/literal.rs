@@ -1,4 +1,4 @@
-//! Constants as PTX text: immediates, initialisers.
+//! Constants as PTX text: immediates, initializers.
 
 use super::Lowerer;
 use super::constant::Fail;

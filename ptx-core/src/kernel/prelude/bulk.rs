@@ -1,4 +1,4 @@
-//! Copies of neighbouring bytes that one thread begins and the copy engine does: no tensor map, no register. Addresses and
+//! Copies of neighboring bytes that one thread begins and the copy engine does: no tensor map, no register. Addresses and
 //! sizes are multiples of 16 bytes. For `sm_90` and later.
 
 /// Global to shared memory, counted by the `mbarrier` at `bar`: `cp.async.bulk.shared::cluster.global`.

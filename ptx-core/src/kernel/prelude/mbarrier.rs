@@ -56,7 +56,7 @@ fn init(bar: u32, count: u32) {
     ptx! { mbarrier.init.shared::cta.b64 [bar], count; }
 }
 
-/// Makes the initialised barriers visible to the cluster and to asynchronous copies: `fence.mbarrier_init`.
+/// Makes the initialized barriers visible to the cluster and to asynchronous copies: `fence.mbarrier_init`.
 fn fence_init() {
     ptx! { fence.mbarrier_init.release.cluster; }
 }

@@ -20,7 +20,7 @@ fn grouped(index: u32, rows: u32, columns: u32, group: u32) -> (u32, u32) {
 }
 
 /// In bands of `band` rows like `grouped`, but in blocks of `run` columns, and along the rows of a block: who has
-/// neighbouring indices shares rows (with a run of 1, which is `grouped`, columns). Three `div`, two `min`, and `mul.lo`.
+/// neighboring indices shares rows (with a run of 1, which is `grouped`, columns). Three `div`, two `min`, and `mul.lo`.
 fn blocked(index: u32, rows: u32, columns: u32, band: u32, run: u32) -> (u32, u32) {
     let size: u32 = band * columns;
     let number: u32 = index / size;
@@ -60,7 +60,7 @@ fn hilbert(index: u32, order: u32) -> (u32, u32) {
     (row, column)
 }
 
-/// A worker's number, such that the workers of a GPC have neighbouring ones: what several multiprocessors of a GPC want
+/// A worker's number, such that the workers of a GPC have neighboring ones: what several multiprocessors of a GPC want
 /// from the second-level cache at about the same time, it is asked for once. By one thread of each of `workers` workers, who
 /// has it from 0 to `workers` - 1, once, wherever the workers run.
 ///

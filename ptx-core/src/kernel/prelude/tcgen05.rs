@@ -262,7 +262,7 @@ fn shift<const GROUP: u32>(taddr: u32) {
 
 // ---- from the sums to global memory ----
 
-/// Neighbouring values as pairs of `T2` (`bf16x2`, `f16x2`), rounded to nearest: `cvt.rn`.
+/// Neighboring values as pairs of `T2` (`bf16x2`, `f16x2`), rounded to nearest: `cvt.rn`.
 fn pack<T2, const N: u32>(values: [f32; N]) -> [T2; N / 2] {
     let pairs: [T2; N / 2];
     for i in 0..N / 2 {

@@ -1,4 +1,4 @@
-//! Neighbouring elements of global memory that one thread reads or writes at once, and their values as `f32`.
+//! Neighboring elements of global memory that one thread reads or writes at once, and their values as `f32`.
 //!
 //! `EACH` elements of `T` (`f32`, `bf16`, `f16`) travel in one access: four `f32` or eight `bf16` are the 16 bytes that a
 //! thread can move at most, and one is for rows whose start is not a multiple of 16 bytes; 2, 4 and 8 bytes are accesses too.

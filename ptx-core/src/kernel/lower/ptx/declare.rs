@@ -6,7 +6,7 @@ use super::{Brace, Copy, Lowerer};
 pub(super) const SPACES: &[&str] = &[".reg", ".shared", ".local", ".param", ".global", ".const", ".extern"];
 
 impl Lowerer<'_> {
-    /// A word of a declaration: a name, or a constant in `<n>`, `[n]`, an initialiser.
+    /// A word of a declaration: a name, or a constant in `<n>`, `[n]`, an initializer.
     pub(super) fn declared(&mut self, copy: &mut Copy<'_>) {
         let name = copy.text(copy.at).to_owned();
         let before = |punct| copy.at > 0 && copy.is(copy.at - 1, punct);
