@@ -7,7 +7,7 @@ use crate::function::{Default, Element, Function, Instance, Kind, Param};
 use crate::host::Copies;
 use crate::stream::with_stream;
 use crate::value::{Names, Place, Tensor, Value};
-use ptx_launch::{Error, ErrorKind, Result, Stream, TensorMut, TensorRef, View, ViewMut};
+use ptx_launch::{Error, ErrorKind, Result, Stream, TensorMut, TensorRef, View, ViewMut, keep_current_context};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The most parameters of a function.
@@ -180,9 +180,11 @@ pub(crate) fn run(
                 (instance.call)(&Call { function, stream: host, values }).map_err(launched)?;
                 copies.give_back().map_err(launched)
             }),
-            Place::Cuda(ordinal) => with_stream(place, stream(ordinal)?, |stream| {
-                (instance.call)(&Call { function, stream, values }).map_err(launched)
-            }),
+            Place::Cuda(ordinal) => {
+                let raw = stream(ordinal)?;
+                let work = |stream: &Stream| (instance.call)(&Call { function, stream, values }).map_err(launched);
+                keep_current_context(|| with_stream(place, raw, work))
+            }
         }
     };
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(Raised::of_panic(&*panic)));

@@ -90,6 +90,7 @@
 #![deny(unsafe_code)]
 
 mod call;
+#[allow(unreachable_pub, reason = "a symbol of the library")]
 mod describe;
 mod dtype;
 mod error;
@@ -108,5 +109,5 @@ pub use ptx_ffi_macros::export;
 /// The names that exported functions and their kernels use: those of `ptx-launch`, and tensors.
 pub mod prelude {
     pub use ptx_launch::prelude::*;
-    pub use ptx_launch::{Error, ErrorKind, Result, TensorMut, TensorRef};
+    pub use ptx_launch::{Error, ErrorKind, Result, TensorMut, TensorRef, Tile};
 }

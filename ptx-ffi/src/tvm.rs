@@ -7,7 +7,7 @@ use crate::call::{PARAMS, run};
 use crate::dtype::DType;
 use crate::error::{Exception, Raised};
 use crate::function::Function;
-use crate::value::{Place, Tensor, Value};
+use crate::value::{Place, Tensor, Value, Wrong};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
@@ -77,9 +77,9 @@ pub unsafe fn call(function: &'static Function, args: *const Any, count: i32, re
 unsafe fn read_all<'a>(function: &Function, args: &'a [Any], values: &mut [Value<'a>; PARAMS]) -> Result<(), Raised> {
     for (at, (value, arg)) in values.iter_mut().zip(args).enumerate() {
         // SAFETY: passed on.
-        *value = unsafe { read(arg) }.map_err(|message| {
+        *value = unsafe { read(arg) }.map_err(|wrong| {
             let name = function.params.get(at).map_or("argument", |param| param.name);
-            Raised::wrong_type(name, message).within(function.name)
+            wrong.raise(name).within(function.name)
         })?;
     }
     Ok(())
@@ -87,7 +87,7 @@ unsafe fn read_all<'a>(function: &Function, args: &'a [Any], values: &mut [Value
 
 /// # Safety
 /// As [`call`].
-unsafe fn read(any: &Any) -> Result<Value<'_>, String> {
+unsafe fn read(any: &Any) -> Result<Value<'_>, Wrong> {
     let bits = u64::from_ne_bytes(any.payload);
     let pointer = bits as *const u8;
     // SAFETY: the tag says what the pointer is; an object's contents lie behind its header.
@@ -115,23 +115,26 @@ unsafe fn read(any: &Any) -> Result<Value<'_>, String> {
     }
 }
 
-fn read_text(bytes: &[u8]) -> Result<&str, String> {
-    std::str::from_utf8(bytes).map_err(|_| "text that is not UTF-8".to_owned())
+fn read_text(bytes: &[u8]) -> Result<&str, Wrong> {
+    std::str::from_utf8(bytes).map_err(|_| Wrong::Value("text that is not UTF-8".to_owned()))
 }
 
 /// # Safety
 /// The shape and the strides, if it has any, have an element for each dimension.
-unsafe fn read_tensor(tensor: &DlTensor) -> Result<Tensor, String> {
-    let rank = usize::try_from(tensor.ndim).map_err(|_| "a negative number of dimensions".to_owned())?;
+unsafe fn read_tensor(tensor: &DlTensor) -> Result<Tensor, Wrong> {
+    let rank = usize::try_from(tensor.ndim).map_err(|_| Wrong::Value("a negative number of dimensions".to_owned()))?;
     let dtype = match tensor.lanes {
         1 => DType::from_dlpack(tensor.code, tensor.bits),
         _ => None,
     };
-    let dtype = dtype.ok_or_else(|| format!("expected a tensor of numbers, found {}", type_name(tensor)))?;
+    let dtype = dtype.ok_or_else(|| Wrong::Type(format!("expected a tensor of numbers, found {}", type_name(tensor))))?;
     let place = match (tensor.device_type, usize::try_from(tensor.device_id)) {
         (1 | 3, _) => Place::Host,
         (2 | 13, Ok(ordinal)) => Place::Cuda(ordinal),
-        (other, _) => return Err(format!("expected a tensor on cpu or cuda, found device type {other} of DLPack")),
+        (other, _) => {
+            let message = format!("expected a tensor on cpu or cuda, found device type {other} of DLPack");
+            return Err(Wrong::Value(message));
+        }
     };
     let list = |at: *const i64| match rank {
         0 => &[][..],

@@ -41,6 +41,23 @@ pub(crate) struct Tensor {
     pub(crate) strides: [usize; RANK],
 }
 
+/// The reason why an argument cannot be read.
+#[derive(Debug)]
+pub(crate) enum Wrong {
+    Type(String),
+    Value(String),
+}
+
+impl Wrong {
+    /// The exception for the argument of this name.
+    pub(crate) fn raise(self, argument: &str) -> Raised {
+        match self {
+            Wrong::Type(message) => Raised::wrong_type(argument, message),
+            Wrong::Value(message) => Raised::wrong_value(argument, message),
+        }
+    }
+}
+
 impl Place {
     pub(crate) fn name(self) -> String {
         match self {
@@ -71,14 +88,14 @@ impl Tensor {
         (address, dtype, place): (u64, DType, Place),
         shape: &[i64],
         strides: Option<&[i64]>,
-    ) -> Result<Tensor, String> {
+    ) -> Result<Tensor, Wrong> {
         let rank = shape.len();
         if rank > RANK {
-            return Err(format!("{rank} dimensions; at most {RANK} are possible"));
+            return Err(Wrong::Value(format!("{rank} dimensions; at most {RANK} are possible")));
         }
         let mut tensor = Tensor { address, dtype, place, rank, shape: [0; RANK], strides: [1; RANK] };
         for (to, extent) in tensor.shape.iter_mut().zip(shape) {
-            *to = usize::try_from(*extent).map_err(|_| format!("a dimension of {extent} elements"))?;
+            *to = usize::try_from(*extent).map_err(|_| Wrong::Value(format!("a dimension of {extent} elements")))?;
         }
         match strides {
             Some(strides) => tensor.set_strides(strides)?,
@@ -91,18 +108,20 @@ impl Tensor {
         let bytes = tensor.span().and_then(|span| span.checked_mul(dtype.bytes()));
         match bytes.filter(|bytes| isize::try_from(*bytes).is_ok()) {
             Some(_) => Ok(tensor),
-            None => Err("more elements than memory can have".to_owned()),
+            None => Err(Wrong::Value("more elements than memory can have".to_owned())),
         }
     }
 
     /// Dimensions of one element may have any stride, a negative one, too.
-    fn set_strides(&mut self, strides: &[i64]) -> Result<(), String> {
+    fn set_strides(&mut self, strides: &[i64]) -> Result<(), Wrong> {
         let empty = self.extents().contains(&0);
         for (at, stride) in strides.iter().take(self.rank).enumerate() {
             self.strides[at] = match usize::try_from(*stride) {
                 Ok(stride) => stride,
                 Err(_) if empty || self.shape[at] == 1 => 0,
-                Err(_) => return Err(format!("a negative stride ({stride}) in dimension {at}; copy the tensor")),
+                Err(_) => {
+                    return Err(Wrong::Value(format!("a negative stride ({stride}) in dimension {at}; copy the tensor")));
+                }
             };
         }
         Ok(())

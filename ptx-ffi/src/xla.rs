@@ -6,7 +6,7 @@ use crate::call::{PARAMS, run};
 use crate::dtype::DType;
 use crate::error::{Exception, Raised};
 use crate::function::Function;
-use crate::value::{Place, Tensor, Value};
+use crate::value::{Place, Tensor, Value, Wrong};
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::null_mut;
 
@@ -83,7 +83,7 @@ struct Scalar {
 
 /// `XLA_FFI_CallFrame`.
 #[repr(C)]
-pub struct Frame {
+struct Frame {
     size: usize,
     extension: *mut Extension,
     api: *const Api,
@@ -210,7 +210,7 @@ unsafe fn read_all<'a>(
         // SAFETY: passed on.
         *value = match unsafe { buffer(buffers, *number) } {
             // SAFETY: passed on.
-            Some(buffer) => unsafe { read_buffer(buffer, place) }.map_err(|m| Raised::wrong_type(param.name, m))?,
+            Some(buffer) => unsafe { read_buffer(buffer, place) }.map_err(|wrong| wrong.raise(param.name))?,
             None => Value::Missing,
         };
         *number += 1;
@@ -236,9 +236,9 @@ unsafe fn buffer(buffers: &Buffers, at: usize) -> Option<&XlaBuffer> {
 
 /// # Safety
 /// As [`call`].
-unsafe fn read_buffer<'a>(buffer: &XlaBuffer, place: Place) -> Result<Value<'a>, String> {
-    let dtype =
-        DType::from_xla(buffer.dtype).ok_or_else(|| format!("type {} of XLA is not supported", buffer.dtype))?;
+unsafe fn read_buffer<'a>(buffer: &XlaBuffer, place: Place) -> Result<Value<'a>, Wrong> {
+    let unknown = || Wrong::Type(format!("type {} of XLA is not supported", buffer.dtype));
+    let dtype = DType::from_xla(buffer.dtype).ok_or_else(unknown)?;
     let dims = match usize::try_from(buffer.rank) {
         Ok(0) | Err(_) => &[][..],
         // SAFETY: it has an extent for each dimension.

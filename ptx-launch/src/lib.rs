@@ -177,6 +177,7 @@ mod tuning;
 pub use buffer::{Buffer, Element, Pinned, View, ViewMut};
 pub use config::{Config, Dim, IntoDim, Spread};
 pub use device::Device;
+pub use device::cuda::keep_current_context;
 pub use error::{Error, ErrorKind, Result};
 pub use graph::Graph;
 pub use int::{Int, ToInt};

@@ -1,0 +1,99 @@
+"""Calls with NumPy's arrays, which run on the CPU device, with CuPy's, and with any other object that has ``__dlpack__``."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from ._function import Function, results
+from ._native_library import tvm_ffi
+
+
+def _kind(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def call(function: Function, values: list[Any]) -> Any:
+    """Calls a function; outputs that are not passed are made."""
+    tensors = [at for at, param in enumerate(function.params) if param.is_tensor and values[at] is not None]
+    for at in tensors:
+        _check(function, at, values[at])
+    source = next((values[at] for at in function.tensors if values[at] is not None), None)
+    if any(values[at] is None for at in function.main_outputs):
+        _make_outputs(function, values, source)
+    if not hasattr(function.direct, "__call__"):
+        raise RuntimeError(f"{function.name} cannot be called")
+    with _stream(source):
+        function.direct(*values)
+    return results(function, values)
+
+
+def _check(function: Function, at: int, value: Any) -> None:
+    param = function.params[at]
+    if not hasattr(value, "__dlpack__") or getattr(value, "dtype", None) == object:
+        found = "None" if value is None else type(value).__name__
+        raise TypeError(f"{function.name}: {param.name}: expected an array, found {found}")
+    if _kind(value) != "numpy":
+        return
+    import numpy
+
+    if not isinstance(value, numpy.ndarray):
+        raise TypeError(f"{function.name}: {param.name}: expected an array, found {type(value).__name__}")
+    if value.dtype.name not in _NUMPY_TYPES or not value.dtype.isnative:
+        raise TypeError(f"{function.name}: {param.name}: arrays of {value.dtype} cannot be passed")
+    if param.written and not value.flags.writeable:
+        raise ValueError(f"{function.name}: {param.name}: the array is read-only")
+    if not value.flags.writeable and any(stride % value.itemsize for stride in value.strides):
+        raise ValueError(f"{function.name}: {param.name}: its strides are no multiples of an element")
+
+
+_NUMPY_TYPES = frozenset(
+    ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
+)
+
+
+def _make_outputs(function: Function, values: list[Any], source: Any) -> None:
+    kind = _kind(source)
+    if kind not in ("numpy", "cupy"):
+        names = ", ".join(f"{function.params[at].name}=" for at in function.main_outputs if values[at] is None)
+        raise TypeError(f"{function.name}: pass {names}: arrays of {type(source).__name__} cannot be made here")
+    shapes = [getattr(value, "shape", None) if param.is_tensor else None for param, value in zip(function.params, values)]
+    dtypes = [value.dtype.name if shape is not None else None for value, shape in zip(values, shapes)]
+    made = function.infer(shapes, dtypes)
+    for at in function.main_outputs:
+        if values[at] is not None:
+            continue
+        if at not in made:
+            raise function.missing_shape(at)
+        shape, dtype = made[at]
+        values[at] = _empty(kind, shape, dtype, source)
+
+
+def _empty(kind: str, shape: tuple[int, ...], dtype: str, source: Any) -> Any:
+    if kind == "numpy":
+        import numpy
+
+        return numpy.empty(shape, _numpy_type(numpy, dtype))
+    import cupy
+
+    with source.device:
+        return cupy.empty(shape, dtype)
+
+
+def _numpy_type(numpy: Any, dtype: str) -> Any:
+    if dtype not in _NUMPY_TYPES:
+        raise TypeError(f"NumPy has no {dtype}: pass the output")
+    return numpy.dtype(dtype)
+
+
+def _stream(source: Any) -> Any:
+    """CuPy's current stream; TVM-FFI takes that of PyTorch from the tensors."""
+    if _kind(source) != "cupy":
+        return contextlib.nullcontext()
+    import cupy
+
+    module = tvm_ffi()
+    device = module.device("cuda", source.device.id)
+    with source.device:
+        pointer = cupy.cuda.get_current_stream().ptr
+    return module.use_raw_stream(device, pointer)

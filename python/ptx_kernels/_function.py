@@ -1,0 +1,281 @@
+"""Exported functions: their parameters, and calls whose framework follows from the arguments."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Sequence
+
+LEADING = ".."
+
+
+class Param:
+    """A parameter of an exported function."""
+
+    __slots__ = ("name", "kind", "optional", "has_default", "default", "written", "dtype", "rank", "dims")
+
+    def __init__(self, entry: dict[str, Any]) -> None:
+        self.name: str = entry["name"]
+        self.kind: str = entry["kind"]
+        self.optional: bool = entry["optional"]
+        self.has_default: bool = "default" in entry
+        self.default: Any = entry.get("default")
+        self.written: bool = entry.get("written", False)
+        # The name of a type, or the number of a type parameter.
+        self.dtype: str | int = entry.get("dtype", "")
+        self.rank: int = entry.get("rank", 0)
+        self.dims: list[Any] = entry.get("dims", [])
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind == "tensor"
+
+    @property
+    def has_leading(self) -> bool:
+        return LEADING in self.dims
+
+
+class Function:
+    """A function of a library. Calling it runs it in the framework of its tensors; ``direct`` is the quickest way."""
+
+    def __init__(self, library: Any, entry: dict[str, Any]) -> None:
+        self.library = library
+        self.name: str = entry["name"]
+        self.__name__ = self.name
+        self.__doc__ = entry["doc"]
+        self.types: list[list[str]] = entry["types"]
+        self.params = [Param(param) for param in entry["params"]]
+        self.backward_name: str | None = entry["backward"]
+        # Positions of the parameters: inputs and scalars in the order of Rust, outputs, tensors that are read.
+        self.inputs = [at for at, param in enumerate(self.params) if not param.written]
+        self.outputs = [at for at, param in enumerate(self.params) if param.written]
+        self.tensors = [at for at in self.inputs if self.params[at].is_tensor]
+        self.main_outputs = [at for at in self.outputs if not self.params[at].optional]
+        self._direct: Any = None
+        # What the frameworks keep about it.
+        self.torch_state: Any = None
+        self.jax_state: Any = None
+
+    @property
+    def direct(self) -> Any:
+        """The function as TVM-FFI calls it: all parameters in the order of Rust, outputs among them. Nothing is allocated."""
+        if self._direct is None:
+            self._direct = self.library._direct(self.name)
+        return self._direct
+
+    @property
+    def backward(self) -> "Function | None":
+        """The function that computes the gradients."""
+        return None if self.backward_name is None else getattr(self.library, self.backward_name)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        def default(param: Param) -> Any:
+            if param.has_default:
+                return param.default
+            return None if param.optional else inspect.Parameter.empty
+
+        kinds = inspect.Parameter
+        named = [
+            kinds(self.params[at].name, kinds.POSITIONAL_OR_KEYWORD, default=default(self.params[at])) for at in self.inputs
+        ]
+        while any(a.default is not kinds.empty and b.default is kinds.empty for a, b in zip(named, named[1:])):
+            # Python has no required parameter behind one with a default.
+            named = [p.replace(kind=kinds.KEYWORD_ONLY) if p.default is not kinds.empty else p for p in named]
+            named.sort(key=lambda p: p.kind)
+        named += [kinds(self.params[at].name, kinds.KEYWORD_ONLY, default=None) for at in self.outputs]
+        return inspect.Signature(named)
+
+    def __repr__(self) -> str:
+        return f"<ptx_kernels function {self.name}{self.__signature__}>"
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The values of all parameters, in the order of Rust; ``None`` where there is none."""
+        values: list[Any] = [None] * len(self.params)
+        if len(args) > len(self.inputs):
+            raise TypeError(f"{self.name}() takes {len(self.inputs)} positional arguments but {len(args)} were given")
+        for at, value in zip(self.inputs, args):
+            values[at] = value
+        given = len(args)
+        used = 0
+        for at, param in enumerate(self.params):
+            if param.name in kwargs:
+                if param.name in [self.params[position].name for position in self.inputs[:given]]:
+                    raise TypeError(f"{self.name}() got multiple values for argument {param.name!r}")
+                values[at] = kwargs[param.name]
+                used += 1
+            if values[at] is None and not param.written:
+                if param.has_default:
+                    values[at] = param.default
+                elif not param.optional:
+                    raise TypeError(f"{self.name}() missing required argument {param.name!r}")
+        if used < len(kwargs):
+            names = [param.name for param in self.params]
+            unknown = [name for name in kwargs if name not in names]
+            raise TypeError(f"{self.name}() got an unexpected keyword argument {unknown[0]!r}")
+        return values
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        values = self.bind(args, kwargs)
+        return call(self, values)
+
+    # Shapes
+
+    def infer(self, shapes: Sequence[Any], dtypes: Sequence[Any]) -> dict[int, tuple[tuple[Any, ...], str]]:
+        """Checks shapes and types, and gives those of the outputs.
+
+        Args:
+            shapes: one shape a parameter, ``None`` for what is no tensor or is to be made.
+            dtypes: the names of their types.
+
+        Raises:
+            TypeError, ValueError: an argument does not fit; the message names it.
+        """
+        bound: dict[str, tuple[Any, str, int]] = {}
+        leading: tuple[Any, ...] | None = None
+        for param, shape in zip(self.params, shapes):
+            if shape is None:
+                continue
+            expected = param.rank - 1 if param.has_leading else param.rank
+            if len(shape) < expected or (len(shape) > expected and not param.has_leading):
+                least = "at least " if param.has_leading else ""
+                raise ValueError(
+                    f"{self.name}: {param.name}: expected {least}{expected} dimensions, found shape {tuple(shape)}"
+                )
+            extra = len(shape) - expected if param.has_leading else 0
+            if param.has_leading:
+                front = tuple(shape[:extra])
+                if leading is None:
+                    leading = front
+                elif _product(leading) != _product(front):
+                    raise ValueError(
+                        f"{self.name}: {param.name}: its first dimensions are {front}, those of an argument before {leading}"
+                    )
+            dims = param.dims[1:] if param.has_leading else param.dims
+            for at, (dim, extent) in enumerate(zip(dims, shape[extra:])):
+                self._bind_dim(param, dim, extent, at + extra, shape, bound)
+        types = self._choose(dtypes)
+        made: dict[int, tuple[tuple[Any, ...], str]] = {}
+        for at in self.outputs:
+            shape = self._shape_of(self.params[at], bound, leading)
+            if shape is not None:
+                made[at] = (shape, self._type_of(self.params[at], types))
+        return made
+
+    def _bind_dim(self, param: Param, dim: Any, extent: Any, at: int, shape: Any, bound: dict[str, Any]) -> None:
+        if dim is None:
+            return
+        if isinstance(dim, int):
+            if extent != dim:
+                raise ValueError(
+                    f"{self.name}: {param.name}: expected {dim} elements in dimension {at}, found shape {tuple(shape)}"
+                )
+            return
+        if dim not in bound:
+            bound[dim] = (extent, param.name, at)
+        elif bound[dim][0] != extent:
+            known, other, place = bound[dim]
+            raise ValueError(
+                f"{self.name}: {param.name}: dimension {at} ({dim}) has {extent} elements, and dimension {place} of {other} has {known}"
+            )
+
+    def _choose(self, dtypes: Sequence[Any]) -> list[str]:
+        best: tuple[int, list[str]] = (-1, [])
+        for types in self.types:
+            wrong = self._mismatch(types, dtypes)
+            if wrong is None:
+                return types
+            if wrong > best[0]:
+                best = (wrong, [])
+            if wrong == best[0]:
+                expected = self._type_of(self.params[wrong], types)
+                if expected not in best[1]:
+                    best[1].append(expected)
+        at, expected = best
+        raise TypeError(
+            f"{self.name}: {self.params[at].name}: expected a tensor of {' or '.join(expected)}, found {dtypes[at]}"
+        )
+
+    def _mismatch(self, types: list[str], dtypes: Sequence[Any]) -> int | None:
+        for at, (param, dtype) in enumerate(zip(self.params, dtypes)):
+            if dtype is not None and self._type_of(param, types) != dtype:
+                return at
+        return None
+
+    def _type_of(self, param: Param, types: list[str]) -> str:
+        return types[param.dtype] if isinstance(param.dtype, int) else param.dtype
+
+    def _shape_of(self, param: Param, bound: dict[str, Any], leading: Any) -> tuple[Any, ...] | None:
+        if not param.dims and param.rank > 0:
+            return None
+        shape: list[Any] = []
+        for dim in param.dims:
+            if dim == LEADING:
+                if leading is None:
+                    return None
+                shape += leading
+            elif isinstance(dim, int):
+                shape.append(dim)
+            elif dim is None or dim not in bound:
+                return None
+            else:
+                shape.append(bound[dim][0])
+        return tuple(shape)
+
+    def missing_shape(self, at: int) -> TypeError:
+        """The error for an output that has to be passed."""
+        name = self.params[at].name
+        return TypeError(f"{self.name}() needs {name}=…: the library does not say its shape (`shapes({name} = […])`)")
+
+    # Gradients
+
+    def saved_outputs(self) -> list[int]:
+        """Optional outputs that the backward function reads."""
+        backward = self.backward
+        if backward is None:
+            return []
+        names = [backward.params[at].name for at in backward.tensors]
+        return [at for at in self.outputs if self.params[at].optional and self.params[at].name in names]
+
+    def gradient_inputs(self) -> list[tuple[int, int]]:
+        """Inputs that have a gradient, each with the output of the backward function that is it."""
+        backward = self.backward
+        if backward is None:
+            return []
+        names = {backward.params[at].name: at for at in backward.outputs}
+        named = [(at, f"grad_{self.params[at].name}") for at in self.tensors]
+        return [(at, names[name]) for at, name in named if name in names]
+
+
+def _product(extents: Sequence[Any]) -> Any:
+    product: Any = 1
+    for extent in extents:
+        product = product * extent
+    return product
+
+
+def results(function: Function, values: Sequence[Any]) -> Any:
+    """What a call returns: its output, or a tuple of them. Optional outputs only where they were passed."""
+    made = [values[at] for at in function.outputs if values[at] is not None]
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def call(function: Function, values: list[Any]) -> Any:
+    """Calls a function in the framework of its tensors."""
+    for at in function.tensors:
+        # An attribute of PyTorch's tensors alone, which torch.compile sees, too.
+        if hasattr(values[at], "is_cuda"):
+            from . import _torch
+
+            return _torch.call(function, values)
+    return _call_elsewhere(function, values)
+
+
+def _call_elsewhere(function: Function, values: list[Any]) -> Any:
+    kinds = {type(values[at]).__module__.partition(".")[0] for at in (*function.tensors, *function.outputs)}
+    if kinds & {"jax", "jaxlib"}:
+        from . import _jax
+
+        return _jax.call(function, values)
+    from . import _arrays
+
+    return _arrays.call(function, values)

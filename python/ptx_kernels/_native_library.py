@@ -1,0 +1,100 @@
+"""Loading of libraries that were built with ptx-ffi: their descriptions, and their symbols."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+from typing import Any, Iterator
+
+from ._function import Function
+
+_tvm_module: Any = None
+
+
+def tvm_ffi() -> Any:
+    """The package tvm_ffi, imported at the first call.
+
+    It imports torch where torch is installed. It does not need it: without the import, tensors of a torch that is imported later work as well.
+    """
+    global _tvm_module
+    if _tvm_module is None:
+        hidden = "torch" not in sys.modules
+        if hidden:
+            sys.modules["torch"] = None  # type: ignore[assignment]
+        try:
+            import tvm_ffi as module
+        finally:
+            if hidden:
+                del sys.modules["torch"]
+        module.register_error("NotImplementedError", NotImplementedError)
+        _tvm_module = module
+    return _tvm_module
+
+
+class Library:
+    """The exported functions of a library; each is an attribute.
+
+    >>> lib = ptx_kernels.load("target/release/libmine.so")      # doctest: +SKIP
+    >>> lib.scale(x, factor=3.0)                                 # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.path.abspath(os.fspath(path))
+        if not os.path.exists(self._path):
+            raise FileNotFoundError(f"no library at {self._path}")
+        try:
+            self._symbols = ctypes.CDLL(self._path)
+        except OSError as error:
+            raise ImportError(f"{self._path} does not load: {error}", path=self._path) from error
+        try:
+            describe = getattr(self._symbols, "__ptx_ffi_functions")
+        except AttributeError:
+            raise ImportError(f"{self._path} was not built with ptx-ffi", path=self._path) from None
+        describe.restype = ctypes.c_char_p
+        stem = os.path.basename(self._path).split(".")[0].removeprefix("lib")
+        self._name = "".join(c if c.isalnum() else "_" for c in stem)
+        self._module: Any = None
+        described = json.loads(describe().decode())
+        self._functions = {entry["name"]: Function(self, entry) for entry in described}
+
+    def __getattr__(self, name: str) -> Function:
+        functions = self.__dict__.get("_functions", {})
+        if name in functions:
+            return functions[name]
+        raise AttributeError(f"{self.__dict__.get('_path', 'the library')} exports no function {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._functions]
+
+    def __iter__(self) -> Iterator[Function]:
+        return iter(self._functions.values())
+
+    def __repr__(self) -> str:
+        return f"<ptx_kernels.Library {self._path}: {', '.join(self._functions)}>"
+
+    def _direct(self, name: str) -> Any:
+        if self._module is None:
+            self._module = tvm_ffi().load_module(self._path)
+        return getattr(self._module, name)
+
+    def _address(self, symbol: str) -> Any:
+        return getattr(self._symbols, symbol)
+
+
+def load(path: str | os.PathLike[str]) -> Library:
+    """Loads a library that was built with ptx-ffi.
+
+    Args:
+        path: the shared library: ``target/release/libmine.so``.
+
+    Returns:
+        An object with the library's functions as attributes. Each takes its inputs and scalars in the order of the Rust function, and its
+        outputs by keyword; outputs that are not passed are made and returned.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportError: it does not load, or was not built with ptx-ffi.
+    """
+    return Library(path)

@@ -1,0 +1,327 @@
+"""Calls with PyTorch's tensors: eager, under torch.compile and torch.library, with gradients.
+
+In eager mode a call allocates its outputs and goes straight to the library. Everything that looks into a call (torch.compile, functorch,
+dispatch modes, tensor subclasses) sees operators of torch.library instead: ``NAME``, which returns its outputs, ``NAME_saved``, which also returns
+what the gradients need, and ``NAME_out``, which writes into tensors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import torch
+
+from ._function import Function, Param, results
+
+_DTYPES = {
+    getattr(torch, name): name
+    for name in (
+        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
+    )
+    if hasattr(torch, name)
+}  # fmt: skip
+_TORCH_TYPES = {name: dtype for dtype, name in _DTYPES.items()}
+_SCALARS = {"int": "int", "float": "float", "bool": "bool", "str": "str"}
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+class Operators:
+    """The operators of a function, and what eager calls look up."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        library = function.library
+        self.namespace = library.__dict__.setdefault("_torch_namespace", f"ptx_{library._name}_{len(_LIBRARIES)}")
+        self.backward = function.backward
+        self.saved = [*function.main_outputs, *(at for at in function.saved_outputs() if at not in function.main_outputs)]
+        self.gradients = function.gradient_inputs()
+        self.all_outputs = function.outputs
+        if self.namespace not in _LIBRARIES:
+            _LIBRARIES[self.namespace] = torch.library.Library(self.namespace, "DEF")
+        self._define()
+        namespace = getattr(torch.ops, self.namespace)
+        self.op = getattr(namespace, function.name).default
+        self.op_saved = getattr(namespace, f"{function.name}_saved").default
+        self.op_out = getattr(namespace, f"{function.name}_out").default
+
+    def _define(self) -> None:
+        function, library = self.function, _LIBRARIES[self.namespace]
+        inputs = ", ".join(_schema(function.params[at]) for at in function.inputs)
+        for suffix, outputs in (("", function.main_outputs), ("_saved", self._saved_outputs())):
+            returned = ", ".join("Tensor" for _ in outputs)
+            name = function.name + suffix
+            library.define(f"{name}({inputs}) -> ({returned})", tags=(torch.Tag.pt2_compliant_tag,))
+            for key in ("CUDA", "CPU"):
+                library.impl(name, self._functional(outputs, run=True), key)
+            qualified = f"{self.namespace}::{name}"
+            torch.library.register_fake(qualified, self._functional(outputs, run=False), lib=library)
+            if self.backward is not None:
+                self._differentiate(qualified, outputs)
+        written = ", ".join(_schema(function.params[at], chr(ord("a") + i)) for i, at in enumerate(function.outputs))
+        name = f"{function.name}_out"
+        library.define(f"{name}({inputs}, {written}) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
+        for key in ("CUDA", "CPU"):
+            library.impl(name, self._into, key)
+        torch.library.register_fake(f"{self.namespace}::{name}", self._check_into, lib=library)
+
+    def _saved_outputs(self) -> list[int]:
+        """A function without gradients is perhaps one: then all its outputs are asked for."""
+        return self.saved if self.backward is not None else self.all_outputs
+
+    def _functional(self, outputs: Sequence[int], run: bool) -> Any:
+        function = self.function
+
+        def functional(*inputs: Any) -> Any:
+            values: list[Any] = [None] * len(function.params)
+            for at, value in zip(function.inputs, inputs):
+                values[at] = value
+            make_outputs(function, values, outputs)
+            if run:
+                function.direct(*values)
+            made = [values[at] for at in outputs]
+            return made[0] if len(made) == 1 else tuple(made)
+
+        return functional
+
+    def _into(self, *values: Any) -> None:
+        self.function.direct(*self._in_order(values))
+
+    def _check_into(self, *values: Any) -> None:
+        shapes, dtypes = _described(self.function, self._in_order(values))
+        self.function.infer(shapes, dtypes)
+
+    def _in_order(self, values: Sequence[Any]) -> list[Any]:
+        ordered: list[Any] = [None] * len(self.function.params)
+        for at, value in zip((*self.function.inputs, *self.function.outputs), values):
+            ordered[at] = value
+        return ordered
+
+    # Gradients
+
+    def _differentiate(self, qualified: str, outputs: Sequence[int]) -> None:
+        function = self.function
+
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            values: list[Any] = [None] * len(function.params)
+            for at, value in zip(function.inputs, inputs):
+                values[at] = value
+            made = output if isinstance(output, tuple) else (output,)
+            for at, value in zip(outputs, made):
+                values[at] = value
+            ctx.set_materialize_grads(False)
+            self.save(ctx, values)
+
+        def backward(ctx: Any, *grads: Any) -> Any:
+            found = self.pull_back(ctx, dict(zip(outputs, grads)), operators(self.backward))
+            return tuple(found.get(at) for at in function.inputs)
+
+        torch.library.register_autograd(qualified, backward, setup_context=setup_context, lib=_LIBRARIES[self.namespace])
+
+    def save(self, ctx: Any, values: Sequence[Any]) -> None:
+        """Keeps what the backward function reads."""
+        names = [param.name for param in self.function.params]
+        wanted = [at for at, param in enumerate(self.function.params) if param.is_tensor and self._is_read(param.name)]
+        ctx.save_for_backward(*[values[at] for at in wanted])
+        ctx.saved_at = wanted
+        ctx.numbers = {names[at]: value for at, value in enumerate(values) if not self.function.params[at].is_tensor}
+
+    def _is_read(self, name: str) -> bool:
+        backward = self.backward
+        return any(backward.params[at].name == name for at in backward.tensors)
+
+    def pull_back(self, ctx: Any, grads: dict[int, Any], backward: "Operators | None") -> dict[int, Any]:
+        """The gradients of the inputs, by the backward function: as an operator, or directly."""
+        params = self.function.params
+        known = {params[at].name: value for at, value in zip(ctx.saved_at, ctx.saved_tensors)}
+        for at, grad in grads.items():
+            if at not in self.function.main_outputs:
+                continue
+            if grad is None:
+                grad = torch.zeros_like(known[params[at].name]) if params[at].name in known else None
+            known[f"grad_{params[at].name}"] = grad if grad is None else grad.contiguous()
+        function = self.backward
+        wanted = [(at, grad) for at, grad in self.gradients if ctx.needs_input_grad[self._position(at)]]
+        missing = [
+            name for at in function.tensors
+            if (name := function.params[at].name) not in known and not self._recomputes(name)
+        ]  # fmt: skip
+        if missing:
+            raise TypeError(f"{function.name}: nothing is called {missing[0]!r} in {self.function.name}")
+        values: list[Any] = [None] * len(function.params)
+        for at in function.inputs:
+            name = function.params[at].name
+            values[at] = known[name] if name in known else ctx.numbers.get(name, function.params[at].default)
+        if any(values[at] is None and not function.params[at].optional for at in function.tensors):
+            self._recompute(ctx, known, function, values)
+        if backward is not None:
+            made = backward.op_saved(*[values[at] for at in function.inputs])
+            every = made if isinstance(made, (tuple, list)) else (made,)
+            gradients = dict(zip(backward._saved_outputs(), every))
+        else:
+            needed = [grad for _, grad in wanted]
+            needed += [at for at in function.main_outputs if at not in needed]
+            make_outputs(function, values, needed)
+            function.direct(*values)
+            gradients = {at: values[at] for at in needed}
+        return {at: gradients[grad] for at, grad in wanted}
+
+    def _recomputes(self, name: str) -> bool:
+        return any(self.function.params[at].name == name for at in self.saved)
+
+    def _recompute(self, ctx: Any, known: dict[str, Any], function: Function, values: list[Any]) -> None:
+        """What the operator without saved outputs did not keep."""
+        params = self.function.params
+        inputs = [known.get(params[at].name, ctx.numbers.get(params[at].name)) for at in self.function.inputs]
+        made = self.op_saved(*inputs)
+        made = made if isinstance(made, (tuple, list)) else (made,)
+        for at, value in zip(self.saved, made):
+            known.setdefault(params[at].name, value)
+        for at in function.tensors:
+            values[at] = known.get(function.params[at].name, values[at])
+
+    def _position(self, at: int) -> int:
+        return self.function.inputs.index(at)
+
+
+_LIBRARIES: dict[str, Any] = {}
+
+
+def _schema(param: Param, alias: str | None = None) -> str:
+    if not param.is_tensor:
+        kind = _SCALARS[param.kind] + ("?" if param.optional else "")
+        return f"{kind} {param.name}"
+    name = "Tensor" if alias is None else f"Tensor({alias}!)"
+    return f"{name}{'?' if param.optional else ''} {param.name}"
+
+
+def operators(function: Function) -> Operators:
+    """The operators of a function, defined at the first use."""
+    if function.torch_state is None:
+        function.torch_state = Operators(function)
+    return function.torch_state
+
+
+def _described(function: Function, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    tensors = [value if param.is_tensor else None for param, value in zip(function.params, values)]
+    shapes = [None if tensor is None else tensor.shape for tensor in tensors]
+    dtypes = [None if tensor is None else _DTYPES.get(tensor.dtype, str(tensor.dtype)) for tensor in tensors]
+    return shapes, dtypes
+
+
+def make_outputs(function: Function, values: list[Any], outputs: Sequence[int]) -> None:
+    """Allocates the outputs that are missing."""
+    if all(values[at] is not None for at in outputs):
+        return
+    shapes, dtypes = _described(function, values)
+    made = function.infer(shapes, dtypes)
+    device = next(values[at] for at in function.tensors if values[at] is not None).device
+    for at in outputs:
+        if values[at] is not None:
+            continue
+        if at not in made:
+            raise function.missing_shape(at)
+        shape, dtype = made[at]
+        values[at] = torch.empty(shape, dtype=_TORCH_TYPES[dtype], device=device)
+
+
+def call(function: Function, values: list[Any]) -> Any:
+    """Calls a function with tensors."""
+    if torch.compiler.is_compiling():
+        return _call_operators(function, values)
+    _check_tensors(function, values)
+    if torch.is_autocast_enabled():
+        _autocast(function, values)
+    plain = all(type(values[at]) in _PLAIN for at in function.tensors if values[at] is not None)
+    if not plain or torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None:
+        return _call_operators(function, values)
+    return _call_directly(function, values)
+
+
+def _check_tensors(function: Function, values: Sequence[Any]) -> None:
+    for param, value in zip(function.params, values):
+        if param.is_tensor and value is not None and not isinstance(value, torch.Tensor):
+            raise TypeError(f"{function.name}: {param.name}: expected a torch.Tensor, found {type(value).__name__}")
+
+
+def _wants_gradients(function: Function, values: Sequence[Any]) -> bool:
+    if not torch.is_grad_enabled():
+        return False
+    return any(values[at] is not None and values[at].requires_grad for at in function.tensors)
+
+
+def _call_directly(function: Function, values: list[Any]) -> Any:
+    given = any(values[at] is not None for at in function.outputs)
+    if _wants_gradients(function, values):
+        if given:
+            names = ", ".join(f"{function.params[at].name}=" for at in function.outputs if values[at] is not None)
+            raise RuntimeError(f"{function.name}: {names} cannot be written where gradients are computed; use torch.no_grad()")
+        if function.backward is None:
+            raise RuntimeError(f"{function.name} has no gradient; use torch.no_grad(), or detach() its inputs")
+        made = _Differentiable.apply(function, *[values[at] for at in function.inputs])
+        return made[0] if len(made) == 1 else made
+    make_outputs(function, values, function.main_outputs)
+    function.direct(*values)
+    return results(function, values)
+
+
+class _Differentiable(torch.autograd.Function):
+    """A call whose gradients its backward function computes."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Function, *inputs: Any) -> Any:
+        state = operators(function)
+        values: list[Any] = [None] * len(function.params)
+        for at, value in zip(function.inputs, inputs):
+            values[at] = value
+        make_outputs(function, values, state.saved)
+        function.direct(*values)
+        state.save(ctx, values)
+        ctx.state = state
+        return tuple(values[at] for at in function.main_outputs)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:
+        state = ctx.state
+        function = state.function
+        # The first of the inputs is the function.
+        shifted = _Shifted(ctx)
+        found = state.pull_back(shifted, dict(zip(function.main_outputs, grads)), None)
+        return (None, *[found.get(at) for at in function.inputs])
+
+
+class _Shifted:
+    """A context without its first input."""
+
+    def __init__(self, ctx: Any) -> None:
+        self.saved_tensors = ctx.saved_tensors
+        self.saved_at = ctx.saved_at
+        self.numbers = ctx.numbers
+        self.needs_input_grad = ctx.needs_input_grad[1:]
+
+
+def _call_operators(function: Function, values: list[Any]) -> Any:
+    state = operators(function)
+    inputs = [values[at] for at in function.inputs]
+    if any(values[at] is not None for at in function.outputs):
+        make_outputs(function, values, function.main_outputs)
+        state.op_out(*inputs, *[values[at] for at in function.outputs])
+        return results(function, values)
+    if function.backward is not None and _wants_gradients(function, values):
+        made = state.op_saved(*inputs)
+        made = made if isinstance(made, (tuple, list)) else (made,)
+        made = made[: len(function.main_outputs)]
+        return made[0] if len(made) == 1 else tuple(made)
+    return state.op(*inputs)
+
+
+def _autocast(function: Function, values: list[Any]) -> None:
+    """Under autocast, tensors that share a type parameter take the type of the first one."""
+    first: dict[int, Any] = {}
+    for at in function.tensors:
+        number, value = function.params[at].dtype, values[at]
+        if not isinstance(number, int) or value is None or not value.is_floating_point():
+            continue
+        dtype = first.setdefault(number, value.dtype)
+        if value.dtype != dtype:
+            values[at] = value.to(dtype)
