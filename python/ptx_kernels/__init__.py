@@ -1,11 +1,24 @@
 """Fast GPU kernels for PyTorch, JAX, NumPy and CuPy, and a loader for kernels written in Rust.
 
-The framework follows from the arguments: PyTorch tensors give PyTorch tensors, JAX arrays JAX arrays. Importing this package imports neither.
+The framework follows from the arguments: PyTorch tensors give PyTorch tensors, JAX arrays JAX arrays. Tensors in host memory run on the CPU device,
+an interpreter for tests. Importing this package imports no framework.
 """
 
 from __future__ import annotations
 
 from ._native_library import Library, load
+from ._operations import geglu, gelu, layer_norm, library, relu, rms_norm, silu, swiglu
 
-__all__ = ["Library", "load"]
+__all__ = [
+    "Library",
+    "geglu",
+    "gelu",
+    "layer_norm",
+    "library",
+    "load",
+    "relu",
+    "rms_norm",
+    "silu",
+    "swiglu",
+]
 __version__ = "0.1.0"

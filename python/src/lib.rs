@@ -1,4 +1,6 @@
 //! The operations of `ptx-kernels` as functions for Python, one file an operation. `ptx_kernels/_operations.py` has their Python
 //! signatures. The library is an extension module of Python, so that an import finds its file; the module itself is empty.
 
+mod activation;
 mod module;
+mod norm;
