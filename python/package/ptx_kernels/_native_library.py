@@ -6,11 +6,20 @@ import ctypes
 import json
 import os
 import sys
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from ._function import Function
 
 _tvm_module: Any = None
+_libraries: list["Library"] = []
+_listeners: list[Callable[["Library"], None]] = []
+
+
+def when_loaded(listener: Callable[["Library"], None]) -> None:
+    """Calls ``listener`` with every library, those that are loaded and those to come."""
+    _listeners.append(listener)
+    for library in _libraries:
+        listener(library)
 
 
 def tvm_ffi() -> Any:
@@ -58,6 +67,9 @@ class Library:
         self._module: Any = None
         described = json.loads(describe().decode())
         self._functions = {entry["name"]: Function(self, entry) for entry in described}
+        _libraries.append(self)
+        for listener in _listeners:
+            listener(self)
 
     def __getattr__(self, name: str) -> Function:
         functions = self.__dict__.get("_functions", {})

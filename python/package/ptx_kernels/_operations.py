@@ -8,17 +8,14 @@ from typing import Any
 from ._function import call
 from ._native_library import Library
 
-_library: Library | None = None
+_spec = importlib.util.find_spec("ptx_kernels._native")
+if _spec is None or _spec.origin is None:
+    raise ImportError("ptx_kernels was installed without its library: pip install ./python")
+_library = Library(_spec.origin)
 
 
 def library() -> Library:
     """The library of this package, with the functions behind the operations."""
-    global _library
-    if _library is None:
-        spec = importlib.util.find_spec("ptx_kernels._native")
-        if spec is None or spec.origin is None:
-            raise ImportError("ptx_kernels was installed without its library: pip install ./python")
-        _library = Library(spec.origin)
     return _library
 
 
@@ -34,7 +31,7 @@ def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, *, out: Any = None) 
     Returns:
         A tensor like ``x``. Sums are float32. Differentiable in ``x`` and ``weight``.
     """
-    return call(library().rms_norm, [x, weight, out, eps])
+    return call(_library.rms_norm, [x, weight, out, eps])
 
 
 def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *, out: Any = None) -> Any:
@@ -50,7 +47,7 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, 
     Returns:
         A tensor like ``x``. Sums are float32. Differentiable in ``x``, ``weight`` and ``bias``.
     """
-    return call(library().layer_norm, [x, weight, bias, out, eps])
+    return call(_library.layer_norm, [x, weight, bias, out, eps])
 
 
 def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Any:
@@ -63,7 +60,7 @@ def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Any:
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate: expected 'none' or 'tanh', found {approximate!r}")
-    return call(library().activation, [x, out, "gelu" if approximate == "none" else "gelu_tanh"])
+    return call(_library.activation, [x, out, "gelu" if approximate == "none" else "gelu_tanh"])
 
 
 def silu(x: Any, *, out: Any = None) -> Any:
@@ -73,7 +70,7 @@ def silu(x: Any, *, out: Any = None) -> Any:
         x: float32, float16 or bfloat16 of any shape with at least one dimension.
         out: where the result goes; else it is a new tensor.
     """
-    return call(library().activation, [x, out, "silu"])
+    return call(_library.activation, [x, out, "silu"])
 
 
 def relu(x: Any, *, out: Any = None) -> Any:
@@ -83,7 +80,7 @@ def relu(x: Any, *, out: Any = None) -> Any:
         x: float32, float16 or bfloat16 of any shape with at least one dimension.
         out: where the result goes; else it is a new tensor.
     """
-    return call(library().activation, [x, out, "relu"])
+    return call(_library.activation, [x, out, "relu"])
 
 
 def swiglu(gate: Any, up: Any, *, out: Any = None) -> Any:
@@ -94,7 +91,7 @@ def swiglu(gate: Any, up: Any, *, out: Any = None) -> Any:
         up: of the same shape and type.
         out: where the result goes; else it is a new tensor.
     """
-    return call(library().gated, [gate, up, out, "silu"])
+    return call(_library.gated, [gate, up, out, "silu"])
 
 
 def geglu(gate: Any, up: Any, approximate: str = "none", *, out: Any = None) -> Any:
@@ -108,4 +105,4 @@ def geglu(gate: Any, up: Any, approximate: str = "none", *, out: Any = None) -> 
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"geglu: approximate: expected 'none' or 'tanh', found {approximate!r}")
-    return call(library().gated, [gate, up, out, "gelu" if approximate == "none" else "gelu_tanh"])
+    return call(_library.gated, [gate, up, out, "gelu" if approximate == "none" else "gelu_tanh"])

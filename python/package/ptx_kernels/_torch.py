@@ -11,6 +11,7 @@ from typing import Any, Sequence
 
 import torch
 
+from . import _native_library
 from ._function import Function, Param, results
 
 _DTYPES = {
@@ -175,7 +176,8 @@ class Operators:
         made = self.op_saved(*inputs)
         made = made if isinstance(made, (tuple, list)) else (made,)
         for at, value in zip(self.saved, made):
-            known.setdefault(params[at].name, value)
+            if known.get(params[at].name) is None:
+                known[params[at].name] = value
         for at in function.tensors:
             values[at] = known.get(function.params[at].name, values[at])
 
@@ -195,10 +197,15 @@ def _schema(param: Param, alias: str | None = None) -> str:
 
 
 def operators(function: Function) -> Operators:
-    """The operators of a function, defined at the first use."""
-    if function.torch_state is None:
-        function.torch_state = Operators(function)
+    """The operators of a function."""
     return function.torch_state
+
+
+def define(library: Any) -> None:
+    """Defines the operators of a library: before anything is traced, so that torch.compile finds them."""
+    for function in library:
+        if function.torch_state is None:
+            function.torch_state = Operators(function)
 
 
 def _described(function: Function, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -226,15 +233,23 @@ def make_outputs(function: Function, values: list[Any], outputs: Sequence[int]) 
 
 def call(function: Function, values: list[Any]) -> Any:
     """Calls a function with tensors."""
+    if torch.is_autocast_enabled(_first(function, values).device.type):
+        _autocast(function, values)
     if torch.compiler.is_compiling():
         return _call_operators(function, values)
     _check_tensors(function, values)
-    if torch.is_autocast_enabled():
-        _autocast(function, values)
     plain = all(type(values[at]) in _PLAIN for at in function.tensors if values[at] is not None)
     if not plain or torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None:
         return _call_operators(function, values)
     return _call_directly(function, values)
+
+
+def _first(function: Function, values: Sequence[Any]) -> Any:
+    """The first tensor: there is one."""
+    for at in function.tensors:
+        if hasattr(values[at], "is_cuda"):
+            return values[at]
+    raise TypeError(f"{function.name}() takes at least one tensor")
 
 
 def _check_tensors(function: Function, values: Sequence[Any]) -> None:
@@ -320,8 +335,11 @@ def _autocast(function: Function, values: list[Any]) -> None:
     first: dict[int, Any] = {}
     for at in function.tensors:
         number, value = function.params[at].dtype, values[at]
-        if not isinstance(number, int) or value is None or not value.is_floating_point():
+        if not isinstance(number, int) or not hasattr(value, "is_cuda") or not value.is_floating_point():
             continue
         dtype = first.setdefault(number, value.dtype)
         if value.dtype != dtype:
             values[at] = value.to(dtype)
+
+
+_native_library.when_loaded(define)

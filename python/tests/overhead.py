@@ -1,0 +1,76 @@
+"""Host time of a call in microseconds, medians, beside torch.add(out=) and a Triton kernel in the same process. Needs a GPU and PyTorch."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any, Callable
+
+import torch
+
+import ptx_kernels
+
+
+def microseconds(call: Callable[[], Any], rounds: int = 60, calls: int = 50) -> float:
+    """The median over rounds of the mean time of a call; the GPU is idle when a round begins."""
+    for _ in range(200):
+        call()
+    times = []
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        times.append((time.perf_counter() - start) / calls * 1e6)
+    torch.cuda.synchronize()
+    return statistics.median(times)
+
+
+def triton_add() -> Callable[[], Any] | None:
+    """A Triton kernel that adds two vectors."""
+    try:
+        import triton_kernel
+    except ImportError:
+        return None
+    return triton_kernel.make()
+
+
+def main() -> None:
+    from ptx_kernels import _torch
+
+    x, w = torch.randn(16, 64, device="cuda"), torch.ones(64, device="cuda")
+    out, y = torch.empty_like(x), torch.randn_like(x)
+    library = ptx_kernels.library()
+    direct, operators = library.rms_norm.direct, _torch.operators(library.rms_norm)
+    activation = library.activation.direct
+    grad = x.clone().requires_grad_()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(1000):
+            direct(x, w, out, 1e-6)
+    rows: dict[str, Callable[[], Any] | None] = {
+        "direct call, out=": lambda: direct(x, w, out, 1e-6),
+        "direct call of silu, out=": lambda: activation(x, out, "silu"),
+        "torch.library operator, out=": lambda: operators.op_out(x, w, 1e-6, out),
+        "torch.library operator that allocates": lambda: operators.op(x, w, 1e-6),
+        "ptx_kernels.rms_norm(x, w, out=out)": lambda: ptx_kernels.rms_norm(x, w, out=out),
+        "ptx_kernels.rms_norm(x, w)": lambda: ptx_kernels.rms_norm(x, w),
+        "ptx_kernels.rms_norm with gradients, forward": lambda: ptx_kernels.rms_norm(grad, w),
+        "torch.add(out=)": lambda: torch.add(x, y, out=out),
+        "torch.nn.functional.rms_norm": lambda: torch.nn.functional.rms_norm(x, (64,), w, 1e-6),
+        "torch.empty_like": lambda: torch.empty_like(x),
+        "Triton kernel": triton_add(),
+    }
+    for name, call in rows.items():
+        if call is not None:
+            print(f"{name:48} {microseconds(call):7.2f}")
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(10):
+        graph.replay()
+    torch.cuda.synchronize()
+    print(f"{'a kernel of a CUDA graph of 1000':48} {(time.perf_counter() - start) / 10_000 * 1e6:7.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""JAX: jit, grad, vmap, shard_map, command buffers; on the CPU device, and on a GPU where there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import references
+from conftest import has, needs_gpu
+
+import ptx_kernels
+
+if not has("jax"):
+    pytest.skip("JAX is not installed", allow_module_level=True)
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+
+
+def _random(*shape: int, seed: int = 0) -> Any:
+    return jnp.asarray(np.random.default_rng(seed + sum(shape)).standard_normal(shape, np.float32))
+
+
+def _rms_norm(x: Any, w: Any) -> Any:
+    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w
+
+
+def _layer_norm(x: Any, w: Any, b: Any) -> Any:
+    centered = x - x.mean(-1, keepdims=True)
+    return centered * jax.lax.rsqrt((centered * centered).mean(-1, keepdims=True) + 1e-5) * w + b
+
+
+OPERATIONS = {
+    "rms_norm": (ptx_kernels.rms_norm, _rms_norm, [(2, 3, 16), (16,)]),
+    "layer_norm": (ptx_kernels.layer_norm, _layer_norm, [(4, 16), (16,), (16,)]),
+    "gelu": (ptx_kernels.gelu, lambda x: jax.nn.gelu(x, approximate=False), [(3, 8)]),
+    "silu": (ptx_kernels.silu, jax.nn.silu, [(3, 8)]),
+    "swiglu": (ptx_kernels.swiglu, lambda gate, up: jax.nn.silu(gate) * up, [(3, 8), (3, 8)]),
+}
+each_operation = pytest.mark.parametrize("name", OPERATIONS)
+
+
+@each_operation
+def test_forward_and_gradients(name: str) -> None:
+    ours, theirs, shapes = OPERATIONS[name]
+    arrays = [_random(*shape, seed=at) for at, shape in enumerate(shapes)]
+    np.testing.assert_allclose(ours(*arrays), theirs(*arrays), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(jax.jit(ours)(*arrays), theirs(*arrays), rtol=1e-5, atol=1e-5)
+
+    def loss(operation: Any) -> Any:
+        return lambda *arrays: (operation(*arrays) ** 2).sum()
+
+    every = tuple(range(len(arrays)))
+    found = jax.jit(jax.grad(loss(ours), every))(*arrays)
+    expected = jax.grad(loss(theirs), every)(*arrays)
+    for mine, reference in zip(found, expected):
+        np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=1e-4)
+
+
+def test_a_function_of_a_library_with_saved_outputs(lib: Any) -> None:
+    x, w = _random(2, 3, 5), _random(5)
+    np.testing.assert_allclose(lib.rms_norm(x, w), references.rms_norm(x, w), rtol=1e-5, atol=1e-5)
+    found = jax.grad(lambda x, w: (jax.jit(lib.rms_norm)(x, w) ** 2).sum(), (0, 1))(x, w)
+    expected = jax.grad(lambda x, w: (_rms_norm(x, w) ** 2).sum(), (0, 1))(x, w)
+    for mine, reference in zip(found, expected):
+        np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=1e-4)
+
+
+def test_vmap() -> None:
+    x, w = _random(2, 3, 8), _random(8)
+    weights = jnp.stack([w, 2.0 * w])
+    norm = ptx_kernels.rms_norm
+    np.testing.assert_allclose(jax.vmap(norm, (1, None), 1)(x, w), _rms_norm(x, w), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(jax.vmap(norm, (None, 0))(x, weights)[1], 2.0 * _rms_norm(x, w), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(jax.vmap(norm)(x, weights), jax.vmap(_rms_norm)(x, weights), rtol=1e-5, atol=1e-5)
+
+    def gradients(operation: Any) -> Any:
+        return jax.vmap(jax.grad(lambda x, w: (operation(x, w) ** 2).sum(), (0, 1)), (0, None))(x, w)
+
+    for mine, reference in zip(gradients(norm), gradients(_rms_norm)):
+        np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=1e-4)
+
+
+def test_shard_map() -> None:
+    from jax.sharding import Mesh, PartitionSpec
+
+    shard_map = getattr(jax, "shard_map", None)
+    if shard_map is None:
+        pytest.skip("this JAX has no jax.shard_map")
+    mesh = Mesh(np.array(jax.devices()), ("rows",))
+    rows = 2 * mesh.size
+    x, w = _random(rows, 8), _random(8)
+    spec = PartitionSpec("rows")
+    sharded = shard_map(ptx_kernels.rms_norm, mesh=mesh, in_specs=(spec, PartitionSpec()), out_specs=spec, check_vma=False)
+    np.testing.assert_allclose(jax.jit(sharded)(x, w), _rms_norm(x, w), rtol=1e-5, atol=1e-5)
+
+
+def test_types(lib: Any) -> None:
+    for dtype in (jnp.float32, jnp.float16, jnp.bfloat16, jnp.int32, jnp.uint8):
+        x = jnp.arange(6).astype(dtype).reshape(2, 3)
+        found = lib.copy(x)
+        assert found.dtype == dtype and found.shape == (2, 3) and bool((found == x).all())
+
+
+def test_scalars(lib: Any) -> None:
+    x = jnp.arange(4.0)
+    assert lib.scale(x).tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert jax.jit(lambda x: lib.scale(x, 3, twice=True, sign="minus", times=2))(x).tolist() == [0.0, -12.0, -24.0, -36.0]
+    with pytest.raises(TypeError, match="scale: factor: must be known when the function is traced"):
+        jax.jit(lambda x, factor: lib.scale(x, factor))(x, 2.0)
+    with pytest.raises(TypeError, match="scale: sign: expected str, found int"):
+        lib.scale(x, sign=3)
+
+
+def test_errors(lib: Any) -> None:
+    x, w = _random(2, 8), _random(8)
+    with pytest.raises(ValueError, match=r"rms_norm: weight: dimension 0 \(n\) has 7 elements"):
+        jax.jit(ptx_kernels.rms_norm)(x, w[:7])
+    with pytest.raises(TypeError, match="weight: expected a tensor of float32, found float16"):
+        ptx_kernels.rms_norm(x, w.astype(jnp.float16))
+    with pytest.raises(TypeError, match="JAX arrays are immutable"):
+        ptx_kernels.rms_norm(x, w, out=x)
+    with pytest.raises(RuntimeError, match="INVALID_ARGUMENT: fail: on purpose"):
+        jax.block_until_ready(lib.fail(w, "condition"))
+    with pytest.raises(RuntimeError, match="INTERNAL: fail: panicked: on purpose"):
+        jax.block_until_ready(lib.fail(w, "panic"))
+
+
+@needs_gpu
+def test_command_buffer() -> None:
+    """Many calls in one program: XLA records them in a command buffer, and the result stays right when it is replayed."""
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no GPU here")
+
+    @jax.jit
+    def chain(x: Any, w: Any) -> Any:
+        for _ in range(20):
+            x = ptx_kernels.rms_norm(x, w)
+            x = ptx_kernels.silu(x) + 1.0
+        return x
+
+    def expected(x: Any, w: Any) -> Any:
+        for _ in range(20):
+            x = jax.nn.silu(_rms_norm(x, w)) + 1.0
+        return x
+
+    w = _random(64)
+    for seed in range(4):
+        x = _random(32, 64, seed=seed)
+        np.testing.assert_allclose(chain(x, w), jax.jit(expected)(x, w), rtol=1e-4, atol=1e-4)
