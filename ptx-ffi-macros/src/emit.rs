@@ -181,6 +181,14 @@ fn emit_symbols(name: &str) -> TokenStream {
             unsafe { __rt::call_xla(&FUNCTION, frame, false) }
         }
 
+        /// The symbols, for calls from Rust.
+        #[allow(dead_code)]
+        pub(super) const TVM: unsafe extern "C" fn(
+            *mut ::core::ffi::c_void, *const __rt::Any, i32, *mut __rt::Any
+        ) -> ::core::ffi::c_int = #tvm;
+        #[allow(dead_code)]
+        pub(super) const XLA_CPU: unsafe extern "C" fn(*mut ::core::ffi::c_void) -> *mut ::core::ffi::c_void = #cpu;
+
         /// Runs when the library is loaded, and puts the function into its list.
         #[used]
         #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]

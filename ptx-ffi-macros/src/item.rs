@@ -31,7 +31,7 @@ pub(crate) struct Param {
 
 /// What a parameter takes.
 pub(crate) enum Kind {
-    Tensor { written: bool, element: Type, rank: TokenStream, dims: Vec<Dim> },
+    Tensor { written: bool, element: Box<Type>, rank: TokenStream, dims: Vec<Dim> },
     Int(Ident),
     Float,
     Bool,
@@ -195,7 +195,7 @@ fn parse_tensor(segment: &PathSegment, written: bool) -> Result<Kind> {
         ));
     };
     let rank = quote::quote!(#rank);
-    Ok(Kind::Tensor { written, element: element.clone(), rank, dims: Vec::new() })
+    Ok(Kind::Tensor { written, element: Box::new(element.clone()), rank, dims: Vec::new() })
 }
 
 /// `Tile<T, (M, K)>`, whose extents are its names.
@@ -211,7 +211,7 @@ fn parse_tile(segment: &PathSegment, written: bool) -> Result<Kind> {
         _ => Dim::Any,
     };
     let (dims, rank) = (shape.elems.iter().map(dim).collect(), shape.elems.len());
-    Ok(Kind::Tensor { written, element: element.clone(), rank: quote::quote!(#rank), dims })
+    Ok(Kind::Tensor { written, element: Box::new(element.clone()), rank: quote::quote!(#rank), dims })
 }
 
 fn generic_arguments(segment: &PathSegment) -> impl Iterator<Item = &GenericArgument> {
@@ -252,4 +252,86 @@ fn doc_of(attributes: &[Attribute]) -> String {
 /// A literal's value, for alignments.
 pub(crate) fn value_of(literal: &LitInt) -> TokenStream {
     quote::quote!(#literal)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::options;
+    use quote::quote;
+
+    fn error(options: TokenStream, item: TokenStream) -> String {
+        let result = options::parse(options).and_then(|options| parse(item, &options).map(drop));
+        result.err().map_or(String::new(), |error| error.to_string())
+    }
+
+    #[test]
+    fn signatures_and_options_are_checked() {
+        let good = quote!(
+            fn f(stream: &Stream, x: TensorRef<'_, f32, 2>, n: u32) -> Result<()> {}
+        );
+        assert_eq!(error(quote!(shapes(x = [.., n]), defaults(n = 3), align(x = 16), backward = g), good.clone()), "");
+        for (options, message) in [
+            (quote!(shapes(y = [n])), "the function has no parameter `y`"),
+            (quote!(shapes(x = [n])), "`x` has 2 dimensions; `..` counts as one"),
+            (quote!(shapes(x = [n, ..])), "`..` stands for the first dimensions, and comes first"),
+            (quote!(shapes(n = [n])), "`n` is no tensor"),
+            (quote!(defaults(x = 1)), "a tensor has no default; `Option<…>` may be left out"),
+            (quote!(types = [f32]), "the function has 0 type parameters"),
+            (quote!(colour = 3), "expected `shapes`, `types`, `defaults`, `align`, `backward` or `crate`"),
+        ] {
+            assert_eq!(error(options, good.clone()), message);
+        }
+        for (item, start) in [
+            (
+                quote!(
+                    fn f(x: TensorRef<'_, f32, 2>) {}
+                ),
+                "the first parameter of an exported function is the stream",
+            ),
+            (
+                quote!(
+                    fn f(stream: &Stream, n: u32) {}
+                ),
+                "an exported function takes at least one tensor",
+            ),
+            (
+                quote!(
+                    fn f<T>(stream: &Stream, x: TensorRef<'_, T, 2>) {}
+                ),
+                "a generic function needs its types",
+            ),
+            (
+                quote!(
+                    fn f(stream: &Stream, x: Vec<f32>) {}
+                ),
+                "expected TensorRef, TensorMut",
+            ),
+            (
+                quote!(
+                    fn f<const N: usize>(stream: &Stream, x: TensorRef<'_, f32, N>) {}
+                ),
+                "an exported function has no const",
+            ),
+        ] {
+            let message = error(quote!(), item);
+            assert!(message.starts_with(start), "{message}");
+        }
+    }
+
+    #[test]
+    fn kernels_have_the_extents_of_their_tiles() {
+        let item = quote!(
+            /// One line.
+            ///
+            /// Another.
+            #[ptx_kernel(arch = "sm_80")]
+            fn k(x: Tile<f32, (M, 4)>, out: TileMut<f32, (M,)>, factor: f32) {}
+        );
+        let function = parse(item, &Options::default()).unwrap();
+        assert!(function.is_kernel && function.doc == "One line.\n\nAnother.");
+        let Kind::Tensor { written, dims, .. } = &function.params[0].kind else { unreachable!() };
+        assert!(!written && matches!(&dims[..], [Dim::Name(name), Dim::Any] if name == "M"));
+    }
 }

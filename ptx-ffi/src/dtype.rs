@@ -34,8 +34,11 @@ pub enum DType {
     F64,
 }
 
-/// One line a type: its name in Python, its bytes, the code and bits of DLPack, the code of XLA.
-const TABLE: [(DType, &str, usize, (u8, u8), i32); 12] = [
+/// A type, its name in Python, its bytes, the code and bits of DLPack, the code of XLA.
+type Row = (DType, &str, usize, (u8, u8), i32);
+
+/// One line a type. Its name in Python, its bytes, the code and bits of DLPack, the code of XLA.
+const TABLE: [Row; 12] = [
     (DType::I8, "int8", 1, (0, 8), 2),
     (DType::I16, "int16", 2, (0, 16), 3),
     (DType::I32, "int32", 4, (0, 32), 4),

@@ -127,7 +127,8 @@ unsafe fn read_tensor(tensor: &DlTensor) -> Result<Tensor, Wrong> {
         1 => DType::from_dlpack(tensor.code, tensor.bits),
         _ => None,
     };
-    let dtype = dtype.ok_or_else(|| Wrong::Type(format!("expected a tensor of numbers, found {}", type_name(tensor))))?;
+    let dtype =
+        dtype.ok_or_else(|| Wrong::Type(format!("expected a tensor of numbers, found {}", type_name(tensor))))?;
     let place = match (tensor.device_type, usize::try_from(tensor.device_id)) {
         (1 | 3, _) => Place::Host,
         (2 | 13, Ok(ordinal)) => Place::Cuda(ordinal),

@@ -120,7 +120,9 @@ impl Tensor {
                 Ok(stride) => stride,
                 Err(_) if empty || self.shape[at] == 1 => 0,
                 Err(_) => {
-                    return Err(Wrong::Value(format!("a negative stride ({stride}) in dimension {at}; copy the tensor")));
+                    return Err(Wrong::Value(format!(
+                        "a negative stride ({stride}) in dimension {at}; copy the tensor"
+                    )));
                 }
             };
         }
@@ -280,5 +282,54 @@ impl<'p> Names<'p> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::function::{Element, Kind};
+
+    fn tensor(address: u64, shape: &[i64], strides: Option<&[i64]>) -> Tensor {
+        Tensor::new((address, DType::F32, Place::Host), shape, strides).unwrap()
+    }
+
+    fn fit(tensor: Tensor, rank: usize, dims: &'static [Dim]) -> Result<Tensor, Raised> {
+        let kind = TensorKind { written: false, element: Element::Fixed(DType::F32), rank, dims, align: 1 };
+        let param = Param { name: "x", kind: Kind::Bool, optional: false, default: None };
+        tensor.fit(&param, &kind)
+    }
+
+    #[test]
+    fn leading_dimensions_become_one() {
+        const DIMS: &[Dim] = &[Dim::Leading, Dim::Name("n")];
+        let merged = |tensor| fit(tensor, 2, DIMS).map(|t| (t.extents().to_vec(), t.steps().to_vec()));
+        assert_eq!(merged(tensor(0, &[2, 3, 5], None)).unwrap(), (vec![6, 5], vec![5, 1]));
+        assert_eq!(merged(tensor(0, &[5], None)).unwrap(), (vec![1, 5], vec![5, 1]));
+        assert_eq!(merged(tensor(0, &[2, 3, 5], Some(&[24, 8, 1]))).unwrap(), (vec![6, 5], vec![8, 1]));
+        assert_eq!(merged(tensor(0, &[2, 1, 5], Some(&[24, 7, 1]))).unwrap(), (vec![2, 5], vec![24, 1]));
+        assert_eq!(merged(tensor(0, &[2, 0, 5], Some(&[99, 8, 1]))).unwrap().0, [0, 5]);
+        assert!(merged(tensor(0, &[2, 3, 5], Some(&[5, 10, 1]))).unwrap_err().message.contains("not evenly spaced"));
+        assert!(merged(tensor(0, &[], None)).unwrap_err().message.contains("at least 1 dimensions"));
+        assert!(fit(tensor(0, &[2, 5], None), 1, &[]).is_err());
+    }
+
+    #[test]
+    fn wrong_tensors_are_refused() {
+        let new = |shape: &[i64], strides: Option<&[i64]>| Tensor::new((0, DType::F32, Place::Host), shape, strides);
+        assert!(new(&[1; 9], None).is_err() && new(&[-1], None).is_err() && new(&[4], Some(&[-1])).is_err());
+        assert!(new(&[i64::MAX, i64::MAX], None).is_err() && new(&[1 << 40, 1 << 40], Some(&[1 << 40, 1])).is_err());
+        assert!(new(&[1], Some(&[-1])).is_ok() && new(&[0, 4], Some(&[-4, -1])).is_ok());
+    }
+
+    #[test]
+    fn interleaved_tensors_share_nothing() {
+        let part = |column: u64, columns: i64| tensor(4096 + 4 * column, &[3, columns], Some(&[8, 1]));
+        assert!(!part(0, 4).overlaps(&part(4, 4)) && !part(4, 4).overlaps(&part(0, 4)));
+        assert!(part(0, 4).overlaps(&part(3, 4)) && part(3, 4).overlaps(&part(0, 4)));
+        assert!(part(0, 4).overlaps(&part(8, 4)) && part(0, 4).overlaps(&part(6, 4)), "the next row");
+        assert!(!part(0, 4).overlaps(&part(24, 4)) && part(0, 4).overlaps(&part(0, 4)));
+        assert!(part(0, 4).overlaps(&tensor(4096 + 16, &[3, 4], Some(&[9, 1]))), "other strides");
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::driver::{CPU_DEVICE, Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::result::ctx as context;
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream};
 use ptx_core::isa::Arch;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

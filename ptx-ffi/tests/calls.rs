@@ -1,0 +1,118 @@
+//! Calls by the conventions of TVM-FFI and XLA, on the CPU device, without either of them.
+#![cfg(feature = "cpu")]
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests of C interfaces"
+)]
+
+mod frames;
+
+use frames::{Arg, call_tvm, call_xla, functions};
+use ptx_ffi::prelude::*;
+
+/// Adds one.
+#[ptx_ffi::export]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = N.div_ceil(32), unsafe(requires(N > 0)))]
+fn add_one(x: Tile<f32, (N,)>, out: TileMut<f32, (N,)>) {
+    let i: u32 = ctaid.x * ntid.x + tid.x;
+    if i < N {
+        let value: f32;
+        let (from, to): (Global<f32>, GlobalMut<f32>) = (x.at(i), out.at(i));
+        ptx! { ld.global.f32 value, [from]; add.rn.f32 value, value, 1.0; st.global.f32 [to], value; }
+    }
+}
+
+/// Copies, or fails as `how` says.
+#[ptx_ffi::export(shapes(x = [.., 2], out = [.., 2]), types = [f32, i32], defaults(times = 1, how = "well"))]
+fn copy<T: KernelParam>(
+    stream: &Stream,
+    x: TensorRef<'_, T, 2>,
+    mut out: TensorMut<'_, T, 2>,
+    extra: Option<TensorRef<'_, f32, 1>>,
+    times: u8,
+    how: &str,
+) -> Result<()> {
+    match (how, extra) {
+        ("well", None) => (0..times).try_for_each(|_| stream.copy(&x, &mut out)),
+        ("well", Some(extra)) => Err(Error::new(ErrorKind::Condition, format!("extra has {:?}", extra.shape()))),
+        ("memory", _) => Err(Error::new(ErrorKind::OutOfMemory, "none left")),
+        _ => panic!("how is {how}"),
+    }
+}
+
+#[test]
+fn a_kernel_is_called_by_both_conventions() {
+    let (x, mut out) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
+    assert_eq!(call_tvm(__ptx_ffi_add_one::TVM, &[Arg::read(&x, &[3]), Arg::write(&mut out, &[3])]), 0);
+    assert_eq!(out, [2.0, 3.0, 4.0]);
+    let mut out = [0.0f32; 3];
+    let result = call_xla(__ptx_ffi_add_one::XLA_CPU, &[Arg::read(&x, &[3])], &[Arg::write(&mut out, &[3])], &[]);
+    assert_eq!((result, out), (None, [2.0, 3.0, 4.0]));
+}
+
+#[test]
+fn the_type_chooses_the_instance() {
+    let (x, mut out) = ([1i32, 2, 3, 4], [0i32; 4]);
+    assert_eq!(call_tvm(__ptx_ffi_copy::TVM, &[Arg::read(&x, &[2, 2]), Arg::write(&mut out, &[2, 2])]), 0);
+    assert_eq!(out, [1, 2, 3, 4]);
+}
+
+#[test]
+fn errors_name_the_argument_and_write_nothing() {
+    let (x, y) = ([1.0f32; 4], [1i32; 4]);
+    let mut out = [7.0f32; 4];
+    let mut fails = |x: Arg, shape: &[i64], attributes: &[(&str, Arg)], expected: &str| {
+        let error = call_xla(__ptx_ffi_copy::XLA_CPU, &[x], &[Arg::write(&mut out, shape)], attributes);
+        let (code, message) = error.unwrap();
+        assert!(message.starts_with(expected), "{code}: {message}");
+        assert_eq!(out, [7.0; 4]);
+        code
+    };
+    let absent = ("absent", Arg::Int(1 << 2));
+    fails(Arg::read(&y, &[2, 2]), &[2, 2], &[absent], "copy: out: expected a tensor of int32, found float32");
+    fails(Arg::read(&x, &[4]), &[2, 2], &[absent], "copy: x: expected 2 elements in dimension 1, found shape [1, 4]");
+    fails(
+        Arg::read(&x, &[1, 2]),
+        &[2, 2],
+        &[absent],
+        "copy: out: dimension 0 (..) has 2 elements, and dimension 0 of x has 1",
+    );
+    fails(Arg::read(&x, &[2, 2]), &[2, 2], &[], "copy: takes 2 inputs and 1 outputs; 1 and 1 are given");
+    let mut fails = |name, value, expected| fails(Arg::read(&x, &[2, 2]), &[2, 2], &[absent, (name, value)], expected);
+    assert_eq!(fails("times", Arg::Int(256), "copy: times: 256 is outside of 0 to 255"), 3);
+    assert_eq!(fails("times", Arg::Float(1.0), "copy: times: expected an int, found a float"), 3);
+    assert_eq!(fails("how", Arg::Text("memory"), "copy: none left"), 8);
+    assert_eq!(fails("how", Arg::Text("badly"), "copy: panicked: how is badly"), 13);
+}
+
+#[test]
+fn wrong_calls_of_tvm_fail() {
+    let mut memory = [1.0f32; 8];
+    let address = memory.as_mut_ptr();
+    let call = |args: &[Arg]| call_tvm(__ptx_ffi_copy::TVM, args);
+    let part = |from: usize, shape: &'static [i64]| Arg::at(unsafe { address.add(from) }, shape);
+    assert_eq!(call(&[part(0, &[2, 2]), part(4, &[2, 2])]), 0);
+    assert_eq!(call(&[part(0, &[2, 2]), part(3, &[2, 2])]), -1, "shared memory");
+    assert_eq!(call(&[part(0, &[2, 2])]), -1, "too few");
+    assert_eq!(call(&[]), -1, "none");
+    assert_eq!(call(&[part(0, &[2, 2]), Arg::Int(3)]), -1, "no tensor");
+    let misaligned = Arg::at(address.wrapping_byte_add(2), &[1, 2]);
+    assert_eq!(call(&[misaligned, part(4, &[1, 2])]), -1, "misaligned");
+    let many: Vec<Arg> = (0..40).map(|_| Arg::Int(1)).collect();
+    assert_eq!(call(&many), -1, "too many");
+}
+
+#[test]
+fn the_description_lists_the_functions() {
+    let text = functions();
+    assert!(text.starts_with(
+        r#"[{"name":"add_one","doc":"Adds one.","backward":null,"types":[[]],"params":[{"name":"x","kind":"tensor","#
+    ));
+    assert!(
+        text.contains(r#""dims":["..",2]"#)
+            && text.contains(r#"{"name":"how","kind":"str","optional":false,"default":"well"}"#)
+    );
+}
