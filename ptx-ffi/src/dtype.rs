@@ -35,7 +35,7 @@ pub enum DType {
 }
 
 /// A type, its name in Python, its bytes, the code and bits of DLPack, the code of XLA.
-type Row = (DType, &str, usize, (u8, u8), i32);
+type Row = (DType, &'static str, usize, (u8, u8), i32);
 
 /// One line a type. Its name in Python, its bytes, the code and bits of DLPack, the code of XLA.
 const TABLE: [Row; 12] = [

@@ -5,6 +5,10 @@
 //! operation needs more than all before it on that stream, and allocates nothing otherwise. It keeps the memory of the
 //! [`STREAMS`] streams that were used last.
 //!
+//! While another library (PyTorch, JAX) captures the stream, memory that stays to the end of the process takes the pool's place, one piece
+//! per stream: such a graph holds addresses, and nobody knows when it is gone. Graphs that were captured on one stream must not run at the
+//! same time on several.
+//!
 //! Threads that submit to one stream take turns: the workspace is locked while an operation submits its kernels. A captured graph
 //! holds the memory that it was recorded with, also after the pool has replaced it. A capture cannot grow the pool, so run the work
 //! once before it is captured, as for the loading of kernels, or pass a workspace.
@@ -114,11 +118,37 @@ pub(crate) fn with<R>(
     if let Some(workspace) = given {
         return if workspace.bytes() >= bytes { work(workspace) } else { Err(too_small(workspace.bytes(), bytes)) };
     }
+    if stream.is_captured_elsewhere() {
+        return with_kept(stream, bytes, work);
+    }
     let slot = slot(stream.id());
     let mut slot = lock(&slot);
     match &mut *slot {
         Some(workspace) if workspace.bytes() >= bytes => work(workspace),
         slot => work(grow(slot, stream, bytes)?),
+    }
+}
+
+/// Workspaces of graphs of other libraries, by the streams that were captured; the last one of a stream is the largest.
+static KEPT: Mutex<Vec<(StreamId, Vec<Workspace>)>> = Mutex::new(Vec::new());
+
+/// The same for a stream that another library captures.
+#[cold]
+fn with_kept<R>(stream: StreamRef<'_>, bytes: usize, work: impl FnOnce(&mut Workspace) -> Result<R>) -> Result<R> {
+    let (id, mut kept) = (stream.id(), lock(&KEPT));
+    let at = kept.iter().position(|slot| slot.0 == id).unwrap_or_else(|| {
+        kept.push((id, Vec::new()));
+        kept.len() - 1
+    });
+    let largest = kept[at].1.last().map_or(0, Workspace::bytes);
+    if largest < bytes || kept[at].1.is_empty() {
+        let device = stream.device()?;
+        let scratch = device.zeros_beside_captures(bytes.max(2 * largest).next_multiple_of(STEP))?;
+        kept[at].1.push(Workspace { scratch, flags: device.zeros_beside_captures(FLAGS)? });
+    }
+    match kept[at].1.last_mut() {
+        Some(workspace) => work(workspace),
+        None => Err(captured(bytes)),
     }
 }
 

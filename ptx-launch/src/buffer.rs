@@ -126,6 +126,11 @@ impl<T> Buffer<T> {
         self.memory.home()
     }
 
+    /// Waits for the work on its home stream, and forgets it: nothing waits for it anymore.
+    pub(crate) fn wait(&self) -> Result<()> {
+        self.memory.wait()
+    }
+
     #[inline]
     pub(crate) fn bind_read<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         self.memory.bind_read(0, stream, Borrow::Whole)

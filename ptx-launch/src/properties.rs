@@ -66,6 +66,14 @@ impl StreamRef<'_> {
         matches!(self.kind, StreamKind::Cuda(_, Events::LeftOut))
     }
 
+    /// Returns true while another library records its work in a graph. Asks the driver.
+    pub fn is_captured_elsewhere(self) -> bool {
+        match self.kind {
+            StreamKind::Cuda(stream, Events::Kept) => Events::unless_captured(stream) == Events::LeftOut,
+            _ => false,
+        }
+    }
+
     /// Its identity.
     pub fn id(self) -> StreamId {
         match self.kind {

@@ -189,8 +189,9 @@ impl Events {
         if CAPTURES.load(Relaxed) == 0 { Events::Kept } else { Events::unless_captured(stream) }
     }
 
+    /// The driver's answer.
     #[cold]
-    fn unless_captured(stream: &CudaStream) -> Events {
+    pub(crate) fn unless_captured(stream: &CudaStream) -> Events {
         let Ok(driver) = Driver::get() else { return Events::Kept };
         let mut status = 0;
         // SAFETY: writes one integer; the stream is alive.

@@ -2,5 +2,8 @@
 //! signatures. The library is an extension module of Python, so that an import finds its file; the module itself is empty.
 
 mod activation;
+mod attention;
+mod matmul;
 mod module;
 mod norm;
+mod softmax;

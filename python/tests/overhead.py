@@ -51,7 +51,7 @@ def main() -> None:
     rows: dict[str, Callable[[], Any] | None] = {
         "direct call, out=": lambda: direct(x, w, out, 1e-6),
         "direct call of silu, out=": lambda: activation(x, out, "silu"),
-        "torch.library operator, out=": lambda: operators.op_out(x, w, 1e-6, out),
+        "torch.library operator, out=": lambda: operators.op_out(x, w, out, 1e-6),
         "torch.library operator that allocates": lambda: operators.op(x, w, 1e-6),
         "ptx_kernels.rms_norm(x, w, out=out)": lambda: ptx_kernels.rms_norm(x, w, out=out),
         "ptx_kernels.rms_norm(x, w)": lambda: ptx_kernels.rms_norm(x, w),

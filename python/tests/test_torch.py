@@ -121,7 +121,7 @@ def test_opcheck(device: str) -> None:
     state = _torch.operators(ptx_kernels.library().rms_norm)
     x, w = make([(4, 16), (16,)], device)
     torch.library.opcheck(state.op, (x, w, 1e-6))
-    torch.library.opcheck(state.op_out, (x, w, 1e-6, torch.empty_like(x)))
+    torch.library.opcheck(state.op_out, (x, w, torch.empty_like(x), 1e-6))
     torch.library.opcheck(state.op_saved, (x.clone().requires_grad_(), w.clone().requires_grad_(), 1e-6))
     torch.library.opcheck(state.op, (x.clone().requires_grad_(), None, 1e-6))
 

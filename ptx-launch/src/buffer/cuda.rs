@@ -187,6 +187,14 @@ impl CudaMemory {
         }
     }
 
+    /// Waits for the work on the home stream. If that is all there was, nothing waits for it anymore.
+    pub(super) fn wait(&self) -> Result<()> {
+        let begun = self.order.begun();
+        self.home().synchronize().map_err(|e| cudarc_error("work on a buffer failed", e))?;
+        self.order.ended(begun);
+        Ok(())
+    }
+
     /// Every byte becomes zero, on the home stream.
     pub(super) fn clear(self: &Arc<Self>) -> Result<()> {
         let home = self.home();

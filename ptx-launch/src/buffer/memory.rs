@@ -91,6 +91,14 @@ impl Memory {
         }
     }
 
+    /// Waits for the work on its home stream.
+    pub(super) fn wait(&self) -> Result<()> {
+        match self {
+            Memory::Cuda(memory) => memory.wait(),
+            Memory::Cpu(_) => Ok(()),
+        }
+    }
+
     /// Every byte becomes zero.
     pub(super) fn clear(&mut self) -> Result<()> {
         match self {

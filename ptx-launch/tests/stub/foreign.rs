@@ -64,3 +64,21 @@ fn the_cpu_device_has_no_raw_streams() {
     let error = unsafe { Stream::borrowed(&Device::cpu(), std::ptr::null_mut()) }.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 }
+
+#[test]
+fn zeros_that_the_host_has_waited_for_are_waited_for_by_nobody() {
+    let stub = Stub::lock();
+    let device = device();
+    let mut zeros = device.zeros_beside_captures::<f32>(16).unwrap();
+    assert_eq!(zeros.download().unwrap(), [0.0; 16]);
+    let x = device.upload(&[1.0f32; 16]).unwrap();
+    device.synchronize().unwrap();
+    let mut zeros_again = device.zeros_beside_captures::<f32>(16).unwrap();
+    // SAFETY: the stream is the device's own, and lives to the end of the test.
+    let stream = unsafe { Stream::borrowed(&device, std::ptr::null_mut()) }.unwrap();
+    let waits = stub.calls("cuStreamWaitEvent");
+    saxpy(&stream, 1.0, &x, &mut zeros_again, 16).unwrap();
+    saxpy(&stream, 1.0, &x, &mut zeros, 16).unwrap();
+    assert_eq!(stub.calls("cuStreamWaitEvent"), waits);
+    assert!(!(&stream).as_stream().is_captured_elsewhere());
+}

@@ -7,18 +7,37 @@ an interpreter for tests. Importing this package imports no framework.
 from __future__ import annotations
 
 from ._native_library import Library, load
-from ._operations import geglu, gelu, layer_norm, library, relu, rms_norm, silu, swiglu
+from ._operations import (
+    attention,
+    cross_entropy,
+    geglu,
+    gelu,
+    layer_norm,
+    library,
+    matmul,
+    relu,
+    rms_norm,
+    rotary,
+    silu,
+    softmax,
+    swiglu,
+)
 
 __all__ = [
     "Library",
+    "attention",
+    "cross_entropy",
     "geglu",
     "gelu",
     "layer_norm",
     "library",
     "load",
+    "matmul",
     "relu",
     "rms_norm",
+    "rotary",
     "silu",
+    "softmax",
     "swiglu",
 ]
 __version__ = "0.1.0"

@@ -51,6 +51,8 @@ class Function:
         self.tensors = [at for at in self.inputs if self.params[at].is_tensor]
         self.main_outputs = [at for at in self.outputs if not self.params[at].optional]
         self._direct: Any = None
+        # Shapes and types of outputs, by those of the inputs.
+        self.inferred: dict[Any, Any] = {}
         # What the frameworks keep about it.
         self.torch_state: Any = None
         self.jax_state: Any = None

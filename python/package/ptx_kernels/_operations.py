@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import Any
 
@@ -106,3 +107,181 @@ def geglu(gate: Any, up: Any, approximate: str = "none", *, out: Any = None) -> 
     if approximate not in ("none", "tanh"):
         raise ValueError(f"geglu: approximate: expected 'none' or 'tanh', found {approximate!r}")
     return call(_library.gated, [gate, up, out, "gelu" if approximate == "none" else "gelu_tanh"])
+
+
+def softmax(x: Any, axis: int = -1, *, out: Any = None) -> Any:
+    """Softmax over one dimension.
+
+    Args:
+        x: float32, float16 or bfloat16.
+        axis: the dimension; another one than the last is moved there, which copies.
+        out: where the result goes, for the last dimension; else it is a new tensor.
+    """
+    if axis in (-1, x.ndim - 1):
+        return call(_library.softmax, [x, out])
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"softmax: axis {axis} is not one of the {x.ndim} dimensions of x")
+    if out is not None:
+        raise ValueError("softmax: out= is possible for the last dimension only")
+    return _move(call(_library.softmax, [_move(x, axis, -1), None]), -1, axis)
+
+
+def cross_entropy(
+    logits: Any,
+    targets: Any,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """The cross entropy of logits, as ``torch.nn.functional.cross_entropy`` for targets that are classes.
+
+    Args:
+        logits: float32, float16 or bfloat16 of shape ``[..., classes]``.
+        targets: integers of shape ``[...]``: int64, or int32 and uint32 of JAX and NumPy.
+        reduction: ``"mean"`` over the targets that count, ``"sum"``, or ``"none"``.
+        ignore_index: targets with this value do not count.
+        label_smoothing: the share that all classes divide among themselves, from 0 to 1.
+
+    Returns:
+        float32: a scalar, or the loss of each target. Differentiable in ``logits``.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"cross_entropy: reduction: expected 'mean', 'sum' or 'none', found {reduction!r}")
+    counted = targets != ignore_index
+    if not hasattr(targets, "is_cuda") and getattr(targets, "dtype", None) == "int32":
+        targets = targets.astype("uint32")
+    loss = call(_library.cross_entropy, [logits, targets, None, None, ignore_index, label_smoothing])[0]
+    if reduction == "none":
+        return loss
+    return loss.sum() if reduction == "sum" else loss.sum() / counted.sum()
+
+
+_ACTIVATIONS = {"relu": relu, "gelu": gelu, "silu": silu}
+
+
+def matmul(
+    a: Any, b: Any, *, bias: Any = None, activation: str | None = None, out_dtype: Any = None, out: Any = None
+) -> Any:
+    """The matrix product ``activation(a · b + bias)``.
+
+    Args:
+        a: float32, float16 or bfloat16 of shape ``[..., m, k]``.
+        b: of shape ``[k, n]``, or ``[batch, k, n]`` with ``a`` of shape ``[batch, m, k]``. Any strides: a transposed operand costs nothing.
+        bias: of shape ``[n]``, for a ``b`` of two dimensions.
+        activation: ``"relu"``, ``"gelu"``, ``"gelu_tanh"`` or ``"silu"``.
+        out_dtype: float32 for a float32 result of half-precision operands; else the result has their type. Without a gradient.
+        out: where the result goes; else it is a new tensor.
+
+    Returns:
+        ``[..., m, n]``. Sums are float32. Differentiable in ``a``, ``b`` and ``bias``.
+    """
+    if activation not in (None, "relu", "gelu", "gelu_tanh", "silu"):
+        raise ValueError(f"matmul: activation: expected relu, gelu, gelu_tanh or silu, found {activation!r}")
+    if b.ndim == 3:
+        if bias is not None or activation is not None or out_dtype is not None:
+            raise ValueError("matmul: bias, activation and out_dtype are possible for a b of two dimensions")
+        return call(_library.batched_matmul, [a, b, out])
+    if out_dtype is not None:
+        if out is None:
+            out = _like(a, (*a.shape[:-1], b.shape[-1]), out_dtype)
+        return call(_library.linear, [a, b, bias, out, activation or "none"])
+    if out is None and _differentiates(a, b, bias):
+        made = call(_library.matmul, [a, b, None])
+        made = made if bias is None else made + bias
+        return made if activation is None else _activate(made, activation)
+    if bias is None and activation is None:
+        return call(_library.matmul, [a, b, out])
+    return call(_library.linear, [a, b, bias, out, activation or "none"])
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    layout: str = "bshd",
+    soft_cap: float = 0.0,
+    out: Any = None,
+) -> Any:
+    """Attention: ``softmax(q · kᵀ · scale) · v`` for each head.
+
+    Args:
+        q: float16 or bfloat16 of shape ``[batch, tokens, heads, elements]``; elements are a multiple of 8, at most 256.
+        k: of shape ``[batch, tokens of k, heads of k, elements]``; heads of ``q`` may share those of ``k``.
+        v: of shape ``[batch, tokens of k, heads of k, elements of v]``.
+        causal: a query sees no key behind its own; the last query is aligned with the last key.
+        scale: the factor of the scores; ``1 / sqrt(elements)`` without it.
+        layout: ``"bshd"``, or ``"bhsd"`` for tensors of shape ``[batch, heads, tokens, elements]``.
+        soft_cap: scores become ``soft_cap · tanh(score / soft_cap)``, where it is not zero.
+        out: where the result goes; else it is a new tensor.
+
+    Returns:
+        A tensor like ``q`` with the elements of ``v``. Differentiable in ``q``, ``k`` and ``v``.
+    """
+    if layout not in ("bshd", "bhsd"):
+        raise ValueError(f"attention: layout: expected 'bshd' or 'bhsd', found {layout!r}")
+    function = _library.attention if layout == "bshd" else _library.attention_bhsd
+    return call(function, [q, k, v, out, None, causal, scale, soft_cap])
+
+
+def rotary(x: Any, cos: Any, sin: Any, positions: Any, *, interleaved: bool = False, out: Any = None) -> Any:
+    """Rotary position embedding: rotates pairs of elements by the angles of their positions.
+
+    Args:
+        x: float32, float16 or bfloat16 of shape ``[..., heads, elements]``.
+        cos: float32 of shape ``[positions, pairs]``.
+        sin: as ``cos``.
+        positions: the row of the tables for each token, int64 (or int32 and uint32 of JAX and NumPy) of shape ``[...]``.
+        interleaved: pairs are neighbors, as in GPT-J; else an element of the first half and one of the second, as in Llama.
+        out: where the result goes; else it is a new tensor.
+
+    Returns:
+        A tensor like ``x``. Differentiable in ``x``.
+    """
+    if not hasattr(positions, "is_cuda") and getattr(positions, "dtype", None) == "int32":
+        positions = positions.astype("uint32")
+    return call(_library.rotary, [x, cos, sin, positions, out, interleaved])
+
+
+def _activate(x: Any, activation: str) -> Any:
+    return gelu(x, "tanh") if activation == "gelu_tanh" else _ACTIVATIONS[activation](x)
+
+
+def _differentiates(*tensors: Any) -> bool:
+    """True if a gradient may be asked for: always in JAX, in PyTorch where it is required."""
+    for tensor in tensors:
+        if tensor is None:
+            continue
+        if hasattr(tensor, "is_cuda"):
+            if tensor.requires_grad:
+                return True
+        elif type(tensor).__module__.partition(".")[0] in ("jax", "jaxlib"):
+            return True
+    return False
+
+
+def _like(tensor: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
+    """A new tensor of the same framework and place."""
+    if hasattr(tensor, "is_cuda"):
+        return tensor.new_empty(shape, dtype=dtype)
+    kind = type(tensor).__module__.partition(".")[0]
+    if kind in ("jax", "jaxlib"):
+        raise TypeError("matmul: out_dtype is not possible in JAX; cast the result")
+    module = importlib.import_module(kind)
+    return module.empty(shape, dtype)
+
+
+def _move(tensor: Any, source: int, target: int) -> Any:
+    """The tensor with a dimension elsewhere, without gaps."""
+    if hasattr(tensor, "is_cuda"):
+        return tensor.movedim(source, target).contiguous()
+    kind = type(tensor).__module__.partition(".")[0]
+    if kind in ("jax", "jaxlib"):
+        import jax.numpy as module
+    else:
+        module = importlib.import_module(kind)
+        return module.ascontiguousarray(module.moveaxis(tensor, source, target))
+    return module.moveaxis(tensor, source, target)

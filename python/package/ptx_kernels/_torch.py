@@ -58,11 +58,12 @@ class Operators:
             torch.library.register_fake(qualified, self._functional(outputs, run=False), lib=library)
             if self.backward is not None:
                 self._differentiate(qualified, outputs)
-        written = ", ".join(_schema(function.params[at], chr(ord("a") + i)) for i, at in enumerate(function.outputs))
+        # All parameters in the order of Rust, so that the library's function itself is the implementation.
+        every = ", ".join(_schema(param, f"a{at}" if param.written else None) for at, param in enumerate(function.params))
         name = f"{function.name}_out"
-        library.define(f"{name}({inputs}, {written}) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
+        library.define(f"{name}({every}) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
         for key in ("CUDA", "CPU"):
-            library.impl(name, self._into, key)
+            library.impl(name, function.direct, key)
         torch.library.register_fake(f"{self.namespace}::{name}", self._check_into, lib=library)
 
     def _saved_outputs(self) -> list[int]:
@@ -84,18 +85,9 @@ class Operators:
 
         return functional
 
-    def _into(self, *values: Any) -> None:
-        self.function.direct(*self._in_order(values))
-
     def _check_into(self, *values: Any) -> None:
-        shapes, dtypes = _described(self.function, self._in_order(values))
+        shapes, dtypes = _described(self.function, values)
         self.function.infer(shapes, dtypes)
-
-    def _in_order(self, values: Sequence[Any]) -> list[Any]:
-        ordered: list[Any] = [None] * len(self.function.params)
-        for at, value in zip((*self.function.inputs, *self.function.outputs), values):
-            ordered[at] = value
-        return ordered
 
     # Gradients
 
@@ -215,12 +207,14 @@ def _described(function: Function, values: Sequence[Any]) -> tuple[list[Any], li
     return shapes, dtypes
 
 
-def make_outputs(function: Function, values: list[Any], outputs: Sequence[int]) -> None:
-    """Allocates the outputs that are missing."""
-    if all(values[at] is not None for at in outputs):
+def make_outputs(function: Function, values: list[Any], outputs: Sequence[int], known: bool = False) -> None:
+    """Allocates the outputs that are missing. With ``known``, shapes and types that were seen before are not checked again."""
+    missing = False
+    for at in outputs:
+        missing = missing or values[at] is None
+    if not missing:
         return
-    shapes, dtypes = _described(function, values)
-    made = function.infer(shapes, dtypes)
+    made = _infer_known(function, values) if known else function.infer(*_described(function, values))
     device = next(values[at] for at in function.tensors if values[at] is not None).device
     for at in outputs:
         if values[at] is not None:
@@ -229,6 +223,19 @@ def make_outputs(function: Function, values: list[Any], outputs: Sequence[int]) 
             raise function.missing_shape(at)
         shape, dtype = made[at]
         values[at] = torch.empty(shape, dtype=_TORCH_TYPES[dtype], device=device)
+
+
+def _infer_known(function: Function, values: Sequence[Any]) -> Any:
+    """What ``infer`` gives, from a table of the calls before."""
+    key = tuple([(value.shape, value.dtype) for at in function.tensors if (value := values[at]) is not None])
+    present = tuple([values[at] is None for at in function.tensors])
+    made = function.inferred.get((key, present))
+    if made is None:
+        made = function.infer(*_described(function, values))
+        if len(function.inferred) >= 1024:
+            function.inferred.clear()
+        function.inferred[key, present] = made
+    return made
 
 
 def call(function: Function, values: list[Any]) -> Any:
@@ -274,7 +281,7 @@ def _call_directly(function: Function, values: list[Any]) -> Any:
             raise RuntimeError(f"{function.name} has no gradient; use torch.no_grad(), or detach() its inputs")
         made = _Differentiable.apply(function, *[values[at] for at in function.inputs])
         return made[0] if len(made) == 1 else made
-    make_outputs(function, values, function.main_outputs)
+    make_outputs(function, values, function.main_outputs, known=not given)
     function.direct(*values)
     return results(function, values)
 
@@ -288,7 +295,7 @@ class _Differentiable(torch.autograd.Function):
         values: list[Any] = [None] * len(function.params)
         for at, value in zip(function.inputs, inputs):
             values[at] = value
-        make_outputs(function, values, state.saved)
+        make_outputs(function, values, state.saved, known=True)
         function.direct(*values)
         state.save(ctx, values)
         ctx.state = state
@@ -320,7 +327,7 @@ def _call_operators(function: Function, values: list[Any]) -> Any:
     inputs = [values[at] for at in function.inputs]
     if any(values[at] is not None for at in function.outputs):
         make_outputs(function, values, function.main_outputs)
-        state.op_out(*inputs, *[values[at] for at in function.outputs])
+        state.op_out(*values)
         return results(function, values)
     if function.backward is not None and _wants_gradients(function, values):
         made = state.op_saved(*inputs)

@@ -1,0 +1,67 @@
+//! Softmax and cross entropy.
+
+use ptx_ffi::prelude::*;
+use ptx_kernels::cross_entropy::{self, CrossEntropy};
+use ptx_kernels::softmax::{self, Float};
+
+/// Softmax over the last dimension.
+#[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], out = [.., n]), backward = softmax_backward)]
+fn softmax<T: Float>(stream: &Stream, x: TensorRef<'_, T, 2>, out: TensorMut<'_, T, 2>) -> Result<()> {
+    softmax::softmax(stream, x, out)
+}
+
+/// The gradient of `softmax`, from its result.
+#[ptx_ffi::export(types = [f32, f16, bf16], shapes(out = [.., n], grad_out = [.., n], grad_x = [.., n]))]
+fn softmax_backward<T: Float>(
+    stream: &Stream,
+    out: TensorRef<'_, T, 2>,
+    grad_out: TensorRef<'_, T, 2>,
+    grad_x: TensorMut<'_, T, 2>,
+) -> Result<()> {
+    softmax::softmax_backward(stream, out, grad_out, grad_x)
+}
+
+/// The loss of each row of logits for its target, and the logarithm of the sum of its exponentials.
+#[ptx_ffi::export(
+    types = [(f32, i64), (f16, i64), (bf16, i64), (f32, u32), (f16, u32), (bf16, u32)],
+    shapes(logits = [.., n], targets = [..], loss = [..], lse = [..]),
+    defaults(ignore_index = -100, label_smoothing = 0.0),
+    backward = cross_entropy_backward
+)]
+fn cross_entropy<T: cross_entropy::Float<I>, I: KernelParam>(
+    stream: &Stream,
+    logits: TensorRef<'_, T, 2>,
+    targets: TensorRef<'_, I, 1>,
+    loss: TensorMut<'_, f32, 1>,
+    lse: TensorMut<'_, f32, 1>,
+    ignore_index: i64,
+    label_smoothing: f32,
+) -> Result<()> {
+    options::<I>(ignore_index, label_smoothing).forward(stream, logits, targets, loss, lse)
+}
+
+/// The gradient of `cross_entropy`.
+#[ptx_ffi::export(
+    types = [(f32, i64), (f16, i64), (bf16, i64), (f32, u32), (f16, u32), (bf16, u32)],
+    shapes(logits = [.., n], targets = [..], lse = [..], grad_loss = [..], grad_logits = [.., n]),
+    defaults(ignore_index = -100, label_smoothing = 0.0)
+)]
+#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
+fn cross_entropy_backward<T: cross_entropy::Float<I>, I: KernelParam>(
+    stream: &Stream,
+    logits: TensorRef<'_, T, 2>,
+    targets: TensorRef<'_, I, 1>,
+    lse: TensorRef<'_, f32, 1>,
+    grad_loss: TensorRef<'_, f32, 1>,
+    grad_logits: TensorMut<'_, T, 2>,
+    ignore_index: i64,
+    label_smoothing: f32,
+) -> Result<()> {
+    options::<I>(ignore_index, label_smoothing).backward(stream, logits, targets, lse, grad_loss, grad_logits)
+}
+
+/// The options for targets of type `I`: those of 32 bits are compared without a sign.
+fn options<I>(ignore_index: i64, label_smoothing: f32) -> CrossEntropy {
+    let ignored = if size_of::<I>() == 4 { i64::from(ignore_index as u32) } else { ignore_index };
+    CrossEntropy::new().ignored_index(ignored).label_smoothing(label_smoothing)
+}
