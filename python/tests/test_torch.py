@@ -37,6 +37,15 @@ OPERATIONS: dict[str, Op] = {
     "silu": (ptx_kernels.silu, F.silu, [(3, 5, 8)]),
     "relu": (ptx_kernels.relu, F.relu, [(3, 5, 8)]),
     "swiglu": (ptx_kernels.swiglu, _swiglu, [(3, 5, 8), (3, 5, 8)]),
+    "softmax": (ptx_kernels.softmax, lambda x: x.softmax(-1), [(3, 5, 40)]),
+    "softmax_axis": (lambda x: ptx_kernels.softmax(x, 1), lambda x: x.softmax(1), [(3, 5, 8)]),
+    "matmul": (ptx_kernels.matmul, torch.matmul, [(2, 5, 24), (24, 16)]),
+    "batched_matmul": (ptx_kernels.matmul, torch.matmul, [(2, 5, 24), (2, 24, 16)]),
+    "linear": (
+        lambda a, b, bias: ptx_kernels.matmul(a, b, bias=bias, activation="gelu_tanh"),
+        lambda a, b, bias: F.gelu(a @ b + bias, approximate="tanh"),
+        [(6, 24), (24, 16), (16,)],
+    ),
 }
 each_operation = pytest.mark.parametrize("name", OPERATIONS)
 each_device = pytest.mark.parametrize("device", DEVICES)
@@ -71,6 +80,47 @@ def test_gradients(name: str, device: str) -> None:
     expected = torch.autograd.grad((theirs(*tensors) * weight).sum(), tensors)
     for mine, reference in zip(found, expected):
         torch.testing.assert_close(mine, reference, rtol=1e-4, atol=1e-4)
+
+
+@each_device
+@pytest.mark.parametrize("layout", ["bshd", "bhsd"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(device: str, layout: str, causal: bool) -> None:
+    shapes = [(2, 24, 4, 32), (2, 24, 2, 32), (2, 24, 2, 32)]
+    q, k, v = make(shapes, device, torch.bfloat16)
+    if layout == "bhsd":
+        q, k, v = (tensor.transpose(1, 2).contiguous() for tensor in (q, k, v))
+    tensors = [tensor.requires_grad_() for tensor in (q, k, v)]
+
+    def reference(q: Any, k: Any, v: Any) -> Any:
+        q, k, v = (tensor if layout == "bhsd" else tensor.transpose(1, 2) for tensor in (q, k, v))
+        out = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=causal, enable_gqa=True)
+        return out if layout == "bhsd" else out.transpose(1, 2)
+
+    found = ptx_kernels.attention(q, k, v, causal=causal, layout=layout)
+    expected = reference(q, k, v)
+    torch.testing.assert_close(found.float(), expected, rtol=2e-2, atol=2e-2)
+    weight = torch.randn_like(expected)
+    mine = torch.autograd.grad((found.float() * weight).sum(), tensors)
+    theirs = torch.autograd.grad((expected * weight).sum(), tensors)
+    for one, other in zip(mine, theirs):
+        torch.testing.assert_close(one.float(), other.float(), rtol=5e-2, atol=5e-2)
+
+
+@each_device
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy(device: str, reduction: str) -> None:
+    (logits,) = make([(7, 50)], device, grad=True)
+    targets = torch.arange(7, device=device)
+    targets[2] = -100
+
+    def loss(operation: Any) -> Any:
+        return operation(logits, targets, reduction=reduction, label_smoothing=0.1)
+
+    torch.testing.assert_close(loss(ptx_kernels.cross_entropy), loss(F.cross_entropy), rtol=1e-5, atol=1e-5)
+    (found,) = torch.autograd.grad(loss(ptx_kernels.cross_entropy).sum(), logits)
+    (expected,) = torch.autograd.grad(loss(F.cross_entropy).sum(), logits)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @each_device

@@ -1,0 +1,33 @@
+//! The operations of `ptx-kernels` for candle: tensors in, tensors out, with gradients.
+//!
+//! On CUDA devices they run on candle's own stream and memory, without copies, and no event is recorded that candle does not record. Tensors
+//! in host memory are interpreted by the CPU device, for tests.
+//!
+//! ```
+//! use candle_core::{Device, Tensor, Var};
+//! # fn main() -> candle_core::Result<()> {
+//! let x = Var::new(&[[3.0f32, 4.0]], &Device::Cpu)?;
+//! let weight = Tensor::new(&[1.0f32, 0.5], &Device::Cpu)?;
+//! let y = ptx_candle::rms_norm(&x, &weight, 1e-6)?;
+//! let gradients = y.sum_all()?.backward()?;
+//! assert_eq!(gradients.get(&x).map(|gradient| gradient.dims().to_vec()), Some(vec![1, 2]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Elements are `f32`, `f16` or `bf16`; those of attention `f16` or `bf16`. The feature `cuda` is candle's.
+
+#![deny(unsafe_code)]
+
+mod attention;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod matmul;
+mod norm;
+mod rows;
+mod run;
+
+pub use attention::attention;
+pub use matmul::matmul;
+pub use norm::{RmsNorm, layer_norm, rms_norm};
+pub use rows::{gelu, silu, softmax, swiglu};

@@ -1,0 +1,192 @@
+"""NumPy on the CPU device: results, every kind of parameter, errors, wrong calls."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import references
+
+import ptx_kernels
+
+
+def _random(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed + sum(shape)).standard_normal(shape, np.float32)
+
+
+def test_importing_loads_no_framework() -> None:
+    code = "import sys, ptx_kernels; sys.exit(any(name in sys.modules for name in ('torch', 'jax', 'tvm_ffi', 'cupy')))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_operations() -> None:
+    x, w, b = _random(3, 4, 24), _random(24), _random(24, seed=1)
+    checks = [
+        (ptx_kernels.rms_norm(x, w), references.rms_norm(x, w)),
+        (ptx_kernels.rms_norm(x, eps=0.5), references.rms_norm(x, eps=0.5)),
+        (ptx_kernels.layer_norm(x, w, b), references.layer_norm(x, w, b)),
+        (ptx_kernels.layer_norm(x), references.layer_norm(x)),
+        (ptx_kernels.softmax(x), references.softmax(x)),
+        (ptx_kernels.softmax(x, 1), references.softmax(x, 1)),
+        (ptx_kernels.gelu(x), references.gelu(x)),
+        (ptx_kernels.gelu(x, "tanh"), references.gelu_tanh(x)),
+        (ptx_kernels.silu(x), references.silu(x)),
+        (ptx_kernels.relu(x), references.relu(x)),
+        (ptx_kernels.swiglu(x, -x), references.silu(x) * -x),
+        (ptx_kernels.geglu(x, -x), references.gelu(x) * -x),
+    ]
+    for found, expected in checks:
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_matmul() -> None:
+    a, b, bias = _random(2, 5, 24), _random(24, 16), _random(16)
+    np.testing.assert_allclose(ptx_kernels.matmul(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ptx_kernels.matmul(a, b.T.copy().T), a @ b, rtol=1e-4, atol=1e-4)
+    expected = np.maximum(a @ b + bias, 0.0)
+    np.testing.assert_allclose(ptx_kernels.matmul(a, b, bias=bias, activation="relu"), expected, rtol=1e-4, atol=1e-4)
+    batch = _random(2, 24, 16)
+    np.testing.assert_allclose(ptx_kernels.matmul(a, batch), a @ batch, rtol=1e-4, atol=1e-4)
+    half = ptx_kernels.matmul(a.astype(np.float16), b.astype(np.float16), out_dtype=np.float32)
+    np.testing.assert_allclose(half, a @ b, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(causal: bool) -> None:
+    q, k, v = (_random(1, 20, heads, 16, seed=heads).astype(np.float16) for heads in (4, 2, 2))
+    found = ptx_kernels.attention(q, k, v, causal=causal)
+    np.testing.assert_allclose(found, references.attention(q, k, v, causal), rtol=1e-2, atol=1e-2)
+    other = ptx_kernels.attention(*(t.transpose(0, 2, 1, 3) for t in (q, k, v)), causal=causal, layout="bhsd")
+    np.testing.assert_allclose(other.transpose(0, 2, 1, 3), found)
+
+
+def test_cross_entropy() -> None:
+    logits, targets = _random(6, 30), np.array([0, 5, -100, 29, 7, 1])
+    losses = -np.log(references.softmax(logits))[np.arange(6), np.maximum(targets, 0)] * (targets != -100)
+    for kind in (np.int64, np.int32):
+        found = ptx_kernels.cross_entropy(logits, targets.astype(kind), reduction="none")
+        np.testing.assert_allclose(found, losses, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ptx_kernels.cross_entropy(logits, targets), losses.sum() / 5, rtol=1e-5)
+
+
+def test_rotary() -> None:
+    x, positions = _random(5, 2, 8), np.arange(5)
+    angles = positions[:, None] / 10.0 ** np.arange(4)
+    cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    first, second = x[..., :4], x[..., 4:]
+    c, s = cos[:, None], sin[:, None]
+    expected = np.concatenate([first * c - second * s, second * c + first * s], -1)
+    np.testing.assert_allclose(ptx_kernels.rotary(x, cos, sin, positions), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_outputs_that_are_passed() -> None:
+    x = _random(4, 8)
+    memory = np.full((4, 16), 7.0, np.float32)
+    assert ptx_kernels.rms_norm(x, out=memory[:, 4:12]) is not None
+    np.testing.assert_allclose(memory[:, 4:12], references.rms_norm(x), rtol=1e-5, atol=1e-5)
+    assert (memory[:, :4] == 7.0).all() and (memory[:, 12:] == 7.0).all(), "what lies between the rows is others'"
+
+
+def test_a_library(lib: Any) -> None:
+    assert lib.add_one(np.arange(3.0, dtype=np.float32)).tolist() == [1.0, 2.0, 3.0]
+    assert lib.scale(np.arange(4, dtype=np.float32)[::2], 3, sign="minus").tolist() == [0.0, -6.0]
+    low, high = lib.both(np.array([2.0], np.float32))
+    assert (low.item(), high.item()) == (1.0, 4.0)
+    assert lib.layout(np.zeros((2, 3, 5, 4), np.float32)).tolist() == [6, 20, 5, 4, 4, 1]
+    assert lib.layout(np.zeros((6, 5, 8), np.float32)[:, ::2, :4]).tolist() == [6, 40, 3, 16, 4, 1]
+    for dtype in (np.float32, np.float16, np.int32, np.int64, np.uint8):
+        x = np.arange(6).astype(dtype).reshape(2, 3)
+        assert (lib.copy(x) == x).all() and lib.copy(x).dtype == dtype
+    assert str(lib.scale).startswith("<ptx_kernels function scale(x, factor=2.0, twice=False, sign='plus', times=1, *, out=None)>")
+    assert "with any stride" in lib.scale.__doc__ and "scale" in dir(lib)
+    with pytest.raises(AttributeError, match="exports no function 'missing'"):
+        lib.missing
+
+
+def test_loading(tmp_path: Any) -> None:
+    with pytest.raises(FileNotFoundError):
+        ptx_kernels.load(tmp_path / "none.so")
+    (tmp_path / "text.so").write_text("no library")
+    with pytest.raises(ImportError, match="does not load"):
+        ptx_kernels.load(tmp_path / "text.so")
+
+
+@pytest.mark.parametrize(
+    "how, error",
+    [
+        ("panic", RuntimeError),
+        ("condition", ValueError),
+        ("memory", MemoryError),
+        ("unsupported", NotImplementedError),
+        ("other", RuntimeError),
+    ],
+)
+def test_failures(lib: Any, how: str, error: Any) -> None:
+    with pytest.raises(error, match="fail: .*on purpose"):
+        lib.fail(np.ones(2, np.float32), how)
+
+
+def test_a_fault_of_the_kernel(lib: Any) -> None:
+    with pytest.raises(RuntimeError, match="(?s)stray_kernel.*W0101.*failures.rs"):
+        lib.stray(np.ones(2, np.float32))
+
+
+def test_messages(lib: Any) -> None:
+    x, w = _random(4, 8), _random(8)
+    read_only = np.ones((4, 8), np.float32)
+    read_only.flags.writeable = False
+    for call, error, message in [
+        (lambda: ptx_kernels.rms_norm(x, w[:7]), ValueError, r"weight: dimension 0 \(n\) has 7 elements, and dimension 1 of x has 8"),
+        (lambda: ptx_kernels.rms_norm(x.astype(np.float64)), TypeError, "x: expected a tensor of float32 or float16 or bfloat16"),
+        (lambda: ptx_kernels.rms_norm(x, out=x), ValueError, "out: shares memory with x"),
+        (lambda: ptx_kernels.rms_norm(x, out=read_only), ValueError, "out: the array is read-only"),
+        (lambda: ptx_kernels.rms_norm(x[::-1]), ValueError, "x: a negative stride"),
+        (lambda: ptx_kernels.rms_norm([1.0]), TypeError, "x: expected an array, found list"),
+        (lambda: ptx_kernels.rms_norm(x, eps="small"), TypeError, "eps: expected a float, found a str"),
+        (lambda: ptx_kernels.rms_norm(x.astype(complex)), TypeError, "arrays of complex128 cannot be passed"),
+        (lambda: ptx_kernels.attention(x, x, x), ValueError, "q: expected 4 dimensions"),
+        (lambda: lib.scale(x[0], times=256), ValueError, "times: 256 is outside of 0 to 255"),
+        (lambda: lib.scale(x[0], times=1 << 70), (ValueError, TypeError, OverflowError), "scale|int"),
+        (lambda: lib.scale(), TypeError, "missing required argument 'x'"),
+        (lambda: lib.scale(x[0], colour=1), TypeError, "unexpected keyword argument 'colour'"),
+        (lambda: lib.scale(x[0], 1.0, False, "plus", 1, 2), TypeError, "takes 5 positional arguments but 6 were given"),
+        (lambda: lib.scale(x[0], x=x[0]), TypeError, "multiple values for argument 'x'"),
+        (lambda: lib.scale(x[0], sign="times"), ValueError, "expected plus or minus, found times"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+
+
+_WRONG: list[Any] = [
+    None, 3, 2.5, "text", [1.0], {}, object(), b"bytes", 1 << 80, float("nan"), -1, True,
+    np.float32(1.0), np.zeros(()), np.zeros((2, 3, 4, 5, 6)), np.zeros((0, 8), np.float32), np.zeros((2, 8), np.float64),
+    np.zeros((2, 8), ">f4"), np.zeros((3, 8), np.float16), np.array(["a"]), np.array([None]), np.zeros((5, 7), np.float32)[::-1],
+    np.zeros((5, 7), np.float32), np.zeros(3, np.int64), np.zeros((2, 2, 2, 2), np.float16), np.broadcast_to(np.float32(0), (4, 8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", list(ptx_kernels.library()), ids=lambda function: function.name)
+def test_wrong_calls(function: Any) -> None:
+    """500 calls with arguments that do not fit: an exception each, and nothing is written."""
+    random = np.random.default_rng(len(function.name))
+    refused = 0
+    for _ in range(500):
+        values: list[Any] = [_WRONG[random.integers(len(_WRONG))] for _ in function.params]
+        outputs = {}
+        for at in function.outputs:
+            if random.random() < 0.5:
+                shape = tuple(random.integers(1, 6, random.integers(0, 4)))
+                values[at] = np.full(shape, 7.0, np.float32)
+                outputs[at] = values[at]
+        calls = [lambda: function.direct(*values[: random.integers(len(values) + 1)])]
+        calls.append(lambda: ptx_kernels._operations.call(function, list(values)))
+        try:
+            calls[random.integers(2)]()
+        except (TypeError, ValueError, RuntimeError, NotImplementedError, OverflowError, BufferError):
+            refused += 1
+            assert all((output == 7.0).all() for output in outputs.values())
+    assert refused >= 495, "almost no random call fits"
