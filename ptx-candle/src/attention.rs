@@ -29,7 +29,7 @@ impl Forward {
         if self.causal { attention.causal() } else { attention }
     }
 
-    fn run<T: Element>(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
+    fn run<T: Element + ptx_launch::Element>(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
         let [q, k, v] = inputs else { return Ok(()) };
         let (q, v) = (q.tensor::<4>()?, v.tensor::<4>()?);
         let [batch, heads, tokens, _] = q.shape();
@@ -60,7 +60,7 @@ impl Op for Forward {
 struct Backward(Forward);
 
 impl Backward {
-    fn run<T: Element>(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
+    fn run<T: Element + ptx_launch::Element>(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
         let [q, k, v, result, grad] = inputs else { return Ok(()) };
         let (q, k, v) = (q.tensor::<4>()?, k.tensor::<4>()?, v.tensor::<4>()?);
         let [count_q, count_k] = [q.shape(), k.shape()].map(|shape| shape.iter().product());

@@ -5,7 +5,7 @@ use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 /// The documents for people; those that commands print are tested where they are printed.
-const DOCUMENTS: [&str; 16] = [
+const DOCUMENTS: [&str; 17] = [
     "README.md",
     "ARCHITECTURE.md",
     "STYLE.md",
@@ -14,6 +14,7 @@ const DOCUMENTS: [&str; 16] = [
     "docs/comparison.md",
     "docs/cpu-device.md",
     "docs/launching.md",
+    "docs/python.md",
     "docs/transpile.md",
     "docs/watcher.md",
     "docs/benchmarks/benchmarks.md",
