@@ -29,7 +29,7 @@ pub(crate) struct Param {
     pub(crate) optional: bool,
 }
 
-/// What a parameter takes.
+/// Type of a parameter.
 pub(crate) enum Kind {
     Tensor { written: bool, element: Box<Type>, rank: TokenStream, dims: Vec<Dim> },
     Int(Ident),

@@ -13,7 +13,7 @@ pub(crate) enum Dim {
     Any,
 }
 
-/// What stands in the brackets of the attribute.
+/// The options of the attribute.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) shapes: Vec<(Ident, Vec<Dim>)>,

@@ -29,7 +29,7 @@ pub struct Instance {
 pub struct Param {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// Its type.
     pub kind: Kind,
     /// `None` may be passed, and is what a call without it means.
     pub optional: bool,
@@ -37,7 +37,7 @@ pub struct Param {
     pub default: Option<Default>,
 }
 
-/// What a parameter takes.
+/// Type of a parameter.
 pub enum Kind {
     /// A tensor.
     Tensor(TensorKind),
@@ -51,7 +51,7 @@ pub enum Kind {
     Str,
 }
 
-/// What a tensor parameter takes.
+/// Type of a tensor parameter.
 pub struct TensorKind {
     /// True if the function writes it.
     pub written: bool,
@@ -101,7 +101,7 @@ pub enum Default {
 }
 
 impl Param {
-    /// What it takes of a tensor, if it takes one.
+    /// Its type, if it is a tensor.
     pub(crate) fn tensor(&self) -> Option<&TensorKind> {
         match &self.kind {
             Kind::Tensor(tensor) => Some(tensor),

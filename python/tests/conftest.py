@@ -1,4 +1,4 @@
-"""What the tests share: the library of tests/library, built with cargo, or the one that PTX_TEST_LIBRARY names; the frameworks that are here."""
+"""Shared by the tests: the library of tests/library, built with cargo, or the one that PTX_TEST_LIBRARY names; the frameworks that are here."""
 
 from __future__ import annotations
 

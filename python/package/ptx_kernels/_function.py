@@ -256,7 +256,7 @@ def _product(extents: Sequence[Any]) -> Any:
 
 
 def results(function: Function, values: Sequence[Any]) -> Any:
-    """What a call returns: its output, or a tuple of them. Optional outputs only where they were passed."""
+    """The result of a call: its output, or a tuple of them. Optional outputs only where they were passed."""
     made = [values[at] for at in function.outputs if values[at] is not None]
     return made[0] if len(made) == 1 else tuple(made)
 

@@ -16,7 +16,7 @@ _PLATFORMS = {"CUDA": "cuda", "cpu": "cpu"}
 
 
 class _State:
-    """What is kept of a function: its target, registered with XLA, and its traced forms."""
+    """The target of a function, registered with XLA."""
 
     def __init__(self, function: Function) -> None:
         self.target = f"ptx_kernels.{function.library._name}.{id(function.library):x}.{function.name}"

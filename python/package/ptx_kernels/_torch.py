@@ -162,7 +162,7 @@ class Operators:
         return any(self.function.params[at].name == name for at in self.saved)
 
     def _recompute(self, ctx: Any, known: dict[str, Any], function: Function, values: list[Any]) -> None:
-        """What the operator without saved outputs did not keep."""
+        """Computes outputs that the operator without saved outputs did not keep."""
         params = self.function.params
         inputs = [known.get(params[at].name, ctx.numbers.get(params[at].name)) for at in self.function.inputs]
         made = self.op_saved(*inputs)
@@ -226,7 +226,7 @@ def make_outputs(function: Function, values: list[Any], outputs: Sequence[int], 
 
 
 def _infer_known(function: Function, values: Sequence[Any]) -> Any:
-    """What ``infer`` gives, from a table of the calls before."""
+    """The result of ``infer``, from a table of the calls before."""
     key = tuple([(value.shape, value.dtype) for at in function.tensors if (value := values[at]) is not None])
     present = tuple([values[at] is None for at in function.tensors])
     made = function.inferred.get((key, present))
