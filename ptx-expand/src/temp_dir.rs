@@ -46,6 +46,7 @@ impl Drop for TempDir {
 
 /// Creates one folder for this user only. Fails if anything has that name, a dangling link too.
 fn create_private(path: &Path) -> Result<()> {
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "permissions are those of the folder"))]
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

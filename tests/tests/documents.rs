@@ -31,13 +31,26 @@ fn root() -> PathBuf {
 
 /// Each document with what `find` says is missing in it.
 fn missing(find: impl Fn(&Path, &str) -> Vec<String>) -> Vec<String> {
-    let of = |name: &&str| {
-        let text = read_to_string(root().join(name)).unwrap();
-        let folder = Path::new(name).parent().unwrap().to_owned();
+    let of = |name: String| {
+        let text = read_to_string(root().join(&name)).unwrap();
+        let folder = Path::new(&name).parent().unwrap().to_owned();
         let found = find(&folder, &text);
         found.into_iter().map(|what| format!("{name}: {what}")).collect::<Vec<_>>()
     };
-    DOCUMENTS.iter().flat_map(of).collect()
+    DOCUMENTS.iter().map(|name| (*name).to_owned()).chain(chapters(CHAPTERS)).flat_map(of).collect()
+}
+
+/// The folder of the book's chapters.
+const CHAPTERS: &str = "docs/book/text";
+
+/// The chapters in a folder and those below it.
+fn chapters(folder: &str) -> Vec<String> {
+    let entries = read_dir(root().join(folder)).unwrap().flatten();
+    let inside = entries.flat_map(|entry| {
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() { chapters(&path) } else { vec![path] }
+    });
+    inside.collect()
 }
 
 #[test]
