@@ -1,150 +1,39 @@
-//! LayerNorm: a block a row, which stays in registers while its mean and then its variance are found.
-//!
-//! The variance is the mean square of what is left when the mean is gone: nothing cancels.
+//! LayerNorm by the library: on `sm_90` and later by kernels that are tuned for Hopper (`ptx-kernels/src/norm/hopper.rs`).
 
 use ptx_examples::Report;
 use ptx_examples::rows::tasks::{self, LAYER_EPSILON};
 use ptx_examples::rows::{Task, shapes};
+use ptx_kernels::norm::{self, Norm};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
-/// out = (x − mean(x)) / sqrt(variance(x) + epsilon) · weight + bias, row by row, for rows of up to
-/// `EACH · THREADS · VECTORS` columns; `BLOCKS` blocks at least fit a multiprocessor.
-#[ptx_kernel(
-    arch = "sm_90a",
-    block = THREADS,
-    grid = rows,
-    min_blocks = BLOCKS,
-    pdl,
-    instances = [
-        (f32, 1, 1024, 16, 1), (f32, 4, 256, 2, 1), (f32, 4, 512, 4, 2), (f32, 4, 1024, 8, 1),
-        (bf16, 1, 1024, 16, 1), (bf16, 8, 256, 1, 1), (bf16, 8, 256, 4, 6), (bf16, 8, 1024, 4, 1),
-    ],
-    unsafe(requires(
-        columns % EACH == 0,
-        columns <= EACH * THREADS * VECTORS,
-        x.len() >= rows * columns,
-        weight.len() >= columns,
-        bias.len() >= columns,
-        out.len() >= rows * columns
-    ))
-)]
-pub fn layer_norm<T, const EACH: u32, const THREADS: u32, const VECTORS: u32, const BLOCKS: u32>(
-    x: &[T],
-    weight: &[T],
-    bias: &[T],
-    out: &mut [T],
-    epsilon: f32,
-    rows: u32,
-    columns: u32,
-) {
-    const WORDS: u32 = vector::words::<T, EACH>();
-    const STEP: u32 = EACH * THREADS;
-    const BYTES: u32 = size_of::<T>();
-    /// Whether there are registers for weight and bias while the row comes: a packed row leaves none to spare.
-    const EARLY: bool = BYTES == 4 && VECTORS <= 4;
-
-    if EACH > 1 {
-        grid::fetch_ahead::<BLOCKS>(x + wide(ctaid.x) * (columns * BYTES), columns * BYTES);
-    }
-    let first: u32 = tid.x * EACH;
-    let start: u64 = (wide(ctaid.x) * columns + first as u64) * BYTES as u64;
-    let (source, target): (u64, u64) = (x + start, out + start);
-    let (scale, shift): (u64, u64) = (weight + wide(first) * BYTES, bias + wide(first) * BYTES);
-    let inside: [pred; VECTORS];
-    let row: [[b32; WORDS]; VECTORS];
-    let keep: u64 = cache::evict_last();
-    grid::launch_dependents();
-    grid::wait();
-    for i in 0..VECTORS {
-        inside[i] = first + i * STEP < columns;
-        row[i] = vector::load_first::<T, EACH>(source + (i * STEP * BYTES) as u64, inside[i], 0, keep);
-    }
-    let (weights, shifts): ([[b32; WORDS]; VECTORS], [[b32; WORDS]; VECTORS]);
-    if EARLY {
-        for i in 0..VECTORS {
-            weights[i] = vector::load_shared::<T, EACH>(scale + (i * STEP * BYTES) as u64, inside[i]);
-            shifts[i] = vector::load_shared::<T, EACH>(shift + (i * STEP * BYTES) as u64, inside[i]);
-        }
-    }
-
-    let share: f32 = 1.0 / columns as f32;
-    let mut sum: f32 = 0.0;
-    for i in 0..VECTORS {
-        for v in vector::unpack::<T, EACH>(row[i]) {
-            sum += v;
-        }
-    }
-    let mean: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(sum) * share;
-
-    let mut squares: f32 = 0.0;
-    for i in 0..VECTORS {
-        for v in vector::unpack_again::<T, EACH, 0>(row[i]) {
-            let rest: f32 = v - mean;
-            ptx! { @inside[i] fma.rn.f32 squares, rest, rest, squares; }
-        }
-    }
-    let mut inverse: f32 = block::reduce_sum_once::<{ THREADS / 32 }>(squares) * share + epsilon;
-    ptx! { rsqrt.approx.f32 inverse, inverse; }
-
-    for i in 0..VECTORS {
-        let at: u64 = (i * STEP * BYTES) as u64;
-        let mut v: [f32; EACH] = vector::unpack_again::<T, EACH, 1>(row[i]);
-        if !EARLY {
-            weights[i] = vector::load_shared::<T, EACH>(scale + at, inside[i]);
-            shifts[i] = vector::load_shared::<T, EACH>(shift + at, inside[i]);
-        }
-        let w: [f32; EACH] = vector::unpack::<T, EACH>(weights[i]);
-        let b: [f32; EACH] = vector::unpack::<T, EACH>(shifts[i]);
-        for j in 0..EACH {
-            let unit: f32 = (v[j] - mean) * inverse;
-            ptx! { fma.rn.f32 v[j], unit, w[j], b[j]; }
-        }
-        vector::store_kept::<T, EACH>(target + at, vector::pack::<T, EACH>(v), inside[i]);
-    }
+/// The text that ptxas takes.
+pub(crate) mod kernels {
+    #[allow(dead_code, reason = "the tests assemble it")]
+    pub(crate) const PTX: &str = ptx_kernels::norm::MODULES[4].1;
 }
 
 pub(crate) const TASK: Task = tasks::layer_norm("hopper_layer_norm");
 
-/// The instance for a number of columns: as few registers as hold the row, single elements where rows are not aligned.
-pub(crate) fn single(
+/// Normalizes `rows` rows.
+fn launch<T: norm::Float>(
     stream: &Stream,
-    inputs: &[Buffer<f32>],
-    out: &mut Buffer<f32>,
+    inputs: &[Buffer<T>],
+    out: &mut Buffer<T>,
     rows: u32,
     columns: u32,
 ) -> Result<()> {
-    let (x, weight, bias) = (&inputs[0], &inputs[1], &inputs[2]);
-    match columns {
-        c if c % 4 != 0 => layer_norm::<f32, 1, 1024, 16, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=2048 => layer_norm::<f32, 4, 256, 2, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=8192 => layer_norm::<f32, 4, 512, 4, 2>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c => layer_norm::<f32, 4, 1024, 8, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-    }
-}
-
-/// The same in `bf16`.
-pub(crate) fn half(
-    stream: &Stream,
-    inputs: &[Buffer<bf16>],
-    out: &mut Buffer<bf16>,
-    rows: u32,
-    columns: u32,
-) -> Result<()> {
-    let (x, weight, bias) = (&inputs[0], &inputs[1], &inputs[2]);
-    match columns {
-        c if c % 8 != 0 => layer_norm::<bf16, 1, 1024, 16, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=2048 => layer_norm::<bf16, 8, 256, 1, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c @ ..=8192 => layer_norm::<bf16, 8, 256, 4, 6>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-        c => layer_norm::<bf16, 8, 1024, 4, 1>(stream, x, weight, bias, out, LAYER_EPSILON, rows, c),
-    }
+    let (shape, columns) = ([rows as usize, columns as usize], columns as usize);
+    let norm = Norm::layer(LAYER_EPSILON).weight(inputs[1].tile([columns])?).bias(inputs[2].tile([columns])?);
+    norm.forward(stream, inputs[0].tile(shape)?, out.tile_mut(shape)?)
 }
 
 pub(crate) fn run(device: &Device) -> Result<Report> {
     let mut checks = TASK.on(device);
     for shape in shapes(device) {
-        checks.shape(shape, single)?;
-        checks.shape(shape, half)?;
+        checks.shape(shape, launch::<f32>)?;
+        checks.shape(shape, launch::<bf16>)?;
+        checks.shape(shape, launch::<f16>)?;
     }
     Ok(checks.report())
 }

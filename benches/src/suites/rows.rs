@@ -6,8 +6,9 @@ use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Value};
 use crate::rivals::cudnn::{self, Dnn, Norm};
 use ptx_examples::relative_error;
-use ptx_examples::rows::tasks::{LAYER_EPSILON, RMS_EPSILON};
+use ptx_examples::rows::tasks::{self, LAYER_EPSILON, RMS_EPSILON};
 use ptx_examples::rows::{Number, Task};
+use ptx_kernels::{activation, norm};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -25,25 +26,48 @@ const COMPARED: u32 = 48;
 type Launch<T> = fn(&Stream, &[Buffer<T>], &mut Buffer<T>, u32, u32) -> Result<()>;
 
 macro_rules! kernels {
-    ($($name:ident $f32:ident $bf16:ident $path:literal)*) => { $(
-        #[path = $path]
-        #[allow(dead_code, reason = "an example runs alone, too")]
-        mod $name;
-
+    ($($name:ident $f32:ident $bf16:ident)*) => { $(
         pub fn $f32(bench: &mut Bench) -> Result<()> {
-            each(bench, concat!(stringify!($name), " f32"), $name::TASK, $name::single)
+            each::<f32>(bench, concat!(stringify!($name), " f32"), tasks::$name(stringify!($name)), $name)
         }
 
         pub fn $bf16(bench: &mut Bench) -> Result<()> {
-            each(bench, concat!(stringify!($name), " bf16"), $name::TASK, $name::half)
+            each::<bf16>(bench, concat!(stringify!($name), " bf16"), tasks::$name(stringify!($name)), $name)
         }
     )* };
 }
 kernels! {
-    rms_norm rms_norm_f32 rms_norm_bf16 "../../../examples/hopper/rms_norm.rs"
-    layer_norm layer_norm_f32 layer_norm_bf16 "../../../examples/hopper/layer_norm.rs"
-    softmax softmax_f32 softmax_bf16 "../../../examples/hopper/softmax.rs"
-    swiglu swiglu_f32 swiglu_bf16 "../../../examples/hopper/swiglu.rs"
+    rms_norm rms_norm_f32 rms_norm_bf16
+    layer_norm layer_norm_f32 layer_norm_bf16
+    softmax softmax_f32 softmax_bf16
+    swiglu swiglu_f32 swiglu_bf16
+}
+
+fn rms_norm<T: norm::Float>(s: &Stream, x: &[Buffer<T>], out: &mut Buffer<T>, rows: u32, columns: u32) -> Result<()> {
+    let (shape, columns) = ([rows as usize, columns as usize], columns as usize);
+    norm::rms_norm(s, x[0].tile(shape)?, x[1].tile([columns])?, out.tile_mut(shape)?, RMS_EPSILON)
+}
+
+fn layer_norm<T: norm::Float>(s: &Stream, x: &[Buffer<T>], out: &mut Buffer<T>, rows: u32, columns: u32) -> Result<()> {
+    let (shape, columns) = ([rows as usize, columns as usize], columns as usize);
+    let (weight, bias) = (x[1].tile([columns])?, x[2].tile([columns])?);
+    norm::layer_norm(s, x[0].tile(shape)?, weight, bias, out.tile_mut(shape)?, LAYER_EPSILON)
+}
+
+fn softmax<T: ptx_kernels::softmax::Float>(
+    s: &Stream,
+    x: &[Buffer<T>],
+    out: &mut Buffer<T>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
+    let shape = [rows as usize, columns as usize];
+    ptx_kernels::softmax::softmax(s, x[0].tile(shape)?, out.tile_mut(shape)?)
+}
+
+fn swiglu<T: activation::Float>(s: &Stream, x: &[Buffer<T>], out: &mut Buffer<T>, rows: u32, columns: u32) -> Result<()> {
+    let shape = [rows as usize, columns as usize];
+    activation::swiglu(s, x[0].tile(shape)?, x[1].tile(shape)?, out.tile_mut(shape)?)
 }
 
 fn each<T: Value + Number>(bench: &mut Bench, kernel: &str, task: Task, launch: Launch<T>) -> Result<()> {
