@@ -12,6 +12,17 @@
 //!
 //! Infinities and NaN give what PyTorch gives: `gelu(-inf)` and `silu(-inf)` are NaN, `relu(NaN)` is NaN.
 //!
+//! Measured on an H200, GB/s of the bytes that must move, and as a share of a device copy's in the same run:
+//!
+//! | 8192 × 8192 | bf16 | f32 |
+//! |---|---|---|
+//! | device copy | 3780 | 4024 |
+//! | [`gelu`], [`gelu_tanh`] | 3558 (0.94) | 4025 (1.00) |
+//! | [`silu`] | 3658 (0.97) | 4044 (1.01) |
+//! | [`swiglu`] | 4068 (1.08) | 4232 (1.05) |
+//! | [`gelu_backward`], [`gelu_tanh_backward`] | 3969 (1.05) | 4231 (1.05) |
+//! | [`swiglu_backward`] | 4138 (1.09) | 4226 (1.05) |
+//!
 //! Sources: Hendrycks and Gimpel, *Gaussian Error Linear Units*, 2016; Shazeer, *GLU Variants Improve Transformer*, 2020.
 
 mod elementwise;

@@ -14,6 +14,16 @@
 //! Gradients recompute the statistics of each row from `x`, so that nothing but the inputs is kept. Sums over rows (dw, db) have an
 //! order that depends on the shape and on the kind of GPU alone: repeated calls give the same bits.
 //!
+//! | kernels | for |
+//! |---|---|
+//! | `norm/hopper.rs` | forward on `sm_90` and later: rows of whole 16 bytes up to 32,768 columns, with weights, without a residual stream; LayerNorm with biases |
+//! | `norm/portable.rs` | forward everywhere else: a block per row, which reads its row again from the first-level cache |
+//! | `norm/ring.rs` | backward on `sm_90` and later in one pass over memory: rows of whole 16 bytes up to 32 KiB |
+//! | `norm/backward.rs` | backward everywhere else: dx row by row, then dw and db from a second pass |
+//!
+//! Measured on an H200 at 8192 × 8192, bf16 and f32: `norm/portable.rs` has 0.91 and 0.72 (RMSNorm) of a device copy's rate, 0.87 and 0.64 (LayerNorm), 1.01 and
+//! 0.89 with a residual stream; `norm/backward.rs` 0.49 and 0.45, 0.47 and 0.35 of the rate for one pass. Other chips have not been measured.
+//!
 //! Sources: Zhang and Sennrich, *Root Mean Square Layer Normalization*, 2019; Ba, Kiros and Hinton, *Layer Normalization*, 2016.
 
 mod backward;

@@ -4,6 +4,10 @@
 //! error of an element before rounding is at most (n / 256 + 2 |a| + 20) · 2^-24 for n columns, where `a` is `scale` · (x - max(x)); elements below
 //! 2^-126 are zero. As in PyTorch, a row with a NaN or +∞ is NaN, and so is a row of -∞ alone; elements of -∞ beside finite ones are zero.
 //!
+//! On `sm_90` and later, rows of whole 16 bytes stay in registers (`softmax/hopper.rs`): forward up to 131,072 columns, which a cluster of blocks shares,
+//! backward up to 64 KiB. Everything else runs by `softmax/portable.rs`, which reads a row twice; on an H200 at 8192 × 8192 that has 0.91 (bf16) and 0.71
+//! (f32) of a device copy's rate forward, 0.77 and 0.63 backward. Other chips have not been measured.
+//!
 //! Source: Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018.
 
 mod hopper;

@@ -90,6 +90,64 @@ pub(super) mod ring {
         bulk::load(stage + ROW, dy, bytes, bar);
     }
 
+    /// This thread's sums of x and g for LayerNorm, of x² and g · x for RMSNorm, where g = w · dy.
+    fn sum_row<T, const C: Config>(own: u32, inside: [pred; VECTORS], weights: [[b32; 4]; VECTORS]) -> (f32, f32) {
+        let (mut a, mut b): (f32, f32) = (0.0, 0.0);
+        for i in 0..VECTORS {
+            const AT: u32 = 16 * C.threads * i;
+            let v: [f32; C.each] = load_stage::<T, { C.each }>(own + AT, inside[i]);
+            let g: [f32; C.each] = load_stage::<T, { C.each }>(own + (32 * C.threads + AT), inside[i]);
+            let w: [f32; C.each] = vector::unpack::<T, { C.each }>(weights[i]);
+            for j in 0..C.each {
+                if C.center == 1 {
+                    a += v[j];
+                    b = g[j].fma(w[j], b);
+                } else {
+                    a = v[j].fma(v[j], a);
+                    b = (g[j] * w[j]).fma(v[j], b);
+                }
+            }
+        }
+        (a, b)
+    }
+
+    /// This thread's sums of (x - mean)² and g · (x - mean).
+    fn sum_centered<T, const C: Config>(
+        own: u32,
+        inside: [pred; VECTORS],
+        weights: [[b32; 4]; VECTORS],
+        mean: f32,
+    ) -> (f32, f32) {
+        let (mut a, mut b): (f32, f32) = (0.0, 0.0);
+        for i in 0..VECTORS {
+            const AT: u32 = 16 * C.threads * i;
+            let v: [f32; C.each] = load_stage::<T, { C.each }>(own + AT, inside[i]);
+            let g: [f32; C.each] = load_stage::<T, { C.each }>(own + (32 * C.threads + AT), inside[i]);
+            let w: [f32; C.each] = vector::unpack_again::<T, { C.each }, 0>(weights[i]);
+            for j in 0..C.each {
+                let rest: f32 = v[j] - mean;
+                ptx! { @inside[i] fma.rn.f32 a, rest, rest, a; }
+                b = (g[j] * w[j]).fma(rest, b);
+            }
+        }
+        (a, b)
+    }
+
+    /// Writes this thread's columns of a partial sum.
+    fn write_partial<const C: Config>(
+        partial: GlobalMut<f32>,
+        sums: [f32; { C.each } * VECTORS],
+        inside: [pred; VECTORS],
+    ) {
+        for i in 0..VECTORS {
+            let to = partial.at((tid.x + i * C.threads) * C.each);
+            for part in 0..C.each / 4 {
+                const K: u32 = i * C.each + 4 * part;
+                ptx! { @inside[i] st.global.v4.f32 [to + 16 * part], {sums[K..K + 4]}; }
+            }
+        }
+    }
+
     /// dx, and partial sums of dw and db: `partial` has `blocks` · `arrays` · `columns` elements of `f32`, where the second array is db. With
     /// g = w · dy and centered x: dx = scale · (g - mean(g) - x · scale² · mean(g · x)) + sum, where RMSNorm has no mean(g).
     #[ptx_kernel(
@@ -203,21 +261,7 @@ pub(super) mod ring {
         while row < rows as u64 {
             mbarrier::wait(bars + 8 * stage, phase);
             let own: u32 = all + stage * (2 * ROW) + tid.x * 16;
-            let (mut a, mut b): (f32, f32) = (0.0, 0.0);
-            for i in 0..VECTORS {
-                let v: [f32; EACH] = load_stage::<T, EACH>(own + i * STEP, inside[i]);
-                let g: [f32; EACH] = load_stage::<T, EACH>(own + (ROW + i * STEP), inside[i]);
-                let w: [f32; EACH] = vector::unpack::<T, EACH>(weights[i]);
-                for j in 0..EACH {
-                    if C.center == 1 {
-                        a += v[j];
-                        b = g[j].fma(w[j], b);
-                    } else {
-                        a = v[j].fma(v[j], a);
-                        b = (g[j] * w[j]).fma(v[j], b);
-                    }
-                }
-            }
+            let (mut a, mut b): (f32, f32) = sum_row::<T, C>(own, inside, weights);
             reduce_pair::<WARPS>(&mut a, &mut b, pairs + turn * (8 * WARPS));
             // All threads are done with the stage before this one.
             if tid.x == 0 {
@@ -231,18 +275,7 @@ pub(super) mod ring {
             if C.center == 1 {
                 mean = a * share;
                 slope = b * share;
-                a = 0.0;
-                b = 0.0;
-                for i in 0..VECTORS {
-                    let v: [f32; EACH] = load_stage::<T, EACH>(own + i * STEP, inside[i]);
-                    let g: [f32; EACH] = load_stage::<T, EACH>(own + (ROW + i * STEP), inside[i]);
-                    let w: [f32; EACH] = vector::unpack_again::<T, EACH, 0>(weights[i]);
-                    for j in 0..EACH {
-                        let rest: f32 = v[j] - mean;
-                        ptx! { @inside[i] fma.rn.f32 a, rest, rest, a; }
-                        b = (g[j] * w[j]).fma(rest, b);
-                    }
-                }
+                (a, b) = sum_centered::<T, C>(own, inside, weights, mean);
                 reduce_pair::<WARPS>(&mut a, &mut b, pairs + (turn + 2) * (8 * WARPS));
             }
             let mut scale: f32 = a.fma(share, epsilon);
@@ -289,18 +322,11 @@ pub(super) mod ring {
         }
         grid::launch_dependents();
         if partial_at != 0 {
-            for i in 0..VECTORS {
-                let column: u32 = (tid.x + i * C.threads) * EACH;
-                let to = partial.cast::<f32>().at((ctaid.x * arrays) as u64 * columns as u64 + column as u64);
-                let second = to.at(columns);
-                for part in 0..EACH / 4 {
-                    const K: u32 = i * EACH + 4 * part;
-                    ptx! { @inside[i] st.global.v4.f32 [to + 16 * part], {dw[K..K + 4]}; }
-                    if C.center == 1 {
-                        if arrays == 2 {
-                            ptx! { @inside[i] st.global.v4.f32 [second + 16 * part], {db[K..K + 4]}; }
-                        }
-                    }
+            let to = partial.cast::<f32>().at((ctaid.x * arrays) as u64 * columns as u64);
+            write_partial::<C>(to, dw, inside);
+            if C.center == 1 {
+                if arrays == 2 {
+                    write_partial::<C>(to.at(columns), db, inside);
                 }
             }
         }
