@@ -65,7 +65,13 @@ fn softmax<T: ptx_kernels::softmax::Float>(
     ptx_kernels::softmax::softmax(s, x[0].tile(shape)?, out.tile_mut(shape)?)
 }
 
-fn swiglu<T: activation::Float>(s: &Stream, x: &[Buffer<T>], out: &mut Buffer<T>, rows: u32, columns: u32) -> Result<()> {
+fn swiglu<T: activation::Float>(
+    s: &Stream,
+    x: &[Buffer<T>],
+    out: &mut Buffer<T>,
+    rows: u32,
+    columns: u32,
+) -> Result<()> {
     let shape = [rows as usize, columns as usize];
     activation::swiglu(s, x[0].tile(shape)?, x[1].tile(shape)?, out.tile_mut(shape)?)
 }
