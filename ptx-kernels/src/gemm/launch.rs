@@ -127,7 +127,7 @@ fn pack_operand(
 ) -> Result<Source> {
     let Some(packed) = packed else { return Ok(*source) };
     let tiles = u64::from(product.k.div_ceil(PACK)) * u64::from(lines.div_ceil(PACK));
-    let config = Config::grid((tiles, 1, packed.batches as u64));
+    let config = Config::grid((tiles, 1, packed.batches.min(product.batches) as u64));
     let instance = match problem::size(product.kind) {
         1 => pack::Instance::bytes1,
         2 => pack::Instance::bytes2,

@@ -4,7 +4,8 @@ use half::bf16;
 use ptx_kernels::gemm::{Activation, Gemm, algorithms, gemm};
 use ptx_kernels::workspace::Workspace;
 use ptx_launch::{ErrorKind, Result, TensorMut, TensorRef};
-use std::time::Instant;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 #[test]
 fn without_k_the_sums_are_zeros() -> Result<()> {
@@ -140,12 +141,16 @@ fn a_choice_is_quick() -> Result<()> {
     let (a, b, mut c) =
         (device.zeros::<bf16>(1 << 20)?, device.zeros::<bf16>(1 << 20)?, device.zeros::<bf16>(1 << 20)?);
     let gemm = Gemm::<bf16, 2>::new();
-    const RUNS: u32 = 100_000;
-    let start = Instant::now();
-    for at in 0..RUNS as usize {
-        let (m, n, k) = (1 + at % 1000, 1 + at % 999, 1 + at % 998);
-        std::hint::black_box(gemm.choose(&stream, a.tile([m, k])?, b.tile([k, n])?, c.tile_mut([m, n])?)?);
+    const RUNS: u32 = 1000;
+    let mut fastest = Duration::MAX;
+    for _ in 0..100 {
+        let start = Instant::now();
+        for at in 0..RUNS as usize {
+            let (m, n, k) = (1 + at % 1000, 1 + at % 999, 1 + at % 998);
+            black_box(gemm.choose(&stream, a.tile([m, k])?, b.tile([k, n])?, c.tile_mut([m, n])?)?);
+        }
+        fastest = fastest.min(start.elapsed() / RUNS);
     }
-    println!("{:?} for a choice, checks of the tensors included", start.elapsed() / RUNS);
+    println!("{fastest:?} for a choice, checks of the tensors included");
     Ok(())
 }
