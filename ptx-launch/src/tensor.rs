@@ -2,7 +2,7 @@
 //! [`Tile`](crate::Tile).
 #![allow(unsafe_code, reason = "the traits promise memory")]
 
-use crate::buffer::{Buffer, View, ViewMut};
+use crate::buffer::{Buffer, Element, View, ViewMut};
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::{Bound, ReadSlice, WriteSlice, address_of};
 use crate::stream::StreamRef;
@@ -25,6 +25,8 @@ use std::fmt;
 /// let left = TensorRef::strided(a.view(), [2, 3], [8, 1])?;      // three of the eight columns
 /// assert_eq!(left.transposed().shape(), [3, 2]);
 /// assert!(!left.is_contiguous());
+/// assert_eq!(left.cast::<u32>().map(|bits| bits.strides()), Some([8, 1]));
+/// assert!(left.with_rank::<3>().is_none());
 /// assert!(TensorRef::strided(a.view(), [3, 3], [8, 1]).is_err());
 /// # Ok(())
 /// # }
@@ -117,6 +119,11 @@ impl<const R: usize> Layout<R> {
         self.shape.contains(&0) || (0..R).all(same)
     }
 
+    fn with_rank<const Q: usize>(&self) -> Option<Layout<Q>> {
+        let (shape, strides) = (self.shape.as_slice(), self.strides.as_slice());
+        Some(Layout { shape: shape.try_into().ok()?, strides: strides.try_into().ok()? })
+    }
+
     fn permuted(&self, order: [usize; R]) -> Option<Layout<R>> {
         let mut seen = [false; R];
         for at in order {
@@ -179,6 +186,23 @@ impl<'a, T, const R: usize> TensorRef<'a, T, R> {
     pub fn permuted(self, order: [usize; R]) -> Result<Self> {
         let layout = self.layout.permuted(order).ok_or_else(|| no_permutation(&order))?;
         Ok(TensorRef { layout, ..self })
+    }
+
+    /// The same tensor, if it has `Q` dimensions: for functions that are generic in them.
+    pub fn with_rank<const Q: usize>(self) -> Option<TensorRef<'a, T, Q>> {
+        let layout = self.layout.with_rank()?;
+        Some(TensorRef { memory: self.memory, layout })
+    }
+}
+
+impl<'a, T: Element, const R: usize> TensorRef<'a, T, R> {
+    /// The same memory with elements of another type of the same size, by their bytes. `None` for another size, and for cudarc's slices and
+    /// views, which have one type.
+    pub fn cast<U: Element>(self) -> Option<TensorRef<'a, U, R>> {
+        match self.memory {
+            Source::View(view) => Some(TensorRef { memory: Source::View(view.cast()?), layout: self.layout }),
+            Source::CudaSlice(_) | Source::CudaView(_) => None,
+        }
     }
 }
 
@@ -244,6 +268,12 @@ impl<'a, T, const R: usize> TensorMut<'a, T, R> {
     pub fn permuted(self, order: [usize; R]) -> Result<Self> {
         let layout = self.layout.permuted(order).ok_or_else(|| no_permutation(&order))?;
         Ok(TensorMut { layout, ..self })
+    }
+
+    /// The same tensor, if it has `Q` dimensions: for functions that are generic in them.
+    pub fn with_rank<const Q: usize>(self) -> Option<TensorMut<'a, T, Q>> {
+        let layout = self.layout.with_rank()?;
+        Some(TensorMut { memory: self.memory, layout })
     }
 }
 

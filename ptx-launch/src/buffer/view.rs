@@ -154,6 +154,15 @@ impl<'a, T> View<'a, T> {
         Ok((self.slice(..at)?, self.slice(at..)?))
     }
 
+    /// The same elements as another type of the same size.
+    pub(crate) fn cast<U: Element>(self) -> Option<View<'a, U>>
+    where
+        T: Element,
+    {
+        let View { memory, start, len, .. } = self;
+        (size_of::<T>() == size_of::<U>()).then_some(View { memory, start, len, element: PhantomData })
+    }
+
     /// Its bytes.
     pub(crate) fn bytes(self) -> View<'a, u8> {
         let (start, len) = (self.start * size_of::<T>(), self.len * size_of::<T>());
