@@ -82,6 +82,7 @@ mod parts;
 mod plan;
 mod problem;
 mod simt;
+mod tuned;
 
 pub use builder::{Activation, Choice, Gemm};
 pub use element::{Element, Operand, Output};

@@ -15,6 +15,7 @@
 #![allow(dead_code, reason = "not every operation needs scratch memory")]
 
 use ptx_launch::{Buffer, Device, Error, ErrorKind, Result, StreamId, StreamRef};
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,6 +48,8 @@ pub struct Workspace {
     scratch: Buffer<u8>,
     /// Zeros between operations: a kernel that sets one clears it again.
     flags: Buffer<u32>,
+    /// Memory that operations made for themselves, one of each type.
+    kept: Vec<Box<dyn Any + Send>>,
 }
 
 impl Workspace {
@@ -55,7 +58,7 @@ impl Workspace {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], or what the driver says.
     pub fn new(device: &Device, bytes: usize) -> Result<Workspace> {
-        Ok(Workspace { scratch: device.zeros(bytes)?, flags: device.zeros(FLAGS)? })
+        Ok(Workspace { scratch: device.zeros(bytes)?, flags: device.zeros(FLAGS)?, kept: Vec::new() })
     }
 
     /// Bytes of scratch memory.
@@ -71,6 +74,23 @@ impl Workspace {
     /// The scratch memory, and the flags, which are zeros and which the operation leaves as zeros.
     pub(crate) fn parts(&mut self) -> (&mut Buffer<u8>, &mut Buffer<u32>) {
         (&mut self.scratch, &mut self.flags)
+    }
+
+    /// Memory that an operation keeps here for itself; `make` makes it once, outside of captures.
+    pub(crate) fn keep<S: Any + Send>(&mut self, make: impl FnOnce() -> Result<S>) -> Result<&mut S> {
+        let at = match self.kept.iter().position(|kept| kept.is::<S>()) {
+            Some(at) => at,
+            None => {
+                self.kept.push(Box::new(make()?));
+                self.kept.len() - 1
+            }
+        };
+        self.kept.get_mut(at).and_then(|kept| kept.downcast_mut()).ok_or_else(|| Error::other("kept memory is gone"))
+    }
+
+    /// True if [`keep`](Workspace::keep) would make nothing.
+    pub(crate) fn has<S: Any + Send>(&self) -> bool {
+        self.kept.iter().any(|kept| kept.is::<S>())
     }
 }
 
@@ -173,11 +193,11 @@ fn grow<'w>(slot: &'w mut Option<Workspace>, stream: StreamRef<'_>, bytes: usize
         return Err(captured(bytes));
     }
     // The old memory is freed before the new one is allocated, unless its flags stay.
-    let flags = slot.take().map(|old| old.flags);
+    let (flags, kept) = slot.take().map_or((None, Vec::new()), |old| (Some(old.flags), old.kept));
     let device = stream.device()?;
     let scratch = device.zeros(bytes.next_multiple_of(STEP))?;
     let flags = flags.map_or_else(|| device.zeros(FLAGS), Ok)?;
-    Ok(slot.insert(Workspace { scratch, flags }))
+    Ok(slot.insert(Workspace { scratch, flags, kept }))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,8 +4,9 @@ use super::element::{Element, Operand, Output};
 use super::launch;
 use super::params::{self, Epilogue, Matrix, Source, Vector};
 use super::problem::{Product, size};
+use super::tuned::{self, Job};
 use crate::workspace::Workspace;
-use ptx_launch::{AsStream, Bound, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{AsStream, Bound, Error, ErrorKind, Properties, Result, StreamRef, TensorMut, TensorRef};
 
 /// A function of each element of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,6 +202,16 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         let (a, b, mut c) = (a.into(), b.into(), c.into());
         let views = Views::of::<T, O, R>(&a, &b, (c.shape(), c.strides()))?;
         options.check(&views)?;
+        if options.may_be_tuned(stream.properties()?)
+            && let (Some(a), Some(b)) = (a.with_rank(), b.with_rank())
+            && let Some(c) = TensorMut::from(&mut c).with_rank()
+        {
+            let named = options.algorithm.is_some();
+            let job = Job { stream, a, b, c, workspace: self.workspace.as_deref_mut(), named };
+            if let Some(submitted) = O::submit(job) {
+                return submitted;
+            }
+        }
         let (a, b, c) = (a.bind_to(stream)?, b.bind_to(stream)?, c.bind_to(stream)?);
         let bound = Bindings::of(options, stream)?;
         let product = Product {
@@ -226,13 +237,23 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         T: Operand,
         O: Output<T>,
     {
-        let (options, a, b, c) = (&self.options, a.into(), b.into(), c.into());
+        let (options, stream) = (&self.options, stream.as_stream());
+        let (a, b, mut c) = (a.into(), b.into(), c.into());
         let views = Views::of::<T, O, R>(&a, &b, (c.shape(), c.strides()))?;
         options.check(&views)?;
+        if options.may_be_tuned(stream.properties()?)
+            && let (Some(a), Some(b)) = (a.with_rank(), b.with_rank())
+            && let Some(c) = TensorMut::from(&mut c).with_rank()
+        {
+            let named = options.algorithm.is_some();
+            if O::takes(&mut Job { stream, a, b, c, workspace: None, named }) {
+                return Ok(Choice { algorithm: tuned::NAME, splits: 1, workspace: 0 });
+            }
+        }
         let addresses = [a.address(), b.address(), c.address()];
         let mut product = views.product(addresses, options.kind::<T>(), options.deterministic);
         product.epilogue.kind = O::KIND;
-        launch::choose(stream.as_stream(), product.canonical(), self.workspace.as_deref(), options.algorithm)
+        launch::choose(stream, product.canonical(), self.workspace.as_deref(), options.algorithm)
     }
 }
 
@@ -268,6 +289,12 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
     /// The element type that kernels multiply.
     fn kind<T: Operand>(&self) -> u32 {
         if self.tf32 && T::KIND == params::F32 { params::TF32 } else { T::KIND }
+    }
+
+    /// True if tuned kernels may take the product. Their sums have an order that depends on the placement of blocks.
+    fn may_be_tuned(&self, device: Properties) -> bool {
+        let named = self.algorithm.map(|(name, _)| name == tuned::NAME);
+        self.is_plain() && !self.deterministic && named.unwrap_or(true) && tuned::run_on(device, named.is_some())
     }
 
     /// True without options that change the sums.

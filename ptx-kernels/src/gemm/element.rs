@@ -1,6 +1,7 @@
 //! Element types of operands and results, and which result a pair of operands has.
 
 use super::params;
+use super::tuned::Tuned;
 use crate::float8::{E4m3, E5m2};
 use half::{bf16, f16};
 use ptx_launch::KernelParam;
@@ -14,7 +15,7 @@ pub trait Operand: KernelParam + sealed::Operand {}
     label = "expected C to be f32, f16 or bf16, or of the operands' own type",
     note = "of f32: f32; of f16: f16, f32; of bf16: bf16, f32; of E4m3 and E5m2: f16, bf16, f32; of i8: i32, f16, bf16, f32"
 )]
-pub trait Output<T>: Element {}
+pub trait Output<T>: Element + Tuned<T> {}
 
 /// An element of C.
 pub trait Element: KernelParam + sealed::Element {}
@@ -60,3 +61,16 @@ macro_rules! elements {
     )* };
 }
 elements! { f32: F32 f16: F16 bf16: BF16 i32: I32 }
+
+/// Pairs without tuned kernels.
+macro_rules! portable_only {
+    ($($operand:ty => $($output:ty)*;)*) => { $($(impl Tuned<$operand> for $output {})*)* };
+}
+portable_only! {
+    f32 => f32;
+    f16 => f32;
+    bf16 => f32;
+    E4m3 => f16 f32;
+    E5m2 => f16 bf16 f32;
+    i8 => i32 f16 bf16 f32;
+}

@@ -4,7 +4,7 @@
 use super::access::{Access, Packed};
 use super::params::{self, Problem};
 use super::problem::Product;
-use super::{mma, problem, simt};
+use super::{mma, problem, simt, tuned};
 use ptx_launch::{Config, Error, ErrorKind, Properties, Result, StreamRef};
 
 /// Submits one launch of a kernel: the grid, the product, and its division among blocks.
@@ -26,8 +26,9 @@ pub(crate) struct Candidate {
     pub(crate) block_m: u32,
     pub(crate) block_n: u32,
     pub(crate) depth: u32,
-    /// Time of a slice, in picoseconds on an SM that is busy.
+    /// Time of a slice, in picoseconds, on an SM with enough blocks, and for a block at least.
     pub(crate) slice: f64,
+    pub(crate) latency: f64,
     /// Time before the first slice of a tile and behind the last one, in picoseconds.
     pub(crate) tile: f64,
     pub(crate) launch: Launch,
@@ -60,7 +61,7 @@ const TABLES: &[&[Candidate]] = &[
 ];
 
 /// Time of another launch, in picoseconds.
-const ANOTHER: f64 = 3e6;
+const ANOTHER: f64 = 6e6;
 /// Time in which an SM brings a byte from memory, in picoseconds.
 const BYTE: f64 = 40.0;
 
@@ -70,7 +71,7 @@ const BYTE: f64 = 40.0;
 /// assert!(ptx_kernels::gemm::algorithms().any(|name| name == "simt_f32_large"));
 /// ```
 pub fn algorithms() -> impl Iterator<Item = &'static str> {
-    candidates().map(|candidate| candidate.name)
+    candidates().map(|candidate| candidate.name).chain([tuned::NAME])
 }
 
 fn candidates() -> impl Iterator<Item = &'static Candidate> {
@@ -139,7 +140,8 @@ impl Plan {
         let others = self.packed.iter().flatten().count() + usize::from(self.splits > 1);
         // What is copied, and sums of parts, is written and read.
         let traffic = 2.0 * self.bytes as f64 * BYTE * per_sm;
-        rounds * (slices * self.candidate.slice + self.candidate.tile) + others as f64 * ANOTHER + traffic
+        let each = (rounds * self.candidate.slice).max(self.candidate.latency);
+        slices * each + self.candidate.tile + others as f64 * ANOTHER + traffic
     }
 }
 

@@ -11,9 +11,10 @@ use super::params;
 use super::plan::Candidate;
 use kernels::gemm;
 
-/// A kernel of the table: its instance, its operands, its tile, and its time for a slice in picoseconds.
+/// A kernel of the table: its instance, its operands, its tile, and its times for a slice in picoseconds: of a busy SM, and of a
+/// block alone.
 macro_rules! candidate {
-    ($instance:ident, $kind:ident, $block:literal, $slice:literal) => {
+    ($instance:ident, $kind:ident, $block:literal, $slice:literal, $latency:literal) => {
         Candidate {
             name: concat!("simt_", stringify!($instance)),
             kind: params::$kind,
@@ -24,6 +25,7 @@ macro_rules! candidate {
             deterministic: true,
             majors: None,
             slice: $slice,
+            latency: $latency,
             tile: 3e6,
             // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the bytes that
             // the plan asked for.
@@ -310,13 +312,13 @@ with_epilogue! {
     }
 }
 
-/// The kernels, with times as an H200 takes.
+/// The kernels, with times measured on an H200.
 pub(crate) const CANDIDATES: &[Candidate] = &[
-    candidate!(f32_large, F32, 128, 1.75e6),
-    candidate!(f32_small, F32, 64, 0.6e6),
-    candidate!(f16, F16, 64, 0.7e6),
-    candidate!(bf16, BF16, 64, 0.7e6),
-    candidate!(e4m3, E4M3, 64, 0.9e6),
-    candidate!(e5m2, E5M2, 64, 0.8e6),
-    candidate!(i8, I8, 64, 0.7e6),
+    candidate!(f32_large, F32, 128, 1.72e6, 1.8e6),
+    candidate!(f32_small, F32, 64, 0.56e6, 0.7e6),
+    candidate!(f16, F16, 64, 0.57e6, 0.66e6),
+    candidate!(bf16, BF16, 64, 0.57e6, 0.66e6),
+    candidate!(e4m3, E4M3, 64, 0.64e6, 0.78e6),
+    candidate!(e5m2, E5M2, 64, 0.64e6, 0.78e6),
+    candidate!(i8, I8, 64, 0.65e6, 0.72e6),
 ];

@@ -1,9 +1,10 @@
 //! Cases that random products seldom have: empty extents, errors, scratch memory of the caller, the cost of a choice.
 
 use half::bf16;
+use ptx_kernels::float8::E4m3;
 use ptx_kernels::gemm::{Activation, Gemm, algorithms, gemm};
 use ptx_kernels::workspace::Workspace;
-use ptx_launch::{ErrorKind, Result, TensorMut, TensorRef};
+use ptx_launch::{AsStream, ErrorKind, Result, TensorMut, TensorRef};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -105,6 +106,37 @@ fn parts_of_k_give_the_same_bits_each_time() -> Result<()> {
         found.push(c.download()?.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
     }
     assert_eq!(found[0], found[1]);
+    Ok(())
+}
+
+/// Kernels for other chips run on the CPU device, too.
+#[test]
+fn tuned_kernels_take_dense_products() -> Result<()> {
+    let device = super::device();
+    let [m, n, k] = [72, 136, 192];
+    let values: Vec<E4m3> = (0..n * k).map(|at| E4m3::from_f32((at * 7 % 15) as f32 - 7.0)).collect();
+    let (a, b) = (device.upload(&values[..m * k])?, device.upload(&values)?);
+    let mut results = Vec::new();
+    for algorithm in ["hopper", "simt_e4m3"] {
+        if device.is_cuda()
+            && algorithm == "hopper"
+            && (&device.stream()).as_stream().properties()?.capability != Some(90)
+        {
+            continue;
+        }
+        let mut c = device.zeros::<bf16>(m * n)?;
+        let b = TensorRef::from(b.tile([n, k])?).transposed();
+        let mut gemm = Gemm::new().algorithm(algorithm, 1);
+        assert_eq!(gemm.choose(&device, a.tile([m, k])?, b, c.tile_mut([m, n])?)?.algorithm, algorithm);
+        gemm.run(&device, a.tile([m, k])?, b, c.tile_mut([m, n])?)?;
+        results.push(c.download()?);
+    }
+    assert_eq!(results.first(), results.last());
+    let mut c = device.zeros::<bf16>(m * n)?;
+    let plain = Gemm::new().alpha(2.0).algorithm("hopper", 1);
+    let b = TensorRef::from(b.tile([n, k])?).transposed();
+    let refused = { plain }.run(&device, a.tile([m, k])?, b, c.tile_mut([m, n])?).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
     Ok(())
 }
 
