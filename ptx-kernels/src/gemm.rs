@@ -61,8 +61,15 @@
 //! - Where tiles are few, blocks share K (split-K). The sums of the parts go through a workspace, and another kernel adds them up in a fixed
 //!   order and finishes them.
 //!
+//! - [`hopper`], on `sm_90`: TMA and `wgmma`, for products without options and batches, of dense operands and results whose rows are multiples of
+//!   16 bytes, with at least 128 rows and columns: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to `bf16`. The order of its sums depends on the
+//!   placement of blocks, so [`Gemm::deterministic`] leaves it out.
+//!
+//! On an H200 the portable kernels reach 217 TFLOP/s in `bf16`, 423 in `i8`, 115 in `tf32` and 39 in `f32` at M = N = K = 4096, and
+//! `bf16` at 4095 takes 1.12 times as long as at 4096 (tiles of 128 x 128 in eight warps).
+//!
 //! `f32` is multiplied on the ordinary units unless [`Gemm::tf32`] is set. [`Gemm::choose`] tells the choice, and [`Gemm::algorithm`] makes it.
-//! All these kernels are deterministic: the same operands, layouts and device give the same bits. On the CPU device the same kernels are
+//! Portable kernels are deterministic: the same operands, layouts and device give the same bits. On the CPU device the same kernels are
 //! interpreted.
 //!
 //! # Workspace, graphs, streams, threads
