@@ -16,6 +16,7 @@
 
 mod backward;
 mod forward;
+mod hopper;
 mod options;
 #[allow(unreachable_pub, reason = "the sealed trait of the element types names it")]
 mod problem;
@@ -32,6 +33,7 @@ use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
 #[doc(hidden)]
 pub const PTX: &[(&str, &str)] = &[
     ("forward", forward::kernels::PTX),
+    ("hopper_forward", hopper::forward::kernels::PTX),
     ("backward_queries", backward::queries::kernels::PTX),
     ("backward_keys", backward::keys::kernels::PTX),
 ];

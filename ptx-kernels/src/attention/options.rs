@@ -40,6 +40,7 @@ pub struct Attention<'a, T> {
     pub(super) soft_cap: f32,
     pub(super) bias: Option<TensorRef<'a, T, 4>>,
     pub(super) lengths: Option<Lengths<'a>>,
+    pub(super) portable: bool,
 }
 
 /// The order of the dimensions of Q, K, V, the output, and their gradients.
@@ -82,6 +83,7 @@ impl<T> Default for Attention<'_, T> {
             soft_cap: 0.0,
             bias: None,
             lengths: None,
+            portable: false,
         }
     }
 }
@@ -127,6 +129,12 @@ impl<'a, T> Attention<'a, T> {
     #[must_use]
     pub fn scale(self, scale: f32) -> Self {
         Attention { scale: Some(scale), ..self }
+    }
+
+    /// Uses the kernels for `sm_80` and newer on every device, also where there are faster ones.
+    #[must_use]
+    pub fn portable(self) -> Self {
+        Attention { portable: true, ..self }
     }
 
     /// Scores become cap · tanh(score / cap), before a bias is added. 0 is no cap.

@@ -3,6 +3,7 @@
 use super::backward::keys::kernels::grad_keys;
 use super::backward::queries::kernels::grad_queries;
 use super::forward::kernels::forward;
+use super::hopper;
 use super::options::Attention;
 use super::problem::{Gradients, Problem};
 use super::{Grads, Saved};
@@ -49,6 +50,9 @@ macro_rules! kernels {
                 mut lse: Option<TensorMut<'_, f32, 3>>,
                 problem: Problem,
             ) -> Result<()> {
+                if let Some(instance) = hopper::instance(stream, options, &problem)? {
+                    return hopper::run(stream, instance, options, [q, k, v], out, lse, problem);
+                }
                 let starts = options.lengths.as_ref();
                 let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));
                 let instance = forward_instance(&problem);

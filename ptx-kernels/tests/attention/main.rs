@@ -223,6 +223,13 @@ fn packed_sequences_with_a_window_a_cap_and_a_bias() {
 }
 
 #[test]
+fn the_hopper_kernel() {
+    let case = Case { queries: vec![70], keys: vec![150], dim: 128, dim_v: 128, right: Some(0), ..Case::default() };
+    check(&case);
+    check(&Case { queries: vec![9], keys: vec![4], half: true, dim: 64, dim_v: 64, ..case });
+}
+
+#[test]
 fn queries_without_keys() {
     check(&Case { queries: vec![9], keys: vec![4], right: Some(0), bias: 2, dim: 128, ..Case::default() });
 }

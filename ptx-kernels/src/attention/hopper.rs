@@ -1,0 +1,68 @@
+//! Attention on Hopper (`sm_90a`): which calls its kernel takes, and their tensor maps.
+#![allow(unsafe_code, reason = "a launch with tensor maps is vouched for here")]
+
+pub(super) mod forward;
+
+use super::options::Attention;
+use super::problem::Problem;
+use forward::kernels::forward::{Exists, Instance, Types, launch};
+use ptx_launch::{Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorMut, TensorRef};
+
+/// The longest causal sequence for which small tiles of keys are faster, as measured on an H200: in the last tile of a query
+/// there are fewer keys that it does not see.
+const LONG: u32 = 8192;
+
+/// The instance for a call, if the kernel takes it: rows of 64 or 128 elements, no cap, no bias, no cumulative lengths, and all
+/// keys or those before the query's own.
+pub(super) fn instance<T>(stream: StreamRef<'_>, options: &Attention<'_, T>, problem: &Problem) -> Result<Option<Instance>> {
+    let plain = options.left.is_none() && matches!(options.right, None | Some(0)) && options.soft_cap == 0.0;
+    let dense = options.bias.is_none() && options.lengths.is_none();
+    if options.portable || !plain || !dense || !matches!(stream.properties()?.capability, None | Some(90)) {
+        return Ok(None);
+    }
+    let causal = options.right.is_some();
+    Ok(match (problem.dims(), causal) {
+        ((64, 64), false) => Some(Instance::d64),
+        ((64, 64), true) => Some(Instance::d64_causal),
+        ((128, 128), false) => Some(Instance::d128),
+        ((128, 128), true) if problem.tokens_k <= LONG => Some(Instance::d128_causal),
+        ((128, 128), true) => Some(Instance::d128_long_causal),
+        _ => None,
+    })
+}
+
+/// Launches an instance.
+pub(super) fn run<T: TensorElement + 'static>(
+    stream: StreamRef<'_>,
+    instance: Instance,
+    options: &Attention<'_, T>,
+    inputs: [TensorRef<'_, T, 4>; 3],
+    mut out: TensorMut<'_, T, 4>,
+    mut lse: Option<TensorMut<'_, f32, 3>>,
+    problem: Problem,
+) -> Result<()>
+where
+    Types<T>: Exists,
+{
+    let (rows, keys) = match instance {
+        Instance::d64 | Instance::d64_causal => (192, 128),
+        Instance::d128_causal => (128, 128),
+        Instance::d128 | Instance::d128_long_causal => (128, 176),
+    };
+    let map = |tensor: &TensorRef<'_, T, 4>, rows| {
+        let (shape, mut strides) = (options.layout.order(tensor.shape()), options.layout.order(tensor.strides()));
+        // A dimension of one element may have any stride, but a map wants multiples of 16 bytes.
+        for at in 0..3 {
+            if shape[at] == 1 {
+                strides[at] = shape[at + 1..].iter().product();
+            }
+        }
+        let map = TensorMap::of(stream, tensor, &shape)?.strides(&strides);
+        map.tile(&[1, rows, 1, 64]).swizzle(Swizzle::B128).build()
+    };
+    let [q, k, v] = &inputs;
+    let (q_map, k_map, v_map) = (map(q, rows)?, map(k, keys)?, map(v, keys)?);
+    // SAFETY: the maps are those of `q`, `k` and `v`, which are bound to the stream by the same launch; what the kernel writes lies
+    // in `out` and `lse`, as `Problem::covers` checks.
+    unsafe { launch(instance, stream, &q_map, &k_map, &v_map, q, k, v, &mut out, lse.as_mut(), problem) }
+}
