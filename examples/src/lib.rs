@@ -1,6 +1,7 @@
 //! Shared parts of the examples: data, errors against a reference, time, and the line that each prints. No kernel
 //! lives here.
 
+pub mod attention;
 pub mod blackwell;
 mod list;
 pub mod parallel;

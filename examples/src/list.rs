@@ -34,7 +34,7 @@ macro_rules! examples {
             blackwell_gemm kernels "../blackwell/gemm.rs"
             blackwell_gemm_pair kernels "../blackwell/gemm_pair.rs"
             blackwell_grouped_gemm kernels "../blackwell/grouped_gemm.rs"
-            hopper_attention attention "../hopper/attention.rs"
+            hopper_attention kernels "../hopper/attention.rs"
         }
     };
 }

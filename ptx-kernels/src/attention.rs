@@ -5,6 +5,7 @@
 //! | [`attention`], [`Attention::forward`] | Q, K, V | O |
 //! | [`Attention::forward_with_lse`] | Q, K, V | O, and log Σ exp S of each row |
 //! | [`Attention::backward`] | these, and dO | dQ, dK, dV |
+//! | [`Attention::decode`] | Q of 1 to 16 tokens, a [`KvCache`] | O |
 //!
 //! Elements are `bf16` or `f16`; scores, exponentials and sums are `f32`. Scores are never written: the softmax is computed
 //! online, tile by tile (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018), in the order of
@@ -15,6 +16,8 @@
 //! rounding of the scores in `f32`, which is below 2⁻²⁰ · dim · max |Q| · max |K| · scale of it.
 
 mod backward;
+#[allow(unreachable_pub, reason = "the sealed trait of the element types names its problem")]
+mod decode;
 mod forward;
 mod hopper;
 mod options;
@@ -22,6 +25,7 @@ mod options;
 mod problem;
 mod types;
 
+pub use decode::KvCache;
 pub use options::{Attention, Layout};
 pub use types::Element;
 
@@ -34,9 +38,17 @@ use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
 pub const PTX: &[(&str, &str)] = &[
     ("forward", forward::kernels::PTX),
     ("hopper_forward", hopper::forward::kernels::PTX),
+    ("decode", decode::PTX),
     ("backward_queries", backward::queries::kernels::PTX),
     ("backward_keys", backward::keys::kernels::PTX),
 ];
+
+/// The Hopper kernel's module.
+#[doc(hidden)]
+pub mod hopper_forward {
+    /// Its text.
+    pub const PTX: &str = super::hopper::forward::kernels::PTX;
+}
 
 /// The inputs of a backward pass: those of the forward pass, its results, and the gradient of its output.
 #[derive(Clone, Copy, Debug)]

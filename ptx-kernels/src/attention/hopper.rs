@@ -14,7 +14,11 @@ const LONG: u32 = 8192;
 
 /// The instance for a call, if the kernel takes it: rows of 64 or 128 elements, no cap, no bias, no cumulative lengths, and all
 /// keys or those before the query's own.
-pub(super) fn instance<T>(stream: StreamRef<'_>, options: &Attention<'_, T>, problem: &Problem) -> Result<Option<Instance>> {
+pub(super) fn instance<T>(
+    stream: StreamRef<'_>,
+    options: &Attention<'_, T>,
+    problem: &Problem,
+) -> Result<Option<Instance>> {
     let plain = options.left.is_none() && matches!(options.right, None | Some(0)) && options.soft_cap == 0.0;
     let dense = options.bias.is_none() && options.lengths.is_none();
     if options.portable || !plain || !dense || !matches!(stream.properties()?.capability, None | Some(90)) {

@@ -1,6 +1,7 @@
 //! The options of an attention, by the names of the literature.
 
-use ptx_launch::TensorRef;
+use super::problem::refuse;
+use ptx_launch::{Result, TensorRef};
 
 /// Attention with options: O = softmax(S) · V for every query head of every sequence.
 ///
@@ -97,6 +98,21 @@ impl<'a, T> Attention<'a, T> {
     /// The factor of the scores, for rows of `dim` elements.
     pub(super) fn factor(&self, dim: usize) -> f32 {
         self.scale.unwrap_or(1.0 / (dim as f32).sqrt())
+    }
+
+    /// The factor of the scores before the soft cap and the bias, the cap, and log2(e) times the factor that is left for the
+    /// softmax: all of it, unless something else is done to the scores first.
+    pub(super) fn factors(&self, dim: usize) -> Result<(f32, f32, f32)> {
+        let (scale, cap, log2_e) = (self.factor(dim), self.soft_cap, std::f32::consts::LOG2_E);
+        if !(scale > 0.0 && scale.is_finite() && cap >= 0.0 && cap.is_finite()) {
+            let found = format!("the scale is {scale}, the soft cap {cap}");
+            return Err(refuse(found, "a positive scale, and a soft cap that is positive or, for none, 0"));
+        }
+        Ok(match (cap > 0.0, self.bias.is_some()) {
+            (true, _) => (scale / cap, cap, log2_e),
+            (false, true) => (scale, 0.0, log2_e),
+            (false, false) => (1.0, 0.0, scale * log2_e),
+        })
     }
 
     /// The order of dimensions.

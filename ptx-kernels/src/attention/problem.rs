@@ -78,7 +78,7 @@ impl Rows {
     }
 
     /// Checks what the copies of 16 bytes want of a tensor with 16-bit elements.
-    fn check_rows(&self) -> Result<()> {
+    pub(super) fn check_rows(&self) -> Result<()> {
         let Rows { name, shape: [.., dim], strides: [batch, token, head, element], address } = *self;
         let whole = [batch, token, head].iter().zip(self.shape).all(|(stride, extent)| extent <= 1 || stride % 8 == 0);
         if dim == 0 || dim % 8 != 0 || dim > 256 {
@@ -94,7 +94,7 @@ impl Rows {
         Ok(())
     }
 
-    fn check_shape(&self, expected: [usize; 4]) -> Result<()> {
+    pub(super) fn check_shape(&self, expected: [usize; 4]) -> Result<()> {
         if self.shape == expected {
             return Ok(());
         }
@@ -131,11 +131,7 @@ impl Problem {
             let found = format!("Q has the shape {:?}, K {:?}", q.shape, k.shape);
             return Err(refuse(found, "fewer than 2^29 tokens, and at most 65535 heads and sequences"));
         }
-        let scale = options.factor(dim);
-        if !(scale > 0.0 && scale.is_finite() && options.soft_cap >= 0.0 && options.soft_cap.is_finite()) {
-            let found = format!("the scale is {scale}, the soft cap {}", options.soft_cap);
-            return Err(refuse(found, "a positive scale, and a soft cap that is positive or, for none, 0"));
-        }
+        let (scale, soft_cap, exponent) = options.factors(dim)?;
         let mut problem = Problem {
             q: q.bytes(),
             k: k.bytes(),
@@ -153,10 +149,13 @@ impl Problem {
             top_left: u32::from(options.top_left),
             left: options.left.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
             right: options.right.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
+            biased: u32::from(options.bias.is_some()),
+            scale,
+            soft_cap,
+            exponent,
             ..Problem::default()
         };
         problem.set_lengths(options)?;
-        problem.set_scores(scale, options);
         problem.set_bias(options)?;
         Ok(problem)
     }
@@ -178,18 +177,6 @@ impl Problem {
         self.keys = lengths.longest_k.min(self.tokens_k);
         [self.q[0], self.k[0], self.v[0]] = [0; 3];
         Ok(())
-    }
-
-    /// The factors of the scores: all in the exponent, unless something else is done to them first.
-    fn set_scores<T>(&mut self, scale: f32, options: &Attention<'_, T>) {
-        let log2_e = std::f32::consts::LOG2_E;
-        self.soft_cap = options.soft_cap;
-        self.biased = u32::from(options.bias.is_some());
-        (self.scale, self.exponent) = match (options.soft_cap > 0.0, options.bias.is_some()) {
-            (true, _) => (scale / options.soft_cap, log2_e),
-            (false, true) => (scale, log2_e),
-            (false, false) => (1.0, scale * log2_e),
-        };
     }
 
     fn set_bias<T>(&mut self, options: &Attention<'_, T>) -> Result<()> {
@@ -328,6 +315,6 @@ fn reach(shape: &[usize], strides: &[usize]) -> u64 {
 
 /// An error about a shape.
 #[cold]
-fn refuse(found: String, possible: impl Into<String>) -> Error {
+pub(super) fn refuse(found: String, possible: impl Into<String>) -> Error {
     Error::new(ErrorKind::Condition, format!("attention: {found}")).possible(possible)
 }

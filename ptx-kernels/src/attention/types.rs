@@ -2,6 +2,7 @@
 
 use super::backward::keys::kernels::grad_keys;
 use super::backward::queries::kernels::grad_queries;
+use super::decode::{self, DecodeProblem, KvCache};
 use super::forward::kernels::forward;
 use super::hopper;
 use super::options::Attention;
@@ -36,6 +37,17 @@ pub trait Kernels: Copy + 'static {
         grads: Grads<'_, Self>,
         scratch: &mut Buffer<u8>,
         shapes: (Problem, Gradients),
+    ) -> Result<()>;
+
+    #[doc(hidden)]
+    fn decode(
+        stream: StreamRef<'_>,
+        instance: decode::entry::Instance,
+        q: TensorRef<'_, Self, 4>,
+        cache: &KvCache<'_, Self>,
+        results: (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
+        memory: (&mut Buffer<u8>, &mut Buffer<u32>),
+        problem: DecodeProblem,
     ) -> Result<()>;
 }
 
@@ -85,6 +97,21 @@ macro_rules! kernels {
                     )?;
                 }
                 Ok(())
+            }
+
+            fn decode(
+                stream: StreamRef<'_>,
+                instance: decode::entry::Instance,
+                q: TensorRef<'_, Self, 4>,
+                cache: &KvCache<'_, Self>,
+                (mut out, mut lse): (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
+                (scratch, flags): (&mut Buffer<u8>, &mut Buffer<u32>),
+                problem: DecodeProblem,
+            ) -> Result<()> {
+                let KvCache { k, v, lengths, table } = cache;
+                decode::entry::launch(
+                    instance, stream, &q, k, v, lengths, table.as_ref(), &mut out, lse.as_mut(), scratch, flags, problem,
+                )
             }
         }
     )* };

@@ -10,6 +10,7 @@
 )]
 
 mod case;
+mod decode;
 mod reference;
 mod speed;
 
@@ -234,6 +235,34 @@ fn queries_without_keys() {
     check(&Case { queries: vec![9], keys: vec![4], right: Some(0), bias: 2, dim: 128, ..Case::default() });
 }
 
+fn check_decode(decode: &decode::Decode) {
+    let device = device();
+    let worst = if decode.case.half { decode.run::<f16>(&device) } else { decode.run::<bf16>(&device) };
+    let worst = worst.unwrap_or_else(|error| panic!("{error} in {decode:?}"));
+    println!("{worst:.3} of the bound: {decode:?}");
+}
+
+#[test]
+fn decode_from_pages() {
+    let case = Case {
+        queries: vec![2; 2],
+        keys: vec![0, 300],
+        heads: 10,
+        group: 10,
+        right: Some(0),
+        dim_v: 40,
+        cap: 3.0,
+        ..Case::default()
+    };
+    check_decode(&decode::Decode { case, capacity: 600, page_size: 3 });
+}
+
+#[test]
+fn decode_from_a_contiguous_cache() {
+    let case = Case { queries: vec![1], keys: vec![550], left: Some(400), half: true, ..Case::default() };
+    check_decode(&decode::Decode { case, capacity: 1000, page_size: 0 });
+}
+
 /// Random cases: `PTX_ATTENTION_CASES` of them, on the GPU larger ones.
 #[test]
 fn random_cases() {
@@ -241,6 +270,7 @@ fn random_cases() {
     let first: u64 = std::env::var("PTX_ATTENTION_SEED").map_or(1, |seed| seed.parse().unwrap());
     for seed in first..first + count {
         check(&random_case(seed, if device().is_cuda() { 400 } else { 90 }));
+        check_decode(&decode::random_decode(seed, if device().is_cuda() { 3000 } else { 400 }));
     }
 }
 
@@ -310,10 +340,11 @@ fn ptxas_takes_every_module() {
     }
 }
 
-/// TFLOP/s, forward and backward.
+/// TFLOP/s, forward and backward, and GB/s of decode.
 #[test]
 #[ignore = "measures a GPU: set PTX_DEVICE"]
 fn speed() {
+    speed::print_decode(&device()).unwrap();
     speed::print_rates(&device()).unwrap();
 }
 

@@ -1,7 +1,7 @@
-//! TFLOP/s on a GPU, of random numbers. Four sequences of 4096 tokens.
+//! TFLOP/s and GB/s on a GPU, of random numbers.
 
 use crate::case::{Float, Random};
-use ptx_kernels::attention::{Attention, Grads, Saved};
+use ptx_kernels::attention::{Attention, Grads, KvCache, Saved};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
 
@@ -83,6 +83,35 @@ pub fn print_rates(device: &Device) -> Result<()> {
                 "b4 n4096 h{heads}/{heads_k} d{dim}{causal}: forward {forward:.0}, backward {backward:.0} TFLOP/s"
             );
         }
+    }
+    Ok(())
+}
+
+/// GB/s of keys and values that decode reads: 32 heads of Q, 8 of the cache, 128 elements.
+pub fn print_decode(device: &Device) -> Result<()> {
+    const HEADS: [usize; 2] = [32, 8];
+    for (batch, tokens, page) in [(64, 4096, 0), (16, 16384, 0), (1, 131_072, 0), (64, 4096, 16), (64, 4096, 64)] {
+        let (shape, shape_k) = ([batch, 1, HEADS[0], 128], [batch, tokens, HEADS[1], 128]);
+        let q = random::<bf16>(device, shape, 1)?;
+        let [k, v] = [2, 3].map(|seed| random::<bf16>(device, shape_k, seed).unwrap());
+        let lengths = device.upload(&vec![tokens as i32; batch])?;
+        let mut out = device.zeros::<bf16>(q.len())?;
+        let (timer, stream) = (Timer::new(), device.stream());
+        let pages = if page == 0 { 0 } else { tokens / page };
+        // Pages in an order that jumps.
+        let count = batch * pages;
+        let table: Vec<i32> = (0..count).map(|at| (at * 7919 % count.max(1)) as i32).collect();
+        let table = device.upload(&table)?;
+        let paged = if page == 0 { shape_k } else { [count, page, HEADS[1], 128] };
+        let mut cache = KvCache::new(k.tile(paged)?, v.tile(paged)?, lengths.tile([batch])?);
+        if page > 0 {
+            cache = cache.paged(table.tile([batch, pages])?);
+        }
+        let options = Attention::new().causal();
+        let time = timer
+            .measure(&stream, || options.decode(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?, None, None))?;
+        let bytes = 4.0 * k.len() as f64;
+        println!("decode b{batch} n{tokens} page {page}: {:.0} GB/s", bytes / time.median().as_secs_f64() / 1e9);
     }
     Ok(())
 }

@@ -237,7 +237,13 @@ pub(crate) mod kernels {
                 mbarrier::arrive_expect(memory.q_full, C.parts() * C.q_part());
                 for i in 0..C.parts() {
                     tma::load_4d(
-                        memory.q_tile + i * C.q_part(), q_map, 64 * i, ctaid.y, work.first, ctaid.z, memory.q_full,
+                        memory.q_tile + i * C.q_part(),
+                        q_map,
+                        64 * i,
+                        ctaid.y,
+                        work.first,
+                        ctaid.z,
+                        memory.q_full,
                     );
                 }
                 let head: u32 = ctaid.y / p.group;
@@ -264,7 +270,13 @@ pub(crate) mod kernels {
                     ptx! { @inside st.global.f32 [at], logarithms[half]; }
                 }
             }
-            consumer.store(memory.q_tile, to + attention::offset(p.out, ctaid.z, row, ctaid.y), p.out[1], p.tokens_q, row);
+            consumer.store(
+                memory.q_tile,
+                to + attention::offset(p.out, ctaid.z, row, ctaid.y),
+                p.out[1],
+                p.tokens_q,
+                row,
+            );
         }
     }
 
