@@ -70,9 +70,9 @@ impl<T: Element> Attention<'_, T> {
             problem.set_lse(lse.shape(), lse.strides())?;
         }
         let instance = match problem.widest() {
-            ..=64 => entry::Instance::d64,
-            ..=96 => entry::Instance::d96,
-            ..=128 => entry::Instance::d128,
+            0..=64 => entry::Instance::d64,
+            65..=96 => entry::Instance::d96,
+            97..=128 => entry::Instance::d128,
             _ => entry::Instance::d256,
         };
         let head_v =

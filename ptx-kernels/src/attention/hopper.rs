@@ -17,10 +17,11 @@ const LONG: u32 = 8192;
 pub(super) fn instance<T>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
+    inputs: &[TensorRef<'_, T, 4>; 3],
     problem: &Problem,
 ) -> Result<Option<Instance>> {
     let plain = options.left.is_none() && matches!(options.right, None | Some(0)) && options.soft_cap == 0.0;
-    let dense = options.bias.is_none() && options.lengths.is_none();
+    let dense = options.bias.is_none() && options.lengths.is_none() && inputs.iter().all(has_map);
     if options.portable || !plain || !dense || !matches!(stream.properties()?.capability, None | Some(90)) {
         return Ok(None);
     }
@@ -33,6 +34,12 @@ pub(super) fn instance<T>(
         ((128, 128), true) => Some(Instance::d128_long_causal),
         _ => None,
     })
+}
+
+/// Returns true if a tensor map can describe a tensor: it has elements, does not repeat any, and its strides are below 2^40 bytes.
+fn has_map<T>(tensor: &TensorRef<'_, T, 4>) -> bool {
+    let mut dims = tensor.shape().into_iter().zip(tensor.strides());
+    dims.all(|(extent, stride)| extent == 1 || (extent > 1 && stride > 0 && stride < 1 << 39))
 }
 
 /// Launches an instance.

@@ -57,14 +57,15 @@ macro_rules! kernels {
             fn forward(
                 stream: StreamRef<'_>,
                 options: &Attention<'_, Self>,
-                [q, k, v]: [TensorRef<'_, Self, 4>; 3],
+                inputs: [TensorRef<'_, Self, 4>; 3],
                 mut out: TensorMut<'_, Self, 4>,
                 mut lse: Option<TensorMut<'_, f32, 3>>,
                 problem: Problem,
             ) -> Result<()> {
-                if let Some(instance) = hopper::instance(stream, options, &problem)? {
-                    return hopper::run(stream, instance, options, [q, k, v], out, lse, problem);
+                if let Some(instance) = hopper::instance(stream, options, &inputs, &problem)? {
+                    return hopper::run(stream, instance, options, inputs, out, lse, problem);
                 }
+                let [q, k, v] = inputs;
                 let starts = options.lengths.as_ref();
                 let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));
                 let instance = forward_instance(&problem);
