@@ -55,7 +55,7 @@ impl Case {
         if self.half { 2f64.powi(-11) } else { 2f64.powi(-8) }
     }
 
-    /// Where each sequence starts, and where the last one ends.
+    /// The first token of each sequence, and the end of the last one.
     pub fn starts(lengths: &[usize]) -> Vec<i32> {
         let mut at = 0;
         std::iter::once(0)

@@ -15,7 +15,7 @@ pub struct Decode {
     pub page_size: usize,
 }
 
-/// Where the tokens of a cache lie.
+/// The places of the tokens of a cache.
 struct Places {
     shape: [usize; 2],
     table: Vec<i32>,
