@@ -29,7 +29,7 @@ impl Sequence {
     }
 }
 
-/// What a row of scores sees: row `i` sees column `j` of `columns` if i + low <= j < i + high.
+/// The columns that a row of scores sees: row `i` sees column `j` of `columns` if i + low <= j < i + high.
 struct Mask {
     columns: u32,
     low: i32,
@@ -84,7 +84,7 @@ impl Mask {
     }
 }
 
-/// What is done to scores before the softmax: cap · tanh(scale · s) with a `cap` above 0, else scale · s, plus an element of
+/// A change of the scores before the softmax: cap · tanh(scale · s) with a `cap` above 0, else scale · s, plus an element of
 /// `bias`, unless that is 0: the address of the first row's first column, with strides in bytes, of `rows` and `columns`.
 struct ScoreMod {
     scale: f32,

@@ -96,7 +96,7 @@ pub(crate) mod kernels {
         }
     }
 
-    /// What a block that owns keys reads: rows of Q and dO of head 0, and the pairs of numbers of its first query.
+    /// The tensors that a block walks over: rows of Q and dO of head 0, and the pairs of numbers of its first query.
     struct Queries {
         query: attention::Rows,
         grad: attention::Rows,

@@ -162,7 +162,7 @@ pub(crate) mod kernels {
         }
     }
 
-    /// What a block computes: queries from `first` on, and tiles of keys, the last one first. Query `i` sees the keys before
+    /// The part of a block: queries from `first` on, and tiles of keys, the last one first. Query `i` sees the keys before
     /// i + high, and before `keys`.
     struct Work {
         first: u32,
