@@ -97,7 +97,7 @@ pub fn print_decode(device: &Device) -> Result<()> {
         let lengths = device.upload(&vec![tokens as i32; batch])?;
         let mut out = device.zeros::<bf16>(q.len())?;
         let (timer, stream) = (Timer::new(), device.stream());
-        let pages = if page == 0 { 0 } else { tokens / page };
+        let pages = tokens.checked_div(page).unwrap_or(0);
         // Pages in an order that jumps.
         let count = batch * pages;
         let table: Vec<i32> = (0..count).map(|at| (at * 7919 % count.max(1)) as i32).collect();
