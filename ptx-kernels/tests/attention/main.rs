@@ -318,7 +318,7 @@ fn random_case(seed: u64, longest: usize) -> Case {
 #[ignore = "needs ptxas: set PTXAS"]
 fn ptxas_takes_every_module() {
     let ptxas = std::env::var("PTXAS").expect("PTXAS names the assembler");
-    let folder = std::env::temp_dir().join("ptx-kernels-attention");
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("attention");
     std::fs::create_dir_all(&folder).unwrap();
     for (name, ptx) in ptx_kernels::attention::PTX {
         let file = folder.join(format!("{name}.ptx"));
