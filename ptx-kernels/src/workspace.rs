@@ -164,7 +164,8 @@ fn with_kept<R>(stream: StreamRef<'_>, bytes: usize, work: impl FnOnce(&mut Work
     if largest < bytes || kept[at].1.is_empty() {
         let device = stream.device()?;
         let scratch = device.zeros_beside_captures(bytes.max(2 * largest).next_multiple_of(STEP))?;
-        kept[at].1.push(Workspace { scratch, flags: device.zeros_beside_captures(FLAGS)? });
+        let flags = device.zeros_beside_captures(FLAGS)?;
+        kept[at].1.push(Workspace { scratch, flags, kept: Vec::new() });
     }
     match kept[at].1.last_mut() {
         Some(workspace) => work(workspace),
