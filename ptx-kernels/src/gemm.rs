@@ -81,6 +81,7 @@ mod access;
 mod builder;
 mod element;
 mod epilogue;
+pub mod blackwell;
 pub mod hopper;
 mod launch;
 mod mma;

@@ -2,7 +2,8 @@
 //! matrix of its expert. One launch for all groups; the device alone knows their heights, and empty groups cost nothing.
 //!
 //! For `sm_90a` and the CPU device. Operands are `bf16`, sums `f32`, results `bf16` or `f32`: each product is exact, each sum is that of
-//! Hopper's tensor cores, and the result is rounded once. The order of the sums is that of K.
+//! Hopper's tensor cores, and the result is rounded once. The order of the sums is that of K. [`blackwell`] has a kernel for `sm_100a`,
+//! which is not tuned.
 //!
 //! ```no_run
 //! use ptx_kernels::grouped_gemm::GroupedGemm;
@@ -19,6 +20,7 @@
 //! # }
 //! ```
 
+pub mod blackwell;
 pub mod hopper;
 
 use half::bf16;

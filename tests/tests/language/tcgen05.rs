@@ -16,6 +16,8 @@ pub fn alone(out: &mut [u32]) {
     #[shared]
     let bar: u64;
     #[shared]
+    let barriers: pipeline::Barriers<2>;
+    #[shared]
     let slot: u32;
     #[shared(align = 1024)]
     let matrix: [u8; 16384];
@@ -42,11 +44,11 @@ pub fn alone(out: &mut [u32]) {
         tcgen05::idesc(tcgen05::TF32, tcgen05::TF32, tcgen05::SUM_F32, 128, 64) | tcgen05::NEGATE_A,
         true,
     );
-    tcgen05::mma_scaled::<1, "kind::mxf8f6f4", "block32">(taddr, a, b, BYTES, taddr + 8, taddr + 12, true);
+    tcgen05::mma_scaled::<1, "kind::mxf8f6f4", "block32">(taddr, a, b, BYTES, [taddr + 8, taddr + 12], true);
     let mut accumulate: pred = false;
     tcgen05::mma_row128::<1, "kind::f8f6f4">(taddr, a, plain, HALVES, &mut accumulate);
-    let (mut stage, mut phase): (u32, u32) = (0, 0);
-    tcgen05::multiply::<1, "kind::f16", 64, 16384, 2>(taddr, a, plain, HALVES, 128, bar, &mut stage, &mut phase);
+    let mut ring = pipeline::Pipeline::new(barriers);
+    tcgen05::multiply::<1, "kind::f16", 64, 16384>(taddr, a, plain, HALVES, 128, &mut ring);
     tcgen05::copy_rows::<1>(taddr, plain);
     tcgen05::copy_scales::<1>(taddr, plain);
     tcgen05::shift::<1>(taddr);
@@ -58,7 +60,7 @@ pub fn alone(out: &mut [u32]) {
     tcgen05::wait_load();
     tcgen05::store(taddr, values);
     tcgen05::wait_store();
-    tcgen05::store_row(matrix, tid.x & 31, tcgen05::pack::<bf16x2, 64>(values));
+    tcgen05::store_row(matrix, tid.x & 31, tcgen05::pack::<bf16, 64>(values));
     ptx! { st.global.u32 [out], HALVES; st.global.u32 [out + 4], BYTES; }
     tcgen05::dealloc::<1, 64>(taddr);
 }
@@ -81,7 +83,7 @@ pub fn together(map: TensorMap) {
     const SIZES: u32 = tcgen05::idesc(tcgen05::F16, tcgen05::F16, tcgen05::SUM_F16, 256, 64);
     tcgen05::mma::<2, "kind::f16">(taddr, a, a, SIZES, false);
     tcgen05::mma_tensor::<2, "kind::f16">(taddr, taddr, a, SIZES | tcgen05::NEGATE_B, false);
-    tcgen05::mma_scaled::<2, "kind::mxf4nvf4", "block16">(taddr, a, a, SIZES, taddr, taddr, false);
+    tcgen05::mma_scaled::<2, "kind::mxf4nvf4", "block16">(taddr, a, a, SIZES, [taddr, taddr], false);
     tcgen05::copy_rows::<2>(taddr, a);
     tcgen05::copy_scales::<2>(taddr, a);
     tcgen05::shift::<2>(taddr);

@@ -215,22 +215,22 @@ fn boxes_go_to_all_blocks_and_are_reduced(device: &Device) -> Result<()> {
 /// A ring of two stages: 32 threads fill it by `cp.async`, 32 threads sum what comes.
 #[ptx_kernel(arch = "sm_90", block = 64, grid = 1, unsafe(requires(x.len() >= rounds * 128, out.len() >= 32)))]
 pub fn ring(x: &[u32], out: &mut [u32], rounds: u32) {
-    const STAGES: u32 = 2;
     #[shared(align = 16)]
     let tiles: [u32; 256];
     #[shared]
-    let barriers: [u64; 4];
-    let (bars, mut stage, mut phase, mut round): (u32, u32, u32, u32) = (barriers, 0, 0, 0);
+    let barriers: pipeline::Barriers<2>;
+    let mut ring = pipeline::Pipeline::new(barriers);
+    let mut round: u32 = 0;
     if tid.x == 0 {
-        pipeline::init::<STAGES, 32, 1>(bars);
+        barriers.init::<32, 1>();
     }
     barrier::sync::<64>(1);
     let lane: u32 = tid.x & 31;
     let at: u32 = tiles + lane * 16;
     if tid.x < 32 {
         while round < rounds {
-            pipeline::wait_empty::<STAGES>(bars, stage, phase);
-            let (to, from): (u32, u64) = (at + stage * 512, x + (wide(round) * 512 + wide(lane) * 16));
+            ring.wait_empty();
+            let (to, from): (u32, u64) = (at + ring.stage * 512, x + (wide(round) * 512 + wide(lane) * 16));
             // Four, eight and sixteen bytes, the last with nothing behind the first twelve.
             cp_async::copy::<4>(to, from);
             cp_async::copy::<8>(to + 8, from + 8);
@@ -238,23 +238,23 @@ pub fn ring(x: &[u32], out: &mut [u32], rounds: u32) {
                 cp_async::wait_all();
                 cp_async::copy16_zero(to, from, 12);
             }
-            cp_async::arrive(pipeline::full(bars, stage));
-            pipeline::advance::<STAGES>(&mut stage, &mut phase);
+            cp_async::arrive(ring.full());
+            ring.advance();
             round += 1;
         }
     } else {
         let mut sum: u32 = 0;
         while round < rounds {
-            pipeline::wait_full(bars, stage, phase);
-            let (mut a, mut c, mut d, from): (u32, u32, u32, u32) = (0, 0, 0, at + stage * 512);
+            ring.wait_full();
+            let (mut a, mut c, mut d, from): (u32, u32, u32, u32) = (0, 0, 0, at + ring.stage * 512);
             ptx! {
                 ld.shared.u32 a, [from];
                 ld.shared.v2.u32 {c, d}, [from + 8];
             }
             sum += a + c + d;
             warp::sync();
-            pipeline::release::<STAGES, 1>(bars, stage, lane);
-            pipeline::advance::<STAGES>(&mut stage, &mut phase);
+            ring.release::<1>(ring.stage, lane);
+            ring.advance();
             round += 1;
         }
         let to: u64 = out + wide(lane) * 4;
@@ -341,7 +341,7 @@ fn pixels_are_stored_one_behind_the_other(device: &Device) -> Result<()> {
 /// Queries of kernels, and constants from them.
 #[ptx_kernel(arch = "sm_90", block = 32, grid = 4, cluster = 4, unsafe(requires(out.len() >= 4)))]
 pub fn sizes(out: &mut [u32]) {
-    const RING: u32 = pipeline::bytes(3);
+    const RING: u32 = size_of::<pipeline::Barriers<3>>();
     const SINGLES: u32 = vector::widest::<f32>();
     const HALVES: u32 = vector::widest::<bf16>();
     let blocks: u32 = cluster::blocks();

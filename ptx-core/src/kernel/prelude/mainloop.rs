@@ -239,7 +239,7 @@ impl<const P: Policy> Consumer<P> {
         self.release(last);
     }
 
-    /// Releases a stage to the producers of the cluster: `pipeline::release`.
+    /// Releases a stage to the producers of the cluster: `Pipeline::release`.
     fn release(&self, stage: u32) {
         self.pipeline.release::<{ P.cluster() }>(stage, self.thread);
     }

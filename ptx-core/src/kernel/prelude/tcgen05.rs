@@ -167,19 +167,18 @@ fn mma_tensor<const GROUP: u32, const KIND: &str>(d: u32, a: u32, b: u64, idesc:
     ptx! { tcgen05.mma.{CTA_GROUP}.{KIND} [to], [from], b, idesc, accumulate; }
 }
 
-/// The same with a factor for every 32 or 16 elements of a row of A and a column of B, `scale_a` and `scale_b` in tensor
+/// The same with a factor for every 32 or 16 elements of a row of A and a column of B, `scales` in tensor
 /// memory: `tcgen05.mma.block_scale`, `KIND` is `kind::mxf8f6f4`, `kind::mxf4` or `kind::mxf4nvf4`, `EACH` `block32` or `block16`.
 fn mma_scaled<const GROUP: u32, const KIND: &str, const EACH: &str>(
     d: u32,
     a: u64,
     b: u64,
     idesc: u32,
-    scale_a: u32,
-    scale_b: u32,
+    scales: [u32; 2],
     accumulate: pred,
 ) {
     const CTA_GROUP: &str = GROUPS[GROUP - 1];
-    let (to, of_a, of_b): (b32, b32, b32) = (d as b32, scale_a as b32, scale_b as b32);
+    let (to, of_a, of_b): (b32, b32, b32) = (d as b32, scales[0] as b32, scales[1] as b32);
     ptx! { tcgen05.mma.{CTA_GROUP}.{KIND}.block_scale.{EACH} [to], a, b, idesc, [of_a], [of_b], accumulate; }
 }
 
@@ -214,28 +213,26 @@ fn commit_all<const GROUP: u32>(bar: u32) {
     }
 }
 
-/// One thread multiplies `k` elements, `DEPTH` of a row of 128 bytes at a time, out of a ring of `STAGES` stages (`pipeline`) of
-/// `STAGE` bytes, which it gives back: `a` and `b` describe the factors in the first one, `stage` and `phase` go on. The first product
-/// does not count what `d` holds. A loop of `pipeline::wait_full`, `fence_after`, `mma_row128`, `commit_all`.
+/// One thread multiplies `k` elements, `DEPTH` per row of 128 bytes, from the stages of a ring, `STAGE` bytes each, which it releases: `a`
+/// and `b` describe the factors in the first stage. The first product does not count the old contents of `d`. A loop of
+/// `Pipeline::wait_full`, `fence_after`, `mma_row128`, `commit_all`.
 fn multiply<const GROUP: u32, const KIND: &str, const DEPTH: u32, const STAGE: u32, const STAGES: u32>(
     d: u32,
     a: u64,
     b: u64,
     idesc: u32,
     k: u32,
-    filled: u32,
-    stage: &mut u32,
-    phase: &mut u32,
+    ring: &mut pipeline::Pipeline<STAGES>,
 ) {
     let mut accumulate: pred = false;
     let mut done: u32 = 0;
     while done < k {
-        pipeline::wait_full(filled, *stage, *phase);
+        ring.wait_full();
         fence_after();
-        let at: u64 = wide(*stage) * (STAGE / 16);
+        let at: u64 = wide(ring.stage) * (STAGE / 16);
         mma_row128::<GROUP, KIND>(d, a + at, b + at, idesc, &mut accumulate);
-        commit_all::<GROUP>(pipeline::empty::<STAGES>(filled, *stage));
-        pipeline::advance::<STAGES>(stage, phase);
+        commit_all::<GROUP>(ring.empty());
+        ring.advance();
         done += DEPTH;
     }
 }
@@ -262,20 +259,20 @@ fn shift<const GROUP: u32>(taddr: u32) {
 
 // ---- from the sums to global memory ----
 
-/// Neighboring values as pairs of `T2` (`bf16x2`, `f16x2`), rounded to nearest: `cvt.rn`.
-fn pack<T2, const N: u32>(values: [f32; N]) -> [T2; N / 2] {
-    let pairs: [T2; N / 2];
+/// Neighboring values as pairs of `T` (`bf16`, `f16`), rounded to nearest: `cvt.rn`.
+fn pack<T, const N: u32>(values: [f32; N]) -> [b32; N / 2] {
+    let pairs: [b32; N / 2];
     for i in 0..N / 2 {
-        ptx! { cvt.rn.{T2}.f32 pairs[i], values[2 * i + 1], values[2 * i]; }
+        ptx! { cvt.rn.{T}x2.f32 pairs[i], values[2 * i + 1], values[2 * i]; }
     }
     pairs
 }
 
-/// A thread's 64 values of 16 bits to its row of a panel in shared memory: rows of 128 bytes, swizzled by 128, as a tensor
-/// map with a box of `[32, 64]` and `swizzle = 128` writes them. The panel begins at a multiple of 1024: `shl`, `add`, and
+/// A thread's 64 values of 16 bits to its row of a subtile in shared memory: rows of 128 bytes, swizzled by 128, as a tensor map with a
+/// box of `[32, 64]` and `swizzle = 128` stores them. The subtile begins at a multiple of 1024: `shl`, `add`, and
 /// eight times `xor`, `add`, `st.shared.v4`.
-fn store_row<T2>(panel: u32, row: u32, pairs: [T2; 32]) {
-    let (line, turn): (u32, u32) = (panel + (row << 7), (row & 7) << 4);
+fn store_row(subtile: u32, row: u32, pairs: [b32; 32]) {
+    let (line, turn): (u32, u32) = (subtile + (row << 7), (row & 7) << 4);
     for piece in 0..8 {
         let at: u32 = line + ((16 * piece) ^ turn);
         ptx! { st.shared.v4.b32 [at], {pairs[4 * piece..4 * piece + 4]}; }
