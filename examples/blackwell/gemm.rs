@@ -23,16 +23,16 @@ pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
         let ([m, n, k], product) = (shape, Product::<bf16>::new(shape, seed as u32));
         found.push(product.check(device, |stream, a, b, c| {
             let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-            gemm::n128(stream, a, b, c, blocks, 2)
+            gemm::n128::<bf16>(stream, a, b, c, blocks, 2)
         })?);
         found.push(product.check(device, |stream, a, b, c| {
             let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-            gemm::n256(stream, a, b, c, blocks, 2)
+            gemm::n256::<bf16>(stream, a, b, c, blocks, 2)
         })?);
     }
     found.push(Product::<f16>::new([256, 128, 192], 9).check(device, |stream, a, b, c| {
         let (a, b, c) = (a.tile([256, 192])?, b.tile([128, 192])?, c.tile_mut([256, 128])?);
-        gemm::n128_f16(stream, a, b, c, 2, 1)
+        gemm::n128_f16::<f16>(stream, a, b, c, 2, 1)
     })?);
     Ok(blackwell::report("blackwell_gemm", device, "256 × 256 × 256 bf16", &found))
 }

@@ -23,12 +23,12 @@ pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
         let [m, n, k] = shape;
         found.push(Product::<bf16>::new(shape, seed as u32).check(device, |stream, a, b, c| {
             let (a, b, c) = (a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?);
-            gemm_pair::n256(stream, a, b, c, blocks, 2)
+            gemm_pair::n256::<bf16>(stream, a, b, c, blocks, 2)
         })?);
     }
     found.push(Product::<f16>::new([256, 128, 192], 9).check(device, |stream, a, b, c| {
         let (a, b, c) = (a.tile([256, 192])?, b.tile([128, 192])?, c.tile_mut([256, 128])?);
-        gemm_pair::n128_f16(stream, a, b, c, 2, 1)
+        gemm_pair::n128_f16::<f16>(stream, a, b, c, 2, 1)
     })?);
     Ok(blackwell::report("blackwell_gemm_pair", device, "512 × 512 × 256 bf16", &found))
 }

@@ -23,11 +23,11 @@ pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
         let (m, count) = (groups.iter().sum(), groups.len());
         found.push(Product::<bf16>::grouped([m, n, k], groups, seed as u32).check(device, |stream, a, b, c| {
             let (a, b, c) = (a.tile([m, k])?, b.tile([count, n, k])?, c.tile_mut([m, n])?);
-            grouped_gemm::n128(stream, a, b, c, &offsets, 3)
+            grouped_gemm::n128::<bf16>(stream, a, b, c, &offsets, 3)
         })?);
         found.push(Product::<f16>::grouped([m, n, k], groups, seed as u32).check(device, |stream, a, b, c| {
             let (a, b, c) = (a.tile([m, k])?, b.tile([count, n, k])?, c.tile_mut([m, n])?);
-            grouped_gemm::n256_f16(stream, a, b, c, &offsets, 2)
+            grouped_gemm::n256_f16::<f16>(stream, a, b, c, &offsets, 2)
         })?);
     }
     Ok(blackwell::report("blackwell_grouped_gemm", device, "6 groups, 256 × 256", &found))
