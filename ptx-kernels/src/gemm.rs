@@ -78,10 +78,10 @@
 //! the workspace is large enough before, and come from several threads and go to several streams.
 
 mod access;
+pub mod blackwell;
 mod builder;
 mod element;
 mod epilogue;
-pub mod blackwell;
 pub mod hopper;
 mod launch;
 mod mma;

@@ -92,7 +92,8 @@ pub mod kernels {
         cluster::sync();
         tcgen05::fence_after();
         let sums: u32 = tcgen05::address(smem.tensor_memory);
-        let (tiles_m, tiles_n): (u32, u32) = ((M + (2 * BLOCK_M - 1)) / (2 * BLOCK_M), (N + (C.block_n - 1)) / C.block_n);
+        let (tiles_m, tiles_n): (u32, u32) =
+            ((M + (2 * BLOCK_M - 1)) / (2 * BLOCK_M), (N + (C.block_n - 1)) / C.block_n);
         let work = Work { tiles_m, tiles_n, band, k: K, rank: cluster::rank() };
         if warp == 0 {
             if warp::elect() {
@@ -193,7 +194,12 @@ pub mod kernels {
                 tma::fence();
                 warp::sync();
                 if lane == 0 {
-                    tma::store_2d(c, column * C.block_n + 64 * part, (2 * row + work.rank) * BLOCK_M + quarter * 32, buffer);
+                    tma::store_2d(
+                        c,
+                        column * C.block_n + 64 * part,
+                        (2 * row + work.rank) * BLOCK_M + quarter * 32,
+                        buffer,
+                    );
                     tma::commit();
                 }
             }
