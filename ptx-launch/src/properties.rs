@@ -6,7 +6,7 @@ use crate::device::cuda::{CudaDevice, Limits};
 use crate::device::{Device, Inner};
 use crate::error::Result;
 use crate::load::Home;
-use crate::stream::{Events, StreamKind, StreamRef};
+use crate::stream::{Events, PER_THREAD, StreamKind, StreamRef};
 use cudarc::driver::CudaContext;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
@@ -30,9 +30,6 @@ pub struct StreamId {
     /// For the per-thread stream, which is another queue on each thread.
     thread: Option<ThreadId>,
 }
-
-/// `CU_STREAM_PER_THREAD`.
-const PER_THREAD: usize = 2;
 
 /// The properties of each context's device.
 static KNOWN: Cache<(Home, Properties)> = Cache::new();

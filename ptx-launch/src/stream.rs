@@ -1,6 +1,10 @@
 //! Streams: queues of work on a device. Ours, and cudarc's own, through one trait.
 #![allow(unsafe_code, reason = "the driver is asked whether a stream is captured, and streams of others are borrowed")]
 
+mod per_thread;
+
+pub(crate) use per_thread::{PER_THREAD, is_per_thread};
+
 use crate::device::cpu::CpuDevice;
 use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};
@@ -142,6 +146,9 @@ impl<'a> StreamRef<'a> {
     /// A stream of cudarc's.
     #[inline]
     pub(crate) fn cuda(stream: &'a Arc<CudaStream>) -> StreamRef<'a> {
+        if is_per_thread(stream) {
+            per_thread::wait_at_thread_end(stream.context());
+        }
         StreamRef { kind: StreamKind::Cuda(stream, Events::of(stream)) }
     }
 

@@ -8,13 +8,10 @@ use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::param::Bound;
-use crate::stream::{Events, StreamRef};
-use cudarc::driver::sys::{CUresult, CUstream};
+use crate::stream::{Events, StreamRef, is_per_thread};
+use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};
 use std::sync::Arc;
-
-/// `CU_STREAM_PER_THREAD`.
-const PER_THREAD: CUstream = std::ptr::without_provenance_mut(2);
 
 /// Bytes on a device, which a buffer owns and graphs hold.
 pub(crate) struct CudaMemory {
@@ -42,7 +39,7 @@ impl CudaMemory {
     /// The user's memory.
     pub(super) fn from_slice<T>(slice: CudaSlice<T>) -> Result<CudaMemory> {
         let bytes = slice.num_bytes();
-        if slice.stream().cu_stream() == PER_THREAD {
+        if is_per_thread(slice.stream()) {
             // Another thread may have allocated and written it on its own stream of that name.
             slice.context().synchronize().map_err(changes_hands)?;
         }

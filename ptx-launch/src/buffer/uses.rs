@@ -6,6 +6,7 @@
 
 use crate::graph;
 use crate::load::Handle;
+use crate::stream::PER_THREAD;
 use cudarc::driver::sys::{CUevent, CUevent_wait_flags};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
 use std::sync::Arc;
@@ -29,9 +30,6 @@ pub(crate) enum Borrow {
     /// A graph, which holds the memory and borrows nothing. It runs alone: see `Order::begin_graph`.
     Graph,
 }
-
-/// `CU_STREAM_PER_THREAD`: one handle, another queue on each thread.
-const PER_THREAD: usize = 2;
 
 /// A queue of the driver. Several of cudarc's streams may be the same one, as all default streams of a GPU are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
