@@ -56,7 +56,8 @@
 //! A kernel is loaded into a context by its first launch there, or by [`Kernel::load`]. Of several targets in `arch` the
 //! loader takes the best one that the device runs and the driver reads. When the driver's assembler refuses it, the
 //! error has its log, with the lines of Rust that its lines of PTX come from.
-//! With `PTX_CACHE=folder` the assembled kernels are kept there for the program's next start.
+//! With `PTX_CACHE=folder` the assembled kernels are kept there for the program's next start; those with `setmaxnreg` are not, because the
+//! driver's linker, which makes what is kept, ignores it. `cubin`, below, is for them.
 //!
 //! `cubin` in the kernel's attribute embeds machine code when the program is built: ptxas (the one that `PTXAS` names, else
 //! the first in `PATH`) assembles each target, and must be there. The loader takes it on a GPU of that target, and the PTX

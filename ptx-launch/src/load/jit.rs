@@ -84,7 +84,8 @@ impl Jit<'_> {
             return Ok(Loaded { handle, source: Source::Embedded, log: cubin.log.to_owned() });
         }
         let text = CString::new(self.variant.ptx).map_err(|_| zero_byte(self.module))?;
-        match Cache::of(self.driver, self.limits, self.variant, self.options) {
+        let cache = Cache::of(self.driver, self.limits, self.variant, self.options);
+        match cache.filter(|_| survives_linking(self.variant.ptx)) {
             Some(cache) => self.load_cached(&cache, &text),
             None => {
                 let (handle, log) = self.load_image(text.as_bytes_with_nul(), self.text_options())?;
@@ -185,6 +186,13 @@ impl Jit<'_> {
         );
         self.driver.error(code, &format!("{asked}\n  the driver says"))
     }
+}
+
+/// Returns false for PTX whose machine code the driver's linker, which alone gives it out, makes much slower. It assembles modules
+/// to be linked, and then ptxas ignores `setmaxnreg`: warp groups that need more registers than the block's share spill (a GEMM with 160
+/// accumulators a thread takes 17 times as long).
+fn survives_linking(ptx: &str) -> bool {
+    !ptx.contains("setmaxnreg")
 }
 
 fn ok(code: Code) -> Result<(), Code> {
