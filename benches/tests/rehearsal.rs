@@ -26,6 +26,7 @@ fn words(entry: &Value) -> (&str, &str, Option<&str>) {
 }
 
 #[test]
+#[ignore = "takes long: cargo test -p ptx-benches --test rehearsal -- --include-ignored"]
 fn every_promised_kernel_meets_its_rivals() {
     let stub = stub();
     let arguments = ["--all", "--companion", &stub, "--companion", "/nonexistent", "--companion", "true"];

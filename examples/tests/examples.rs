@@ -17,7 +17,7 @@ ptx_examples::examples!(modules);
 
 fn main() -> std::process::ExitCode {
     let trials = EXAMPLES.iter().flat_map(|(name, run, ptx)| {
-        let on_cpu = (0..2).map(|seed| on_cpu(name, *run, seed));
+        let on_cpu = interleavings().map(|seed| on_cpu(name, *run, seed));
         on_cpu.chain([on_cuda(name, *run), assembles(name, ptx)]).collect::<Vec<_>>()
     });
     let hopper = [
@@ -26,6 +26,11 @@ fn main() -> std::process::ExitCode {
     ];
     let trials = trials.chain(hopper.map(|(name, ptx)| assembles(name, ptx)));
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+/// The orders in which the CPU device runs warps: one, or with `PTX_THOROUGH` set, as in `.ci/run`, two.
+fn interleavings() -> std::ops::Range<u64> {
+    0..if std::env::var_os("PTX_THOROUGH").is_some() { 2 } else { 1 }
 }
 
 fn on_cpu(name: &str, run: Example, seed: u64) -> Trial {

@@ -8,7 +8,7 @@ const WORDS: usize = 128 * BLOCKS as usize;
 /// Spins, so that there is enough to do; `%r9` is the thread's number in the grid and `%d9` the address of its word.
 const WORK: &str = "
   mov.u32 %r1, %ctaid.x; mad.lo.u32 %r9, %r1, 128, %t; mad.wide.u32 %d9, %r9, 4, %out; mov.u32 %r2, 0; mov.u32 %r3, %r9;
-LOOP: mad.lo.u32 %r3, %r3, 1664525, 1013904223; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 400; @%p1 bra LOOP;";
+LOOP: mad.lo.u32 %r3, %r3, 1664525, 1013904223; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 100; @%p1 bra LOOP;";
 
 type Outcome = (Result<Stats, String>, Vec<u32>);
 

@@ -5,6 +5,11 @@ use ptx_core::lower;
 use ptx_core::parse::parse_text;
 use ptx_interp::{Fault, Launch, Machine, Options, Program, Stats};
 
+/// Of a long list of cases, one in so many is run; with `PTX_THOROUGH` set, as in `.ci/run`, all are.
+pub(crate) fn one_in(many: usize) -> usize {
+    if std::env::var_os("PTX_THOROUGH").is_some() { 1 } else { many }
+}
+
 /// Decodes a module; a diagnostic fails the test.
 pub(crate) fn program(text: &str) -> Program {
     let (tree, errors) = parse_text(text.as_bytes());

@@ -6,6 +6,7 @@
 //! `tensor_sm_90a.txt`: the lines that were, and those of the new scenes. Where the chip stopped at an illegal
 //! instruction, the outputs are bytes of `0xee`.
 
+use crate::harness::one_in;
 use crate::recordings;
 use crate::tensor_forms::{HEADER, POOL, Scene, VARIANTS, pool, scenes};
 use ptx_core::check::check;
@@ -50,6 +51,9 @@ fn map(element: &str, address: u64, bytes: usize) -> [u8; 128] {
     let map = TensorMap::tiled(address, element, &[across, bytes as u64 / 64], &[across as u32, 8]).unwrap();
     map.encode()
 }
+
+/// One in so many kernels is compared, unless all are asked for.
+const STEP: usize = 5;
 
 /// A parameter that means nothing.
 const BLOB: [u8; 128] = {
@@ -208,10 +212,13 @@ fn compare(scenes: &[Scene], seed: u64, text: &str) -> (usize, Vec<String>) {
         }
     }
     let (mut wrong, mut compared, mut at) = (Vec::new(), 0, 0);
-    for scene in scenes {
+    for (number, scene) in scenes.iter().enumerate() {
         let size = if is_new(scene) { scene.out * VARIANTS } else { 0 };
         let own = raw.get(at..at + size).filter(|own| !own.is_empty());
         at += size;
+        if !number.is_multiple_of(one_in(STEP)) {
+            continue;
+        }
         let now = own.and_then(|outputs| verdict(scene, seed, outputs));
         let kept = || recorded.get(scene.name.as_str()).copied().filter(|_| own.is_none());
         let Some(theirs) = now.as_deref().or_else(kept) else { continue };
@@ -238,6 +245,6 @@ fn tensor_forms() {
         let (compared, wrong) = compare(&scenes, seed, text);
         println!("seed {seed}: {compared} of {} kernels compared with a GPU, {} differ", scenes.len(), wrong.len());
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        assert!(compared > 500 || text.is_empty(), "only {compared} kernels have recordings");
+        assert!(compared > 500 / one_in(STEP) || text.is_empty(), "only {compared} kernels have recordings");
     }
 }
