@@ -73,6 +73,9 @@ pub(crate) fn call_tvm(function: Tvm, args: &[Arg<'_>]) -> c_int {
 #[repr(C)]
 struct Buffer(usize, usize, i32, *mut c_void, i64, *const i64);
 
+/// A scalar, a text, and the value that the scalar points to.
+type Attribute = (Scalar, Text, u64);
+
 #[repr(C)]
 struct Text(*const u8, usize);
 
@@ -120,7 +123,7 @@ pub(crate) fn call_xla(
         .each_ref()
         .map(|list| list.iter().map(|b| std::ptr::from_ref(b).cast()).collect::<Vec<*const c_void>>());
     let names: Vec<Text> = attributes.iter().map(|(name, _)| Text(name.as_ptr(), name.len())).collect();
-    let scalars: Vec<(i32, Box<(Scalar, Text, u64)>)> = attributes
+    let scalars: Vec<(i32, Box<Attribute>)> = attributes
         .iter()
         .map(|(_, value)| match value {
             Arg::Int(value) => (3, Box::new((Scalar(5, null()), Text(null(), 0), *value as u64))),

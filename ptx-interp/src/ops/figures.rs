@@ -1,6 +1,7 @@
 //! Pictures of layouts for the documents, as SVG, drawn from the functions that the operations use.
 //!
 //! The test fails if a file of `ptx-launch/docs/figures` is not current; `UPDATE_EXPECT=1` renews them.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use super::fragment::{Spread, Tile};
 use super::tcgen05::SHAPES;

@@ -22,6 +22,7 @@ pub fn alone(out: &mut [u32]) {
     #[shared(align = 1024)]
     let matrix: [u8; 16384];
     mbarrier::init(bar, 2);
+    barriers.init::<1, 1>();
     tcgen05::alloc::<1, 64>(slot);
     tcgen05::relinquish::<1>();
     let taddr: u32 = tcgen05::quarter(tcgen05::address(slot));
