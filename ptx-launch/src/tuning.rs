@@ -217,13 +217,12 @@ fn captured() -> Error {
         .possible("a search outside of captures, whose result the capture uses")
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cpu"))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use std::time::Duration;
 
-    #[cfg(feature = "cpu")]
     #[test]
     fn candidates_that_do_not_fit_or_are_wrong_are_data() {
         let stream = crate::Device::cpu().stream();
