@@ -1,6 +1,6 @@
 //! Matrix products on Hopper, `sm_90a`: TMA, `wgmma` and thread block clusters. C (M × N) = A (M × K) · B (K × N), sums in `f32`.
 //!
-//! Three kernels: [`gemm`](self::gemm), whole tiles; [`stream_k`], which shares the tiles of the last round; [`split_k`], which shares K of
+//! Three kernels: [`gemm`], whole tiles; [`stream_k`], which shares the tiles of the last round; [`split_k`], which shares K of
 //! every tile. [`pick`] estimates the time of each [`Variant`] for a shape. Element types: `bf16`, `f16`, and `e4m3` with results in `bf16`.
 //! Operands are dense, rows or columns of multiples of 16 bytes; [`Layout::of`] returns `None` for others.
 //!
