@@ -327,7 +327,7 @@ mod tests {
             ///
             /// Another.
             #[ptx_kernel(arch = "sm_80")]
-            fn k(x: Tile<f32, (M, 4)>, out: TileMut<f32, (M,)>, factor: f32) {}
+            fn k(x: Tile<f32, (M, _)>, out: TileMut<f32, (M,)>, factor: f32) {}
         );
         let function = parse(item, &Options::default()).unwrap();
         assert!(function.is_kernel && function.doc == "One line.\n\nAnother.");

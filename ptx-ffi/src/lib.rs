@@ -1,6 +1,7 @@
 //! Functions and kernels for Python, from Rust alone: one attribute makes of a function what PyTorch, JAX, NumPy and CuPy call.
 //!
 //! ```
+//! # fn main() {}
 //! use ptx_ffi::prelude::*;
 //!
 //! #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), unsafe(requires(x.len() >= n, out.len() >= n)))]
@@ -64,6 +65,7 @@
 //! Above a `#[ptx_kernel]` whose memory is tiles, and whose launch is safe, the attribute exports the launch. Extents are the tiles' own.
 //!
 //! ```
+//! # fn main() {}
 //! use ptx_ffi::prelude::*;
 //!
 //! /// Adds one to every element.

@@ -122,11 +122,13 @@ fn words_stay_apart_without_places() {
     assert_eq!(words, expected);
 }
 
-/// Every kernel of the examples becomes the same PTX in an editor that says no places.
+/// The kernels of the examples, and most of the library's, become the same PTX in an editor that says no places.
 #[test]
 fn kernels_are_right_without_places() {
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-    let mut folders = vec![examples];
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let library = ["norm", "softmax", "rotary", "cross_entropy", "grouped_gemm", "gemm/hopper", "gemm/blackwell"];
+    let library = library.map(|folder| root.join("ptx-kernels/src").join(folder));
+    let mut folders: Vec<_> = library.into_iter().chain([root.join("examples")]).collect();
     let mut kernels = 0;
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

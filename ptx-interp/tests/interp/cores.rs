@@ -164,8 +164,8 @@ fn the_first_fault_in_the_order_of_the_grid_counts() {
 fn an_endless_block_ends_at_the_limit() {
     let body = "setp.eq.u32 %p2, %r1, 200; WAIT: @%p2 bra WAIT;";
     for cores in [1, 2] {
-        let (stats, _) = run(body, false, cores, Some(3_000_000));
-        assert!(stats.is_err_and(|fault| fault.contains("3000000")), "{:?}", FaultKind::StepLimit);
+        let (stats, _) = run(body, false, cores, Some(800_000));
+        assert!(stats.is_err_and(|fault| fault.contains("800000")), "{:?}", FaultKind::StepLimit);
     }
 }
 

@@ -2,7 +2,7 @@ use ptx_launch::prelude::*;
 
 #[ptx_module(arch = "sm_80")]
 pub mod kernels {
-    #[ptx_kernel(block = 32, grid = 1, instances = [2, 4])]
+    #[ptx_kernel(block = 32, grid = 1, instances = [4, 8])]
     pub fn unknown<const N: u32>() {
         #[shared(dynamic)]
         let values: [f32];
