@@ -19,7 +19,7 @@ const LARGE: [usize; 3] = [8192; 3];
 pub(crate) fn run(device: &Device) -> Result<Report> {
     let device = &ptx_examples::chip_or_cpu(device, (9, 0));
     let shapes =
-        if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 520], [520, 776, 200]] };
+        if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 264], [520, 392, 136]] };
     let scratch = RefCell::new(Scratch::new(device)?);
     let order = Order { band: 3, run: 2 };
     let (mut error, mut time) = (0.0, Duration::MAX);

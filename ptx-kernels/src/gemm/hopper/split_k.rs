@@ -160,6 +160,8 @@ pub mod kernels {
             if k.begin < k.end {
                 consumer.multiply_tile::<T, 0>(&mut acc, k);
             } else {
+                // Without a stage from the producer, nothing says that the launch before has ended.
+                grid::wait();
                 for i in 0..P.accumulators() {
                     acc[i] = 0.0;
                 }
