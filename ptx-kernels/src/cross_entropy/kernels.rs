@@ -25,14 +25,6 @@ pub(super) mod losses {
         }
     }
 
-    /// Waits for the grid before and lets the next one start, where grids overlap.
-    fn overlap() {
-        if arch >= sm_90 {
-            grid::wait();
-            grid::launch_dependents();
-        }
-    }
-
     /// The target of a row.
     fn target<I>(targets: Global<I>, row: u32) -> i64 {
         let at = targets.at(row);
@@ -115,7 +107,7 @@ pub(super) mod losses {
         const WORDS: u32 = vector::words::<T, EACH>();
         let from = x.at(ctaid.x as u64 * x_stride);
         let smooth: pred = smoothing != 0.0;
-        overlap();
+        grid::overlap();
 
         let mut sums = Sums { base: LEAST, powers: 0.0, plain: 0.0 };
         let mut column: u32 = tid.x * EACH;
@@ -205,7 +197,7 @@ pub(super) mod losses {
         let (separate, own): (u64, u64) = (x, to);
         let elsewhere: u64 = x.at(row as u64 * x_stride + offset);
         let from: u64 = (separate != 0).select(elsewhere, own);
-        overlap();
+        grid::overlap();
 
         let packed: [[b32; WORDS]; VECTORS];
         for i in 0..VECTORS {

@@ -9,6 +9,8 @@ use ptx_launch::prelude::*;
 pub(super) mod kernels {
     const THREADS: u32 = 256;
     const WARPS: u32 = THREADS / 32;
+    /// Loads that a thread of `reduce_slices` has in flight.
+    const LOADS: u32 = 8;
 
     /// The instance: LayerNorm or RMSNorm, and elements per access.
     #[derive(Clone, Copy)]
@@ -17,25 +19,6 @@ pub(super) mod kernels {
         pub center: u32,
         /// Elements per access.
         pub each: u32,
-    }
-
-    /// One in every element of a register.
-    fn ones<T>() -> u32 {
-        if type_name::<T>() == "f32" {
-            0x3f800000
-        } else if type_name::<T>() == "f16" {
-            0x3c003c00
-        } else {
-            0x3f803f80
-        }
-    }
-
-    /// Waits for the grid before and lets the next one start, where grids overlap.
-    fn overlap() {
-        if arch >= sm_90 {
-            grid::wait();
-            grid::launch_dependents();
-        }
     }
 
     /// x and w · dy of `EACH` elements; w is one where `scales` is false.
@@ -47,7 +30,7 @@ pub(super) mod kernels {
     ) -> ([f32; EACH], [f32; EACH]) {
         let v: [f32; EACH] = vector::read::<T, EACH>(x);
         let mut g: [f32; EACH] = vector::read::<T, EACH>(dy);
-        let w: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight, scales, ones::<T>()));
+        let w: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight, scales, vector::ones::<T>()));
         for i in 0..EACH {
             g[i] *= w[i];
         }
@@ -108,7 +91,7 @@ pub(super) mod kernels {
         let added = sum.at(row * sum_stride);
         let (sum_at, weight_at, statistics_at): (u64, u64, u64) = (sum, weight, statistics);
         let (adds, scales): (pred, pred) = (sum_at != 0, weight_at != 0);
-        overlap();
+        grid::overlap();
 
         let (mut a, mut b): (f32, f32) = (0.0, 0.0);
         let mut column: u32 = first;
@@ -215,7 +198,7 @@ pub(super) mod kernels {
         let each_slice: u32 = (rows + (slices - 1)) / slices;
         let mut row: u32 = slice * each_slice + (tid.x >> 5);
         let end: u32 = (slice * each_slice + each_slice).min(rows);
-        overlap();
+        grid::overlap();
 
         let (mut dw, mut db): ([f32; EACH], [f32; EACH]) = ([0.0; EACH], [0.0; EACH]);
         while row < end {
@@ -283,19 +266,21 @@ pub(super) mod kernels {
         let mut slice: u32 = tid.x >> 5;
         let (dw_at, db_at): (u64, u64) = (dw, db);
         let base: u64 = (array == 0).select(dw_at, db_at);
-        overlap();
+        grid::overlap();
 
         let mut sum: f32 = 0.0;
         while slice < slices {
-            let part: f32;
-            let at = partial.cast::<f32>().at((slice * arrays + array) as u64 * columns as u64 + column as u64);
-            let inside: pred = column < columns;
-            ptx! {
-                mov.f32 part, 0.0;
-                @inside ld.global.f32 part, [at];
+            let mut parts: [f32; LOADS] = [0.0; LOADS];
+            for i in 0..LOADS {
+                let next: u32 = slice + i * WARPS;
+                let inside: pred = (column < columns) & (next < slices);
+                let at = partial.cast::<f32>().at((next * arrays + array) as u64 * columns as u64 + column as u64);
+                ptx! { @inside ld.global.f32 parts[i], [at]; }
             }
-            sum += part;
-            slice += WARPS;
+            for part in parts {
+                sum += part;
+            }
+            slice += LOADS * WARPS;
         }
         let own = sums.at(tid.x >> 5).at(laneid);
         ptx! { st.shared.f32 [own], sum; }

@@ -19,17 +19,6 @@ pub(super) mod kernels {
         pub each: u32,
     }
 
-    /// One in every element of a register.
-    fn ones<T>() -> u32 {
-        if type_name::<T>() == "f32" {
-            0x3f800000
-        } else if type_name::<T>() == "f16" {
-            0x3c003c00
-        } else {
-            0x3f803f80
-        }
-    }
-
     /// The sum of `x` and `residual`, rounded, which takes the place of `residual`.
     fn add_residual<T, const EACH: u32>(x: [f32; EACH], residual: GlobalMut<T>) -> [f32; EACH] {
         let mut sum: [f32; EACH] = vector::read::<T, EACH>(residual);
@@ -91,10 +80,7 @@ pub(super) mod kernels {
         let to = out.at(row * out_stride);
         let (residual_at, weight_at, bias_at): (u64, u64, u64) = (residual, weight, bias);
         let (adds, scales, shifts): (pred, pred, pred) = (residual_at != 0, weight_at != 0, bias_at != 0);
-        if arch >= sm_90 {
-            grid::wait();
-            grid::launch_dependents();
-        }
+        grid::overlap();
 
         let (mut sum, mut squares): (f32, f32) = (0.0, 0.0);
         let mut column: u32 = first;
@@ -132,7 +118,7 @@ pub(super) mod kernels {
         while column < columns {
             let mut v: [f32; EACH] = vector::read::<T, EACH>(source.at(column));
             let w: [f32; EACH] =
-                vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight.at(column), scales, ones::<T>()));
+                vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight.at(column), scales, vector::ones::<T>()));
             let b: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(bias.at(column), shifts, 0));
             for i in 0..EACH {
                 v[i] = ((v[i] - mean) * inverse).fma(w[i], b[i]);

@@ -41,17 +41,6 @@ pub(super) mod ring {
         }
     }
 
-    /// One in every element of a register.
-    fn ones<T>() -> u32 {
-        if type_name::<T>() == "f32" {
-            0x3f800000
-        } else if type_name::<T>() == "f16" {
-            0x3c003c00
-        } else {
-            0x3f803f80
-        }
-    }
-
     /// The sums of `a` and `b` over a block of `WARPS` warps, in every thread. `scratch` is not used by the next call.
     fn reduce_pair<const WARPS: u32>(a: &mut f32, b: &mut f32, scratch: u32) {
         *a = warp::reduce_sum(*a);
@@ -250,7 +239,7 @@ pub(super) mod ring {
         for i in 0..VECTORS {
             let column: u32 = (tid.x + i * C.threads) * EACH;
             inside[i] = column < columns;
-            weights[i] = vector::load::<T, EACH>(weight.at(column), inside[i] & scales, ones::<T>());
+            weights[i] = vector::load::<T, EACH>(weight.at(column), inside[i] & scales, vector::ones::<T>());
         }
         let share: f32 = 1.0 / columns as f32;
         let (mut dw, mut db): ([f32; EACH * VECTORS], [f32; EACH * VECTORS]) =

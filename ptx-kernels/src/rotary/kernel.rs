@@ -18,17 +18,41 @@ pub(super) mod rotations {
         pub each: u32,
     }
 
-    /// Cosines or sines of neighboring pairs: `ld.global.nc` of up to 16 bytes.
-    fn read_table<const EACH: u32>(from: Global<f32>) -> [f32; EACH] {
-        let values: [f32; EACH];
-        if EACH == 1 {
+    /// `N` cosines or sines of consecutive pairs: `ld.global.nc` of up to 16 bytes.
+    fn read_table<const N: u32>(from: Global<f32>) -> [f32; N] {
+        let values: [f32; N];
+        if N == 1 {
             ptx! { ld.global.nc.f32 values[0], [from]; }
+        } else if N == 2 {
+            ptx! { ld.global.nc.v2.f32 {values[..]}, [from]; }
         } else {
-            for i in 0..EACH / 4 {
+            for i in 0..N / 4 {
                 ptx! { ld.global.nc.v4.f32 {values[4 * i..4 * i + 4]}, [from + 16 * i]; }
             }
         }
         values
+    }
+
+    /// The cosines or sines of a thread's pairs, from a row of a table. Its two accesses begin at `pair` and `half + pair` of the head: they hold
+    /// both elements of the same pairs, or, with neighbors, each its own pairs.
+    fn read_turns<const C: Config>(row: Global<f32>, pair: u32, half: u32) -> [f32; C.each] {
+        if C.interleaved == 0 || C.each == 1 {
+            read_table::<{ C.each }>(row.at(pair))
+        } else {
+            let low: [f32; C.each / 2] = read_table::<{ C.each / 2 }>(row.at(pair / 2));
+            let high: [f32; C.each / 2] = read_table::<{ C.each / 2 }>(row.at((half + pair) / 2));
+            let both: [f32; C.each];
+            for i in 0..C.each / 2 {
+                both[i] = low[i];
+                both[C.each / 2 + i] = high[i];
+            }
+            both
+        }
+    }
+
+    /// A pair of elements, rotated.
+    fn rotate_pair(x: f32, y: f32, cosine: f32, sine: f32) -> (f32, f32) {
+        (x * cosine - y * sine, y * cosine + x * sine)
     }
 
     /// out = (x1 · cos - x2 · sin, x2 · cos + x1 · sin) for each pair of the first 2 · `half` elements of a head; the others are copied. `turn` is 1,
@@ -108,19 +132,18 @@ pub(super) mod rotations {
         let from = x.at(token as u64 * x_token + head as u64 * x_head);
         let to = out.at(token as u64 * out_token + head as u64 * out_head);
         let pair: u32 = slice * EACH;
-        if arch >= sm_90 {
-            grid::wait();
-            grid::launch_dependents();
-        }
+        grid::overlap();
         if pair >= half {
             // Behind the pairs: as it is.
             vector::write::<T, EACH>(to.at(half + pair), vector::read::<T, EACH>(from.at(half + pair)));
             return;
         }
+        // A pair of neighbors is inside one access, unless that is one element.
+        const SPLIT: pred = C.interleaved == 1 && EACH == 1;
         let (mut low, mut high): (u32, u32) = (pair, half + pair);
-        if C.interleaved == 1 {
+        if SPLIT {
             low = 2 * pair;
-            high = low + EACH;
+            high = low + 1;
         }
         let (a, b): ([f32; EACH], [f32; EACH]) =
             (vector::read::<T, EACH>(from.at(low)), vector::read::<T, EACH>(from.at(high)));
@@ -130,36 +153,20 @@ pub(super) mod rotations {
         let place: i64 = position as i64;
         let (mut c, mut s): ([f32; EACH], [f32; EACH]) = ([f32::NAN; EACH], [f32::NAN; EACH]);
         if unsigned(place) < rows {
-            let row: u64 = unsigned(place) * table_stride + pair as u64;
-            c = read_table::<EACH>(cos.at(row));
-            s = read_table::<EACH>(sin.at(row));
+            let row: u64 = unsigned(place) * table_stride;
+            c = read_turns::<C>(cos.at(row), pair, half);
+            s = read_turns::<C>(sin.at(row), pair, half);
         }
-        let (mut first, mut second): ([f32; EACH], [f32; EACH]);
+        let (first, second): ([f32; EACH], [f32; EACH]);
         for i in 0..EACH {
             const K: u32 = 2 * i % EACH;
-            let (mut x, mut y): (f32, f32) = (a[i], b[i]);
-            if C.interleaved == 1 {
-                if EACH == 1 {
-                    x = a[0];
-                } else if 2 * i < EACH {
-                    x = a[K];
-                    y = a[K + 1];
-                } else {
-                    x = b[K];
-                    y = b[K + 1];
-                }
-            }
             let sine: f32 = s[i] * turn;
-            let rotated: [f32; 2] = [x * c[i] - y * sine, y * c[i] + x * sine];
             if C.interleaved == 0 || EACH == 1 {
-                first[i] = rotated[0];
-                second[i] = rotated[1];
+                (first[i], second[i]) = rotate_pair(a[i], b[i], c[i], sine);
             } else if 2 * i < EACH {
-                first[K] = rotated[0];
-                first[K + 1] = rotated[1];
+                (first[K], first[K + 1]) = rotate_pair(a[K], a[K + 1], c[i], sine);
             } else {
-                second[K] = rotated[0];
-                second[K + 1] = rotated[1];
+                (second[K], second[K + 1]) = rotate_pair(b[K], b[K + 1], c[i], sine);
             }
         }
         vector::write::<T, EACH>(to.at(low), first);

@@ -12,14 +12,6 @@ pub(super) mod kernels {
     /// The base of exponentials without elements: -∞ minus it is still -∞.
     const LEAST: f32 = f32::MIN;
 
-    /// Waits for the grid before and lets the next one start, where grids overlap.
-    fn overlap() {
-        if arch >= sm_90 {
-            grid::wait();
-            grid::launch_dependents();
-        }
-    }
-
     /// out = exp(scale · x) / sum of exp(scale · x), row by row. Each thread keeps the largest element so far as the base of its sum
     /// (Milakov and Gimelshein, 2018).
     #[ptx_kernel(
@@ -46,7 +38,7 @@ pub(super) mod kernels {
         const STEP: u32 = EACH * THREADS;
         let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
         let (from, to) = (x.at(row * x_stride), out.at(row * out_stride));
-        overlap();
+        grid::overlap();
 
         let (mut base, mut sum): (f32, f32) = (LEAST, 0.0);
         let mut column: u32 = first;
@@ -106,7 +98,7 @@ pub(super) mod kernels {
         const STEP: u32 = EACH * THREADS;
         let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
         let (from, slopes, to) = (y.at(row * y_stride), dy.at(row * dy_stride), dx.at(row * dx_stride));
-        overlap();
+        grid::overlap();
 
         let mut sum: f32 = 0.0;
         let mut column: u32 = first;

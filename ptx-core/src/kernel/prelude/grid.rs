@@ -12,6 +12,15 @@ fn wait() {
     ptx! { griddepcontrol.wait; }
 }
 
+/// Waits for the grids before, and lets the next grid start: `griddepcontrol.wait` and `griddepcontrol.launch_dependents` from `sm_90` on,
+/// nothing on older targets, whose grids do not overlap. What this grid writes stays invisible to the next one until that one's own `wait`.
+fn overlap() {
+    if arch >= sm_90 {
+        wait();
+        launch_dependents();
+    }
+}
+
 /// Before `wait`: has the second-level cache fetch `bytes` from `from` on, whole 16 bytes, which this block will read. The
 /// grids before may still write there, for they write to the same cache. That is for blocks that start while the grid
 /// before ends: half of the `BLOCKS` that fit each multiprocessor, as what is asked for too early is in the way of what is

@@ -3,22 +3,33 @@
 //! `EACH` elements of `T` (`f32`, `bf16`, `f16`) travel in one access: four `f32` or eight `bf16` are the 16 bytes that a
 //! thread can move at most, and one is for rows whose start is not a multiple of 16 bytes; 2, 4 and 8 bytes are accesses too.
 
-/// How many elements are 16 bytes.
+/// The elements in 16 bytes.
 fn widest<T>() -> u32 {
     16 / size_of::<T>()
 }
 
-/// How many registers of 32 bits hold `EACH` elements.
+/// The 32-bit registers that hold `EACH` elements.
 fn words<T, const EACH: u32>() -> u32 {
     (EACH * size_of::<T>()).div_ceil(4)
 }
 
-/// What an access of 2, 4, 8 and 16 bytes is called.
+/// The suffixes of accesses of 2, 4, 8 and 16 bytes.
 const ACCESSES: [&str; 4] = ["b16", "b32", "v2.b32", "v4.b32"];
 
 /// The access that moves `EACH` elements. Numbers of bytes that are none do not compile.
 fn access<T, const EACH: u32>() -> &str {
     ACCESSES[(EACH * size_of::<T>()).ilog2() - 1]
+}
+
+/// A register with one in each of its elements: the `fill` of weights that are not there.
+fn ones<T>() -> u32 {
+    if type_name::<T>() == "f32" {
+        0x3f800000
+    } else if type_name::<T>() == "f16" {
+        0x3c003c00
+    } else {
+        0x3f803f80
+    }
 }
 
 /// `EACH` elements at `from`; where `inside` is false, `fill` in every register: `mov`, `@inside ld.global`.
