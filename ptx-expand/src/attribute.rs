@@ -3,8 +3,6 @@
 mod table;
 mod values;
 
-pub use values::OURS;
-
 use crate::kernel::Reader;
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::diag::{codes, near::nearest};

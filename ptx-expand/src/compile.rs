@@ -5,7 +5,6 @@ mod spans;
 mod statics;
 mod targets;
 
-use crate::embed::Cubin;
 use crate::kernel::Reader;
 use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
@@ -35,6 +34,14 @@ pub struct Text {
     pub lines: Vec<(u32, Span)>,
     /// Its machine code, if it is embedded.
     pub cubin: Option<Cubin>,
+}
+
+/// Machine code for one target.
+pub struct Cubin {
+    /// The ELF file.
+    pub bytes: Vec<u8>,
+    /// The output of ptxas.
+    pub log: String,
 }
 
 impl Text {

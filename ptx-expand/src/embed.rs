@@ -16,14 +16,6 @@ use ptx_core::span::Span;
 use ptxas::{Failure, Ptxas};
 use quote::quote;
 
-/// Machine code for one target.
-pub struct Cubin {
-    /// The ELF file.
-    pub bytes: Vec<u8>,
-    /// The output of ptxas.
-    pub log: String,
-}
-
 /// Value of `PTX_EMBED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {

@@ -4,13 +4,11 @@
 //! instead; the walk goes on, so that all errors of a kernel are found at once.
 
 mod expr;
-mod function;
+mod item;
 mod literal;
 mod matches;
-mod named;
 mod refused;
 mod stmt;
-mod tma;
 mod ty;
 
 use crate::root::Root;
@@ -21,7 +19,7 @@ use ptx_core::span::Span;
 use quote::ToTokens;
 use std::collections::BTreeSet;
 
-pub use function::{Argument, Launchable};
+pub use item::parameter_attributes;
 
 /// Reads syntax into the tree, and collects the spans and the errors.
 #[derive(Default)]
@@ -81,7 +79,7 @@ impl Reader {
     }
 
     /// Reports an attribute.
-    fn attribute_without_meaning(&mut self, attribute: &syn::Attribute, help: &str) {
+    pub fn attribute_without_meaning(&mut self, attribute: &syn::Attribute, help: &str) {
         let name = path_text(attribute.path());
         self.error(&codes::P0851, attribute, format!("`#[{name}]` has no meaning here"), help);
     }

@@ -13,13 +13,10 @@ mod shared;
 mod statics;
 mod tile;
 
-pub use argument::{Passing, is_builtin_name};
-pub use host::{names, source_text};
 pub use statics::Variables;
-pub use tile::{Map, MapOption, Tile};
 
 use crate::compile::Compiled;
-use crate::kernel::Launchable;
+use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::tokens::Host;
 use proc_macro2::TokenStream;

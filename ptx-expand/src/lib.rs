@@ -25,11 +25,13 @@
 
 #![allow(unreachable_pub, reason = "`pub` is what a module shows to the others; the crate's own are below")]
 
+mod argument;
 mod attribute;
 mod compile;
 mod embed;
 mod kernel;
 mod launch;
+mod launchable;
 mod module;
 mod nesting;
 mod param;

@@ -2,7 +2,8 @@
 
 use crate::attribute::Attribute;
 use crate::compile::{self, Compiled};
-use crate::kernel::{Launchable, Reader};
+use crate::kernel::Reader;
+use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::{embed, launch, nesting, report};
 use proc_macro2::TokenStream;

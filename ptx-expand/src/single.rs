@@ -4,7 +4,8 @@
 mod speed;
 
 use crate::compile::{self, Compiled};
-use crate::kernel::{Launchable, Reader};
+use crate::kernel::Reader;
+use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::{embed, launch, nesting, report};
 use proc_macro2::{Ident, TokenStream};

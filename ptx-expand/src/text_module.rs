@@ -10,7 +10,8 @@ mod file;
 mod signature;
 
 use crate::compile::{self, Compiled};
-use crate::kernel::{Launchable, Reader};
+use crate::kernel::Reader;
+use crate::launchable::Launchable;
 use crate::root::{Given, Root};
 use crate::tokens::source;
 use crate::{launch, nesting, report};

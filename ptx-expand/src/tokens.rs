@@ -9,9 +9,10 @@ mod tests;
 
 pub use source::source;
 
-use proc_macro2::Span as RustSpan;
+use proc_macro2::{Ident, Span as RustSpan, TokenStream, TokenTree};
 use ptx_core::kernel::Location;
 use ptx_core::span::Span;
+use quote::ToTokens;
 use std::collections::VecDeque;
 
 /// The Rust tokens that were given to `ptx-core`. A [`Span`] is a range of them.
@@ -39,7 +40,7 @@ impl Host {
     }
 
     /// Adds the ends of a piece of syntax.
-    pub fn syntax(&mut self, node: &impl quote::ToTokens) -> Span {
+    pub fn syntax(&mut self, node: &impl ToTokens) -> Span {
         let (first, last) = ends(node);
         self.run(first, last)
     }
@@ -70,18 +71,46 @@ impl Host {
 }
 
 /// The spans of the first and the last token of a piece of syntax.
-pub fn ends(node: &impl quote::ToTokens) -> (RustSpan, RustSpan) {
+pub fn ends(node: &impl ToTokens) -> (RustSpan, RustSpan) {
     let mut trees = node.to_token_stream().into_iter();
     let Some(first) = trees.next() else {
         return (RustSpan::call_site(), RustSpan::call_site());
     };
     let open = match &first {
-        proc_macro2::TokenTree::Group(group) => group.span_open(),
+        TokenTree::Group(group) => group.span_open(),
         tree => tree.span(),
     };
     let close = match trees.last().unwrap_or(first) {
-        proc_macro2::TokenTree::Group(group) => group.span_close(),
+        TokenTree::Group(group) => group.span_close(),
         tree => tree.span(),
     };
     (open, close)
+}
+
+/// Returns true if a name occurs in tokens.
+pub fn contains_ident(tokens: TokenStream, name: &Ident) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => ident == *name,
+        TokenTree::Group(group) => contains_ident(group.stream(), name),
+        _ => false,
+    })
+}
+
+/// Syntax as the user wrote it; without the source, as Rust prints its tokens.
+pub fn source_text(syntax: &impl ToTokens) -> String {
+    let (first, last) = ends(syntax);
+    let whole = first.join(last).and_then(|span| span.source_text());
+    whole.unwrap_or_else(|| spaced(syntax.to_token_stream()))
+}
+
+/// Tokens with blanks around operators only.
+fn spaced(tokens: TokenStream) -> String {
+    let text = tokens.to_string();
+    ["(", ")", ".", ",", "::"].iter().fold(text, |text, mark| match *mark {
+        "(" => text.replace(" (", "(").replace("( ", "("),
+        ")" => text.replace(" )", ")"),
+        "." => text.replace(" . ", "."),
+        "," => text.replace(" ,", ","),
+        _ => text.replace(" :: ", "::"),
+    })
 }

@@ -4,7 +4,7 @@ use super::{Arg, Attribute, Value};
 use crate::kernel::Reader;
 use ptx_core::diag::codes;
 use ptx_core::isa::{Arch, Version, table};
-use ptx_core::kernel::tree::{Expr, Field, Instance, Struct};
+use ptx_core::kernel::tree::{Expr, Instance};
 use std::str::FromStr;
 use syn::parse::Parser;
 
@@ -147,7 +147,7 @@ impl Reader {
         // So that its calls are not errors too.
         attribute.launch.vouched = Some(syn::Token![unsafe](arg.name.span()));
         let conditions = match &arg.value {
-            Value::List(conditions) => crate::launch::source_text(conditions),
+            Value::List(conditions) => crate::tokens::source_text(conditions),
             Value::Nothing | Value::Equals(_) => String::new(),
         };
         let help =
@@ -168,30 +168,7 @@ impl Reader {
         }
         true
     }
-
-    /// A struct that a kernel takes by value.
-    pub fn struct_(&mut self, name: &syn::Ident, fields: &syn::FieldsNamed) -> Struct {
-        if OURS.iter().any(|ours| name == ours) {
-            let message = format!("`{name}` is `ptx_launch`'s among the parameters of a kernel");
-            self.error(&codes::P0817, name, message, "give the struct another name");
-        } else if crate::launch::is_builtin_name(name) {
-            let message = format!("`{name}` is a type of the kernel language");
-            self.error(&codes::P0817, name, message, "give the struct another name");
-        }
-        let name = self.ident(name);
-        let mut read = Vec::with_capacity(fields.named.len());
-        for field in &fields.named {
-            if let Some(name) = &field.ident {
-                let align = self.alignment(&field.attrs);
-                read.push(Field { name: self.ident(name), ty: self.ty(&field.ty), align });
-            }
-        }
-        Struct { name, generics: Vec::new(), fields: read, align: None }
-    }
 }
-
-/// Types that a kernel knows by their names, whatever stands in front: it cannot ask what they are.
-pub const OURS: [&str; 5] = ["TensorMap", "Texture", "Surface", "Tile", "TileMut"];
 
 /// The name of an instance, and its arguments: `tall = (128, f32)`.
 fn named(element: &syn::Expr) -> (Option<&syn::Ident>, &syn::Expr) {

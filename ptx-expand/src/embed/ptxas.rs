@@ -1,7 +1,6 @@
 //! The assembler as a process: where it is, what it is told, what it answers.
 
-use super::Cubin;
-use crate::compile::Text;
+use crate::compile::{Cubin, Text};
 use crate::temp_dir::TempDir;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -2,7 +2,7 @@
 
 use super::Launch;
 use super::argument::located;
-use super::host::source_text;
+use crate::tokens::source_text;
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 

@@ -5,11 +5,12 @@
 //! of the runtime's traits, so that a division by zero is an error of the launch.
 
 use super::Launch;
-use super::argument::{Passing, absolute};
+use super::argument::absolute;
 use super::function::written;
 use super::tile::dim;
-use crate::kernel::Argument;
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use crate::argument::{Argument, Passing};
+use crate::tokens::{contains_ident, source_text};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{BinOp, Expr};
 
@@ -75,13 +76,13 @@ impl Launch<'_> {
     fn is_named(&self, name: &Ident) -> bool {
         let launch = &self.kernel.launch;
         let sizes = [&launch.grid, &launch.block, &launch.cluster, &launch.shared].into_iter().flatten();
-        sizes.chain(&launch.requires).any(|e| names(e.to_token_stream(), name))
+        sizes.chain(&launch.requires).any(|e| contains_ident(e.to_token_stream(), name))
     }
 
     /// Returns an error with the values of what the condition names, if it does not hold.
     fn condition(&self, condition: &Expr) -> TokenStream {
         let (rt, kernel, text) = (self.rt(), self.reference(), source_text(condition));
-        let named = self.kernel.params.iter().filter(|p| names(condition.to_token_stream(), &p.name));
+        let named = self.kernel.params.iter().filter(|p| contains_ident(condition.to_token_stream(), &p.name));
         let values = named.filter_map(|p| {
             let name = &p.name;
             match p.passing() {
@@ -220,31 +221,3 @@ fn operator(op: &BinOp) -> Option<(&'static str, &'static str)> {
 
 /// The methods of integers that may have no result.
 const PARTIAL: [&str; 3] = ["div_ceil", "next_multiple_of", "pow"];
-
-/// Returns true if a name occurs in tokens.
-pub fn names(tokens: TokenStream, name: &Ident) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == *name,
-        TokenTree::Group(group) => names(group.stream(), name),
-        _ => false,
-    })
-}
-
-/// Syntax as the user wrote it; without the source, as Rust prints its tokens.
-pub fn source_text(syntax: &impl ToTokens) -> String {
-    let (first, last) = crate::tokens::ends(syntax);
-    let whole = first.join(last).and_then(|span| span.source_text());
-    whole.unwrap_or_else(|| spaced(syntax.to_token_stream()))
-}
-
-/// Tokens with blanks around operators only.
-fn spaced(tokens: TokenStream) -> String {
-    let text = tokens.to_string();
-    ["(", ")", ".", ",", "::"].iter().fold(text, |text, mark| match *mark {
-        "(" => text.replace(" (", "(").replace("( ", "("),
-        ")" => text.replace(" )", ")"),
-        "." => text.replace(" . ", "."),
-        "," => text.replace(" ,", ","),
-        _ => text.replace(" :: ", "::"),
-    })
-}

@@ -1,12 +1,13 @@
 //! Assertions that the types of a signature are in Rust what the kernel takes them for.
 
 use super::Launch;
-use super::argument::{Passing, absolute, bare, is_builtin_name};
+use super::argument::absolute;
 use super::function::written;
-use super::host::names;
+use crate::argument::{Argument, Passing, bare, is_builtin_name};
 use crate::compile::Compiled;
-use crate::kernel::{Argument, Launchable};
+use crate::launchable::Launchable;
 use crate::root::Root;
+use crate::tokens::contains_ident;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use ptx_core::kernel::StructLayout;
 use quote::{ToTokens, quote};
@@ -44,8 +45,8 @@ impl Launch<'_> {
     /// A type contains a parameter of a generic kernel.
     pub fn is_generic(&self, ty: &Type) -> bool {
         self.kernel.generics.iter().any(|generic| match generic {
-            GenericParam::Type(generic) => names(ty.to_token_stream(), &generic.ident),
-            GenericParam::Const(generic) => names(ty.to_token_stream(), &generic.ident),
+            GenericParam::Type(generic) => contains_ident(ty.to_token_stream(), &generic.ident),
+            GenericParam::Const(generic) => contains_ident(ty.to_token_stream(), &generic.ident),
             GenericParam::Lifetime(_) => false,
         })
     }

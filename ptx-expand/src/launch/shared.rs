@@ -1,7 +1,8 @@
 //! Dynamic shared memory: its bytes are the kernel's, not those of whoever launches it.
 
 use crate::compile::Compiled;
-use crate::kernel::{Launchable, Reader};
+use crate::kernel::Reader;
+use crate::launchable::Launchable;
 use ptx_core::diag::codes;
 
 impl Reader {

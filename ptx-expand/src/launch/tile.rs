@@ -3,46 +3,11 @@
 use super::Launch;
 use super::argument::absolute;
 use super::function::local;
-use crate::kernel::Argument;
+use crate::argument::{Argument, Map, MapOption, Tile};
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::kernel::EntryParam;
-use quote::{format_ident, quote};
-use syn::{GenericArgument, PathArguments, Type};
-
-/// The element and the dimensions of a `Tile` or `TileMut`, and whether it is the latter.
-pub struct Tile {
-    /// `T`
-    pub element: Type,
-    /// `(M, K)`, outermost first.
-    pub dims: Vec<Ident>,
-    /// True if it is written.
-    pub mutable: bool,
-}
-
-impl Tile {
-    /// Reads a type; `None` for any other type.
-    pub fn of(ty: &Type) -> Option<Tile> {
-        let Type::Path(path) = ty else { return None };
-        let last = path.path.segments.last()?;
-        let mutable = last.ident == "TileMut";
-        let PathArguments::AngleBracketed(args) = &last.arguments else { return None };
-        let mut types = args.args.iter().filter_map(|arg| match arg {
-            GenericArgument::Type(ty) => Some(ty),
-            _ => None,
-        });
-        let (element, dims) = (types.next()?.clone(), types.next().map(names).unwrap_or_default());
-        (mutable || last.ident == "Tile").then_some(Tile { element, dims, mutable })
-    }
-}
-
-/// The names in `(M, K)`, or in `N` alone.
-fn names(ty: &Type) -> Vec<Ident> {
-    match ty {
-        Type::Tuple(tuple) => tuple.elems.iter().flat_map(names).collect(),
-        Type::Path(path) => path.path.get_ident().cloned().into_iter().collect(),
-        _ => Vec::new(),
-    }
-}
+use quote::quote;
+use syn::Type;
 
 /// The variable that holds a dimension.
 pub fn dim(name: &str) -> Ident {
@@ -140,31 +105,6 @@ impl Launch<'_> {
     }
 }
 
-/// A tensor map that `#[tma]` asks for.
-pub struct Map {
-    /// Which parameter it maps.
-    pub of: usize,
-    /// Its name in the kernel: `a_map` for the parameter `a`.
-    pub name: String,
-    /// The options of the attribute.
-    pub options: Vec<MapOption>,
-}
-
-/// An option of `#[tma]`.
-pub enum MapOption {
-    /// `box = [64, 64]`
-    Box(Vec<syn::Expr>),
-    /// A method of the builder, and the variant of a type of the runtime that it takes.
-    Word {
-        /// `swizzle`
-        method: Ident,
-        /// `Swizzle`
-        ty: Ident,
-        /// `B128`
-        variant: Ident,
-    },
-}
-
 impl MapOption {
     /// As a call of the builder.
     fn call(&self, rt: &TokenStream) -> TokenStream {
@@ -176,11 +116,6 @@ impl MapOption {
 }
 
 impl Map {
-    /// The map of a parameter, not configured yet.
-    pub fn new(of: usize, argument: &Ident) -> Map {
-        Map { of, name: format_ident!("{argument}_map").to_string(), options: Vec::new() }
-    }
-
     /// The variable that holds how long the mapped memory is.
     fn length(&self) -> Ident {
         local(&format!("length_{}", self.name))

@@ -1,8 +1,10 @@
 //! An `.entry` as something to launch.
 
 use super::signature::Signature;
+use crate::argument::Argument;
 use crate::attribute::Launch;
-use crate::kernel::{Argument, Launchable, Reader};
+use crate::kernel::Reader;
+use crate::launchable::Launchable;
 use proc_macro2::{Ident, Span};
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::ir::{Function, Module, Param, Variable};

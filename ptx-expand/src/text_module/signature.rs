@@ -1,8 +1,9 @@
 //! Rust signatures for the entries of a PTX module, and whether the entry's parameters are of these types.
 
+use crate::argument::{Argument, Passing};
 use crate::attribute::Attribute;
-use crate::kernel::{Argument, Launchable, Reader};
-use crate::launch::Passing;
+use crate::kernel::Reader;
+use crate::launchable::Launchable;
 use proc_macro2::Ident;
 use ptx_core::diag::codes;
 use ptx_core::ir::Variable;

@@ -42,11 +42,6 @@ const CIRCLES: &[Circle] = &[
         reason: "a program is steps, a step gets a `Ctx`, which has the program and the observer, to which steps report",
     },
     Circle {
-        krate: "ptx-expand",
-        rooms: &["attribute", "compile", "embed", "kernel", "launch"],
-        reason: "an attribute's options are read, compiled and launched by their own parts",
-    },
-    Circle {
         krate: "ptx-launch",
         rooms: &["buffer", "device", "graph", "kernel", "launch", "load", "param", "stream"],
         reason: "a buffer belongs to a device, which has streams, on which launches take buffers: methods of public types that name each other",

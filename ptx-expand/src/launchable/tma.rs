@@ -1,8 +1,8 @@
 //! `#[tma(box = [64, 64], swizzle = 128)]` on a `Tile` parameter: a tensor map of it, made at the launch, which the kernel
 //! takes as one more parameter, `NAME_map`.
 
-use super::{Argument, Reader, is_for_tools};
-use crate::launch::{Map, MapOption, Tile};
+use crate::argument::{Argument, Map, MapOption, Tile};
+use crate::kernel::{Reader, is_for_tools};
 use proc_macro2::{Ident, Span};
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::kernel::tree::{self, Param, Path, Pointer, Type, TypeKind};

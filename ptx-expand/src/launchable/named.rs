@@ -1,7 +1,8 @@
 //! Instances with names: what the names may be, and which kernels need them.
 
-use super::{Launchable, Reader};
-use crate::launch::is_builtin_name;
+use super::Launchable;
+use crate::argument::is_builtin_name;
+use crate::kernel::Reader;
 use ptx_core::diag::codes;
 use quote::ToTokens;
 use std::collections::HashSet;

@@ -1,107 +1,11 @@
-//! Functions: kernels and helpers.
+//! Items: helper functions, structs, their methods, and generic parameters.
 
 use super::{Reader, is_for_tools};
-use crate::attribute::{Attribute, Launch, OURS};
-use crate::launch::{Map, is_builtin_name, names};
+use crate::argument::{Argument, OURS, is_builtin_name};
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{self, Expr, Function, Generic, Impl, Kernel, Param, Pointer, Struct, TypeKind};
-use quote::ToTokens;
-
-/// Parts of a kernel's launch function, beside the PTX.
-pub struct Launchable {
-    /// Its doc comments, `cfg`s and lints.
-    pub attributes: Vec<syn::Attribute>,
-    /// Its visibility.
-    pub visibility: syn::Visibility,
-    /// Its name.
-    pub name: syn::Ident,
-    /// Its generic parameters.
-    pub generics: Vec<syn::GenericParam>,
-    /// Its parameters.
-    pub params: Vec<Argument>,
-    /// The tensor maps that `#[tma]` asks for; parameters of the kernel behind those of the signature.
-    pub maps: Vec<Map>,
-    /// The generic arguments that exist.
-    pub instances: Vec<Vec<syn::Expr>>,
-    /// Their names, one for each, or none.
-    pub names: Vec<syn::Ident>,
-    /// The options of the host.
-    pub launch: Launch,
-}
-
-/// A parameter of a kernel.
-pub struct Argument {
-    /// Its name.
-    pub name: syn::Ident,
-    /// Its type, as written.
-    pub ty: syn::Type,
-    /// Bytes and alignment, where the PTX says them and not the type.
-    pub layout: Option<(u64, u64)>,
-}
+use ptx_core::kernel::tree::{self, Expr, Field, Function, Generic, Impl, Param, Pointer, Struct, TypeKind};
 
 impl Reader {
-    /// A `#[ptx_kernel]` function.
-    pub fn kernel(&mut self, attribute: Attribute, item: &syn::ItemFn) -> (Kernel, Launchable) {
-        let attributes: Vec<_> = item.attrs.iter().filter(|a| self.stays_on_launch(a)).cloned().collect();
-        self.no_qualifiers(&item.sig);
-        if let syn::ReturnType::Type(_, ty) = &item.sig.output {
-            let help = "write results through a `&mut [T]` parameter";
-            self.error(&codes::P0904, ty, "a kernel returns nothing", help);
-        }
-        if item.sig.unsafety.is_some() {
-            let help = "the launch is an `unsafe fn` unless the attribute says `unsafe(requires(conditions))`";
-            self.error(&codes::P0904, &item.sig.unsafety, "a kernel is not declared `unsafe`", help);
-        }
-        let start = self.host.token(item.sig.fn_token.span);
-        let name = self.ident(&item.sig.ident);
-        let generics = self.generics(&item.sig.generics);
-        let (mut params, arguments) = self.params(&item.sig.inputs);
-        if attribute.launch.vouched.is_some() {
-            arguments.iter().for_each(|argument| self.no_bare_map(argument));
-        }
-        let maps = self.maps(&item.sig.inputs, &arguments);
-        let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
-        params.extend(map_params);
-        let body = self.block(&item.block);
-        let span = start.to(body.span);
-        let mut launchable = Launchable {
-            attributes,
-            visibility: item.vis.clone(),
-            name: item.sig.ident.clone(),
-            generics: item.sig.generics.params.iter().cloned().collect(),
-            params: arguments,
-            maps,
-            instances: attribute.instances,
-            names: attribute.names,
-            launch: Launch { cooperative: attribute.options.cooperative, ..attribute.launch },
-        };
-        self.check_names(&mut launchable);
-        (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
-    }
-
-    /// A tensor map has an address and no borrow, so that no condition can be enough.
-    fn no_bare_map(&mut self, argument: &Argument) {
-        if names(argument.ty.to_token_stream(), &quote::format_ident!("TensorMap")) {
-            let help = "take a `Tile<T, (M, K)>` with `#[tma(box = [64, 64])]`, whose map is made at the launch, or write `requires(…)` without `unsafe`";
-            self.error(
-                &codes::P0906,
-                &argument.ty,
-                "the launch of a kernel that takes a `TensorMap` cannot be safe",
-                help,
-            );
-        }
-    }
-
-    /// Doc comments, `cfg` and lints belong to the launch function; anything else has no meaning.
-    fn stays_on_launch(&mut self, attribute: &syn::Attribute) -> bool {
-        const ON_LAUNCH: [&str; 5] = ["cfg", "cfg_attr", "deprecated", "must_use", "inline"];
-        let stays = is_for_tools(attribute) || ON_LAUNCH.iter().any(|name| attribute.path().is_ident(name));
-        if !stays {
-            self.attribute_without_meaning(attribute, "options of a kernel stand in `#[ptx_kernel(…)]`");
-        }
-        stays
-    }
-
     /// A helper function.
     pub fn function(&mut self, item: &syn::ItemFn) -> Function {
         let has = |name: &str| item.attrs.iter().any(|a| a.path().is_ident(name));
@@ -121,7 +25,7 @@ impl Reader {
         let start = self.host.token(sig.fn_token.span);
         let name = self.ident(&sig.ident);
         let generics = self.generics(&sig.generics);
-        sig.inputs.iter().for_each(|input| self.no_attributes(attributes(input)));
+        sig.inputs.iter().for_each(|input| self.no_attributes(parameter_attributes(input)));
         let result = match &sig.output {
             syn::ReturnType::Default => None,
             syn::ReturnType::Type(_, ty) => Some(self.ty(ty)),
@@ -153,6 +57,26 @@ impl Reader {
         };
         let read = self.struct_(&item.ident, fields);
         Struct { generics: self.generics(&item.generics), align: self.alignment(&item.attrs), ..read }
+    }
+
+    /// A struct that a kernel takes by value.
+    pub fn struct_(&mut self, name: &syn::Ident, fields: &syn::FieldsNamed) -> Struct {
+        if OURS.iter().any(|ours| name == ours) {
+            let message = format!("`{name}` is `ptx_launch`'s among the parameters of a kernel");
+            self.error(&codes::P0817, name, message, "give the struct another name");
+        } else if is_builtin_name(name) {
+            let message = format!("`{name}` is a type of the kernel language");
+            self.error(&codes::P0817, name, message, "give the struct another name");
+        }
+        let name = self.ident(name);
+        let mut read = Vec::with_capacity(fields.named.len());
+        for field in &fields.named {
+            if let Some(name) = &field.ident {
+                let align = self.alignment(&field.attrs);
+                read.push(Field { name: self.ident(name), ty: self.ty(&field.ty), align });
+            }
+        }
+        Struct { name, generics: Vec::new(), fields: read, align: None }
     }
 
     /// `impl<const N: u32> Ring<N> { … }`
@@ -205,7 +129,8 @@ impl Reader {
         Some(Param { name, mutable, ty, align: None, pointer: Pointer::default() })
     }
 
-    fn no_qualifiers(&mut self, signature: &syn::Signature) {
+    /// Reports `const`, `async` and the like on a function.
+    pub fn no_qualifiers(&mut self, signature: &syn::Signature) {
         let help = "write `fn` alone";
         if let Some(token) = &signature.constness {
             self.error(&codes::P0904, token, "`const` has no meaning on a function of a kernel", help);
@@ -225,7 +150,8 @@ impl Reader {
         }
     }
 
-    fn generics(&mut self, generics: &syn::Generics) -> Vec<Generic> {
+    /// Generic parameters.
+    pub fn generics(&mut self, generics: &syn::Generics) -> Vec<Generic> {
         if let Some(clause) = &generics.where_clause {
             self.refuse(clause, "`where` clauses", "`instances` lists the arguments that exist");
         }
@@ -260,17 +186,9 @@ impl Reader {
         }
     }
 
-    fn params<'a>(&mut self, inputs: impl IntoIterator<Item = &'a syn::FnArg>) -> (Vec<Param>, Vec<Argument>) {
+    /// Parameters, for the tree and for the host.
+    pub fn params<'a>(&mut self, inputs: impl IntoIterator<Item = &'a syn::FnArg>) -> (Vec<Param>, Vec<Argument>) {
         inputs.into_iter().filter_map(|input| self.param(input)).unzip()
-    }
-
-    fn maps<'a>(
-        &mut self,
-        inputs: impl IntoIterator<Item = &'a syn::FnArg>,
-        arguments: &[Argument],
-    ) -> Vec<(Map, Param)> {
-        let inputs = inputs.into_iter().zip(arguments).enumerate();
-        inputs.filter_map(|(at, (input, argument))| self.tma(at, attributes(input), argument)).collect()
     }
 
     fn param(&mut self, input: &syn::FnArg) -> Option<(Param, Argument)> {
@@ -339,7 +257,8 @@ fn bytes(ty: &syn::Type) -> Option<u64> {
     }
 }
 
-fn attributes(input: &syn::FnArg) -> &[syn::Attribute] {
+/// The attributes of a parameter.
+pub fn parameter_attributes(input: &syn::FnArg) -> &[syn::Attribute] {
     match input {
         syn::FnArg::Typed(typed) => &typed.attrs,
         syn::FnArg::Receiver(receiver) => &receiver.attrs,

@@ -1,0 +1,107 @@
+//! Kernels: the function with its attribute becomes an entry of the statement tree, and the parts of a launch function.
+
+mod named;
+mod tma;
+
+use crate::argument::{Argument, Map};
+use crate::attribute::{Attribute, Launch};
+use crate::kernel::{Reader, is_for_tools, parameter_attributes};
+use crate::tokens::contains_ident;
+use ptx_core::diag::codes;
+use ptx_core::kernel::tree::{Kernel, Param};
+use quote::ToTokens;
+
+/// Parts of a kernel's launch function, beside the PTX.
+pub struct Launchable {
+    /// Its doc comments, `cfg`s and lints.
+    pub attributes: Vec<syn::Attribute>,
+    /// Its visibility.
+    pub visibility: syn::Visibility,
+    /// Its name.
+    pub name: syn::Ident,
+    /// Its generic parameters.
+    pub generics: Vec<syn::GenericParam>,
+    /// Its parameters.
+    pub params: Vec<Argument>,
+    /// The tensor maps that `#[tma]` asks for; parameters of the kernel behind those of the signature.
+    pub maps: Vec<Map>,
+    /// The generic arguments that exist.
+    pub instances: Vec<Vec<syn::Expr>>,
+    /// Their names, one for each, or none.
+    pub names: Vec<syn::Ident>,
+    /// The options of the host.
+    pub launch: Launch,
+}
+
+impl Reader {
+    /// A `#[ptx_kernel]` function.
+    pub fn kernel(&mut self, attribute: Attribute, item: &syn::ItemFn) -> (Kernel, Launchable) {
+        let attributes: Vec<_> = item.attrs.iter().filter(|a| self.stays_on_launch(a)).cloned().collect();
+        self.no_qualifiers(&item.sig);
+        if let syn::ReturnType::Type(_, ty) = &item.sig.output {
+            let help = "write results through a `&mut [T]` parameter";
+            self.error(&codes::P0904, ty, "a kernel returns nothing", help);
+        }
+        if item.sig.unsafety.is_some() {
+            let help = "the launch is an `unsafe fn` unless the attribute says `unsafe(requires(conditions))`";
+            self.error(&codes::P0904, &item.sig.unsafety, "a kernel is not declared `unsafe`", help);
+        }
+        let start = self.host.token(item.sig.fn_token.span);
+        let name = self.ident(&item.sig.ident);
+        let generics = self.generics(&item.sig.generics);
+        let (mut params, arguments) = self.params(&item.sig.inputs);
+        if attribute.launch.vouched.is_some() {
+            arguments.iter().for_each(|argument| self.no_bare_map(argument));
+        }
+        let maps = self.maps(&item.sig.inputs, &arguments);
+        let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
+        params.extend(map_params);
+        let body = self.block(&item.block);
+        let span = start.to(body.span);
+        let mut launchable = Launchable {
+            attributes,
+            visibility: item.vis.clone(),
+            name: item.sig.ident.clone(),
+            generics: item.sig.generics.params.iter().cloned().collect(),
+            params: arguments,
+            maps,
+            instances: attribute.instances,
+            names: attribute.names,
+            launch: Launch { cooperative: attribute.options.cooperative, ..attribute.launch },
+        };
+        self.check_names(&mut launchable);
+        (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
+    }
+
+    /// A tensor map has an address and no borrow, so that no condition can be enough.
+    fn no_bare_map(&mut self, argument: &Argument) {
+        if contains_ident(argument.ty.to_token_stream(), &quote::format_ident!("TensorMap")) {
+            let help = "take a `Tile<T, (M, K)>` with `#[tma(box = [64, 64])]`, whose map is made at the launch, or write `requires(…)` without `unsafe`";
+            self.error(
+                &codes::P0906,
+                &argument.ty,
+                "the launch of a kernel that takes a `TensorMap` cannot be safe",
+                help,
+            );
+        }
+    }
+
+    /// Doc comments, `cfg` and lints belong to the launch function; anything else has no meaning.
+    fn stays_on_launch(&mut self, attribute: &syn::Attribute) -> bool {
+        const ON_LAUNCH: [&str; 5] = ["cfg", "cfg_attr", "deprecated", "must_use", "inline"];
+        let stays = is_for_tools(attribute) || ON_LAUNCH.iter().any(|name| attribute.path().is_ident(name));
+        if !stays {
+            self.attribute_without_meaning(attribute, "options of a kernel stand in `#[ptx_kernel(…)]`");
+        }
+        stays
+    }
+
+    fn maps<'a>(
+        &mut self,
+        inputs: impl IntoIterator<Item = &'a syn::FnArg>,
+        arguments: &[Argument],
+    ) -> Vec<(Map, Param)> {
+        let inputs = inputs.into_iter().zip(arguments).enumerate();
+        inputs.filter_map(|(at, (input, argument))| self.tma(at, parameter_attributes(input), argument)).collect()
+    }
+}
