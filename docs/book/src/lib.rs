@@ -7,3 +7,4 @@
 pub mod chapters;
 pub mod document;
 pub mod site;
+pub mod timeline;
