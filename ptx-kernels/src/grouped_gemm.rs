@@ -25,7 +25,7 @@ pub mod hopper;
 
 use half::bf16;
 use hopper::kernels::{Config, grouped_gemm};
-use ptx_launch::prelude::{AsStream, Buffer, Device, Kernel};
+use ptx_launch::prelude::{AsStream, Device, Kernel, ReadSlice};
 use ptx_launch::{Config as Launch, Error, Result, TensorElement, TensorMut, TensorRef, Tile};
 use std::fmt;
 use std::marker::PhantomData;
@@ -51,7 +51,12 @@ pub trait Output: TensorElement {
     #[doc(hidden)]
     const KERNELS: &'static [(grouped_gemm::Instance, &'static Kernel)];
     #[doc(hidden)]
-    fn launch(variant: Variant<Self>, stream: impl AsStream, arguments: Arguments<'_, Self>) -> Result<()>
+    fn launch(
+        variant: Variant<Self>,
+        stream: impl AsStream,
+        arguments: Arguments<'_, Self>,
+        offsets: impl ReadSlice<u32>,
+    ) -> Result<()>
     where
         Self: Sized;
 }
@@ -62,7 +67,6 @@ pub trait Output: TensorElement {
 pub struct Arguments<'a, O> {
     a: TensorRef<'a, bf16, 2>,
     b: TensorRef<'a, bf16, 3>,
-    offsets: &'a Buffer<u32>,
     c: TensorMut<'a, O, 2>,
     num_blocks: u32,
 }
@@ -81,8 +85,13 @@ macro_rules! outputs {
             const KERNELS: &'static [(grouped_gemm::Instance, &'static Kernel)] =
                 <grouped_gemm::Types<bf16, $o> as grouped_gemm::Exists>::KERNELS;
 
-            fn launch(variant: Variant<$o>, stream: impl AsStream, arguments: Arguments<'_, $o>) -> Result<()> {
-                let Arguments { a, b, offsets, mut c, num_blocks } = arguments;
+            fn launch(
+                variant: Variant<$o>,
+                stream: impl AsStream,
+                arguments: Arguments<'_, $o>,
+                offsets: impl ReadSlice<u32>,
+            ) -> Result<()> {
+                let Arguments { a, b, mut c, num_blocks } = arguments;
                 let ([m, k], [groups, _, n]) = (a.shape(), b.shape());
                 let a = Tile::of(&a, [m, k])?;
                 let b = Tile::of(&b, if variant.b_k_major() { [groups, n, k] } else { [groups, k, n] })?;
@@ -133,7 +142,7 @@ impl GroupedGemm {
         stream: impl AsStream,
         a: impl Into<TensorRef<'a, bf16, 2>>,
         b: impl Into<TensorRef<'a, bf16, 3>>,
-        offsets: &Buffer<u32>,
+        offsets: impl ReadSlice<u32>,
         c: impl Into<TensorMut<'a, O, 2>>,
     ) -> Result<()> {
         let (a, b, c) = (a.into(), b.into(), c.into());
@@ -163,14 +172,14 @@ impl GroupedGemm {
         stream: impl AsStream,
         variant: Variant<O>,
         (a, b, c): (TensorRef<'_, bf16, 2>, TensorRef<'_, bf16, 3>, TensorMut<'_, O, 2>),
-        offsets: &Buffer<u32>,
+        offsets: impl ReadSlice<u32>,
     ) -> Result<()> {
         if !a.is_contiguous() || !c.is_contiguous() {
             return Err(strided());
         }
         let cluster = variant.config.cluster_n;
         let num_blocks = self.num_blocks[if cluster == 1 { 0 } else { 1 }] / cluster * cluster;
-        O::launch(variant, stream, Arguments { a, b, offsets, c, num_blocks })
+        O::launch(variant, stream, Arguments { a, b, c, num_blocks }, offsets)
     }
 }
 

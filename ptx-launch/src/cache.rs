@@ -38,6 +38,12 @@ impl<T> Cache<T> {
         None
     }
 
+    /// All entries.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let entries = std::iter::successors(self.first.0.get(), |entry| entry.next.0.get());
+        entries.map(|entry| &entry.value)
+    }
+
     /// The first entry that `is` accepts, or else what `make` makes. Of several threads one makes it, the others wait.
     ///
     /// # Errors

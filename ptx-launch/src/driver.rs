@@ -103,6 +103,7 @@ table! {
         );
         cuLinkComplete(*mut c_void, *mut *mut c_void, *mut usize);
         cuLinkDestroy(*mut c_void);
+        cuModuleUnload(CUmodule);
         cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
         cuModuleGetGlobal_v2(*mut CUdeviceptr, *mut usize, CUmodule, *const c_char);
         cuFuncGetAttribute(*mut c_int, c_int, CUfunction);

@@ -19,8 +19,9 @@ use ptx_core::ir;
 use ptx_core::lex::lex;
 use ptx_core::lower::Options;
 use ptx_core::parse::parse;
+use std::any::Any;
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A module of PTX text, checked and loaded while the program runs.
 ///
@@ -45,19 +46,36 @@ pub struct RuntimeModule(&'static Loaded);
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeKernel(&'static Kernel);
 
-/// The data made from a text. It stays for the life of the process, once for each text: launches that still run may need it.
+/// The data made from a text, once for each text. It stays until [`RuntimeModule::unload`]: launches that still run may need it.
 #[derive(Debug)]
 struct Loaded {
     module: &'static Module,
     kernels: Vec<Kernel>,
+    /// The memory that the references in `module` and `kernels` point to.
+    _kept: Kept,
 }
 
-/// Every text that was loaded so far.
-static LOADED: Mutex<Vec<&'static Loaded>> = Mutex::new(Vec::new());
+/// Every text that is loaded.
+static LOADED: Mutex<Vec<Arc<Loaded>>> = Mutex::new(Vec::new());
+
+/// Values behind references that live as long as a [`Loaded`].
+#[derive(Debug, Default)]
+struct Kept(Vec<Arc<dyn Any + Send + Sync>>);
+
+impl Kept {
+    fn keep<T: Any + Send + Sync>(&mut self, value: T) -> &'static T {
+        let value = Arc::new(value);
+        // SAFETY: the allocation stays where it is until this list is dropped, with the `Loaded` that has the reference. Only
+        // `unload` drops one, and its caller vouches that nothing uses the references then.
+        let reference = unsafe { &*Arc::as_ptr(&value) };
+        self.0.push(value);
+        reference
+    }
+}
 
 impl RuntimeModule {
-    /// Checks a text and loads it for a device. `name` stands in errors: that of its file. The text and what is made of it stay for
-    /// the life of the process; the same text under the same name is kept once.
+    /// Checks a text and loads it for a device. `name` stands in errors: that of its file. The text and what is made of it stay until
+    /// [`unload`](RuntimeModule::unload); the same text under the same name is kept once.
     ///
     /// # Errors
     /// [`ErrorKind::Load`] with what is wrong in the text, [`ErrorKind::NoVariant`] or [`ErrorKind::DriverTooOld`] when its
@@ -70,6 +88,23 @@ impl RuntimeModule {
             CpuProgram::of(module.0.module)?;
         }
         Ok(module)
+    }
+
+    /// Unloads it from every device, and frees its text: first the devices end the work that was submitted to them. A later
+    /// [`load`](RuntimeModule::load) of the text loads it again.
+    ///
+    /// # Errors
+    /// What the driver says, such as an error of a kernel that ran before. The module is gone then, too.
+    ///
+    /// # Safety
+    /// Nothing uses the module any more, from the begin of this call on: no copy of it, which `load` of the same text under the same
+    /// name also gives, no kernel or launch of it, and no graph that has a launch of it.
+    pub unsafe fn unload(self) -> Result<()> {
+        let mut all = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.iter().position(|loaded| std::ptr::eq(Arc::as_ptr(loaded), self.0));
+        let loaded = found.map(|at| all.swap_remove(at));
+        drop(all);
+        loaded.map_or(Ok(()), |loaded| loaded.module.unload())
     }
 
     /// The names of its entries.
@@ -254,16 +289,16 @@ fn other_count(kernel: &Kernel, count: usize) -> Error {
 }
 
 fn find_or_make(name: &str, ptx: &str) -> Result<&'static Loaded> {
-    let is = |loaded: &&&Loaded| {
+    let is = |loaded: &&Arc<Loaded>| {
         loaded.module.name == name && loaded.module.variants.first().is_some_and(|variant| variant.ptx == ptx)
     };
     let mut all = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(loaded) = all.iter().find(is) {
-        return Ok(loaded);
+    if all.iter().find(is).is_none() {
+        all.push(Arc::new(make(name, ptx)?));
     }
-    let loaded = &*Box::leak(Box::new(make(name, ptx)?));
-    all.push(loaded);
-    Ok(loaded)
+    let Some(loaded) = all.iter().rfind(is) else { return Err(Error::other("a module that was loaded is gone")) };
+    // SAFETY: the list keeps it until `unload`, whose caller vouches that nothing uses it then.
+    Ok(unsafe { &*Arc::as_ptr(loaded) })
 }
 
 /// The data that the macros write as `static`s.
@@ -273,9 +308,11 @@ fn make(name: &str, ptx: &str) -> Result<Loaded> {
     diagnostics.extend(parsed);
     let (checked, diagnostics) = check(tree, diagnostics, &Options::default());
     let Some(checked) = checked else { return Err(wrong(name, ptx, &diagnostics)) };
-    let (ir, leak) = (checked.module(), |text: &str| -> &'static str { text.to_owned().leak() });
-    let variant = Variant::new(leak(&ir.arch.to_string()), leak(ptx), LineMap::default());
-    let module: &'static Module = Box::leak(Box::new(Module::new(leak(name), vec![variant].leak())));
+    let (ir, mut kept) = (checked.module(), Kept::default());
+    let [arch, text, name] =
+        [ir.arch.to_string(), ptx.to_owned(), name.to_owned()].map(|text| kept.keep(text).as_str());
+    let variants = kept.keep(vec![Variant::new(arch, text, LineMap::default())]);
+    let module = kept.keep(Module::new(name, variants));
     let entries = ir.functions.iter().filter(|function| function.entry && function.defined);
     let kernel = |entry: &ir::Function| {
         let params = entry.params.iter().filter_map(|param| match param {
@@ -283,11 +320,16 @@ fn make(name: &str, ptx: &str) -> Result<Loaded> {
             ir::Param::Reg(_) => None,
         });
         let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let param =
-            |v: &ir::Variable| Param { name: leak(&v.name), size: number(v.size), align: number(v.align.max(1)) };
-        Kernel::new(module, leak(&entry.name), params.map(param).collect::<Vec<_>>().leak())
+        let mut param = |v: &ir::Variable| Param {
+            name: kept.keep(v.name.clone()),
+            size: number(v.size),
+            align: number(v.align.max(1)),
+        };
+        let params: Vec<Param> = params.map(&mut param).collect();
+        Kernel::new(module, kept.keep(entry.name.clone()), kept.keep(params))
     };
-    Ok(Loaded { module, kernels: entries.map(kernel).collect() })
+    let kernels = entries.map(kernel).collect();
+    Ok(Loaded { module, kernels, _kept: kept })
 }
 
 #[cold]
@@ -359,5 +401,22 @@ mod tests {
         let error = RuntimeModule::load(&device, "wrong.ptx", &PTX.replace("add.u32", "add.u99")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Load);
         assert!(error.to_string().contains("wrong.ptx:5: P0"), "{error}");
+    }
+
+    #[test]
+    fn a_module_that_was_unloaded_is_loaded_again() {
+        let device = Device::cpu();
+        for _ in 0..3 {
+            let module = RuntimeModule::load(&device, "again.ptx", PTX).unwrap();
+            let mut x = device.upload(&[5u32]).unwrap();
+            let launch = module.kernel("add").unwrap().launch(Config::grid(1).block(1));
+            let launch = launch.write(&mut x).unwrap().value(2u32).unwrap().bytes(&[0; 12]).unwrap();
+            // SAFETY: the kernel uses the first element of `x`.
+            unsafe { launch.submit(&device) }.unwrap();
+            assert_eq!(x.download().unwrap(), [7]);
+            // SAFETY: nothing uses the module after this.
+            unsafe { module.unload() }.unwrap();
+            assert!(LOADED.lock().unwrap().iter().all(|loaded| loaded.module.name != "again.ptx"));
+        }
     }
 }

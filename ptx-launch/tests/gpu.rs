@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unsafe_code, reason = "tests")]
 
 mod expansion;
+#[path = "gpu/foreign.rs"]
+mod foreign;
 
 use cudarc::driver::CudaContext;
 use expansion::saxpy;
@@ -42,6 +44,8 @@ const TESTS: &[(Needs, &str, fn())] = &[
     (Needs::Gpu, "streams_wait_for_each_other", streams_wait_for_each_other),
     (Needs::Gpu, "the_users_own_context_stream_and_slices", the_users_own_context_stream_and_slices),
     (Needs::Gpu, "dropping_in_any_order", dropping_in_any_order),
+    (Needs::Gpu, "a_driver_program_launches_on_its_own_memory", foreign::a_driver_program_launches_on_its_own_memory),
+    (Needs::Gpu, "text_is_loaded_launched_and_unloaded", foreign::text_is_loaded_launched_and_unloaded),
     (Needs::Embedded, "embedded_machine_code_is_taken", embedded_machine_code_is_taken),
     (Needs::TwoGpus, "buffers_stay_with_their_gpu", buffers_stay_with_their_gpu),
     (Needs::TwoGpus, "one_kernel_on_two_gpus", one_kernel_on_two_gpus),

@@ -4,7 +4,7 @@ use crate::expansion::saxpy;
 use crate::stub::Stub;
 use crate::{device, vectors};
 use ptx_launch::prelude::*;
-use ptx_launch::{Device, ErrorKind, Stream, TensorMut, TensorRef};
+use ptx_launch::{Device, ErrorKind, RuntimeModule, Stream, TensorMut, TensorRef};
 
 #[test]
 fn a_kernel_runs_on_a_borrowed_stream_and_memory_at_raw_addresses() {
@@ -81,4 +81,17 @@ fn zeros_that_the_host_has_waited_for_are_waited_for_by_nobody() {
     saxpy(&stream, 1.0, &x, &mut zeros, 16).unwrap();
     assert_eq!(stub.calls("cuStreamWaitEvent"), waits);
     assert!(!(&stream).as_stream().is_captured_elsewhere());
+}
+
+#[test]
+fn a_module_is_unloaded_after_the_work_of_its_device() {
+    let stub = Stub::lock();
+    let device = device();
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }";
+    let module = RuntimeModule::load(&device, "nothing.ptx", ptx).unwrap();
+    let before = ["cuCtxSynchronize", "cuModuleUnload"].map(|name| stub.calls(name));
+    // SAFETY: nothing uses the module after this.
+    unsafe { module.unload() }.unwrap();
+    let after = ["cuCtxSynchronize", "cuModuleUnload"].map(|name| stub.calls(name));
+    assert_eq!(after, before.map(|calls| calls + 1));
 }
