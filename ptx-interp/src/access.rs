@@ -2,6 +2,7 @@
 
 use super::bounds;
 use super::ctx::Ctx;
+use super::exec::ExecState;
 use super::fault::Fault;
 use super::map::Map;
 use super::observe::Touch;
@@ -53,22 +54,11 @@ impl Ctx<'_> {
     /// The same, to write to.
     pub(super) fn row_mut(&mut self, space: Where, addresses: &Lanes, size: u64) -> Option<&mut [u8]> {
         let place = self.row_place(space, addresses, size)?;
-        self.look_again(place, 0, 32 * size)?;
+        self.bytes_at(place, 0, 32 * size)?;
         if self.observer.is_some_and(|observer| !observer.write_row(self, place, size)) {
             return None;
         }
         self.look_mut(place, 0, 32 * size)
-    }
-
-    fn row_place(&self, space: Where, addresses: &Lanes, size: u64) -> Option<Place> {
-        let first = addresses[0];
-        let neighbours = addresses.iter().enumerate().all(|(lane, a)| *a == first.wrapping_add(lane as u64 * size));
-        if !neighbours || !first.is_multiple_of(size) {
-            return None;
-        }
-        let (space, at) = if space == Where::Generic { resolve(first) } else { (space, first) };
-        let near = space == Where::Global || space == Where::Shared && at >> RANK == 0;
-        near.then_some(Place { space, rank: self.block.rank, at })
     }
 
     /// The bytes that a lane reads and writes at an address.
@@ -116,27 +106,25 @@ impl Ctx<'_> {
             .ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
     }
 
-    fn writable(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<Place, Fault> {
-        let place = self.place(space, lane, address, size)?;
-        if matches!(place.space, Where::Const | Where::Param) {
-            return Err(bounds::read_only(place.space.name()).at(address).lane(lane));
-        }
-        // Who only writes waits for nobody.
-        match self.look_again(place, lane, size) {
-            Some(_) => Ok(place),
-            None => Err(self.outside(place, lane, address, size)),
-        }
-    }
-
     fn look(&self, place: Place, lane: usize, size: u64) -> Option<&[u8]> {
         if let Some(probe) = self.probe {
             probe.read(Read { pc: self.warp.at, place, size });
         }
-        self.look_again(place, lane, size)
+        self.bytes_at(place, lane, size)
     }
 
-    /// The bytes at a place, without a word to anybody.
-    pub(super) fn look_again(&self, place: Place, lane: usize, size: u64) -> Option<&[u8]> {
+    fn look_mut(&mut self, place: Place, lane: usize, size: u64) -> Option<&mut [u8]> {
+        if let Some(probe) = self.probe {
+            self.bytes_at(place, lane, size).into_iter().for_each(|before| probe.write(place, lane, before));
+        }
+        self.exec.bytes_at_mut(place, lane, size)
+    }
+}
+
+/// Places, and the bytes there.
+impl ExecState<'_> {
+    /// The bytes at a place, without a report to anybody.
+    pub(super) fn bytes_at(&self, place: Place, lane: usize, size: u64) -> Option<&[u8]> {
         match place.space {
             Where::Global | Where::Generic => self.global.range(place.at, size),
             Where::Shared => range(self.cluster.memory.get(place.rank)?, place.at, size),
@@ -146,16 +134,46 @@ impl Ctx<'_> {
         }
     }
 
-    fn look_mut(&mut self, place: Place, lane: usize, size: u64) -> Option<&mut [u8]> {
-        if let Some(probe) = self.probe {
-            self.look_again(place, lane, size).into_iter().for_each(|before| probe.write(place, lane, before));
-        }
+    /// The same, to write to.
+    fn bytes_at_mut(&mut self, place: Place, lane: usize, size: u64) -> Option<&mut [u8]> {
         match place.space {
             Where::Global | Where::Generic => self.global.range_mut(place.at, size),
             Where::Shared => range_mut(self.cluster.memory.get_mut(place.rank)?, place.at, size),
             Where::Local => range_mut(&mut self.warp.local[lane], place.at, size),
             Where::Const | Where::Param => None,
         }
+    }
+
+    /// The access of a lane that reads the bytes at an address.
+    pub(super) fn readable(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<Touch, Fault> {
+        let place = self.place(space, lane, address, size)?;
+        match self.bytes_at(place, lane, size) {
+            Some(_) => Ok(Touch { place, lanes: 1 << lane, address, size, writes: false }),
+            None => Err(self.outside(place, lane, address, size)),
+        }
+    }
+
+    fn writable(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<Place, Fault> {
+        let place = self.place(space, lane, address, size)?;
+        if matches!(place.space, Where::Const | Where::Param) {
+            return Err(bounds::read_only(place.space.name()).at(address).lane(lane));
+        }
+        // Who only writes waits for nobody.
+        match self.bytes_at(place, lane, size) {
+            Some(_) => Ok(place),
+            None => Err(self.outside(place, lane, address, size)),
+        }
+    }
+
+    fn row_place(&self, space: Where, addresses: &Lanes, size: u64) -> Option<Place> {
+        let first = addresses[0];
+        let neighbours = addresses.iter().enumerate().all(|(lane, a)| *a == first.wrapping_add(lane as u64 * size));
+        if !neighbours || !first.is_multiple_of(size) {
+            return None;
+        }
+        let (space, at) = if space == Where::Generic { resolve(first) } else { (space, first) };
+        let near = space == Where::Global || space == Where::Shared && at >> RANK == 0;
+        near.then_some(Place { space, rank: self.block.rank, at })
     }
 
     /// Resolves a generic address, checks the alignment, and tells parameters of functions (which lie on the local
@@ -202,22 +220,10 @@ impl Ctx<'_> {
         };
         bounds::outside(place.space.name(), has, size).at(address).place(self.name_of(place, lane)).lane(lane)
     }
-}
 
-fn range(bytes: &[u8], at: u64, size: u64) -> Option<&[u8]> {
-    let at = usize::try_from(at).ok()?;
-    bytes.get(at..at.checked_add(size as usize)?)
-}
-
-fn range_mut(bytes: &mut [u8], at: u64, size: u64) -> Option<&mut [u8]> {
-    let at = usize::try_from(at).ok()?;
-    bytes.get_mut(at..at.checked_add(size as usize)?)
-}
-
-impl Ctx<'_> {
     /// For naming what lies at addresses.
     pub(super) fn map(&self) -> Map<'_> {
-        Map { program: self.program, grid: self.grid, global: self.global }
+        Map { listing: self.listing, grid: self.grid, global: self.global }
     }
 
     /// Name of a place in the running function.
@@ -229,11 +235,21 @@ impl Ctx<'_> {
                 map.shared(place.at).map(|name| format!("{name}, in block {} of the cluster", place.rank))
             }
             Where::Local => {
-                let function = self.program.code.get(self.warp.at as usize)?.function as usize;
+                let function = self.listing.code.get(self.warp.at as usize)?.function as usize;
                 let byte = place.at.checked_sub(u64::from(self.warp.frame[lane % 32]))?;
                 map.frame(function, byte)
             }
             _ => map.name_of(place),
         }
     }
+}
+
+fn range(bytes: &[u8], at: u64, size: u64) -> Option<&[u8]> {
+    let at = usize::try_from(at).ok()?;
+    bytes.get(at..at.checked_add(size as usize)?)
+}
+
+fn range_mut(bytes: &mut [u8], at: u64, size: u64) -> Option<&mut [u8]> {
+    let at = usize::try_from(at).ok()?;
+    bytes.get_mut(at..at.checked_add(size as usize)?)
 }

@@ -1,9 +1,10 @@
 //! Decoding: a module becomes one step an instruction, once.
 
 use super::layout::{Home, Layout, Slot};
+use super::listing::{Code, Data, Entry, Listing};
 use super::names::Names;
 use super::ops::{self, role::find_role};
-use super::program::{Code, Data, Entry, Program, frame_slot};
+use super::program::{Instruction, Program};
 use super::role::Role;
 use super::site::Site;
 use ptx_core::check::{Checked, access};
@@ -19,22 +20,22 @@ impl Program {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let layout = Layout::new(module);
         let starts = starts(module);
-        let (mut code, mut errors, mut loops) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut decoded, mut errors, mut loops) = (Vec::new(), Vec::new(), Vec::new());
         for (index, function) in module.functions.iter().enumerate().filter(|(_, f)| f.defined) {
             for inst in &function.insts {
                 match decode(module, &layout, index, inst, &starts) {
-                    Ok(step) => code.push(step),
+                    Ok(instruction) => decoded.push(instruction),
                     Err(error) => errors.push(error),
                 }
             }
-            code.push(fall_off(function, index));
+            decoded.push(fall_off(function, index));
             loops.extend(loops_of(function, starts[index]));
         }
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(Program {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+        let (instructions, code) = decoded.into_iter().unzip();
+        let listing = Listing {
             arch: module.arch,
             functions: (0..module.functions.len()).map(|i| entry(module, &layout, i, &starts)).collect(),
             code,
@@ -47,10 +48,10 @@ impl Program {
             names: (0..module.functions.len()).map(|i| Names::new(module, &layout, i)).collect(),
             layout,
             variables: module.variables.iter().map(data).collect(),
-            alone: module.functions.iter().any(sees_order),
             loops,
-            notes: None,
-        })
+        };
+        let alone = module.functions.iter().any(sees_order);
+        Ok(Program { id: NEXT.fetch_add(1, Ordering::Relaxed), instructions, listing, alone, notes: None })
     }
 }
 
@@ -65,7 +66,13 @@ pub(super) fn starts(module: &Module) -> Vec<u32> {
     starts
 }
 
-fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts: &[u32]) -> Result<Code, Diagnostic> {
+fn decode(
+    module: &Module,
+    layout: &Layout,
+    function: usize,
+    inst: &Inst,
+    starts: &[u32],
+) -> Result<(Instruction, Code), Diagnostic> {
     let refuse = |what: String| {
         Diagnostic::error(&codes::P0990, inst.name_span, format!("the CPU device cannot run this: {what}"))
     };
@@ -76,17 +83,15 @@ fn decode(module: &Module, layout: &Layout, function: usize, inst: &Inst, starts
         Some(guard) => Some((site.slot(guard.register).map_err(refuse)?, guard.negated)),
         None => None,
     };
-    Ok(Code {
-        step,
-        guard,
+    let code = Code {
         span: inst.span,
         function: function as u32,
         name: row.name,
         role: find_role(&site),
-        reported: false,
         reads: accessed(&site, Access::Write),
         writes: accessed(&site, Access::Read),
-    })
+    };
+    Ok((Instruction { step, guard, reported: false }, code))
 }
 
 /// Instructions of which the blocks' order decides what they give: where two blocks use them on one address, running ahead
@@ -132,18 +137,16 @@ fn max_registers(function: &Function) -> Option<u32> {
 }
 
 /// The return at the end of every function.
-fn fall_off(function: &Function, index: usize) -> Code {
-    Code {
-        step: Box::new(ops::control::ret),
-        guard: None,
+fn fall_off(function: &Function, index: usize) -> (Instruction, Code) {
+    let code = Code {
         span: function.span,
         function: index as u32,
         name: "ret",
         role: Role::PLAIN,
-        reported: false,
         reads: Box::default(),
         writes: Box::default(),
-    }
+    };
+    (Instruction { step: Box::new(ops::control::ret), guard: None, reported: false }, code)
 }
 
 /// The jumps back of a function: from label to jump.
@@ -168,7 +171,7 @@ fn entry(module: &Module, layout: &Layout, index: usize, starts: &[u32]) -> Entr
                 function.registers.get(register.index()).map_or((64, 1), |r| (r.ty.bits(), r.vector.max(1)));
             sizes.slots.get(register.index()).map(|slot| Slot::Register { slot: *slot, bits, count })
         }
-        Param::Var(id) => frame_slot(module, layout, *id),
+        Param::Var(id) => layout.frame_slot(module, *id),
     };
     let dynamic =
         module.variables.iter().enumerate().filter(|(i, _)| layout.homes.get(*i) == Some(&Some(Home::Dynamic)));

@@ -11,15 +11,16 @@ mod spin;
 mod trace;
 
 use super::block::{Arrival, Block, Waiter};
-use super::cluster::{Shared, Who};
-use super::ctx::{Ctx, Flow, Src};
+use super::cluster::Shared;
+use super::ctx::{Ctx, Flow};
+use super::exec::{ExecState, Src};
 use super::fault::{Fault, FaultKind};
 use super::global::Global;
 use super::grid::Grid;
 use super::kept::{Keeper, Message};
 use super::launch::Stats;
 use super::observe::Observer;
-use super::program::{Code, Program};
+use super::program::{Instruction, Program};
 use super::trace::Tracer;
 use super::warp::{TURN, Warp, lanes};
 use endless::endless;
@@ -73,13 +74,15 @@ impl<'a> Engine<'a> {
     /// The environment of a warp's instructions.
     pub(crate) fn ctx<'c>(&'c mut self, shared: &'c mut Shared, block: &'c mut Block, warp: &'c mut Warp) -> Ctx<'c> {
         Ctx {
-            program: self.program,
-            grid: self.grid,
-            global: self.global,
-            stats: self.stats,
-            cluster: shared,
-            block,
-            warp,
+            exec: ExecState {
+                listing: &self.program.listing,
+                grid: self.grid,
+                global: self.global,
+                stats: self.stats,
+                cluster: shared,
+                block,
+                warp,
+            },
             observer: self.observer,
             issuer: 0,
             probe: None,
@@ -92,19 +95,21 @@ impl<'a> Engine<'a> {
         let limit = self.grid.step_limit;
         let quantum = self.grid.quantum(QUANTUM, self.stats.warp_instructions);
         if self.stats.warp_instructions >= limit {
-            return Err(endless(self.program, warp, block, limit));
+            return Err(endless(&self.program.listing, warp, block, limit));
         }
         let begin = self.stats.warp_instructions;
         let end = limit.min(begin.saturating_add(quantum));
+        let program = self.program;
         let mut ctx = self.ctx(shared, block, warp);
         while ctx.stats.warp_instructions < end {
             let Some(group) = ctx.warp.choose() else { break };
             let alone = group == ctx.warp.live;
             let start = ctx.stats.warp_instructions;
-            let yields = ctx.run_group(group, end)?;
+            let yields = ctx.run_group(program, group, end)?;
             ctx.warp.turn += if alone { 0 } else { ctx.stats.warp_instructions - start };
             if yields {
-                return Ok(!ctx.warp.let_others(group, ctx.stats.warp_instructions - begin));
+                let ran = ctx.stats.warp_instructions - begin;
+                return Ok(!ctx.warp.let_others(group, ran));
             }
         }
         ctx.warp.looks.has_worked();
@@ -127,34 +132,34 @@ impl<'a> Ctx<'a> {
         if let Some(observer) = self.observer {
             observer.arrive(self, barrier, arrival.lanes);
         }
-        let left = opener(self.observer, self.cluster, self.block.rank);
-        self.block.arrive(barrier, arrival, waiter, left)
+        let left = opener(self.observer, self.exec.cluster, self.exec.block.rank);
+        self.exec.block.arrive(barrier, arrival, waiter, left)
     }
 
     /// Lanes end: nobody waits for them any longer.
     pub(crate) fn exit(&mut self, group: u32) {
         // Where they ended.
-        self.warp.jump(group, self.warp.at);
+        let at = self.warp.at;
+        self.warp.jump(group, at);
         if let Some(observer) = self.observer {
             observer.exit(self, group);
         }
         let met = self.warp.exit(group);
         self.met(met);
-        let rank = self.block.rank;
-        self.block.exit(self.warp.index, group, opener(self.observer, self.cluster, rank));
-        self.cluster.exit(Who { rank, warp: self.warp.index, lanes: group }, self.keeper());
+        let (who, keeper) = (self.exec.who(group), self.keeper());
+        self.exec.block.exit(who.warp, group, opener(self.observer, self.exec.cluster, who.rank));
+        self.cluster.exit(who, keeper);
     }
 
     /// Runs lanes that agree, as long as they agree and no other lane should come first. Says whether the warp yields.
-    pub(crate) fn run_group(&mut self, group: u32, end: u64) -> Result<bool, Fault> {
+    pub(crate) fn run_group(&mut self, program: &Program, group: u32, end: u64) -> Result<bool, Fault> {
         let until = self.warp.next_meeting(group);
         let start = self.stats.warp_instructions;
         let end = if until == u32::MAX { end } else { end.min(start + TURN) };
-        let program = self.program;
         let mut pc = self.warp.at;
         loop {
             self.warp.at = pc;
-            let Some(inst) = program.code.get(pc as usize) else {
+            let Some(inst) = program.instructions.get(pc as usize) else {
                 return Err(Fault::new(FaultKind::Undefined, "execution ran past the end of the program"));
             };
             let active = self.guarded(inst, group).map_err(|fault| self.locate(fault, group))?;
@@ -194,7 +199,7 @@ impl<'a> Ctx<'a> {
 
     /// The lanes of a group that an instruction's guard lets through.
     #[inline]
-    fn guarded(&self, inst: &Code, group: u32) -> Result<u32, Fault> {
+    fn guarded(&self, inst: &Instruction, group: u32) -> Result<u32, Fault> {
         let Some((slot, negated)) = inst.guard else { return Ok(group) };
         if let Some(observer) = self.told(inst) {
             observer.check_guard(self, group, slot)?;
@@ -205,13 +210,13 @@ impl<'a> Ctx<'a> {
 
     /// The observer, if it is told of an instruction.
     #[inline]
-    fn told(&self, inst: &Code) -> Option<&'a dyn Observer> {
+    fn told(&self, inst: &Instruction) -> Option<&'a dyn Observer> {
         self.observer.filter(|_| inst.reported || self.warp.reported)
     }
 
     /// Runs an instruction in lanes, observed and traced.
     #[inline]
-    fn step(&mut self, inst: &Code, active: u32) -> Result<Flow, Fault> {
+    fn step(&mut self, inst: &Instruction, active: u32) -> Result<Flow, Fault> {
         let observer = self.told(inst);
         if let Some(observer) = observer {
             observer.before(self, active)?;
@@ -230,9 +235,9 @@ impl<'a> Ctx<'a> {
     /// Adds where a fault happened.
     fn locate(&self, mut fault: Fault, active: u32) -> Fault {
         let lane = fault.lane.map_or(active.trailing_zeros() as usize % 32, usize::from);
-        let inst = self.program.code.get(self.warp.at as usize);
+        let inst = self.listing.code.get(self.warp.at as usize);
         fault.span = inst.map(|i| i.span);
-        fault.function = inst.and_then(|i| self.program.function_name(i.function));
+        fault.function = inst.and_then(|i| self.listing.function_name(i.function));
         fault.thread = self.warp.tid.get(lane).copied();
         fault.block = Some(self.block.id);
         fault

@@ -112,6 +112,14 @@ impl Layout {
         self.homes.get(id.index()).copied().flatten()
     }
 
+    /// The slot of a parameter variable of a `.func`, or of one of a body that a call names.
+    pub(super) fn frame_slot(&self, module: &Module, id: VarId) -> Option<Slot> {
+        match self.home(id)? {
+            Home::Frame(offset) => Some(Slot::Frame { offset, size: module.variables.get(id.index())?.size }),
+            _ => None,
+        }
+    }
+
     fn set(&mut self, id: VarId, home: Home) {
         if let Some(place) = self.homes.get_mut(id.index()) {
             *place = Some(home);

@@ -8,8 +8,9 @@ use super::global::Global;
 use super::grid::{Grid, check_dimensions};
 use super::launch::{Launch, Stats};
 use super::layout::Home;
+use super::listing::Entry;
 use super::observe::Observer;
-use super::program::{Entry, Program};
+use super::program::Program;
 use super::space::{Where, code_address};
 use super::texture::Texture;
 use super::trace::Tracer;
@@ -125,8 +126,9 @@ impl Machine {
     pub fn symbol(&mut self, program: &Program, name: &str) -> Result<Option<(u64, u64)>, Fault> {
         self.load(program)?;
         let Some(loaded) = self.loaded.get(&program.id) else { return Ok(None) };
-        let globals = program.layout.globals.iter().zip(&loaded.addresses);
-        let named = globals.filter_map(|(id, address)| program.variables.get(id.index()).map(|v| (v, *address)));
+        let globals = program.listing.layout.globals.iter().zip(&loaded.addresses);
+        let named =
+            globals.filter_map(|(id, address)| program.listing.variables.get(id.index()).map(|v| (v, *address)));
         Ok(named.into_iter().find(|(v, _)| v.name == name).map(|(v, address)| (address, v.size)))
     }
 
@@ -139,8 +141,9 @@ impl Machine {
             return self.global.bytes_mut(address, size).map(Some);
         }
         let Some(loaded) = self.loaded.get_mut(&program.id) else { return Ok(None) };
-        let named = |id: &VarId| program.variables.get(id.index()).filter(|variable| variable.name == name);
-        let place = program.layout.constants.iter().find_map(|(id, at)| Some((*at as usize, named(id)?.size as usize)));
+        let named = |id: &VarId| program.listing.variables.get(id.index()).filter(|variable| variable.name == name);
+        let place =
+            program.listing.layout.constants.iter().find_map(|(id, at)| Some((*at as usize, named(id)?.size as usize)));
         Ok(place.and_then(|(at, size)| loaded.constants.get_mut(at..at + size)))
     }
 
@@ -215,7 +218,7 @@ impl Machine {
         };
         let grid = Grid {
             id: self.launches,
-            entry: program.functions.iter().position(|f| std::ptr::eq(f, entry)).unwrap_or(0),
+            entry: program.listing.functions.iter().position(|f| std::ptr::eq(f, entry)).unwrap_or(0),
             grid: launch.grid,
             block: launch.block,
             cluster: launch.cluster,
@@ -231,7 +234,7 @@ impl Machine {
         };
         let mut stats = Stats::default();
         let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone;
-        let watch = self.past.watch(&mut self.global, program, launch, program.waits_for_launch(entry));
+        let watch = self.past.watch(&mut self.global, program, launch, program.listing.waits_for_launch(entry));
         let mut engine = Engine {
             program,
             grid: &grid,
@@ -251,22 +254,22 @@ impl Machine {
             return Ok(());
         }
         let mut addresses = Vec::new();
-        for id in &program.layout.globals {
-            let size = program.variables.get(id.index()).map_or(0, |v| v.size);
+        for id in &program.listing.layout.globals {
+            let size = program.listing.variables.get(id.index()).map_or(0, |v| v.size);
             addresses.push(self.global.alloc(size)?);
         }
-        for (id, address) in program.layout.globals.iter().zip(&addresses) {
+        for (id, address) in program.listing.layout.globals.iter().zip(&addresses) {
             let bytes = initial(program, &addresses, *id);
             self.global.bytes_mut(*address, bytes.len() as u64)?.copy_from_slice(&bytes);
-            self.global.mark(*address, program.variables.get(id.index()).map_or(0, |v| v.size));
+            self.global.mark(*address, program.listing.variables.get(id.index()).map_or(0, |v| v.size));
         }
-        if program.layout.constant_bytes > CONSTANT_LIMIT {
+        if program.listing.layout.constant_bytes > CONSTANT_LIMIT {
             let message =
-                format!("{} bytes of constants; {CONSTANT_LIMIT} are possible", program.layout.constant_bytes);
+                format!("{} bytes of constants; {CONSTANT_LIMIT} are possible", program.listing.layout.constant_bytes);
             return Err(Fault::new(FaultKind::OutOfMemory, message));
         }
-        let mut constants = vec![0; program.layout.constant_bytes as usize];
-        for (id, at) in &program.layout.constants {
+        let mut constants = vec![0; program.listing.layout.constant_bytes as usize];
+        for (id, at) in &program.listing.layout.constants {
             let bytes = initial(program, &addresses, *id);
             if let Some(to) = constants.get_mut(*at as usize..*at as usize + bytes.len()) {
                 to.copy_from_slice(&bytes);
@@ -287,7 +290,7 @@ struct Loaded {
 }
 
 fn find_entry<'p>(program: &'p Program, name: &str) -> Result<&'p Entry, Fault> {
-    program.functions.iter().find(|f| f.entry && f.defined && f.name == name).ok_or_else(|| {
+    program.listing.functions.iter().find(|f| f.entry && f.defined && f.name == name).ok_or_else(|| {
         let known: Vec<&str> = program.entries().collect();
         let message = format!("no entry `{name}` in this program; it has {}", known.join(", "));
         Fault::new(FaultKind::Launch, message)
@@ -315,7 +318,7 @@ fn check_sizes(entry: &Entry, launch: &Launch) -> Result<(), Fault> {
 
 /// The first bytes of a variable, as far as they are not zero: its initializer with the addresses filled in.
 fn initial(program: &Program, addresses: &[u64], id: VarId) -> Vec<u8> {
-    let Some(data) = program.variables.get(id.index()) else { return Vec::new() };
+    let Some(data) = program.listing.variables.get(id.index()) else { return Vec::new() };
     let Some(init) = &data.init else { return Vec::new() };
     let mut bytes = vec![0; data.size as usize];
     for (to, from) in bytes.iter_mut().zip(&init.bytes) {
@@ -336,7 +339,7 @@ fn initial(program: &Program, addresses: &[u64], id: VarId) -> Vec<u8> {
 fn relocated(program: &Program, addresses: &[u64], relocation: &Relocation) -> u64 {
     let (space, base) = match relocation.of {
         Symbol::Func(id) => (Where::Generic, code_address(id.index())),
-        Symbol::Var(id) => match program.layout.home(id) {
+        Symbol::Var(id) => match program.listing.layout.home(id) {
             Some(Home::Global(index)) => (Where::Global, addresses.get(index as usize).copied().unwrap_or(0)),
             Some(Home::Const(at)) => (Where::Const, at),
             Some(Home::Shared(at)) => (Where::Shared, at),

@@ -2,15 +2,15 @@
 
 use super::global::Global;
 use super::grid::Grid;
+use super::listing::Listing;
 use super::names::{Named, Names};
-use super::program::Program;
 use super::space::{Place, Where, number};
 use ptx_core::ir::VarId;
 
 /// Data that names an address.
 #[derive(Clone, Copy)]
 pub(super) struct Map<'a> {
-    pub program: &'a Program,
+    pub listing: &'a Listing,
     pub grid: &'a Grid<'a>,
     pub global: &'a Global,
 }
@@ -44,8 +44,8 @@ impl Map<'_> {
     fn global(self, at: u64) -> Option<String> {
         let (base, len) = self.global.around(at)?;
         if let Some(variable) = self.grid.addresses.iter().position(|address| *address == base) {
-            let id = self.program.layout.globals.get(variable)?;
-            let name = self.program.variables.get(id.index())?.name.clone();
+            let id = self.listing.layout.globals.get(variable)?;
+            let name = self.listing.variables.get(id.index())?.name.clone();
             return near(&[Named { at: base, size: len, name }], at);
         }
         let words = self.grid.params.chunks_exact(8).map(number);
@@ -63,10 +63,10 @@ impl Map<'_> {
 
     fn constant(self, at: u64) -> Option<String> {
         let named = |(id, at): &(VarId, u64)| {
-            let data = self.program.variables.get(id.index())?;
+            let data = self.listing.variables.get(id.index())?;
             Some(Named { at: *at, size: data.size, name: data.name.clone() })
         };
-        let mut list: Vec<Named> = self.program.layout.constants.iter().filter_map(named).collect();
+        let mut list: Vec<Named> = self.listing.layout.constants.iter().filter_map(named).collect();
         list.sort_by_key(|named| named.at);
         near(&list, at)
     }
@@ -77,7 +77,7 @@ impl Map<'_> {
     }
 
     fn names(&self, function: usize) -> Option<&Names> {
-        self.program.names.get(function)
+        self.listing.names.get(function)
     }
 }
 

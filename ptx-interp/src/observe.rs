@@ -6,16 +6,16 @@
 //! [`Message`](super::kept::Message). Every report has a default that does nothing, so an observer names only those it needs.
 //!
 //! Most instructions are of no interest. `before`, `after` and `check_guard` come only for instructions that were marked when
-//! the program was decoded (`Code::reported`), and for all of a warp while the observer wants that (`Warp::reported`).
+//! the program was decoded (`Instruction::reported`), and for all of a warp while the observer wants that (`Warp::reported`).
 
 use super::block::Block;
 use super::cluster::{Cluster, Shared};
-use super::ctx::{Ctx, Src};
+use super::exec::{ExecState, Src};
 use super::fault::{Fault, Party};
 use super::kept::{Keeper, MbarrierPlace};
+use super::listing::Listing;
 use super::map::Map;
 use super::mbarrier::Mbarrier;
-use super::program::Program;
 use super::role::Actor;
 use super::space::{Place, Where};
 use super::tmem::{Cells, Use};
@@ -61,7 +61,7 @@ pub(super) trait Observer: Keeper {
     /// The reasons for which a phase of an mbarrier is not complete, in a launch where nobody can go on.
     fn explain_phase(
         &self,
-        program: &Program,
+        listing: &Listing,
         shared: &Shared,
         phase: (MbarrierPlace, Mbarrier),
         blocks: &[(Block, Vec<Warp>)],
@@ -77,65 +77,65 @@ pub(super) trait Observer: Keeper {
     // ---- instructions ----
 
     /// A predicate is about to decide which lanes run.
-    fn check_guard(&self, ctx: &Ctx, group: u32, slot: u32) -> Result<(), Fault> {
+    fn check_guard(&self, exec: &ExecState, group: u32, slot: u32) -> Result<(), Fault> {
         Ok(())
     }
 
     /// An instruction is about to run in lanes.
-    fn before(&self, ctx: &mut Ctx, active: u32) -> Result<(), Fault> {
+    fn before(&self, exec: &mut ExecState, active: u32) -> Result<(), Fault> {
         Ok(())
     }
 
     /// It has run.
-    fn after(&self, ctx: &mut Ctx, active: u32) {}
+    fn after(&self, exec: &mut ExecState, active: u32) {}
 
     /// Lanes end.
-    fn exit(&self, ctx: &mut Ctx, group: u32) {}
+    fn exit(&self, exec: &mut ExecState, group: u32) {}
 
     // ---- memory ----
 
     /// Bytes are about to be read.
-    fn read(&self, ctx: &Ctx, touch: &Touch) -> Result<(), Fault> {
+    fn read(&self, exec: &ExecState, touch: &Touch) -> Result<(), Fault> {
         Ok(())
     }
 
     /// Bytes are about to be written.
-    fn write(&self, ctx: &mut Ctx, touch: &Touch) -> Result<(), Fault> {
+    fn write(&self, exec: &mut ExecState, touch: &Touch) -> Result<(), Fault> {
         Ok(())
     }
 
     /// A whole warp is about to read neighbors of `size` bytes each. `false`: the lanes report one by one.
-    fn read_row(&self, ctx: &Ctx, place: Place, size: u64) -> bool {
+    fn read_row(&self, exec: &ExecState, place: Place, size: u64) -> bool {
         true
     }
 
     /// The same, to write.
-    fn write_row(&self, ctx: &mut Ctx, place: Place, size: u64) -> bool {
+    fn write_row(&self, exec: &mut ExecState, place: Place, size: u64) -> bool {
         true
     }
 
     /// A read that may find bytes that nobody has written: a bit for each, of the first 64.
-    fn read_gaps(&self, ctx: &Ctx, touch: &Touch) -> Result<u64, Fault> {
+    fn read_gaps(&self, exec: &ExecState, touch: &Touch) -> Result<u64, Fault> {
         Ok(0)
     }
 
     /// Lanes have loaded a register from such bytes; `byte` is the first of them in the read.
-    fn leave_gap(&self, ctx: &mut Ctx, (slot, group): (u32, u32), touch: &Touch, byte: u64) {}
+    fn leave_gap(&self, exec: &mut ExecState, (slot, group): (u32, u32), touch: &Touch, byte: u64) {}
 
     /// A lane uses tensor memory of a block (of the whole warp, if the instruction is one of `.sync.aligned`). The columns are
     /// allocated.
-    fn use_tensor(&self, ctx: &mut Ctx, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
+    fn use_tensor(&self, exec: &mut ExecState, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
         Ok(())
     }
 
     /// Columns of a block's tensor memory are allocated.
-    fn allocate_columns(&self, ctx: &mut Ctx, rank: usize, column: u32, count: u32) {}
+    fn allocate_columns(&self, exec: &mut ExecState, rank: usize, column: u32, count: u32) {}
 
     /// A copy by tensor map has put up to 16 bytes at an address of shared memory.
-    fn note_tile(&self, ctx: &mut Ctx, at: u64, swizzle: Swizzle) {}
+    fn note_tile(&self, exec: &mut ExecState, at: u64, swizzle: Swizzle) {}
 
     /// A matrix with this swizzle is read at an address of a block's shared memory.
-    fn check_tile(&self, ctx: &Ctx, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
+    fn check_tile(&self, exec: &ExecState, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -144,7 +144,7 @@ pub(super) trait Observer: Keeper {
     /// Lanes read values of others that their member masks name.
     fn check_sources(
         &self,
-        ctx: &Ctx,
+        exec: &ExecState,
         group: u32,
         named: &dyn Fn(usize) -> u32,
         source: &dyn Fn(usize) -> usize,
@@ -153,50 +153,50 @@ pub(super) trait Observer: Keeper {
     }
 
     /// A register of lanes gets what another one of other lanes holds.
-    fn shuffle(&self, ctx: &mut Ctx, registers: (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {}
+    fn shuffle(&self, exec: &mut ExecState, registers: (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {}
 
     // ---- barriers ----
 
     /// Lanes arrive at a barrier of their block.
-    fn arrive(&self, ctx: &mut Ctx, barrier: usize, group: u32) {}
+    fn arrive(&self, exec: &mut ExecState, barrier: usize, group: u32) {}
 
     /// Lanes arrive at the barrier of the cluster.
-    fn arrive_at_gate(&self, ctx: &mut Ctx, group: u32) {}
+    fn arrive_at_gate(&self, exec: &mut ExecState, group: u32) {}
 
     // ---- mbarriers ----
 
     /// An mbarrier is initialized.
-    fn begin_mbarrier(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
+    fn begin_mbarrier(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
         Ok(())
     }
 
     /// Its use ends.
-    fn end_mbarrier(&self, ctx: &mut Ctx, place: MbarrierPlace) {}
+    fn end_mbarrier(&self, exec: &mut ExecState, place: MbarrierPlace) {}
 
     /// A lane works on one.
-    fn use_mbarrier(&self, ctx: &Ctx, space: Where, lane: usize, at: u64) -> Result<(), Fault> {
+    fn use_mbarrier(&self, exec: &ExecState, space: Where, lane: usize, at: u64) -> Result<(), Fault> {
         Ok(())
     }
 
     /// A lane arrives at one, or an asynchronous operation of it does.
-    fn arrive_at_mbarrier(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {}
+    fn arrive_at_mbarrier(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace) {}
 
     /// A lane has changed one.
-    fn change_mbarrier(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, states: [Mbarrier; 2]) {}
+    fn change_mbarrier(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace, states: [Mbarrier; 2]) {}
 
     /// A lane has seen that the last phase is complete.
-    fn see_phase(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {}
+    fn see_phase(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace) {}
 
     /// The operations that an agent of a lane has begun so far complete in the running phase.
-    fn hand_over(&self, ctx: &mut Ctx, lane: usize, actor: Actor, place: MbarrierPlace) {}
+    fn hand_over(&self, exec: &mut ExecState, lane: usize, actor: Actor, place: MbarrierPlace) {}
 
     /// The running operation completes in the running phase. The report comes before those of its accesses, once for each mbarrier.
-    fn complete_on(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
+    fn complete_on(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
         Ok(())
     }
 
     /// Adds to the fault of an operation on an mbarrier what has happened to it.
-    fn explain_misuse(&self, ctx: &Ctx, fault: Fault, place: MbarrierPlace) -> Fault {
+    fn explain_misuse(&self, exec: &ExecState, fault: Fault, place: MbarrierPlace) -> Fault {
         fault
     }
 }

@@ -3,7 +3,8 @@
 //! A loop of `ld.acquire`, `ld.volatile` or `atom.cas` cannot end before somebody else has run, so all turns of it but the
 //! first are for nothing. This says only who goes first; whether somebody waits for ever is found by `spin`.
 
-use super::ctx::{Ctx, Flow, Step};
+use super::ctx::{Flow, Step};
+use super::exec::ExecState;
 use super::warp::{Warp, lanes};
 
 /// A step that gives these registers what memory holds, and lets other warps go first if that is what it held.
@@ -17,7 +18,7 @@ pub(super) fn looking(step: Step, registers: Box<[u32]>) -> Step {
     })
 }
 
-impl Ctx<'_> {
+impl ExecState<'_> {
     /// Returns true if lanes see in registers what they saw there when they last looked, by the same instruction.
     fn sees_the_same(&mut self, group: u32, registers: &[u32]) -> bool {
         let Warp { looks, regs, origin, at, .. } = &mut *self.warp;

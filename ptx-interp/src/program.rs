@@ -1,13 +1,8 @@
-//! A module, decoded: its instructions as steps, its functions, variables and names. `decode` makes it.
+//! A module, decoded: its instructions as steps, and the listing of what they are. `decode` makes it.
 
 use super::ctx::Step;
-use super::fault::Party;
-use super::layout::{Home, Layout, Slot};
-use super::names::Names;
-use super::role::{Act, Role};
-use ptx_core::ir::{Init, Module, VarId};
+use super::listing::Listing;
 use ptx_core::isa::Arch;
-use ptx_core::span::Span;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -16,146 +11,48 @@ use std::sync::Arc;
 /// machine has its own, initialized at the first launch.
 pub struct Program {
     pub(super) id: u64,
-    pub(super) arch: Arch,
-    pub(super) functions: Vec<Entry>,
-    pub(super) code: Vec<Code>,
-    pub(super) layout: Layout,
-    /// Name, size and initializer of every variable, by its number in the module.
-    pub(super) variables: Vec<Data>,
-    /// The slots and names of each function's registers.
-    pub(super) registers: Vec<Vec<(u32, String)>>,
+    pub(super) instructions: Vec<Instruction>,
+    pub(super) listing: Listing,
     /// True if its blocks can see in which order they run, by other means than memory: they stay on one core.
     pub(super) alone: bool,
-    /// Targets of jumps back, with the label: for naming loops.
-    pub(super) loops: Vec<(u32, u32, String)>,
-    /// Names of the variables that each function sees.
-    pub(super) names: Vec<Names>,
     /// The observer's notes on each instruction.
     pub(super) notes: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// One instruction.
-pub(super) struct Code {
+/// The part of an instruction that runs.
+pub(super) struct Instruction {
     pub step: Step,
     /// The predicate's slot and whether it is negated.
     pub guard: Option<(u32, bool)>,
-    pub span: Span,
-    pub function: u32,
-    /// The name of its row.
-    pub name: &'static str,
-    /// Its meaning beside its result.
-    pub role: Role,
     /// True if the observer is told before and after it runs, see [`super::observe`].
     pub reported: bool,
-    /// The registers that it reads and writes (its guard aside), for those who trace it.
-    pub reads: Box<[u32]>,
-    pub writes: Box<[u32]>,
-}
-
-/// Data for running a function.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Entry {
-    pub name: String,
-    pub entry: bool,
-    pub defined: bool,
-    /// Its first instruction.
-    pub start: u32,
-    /// 64-bit slots of registers.
-    pub registers: u32,
-    /// Bytes of local memory.
-    pub frame: u64,
-    /// Bytes of parameters (entries).
-    pub params: u64,
-    /// Bytes of static shared memory (entries).
-    pub shared: u64,
-    /// The alignment of dynamic shared memory.
-    pub dynamic_align: u64,
-    /// The registers that a thread starts with, if its directives say.
-    pub max_registers: Option<u32>,
-    /// Destinations of arguments.
-    pub arguments: Vec<Slot>,
-    /// Places of results.
-    pub results: Vec<Slot>,
-}
-
-/// A variable's contents.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Data {
-    pub name: String,
-    pub size: u64,
-    pub init: Option<Init>,
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.functions.iter().map(|e| e.name.as_str()).collect();
-        f.debug_struct("Program").field("arch", &self.arch).field("functions", &names).finish_non_exhaustive()
+        let names: Vec<&str> = self.listing.functions.iter().map(|e| e.name.as_str()).collect();
+        f.debug_struct("Program").field("arch", &self.listing.arch).field("functions", &names).finish_non_exhaustive()
     }
 }
 
 impl Program {
     /// The target it was written for.
     pub fn arch(&self) -> Arch {
-        self.arch
+        self.listing.arch
     }
 
     /// The names of the entries, in order.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
-        self.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str())
+        self.listing.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str())
     }
 
     /// Number of bytes of parameters of an entry.
     pub fn param_bytes(&self, entry: &str) -> Option<u64> {
-        self.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.params)
+        self.listing.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.params)
     }
 
     /// Number of bytes of static shared memory of an entry.
     pub fn shared_bytes(&self, entry: &str) -> Option<u64> {
-        self.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.shared)
-    }
-
-    /// The name of the register that begins at a slot of a function's frame.
-    pub(super) fn register_name(&self, function: u32, slot: u32) -> &str {
-        let names = self.registers.get(function as usize).map_or(&[][..], Vec::as_slice);
-        names.binary_search_by_key(&slot, |(slot, _)| *slot).map_or("", |at| &names[at].1)
-    }
-
-    /// Returns true if an entry waits for the launch before, so that it may begin earlier.
-    pub(super) fn waits_for_launch(&self, entry: &Entry) -> bool {
-        let code = self
-            .code
-            .iter()
-            .filter(|code| self.functions.get(code.function as usize).is_some_and(|f| std::ptr::eq(f, entry)));
-        code.into_iter().any(|code| code.role.act == Act::Launch)
-    }
-
-    pub(super) fn function_name(&self, index: u32) -> Option<String> {
-        self.functions.get(index as usize).map(|f| f.name.clone())
-    }
-
-    /// The bytes of the frame of the function that holds an instruction.
-    pub(super) fn frame_at(&self, pc: u32) -> u64 {
-        let function = self.code.get(pc as usize).and_then(|code| self.functions.get(code.function as usize));
-        function.map_or(0, |f| f.frame)
-    }
-
-    /// The smallest loop around an instruction: its first and last instruction, and its label.
-    pub(super) fn loop_around(&self, pc: u32) -> Option<(u32, u32, &str)> {
-        let around = self.loops.iter().filter(|(first, last, _)| (*first..=*last).contains(&pc));
-        around.min_by_key(|(first, last, _)| last - first).map(|(first, last, name)| (*first, *last, name.as_str()))
-    }
-}
-
-/// An instruction of the program, with what happened there.
-pub(super) fn party(program: &Program, pc: u32, text: String) -> Option<Party> {
-    let span = program.code.get(pc as usize)?.span;
-    Some(Party { text, span, thread: None, block: None })
-}
-
-/// A parameter variable of a `.func`, or one of a body that a call names.
-pub(super) fn frame_slot(module: &Module, layout: &Layout, id: VarId) -> Option<Slot> {
-    match layout.home(id)? {
-        Home::Frame(offset) => Some(Slot::Frame { offset, size: module.variables.get(id.index())?.size }),
-        _ => None,
+        self.listing.functions.iter().find(|f| f.entry && f.name == entry).map(|f| f.shared)
     }
 }

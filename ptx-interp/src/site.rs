@@ -2,7 +2,8 @@
 //!
 //! It remembers which modifiers a decoder asked for, so that none is ignored by accident.
 
-use super::ctx::{Ctx, Dst, Flow, Src, Step};
+use super::ctx::{Ctx, Flow, Step};
+use super::exec::{Dst, Src};
 use super::layout::{Home, Layout};
 use super::soft::{self, Round};
 use super::space::{Where, code_address};

@@ -1,10 +1,10 @@
 //! Special registers: what each says in a lane.
 
-use super::ctx::Ctx;
+use super::exec::ExecState;
 use ptx_core::isa::SpecialRegister;
 
 /// Reader of a special register.
-pub(super) type Read = fn(&Ctx, usize) -> u64;
+pub(super) type Read = fn(&ExecState, usize) -> u64;
 
 /// The reader of a special register.
 pub(super) fn read(register: &SpecialRegister) -> Result<Read, String> {
@@ -60,7 +60,7 @@ const REGISTERS: &[(&str, &str, Read)] = &[
     ("current_graph_exec", "", |_, _| 0),
 ];
 
-impl Ctx<'_> {
+impl ExecState<'_> {
     /// A clock that advances with every instruction of the machine.
     pub(super) fn clock(&self) -> u64 {
         self.stats.warp_instructions

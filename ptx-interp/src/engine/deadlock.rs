@@ -4,9 +4,9 @@ use super::spin::Spin;
 use crate::block::Block;
 use crate::cluster::Shared;
 use crate::fault::{Fault, FaultKind, Party, triple};
+use crate::listing::{Listing, party};
 use crate::map::Map;
 use crate::observe::{Observer, Reasons};
-use crate::program::{Program, party};
 use crate::warp::{Warp, lanes};
 use ptx_core::diag::{codes, plural};
 
@@ -34,7 +34,7 @@ pub(super) fn explain_deadlock<'a>(
     clusters: impl Iterator<Item = Cluster<'a>>,
     spins: &[Spin],
 ) -> Fault {
-    let (program, mut waiting, mut ended, mut first) = (map.program, Vec::new(), 0, None);
+    let (listing, mut waiting, mut ended, mut first) = (map.listing, Vec::new(), 0, None);
     let clusters: Vec<Cluster> = clusters.collect();
     for (shared, blocks) in clusters.iter().copied() {
         for (block, warps) in blocks {
@@ -66,13 +66,13 @@ pub(super) fn explain_deadlock<'a>(
     };
     for w in by_block(&waiting).iter().take(MOST) {
         let text = format!("{} of block {} {}", threads(w.threads), triple(w.block), w.what);
-        fault = fault.party(party(program, w.pc, text).map(|party| Party { block: Some(w.block), ..party }));
+        fault = fault.party(party(listing, w.pc, text).map(|party| Party { block: Some(w.block), ..party }));
     }
-    let inst = waiting.first().and_then(|w| program.code.get(w.pc as usize));
+    let inst = waiting.first().and_then(|w| listing.code.get(w.pc as usize));
     fault.span = inst.map(|i| i.span);
-    fault.function = inst.and_then(|i| program.function_name(i.function));
+    fault.function = inst.and_then(|i| listing.function_name(i.function));
     (fault.block, fault.thread) = (first.map(|f| f.0), first.map(|f| f.1));
-    let open = |cluster: &Cluster| observer.map(|observer| open_phases(observer, program, *cluster, spins));
+    let open = |cluster: &Cluster| observer.map(|observer| open_phases(observer, listing, *cluster, spins));
     let reasons: Vec<Reasons> = clusters.iter().filter_map(open).flatten().collect();
     for party in reasons.iter().flat_map(|reasons| &reasons.parties).take(MOST) {
         fault = fault.party(Some(party.clone()));
@@ -88,14 +88,14 @@ pub(super) fn explain_deadlock<'a>(
 }
 
 /// Why the phases are open for which somebody waits, or in whose loop he spins.
-fn open_phases(observer: &dyn Observer, program: &Program, (shared, blocks): Cluster, spins: &[Spin]) -> Vec<Reasons> {
+fn open_phases(observer: &dyn Observer, listing: &Listing, (shared, blocks): Cluster, spins: &[Spin]) -> Vec<Reasons> {
     let here = |spin: &&Spin| blocks.iter().any(|(block, _)| block.id == spin.block);
     let polled = spins.iter().filter(here).filter_map(|spin| spin.reads).map(|read| (read.place.rank, read.place.at));
     let mut places: Vec<(usize, u64)> = shared.awaited().chain(polled).collect();
     places.sort_unstable();
     places.dedup();
     let open = places.into_iter().filter_map(|place| Some((place, shared.mbarrier(place)?)));
-    open.map(|phase| observer.explain_phase(program, shared, phase, blocks)).collect()
+    open.map(|phase| observer.explain_phase(listing, shared, phase, blocks)).collect()
 }
 
 /// Those of a block that wait for the same, together.
@@ -164,7 +164,7 @@ fn of_warp(map: Map, shared: &Shared, (block, warp): (&Block, &Warp), spins: &[S
 
 /// The wait of a loop.
 fn looping(map: Map, spin: &Spin) -> String {
-    let inside = map.program.loop_around(spin.pc).map_or(String::new(), |(_, _, name)| format!(" at `{name}`"));
+    let inside = map.listing.loop_around(spin.pc).map_or(String::new(), |(_, _, name)| format!(" at `{name}`"));
     let read = spin.reads.map(|read| {
         let name = map.name_of(read.place).unwrap_or_else(|| format!("address {:#x}", read.place.at));
         format!(" until somebody changes {} bytes at {name}", read.size)

@@ -2,30 +2,30 @@
 
 use crate::block::Block;
 use crate::fault::{Fault, FaultKind};
-use crate::program::{Program, party};
+use crate::listing::{Listing, party};
 use crate::warp::Warp;
 use ptx_core::diag::codes;
 
 const RAISE: &str = "if it is only long, raise the limit: `Device::cpu().steps(n)` or `ptx run --steps n`";
 
 /// The fault of a launch that has used up its steps, with the loop in which a warp is.
-pub(super) fn endless(program: &Program, warp: &Warp, block: &Block, limit: u64) -> Fault {
+pub(super) fn endless(listing: &Listing, warp: &Warp, block: &Block, limit: u64) -> Fault {
     let lane = warp.ready().trailing_zeros() as usize % 32;
     let pc = warp.pc[lane];
-    let around = program.loop_around(pc);
+    let around = listing.loop_around(pc);
     let inside = around.map_or(String::new(), |(_, _, name)| format!("; it is in the loop at `{name}`"));
     let message = format!("the launch still runs after {limit} warp instructions, the limit{inside}; {RAISE}");
     let mut fault = Fault::new(FaultKind::StepLimit, message).code(&codes::W0601);
     if let Some((first, last, _)) = around {
-        fault = fault.party(party(program, first, "the loop begins here".into())).party(party(
-            program,
+        fault = fault.party(party(listing, first, "the loop begins here".into())).party(party(
+            listing,
             last,
             "and goes back from here".into(),
         ));
     }
-    let inst = program.code.get(pc as usize);
+    let inst = listing.code.get(pc as usize);
     fault.span = inst.map(|i| i.span);
-    fault.function = inst.and_then(|i| program.function_name(i.function));
+    fault.function = inst.and_then(|i| listing.function_name(i.function));
     fault.thread = Some(warp.tid[lane]);
     fault.block = Some(block.id);
     fault

@@ -6,8 +6,8 @@ use super::spin::Patience;
 use crate::block::Block;
 use crate::cluster::{Cluster, Shared};
 use crate::fault::Fault;
+use crate::listing::Entry;
 use crate::map::Map;
-use crate::program::Entry;
 use crate::tmem::{BYTES as TENSOR_BYTES, Tmem};
 use crate::warp::Warp;
 use std::collections::VecDeque;
@@ -119,7 +119,7 @@ impl Engine<'_> {
 
     /// For naming what lies at addresses.
     fn map(&self) -> Map<'_> {
-        Map { program: self.program, grid: self.grid, global: self.global }
+        Map { listing: &self.program.listing, grid: self.grid, global: self.global }
     }
 
     /// Runs a cluster for a slice; says whether it has ended.

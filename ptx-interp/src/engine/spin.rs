@@ -7,7 +7,7 @@
 use super::Engine;
 use crate::block::Block;
 use crate::cluster::{Cluster, Shared};
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::Fault;
 use crate::probe::{Probe, Read};
 use crate::space::Place;
@@ -140,6 +140,7 @@ impl Engine<'_> {
     ) -> Result<Option<Spin>, Fault> {
         let (before, ready, probe) = (State::of(warp), warp.ready(), Probe::default());
         let mut ran = 0;
+        let program = self.program;
         let mut ctx = self.ctx(shared, block, warp);
         ctx.probe = Some(&probe);
         for _ in 0..steps {
@@ -149,10 +150,10 @@ impl Engine<'_> {
             let Some(group) = ctx.warp.choose() else { return Ok(None) };
             let alone = group == ctx.warp.live;
             let next = ctx.stats.warp_instructions + 1;
-            ctx.run_group(group, next)?;
+            ctx.run_group(program, group, next)?;
             ctx.warp.turn += u64::from(!alone);
             ran |= group;
-            if ready & !ran == 0 && before.is(ctx.warp) {
+            if ready & !ran == 0 && before.is(&ctx.warp) {
                 return Ok(if ctx.as_before(&probe) { Some(ctx.spin(&probe)) } else { None });
             }
         }
@@ -160,12 +161,12 @@ impl Engine<'_> {
     }
 }
 
-impl Ctx<'_> {
+impl ExecState<'_> {
     /// Returns true if all that was written since is what was there.
     fn as_before(&self, probe: &Probe) -> bool {
         let touched = probe.0.borrow();
         let same = |(place, lane, old): &(Place, usize, Vec<u8>)| {
-            self.look_again(*place, *lane, old.len() as u64).is_some_and(|now| now == old.as_slice())
+            self.bytes_at(*place, *lane, old.len() as u64).is_some_and(|now| now == old.as_slice())
         };
         !touched.full && touched.writes.iter().all(same)
     }

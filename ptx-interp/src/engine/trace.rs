@@ -1,6 +1,7 @@
 //! Traces: what chosen threads execute is told as it happens.
 
-use crate::ctx::{Ctx, Src};
+use crate::ctx::Ctx;
+use crate::exec::Src;
 use crate::trace::Traced;
 use crate::warp::{Lanes, lanes};
 
@@ -11,7 +12,7 @@ impl Ctx<'_> {
     /// The registers that the next instruction reads, if somebody traces one of these lanes.
     #[cold]
     pub(super) fn before(&self, active: u32) -> Before {
-        let (Some(tracer), Some(code)) = (&self.tracer, self.program.code.get(self.warp.at as usize)) else {
+        let (Some(tracer), Some(code)) = (&self.tracer, self.listing.code.get(self.warp.at as usize)) else {
             return Before::new();
         };
         if !lanes(active).any(|lane| tracer.threads.contains(&(self.block.id, self.warp.tid[lane]))) {
@@ -24,14 +25,15 @@ impl Ctx<'_> {
     #[cold]
     pub(super) fn trace(&mut self, active: u32, before: &Before) {
         let (at, origin) = (self.warp.at, self.warp.origin);
-        let (Some(tracer), Some(code)) = (&mut self.tracer, self.program.code.get(at as usize)) else { return };
+        let (exec, Some(tracer)) = (&self.exec, &mut self.tracer) else { return };
+        let Some(code) = exec.listing.code.get(at as usize) else { return };
         for lane in lanes(active) {
-            let (block, thread) = (self.block.id, self.warp.tid[lane]);
+            let (block, thread) = (exec.block.id, exec.warp.tid[lane]);
             if !tracer.threads.contains(&(block, thread)) {
                 continue;
             }
-            let name = |slot: u32| self.program.register_name(code.function, slot);
-            let value = |slot: u32| self.warp.regs.get((origin + slot) as usize).map_or(0, |register| register[lane]);
+            let name = |slot: u32| exec.listing.register_name(code.function, slot);
+            let value = |slot: u32| exec.warp.regs.get((origin + slot) as usize).map_or(0, |register| register[lane]);
             let reads = before.iter().map(|(slot, held)| (name(*slot), held[lane])).collect();
             let writes = code.writes.iter().map(|slot| (name(*slot), value(*slot))).collect();
             (tracer.tell)(&Traced { block, thread, span: code.span, reads, writes });

@@ -4,7 +4,8 @@
 use super::float::bits64;
 use super::moves::space;
 use super::{Op, op};
-use crate::ctx::{Dst, Flow, Src, Step};
+use crate::ctx::{Flow, Step};
+use crate::exec::{Dst, Src};
 use crate::poll::looking;
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::{self, Format, Round, mask};

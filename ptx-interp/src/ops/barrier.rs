@@ -2,7 +2,8 @@
 
 use super::{Op, op};
 use crate::block::{Arrival, Join, Waiter};
-use crate::ctx::{Ctx, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Site};
 use crate::warp::lanes;

@@ -3,7 +3,8 @@
 use super::float::Finish;
 use super::integer::element;
 use super::{Op, op};
-use crate::ctx::{Dst, Flow, Src};
+use crate::ctx::Flow;
+use crate::exec::{Dst, Src};
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::{self, Format, mask};
 use ptx_core::isa::{Class, Type};

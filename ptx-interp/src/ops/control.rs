@@ -2,10 +2,11 @@
 
 use super::host::{self, Service};
 use super::{Op, op};
-use crate::ctx::{Ctx, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
 use crate::layout::Slot;
-use crate::program::{Entry, frame_slot};
+use crate::listing::Entry;
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{Where, function_at, number};
@@ -135,7 +136,7 @@ fn place(site: &Site, operand: &Operand) -> Result<Slot, Refusal> {
             Ok(Slot::Register { slot: site.slot(*register)?, bits, count })
         }
         Operand::Symbol(Symbol::Var(id), 0) => {
-            frame_slot(site.module, site.layout, *id).ok_or_else(|| "a variable that is no parameter".into())
+            site.layout.frame_slot(site.module, *id).ok_or_else(|| "a variable that is no parameter".into())
         }
         other => Err(format!("a call with {other:?}")),
     }
@@ -207,12 +208,12 @@ fn write(ctx: &mut Ctx, lane: usize, slot: Slot, base: u32, frame: u32, bytes: &
 
 /// One lane enters a function.
 fn enter(ctx: &mut Ctx, lane: usize, index: usize, arguments: &[Passed], results: &Arc<[Slot]>) -> Result<(), Fault> {
-    let program = ctx.program;
-    let Some(callee) = program.functions.get(index).filter(|f| f.defined && !f.entry) else {
+    let listing = ctx.listing;
+    let Some(callee) = listing.functions.get(index).filter(|f| f.defined && !f.entry) else {
         return Err(Fault::new(FaultKind::BadAccess, "a call of something that is no function with a body").lane(lane));
     };
     let values = arguments.iter().map(|a| argument(ctx, lane, *a)).collect::<Result<Vec<_>, _>>()?;
-    let caller = program.code.get(ctx.warp.at as usize).and_then(|c| program.functions.get(c.function as usize));
+    let caller = listing.code.get(ctx.warp.at as usize).and_then(|c| listing.functions.get(c.function as usize));
     let base = ctx.warp.origin + caller.map_or(0, |f| f.registers);
     open(ctx, lane, base, callee)?;
     let call =
@@ -261,8 +262,8 @@ pub(crate) fn ret(ctx: &mut Ctx, group: u32) -> Result<Flow, Fault> {
 }
 
 fn leave(ctx: &mut Ctx, lane: usize, frame: &Frame) -> Result<(), Fault> {
-    let program = ctx.program;
-    let function = program.code.get(ctx.warp.at as usize).and_then(|c| program.functions.get(c.function as usize));
+    let listing = ctx.listing;
+    let function = listing.code.get(ctx.warp.at as usize).and_then(|c| listing.functions.get(c.function as usize));
     let (base, start) = (ctx.warp.origin, ctx.warp.frame[lane]);
     for (slot, to) in function.map_or(&[][..], |f| &f.results).iter().zip(frame.results.iter()) {
         let bytes = read(ctx, lane, *slot, base, start)?;

@@ -3,7 +3,8 @@
 //! Every value becomes an exact number, is rounded once to the wanted element, and stands in its container.
 
 use super::{Op, op};
-use crate::ctx::{Ctx, Dst, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::{Dst, Src};
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::{self, F32, Format, Num, Round, mask};
 use crate::warp::Lanes;

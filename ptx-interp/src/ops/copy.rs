@@ -3,7 +3,8 @@
 //! Every copy happens at once, which the manual allows: a wait for a group has nothing to wait for.
 
 use super::{Op, op};
-use crate::ctx::{Ctx, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
 use crate::role::Actor;
 use crate::site::{Address, Decoded, Refusal, Site};

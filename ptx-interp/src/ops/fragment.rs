@@ -1,8 +1,9 @@
 //! Distribution of the matrices of warp instructions over lanes and registers (9.7.14.4–6): fragments as [`Lines`],
 //! accumulators, and the metadata of sparse matrices. What the instructions calculate is in `mma` and `wmma`.
 
-use crate::ctx::{Ctx, Dst, Src};
+use crate::ctx::Ctx;
 use crate::dot::{Element, Lines};
+use crate::exec::{Dst, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Refusal, Site};
 use crate::soft::{self, Format, Round, mask};

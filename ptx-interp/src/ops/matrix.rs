@@ -2,7 +2,8 @@
 
 use super::fragment::{sources, targets};
 use super::{Op, op};
-use crate::ctx::{Ctx, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
 use crate::observe::Touch;
 use crate::site::{Decoded, Site};

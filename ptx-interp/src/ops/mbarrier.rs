@@ -5,7 +5,8 @@
 use super::moves::space;
 use super::{Op, op};
 use crate::cluster::{PhaseWaiter, Who};
-use crate::ctx::{Ctx, Dst, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::{Dst, ExecState, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::kept::MbarrierPlace;
 use crate::mbarrier::{BYTES, Mbarrier, miscounted};
@@ -67,7 +68,8 @@ impl Ctx<'_> {
         let (after, completed) = changed.advance();
         self.object_mut(space, lane, at, BYTES)?.copy_from_slice(&after.pack().to_le_bytes());
         if completed {
-            self.cluster.complete_phase(place, before.parity, self.keeper());
+            let keeper = self.keeper();
+            self.cluster.complete_phase(place, before.parity, keeper);
         }
         Ok(before)
     }
@@ -80,23 +82,6 @@ impl Ctx<'_> {
             Some(observer) => observer.explain_misuse(self, fault, place),
             None => fault,
         }
-    }
-
-    /// Objects to the end of an mbarrier for which threads wait.
-    fn check_unawaited(&self, place: MbarrierPlace, (lane, at): (usize, u64)) -> Result<(), Fault> {
-        let (waiting, first) = self.cluster.waiters_of(place);
-        if waiting == 0 {
-            return Ok(());
-        }
-        let who = first.and_then(|(rank, warp)| (rank == self.block.rank).then_some(warp));
-        let which = who.map_or(String::new(), |warp| format!(", the first of them in warp {warp}"));
-        let message = format!("`mbarrier.inval` of an mbarrier for which {waiting} threads wait{which}");
-        Err(Fault::new(FaultKind::Sync, message)
-            .code(&codes::W0412)
-            .at(at)
-            .lane(lane)
-            .place(self.map().shared(place.1))
-            .help("let all threads that wait for it meet at a barrier before one of them ends it"))
     }
 
     /// The running operation completes on the mbarrier at this address: its accesses are known to those who have waited for the
@@ -120,7 +105,9 @@ impl Ctx<'_> {
             observer.see_phase(self, lane, place);
         }
     }
+}
 
+impl ExecState<'_> {
     /// Which block's shared memory an mbarrier is in, and where.
     pub(super) fn mbarrier_place(&self, space: Where, lane: usize, at: u64) -> Result<MbarrierPlace, Fault> {
         let (found, near) = if space == Where::Generic { resolve(at) } else { (space, at) };
@@ -131,8 +118,25 @@ impl Ctx<'_> {
         Ok(self.shared_place(near & mask(32)))
     }
 
+    /// Objects to the end of an mbarrier for which threads wait.
+    fn check_unawaited(&self, place: MbarrierPlace, (lane, at): (usize, u64)) -> Result<(), Fault> {
+        let (waiting, first) = self.cluster.waiters_of(place);
+        if waiting == 0 {
+            return Ok(());
+        }
+        let who = first.and_then(|(rank, warp)| (rank == self.block.rank).then_some(warp));
+        let which = who.map_or(String::new(), |warp| format!(", the first of them in warp {warp}"));
+        let message = format!("`mbarrier.inval` of an mbarrier for which {waiting} threads wait{which}");
+        Err(Fault::new(FaultKind::Sync, message)
+            .code(&codes::W0412)
+            .at(at)
+            .lane(lane)
+            .place(self.map().shared(place.1))
+            .help("let all threads that wait for it meet at a barrier before one of them ends it"))
+    }
+
     /// The running lanes.
-    fn who(&self, lanes: u32) -> Who {
+    pub(crate) fn who(&self, lanes: u32) -> Who {
         Who { rank: self.block.rank, warp: self.warp.index, lanes }
     }
 
@@ -148,20 +152,21 @@ impl Ctx<'_> {
 
 fn cluster_arrive(_: &Site) -> Decoded {
     Ok(Box::new(|ctx, group| {
-        if !ctx.cluster.gate.arrive(ctx.who(group)) {
+        let (who, keeper) = (ctx.who(group), ctx.keeper());
+        if !ctx.cluster.gate.arrive(who) {
             let message = "a second arrival at the barrier of the cluster without a wait between them";
             return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0305));
         }
         if let Some(observer) = ctx.observer {
             observer.arrive_at_gate(ctx, group);
         }
-        ctx.cluster.open_gate(ctx.keeper());
+        ctx.cluster.open_gate(keeper);
         Ok(Flow::Next)
     }))
 }
 
 fn cluster_wait(_: &Site) -> Decoded {
-    Ok(Box::new(|ctx, group| match ctx.cluster.gate.wait(ctx.who(group)) {
+    Ok(Box::new(|ctx, group| match ctx.exec.cluster.gate.wait(ctx.exec.who(group)) {
         None => {
             let message = "a wait at the barrier of the cluster without an arrival before it";
             Err(Fault::new(FaultKind::Sync, message).code(&codes::W0305))
@@ -169,7 +174,7 @@ fn cluster_wait(_: &Site) -> Decoded {
         Some(ready) => {
             if let Some(observer) = ctx.observer {
                 let message = observer.gate_message(&ctx.cluster.kept);
-                observer.learn(&mut ctx.warp.kept, (ready, ctx.warp.live), &message, true);
+                observer.learn(&mut ctx.exec.warp.kept, (ready, ctx.exec.warp.live), &message, true);
             }
             Ok(if ready == group { Flow::Next } else { ctx.suspend(group, group & !ready) })
         }

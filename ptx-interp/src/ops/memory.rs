@@ -2,7 +2,8 @@
 
 use super::moves::{extends, space};
 use super::{Op, op};
-use crate::ctx::{Ctx, Dst, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::{Dst, Src};
 use crate::fault::Fault;
 use crate::poll::looking;
 use crate::site::{Address, Decoded, Refusal, Site};

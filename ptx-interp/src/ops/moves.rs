@@ -1,7 +1,8 @@
 //! `mov` in all its forms, and addresses: `cvta`, `isspacep`, `mapa`, `getctarank` (9.7.9).
 
 use super::{Op, op};
-use crate::ctx::{Dst, Flow, Src};
+use crate::ctx::Flow;
+use crate::exec::{Dst, Src};
 use crate::site::{COMPONENTS, Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{RANK, Where, resolve};

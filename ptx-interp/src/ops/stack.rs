@@ -1,7 +1,8 @@
 //! `alloca`, `stacksave` and `stackrestore` (9.7.17). The manual's stack grows down; here it grows up, which only addresses show.
 
 use super::{Op, op};
-use crate::ctx::{Flow, Src};
+use crate::ctx::Flow;
+use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Site};
 use crate::warp::lanes;
@@ -43,7 +44,8 @@ fn restore(site: &Site) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let top = ctx.fetch_lane(src, lane);
-            if !ctx.warp.release_to(lane, top, ctx.program.frame_at(ctx.warp.at)) {
+            let frame = ctx.listing.frame_at(ctx.warp.at);
+            if !ctx.warp.release_to(lane, top, frame) {
                 let message = "`stackrestore` of something that `stacksave` did not give in this function";
                 return Err(Fault::new(FaultKind::Undefined, message).at(top).lane(lane));
             }

@@ -2,7 +2,8 @@
 //! carry rounds away from zero.
 
 use super::{Op, op};
-use crate::ctx::{Flow, Src};
+use crate::ctx::Flow;
+use crate::exec::Src;
 use crate::site::{Decoded, Site};
 use crate::soft::{self, F32, Format, Num, Round, mask};
 

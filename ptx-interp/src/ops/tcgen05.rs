@@ -20,7 +20,8 @@ mod zeros;
 pub(super) use transfer::SHAPES;
 
 use super::{Op, op};
-use crate::ctx::{Ctx, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::{ExecState, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::observe::Touch;
 use crate::role::Actor;
@@ -80,7 +81,7 @@ fn undefined(message: impl Into<String>) -> Fault {
     Fault::new(FaultKind::Undefined, message)
 }
 
-impl Ctx<'_> {
+impl ExecState<'_> {
     /// The tensor memory of a block of the cluster.
     fn tmem(&mut self, rank: usize) -> Result<&mut Tmem, Fault> {
         let found = self.cluster.tensor.get_mut(rank);
@@ -108,7 +109,9 @@ impl Ctx<'_> {
         }
         Ok(vec![rank & !1, rank | 1])
     }
+}
 
+impl Ctx<'_> {
     /// Reports a use of tensor memory, see [`crate::observe::Observer::use_tensor`].
     fn use_tensor(&mut self, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
         match self.observer {

@@ -4,7 +4,8 @@
 
 use super::atomic::{Kind, Update};
 use super::{Op, op};
-use crate::ctx::{Ctx, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::{self, Round, mask};

@@ -1,7 +1,8 @@
 //! Video instructions (9.7.18): arithmetic on bytes and half-words that are chosen from 32-bit registers.
 
 use super::{Op, op};
-use crate::ctx::{Dst, Flow, Src};
+use crate::ctx::Flow;
+use crate::exec::{Dst, Src};
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::mask;
 use ptx_core::ir::Operand;

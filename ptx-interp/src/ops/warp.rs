@@ -4,7 +4,8 @@
 
 use super::float::Extreme;
 use super::{Op, op};
-use crate::ctx::{Ctx, Dst, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::{Dst, ExecState, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::{F32, mask};
@@ -25,7 +26,7 @@ pub(super) const OPS: &[Op] = &[
     op("activemask", "", activemask),
 ];
 
-impl Ctx<'_> {
+impl ExecState<'_> {
     /// Of these lanes, those whose member mask is complete here; the others wait.
     pub(super) fn meet(&mut self, group: u32, members: Src) -> Result<u32, Fault> {
         let masks = self.fetch(members);

@@ -7,8 +7,9 @@ use super::fragment::{Accumulator, Fragment, Metadata, Spread, Tile, sources, ta
 use super::matrix::meet;
 use super::mma::{element, metadata, shape, sum};
 use super::{Op, op};
-use crate::ctx::{Ctx, Dst, Flow, Src};
+use crate::ctx::{Ctx, Flow};
 use crate::dot::{Element, Fused, Lines, Sum, Target};
+use crate::exec::{Dst, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::flight::WARPS;
 use crate::site::{Decoded, Refusal, Site};

@@ -6,7 +6,7 @@ use super::shadow::{Access, Clash, Relation, Shadow};
 use super::threads::{BEFORE, Threads};
 use super::vars::Vars;
 use super::{Agent, ClusterWatch, Meeting, Reach, Watch};
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::Fault;
 use crate::observe::Touch;
 use crate::role::{Act, Actor, Order, Role, Scope};
@@ -85,25 +85,26 @@ fn first(group: u32) -> usize {
 
 impl Watch {
     /// A whole warp reads neighbors, or writes them. `false`: the lanes must be looked at one by one.
-    pub(super) fn look_at_row(&self, ctx: &Ctx, place: Place, size: u64, writes: bool) -> bool {
-        let Some(threads) = Threads::of(&ctx.warp.kept) else { return true };
-        let Some(note) = self.notes.at(ctx.warp.at) else { return true };
-        let role = ctx.role();
+    pub(super) fn look_at_row(&self, exec: &ExecState, place: Place, size: u64, writes: bool) -> bool {
+        let Some(threads) = Threads::of(&exec.warp.kept) else { return true };
+        let Some(note) = self.notes.at(exec.warp.at) else { return true };
+        let role = exec.role();
         let whole = Touch { place, lanes: u32::MAX, address: place.at, size: 32 * size, writes };
         let leaves =
             note.within.as_ref().is_some_and(|within| within.leaves(place.space, place.at, whole.size).is_some());
-        if role.act != Act::Plain || role.order != Order::Weak || leaves || !self.row_is_written(ctx, threads, &whole) {
+        if role.act != Act::Plain || role.order != Order::Weak || leaves || !self.row_is_written(exec, threads, &whole)
+        {
             return (0..32u64).all(|lane| {
                 let place = Place { at: place.at + lane * size, ..place };
-                self.look_at(ctx, &Touch { place, lanes: 1 << lane, address: place.at, size, writes }).is_ok()
+                self.look_at(exec, &Touch { place, lanes: 1 << lane, address: place.at, size, writes }).is_ok()
             });
         }
-        let Some((mut shadow, at)) = self.shadow_of(ctx, place) else { return true };
+        let Some((mut shadow, at)) = self.shadow_of(exec, place) else { return true };
         let threads = threads.borrow();
         let early = self.early(&threads, u32::MAX);
         (0..32u64).all(|lane| {
             let lanes = 1 << lane;
-            let event = Event::new(threads.number, lanes, threads.now, (Actor::Thread, ctx.warp.at), role);
+            let event = Event::new(threads.number, lanes, threads.now, (Actor::Thread, exec.warp.at), role);
             let who = Who { watch: self, threads: &threads, lanes, event, role, writes };
             let relation = |other, wrote| who.relation(other, wrote);
             let access = Access { event, relation: &relation, since: self.first, early };
@@ -112,17 +113,17 @@ impl Watch {
         })
     }
 
-    fn row_is_written(&self, ctx: &Ctx, threads: &RefCell<Threads>, whole: &Touch) -> bool {
-        whole.writes || self.check_written(ctx, threads, whole).is_ok()
+    fn row_is_written(&self, exec: &ExecState, threads: &RefCell<Threads>, whole: &Touch) -> bool {
+        whole.writes || self.check_written(exec, threads, whole).is_ok()
     }
 
     /// The bytes hold something from now on.
-    pub(super) fn mark(&self, ctx: &mut Ctx, place: Place, group: u32, size: u64) {
+    pub(super) fn mark(&self, exec: &mut ExecState, place: Place, group: u32, size: u64) {
         match place.space {
-            Where::Global | Where::Generic => ctx.global.mark(place.at, size),
+            Where::Global | Where::Generic => exec.global.mark(place.at, size),
             Where::Shared => {
-                let len = ctx.cluster.memory.get(place.rank).map_or(0, Vec::len) as u64;
-                let blocks = ClusterWatch::of_mut(&mut ctx.cluster.kept);
+                let len = exec.cluster.memory.get(place.rank).map_or(0, Vec::len) as u64;
+                let blocks = ClusterWatch::of_mut(&mut exec.cluster.kept);
                 if let Some(block) = blocks.and_then(|watch| watch.blocks.get_mut(place.rank)) {
                     block.written.mark(place.at, size, len);
                     block.tiles.forget(place.at, size);
@@ -130,72 +131,72 @@ impl Watch {
             }
             Where::Local => {
                 let (lane, end) = (first(group), place.at.saturating_add(size));
-                let len = ctx.warp.local[lane].len() as u64;
-                Threads::mark_local(&mut ctx.warp.kept, lane, place.at..end, len);
+                let len = exec.warp.local[lane].len() as u64;
+                Threads::mark_local(&mut exec.warp.kept, lane, place.at..end, len);
             }
             Where::Const | Where::Param => {}
         }
     }
 
     /// A read by a lane that need not find something in all bytes: gives a bit for each where there is nothing, of the first 64.
-    pub(super) fn look_for_gaps(&self, ctx: &Ctx, touch: &Touch) -> Result<u64, Fault> {
-        self.stays_within(ctx, touch)?;
-        self.in_order(ctx, touch)?;
-        let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(0) };
-        if self.missing(ctx, threads, touch).is_none() {
+    pub(super) fn look_for_gaps(&self, exec: &ExecState, touch: &Touch) -> Result<u64, Fault> {
+        self.stays_within(exec, touch)?;
+        self.in_order(exec, touch)?;
+        let Some(threads) = Threads::of(&exec.warp.kept) else { return Ok(0) };
+        if self.missing(exec, threads, touch).is_none() {
             return Ok(0);
         }
         let nothing = |at: u64| {
             let byte = Touch { place: touch.at(at), size: 1, ..*touch };
-            self.missing(ctx, threads, &byte).is_some()
+            self.missing(exec, threads, &byte).is_some()
         };
         Ok((0..touch.size.min(64)).fold(0, |mask, at| mask | u64::from(nothing(at)) << at))
     }
 
     /// Objects to an access that is not sound.
-    pub(super) fn look_at(&self, ctx: &Ctx, touch: &Touch) -> Result<(), Fault> {
-        let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
-        let role = ctx.role();
-        self.stays_within(ctx, touch)?;
+    pub(super) fn look_at(&self, exec: &ExecState, touch: &Touch) -> Result<(), Fault> {
+        let Some(threads) = Threads::of(&exec.warp.kept) else { return Ok(()) };
+        let role = exec.role();
+        self.stays_within(exec, touch)?;
         if !touch.writes && role.act != Act::Object || role.act == Act::Update {
-            self.check_written(ctx, threads, touch)?;
+            self.check_written(exec, threads, touch)?;
         }
-        self.in_order(ctx, touch)
+        self.in_order(exec, touch)
     }
 
     /// Objects if the access leaves the variable to which its address belongs.
-    fn stays_within(&self, ctx: &Ctx, touch: &Touch) -> Result<(), Fault> {
+    fn stays_within(&self, exec: &ExecState, touch: &Touch) -> Result<(), Fault> {
         let Touch { place, size, .. } = *touch;
-        if let Some(within) = self.notes.at(ctx.warp.at).and_then(|note| note.within.as_ref()) {
-            let frame = if place.space == Where::Local { u64::from(ctx.warp.frame[first(touch.lanes)]) } else { 0 };
+        if let Some(within) = self.notes.at(exec.warp.at).and_then(|note| note.within.as_ref()) {
+            let frame = if place.space == Where::Local { u64::from(exec.warp.frame[first(touch.lanes)]) } else { 0 };
             if let Some(extent) = within.leaves(place.space, place.at.wrapping_sub(frame), size) {
-                return Err(findings::variable::leaves(ctx, touch, extent, place.at.wrapping_sub(frame)));
+                return Err(findings::variable::leaves(exec, touch, extent, place.at.wrapping_sub(frame)));
             }
         }
         Ok(())
     }
 
     /// Objects if nothing orders the access and an earlier one.
-    fn in_order(&self, ctx: &Ctx, touch: &Touch) -> Result<(), Fault> {
-        let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
-        let (role, place) = (ctx.role(), touch.place);
-        let Some((mut shadow, at)) = self.shadow_of(ctx, place) else { return Ok(()) };
+    fn in_order(&self, exec: &ExecState, touch: &Touch) -> Result<(), Fault> {
+        let Some(threads) = Threads::of(&exec.warp.kept) else { return Ok(()) };
+        let (role, place) = (exec.role(), touch.place);
+        let Some((mut shadow, at)) = self.shadow_of(exec, place) else { return Ok(()) };
         let mut threads = threads.borrow_mut();
-        let event = self.event(ctx, &mut threads, role, touch);
-        if place.space == Where::Shared && place.rank != ctx.block.rank && event.actor() == Actor::Thread {
-            self.reach(ctx, &threads, touch)?;
+        let event = self.event(exec, &mut threads, role, touch);
+        if place.space == Where::Shared && place.rank != exec.block.rank && event.actor() == Actor::Thread {
+            self.reach(exec, &threads, touch)?;
         }
         let who = Who { watch: self, threads: &threads, lanes: touch.lanes, event, role, writes: touch.writes };
         let looked = who.look(&mut shadow, at, touch.size);
         drop(shadow);
-        looked.map_err(|clash| findings::race::found(ctx, self, touch, &clash))?;
+        looked.map_err(|clash| findings::race::found(exec, self, touch, &clash))?;
         if role.order != Order::Weak && matches!(role.act, Act::Plain | Act::Update) {
             let key = (touch.place.rank as u64) << 48 ^ touch.place.at;
-            if let Some(vars) = self.vars_of(ctx, place.space) {
-                threads.synchronize((self, ctx.warp.live), &mut vars.borrow_mut(), role, (key, touch));
+            if let Some(vars) = self.vars_of(exec, place.space) {
+                threads.synchronize((self, exec.warp.live), &mut vars.borrow_mut(), role, (key, touch));
             }
             if matches!(place.space, Where::Global | Where::Generic) {
-                self.meet_in_grid(ctx, &mut threads, role, touch)?;
+                self.meet_in_grid(exec, &mut threads, role, touch)?;
             }
         }
         Ok(())
@@ -203,7 +204,7 @@ impl Watch {
 
     /// Objects if blocks that need not be resident at once wait for each other in a word of global memory: two of them changed
     /// it, then looked at it, and one had to look again.
-    fn meet_in_grid(&self, ctx: &Ctx, threads: &mut Threads, role: Role, touch: &Touch) -> Result<(), Fault> {
+    fn meet_in_grid(&self, exec: &ExecState, threads: &mut Threads, role: Role, touch: &Touch) -> Result<(), Fault> {
         let Some(meetings) = &self.meetings else { return Ok(()) };
         if role.act == Act::Update {
             threads.arrived = role.counts.then_some((touch.place.at, 0));
@@ -215,68 +216,68 @@ impl Watch {
         };
         *looks = looks.saturating_add(1);
         let mut meetings = meetings.borrow_mut();
-        let own = Meeting { block: threads.block, pc: ctx.warp.at, waited: false };
+        let own = Meeting { block: threads.block, pc: exec.warp.at, waited: false };
         let meeting = meetings.entry(*at).or_insert(own);
         meeting.waited |= *looks > 1;
         match meeting.waited && meeting.block != threads.block {
-            true => Err(findings::grid::not_cooperative(ctx, self, (meeting.block, meeting.pc), touch)),
+            true => Err(findings::grid::not_cooperative(exec, self, (meeting.block, meeting.pc), touch)),
             false => Ok(()),
         }
     }
 
     /// An access to memory of another block of the cluster: it must have begun, and must not end before.
-    fn reach(&self, ctx: &Ctx, threads: &Threads, touch: &Touch) -> Result<(), Fault> {
-        let block = ClusterWatch::of(&ctx.cluster.kept).and_then(|watch| watch.blocks.get(touch.place.rank));
+    fn reach(&self, exec: &ExecState, threads: &Threads, touch: &Touch) -> Result<(), Fault> {
+        let block = ClusterWatch::of(&exec.cluster.kept).and_then(|watch| watch.blocks.get(touch.place.rank));
         let Some(block) = block else { return Ok(()) };
         let begun = |lane: usize| threads.heard_of(lane, block.number) || threads.gates(lane).waited > 0;
         if let Some(lane) = lanes(touch.lanes).find(|lane| !begun(*lane)) {
-            return Err(findings::cluster::not_begun(ctx, touch, lane));
+            return Err(findings::cluster::not_begun(exec, touch, lane));
         }
         // An arrival has released what its thread did before it touches the mbarrier.
-        let role = ctx.role();
+        let role = exec.role();
         let tick = threads.now - u32::from(role.act == Act::Object && role.order.releases());
         let mut reached = block.reached.borrow_mut();
         let by = reached.entry(threads.number).or_default();
         for lane in lanes(touch.lanes) {
-            by[lane] = Reach { tick, arrived: threads.gates(lane).arrived, pc: ctx.warp.at };
+            by[lane] = Reach { tick, arrived: threads.gates(lane).arrived, pc: exec.warp.at };
         }
         Ok(())
     }
 
     /// The shadow of a place, and where in the shadow it is.
-    fn shadow_of<'c>(&self, ctx: &'c Ctx, place: Place) -> Option<(RefMut<'c, Shadow>, u64)> {
+    fn shadow_of<'c>(&self, exec: &'c ExecState, place: Place) -> Option<(RefMut<'c, Shadow>, u64)> {
         match place.space {
             Where::Global | Where::Generic => {
-                let (kept, at) = ctx.global.kept(place.at)?;
+                let (kept, at) = exec.global.kept(place.at)?;
                 Some((RefMut::filter_map(kept.borrow_mut(), |kept| kept.get_or_default()).ok()?, at))
             }
             Where::Shared => {
-                Some((ClusterWatch::of(&ctx.cluster.kept)?.blocks.get(place.rank)?.shadow.borrow_mut(), place.at))
+                Some((ClusterWatch::of(&exec.cluster.kept)?.blocks.get(place.rank)?.shadow.borrow_mut(), place.at))
             }
             _ => None,
         }
     }
 
     /// The views that strong accesses to a space carry.
-    fn vars_of<'c>(&'c self, ctx: &'c Ctx, space: Where) -> Option<&'c RefCell<Vars>> {
+    fn vars_of<'c>(&'c self, exec: &'c ExecState, space: Where) -> Option<&'c RefCell<Vars>> {
         match space {
             Where::Global | Where::Generic => Some(&self.vars),
-            _ => Some(&ClusterWatch::of(&ctx.cluster.kept)?.vars),
+            _ => Some(&ClusterWatch::of(&exec.cluster.kept)?.vars),
         }
     }
 
-    fn event(&self, ctx: &Ctx, threads: &mut Threads, role: Role, touch: &Touch) -> Event {
+    fn event(&self, exec: &ExecState, threads: &mut Threads, role: Role, touch: &Touch) -> Event {
         let actor = match role.act {
             Act::Async { writes, .. } if touch.writes => writes,
             Act::Async { reads, .. } => reads,
             _ => Actor::Thread,
         };
-        let pc = ctx.warp.at;
+        let pc = exec.warp.at;
         let lane = touch.lanes.trailing_zeros() as usize % 32;
         match (actor, self.agent.get()) {
             (Actor::Phase, Some(Agent { rank, number, phase })) => {
                 let block =
-                    ClusterWatch::of(&ctx.cluster.kept).and_then(|c| c.blocks.get(rank)).map_or(0, |b| b.number);
+                    ClusterWatch::of(&exec.cluster.kept).and_then(|c| c.blocks.get(rank)).map_or(0, |b| b.number);
                 Event::new(self.first + block * self.warps, number, phase, (actor, pc), role)
             }
             (Actor::Thread | Actor::Phase, _) => {
@@ -297,18 +298,18 @@ impl Watch {
     }
 
     /// Checks that all of the bytes have been written.
-    fn check_written(&self, ctx: &Ctx, threads: &RefCell<Threads>, touch: &Touch) -> Result<(), Fault> {
-        let missing = self.missing(ctx, threads, touch);
-        missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(ctx, &self.notes, touch, byte - touch.place.at)))
+    fn check_written(&self, exec: &ExecState, threads: &RefCell<Threads>, touch: &Touch) -> Result<(), Fault> {
+        let missing = self.missing(exec, threads, touch);
+        missing.map_or(Ok(()), |byte| Err(findings::unwritten::found(exec, &self.notes, touch, byte - touch.place.at)))
     }
 
     /// The first of the bytes that nobody has written.
-    fn missing(&self, ctx: &Ctx, threads: &RefCell<Threads>, touch: &Touch) -> Option<u64> {
+    fn missing(&self, exec: &ExecState, threads: &RefCell<Threads>, touch: &Touch) -> Option<u64> {
         let Touch { place, size, .. } = *touch;
         match place.space {
-            Where::Global | Where::Generic => ctx.global.unwritten(place.at, size),
+            Where::Global | Where::Generic => exec.global.unwritten(place.at, size),
             Where::Shared => {
-                let block = ClusterWatch::of(&ctx.cluster.kept).and_then(|watch| watch.blocks.get(place.rank));
+                let block = ClusterWatch::of(&exec.cluster.kept).and_then(|watch| watch.blocks.get(place.rank));
                 block.and_then(|block| block.written.missing(place.at, size))
             }
             Where::Local => {

@@ -5,7 +5,7 @@
 //! everything else objects.
 
 use super::threads::Threads;
-use crate::ctx::{Ctx, Src};
+use crate::exec::{ExecState, Src};
 use crate::warp::lanes;
 use ptx_core::check::access;
 use ptx_core::check::exposed;
@@ -34,8 +34,14 @@ pub(crate) struct Blank {
 
 impl Blank {
     /// Lanes of a register get what other lanes of another hold, which may be nothing.
-    pub(super) fn shuffle(&self, ctx: &mut Ctx, (to, from): (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {
-        let (origin, threads) = (ctx.warp.origin, Threads::of_mut(&mut ctx.warp.kept));
+    pub(super) fn shuffle(
+        &self,
+        exec: &mut ExecState,
+        (to, from): (u32, Src),
+        group: u32,
+        source: &dyn Fn(usize) -> usize,
+    ) {
+        let (origin, threads) = (exec.warp.origin, Threads::of_mut(&mut exec.warp.kept));
         let (Src::Reg(from), Some(threads)) = (from, threads) else { return };
         if !self.reads.contains(&from) {
             return;

@@ -21,13 +21,13 @@ use super::event::Event;
 use super::{ClusterWatch, Watch};
 use crate::cluster::Cluster;
 use crate::fault::{Fault, Party, triple};
+use crate::listing::{Listing, party};
 use crate::map::Map;
 use crate::observe::Touch;
-use crate::program::{Program, party};
 use crate::role::Actor;
 
 /// Who made an earlier access, and what he did with it.
-fn who(program: &Program, watch: &Watch, event: Event, did: &str) -> Option<Party> {
+fn who(listing: &Listing, watch: &Watch, event: Event, did: &str) -> Option<Party> {
     let place = watch.place(event.warp);
     let block = watch.id(place.0);
     let thread = watch.thread(place, event.lanes.trailing_zeros() % 32);
@@ -39,7 +39,7 @@ fn who(program: &Program, watch: &Watch, event: Event, did: &str) -> Option<Part
             Some(thread),
         ),
     };
-    let party = party(program, event.pc(), format!("{subject} {did}"))?;
+    let party = party(listing, event.pc(), format!("{subject} {did}"))?;
     Some(Party { thread, block: Some(block), ..party })
 }
 
@@ -47,12 +47,12 @@ fn who(program: &Program, watch: &Watch, event: Event, did: &str) -> Option<Part
 pub(super) fn check_end(watch: &Watch, map: Map, blocks: &ClusterWatch, cluster: &Cluster) -> Result<(), Fault> {
     let ends = cluster.blocks.iter().zip(&cluster.shared.tensor).zip(&blocks.blocks);
     for (((block, _), tensor), state) in ends {
-        registers::balance(map.program, map.grid, block, &state.pool)?;
-        tmem::leak(map.program, block, tensor, state.allocated)?;
+        registers::balance(map.listing, map.grid, block, &state.pool)?;
+        tmem::leak(map.listing, block, tensor, state.allocated)?;
     }
     for (block, warps) in &cluster.blocks {
-        copies::reading(map.program, block, warps)?;
+        copies::reading(map.listing, block, warps)?;
     }
     copies::writing(map, blocks)?;
-    cluster::check(map.program, watch, blocks)
+    cluster::check(map.listing, watch, blocks)
 }

@@ -9,7 +9,7 @@ use super::Watch;
 use super::blank;
 use super::findings;
 use super::threads::Threads;
-use crate::ctx::{Ctx, Src};
+use crate::exec::{ExecState, Src};
 use crate::fault::Fault;
 use crate::observe::Touch;
 use crate::site::Site;
@@ -139,36 +139,36 @@ impl Gaps {
 }
 
 /// The registers without a value of the running warp, if it has any.
-fn gaps_of<'c>(ctx: &'c mut Ctx) -> Option<&'c mut Gaps> {
-    Threads::of_mut(&mut ctx.warp.kept)?.gaps.as_deref_mut()
+fn gaps_of<'c>(exec: &'c mut ExecState) -> Option<&'c mut Gaps> {
+    Threads::of_mut(&mut exec.warp.kept)?.gaps.as_deref_mut()
 }
 
 impl Watch {
     /// Lanes have loaded a register from bytes that nobody has written, from byte `byte` of the access on.
     #[cold]
-    pub(super) fn begin_gap(&self, ctx: &mut Ctx, (slot, group): (u32, u32), touch: &Touch, byte: u64) {
-        if gaps_of(ctx).is_none() {
-            let first = findings::unwritten::found(ctx, &self.notes, touch, byte);
-            let pc = ctx.warp.at;
-            let Some(threads) = Threads::of_mut(&mut ctx.warp.kept) else { return };
+    pub(super) fn begin_gap(&self, exec: &mut ExecState, (slot, group): (u32, u32), touch: &Touch, byte: u64) {
+        if gaps_of(exec).is_none() {
+            let first = findings::unwritten::found(exec, &self.notes, touch, byte);
+            let pc = exec.warp.at;
+            let Some(threads) = Threads::of_mut(&mut exec.warp.kept) else { return };
             threads.gaps = Some(Box::new(Gaps { empty: Vec::new(), pc, first }));
-            ctx.warp.reported = true;
+            exec.warp.reported = true;
         }
-        let slot = ctx.warp.origin + slot;
-        if let Some(gaps) = gaps_of(ctx) {
+        let slot = exec.warp.origin + slot;
+        if let Some(gaps) = gaps_of(exec) {
             gaps.set(slot, group, group);
         }
     }
 
     /// Follows the running instruction: its results have a value or not, and it may need one.
-    pub(super) fn follow(&self, ctx: &mut Ctx, active: u32) -> Result<(), Fault> {
-        let (at, origin) = (ctx.warp.at, ctx.warp.origin);
-        let Some(gaps) = gaps_of(ctx) else { return Ok(()) };
+    pub(super) fn follow(&self, exec: &mut ExecState, active: u32) -> Result<(), Fault> {
+        let (at, origin) = (exec.warp.at, exec.warp.origin);
+        let Some(gaps) = gaps_of(exec) else { return Ok(()) };
         let Some(follow) = self.notes.at(at).and_then(|note| note.follow.as_ref()) else { return Ok(()) };
         let needed = if matches!(follow.kind, Kind::Needs) { &follow.reads } else { &follow.addresses };
         let missing = needed.iter().map(|slot| (*slot, gaps.of(origin + slot) & active)).find(|(_, empty)| *empty != 0);
         if let Some((slot, empty)) = missing {
-            return Err(no_value(ctx, slot, empty));
+            return Err(no_value(exec, slot, empty));
         }
         let of = |slot: &u32| gaps.of(origin + slot);
         let empty = match &follow.kind {
@@ -193,28 +193,28 @@ impl Watch {
 }
 
 /// Lanes get what other lanes have, or have not.
-pub(super) fn shuffle(ctx: &mut Ctx, (to, from): (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {
-    let origin = ctx.warp.origin;
-    let Some(gaps) = gaps_of(ctx) else { return };
+pub(super) fn shuffle(exec: &mut ExecState, (to, from): (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {
+    let origin = exec.warp.origin;
+    let Some(gaps) = gaps_of(exec) else { return };
     let given = if let Src::Reg(from) = from { gaps.of(origin + from) } else { 0 };
     let empty = lanes(group).fold(0, |mask, lane| mask | (given >> source(lane) & 1) << lane);
     gaps.set(origin + to, group, empty);
 }
 
 /// Checks that a guard may decide about these lanes.
-pub(super) fn check_guard(ctx: &Ctx, group: u32, slot: u32) -> Result<(), Fault> {
-    let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
-    let empty = threads.borrow().gaps.as_ref().map_or(0, |gaps| gaps.of(ctx.warp.origin + slot) & group);
-    if empty == 0 { Ok(()) } else { Err(no_value(ctx, slot, empty)) }
+pub(super) fn check_guard(exec: &ExecState, group: u32, slot: u32) -> Result<(), Fault> {
+    let Some(threads) = Threads::of(&exec.warp.kept) else { return Ok(()) };
+    let empty = threads.borrow().gaps.as_ref().map_or(0, |gaps| gaps.of(exec.warp.origin + slot) & group);
+    if empty == 0 { Ok(()) } else { Err(no_value(exec, slot, empty)) }
 }
 
-fn no_value(ctx: &Ctx, slot: u32, empty: u32) -> Fault {
-    let function = ctx.program.code.get(ctx.warp.at as usize).map_or(0, |code| code.function);
-    let name = ctx.program.register_name(function, slot);
+fn no_value(exec: &ExecState, slot: u32, empty: u32) -> Fault {
+    let function = exec.listing.code.get(exec.warp.at as usize).map_or(0, |code| code.function);
+    let name = exec.listing.register_name(function, slot);
     let lane = empty.trailing_zeros() as usize % 32;
-    let gaps = Threads::of(&ctx.warp.kept).map(|threads| threads.borrow());
+    let gaps = Threads::of(&exec.warp.kept).map(|threads| threads.borrow());
     let first = gaps.as_ref().and_then(|threads| threads.gaps.as_ref()).map(|gaps| (gaps.pc, &gaps.first));
-    findings::unwritten::mattered(ctx.program, (name, lane), first)
+    findings::unwritten::mattered(exec.listing, (name, lane), first)
 }
 
 /// Sums of a product without a value: rows g and g + 8 of A are the registers with even and with odd numbers of the

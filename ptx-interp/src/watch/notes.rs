@@ -37,14 +37,16 @@ impl Notes {
     /// The notes of a module's program. Marks the instructions of which the watcher is to be told.
     pub(crate) fn new(module: &Module, program: &mut Program) -> Notes {
         let starts = starts(module);
-        let mut notes = Vec::with_capacity(program.code.len());
+        let mut notes = Vec::with_capacity(program.instructions.len());
         for (index, function) in module.functions.iter().enumerate().filter(|(_, f)| f.defined) {
             let about = About::new(function);
             for inst in &function.insts {
-                let site = inst.row.map(|row| Site::new(module, &program.layout, index, inst, row, &starts));
+                let site = inst.row.map(|row| Site::new(module, &program.listing.layout, index, inst, row, &starts));
                 let note = site.map_or_else(Note::default, |site| about.note(&site));
-                if let Some(code) = program.code.get_mut(notes.len()) {
-                    code.reported = about.flies || note.blank.is_some() || code.role.is_more_than_access();
+                let code = program.listing.code.get(notes.len());
+                if let Some(instruction) = program.instructions.get_mut(notes.len()) {
+                    let does_more = code.is_some_and(|code| code.role.is_more_than_access());
+                    instruction.reported = about.flies || note.blank.is_some() || does_more;
                 }
                 notes.push(note);
             }

@@ -6,13 +6,13 @@ use super::threads::Threads;
 use super::{BlockWatch, ClusterWatch, Watch, findings, follow, phases, tensor, tiles};
 use crate::block::Block;
 use crate::cluster::{Cluster, Shared};
-use crate::ctx::{Ctx, Src};
+use crate::exec::{ExecState, Src};
 use crate::fault::Fault;
 use crate::kept::{Keeper, Kept, MbarrierPlace, Message};
+use crate::listing::Listing;
 use crate::map::Map;
 use crate::mbarrier::Mbarrier;
 use crate::observe::{Observer, Reasons, Touch};
-use crate::program::Program;
 use crate::role::Actor;
 use crate::space::{Place, Where};
 use crate::tmem::{Cells, Use};
@@ -104,143 +104,146 @@ impl Observer for Watch {
 
     fn explain_phase(
         &self,
-        program: &Program,
+        listing: &Listing,
         shared: &Shared,
         phase: (MbarrierPlace, Mbarrier),
         blocks: &[(Block, Vec<Warp>)],
     ) -> Reasons {
         let watch = ClusterWatch::of(&shared.kept);
-        watch.map_or_else(Reasons::default, |watch| findings::phase::reasons(program, watch, phase, blocks))
+        watch.map_or_else(Reasons::default, |watch| findings::phase::reasons(listing, watch, phase, blocks))
     }
 
     fn fork(&self) -> Box<dyn Observer> {
         Box::new(self.fresh())
     }
 
-    fn check_guard(&self, ctx: &Ctx, group: u32, slot: u32) -> Result<(), Fault> {
-        let blank = self.notes.at(ctx.warp.at).and_then(|note| note.blank.as_ref());
+    fn check_guard(&self, exec: &ExecState, group: u32, slot: u32) -> Result<(), Fault> {
+        let blank = self.notes.at(exec.warp.at).and_then(|note| note.blank.as_ref());
         if blank.is_some_and(|blank| blank.guard.is_some()) {
-            findings::blank::check_guard(ctx, group, slot)?;
+            findings::blank::check_guard(exec, group, slot)?;
         }
-        follow::check_guard(ctx, group, slot)
+        follow::check_guard(exec, group, slot)
     }
 
-    fn before(&self, ctx: &mut Ctx, active: u32) -> Result<(), Fault> {
-        self.check_before(ctx, active)
+    fn before(&self, exec: &mut ExecState, active: u32) -> Result<(), Fault> {
+        self.check_before(exec, active)
     }
 
-    fn after(&self, ctx: &mut Ctx, active: u32) {
-        self.record_after(ctx, active);
+    fn after(&self, exec: &mut ExecState, active: u32) {
+        self.record_after(exec, active);
     }
 
-    fn exit(&self, ctx: &mut Ctx, group: u32) {
-        findings::cluster::leave(ctx, group);
+    fn exit(&self, exec: &mut ExecState, group: u32) {
+        findings::cluster::leave(exec, group);
     }
 
-    fn read(&self, ctx: &Ctx, touch: &Touch) -> Result<(), Fault> {
-        self.look_at(ctx, touch)
+    fn read(&self, exec: &ExecState, touch: &Touch) -> Result<(), Fault> {
+        self.look_at(exec, touch)
     }
 
-    fn write(&self, ctx: &mut Ctx, touch: &Touch) -> Result<(), Fault> {
-        self.look_at(ctx, touch)?;
-        self.mark(ctx, touch.place, touch.lanes, touch.size);
+    fn write(&self, exec: &mut ExecState, touch: &Touch) -> Result<(), Fault> {
+        self.look_at(exec, touch)?;
+        self.mark(exec, touch.place, touch.lanes, touch.size);
         Ok(())
     }
 
-    fn read_row(&self, ctx: &Ctx, place: Place, size: u64) -> bool {
-        self.look_at_row(ctx, place, size, false)
+    fn read_row(&self, exec: &ExecState, place: Place, size: u64) -> bool {
+        self.look_at_row(exec, place, size, false)
     }
 
-    fn write_row(&self, ctx: &mut Ctx, place: Place, size: u64) -> bool {
-        let fine = self.look_at_row(ctx, place, size, true);
+    fn write_row(&self, exec: &mut ExecState, place: Place, size: u64) -> bool {
+        let fine = self.look_at_row(exec, place, size, true);
         if fine {
-            self.mark(ctx, place, 1, 32 * size);
+            self.mark(exec, place, 1, 32 * size);
         }
         fine
     }
 
-    fn read_gaps(&self, ctx: &Ctx, touch: &Touch) -> Result<u64, Fault> {
-        self.look_for_gaps(ctx, touch)
+    fn read_gaps(&self, exec: &ExecState, touch: &Touch) -> Result<u64, Fault> {
+        self.look_for_gaps(exec, touch)
     }
 
-    fn leave_gap(&self, ctx: &mut Ctx, registers: (u32, u32), touch: &Touch, byte: u64) {
-        self.begin_gap(ctx, registers, touch, byte);
+    fn leave_gap(&self, exec: &mut ExecState, registers: (u32, u32), touch: &Touch, byte: u64) {
+        self.begin_gap(exec, registers, touch, byte);
     }
 
-    fn use_tensor(&self, ctx: &mut Ctx, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
-        self.look_at_cells(ctx, (rank, lane), cells, how)
+    fn use_tensor(&self, exec: &mut ExecState, rank: usize, lane: usize, cells: Cells, how: Use) -> Result<(), Fault> {
+        self.look_at_cells(exec, (rank, lane), cells, how)
     }
 
-    fn allocate_columns(&self, ctx: &mut Ctx, rank: usize, column: u32, count: u32) {
-        tensor::clear(ctx, rank, column, count);
+    fn allocate_columns(&self, exec: &mut ExecState, rank: usize, column: u32, count: u32) {
+        tensor::clear(exec, rank, column, count);
     }
 
-    fn note_tile(&self, ctx: &mut Ctx, at: u64, swizzle: Swizzle) {
-        tiles::note(ctx, at, swizzle);
+    fn note_tile(&self, exec: &mut ExecState, at: u64, swizzle: Swizzle) {
+        tiles::note(exec, at, swizzle);
     }
 
-    fn check_tile(&self, ctx: &Ctx, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
-        tiles::check(ctx, rank, at, swizzle)
+    fn check_tile(&self, exec: &ExecState, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
+        tiles::check(exec, rank, at, swizzle)
     }
 
     fn check_sources(
         &self,
-        ctx: &Ctx,
+        exec: &ExecState,
         group: u32,
         named: &dyn Fn(usize) -> u32,
         source: &dyn Fn(usize) -> usize,
     ) -> Result<(), Fault> {
-        findings::lanes::check_sources(ctx, group, named, source)
+        findings::lanes::check_sources(exec, group, named, source)
     }
 
-    fn shuffle(&self, ctx: &mut Ctx, registers: (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {
-        if let Some(blank) = self.notes.at(ctx.warp.at).and_then(|note| note.blank.as_ref()) {
-            blank.shuffle(ctx, registers, group, source);
+    fn shuffle(&self, exec: &mut ExecState, registers: (u32, Src), group: u32, source: &dyn Fn(usize) -> usize) {
+        if let Some(blank) = self.notes.at(exec.warp.at).and_then(|note| note.blank.as_ref()) {
+            blank.shuffle(exec, registers, group, source);
         }
-        follow::shuffle(ctx, registers, group, source);
+        follow::shuffle(exec, registers, group, source);
     }
 
-    fn arrive(&self, ctx: &mut Ctx, barrier: usize, group: u32) {
-        release_at_barrier(ctx, barrier, group);
+    fn arrive(&self, exec: &mut ExecState, barrier: usize, group: u32) {
+        release_at_barrier(exec, barrier, group);
     }
 
-    fn arrive_at_gate(&self, ctx: &mut Ctx, group: u32) {
-        release_at_gate(ctx, group);
+    fn arrive_at_gate(&self, exec: &mut ExecState, group: u32) {
+        release_at_gate(exec, group);
     }
 
-    fn begin_mbarrier(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
-        phases::begin(ctx, lane, place, at)
+    fn begin_mbarrier(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
+        phases::begin(exec, lane, place, at)
     }
 
-    fn end_mbarrier(&self, ctx: &mut Ctx, place: MbarrierPlace) {
-        phases::end(ctx, place);
+    fn end_mbarrier(&self, exec: &mut ExecState, place: MbarrierPlace) {
+        phases::end(exec, place);
     }
 
-    fn use_mbarrier(&self, ctx: &Ctx, space: Where, lane: usize, at: u64) -> Result<(), Fault> {
-        phases::check_begun(ctx, space, lane, at)
+    fn use_mbarrier(&self, exec: &ExecState, space: Where, lane: usize, at: u64) -> Result<(), Fault> {
+        match phases::begun_access(exec, space, lane, at)? {
+            Some(touch) => self.read(exec, &touch),
+            None => Ok(()),
+        }
     }
 
-    fn arrive_at_mbarrier(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {
-        phases::arrive(ctx, lane, place);
+    fn arrive_at_mbarrier(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace) {
+        phases::arrive(exec, lane, place);
     }
 
-    fn change_mbarrier(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, states: [Mbarrier; 2]) {
-        phases::remember(ctx, lane, place, states);
+    fn change_mbarrier(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace, states: [Mbarrier; 2]) {
+        phases::remember(exec, lane, place, states);
     }
 
-    fn see_phase(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace) {
-        phases::see(ctx, lane, place);
+    fn see_phase(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace) {
+        phases::see(exec, lane, place);
     }
 
-    fn hand_over(&self, ctx: &mut Ctx, lane: usize, actor: Actor, place: MbarrierPlace) {
-        phases::hand_over(ctx, lane, actor, place);
+    fn hand_over(&self, exec: &mut ExecState, lane: usize, actor: Actor, place: MbarrierPlace) {
+        phases::hand_over(exec, lane, actor, place);
     }
 
-    fn complete_on(&self, ctx: &mut Ctx, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
-        self.act_for(ctx, lane, place, at)
+    fn complete_on(&self, exec: &mut ExecState, lane: usize, place: MbarrierPlace, at: u64) -> Result<(), Fault> {
+        self.act_for(exec, lane, place, at)
     }
 
-    fn explain_misuse(&self, ctx: &Ctx, fault: Fault, place: MbarrierPlace) -> Fault {
-        findings::mbarrier::explain_misuse(ctx, fault, place)
+    fn explain_misuse(&self, exec: &ExecState, fault: Fault, place: MbarrierPlace) -> Fault {
+        findings::mbarrier::explain_misuse(exec, fault, place)
     }
 }

@@ -5,7 +5,7 @@ use super::findings;
 use super::threads::{Gates, Threads};
 use super::vars::{Home, Vars};
 use super::{ClusterWatch, Watch};
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::Fault;
 use crate::kept::{Kept, Message};
 use crate::observe::Touch;
@@ -80,59 +80,59 @@ pub(super) fn hear(warp: &mut Kept, (group, live): (u32, u32), message: &Message
 
 impl Watch {
     /// Checks that the running instruction may run now.
-    pub(super) fn check_before(&self, ctx: &mut Ctx, active: u32) -> Result<(), Fault> {
-        let role = ctx.role();
+    pub(super) fn check_before(&self, exec: &mut ExecState, active: u32) -> Result<(), Fault> {
+        let role = exec.role();
         self.agent.set(None);
         if role.aligned {
-            findings::divergence::check(ctx, active)?;
+            findings::divergence::check(exec, active)?;
         }
-        let Some(note) = self.notes.at(ctx.warp.at) else { return Ok(()) };
+        let Some(note) = self.notes.at(exec.warp.at) else { return Ok(()) };
         if let Some(blank) = &note.blank {
-            findings::blank::check(ctx, active, blank)?;
+            findings::blank::check(exec, active, blank)?;
         }
-        self.follow(ctx, active)?;
-        let origin = ctx.warp.origin;
+        self.follow(exec, active)?;
+        let origin = exec.warp.origin;
         match role.act {
-            Act::Registers(count) => return findings::registers::change(ctx, count),
-            Act::Async { writes: Actor::Matrix, .. } => return findings::flying::check_fence(ctx, note),
-            Act::Gate => count_at_gate(ctx, active, |gates| gates.waited += 1),
+            Act::Registers(count) => return findings::registers::change(exec, count),
+            Act::Async { writes: Actor::Matrix, .. } => return findings::flying::check_fence(exec, note),
+            Act::Gate => count_at_gate(exec, active, |gates| gates.waited += 1),
             _ => {}
         }
-        findings::flying::check(ctx, note)?;
+        findings::flying::check(exec, note)?;
         if !note.written.is_empty() {
-            ctx.warp.flight.touch(note.touched.iter().map(|slot| origin + slot));
+            exec.warp.flight.touch(note.touched.iter().map(|slot| origin + slot));
         }
         Ok(())
     }
 
     /// Records the changes of the running instruction.
-    pub(super) fn record_after(&self, ctx: &mut Ctx, active: u32) {
-        let (role, live, origin, at) = (ctx.role(), ctx.warp.live, ctx.warp.origin, ctx.warp.at);
-        let Some(threads) = Threads::of_mut(&mut ctx.warp.kept) else { return };
+    pub(super) fn record_after(&self, exec: &mut ExecState, active: u32) {
+        let (role, live, origin, at) = (exec.role(), exec.warp.live, exec.warp.origin, exec.warp.at);
+        let Some(threads) = Threads::of_mut(&mut exec.warp.kept) else { return };
         match role.act {
-            Act::RegisterFence => ctx.warp.flight.fence(),
+            Act::RegisterFence => exec.warp.flight.fence(),
             Act::Load => {
                 let note = self.notes.at(at);
                 let registers = note.into_iter().flat_map(|note| note.written.iter().map(|slot| origin + slot));
-                ctx.warp.flight.load(at, registers);
+                exec.warp.flight.load(at, registers);
             }
             Act::Loaded => {
-                ctx.warp.flight.loaded();
+                exec.warp.flight.loaded();
                 threads.wait(active, Actor::Load, None);
             }
             Act::BeforeSync => threads.before_sync(active, live),
             Act::AfterSync => threads.after_sync(active, live),
             Act::Allocate => {
-                let block =
-                    ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
-                block.into_iter().for_each(|block| block.allocated = Some((at, ctx.warp.tid[0])));
+                let block = ClusterWatch::of_mut(&mut exec.cluster.kept)
+                    .and_then(|watch| watch.blocks.get_mut(exec.block.rank));
+                block.into_iter().for_each(|block| block.allocated = Some((at, exec.warp.tid[0])));
             }
             Act::Launch => threads.wait_for_launch(active, live),
             Act::Fence => threads.fence(active, live),
             Act::BegunFence => {
                 threads.fence(active, live);
                 let number = threads.number;
-                ClusterWatch::of_mut(&mut ctx.cluster.kept)
+                ClusterWatch::of_mut(&mut exec.cluster.kept)
                     .into_iter()
                     .for_each(|watch| watch.fence_begun(number, active));
             }
@@ -144,24 +144,24 @@ impl Watch {
     }
 }
 
-fn count_at_gate(ctx: &mut Ctx, group: u32, count: impl Fn(&mut Gates)) {
-    Threads::of_mut(&mut ctx.warp.kept).into_iter().for_each(|threads| threads.at_gate(group, &count));
+fn count_at_gate(exec: &mut ExecState, group: u32, count: impl Fn(&mut Gates)) {
+    Threads::of_mut(&mut exec.warp.kept).into_iter().for_each(|threads| threads.at_gate(group, &count));
 }
 
 /// Lanes arrive at a barrier of the block.
-pub(super) fn release_at_barrier(ctx: &mut Ctx, barrier: usize, group: u32) {
-    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
-    if let Some((threads, block)) = Threads::of_mut(&mut ctx.warp.kept).zip(block) {
+pub(super) fn release_at_barrier(exec: &mut ExecState, barrier: usize, group: u32) {
+    let block = ClusterWatch::of_mut(&mut exec.cluster.kept).and_then(|watch| watch.blocks.get_mut(exec.block.rank));
+    if let Some((threads, block)) = Threads::of_mut(&mut exec.warp.kept).zip(block) {
         threads.release(group, block.barriers.entry(barrier).or_default());
     }
 }
 
 /// Lanes arrive at the barrier of the cluster.
-pub(super) fn release_at_gate(ctx: &mut Ctx, group: u32) {
-    count_at_gate(ctx, group, |gates| gates.arrived += 1);
-    let releases = ctx.role().order.releases();
-    let threads = Threads::of_mut(&mut ctx.warp.kept);
-    let Some((threads, watch)) = threads.zip(ClusterWatch::of_mut(&mut ctx.cluster.kept)) else { return };
+pub(super) fn release_at_gate(exec: &mut ExecState, group: u32) {
+    count_at_gate(exec, group, |gates| gates.arrived += 1);
+    let releases = exec.role().order.releases();
+    let threads = Threads::of_mut(&mut exec.warp.kept);
+    let Some((threads, watch)) = threads.zip(ClusterWatch::of_mut(&mut exec.cluster.kept)) else { return };
     if releases {
         threads.release(group, &mut watch.gate);
     } else {

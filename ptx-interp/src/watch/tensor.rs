@@ -14,9 +14,9 @@ use super::findings;
 use super::shadow::{Access, Relation, Shadow};
 use super::threads::Threads;
 use super::{ClusterWatch, Watch};
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::Fault;
-use crate::program::Program;
+use crate::listing::Listing;
 use crate::role::{Act, Actor};
 use crate::tmem::{COLUMNS, Cells, GROUP, LANES, Use};
 use crate::written::Written;
@@ -69,7 +69,7 @@ fn actor(act: Act) -> Actor {
 /// Who uses it, and how that stands to an earlier use.
 struct Who<'a> {
     watch: &'a Watch,
-    program: &'a Program,
+    listing: &'a Listing,
     threads: &'a Threads,
     lane: usize,
     event: Event,
@@ -89,7 +89,7 @@ impl Who<'_> {
             return false;
         }
         let [first, second] = [other, self.event].map(|event| {
-            let code = self.program.code.get(event.pc() as usize);
+            let code = self.listing.code.get(event.pc() as usize);
             code.map_or("", |code| code.name)
         });
         let fits = |name: &str, pipe: &str| name.strip_prefix(pipe).is_some_and(|r| r.is_empty() || r.starts_with('.'));
@@ -104,16 +104,16 @@ impl Watch {
     /// `.sync.aligned`). The columns are allocated.
     pub(super) fn look_at_cells(
         &self,
-        ctx: &mut Ctx,
+        exec: &mut ExecState,
         (rank, lane): (usize, usize),
         cells: Cells,
         how: Use,
     ) -> Result<(), Fault> {
-        let Some(threads) = Threads::of(&ctx.warp.kept) else { return Ok(()) };
-        let Some(block) = ClusterWatch::of(&ctx.cluster.kept).and_then(|cluster| cluster.blocks.get(rank)) else {
+        let Some(threads) = Threads::of(&exec.warp.kept) else { return Ok(()) };
+        let Some(block) = ClusterWatch::of(&exec.cluster.kept).and_then(|cluster| cluster.blocks.get(rank)) else {
             return Ok(());
         };
-        let (role, pc) = (ctx.role(), ctx.warp.at);
+        let (role, pc) = (exec.role(), exec.warp.at);
         if matches!(how, Use::Depend | Use::Update) {
             let missing = |(lane, at, size)| Some((lane, at, block.tensor.written.missing(at, size)?));
             if let Some((from, at, missing)) = cells.parts().find_map(missing) {
@@ -130,7 +130,7 @@ impl Watch {
             // A warp's loads and stores are one agent's.
             own => Event::new(threads.number, 1, threads.group(0, own), (own, pc), role),
         };
-        let who = Who { watch: self, program: ctx.program, threads: &threads, lane, event };
+        let who = Who { watch: self, listing: exec.listing, threads: &threads, lane, event };
         let relation = |other, _| who.relation(other);
         let access = Access { event, relation: &relation, since: self.first, early: u32::MAX };
         let writes = matches!(how, Use::Write | Use::Update | Use::Own);
@@ -139,27 +139,27 @@ impl Watch {
             let looked = if writes { shadow.write(at, size, &access) } else { shadow.read(at, size, &access) };
             if let Err(clash) = looked {
                 let column = cells.column + (clash.offset / CELL) as u32;
-                return Err(findings::tensor::race(ctx, self, (from, column), how, &clash).lane(lane));
+                return Err(findings::tensor::race(exec, self, (from, column), how, &clash).lane(lane));
             }
         }
         drop(threads);
         if writes && how != Use::Own {
-            mark(ctx, rank, cells);
+            mark(exec, rank, cells);
         }
         Ok(())
     }
 }
 
-fn mark(ctx: &mut Ctx, rank: usize, cells: Cells) {
-    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|cluster| cluster.blocks.get_mut(rank));
+fn mark(exec: &mut ExecState, rank: usize, cells: Cells) {
+    let block = ClusterWatch::of_mut(&mut exec.cluster.kept).and_then(|cluster| cluster.blocks.get_mut(rank));
     if let Some(block) = block {
         cells.parts().for_each(|(_, at, size)| block.tensor.written.mark(at, size, Tensor::len()));
     }
 }
 
 /// Columns of a block are allocated: nobody has used them, and they hold nothing.
-pub(super) fn clear(ctx: &mut Ctx, rank: usize, column: u32, count: u32) {
-    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|cluster| cluster.blocks.get_mut(rank));
+pub(super) fn clear(exec: &mut ExecState, rank: usize, column: u32, count: u32) {
+    let block = ClusterWatch::of_mut(&mut exec.cluster.kept).and_then(|cluster| cluster.blocks.get_mut(rank));
     let Some(block) = block else { return };
     for (_, at, size) in Cells::new(0, LANES, column, count).parts() {
         block.tensor.written.clear(at, size, Tensor::len());

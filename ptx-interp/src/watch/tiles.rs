@@ -2,7 +2,7 @@
 
 use super::ClusterWatch;
 use super::findings;
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::Fault;
 use ptx_core::tensor::Swizzle;
 
@@ -33,18 +33,18 @@ impl Tiles {
 }
 
 /// A copy by tensor map has put up to 16 bytes at an address of shared memory.
-pub(super) fn note(ctx: &mut Ctx, at: u64, swizzle: Swizzle) {
-    let ((rank, at), pc) = (ctx.shared_place(at), ctx.warp.at);
-    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|watch| watch.blocks.get_mut(rank));
+pub(super) fn note(exec: &mut ExecState, at: u64, swizzle: Swizzle) {
+    let ((rank, at), pc) = (exec.shared_place(at), exec.warp.at);
+    let block = ClusterWatch::of_mut(&mut exec.cluster.kept).and_then(|watch| watch.blocks.get_mut(rank));
     block.into_iter().for_each(|block| block.tiles.note(at, (pc + 1, swizzle)));
 }
 
 /// Objects if a matrix with this swizzle has a piece that was copied with another.
-pub(super) fn check(ctx: &Ctx, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
-    let block = ClusterWatch::of(&ctx.cluster.kept).and_then(|watch| watch.blocks.get(rank));
+pub(super) fn check(exec: &ExecState, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
+    let block = ClusterWatch::of(&exec.cluster.kept).and_then(|watch| watch.blocks.get(rank));
     match block.and_then(|block| block.tiles.0.get((at / PIECE) as usize)) {
         Some((pc @ 1.., other)) if *other != swizzle => {
-            Err(findings::copies::swizzles(ctx, at, swizzle, (*pc - 1, *other)))
+            Err(findings::copies::swizzles(exec, at, swizzle, (*pc - 1, *other)))
         }
         _ => Ok(()),
     }

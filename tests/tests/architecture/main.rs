@@ -37,11 +37,6 @@ struct Circle {
 /// The only circles. None may grow; whoever breaks one up takes its rooms out of here.
 const CIRCLES: &[Circle] = &[
     Circle {
-        krate: "ptx-interp",
-        rooms: &["ctx", "map", "observe", "program"],
-        reason: "a program is steps, a step gets a `Ctx`, which has the program and the observer, to which steps report",
-    },
-    Circle {
         krate: "ptx-launch",
         rooms: &["buffer", "device", "graph", "kernel", "launch", "load", "param", "stream"],
         reason: "a buffer belongs to a device, which has streams, on which launches take buffers: methods of public types that name each other",
@@ -76,13 +71,16 @@ fn circles_are_those_that_are_listed() {
     );
 }
 
-/// The engine and the operations know an `Observer`, and not the watcher that implements it.
+/// The engine and the operations know an `Observer`, and not the watcher that implements it. The watcher gets the state of a
+/// warp, and not the context of its steps, which holds the observer.
 #[test]
-fn only_the_machine_knows_the_watcher() {
+fn the_engine_and_the_watcher_know_only_their_trait() {
     let graph = Graph::of("ptx-interp");
     let users: Vec<_> = graph.arrows.iter().filter(|((_, to), _)| to == "watch").collect();
     let wrong: Vec<_> = users.iter().filter(|((from, _), _)| from != "machine").collect();
     assert!(!users.is_empty() && wrong.is_empty(), "rooms that use the watcher: {wrong:#?}");
+    let used = ["ctx", "engine"].map(|room| graph.arrows.get(&("watch".to_owned(), room.to_owned())));
+    assert_eq!(used, [None; 2], "the watcher uses the engine");
 }
 
 #[test]

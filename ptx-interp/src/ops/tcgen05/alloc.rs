@@ -3,7 +3,8 @@
 
 use super::{pairs, source};
 use crate::cluster::Who;
-use crate::ctx::{Ctx, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
 use crate::ops::matrix::meet;
 use crate::site::{Decoded, Site};
@@ -49,7 +50,8 @@ pub(super) fn alloc(site: &Site) -> Decoded {
         let blocks = ctx.blocks(pairs)?;
         let count = count(ctx, columns, exclusive)?;
         let at = to.lane(ctx, 0);
-        if ctx.tmem(ctx.block.rank)?.relinquished {
+        let rank = ctx.block.rank;
+        if ctx.tmem(rank)?.relinquished {
             let message = "`tcgen05.alloc` after `tcgen05.relinquish_alloc_permit` in this block";
             return Err(Fault::new(FaultKind::Sync, message).code(&codes::W0504));
         }

@@ -3,7 +3,8 @@
 
 use super::alloc::uniform;
 use super::{At, undefined};
-use crate::ctx::{Ctx, Dst, Flow, Src};
+use crate::ctx::{Ctx, Flow};
+use crate::exec::{Dst, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::ops::float::Extreme;
 use crate::ops::fragment::{sources, targets};
@@ -108,7 +109,8 @@ impl Transfer {
 
     fn write(&self, ctx: &mut Ctx, base: Taddr, (t, r): (u32, u32), value: u64) -> Result<(), Fault> {
         let (at, width) = self.cell(base, t, r);
-        let words = ctx.tmem(ctx.block.rank)?.row_mut(at, width)?;
+        let rank = ctx.block.rank;
+        let words = ctx.tmem(rank)?.row_mut(at, width)?;
         words[0] = value as u32;
         if self.packed {
             words.copy_from_slice(&[value as u32 & 0xffff, value as u32 >> 16]);

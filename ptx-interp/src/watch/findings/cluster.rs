@@ -1,9 +1,9 @@
 //! Shared memory of other blocks of the cluster, which is there only while they run.
 
 use super::{Touch, party, triple};
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
-use crate::program::Program;
+use crate::listing::Listing;
 use crate::warp::lanes;
 use crate::watch::threads::Threads;
 use crate::watch::{ClusterWatch, Reach, Watch};
@@ -11,19 +11,19 @@ use ptx_core::diag::codes;
 
 /// An access to a block of which the thread does not know that it has begun.
 #[cold]
-pub(in crate::watch) fn not_begun(ctx: &Ctx, touch: &Touch, lane: usize) -> Fault {
+pub(in crate::watch) fn not_begun(exec: &ExecState, touch: &Touch, lane: usize) -> Fault {
     let message =
         format!("an access to shared memory of block {} of the cluster, which may not have begun", touch.place.rank);
     Fault::new(FaultKind::Sync, message)
         .code(&codes::W0108)
         .at(touch.address)
-        .place(ctx.name_of(touch.place, lane))
+        .place(exec.name_of(touch.place, lane))
         .lane(lane)
         .help("`barrier.cluster.arrive` and `barrier.cluster.wait` first: behind them all blocks of the cluster have begun")
 }
 
 /// Objects if a block could have ended before threads of other blocks had accessed its memory.
-pub(in crate::watch) fn check(program: &Program, watch: &Watch, cluster: &ClusterWatch) -> Result<(), Fault> {
+pub(in crate::watch) fn check(listing: &Listing, watch: &Watch, cluster: &ClusterWatch) -> Result<(), Fault> {
     for (rank, target) in cluster.blocks.iter().enumerate() {
         let reached = target.reached.borrow();
         let mut warps: Vec<_> = reached.iter().collect();
@@ -37,7 +37,7 @@ pub(in crate::watch) fn check(program: &Program, watch: &Watch, cluster: &Cluste
             let early = lanes.iter().enumerate().find(|(lane, reach)| reach.tick > 0 && !knows(*lane, reach));
             if let Some((lane, reach)) = early {
                 let place = ((block, index), lane as u32);
-                return Err(may_be_gone(program, watch, (rank, watch.id(target.number)), place, reach.pc));
+                return Err(may_be_gone(listing, watch, (rank, watch.id(target.number)), place, reach.pc));
             }
         }
     }
@@ -47,7 +47,7 @@ pub(in crate::watch) fn check(program: &Program, watch: &Watch, cluster: &Cluste
 type Thread = ((u32, u32), u32);
 
 fn may_be_gone(
-    program: &Program,
+    listing: &Listing,
     watch: &Watch,
     (rank, id): (usize, [u32; 3]),
     (place, lane): Thread,
@@ -60,18 +60,18 @@ fn may_be_gone(
     let mut fault = Fault::new(FaultKind::Sync, message).code(&codes::W0108).help(
         "let all blocks meet behind the last access: `barrier.cluster.arrive` and `barrier.cluster.wait` before they end",
     );
-    fault.span = party(program, pc, String::new()).map(|party| party.span);
-    fault.function = program.code.get(pc as usize).and_then(|code| program.function_name(code.function));
+    fault.span = party(listing, pc, String::new()).map(|party| party.span);
+    fault.function = listing.code.get(pc as usize).and_then(|code| listing.function_name(code.function));
     fault.block = Some(watch.id(place.0));
     fault.thread = Some(watch.thread(place, lane));
     fault
 }
 
 /// Lanes end: what they know, their block knew when it ended.
-pub(in crate::watch) fn leave(ctx: &mut Ctx, group: u32) {
-    let cluster = ClusterWatch::of_mut(&mut ctx.cluster.kept).filter(|cluster| cluster.blocks.len() > 1);
-    let block = cluster.and_then(|cluster| cluster.blocks.get_mut(ctx.block.rank));
-    let Some((threads, block)) = Threads::of_mut(&mut ctx.warp.kept).zip(block) else { return };
+pub(in crate::watch) fn leave(exec: &mut ExecState, group: u32) {
+    let cluster = ClusterWatch::of_mut(&mut exec.cluster.kept).filter(|cluster| cluster.blocks.len() > 1);
+    let block = cluster.and_then(|cluster| cluster.blocks.get_mut(exec.block.rank));
+    let Some((threads, block)) = Threads::of_mut(&mut exec.warp.kept).zip(block) else { return };
     threads.release(group, &mut block.gone);
     let waited = lanes(group).map(|lane| threads.gates(lane).waited).max();
     block.waited = block.waited.max(waited.unwrap_or(0));

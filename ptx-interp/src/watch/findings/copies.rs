@@ -2,10 +2,10 @@
 
 use super::party;
 use crate::block::Block;
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
+use crate::listing::Listing;
 use crate::map::Map;
-use crate::program::Program;
 use crate::warp::Warp;
 use crate::watch::ClusterWatch;
 use crate::watch::threads::Threads;
@@ -13,11 +13,11 @@ use ptx_core::diag::codes;
 use ptx_core::tensor::Swizzle;
 
 /// Objects if a thread of a block ends before its bulk copies have read what they copy.
-pub(in crate::watch) fn reading(program: &Program, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
+pub(in crate::watch) fn reading(listing: &Listing, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
     for warp in warps {
         let reads = Threads::of(&warp.kept).and_then(|threads| threads.borrow().still_reads());
         if let Some((lane, pc)) = reads {
-            return Err(found(program, pc, (warp.tid[lane], block.id), "read"));
+            return Err(found(listing, pc, (warp.tid[lane], block.id), "read"));
         }
     }
     Ok(())
@@ -30,34 +30,34 @@ pub(in crate::watch) fn writing(map: Map, cluster: &ClusterWatch) -> Result<(), 
         (phase > phases.seen).then_some((place, copy))
     });
     let Some(((_, at), copy)) = left.min_by_key(|(place, _)| **place) else { return Ok(()) };
-    let fault = found(map.program, copy.pc, (copy.thread, copy.block), "write");
+    let fault = found(map.listing, copy.pc, (copy.thread, copy.block), "write");
     Err(match map.shared(*at) {
         Some(name) => fault.help(format!("its mbarrier is {name}")),
         None => fault,
     })
 }
 
-fn found(program: &Program, pc: u32, (thread, block): ([u32; 3], [u32; 3]), does: &str) -> Fault {
+fn found(listing: &Listing, pc: u32, (thread, block): ([u32; 3], [u32; 3]), does: &str) -> Fault {
     let message = format!("a block ends while this copy may still {does} its shared memory: nobody has waited for it");
     let help = match does {
         "read" => "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group.read 0` in the thread that began it",
         _ => "wait for the phase of its mbarrier before the block ends, in the last turn of a loop too",
     };
     let mut fault = Fault::new(FaultKind::Async, message).code(&codes::W0407).help(help);
-    fault.span = party(program, pc, String::new()).map(|party| party.span);
-    fault.function = program.code.get(pc as usize).and_then(|code| program.function_name(code.function));
+    fault.span = party(listing, pc, String::new()).map(|party| party.span);
+    fault.function = listing.code.get(pc as usize).and_then(|code| listing.function_name(code.function));
     (fault.thread, fault.block) = (Some(thread), Some(block));
     fault
 }
 
 /// A matrix that a descriptor reads with another swizzle than that of the tensor map by which it was copied.
-pub(in crate::watch) fn swizzles(ctx: &Ctx, at: u64, reads: Swizzle, (pc, brought): (u32, Swizzle)) -> Fault {
+pub(in crate::watch) fn swizzles(exec: &ExecState, at: u64, reads: Swizzle, (pc, brought): (u32, Swizzle)) -> Fault {
     let (reads, brought) = (reads.words(), brought.words());
     let message = format!("a matrix in shared memory is read with {reads}, but was copied there with {brought}");
     Fault::new(FaultKind::Async, message)
         .code(&codes::W0409)
         .at(at)
-        .place(ctx.map().shared(at))
-        .party(party(ctx.program, pc, format!("the tensor map of this copy has {brought}")))
+        .place(exec.map().shared(at))
+        .party(party(exec.listing, pc, format!("the tensor map of this copy has {brought}")))
         .help("give the tensor map and the matrix descriptor the same swizzle")
 }

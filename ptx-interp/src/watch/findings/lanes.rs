@@ -3,7 +3,7 @@
 //! ended (9.7.13.9), so their masks may name others.
 
 use super::party;
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
 use crate::warp::lanes;
 use ptx_core::diag::codes;
@@ -11,24 +11,24 @@ use ptx_core::diag::codes;
 /// Lanes read values of others: objects if one of those is not there, or is not named by the reader's member mask.
 #[cold]
 pub(in crate::watch) fn check_sources(
-    ctx: &Ctx,
+    exec: &ExecState,
     group: u32,
     named: &dyn Fn(usize) -> u32,
     source: &dyn Fn(usize) -> usize,
 ) -> Result<(), Fault> {
     for lane in lanes(group) {
         let from = source(lane);
-        if named(lane) & group & ctx.warp.live & 1 << from == 0 {
+        if named(lane) & group & exec.warp.live & 1 << from == 0 {
             let message = format!("lane {lane} reads the value of lane {from}");
-            return Err(no_part(ctx, (lane, from), &message, named(lane)));
+            return Err(no_part(exec, (lane, from), &message, named(lane)));
         }
     }
     Ok(())
 }
 
 /// The fault about a lane that takes no part, with the reason and the fix.
-fn no_part(ctx: &Ctx, (lane, other): (usize, usize), message: &str, named: u32) -> Fault {
-    let threads = ctx.grid.threads().saturating_sub(32 * ctx.warp.index).min(32);
+fn no_part(exec: &ExecState, (lane, other): (usize, usize), message: &str, named: u32) -> Fault {
+    let threads = exec.grid.threads().saturating_sub(32 * exec.warp.index).min(32);
     let fault = |why: &str| Fault::new(FaultKind::Sync, format!("{message}, {why}")).code(&codes::W0308).lane(lane);
     match () {
         () if other as u32 >= threads => fault(&format!("which does not exist: this warp has {threads} threads")).help(
@@ -36,8 +36,8 @@ fn no_part(ctx: &Ctx, (lane, other): (usize, usize), message: &str, named: u32) 
         ),
         () if named >> other & 1 == 0 => fault(&format!("which the member mask {named:#010x} does not name"))
             .help("let the member mask name every lane that is read, or end the segment before it (operand `c` of `shfl`)"),
-        () if ctx.warp.live >> other & 1 == 0 => fault("which has ended")
-            .party(party(ctx.program, ctx.warp.pc[other], format!("lane {other} ended here")))
+        () if exec.warp.live >> other & 1 == 0 => fault("which has ended")
+            .party(party(exec.listing, exec.warp.pc[other], format!("lane {other} ended here")))
             .help(
                 "let all lanes come here: give those beyond the end of the data a value that changes nothing (0 for a sum) \
                  instead of returning early",

@@ -4,9 +4,9 @@ use super::{party, triple};
 use crate::block::Block;
 use crate::fault::Party;
 use crate::kept::MbarrierPlace;
+use crate::listing::Listing;
 use crate::mbarrier::Mbarrier;
 use crate::observe::Reasons;
-use crate::program::Program;
 use crate::warp::{Warp, lanes};
 use crate::watch::ClusterWatch;
 use crate::watch::history::{Came, History};
@@ -18,7 +18,7 @@ const MOST: usize = 4;
 
 /// The reasons for which the running phase of the mbarrier at a place is open.
 pub(in crate::watch) fn reasons(
-    program: &Program,
+    listing: &Listing,
     watch: &ClusterWatch,
     (place, state): (MbarrierPlace, Mbarrier),
     blocks: &[(Block, Vec<Warp>)],
@@ -26,23 +26,23 @@ pub(in crate::watch) fn reasons(
     let Some(phases) = watch.phases.get(&place) else { return Reasons::default() };
     let history = &phases.history;
     let owing = history.owing().flat_map(|came| whereabouts(blocks, &came));
-    let owing = owing.filter_map(|(pc, block, text)| told(program, pc, block, text));
-    let mut parties: Vec<Party> = came(program, phases).into_iter().chain(owing).take(MOST).collect();
+    let owing = owing.filter_map(|(pc, block, text)| told(listing, pc, block, text));
+    let mut parties: Vec<Party> = came(listing, phases).into_iter().chain(owing).take(MOST).collect();
     let nobody = history.now.is_empty() && phases.count == 0;
     if nobody {
-        parties.extend(party(program, phases.init, "nobody has arrived since it was initialised here".into()));
+        parties.extend(party(listing, phases.init, "nobody has arrived since it was initialised here".into()));
     }
     Reasons { parties, help: help(history, state, nobody) }
 }
 
 /// Arrivals at an mbarrier in its running phase.
-pub(super) fn came(program: &Program, phases: &Phases) -> Vec<Party> {
+pub(super) fn came(listing: &Listing, phases: &Phases) -> Vec<Party> {
     let all = by_instruction(&phases.history.now);
-    all.iter().filter_map(|came| told(program, came.pc, came.block, did(came))).take(MOST).collect()
+    all.iter().filter_map(|came| told(listing, came.pc, came.block, did(came))).take(MOST).collect()
 }
 
-fn told(program: &Program, pc: u32, block: [u32; 3], text: String) -> Option<Party> {
-    party(program, pc, text).map(|party| Party { block: Some(block), ..party })
+fn told(listing: &Listing, pc: u32, block: [u32; 3], text: String) -> Option<Party> {
+    party(listing, pc, text).map(|party| Party { block: Some(block), ..party })
 }
 
 fn by_instruction(all: &[Came]) -> Vec<Came> {

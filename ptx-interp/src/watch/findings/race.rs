@@ -1,7 +1,7 @@
 //! Two accesses to the same bytes that nothing orders, one of them a write; and what is ordered, but not for the other proxy.
 
 use super::{Touch, triple, who};
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
 use crate::role::Actor;
 use crate::role::{Act, Order, Role};
@@ -77,10 +77,10 @@ const TOO_EARLY: Verdict = Verdict {
 };
 
 /// The finding about an access and an earlier one.
-pub(in crate::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
-    let verdict = verdict(touch, clash, ctx.role());
+pub(in crate::watch) fn found(exec: &ExecState, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
+    let verdict = verdict(touch, clash, exec.role());
     let lane = touch.lanes.trailing_zeros() as usize % 32;
-    let now = match (ctx.role().act, touch.writes) {
+    let now = match (exec.role().act, touch.writes) {
         (Act::Async { .. }, true) => "asynchronous write",
         (_, true) => "write",
         (_, false) => "read",
@@ -101,31 +101,31 @@ pub(in crate::watch) fn found(ctx: &Ctx, watch: &Watch, touch: &Touch, clash: &C
     Fault::new(verdict.kind, message)
         .code(verdict.code)
         .at(touch.address.wrapping_add(clash.offset))
-        .place(ctx.name_of(touch.at(clash.offset), lane))
+        .place(exec.name_of(touch.at(clash.offset), lane))
         .lane(lane)
         .party(match clash.relation {
             Relation::Early => None,
-            _ => who(ctx.program, watch, apart(clash.other, watch, ctx, lane), &format!("{before} them here")),
+            _ => who(exec.listing, watch, apart(clash.other, watch, exec, lane), &format!("{before} them here")),
         })
-        .help(match completes_on(ctx, watch, clash.other) {
+        .help(match completes_on(exec, watch, clash.other) {
             Some(mbarrier) => format!("{}: it completes on {mbarrier}", verdict.help),
             None => verdict.help.to_string(),
         })
 }
 
 /// The mbarrier on which an earlier copy completes.
-fn completes_on(ctx: &Ctx, watch: &Watch, other: Event) -> Option<String> {
-    let cluster = ClusterWatch::of(&ctx.cluster.kept).filter(|_| other.actor() == Actor::Phase)?;
+fn completes_on(exec: &ExecState, watch: &Watch, other: Event) -> Option<String> {
+    let cluster = ClusterWatch::of(&exec.cluster.kept).filter(|_| other.actor() == Actor::Phase)?;
     let number = watch.place(other.warp).0;
     let of_block = |rank: usize| cluster.blocks.get(rank).is_some_and(|block| block.number == number);
     let found = cluster.phases.iter().find(|((rank, _), phases)| of_block(*rank) && phases.agent == other.lanes);
     let ((_, at), _) = found?;
-    Some(format!("{} of block {}", ctx.map().shared(*at)?, triple(watch.id(number))))
+    Some(format!("{} of block {}", exec.map().shared(*at)?, triple(watch.id(number))))
 }
 
 /// The other access, as one of somebody else: of several lanes, not that which accesses now.
-fn apart(other: Event, watch: &Watch, ctx: &Ctx, lane: usize) -> Event {
-    let own = watch.place(other.warp) == (watch.number(ctx.block.id), ctx.warp.index);
+fn apart(other: Event, watch: &Watch, exec: &ExecState, lane: usize) -> Event {
+    let own = watch.place(other.warp) == (watch.number(exec.block.id), exec.warp.index);
     let others = if own && other.actor() == Actor::Thread { other.lanes & !(1 << lane) } else { other.lanes };
     if others == 0 { other } else { other.by(others) }
 }

@@ -2,10 +2,10 @@
 
 use super::party;
 use crate::block::Block;
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
 use crate::grid::Grid;
-use crate::program::Program;
+use crate::listing::Listing;
 use crate::watch::ClusterWatch;
 use ptx_core::diag::codes;
 
@@ -32,13 +32,13 @@ fn warps(grid: &Grid) -> u32 {
 }
 
 /// The running warp has `count` registers a thread from now on.
-pub(in crate::watch) fn change(ctx: &mut Ctx, count: u32) -> Result<(), Fault> {
-    let (start, warps) = (start(ctx.grid), warps(ctx.grid));
-    let takes = ctx.program.code.get(ctx.warp.at as usize).is_some_and(|code| code.name == "setmaxnreg.inc");
-    let block = ClusterWatch::of_mut(&mut ctx.cluster.kept).and_then(|watch| watch.blocks.get_mut(ctx.block.rank));
+pub(in crate::watch) fn change(exec: &mut ExecState, count: u32) -> Result<(), Fault> {
+    let (start, warps) = (start(exec.grid), warps(exec.grid));
+    let takes = exec.listing.code.get(exec.warp.at as usize).is_some_and(|code| code.name == "setmaxnreg.inc");
+    let block = ClusterWatch::of_mut(&mut exec.cluster.kept).and_then(|watch| watch.blocks.get_mut(exec.block.rank));
     let Some(pool) = block.map(|block| &mut block.pool) else { return Ok(()) };
     pool.warps.resize(warps as usize, start);
-    let Some(own) = pool.warps.get_mut(ctx.warp.index as usize) else { return Ok(()) };
+    let Some(own) = pool.warps.get_mut(exec.warp.index as usize) else { return Ok(()) };
     if takes && count < *own || !takes && count > *own {
         let (what, than) = if takes { ("inc", "fewer") } else { ("dec", "more") };
         let message =
@@ -49,17 +49,17 @@ pub(in crate::watch) fn change(ctx: &mut Ctx, count: u32) -> Result<(), Fault> {
     }
     *own = count;
     if takes {
-        pool.taken = Some(ctx.warp.at);
+        pool.taken = Some(exec.warp.at);
     }
     Ok(())
 }
 
 /// Objects if a block that ends has taken more than it had: on a chip it waits for the registers for ever.
-pub(in crate::watch) fn balance(program: &Program, grid: &Grid, block: &Block, pool: &Pool) -> Result<(), Fault> {
+pub(in crate::watch) fn balance(listing: &Listing, grid: &Grid, block: &Block, pool: &Pool) -> Result<(), Fault> {
     let (sum, has) = (pool.warps.iter().sum::<u32>() * 32, start(grid) * warps(grid) * 32);
     let Some(taken) = pool.taken.filter(|_| sum > has) else { return Ok(()) };
     let message = format!("`setmaxnreg` gives the warps of a block {sum} registers; it started with {has}");
-    let place = party(program, taken, String::new());
+    let place = party(listing, taken, String::new());
     let mut fault = Fault::new(FaultKind::Resources, message).code(&codes::W0502).help(format!(
         "{} warps start with {} registers a thread: what some take, others must give back with `setmaxnreg.dec`",
         warps(grid),

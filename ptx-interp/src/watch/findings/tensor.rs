@@ -1,7 +1,7 @@
 //! Tensor memory that others still use, and what nobody has put there.
 
 use super::who;
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
 use crate::role::Actor;
 use crate::tmem::Use;
@@ -30,9 +30,15 @@ const CURES: &[(Actor, &str)] = &[
 ];
 
 /// A use of cells that an earlier one may not be done with.
-pub(in crate::watch) fn race(ctx: &Ctx, watch: &Watch, (lane, column): (u32, u32), how: Use, clash: &Clash) -> Fault {
-    let code = |pc: u32| ctx.program.code.get(pc as usize).map_or("an instruction", |code| code.name);
-    let (name, other) = (code(ctx.warp.at), code(clash.other.pc()));
+pub(in crate::watch) fn race(
+    exec: &ExecState,
+    watch: &Watch,
+    (lane, column): (u32, u32),
+    how: Use,
+    clash: &Clash,
+) -> Fault {
+    let code = |pc: u32| exec.listing.code.get(pc as usize).map_or("an instruction", |code| code.name);
+    let (name, other) = (code(exec.warp.at), code(clash.other.pc()));
     let now = match how {
         Use::Read | Use::Depend => "reads",
         Use::Write | Use::Update => "writes",
@@ -51,7 +57,7 @@ pub(in crate::watch) fn race(ctx: &Ctx, watch: &Watch, (lane, column): (u32, u32
     let cure = CURES.iter().find(|(actor, _)| *actor == clash.other.actor()).map_or("", |(_, cure)| cure);
     Fault::new(FaultKind::Async, message)
         .code(&codes::W0408)
-        .party(who(ctx.program, watch, clash.other, &format!("{did} it here")))
+        .party(who(exec.listing, watch, clash.other, &format!("{did} it here")))
         .help(cure)
 }
 

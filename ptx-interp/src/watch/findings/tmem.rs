@@ -3,13 +3,13 @@
 use super::party;
 use crate::block::Block;
 use crate::fault::{Fault, FaultKind};
-use crate::program::Program;
+use crate::listing::Listing;
 use crate::tmem::Tmem;
 use ptx_core::diag::codes;
 
 /// Objects if a block that ends has columns.
 pub(in crate::watch) fn leak(
-    program: &Program,
+    listing: &Listing,
     block: &Block,
     tensor: &Tmem,
     allocated: Option<(u32, [u32; 3])>,
@@ -23,7 +23,7 @@ pub(in crate::watch) fn leak(
         "`tcgen05.dealloc` by a whole warp before the block ends, behind a barrier after the last use; the address is what \
          `tcgen05.alloc` wrote",
     );
-    fault.span = allocated.and_then(|(pc, _)| party(program, pc, String::new())).map(|party| party.span);
+    fault.span = allocated.and_then(|(pc, _)| party(listing, pc, String::new())).map(|party| party.span);
     (fault.thread, fault.block) = (allocated.map(|(_, thread)| thread), Some(block.id));
     Err(fault)
 }

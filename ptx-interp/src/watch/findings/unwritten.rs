@@ -1,16 +1,16 @@
 //! Reads of bytes that nobody has written: not the host, not a kernel.
 
 use super::{Touch, party};
-use crate::ctx::Ctx;
+use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
-use crate::program::Program;
+use crate::listing::Listing;
 use crate::space::Where;
 use crate::watch::notes::{Note, Notes};
 use crate::watch::within::Within;
 use ptx_core::diag::codes;
 
 /// The finding about a read whose byte at `offset` holds nothing.
-pub(in crate::watch) fn found(ctx: &Ctx, notes: &Notes, touch: &Touch, offset: u64) -> Fault {
+pub(in crate::watch) fn found(exec: &ExecState, notes: &Notes, touch: &Touch, offset: u64) -> Fault {
     let lane = touch.lanes.trailing_zeros() as usize % 32;
     let message = format!(
         "a read of {} bytes of {} memory of which nobody has written byte {offset}",
@@ -20,11 +20,11 @@ pub(in crate::watch) fn found(ctx: &Ctx, notes: &Notes, touch: &Touch, offset: u
     let fault = Fault::new(FaultKind::Unwritten, message)
         .code(&codes::W0104)
         .at(touch.address.wrapping_add(offset))
-        .place(ctx.name_of(touch.at(offset), lane))
+        .place(exec.name_of(touch.at(offset), lane))
         .lane(lane);
-    if let Some(store) = unordered_store(ctx, notes, touch, offset) {
+    if let Some(store) = unordered_store(exec, notes, touch, offset) {
         let text = "this stores there, and no barrier stands between it and the read".to_string();
-        return fault.party(party(ctx.program, store, text)).help(BARRIER);
+        return fault.party(party(exec.listing, store, text)).help(BARRIER);
     }
     fault.help(match touch.place.space {
         Where::Shared => "write it first; shared memory holds nothing when a block begins",
@@ -38,12 +38,12 @@ const BARRIER: &str = "if another thread writes it, let a barrier stand between 
 
 /// The last store before a read, in the order of the text, that may write this byte of the block's shared memory, if the text
 /// has no barrier between the two.
-fn unordered_store(ctx: &Ctx, notes: &Notes, touch: &Touch, offset: u64) -> Option<u32> {
-    if touch.place.space != Where::Shared || touch.place.rank != ctx.block.rank {
+fn unordered_store(exec: &ExecState, notes: &Notes, touch: &Touch, offset: u64) -> Option<u32> {
+    if touch.place.space != Where::Shared || touch.place.rank != exec.block.rank {
         return None;
     }
-    let code = ctx.program.code.get(..ctx.warp.at as usize)?;
-    let function = ctx.program.code.get(ctx.warp.at as usize)?.function;
+    let code = exec.listing.code.get(..exec.warp.at as usize)?;
+    let function = exec.listing.code.get(exec.warp.at as usize)?.function;
     let before = code.iter().enumerate().rev().take_while(|(_, code)| code.function == function);
     let waits = |name: &str| BARRIERS.iter().any(|barrier| name.starts_with(barrier));
     let at = touch.at(offset).at;
@@ -58,7 +58,7 @@ const BARRIERS: &[&str] = &["bar.sync", "bar.red", "bar.cta", "bar.warp", "barri
 
 /// The finding about a use of a register without a value; the first that had none came from the load at `first`.
 pub(in crate::watch) fn mattered(
-    program: &Program,
+    listing: &Listing,
     (name, lane): (&str, usize),
     first: Option<(u32, &Fault)>,
 ) -> Fault {
@@ -66,7 +66,7 @@ pub(in crate::watch) fn mattered(
     let barrier = first.is_some_and(|(_, fault)| fault.advice().iter().any(|help| help == BARRIER));
     let from = first.and_then(|(pc, fault)| {
         let place = fault.named().map_or(String::new(), |name| format!(", {name}"));
-        party(program, pc, format!("it was loaded here: {}{place}", fault.message))
+        party(listing, pc, format!("it was loaded here: {}{place}", fault.message))
     });
     let help =
         "write the memory first, or keep what was never written out of what others see: branches, addresses, results";

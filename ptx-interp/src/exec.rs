@@ -1,0 +1,118 @@
+//! The state that a warp's instructions read and change: the lanes' registers, the memories, the launch. And how operands are
+//! read and written.
+
+use super::block::Block;
+use super::cluster::Shared;
+use super::global::Global;
+use super::grid::Grid;
+use super::launch::Stats;
+use super::listing::Listing;
+use super::role::Role;
+use super::soft::mask;
+use super::warp::{Lanes, Warp, lanes};
+
+/// Everything that an instruction can reach, without those who watch it.
+pub(super) struct ExecState<'a> {
+    pub listing: &'a Listing,
+    pub grid: &'a Grid<'a>,
+    pub global: &'a mut Global,
+    pub stats: &'a mut Stats,
+    /// State shared by the blocks of the cluster.
+    pub cluster: &'a mut Shared,
+    pub block: &'a mut Block,
+    pub warp: &'a mut Warp,
+}
+
+/// Source of a value.
+#[derive(Clone, Copy)]
+pub(super) enum Src {
+    /// A register of the frame.
+    Reg(u32),
+    /// The opposite of a predicate register.
+    Not(u32),
+    /// The lower bits of a register of the frame plus a constant: the slot, how many bits, the constant.
+    Sum(u32, u8, u64),
+    /// A constant.
+    Value(u64),
+    /// Value of a special register.
+    Special(fn(&ExecState, usize) -> u64),
+    /// The address of a variable in global memory, plus an offset.
+    Global(u32, u64),
+    /// The address of a byte of the frame in local memory.
+    Frame(u64),
+    /// The start of the block's dynamic shared memory, plus an offset.
+    Dynamic(u64),
+}
+
+/// Destination of a value: a register of the frame and the bits that it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dst {
+    pub slot: u32,
+    pub mask: u64,
+}
+
+impl ExecState<'_> {
+    /// The meaning of the running instruction to observers.
+    pub(super) fn role(&self) -> Role {
+        self.listing.code.get(self.warp.at as usize).map_or(Role::PLAIN, |code| code.role)
+    }
+
+    /// A source's value in every lane.
+    pub(super) fn fetch(&self, src: Src) -> Lanes {
+        match src {
+            Src::Reg(slot) => self.warp.regs.get((self.warp.origin + slot) as usize).copied().unwrap_or([0; 32]),
+            Src::Not(slot) => self.fetch(Src::Reg(slot)).map(|v| u64::from(v == 0)),
+            Src::Sum(slot, bits, offset) => self.fetch(Src::Reg(slot)).map(|v| added(v, bits, offset)),
+            Src::Value(value) => [value; 32],
+            Src::Global(var, offset) => [self.grid.address(var).wrapping_add(offset); 32],
+            Src::Special(read) => std::array::from_fn(|lane| read(self, lane)),
+            Src::Dynamic(offset) => [self.grid.dynamic.wrapping_add(offset); 32],
+            Src::Frame(offset) => std::array::from_fn(|lane| self.warp.local_address(lane, offset)),
+        }
+    }
+
+    /// A source's value in one lane.
+    pub(super) fn fetch_lane(&self, src: Src, lane: usize) -> u64 {
+        match src {
+            Src::Reg(slot) => self.warp.regs.get((self.warp.origin + slot) as usize).map_or(0, |r| r[lane]),
+            Src::Not(slot) => u64::from(self.fetch_lane(Src::Reg(slot), lane) == 0),
+            Src::Sum(slot, bits, offset) => added(self.fetch_lane(Src::Reg(slot), lane), bits, offset),
+            Src::Value(value) => value,
+            Src::Global(var, offset) => self.grid.address(var).wrapping_add(offset),
+            Src::Special(read) => read(self, lane),
+            Src::Dynamic(offset) => self.grid.dynamic.wrapping_add(offset),
+            Src::Frame(offset) => self.warp.local_address(lane, offset),
+        }
+    }
+
+    /// The lanes in which a predicate holds.
+    pub(super) fn fetch_mask(&self, src: Src) -> u32 {
+        self.fetch(src).iter().rev().fold(0, |mask, v| mask << 1 | u32::from(*v != 0))
+    }
+
+    /// Writes a value for each of the lanes.
+    pub(super) fn store(&mut self, dst: Dst, group: u32, value: impl Fn(usize) -> u64) {
+        let Some(register) = self.warp.regs.get_mut((self.warp.origin + dst.slot) as usize) else { return };
+        if group == u32::MAX {
+            for (lane, to) in register.iter_mut().enumerate() {
+                *to = value(lane) & dst.mask;
+            }
+        } else {
+            for lane in lanes(group) {
+                register[lane] = value(lane) & dst.mask;
+            }
+        }
+    }
+
+    /// Writes one lane's value.
+    pub(super) fn store_lane(&mut self, dst: Dst, lane: usize, value: u64) {
+        if let Some(register) = self.warp.regs.get_mut((self.warp.origin + dst.slot) as usize) {
+            register[lane] = value & dst.mask;
+        }
+    }
+}
+
+/// The sum of a register and a constant, cut to so many bits.
+fn added(value: u64, bits: u8, offset: u64) -> u64 {
+    value.wrapping_add(offset) & mask(bits.into())
+}
