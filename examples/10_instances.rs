@@ -5,7 +5,7 @@
 use ptx_examples::{Report, bandwidth, elements, integers, timer};
 use ptx_launch::prelude::*;
 
-/// x\[i\] = max(x\[i\], floor), each thread `EACH` neighbours.
+/// x\[i\] = max(x\[i\], floor), each thread `EACH` neighbors.
 #[ptx_kernel(
     arch = "sm_80",
     block = 128,

@@ -2,37 +2,14 @@
 
 use crate::companion::{Companion, Opened};
 use crate::machine::{self, Machine};
-use crate::report::{Entry, Results};
+pub use crate::options::Options;
+pub use crate::results::Work;
+use crate::results::{Entry, Results};
 use crate::rivals::cudnn;
 use crate::targets::{TARGETS, Target};
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Graph, Result, Timing};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Options of a measurement.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Only sizes that contain one of these; all without any.
-    pub sizes: Vec<String>,
-    /// The variants of our kernels that play: those whose name contains one of these; without any, the dispatch's choice.
-    pub sweep: Vec<String>,
-    /// Turns of each contestant.
-    pub turns: u32,
-    /// Length of a turn.
-    pub turn: Duration,
-    /// Time nothing.
-    pub check_only: bool,
-    /// Only what a target speaks of.
-    pub promised: bool,
-    /// Small sizes, timed on whatever device there is: the program is tried, not the kernels.
-    pub rehearse: bool,
-    /// No contest begins later.
-    pub until: Option<Instant>,
-    /// No rivals.
-    pub alone: bool,
-    /// Seed of the random inputs.
-    pub seed: u32,
-}
 
 /// The device, how to measure on it, and what came out so far.
 pub struct Bench {
@@ -46,15 +23,6 @@ pub struct Bench {
     pub results: Results,
     /// Rivals in processes of their own.
     companions: Vec<Companion>,
-}
-
-/// Work of one launch, for rates.
-#[derive(Clone, Copy, Debug)]
-pub enum Work {
-    /// Floating-point operations.
-    Flops(f64),
-    /// Bytes to and from device memory, each once.
-    Bytes(f64),
 }
 
 /// Does something on a stream.

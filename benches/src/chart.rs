@@ -17,7 +17,7 @@ const GAP: f64 = 22.0;
 const HEIGHT: f64 = 260.0;
 const TOP: f64 = 70.0;
 const LEFT: f64 = 60.0;
-const COLOURS: [&str; 6] = ["#d9480f", "#1864ab", "#2b8a3e", "#5f3dc4", "#868e96", "#e8590c"];
+const COLORS: [&str; 6] = ["#d9480f", "#1864ab", "#2b8a3e", "#5f3dc4", "#868e96", "#e8590c"];
 
 /// A chart of groups of bars, the highest as high as the chart.
 pub fn bars(title: &str, note: &str, groups: &[Group]) -> String {
@@ -54,7 +54,7 @@ pub fn bars(title: &str, note: &str, groups: &[Group]) -> String {
         let _ = writeln!(
             svg,
             "<rect x=\"{x}\" y=\"46\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{}\" y=\"55\">{}</text>",
-            colour(at),
+            color(at),
             x + 14.0,
             escape(name)
         );
@@ -74,7 +74,7 @@ fn one_group(svg: &mut String, group: &Group, names: &[String], (mut x, bottom, 
             "<rect x=\"{x}\" y=\"{}\" width=\"{}\" height=\"{height}\" fill=\"{}\"><title>{} {value:.1}</title></rect>",
             bottom - height,
             BAR - 2.0,
-            colour(at),
+            color(at),
             escape(name)
         );
         x += BAR;
@@ -99,8 +99,8 @@ fn legend(groups: &[Group]) -> Vec<String> {
     names
 }
 
-fn colour(at: usize) -> &'static str {
-    COLOURS[at % COLOURS.len()]
+fn color(at: usize) -> &'static str {
+    COLORS[at % COLORS.len()]
 }
 
 fn escape(text: &str) -> String {

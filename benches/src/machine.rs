@@ -1,7 +1,7 @@
 //! The machine of a run: its name, its driver, the day, and the two ceilings, copy bandwidth and matrix rate.
 
-use crate::bench::Options;
 use crate::data;
+use crate::options::Options;
 use crate::rivals::Number;
 use crate::rivals::cublaslt::{Lt, Problem};
 use ptx_launch::Result;

@@ -18,14 +18,18 @@ mod chart;
 mod companion;
 mod data;
 mod machine;
+mod options;
 mod report;
+mod results;
 mod rivals;
 mod suites;
 mod targets;
 
-use bench::{Bench, Options};
+use bench::Bench;
 use clap::Parser;
+use options::Options;
 use ptx_launch::prelude::*;
+use results::Results;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -103,7 +107,7 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
         suites::SUITES.iter().for_each(|(name, _)| println!("{name}"));
         return Ok(true);
     }
-    let mut results = if arguments.show { report::Results::default() } else { measure(arguments)? };
+    let mut results = if arguments.show { Results::default() } else { measure(arguments)? };
     for path in &arguments.merge {
         results.merge(serde_json::from_slice(&std::fs::read(path)?)?);
     }
@@ -116,12 +120,12 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
 }
 
 /// Writes the results down, where that is asked for.
-fn keep(results: &report::Results, arguments: &Arguments) -> std::io::Result<()> {
+fn keep(results: &Results, arguments: &Arguments) -> std::io::Result<()> {
     let Some(path) = &arguments.json else { return Ok(()) };
     std::fs::write(path, serde_json::to_vec_pretty(results)?)
 }
 
-fn measure(arguments: &Arguments) -> Result<report::Results, Box<dyn std::error::Error>> {
+fn measure(arguments: &Arguments) -> Result<Results, Box<dyn std::error::Error>> {
     let minutes = arguments.minutes.or(arguments.all.then_some(8.0));
     let turn = arguments.turn_ms.unwrap_or(if arguments.all { 100.0 } else { 200.0 });
     let options = Options {

@@ -2,7 +2,7 @@
 //! measured here.
 
 use crate::machine::Machine;
-use crate::report::{Pair, geometric_mean};
+use crate::results::{Pair, geometric_mean};
 use std::fmt;
 
 /// A target for some kernels.
@@ -157,7 +157,7 @@ fn verdict(
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use crate::machine::Machine;
-    use crate::report::{Entry, Results};
+    use crate::results::{Entry, Results};
 
     fn entry(kernel: &str, size: &str, contestant: &str, rate: f64) -> Entry {
         let (kernel, size, contestant) = (kernel.to_owned(), size.to_owned(), contestant.to_owned());

@@ -16,7 +16,7 @@ use ptx_launch::prelude::*;
     unsafe(requires(m % 16 == 0, n % 8 == 0, k % 16 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
 )]
 pub fn gemm_warp<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
-    // A lane holds two neighbours of K in a row of A, and again eight rows below, and again eight columns to the right.
+    // A lane holds two neighbors of K in a row of A, and again eight rows below, and again eight columns to the right.
     let (group, pair): (u32, u32) = (laneid / 4, laneid % 4 * 2);
     let (row, column): (u32, u32) = (ctaid.y * 16 + group, ctaid.x * 8 + group);
     let mut upper: u64 = a + (wide(row) * k + pair as u64) * 2;
@@ -40,7 +40,7 @@ pub fn gemm_warp<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
         right += 32;
         at += 16;
     }
-    // Of C it holds two neighbours in a row, and again eight rows below.
+    // Of C it holds two neighbors in a row, and again eight rows below.
     let place: u64 = c + (wide(row) * n + (ctaid.x * 8 + pair) as u64) * 2;
     let below: u64 = place + wide(n) * 16;
     let packed: [b32; 2];

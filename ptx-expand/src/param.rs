@@ -58,7 +58,7 @@ fn is_repr_c(item: &syn::ItemStruct) -> bool {
 fn implementation(item: &syn::ItemStruct, root: &Root) -> TokenStream {
     let (name, fields) = (&item.ident, item.fields.iter().map(|f| &f.ty).collect::<Vec<_>>());
     let padding =
-        format!("`{name}` has padding: add fields for it, so that every byte that the kernel sees is initialised");
+        format!("`{name}` has padding: add fields for it, so that every byte that the kernel sees is initialized");
     let (rt, core) = (root.expansion(), quote!(#root::expansion::core));
     quote! {
         // SAFETY: every field is a `KernelParam`, and there is no padding, as is asserted below.

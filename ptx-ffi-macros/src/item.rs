@@ -279,7 +279,7 @@ mod tests {
             (quote!(shapes(n = [n])), "`n` is no tensor"),
             (quote!(defaults(x = 1)), "a tensor has no default; `Option<…>` may be left out"),
             (quote!(types = [f32]), "the function has 0 type parameters"),
-            (quote!(colour = 3), "expected `shapes`, `types`, `defaults`, `align`, `backward` or `crate`"),
+            (quote!(color = 3), "expected `shapes`, `types`, `defaults`, `align`, `backward` or `crate`"),
         ] {
             assert_eq!(error(options, good.clone()), message);
         }

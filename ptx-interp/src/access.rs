@@ -167,8 +167,8 @@ impl ExecState<'_> {
 
     fn row_place(&self, space: Where, addresses: &Lanes, size: u64) -> Option<Place> {
         let first = addresses[0];
-        let neighbours = addresses.iter().enumerate().all(|(lane, a)| *a == first.wrapping_add(lane as u64 * size));
-        if !neighbours || !first.is_multiple_of(size) {
+        let neighbors = addresses.iter().enumerate().all(|(lane, a)| *a == first.wrapping_add(lane as u64 * size));
+        if !neighbors || !first.is_multiple_of(size) {
             return None;
         }
         let (space, at) = if space == Where::Generic { resolve(first) } else { (space, first) };

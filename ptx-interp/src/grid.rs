@@ -78,7 +78,7 @@ impl Grid<'_> {
     }
 }
 
-/// A 64-bit finaliser (splitmix64).
+/// A 64-bit finalizer (splitmix64).
 fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

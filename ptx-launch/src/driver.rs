@@ -171,7 +171,7 @@ impl Driver {
     }
 
     fn open() -> Result<Driver> {
-        // SAFETY: loading the driver runs its initialisers, which every CUDA program runs.
+        // SAFETY: loading the driver runs its initializers, which every CUDA program runs.
         let library = LIBRARIES.iter().find_map(|name| unsafe { Library::new(*name) }.ok()).ok_or_else(no_driver)?;
         let driver = Driver::resolve(library)?;
         // SAFETY: `cuInit` may be called at any time, from any thread.

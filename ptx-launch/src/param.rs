@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 /// such values.
 ///
 /// # Safety
-/// Every byte of the value is initialised (no padding), any bytes are a value, it has no pointers to the host and no
+/// Every byte of the value is initialized (no padding), any bytes are a value, it has no pointers to the host and no
 /// destructor, and its layout is the one that the kernel's `.param` declares.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a kernel parameter",
@@ -36,13 +36,13 @@ plain! { half::f16 half::bf16 }
 
 /// The bytes of values.
 pub(crate) fn bytes<T: KernelParam>(values: &[T]) -> &[u8] {
-    // SAFETY: every byte is initialised, and the slice is as long.
+    // SAFETY: every byte is initialized, and the slice is as long.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
 /// The bytes of values, to be overwritten.
 pub(crate) fn bytes_mut<T: KernelParam>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: every byte is initialised, any bytes are a value, and the slice is as long.
+    // SAFETY: every byte is initialized, any bytes are a value, and the slice is as long.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }
 

@@ -172,7 +172,7 @@ impl TensorMapBuilder {
         TensorMapBuilder { mode: Mode::Im2colWide { lower, upper, channels, pixels: None }, ..self }
     }
 
-    /// Distances between neighbours of each dimension, in elements; the last one is 1.
+    /// Distances between neighbors of each dimension, in elements; the last one is 1.
     pub fn strides(self, strides: &[usize]) -> Self {
         TensorMapBuilder { strides: Some(strides.to_vec()), ..self }
     }

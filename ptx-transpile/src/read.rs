@@ -100,9 +100,9 @@ impl Reader<'_> {
             let stmt = self.tree.stmt(id);
             match &stmt.kind {
                 StmtKind::Inst(inst) => self.instruction(inst)?,
-                StmtKind::Label(_) if ids.get(at + 1).is_some_and(|next| self.is_labelled(*next)) => {}
-                StmtKind::Prototype(_) => self.labelled(ids[at.checked_sub(1)?], id)?,
-                StmtKind::Directive(_) if self.is_labelled(id) => self.labelled(ids[at.checked_sub(1)?], id)?,
+                StmtKind::Label(_) if ids.get(at + 1).is_some_and(|next| self.is_labeled(*next)) => {}
+                StmtKind::Prototype(_) => self.labeled(ids[at.checked_sub(1)?], id)?,
+                StmtKind::Directive(_) if self.is_labeled(id) => self.labeled(ids[at.checked_sub(1)?], id)?,
                 StmtKind::Label(tokens) => {
                     let name = self.tree.compact(tokens);
                     if let Some(Named::Label(label)) = self.find(&name) {
@@ -165,7 +165,7 @@ impl Reader<'_> {
     }
 
     /// Returns true if a statement is nothing without the label in front of it.
-    fn is_labelled(&self, id: StmtId) -> bool {
+    fn is_labeled(&self, id: StmtId) -> bool {
         match &self.tree.stmt(id).kind {
             StmtKind::Prototype(_) => true,
             StmtKind::Directive(directive) => matches!(self.text(directive.name), ".branchtargets" | ".calltargets"),
@@ -174,7 +174,7 @@ impl Reader<'_> {
     }
 
     /// `name: .callprototype …;`, `name: .branchtargets a, b;`
-    fn labelled(&mut self, label: StmtId, id: StmtId) -> Option<()> {
+    fn labeled(&mut self, label: StmtId, id: StmtId) -> Option<()> {
         let StmtKind::Label(name) = &self.tree.stmt(label).kind else { return None };
         let Some(Named::Label(label)) = self.find(&self.tree.compact(name)) else { return None };
         let mut pieces = vec![Piece::Label(label), Piece::Text(": ".to_owned())];

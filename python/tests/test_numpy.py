@@ -152,7 +152,7 @@ def test_messages(lib: Any) -> None:
         (lambda: lib.scale(x[0], times=256), ValueError, "times: 256 is outside of 0 to 255"),
         (lambda: lib.scale(x[0], times=1 << 70), (ValueError, TypeError, OverflowError), "scale|int"),
         (lambda: lib.scale(), TypeError, "missing required argument 'x'"),
-        (lambda: lib.scale(x[0], colour=1), TypeError, "unexpected keyword argument 'colour'"),
+        (lambda: lib.scale(x[0], color=1), TypeError, "unexpected keyword argument 'color'"),
         (lambda: lib.scale(x[0], 1.0, False, "plus", 1, 2), TypeError, "takes 5 positional arguments but 6 were given"),
         (lambda: lib.scale(x[0], x=x[0]), TypeError, "multiple values for argument 'x'"),
         (lambda: lib.scale(x[0], sign="times"), ValueError, "expected plus or minus, found times"),

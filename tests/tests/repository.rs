@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         rule("no tracked file is above 1 MiB, but the corpus", small),
         rule("temporary files lie in private folders", private),
         rule("doc comments start with their subject", plain),
+        rule("words are spelled as in American English", american),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -74,4 +75,44 @@ fn plain(files: &[String]) -> Result<(), Failed> {
         }
     }
     if odd.len() * ONE_IN <= all { Ok(()) } else { Err(format!("{} of {all}: {odd:?}", odd.len()).into()) }
+}
+
+/// Beginnings of British spellings that this project has had.
+const BRITISH: [&str; 16] = [
+    "behaviour",
+    "cancelled",
+    "centre",
+    "colour",
+    "favour",
+    "finalise",
+    "grey",
+    "initialis",
+    "labelled",
+    "licence",
+    "neighbour",
+    "optimise",
+    "organis",
+    "recognis",
+    "serialis",
+    "specialis",
+];
+
+/// The file that has them for this rule.
+const SPELLING: &str = "tests/tests/repository.rs";
+
+fn american(files: &[String]) -> Result<(), Failed> {
+    const KINDS: [&str; 5] = [".rs", ".md", ".py", ".isa", ".toml"];
+    let ours = |file: &&String| {
+        !file.starts_with(CORPUS) && *file != SPELLING && KINDS.iter().any(|kind| file.ends_with(kind))
+    };
+    let mut found = Vec::new();
+    for file in files.iter().filter(ours) {
+        let text = std::fs::read_to_string(root().join(file))?.to_lowercase();
+        for (at, line) in text.lines().enumerate() {
+            let words = line.split(|c: char| !c.is_ascii_alphabetic());
+            let wrong = words.filter(|word| BRITISH.iter().any(|stem| word.starts_with(stem)));
+            found.extend(wrong.map(|word| format!("{file}:{}: {word}", at + 1)));
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(format!("British spellings: {found:#?}").into()) }
 }

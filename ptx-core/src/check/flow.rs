@@ -20,7 +20,7 @@ pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
         let graph = Graph::new(function);
         unused_labels(function, &graph, &debug, out);
         unreachable(function, &graph, out);
-        uninitialised(function, &graph, out);
+        uninitialized(function, &graph, out);
     }
 }
 
@@ -67,7 +67,7 @@ fn unreachable(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
 }
 
 /// Registers that are read where no path, or not every path, has written them. A guarded write counts as a write.
-fn uninitialised(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
+fn uninitialized(function: &Function, graph: &Graph, out: &mut Vec<Diagnostic>) {
     if let Some(written) = written(function, graph, &apply) {
         report(function, graph, written, out);
     }

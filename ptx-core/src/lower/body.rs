@@ -60,14 +60,14 @@ impl<'t> Body<'_, 't> {
         let mut label = None;
         for id in statements {
             let stmt = self.cx.tree.stmt(*id);
-            self.labelled(stmt, label);
+            self.labeled(stmt, label);
             self.statement(stmt);
             label = if let StmtKind::Label(name) = &stmt.kind { Some(name) } else { None };
         }
     }
 
     /// Statements that need the label before them.
-    fn labelled(&mut self, stmt: &'t Stmt, label: Option<&'t Tokens>) {
+    fn labeled(&mut self, stmt: &'t Stmt, label: Option<&'t Tokens>) {
         let tree = self.cx.tree;
         let list = match &stmt.kind {
             StmtKind::Prototype(_) => None,

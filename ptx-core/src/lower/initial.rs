@@ -9,7 +9,7 @@ use crate::isa::{Class, Type};
 use crate::syntax::{ExprId, ExprKind, Tree};
 
 /// The bytes of `{1, 2, {3, 4}}`, of a scalar, or of addresses.
-pub(super) fn initialiser(cx: &mut Context<'_>, ty: Type, vector: u32, dims: &[u64], id: ExprId) -> Init {
+pub(super) fn initializer(cx: &mut Context<'_>, ty: Type, vector: u32, dims: &[u64], id: ExprId) -> Init {
     let mut init = Init::default();
     if matches!(ty.name(), "f16" | "f16x2") {
         let text = format!("a `.{}` variable takes no initial value; declare it `.b{}`", ty.name(), ty.bits());

@@ -122,7 +122,7 @@ fn variable(cx: &mut Context<'_>, shape: &Shape, name: &str, declarator: &Declar
     let element = shape.ty.bytes() * u64::from(shape.vector);
     let mut dims: Vec<u64> = tree.list(&declarator.dims).iter().map(|d| dimension(cx, *d)).collect();
     let value = declarator.init.filter(|_| shape.ty.class() != Class::Opaque);
-    let init = value.map(|value| initial::initialiser(cx, shape.ty, shape.vector, &dims, value));
+    let init = value.map(|value| initial::initializer(cx, shape.ty, shape.vector, &dims, value));
     if let (Some(first @ 0), Some(init)) = (dims.first().copied(), &init) {
         let rest: u64 = dims[1..].iter().product::<u64>().max(1);
         dims[0] = first.max((init.bytes.len() as u64).div_ceil((element * rest).max(1)));

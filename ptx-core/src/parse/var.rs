@@ -88,7 +88,7 @@ impl Parser {
         self.list_from(base)
     }
 
-    /// `declarator = name ["<" count ">"] ("[" [size] "]")* ["=" initialiser]`
+    /// `declarator = name ["<" count ">"] ("[" [size] "]")* ["=" initializer]`
     fn declarator(&mut self) -> Parsed<()> {
         let name = match self.kind() {
             Kind::Word | Kind::Dot => self.bump(),

@@ -54,7 +54,7 @@ fn is_canceled(site: &Site) -> Decoded {
 fn first_block(site: &Site) -> Decoded {
     site.accept_all();
     Ok(Box::new(move |_, group| {
-        let message = "the block of a cancelled cluster is asked for, but the request failed; ask `is_canceled` first";
+        let message = "the block of a canceled cluster is asked for, but the request failed; ask `is_canceled` first";
         Err(Fault::new(FaultKind::Undefined, message).lane(group.trailing_zeros() as usize % 32))
     }))
 }

@@ -89,7 +89,7 @@ fn a_word_that_all_read_and_one_writes() {
 
 /// Halves of words that different blocks read and write, in pages that they share.
 #[test]
-fn neighbours_within_a_word() {
+fn neighbors_within_a_word() {
     let body = "
   mul.wide.u32 %d1, %r9, 2; add.u64 %d1, %d1, %out; ld.global.u16 %h1, [%d1]; cvt.u32.u16 %r5, %h1; add.u32 %r5, %r5, %r3;
   cvt.u16.u32 %h1, %r5; st.global.u16 [%d1], %h1; ld.global.u32 %r6, [%out+131000]; st.global.u16 [%d1], %h1;";

@@ -152,7 +152,7 @@ fn refusals_and_faults_have_reasons() {
 }
 
 #[test]
-fn no_cluster_is_cancelled() {
+fn no_cluster_is_canceled() {
     let body = ".shared .align 16 .b8 s[16]; .shared .align 8 .b64 bar; .reg .b128 %q; mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;
       mov.u32 %r2, s; mov.u32 %r3, bar; mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
       clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r2], [%r3];

@@ -130,7 +130,7 @@ fn layers_gathers_offsets_and_cubes() {
     assert_eq!(values(|_| {}, "tld4.r.2d.v4.f32.f32 {%f3, %f4, %f5, %f6}, [%d0, {%f1, %f1}];"), [9.0, 10.0, 6.0, 5.0]);
     assert_eq!(values(|_| {}, "tex.2d.v4.f32.f32 {%f3, %f4, %f5, %f6}, [%d0, {%f1, %f1}], {%r1, %r1};")[0], 10.0);
     let cube = |t: &mut Texture| (t.size, t.layers) = ([2, 2, 1], 6);
-    // Mostly along +x, a little up and towards -z: the face's right upper quarter.
+    // Mostly along +x, a little up and toward -z: the face's right upper quarter.
     let direction = "mov.f32 %f7, 0f3F000000; mov.f32 %f8, 0fBF000000;";
     let fetch = "tex.cube.v4.f32.f32 {%f3, %f4, %f5, %f6}, [%d0, {%f1, %f7, %f8, %f8}];";
     assert_eq!(values(cube, &format!("{direction} {fetch}"))[0], 1.0);

@@ -59,7 +59,7 @@ const fn case(
     Case { code, threads, blocks, both, wrong, right, cluster: 1, target: "sm_100a", cooperative: false }
 }
 
-/// Each thread has a word of shared memory at `%r1`, its neighbour's is at `%r2`, thread 0 has `%p1`.
+/// Each thread has a word of shared memory at `%r1`, its neighbor's is at `%r2`, thread 0 has `%p1`.
 const TILE: &str =
     ".shared .align 128 .b8 tile[1024]; shl.b32 %r1, %t, 2; xor.b32 %r2, %r1, 4; setp.eq.u32 %p1, %t, 0;";
 /// The same, and an mbarrier for one arrival.

@@ -25,7 +25,7 @@ impl TensorMapBuilder {
         Ok(from_bytes(&map.encode()))
     }
 
-    /// Bytes between neighbours of the second dimension and those behind it.
+    /// Bytes between neighbors of the second dimension and those behind it.
     fn outer_strides(&self) -> [u64; cpu::RANK - 1] {
         let mut strides = self.element_strides();
         strides.pop();

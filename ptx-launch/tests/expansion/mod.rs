@@ -149,7 +149,7 @@ pub struct Shape {
 unsafe impl ::ptx_launch::expansion::KernelParam for Shape {}
 const _: () = assert!(
     size_of::<Shape>() == size_of::<u32>() + size_of::<u32>(),
-    "`Shape` has padding: add fields for it, so that every byte that the kernel sees is initialised"
+    "`Shape` has padding: add fields for it, so that every byte that the kernel sees is initialized"
 );
 
 /// The instances of [`tiles()`].

@@ -37,7 +37,7 @@ pub struct Pixels {
 }
 
 impl Tensor {
-    /// A tensor whose every byte differs from its neighbours'.
+    /// A tensor whose every byte differs from its neighbors'.
     pub fn new(element: usize, shape: &[usize], strides: Option<&[usize]>) -> Tensor {
         let packed = packed(shape);
         let strides = strides.map_or(packed, <[usize]>::to_vec);

@@ -103,7 +103,7 @@ fn build() -> Library {
     ]);
     let status = rustc.arg(&source).arg("-o").arg(&library).status().unwrap();
     assert!(status.success(), "the driver stub does not compile");
-    // SAFETY: its initialisers do nothing.
+    // SAFETY: its initializers do nothing.
     let loaded = unsafe { Library::new(&library) }.unwrap();
     std::fs::remove_file(library).unwrap();
     loaded

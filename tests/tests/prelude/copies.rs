@@ -5,7 +5,7 @@ use ptx_launch::{Result, TensorMap};
 
 /// Two blocks write to each other in every way that there is; each thread of the first 32 has a word of its own.
 #[ptx_kernel(arch = "sm_90", block = 64, grid = 2, cluster = 2, unsafe(requires(out.len() >= 2 * 5 * 32)))]
-pub fn neighbours(out: &mut [u32]) {
+pub fn neighbors(out: &mut [u32]) {
     #[shared(align = 16)]
     let words: [u32; 128];
     #[shared(align = 16)]
@@ -61,7 +61,7 @@ pub fn neighbours(out: &mut [u32]) {
 #[ptx_test]
 fn blocks_of_a_cluster_write_to_each_other(device: &Device) -> Result<()> {
     let mut out = device.zeros::<u32>(320)?;
-    neighbours(device, &mut out)?;
+    neighbors(device, &mut out)?;
     let words = |rank: u32| (0..5).flat_map(move |_| (0..32).map(move |i| 100 * rank + i));
     assert_eq!(out.download()?, words(1).chain(words(0)).collect::<Vec<_>>());
     Ok(())

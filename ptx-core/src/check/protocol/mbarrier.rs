@@ -56,7 +56,7 @@ fn in_time(body: &Body, init: usize, used: usize) -> bool {
 fn report(body: &Body, inst: &Inst, operand: &str) -> Diagnostic {
     let span = position(inst, operand).map_or(inst.span, |at| body.function.operand_span(inst, at));
     Diagnostic::warning(&codes::P0711, span, "no `mbarrier.init` of this object comes before its use")
-        .help("one thread initialises it (`mbarrier.init.shared::cta.b64 [mbar], count;`), then a barrier follows")
+        .help("one thread initializes it (`mbarrier.init.shared::cta.b64 [mbar], count;`), then a barrier follows")
         .section("9.7.13.15.9")
 }
 

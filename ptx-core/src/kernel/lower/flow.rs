@@ -57,7 +57,7 @@ impl<'a> Lowerer<'a> {
                 Some(body) => self.lower(body, dest),
                 None => Value::Error,
             },
-            ExprKind::Block(name, block) => self.labelled_block(name.as_ref(), block, dest, span),
+            ExprKind::Block(name, block) => self.labeled_block(name.as_ref(), block, dest, span),
             ExprKind::While(name, condition, body) => self.while_loop(name.as_ref(), Some(condition), body, span),
             ExprKind::Loop(name, body) => self.while_loop(name.as_ref(), None, body, span),
             ExprKind::For(name, pattern, items, body) => self.unroll(name.as_ref(), pattern, items, body, span),
@@ -201,7 +201,7 @@ impl<'a> Lowerer<'a> {
         Value::unit()
     }
 
-    fn labelled_block(&mut self, name: Option<&Ident>, block: &'a Block, dest: Option<&Value>, span: Span) -> Value {
+    fn labeled_block(&mut self, name: Option<&Ident>, block: &'a Block, dest: Option<&Value>, span: Span) -> Value {
         let Some(name) = name else { return self.block(block, dest) };
         let end = self.f.code.label(&format!("${}_end", name.name));
         self.enter(Some(name), end, None);

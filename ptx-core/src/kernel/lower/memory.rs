@@ -171,7 +171,7 @@ impl<'a> Lowerer<'a> {
                     Ok(value) => value,
                     Err(Fail::Reported | Fail::NotConstant(..)) => return None,
                 };
-                format!(" = {}", self.initialiser(&value, element, expr.span)?)
+                format!(" = {}", self.initializer(&value, element, expr.span)?)
             }
         };
         let symbol = Rc::make_mut(&mut self.out.symbols).unique(&item.name.name);
@@ -199,11 +199,11 @@ impl<'a> Lowerer<'a> {
         self.out.listed.push(StaticVariable { name, symbol: symbol.to_owned(), element, dims, shared });
     }
 
-    fn initialiser(&mut self, value: &Const, element: Type, span: Span) -> Option<String> {
+    fn initializer(&mut self, value: &Const, element: Type, span: Span) -> Option<String> {
         match value {
             Const::Array(items) => {
                 let items: Vec<String> =
-                    items.iter().map(|item| self.initialiser(item, element, span)).collect::<Option<_>>()?;
+                    items.iter().map(|item| self.initializer(item, element, span)).collect::<Option<_>>()?;
                 Some(format!("{{{}}}", items.join(", ")))
             }
             other => self.immediate(other, element, span),

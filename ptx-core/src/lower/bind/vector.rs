@@ -60,7 +60,7 @@ impl Binder<'_> {
     pub(super) fn group(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
         let Some(value) = of_one_type(specs).filter(|_| specs.len() == written.len()) else {
             self.inside(specs, written)?;
-            return self.neighbours(specs, written);
+            return self.neighbors(specs, written);
         };
         self.whole_vector(value, Access::Read, written)?;
         let integers = specs.iter().zip(written).filter(|(_, operand)| matches!(operand, Operand::Int(_)));
@@ -68,7 +68,7 @@ impl Binder<'_> {
     }
 
     /// Checks that neighboring elements of one type in a group fit each other.
-    fn neighbours(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
+    fn neighbors(&self, specs: &[OperandSpec], written: &[Operand]) -> Fit {
         let of_value = |at: usize| match specs.get(at).map(|s| &s.kind) {
             Some(OperandKind::Value(value)) => Some(value),
             _ => None,

@@ -40,7 +40,7 @@ pub(in crate::watch) fn not_fenced(listing: &Listing, (name, init): (&str, u32),
         .lane(lane)
         .party(party(listing, init, "it is initialized here".into()))
         .help(
-            "let the thread that initialises it execute `fence.mbarrier_init.release.cluster` (`mbarrier::fence_init()`) or \
+            "let the thread that initializes it execute `fence.mbarrier_init.release.cluster` (`mbarrier::fence_init()`) or \
              `fence.proxy.async` before the barrier",
         )
 }
@@ -55,14 +55,14 @@ pub(in crate::watch) fn explain_misuse(exec: &ExecState, fault: Fault, place: Mb
         let ended = ended.and_then(|pc| party(exec.listing, pc, "its use was ended here".into()));
         return match ended {
             Some(ended) => fault.party(Some(ended)).help(
-                "let all threads that use it meet at a barrier before one of them ends it, or initialise it again",
+                "let all threads that use it meet at a barrier before one of them ends it, or initialize it again",
             ),
             None => fault.help("`mbarrier.init` by one thread, then a barrier, before anybody uses it"),
         };
     };
     let init = party(exec.listing, phases.init, "it was initialized here".into());
     came(exec.listing, phases).into_iter().fold(fault.party(init), |fault, came| fault.party(Some(came))).help(
-        "initialise it for as many arrivals as come in a phase, and let nobody arrive twice: `mbarrier.arrive.expect_tx` is \
+        "initialize it for as many arrivals as come in a phase, and let nobody arrive twice: `mbarrier.arrive.expect_tx` is \
          an arrival, too, and for one thread",
     )
 }

@@ -30,7 +30,7 @@ pub(in crate::watch) fn reasons(
     let mut parties: Vec<Party> = came(listing, phases).into_iter().chain(owing).take(MOST).collect();
     let nobody = history.now.is_empty() && phases.count == 0;
     if nobody {
-        parties.extend(party(listing, phases.init, "nobody has arrived since it was initialised here".into()));
+        parties.extend(party(listing, phases.init, "nobody has arrived since it was initialized here".into()));
     }
     Reasons { parties, help: help(history, state, nobody) }
 }
@@ -110,7 +110,7 @@ fn help(history: &History, state: Mbarrier, nobody: bool) -> Option<String> {
                 .to_string(),
         ),
         (missing, _) if missing > 0 => Some(format!(
-            "{missing} more arrivals are needed: let as many threads arrive as `mbarrier.init` says, or initialise it for those \
+            "{missing} more arrivals are needed: let as many threads arrive as `mbarrier.init` says, or initialize it for those \
              that do"
         )),
         _ => None,

@@ -24,7 +24,7 @@ pub(super) const CASES: &[Case] = &[
     case("W0402", (32, 1), "shl.b32 %r1, %t, 2; mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; .shared .align 16 .b8 tile[128];",
         "cp.async.ca.shared.global [%r1], [%d1], 4; cp.async.commit_group; ld.shared.u32 %r3, [%r1];",
         "cp.async.ca.shared.global [%r1], [%d1], 4; cp.async.commit_group; cp.async.wait_group 0; ld.shared.u32 %r3, [%r1];"),
-    // His own copy is complete, but the neighbour's is not known to be.
+    // His own copy is complete, but the neighbor's is not known to be.
     case("W0402", (32, 1), "shl.b32 %r1, %t, 2; mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; .shared .align 16 .b8 tile[128];",
         "cp.async.ca.shared.global [%r1], [%d1], 4; cp.async.wait_all; xor.b32 %r2, %r1, 4; ld.shared.u32 %r3, [%r2];",
         "cp.async.ca.shared.global [%r1], [%d1], 4; cp.async.wait_all; bar.sync 0; xor.b32 %r2, %r1, 4; ld.shared.u32 %r3, [%r2];"),

@@ -3,7 +3,7 @@
 use super::{BAR, Case, TILE, case};
 
 /// Two arrays beside each other; each thread has a word of the first at `%r1`.
-const NEIGHBOURS: &str = ".shared .align 4 .b8 a[128]; .shared .align 4 .b8 b[128]; mov.u32 %r1, a; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2;";
+const NEIGHBORS: &str = ".shared .align 4 .b8 a[128]; .shared .align 4 .b8 b[128]; mov.u32 %r1, a; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2;";
 /// The other block's `x` at `%r2` and `bar` at `%r4`; thread 0 has `%p1`.
 const PEER: &str = ".shared .align 4 .u32 x; .shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0; mov.u32 %r1, %cluster_ctarank; xor.b32 %r1, %r1, 1;
   mov.u32 %r2, x; mapa.shared::cluster.u32 %r2, %r2, %r1; mov.u32 %r4, bar; mapa.shared::cluster.u32 %r4, %r4, %r1;";
@@ -31,10 +31,10 @@ pub(super) const CASES: &[Case] = &[
          WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;"),
     case("W0104", (1, 1), ".local .align 4 .b8 x[8]; mov.u32 %r1, x; st.local.u32 [%r1], 1;",
         "ld.local.u32 %r2, [%r1+4];", "ld.local.u32 %r2, [%r1];"),
-    // An access that begins at a variable and ends up in its neighbour.
-    case("W0106", (32, 1), NEIGHBOURS, "st.shared.u32 [%r1+4], 1;", "st.shared.u32 [%r1], 1;"),
-    case("W0106", (1, 1), NEIGHBOURS, "st.shared.u32 [b], 1; ld.shared.u32 %r3, [a+128];", "st.shared.u32 [b], 1; ld.shared.u32 %r3, [b];"),
-    case("W0106", (1, 1), NEIGHBOURS, "cvta.shared.u64 %d1, b; st.u32 [%d1+-4], 1;", "cvta.shared.u64 %d1, b; st.u32 [%d1+4], 1;"),
+    // An access that begins at a variable and ends up in its neighbor.
+    case("W0106", (32, 1), NEIGHBORS, "st.shared.u32 [%r1+4], 1;", "st.shared.u32 [%r1], 1;"),
+    case("W0106", (1, 1), NEIGHBORS, "st.shared.u32 [b], 1; ld.shared.u32 %r3, [a+128];", "st.shared.u32 [b], 1; ld.shared.u32 %r3, [b];"),
+    case("W0106", (1, 1), NEIGHBORS, "cvta.shared.u64 %d1, b; st.u32 [%d1+-4], 1;", "cvta.shared.u64 %d1, b; st.u32 [%d1+4], 1;"),
     case("W0106", (1, 1), ".local .align 4 .b8 x[8]; .local .align 4 .b8 y[8]; mov.u32 %r1, x;",
         "st.local.u32 [%r1+8], 1;", "st.local.u32 [%r1+4], 1;"),
     case("W0106", (1, 1), ".const .align 4 .u32 x = 1; .const .align 4 .u32 y = 2; mov.u32 %r1, x;",

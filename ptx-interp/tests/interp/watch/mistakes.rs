@@ -92,12 +92,12 @@ pub(super) const CASES: &[Case] = &[
         @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;",
         "st.shared.u32 [%r1], 1; fence.proxy.async.shared::cta; bar.sync 0; mov.u32 %r3, tile; @%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r3], 128;
         @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;"),
-    // The other block's mbarrier may not be initialised.
+    // The other block's mbarrier may not be initialized.
     case("W0108", (32, 2), PAIR, "@%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
          WAIT: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;",
         "@%p1 mbarrier.init.shared.b64 [bar], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
          WAIT: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;").clusters(2),
-    // A relaxed arrival at the cluster's barrier needs the fence of the initialisation.
+    // A relaxed arrival at the cluster's barrier needs the fence of the initialization.
     case("W0201", (32, 2), PAIR, "@%p1 mbarrier.init.shared.b64 [bar], 1; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned; @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
          WAIT: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;",
         "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned; bar.sync 0; @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];

@@ -11,7 +11,7 @@ pub(super) const CASES: &[Case] = &[
     // The barrier before the tile is written again is missing.
     case("W0201", (64, 1), TILE, "st.shared.u32 [%r1], 1; bar.sync 0; ld.shared.u32 %r3, [%r2]; st.shared.u32 [%r1], 2;",
         "st.shared.u32 [%r1], 1; bar.sync 0; ld.shared.u32 %r3, [%r2]; bar.sync 0; st.shared.u32 [%r1], 2;"),
-    // Neighbours that write the bytes of one word are no race.
+    // Neighbors that write the bytes of one word are no race.
     case("W0201", (64, 1), ".shared .align 4 .b8 b[64]; mov.u32 %r1, b; add.u32 %r1, %r1, %t; mov.b16 %h1, 1;",
         "and.b32 %r1, %r1, 62; st.shared.u8 [%r1], %h1;", "st.shared.u8 [%r1], %h1;"),
     case("W0202", (32, 2), "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out;",

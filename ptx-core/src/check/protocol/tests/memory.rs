@@ -4,7 +4,7 @@ use super::{is_right, says};
 use expect_test::expect;
 
 #[test]
-fn mbarriers_that_are_initialised_are_right() {
+fn mbarriers_that_are_initialized_are_right() {
     is_right("mbarrier.init.shared.b64 [full], 1; bar.sync 0; mbarrier.arrive.shared.b64 _, [full];");
     is_right(
         "mov.u32 r0, full; @p mbarrier.init.shared.b64 [r0], 1;\nA: mbarrier.try_wait.parity.shared.b64 q, [full], 0; @!q bra A;",
@@ -19,7 +19,7 @@ fn mbarriers_that_are_initialised_are_right() {
 }
 
 #[test]
-fn mbarriers_that_nothing_initialises() {
+fn mbarriers_that_nothing_initializes() {
     says(
         "mbarrier.arrive.shared.b64 _, [full];",
         expect![[r#"

@@ -1,0 +1,28 @@
+//! The options of a measurement.
+
+use std::time::{Duration, Instant};
+
+/// Options of a measurement.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Only sizes that contain one of these; all without any.
+    pub sizes: Vec<String>,
+    /// The variants of our kernels that play: those whose name contains one of these; without any, the dispatch's choice.
+    pub sweep: Vec<String>,
+    /// Turns of each contestant.
+    pub turns: u32,
+    /// Length of a turn.
+    pub turn: Duration,
+    /// Time nothing.
+    pub check_only: bool,
+    /// Only what a target speaks of.
+    pub promised: bool,
+    /// Small sizes, timed on whatever device there is: the program is tried, not the kernels.
+    pub rehearse: bool,
+    /// No contest begins later.
+    pub until: Option<Instant>,
+    /// No rivals.
+    pub alone: bool,
+    /// Seed of the random inputs.
+    pub seed: u32,
+}
