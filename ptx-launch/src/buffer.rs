@@ -1,6 +1,7 @@
 //! Buffers: memory of a device, typed, and its parts ([`View`], [`ViewMut`]). Nothing here launches.
 
 mod cuda;
+mod events;
 mod foreign;
 mod memory;
 mod order;

@@ -5,7 +5,7 @@ use crate::buffer::{Access, Element, Host, Pinned};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::{Bound, ReadSlice, WriteSlice, bytes as bytes_of, bytes_mut};
-use crate::stream::{Events, Stream, StreamKind};
+use crate::stream::{Events, Stream, StreamKind, Submission};
 use cudarc::driver::{CudaStream, result};
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ impl Stream {
                 peer(home, on, &read, &written, bytes)
             }
             (_, StreamKind::Cuda(on, _)) => {
-                let (read, written) = (from.bind(stream)?, to.bind(stream)?);
+                let copy = Submission::on(stream);
+                let (read, written) = (from.bind(copy.stream())?, to.bind(copy.stream())?);
                 bind(on)?;
                 // SAFETY: both are as long, and lie in the current context.
                 let copied =
@@ -75,12 +76,13 @@ impl Stream {
     /// device, [`ErrorKind::Unsupported`] in a capture, or what the driver says.
     pub fn upload<T: Element>(&self, from: &Pinned<T>, mut to: impl WriteSlice<T>) -> Result<()> {
         let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
-        let written = to.bind(stream)?;
+        let copy = Submission::on(stream);
+        let written = to.bind(copy.stream())?;
         match (&from.host, stream.kind) {
             (Host::Cuda(host), StreamKind::Cuda(on, events)) if !differ_from(host.context(), on) => {
                 not_captured(events)?;
                 bind(on)?;
-                let _after = host.begin(on, Access::Read)?;
+                let _after = host.begin(on, Access::Read, &copy)?;
                 // SAFETY: both are as long; whoever writes or frees the host's waits for the event that `_after` records.
                 let copied = unsafe {
                     let host = std::slice::from_raw_parts(host.at(), bytes);
@@ -100,12 +102,13 @@ impl Stream {
     /// As [`upload`](Stream::upload).
     pub fn download<T: Element>(&self, from: impl ReadSlice<T>, to: &mut Pinned<T>) -> Result<()> {
         let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
-        let read = from.bind(stream)?;
+        let copy = Submission::on(stream);
+        let read = from.bind(copy.stream())?;
         match (&mut to.host, stream.kind) {
             (Host::Cuda(host), StreamKind::Cuda(on, events)) if !differ_from(host.context(), on) => {
                 not_captured(events)?;
                 bind(on)?;
-                let _after = host.begin(on, Access::Write)?;
+                let _after = host.begin(on, Access::Write, &copy)?;
                 // SAFETY: both are as long; whoever looks at the host's or frees it waits for the event that `_after` records.
                 let copied = unsafe {
                     let host = std::slice::from_raw_parts_mut(host.at(), bytes);

@@ -7,7 +7,7 @@ pub use crate::kernel::{Kernel, LineMap, Module, Variant};
 pub use crate::launch::launch;
 pub use crate::param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
 pub use crate::statics::Static;
-pub use crate::stream::{AsStream, StreamRef};
+pub use crate::stream::{AsStream, StreamRef, Submission};
 pub use crate::tensor_map::{
     ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder,
 };

@@ -4,7 +4,7 @@
 use crate::buffer::{Access, CudaMemory, patiently};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{CAPTURES, Events, Queue, Stream};
+use crate::stream::{CAPTURES, Events, Queue, Stream, StreamRef, Submission};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUresult};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError};
 use std::any::Any;
@@ -225,9 +225,10 @@ impl Graph {
             return Err(not_held());
         }
         // All of it or nothing: otherwise this would wait for a thread that waits for this.
+        let submission = Submission::on(StreamRef::cuda(&self.stream));
         let begin = || {
             let ours = self.memory.ours.iter();
-            ours.map(|(memory, access)| memory.begin_graph(&self.stream, *access).transpose())
+            ours.map(|(memory, access)| memory.begin_graph(&self.stream, *access, Some(&submission)).transpose())
                 .collect::<Option<Result<Vec<_>>>>()
                 .transpose()
         };

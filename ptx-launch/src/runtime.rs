@@ -11,7 +11,7 @@ use crate::kernel::{Kernel, LineMap, Module, Variant};
 use crate::launch::CpuProgram;
 use crate::launch::launch;
 use crate::param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice, bytes};
-use crate::stream::{AsStream, StreamRef};
+use crate::stream::{AsStream, StreamRef, Submission};
 use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;
 use ptx_core::diag::near::nearest;
@@ -239,7 +239,8 @@ impl<'a> RuntimeLaunch<'a> {
         if self.arguments.len() != self.kernel.params.len() {
             return Err(other_count(self.kernel, self.arguments.len()));
         }
-        let stream = stream.as_stream();
+        let submission = Submission::on(stream.as_stream());
+        let stream = submission.stream();
         let mut ready = Vec::with_capacity(self.arguments.len());
         for argument in &mut self.arguments {
             ready.push(match argument {

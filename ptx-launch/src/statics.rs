@@ -83,7 +83,7 @@ impl<T> Static<T> {
     #[doc(hidden)]
     pub fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match stream.kind {
-            StreamKind::Cuda(on, events) => self.on_cuda(on)?.bind_shared(on, events, self.access),
+            StreamKind::Cuda(on, events) => self.on_cuda(on)?.bind_shared((on, events), self.access, stream.submission),
             StreamKind::Cpu(_) => Ok(Bound::recorded(0, None)),
         }
     }

@@ -2,8 +2,10 @@
 #![allow(unsafe_code, reason = "the driver is asked whether a stream is captured, and streams of others are borrowed")]
 
 mod per_thread;
+mod submission;
 
 pub(crate) use per_thread::{PER_THREAD, is_per_thread};
+pub use submission::Submission;
 
 use crate::device::cpu::CpuDevice;
 use crate::device::cuda::CudaDevice;
@@ -140,6 +142,8 @@ pub trait AsStream {
 #[derive(Clone, Copy)]
 pub struct StreamRef<'a> {
     pub(crate) kind: StreamKind<'a>,
+    /// The work that will be submitted to it, whose memory shares an event.
+    pub(crate) submission: Option<&'a Submission<'a>>,
 }
 
 impl<'a> StreamRef<'a> {
@@ -149,13 +153,13 @@ impl<'a> StreamRef<'a> {
         if is_per_thread(stream) {
             per_thread::wait_at_thread_end(stream.context());
         }
-        StreamRef { kind: StreamKind::Cuda(stream, Events::of(stream)) }
+        StreamRef { kind: StreamKind::Cuda(stream, Events::of(stream)), submission: None }
     }
 
     /// The one stream of a CPU device.
     #[inline]
     pub(crate) fn cpu(device: &'a CpuDevice) -> StreamRef<'a> {
-        StreamRef { kind: StreamKind::Cpu(device) }
+        StreamRef { kind: StreamKind::Cpu(device), submission: None }
     }
 
     /// The CPU device, if it is a stream of one.

@@ -54,12 +54,14 @@ impl Launch<'_> {
         let lengths = self.map_lengths();
         let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream, self.root));
         let (the_kernel, args, statics) = (self.reference(), self.args(), self.static_bindings(stream));
+        let submission = local("submission");
         // The arguments are those of the entry, by the same signature.
         let launch = self.vouched(quote!(#rt::launch(#the_kernel, #stream, &#config, &[#(#args),*])));
         quote! {
             #dims
             let #config = #host;
-            let #stream = #rt::AsStream::as_stream(&#stream);
+            let #submission = #rt::Submission::on(#rt::AsStream::as_stream(&#stream));
+            let #stream = #rt::Submission::stream(&#submission);
             #lengths
             #(#bindings)*
             #statics

@@ -8,7 +8,7 @@ use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::param::Bound;
-use crate::stream::{Events, StreamRef, is_per_thread};
+use crate::stream::{Events, StreamRef, Submission, is_per_thread};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};
 use std::sync::Arc;
@@ -55,15 +55,15 @@ impl CudaMemory {
     /// Ready to be used by work on `on`, as [`bind`](CudaMemory::bind); for variables of modules.
     pub(crate) fn bind_shared<'s>(
         self: &'s Arc<Self>,
-        on: &'s Arc<CudaStream>,
-        events: Events,
+        (on, events): (&'s Arc<CudaStream>, Events),
         access: Access,
+        submission: Option<&'s Submission<'s>>,
     ) -> Result<Bound<'s>> {
         if events == Events::LeftOut {
             graph::note(on, Some((self, access)));
             return Ok(Bound::recorded(self.address, None));
         }
-        let recorded = patiently(|| self.begin_graph(on, access))?;
+        let recorded = patiently(|| self.begin_graph(on, access, submission))?;
         Ok(Bound::recorded(self.address, Some(recorded)))
     }
 
@@ -71,7 +71,7 @@ impl CudaMemory {
     pub(crate) fn read_shared(self: &Arc<Self>, on: &Arc<CudaStream>, events: Events, into: &mut [u8]) -> Result<()> {
         let on = outside_of_captures(on, events)?;
         // As a write: it waits for all uses, so that they can be forgotten, and their streams.
-        let bound = self.bind_shared(on, events, Access::Write)?;
+        let bound = self.bind_shared((on, events), Access::Write, None)?;
         let begun = self.order.begun();
         self.copy_out(on, bound, 0, into)?;
         self.order.ended(begun);
@@ -81,7 +81,7 @@ impl CudaMemory {
     /// Copies all of a module's variable in on `on`; see [`write`](CudaMemory::write).
     pub(crate) fn write_shared(self: &Arc<Self>, on: &Arc<CudaStream>, events: Events, from: &[u8]) -> Result<()> {
         let on = outside_of_captures(on, events)?;
-        let bound = self.bind_shared(on, events, Access::Write)?;
+        let bound = self.bind_shared((on, events), Access::Write, None)?;
         self.copy_in(on, bound, 0, from)
     }
 
@@ -114,7 +114,7 @@ impl CudaMemory {
     ) -> Result<Bound<'s>> {
         let (on, events) = Bound::same_context(self.home(), stream)?;
         let recorded = match events {
-            Events::Kept => self.begin(on, access, borrow)?,
+            Events::Kept => self.begin(on, (access, borrow), stream.submission)?,
             Events::LeftOut => {
                 graph::note(on, Some((self, access)));
                 None
@@ -127,10 +127,10 @@ impl CudaMemory {
     fn begin<'s>(
         self: &'s Arc<Self>,
         on: &'s Arc<CudaStream>,
-        access: Access,
-        borrow: Borrow,
+        uses: (Access, Borrow),
+        submission: Option<&'s Submission<'s>>,
     ) -> Result<Option<Recorded<'s>>> {
-        self.order.begin(on, access, borrow, || Arc::strong_count(self) == 1)
+        self.order.begin(on, uses, submission, || Arc::strong_count(self) == 1)
     }
 
     /// A graph holds it from now on.
@@ -139,8 +139,13 @@ impl CudaMemory {
     }
 
     /// Lets `on` wait for the uses that come before the launch of a graph; nothing if another thread is about to submit one.
-    pub(crate) fn begin_graph<'s>(&'s self, on: &'s Arc<CudaStream>, access: Access) -> Result<Option<Recorded<'s>>> {
-        self.order.begin_graph(on, access)
+    pub(crate) fn begin_graph<'s>(
+        &'s self,
+        on: &'s Arc<CudaStream>,
+        access: Access,
+        submission: Option<&'s Submission<'s>>,
+    ) -> Result<Option<Recorded<'s>>> {
+        self.order.begin_graph(on, access, submission)
     }
 
     /// Its home stream, on which the host copies.
@@ -152,7 +157,7 @@ impl CudaMemory {
     pub(super) fn read(self: &Arc<Self>, offset: usize, into: &mut [u8], borrow: Borrow) -> Result<()> {
         let home = self.home_for_copies()?;
         home.context().bind_to_thread().map_err(downloads)?;
-        let recorded = self.begin(home, Access::Read, borrow)?;
+        let recorded = self.begin(home, (Access::Read, borrow), None)?;
         self.copy_out(home, recorded, offset, into)
     }
 
@@ -169,7 +174,7 @@ impl CudaMemory {
     pub(super) fn write(self: &Arc<Self>, offset: usize, from: &[u8], borrow: Borrow) -> Result<()> {
         let home = self.home_for_copies()?;
         home.context().bind_to_thread().map_err(uploads)?;
-        let recorded = self.begin(home, Access::Write, borrow)?;
+        let recorded = self.begin(home, (Access::Write, borrow), None)?;
         self.copy_in(home, recorded, offset, from)
     }
 

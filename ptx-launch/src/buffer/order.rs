@@ -12,6 +12,7 @@ use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::load::Handle;
+use crate::stream::Submission;
 use cudarc::driver::sys::CUevent;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, SyncOnDrop};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -70,10 +71,9 @@ impl Order {
         let (address, theirs) = parts(slice);
         let mut state = State::default();
         let late = Queue::of(&home).shared().is_some();
-        let entered = state.uses.enter(&home, (Access::Write, Borrow::Whole), (late, false)).map_err(unordered)?;
-        if let Some(event) = entered {
-            home.context().bind_to_thread().and_then(|()| record(event, &home)).map_err(unordered)?;
-        }
+        let entered =
+            state.uses.enter(&home, (Access::Write, Borrow::Whole), (late, false), None).map_err(unordered)?;
+        home.context().bind_to_thread().and_then(|()| entered.record(&home)).map_err(unordered)?;
         let (sole, open, busy) = (AtomicUsize::new(NO_STREAM), AtomicUsize::new(0), AtomicBool::new(false));
         let order = Order { home, theirs, sole, open, busy, state: Mutex::new(state) };
         order.publish(&order.state());
@@ -96,8 +96,8 @@ impl Order {
     pub(super) fn begin<'s>(
         &'s self,
         on: &'s Arc<CudaStream>,
-        access: Access,
-        borrow: Borrow,
+        (access, borrow): (Access, Borrow),
+        submission: Option<&'s Submission<'s>>,
         is_alone: impl FnOnce() -> bool,
     ) -> Result<Option<Recorded<'s>>> {
         if self.sole.load(Relaxed) == on.cu_stream().addr() && borrow == Borrow::Whole && !managed(on) {
@@ -107,17 +107,22 @@ impl Order {
         if (access, borrow) == (Access::Write, Borrow::Whole) && state.held && is_alone() {
             state.held = false;
         }
-        self.admit(&mut state, on, access, borrow).map_err(unordered)
+        self.admit(&mut state, on, (access, borrow), submission).map_err(unordered)
     }
 
     /// The same for a graph, which needs the memory alone from here until its guard is dropped: nothing if another thread is about to
     /// submit work on it.
-    pub(super) fn begin_graph<'s>(&'s self, on: &'s Arc<CudaStream>, access: Access) -> Result<Option<Recorded<'s>>> {
+    pub(super) fn begin_graph<'s>(
+        &'s self,
+        on: &'s Arc<CudaStream>,
+        access: Access,
+        submission: Option<&'s Submission<'s>>,
+    ) -> Result<Option<Recorded<'s>>> {
         let mut state = self.state();
         if self.busy.load(Acquire) || self.open.load(Acquire) > 0 {
             return Ok(None);
         }
-        let mut admitted = self.admit(&mut state, on, access, Borrow::Graph).map_err(unordered)?;
+        let mut admitted = self.admit(&mut state, on, (access, Borrow::Graph), submission).map_err(unordered)?;
         if let Some(recorded) = &mut admitted {
             self.busy.store(true, Relaxed);
             recorded.busy = Some(&self.busy);
@@ -149,8 +154,8 @@ impl Order {
         &'s self,
         state: &mut State,
         on: &'s Arc<CudaStream>,
-        access: Access,
-        borrow: Borrow,
+        (access, borrow): (Access, Borrow),
+        submission: Option<&'s Submission<'s>>,
     ) -> Result<Option<Recorded<'s>>, DriverError> {
         let (queue, open) = (Queue::of(on), self.open.load(Acquire) > 0);
         self.follow(state, on, access, open)?;
@@ -162,15 +167,15 @@ impl Order {
         }
         let shared = queue.shared().is_some() && !state.held && !state.uses.has_others(queue);
         let late = shared && state.lent == Lent::Nothing && !managed(on) && !managed(&self.home);
-        let event = state.uses.enter(on, (access, borrow), (late, open))?;
+        let mark = state.uses.enter(on, (access, borrow), (late, open), submission)?;
         self.publish(state);
-        if event.is_none() && borrow == Borrow::Whole && !state.held {
+        if mark.is_late() && borrow == Borrow::Whole && !state.held {
             return Ok(None);
         }
         let theirs = self.theirs.filter(|_| access == Access::Write && state.lent > Lent::Nothing);
         self.open.fetch_add(1, Relaxed);
         let theirs = theirs.map(|[_, write]| (write, (!self.is_awaited(on)).then_some(&self.home)));
-        Ok(Some(Recorded { on, queue, open: &self.open, event, theirs, busy: None }))
+        Ok(Some(Recorded { on, queue, open: &self.open, mark, theirs, busy: None }))
     }
 
     /// Lets `on` wait for the uses of other streams, and of cudarc.
@@ -207,7 +212,7 @@ impl Order {
         let Some([_, write]) = self.theirs.filter(|_| home.context().is_event_tracking()) else {
             // The user orders what cudarc does; it has the memory in the order of the home stream.
             self.follow(state, home, Access::Read, open)?;
-            return state.uses.enter(home, (Access::Read, Borrow::Whole), (true, open)).map(drop);
+            return state.uses.enter(home, (Access::Read, Borrow::Whole), (true, open), None).map(drop);
         };
         if !managed(home) {
             // cudarc uses the memory on the home stream, without a wait.
@@ -255,8 +260,7 @@ impl Order {
         }
         home.context().bind_to_thread()?;
         wait_for(home, read)?;
-        let event = state.uses.enter(home, (Access::Read, Borrow::Part), (false, open))?;
-        event.map_or(Ok(()), |event| record(event, home))
+        state.uses.enter(home, (Access::Read, Borrow::Part), (false, open), None)?.record(home)
     }
 
     /// Before the memory is written or given away as cudarc's, by whoever has it alone: its event of writes comes to stand for all uses,
@@ -275,7 +279,7 @@ impl Order {
         let uses = &mut state.uses;
         uses.retire_others(None);
         if self.theirs.is_none() || !home.context().is_event_tracking() {
-            uses.enter(home, (Access::Write, Borrow::Whole), (true, false))?;
+            uses.enter(home, (Access::Write, Borrow::Whole), (true, false), None)?;
         }
         uses.add_write();
         state.told = Some(state.uses.writes());

@@ -9,6 +9,7 @@ use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
 use crate::load::Handle;
 use crate::param::zero;
+use crate::stream::Submission;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, PinnedHostSlice};
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
@@ -140,7 +141,12 @@ impl PinnedMemory {
     }
 
     /// Lets `on` wait for the copies that one of this kind must come after. `Access::Write` needs `&mut Pinned`.
-    pub(crate) fn begin<'s>(&'s self, on: &'s Arc<CudaStream>, access: Access) -> Result<Recorded<'s>> {
+    pub(crate) fn begin<'s>(
+        &'s self,
+        on: &'s Arc<CudaStream>,
+        access: Access,
+        submission: &'s Submission<'s>,
+    ) -> Result<Recorded<'s>> {
         let (mut uses, queue) = (self.uses(), Queue::of(on));
         let open = self.open.load(Acquire) > 0;
         uses.follow(on, access, open).map_err(waited)?;
@@ -148,9 +154,9 @@ impl PinnedMemory {
             uses.retire_others(Some(queue));
             self.open.store(0, Relaxed);
         }
-        let event = uses.enter(on, (access, Borrow::Whole), (false, open)).map_err(waited)?;
+        let mark = uses.enter(on, (access, Borrow::Whole), (false, open), Some(submission)).map_err(waited)?;
         self.open.fetch_add(1, Relaxed);
-        Ok(Recorded { on, queue, open: &self.open, event, theirs: None, busy: None })
+        Ok(Recorded { on, queue, open: &self.open, mark, theirs: None, busy: None })
     }
 
     /// Waits on the host for the copies that write it, or for all.

@@ -2,11 +2,14 @@
 //!
 //! A use keeps its stream alive, so that an event can be recorded at any time later: it covers everything that was submitted until
 //! then. `order` decides when an event is recorded at once, and what a use waits for in device memory, `pinned` in host memory.
+//! The uses of one submission share an event. It is recorded again only for guards that are alive at the same time, whose order of
+//! submission is unknown: they record the same one, so that the last of them covers all.
 #![allow(unsafe_code, reason = "events are recorded and waited for by their handles")]
 
+use super::events::EventPool;
 use crate::graph;
 use crate::load::Handle;
-use crate::stream::PER_THREAD;
+use crate::stream::{PER_THREAD, Submission};
 use cudarc::driver::sys::{CUevent, CUevent_wait_flags};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
 use std::sync::Arc;
@@ -61,7 +64,8 @@ impl Queue {
 struct Use {
     stream: Arc<CudaStream>,
     queue: Queue,
-    event: Option<CudaEvent>,
+    /// Always recorded on this queue, also for other memory that shares it.
+    event: Option<Arc<CudaEvent>>,
     /// Uses were submitted, or will be, that no guard records.
     late: bool,
     /// It has written since all others were waited for.
@@ -78,8 +82,7 @@ struct Use {
 #[derive(Default)]
 pub(super) struct Uses {
     list: Vec<Use>,
-    /// Events of streams that are no longer in the list.
-    spare: Vec<CudaEvent>,
+    events: EventPool,
     /// Uses that began.
     begun: u64,
     /// Writes that began.
@@ -102,24 +105,57 @@ pub(crate) struct Recorded<'s> {
     pub(super) queue: Queue,
     /// The number of these that are alive.
     pub(super) open: &'s AtomicUsize,
-    pub(super) event: Option<Handle<CUevent>>,
+    pub(super) mark: Mark<'s>,
     /// cudarc's event of writes, where a view of cudarc's may be alive; and the home stream, where cudarc does not wait for it.
     pub(super) theirs: Option<(Handle<CUevent>, Option<&'s Arc<CudaStream>>)>,
     /// Set while a graph is being launched.
     pub(super) busy: Option<&'s AtomicBool>,
 }
 
+/// The event that a guard records.
+pub(super) enum Mark<'s> {
+    /// None: it is recorded when somebody waits.
+    Late,
+    /// That of its submission, unless another guard has recorded it.
+    Shared(&'s Submission<'s>),
+    Own(Arc<CudaEvent>),
+}
+
+impl Mark<'_> {
+    fn event(&self) -> Option<Handle<CUevent>> {
+        match self {
+            Mark::Late => None,
+            Mark::Shared(submission) => submission.unrecorded().map(handle),
+            Mark::Own(event) => Some(handle(event)),
+        }
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        matches!(self, Mark::Late)
+    }
+
+    /// Records it. The stream's context is current.
+    pub(super) fn record(&self, on: &CudaStream) -> Result<(), DriverError> {
+        let Some(event) = self.event() else { return Ok(()) };
+        record(event, on)?;
+        if let Mark::Shared(submission) = self {
+            submission.set_recorded();
+        }
+        Ok(())
+    }
+}
+
 impl Recorded<'_> {
     /// `false` on a thread that does not reach the queue.
     fn record(&self) -> Result<bool, DriverError> {
-        if self.event.is_none() && self.theirs.is_none() {
+        if self.mark.event().is_none() && self.theirs.is_none() {
             return Ok(true);
         }
         if !self.queue.is_here() {
             return Ok(false);
         }
         self.on.context().bind_to_thread()?;
-        self.event.map_or(Ok(()), |event| record(event, self.on))?;
+        self.mark.record(self.on)?;
         if let Some((event, home)) = self.theirs {
             record(event, self.on)?;
             home.map_or(Ok(()), |home| wait_for(home, event))?;
@@ -141,6 +177,10 @@ impl Drop for Recorded<'_> {
             busy.store(false, Release);
         }
     }
+}
+
+fn handle(event: &CudaEvent) -> Handle<CUevent> {
+    Handle(event.cu_event())
 }
 
 /// The stream's context is current.
@@ -169,7 +209,7 @@ impl End {
     fn handle(&self) -> Option<Handle<CUevent>> {
         match self {
             End::Event(event) => Some(*event),
-            End::Fence(event) => Some(Handle(event.cu_event())),
+            End::Fence(event) => Some(handle(event)),
             End::Past => None,
         }
     }
@@ -181,17 +221,38 @@ impl Use {
         Use { stream, queue, event: None, late: false, wrote: false, after: None, count: 0, followed: None }
     }
 
-    fn event(&mut self, spare: &mut Vec<CudaEvent>) -> Result<Handle<CUevent>, DriverError> {
-        if self.event.is_none() {
-            self.event = Some(spare.pop().map_or_else(|| self.stream.context().new_event(None), Ok)?);
+    /// The event to record for this use alone. While guards are `open` it stays the same, otherwise nobody else has it.
+    fn own_event(&mut self, events: &mut EventPool, open: bool) -> Result<&Arc<CudaEvent>, DriverError> {
+        let event = match self.event.take_if(|event| open || Arc::get_mut(event).is_some()) {
+            Some(event) => event,
+            None => {
+                events.put(self.event.take());
+                events.take(self.stream.context())?
+            }
+        };
+        Ok(self.event.insert(event))
+    }
+
+    /// The event that the guard of a use records. Beside `open` guards it is the one that these record.
+    fn mark<'s>(
+        &mut self,
+        events: &mut EventPool,
+        open: bool,
+        submission: Option<&'s Submission<'s>>,
+    ) -> Result<Mark<'s>, DriverError> {
+        if let Some(submission) = submission.filter(|_| !open)
+            && let Some(event) = submission.event(|| events.take(self.stream.context()))?
+        {
+            events.put(self.event.replace(event.clone()));
+            return Ok(Mark::Shared(submission));
         }
-        Ok(self.event.as_ref().map_or(Handle(std::ptr::null_mut()), |event| Handle(event.cu_event())))
+        self.own_event(events, open).cloned().map(Mark::Own)
     }
 
     /// The event behind all that was submitted, recorded now if `stale` or if no guard has recorded it.
-    fn end(&mut self, spare: &mut Vec<CudaEvent>, stale: bool) -> Result<End, DriverError> {
+    fn end(&mut self, events: &mut EventPool, stale: bool) -> Result<End, DriverError> {
         if let Some(event) = self.event.as_ref().filter(|_| !stale && !self.late) {
-            return Ok(End::Event(Handle(event.cu_event())));
+            return Ok(End::Event(handle(event)));
         }
         if !self.queue.is_here() {
             // Nobody else can record an event on a thread's own stream.
@@ -201,7 +262,7 @@ impl Use {
         if let Some(fence) = graph::fence(&self.stream)? {
             return Ok(End::Fence(fence));
         }
-        let event = self.event(spare)?;
+        let event = handle(self.own_event(events, stale)?);
         self.stream.context().bind_to_thread()?;
         record(event, &self.stream)?;
         Ok(End::Event(event))
@@ -225,8 +286,8 @@ impl Uses {
 
     /// Forgets all uses, which have ended, and their events.
     pub(super) fn clear(&mut self) {
-        self.list.clear();
-        self.spare.clear();
+        self.retire_others(None);
+        self.events.release();
     }
 
     /// The one stream that has uses, if no event is recorded for them.
@@ -260,7 +321,7 @@ impl Uses {
     /// Lets `on` wait for the uses of other streams that an access of this kind conflicts with. While guards are `open`, other uses
     /// may be submitted any time, and nothing is known of the streams afterwards.
     pub(super) fn follow(&mut self, on: &CudaStream, access: Access, open: bool) -> Result<(), DriverError> {
-        let (queue, spare, mut bound) = (Queue::of(on), &mut self.spare, false);
+        let (queue, events, mut bound) = (Queue::of(on), &mut self.events, false);
         for used in self.list.iter_mut().filter(|used| used.queue != queue) {
             if access == Access::Read && !used.wrote {
                 continue;
@@ -269,7 +330,7 @@ impl Uses {
             if settled && used.followed == Some((queue, used.count)) {
                 continue;
             }
-            let end = used.end(spare, open)?;
+            let end = used.end(events, open)?;
             if let Some(event) = end.handle() {
                 if !bound {
                     on.context().bind_to_thread()?;
@@ -291,7 +352,7 @@ impl Uses {
     /// Waits on the host for the writes, or for all uses.
     pub(super) fn wait(&mut self, access: Access, open: bool) -> Result<(), DriverError> {
         for used in self.list.iter_mut().filter(|used| access == Access::Write || used.wrote) {
-            let end = used.end(&mut self.spare, open)?;
+            let end = used.end(&mut self.events, open)?;
             if let Some(event) = end.handle() {
                 used.stream.context().bind_to_thread()?;
                 // SAFETY: the event is kept by the use, or by `end`.
@@ -303,11 +364,15 @@ impl Uses {
 
     /// Nothing is left to wait for but what `queue` does.
     pub(super) fn retire_others(&mut self, queue: Option<Queue>) {
-        let spare = &mut self.spare;
+        self.keep(|used| Some(used.queue) == queue);
+    }
+
+    fn keep(&mut self, stays: impl Fn(&Use) -> bool) {
+        let events = &self.events;
         self.list.retain_mut(|used| {
-            let stays = Some(used.queue) == queue;
+            let stays = stays(used);
             if !stays {
-                spare.extend(used.event.take());
+                events.put(used.event.take());
             }
             stays
         });
@@ -315,12 +380,13 @@ impl Uses {
 
     /// Notes a use that begins, and gives the event that its guard records, unless it is recorded `late`. Uses of a stream that some
     /// guard does not count are all recorded late.
-    pub(super) fn enter(
+    pub(super) fn enter<'s>(
         &mut self,
         on: &Arc<CudaStream>,
         (access, borrow): (Access, Borrow),
         (late, open): (bool, bool),
-    ) -> Result<Option<Handle<CUevent>>, DriverError> {
+        submission: Option<&'s Submission<'s>>,
+    ) -> Result<Mark<'s>, DriverError> {
         let queue = Queue::of(on);
         let at = match self.list.iter().position(|used| used.queue == queue) {
             Some(at) => at,
@@ -331,7 +397,7 @@ impl Uses {
             }
         };
         let alone = self.list.len() == 1;
-        let Some(used) = self.list.get_mut(at) else { return Ok(None) };
+        let Some(used) = self.list.get_mut(at) else { return Ok(Mark::Late) };
         used.count += 1;
         self.begun += 1;
         // A stream that is alone is not asked again, also before it writes.
@@ -345,7 +411,7 @@ impl Uses {
         if !open && (access == Access::Read || borrow == Borrow::Whole) {
             used.after = Some(self.writes);
         }
-        if used.late { Ok(None) } else { used.event(&mut self.spare).map(Some) }
+        if used.late { Ok(Mark::Late) } else { used.mark(&mut self.events, open, submission) }
     }
 
     /// Forgets uses that have ended, if there are many.
@@ -356,7 +422,13 @@ impl Uses {
         }
         // SAFETY: the event is alive.
         let ended = |event: &CudaEvent| unsafe { result::event::query(event.cu_event()) }.is_ok();
-        self.list.retain(|used| used.late || !used.event.as_ref().is_some_and(ended));
+        self.keep(|used| used.late || !used.event.as_deref().is_some_and(ended));
         self.limit = 2 * self.list.len();
+    }
+}
+
+impl Drop for Uses {
+    fn drop(&mut self) {
+        self.clear();
     }
 }

@@ -119,7 +119,8 @@ pub fn saxpy(
         )?)
         .block(rt::int(256))
     };
-    let __stream = rt::AsStream::as_stream(&stream);
+    let __submission = rt::Submission::on(rt::AsStream::as_stream(&stream));
+    let __stream = __submission.stream();
     let __x = rt::ReadSlice::bind(&x, __stream)?;
     let __y = rt::WriteSlice::bind(&mut y, __stream)?;
     // SAFETY: the arguments are those of the entry, by the same signature; the author vouches for the body.
@@ -219,7 +220,8 @@ where
     use ::ptx_launch::expansion as rt;
     // With `unsafe(requires(…))`: `safely_over`.
     let __config = config.over(rt::Config::new().cluster(rt::int(2)))?;
-    let __stream = rt::AsStream::as_stream(&stream);
+    let __submission = rt::Submission::on(rt::AsStream::as_stream(&stream));
+    let __stream = __submission.stream();
     let __out = rt::WriteSlice::bind(&mut out, __stream)?;
     // SAFETY: the arguments are those of the entry, by the same signature; the caller vouches for the rest.
     unsafe {
@@ -282,7 +284,8 @@ pub fn scale(
         ))
         .block(rt::int(128))
     };
-    let __stream = rt::AsStream::as_stream(&stream);
+    let __submission = rt::Submission::on(rt::AsStream::as_stream(&stream));
+    let __stream = __submission.stream();
     let __a = rt::ReadSlice::bind(&a, __stream)?;
     let __c = rt::WriteSlice::bind(&mut c, __stream)?;
     let __a_map = rt::TensorMap::of_bound::<f32>(&__a, __stream, rt::ReadSlice::len(&a), &__a_shape)

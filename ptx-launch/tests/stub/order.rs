@@ -10,7 +10,7 @@ use ptx_launch::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `work`, after which no race may have happened, and nothing may be left.
-fn ordered(work: impl FnOnce(&Stub, &Device)) {
+pub(crate) fn ordered(work: impl FnOnce(&Stub, &Device)) {
     let stub = Stub::lock();
     let device = device();
     // Loads the kernel.
