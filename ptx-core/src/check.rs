@@ -64,25 +64,25 @@ fn error(code: &'static Code, span: Span, text: impl Into<String>, section: &'st
 
 /// Modules that ptxas rejects.
 const RULES: &[Rule] = &[
-    header::check,
-    directives::check,
-    pragmas::check,
-    debug::check,
-    variables::check,
-    declarations::check,
-    declarators::check,
-    opaque::check,
-    signatures::check,
-    linkage::check,
-    limits::check,
-    specials::check,
-    calls::check,
-    params::check,
-    resources::check,
+    header::check_header,
+    directives::check_directives,
+    pragmas::check_pragmas,
+    debug::check_debug,
+    variables::check_variables,
+    declarations::check_declarations,
+    declarators::check_declarators,
+    opaque::check_opaque,
+    signatures::check_signatures,
+    linkage::check_linkage,
+    limits::check_limits,
+    specials::check_specials,
+    calls::check_calls,
+    params::check_params,
+    resources::check_resources,
 ];
 
 /// Likely mistakes: checked only in a module without errors, which would mislead these rules.
-const WARNINGS: &[Rule] = &[flow::check, protocol::check, assembler::check];
+const WARNINGS: &[Rule] = &[flow::check_flow, protocol::check_protocol, assembler::check_assembler];
 
 /// Lowers and checks a parsed module. `earlier` are the parser's diagnostics, so that a module with syntax errors
 /// is never [`Checked`]; the diagnostics come back in the order of the text.

@@ -44,7 +44,7 @@ impl Argument {
             ty if is(ty, "TensorMap") => Passing::Map,
             ty if is(ty, "Texture") => Passing::Texture,
             ty if is(ty, "Surface") => Passing::Surface,
-            ty => match Tile::of(ty) {
+            ty => match Tile::from_type(ty) {
                 Some(tile) if tile.mutable => Passing::Write(tile.element),
                 Some(tile) => Passing::Read(tile.element),
                 None => Passing::Value(ty.clone()),

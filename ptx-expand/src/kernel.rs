@@ -98,9 +98,9 @@ pub fn path_text(path: &syn::Path) -> String {
 }
 
 impl Root {
-    /// The path to `ptx-launch`, as [`Root::of`] finds it. Its absence is an error on `at`.
+    /// The path to `ptx-launch`, as [`Root::find`] finds it. Its absence is an error on `at`.
     pub fn or_report(given: Option<&syn::Path>, reader: &mut Reader, at: &impl ToTokens) -> Option<Root> {
-        let root = Root::of(given);
+        let root = Root::find(given);
         if root.is_none() {
             let help = "add it with `cargo add ptx-launch`; where another crate re-exports it, write its path: \
                         `crate = other::ptx_launch`";

@@ -31,7 +31,7 @@ impl From<TooDeep> for syn::Error {
 }
 
 /// Checks the input of a macro.
-pub fn check(tokens: &TokenStream) -> Result<(), TooDeep> {
+pub fn check_nesting(tokens: &TokenStream) -> Result<(), TooDeep> {
     let mut open = vec![Level::new(tokens.clone(), false)];
     while let Some(level) = open.last_mut() {
         let Some(token) = level.tokens.next() else {
@@ -106,12 +106,12 @@ impl Level {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::check;
+    use super::check_nesting;
     use proc_macro2::TokenStream;
 
     /// The message about an input, if there is one.
     fn said(text: &str) -> Option<String> {
-        check(&text.parse::<TokenStream>().unwrap()).err().map(|deep| deep.message)
+        check_nesting(&text.parse::<TokenStream>().unwrap()).err().map(|deep| deep.message)
     }
 
     fn nested(open: &str, close: &str, n: usize) -> String {

@@ -15,7 +15,7 @@ pub struct Root(syn::Path);
 
 impl Root {
     /// The path that the user gives, or the name of the dependency; `None` if the package has no such dependency.
-    pub fn of(given: Option<&syn::Path>) -> Option<Root> {
+    pub fn find(given: Option<&syn::Path>) -> Option<Root> {
         match given {
             Some(path) => Some(Root(path.clone())),
             None => Root::dependency(manifest::dependency()),

@@ -14,7 +14,7 @@ use quote::quote;
 
 /// Expands the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    if let Err(deep) = nesting::check(&options).and_then(|()| nesting::check(&item)) {
+    if let Err(deep) = nesting::check_nesting(&options).and_then(|()| nesting::check_nesting(&item)) {
         return deep.refuse();
     }
     let function: syn::ItemFn = match syn::parse2(item.clone()) {

@@ -53,7 +53,7 @@ fn parsed(source: &str) -> Result<syn::File, Failure> {
         Failure { messages: vec![format!("{}:{}: {error}", at.line, at.column + 1)] }
     };
     let tokens: TokenStream = source.parse().map_err(|error: LexError| refused(error.into()))?;
-    nesting::check(&tokens).map_err(|deep| refused(deep.into()))?;
+    nesting::check_nesting(&tokens).map_err(|deep| refused(deep.into()))?;
     syn::parse2(tokens).map_err(refused)
 }
 

@@ -29,7 +29,7 @@ pub use file::expand as expand_file;
 
 /// Expands `ptx! { … }` where no kernel is around it.
 pub fn expand(body: TokenStream) -> TokenStream {
-    if let Err(deep) = nesting::check(&body) {
+    if let Err(deep) = nesting::check_nesting(&body) {
         return deep.refuse();
     }
     let (mut reader, text) = compile(Span::call_site(), body);

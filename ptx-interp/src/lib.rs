@@ -4,8 +4,10 @@
 //! Checked ──Program::new──► Program (one boxed step an instruction) ──Machine::launch──► Stats, or a Fault with its span
 //! ```
 //!
-//! - `machine` owns global memory; `decode` makes a `program`; `layout` gives variables their addresses.
-//! - `grid`, `cluster`, `block`, `warp`, `global` are state; `ctx` is what a step reaches of it, `access` its memory by address.
+//! - `machine` owns global memory; `decode` makes a `program`, with a `listing` of its instructions and names; `layout` gives
+//!   variables their addresses.
+//! - `grid`, `cluster`, `block`, `warp`, `global` are state; `exec` is the state that a step can reach, `ctx` adds the observer,
+//!   `access` reads and writes memory by address.
 //! - `engine` runs: lanes of a warp go in lock-step while they agree on the program counter; `poll` lets those go first for whom
 //!   others wait, `engine::spin` finds loops that wait for ever, `engine::ahead` uses several cores.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
@@ -76,4 +78,5 @@ pub use launch::{Launch, Options, Stats};
 pub use machine::Machine;
 pub use program::Program;
 pub use ptx_core::tensor::Swizzle;
+pub use soft::encode_float;
 pub use trace::{Traced, Tracer};

@@ -91,6 +91,12 @@ pub(super) fn format(name: &str) -> Option<&'static Format> {
     NAMES.iter().find(|(n, _)| *n == name).map(|(_, f)| *f)
 }
 
+/// The bits of a number in a floating-point type of PTX (`f16`, `bf16`, `e4m3` …), rounded to nearest; `None` for any other
+/// type.
+pub fn encode_float(ty: &str, value: f64) -> Option<u64> {
+    format(ty).map(|to| pack(unpack(value.to_bits(), &F64), to, Round::Nearest, false))
+}
+
 /// An unpacked number. A significand of zero is a zero with a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Num {

@@ -28,7 +28,7 @@ pub(super) enum Where {
 
 impl Where {
     /// The space a modifier names; none is generic.
-    pub(super) fn of(modifier: Option<&str>) -> Where {
+    pub(super) fn from_modifier(modifier: Option<&str>) -> Where {
         const NAMES: [(&str, Where); 5] = [
             ("global", Where::Global),
             ("shared", Where::Shared),

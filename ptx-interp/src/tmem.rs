@@ -76,7 +76,7 @@ impl Cells {
     }
 
     /// Columns of these lanes.
-    pub(super) fn of(lanes: impl Iterator<Item = u32>, column: u32, count: u32) -> Cells {
+    pub(super) fn from_lanes(lanes: impl Iterator<Item = u32>, column: u32, count: u32) -> Cells {
         let groups = lanes.filter(|lane| *lane < LANES).fold(0, |mask, lane| mask | 1 << (lane / GROUP));
         Cells { groups, column, count }
     }

@@ -119,7 +119,7 @@ impl Finder<'_> {
             Some(*number)
         }));
         let best = old.iter().map(|_| None).collect();
-        let mut place = Place { nodes: &old, numbers, runs: Runs::of(&old), best };
+        let mut place = Place { nodes: &old, numbers, runs: Runs::find(&old), best };
         let mut at = 0;
         while at < old.len() {
             let number = place.numbers[at];

@@ -19,13 +19,13 @@ use ptx_core::syntax::Tree;
 ///
 /// `debug` says whether `.loc` and the like count.
 pub fn streams(tree: &Tree, debug: bool) -> Vec<Stream> {
-    stream::of(tree, debug, None)
+    stream::split_streams(tree, debug, None)
 }
 
 /// The first difference between entry number `entry` of `a`, with everything outside of entries, and `b`, which has
 /// only that entry. `.loc` and the like do not count.
 pub(crate) fn difference_of_entry(a: &Tree, entry: usize, b: &Tree) -> Option<Difference> {
-    first(&stream::of(a, false, Some(entry)), &streams(b, false))
+    first(&stream::split_streams(a, false, Some(entry)), &streams(b, false))
 }
 
 /// The first place where two modules differ; `None` if they are the same.

@@ -37,8 +37,10 @@ fn scalar(ty: Type, text: &str) -> Option<Vec<u8>> {
     match (ty.class(), ty.name()) {
         (Class::Float, "f64") => text.parse::<f64>().ok().map(|x| x.to_le_bytes().to_vec()),
         (Class::Float, "f32") => text.parse::<f32>().ok().map(|x| x.to_le_bytes().to_vec()),
-        (Class::Float, "f16") => text.parse::<half::f16>().ok().map(|x| x.to_le_bytes().to_vec()),
-        (Class::Float, "bf16") => text.parse::<half::bf16>().ok().map(|x| x.to_le_bytes().to_vec()),
+        (Class::Float, name @ ("f16" | "bf16")) => {
+            let bits = ptx_interp::encode_float(name, text.parse().ok()?)?;
+            Some(bits.to_le_bytes()[..2].to_vec())
+        }
         (Class::Unsigned | Class::Signed | Class::Bits, _) => integer(ty, text),
         _ => None,
     }

@@ -62,7 +62,7 @@ const BUGS: &[Bug] = &[
     },
 ];
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_assembler(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
         function.insts.iter().for_each(|inst| instruction(inst, out));
     }

@@ -6,7 +6,7 @@ use crate::isa::{Arch, Class, OperandKind};
 use crate::span::Span;
 use crate::syntax::Tree;
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_calls(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
         for inst in &function.insts {
             let callee = |kind: &OperandKind| matches!(kind, OperandKind::Func | OperandKind::Callee);

@@ -30,7 +30,7 @@ const LINES: &[(&str, &str)] = &[
     (".b64", ".b64"),
 ];
 
-pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_debug(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     files(tree, out);
     for stmt in tree.items.iter().map(|id| tree.stmt(*id)) {
         if matches!(stmt.kind, StmtKind::Dwarf) {

@@ -10,7 +10,7 @@ use crate::syntax::{Directive, StmtId, StmtKind, Tree, Var};
 const WORDS: &[&str] =
     &[".align", ".v2", ".v4", ".v8", ".ptr", ".global", ".shared", ".const", ".local", ".param", ".attribute"];
 
-pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_declarations(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for stmt in &tree.stmts {
         if let StmtKind::Var(var) = &stmt.kind {
             words(tree, var, out);

@@ -10,7 +10,7 @@ use crate::token::Kind;
 /// The spaces that `.ptr` can name.
 const POINTED_TO: &[&str] = &[".const", ".global", ".local", ".shared"];
 
-pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_declarators(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
     for stmt in &tree.stmts {
         match &stmt.kind {
             StmtKind::Var(var) => {

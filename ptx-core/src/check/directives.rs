@@ -41,7 +41,7 @@ static FORMS: LazyLock<HashMap<&'static str, Vec<Part>>> = LazyLock::new(|| {
     table().directives.values().map(form).collect()
 });
 
-pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_directives(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for stmt in &tree.stmts {
         match &stmt.kind {
             StmtKind::Directive(d) => {

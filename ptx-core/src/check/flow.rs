@@ -14,7 +14,7 @@ use std::collections::HashSet;
 /// The analysis of one function stays under this many bits.
 const MOST_BITS: usize = 1 << 27;
 
-pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_flow(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     let debug = debug_names(tree);
     for function in module.functions.iter().filter(|f| f.defined) {
         let graph = Graph::new(function);

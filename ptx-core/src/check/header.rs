@@ -7,7 +7,7 @@ use crate::syntax::{StmtKind, Tree};
 /// Options of `.target` beside a target.
 const OPTIONS: &[&str] = &["texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"];
 
-pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_header(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     order(tree, out);
     for word in module.options.iter().filter(|w| !OPTIONS.contains(&w.as_str())) {
         let span = directive(tree, ".target").map(|d| tree.span(&tree.stmt(d).head)).unwrap_or_default();

@@ -15,7 +15,7 @@ const EXCLUSIVE: &[(&str, &str)] =
 /// A directive and those that must stand beside it.
 const NEEDS: &[(&str, &[&str])] = &[("blocksareclusters", &["reqntid", "reqnctapercluster"])];
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_limits(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
         for limit in &function.limits {
             place(function, limit, out);

@@ -32,7 +32,7 @@ const DRIVER: &[&str] = &[
 /// Its entry points for device-side launches and cooperative groups.
 const DRIVERS_OWN: &[&str] = &["__cuda_syscall_", "cnp"];
 
-pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_linkage(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     let aliases = aliases(tree, module, out);
     for function in &module.functions {
         declared(function, &aliases, out);

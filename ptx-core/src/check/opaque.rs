@@ -35,7 +35,7 @@ const FIELDS: &[(&str, &[&str])] = &[
 /// Words with the value of a number. ptxas does not check them against the field.
 const VALUES: &[&str] = &["nearest", "linear", "wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border"];
 
-pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_opaque(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
     for stmt in &tree.stmts {
         match &stmt.kind {
             StmtKind::Var(var) => variable(tree, var, out),

@@ -6,7 +6,7 @@ use crate::isa::{Access, OperandKind};
 use crate::syntax::Tree;
 use std::collections::HashSet;
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_params(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in module.functions.iter().filter(|f| f.defined) {
         let results: HashSet<VarId> = function.insts.iter().flat_map(results).collect();
         for inst in &function.insts {

@@ -30,7 +30,7 @@ enum Place {
     Func,
 }
 
-pub(super) fn check(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_pragmas(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
     for id in &tree.items {
         match &tree.stmt(*id).kind {
             StmtKind::Directive(d) => pragma(tree, d, Place::Module, out),

@@ -39,18 +39,18 @@ fn is(inst: &Inst, patterns: &[Pattern]) -> bool {
 type Rule = fn(&Body, &mut Vec<Diagnostic>);
 
 const RULES: &[Rule] = &[
-    wgmma::check,
-    mbarrier::check,
-    proxy::check,
-    diverge::check,
-    exchange::check,
-    copies::check,
-    counts::check,
-    align::check,
-    bounds::check,
+    wgmma::check_wgmma,
+    mbarrier::check_mbarrier,
+    proxy::check_proxy,
+    diverge::check_diverge,
+    exchange::check_exchange,
+    copies::check_copies,
+    counts::check_counts,
+    align::check_alignment,
+    bounds::check_bounds,
 ];
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_protocol(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in module.functions.iter().filter(|f| f.defined) {
         let body = Body::new(module, function);
         RULES.iter().for_each(|rule| rule(&body, out));

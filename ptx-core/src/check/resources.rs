@@ -11,7 +11,7 @@ const STATIC_SHARED: u64 = 48 * 1024;
 /// Constant memory of a module.
 const CONSTANT: u64 = 64 * 1024;
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_resources(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in module.functions.iter().filter(|f| f.entry && f.defined) {
         shared(function, module, out);
         parameters(function, module, out);

@@ -22,7 +22,7 @@ enum Of {
     Prototype,
 }
 
-pub(super) fn check(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_signatures(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for stmt in &tree.stmts {
         match &stmt.kind {
             StmtKind::Func(f) => {

@@ -6,7 +6,7 @@ use crate::isa::SpecialRegister;
 use crate::span::Span;
 use crate::syntax::Tree;
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_specials(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
         for inst in function.insts.iter().filter(|i| i.row.is_none_or(|row| row.special)) {
             for (at, operand) in inst.operands.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::isa::Class;
 use crate::syntax::Tree;
 use std::collections::HashSet;
 
-pub(super) fn check(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_variables(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     let local: HashSet<VarId> = module.functions.iter().flat_map(|f| f.variables.iter().copied()).collect();
     for (id, variable) in module.variables.iter().enumerate() {
         // What no body declares is a parameter: of a function, or of an earlier declaration of one.

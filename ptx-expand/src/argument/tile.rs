@@ -16,7 +16,7 @@ pub struct Tile {
 
 impl Tile {
     /// Reads a type; `None` for any other type.
-    pub fn of(ty: &Type) -> Option<Tile> {
+    pub fn from_type(ty: &Type) -> Option<Tile> {
         let Type::Path(path) = ty else { return None };
         let last = path.path.segments.last()?;
         let mutable = last.ident == "TileMut";

@@ -21,7 +21,7 @@ impl Argument {
     pub fn declaration(&self, root: &Root) -> TokenStream {
         let name = &self.name;
         let (first, last) = crate::tokens::ends(&self.ty);
-        let rank = Tile::of(&self.ty).map(|tile| tile.dims.len());
+        let rank = Tile::from_type(&self.ty).map(|tile| tile.dims.len());
         let bound = |name: &str, element: Type| {
             let name = Ident::new(&format!("{name}{}", if rank.is_some() { "Tile" } else { "Slice" }), first);
             let (element, path) = (absolute(&element, root), located(&root.expansion(), first));

@@ -23,7 +23,7 @@ impl Launch<'_> {
     /// Takes the shapes, binds the dimensions, and compares them with each other and with the constants they name.
     pub fn dims(&self) -> TokenStream {
         let (rt, kernel) = (self.rt(), self.reference());
-        let tiles: Vec<_> = self.kernel.params.iter().filter_map(|p| Some((p, Tile::of(&p.ty)?))).collect();
+        let tiles: Vec<_> = self.kernel.params.iter().filter_map(|p| Some((p, Tile::from_type(&p.ty)?))).collect();
         let shapes = tiles.iter().map(|(argument, tile)| {
             let (name, shape, rank) = (&argument.name, shape(argument), tile.dims.len());
             let element = absolute(&tile.element, self.root);
@@ -67,7 +67,7 @@ impl Launch<'_> {
 
     /// Returns true if a tensor map has elements of this type parameter.
     pub fn is_mapped(&self, ty: &Ident) -> bool {
-        let elements = self.kernel.maps.iter().filter_map(|map| Tile::of(&self.kernel.params.get(map.of)?.ty));
+        let elements = self.kernel.maps.iter().filter_map(|map| Tile::from_type(&self.kernel.params.get(map.of)?.ty));
         elements.into_iter().any(|tile| matches!(&tile.element, Type::Path(path) if path.path.is_ident(ty)))
     }
 
@@ -76,7 +76,7 @@ impl Launch<'_> {
         let rt = self.rt();
         let each = self.kernel.maps.iter().filter_map(|map| {
             let argument = self.kernel.params.get(map.of)?;
-            let tile = Tile::of(&argument.ty)?;
+            let tile = Tile::from_type(&argument.ty)?;
             let (name, length) = (&argument.name, map.length());
             let element = absolute(&tile.element, self.root);
             let of = if tile.mutable { quote!(WriteSlice) } else { quote!(ReadSlice) };
@@ -90,7 +90,7 @@ impl Launch<'_> {
         let rt = self.rt();
         let each = self.kernel.maps.iter().filter_map(|map| {
             let argument = self.kernel.params.get(map.of)?;
-            let tile = Tile::of(&argument.ty)?;
+            let tile = Tile::from_type(&argument.ty)?;
             let (element, length) = (absolute(&tile.element, self.root), map.length());
             let options = map.options.iter().map(|option| option.call(&rt));
             let (bound, shape, variable) = (argument.bound(), shape(argument), local(&map.name));

@@ -64,7 +64,7 @@ impl Reader {
                 continue;
             } else if !attribute.path().is_ident("tma") {
                 self.attribute_without_meaning(attribute, &format!("a `Tile` parameter takes {LIKE}"));
-            } else if let Some(tile) = Tile::of(&of.ty) {
+            } else if let Some(tile) = Tile::from_type(&of.ty) {
                 map = Some(self.tma_options(attribute, Map::new(at, &of.name), &tile));
             } else {
                 let help = "write its type as `Tile<T, (M, K)>`: the map needs the extents";

@@ -18,7 +18,7 @@ pub struct Leaves {
 
 impl Leaves {
     /// Flattens a stream.
-    pub fn of(stream: TokenStream) -> Self {
+    pub fn from_stream(stream: TokenStream) -> Self {
         let mut leaves = Leaves::default();
         leaves.stream(stream);
         leaves

@@ -14,7 +14,7 @@ use ptx_core::token::{Kind, Source, TokenId};
 ///
 /// Each token's origin is the range of Rust tokens that it is made of.
 pub fn source(host: &mut Host, group: RustSpan, body: TokenStream) -> (Source, Vec<Diagnostic>) {
-    let leaves = Leaves::of(body);
+    let leaves = Leaves::from_stream(body);
     let base = host.len();
     host.spans.extend(&leaves.spans);
     if leaves.spans.is_empty() {

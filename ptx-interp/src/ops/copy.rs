@@ -117,11 +117,11 @@ fn bulk(site: &Site) -> Decoded {
     ]);
     let (masked, ignoring) = (site.is("cp_mask"), site.is("ignore_oob"));
     let ends = |left, right| Some([site.named(left)?, site.named(right)?]);
-    let modifiers: Vec<_> = site.modifiers().filter(|m| Where::of(Some(m)) != Where::Generic).collect();
+    let modifiers: Vec<_> = site.modifiers().filter(|m| Where::from_modifier(Some(m)) != Where::Generic).collect();
     let [to, from] = modifiers[..] else { return Err(format!("a bulk copy between {modifiers:?}")) };
     let copy = Bulk {
-        to: site.address(0, Where::of(Some(to)))?,
-        from: site.address(1, Where::of(Some(from)))?,
+        to: site.address(0, Where::from_modifier(Some(to)))?,
+        from: site.address(1, Where::from_modifier(Some(from)))?,
         size: required(site, "size")?,
         mbar: site.named("mbar").map(|at| site.address(at, Where::Shared)).transpose()?,
         blocks: site.named("mask").or(site.named("mask32")).filter(|_| !masked).map(|at| site.src(at)).transpose()?,

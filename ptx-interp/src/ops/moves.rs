@@ -102,11 +102,11 @@ fn words(src: Src, bits: u32) -> Vec<(Src, u32)> {
 
 /// The space among the modifiers.
 pub(super) fn space(site: &Site) -> Where {
-    let named = site.modifiers().find(|m| Where::of(Some(m)) != Where::Generic);
+    let named = site.modifiers().find(|m| Where::from_modifier(Some(m)) != Where::Generic);
     if let Some(name) = named {
         site.is(name);
     }
-    Where::of(named)
+    Where::from_modifier(named)
 }
 
 fn cvta(site: &Site, convert: fn(Where, u64) -> u64) -> Decoded {

@@ -37,7 +37,7 @@ fn element(site: &Site) -> Result<Type, Refusal> {
 /// Shared memory of the cluster where an mbarrier is told, unless another space is named; else global memory.
 fn space(site: &Site) -> Where {
     let told = site.named("mbar").is_some();
-    let named = site.modifiers().map(|m| Where::of(Some(m))).find(|space| *space != Where::Generic);
+    let named = site.modifiers().map(|m| Where::from_modifier(Some(m))).find(|space| *space != Where::Generic);
     site.accept(&["global", "shared", "shared::cluster", "shared::cta", "async", "mbarrier::complete_tx::bytes"]);
     named.unwrap_or(if told { Where::Generic } else { Where::Global })
 }
@@ -120,7 +120,7 @@ fn bulk(site: &Site) -> Decoded {
     ]);
     let kind = reduction(site).ok_or("a reduction without an operation")?;
     let spaces: Vec<_> =
-        site.modifiers().map(|m| Where::of(Some(m))).filter(|space| *space != Where::Generic).collect();
+        site.modifiers().map(|m| Where::from_modifier(Some(m))).filter(|space| *space != Where::Generic).collect();
     let to = site.address(0, *spaces.first().ok_or("a bulk reduction without a space")?)?;
     let from = site.address(1, Where::Shared)?;
     let size = site.src(site.named("size").ok_or("a bulk reduction without a size")?)?;

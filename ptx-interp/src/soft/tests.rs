@@ -59,6 +59,21 @@ fn operations<F: Float>(format: &Format) {
 }
 
 #[test]
+fn numbers_are_encoded_in_the_types_of_ptx() {
+    let cases = [
+        ("f16", 1.0, 0x3c00),
+        ("f16", 65520.0, 0x7c00),
+        ("f16", 5.9e-8, 1),
+        ("bf16", -1.5, 0xbfc0),
+        ("e4m3", 448.0, 0x7e),
+    ];
+    for (ty, value, bits) in cases {
+        assert_eq!(encode_float(ty, value), Some(bits), "{value} as {ty}");
+    }
+    assert_eq!(encode_float("u32", 1.0), None);
+}
+
+#[test]
 fn operations_of_f16() {
     operations::<Half>(&F16);
 }

@@ -78,7 +78,7 @@ impl Blanks {
     }
 
     /// Those of an instruction, by the slots of the function's registers.
-    pub(crate) fn of(&self, inst: &Inst, slots: &[u32]) -> Option<Box<Blank>> {
+    pub(crate) fn blank_of(&self, inst: &Inst, slots: &[u32]) -> Option<Box<Blank>> {
         if self.0.is_empty() {
             return None;
         }

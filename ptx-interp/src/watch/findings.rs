@@ -54,5 +54,5 @@ pub(super) fn check_end(watch: &Watch, map: Map, blocks: &ClusterWatch, cluster:
         copies::reading(map.listing, block, warps)?;
     }
     copies::writing(map, blocks)?;
-    cluster::check(map.listing, watch, blocks)
+    cluster::check_cluster(map.listing, watch, blocks)
 }

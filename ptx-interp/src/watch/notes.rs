@@ -83,7 +83,7 @@ impl About {
 
     fn note(&self, site: &Site) -> Note {
         let (inst, role) = (site.inst, find_role(site));
-        let blank = self.blanks.of(inst, &site.layout.functions[site.function].slots);
+        let blank = self.blanks.blank_of(inst, &site.layout.functions[site.function].slots);
         Note {
             touched: named(site, &inst.operands),
             written: match role.act {
@@ -92,7 +92,7 @@ impl About {
                 _ => named(site, written(site.row, inst)),
             },
             blank,
-            within: self.bases.of(inst, site.module, site.layout),
+            within: self.bases.within_of(inst, site.module, site.layout),
             fills: fills(inst),
             follow: self.leaves_gaps.then(|| Box::new(Follow::new(site, inst))),
         }
@@ -133,10 +133,10 @@ fn named<'a>(site: &Site, operands: impl IntoIterator<Item = &'a Operand>) -> Bo
 /// Returns true for instructions that store registers to memory that may be shared.
 fn fills(inst: &Inst) -> bool {
     const STORES: &[&str] = &["st", "stmatrix", "atom", "red"];
-    let space = |m: &str| Where::of(Some(m)) != Where::Generic;
+    let space = |m: &str| Where::from_modifier(Some(m)) != Where::Generic;
     let named = inst.slots.iter().flatten().map(|m| m.text).find(|m| space(m));
     inst.row.is_some_and(|row| STORES.contains(&row.opcode()))
-        && named.is_none_or(|m| Where::of(Some(m)) == Where::Shared)
+        && named.is_none_or(|m| Where::from_modifier(Some(m)) == Where::Shared)
 }
 
 fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {

@@ -180,7 +180,7 @@ impl Observer for Watch {
     }
 
     fn check_tile(&self, exec: &ExecState, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
-        tiles::check(exec, rank, at, swizzle)
+        tiles::check_tile(exec, rank, at, swizzle)
     }
 
     fn check_sources(

@@ -84,11 +84,11 @@ impl Watch {
         let role = exec.role();
         self.agent.set(None);
         if role.aligned {
-            findings::divergence::check(exec, active)?;
+            findings::divergence::check_divergence(exec, active)?;
         }
         let Some(note) = self.notes.at(exec.warp.at) else { return Ok(()) };
         if let Some(blank) = &note.blank {
-            findings::blank::check(exec, active, blank)?;
+            findings::blank::check_blank(exec, active, blank)?;
         }
         self.follow(exec, active)?;
         let origin = exec.warp.origin;
@@ -98,7 +98,7 @@ impl Watch {
             Act::Gate => count_at_gate(exec, active, |gates| gates.waited += 1),
             _ => {}
         }
-        findings::flying::check(exec, note)?;
+        findings::flying::check_flying(exec, note)?;
         if !note.written.is_empty() {
             exec.warp.flight.touch(note.touched.iter().map(|slot| origin + slot));
         }

@@ -40,7 +40,7 @@ pub(super) fn note(exec: &mut ExecState, at: u64, swizzle: Swizzle) {
 }
 
 /// Objects if a matrix with this swizzle has a piece that was copied with another.
-pub(super) fn check(exec: &ExecState, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
+pub(super) fn check_tile(exec: &ExecState, rank: usize, at: u64, swizzle: Swizzle) -> Result<(), Fault> {
     let block = ClusterWatch::of(&exec.cluster.kept).and_then(|watch| watch.blocks.get(rank));
     match block.and_then(|block| block.tiles.0.get((at / PIECE) as usize)) {
         Some((pc @ 1.., other)) if *other != swizzle => {

@@ -88,7 +88,7 @@ impl Bases {
     }
 
     /// The variables to which an instruction's addresses belong.
-    pub(crate) fn of(&self, inst: &Inst, module: &Module, layout: &Layout) -> Option<Box<Within>> {
+    pub(crate) fn within_of(&self, inst: &Inst, module: &Module, layout: &Layout) -> Option<Box<Within>> {
         let mut found: Vec<Extent> = Vec::new();
         for operand in &inst.operands {
             let Operand::Memory { base, .. } = operand else { continue };

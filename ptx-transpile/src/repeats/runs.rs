@@ -46,7 +46,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    pub(super) fn of(nodes: &[Node]) -> Runs {
+    pub(super) fn find(nodes: &[Node]) -> Runs {
         let mut known: HashMap<String, u32> = HashMap::new();
         let mut runs = Runs {
             shapes: Vec::with_capacity(nodes.len()),

@@ -39,7 +39,7 @@ pub struct Stream {
 const DEBUG: [&str; 2] = [".loc", ".file"];
 
 /// `only` leaves out all entries but one.
-pub(super) fn of(tree: &Tree, debug: bool, only: Option<usize>) -> Vec<Stream> {
+pub(super) fn split_streams(tree: &Tree, debug: bool, only: Option<usize>) -> Vec<Stream> {
     let mut writer =
         Writer { tree, debug, names: Names::default(), streams: vec![Stream::default()], insts: 0, single: false };
     writer.names.open();

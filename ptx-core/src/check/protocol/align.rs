@@ -26,7 +26,7 @@ const FIXED: &[(&str, &str, u64)] = &[
     ("mbarrier.test_wait.parity", "", 8),
 ];
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_alignment(body: &Body, out: &mut Vec<Diagnostic>) {
     for inst in &body.function.insts {
         for (at, operand) in inst.operands.iter().enumerate() {
             if matches!(operand, Operand::Memory { .. }) {

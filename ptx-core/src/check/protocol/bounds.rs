@@ -6,7 +6,7 @@ use super::align::element_bytes;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Inst, Operand, Symbol};
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_bounds(body: &Body, out: &mut Vec<Diagnostic>) {
     for inst in &body.function.insts {
         let memory = |operand: &&Operand| matches!(operand, Operand::Memory { .. });
         if let (Some(bytes), Some(at)) = (element_bytes(inst), inst.operands.iter().position(|o| memory(&o))) {

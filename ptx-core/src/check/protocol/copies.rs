@@ -24,7 +24,7 @@ const STEPS: &[(&[Pattern], &Code, &str, &str)] = &[
     ),
 ];
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_copies(body: &Body, out: &mut Vec<Diagnostic>) {
     if !body.has(COPY) || body.elsewhere(WAIT) || body.elsewhere(COMMIT) {
         return;
     }

@@ -28,7 +28,7 @@ struct Use {
     span: Span,
 }
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_counts(body: &Body, out: &mut Vec<Diagnostic>) {
     if !body.has(ARRIVE) && !body.has(WAIT) {
         return;
     }

@@ -70,7 +70,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_diverge(body: &Body, out: &mut Vec<Diagnostic>) {
     let aligned = |row: &Row| row.slots.iter().any(|s| s.members.iter().any(|m| m.text == "aligned"));
     let named =
         |row: &Row| [BARRIERS, WHOLE_WARPGROUP, REGISTERS].iter().any(|p| p.iter().any(|(n, _)| *n == row.name));

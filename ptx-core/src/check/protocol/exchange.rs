@@ -12,7 +12,7 @@ const EXCHANGES: &[Pattern] = &[("shfl", "sync")];
 /// The member mask of a whole warp.
 const ALL: u32 = u32::MAX;
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_exchange(body: &Body, out: &mut Vec<Diagnostic>) {
     let whole: Vec<(usize, &Inst)> = body.all(EXCHANGES).filter(|(_, inst)| names_all(body, inst)).collect();
     if whole.is_empty() {
         return;

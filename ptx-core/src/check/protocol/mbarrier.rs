@@ -33,7 +33,7 @@ const USES: &[(&str, &str)] = &[
     ("clusterlaunchcontrol.try_cancel.async", "mbar"),
 ];
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_mbarrier(body: &Body, out: &mut Vec<Diagnostic>) {
     if !USES.iter().any(|(name, _)| body.has(&[(name, "")])) || body.elsewhere(INIT) || body.elsewhere(CALLS) {
         return;
     }

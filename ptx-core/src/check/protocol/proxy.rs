@@ -32,7 +32,7 @@ const FILLS: &[Pattern] = &[
 ];
 const FENCES: &[Pattern] = &[("fence.proxy", ""), ("membar.proxy", "")];
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_proxy(body: &Body, out: &mut Vec<Diagnostic>) {
     if !body.has(WRITES)
         || !(body.has(COPIES) || body.has(MATRICES))
         || body.elsewhere(FENCES)

@@ -33,7 +33,7 @@ const STEPS: &[(&[Pattern], &Code, &str, &str)] = &[
     ),
 ];
 
-pub(super) fn check(body: &Body, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_wgmma(body: &Body, out: &mut Vec<Diagnostic>) {
     if !body.has(MULTIPLY) || [MULTIPLY, FENCE, COMMIT, WAIT].iter().any(|p| body.elsewhere(p)) {
         return;
     }

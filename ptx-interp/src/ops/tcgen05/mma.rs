@@ -194,11 +194,11 @@ impl Product<'_> {
         let mut uses: Vec<(Cells, Use)> = Vec::new();
         if let Left::Tensor(at) = self.mma.a {
             let columns = self.stored() as u32 * bits / 32;
-            uses.push((Cells::of(lanes(), at.lane(ctx, self.thread).column, columns), Use::Depend));
+            uses.push((Cells::from_lanes(lanes(), at.lane(ctx, self.thread).column, columns), Use::Depend));
         }
         if let Some(at) = self.mma.metadata {
             let (at, (from, columns)) = (at.lane(ctx, self.thread), metadata_columns(bits, self.idesc.selector));
-            uses.push((Cells::of(lanes(), at.right(from).column, columns), Use::Depend));
+            uses.push((Cells::from_lanes(lanes(), at.right(from).column, columns), Use::Depend));
         }
         if let Some(scales) = &self.scales {
             let sides =
@@ -208,7 +208,7 @@ impl Product<'_> {
         }
         let kept: Vec<u32> = lanes().filter(|lane| !self.mma.leaves(ctx, self.thread, number, *lane)).collect();
         let how = if enabled { Use::Update } else { Use::Write };
-        uses.push((Cells::of(kept.into_iter(), self.d.column, self.path.columns), how));
+        uses.push((Cells::from_lanes(kept.into_iter(), self.d.column, self.path.columns), how));
         for (cells, how) in uses {
             tensor(ctx, rank)?.row(Taddr { lane: 0, column: cells.column }, cells.count)?;
             ctx.use_tensor(rank, self.thread, cells, how)?;

@@ -8,7 +8,7 @@ use ptx_core::diag::codes;
 
 /// Objects if the running instruction depends on a register that a lane has not written; else those that it writes hold
 /// something from now on.
-pub(in crate::watch) fn check(exec: &mut ExecState, active: u32, blank: &Blank) -> Result<(), Fault> {
+pub(in crate::watch) fn check_blank(exec: &mut ExecState, active: u32, blank: &Blank) -> Result<(), Fault> {
     let (origin, at) = (exec.warp.origin as usize, exec.warp.at);
     let Some(threads) = Threads::of_mut(&mut exec.warp.kept) else { return Ok(()) };
     let held = &mut threads.held;

@@ -23,7 +23,7 @@ pub(in crate::watch) fn not_begun(exec: &ExecState, touch: &Touch, lane: usize) 
 }
 
 /// Objects if a block could have ended before threads of other blocks had accessed its memory.
-pub(in crate::watch) fn check(listing: &Listing, watch: &Watch, cluster: &ClusterWatch) -> Result<(), Fault> {
+pub(in crate::watch) fn check_cluster(listing: &Listing, watch: &Watch, cluster: &ClusterWatch) -> Result<(), Fault> {
     for (rank, target) in cluster.blocks.iter().enumerate() {
         let reached = target.reached.borrow();
         let mut warps: Vec<_> = reached.iter().collect();

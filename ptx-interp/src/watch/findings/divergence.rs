@@ -8,7 +8,7 @@ use ptx_core::diag::codes;
 
 /// Objects if other threads of the warp wait at another aligned barrier. (Threads that come later to the same one are
 /// waited for; threads that have ended do not count.)
-pub(in crate::watch) fn check(exec: &ExecState, active: u32) -> Result<(), Fault> {
+pub(in crate::watch) fn check_divergence(exec: &ExecState, active: u32) -> Result<(), Fault> {
     let warp = &*exec.warp;
     let aligned = |pc: u32| exec.listing.code.get(pc as usize).is_some_and(|code| code.role.aligned);
     let elsewhere = |lane: usize| warp.pc[lane] != warp.at && aligned(warp.pc[lane]);

@@ -7,7 +7,7 @@ use crate::watch::notes::Note;
 use ptx_core::diag::codes;
 
 /// Objects if the running instruction touches an accumulator in flight, or writes a fragment of A in flight.
-pub(in crate::watch) fn check(exec: &ExecState, note: &Note) -> Result<(), Fault> {
+pub(in crate::watch) fn check_flying(exec: &ExecState, note: &Note) -> Result<(), Fault> {
     if exec.warp.flight.is_empty() {
         return Ok(());
     }
