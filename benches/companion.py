@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rivals from Python: torch.compile (rows), PyTorch's attention (which is cuDNN's), pyptx (GEMM, grouped GEMM).
+"""Rivals from Python: torch.compile (rows), PyTorch's attention (which is cuDNN's), FlashInfer (decode), pyptx (GEMM, grouped GEMM).
 
 `bench` starts this and tells it, line by line, what to open and when to run it (the protocol stands in
 `benches/src/companion.rs`); whoever is not installed is absent. `--check KERNEL SIZE` opens one case and runs it once.
@@ -112,6 +112,8 @@ def attention(torch, size):
 
     batch, heads, length, width = (int(word[1:]) for word in size.split()[:4])
     causal = size.endswith("causal")
+    if size.split()[4:] not in ([], ["causal"]):
+        raise RuntimeError("it plays with equal heads and all keys only")
     q, k, v = (torch.randn(batch, heads, length, width, device="cuda", dtype=torch.bfloat16) for _ in range(3))
 
     def launch():
@@ -128,6 +130,43 @@ def attention(torch, size):
         expected = torch.softmax(scores, 0) @ v[one, head, :seen].double()
         error = max(error, distance(torch, out[one, head, row], expected))
     return {"torch SDPA": Rival([launch], error)}
+
+
+# FlashInfer: decode from pages, with the schedule made in front.
+
+
+def flashinfer_decode(torch, size):
+    numbers = dict(re.findall(r"([a-z]+) ?([0-9]+)", size))
+    batch, keys, heads, heads_k, width = (int(numbers[name]) for name in ("b", "n", "h", "kv", "d"))
+    if "page" not in numbers:
+        raise RuntimeError("it decodes from pages only")
+    import flashinfer
+
+    page = int(numbers["page"])
+    pages = batch * keys // page
+    q = torch.randn(batch, heads, width, device="cuda", dtype=torch.bfloat16)
+    cache = torch.randn(pages, 2, page, heads_k, width, device="cuda", dtype=torch.bfloat16)
+    table = (torch.arange(pages, device="cuda", dtype=torch.int64) * 7919 % pages).int()
+    starts = torch.arange(batch + 1, device="cuda", dtype=torch.int32) * (keys // page)
+    full = torch.full((batch,), page, device="cuda", dtype=torch.int32)
+    launches = {}
+    for cores in (False, True):
+        workspace = torch.zeros(256 << 20, device="cuda", dtype=torch.uint8)
+        wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD", use_tensor_cores=cores)
+        wrapper.plan(starts, table, full, heads, heads_k, width, page, q_data_type=q.dtype, kv_data_type=q.dtype)
+        launches["FlashInfer" + (" mma" if cores else "")] = lambda wrapper=wrapper: wrapper.run(q, cache)
+    rivals = {}
+    for name, launch in launches.items():
+        out, error = launch(), 0.0
+        for at in range(16):
+            row = (batch * heads - 1) * at // 15
+            one, head = divmod(row, heads)
+            own = cache[table[starts[one] : starts[one + 1]].long()][:, :, :, head // (heads // heads_k)].double()
+            k, v = (own[:, part].reshape(keys, width) for part in (0, 1))
+            expected = torch.softmax(k @ q[one, head].double() / width**0.5, 0) @ v
+            error = max(error, distance(torch, out[one, head], expected))
+        rivals[name] = Rival([launch], error)
+    return rivals
 
 
 # pyptx. Its launcher copies the tensor maps to the device before every launch; what takes turns here is its kernel alone,
@@ -230,6 +269,7 @@ def jax_or_a_stand_in():
 RIVALS = {
     "gemm bf16": [("pyptx", lambda torch, kernel, size: pyptx_gemm(torch, size))],
     "grouped gemm f32": [("pyptx", lambda torch, kernel, size: pyptx_grouped(torch, size))],
+    "decode bf16": [("FlashInfer", lambda torch, kernel, size: flashinfer_decode(torch, size))],
     "attention bf16": [("torch SDPA", lambda torch, kernel, size: attention(torch, size))],
     **{
         f"{name} {number}": [("torch.compile", lambda torch, kernel, size: rows(torch, *kernel.split(), size))]

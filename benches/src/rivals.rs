@@ -5,6 +5,7 @@
 pub mod cublas;
 pub mod cublaslt;
 pub mod cudnn;
+pub mod fa3;
 
 use ptx_launch::Result;
 use ptx_launch::prelude::*;

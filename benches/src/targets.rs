@@ -52,7 +52,17 @@ pub const TARGETS: &[Target] = &[
     Target {
         kernels: &["attention bf16"],
         sizes: &[],
-        demands: &[Demand { against: Against::Rivals(&["cuDNN"]), mean: 1.0, least: 0.0 }],
+        demands: &[Demand { against: Against::Rivals(&["FlashAttention-3", "cuDNN"]), mean: 1.03, least: 0.97 }],
+    },
+    Target {
+        kernels: &["attention backward bf16"],
+        sizes: &[],
+        demands: &[Demand { against: Against::Rivals(&["FlashAttention-3"]), mean: 1.03, least: 0.97 }],
+    },
+    Target {
+        kernels: &["decode bf16"],
+        sizes: &[],
+        demands: &[each(Against::Copy, 0.95), each(Against::Rivals(&["FlashInfer"]), 1.05)],
     },
     Target {
         kernels: &[

@@ -6,6 +6,7 @@
 //! | [`Attention::forward_with_lse`] | Q, K, V | O, and log Σ exp S of each row |
 //! | [`Attention::backward`] | these, and dO | dQ, dK, dV |
 //! | [`Attention::decode`] | Q of 1 to 16 tokens, a [`KvCache`] | O |
+//! | [`Attention::append`] | new rows of K and V | a [`KvCacheMut`] with them |
 //!
 //! Elements are `bf16` or `f16`; scores, exponentials and sums are `f32`. Scores are never written: the softmax is computed
 //! online, tile by tile (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018), in the order of
@@ -25,7 +26,7 @@ mod options;
 mod problem;
 mod types;
 
-pub use decode::KvCache;
+pub use decode::{Cached, KvCache, KvCacheMut};
 pub use options::{Attention, Layout};
 pub use types::Element;
 
@@ -39,6 +40,7 @@ pub const PTX: &[(&str, &str)] = &[
     ("forward", forward::kernels::PTX),
     ("hopper_forward", hopper::forward::kernels::PTX),
     ("decode", decode::PTX),
+    ("append", decode::APPEND_PTX),
     ("backward_queries", backward::queries::kernels::PTX),
     ("backward_keys", backward::keys::kernels::PTX),
 ];

@@ -277,6 +277,16 @@ impl<'a, T, const R: usize> TensorMut<'a, T, R> {
     }
 }
 
+impl<'a, T: Element, const R: usize> TensorMut<'a, T, R> {
+    /// As [`TensorRef::cast`].
+    pub fn cast<U: Element>(self) -> Option<TensorMut<'a, U, R>> {
+        match self.memory {
+            Target::View(view) => Some(TensorMut { memory: Target::View(view.cast()?), layout: self.layout }),
+            Target::CudaView(_) => None,
+        }
+    }
+}
+
 impl<T> TensorMut<'_, T, 2> {
     /// The same matrix with rows and columns exchanged; nothing is copied.
     #[must_use]

@@ -15,6 +15,8 @@ mod lanes;
 mod math;
 #[path = "prelude/matrices.rs"]
 mod matrices;
+#[path = "prelude/narrow.rs"]
+mod narrow;
 #[path = "prelude/schedules.rs"]
 mod schedules;
 #[path = "prelude/vectors.rs"]

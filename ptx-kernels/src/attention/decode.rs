@@ -1,16 +1,23 @@
 //! Decode: few queries against a cache of keys and values.
 
+mod append;
 mod kernel;
 mod problem;
 
+pub(super) use append::kernels::PTX as APPEND_PTX;
 pub(super) use kernel::kernels::{PTX, decode as entry};
 pub use problem::DecodeProblem;
 
+use append::AppendProblem;
+use append::kernels::append as appending;
+
 use super::options::Attention;
-use super::problem::Rows;
+use super::problem::{Rows, refuse};
 use super::types::Element;
+use crate::float8::E4m3;
 use crate::workspace::{self, FLAGS, Workspace};
-use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
+use half::{bf16, f16};
+use ptx_launch::{AsStream, Buffer, Error, Result, StreamRef, TensorMut, TensorRef};
 
 /// A cache of keys and values on the device.
 ///
@@ -18,21 +25,22 @@ use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
 /// pages they are (pages, page size, heads, …), and token t of sequence b lies in page `table[b][t / page size]`. The kernel reads
 /// `lengths`, the number of keys of each sequence, on the device, so that a captured graph serves every step.
 #[derive(Clone, Copy, Debug)]
-pub struct KvCache<'a, T> {
-    pub(super) k: TensorRef<'a, T, 4>,
-    pub(super) v: TensorRef<'a, T, 4>,
+pub struct KvCache<'a, K> {
+    pub(super) k: TensorRef<'a, K, 4>,
+    pub(super) v: TensorRef<'a, K, 4>,
     pub(super) lengths: TensorRef<'a, i32, 1>,
     pub(super) table: Option<TensorRef<'a, i32, 2>>,
+    pub(super) scales: Option<[TensorRef<'a, f32, 1>; 2]>,
 }
 
-impl<'a, T> KvCache<'a, T> {
+impl<'a, K> KvCache<'a, K> {
     /// A cache with a row of the batch for each sequence. `lengths` count the keys of each, new ones included.
     pub fn new(
-        k: impl Into<TensorRef<'a, T, 4>>,
-        v: impl Into<TensorRef<'a, T, 4>>,
+        k: impl Into<TensorRef<'a, K, 4>>,
+        v: impl Into<TensorRef<'a, K, 4>>,
         lengths: impl Into<TensorRef<'a, i32, 1>>,
     ) -> Self {
-        KvCache { k: k.into(), v: v.into(), lengths: lengths.into(), table: None }
+        KvCache { k: k.into(), v: v.into(), lengths: lengths.into(), table: None, scales: None }
     }
 
     /// The pages of each sequence, (batch, pages of a sequence): numbers of pages of K and V. Pages may have any size.
@@ -40,25 +48,114 @@ impl<'a, T> KvCache<'a, T> {
     pub fn paged(self, table: impl Into<TensorRef<'a, i32, 2>>) -> Self {
         KvCache { table: Some(table.into()), ..self }
     }
+
+    /// Factors of K and V, one for each head of the cache: an element of K is the cache's times `k[head]`.
+    #[must_use]
+    pub fn scales(self, k: impl Into<TensorRef<'a, f32, 1>>, v: impl Into<TensorRef<'a, f32, 1>>) -> Self {
+        KvCache { scales: Some([k.into(), v.into()]), ..self }
+    }
+}
+
+/// A cache that is written; shapes are those of [`KvCache`].
+#[derive(Debug)]
+pub struct KvCacheMut<'a, K> {
+    k: TensorMut<'a, K, 4>,
+    v: TensorMut<'a, K, 4>,
+    lengths: TensorRef<'a, i32, 1>,
+    table: Option<TensorRef<'a, i32, 2>>,
+    scales: Option<[TensorRef<'a, f32, 1>; 2]>,
+}
+
+impl<'a, K> KvCacheMut<'a, K> {
+    /// As [`KvCache::new`].
+    pub fn new(
+        k: impl Into<TensorMut<'a, K, 4>>,
+        v: impl Into<TensorMut<'a, K, 4>>,
+        lengths: impl Into<TensorRef<'a, i32, 1>>,
+    ) -> Self {
+        KvCacheMut { k: k.into(), v: v.into(), lengths: lengths.into(), table: None, scales: None }
+    }
+
+    /// As [`KvCache::paged`].
+    #[must_use]
+    pub fn paged(self, table: impl Into<TensorRef<'a, i32, 2>>) -> Self {
+        KvCacheMut { table: Some(table.into()), ..self }
+    }
+
+    /// As [`KvCache::scales`]: an element of the cache is that of K divided by `k[head]`, rounded.
+    #[must_use]
+    pub fn scales(self, k: impl Into<TensorRef<'a, f32, 1>>, v: impl Into<TensorRef<'a, f32, 1>>) -> Self {
+        KvCacheMut { scales: Some([k.into(), v.into()]), ..self }
+    }
 }
 
 impl<T: Element> Attention<'_, T> {
+    /// Writes new rows of K and V, (batch, new tokens, heads, dim), to the places of the last tokens of each sequence: `lengths` count them
+    /// already. The kernel reads lengths and pages on the device, so that a captured graph serves every step. A token that the cache has no
+    /// place for is left out. A cache of [`E4m3`] takes each element divided by the factor of its head, rounded to the nearest, at most ±448.
+    ///
+    /// ```
+    /// use ptx_kernels::attention::{Attention, KvCache, KvCacheMut};
+    /// use ptx_launch::prelude::*;
+    ///
+    /// # fn main() -> ptx_launch::Result<()> {
+    /// let device = Device::cpu();
+    /// let (mut k, mut v) = (device.zeros::<bf16>(4 * 64)?, device.zeros::<bf16>(4 * 64)?); // one head, 4 tokens
+    /// let lengths = device.upload(&[1])?;
+    /// let new = device.upload(&[bf16::ONE; 64])?;
+    /// let (row, shape) = ([1, 1, 1, 64], [1, 4, 1, 64]);
+    /// let cache = KvCacheMut::new(k.tile_mut(shape)?, v.tile_mut(shape)?, lengths.tile([1])?);
+    /// Attention::new().append(&device, new.tile(row)?, new.tile(row)?, cache)?;
+    /// let cache = KvCache::new(k.tile(shape)?, v.tile(shape)?, lengths.tile([1])?);
+    /// let mut out = device.zeros::<bf16>(64)?;
+    /// Attention::new().decode(&device, new.tile(row)?, &cache, out.tile_mut(row)?, None, None)?;
+    /// assert_eq!(out.download()?, [bf16::ONE; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, and as every launch.
+    pub fn append<'a, K: Cached<T>>(
+        &self,
+        stream: impl AsStream,
+        k: impl Into<TensorRef<'a, T, 4>>,
+        v: impl Into<TensorRef<'a, T, 4>>,
+        cache: KvCacheMut<'_, K>,
+    ) -> Result<()> {
+        let (k, v) = (k.into(), v.into());
+        let rows = [Rows::of("K", &k, self.layout), Rows::of("V", &v, self.layout)];
+        let caches = [
+            Rows::of_mut("the cache of K", &cache.k, self.layout),
+            Rows::of_mut("the cache of V", &cache.v, self.layout),
+        ];
+        let table = cache.table.map(|table| table.shape());
+        let mut problem = AppendProblem::new(rows.each_ref(), caches.each_ref(), table)?;
+        problem::check_tables(rows[0].shape, &cache.lengths, cache.table.as_ref(), cache.scales.as_ref())?;
+        if cache.scales.is_some() {
+            problem.set_scaled();
+        }
+        K::append(stream.as_stream(), [k, v], cache, problem)
+    }
+
     /// Computes O for 1 to 16 new queries of each sequence against a cache that holds their keys and values already. Q is (batch,
     /// queries, heads, dim), O (batch, queries, heads, dim of V). The last query is aligned with the last key; `causal` hides
     /// from each query the keys of later ones. `lse` are logarithms as in [`forward_with_lse`](Attention::forward_with_lse).
     ///
-    /// The keys are split among blocks, and the last block of a head adds up the parts, in the same launch. That takes scratch
-    /// memory from `workspace`, or from the pool of the stream ([`workspace`](crate::workspace)). The order of sums depends on
+    /// The cache has Q's type or [`E4m3`](crate::float8::E4m3); with the latter, products are those of `f16`, so that Q must be in its range.
+    ///
+    /// Every block reads an equal number of keys, and the last block of a head adds up the parts, in the same launch. That takes
+    /// scratch memory from `workspace`, or from the pool of the stream ([`workspace`](crate::workspace)). The order of sums depends on
     /// the number of multiprocessors, and not on the order in which blocks end.
     ///
     /// # Errors
     /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, or with a bias, cumulative lengths or
     /// [`top_left`](Attention::top_left); and as every launch.
-    pub fn decode<'a>(
+    pub fn decode<'a, K: Cached<T>>(
         &self,
         stream: impl AsStream,
         q: impl Into<TensorRef<'a, T, 4>>,
-        cache: &KvCache<'_, T>,
+        cache: &KvCache<'_, K>,
         out: impl Into<TensorMut<'a, T, 4>>,
         lse: Option<TensorMut<'_, f32, 3>>,
         workspace: Option<&mut Workspace>,
@@ -69,17 +166,105 @@ impl<T: Element> Attention<'_, T> {
         if let Some(lse) = &lse {
             problem.set_lse(lse.shape(), lse.strides())?;
         }
-        let instance = match problem.widest() {
-            0..=64 => entry::Instance::d64,
-            65..=96 => entry::Instance::d96,
-            97..=128 => entry::Instance::d128,
-            _ => entry::Instance::d256,
-        };
-        let head_v =
-            entry::INSTANCES.iter().find(|(name, _)| *name == instance).map_or(256, |(_, config)| config.head_v);
-        problem.split(stream.properties()?.multiprocessors, FLAGS, head_v);
+        let instance = K::instance(problem.widest());
+        let config = entry::INSTANCES.iter().find(|(name, _)| *name == instance).map(|(_, config)| config);
+        let (block, part) = config.map_or((1, 0), |config| (config.block(), config.part()));
+        problem.divide(stream.properties()?.multiprocessors, FLAGS, block, part)?;
         workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
-            T::decode(stream, instance, q, cache, (out, lse), workspace.parts(), problem)
+            K::decode(stream, instance, q, cache, (out, lse), workspace.parts(), problem)
         })
     }
+}
+
+/// The elements of a cache for queries of type `T`: `T` itself, or [`E4m3`].
+pub trait Cached<T>: Copy + 'static {
+    /// The smallest instance that holds rows of `widest` elements.
+    #[doc(hidden)]
+    fn instance(widest: u32) -> entry::Instance;
+
+    #[doc(hidden)]
+    fn decode(
+        stream: StreamRef<'_>,
+        instance: entry::Instance,
+        q: TensorRef<'_, T, 4>,
+        cache: &KvCache<'_, Self>,
+        results: (TensorMut<'_, T, 4>, Option<TensorMut<'_, f32, 3>>),
+        memory: (&mut Buffer<u8>, &mut Buffer<u32>),
+        problem: DecodeProblem,
+    ) -> Result<()>;
+
+    #[doc(hidden)]
+    fn append(
+        stream: StreamRef<'_>,
+        rows: [TensorRef<'_, T, 4>; 2],
+        cache: KvCacheMut<'_, Self>,
+        problem: AppendProblem,
+    ) -> Result<()>;
+}
+
+/// An error about a cache whose elements cannot be read as bytes.
+#[cold]
+fn no_bytes() -> Error {
+    refuse("a cache of bytes is a slice of cudarc".into(), "a buffer or a view of one")
+}
+
+macro_rules! cached {
+    ($($query:ty: $cache:ty => $bits:expr, $bits_mut:expr, $instances:expr, $append:expr;)*) => { $(
+        impl Cached<$query> for $cache {
+            fn instance(widest: u32) -> entry::Instance {
+                let [narrow, most @ ..] = &$instances;
+                most.iter().rev().find(|(least, _)| widest > *least).map_or(narrow.1, |(_, instance)| *instance)
+            }
+
+            fn decode(
+                stream: StreamRef<'_>,
+                instance: entry::Instance,
+                q: TensorRef<'_, $query, 4>,
+                cache: &KvCache<'_, $cache>,
+                (mut out, mut lse): (TensorMut<'_, $query, 4>, Option<TensorMut<'_, f32, 3>>),
+                (scratch, flags): (&mut Buffer<u8>, &mut Buffer<u32>),
+                problem: DecodeProblem,
+            ) -> Result<()> {
+                let KvCache { k, v, lengths, table, scales } = cache;
+                let (Some(k), Some(v)) = ($bits(*k), $bits(*v)) else { return Err(no_bytes()) };
+                let scales = scales.as_ref();
+                entry::launch(
+                    instance, stream, &q, &k, &v, lengths, table.as_ref(), scales.map(|[k, _]| k), scales.map(|[_, v]| v),
+                    &mut out, lse.as_mut(), scratch, flags, problem,
+                )
+            }
+
+            fn append(
+                stream: StreamRef<'_>,
+                [k, v]: [TensorRef<'_, $query, 4>; 2],
+                cache: KvCacheMut<'_, $cache>,
+                problem: AppendProblem,
+            ) -> Result<()> {
+                let KvCacheMut { k: k_cache, v: v_cache, lengths, table, scales } = cache;
+                let (Some(mut k_cache), Some(mut v_cache)) = ($bits_mut(k_cache), $bits_mut(v_cache)) else {
+                    return Err(no_bytes());
+                };
+                let scales = scales.as_ref();
+                appending::launch(
+                    $append, stream, &k, &v, &lengths, table.as_ref(), scales.map(|[k, _]| k), scales.map(|[_, v]| v),
+                    &mut k_cache, &mut v_cache, problem,
+                )
+            }
+        }
+    )* };
+}
+
+/// Instances, each for rows with more elements than the number.
+const WIDE: [(u32, entry::Instance); 4] =
+    [(0, entry::Instance::d64), (64, entry::Instance::d96), (96, entry::Instance::d128), (128, entry::Instance::d256)];
+
+/// The same for bytes.
+const BYTES: [(u32, entry::Instance); 3] =
+    [(0, entry::Instance::d64_bytes), (64, entry::Instance::d128_bytes), (128, entry::Instance::d256_bytes)];
+
+cached! {
+    bf16: bf16 => Some, Some, WIDE, appending::Instance::same;
+    f16: f16 => Some, Some, WIDE, appending::Instance::same;
+    bf16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, appending::Instance::bytes;
+    f16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, appending::Instance::bytes;
 }

@@ -54,89 +54,6 @@ pub(crate) mod kernels {
         v: [[T; C.head_v + 8]; C.block_n],
     }
 
-    /// State of the online softmax, for this lane's two rows of each 16: the largest score so far, and the lane's part of the
-    /// sum of exponentials. Powers are those of 2: `exponent` is log2(e) times the scores' scale.
-    struct Online<const MT: u32> {
-        most: [[f32; 2]; MT],
-        sum: [[f32; 2]; MT],
-    }
-
-    impl<const MT: u32> Online<MT> {
-        /// No keys.
-        fn new() -> Online<MT> {
-            let (most, sum): ([[f32; 2]; MT], [[f32; 2]; MT]);
-            for i in 0..MT {
-                for half in 0..2 {
-                    ptx! { mov.f32 most[i][half], 0fFF800000; }
-                    sum[i][half] = 0.0;
-                }
-            }
-            Online { most, sum }
-        }
-
-        /// Scores become exponentials relative to the largest score of their row so far; `o` and the sums shrink to match.
-        fn update<const NT: u32, const VT: u32>(
-            &mut self,
-            s: &mut [[[f32; 4]; NT]; MT],
-            o: &mut [[[f32; 4]; VT]; MT],
-            exponent: f32,
-        ) {
-            for i in 0..MT {
-                for half in 0..2 {
-                    let (mut x, mut y): (f32, f32) = (self.most[i][half], self.most[i][half]);
-                    for j in 0..NT {
-                        x = x.max(s[i][j][2 * half]);
-                        y = y.max(s[i][j][2 * half + 1]);
-                    }
-                    let most: f32 = fragment::quad_max(x.max(y));
-                    let (mut base, mut shrink, mut sum): (f32, f32, f32) = (most * exponent, 0.0, 0.0);
-                    // A row that sees no key so far keeps zeros.
-                    let blind: pred = base < -3.0e38;
-                    base = blind.select(0.0, base);
-                    shrink = self.most[i][half] * exponent - base;
-                    ptx! { ex2.approx.ftz.f32 shrink, shrink; }
-                    for j in 0..NT {
-                        for e in 0..2 {
-                            let mut power: f32 = s[i][j][2 * half + e].fma(exponent, -base);
-                            ptx! { ex2.approx.ftz.f32 power, power; }
-                            sum += power;
-                            s[i][j][2 * half + e] = power;
-                        }
-                    }
-                    self.most[i][half] = most;
-                    self.sum[i][half] = self.sum[i][half].fma(shrink, sum);
-                    for j in 0..VT {
-                        o[i][j][2 * half] *= shrink;
-                        o[i][j][2 * half + 1] *= shrink;
-                    }
-                }
-            }
-        }
-
-        /// Divides `o` by the sums; a row that sees no key becomes zeros. Returns the natural logarithms of the rows' sums of
-        /// exponentials, minus infinity where there is no key.
-        fn finish<const VT: u32>(&self, o: &mut [[[f32; 4]; VT]; MT], exponent: f32) -> [[f32; 2]; MT] {
-            let logarithms: [[f32; 2]; MT];
-            for i in 0..MT {
-                for half in 0..2 {
-                    let total: f32 = fragment::quad_sum(self.sum[i][half]);
-                    let (mut inverse, mut log): (f32, f32);
-                    ptx! {
-                        rcp.approx.ftz.f32 inverse, total;
-                        lg2.approx.ftz.f32 log, total;
-                    }
-                    inverse = (total == 0.0).select(0.0, inverse);
-                    logarithms[i][half] = self.most[i][half].fma(exponent, log) * 0.6931471805599453;
-                    for j in 0..VT {
-                        o[i][j][2 * half] *= inverse;
-                        o[i][j][2 * half + 1] *= inverse;
-                    }
-                }
-            }
-            logarithms
-        }
-    }
-
     /// O = softmax(S) · V for `block_m` queries of a head, and the logarithm of each row's sum of exponentials.
     #[ptx_kernel(
         block = 32 * C.warps,
@@ -210,7 +127,7 @@ pub(crate) mod kernels {
         extents = [in_q.len, in_k.len];
         factors = [p.scale, p.soft_cap];
         let score_mod = attention::ScoreMod::of_head(bias_from, p.bias, ctaid.z, ctaid.y, extents, factors);
-        let mut online = Online::<MT>::new();
+        let mut online = attention::Online::<MT>::new();
         let o: [[[f32; 4]; C.head_v / 8]; MT];
         fragment::clear(&mut o);
         while block < end {

@@ -59,6 +59,8 @@ const MOST_TOKENS: usize = 1 << 29;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
     name: &'static str,
+    /// Bytes of an element.
+    size: usize,
     pub(super) shape: [usize; 4],
     strides: [usize; 4],
     address: u64,
@@ -68,21 +70,26 @@ impl Rows {
     /// A tensor that is read.
     pub(super) fn of<T>(name: &'static str, tensor: &TensorRef<'_, T, 4>, layout: Layout) -> Rows {
         let (shape, strides) = (layout.order(tensor.shape()), layout.order(tensor.strides()));
-        Rows { name, shape, strides, address: tensor.address() }
+        Rows { name, size: size_of::<T>(), shape, strides, address: tensor.address() }
     }
 
     /// A tensor that is written.
     pub(super) fn of_mut<T>(name: &'static str, tensor: &TensorMut<'_, T, 4>, layout: Layout) -> Rows {
         let (shape, strides) = (layout.order(tensor.shape()), layout.order(tensor.strides()));
-        Rows { name, shape, strides, address: tensor.address() }
+        Rows { name, size: size_of::<T>(), shape, strides, address: tensor.address() }
     }
 
-    /// Checks what the copies of 16 bytes want of a tensor with 16-bit elements.
+    /// Checks what the copies of 16 bytes want.
     pub(super) fn check_rows(&self) -> Result<()> {
-        let Rows { name, shape: [.., dim], strides: [batch, token, head, element], address } = *self;
-        let whole = [batch, token, head].iter().zip(self.shape).all(|(stride, extent)| extent <= 1 || stride % 8 == 0);
-        if dim == 0 || dim % 8 != 0 || dim > 256 {
-            return Err(refuse(format!("rows of {name} have {dim} elements"), "multiples of 8 up to 256"));
+        let Rows { name, size, shape: [.., dim], strides: [batch, token, head, element], address } = *self;
+        let each = 16 / size;
+        let mut steps = [batch, token, head].into_iter().zip(self.shape);
+        let whole = steps.all(|(stride, extent)| extent <= 1 || stride % each == 0);
+        if dim == 0 || dim % each != 0 || dim > 256 {
+            return Err(refuse(
+                format!("rows of {name} have {dim} elements"),
+                format!("multiples of {each} up to 256"),
+            ));
         }
         if element != 1 || !whole || address % 16 != 0 {
             let found = format!(
@@ -105,7 +112,7 @@ impl Rows {
     /// Strides of batch, token and head in bytes.
     pub(super) fn bytes(&self) -> [u64; 3] {
         let [batch, token, head, _] = self.strides;
-        [batch, token, head].map(|stride| 2 * stride as u64)
+        [batch, token, head].map(|stride| (self.size * stride) as u64)
     }
 
     /// Elements from the first to the last one.

@@ -2,7 +2,7 @@
 
 use super::backward::keys::kernels::grad_keys;
 use super::backward::queries::kernels::grad_queries;
-use super::decode::{self, DecodeProblem, KvCache};
+use super::decode::Cached;
 use super::forward::kernels::forward;
 use super::hopper;
 use super::options::Attention;
@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use ptx_launch::{Buffer, Result, StreamRef, TensorMut, TensorRef};
 
 /// The element types: `bf16` and `f16`.
-pub trait Element: Kernels {}
+pub trait Element: Kernels + Cached<Self> {}
 
 impl Element for bf16 {}
 impl Element for f16 {}
@@ -37,17 +37,6 @@ pub trait Kernels: Copy + 'static {
         grads: Grads<'_, Self>,
         scratch: &mut Buffer<u8>,
         shapes: (Problem, Gradients),
-    ) -> Result<()>;
-
-    #[doc(hidden)]
-    fn decode(
-        stream: StreamRef<'_>,
-        instance: decode::entry::Instance,
-        q: TensorRef<'_, Self, 4>,
-        cache: &KvCache<'_, Self>,
-        results: (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
-        memory: (&mut Buffer<u8>, &mut Buffer<u32>),
-        problem: DecodeProblem,
     ) -> Result<()>;
 }
 
@@ -98,21 +87,6 @@ macro_rules! kernels {
                     )?;
                 }
                 Ok(())
-            }
-
-            fn decode(
-                stream: StreamRef<'_>,
-                instance: decode::entry::Instance,
-                q: TensorRef<'_, Self, 4>,
-                cache: &KvCache<'_, Self>,
-                (mut out, mut lse): (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
-                (scratch, flags): (&mut Buffer<u8>, &mut Buffer<u32>),
-                problem: DecodeProblem,
-            ) -> Result<()> {
-                let KvCache { k, v, lengths, table } = cache;
-                decode::entry::launch(
-                    instance, stream, &q, k, v, lengths, table.as_ref(), &mut out, lse.as_mut(), scratch, flags, problem,
-                )
             }
         }
     )* };

@@ -2,15 +2,64 @@
 
 use crate::case::{CANARY, Case, Data, Field, Float, Random};
 use crate::reference;
-use ptx_kernels::attention::{Attention, KvCache};
+use ptx_kernels::attention::{Attention, Cached, KvCache};
+use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
-use ptx_launch::{Result, TensorMut};
+use ptx_launch::{Element, Result, TensorMut};
+
+/// An element of a cache.
+pub trait Stored: Element {
+    /// True if a cache of these has factors.
+    const SCALED: bool;
+    fn store(x: f64) -> Self;
+    fn value(self) -> f64;
+}
+
+macro_rules! stored {
+    ($($ty:ty: $scaled:literal, $from:expr, $to:expr;)*) => { $(
+        impl Stored for $ty {
+            const SCALED: bool = $scaled;
+            fn store(x: f64) -> Self {
+                $from(x)
+            }
+            fn value(self) -> f64 {
+                $to(self)
+            }
+        }
+    )* };
+}
+stored! {
+    bf16: false, bf16::from_f64, bf16::to_f64;
+    f16: false, f16::from_f64, f16::to_f64;
+    E4m3: true, |x: f64| E4m3::from_f32(x as f32), |x: E4m3| f64::from(x.to_f32());
+}
+
+/// The factor of a head of a cache: a power of 2, so that it rounds nothing.
+fn factor<K: Stored>(head: usize) -> f64 {
+    if K::SCALED { 2f64.powi(head as i32 % 3 - 1) } else { 1.0 }
+}
+
+/// Rounds a field as a cache does.
+fn round<K: Stored>(field: &mut Field, lengths: &[usize], heads: usize, dim: usize) {
+    for (sequence, len) in lengths.iter().enumerate() {
+        for token in 0..*len {
+            for head in 0..heads {
+                for element in 0..dim {
+                    let (x, by) = (field.element(sequence, token, head, element), factor::<K>(head));
+                    *x = K::store(*x / by).value() * by;
+                }
+            }
+        }
+    }
+}
 
 /// Queries, lengths and options of a call; `case.keys` are the lengths.
 #[derive(Clone, Debug)]
 pub struct Decode {
     pub case: Case,
     pub capacity: usize,
+    /// The cache has elements of 8 bits.
+    pub bytes: bool,
     /// Tokens of a page, or 0 without pages.
     pub page_size: usize,
 }
@@ -25,7 +74,7 @@ struct Places {
 impl Decode {
     /// Shuffled pages, each of one sequence; entries of the table that no token needs lead nowhere.
     fn places(&self, random: &mut Random) -> Places {
-        let Decode { case, capacity, page_size } = self;
+        let Decode { case, capacity, page_size, .. } = self;
         let batch = case.keys.len();
         if *page_size == 0 {
             return Places { shape: [batch, *capacity], table: Vec::new(), pages: 0 };
@@ -43,10 +92,10 @@ impl Decode {
     }
 
     /// The cache of a field, in order of page, place, head and element.
-    fn cache<T: Float>(&self, device: &Device, places: &Places, field: &Field, dim: usize) -> Result<Buffer<T>> {
+    fn cache<K: Stored>(&self, device: &Device, places: &Places, field: &Field, dim: usize) -> Result<Buffer<K>> {
         let heads = self.case.heads / self.case.group;
         let [first, second] = places.shape;
-        let mut memory = vec![T::from(f64::NAN); first * second * heads * dim];
+        let mut memory = vec![K::store(f64::NAN); first * second * heads * dim];
         for (sequence, len) in self.case.keys.iter().enumerate() {
             for head in 0..heads {
                 for (token, row) in field.rows(sequence, head, *len).iter().enumerate() {
@@ -55,7 +104,7 @@ impl Decode {
                         size => (places.table[sequence * places.pages + token / size] as usize, token % size),
                     };
                     let at = ((page * second + slot) * heads + head) * dim;
-                    memory[at..at + dim].iter_mut().zip(row).for_each(|(to, x)| *to = T::from(*x));
+                    memory[at..at + dim].iter_mut().zip(row).for_each(|(to, x)| *to = K::store(*x / factor::<K>(head)));
                 }
             }
         }
@@ -63,20 +112,22 @@ impl Decode {
     }
 
     /// Runs the call twice, as scratch memory must come back as it was, and compares.
-    pub fn run<T: Float>(&self, device: &Device) -> Result<f64> {
+    pub fn run<T: Float, K: Stored + Cached<T>>(&self, device: &Device) -> Result<f64> {
         let case = &self.case;
         let mut random = Random(case.seed);
         let heads_k = case.heads / case.group;
         let (packed, batch) = (Case { packed: true, ..case.clone() }, case.keys.len());
         let q = Field::new::<T>(case, &case.queries, case.heads, case.dim, &mut random);
-        let k = Field::new::<T>(&packed, &case.keys, heads_k, case.dim, &mut random);
-        let v = Field::new::<T>(&packed, &case.keys, heads_k, case.dim_v, &mut random);
+        let mut k = Field::new::<T>(&packed, &case.keys, heads_k, case.dim, &mut random);
+        let mut v = Field::new::<T>(&packed, &case.keys, heads_k, case.dim_v, &mut random);
+        round::<K>(&mut k, &case.keys, heads_k, case.dim);
+        round::<K>(&mut v, &case.keys, heads_k, case.dim_v);
         let out = Field::new::<T>(case, &case.queries, case.heads, case.dim_v, &mut random);
         let data = Data { q, k, v, grad: out, bias: Vec::new(), bias_shape: [0; 4], bias_strides: [0; 4] };
         let places = self.places(&mut random);
         let [first, second] = places.shape;
-        let k_cache = self.cache::<T>(device, &places, &data.k, case.dim)?;
-        let v_cache = self.cache::<T>(device, &places, &data.v, case.dim_v)?;
+        let k_cache = self.cache::<K>(device, &places, &data.k, case.dim)?;
+        let v_cache = self.cache::<K>(device, &places, &data.v, case.dim_v)?;
         let lengths = device.upload(&case.keys.iter().map(|len| *len as i32).collect::<Vec<_>>())?;
         let table = device.upload(&places.table)?;
         let mut cache = KvCache::new(
@@ -86,6 +137,10 @@ impl Decode {
         );
         if self.page_size > 0 {
             cache = cache.paged(table.tile([batch, places.pages])?);
+        }
+        let factors = device.upload(&(0..heads_k).map(|head| factor::<K>(head) as f32).collect::<Vec<_>>())?;
+        if K::SCALED {
+            cache = cache.scales(factors.tile([heads_k])?, factors.tile([heads_k])?);
         }
         let mut options = Attention::<T>::new().window(case.left, case.right).soft_cap(case.cap);
         if let Some(scale) = case.scale {
@@ -134,7 +189,9 @@ pub fn random_decode(seed: u64, longest: usize) -> Decode {
     let mut random = Random(seed ^ 0xdec0de);
     let r = &mut random;
     let (batch, group) = (1 + r.below(3), [1, 2, 4, 5, 8][r.below(5)]);
-    let dim = 8 * (1 + r.below(32));
+    let bytes = r.chance(40);
+    let each = if bytes { 16 } else { 8 };
+    let dim = each * (1 + r.below(256 / each));
     let keys: Vec<usize> = (0..batch).map(|_| if r.chance(10) { 0 } else { 1 + r.below(longest) }).collect();
     let case = Case {
         queries: vec![if r.chance(50) { 1 } else { 1 + r.below(16) }; batch],
@@ -142,7 +199,7 @@ pub fn random_decode(seed: u64, longest: usize) -> Decode {
         heads: group * (1 + r.below(2)),
         group,
         dim,
-        dim_v: if r.chance(70) { dim } else { 8 * (1 + r.below(32)) },
+        dim_v: if r.chance(70) { dim } else { each * (1 + r.below(256 / each)) },
         left: r.chance(30).then(|| r.below(longest) as u32),
         right: r.chance(70).then_some(0),
         scale: r.chance(30).then_some(0.25),
@@ -152,5 +209,5 @@ pub fn random_decode(seed: u64, longest: usize) -> Decode {
         ..Case::default()
     };
     let capacity = longest + r.below(longest);
-    Decode { case, capacity, page_size: if r.chance(60) { [1, 3, 16, 64, 256][r.below(5)] } else { 0 } }
+    Decode { case, capacity, bytes, page_size: if r.chance(60) { [1, 3, 16, 64, 256][r.below(5)] } else { 0 } }
 }

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod append;
 mod case;
 mod decode;
 mod reference;
@@ -16,6 +17,7 @@ mod speed;
 
 use case::{CANARY, Case, Data, Extras, Field, Float, Random};
 use ptx_kernels::attention::{Attention, Grads, Layout, Saved};
+use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorMut, TensorRef};
 use reference::Bounded;
@@ -237,7 +239,12 @@ fn queries_without_keys() {
 
 fn check_decode(decode: &decode::Decode) {
     let device = device();
-    let worst = if decode.case.half { decode.run::<f16>(&device) } else { decode.run::<bf16>(&device) };
+    let worst = match (decode.case.half, decode.bytes) {
+        (false, false) => decode.run::<bf16, bf16>(&device),
+        (true, false) => decode.run::<f16, f16>(&device),
+        (false, true) => decode.run::<bf16, E4m3>(&device),
+        (true, true) => decode.run::<f16, E4m3>(&device),
+    };
     let worst = worst.unwrap_or_else(|error| panic!("{error} in {decode:?}"));
     println!("{worst:.3} of the bound: {decode:?}");
 }
@@ -254,13 +261,35 @@ fn decode_from_pages() {
         cap: 3.0,
         ..Case::default()
     };
-    check_decode(&decode::Decode { case, capacity: 600, page_size: 3 });
+    check_decode(&decode::Decode { case, capacity: 600, bytes: false, page_size: 3 });
 }
 
 #[test]
 fn decode_from_a_contiguous_cache() {
     let case = Case { queries: vec![1], keys: vec![550], left: Some(400), half: true, ..Case::default() };
-    check_decode(&decode::Decode { case, capacity: 1000, page_size: 0 });
+    check_decode(&decode::Decode { case, capacity: 1000, bytes: false, page_size: 0 });
+}
+
+#[test]
+fn decode_from_a_cache_of_bytes() {
+    let case = Case { queries: vec![3; 2], keys: vec![290, 70], heads: 8, group: 4, right: Some(0), ..Case::default() };
+    check_decode(&decode::Decode { case, capacity: 320, bytes: true, page_size: 16 });
+}
+
+fn check_append(seed: u64) {
+    let (append, device) = (append::random_append(seed), device());
+    let all = [
+        append.run::<bf16, bf16>(&device),
+        append.run::<f16, f16>(&device),
+        append.run::<bf16, E4m3>(&device),
+        append.run::<f16, E4m3>(&device),
+    ];
+    all.into_iter().for_each(|one| one.unwrap_or_else(|error| panic!("{error} in {append:?}")));
+}
+
+#[test]
+fn new_rows_go_to_their_places() {
+    (1..8).for_each(check_append);
 }
 
 /// Random cases: `PTX_ATTENTION_CASES` of them, on the GPU larger ones.
@@ -270,6 +299,7 @@ fn random_cases() {
     let first: u64 = std::env::var("PTX_ATTENTION_SEED").map_or(1, |seed| seed.parse().unwrap());
     for seed in first..first + count {
         check(&random_case(seed, if device().is_cuda() { 400 } else { 90 }));
+        check_append(seed);
         check_decode(&decode::random_decode(seed, if device().is_cuda() { 3000 } else { 400 }));
     }
 }

@@ -1,6 +1,5 @@
 //! TFLOP/s and GB/s on a GPU, of random numbers.
 
-use crate::case::{Float, Random};
 use ptx_kernels::attention::{Attention, Grads, KvCache, Saved};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
@@ -27,19 +26,36 @@ impl Task {
     }
 }
 
-fn random<T: Float>(device: &Device, shape: [usize; 4], seed: u64) -> Result<Buffer<T>> {
-    let mut random = Random(seed);
-    let elements: Vec<T> = (0..1 << 16).map(|_| T::from((random.next() % 255) as f64 / 100.0 - 1.27)).collect();
-    let len = shape.iter().product();
-    device.upload(&elements.iter().copied().cycle().take(len).collect::<Vec<_>>())
+/// Random elements between 0.5 and 1 or their negatives.
+#[ptx_kernel(arch = "sm_80", block = 256, grid = 1024, unsafe(requires(x.len() >= 2 * n)))]
+fn fill(x: &mut [bf16], n: u64, seed: u32) {
+    let mut i: u64 = (ctaid.x * 256 + tid.x) as u64;
+    while i < n {
+        let mut hash: u32 = (i as u32 ^ seed) * 0x9e37_79b1;
+        hash = (hash ^ (hash >> 15)) * 0x85eb_ca77;
+        let to: u64 = x + i * 4;
+        ptx! {
+            and.b32 hash, hash, 0x807f807f;
+            or.b32 hash, hash, 0x3f003f00;
+            st.global.u32 [to], hash;
+        }
+        i += 256 * 1024;
+    }
 }
 
-fn measure<T: Float>(device: &Device, task: &Task) -> Result<[f64; 2]> {
+fn random(device: &Device, shape: [usize; 4], seed: u32) -> Result<Buffer<bf16>> {
+    let mut x = device.zeros(shape.iter().product())?;
+    let n = x.len() as u64 / 2;
+    fill(device, &mut x, n, seed)?;
+    Ok(x)
+}
+
+fn measure(device: &Device, task: &Task) -> Result<[f64; 2]> {
     let (shape, shape_k) = (task.shape(task.heads), task.shape(task.heads_k));
-    let [q, grad] = [1, 2].map(|seed| random::<T>(device, shape, seed).unwrap());
-    let [k, v] = [3, 4].map(|seed| random::<T>(device, shape_k, seed).unwrap());
-    let (mut out, mut q_grad) = (device.zeros::<T>(q.len())?, device.zeros::<T>(q.len())?);
-    let (mut k_grad, mut v_grad) = (device.zeros::<T>(k.len())?, device.zeros::<T>(k.len())?);
+    let [q, grad] = [1, 2].map(|seed| random(device, shape, seed).unwrap());
+    let [k, v] = [3, 4].map(|seed| random(device, shape_k, seed).unwrap());
+    let (mut out, mut q_grad) = (device.zeros::<bf16>(q.len())?, device.zeros::<bf16>(q.len())?);
+    let (mut k_grad, mut v_grad) = (device.zeros::<bf16>(k.len())?, device.zeros::<bf16>(k.len())?);
     let logs = [task.batch, task.heads, task.tokens];
     let mut lse = device.zeros::<f32>(logs.iter().product())?;
     let mut options = Attention::new();
@@ -77,7 +93,7 @@ pub fn print_rates(device: &Device) -> Result<()> {
     for (heads, heads_k, dim) in [(32, 32, 64), (16, 16, 128), (16, 4, 128), (8, 8, 256)] {
         for causal in [false, true] {
             let task = Task { batch: 4, tokens: 4096, heads, heads_k, dim, causal };
-            let [forward, backward] = measure::<bf16>(device, &task)?;
+            let [forward, backward] = measure(device, &task)?;
             let causal = if causal { " causal" } else { "" };
             println!(
                 "b4 n4096 h{heads}/{heads_k} d{dim}{causal}: forward {forward:.0}, backward {backward:.0} TFLOP/s"
@@ -92,8 +108,8 @@ pub fn print_decode(device: &Device) -> Result<()> {
     const HEADS: [usize; 2] = [32, 8];
     for (batch, tokens, page) in [(64, 4096, 0), (16, 16384, 0), (1, 131_072, 0), (64, 4096, 16), (64, 4096, 64)] {
         let (shape, shape_k) = ([batch, 1, HEADS[0], 128], [batch, tokens, HEADS[1], 128]);
-        let q = random::<bf16>(device, shape, 1)?;
-        let [k, v] = [2, 3].map(|seed| random::<bf16>(device, shape_k, seed).unwrap());
+        let q = random(device, shape, 1)?;
+        let [k, v] = [2, 3].map(|seed| random(device, shape_k, seed).unwrap());
         let lengths = device.upload(&vec![tokens as i32; batch])?;
         let mut out = device.zeros::<bf16>(q.len())?;
         let (timer, stream) = (Timer::new(), device.stream());

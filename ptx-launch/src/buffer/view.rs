@@ -233,6 +233,15 @@ impl<'a, T> ViewMut<'a, T> {
         self.len == 0
     }
 
+    /// The same elements as another type of the same size.
+    pub(crate) fn cast<U: Element>(self) -> Option<ViewMut<'a, U>>
+    where
+        T: Element,
+    {
+        let ViewMut { memory, start, len, .. } = self;
+        (size_of::<T>() == size_of::<U>()).then_some(ViewMut { memory, start, len, element: PhantomData })
+    }
+
     /// The same part, to read.
     pub fn view(&self) -> View<'_, T> {
         View { memory: self.memory.seen(), start: self.start, len: self.len, element: PhantomData }

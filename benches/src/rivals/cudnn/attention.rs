@@ -14,10 +14,10 @@ const SUM: Type = Type::CUDNN_DATA_FLOAT;
 pub struct Attention {
     /// Number of sequences.
     pub sequences: usize,
-    /// Heads of Q, K and V.
-    pub heads: usize,
-    /// Tokens of a sequence.
-    pub length: usize,
+    /// Heads of Q, and of K and V.
+    pub heads: [usize; 2],
+    /// Tokens of a sequence of Q, and of K and V.
+    pub tokens: [usize; 2],
     /// A head's width.
     pub width: usize,
     /// True if a token sees none behind it.
@@ -37,14 +37,11 @@ impl Attention {
         graphs
     }
 
-    /// Q, K, V or the output: sequence, head, token, element.
-    fn shape(&self) -> Shape {
-        let [sequences, heads, length, width] = self.extents();
-        Shape { extents: [sequences, heads, length, width], strides: [length * heads * width, width, heads * width, 1] }
-    }
-
-    fn extents(&self) -> [i64; 4] {
-        [self.sequences, self.heads, self.length, self.width].map(|extent| extent as i64)
+    /// Q and the output (0), or K and V (1): sequence, head, token, element.
+    fn shape(&self, operand: usize) -> Shape {
+        let (heads, tokens) = (self.heads[operand] as i64, self.tokens[operand] as i64);
+        let (sequences, width) = (self.sequences as i64, self.width as i64);
+        Shape { extents: [sequences, heads, tokens, width], strides: [tokens * heads * width, width, heads * width, 1] }
     }
 
     fn scale(&self) -> f32 {
@@ -56,13 +53,14 @@ impl Attention {
     fn steps(&self) -> Result<Graph> {
         use Pointwise as P;
         let mut graph = Graph::default();
-        let ([sequences, heads, length, _], [q, k, v, out]) = (self.extents(), PLACES);
-        let q = graph.memory(NUMBER, self.shape(), q)?;
-        let k = graph.memory(NUMBER, self.shape().transposed(), k)?;
-        let v = graph.memory(NUMBER, self.shape(), v)?;
-        let out = graph.memory(NUMBER, self.shape(), out)?;
+        let [q, k, v, out] = PLACES;
+        let q = graph.memory(NUMBER, self.shape(0), q)?;
+        let k = graph.memory(NUMBER, self.shape(1).transposed(), k)?;
+        let v = graph.memory(NUMBER, self.shape(1), v)?;
+        let out = graph.memory(NUMBER, self.shape(0), out)?;
 
-        let scores = graph.between(SUM, Shape::packed([sequences, heads, length, length]))?;
+        let extents = [self.sequences, self.heads[0], self.tokens[0], self.tokens[1]];
+        let scores = graph.between(SUM, Shape::packed(extents.map(|extent| extent as i64)))?;
         graph.matmul(&q, &k, &scores)?;
         let scale = graph.number(self.scale())?;
         let mut scores = graph.pointwise(P::CUDNN_POINTWISE_MUL, &[&scores, &scale], SUM)?;
@@ -87,10 +85,10 @@ impl Attention {
         let mut graph = Graph::default();
         let [q, k, v, out] = PLACES;
         let tensors = [
-            (N::CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, graph.memory(NUMBER, self.shape(), q)?),
-            (N::CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, graph.memory(NUMBER, self.shape(), k)?),
-            (N::CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, graph.memory(NUMBER, self.shape(), v)?),
-            (N::CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, graph.memory(NUMBER, self.shape(), out)?),
+            (N::CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, graph.memory(NUMBER, self.shape(0), q)?),
+            (N::CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, graph.memory(NUMBER, self.shape(1), k)?),
+            (N::CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, graph.memory(NUMBER, self.shape(1), v)?),
+            (N::CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, graph.memory(NUMBER, self.shape(0), out)?),
             (N::CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, graph.number(self.scale())?),
         ];
         let kind = sys::cudnnBackendDescriptorType_t::CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR;

@@ -1,4 +1,5 @@
-//! Parts of attention kernels: sequences of a batch, which keys a query sees, changes of the scores, operands in tiles.
+//! Parts of attention kernels: sequences of a batch, which keys a query sees, changes of the scores, the online softmax, operands in
+//! tiles.
 //!
 //! Scores lie in registers as `fragment` has them: `MT` times 16 rows and `NT` times 8 columns of a warp. The rows are queries and
 //! the columns keys, or, in kernels that own keys, the rows are keys and the columns queries. For `sm_80` and later.
@@ -245,4 +246,101 @@ fn power(s: f32, exponent: f32, log: f32) -> f32 {
     let mut x: f32 = s.fma(exponent, -log);
     ptx! { ex2.approx.ftz.f32 x, x; }
     x
+}
+
+/// State of the online softmax, for this lane's two rows of each 16: the largest score so far, and the lane's part of the
+/// sum of exponentials. Powers are those of 2: `exponent` is log2(e) times the scores' scale.
+struct Online<const MT: u32> {
+    most: [[f32; 2]; MT],
+    sum: [[f32; 2]; MT],
+}
+
+impl<const MT: u32> Online<MT> {
+    /// No keys.
+    fn new() -> Online<MT> {
+        let (most, sum): ([[f32; 2]; MT], [[f32; 2]; MT]);
+        for i in 0..MT {
+            for half in 0..2 {
+                ptx! { mov.f32 most[i][half], 0fFF800000; }
+                sum[i][half] = 0.0;
+            }
+        }
+        Online { most, sum }
+    }
+
+    /// Scores become exponentials relative to the largest score of their row so far; `o` and the sums shrink to match.
+    fn update<const NT: u32, const VT: u32>(
+        &mut self,
+        s: &mut [[[f32; 4]; NT]; MT],
+        o: &mut [[[f32; 4]; VT]; MT],
+        exponent: f32,
+    ) {
+        for i in 0..MT {
+            for half in 0..2 {
+                let (mut x, mut y): (f32, f32) = (self.most[i][half], self.most[i][half]);
+                for j in 0..NT {
+                    x = x.max(s[i][j][2 * half]);
+                    y = y.max(s[i][j][2 * half + 1]);
+                }
+                let most: f32 = fragment::quad_max(x.max(y));
+                let (mut base, mut shrink, mut sum): (f32, f32, f32) = (most * exponent, 0.0, 0.0);
+                // A row that sees no key so far keeps zeros.
+                let blind: pred = base < -3.0e38;
+                base = blind.select(0.0, base);
+                shrink = self.most[i][half] * exponent - base;
+                ptx! { ex2.approx.ftz.f32 shrink, shrink; }
+                for j in 0..NT {
+                    for e in 0..2 {
+                        let mut power: f32 = s[i][j][2 * half + e].fma(exponent, -base);
+                        ptx! { ex2.approx.ftz.f32 power, power; }
+                        sum += power;
+                        s[i][j][2 * half + e] = power;
+                    }
+                }
+                self.most[i][half] = most;
+                self.sum[i][half] = self.sum[i][half].fma(shrink, sum);
+                for j in 0..VT {
+                    o[i][j][2 * half] *= shrink;
+                    o[i][j][2 * half + 1] *= shrink;
+                }
+            }
+        }
+    }
+
+    /// Divides `o` by the sums; a row that sees no key becomes zeros. Returns the natural logarithms of the rows' sums of
+    /// exponentials, minus infinity where there is no key.
+    fn finish<const VT: u32>(&self, o: &mut [[[f32; 4]; VT]; MT], exponent: f32) -> [[f32; 2]; MT] {
+        let logarithms: [[f32; 2]; MT];
+        for i in 0..MT {
+            for half in 0..2 {
+                let total: f32 = fragment::quad_sum(self.sum[i][half]);
+                let (mut inverse, mut log): (f32, f32);
+                ptx! {
+                    rcp.approx.ftz.f32 inverse, total;
+                    lg2.approx.ftz.f32 log, total;
+                }
+                inverse = (total == 0.0).select(0.0, inverse);
+                logarithms[i][half] = self.most[i][half].fma(exponent, log) * 0.6931471805599453;
+                for j in 0..VT {
+                    o[i][j][2 * half] *= inverse;
+                    o[i][j][2 * half + 1] *= inverse;
+                }
+            }
+        }
+        logarithms
+    }
+}
+
+/// 1 / x, and 0 for 0: `rcp.approx`, `setp`, `selp`.
+fn inverse(x: f32) -> f32 {
+    let y: f32;
+    ptx! { rcp.approx.ftz.f32 y, x; }
+    (x == 0.0).select(0.0, y)
+}
+
+/// The base-2 logarithm: `lg2.approx`.
+fn log2(x: f32) -> f32 {
+    let y: f32;
+    ptx! { lg2.approx.ftz.f32 y, x; }
+    y
 }

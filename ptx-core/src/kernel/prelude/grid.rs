@@ -59,3 +59,23 @@ fn sync() {
     }
     ptx! { bar.sync 0; }
 }
+
+/// True in all threads of the last of `blocks` blocks that come to `flag`, which is zero before and after. What the others wrote to
+/// global memory before can then be read. `slot` is shared memory for a number. `bar.sync 0`; in thread 0 `fence.acq_rel.gpu`,
+/// `atom.acq_rel.gpu.global.inc` and `st.shared`; `bar.sync 0`, `ld.shared`.
+fn is_last(flag: u64, blocks: u32, slot: u32) -> pred {
+    block::sync();
+    if tid.x == 0 {
+        let before: u32;
+        let limit: u32 = blocks - 1;
+        ptx! {
+            fence.acq_rel.gpu;
+            atom.acq_rel.gpu.global.inc.u32 before, [flag], limit;
+            st.shared.u32 [slot], before;
+        }
+    }
+    block::sync();
+    let before: u32;
+    ptx! { ld.shared.u32 before, [slot]; }
+    before == blocks - 1
+}

@@ -295,3 +295,34 @@ impl StreamK {
         self.full_tiles + tile
     }
 }
+
+/// A line of `total` units of work in equal shares: the first `extra` blocks have one unit more than `base`.
+struct Shares {
+    base: u32,
+    extra: u32,
+}
+
+impl Shares {
+    /// The shares of `blocks` blocks: `div`, `mul.lo`, `sub`.
+    fn new(total: u32, blocks: u32) -> Shares {
+        let base: u32 = total / blocks;
+        Shares { base, extra: total - base * blocks }
+    }
+
+    /// The first unit of a block, which is the end of the one before: `mul.lo`, `min`, `add`.
+    fn begin(&self, block: u32) -> u32 {
+        block * self.base + block.min(self.extra)
+    }
+
+    /// The block of a unit: a branch, and `div` on each side.
+    fn owner(&self, unit: u32) -> u32 {
+        let long: u32 = self.extra * (self.base + 1);
+        let mut block: u32 = 0;
+        if unit < long {
+            block = unit / (self.base + 1);
+        } else {
+            block = self.extra + (unit - long) / self.base;
+        }
+        block
+    }
+}

@@ -1,19 +1,21 @@
 //! Decode on `sm_80` and newer: few queries, many keys, which lie in a cache. Memory decides its speed.
 //!
-//! The queries of all heads that share a head of the cache are the rows of one product, so that every key is read once. A block
-//! has a range of the keys (a split); its warps take 16 keys at a time, each with a ring of its own that no other warp waits
-//! for. Then the block adds up the warps' parts, and the last block of a head those of the splits (Flash-Decoding, Dao et al., 2023).
+//! The queries of all heads that share a head of the cache are the rows of one product, so that every key is read once. The keys of all
+//! sequences are a line of rounds, `block()` keys each. Groups of blocks take equal pieces of that line, and each block of a group one
+//! head, so that all heads of a token are read at about the same time: they share pages of the memory chips. Each warp has a ring of tiles of its own that no other warp waits for: rows arrive by `cp.async.bulk` on `sm_90`, one copy a lane, and by
+//! `cp.async` before. At the end of a head a block adds up its warps' parts; where several blocks share a head, the last one to
+//! arrive adds up theirs (Flash-Decoding, Dao et al., 2023; stream-K, Osama et al., 2023).
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
 use super::problem::DecodeProblem;
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_80", params(DecodeProblem {
+#[ptx_module(arch("sm_80", "sm_90"), params(DecodeProblem {
     q: [u64; 3], k: [u64; 3], v: [u64; 3], out: [u64; 3], lse: [u64; 3], reach: [u64; 5], scratch: u64,
     batch: u32, tokens: u32, heads_k: u32, group: u32, dim: u32, dim_v: u32, capacity: u32, page_size: u32, pages: u32,
-    table_pages: u32, splits: u32, row_tiles: u32, paged: u32, logged: u32, left: i32, right: i32,
-    scale: f32, soft_cap: f32, exponent: f32, pad: u32
+    table_pages: u32, blocks: u32, row_tiles: u32, paged: u32, logged: u32, left: i32, right: i32,
+    scale: f32, soft_cap: f32, exponent: f32, scaled: u32
 }))]
 pub(crate) mod kernels {
     use super::DecodeProblem;
@@ -21,287 +23,633 @@ pub(crate) mod kernels {
     /// Extents of the tiles.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub(crate) struct Config {
-        /// Most elements of a row of Q and K.
+        /// Most elements of a row.
         pub head: u32,
-        /// Most elements of a row of V.
-        pub head_v: u32,
+        /// Bytes of an element of the cache.
+        pub size: u32,
         /// Warps of a block.
         pub warps: u32,
+        /// Keys of a warp's tile: 16 or 32.
+        pub keys: u32,
+        /// Tiles of a warp's ring.
+        pub stages: u32,
     }
 
     /// Rows of a block: queries of the heads that share a head of the cache.
     const ROWS: u32 = 16;
-    /// Keys of a warp's tile.
-    const KEYS: u32 = 16;
-    /// Tiles of a warp in shared memory.
-    const STAGES: u32 = 2;
-    /// Most splits.
-    const SPLITS: u32 = 128;
 
     impl Config {
-        /// Keys that a block's warps take at once.
+        /// Keys of a round: a tile of each warp.
         pub(crate) const fn block(&self) -> u32 {
-            KEYS * self.warps
+            self.keys * self.warps
         }
 
-        /// Bytes of a stage: a tile of K and one of V.
-        const fn stage(&self) -> u32 {
-            2 * KEYS * (self.head + self.head_v + 16)
+        /// Bytes from row to row of a tile: 16 more than they need, so that `ldmatrix` meets no bank twice.
+        const fn pitch(&self) -> u32 {
+            self.size * self.head + 16
         }
 
-        /// Bytes of shared memory: Q, and the stages, later sums of the warps; largest scores and sums of each warp, and the weights
-        /// of splits.
+        /// Bytes of a tile of K or V.
+        const fn tile(&self) -> u32 {
+            self.keys * self.pitch()
+        }
+
+        /// Bytes of the rings; later there are the sums of the warps.
+        const fn rings(&self) -> u32 {
+            2 * self.warps * self.stages * self.tile()
+        }
+
+        /// Bytes of shared memory: Q, the rings, the largest scores and sums of each warp, a number, barriers.
         pub(crate) const fn shared(&self) -> u32 {
-            2 * ROWS * (self.head + 8)
-                + self.warps * STAGES * self.stage()
-                + 8 * ROWS * self.warps
-                + 4 * ROWS * SPLITS
-                + 16
+            2 * ROWS * (self.head + 8) + self.rings() + 8 * ROWS * self.warps + 16 + 8 * self.warps * self.stages
+        }
+
+        /// Bytes of a block's part of a head: its output as `f32`, and the logarithm of each row's sum in powers of 2.
+        pub(crate) const fn part(&self) -> u32 {
+            4 * ROWS * (self.head + 1)
         }
     }
 
-    /// The cache of one head of one sequence.
+    /// The keys of a sequence, and the rounds that any query sees, at least one.
+    struct Extent {
+        len: u32,
+        begin: u32,
+        rounds: u32,
+    }
+
+    impl Extent {
+        fn of_sequence<const C: Config>(p: &DecodeProblem, lengths: u64, sequence: u32) -> Extent {
+            let (at, found): (u64, i32);
+            at = lengths + wide(sequence) * 4;
+            ptx! { ld.global.nc.s32 found, [at]; }
+            let (len, none): (u32, u32);
+            (len, none) = (unsigned(found.max(0)).min(p.capacity), 0);
+            let mask = attention::Mask::new(p.tokens, len, none, p.left, p.right);
+            let (begin, end): (u32, u32) = mask.tiles::<{ C.block() }>(none, p.tokens - 1);
+            Extent { len, begin, rounds: end.max(begin + 1) - begin }
+        }
+    }
+
+    /// A sequence, and its first round.
+    struct Place {
+        sequence: u32,
+        first: u32,
+    }
+
+    impl Place {
+        /// Adds up the rounds of all sequences. All lanes call it.
+        fn total<const C: Config>(p: &DecodeProblem, lengths: u64) -> u32 {
+            let (mut own, mut sequence): (u32, u32) = (0, laneid);
+            while sequence < p.batch {
+                let extent = Extent::of_sequence::<C>(p, lengths, sequence);
+                own += extent.rounds;
+                sequence += 32;
+            }
+            warp::reduce_sum(own)
+        }
+
+        /// The sequence of a round: sums over 32 sequences at a time. All lanes call it.
+        fn find<const C: Config>(p: &DecodeProblem, lengths: u64, round: u32) -> Place {
+            let (mut chunk, mut first, mut lane): (u32, u32, u32) = (0, 0, 0);
+            loop {
+                let mut own: u32 = 0;
+                if chunk + laneid < p.batch {
+                    let extent = Extent::of_sequence::<C>(p, lengths, chunk + laneid);
+                    own = extent.rounds;
+                }
+                let through: u32 = warp::scan_sum(own);
+                let mut after: b32 = warp::ballot(first + through > round);
+                if after != 0 {
+                    ptx! {
+                        brev.b32 after, after;
+                        clz.b32 lane, after;
+                    }
+                    first += warp::broadcast(through - own, lane);
+                    break;
+                }
+                first += warp::broadcast(through, 31);
+                chunk += 32;
+            }
+            Place { sequence: chunk + lane, first }
+        }
+    }
+
+    /// The cache of one head of one sequence, K and V: addresses of the rows in page 0, strides, and bytes of a row.
     struct Cache {
-        k: u64,
-        v: u64,
-        k_strides: [u64; 2],
-        v_strides: [u64; 2],
-        table: u64,
-        page_size: u32,
-        pages: u32,
+        from: [u64; 2],
+        pages: [u64; 2],
+        slots: [u64; 2],
+        bytes: [u32; 2],
+        places: kv_cache::Pages,
         len: u32,
     }
 
     impl Cache {
-        /// The page of a token and its place there. No number of the table leads out of the cache.
-        fn locate(&self, token: u32) -> (u32, u32) {
-            let (mut page, mut slot): (u32, u32) = (ctaid.z, token);
-            if self.table != 0 {
-                let number: u32 = token / self.page_size;
-                slot = token - number * self.page_size;
-                let entry: u64 = self.table + wide(number) * 4;
-                ptx! { ld.global.nc.u32 page, [entry]; }
-                page = page.min(self.pages - 1);
+        /// The address of a row of K (`part` 0) or V (1).
+        fn row(&self, part: u32, page: u32, slot: u32) -> u64 {
+            self.from[part] + page as u64 * self.pages[part] + slot as u64 * self.slots[part]
+        }
+
+        /// Begins to copy a warp's tile of keys and values from `token` on; each lane finds the row of one key.
+        fn copy<const C: Config>(&self, tile: u32, bar: u32, token: u32) {
+            let key: u32 = laneid & (C.keys - 1);
+            let (mut page, mut slot): (u32, u32) = (0, 0);
+            if token < self.len {
+                (page, slot) = self.places.locate((token + key).min(self.len - 1));
             }
-            (page, slot)
-        }
-
-        /// Begins to copy a warp's tile of keys and values from `token` on; those behind the last one become zeros. Four lanes copy a
-        /// row.
-        fn copy<const C: Config>(&self, stage: u32, token: u32, dim: u32, dim_v: u32) {
-            let (row, column): (u32, u32) = (laneid >> 2, laneid & 3);
-            let to: u32 = stage + row * fragment::pitch(C.head) + (column << 4);
-            let to_v: u32 = stage + KEYS * fragment::pitch(C.head) + row * fragment::pitch(C.head_v) + (column << 4);
-            for i in 0..KEYS / 8 {
-                let own: u32 = token + row + 8 * i;
-                let known: pred = own < self.len;
-                let (mut page, mut slot): (u32, u32) = (0, 0);
-                if known {
-                    (page, slot) = self.locate(own);
-                }
-                let from: u64 =
-                    self.k + page as u64 * self.k_strides[0] + slot as u64 * self.k_strides[1] + wide(column) * 16;
-                let from_v: u64 =
-                    self.v + page as u64 * self.v_strides[0] + slot as u64 * self.v_strides[1] + wide(column) * 16;
-                for j in 0..C.head / 32 {
-                    let inside: pred = known & (column * 8 + 32 * j < dim);
-                    let bytes: u32 = inside.select(16, 0);
-                    cp_async::copy16_zero(
-                        to + (8 * i * fragment::pitch(C.head) + 64 * j),
-                        from + (64 * j) as u64,
-                        bytes,
-                    );
-                }
-                for j in 0..C.head_v / 32 {
-                    let inside: pred = known & (column * 8 + 32 * j < dim_v);
-                    let bytes: u32 = inside.select(16, 0);
-                    cp_async::copy16_zero(
-                        to_v + (8 * i * fragment::pitch(C.head_v) + 64 * j),
-                        from_v + (64 * j) as u64,
-                        bytes,
-                    );
-                }
-            }
-            cp_async::commit();
-        }
-    }
-
-    /// The packed rows of a block: row r is query r / group of head r % group of those that share a head of the cache.
-    struct Packed {
-        first: u32,
-        count: u32,
-        group: u32,
-        head: u32,
-    }
-
-    impl Packed {
-        /// The query of a row, and its head.
-        fn locate(&self, row: u32) -> (u32, u32) {
-            let query: u32 = (self.first + row) / self.group;
-            (query, self.head + (self.first + row - query * self.group))
-        }
-
-        /// True if there is such a row.
-        fn has(&self, row: u32) -> pred {
-            self.first + row < self.count
-        }
-    }
-
-    /// Begins to copy the packed rows of Q.
-    fn copy_queries<const C: Config>(tile: u32, q: u64, strides: [u64; 3], packed: &Packed, dim: u32) {
-        const LANES: u32 = 2 * C.warps;
-        let (row, column): (u32, u32) = (tid.x / LANES, tid.x % LANES);
-        let known: pred = packed.has(row);
-        let (query, head): (u32, u32) = packed.locate(row);
-        let from: u64 = q + attention::offset(strides, ctaid.z, query, head) + wide(column) * 16;
-        let to: u32 = tile + row * fragment::pitch(C.head) + (column << 4);
-        for j in 0..C.head.div_ceil(8 * LANES) {
-            let at: u32 = column * 8 + 8 * LANES * j;
-            if at < C.head {
-                let inside: pred = known & (at < dim);
-                let bytes: u32 = inside.select(16, 0);
-                cp_async::copy16_zero(to + 16 * LANES * j, from + (16 * LANES * j) as u64, bytes);
+            if arch >= sm_90 {
+                self.copy_bulk::<C>(tile, bar, token, page, slot);
+            } else {
+                self.copy_async::<C>(tile, token, page, slot);
             }
         }
-        cp_async::commit();
+
+        /// Each lane copies whole rows, and the barrier counts their bytes. The last key's row takes the place of those behind it;
+        /// a tile with no key at all is not copied.
+        fn copy_bulk<const C: Config>(&self, tile: u32, bar: u32, token: u32, page: u32, slot: u32) {
+            let some: pred = token < self.len;
+            if laneid == 0 {
+                let bytes: u32 = C.keys * (self.bytes[0] + self.bytes[1]);
+                mbarrier::arrive_expect(bar, some.select(bytes, 0));
+            }
+            warp::sync();
+            if some {
+                let (from, from_v): (u64, u64) = (self.row(0, page, slot), self.row(1, page, slot));
+                let to: u32 = tile + (laneid & (C.keys - 1)) * C.pitch();
+                let to_v: u32 = to + C.tile();
+                if C.keys == 32 {
+                    bulk::load(to, from, self.bytes[0], bar);
+                    bulk::load(to_v, from_v, self.bytes[1], bar);
+                } else {
+                    let first: pred = laneid < 16;
+                    let bytes: u32 = first.select(self.bytes[0], self.bytes[1]);
+                    bulk::load(first.select(to, to_v), first.select(from, from_v), bytes, bar);
+                }
+            }
+        }
+
+        /// `ACROSS` lanes copy a row; those behind the last key become zeros.
+        fn copy_async<const C: Config>(&self, tile: u32, token: u32, page: u32, slot: u32) {
+            const WIDTH: u32 = C.size * C.head;
+            const ACROSS: u32 = if WIDTH % 128 == 0 { 8 } else { 2 };
+            const STEP: u32 = 32 / ACROSS;
+            let column: u32 = laneid % ACROSS * 16;
+            for i in 0..C.keys / STEP {
+                let row: u32 = laneid / ACROSS + STEP * i;
+                let (own_page, own_slot): (u32, u32) = (warp::broadcast(page, row), warp::broadcast(slot, row));
+                let known: pred = token + row < self.len;
+                for part in 0..2 {
+                    let from: u64 = self.row(part, own_page, own_slot) + column as u64;
+                    let to: u32 = tile + row * C.pitch() + column;
+                    for j in 0..WIDTH / (16 * ACROSS) {
+                        const AT: u32 = 16 * ACROSS * j;
+                        let inside: pred = known & (column + AT < self.bytes[part]);
+                        cp_async::copy16_zero(to + (part * C.tile() + AT), from + AT as u64, inside.select(16, 0));
+                    }
+                }
+            }
+        }
     }
 
-    /// State of a warp: sums over the keys that it has seen, for this lane's two rows.
+    /// A warp's ring of tiles: the ones to fill and to read next, and the parity of the round of the latter.
+    struct Ring<const C: Config> {
+        tiles: u32,
+        bars: u32,
+        fill: u32,
+        read: u32,
+        phase: u32,
+    }
+
+    impl<const C: Config> Ring<C> {
+        /// The ring of this warp.
+        fn new(tiles: u32, bars: u32) -> Ring<C> {
+            let warp: u32 = tid.x / 32;
+            let own: u32 = bars + warp * (8 * C.stages);
+            if arch >= sm_90 {
+                if laneid == 0 {
+                    for i in 0..C.stages {
+                        mbarrier::init(own + 8 * i, 1);
+                    }
+                    mbarrier::fence_init();
+                }
+            }
+            Ring { tiles: tiles + warp * (2 * C.stages * C.tile()), bars: own, fill: 0, read: 0, phase: 0 }
+        }
+
+        /// Begins to copy this warp's tile of a round.
+        fn begin(&mut self, cache: &Cache, round: u32) {
+            let token: u32 = round * C.block() + tid.x / 32 * C.keys;
+            cache.copy::<C>(self.tiles + self.fill * (2 * C.tile()), self.bars + 8 * self.fill, token);
+            self.fill += 1;
+            self.fill = (self.fill == C.stages).select(0, self.fill);
+        }
+
+        /// Waits for the next tile.
+        fn wait(&self) -> u32 {
+            if arch >= sm_90 {
+                mbarrier::wait(self.bars + 8 * self.read, self.phase);
+            } else {
+                cp_async::wait::<{ C.stages - 1 }>();
+                warp::sync();
+            }
+            self.tiles + self.read * (2 * C.tile())
+        }
+
+        /// Gives the tile back.
+        fn advance(&mut self) {
+            warp::sync();
+            self.read += 1;
+            if self.read == C.stages {
+                self.read = 0;
+                self.phase = self.phase ^ 1;
+            }
+        }
+    }
+
+    /// The rows of Q as left operands. For a cache of bytes they are `f16`, with four columns of each sixteen in the lane that finds the
+    /// same four of K in one register.
+    fn load_queries<T, const C: Config>(tile: u32) -> [[b32; 4]; C.head / 16] {
+        let queries: [[b32; 4]; C.head / 16];
+        let a: u32 = fragment::rows_a::<{ C.head }>(tile);
+        let own: u32 = tile + laneid / 4 * fragment::pitch(C.head) + laneid % 4 * 8;
+        for k in 0..C.head / 16 {
+            if C.size == 2 {
+                queries[k] = matrix::load_x4(a + 32 * k);
+            } else {
+                for half in 0..2 {
+                    const AT: u32 = 8 * half * (2 * C.head + 16) + 32 * k;
+                    let pairs: [b32; 2];
+                    ptx! { ld.shared.v2.b32 {pairs[..]}, [own + AT]; }
+                    for i in 0..2 {
+                        let values: [f32; 2] = vector::unpack::<T, 2>([pairs[i]]);
+                        queries[k][half + 2 * i] = vector::pack_pair::<f16>(values[0], values[1]);
+                    }
+                }
+            }
+        }
+        queries
+    }
+
+    /// Scores of the rows of Q and a tile of keys.
+    fn multiply_keys<T, const C: Config>(
+        s: &mut [[[f32; 4]; C.keys / 8]; 1],
+        queries: &[[b32; 4]; C.head / 16],
+        tile: u32,
+    ) {
+        let b: u32 = fragment::rows_b::<{ C.size * C.head / 2 }>(tile);
+        for k in 0..C.size * C.head / 32 {
+            for j in 0..C.keys / 16 {
+                let keys: [b32; 4] = matrix::load_x4(b + (16 * j * C.pitch() + 32 * k));
+                if C.size == 2 {
+                    matrix::multiply::<T>(&mut s[0][2 * j], queries[k], [keys[0], keys[1]]);
+                    matrix::multiply::<T>(&mut s[0][2 * j + 1], queries[k], [keys[2], keys[3]]);
+                } else {
+                    for i in 0..4 {
+                        matrix::multiply::<f16>(
+                            &mut s[0][2 * j + i / 2],
+                            queries[2 * k + i % 2],
+                            float8::widen(keys[i]),
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the product of weights and a tile of values. Of a cache of bytes, each two tiles of sums have the even and the odd columns
+    /// of sixteen.
+    fn multiply_values<T, const C: Config>(
+        o: &mut [[[f32; 4]; C.head / 8]; 1],
+        weights: &[[[b32; 4]; C.keys / 16]; 1],
+        tile: u32,
+    ) {
+        let b: u32 = fragment::rows_a::<{ C.size * C.head / 2 }>(tile);
+        for k in 0..C.keys / 16 {
+            for j in 0..C.size * C.head / 32 {
+                let values: [b32; 4] = matrix::load_x4_transposed(b + (16 * k * C.pitch() + 32 * j));
+                for half in 0..2 {
+                    if C.size == 2 {
+                        matrix::multiply::<T>(
+                            &mut o[0][2 * j + half],
+                            weights[0][k],
+                            [values[2 * half], values[2 * half + 1]],
+                        );
+                    } else {
+                        let (mut first, mut last): (b32, b32) = (values[2 * half], values[2 * half + 1]);
+                        ptx! {
+                            prmt.b32 first, first, first, 0x3120;
+                            prmt.b32 last, last, last, 0x3120;
+                        }
+                        let (upper, lower): ([b32; 2], [b32; 2]) = (float8::widen(first), float8::widen(last));
+                        for odd in 0..2 {
+                            matrix::multiply::<f16>(
+                                &mut o[0][4 * j + 2 * half + odd],
+                                weights[0][k],
+                                [upper[odd], lower[odd]],
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The change of the scores: which keys a row sees, the factor before the soft cap and the cap, and the factor of the exponents.
+    struct Scores {
+        mask: attention::Mask,
+        queries: [u32; 2],
+        last: u32,
+        factors: [f32; 2],
+        exponent: f32,
+    }
+
+    impl Scores {
+        /// The soft cap, and minus infinity for the keys that a row's query does not see; `first` is the tile's first key.
+        fn change<const C: Config>(&self, s: &mut [[[f32; 4]; C.keys / 8]; 1], first: u32) {
+            if self.factors[1] > 0.0 {
+                for j in 0..C.keys / 8 {
+                    for e in 0..4 {
+                        s[0][j][e] = attention::tanh(s[0][j][e] * self.factors[0]) * self.factors[1];
+                    }
+                }
+            }
+            let none: u32 = 0;
+            if self.mask.hides(none, self.last, first, first + C.keys) {
+                let column: i32 = signed(first + laneid % 4 * 2);
+                for half in 0..2 {
+                    let query: i32 = signed(self.queries[half]);
+                    let from: i32 = query + self.mask.low - column;
+                    let to: i32 = (query + self.mask.high).min(signed(self.mask.columns)) - column;
+                    let width: u32 = unsigned((to - from).max(0));
+                    for j in 0..C.keys / 8 {
+                        for e in 0..2 {
+                            let behind: u32 = unsigned((8 * j + e) as i32 - from);
+                            let hidden: pred = behind >= width;
+                            ptx! { selp.f32 s[0][j][2 * half + e], 0fFF800000, s[0][j][2 * half + e], hidden; }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// State of a warp: sums over the keys that it has seen.
     struct State<const C: Config> {
-        o: [[[f32; 4]; C.head_v / 8]; 1],
-        most: [f32; 2],
-        sum: [f32; 2],
+        o: [[[f32; 4]; C.head / 8]; 1],
+        online: attention::Online<1>,
     }
 
     impl<const C: Config> State<C> {
         /// No keys.
         fn new() -> State<C> {
-            let o: [[[f32; 4]; C.head_v / 8]; 1];
-            let most: [f32; 2];
+            let o: [[[f32; 4]; C.head / 8]; 1];
             fragment::clear(&mut o);
-            ptx! {
-                mov.f32 most[0], 0fFF800000;
-                mov.f32 most[1], 0fFF800000;
-            }
-            State { o, most, sum: [0.0, 0.0] }
+            State { o, online: attention::Online::<1>::new() }
         }
 
-        /// Scores become exponentials relative to the largest one of their row so far, and the sums shrink to match.
-        fn update(&mut self, s: &mut [[[f32; 4]; KEYS / 8]; 1], exponent: f32) {
-            for half in 0..2 {
-                let mut x: f32 = self.most[half];
-                for j in 0..KEYS / 8 {
-                    x = x.max(s[0][j][2 * half]).max(s[0][j][2 * half + 1]);
-                }
-                x = fragment::quad_max(x);
-                let mut base: f32 = x * exponent;
-                base = (base < -3.0e38).select(0.0, base);
-                let shrink: f32 = attention::power(self.most[half], exponent, base);
-                let mut sum: f32 = 0.0;
-                for j in 0..KEYS / 8 {
-                    for e in 0..2 {
-                        s[0][j][2 * half + e] = attention::power(s[0][j][2 * half + e], exponent, base);
-                        sum += s[0][j][2 * half + e];
-                    }
-                }
-                self.most[half] = x;
-                self.sum[half] = self.sum[half].fma(shrink, sum);
-                for j in 0..C.head_v / 8 {
-                    self.o[0][j][2 * half] *= shrink;
-                    self.o[0][j][2 * half + 1] *= shrink;
-                }
+        /// Adds a tile of keys and values.
+        fn add<T>(&mut self, queries: &[[b32; 4]; C.head / 16], tile: u32, scores: &Scores, first: u32) {
+            let s: [[[f32; 4]; C.keys / 8]; 1];
+            fragment::clear(&mut s);
+            multiply_keys::<T, C>(&mut s, queries, tile);
+            scores.change::<C>(&mut s, first);
+            self.online.update(&mut s, &mut self.o, scores.exponent);
+            let weights: [[[b32; 4]; C.keys / 16]; 1];
+            if C.size == 2 {
+                weights = fragment::pack::<T, 1, { C.keys / 16 }>(&s);
+            } else {
+                weights = fragment::pack::<f16, 1, { C.keys / 16 }>(&s);
             }
+            multiply_values::<T, C>(&mut self.o, &weights, tile + C.tile());
         }
 
-        /// Adds up the warps' parts: sums to `sums`, as `f32` of `head_v` a row, of all warps one behind the other; largest scores
-        /// in powers of 2 and sums of exponentials to `marks`. All threads call it.
-        fn leave(&self, sums: u32, marks: u32, exponent: f32) {
+        /// Leaves the warp's part: sums at `sums`, as `f32` of `head` a row, of all warps one behind the other; largest scores in
+        /// powers of 2 and sums of exponentials at `marks`.
+        fn leave(&self, sums: u32, marks: u32, exponent: f32, packed: &kv_cache::Packed) {
             let (warp, row): (u32, u32) = (tid.x / 32, laneid / 4);
             for half in 0..2 {
-                let total: f32 = fragment::quad_sum(self.sum[half]);
-                let mark: u32 = marks + ((warp * ROWS + row + 8 * half) << 3);
-                let most: f32 = self.most[half] * exponent;
-                let first: pred = laneid % 4 == 0;
-                ptx! { @first st.shared.v2.f32 [mark], {most, total}; }
-                let to: u32 = sums + ((warp * ROWS + row + 8 * half) * C.head_v + laneid % 4 * 2) * 4;
-                for j in 0..C.head_v / 8 {
-                    ptx! { st.shared.v2.f32 [to + 32 * j], {self.o[0][j][2 * half], self.o[0][j][2 * half + 1]}; }
+                let total: f32 = fragment::quad_sum(self.online.sum[0][half]);
+                if packed.has(row + 8 * half) {
+                    let own: u32 = warp * ROWS + row + 8 * half;
+                    let (mark, most): (u32, f32) = (marks + (own << 3), self.online.most[0][half] * exponent);
+                    let first: pred = laneid % 4 == 0;
+                    ptx! { @first st.shared.v2.f32 [mark], {most, total}; }
+                    let to: u32 = sums + (own * C.head + laneid % 4 * (4 / C.size)) * 4;
+                    for j in 0..C.head / 16 {
+                        let (a, b): ([f32; 4], [f32; 4]) = (self.o[0][2 * j], self.o[0][2 * j + 1]);
+                        if C.size == 2 {
+                            ptx! {
+                                st.shared.v2.f32 [to + 64 * j], {a[2 * half], a[2 * half + 1]};
+                                st.shared.v2.f32 [to + 64 * j + 32], {b[2 * half], b[2 * half + 1]};
+                            }
+                        } else {
+                            ptx! { st.shared.v4.f32 [to + 64 * j], {a[2 * half], b[2 * half], a[2 * half + 1], b[2 * half + 1]}; }
+                        }
+                    }
                 }
             }
         }
     }
 
-    /// The largest of `count` logarithms of a row and the sum of their powers, or of pairs of marks.
-    struct Total {
-        most: f32,
-        sum: f32,
+    /// The parts of a block's warps: their sums, and the marks of each row.
+    struct Warps<const C: Config> {
+        sums: u32,
+        marks: u32,
     }
 
-    /// The marks of a row, of all warps, as one.
-    fn total_of_warps<const C: Config>(marks: u32, row: u32) -> Total {
-        let (mut most, mut sum): (f32, f32) = (-3.4e38, 0.0);
-        for warp in 0..C.warps {
-            let (own, part): (f32, f32);
-            let at: u32 = marks + (row << 3);
-            ptx! { ld.shared.v2.f32 {own, part}, [at + 8 * ROWS * warp]; }
-            let larger: f32 = most.max(own);
-            sum = sum.fma(attention::power(most, 1.0, larger), part * attention::power(own, 1.0, larger));
-            most = larger;
-        }
-        Total { most, sum }
-    }
-
-    /// One element of a row, summed over the warps.
-    fn sum_of_warps<const C: Config>(sums: u32, marks: u32, row: u32, column: u32, most: f32) -> f32 {
-        let mut sum: f32 = 0.0;
-        for warp in 0..C.warps {
-            let (own, part): (f32, f32);
-            let (mark, at): (u32, u32) = (marks + (row << 3), sums + (row * C.head_v + column) * 4);
-            ptx! {
-                ld.shared.f32 own, [mark + 8 * ROWS * warp];
-                ld.shared.f32 part, [at + 4 * ROWS * C.head_v * warp];
+    impl<const C: Config> Warps<C> {
+        /// Adds up a row by a warp, times `factor`; returns the logarithm of the sum of exponentials in powers of 2.
+        fn combine(&self, row: u32, factor: f32, columns: &mut [f32; C.head / 32]) -> f32 {
+            let (mark, at): (u32, u32) = (self.marks + (row << 3), self.sums + (row * C.head + laneid) * 4);
+            let own: [[f32; 2]; C.warps];
+            let (mut most, mut sum): (f32, f32) = (-3.4e38, 0.0);
+            for warp in 0..C.warps {
+                ptx! { ld.shared.v2.f32 {own[warp][0], own[warp][1]}, [mark + 8 * ROWS * warp]; }
+                most = most.max(own[warp][0]);
             }
-            sum = part.fma(attention::power(own, 1.0, most), sum);
+            for j in 0..C.head / 32 {
+                columns[j] = 0.0;
+            }
+            for warp in 0..C.warps {
+                let weight: f32 = attention::power(own[warp][0], 1.0, most);
+                sum = own[warp][1].fma(weight, sum);
+                for j in 0..C.head / 32 {
+                    let part: f32;
+                    ptx! { ld.shared.f32 part, [at + (4 * ROWS * C.head * warp + 128 * j)]; }
+                    columns[j] = part.fma(weight, columns[j]);
+                }
+            }
+            let by: f32 = attention::inverse(sum) * factor;
+            for j in 0..C.head / 32 {
+                columns[j] *= by;
+            }
+            attention::log2(sum) + most
         }
-        sum
     }
 
-    /// Writes an element of the output, rounded.
-    fn write<T>(to: u64, x: f32) {
-        let rounded: T;
-        ptx! {
-            cvt.rn.{T}.f32 rounded, x;
-            st.global.b16 [to], rounded;
+    /// The tensors that a block writes.
+    struct Output {
+        out: u64,
+        lse: u64,
+    }
+
+    impl Output {
+        /// Writes a row, and its logarithm, which is a power of 2.
+        fn write<T, const C: Config>(
+            &self,
+            p: &DecodeProblem,
+            packed: &kv_cache::Packed,
+            row: u32,
+            columns: &[f32; C.head / 32],
+            log: f32,
+        ) {
+            let to: u64 = packed.at(self.out, p.out, row) + wide(laneid) * 2;
+            for j in 0..C.head / 32 {
+                let inside: pred = laneid + 32 * j < p.dim_v;
+                let rounded: T;
+                ptx! {
+                    cvt.rn.{T}.f32 rounded, columns[j];
+                    @inside st.global.b16 [to + 64 * j], rounded;
+                }
+            }
+            let log_to: u64 = packed.at(self.lse, p.lse, row);
+            let (natural, writes): (f32, pred) = (log * 0.6931471805599453, (p.logged != 0) & (laneid == 0));
+            ptx! { @writes st.global.f32 [log_to], natural; }
+        }
+    }
+
+    /// Zeros in the rings, for columns that no copy writes.
+    fn clear<const C: Config>(tiles: u32) {
+        let zero: b32 = 0;
+        let mut at: u32 = tiles + tid.x * 16;
+        while at < tiles + C.rings() {
+            ptx! { st.shared.v4.b32 [at], {zero, zero, zero, zero}; }
+            at += 512 * C.warps;
+        }
+    }
+
+    /// A factor of a head, or 1 without factors.
+    fn factor(factors: u64, scaled: u32, head: u32) -> f32 {
+        let (mut by, at, some): (f32, u64, pred);
+        (by, at, some) = (1.0, factors + wide(head) * 4, scaled != 0);
+        ptx! { @some ld.global.nc.f32 by, [at]; }
+        by
+    }
+
+    /// A block's part of one sequence: its rounds, counted from the first one of the sequence.
+    struct Work {
+        extent: Extent,
+        from: u32,
+        until: u32,
+        head_k: u32,
+        packed: kv_cache::Packed,
+    }
+
+    impl Work {
+        /// The part that begins with round `round`, of head and tile of rows `number`; the block's rounds end before `last`.
+        fn new<const C: Config>(p: &DecodeProblem, lengths: u64, place: &Place, number: u32, rounds: [u32; 2]) -> Work {
+            let extent = Extent::of_sequence::<C>(p, lengths, place.sequence);
+            let (from, until): (u32, u32) = (rounds[0] - place.first, (rounds[1] - place.first).min(extent.rounds));
+            let head_k: u32 = number / p.row_tiles;
+            let packed = kv_cache::Packed {
+                sequence: place.sequence,
+                first: (number - head_k * p.row_tiles) * ROWS,
+                count: p.tokens * p.group,
+                group: p.group,
+                head: head_k * p.group,
+            };
+            Work { extent, from, until, head_k, packed }
+        }
+
+        /// The scores of its rows; `factor` is that of K.
+        fn scores(&self, p: &DecodeProblem, factor: f32) -> Scores {
+            let none: u32 = 0;
+            let (upper, _upper_head): (u32, u32) = self.packed.locate(laneid / 4);
+            let (lower, _lower_head): (u32, u32) = self.packed.locate(laneid / 4 + 8);
+            let capped: pred = p.soft_cap > 0.0;
+            Scores {
+                mask: attention::Mask::new(p.tokens, self.extent.len, none, p.left, p.right),
+                queries: [upper, lower],
+                last: p.tokens - 1,
+                factors: [p.scale * factor, p.soft_cap],
+                exponent: capped.select(p.exponent, p.exponent * factor),
+            }
+        }
+
+        /// Adds up this warp's tiles of the rounds. The rows of Q are on their way to `q_tile`.
+        fn attend<T, const C: Config>(
+            &self,
+            ring: &mut Ring<C>,
+            cache: &Cache,
+            scores: &Scores,
+            q_tile: u32,
+        ) -> State<C> {
+            let (mut next, end): (u32, u32) = (self.extent.begin + self.from, self.extent.begin + self.until);
+            for _i in 0..C.stages - 1 {
+                if next < end {
+                    ring.begin(cache, next);
+                }
+                cp_async::commit();
+                next += 1;
+            }
+            cp_async::wait::<{ C.stages - 1 }>();
+            block::sync();
+            let queries: [[b32; 4]; C.head / 16] = load_queries::<T, C>(q_tile);
+            let mut state = State::<C>::new();
+            let mut at: u32 = self.extent.begin + self.from;
+            while at < end {
+                if next < end {
+                    ring.begin(cache, next);
+                }
+                cp_async::commit();
+                next += 1;
+                let (tile, first): (u32, u32) = (ring.wait(), at * C.block() + tid.x / 32 * C.keys);
+                if first < self.extent.len {
+                    state.add::<T>(&queries, tile, scores, first);
+                }
+                ring.advance();
+                at += 1;
+            }
+            cp_async::wait::<0>();
+            state
         }
     }
 
     /// The output of a few queries against a cache. `lengths` are the keys of each sequence, the new ones included, `table` the pages
-    /// of each sequence; `flags` are zeros before and after.
+    /// of each sequence, `k_scales` and `v_scales` factors of the heads of the cache; `flags` are zeros before and after.
     #[ptx_kernel(
         block = 32 * C.warps,
-        grid = p.grid(),
+        grid = p.blocks(),
         shared = C.shared(),
         instances = [
-            d64 = (bf16, Config { head: 64, head_v: 64, warps: 4 }),
-            d64 = (f16, Config { head: 64, head_v: 64, warps: 4 }),
-            d96 = (bf16, Config { head: 96, head_v: 96, warps: 4 }),
-            d96 = (f16, Config { head: 96, head_v: 96, warps: 4 }),
-            d128 = (bf16, Config { head: 128, head_v: 128, warps: 4 }),
-            d128 = (f16, Config { head: 128, head_v: 128, warps: 4 }),
-            d256 = (bf16, Config { head: 256, head_v: 256, warps: 2 }),
-            d256 = (f16, Config { head: 256, head_v: 256, warps: 2 }),
+            d64 = (bf16, bf16, Config { head: 64, size: 2, warps: 4, keys: 32, stages: 3 }),
+            d64 = (f16, f16, Config { head: 64, size: 2, warps: 4, keys: 32, stages: 3 }),
+            d96 = (bf16, bf16, Config { head: 96, size: 2, warps: 4, keys: 16, stages: 4 }),
+            d96 = (f16, f16, Config { head: 96, size: 2, warps: 4, keys: 16, stages: 4 }),
+            d128 = (bf16, bf16, Config { head: 128, size: 2, warps: 4, keys: 16, stages: 3 }),
+            d128 = (f16, f16, Config { head: 128, size: 2, warps: 4, keys: 16, stages: 3 }),
+            d256 = (bf16, bf16, Config { head: 256, size: 2, warps: 2, keys: 16, stages: 3 }),
+            d256 = (f16, f16, Config { head: 256, size: 2, warps: 2, keys: 16, stages: 3 }),
+            d64_bytes = (bf16, u8, Config { head: 64, size: 1, warps: 4, keys: 32, stages: 4 }),
+            d64_bytes = (f16, u8, Config { head: 64, size: 1, warps: 4, keys: 32, stages: 4 }),
+            d128_bytes = (bf16, u8, Config { head: 128, size: 1, warps: 4, keys: 32, stages: 3 }),
+            d128_bytes = (f16, u8, Config { head: 128, size: 1, warps: 4, keys: 32, stages: 3 }),
+            d256_bytes = (bf16, u8, Config { head: 256, size: 1, warps: 2, keys: 32, stages: 3 }),
+            d256_bytes = (f16, u8, Config { head: 256, size: 1, warps: 2, keys: 32, stages: 3 }),
         ],
         unsafe(requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len()]),
-            p.covers_tables([lengths.len(), table.len(), scratch.len(), flags.len()])
+            p.covers_tables([lengths.len(), table.len(), k_scales.len(), v_scales.len(), scratch.len(), flags.len()])
         ))
     )]
-    pub fn decode<T, const C: Config>(
+    pub fn decode<T, K, const C: Config>(
         q: &[T],
-        k: &[T],
-        v: &[T],
+        k: &[K],
+        v: &[K],
         lengths: &[i32],
         table: &[i32],
+        k_scales: &[f32],
+        v_scales: &[f32],
         out: &mut [T],
         lse: &mut [f32],
         scratch: &mut [u8],
@@ -311,287 +659,84 @@ pub(crate) mod kernels {
         #[shared(dynamic, align = 16)]
         let memory: [u8];
         let q_tile: u32 = memory;
-        let stages: u32 = q_tile + 2 * ROWS * (C.head + 8);
-        let marks: u32 = stages + C.warps * STAGES * C.stage();
-
-        let (split, head_k, row_tile): (u32, u32, u32) = (ctaid.x, ctaid.y / p.row_tiles, ctaid.y % p.row_tiles);
-        let len_at = lengths.at(ctaid.z);
-        let mut found: i32;
-        ptx! { ld.global.nc.s32 found, [len_at]; }
-        let len: u32 = unsigned(found.max(0)).min(p.capacity);
-        let packed =
-            Packed { first: row_tile * ROWS, count: p.tokens * p.group, group: p.group, head: head_k * p.group };
-        let (k_from, v_from, q_from, table_from): (u64, u64, u64, u64) = (k, v, q, table);
-        let own_table: u64 = table_from + wide(ctaid.z * p.table_pages) * 4;
-        let cache = Cache {
-            k: k_from + p.k[2] * head_k as u64,
-            v: v_from + p.v[2] * head_k as u64,
-            k_strides: [p.k[0], p.k[1]],
-            v_strides: [p.v[0], p.v[1]],
-            table: (p.paged != 0).select(own_table, 0),
-            page_size: p.page_size,
-            pages: p.pages,
-            len,
-        };
-        copy_queries::<C>(q_tile, q_from, p.q, &packed, p.dim);
-
-        // Keys that any query sees, in rounds of the block; this split's part of them.
-        let none: u32 = 0;
-        let mask = attention::Mask::new(p.tokens, len, none, p.left, p.right);
-        let (begin, end): (u32, u32) = mask.tiles::<{ C.block() }>(none, p.tokens - 1);
-        let each: u32 = (end.max(begin) - begin + p.splits - 1) / p.splits;
-        let mut round: u32 = begin + split * each;
-        let last: u32 = (round + each).min(end);
-        let warp: u32 = tid.x / 32;
-        let own: u32 = stages + warp * (STAGES * C.stage());
-        let mut stage: u32 = own;
-        cache.copy::<C>(stage, round * C.block() + warp * KEYS, p.dim, p.dim_v);
-        cp_async::wait::<1>();
-        block::sync();
-        let a: u32 = fragment::rows_a::<{ C.head }>(q_tile);
-        let queries: [u32; 2];
-        for half in 0..2 {
-            let (query, _head): (u32, u32) = packed.locate(laneid / 4 + 8 * half);
-            queries[half] = query;
-        }
-        let mut state = State::<C>::new();
-        while round < last {
-            let first: u32 = round * C.block() + warp * KEYS;
-            let this: u32 = stage;
-            stage = own + own + C.stage() - stage;
-            round += 1;
-            cache.copy::<C>(stage, round * C.block() + warp * KEYS, p.dim, p.dim_v);
-            cp_async::wait::<1>();
-            warp::sync();
-            let s: [[[f32; 4]; KEYS / 8]; 1];
-            fragment::clear(&mut s);
-            fragment::multiply::<T, { C.head }, 1, { KEYS / 8 }>(&mut s, a, fragment::rows_b::<{ C.head }>(this));
-            change(&mut s, &mask, queries, first, [p.scale, p.soft_cap]);
-            state.update(&mut s, p.exponent);
-            let weights: [[[b32; 4]; 1]; 1] = fragment::pack::<T, 1, 1>(&s);
-            let right: u32 = fragment::rows_a::<{ C.head_v }>(this + KEYS * fragment::pitch(C.head));
-            fragment::multiply_packed::<T, { C.head_v }, 1, 1, { C.head_v / 8 }>(&mut state.o, &weights, right);
-            warp::sync();
-        }
-        cp_async::wait::<0>();
-        block::sync();
-        state.leave(stages, marks, p.exponent);
-        block::sync();
-
+        let tiles: u32 = q_tile + 2 * ROWS * (C.head + 8);
+        let warps = Warps::<C> { sums: tiles, marks: tiles + C.rings() };
+        let slot: u32 = warps.marks + 8 * ROWS * C.warps;
+        let mut ring = Ring::<C>::new(tiles, slot + 16);
+        let (lengths_at, tables): (u64, u64) = (lengths, table);
+        let (q_from, k_from, v_from): (u64, u64, u64) = (q, k, v);
         let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
-        let result = Output { out: out_to, lse: lse_to, dim_v: p.dim_v, logged: p.logged };
-        if p.splits == 1 {
-            finish::<T, C>(&result, p.out, p.lse, &packed, stages, marks);
-        } else {
-            let head_tile: u32 = ctaid.z * (p.heads_k * p.row_tiles) + ctaid.y;
-            let parts: u64 = scratch_to + wide(head_tile * p.splits) * (4 * ROWS * (C.head_v + 1));
-            store_part::<C>(parts + wide(split) * (4 * ROWS * (C.head_v + 1)), stages, marks);
-            let weights: u32 = marks + 8 * ROWS * C.warps;
-            if is_last(flags_to + wide(head_tile) * 4, p.splits, weights + 4 * ROWS * SPLITS) {
-                combine::<T, C>(&result, p.out, p.lse, &packed, parts, [p.splits, weights]);
+        let (k_factors, v_factors): (u64, u64) = (k_scales, v_scales);
+        let output = Output { out: out_to, lse: lse_to };
+
+        let heads: u32 = p.heads_k * p.row_tiles;
+        let (groups, group): (u32, u32) = (nctaid.x / heads, ctaid.x / heads);
+        let number: u32 = ctaid.x - group * heads;
+        let shares = scheduler::Shares::new(Place::total::<C>(&p, lengths_at), groups);
+        let (mut round, last): (u32, u32) = (shares.begin(group), shares.begin(group + 1));
+        if round == last {
+            return;
+        }
+        let mut place = Place::find::<C>(&p, lengths_at, round);
+        while round < last {
+            let work = Work::new::<C>(&p, lengths_at, &place, number, [round, last]);
+            let cache = Cache {
+                from: [k_from + p.k[2] * work.head_k as u64, v_from + p.v[2] * work.head_k as u64],
+                pages: [p.k[0], p.v[0]],
+                slots: [p.k[1], p.v[1]],
+                bytes: [p.dim * C.size, p.dim_v * C.size],
+                places: kv_cache::Pages::of_sequence(tables, p.table_pages, place.sequence, p.page_size, p.pages),
+                len: work.extent.len,
+            };
+            if p.dim.min(p.dim_v) < C.head {
+                clear::<C>(tiles);
             }
-        }
-    }
-
-    /// The soft cap, and minus infinity for the keys that a row's query does not see; `first` is the tile's first key.
-    fn change(
-        s: &mut [[[f32; 4]; KEYS / 8]; 1],
-        mask: &attention::Mask,
-        queries: [u32; 2],
-        first: u32,
-        factors: [f32; 2],
-    ) {
-        if factors[1] > 0.0 {
-            for j in 0..KEYS / 8 {
-                for e in 0..4 {
-                    s[0][j][e] = attention::tanh(s[0][j][e] * factors[0]) * factors[1];
-                }
+            if arch >= sm_90 {
+                tma::fence();
             }
-        }
-        let column: i32 = signed(first + laneid % 4 * 2);
-        for half in 0..2 {
-            let query: i32 = signed(queries[half]);
-            let from: i32 = query + mask.low - column;
-            let to: i32 = (query + mask.high).min(signed(mask.columns)) - column;
-            let width: u32 = unsigned((to - from).max(0));
-            for j in 0..KEYS / 8 {
-                for e in 0..2 {
-                    let behind: u32 = unsigned((8 * j + e) as i32 - from);
-                    let hidden: pred = behind >= width;
-                    ptx! { selp.f32 s[0][j][2 * half + e], 0fFF800000, s[0][j][2 * half + e], hidden; }
-                }
-            }
-        }
-    }
+            block::sync();
+            work.packed.copy::<ROWS, { C.head }, { 32 * C.warps }>(q_tile, q_from, p.q, p.dim);
+            cp_async::commit();
+            let scores = work.scores(&p, factor(k_factors, p.scaled, work.head_k));
+            let state: State<C> = work.attend::<T, C>(&mut ring, &cache, &scores, q_tile);
+            block::sync();
+            state.leave(tiles, warps.marks, scores.exponent, &work.packed);
+            block::sync();
 
-    /// The tensors that a block writes.
-    struct Output {
-        out: u64,
-        lse: u64,
-        dim_v: u32,
-        logged: u32,
-    }
-
-    impl Output {
-        /// The addresses of a row's output and logarithm.
-        fn locate(&self, out: [u64; 3], lse: [u64; 3], packed: &Packed, row: u32) -> (u64, u64) {
-            let (query, head): (u32, u32) = packed.locate(row);
-            let to: u64 = self.out + attention::offset(out, ctaid.z, query, head);
-            (to, self.lse + attention::offset(lse, ctaid.z, query, head))
-        }
-
-        /// Writes a row's logarithm by one lane: `most` and the logarithm of `sum` are powers of 2.
-        fn log(&self, to: u64, most: f32, sum: f32) {
-            let mut log: f32 = 0.0;
-            ptx! { lg2.approx.ftz.f32 log, sum; }
-            log = (log + most) * 0.6931471805599453;
-            let writes: pred = (self.logged != 0) & (laneid == 0);
-            ptx! { @writes st.global.f32 [to], log; }
-        }
-    }
-
-    /// 1 / x, and 0 for 0.
-    fn inverse(x: f32) -> f32 {
-        let y: f32;
-        ptx! { rcp.approx.ftz.f32 y, x; }
-        (x == 0.0).select(0.0, y)
-    }
-
-    /// Writes the output of the only split: a warp has every so many-th row, a lane every 32nd column.
-    fn finish<T, const C: Config>(
-        result: &Output,
-        out: [u64; 3],
-        lse: [u64; 3],
-        packed: &Packed,
-        sums: u32,
-        marks: u32,
-    ) {
-        for i in 0..ROWS / C.warps {
-            let row: u32 = i * C.warps + tid.x / 32;
-            if packed.has(row) {
-                let total: Total = total_of_warps::<C>(marks, row);
-                let (to, log_to): (u64, u64) = result.locate(out, lse, packed, row);
-                let by: f32 = inverse(total.sum);
-                result.log(log_to, total.most, total.sum);
-                for j in 0..C.head_v / 32 {
-                    let column: u32 = laneid + 32 * j;
-                    if column < result.dim_v {
-                        write::<T>(to + wide(column) * 2, sum_of_warps::<C>(sums, marks, row, column, total.most) * by);
+            let owner: u32 = shares.owner(place.first);
+            let count: u32 = shares.owner(place.first + work.extent.rounds - 1) + 1 - owner;
+            let first: u32 = number * groups + owner;
+            let parts = kv_cache::Parts::<ROWS, { C.head }> { scratch: scratch_to, first, count };
+            let v_factor: f32 = factor(v_factors, p.scaled, work.head_k);
+            for i in 0..ROWS / C.warps {
+                let row: u32 = i * C.warps + tid.x / 32;
+                if work.packed.has(row) {
+                    let columns: [f32; C.head / 32];
+                    let log: f32 = warps.combine(row, v_factor, &mut columns);
+                    if count == 1 {
+                        output.write::<T, C>(&p, &work.packed, row, &columns, log);
+                    } else {
+                        parts.store(group - owner, row, &columns, log);
                     }
                 }
             }
-        }
-    }
-
-    /// Leaves a split's part in scratch memory: its output as `f32`, and behind it the logarithm of each row's sum in powers of 2.
-    fn store_part<const C: Config>(part: u64, sums: u32, marks: u32) {
-        for i in 0..ROWS / C.warps {
-            let row: u32 = i * C.warps + tid.x / 32;
-            let total: Total = total_of_warps::<C>(marks, row);
-            let by: f32 = inverse(total.sum);
-            let mut log: f32 = 0.0;
-            ptx! { lg2.approx.ftz.f32 log, total.sum; }
-            log += total.most;
-            let first: pred = laneid == 0;
-            let log_to: u64 = part + wide(row) * 4;
-            ptx! { @first st.global.f32 [log_to + 4 * ROWS * C.head_v], log; }
-            for j in 0..C.head_v / 32 {
-                let column: u32 = laneid + 32 * j;
-                let to: u64 = part + wide(row * C.head_v + column) * 4;
-                let x: f32 = sum_of_warps::<C>(sums, marks, row, column, total.most) * by;
-                ptx! { st.global.f32 [to], x; }
-            }
-        }
-    }
-
-    /// True in all threads of the last block that comes to `flag`, which is zero then: `fence.acq_rel.gpu`,
-    /// `atom.acq_rel.gpu.inc` by one thread. What the other blocks wrote is visible then.
-    fn is_last(flag: u64, blocks: u32, slot: u32) -> pred {
-        block::sync();
-        if tid.x == 0 {
-            let before: u32;
-            let limit: u32 = blocks - 1;
-            ptx! {
-                fence.acq_rel.gpu;
-                atom.acq_rel.gpu.global.inc.u32 before, [flag], limit;
-                st.shared.u32 [slot], before;
-            }
-        }
-        block::sync();
-        let before: u32;
-        ptx! { ld.shared.u32 before, [slot]; }
-        before == blocks - 1
-    }
-
-    /// Adds up the parts of all splits, each weighted by its share of the sum of exponentials. `work` is the number of splits, and
-    /// shared memory for a number of each of their rows.
-    fn combine<T, const C: Config>(
-        result: &Output,
-        out: [u64; 3],
-        lse: [u64; 3],
-        packed: &Packed,
-        parts: u64,
-        work: [u32; 2],
-    ) {
-        const PART: u32 = 4 * ROWS * (C.head_v + 1);
-        let (splits, logs): (u32, u32) = (work[0], work[1]);
-        let mut at: u32 = tid.x;
-        while at < splits * ROWS {
-            let from: u64 = parts + wide(at / ROWS) * PART + wide(at % ROWS) * 4;
-            let (log, to): (f32, u32);
-            to = logs + at * 4;
-            ptx! {
-                ld.global.f32 log, [from + 4 * ROWS * C.head_v];
-                st.shared.f32 [to], log;
-            }
-            at += 32 * C.warps;
-        }
-        block::sync();
-        for i in 0..ROWS / C.warps {
-            let row: u32 = i * C.warps + tid.x / 32;
-            if packed.has(row) {
-                let own: u32 = logs + row * 4;
-                let mut most: f32 = -3.4e38;
-                let mut split: u32 = 0;
-                while split < splits {
-                    most = most.max(split_log(own, split));
-                    split += 1;
-                }
-                let mut sum: f32 = 0.0;
-                let x: [f32; C.head_v / 32];
-                for j in 0..C.head_v / 32 {
-                    x[j] = 0.0;
-                }
-                split = 0;
-                while split < splits {
-                    let weight: f32 = attention::power(split_log(own, split), 1.0, most);
-                    sum += weight;
-                    let from: u64 = parts + wide(split) * PART + wide(row * C.head_v + laneid) * 4;
-                    for j in 0..C.head_v / 32 {
-                        let part: f32;
-                        ptx! { ld.global.f32 part, [from + 128 * j]; }
-                        x[j] = part.fma(weight, x[j]);
-                    }
-                    split += 1;
-                }
-                let (to, log_to): (u64, u64) = result.locate(out, lse, packed, row);
-                let by: f32 = inverse(sum);
-                result.log(log_to, most, sum);
-                for j in 0..C.head_v / 32 {
-                    let column: u32 = laneid + 32 * j;
-                    if column < result.dim_v {
-                        write::<T>(to + wide(column) * 2, x[j] * by);
+            if count > 1 {
+                if grid::is_last(flags_to + wide(first) * 4, count, slot) {
+                    for i in 0..ROWS / C.warps {
+                        let row: u32 = i * C.warps + tid.x / 32;
+                        if work.packed.has(row) {
+                            let columns: [f32; C.head / 32];
+                            let log: f32 = parts.combine(row, &mut columns);
+                            output.write::<T, C>(&p, &work.packed, row, &columns, log);
+                        }
                     }
                 }
             }
+            round = place.first + work.until;
+            if work.until == work.extent.rounds {
+                place = Place { sequence: place.sequence + 1, first: round };
+            }
+            block::sync();
         }
-    }
-
-    /// The logarithm of a split, of the row whose first one is at `logs`.
-    fn split_log(logs: u32, split: u32) -> f32 {
-        let (log, at): (f32, u32);
-        at = logs + split * (4 * ROWS);
-        ptx! { ld.shared.f32 log, [at]; }
-        log
     }
 }

@@ -4,7 +4,7 @@ use super::KvCache;
 use crate::attention::Attention;
 use crate::attention::problem::{Rows, refuse};
 use ptx_launch::expansion::Int;
-use ptx_launch::{KernelParam, Result};
+use ptx_launch::{KernelParam, Result, TensorRef};
 
 /// Strides, extents and options: a parameter of the kernel, by value. Strides count bytes.
 #[derive(Clone, Copy, Debug, Default, KernelParam)]
@@ -36,8 +36,8 @@ pub struct DecodeProblem {
     pub(super) page_size: u32,
     pub(super) pages: u32,
     pub(super) table_pages: u32,
-    /// Parts of the keys, and tiles of 16 rows of the queries that share a head.
-    pub(super) splits: u32,
+    /// Blocks of the launch, and tiles of 16 rows of the queries that share a head.
+    pub(super) blocks: u32,
     pub(super) row_tiles: u32,
     /// 1 if there is a table, or are logarithms.
     pub(super) paged: u32,
@@ -49,7 +49,8 @@ pub struct DecodeProblem {
     pub(super) scale: f32,
     pub(super) soft_cap: f32,
     pub(super) exponent: f32,
-    pub(super) pad: u32,
+    /// 1 if there are factors of the heads of the cache.
+    pub(super) scaled: u32,
 }
 
 /// A window that hides nothing.
@@ -58,16 +59,42 @@ const UNLIMITED: u32 = 1 << 30;
 /// The most queries of a sequence.
 const MOST_QUERIES: usize = 16;
 
-/// The most splits, and the fewest keys of one.
-const MOST_SPLITS: u32 = 128;
-const LEAST_KEYS: u32 = 256;
+/// Blocks of a multiprocessor, and at least so many multiprocessors are counted.
+const BLOCKS: u32 = 2;
+const LEAST_MULTIPROCESSORS: u32 = 3;
+
+/// Checks lengths, pages and factors for tensors of a shape: batch, tokens, heads of the cache, elements.
+pub(super) fn check_tables(
+    [batch, _, heads, _]: [usize; 4],
+    lengths: &TensorRef<'_, i32, 1>,
+    table: Option<&TensorRef<'_, i32, 2>>,
+    scales: Option<&[TensorRef<'_, f32, 1>; 2]>,
+) -> Result<()> {
+    if lengths.shape() != [batch] || !lengths.is_contiguous() {
+        let found = format!("{batch} sequences, lengths of shape {:?}", lengths.shape());
+        return Err(refuse(found, "contiguous lengths of all sequences"));
+    }
+    if let Some(table) = table
+        && (table.shape()[0] != batch || !table.is_contiguous())
+    {
+        let found = format!("{batch} sequences, a table of shape {:?}", table.shape());
+        return Err(refuse(found, "a contiguous table with a row of each sequence"));
+    }
+    if let Some([k, v]) = scales
+        && (k.shape() != [heads] || v.shape() != [heads] || !k.is_contiguous() || !v.is_contiguous())
+    {
+        let found = format!("factors of shapes {:?} and {:?}", k.shape(), v.shape());
+        return Err(refuse(found, format!("contiguous factors of {heads} heads of the cache")));
+    }
+    Ok(())
+}
 
 impl DecodeProblem {
     /// Checks shapes and options.
-    pub(super) fn new<T>(
+    pub(super) fn new<T, K>(
         options: &Attention<'_, T>,
         q: &Rows,
-        cache: &KvCache<'_, T>,
+        cache: &KvCache<'_, K>,
         out: &Rows,
     ) -> Result<DecodeProblem> {
         let (k, v) = (
@@ -81,22 +108,10 @@ impl DecodeProblem {
             rows.check_rows()?;
         }
         let table = cache.table.map(|table| table.shape());
-        let fits = match table {
-            Some([sequences, _]) => {
-                sequences == batch && pages > 0 && page_size > 0 && cache.table.is_some_and(|t| t.is_contiguous())
-            }
-            None => pages == batch,
-        };
-        if !fits || cache.lengths.shape() != [batch] || !cache.lengths.is_contiguous() {
-            let found = format!(
-                "{batch} sequences, lengths {:?}, a table {table:?}, caches {:?}",
-                cache.lengths.shape(),
-                k.shape
-            );
-            return Err(refuse(
-                found,
-                "contiguous lengths of all sequences, and a row of each in the table, or in the cache",
-            ));
+        check_tables([batch, tokens, heads_k, 0], &cache.lengths, cache.table.as_ref(), cache.scales.as_ref())?;
+        if !table.map_or(pages == batch, |_| pages > 0 && page_size > 0) {
+            let found = format!("{batch} sequences, a table {table:?}, caches {:?}", k.shape);
+            return Err(refuse(found, "a row of each sequence in the table, or in the cache"));
         }
         if heads_k == 0 || heads % heads_k != 0 || tokens > MOST_QUERIES || tokens == 0 || batch > 65535 {
             let found = format!("{tokens} queries of {heads} heads, {heads_k} heads of the cache, {batch} sequences");
@@ -125,9 +140,10 @@ impl DecodeProblem {
             page_size: page_size as u32,
             pages: pages as u32,
             table_pages: table.map_or(0, |[_, count]| count as u32),
-            splits: 1,
+            blocks: 1,
             row_tiles: (tokens * heads / heads_k).div_ceil(16) as u32,
             paged: u32::from(table.is_some()),
+            scaled: u32::from(cache.scales.is_some()),
             left: options.left.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
             right: options.right.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
             ..DecodeProblem::default()
@@ -136,17 +152,19 @@ impl DecodeProblem {
         Ok(problem)
     }
 
-    /// Splits the keys so that each multiprocessor has a few blocks; `head_v` are the elements of a row that the kernel leaves.
-    pub(super) fn split(&mut self, multiprocessors: u32, flags: usize, head_v: u32) {
-        let heads = self.batch * self.heads_k * self.row_tiles;
-        if heads == 0 || heads as usize > flags {
-            return;
+    /// Divides the work among the multiprocessors: groups of blocks, one for each head and tile of rows, share rounds of `block` keys of
+    /// all sequences. A block leaves at most two parts of `part` bytes.
+    pub(super) fn divide(&mut self, multiprocessors: u32, flags: usize, block: u32, part: u32) -> Result<()> {
+        let heads = self.heads_k * self.row_tiles;
+        let rounds = u64::from(self.batch) * u64::from(self.capacity.div_ceil(block).max(1));
+        if rounds > i32::MAX as u64 || heads as usize > flags {
+            let found = format!("{} sequences of {} heads and {} keys", self.batch, self.heads_k, self.capacity);
+            return Err(refuse(found, format!("fewer than 2^31 rounds of {block} keys, and at most {flags} heads")));
         }
-        let wanted = (4 * multiprocessors).div_ceil(heads);
-        self.splits = wanted.clamp(1, MOST_SPLITS).min(self.capacity.div_ceil(LEAST_KEYS).max(1));
-        if self.splits > 1 {
-            self.scratch = u64::from(heads * self.splits) * u64::from(64 * (head_v + 1));
-        }
+        let most = BLOCKS * multiprocessors.max(LEAST_MULTIPROCESSORS);
+        self.blocks = u64::from((most / heads).max(1)).min(rounds) as u32 * heads;
+        self.scratch = 2 * u64::from(self.blocks) * u64::from(part);
+        Ok(())
     }
 
     /// Adds logarithms of shape (batch, heads, queries).
@@ -171,9 +189,9 @@ impl DecodeProblem {
         self.dim.max(self.dim_v)
     }
 
-    /// Extents of the grid: splits, heads of the cache with their tiles of rows, sequences.
-    pub(super) fn grid(&self) -> (u32, u32, u32) {
-        (self.splits, self.heads_k * self.row_tiles, self.batch)
+    /// Number of blocks.
+    pub(super) fn blocks(&self) -> u32 {
+        self.blocks
     }
 
     /// Returns true if Q, K, V, the output and the logarithms have so many elements that they hold all offsets.
@@ -181,10 +199,11 @@ impl DecodeProblem {
         lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
     }
 
-    /// The same for the lengths, the table, the scratch memory and the flags.
-    pub(super) fn covers_tables(&self, [lengths, table, scratch, flags]: [Int; 4]) -> bool {
-        let heads = if self.splits > 1 { u64::from(self.batch * self.heads_k * self.row_tiles) } else { 0 };
+    /// The same for the lengths, the table, the factors, the scratch memory and the flags.
+    pub(super) fn covers_tables(&self, [lengths, table, k_scales, v_scales, scratch, flags]: [Int; 6]) -> bool {
         let entries = u64::from(self.batch) * u64::from(self.table_pages);
-        lengths >= self.batch && table >= entries && scratch >= self.scratch && flags >= heads
+        let factors = if self.scaled == 1 { self.heads_k } else { 0 };
+        let scaled = k_scales >= factors && v_scales >= factors;
+        scaled && lengths >= self.batch && table >= entries && scratch >= self.scratch && flags >= self.blocks
     }
 }

@@ -1,0 +1,111 @@
+//! The forward pass.
+
+use super::row::Row;
+use crate::bench::{Bench, Case, Work};
+use crate::data;
+use crate::rivals::cudnn::{self, Dnn};
+use crate::rivals::fa3::Fa3;
+use ptx_examples::relative_error;
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+use std::cell::RefCell;
+
+/// The sizes of the tables, then head size 256, grouped heads, a window, sequences of different lengths.
+const ROWS: &[Row] = &[
+    Row::new(4, 32, 4096, 64),
+    Row::new(4, 32, 4096, 64).causal(),
+    Row::new(1, 32, 16384, 64),
+    Row::new(1, 32, 16384, 64).causal(),
+    Row::new(4, 16, 4096, 128),
+    Row::new(4, 16, 4096, 128).causal(),
+    Row::new(1, 16, 16384, 128),
+    Row::new(1, 16, 16384, 128).causal(),
+    Row::new(4, 8, 4096, 256),
+    Row::new(4, 8, 4096, 256).causal(),
+    Row { group: 4, ..Row::new(4, 32, 4096, 128).causal() },
+    Row { window: Some(4096), ..Row::new(1, 16, 16384, 128).causal() },
+    Row { packed: true, ..Row::new(8, 16, 2048, 128) },
+    Row { packed: true, ..Row::new(8, 16, 2048, 128).causal() },
+];
+/// For a rehearsal.
+const SMALL: &[Row] =
+    &[Row::new(1, 1, 200, 64), Row { group: 2, window: Some(30), packed: true, ..Row::new(2, 2, 40, 64).causal() }];
+/// The kernel's name.
+const KERNEL: &str = "attention bf16";
+/// Number of rows that are compared with the reference.
+const COMPARED: usize = 48;
+/// Error bound: the rounding of P and O.
+const LIMIT: f64 = 6e-3;
+
+pub fn bf16(bench: &mut Bench) -> Result<()> {
+    for row in bench.sizes(ROWS, SMALL) {
+        if bench.wants(KERNEL, &row.to_string()) {
+            one(bench, row)?;
+        }
+    }
+    Ok(())
+}
+
+fn one(bench: &mut Bench, row: &Row) -> Result<()> {
+    let (device, stream) = (bench.device.clone(), bench.stream.clone());
+    let (shape, shape_k) = (row.shape(), row.shape_k());
+    let mut normal = |shape: [usize; 4]| data::normal::<bf16>(&device, &stream, shape.iter().product(), bench.seed());
+    let operands = [normal(shape)?, normal(shape_k)?, normal(shape_k)?];
+    let starts = device.upload(&row.starts().iter().map(|start| *start as i32).collect::<Vec<_>>())?;
+    let (q, k, v) = (operands[0].tile(shape)?, operands[1].tile(shape_k)?, operands[2].tile(shape_k)?);
+    let options = row.options(&starts)?;
+    let out = RefCell::new(device.zeros::<bf16>(shape.iter().product())?);
+    let lse = device.zeros::<f32>(row.shape_lse().iter().product())?;
+    let mut case = Case {
+        kernel: KERNEL,
+        size: row.to_string(),
+        work: Work::Flops(row.flops()),
+        poison: Box::new(|stream| data::poison(stream, &mut out.borrow_mut())),
+        check: Box::new(|stream| error(stream, row, &operands, &out.borrow())),
+        limit: LIMIT,
+        contestants: Vec::new(),
+        absent: Vec::new(),
+    };
+    case.ours("ours", |stream| options.forward(stream, q, k, v, out.borrow_mut().tile_mut(shape)?));
+    if !bench.options.alone {
+        let addresses = [&operands[0], &operands[1], &operands[2], &out.borrow()].map(Buffer::address);
+        let plan = Fa3::open(&device, &stream)
+            .and_then(|library| library.forward(row.problem(addresses, lse.address(), starts.address())));
+        case.rival_if("FlashAttention-3", plan.map(|plan| move |_: &Stream| plan.launch()));
+        if row.window.is_none() && !row.packed {
+            let plan = by_cudnn(bench, row, addresses);
+            case.rival_if("cuDNN", plan.map(|plan| move |_: &Stream| plan.launch()));
+        }
+    }
+    bench.contest(case)
+}
+
+/// The library on the same memory.
+fn by_cudnn(bench: &Bench, row: &Row, addresses: [u64; 4]) -> Result<cudnn::Plan> {
+    let attention = cudnn::Attention {
+        sequences: row.batch,
+        heads: [row.heads, row.heads / row.group],
+        tokens: [row.tokens; 2],
+        width: row.dim,
+        causal: row.causal,
+    };
+    Dnn::open(&bench.device, &bench.stream)?.plan(attention.graphs(), &addresses, &bench.stream)
+}
+
+/// Error of some rows against the reference; NaN if any element is NaN.
+fn error(stream: &Stream, row: &Row, operands: &[Buffer<bf16>; 3], out: &Buffer<bf16>) -> Result<f64> {
+    if data::error(stream, out, out)?.is_nan() {
+        return Ok(f64::NAN);
+    }
+    let [q, k, v] = operands;
+    let (q, k, v) = (q.download()?, k.download()?, v.download()?);
+    let (dim, rows) = (row.dim, row.batch * row.tokens * row.heads);
+    let mut worst: f64 = 0.0;
+    for at in 0..COMPARED {
+        let place = (rows - 1) * at / (COMPARED - 1);
+        let found = out.slice(place * dim..(place + 1) * dim)?.download()?;
+        let found: Vec<f32> = found.into_iter().map(bf16::to_f32).collect();
+        worst = worst.max(relative_error(&found, row.exact([&q, &k, &v], place)));
+    }
+    Ok(worst)
+}

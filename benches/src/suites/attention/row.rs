@@ -1,0 +1,162 @@
+//! One row of the tables: shapes and options, floating-point operations, exact rows, and the same problem for FlashAttention-3.
+
+use crate::rivals::fa3;
+use ptx_kernels::attention::Attention;
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+use std::fmt;
+use std::ops::Range;
+
+/// Attention of a batch. Tensors are (batch, tokens, heads, elements); of packed sequences the batch is one row of all tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Number of sequences.
+    pub batch: usize,
+    /// Heads of Q, and how many of them share one of K and V.
+    pub heads: usize,
+    pub group: usize,
+    /// Tokens of a sequence, or on average if they are packed.
+    pub tokens: usize,
+    /// Elements of a row.
+    pub dim: usize,
+    /// A query sees no key behind its own, and `window` keys before it.
+    pub causal: bool,
+    pub window: Option<usize>,
+    /// Sequences of different lengths, one behind the other.
+    pub packed: bool,
+}
+
+impl Row {
+    /// As many heads of K and V as of Q, all keys.
+    pub const fn new(batch: usize, heads: usize, tokens: usize, dim: usize) -> Row {
+        Row { batch, heads, group: 1, tokens, dim, causal: false, window: None, packed: false }
+    }
+
+    /// The same, causal.
+    pub const fn causal(self) -> Row {
+        Row { causal: true, ..self }
+    }
+
+    /// The shape of Q and the output for `heads` heads.
+    fn shape_of(&self, heads: usize) -> [usize; 4] {
+        if self.packed {
+            [1, self.batch * self.tokens, heads, self.dim]
+        } else {
+            [self.batch, self.tokens, heads, self.dim]
+        }
+    }
+
+    /// The shape of Q and the output.
+    pub fn shape(&self) -> [usize; 4] {
+        self.shape_of(self.heads)
+    }
+
+    /// The shape of K and V.
+    pub fn shape_k(&self) -> [usize; 4] {
+        self.shape_of(self.heads / self.group)
+    }
+
+    /// The shape of the logarithms.
+    pub fn shape_lse(&self) -> [usize; 3] {
+        let [batch, tokens, heads, _] = self.shape();
+        [batch, heads, tokens]
+    }
+
+    /// Cumulative lengths: packed sequences grow evenly.
+    pub fn starts(&self) -> Vec<usize> {
+        let (batch, total) = (self.batch, self.batch * self.tokens);
+        if !self.packed {
+            return (0..=batch).map(|at| at * self.tokens).collect();
+        }
+        (0..=batch).map(|at| total * at * (at + 1) / (batch * (batch + 1))).collect()
+    }
+
+    /// Tokens of the longest sequence.
+    pub fn longest(&self) -> usize {
+        self.starts().windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
+    }
+
+    /// The keys that query `at` of a sequence of `len` tokens sees.
+    fn seen(&self, at: usize, len: usize) -> Range<usize> {
+        let from = self.window.map_or(0, |window| at.saturating_sub(window));
+        from..if self.causal { at + 1 } else { len }
+    }
+
+    /// Floating-point operations of the two products.
+    pub fn flops(&self) -> f64 {
+        let pairs = |len: usize| (0..len).map(|at| self.seen(at, len).len() as f64).sum::<f64>();
+        let all: f64 = self.starts().windows(2).map(|pair| pairs(pair[1] - pair[0])).sum();
+        all * (4 * self.heads * self.dim) as f64
+    }
+
+    /// The options of the library. `starts` are the cumulative lengths on the device.
+    pub fn options<'a>(&self, starts: &'a Buffer<i32>) -> Result<Attention<'a, bf16>> {
+        let mut options = Attention::new().window(self.window.map(|window| window as u32), self.causal.then_some(0));
+        if self.packed {
+            let (tile, longest) = (starts.tile([self.batch + 1])?, self.longest() as u32);
+            options = options.lengths(tile, tile, longest, longest);
+        }
+        Ok(options)
+    }
+
+    /// The same problem for FlashAttention-3, on Q, K, V, the output and the logarithms.
+    pub fn problem(&self, tensors: [u64; 4], lse: u64, starts: u64) -> fa3::Problem {
+        let strides = |[_, tokens, heads, dim]: [usize; 4]| [tokens * heads * dim, heads * dim, dim].map(|x| x as i64);
+        let (q, k) = (strides(self.shape()), strides(self.shape_k()));
+        let (longest, total) = (self.longest() as i32, (self.batch * self.tokens) as i32);
+        fa3::Problem {
+            dims: [self.dim as i32; 2],
+            counts: [self.batch, self.heads, self.heads / self.group].map(|count| count as i32),
+            tokens: [longest; 2],
+            causal: i32::from(self.causal && self.window.is_none()),
+            window: [self.window.map_or(-1, |window| window as i32), if self.causal { 0 } else { -1 }],
+            scale: 1.0 / (self.dim as f32).sqrt(),
+            tensors,
+            lse,
+            strides: [q, k, k, q],
+            starts: [if self.packed { starts } else { 0 }; 2],
+            totals: [total; 2],
+            ..fa3::Problem::default()
+        }
+    }
+
+    /// One row of the output, of all rows of all heads of all tokens, in `f64`.
+    pub fn exact(&self, [q, k, v]: [&[bf16]; 3], row: usize) -> Vec<f64> {
+        let (dim, heads_k) = (self.dim, self.heads / self.group);
+        let (token, head) = (row / self.heads, row % self.heads);
+        let starts = self.starts();
+        let sequence = starts.partition_point(|start| *start <= token) - 1;
+        let (first, end) = (starts[sequence], starts[sequence + 1]);
+        let query = &q[row * dim..][..dim];
+        let of = |x: &[bf16], at: usize| -> Vec<f64> {
+            let from = ((first + at) * heads_k + head / self.group) * dim;
+            x[from..from + dim].iter().map(|x| x.to_f64()).collect()
+        };
+        let seen = self.seen(token - first, end - first);
+        let score = |at| query.iter().zip(of(k, at)).map(|(q, k)| q.to_f64() * k).sum::<f64>() / (dim as f64).sqrt();
+        let scores: Vec<f64> = seen.clone().map(score).collect();
+        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = scores.iter().map(|score| (score - top).exp()).sum();
+        let mut out = vec![0.0; dim];
+        for (at, score) in seen.zip(scores) {
+            let weight = (score - top).exp() / total;
+            out.iter_mut().zip(of(v, at)).for_each(|(out, v)| *out += weight * v);
+        }
+        out
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { batch, heads, group, tokens, dim, .. } = *self;
+        write!(f, "b{batch} h{heads} n{tokens} d{dim}")?;
+        if group > 1 {
+            write!(f, " kv{}", heads / group)?;
+        }
+        if let Some(window) = self.window {
+            write!(f, " window {window}")?;
+        }
+        f.write_str(if self.packed { " packed" } else { "" })?;
+        f.write_str(if self.causal { " causal" } else { "" })
+    }
+}

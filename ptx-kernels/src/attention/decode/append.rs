@@ -1,0 +1,196 @@
+//! Appending to a cache: new rows of K and V go to the places of the last tokens, as they are or rounded to 8 bits.
+#![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
+
+use crate::attention::problem::{Rows, refuse};
+use ptx_launch::expansion::Int;
+use ptx_launch::prelude::*;
+use ptx_launch::{KernelParam, Result};
+
+/// Strides and extents: a parameter of the kernel, by value. Strides count bytes.
+#[derive(Clone, Copy, Debug, Default, KernelParam)]
+#[repr(C)]
+pub struct AppendProblem {
+    /// Strides of batch, token and head of the new rows of K and V.
+    rows: [[u64; 3]; 2],
+    /// Strides of page, place in a page, and head of the caches of K and V; of batch, token and head without pages.
+    caches: [[u64; 3]; 2],
+    /// Elements from the first to the last one: of the new rows of K and V, and of the caches of both.
+    reach: [u64; 4],
+    /// Sequences, new tokens of each, heads, elements of a row of K and of V.
+    batch: u32,
+    tokens: u32,
+    heads: u32,
+    dims: [u32; 2],
+    /// Tokens of a page, pages of the cache, pages of a sequence in the table, or 0 without one; most keys of a sequence.
+    page_size: u32,
+    pages: u32,
+    table_pages: u32,
+    capacity: u32,
+    /// 1 if there are factors.
+    scaled: u32,
+}
+
+impl AppendProblem {
+    /// Checks shapes: `rows` are those of K and V, `caches` likewise; `table` is the shape of the table of pages.
+    pub(super) fn new(rows: [&Rows; 2], caches: [&Rows; 2], table: Option<[usize; 2]>) -> Result<AppendProblem> {
+        let ([batch, tokens, heads, _], [pages, page_size, ..]) = (rows[0].shape, caches[0].shape);
+        for (new, cache) in rows.iter().zip(caches) {
+            let dim = new.shape[3];
+            new.check_shape([batch, tokens, heads, dim])?;
+            cache.check_shape([pages, page_size, heads, dim])?;
+            new.check_rows()?;
+            cache.check_rows()?;
+        }
+        let fits = table.map_or(pages == batch, |[sequences, _]| sequences == batch && pages > 0 && page_size > 0);
+        if !fits || batch * tokens * heads >= 1 << 26 {
+            let found =
+                format!("{batch} sequences of {tokens} tokens, a table {table:?}, caches {:?}", caches[0].shape);
+            return Err(refuse(
+                found,
+                "a row of each sequence in the table, or in the cache, and fewer than 2^26 new rows",
+            ));
+        }
+        let capacity = table.map_or(page_size, |[_, count]| count.saturating_mul(page_size)).min((1 << 29) - 1);
+        let [[.., dim], [.., dim_v]] = rows.map(|rows| rows.shape);
+        Ok(AppendProblem {
+            rows: rows.map(Rows::bytes),
+            caches: caches.map(Rows::bytes),
+            reach: [rows[0].reach(), rows[1].reach(), caches[0].reach(), caches[1].reach()],
+            batch: batch as u32,
+            tokens: tokens as u32,
+            heads: heads as u32,
+            dims: [dim as u32, dim_v as u32],
+            page_size: page_size as u32,
+            pages: pages as u32,
+            table_pages: table.map_or(0, |[_, count]| count as u32),
+            capacity: capacity as u32,
+            scaled: 0,
+        })
+    }
+
+    /// Adds a factor of each head.
+    pub(super) fn set_scaled(&mut self) {
+        self.scaled = 1;
+    }
+
+    /// Extents of the grid: blocks of 128 threads, one for each 8 elements of K, and of V.
+    fn grid(&self) -> (u32, u32) {
+        let [dim, dim_v] = self.dims;
+        ((self.batch * self.tokens * self.heads * (dim.max(dim_v) / 8)).div_ceil(128), 2)
+    }
+
+    /// Returns true if the new rows and the caches hold all offsets.
+    fn covers(&self, lengths: [Int; 4]) -> bool {
+        lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
+    }
+
+    /// The same for the lengths, the table and the factors.
+    fn covers_tables(&self, [lengths, table, k_scales, v_scales]: [Int; 4]) -> bool {
+        let factors = if self.scaled == 1 { self.heads } else { 0 };
+        let entries = u64::from(self.batch) * u64::from(self.table_pages);
+        lengths >= self.batch && table >= entries && k_scales >= factors && v_scales >= factors
+    }
+}
+
+/// The kernel and its parts.
+#[ptx_module(arch("sm_80", "sm_90"), params(AppendProblem {
+    rows: [[u64; 3]; 2], caches: [[u64; 3]; 2], reach: [u64; 4], batch: u32, tokens: u32, heads: u32, dims: [u32; 2],
+    page_size: u32, pages: u32, table_pages: u32, capacity: u32, scaled: u32
+}))]
+pub(crate) mod kernels {
+    use super::AppendProblem;
+
+    /// Bytes of an element of the cache.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(crate) struct Config {
+        pub size: u32,
+    }
+
+    /// Writes the new rows of K (blocks of y = 0) and V. `lengths` are the keys of each sequence, the new ones included; a token that
+    /// the cache has no place for is left out.
+    #[ptx_kernel(
+        block = 128,
+        grid = p.grid(),
+        instances = [
+            same = (bf16, bf16, Config { size: 2 }),
+            same = (f16, f16, Config { size: 2 }),
+            bytes = (bf16, u8, Config { size: 1 }),
+            bytes = (f16, u8, Config { size: 1 }),
+        ],
+        unsafe(requires(
+            p.covers([k.len(), v.len(), k_cache.len(), v_cache.len()]),
+            p.covers_tables([lengths.len(), table.len(), k_scales.len(), v_scales.len()])
+        ))
+    )]
+    pub fn append<T, K, const C: Config>(
+        k: &[T],
+        v: &[T],
+        lengths: &[i32],
+        table: &[i32],
+        k_scales: &[f32],
+        v_scales: &[f32],
+        k_cache: &mut [K],
+        v_cache: &mut [K],
+        p: AppendProblem,
+    ) {
+        let of_k: pred = ctaid.y == 0;
+        let (dim, unit): (u32, u32) = (of_k.select(p.dims[0], p.dims[1]), ctaid.x * 128 + tid.x);
+        let each: u32 = dim / 8;
+        let row: u32 = unit / each;
+        let (column, token_row): (u32, u32) = (unit - row * each, row / p.heads);
+        let (head, sequence): (u32, u32) = (row - token_row * p.heads, token_row / p.tokens);
+        if sequence >= p.batch {
+            return;
+        }
+        let token: u32 = token_row - sequence * p.tokens;
+        let (len_at, len): (Global<i32>, i32);
+        len_at = lengths.at(sequence);
+        ptx! { ld.global.nc.s32 len, [len_at]; }
+        let place: u32 = unsigned(len) - p.tokens + token;
+        if place >= p.capacity {
+            return;
+        }
+        let tables: u64 = table;
+        let pages = kv_cache::Pages::of_sequence(tables, p.table_pages, sequence, p.page_size, p.pages);
+        let (page, slot): (u32, u32) = pages.locate(place);
+        let (k_from, v_from): (u64, u64) = (k, v);
+        let (k_to, v_to): (u64, u64) = (k_cache, v_cache);
+        let (k_factors, v_factors): (u64, u64) = (k_scales, v_scales);
+        let rows: [u64; 3] = [
+            of_k.select(p.rows[0][0], p.rows[1][0]),
+            of_k.select(p.rows[0][1], p.rows[1][1]),
+            of_k.select(p.rows[0][2], p.rows[1][2]),
+        ];
+        let caches: [u64; 3] = [
+            of_k.select(p.caches[0][0], p.caches[1][0]),
+            of_k.select(p.caches[0][1], p.caches[1][1]),
+            of_k.select(p.caches[0][2], p.caches[1][2]),
+        ];
+        let from: u64 =
+            of_k.select(k_from, v_from) + attention::offset(rows, sequence, token, head) + wide(column) * 16;
+        let to: u64 =
+            of_k.select(k_to, v_to) + attention::offset(caches, page, slot, head) + wide(column) * (8 * C.size);
+        let packed: [b32; 4];
+        ptx! { ld.global.nc.v4.b32 {packed[..]}, [from]; }
+        if C.size == 2 {
+            ptx! { st.global.v4.b32 [to], {packed[..]}; }
+        } else {
+            let (mut by, factor, scaled): (f32, u64, pred);
+            by = 1.0;
+            scaled = p.scaled != 0;
+            factor = of_k.select(k_factors, v_factors) + wide(head) * 4;
+            ptx! { @scaled ld.global.nc.f32 by, [factor]; }
+            let values: [f32; 8] = vector::unpack::<T, 8>(packed);
+            let pairs: [b16; 4];
+            for i in 0..4 {
+                let (low, high): f32;
+                ptx! {
+                    div.rn.f32 low, values[2 * i], by;
+                    div.rn.f32 high, values[2 * i + 1], by;
+                }
+                pairs[i] = float8::narrow(low, high);
+            }
+            ptx! { st.global.v4.b16 [to], {pairs[..]}; }
+        }
+    }
+}
