@@ -1,7 +1,9 @@
-//! Matrix products.
+//! Matrix products, of single matrices, batches, and groups.
 
 use ptx_ffi::prelude::*;
 use ptx_kernels::gemm::{Activation, Gemm, Operand, Output, gemm};
+use ptx_kernels::grouped_gemm::{self, GroupedGemm};
+use std::sync::{Mutex, PoisonError};
 
 /// The activation of this name, `none` for none.
 fn named(name: &str) -> Result<Activation> {
@@ -108,4 +110,36 @@ where
     }
     let Some(grad_b) = grad_b else { return Ok(()) };
     gemm(stream, a.permuted([0, 2, 1])?, grad_out, grad_b)
+}
+
+/// Row r of `a` times the matrix of its group in `b`: group g has rows `offsets[g]` to `offsets[g + 1]`.
+#[ptx_ffi::export(types = [bf16, f32], shapes(a = [m, k], b = [_, k, n], offsets = [_], out = [m, n]))]
+fn grouped_matmul<O: grouped_gemm::Output>(
+    stream: &Stream,
+    a: TensorRef<'_, bf16, 2>,
+    b: TensorRef<'_, bf16, 3>,
+    offsets: TensorRef<'_, u32, 1>,
+    out: TensorMut<'_, O, 2>,
+) -> Result<()> {
+    let ([groups, ..], [count]) = (b.shape(), offsets.shape());
+    if count != groups + 1 || !offsets.is_contiguous() {
+        let message = format!("offsets: expected {} numbers without gaps for {groups} groups, found {count}", groups + 1);
+        return Err(Error::new(ErrorKind::Condition, message));
+    }
+    grouped(&stream.device())?.run(stream, a, b, &offsets, out)
+}
+
+/// The grouped products of a device. The driver is asked once.
+fn grouped(device: &Device) -> Result<GroupedGemm> {
+    static KNOWN: Mutex<Vec<(Option<usize>, GroupedGemm)>> = Mutex::new(Vec::new());
+    let ordinal = device.as_cuda().map(|context| context.ordinal());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match known.iter().find(|(other, _)| *other == ordinal) {
+        Some((_, grouped)) => Ok(*grouped),
+        None => {
+            let grouped = GroupedGemm::new(device)?;
+            known.push((ordinal, grouped));
+            Ok(grouped)
+        }
+    }
 }

@@ -1,4 +1,4 @@
-"""Host time of a call in microseconds, medians, beside torch.add(out=) and a Triton kernel in the same process. Needs a GPU and PyTorch."""
+"""Host time of a call in microseconds, medians, beside torch.add(out=), a Triton kernel and pyptx in the same process. Needs a GPU and PyTorch."""
 
 from __future__ import annotations
 
@@ -35,6 +35,19 @@ def triton_add() -> Callable[[], Any] | None:
     return triton_kernel.make()
 
 
+def pyptx_rms_norm(x: Any, w: Any) -> Callable[[], Any] | None:
+    """RMSNorm of pyptx's examples, which allocates its result."""
+    try:
+        from pyptx.examples.hopper.rms_norm import build_rms_norm
+
+        kernel = build_rms_norm(*x.shape)
+        torch.testing.assert_close(kernel(x, w), torch.nn.functional.rms_norm(x, w.shape, w, 1e-6), rtol=1e-4, atol=1e-4)
+    except Exception as error:  # It is one rival of several, and depends on what is installed.
+        print(f"pyptx: {type(error).__name__}: {error}")
+        return None
+    return lambda: kernel(x, w)
+
+
 def main() -> None:
     from ptx_kernels import _torch
 
@@ -60,10 +73,13 @@ def main() -> None:
         "torch.nn.functional.rms_norm": lambda: torch.nn.functional.rms_norm(x, (64,), w, 1e-6),
         "torch.empty_like": lambda: torch.empty_like(x),
         "Triton kernel": triton_add(),
+        "pyptx kernel": pyptx_rms_norm(x, w),
     }
-    for name, call in rows.items():
-        if call is not None:
-            print(f"{name:48} {microseconds(call):7.2f}")
+    present = {name: call for name, call in rows.items() if call is not None}
+    # In turns: the clock of the host changes within a run.
+    times = [[microseconds(call, rounds=20) for call in present.values()] for _ in range(3)]
+    for name, measured in zip(present, zip(*times)):
+        print(f"{name:48} {statistics.median(measured):7.2f}")
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(10):

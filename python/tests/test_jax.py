@@ -67,6 +67,30 @@ def test_a_function_of_a_library_with_saved_outputs(lib: Any) -> None:
         np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=1e-4)
 
 
+def test_grouped_matmul() -> None:
+    if jax.default_backend() == "gpu" and jax.devices()[0].compute_capability != "9.0":
+        pytest.skip("grouped products need compute capability 9.0")
+    a, b = _random(40, 16).astype(jnp.bfloat16), _random(3, 16, 24).astype(jnp.bfloat16)
+    offsets = jnp.array([0, 11, 11, 40], jnp.int32)
+    expected = np.concatenate([np.float32(a[:11]) @ np.float32(b[0]), np.float32(a[11:]) @ np.float32(b[2])])
+    for call in (ptx_kernels.grouped_matmul, jax.jit(ptx_kernels.grouped_matmul)):
+        np.testing.assert_allclose(np.float32(call(a, b, offsets)), expected, rtol=2e-2, atol=2e-2)
+    with pytest.raises(TypeError, match="out_dtype is not possible in JAX"):
+        ptx_kernels.grouped_matmul(a, b, offsets, out_dtype=jnp.float32)
+    with pytest.raises((ValueError, RuntimeError), match="offsets: expected 4 numbers without gaps for 3 groups, found 3"):
+        jax.block_until_ready(ptx_kernels.grouped_matmul(a, b, offsets[:3]))
+
+
+def test_attention_decode() -> None:
+    q, k, v = (_random(2, n, heads, 16, seed=n).astype(jnp.bfloat16) for n, heads in ((1, 4), (24, 2), (24, 2)))
+    decode = jax.jit(ptx_kernels.attention_decode)
+    for lengths in ([9, 24], [24, 1]):
+        found = np.float32(decode(q, k, v, jnp.array(lengths, jnp.int32)))
+        for at, length in enumerate(lengths):
+            one = [np.float32(t[at : at + 1]) for t in (q, k[:, :length], v[:, :length])]
+            np.testing.assert_allclose(found[at : at + 1], references.attention(*one), rtol=2e-2, atol=2e-2)
+
+
 def test_vmap() -> None:
     x, w = _random(2, 3, 8), _random(8)
     weights = jnp.stack([w, 2.0 * w])

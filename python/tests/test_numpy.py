@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import references
+from conftest import WRONG
 
 import ptx_kernels
 
@@ -62,6 +63,21 @@ def test_attention(causal: bool) -> None:
     np.testing.assert_allclose(found, references.attention(q, k, v, causal), rtol=1e-2, atol=1e-2)
     other = ptx_kernels.attention(*(t.transpose(0, 2, 1, 3) for t in (q, k, v)), causal=causal, layout="bhsd")
     np.testing.assert_allclose(other.transpose(0, 2, 1, 3), found)
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_attention_decode(paged: bool) -> None:
+    q, k, v = (_random(2, n, heads, 16, seed=seed).astype(np.float16) for n, heads, seed in ((2, 4, 0), (40, 2, 1), (40, 2, 2)))
+    lengths = [17, 40]
+    caches, table = (k, v), None
+    if paged:
+        order = np.random.default_rng(3).permutation(10)
+        caches = tuple(t.reshape(10, 8, 2, 16)[order].copy() for t in (k, v))
+        table = np.argsort(order).reshape(2, 5).astype(np.int32)
+    found = ptx_kernels.attention_decode(q, *caches, np.array(lengths, np.int32), block_table=table)
+    for at, length in enumerate(lengths):
+        expected = references.attention(*(t[at : at + 1] for t in (q, k[:, :length], v[:, :length])), causal=True)
+        np.testing.assert_allclose(found[at : at + 1], expected, rtol=1e-2, atol=1e-2)
 
 
 def test_cross_entropy() -> None:
@@ -148,6 +164,8 @@ def test_messages(lib: Any) -> None:
         (lambda: ptx_kernels.rms_norm([1.0]), TypeError, "x: expected an array, found list"),
         (lambda: ptx_kernels.rms_norm(x, eps="small"), TypeError, "eps: expected a float, found a str"),
         (lambda: ptx_kernels.rms_norm(x.astype(complex)), TypeError, "arrays of complex128 cannot be passed"),
+        (lambda: ptx_kernels.attention_decode(x, x, x, x), ValueError, "q: expected 4 dimensions"),
+        (lambda: ptx_kernels.grouped_matmul(x, x, x), ValueError, "b: expected 3 dimensions"),
         (lambda: ptx_kernels.attention(x, x, x), ValueError, "q: expected 4 dimensions"),
         (lambda: lib.scale(x[0], times=256), ValueError, "times: 256 is outside of 0 to 255"),
         (lambda: lib.scale(x[0], times=1 << 70), (ValueError, TypeError, OverflowError), "scale|int"),
@@ -161,21 +179,13 @@ def test_messages(lib: Any) -> None:
             call()
 
 
-_WRONG: list[Any] = [
-    None, 3, 2.5, "text", [1.0], {}, object(), b"bytes", 1 << 80, float("nan"), -1, True,
-    np.float32(1.0), np.zeros(()), np.zeros((2, 3, 4, 5, 6)), np.zeros((0, 8), np.float32), np.zeros((2, 8), np.float64),
-    np.zeros((2, 8), ">f4"), np.zeros((3, 8), np.float16), np.array(["a"]), np.array([None]), np.zeros((5, 7), np.float32)[::-1],
-    np.zeros((5, 7), np.float32), np.zeros(3, np.int64), np.zeros((2, 2, 2, 2), np.float16), np.broadcast_to(np.float32(0), (4, 8)),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("function", list(ptx_kernels.library()), ids=lambda function: function.name)
 def test_wrong_calls(function: Any) -> None:
     """500 calls with arguments that do not fit: an exception each, and nothing is written."""
     random = np.random.default_rng(len(function.name))
     refused = 0
     for _ in range(500):
-        values: list[Any] = [_WRONG[random.integers(len(_WRONG))] for _ in function.params]
+        values: list[Any] = [WRONG[random.integers(len(WRONG))] for _ in function.params]
         outputs = {}
         for at in function.outputs:
             if random.random() < 0.5:

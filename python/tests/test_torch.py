@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import pathlib
+import subprocess
+import sys
 import threading
 from typing import Any, Callable
 
+import numpy as np
 import pytest
-from conftest import has, has_gpu, needs_gpu
+from conftest import WRONG, has, has_gpu, needs_gpu
 
 import ptx_kernels
 
@@ -107,6 +113,87 @@ def test_attention(device: str, layout: str, causal: bool) -> None:
         torch.testing.assert_close(one.float(), other.float(), rtol=5e-2, atol=5e-2)
 
 
+def _compiled(device: str, function: Any) -> Any:
+    torch._dynamo.reset()
+    return torch.compile(function, fullgraph=True, backend="aot_eager" if device == "cpu" else "inductor")
+
+
+@each_device
+@pytest.mark.parametrize("paged", [False, True])
+def test_attention_decode(device: str, paged: bool) -> None:
+    q, k, v = make([(2, 1, 4, 32), (2, 64, 2, 32), (2, 64, 2, 32)], device, torch.bfloat16)
+    lengths, table = torch.tensor([13, 64], dtype=torch.int32, device=device), None
+    caches = [k, v]
+    if paged:
+        order = torch.randperm(8, generator=torch.Generator().manual_seed(0)).to(device)
+        caches = [t.reshape(8, 16, 2, 32)[order].contiguous() for t in (k, v)]
+        table = order.argsort().reshape(2, 4).int()
+
+    def expected() -> Any:
+        rows = [F.scaled_dot_product_attention(
+            *(t[at : at + 1].transpose(1, 2).float() for t in (q, k[:, :length], v[:, :length])), enable_gqa=True
+        ).transpose(1, 2) for at, length in enumerate(lengths.tolist())]  # fmt: skip
+        return torch.cat(rows)
+
+    found = ptx_kernels.attention_decode(q, *caches, lengths, block_table=table)
+    torch.testing.assert_close(found.float(), expected(), rtol=2e-2, atol=2e-2)
+    compiled = _compiled(device, ptx_kernels.attention_decode)
+    torch.testing.assert_close(compiled(q, *caches, lengths, block_table=table), found)
+    if device == "cuda":
+        # One graph serves every step: the lengths are read on the GPU.
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            ptx_kernels.attention_decode(q, *caches, lengths, block_table=table, out=found)
+        lengths.copy_(torch.tensor([64, 2], dtype=torch.int32))
+        graph.replay()
+        torch.testing.assert_close(found.float(), expected(), rtol=2e-2, atol=2e-2)
+    with pytest.raises(ValueError, match=r"lengths: dimension 0 \(b\) has 1 elements"):
+        ptx_kernels.attention_decode(q, *caches, lengths[:1], block_table=table)
+    with pytest.raises(RuntimeError, match="attention_decode has no gradient"):
+        ptx_kernels.attention_decode(q.requires_grad_(), *caches, lengths, block_table=table)
+
+
+@each_device
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("out_dtype", [None, torch.float32])
+def test_grouped_matmul(device: str, transposed: bool, out_dtype: Any) -> None:
+    if device == "cuda" and torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("grouped products need compute capability 9.0")
+    if transposed and out_dtype is not None:
+        pytest.skip("there is no such kernel")
+    a, b = make([(200, 64), (4, 64, 136)], device, torch.bfloat16)
+    if transposed:
+        b = b.transpose(1, 2).contiguous().transpose(1, 2)
+    offsets = torch.tensor([0, 3, 3, 150, 200], dtype=torch.int32, device=device)
+    found = ptx_kernels.grouped_matmul(a, b, offsets, out_dtype=out_dtype)
+    assert found.dtype == (out_dtype or torch.bfloat16)
+    rows = [a[low:high].float() @ matrix.float() for low, high, matrix in zip([0, 3, 3, 150], [3, 3, 150, 200], b)]
+    torch.testing.assert_close(found.float(), torch.cat(rows), rtol=2e-2, atol=2e-2)
+    if out_dtype is None:
+        torch.testing.assert_close(_compiled(device, ptx_kernels.grouped_matmul)(a, b, offsets), found)
+    with pytest.raises(ValueError, match="offsets: expected 5 numbers without gaps for 4 groups, found 4"):
+        ptx_kernels.grouped_matmul(a, b, offsets[:4])
+    with pytest.raises(TypeError, match="a: expected a tensor of bfloat16, found float32"):
+        ptx_kernels.grouped_matmul(a.float(), b, offsets)
+
+
+@each_device
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rotary(device: str, interleaved: bool) -> None:
+    (x,) = make([(2, 5, 3, 16)], device, grad=True)
+    angles = torch.arange(9.0, device=device)[:, None] / 10.0 ** torch.arange(8, device=device)
+    positions = torch.tensor([[0, 1, 2, 3, 4], [4, 5, 6, 7, 8]], device=device)
+    cos, sin = (table[positions][:, :, None] for table in (angles.cos(), angles.sin()))
+    first, second = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :8], x[..., 8:])
+    pairs = [first * cos - second * sin, second * cos + first * sin]
+    expected = torch.stack(pairs, -1).flatten(-2) if interleaved else torch.cat(pairs, -1)
+    for kind in (torch.int64, torch.int32):
+        found = ptx_kernels.rotary(x, angles.cos(), angles.sin(), positions.to(kind), interleaved=interleaved)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        mine, theirs = (torch.autograd.grad(t.square().sum(), x, retain_graph=True)[0] for t in (found * cos[0, 1, 0, 0], expected * cos[0, 1, 0, 0]))
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
 @each_device
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_cross_entropy(device: str, reduction: str) -> None:
@@ -164,16 +251,58 @@ def test_devices_are_not_mixed() -> None:
         ptx_kernels.rms_norm(x, w.cpu())
 
 
+F32, BF16, I32, I64 = torch.float32, torch.bfloat16, torch.int32, torch.int64
+# The inputs of functions of the library in their order: (type, shape) of tensors, and scalars.
+INPUTS: dict[str, list[Any]] = {
+    "rms_norm": [(F32, (4, 16)), (F32, (16,)), 1e-6],
+    "layer_norm": [(F32, (4, 16)), (F32, (16,)), (F32, (16,)), 1e-5],
+    "activation": [(F32, (4, 16)), "gelu"],
+    "gated": [(F32, (4, 16)), (F32, (4, 16)), "silu"],
+    "softmax": [(F32, (4, 16))],
+    "cross_entropy": [(F32, (4, 16)), (I64, (4,)), -100, 0.1],
+    "matmul": [(F32, (4, 8)), (F32, (8, 6))],
+    "linear": [(F32, (4, 8)), (F32, (8, 6)), (F32, (6,)), "relu"],
+    "batched_matmul": [(F32, (2, 4, 8)), (F32, (2, 8, 6))],
+    "grouped_matmul": [(BF16, (8, 16)), (BF16, (1, 16, 8)), (torch.uint32, (2,))],
+    "attention": [(BF16, (1, 4, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), True, None, 0.0],
+    "attention_bhsd": [(BF16, (1, 2, 4, 16)), (BF16, (1, 1, 4, 16)), (BF16, (1, 1, 4, 16)), True, None, 0.0],
+    "attention_decode": [(BF16, (1, 1, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), (I32, (1,)), None, True, None, 0.0],
+    "rotary": [(F32, (4, 2, 16)), (F32, (4, 8)), (F32, (4, 8)), (I64, (4,)), False],
+}
+
+
+def test_every_function_has_inputs_here() -> None:
+    names = [function.name for function in ptx_kernels.library() if not function.name.endswith("_backward")]
+    assert sorted(INPUTS) == sorted(names)
+
+
+@pytest.mark.parametrize("name", INPUTS)
 @each_device
-def test_opcheck(device: str) -> None:
+def test_opcheck(device: str, name: str) -> None:
     from ptx_kernels import _torch
 
-    state = _torch.operators(ptx_kernels.library().rms_norm)
-    x, w = make([(4, 16), (16,)], device)
-    torch.library.opcheck(state.op, (x, w, 1e-6))
-    torch.library.opcheck(state.op_out, (x, w, torch.empty_like(x), 1e-6))
-    torch.library.opcheck(state.op_saved, (x.clone().requires_grad_(), w.clone().requires_grad_(), 1e-6))
-    torch.library.opcheck(state.op, (x.clone().requires_grad_(), None, 1e-6))
+    if name == "grouped_matmul" and device == "cuda" and torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("grouped products need compute capability 9.0")
+    function = getattr(ptx_kernels.library(), name)
+    state = _torch.operators(function)
+
+    def inputs(grad: bool) -> list[Any]:
+        def tensor(dtype: Any, shape: tuple[int, ...]) -> Any:
+            if not dtype.is_floating_point:
+                # Offsets of a group with all rows; numbers in order.
+                return (torch.arange(shape[0], device=device, dtype=torch.int32) * (8 if dtype == torch.uint32 else 1)).to(dtype)
+            return make([shape], device, dtype, grad)[0]
+
+        return [tensor(*value) if isinstance(value, tuple) else value for value in INPUTS[name]]
+
+    torch.library.opcheck(state.op, tuple(inputs(False)))
+    if function.backward is not None:
+        torch.library.opcheck(state.op_saved, tuple(inputs(True)))
+    values: list[Any] = [None] * len(function.params)
+    for at, value in zip(function.inputs, inputs(False)):
+        values[at] = value
+    _torch.make_outputs(function, values, function.main_outputs)
+    torch.library.opcheck(state.op_out, tuple(values))
 
 
 @each_operation
@@ -252,6 +381,12 @@ def test_vmap(device: str) -> None:
         torch.testing.assert_close(found, ptx_kernels.rms_norm(x, w))
 
 
+@pytest.mark.skipif(not has("transformers"), reason="transformers is not installed")
+def test_the_example_with_hugging_face() -> None:
+    script = pathlib.Path(__file__).parents[1] / "examples" / "llama.py"
+    subprocess.run([sys.executable, str(script), "--tiny"], check=True)
+
+
 @needs_gpu
 def test_graph() -> None:
     x, w = make([(128, 64), (64,)], "cuda")
@@ -291,30 +426,80 @@ def test_another_device() -> None:
     torch.testing.assert_close(found, F.rms_norm(x, (64,), w, 1e-6), rtol=1e-5, atol=1e-5)
 
 
+def _wrong(device: str) -> list[Any]:
+    """Values of which none fits, most of them tensors of this device."""
+    tensors = [torch.zeros(()), torch.zeros(2, 3, 4, 5, 6), torch.zeros(0, 8), torch.zeros(2, 8).double(), torch.zeros(3, 8).half()]
+    tensors += [torch.zeros(5, 7), torch.zeros(3, dtype=torch.int64), torch.zeros(2, 2, 2, 2).bfloat16(), torch.zeros(4, 8).bool()]
+    tensors += [torch.zeros(4, 8, dtype=torch.complex64), torch.zeros(1).expand(4, 8), torch.zeros(8, 5).t()]
+    others = [torch.zeros(4, 8), torch.zeros(4, 8, device="meta"), torch.zeros(4, 8).to_sparse()]
+    return [*WRONG, *[tensor.to(device) for tensor in tensors], *others]
+
+
+@each_device
+@pytest.mark.parametrize("function", list(ptx_kernels.library()), ids=lambda function: function.name)
+def test_wrong_calls(function: Any, device: str) -> None:
+    """500 calls with arguments that do not fit: an exception each, and nothing is written."""
+    random, wrong, refused = np.random.default_rng(len(function.name)), _wrong(device), 0
+    for _ in range(500):
+        values: list[Any] = [wrong[random.integers(len(wrong))] for _ in function.params]
+        outputs = []
+        for at in function.outputs:
+            if random.random() < 0.5:
+                values[at] = torch.full(tuple(random.integers(1, 6, random.integers(0, 4))), 7.0, device=device)
+                outputs.append(values[at])
+        calls = [lambda: function.direct(*values[: random.integers(len(values) + 1)])]
+        calls.append(lambda: ptx_kernels._operations.call(function, list(values)))
+        try:
+            calls[random.integers(2)]()
+        except (TypeError, ValueError, RuntimeError, NotImplementedError, OverflowError, BufferError, AttributeError):
+            refused += 1
+            assert all(bool((output == 7.0).all()) for output in outputs)
+    assert refused >= 495, "almost no random call fits"
+
+
+def _resident() -> int:
+    """Bytes of this process in memory."""
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 @needs_gpu
-@pytest.mark.parametrize("calls", [5_000])
-def test_threads(calls: int) -> None:
+@pytest.mark.parametrize("graphs", [False, True])
+def test_threads(graphs: bool) -> None:
+    """8 threads with a stream each, 100,000 calls a thread, alone or in graphs: the results are right, and no memory is lost."""
     x, w = make([(64, 64), (64,)], "cuda")
     expected = F.rms_norm(x, (64,), w, 1e-6)
-    torch.cuda.synchronize()
-    wrong: list[Any] = []
-
-    def work() -> None:
-        stream = torch.cuda.Stream()
-        out = torch.empty_like(x)
-        direct = ptx_kernels.library().rms_norm.direct
-        with torch.cuda.stream(stream):
-            for _ in range(calls):
+    direct = ptx_kernels.library().rms_norm.direct
+    outs, streams = [torch.empty_like(x) for _ in range(8)], [torch.cuda.Stream() for _ in range(8)]
+    in_graph, captured = 100, []
+    for out, stream in zip(outs, streams):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(in_graph):
                 direct(x, w, out, 1e-6)
-            stream.synchronize()
-        if not torch.allclose(out, expected, 1e-5, 1e-5):
-            wrong.append(out)
+        captured.append(graph)
 
-    before = torch.cuda.mem_get_info()[0]
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert before - torch.cuda.mem_get_info()[0] < 256 << 20
+    def work(at: int, calls: int) -> None:
+        with torch.cuda.stream(streams[at]):
+            for _ in range(calls // in_graph if graphs else calls):
+                captured[at].replay() if graphs else direct(x, w, outs[at], 1e-6)
+            streams[at].synchronize()
+
+    def run(calls: int) -> tuple[int, int]:
+        for out in outs:
+            out.zero_()
+        torch.cuda.synchronize()
+        threads = [threading.Thread(target=work, args=(at, calls)) for at in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        torch.cuda.synchronize()
+        gc.collect()
+        assert all(torch.allclose(out, expected, 1e-5, 1e-5) for out in outs)
+        return torch.cuda.mem_get_info()[0], _resident()
+
+    before = run(2_000)
+    after = run(100_000)
+    print(f"free memory of the GPU {before[0]} then {after[0]}, resident {before[1]} then {after[1]}")
+    # A leak of 32 bytes a call would be 25 MB.
+    assert before[0] - after[0] <= 2 << 20 and after[1] - before[1] <= 8 << 20

@@ -9,9 +9,11 @@ from __future__ import annotations
 from ._native_library import Library, load
 from ._operations import (
     attention,
+    attention_decode,
     cross_entropy,
     geglu,
     gelu,
+    grouped_matmul,
     layer_norm,
     library,
     matmul,
@@ -26,9 +28,11 @@ from ._operations import (
 __all__ = [
     "Library",
     "attention",
+    "attention_decode",
     "cross_entropy",
     "geglu",
     "gelu",
+    "grouped_matmul",
     "layer_norm",
     "library",
     "load",

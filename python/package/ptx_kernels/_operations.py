@@ -133,25 +133,27 @@ def cross_entropy(
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
+    out: Any = None,
 ) -> Any:
     """The cross entropy of logits, as ``torch.nn.functional.cross_entropy`` for targets that are classes.
 
     Args:
         logits: float32, float16 or bfloat16 of shape ``[..., classes]``.
-        targets: integers of shape ``[...]``: int64, or int32 and uint32 of JAX and NumPy.
+        targets: integers of shape ``[...]``: int64, int32 or uint32.
         reduction: ``"mean"`` over the targets that count, ``"sum"``, or ``"none"``.
         ignore_index: targets with this value do not count.
         label_smoothing: the share that all classes divide among themselves, from 0 to 1.
+        out: where the losses go, float32 of shape ``[...]``, with ``reduction="none"``; else they are a new tensor.
 
     Returns:
         float32: a scalar, or the loss of each target. Differentiable in ``logits``.
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"cross_entropy: reduction: expected 'mean', 'sum' or 'none', found {reduction!r}")
+    if out is not None and reduction != "none":
+        raise ValueError("cross_entropy: out= is possible with reduction='none' only")
     counted = targets != ignore_index
-    if not hasattr(targets, "is_cuda") and getattr(targets, "dtype", None) == "int32":
-        targets = targets.astype("uint32")
-    loss = call(_library.cross_entropy, [logits, targets, None, None, ignore_index, label_smoothing])[0]
+    loss = call(_library.cross_entropy, [logits, _unsigned(targets), out, None, ignore_index, label_smoothing])[0]
     if reduction == "none":
         return loss
     return loss.sum() if reduction == "sum" else loss.sum() / counted.sum()
@@ -195,6 +197,26 @@ def matmul(
     return call(_library.linear, [a, b, bias, out, activation or "none"])
 
 
+def grouped_matmul(a: Any, b: Any, offsets: Any, *, out_dtype: Any = None, out: Any = None) -> Any:
+    """Products of groups of rows, each with a matrix of its own, as a mixture of experts needs them. One launch for all groups.
+
+    Args:
+        a: bfloat16 of shape ``[m, k]``, with the rows of a group side by side; ``k`` is a multiple of 8.
+        b: bfloat16 of shape ``[groups, k, n]``, or a transposed ``[groups, n, k]``, which is faster; ``n`` is a multiple of 8.
+        offsets: int32 (or uint32) of shape ``[groups + 1]``: group ``g`` has the rows from ``offsets[g]`` to ``offsets[g + 1]``. They are read
+            where they are, so that a router on the GPU writes them.
+        out_dtype: float32 for a float32 result; else it is bfloat16.
+        out: where the result goes; else it is a new tensor.
+
+    Returns:
+        ``[m, n]``. Rows of no group have no defined value, or keep theirs in ``out``. Sums are float32. Without a gradient.
+        A GPU needs compute capability 9.0.
+    """
+    if out_dtype is not None and out is None:
+        out = _like(a, (a.shape[0], b.shape[-1]), out_dtype)
+    return call(_library.grouped_matmul, [a, b, _unsigned(offsets), out])
+
+
 def attention(
     q: Any,
     k: Any,
@@ -227,6 +249,41 @@ def attention(
     return call(function, [q, k, v, out, None, causal, scale, soft_cap])
 
 
+def attention_decode(
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    lengths: Any,
+    *,
+    block_table: Any = None,
+    causal: bool = True,
+    scale: float | None = None,
+    soft_cap: float = 0.0,
+    out: Any = None,
+) -> Any:
+    """Attention of new tokens to a cache of keys and values: one launch, which splits the keys among the processors.
+
+    The lengths and the table are read on the GPU, so one captured graph serves every step.
+
+    Args:
+        q: float16 or bfloat16 of shape ``[batch, tokens, heads, elements]``: 1 to 16 new tokens of each sequence.
+        k_cache: of shape ``[batch, capacity, heads of k, elements]``, or ``[pages, page size, heads of k, elements]`` with a table. It holds the
+            keys of the new tokens already.
+        v_cache: as ``k_cache``, with the elements of v.
+        lengths: int32 of shape ``[batch]``: the keys of each sequence, new ones included.
+        block_table: int32 of shape ``[batch, pages of a sequence]``: token t of sequence b lies in page ``block_table[b][t // page size]``.
+        causal: a query sees no key behind its own; the last query is aligned with the last key.
+        scale: the factor of the scores; ``1 / sqrt(elements)`` without it.
+        soft_cap: scores become ``soft_cap · tanh(score / soft_cap)``, where it is not zero.
+        out: where the result goes; else it is a new tensor.
+
+    Returns:
+        A tensor like ``q`` with the elements of ``v_cache``. Without a gradient.
+    """
+    values = [q, k_cache, v_cache, lengths, block_table, out, None, causal, scale, soft_cap]
+    return call(_library.attention_decode, values)
+
+
 def rotary(x: Any, cos: Any, sin: Any, positions: Any, *, interleaved: bool = False, out: Any = None) -> Any:
     """Rotary position embedding: rotates pairs of elements by the angles of their positions.
 
@@ -234,16 +291,25 @@ def rotary(x: Any, cos: Any, sin: Any, positions: Any, *, interleaved: bool = Fa
         x: float32, float16 or bfloat16 of shape ``[..., heads, elements]``.
         cos: float32 of shape ``[positions, pairs]``.
         sin: as ``cos``.
-        positions: the row of the tables for each token, int64 (or int32 and uint32 of JAX and NumPy) of shape ``[...]``.
+        positions: the row of the tables for each token: int64, int32 or uint32 of shape ``[...]``.
         interleaved: pairs are neighbors, as in GPT-J; else an element of the first half and one of the second, as in Llama.
         out: where the result goes; else it is a new tensor.
 
     Returns:
         A tensor like ``x``. Differentiable in ``x``.
     """
-    if not hasattr(positions, "is_cuda") and getattr(positions, "dtype", None) == "int32":
-        positions = positions.astype("uint32")
-    return call(_library.rotary, [x, cos, sin, positions, out, interleaved])
+    return call(_library.rotary, [x, cos, sin, _unsigned(positions), out, interleaved])
+
+
+def _unsigned(tensor: Any) -> Any:
+    """Integers of 32 bits without a sign, which the kernels take; others as they are."""
+    if str(getattr(tensor, "dtype", None)).rpartition(".")[2] != "int32":
+        return tensor
+    if hasattr(tensor, "is_cuda"):
+        import torch
+
+        return tensor.view(torch.uint32)
+    return tensor.astype("uint32")
 
 
 def _activate(x: Any, activation: str) -> Any:
@@ -269,7 +335,7 @@ def _like(tensor: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
         return tensor.new_empty(shape, dtype=dtype)
     kind = type(tensor).__module__.partition(".")[0]
     if kind in ("jax", "jaxlib"):
-        raise TypeError("matmul: out_dtype is not possible in JAX; cast the result")
+        raise TypeError("out_dtype is not possible in JAX; cast the result")
     module = importlib.import_module(kind)
     return module.empty(shape, dtype)
 
