@@ -1,9 +1,10 @@
-//! Attention.
+//! Attention: of tensors, and against a cache of keys and values.
 
-use crate::run::{Custom, Input, Kernel, Op, check_rank, part};
-use candle_core::{Layout as Strides, Result, Shape, Tensor};
+use crate::memory::Typed;
+use crate::run::{Custom, Input, Kernel, Op, check_rank, missing, part};
+use candle_core::{DType, Device, Layout as Strides, Result, Shape, Tensor};
 use half::{bf16, f16};
-use ptx_kernels::attention::{Attention, Element, Grads, Layout, Saved};
+use ptx_kernels::attention::{Attention, Element, Grads, KvCache as KvMemory, Layout, Saved};
 use ptx_launch::{Error, ErrorKind, Stream, ViewMut};
 
 /// `softmax(q · kᵀ · scale) · v` for tensors of `f16` or `bf16` of shape (batch, heads, tokens, elements), with any strides. `k` and `v` may
@@ -14,27 +15,41 @@ use ptx_launch::{Error, ErrorKind, Stream, ViewMut};
 /// # Errors
 /// If shapes do not fit; those of the launch.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, scale: f32, causal: bool) -> Result<Tensor> {
-    q.apply_op3(k, v, Custom(Forward { scale, causal }, Vec::new()))
+    q.apply_op3(k, v, Custom(Forward { layout: Layout::Bhsd, scale, causal }, Vec::new()))
+}
+
+/// The same for tensors of shape (batch, tokens, heads, elements), with the arguments of `candle_flash_attn::flash_attn`.
+///
+/// # Errors
+/// As [`attention`].
+pub fn flash_attn(q: &Tensor, k: &Tensor, v: &Tensor, softmax_scale: f32, causal: bool) -> Result<Tensor> {
+    q.apply_op3(k, v, Custom(Forward { layout: Layout::Bshd, scale: softmax_scale, causal }, Vec::new()))
 }
 
 #[derive(Clone, Copy)]
 struct Forward {
+    layout: Layout,
     scale: f32,
     causal: bool,
 }
 
 impl Forward {
     fn options<'a, T: Element>(self) -> Attention<'a, T> {
-        let attention = Attention::new().layout(Layout::Bhsd).scale(self.scale);
+        let attention = Attention::new().layout(self.layout).scale(self.scale);
         if self.causal { attention.causal() } else { attention }
     }
 
-    fn run<T: Element + ptx_launch::Element>(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
-        let [q, k, v] = inputs else { return Ok(()) };
-        let (q, v) = (q.tensor::<4>()?, v.tensor::<4>()?);
-        let [batch, heads, tokens, _] = q.shape();
-        let out = out.tile_mut([batch, heads, tokens, v.shape()[3]])?;
-        self.options().forward(stream, q, k.tensor::<4>()?, v, out)
+    fn run<T: Element + Typed>(
+        &self,
+        stream: &Stream,
+        inputs: &[Input<'_>],
+        mut out: ViewMut<'_, T>,
+    ) -> ptx_launch::Result<()> {
+        let [q, k, v] = inputs else { return Err(missing(inputs)) };
+        let (q, v) = (q.tensor::<T, 4>()?, v.tensor::<T, 4>()?);
+        let [batch, second, third, _] = q.shape();
+        let out = out.tile_mut([batch, second, third, v.shape()[3]])?;
+        self.options().forward(stream, q, k.tensor::<T, 4>()?, v, out)
     }
 }
 
@@ -42,9 +57,10 @@ impl Op for Forward {
     const NAME: &'static str = "attention";
 
     fn shape(&self, layouts: &[&Strides]) -> Result<Shape> {
-        let ([b, h, s, _], [.., e]) = (check_rank::<4>("q", layouts[0])?, check_rank::<4>("v", layouts[2])?);
+        let ([batch, second, third, _], [.., dim]) =
+            (check_rank::<4>("q", layouts[0])?, check_rank::<4>("v", layouts[2])?);
         check_rank::<4>("k", layouts[1])?;
-        Ok(Shape::from((b, h, s, e)))
+        Ok(Shape::from((batch, second, third, dim)))
     }
 
     fn gradients(&self, inputs: &[&Tensor], result: &Tensor, grad: &Tensor) -> Result<Vec<Tensor>> {
@@ -60,11 +76,17 @@ impl Op for Forward {
 struct Backward(Forward);
 
 impl Backward {
-    fn run<T: Element + ptx_launch::Element>(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
-        let [q, k, v, result, grad] = inputs else { return Ok(()) };
-        let (q, k, v) = (q.tensor::<4>()?, k.tensor::<4>()?, v.tensor::<4>()?);
+    fn run<T: Element + Typed>(
+        &self,
+        stream: &Stream,
+        inputs: &[Input<'_>],
+        mut out: ViewMut<'_, T>,
+    ) -> ptx_launch::Result<()> {
+        let [q, k, v, result, grad] = inputs else { return Err(missing(inputs)) };
+        let (q, k, v) = (q.tensor::<T, 4>()?, k.tensor::<T, 4>()?, v.tensor::<T, 4>()?);
         let [count_q, count_k] = [q.shape(), k.shape()].map(|shape| shape.iter().product());
-        let [batch, heads, tokens, _] = q.shape();
+        let [batch, second, third, _] = q.shape();
+        let (heads, tokens) = if self.0.layout == Layout::Bhsd { (second, third) } else { (third, second) };
         let device = stream.device();
         // The logarithms of the sums are computed again, with a result that is thrown away.
         let mut lse = device.zeros::<f32>(batch * heads * tokens)?;
@@ -75,7 +97,7 @@ impl Backward {
             q,
             k,
             v,
-            again.tile_mut([batch, heads, tokens, v.shape()[3]])?,
+            again.tile_mut([batch, second, third, v.shape()[3]])?,
             lse.tile_mut([batch, heads, tokens])?,
         )?;
         let (mut grad_q, mut rest) = out.split_at_mut(count_q)?;
@@ -105,22 +127,117 @@ impl Op for Backward {
     }
 }
 
+/// Attention of at most 16 new tokens to a cache: of q, the keys, the values, and the lengths.
+#[derive(Clone, Copy)]
+struct Decode {
+    scale: f32,
+}
+
+impl Decode {
+    fn run<T: Element + Typed>(
+        &self,
+        stream: &Stream,
+        inputs: &[Input<'_>],
+        mut out: ViewMut<'_, T>,
+    ) -> ptx_launch::Result<()> {
+        let [q, k, v, lengths] = inputs else { return Err(missing(inputs)) };
+        let (q, v) = (q.tensor::<T, 4>()?, v.tensor::<T, 4>()?);
+        let [batch, tokens, heads, _] = q.shape();
+        let cache = KvMemory::new(k.tensor::<T, 4>()?, v, lengths.tensor::<i32, 1>()?);
+        let out = out.tile_mut([batch, tokens, heads, v.shape()[3]])?;
+        Attention::new().scale(self.scale).causal().decode(stream, q, &cache, out, None, None)
+    }
+}
+
+impl Op for Decode {
+    const NAME: &'static str = "attention to a cache";
+
+    fn shape(&self, layouts: &[&Strides]) -> Result<Shape> {
+        Forward { layout: Layout::Bshd, scale: self.scale, causal: true }.shape(&layouts[..3])
+    }
+}
+
+/// A cache of keys and values for one layer, which grows in place: nothing is copied but the new tokens.
+#[derive(Clone, Debug)]
+pub struct KvCache {
+    k: Tensor,
+    v: Tensor,
+    /// Row n is n for each sequence, so that no launch writes lengths.
+    lengths: Tensor,
+    len: usize,
+}
+
+impl KvCache {
+    /// An empty cache for `capacity` tokens of each sequence, of shape (batch, capacity, heads, elements).
+    ///
+    /// # Errors
+    /// Those of the allocation.
+    pub fn new(shape: (usize, usize, usize, usize), dtype: DType, device: &Device) -> Result<KvCache> {
+        let (batch, capacity, ..) = shape;
+        let zeros = || Tensor::zeros(shape, dtype, device);
+        let lengths: Vec<i32> = (0..=capacity as i32).flat_map(|len| std::iter::repeat_n(len, batch)).collect();
+        Ok(KvCache {
+            k: zeros()?,
+            v: zeros()?,
+            lengths: Tensor::from_vec(lengths, (capacity + 1, batch), device)?,
+            len: 0,
+        })
+    }
+
+    /// Tokens of each sequence.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if it has no tokens.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Forgets all tokens but the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Appends keys and values of shape (batch, tokens, heads, elements), and returns the attention of `q` (batch, tokens, heads of q,
+    /// elements) to all tokens: a query sees no key behind its own. Without gradients.
+    ///
+    /// # Errors
+    /// If shapes do not fit, or the cache has no room; those of the launch.
+    pub fn attend(&mut self, q: &Tensor, k: &Tensor, v: &Tensor, scale: f32) -> Result<Tensor> {
+        let (tokens, end) = (k.dim(1)?, self.len + k.dim(1)?);
+        self.k.slice_set(&k.contiguous()?, 1, self.len)?;
+        self.v.slice_set(&v.contiguous()?, 1, self.len)?;
+        self.len = end;
+        if tokens <= MOST_QUERIES {
+            let others = vec![self.k.clone(), self.v.clone(), self.lengths.get(end)?];
+            return q.apply_op1_no_bwd(&Custom(Decode { scale }, others));
+        }
+        let part = |all: &Tensor| all.narrow(1, 0, end);
+        let forward = Forward { layout: Layout::Bshd, scale, causal: true };
+        q.apply_op3_no_bwd(&part(&self.k)?, &part(&self.v)?, &Custom(forward, Vec::new()))
+    }
+}
+
+/// The most queries of a sequence that decode takes.
+const MOST_QUERIES: usize = 16;
+
 macro_rules! kernels {
     ($($op:ident)*) => { $(
         kernels! { $op: f16 bf16 }
 
         impl Kernel<f32> for $op {
-            fn launch(&self, _: &Stream, _: &[Input<'_, f32>], _: ViewMut<'_, f32>) -> ptx_launch::Result<()> {
+            fn launch(&self, _: &Stream, _: &[Input<'_>], _: ViewMut<'_, f32>) -> ptx_launch::Result<()> {
                 Err(Error::new(ErrorKind::Unsupported, "attention of f32 tensors").possible("f16 and bf16"))
             }
         }
     )* };
     ($op:ident: $($ty:ty)*) => { $(
         impl Kernel<$ty> for $op {
-            fn launch(&self, stream: &Stream, inputs: &[Input<'_, $ty>], out: ViewMut<'_, $ty>) -> ptx_launch::Result<()> {
+            fn launch(&self, stream: &Stream, inputs: &[Input<'_>], out: ViewMut<'_, $ty>) -> ptx_launch::Result<()> {
                 self.run(stream, inputs, out)
             }
         }
     )* };
 }
-kernels! { Forward Backward }
+kernels! { Forward Backward Decode }

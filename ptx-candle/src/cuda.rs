@@ -1,12 +1,13 @@
 //! Launches on candle's CUDA memory, by its addresses: candle works on one stream, which orders them.
 #![allow(unsafe_code, reason = "candle's memory and stream are taken by their handles")]
 
-use crate::run::{Input, Kernel, Op};
+use crate::memory::{Memory, Typed};
+use crate::run::{Input, Kernel, Op, launched};
 use candle_core::cuda_backend::{CudaDType, CudaStorageSlice};
 use candle_core::{CudaStorage, Error, Layout, Result, Shape};
-use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceSlice};
+use cudarc::driver::{CudaStream, DevicePtrMut};
 use half::{bf16, f16};
-use ptx_launch::{Device, KernelParam, Stream, View, ViewMut};
+use ptx_launch::{Device, Stream, ViewMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The devices of candle's contexts.
@@ -24,7 +25,7 @@ pub(crate) fn run<K: Op>(kernel: &K, storages: &[(&CudaStorage, &Layout)]) -> Re
 fn run_typed<K, T>(kernel: &K, storages: &[(&CudaStorage, &Layout)]) -> Result<(CudaStorage, Shape)>
 where
     K: Op + Kernel<T>,
-    T: CudaDType + KernelParam + cudarc::driver::DeviceRepr,
+    T: CudaDType + Typed + cudarc::driver::DeviceRepr,
 {
     let layouts: Vec<&Layout> = storages.iter().map(|(_, layout)| *layout).collect();
     let shape = kernel.shape(&layouts)?;
@@ -33,24 +34,20 @@ where
     let theirs = device.cuda_stream();
     // SAFETY: candle's stream lives as long as its device, which `first` holds.
     let stream = unsafe { Stream::borrowed(&device_of(&theirs)?, theirs.cu_stream().cast()) }.map_err(Error::wrap)?;
-    let (mut inputs, mut guards) = (Vec::new(), Vec::new());
+    let (mut inputs, mut guards) = (Vec::with_capacity(storages.len()), Vec::with_capacity(storages.len()));
     for (storage, layout) in storages {
-        let slice = T::as_cuda_slice(storage)?;
-        let (address, guard) = slice.device_ptr(&theirs);
-        let offset = layout.start_offset().min(slice.len());
-        let address = address + (offset * size_of::<T>()) as u64;
-        // SAFETY: the slice has these elements; the storage is borrowed, and candle frees it on the same stream.
-        let memory = unsafe { View::from_raw(&stream, address, slice.len() - offset) };
+        // SAFETY: the storage is borrowed, candle initialized its elements, and frees them on the same stream.
+        let (memory, guard) = unsafe { Memory::of_cuda((&stream, &theirs), storage, layout.start_offset()) }?;
         inputs.push(Input { memory, layout });
         guards.push(guard);
     }
     // SAFETY: numbers have no invalid values, and the launch writes all of them.
     let mut out = unsafe { device.alloc::<T>(shape.elem_count()) }?;
-    let len = out.len();
+    let len = shape.elem_count();
     let (address, guard) = out.device_ptr_mut(&theirs);
     // SAFETY: the new slice, which nothing else uses.
-    let memory = unsafe { ViewMut::from_raw(&stream, address, len) };
-    kernel.launch(&stream, &inputs, memory).map_err(Error::wrap)?;
+    let memory = unsafe { ViewMut::<T>::from_raw(&stream, address, len) };
+    kernel.launch(&stream, &inputs, memory).map_err(|error| launched::<K>(&error))?;
     drop((guard, guards));
     Ok((T::wrap_cuda_slice(out, device), shape))
 }

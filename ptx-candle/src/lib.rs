@@ -1,5 +1,9 @@
 //! The operations of `ptx-kernels` for candle: tensors in, tensors out, with gradients.
 //!
+//! [`rms_norm`], [`layer_norm`], [`softmax`], [`gelu`], [`silu`], [`swiglu`], [`matmul`], [`linear`], [`rotary`], [`attention`] and
+//! [`flash_attn`] have gradients. [`RmsNorm`], [`LayerNorm`] and [`Linear`] are layers with the constructors of `candle_nn`; [`KvCache`] is attention
+//! to a cache of keys and values, for inference.
+//!
 //! On CUDA devices they run on candle's own stream and memory, without copies, and no event is recorded that candle does not record. Tensors
 //! in host memory are interpreted by the CPU device, for tests.
 //!
@@ -22,12 +26,17 @@
 mod attention;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod linear;
 mod matmul;
+mod memory;
 mod norm;
+mod rotary;
 mod rows;
 mod run;
 
-pub use attention::attention;
+pub use attention::{KvCache, attention, flash_attn};
+pub use linear::{Linear, linear};
 pub use matmul::matmul;
-pub use norm::{RmsNorm, layer_norm, rms_norm};
+pub use norm::{LayerNorm, RmsNorm, layer_norm, rms_norm};
+pub use rotary::rotary;
 pub use rows::{gelu, silu, softmax, swiglu};

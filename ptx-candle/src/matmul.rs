@@ -1,6 +1,7 @@
 //! Matrix products.
 
-use crate::run::{Custom, Input, Kernel, Op, check_rank};
+use crate::memory::Typed;
+use crate::run::{Custom, Input, Kernel, Op, check_rank, missing};
 use candle_core::{Layout, Result, Shape, Tensor};
 use ptx_kernels::gemm::{Operand, Output, gemm};
 use ptx_launch::{Stream, ViewMut};
@@ -19,14 +20,14 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// The product of tensors of `R` dimensions.
 struct Product<const R: usize>;
 
-impl<T: Operand + Output<T>, const R: usize> Kernel<T> for Product<R> {
-    fn launch(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
-        let [a, b] = inputs else { return Ok(()) };
+impl<T: Operand + Output<T> + Typed, const R: usize> Kernel<T> for Product<R> {
+    fn launch(&self, stream: &Stream, inputs: &[Input<'_>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
+        let [a, b] = inputs else { return Err(missing(inputs)) };
         let mut shape: [usize; R] = std::array::from_fn(|at| a.dims().get(at).copied().unwrap_or(1));
         if let (Some(columns), Some(last)) = (b.dims().last(), shape.last_mut()) {
             *last = *columns;
         }
-        gemm(stream, a.tensor::<R>()?, b.tensor::<R>()?, out.tile_mut(shape)?)
+        gemm(stream, a.tensor::<T, R>()?, b.tensor::<T, R>()?, out.tile_mut(shape)?)
     }
 }
 

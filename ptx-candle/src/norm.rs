@@ -1,6 +1,7 @@
 //! RMSNorm and LayerNorm.
 
-use crate::run::{Custom, Input, Kernel, Op, check_rows, part};
+use crate::memory::Typed;
+use crate::run::{Custom, Input, Kernel, Op, check_rows, missing, part};
 use candle_core::{Layout, Module, Result, Shape, Tensor};
 use ptx_kernels::norm::{Float, Norm, NormBackward};
 use ptx_launch::{Stream, ViewMut};
@@ -41,6 +42,27 @@ impl Module for RmsNorm {
     }
 }
 
+/// A layer with [`layer_norm`], in the place of `candle_nn::LayerNorm`.
+#[derive(Clone, Debug)]
+pub struct LayerNorm {
+    weight: Tensor,
+    bias: Tensor,
+    eps: f64,
+}
+
+impl LayerNorm {
+    /// A layer with these weights and this bias.
+    pub fn new(weight: Tensor, bias: Tensor, eps: f64) -> Self {
+        LayerNorm { weight, bias, eps }
+    }
+}
+
+impl Module for LayerNorm {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        layer_norm(x, &self.weight, &self.bias, self.eps)
+    }
+}
+
 /// The norm: of x and weight, with `center` also of bias.
 #[derive(Clone, Copy)]
 struct Forward {
@@ -48,13 +70,13 @@ struct Forward {
     eps: f32,
 }
 
-impl<T: Float> Kernel<T> for Forward {
-    fn launch(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
-        let [x, rest @ ..] = inputs else { return Ok(()) };
+impl<T: Float + Typed> Kernel<T> for Forward {
+    fn launch(&self, stream: &Stream, inputs: &[Input<'_>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
+        let [x, rest @ ..] = inputs else { return Err(missing(inputs)) };
         let norm = if self.center { Norm::layer(self.eps) } else { Norm::rms(self.eps) };
         let norm = match rest {
-            [weight] => norm.weight(weight.tensor::<1>()?),
-            [weight, bias, ..] => norm.weight(weight.tensor::<1>()?).bias(bias.tensor::<1>()?),
+            [weight] => norm.weight(weight.tensor()?),
+            [weight, bias, ..] => norm.weight(weight.tensor()?).bias(bias.tensor()?),
             [] => norm,
         };
         let x = x.rows()?;
@@ -87,10 +109,10 @@ impl Op for Forward {
 #[derive(Clone, Copy)]
 struct Backward(Forward);
 
-impl<T: Float> Kernel<T> for Backward {
-    fn launch(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
-        let [x, weight, grad] = inputs else { return Ok(()) };
-        let (x, weight) = (x.rows()?, weight.tensor::<1>()?);
+impl<T: Float + Typed> Kernel<T> for Backward {
+    fn launch(&self, stream: &Stream, inputs: &[Input<'_>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
+        let [x, weight, grad] = inputs else { return Err(missing(inputs)) };
+        let (x, weight) = (x.rows()?, weight.tensor()?);
         let ([rows, n], Forward { center, eps }) = (x.shape(), self.0);
         let (mut dx, mut sums) = out.split_at_mut(rows * n)?;
         let (mut dw, mut db) = sums.split_at_mut(n)?;
@@ -113,7 +135,9 @@ impl Op for Backward {
 fn check_vectors(layouts: &[&Layout]) -> Result<()> {
     let [_, n] = check_rows("x", layouts[0])?;
     match layouts[1..].iter().find(|layout| layout.dims() != [n]) {
-        Some(layout) => candle_core::bail!("norm: a weight or bias has shape {:?}, and rows have {n} elements", layout.dims()),
+        Some(layout) => {
+            candle_core::bail!("norm: a weight or bias has shape {:?}, and rows have {n} elements", layout.dims())
+        }
         None => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! Softmax, activations and gated activations.
 
-use crate::run::{Custom, Input, Kernel, Op, check_rows, part};
+use crate::memory::Typed;
+use crate::run::{Custom, Input, Kernel, Op, check_rows, missing, part};
 use candle_core::{Layout, Result, Shape, Tensor};
 use ptx_kernels::activation::{Activation, Float};
 use ptx_kernels::softmax;
@@ -49,16 +50,16 @@ enum RowWise {
     Gated(Activation),
 }
 
-impl<T: Float + softmax::Float> Kernel<T> for RowWise {
-    fn launch(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
-        let [first, rest @ ..] = inputs else { return Ok(()) };
+impl<T: Float + softmax::Float + Typed> Kernel<T> for RowWise {
+    fn launch(&self, stream: &Stream, inputs: &[Input<'_>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
+        let [first, rest @ ..] = inputs else { return Err(missing(inputs)) };
         let x = first.rows()?;
         let out = out.tile_mut(x.shape())?;
         match (self, rest) {
             (RowWise::Softmax, _) => softmax::softmax(stream, x, out),
             (RowWise::Unary(kind), _) => kind.apply(stream, x, out),
             (RowWise::Gated(kind), [up, ..]) => kind.gate(stream, x, up.rows()?, out),
-            (RowWise::Gated(_), []) => Ok(()),
+            (RowWise::Gated(_), []) => Err(missing(inputs)),
         }
     }
 }
@@ -73,7 +74,8 @@ impl Op for RowWise {
 
     fn gradients(&self, inputs: &[&Tensor], result: &Tensor, grad: &Tensor) -> Result<Vec<Tensor>> {
         let others = |tensors: &[&Tensor]| tensors.iter().map(|tensor| (*tensor).clone()).collect();
-        let backward = |first: &Tensor, rest: &[&Tensor]| first.apply_op1_no_bwd(&Custom(Backward(*self), others(rest)));
+        let backward =
+            |first: &Tensor, rest: &[&Tensor]| first.apply_op1_no_bwd(&Custom(Backward(*self), others(rest)));
         match (self, inputs) {
             (RowWise::Softmax, _) => Ok(vec![backward(result, &[grad])?.reshape(result.shape())?]),
             (RowWise::Gated(_), [gate, up]) => {
@@ -89,9 +91,9 @@ impl Op for RowWise {
 /// The gradients: of the result (softmax) or the inputs, and the result's gradient.
 struct Backward(RowWise);
 
-impl<T: Float + softmax::Float> Kernel<T> for Backward {
-    fn launch(&self, stream: &Stream, inputs: &[Input<'_, T>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
-        let [first, rest @ ..] = inputs else { return Ok(()) };
+impl<T: Float + softmax::Float + Typed> Kernel<T> for Backward {
+    fn launch(&self, stream: &Stream, inputs: &[Input<'_>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
+        let [first, rest @ ..] = inputs else { return Err(missing(inputs)) };
         let x = first.rows()?;
         let [rows, n] = x.shape();
         let (mut dx, mut behind) = out.split_at_mut(rows * n)?;
@@ -102,7 +104,7 @@ impl<T: Float + softmax::Float> Kernel<T> for Backward {
             (RowWise::Gated(kind), [up, grad]) => {
                 kind.gate_backward(stream, x, up.rows()?, grad.rows()?, dx, behind.tile_mut([rows, n])?)
             }
-            _ => Ok(()),
+            _ => Err(missing(inputs)),
         }
     }
 }

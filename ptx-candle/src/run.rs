@@ -1,20 +1,21 @@
 //! The way from candle's storages to a launch and back. On a CUDA device inputs and results are candle's own memory, on candle's stream; host
 //! memory is copied to the CPU device.
 
+use crate::memory::{HostMemory, Memory, Typed};
 use candle_core::{
-    CpuStorage, CudaStorage, CustomOp1, CustomOp2, CustomOp3, Error, Layout, Result, Shape, Storage, Tensor, WithDType,
+    CpuStorage, CudaStorage, CustomOp1, CustomOp2, CustomOp3, Error, Layout, Result, Shape, Storage, Tensor,
 };
 use half::{bf16, f16};
-use ptx_launch::{Buffer, KernelParam, Stream, TensorRef, View, ViewMut};
+use ptx_launch::{ErrorKind, Stream, TensorRef, ViewMut};
 use std::sync::OnceLock;
 
-/// An operation on tensors of one type.
+/// An operation whose result has elements of type `T`.
 pub(crate) trait Kernel<T> {
     /// Launches it. `out` has as many elements as [`Op::shape`] says, without gaps.
-    fn launch(&self, stream: &Stream, inputs: &[Input<'_, T>], out: ViewMut<'_, T>) -> ptx_launch::Result<()>;
+    fn launch(&self, stream: &Stream, inputs: &[Input<'_>], out: ViewMut<'_, T>) -> ptx_launch::Result<()>;
 }
 
-/// An operation of candle's.
+/// An operation of candle's. The result has the type of the first input.
 pub(crate) trait Op: Kernel<f32> + Kernel<f16> + Kernel<bf16> + Send + Sync {
     /// Its name in errors.
     const NAME: &'static str;
@@ -22,34 +23,34 @@ pub(crate) trait Op: Kernel<f32> + Kernel<f16> + Kernel<bf16> + Send + Sync {
     /// The extents of the result. Gradients of several inputs are one vector, one behind the other.
     fn shape(&self, layouts: &[&Layout]) -> Result<Shape>;
 
-    /// The gradients of the inputs, from the inputs, the result, and the gradient of the result.
+    /// The gradients of the inputs, from all inputs, the result, and the gradient of the result.
     fn gradients(&self, _inputs: &[&Tensor], _result: &Tensor, _grad: &Tensor) -> Result<Vec<Tensor>> {
         Err(Error::BackwardNotSupported { op: Self::NAME })
     }
 }
 
 /// An input: memory, and candle's layout of it, whose first element is the memory's.
-pub(crate) struct Input<'a, T> {
-    pub(crate) memory: View<'a, T>,
+pub(crate) struct Input<'a> {
+    pub(crate) memory: Memory<'a>,
     pub(crate) layout: &'a Layout,
 }
 
-impl<'a, T> Input<'a, T> {
+impl<'a> Input<'a> {
     /// Its extents.
     pub(crate) fn dims(&self) -> &[usize] {
         self.layout.dims()
     }
 
     /// With its own extents. [`check_rank`] has counted them.
-    pub(crate) fn tensor<const R: usize>(&self) -> ptx_launch::Result<TensorRef<'a, T, R>> {
+    pub(crate) fn tensor<T: Typed, const R: usize>(&self) -> ptx_launch::Result<TensorRef<'a, T, R>> {
         let pick = |from: &[usize]| std::array::from_fn(|at| from.get(at).copied().unwrap_or(1));
-        TensorRef::strided(self.memory, pick(self.layout.dims()), pick(self.layout.stride()))
+        TensorRef::strided(self.memory.of()?, pick(self.layout.dims()), pick(self.layout.stride()))
     }
 
     /// As rows: all dimensions but the last are one. [`check_rows`] has seen that they can be.
-    pub(crate) fn rows(&self) -> ptx_launch::Result<TensorRef<'a, T, 2>> {
+    pub(crate) fn rows<T: Typed>(&self) -> ptx_launch::Result<TensorRef<'a, T, 2>> {
         let (shape, strides) = merge(self.layout).unwrap_or_default();
-        TensorRef::strided(self.memory, shape, strides)
+        TensorRef::strided(self.memory.of()?, shape, strides)
     }
 }
 
@@ -74,7 +75,8 @@ fn merge(layout: &Layout) -> Option<([usize; 2], [usize; 2])> {
 /// # Errors
 /// For a scalar, and for dimensions that do not lie evenly spaced.
 pub(crate) fn check_rows(name: &str, layout: &Layout) -> Result<[usize; 2]> {
-    let message = || format!("{name}: {:?} with strides {:?} is not made of evenly spaced rows", layout.dims(), layout.stride());
+    let message =
+        || format!("{name}: {:?} with strides {:?} is not made of evenly spaced rows", layout.dims(), layout.stride());
     merge(layout).map(|merged| merged.0).ok_or_else(|| Error::Msg(message()))
 }
 
@@ -83,10 +85,13 @@ pub(crate) fn check_rows(name: &str, layout: &Layout) -> Result<[usize; 2]> {
 /// # Errors
 /// If there are not `R`.
 pub(crate) fn check_rank<const R: usize>(name: &str, layout: &Layout) -> Result<[usize; R]> {
-    layout.dims().try_into().map_err(|_| Error::Msg(format!("{name}: expected {R} dimensions, found {:?}", layout.dims())))
+    layout
+        .dims()
+        .try_into()
+        .map_err(|_| Error::Msg(format!("{name}: expected {R} dimensions, found {:?}", layout.dims())))
 }
 
-/// candle's operation, and what its gradient takes besides the first tensor.
+/// candle's operation, and inputs that have no gradient, behind the others.
 pub(crate) struct Custom<K>(pub(crate) K, pub(crate) Vec<Tensor>);
 
 impl<K: Op> Custom<K> {
@@ -105,6 +110,11 @@ impl<K: Op> Custom<K> {
             Some((CpuStorage::BF16(_), _)) => run_host::<K, bf16>(&self.0, &all),
             _ => Err(Error::Msg(format!("{}: expected tensors of f32, f16 or bf16", K::NAME))),
         }
+    }
+
+    fn gradients(&self, inputs: &[&Tensor], result: &Tensor, grad: &Tensor) -> Result<std::vec::IntoIter<Tensor>> {
+        let all: Vec<&Tensor> = inputs.iter().copied().chain(&self.1).collect();
+        Ok(self.0.gradients(&all, result, &grad.contiguous()?)?.into_iter())
     }
 
     #[cfg(not(feature = "cuda"))]
@@ -126,7 +136,7 @@ impl<K: Op> Custom<K> {
     }
 }
 
-fn run_host<K: Op + Kernel<T>, T: WithDType + KernelParam>(
+fn run_host<K: Op + Kernel<T>, T: Typed>(
     kernel: &K,
     storages: &[(&CpuStorage, &Layout)],
 ) -> Result<(CpuStorage, Shape)> {
@@ -134,16 +144,23 @@ fn run_host<K: Op + Kernel<T>, T: WithDType + KernelParam>(
     let device = DEVICE.get_or_init(|| ptx_launch::Device::cpu().watch(false));
     let layouts: Vec<&Layout> = storages.iter().map(|(_, layout)| *layout).collect();
     let shape = kernel.shape(&layouts)?;
-    let memory = storages.iter().map(|(storage, layout)| {
-        let slice = T::cpu_storage_as_slice(storage)?;
-        device.upload(slice.get(layout.start_offset()..).unwrap_or(&[])).map_err(Error::wrap)
-    });
-    let memory: Vec<Buffer<T>> = memory.collect::<Result<_>>()?;
-    let inputs = memory.iter().zip(&layouts).map(|(buffer, layout)| Input { memory: buffer.view(), layout });
-    let inputs: Vec<Input<'_, T>> = inputs.collect();
+    let copies = storages.iter().map(|(storage, layout)| HostMemory::upload(device, storage, layout.start_offset()));
+    let copies: Vec<HostMemory> = copies.collect::<Result<_>>()?;
+    let inputs = copies.iter().zip(&layouts).map(|(memory, layout)| Input { memory: memory.view(), layout });
+    let inputs: Vec<Input<'_>> = inputs.collect();
     let mut out = device.zeros::<T>(shape.elem_count()).map_err(Error::wrap)?;
-    kernel.launch(&device.stream(), &inputs, out.view_mut()).map_err(Error::wrap)?;
+    kernel.launch(&device.stream(), &inputs, out.view_mut()).map_err(|error| launched::<K>(&error))?;
     Ok((T::to_cpu_storage_owned(out.download().map_err(Error::wrap)?), shape))
+}
+
+/// An error of a launch, with the name of the operation.
+pub(crate) fn launched<K: Op>(error: &ptx_launch::Error) -> Error {
+    Error::Msg(format!("{}: {error}", K::NAME))
+}
+
+/// The error of an input that a launch was not made for.
+pub(crate) fn missing(inputs: &[Input<'_>]) -> ptx_launch::Error {
+    ptx_launch::Error::new(ErrorKind::Unsupported, format!("a launch with {} inputs", inputs.len()))
 }
 
 fn mixed(name: &str) -> Error {
@@ -169,7 +186,7 @@ impl<K: Op> CustomOp1 for Custom<K> {
     }
 
     fn bwd(&self, arg: &Tensor, result: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        Ok(self.0.gradients(&[arg], result, &grad.contiguous()?)?.pop())
+        Ok(self.gradients(&[arg], result, grad)?.next())
     }
 }
 
@@ -187,7 +204,7 @@ impl<K: Op> CustomOp2 for Custom<K> {
     }
 
     fn bwd(&self, a: &Tensor, b: &Tensor, result: &Tensor, grad: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let mut gradients = self.0.gradients(&[a, b], result, &grad.contiguous()?)?.into_iter();
+        let mut gradients = self.gradients(&[a, b], result, grad)?;
         Ok((gradients.next(), gradients.next()))
     }
 }
@@ -229,7 +246,7 @@ impl<K: Op> CustomOp3 for Custom<K> {
         result: &Tensor,
         grad: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let mut gradients = self.0.gradients(&[a, b, c], result, &grad.contiguous()?)?.into_iter();
+        let mut gradients = self.gradients(&[a, b, c], result, grad)?;
         Ok((gradients.next(), gradients.next(), gradients.next()))
     }
 }

@@ -1,13 +1,14 @@
-//! Results and gradients against candle's own operations, on the host.
+//! Results and gradients against candle's own operations: on the host, and on a GPU with candle's CUDA backend
+//! (`cargo test --release --features cuda -- --ignored`).
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use candle_core::{D, DType, Device, Result, Tensor, Var};
+use candle_core::{D, DType, Device, Module, Result, Tensor, Var};
 
-fn random(shape: &[usize]) -> Var {
+fn random(device: &Device, shape: &[usize]) -> Var {
     // A fixed sequence, the same in every run.
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|i| ((i * 7919 + 13) % 101) as f32 / 50.0 - 1.0).collect();
-    Var::from_tensor(&Tensor::from_vec(values, shape, &Device::Cpu).unwrap()).unwrap()
+    Var::from_tensor(&Tensor::from_vec(values, shape, device).unwrap()).unwrap()
 }
 
 fn distance(a: &Tensor, b: &Tensor) -> f32 {
@@ -20,7 +21,7 @@ fn compare(variables: &[&Var], ours: impl Fn() -> Result<Tensor>, theirs: impl F
     let (found, expected) = (ours().unwrap(), theirs().unwrap());
     assert_eq!(found.shape(), expected.shape());
     assert!(distance(&found, &expected) < 1e-5, "{}", distance(&found, &expected));
-    let weight = random(found.dims());
+    let weight = random(found.device(), found.dims());
     let gradients = |result: &Tensor| (result * weight.as_tensor()).unwrap().sum_all().unwrap().backward().unwrap();
     let (found, expected) = (gradients(&found), gradients(&expected));
     for variable in variables {
@@ -29,9 +30,8 @@ fn compare(variables: &[&Var], ours: impl Fn() -> Result<Tensor>, theirs: impl F
     }
 }
 
-#[test]
-fn norms() {
-    let (x, w, b) = (random(&[2, 3, 16]), random(&[16]), random(&[16]));
+fn norms(device: &Device) {
+    let (x, w, b) = (random(device, &[2, 3, 16]), random(device, &[16]), random(device, &[16]));
     let rms = |x: &Tensor| x.broadcast_div(&(x.sqr()?.mean_keepdim(D::Minus1)? + 1e-6)?.sqrt()?);
     compare(&[&x, &w], || ptx_candle::rms_norm(&x, &w, 1e-6), || rms(&x)?.broadcast_mul(&w));
     let layer = || {
@@ -40,12 +40,19 @@ fn norms() {
         norm.broadcast_mul(&w)?.broadcast_add(&b)
     };
     compare(&[&x, &w, &b], || ptx_candle::layer_norm(&x, &w, &b, 1e-5), layer);
-    assert!(ptx_candle::rms_norm(&x, &random(&[15]), 1e-6).is_err());
+    let (ours, theirs) =
+        (ptx_candle::RmsNorm::new(w.as_tensor().clone(), 1e-6), candle_nn::RmsNorm::new(w.as_tensor().clone(), 1e-6));
+    assert!(distance(&ours.forward(&x).unwrap(), &theirs.forward(&x).unwrap()) < 1e-5);
+    let (w, b) = (w.as_tensor().clone(), b.as_tensor().clone());
+    let (ours, theirs) =
+        (ptx_candle::LayerNorm::new(w.clone(), b.clone(), 1e-5), candle_nn::LayerNorm::new(w, b, 1e-5));
+    assert!(distance(&ours.forward(&x).unwrap(), &theirs.forward(&x).unwrap()) < 1e-5);
+    let error = ptx_candle::rms_norm(&x, &random(device, &[15]), 1e-6).unwrap_err().to_string();
+    assert!(error.contains("a weight or bias has shape [15], and rows have 16 elements"), "{error}");
 }
 
-#[test]
-fn row_wise_operations() {
-    let (x, y) = (random(&[3, 20]), random(&[3, 20]));
+fn row_wise_operations(device: &Device) {
+    let (x, y) = (random(device, &[3, 20]), random(device, &[3, 20]));
     let softmax = || {
         let powers = x.exp()?;
         powers.broadcast_div(&powers.sum_keepdim(D::Minus1)?)
@@ -54,37 +61,121 @@ fn row_wise_operations() {
     compare(&[&x], || ptx_candle::silu(&x), || x.silu());
     compare(&[&x], || ptx_candle::gelu(&x), || x.gelu_erf());
     compare(&[&x, &y], || ptx_candle::swiglu(&x, &y), || x.silu()? * y.as_tensor());
-    assert!(ptx_candle::swiglu(&x, &random(&[3, 19])).is_err());
+    assert!(ptx_candle::swiglu(&x, &random(device, &[3, 19])).is_err());
 }
 
-#[test]
-fn products() {
-    let (a, b) = (random(&[5, 8]), random(&[8, 6]));
+fn products(device: &Device) {
+    let (a, b) = (random(device, &[5, 8]), random(device, &[8, 6]));
     compare(&[&a, &b], || ptx_candle::matmul(&a, &b), || a.matmul(&b));
-    let transposed = random(&[6, 8]);
+    let transposed = random(device, &[6, 8]);
     compare(&[&a, &transposed], || ptx_candle::matmul(&a, &transposed.t()?), || a.matmul(&transposed.t()?));
-    let (a, b) = (random(&[2, 5, 8]), random(&[2, 8, 6]));
+    let (a, b) = (random(device, &[2, 5, 8]), random(device, &[2, 8, 6]));
     compare(&[&a, &b], || ptx_candle::matmul(&a, &b), || a.matmul(&b));
     assert!(ptx_candle::matmul(&a, &a).is_err());
 }
 
-#[test]
-fn attention() {
-    let [q, k, v] = [4, 2, 2].map(|heads| random(&[1, heads, 16, 16]));
-    let half = |t: &Var| t.to_dtype(DType::BF16);
-    let ours = || ptx_candle::attention(&half(&q)?, &half(&k)?, &half(&v)?, 0.25, false)?.to_dtype(DType::F32);
-    let repeat = |t: &Var| Tensor::stack(&[t.as_tensor(), t.as_tensor()], 2)?.reshape((1, 4, 16, 16));
-    let theirs = || {
-        let scores = (q.matmul(&repeat(&k)?.t()?)? * 0.25)?.exp()?;
-        scores.broadcast_div(&scores.sum_keepdim(D::Minus1)?)?.matmul(&repeat(&v)?)
+fn linear(device: &Device) {
+    let (x, weight, bias) = (random(device, &[2, 5, 8]), random(device, &[6, 8]), random(device, &[6]));
+    let product = || x.broadcast_matmul(&weight.t()?);
+    compare(&[&x, &weight], || ptx_candle::linear(&x, &weight, None), product);
+    compare(&[&x, &weight, &bias], || ptx_candle::linear(&x, &weight, Some(&bias)), || product()?.broadcast_add(&bias));
+    let (w, b) = (weight.as_tensor().clone(), Some(bias.as_tensor().clone()));
+    let (ours, theirs) = (ptx_candle::Linear::new(w.clone(), b.clone()), candle_nn::Linear::new(w, b));
+    assert!(distance(&ours.forward(&x).unwrap(), &theirs.forward(&x).unwrap()) < 1e-5);
+    let error = ptx_candle::linear(&x, &random(device, &[6, 7]), None).unwrap_err().to_string();
+    assert!(error.contains("linear: rows of x have 8 elements, and weight has the shape [6, 7]"), "{error}");
+}
+
+fn rotary(device: &Device) {
+    let x = random(device, &[2, 3, 4, 16]);
+    let angles = random(device, &[5, 8]);
+    let (cos, sin) = (angles.cos().unwrap(), angles.sin().unwrap());
+    let positions = Tensor::new(&[2u32, 3, 4], device).unwrap();
+    let part = |table: &Tensor| table.narrow(0, 2, 3);
+    let theirs = || candle_nn::rotary_emb::rope_slow(&x.transpose(1, 2)?, &part(&cos)?, &part(&sin)?)?.transpose(1, 2);
+    compare(&[&x], || ptx_candle::rotary(&x, &cos, &sin, &positions), theirs);
+    let wrong = Tensor::new(&[2i64, 3, 4], device).unwrap();
+    let error = ptx_candle::rotary(&x, &cos, &sin, &wrong).unwrap_err().to_string();
+    assert!(error.contains("rotary: an input is not of u32"), "{error}");
+}
+
+/// Softmax of products, in `f32`, with repeated heads.
+fn reference(q: &Tensor, k: &Tensor, v: &Tensor, scale: f64, causal: bool) -> Result<Tensor> {
+    let groups = q.dim(1)? / k.dim(1)?;
+    let repeat = |t: &Tensor| {
+        let (batch, heads, len, dim) = t.dims4()?;
+        Tensor::stack(&vec![t; groups], 2)?.reshape((batch, heads * groups, len, dim))
     };
-    let (found, expected) = (ours().unwrap(), theirs().unwrap());
-    assert!(distance(&found, &expected) < 2e-2);
-    let gradients = |result: Tensor| result.sqr().unwrap().sum_all().unwrap().backward().unwrap();
-    let (found, expected) = (gradients(found), gradients(expected));
-    for variable in [&q, &k, &v] {
-        let (found, expected) = (found.get(variable).unwrap(), expected.get(variable).unwrap());
-        assert!(distance(found, expected) < 5e-2, "{}", distance(found, expected));
+    let mut scores = (q.matmul(&repeat(k)?.t()?)? * scale)?;
+    if causal {
+        let (len, keys) = (q.dim(2)?, k.dim(2)?);
+        let mask = (0..len).flat_map(|i| (0..keys).map(move |j| if j + len > i + keys { -1e30f32 } else { 0.0 }));
+        scores = scores.broadcast_add(&Tensor::from_iter(mask, q.device())?.reshape((len, keys))?)?;
+    }
+    let powers = scores.exp()?;
+    powers.broadcast_div(&powers.sum_keepdim(D::Minus1)?)?.matmul(&repeat(v)?)
+}
+
+fn attention(device: &Device) {
+    let [q, k, v] = [4, 2, 2].map(|heads| random(device, &[1, heads, 16, 16]));
+    let half = |t: &Tensor| t.to_dtype(DType::BF16);
+    for causal in [false, true] {
+        let ours = ptx_candle::attention(&half(&q).unwrap(), &half(&k).unwrap(), &half(&v).unwrap(), 0.25, causal);
+        let turned = |t: &Var| half(&t.transpose(1, 2).unwrap()).unwrap();
+        let other = ptx_candle::flash_attn(&turned(&q), &turned(&k), &turned(&v), 0.25, causal).unwrap();
+        let gradients = |result: Tensor| result.sqr().unwrap().sum_all().unwrap().backward().unwrap();
+        let expected = reference(&q, &k, &v, 0.25, causal).unwrap();
+        let others = gradients(expected.clone());
+        for found in [ours.unwrap(), other.transpose(1, 2).unwrap()] {
+            let found = found.to_dtype(DType::F32).unwrap();
+            assert!(distance(&found, &expected) < 2e-2, "{causal}: {}", distance(&found, &expected));
+            let found = gradients(found);
+            for variable in [&q, &k, &v] {
+                let (found, expected) = (found.get(variable).unwrap(), others.get(variable).unwrap());
+                assert!(distance(found, expected) < 5e-2, "{causal}: {}", distance(found, expected));
+            }
+        }
     }
     assert!(ptx_candle::attention(&q, &k, &v, 1.0, false).is_err(), "f32");
 }
+
+/// A prompt of 20 tokens, then one token, then three: as if all had come at once.
+fn cache(device: &Device) {
+    let all = [4, 2, 2].map(|heads| random(device, &[2, 24, heads, 16]).to_dtype(DType::BF16).unwrap());
+    let turned = |t: &Tensor| t.transpose(1, 2).unwrap().to_dtype(DType::F32).unwrap();
+    let expected =
+        reference(&turned(&all[0]), &turned(&all[1]), &turned(&all[2]), 0.25, true).unwrap().transpose(1, 2).unwrap();
+    let mut cache = ptx_candle::KvCache::new((2, 24, 2, 16), DType::BF16, device).unwrap();
+    for (start, len) in [(0, 20), (20, 1), (21, 3)] {
+        let [q, k, v] = all.each_ref().map(|t| t.narrow(1, start, len).unwrap());
+        let found = cache.attend(&q, &k, &v, 0.25).unwrap();
+        let expected = expected.narrow(1, start, len).unwrap();
+        assert!(distance(&found, &expected) < 2e-2, "{start}: {}", distance(&found, &expected));
+        assert_eq!(cache.len(), start + len);
+    }
+    let [q, k, v] = all.each_ref().map(|t| t.narrow(1, 0, 1).unwrap());
+    assert!(cache.attend(&q, &k, &v, 0.25).is_err(), "the cache is full");
+}
+
+macro_rules! on_every_device {
+    ($($name:ident)*) => {
+        mod host {
+            $(#[test]
+            fn $name() {
+                super::$name(&super::Device::Cpu);
+            })*
+        }
+
+        #[cfg(feature = "cuda")]
+        mod cuda {
+            $(#[test]
+            #[ignore = "needs a GPU"]
+            fn $name() {
+                // A stream of its own, and the default one.
+                super::$name(&super::Device::new_cuda_with_stream(0).unwrap());
+                super::$name(&super::Device::new_cuda(0).unwrap());
+            })*
+        }
+    };
+}
+on_every_device! { norms row_wise_operations products linear rotary attention cache }
