@@ -79,7 +79,7 @@ def main() -> None:
     # In turns: the clock of the host changes within a run.
     times = [[microseconds(call, rounds=20) for call in present.values()] for _ in range(3)]
     for name, measured in zip(present, zip(*times)):
-        print(f"{name:48} {statistics.median(measured):7.2f}")
+        print(f"{name:48} {statistics.median(measured):7.2f}", flush=True)
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(10):

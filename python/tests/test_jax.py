@@ -31,13 +31,40 @@ def _layer_norm(x: Any, w: Any, b: Any) -> Any:
     return centered * jax.lax.rsqrt((centered * centered).mean(-1, keepdims=True) + 1e-5) * w + b
 
 
+def _product(a: Any, b: Any) -> Any:
+    return jnp.matmul(a, b, precision="highest")
+
+
+_TARGETS = jnp.array([0, 3, -100, 11, 7])
+_ANGLES = tuple(function(jnp.arange(6.0)[:, None] / 10.0 ** jnp.arange(4)) for function in (jnp.cos, jnp.sin))
+
+
+def _cross_entropy(x: Any) -> Any:
+    losses = -jax.nn.log_softmax(x)[jnp.arange(5), jnp.maximum(_TARGETS, 0)] * (_TARGETS != -100)
+    return losses.sum() / 4.0
+
+
+def _rotary(x: Any) -> Any:
+    (first, second), (cos, sin) = jnp.split(x, 2, -1), (table[:, None] for table in _ANGLES)
+    return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], -1)
+
+
 OPERATIONS = {
     "rms_norm": (ptx_kernels.rms_norm, _rms_norm, [(2, 3, 16), (16,)]),
     "layer_norm": (ptx_kernels.layer_norm, _layer_norm, [(4, 16), (16,), (16,)]),
     "gelu": (ptx_kernels.gelu, lambda x: jax.nn.gelu(x, approximate=False), [(3, 8)]),
     "silu": (ptx_kernels.silu, jax.nn.silu, [(3, 8)]),
+    "relu": (ptx_kernels.relu, jax.nn.relu, [(3, 8)]),
+    "softmax": (ptx_kernels.softmax, jax.nn.softmax, [(3, 8)]),
     "swiglu": (ptx_kernels.swiglu, lambda gate, up: jax.nn.silu(gate) * up, [(3, 8), (3, 8)]),
-}
+    "geglu": (ptx_kernels.geglu, lambda gate, up: jax.nn.gelu(gate, approximate=False) * up, [(3, 8), (3, 8)]),
+    "matmul": (ptx_kernels.matmul, _product, [(2, 5, 24), (24, 16)]),
+    "batched_matmul": (ptx_kernels.matmul, _product, [(2, 5, 24), (2, 24, 16)]),
+    "linear": (lambda a, b, bias: ptx_kernels.matmul(a, b, bias=bias, activation="silu"), lambda a, b, bias: jax.nn.silu(_product(a, b) + bias),
+               [(6, 24), (24, 16), (16,)]),
+    "cross_entropy": (lambda x: ptx_kernels.cross_entropy(x, _TARGETS), _cross_entropy, [(5, 12)]),
+    "rotary": (lambda x: ptx_kernels.rotary(x, *_ANGLES, jnp.arange(6, dtype=jnp.int32)), _rotary, [(6, 2, 8)]),
+}  # fmt: skip
 each_operation = pytest.mark.parametrize("name", OPERATIONS)
 
 
@@ -56,6 +83,26 @@ def test_forward_and_gradients(name: str) -> None:
     expected = jax.grad(loss(theirs), every)(*arrays)
     for mine, reference in zip(found, expected):
         np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(causal: bool) -> None:
+    q, k, v = (_random(1, 16, heads, 16, seed=heads).astype(jnp.bfloat16) for heads in (4, 2, 2))
+
+    def expected(q: Any, k: Any, v: Any) -> Any:
+        q, k, v = (x.astype(jnp.float32) for x in (q, k, v))
+        k, v = (jnp.repeat(x, 2, 2) for x in (k, v))
+        scores = jnp.einsum("bshd,bthd->bhst", q, k) / 4.0
+        scores = jnp.where(jnp.tril(jnp.ones((16, 16), bool)), scores, -jnp.inf) if causal else scores
+        return jnp.einsum("bhst,bthd->bshd", jax.nn.softmax(scores), v)
+
+    def ours(q: Any, k: Any, v: Any) -> Any:
+        return ptx_kernels.attention(q, k, v, causal=causal).astype(jnp.float32)
+
+    np.testing.assert_allclose(jax.jit(ours)(q, k, v), expected(q, k, v), rtol=2e-2, atol=2e-2)
+    found, wanted = (jax.jit(jax.grad(lambda *x: (call(*x) ** 2).sum(), (0, 1, 2)))(q, k, v) for call in (ours, expected))
+    for mine, reference in zip(found, wanted):
+        np.testing.assert_allclose(np.float32(mine), np.float32(reference), rtol=5e-2, atol=5e-2)
 
 
 def test_a_function_of_a_library_with_saved_outputs(lib: Any) -> None:

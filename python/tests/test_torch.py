@@ -43,6 +43,7 @@ OPERATIONS: dict[str, Op] = {
     "silu": (ptx_kernels.silu, F.silu, [(3, 5, 8)]),
     "relu": (ptx_kernels.relu, F.relu, [(3, 5, 8)]),
     "swiglu": (ptx_kernels.swiglu, _swiglu, [(3, 5, 8), (3, 5, 8)]),
+    "geglu": (ptx_kernels.geglu, lambda gate, up: F.gelu(gate) * up, [(3, 5, 8), (3, 5, 8)]),
     "softmax": (ptx_kernels.softmax, lambda x: x.softmax(-1), [(3, 5, 40)]),
     "softmax_axis": (lambda x: ptx_kernels.softmax(x, 1), lambda x: x.softmax(1), [(3, 5, 8)]),
     "matmul": (ptx_kernels.matmul, torch.matmul, [(2, 5, 24), (24, 16)]),
@@ -400,6 +401,32 @@ def test_graph() -> None:
     graph.replay()
     torch.testing.assert_close(out, F.layer_norm(x, (64,), w, w), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(made, F.layer_norm(out, (64,), w), rtol=1e-5, atol=1e-5)
+
+
+_FAULT = """
+import sys, torch, ptx_kernels
+lib = ptx_kernels.load(sys.argv[1])
+x = torch.ones(2, device="cuda")
+lib.stray(x, 0xFFFFFFFF)
+try:
+    torch.cuda.synchronize()
+except RuntimeError as error:
+    assert "illegal memory access" in str(error), error
+else:
+    raise AssertionError("no error")
+try:
+    lib.add_one(x)
+except RuntimeError as error:
+    assert "add_one" in str(error), error
+else:
+    raise AssertionError("the context is lost")
+"""
+
+
+@needs_gpu
+def test_a_fault_of_a_kernel(lib: Any) -> None:
+    """PyTorch reports it when it synchronizes, as a fault of its own kernels; later calls fail, too. In a process of its own."""
+    subprocess.run([sys.executable, "-c", _FAULT, lib._path], check=True, timeout=120)
 
 
 @needs_gpu

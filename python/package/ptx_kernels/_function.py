@@ -192,9 +192,9 @@ class Function:
                 expected = self._type_of(self.params[wrong], types)
                 if expected not in best[1]:
                     best[1].append(expected)
-        at, expected = best
+        at, names = best
         raise TypeError(
-            f"{self.name}: {self.params[at].name}: expected a tensor of {' or '.join(expected)}, found {dtypes[at]}"
+            f"{self.name}: {self.params[at].name}: expected a tensor of {' or '.join(names)}, found {dtypes[at]}"
         )
 
     def _mismatch(self, types: list[str], dtypes: Sequence[Any]) -> int | None:

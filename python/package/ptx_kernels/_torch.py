@@ -105,10 +105,16 @@ class Operators:
             self.save(ctx, values)
 
         def backward(ctx: Any, *grads: Any) -> Any:
-            found = self.pull_back(ctx, dict(zip(outputs, grads)), operators(self.backward))
+            found = self.pull_back(ctx, dict(zip(outputs, grads)), operators(self._gradient()))
             return tuple(found.get(at) for at in function.inputs)
 
         torch.library.register_autograd(qualified, backward, setup_context=setup_context, lib=_LIBRARIES[self.namespace])
+
+    def _gradient(self) -> Function:
+        """The backward function, where there is one."""
+        if self.backward is None:
+            raise RuntimeError(f"{self.function.name} has no gradient")
+        return self.backward
 
     def save(self, ctx: Any, values: Sequence[Any]) -> None:
         """Keeps what the backward function reads."""
@@ -119,7 +125,7 @@ class Operators:
         ctx.numbers = {names[at]: value for at, value in enumerate(values) if not self.function.params[at].is_tensor}
 
     def _is_read(self, name: str) -> bool:
-        backward = self.backward
+        backward = self._gradient()
         return any(backward.params[at].name == name for at in backward.tensors)
 
     def pull_back(self, ctx: Any, grads: dict[int, Any], backward: "Operators | None") -> dict[int, Any]:
@@ -132,7 +138,7 @@ class Operators:
             if grad is None:
                 grad = torch.zeros_like(known[params[at].name]) if params[at].name in known else None
             known[f"grad_{params[at].name}"] = grad if grad is None else grad.contiguous()
-        function = self.backward
+        function = self._gradient()
         wanted = [(at, grad) for at, grad in self.gradients if ctx.needs_input_grad[self._position(at)]]
         missing = [
             name for at in function.tensors
@@ -190,7 +196,8 @@ def _schema(param: Param, alias: str | None = None) -> str:
 
 def operators(function: Function) -> Operators:
     """The operators of a function."""
-    return function.torch_state
+    state: Operators = function.torch_state
+    return state
 
 
 def define(library: Any) -> None:

@@ -24,9 +24,9 @@ fn stray_kernel(out: &mut [f32], distance: u32) {
     ptx! { st.global.f32 [to], 1.0; }
 }
 
-/// A kernel that leaves its memory, which the CPU device notices.
-#[ptx_ffi::export(shapes(x = [n], out = [n]))]
-fn stray(stream: &Stream, x: TensorRef<'_, f32, 1>, mut out: TensorMut<'_, f32, 1>) -> Result<()> {
+/// A kernel that leaves its memory, which the CPU device notices. A GPU does where `distance` leads out of all memory.
+#[ptx_ffi::export(shapes(x = [n], out = [n]), defaults(distance = 1048576))]
+fn stray(stream: &Stream, x: TensorRef<'_, f32, 1>, mut out: TensorMut<'_, f32, 1>, distance: u32) -> Result<()> {
     let _ = x;
-    stray_kernel(stream, &mut out, 1 << 20)
+    stray_kernel(stream, &mut out, distance)
 }
