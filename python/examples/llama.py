@@ -92,10 +92,26 @@ def convert(model: Any) -> Any:
 
 def config(tiny: bool) -> Any:
     """The shape of Llama-3.2-1B, or a tiny one."""
-    sizes = dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8, vocab_size=128256)
+    sizes = dict(
+        hidden_size=2048,
+        intermediate_size=8192,
+        num_hidden_layers=16,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        vocab_size=128256,
+    )
     if tiny:
-        sizes = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=101)
-    return transformers.LlamaConfig(**sizes, max_position_embeddings=4096, rms_norm_eps=1e-5, tie_word_embeddings=True, use_cache=False)
+        sizes = dict(
+            hidden_size=64,
+            intermediate_size=96,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            vocab_size=101,
+        )
+    return transformers.LlamaConfig(
+        **sizes, max_position_embeddings=4096, rms_norm_eps=1e-5, tie_word_embeddings=True, use_cache=False
+    )
 
 
 def distances(model: Any, ours: Any, tokens: torch.Tensor) -> tuple[float, float]:
@@ -150,7 +166,12 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--compile", choices=["no", "layers", "model"], default="model", help="layers: each decoder layer alone, which compiles quickly")
+    parser.add_argument(
+        "--compile",
+        choices=["no", "layers", "model"],
+        default="model",
+        help="layers: each decoder layer alone, which compiles quickly",
+    )
     options = parser.parse_args()
     device = "cpu" if options.tiny else "cuda"
     shape = (2, 12) if options.tiny else (options.batch, options.tokens)

@@ -57,7 +57,9 @@ def main() -> None:
     print(f"events of one execution of {CALLS} calls: {counts.most_common(12)}")
     if gaps:
         durations = [kernel["dur"] for kernel in kernels]
-        print(f"{len(kernels)} kernels of {statistics.median(durations):.2f} us, {statistics.median(gaps):.2f} us between them (medians)")
+        print(
+            f"{len(kernels)} kernels of {statistics.median(durations):.2f} us, {statistics.median(gaps):.2f} us between them (medians)"
+        )
     launches = {name: count for name, count in counts.items() if "Launch" in name}
     print(f"launches by the host: {launches}")
     times = []

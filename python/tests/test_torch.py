@@ -191,7 +191,10 @@ def test_rotary(device: str, interleaved: bool) -> None:
     for kind in (torch.int64, torch.int32):
         found = ptx_kernels.rotary(x, angles.cos(), angles.sin(), positions.to(kind), interleaved=interleaved)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-        mine, theirs = (torch.autograd.grad(t.square().sum(), x, retain_graph=True)[0] for t in (found * cos[0, 1, 0, 0], expected * cos[0, 1, 0, 0]))
+        mine, theirs = (
+            torch.autograd.grad(t.square().sum(), x, retain_graph=True)[0]
+            for t in (found * cos[0, 1, 0, 0], expected * cos[0, 1, 0, 0])
+        )
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
@@ -311,7 +314,9 @@ def test_opcheck(device: str, name: str) -> None:
 def test_compile(name: str, device: str) -> None:
     ours, theirs, shapes = OPERATIONS[name]
     torch._dynamo.reset()
-    compiled = torch.compile(lambda *tensors: ours(*tensors) * 2.0, fullgraph=True, backend="aot_eager" if device == "cpu" else "inductor")
+    compiled = torch.compile(
+        lambda *tensors: ours(*tensors) * 2.0, fullgraph=True, backend="aot_eager" if device == "cpu" else "inductor"
+    )
     tensors = make(shapes, device)
     torch.testing.assert_close(compiled(*tensors), ours(*tensors) * 2.0)
     with_grad = make(shapes, device, grad=True)
@@ -455,8 +460,19 @@ def test_another_device() -> None:
 
 def _wrong(device: str) -> list[Any]:
     """Values of which none fits, most of them tensors of this device."""
-    tensors = [torch.zeros(()), torch.zeros(2, 3, 4, 5, 6), torch.zeros(0, 8), torch.zeros(2, 8).double(), torch.zeros(3, 8).half()]
-    tensors += [torch.zeros(5, 7), torch.zeros(3, dtype=torch.int64), torch.zeros(2, 2, 2, 2).bfloat16(), torch.zeros(4, 8).bool()]
+    tensors = [
+        torch.zeros(()),
+        torch.zeros(2, 3, 4, 5, 6),
+        torch.zeros(0, 8),
+        torch.zeros(2, 8).double(),
+        torch.zeros(3, 8).half(),
+    ]
+    tensors += [
+        torch.zeros(5, 7),
+        torch.zeros(3, dtype=torch.int64),
+        torch.zeros(2, 2, 2, 2).bfloat16(),
+        torch.zeros(4, 8).bool(),
+    ]
     tensors += [torch.zeros(4, 8, dtype=torch.complex64), torch.zeros(1).expand(4, 8), torch.zeros(8, 5).t()]
     others = [torch.zeros(4, 8), torch.zeros(4, 8, device="meta"), torch.zeros(4, 8).to_sparse()]
     return [*WRONG, *[tensor.to(device) for tensor in tensors], *others]
