@@ -266,7 +266,7 @@ fn main() -> Result<()> {
     let mut times = vec![[Vec::new(), Vec::new()]; variants.len()];
     let mut logits = Vec::new();
     for round in 0..=rounds {
-        for ((_, ops), [prefill, decode]) in variants.iter_mut().zip(&mut times) {
+        for ((name, ops), [prefill, decode]) in variants.iter_mut().zip(&mut times) {
             ops.truncate(0)?;
             device.synchronize()?;
             let start = Instant::now();
@@ -283,6 +283,7 @@ fn main() -> Result<()> {
                 prefill.push((middle - start).as_secs_f64());
                 decode.push(middle.elapsed().as_secs_f64());
             } else {
+                eprintln!("{name}: loaded and first run in {:.1} s", start.elapsed().as_secs_f64());
                 logits.push([first.to_dtype(DType::F32)?, last.to_dtype(DType::F32)?]);
             }
         }
