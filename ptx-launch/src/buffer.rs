@@ -1,11 +1,13 @@
 //! Buffers: memory of a device, typed, and its parts ([`View`], [`ViewMut`]). Nothing here launches.
 
+mod allocate;
 mod cuda;
 mod events;
 mod foreign;
 mod memory;
 mod order;
 mod pinned;
+mod slice;
 mod uses;
 mod view;
 
@@ -13,12 +15,14 @@ pub(crate) use cuda::CudaMemory;
 pub(crate) use order::patiently;
 pub(crate) use pinned::Host;
 pub use pinned::Pinned;
+pub(crate) use slice::address_of;
+pub use slice::{Bound, ReadSlice, WriteSlice};
 pub(crate) use uses::{Access, Recorded};
 pub use view::{View, ViewMut};
 
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::{Bound, KernelParam};
+use crate::param::KernelParam;
 use crate::stream::StreamRef;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use memory::Memory;

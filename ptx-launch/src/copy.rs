@@ -2,9 +2,10 @@
 #![allow(unsafe_code, reason = "calls of the driver")]
 
 use crate::buffer::{Access, Element, Host, Pinned};
+use crate::buffer::{Bound, ReadSlice, WriteSlice};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::{Bound, ReadSlice, WriteSlice, bytes as bytes_of, bytes_mut};
+use crate::param::{bytes as bytes_of, bytes_mut};
 use crate::stream::{Events, Stream, StreamKind, Submission};
 use cudarc::driver::{CudaStream, result};
 use std::sync::Arc;

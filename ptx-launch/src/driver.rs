@@ -297,3 +297,12 @@ fn missing(symbol: &str, since: &str) -> Error {
         .possible(format!("drivers of CUDA {since} and later have it"))
         .help(format!("install a newer NVIDIA driver, or use {CPU_DEVICE}"))
 }
+
+/// A handle of the driver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handle<T>(pub(crate) T);
+
+// SAFETY: handles of modules and functions may be used from any thread; the driver locks.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Handle<T> {}

@@ -1,11 +1,12 @@
 //! Items for the macros' expansions. Not for people: the macros write it, and `tests/contract.rs` shows how.
 
+pub use crate::buffer::{Bound, ReadSlice, WriteSlice};
 pub use crate::config::{Config, IntoDim};
 pub use crate::error::Result;
 pub use crate::int::{Arithmetic, Int, IntegerArithmetic, ToInt, int};
 pub use crate::kernel::{Kernel, LineMap, Module, Variant};
 pub use crate::launch::launch;
-pub use crate::param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
+pub use crate::param::{Arg, KernelParam, Param};
 pub use crate::statics::Static;
 pub use crate::stream::{AsStream, StreamRef, Submission};
 pub use crate::tensor_map::{

@@ -175,6 +175,7 @@ mod tile;
 mod timing;
 mod tuning;
 
+pub use buffer::{Bound, ReadSlice, WriteSlice};
 pub use buffer::{Buffer, Element, Pinned, View, ViewMut};
 pub use config::{Config, Dim, IntoDim, Spread};
 pub use device::Device;
@@ -185,7 +186,7 @@ pub use int::{Int, ToInt};
 pub use kernel::{Cubin, Kernel, LineMap, Module, Variant};
 pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, Source};
 pub use macros::*;
-pub use param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice};
+pub use param::{Arg, KernelParam, Param};
 pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::Options as CpuOptions;

@@ -19,7 +19,7 @@ pub use report::{Loaded, Source};
 
 use crate::config::Config;
 use crate::device::cuda::{Limits, keep_current_context};
-use crate::driver::{Driver, cudarc_error};
+use crate::driver::{Driver, Handle, cudarc_error};
 use crate::error::Result;
 use crate::kernel::{Kernel, Module, Variant};
 use crate::launch::{Bounds, Shape};
@@ -72,15 +72,6 @@ impl Home {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(context))
     }
 }
-
-/// A handle of the driver.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Handle<T>(pub(crate) T);
-
-// SAFETY: handles of modules and functions may be used from any thread; the driver locks.
-unsafe impl<T> Send for Handle<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Handle<T> {}
 
 /// Launch limits from the device and from the kernel's registers and memory.
 fn bounds(limits: &Limits, figures: &Figures) -> Bounds {

@@ -1,11 +1,6 @@
-//! Kernel arguments: plain values ([`KernelParam`]), device memory ([`ReadSlice`], [`WriteSlice`]), and their form in
-//! a launch ([`Arg`]). The buffers themselves stand in `buffer`.
+//! Kernel arguments: plain values ([`KernelParam`]), and the form of every argument in a launch ([`Arg`]). Device memory as an
+//! argument is in `buffer`.
 #![allow(unsafe_code, reason = "`KernelParam` promises a memory layout")]
-
-mod slice;
-
-pub(crate) use slice::address_of;
-pub use slice::{Bound, ReadSlice, WriteSlice};
 
 use std::ffi::c_void;
 use std::marker::PhantomData;

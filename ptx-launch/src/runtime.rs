@@ -3,6 +3,7 @@
 //! Programs whose kernels are known when they are built use the typed launches.
 #![allow(unsafe_code, reason = "a launch trusts its caller about what the kernel does")]
 
+use crate::buffer::{Bound, ReadSlice, WriteSlice};
 use crate::config::Config;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -10,7 +11,7 @@ use crate::kernel::{Kernel, LineMap, Module, Variant};
 #[cfg(feature = "cpu")]
 use crate::launch::CpuProgram;
 use crate::launch::launch;
-use crate::param::{Arg, Bound, KernelParam, Param, ReadSlice, WriteSlice, bytes};
+use crate::param::{Arg, KernelParam, Param, bytes};
 use crate::stream::{AsStream, StreamRef, Submission};
 use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;

@@ -1,5 +1,6 @@
 //! The variables of a kernel module, as the host has them.
 
+use crate::buffer::Bound;
 use crate::buffer::{Access, CudaMemory};
 use crate::cache::Cache;
 use crate::driver::cudarc_error;
@@ -8,7 +9,7 @@ use crate::kernel::Module;
 #[cfg(feature = "cpu")]
 use crate::launch::CpuProgram;
 use crate::load::Home;
-use crate::param::{Bound, KernelParam, bytes, bytes_mut, zero};
+use crate::param::{KernelParam, bytes, bytes_mut, zero};
 use crate::stream::{AsStream, StreamKind, StreamRef};
 use cudarc::driver::{CudaContext, CudaStream};
 use std::fmt;

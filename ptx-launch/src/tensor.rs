@@ -2,9 +2,9 @@
 //! [`Tile`](crate::Tile).
 #![allow(unsafe_code, reason = "the traits promise memory")]
 
+use crate::buffer::{Bound, ReadSlice, WriteSlice, address_of};
 use crate::buffer::{Buffer, Element, View, ViewMut};
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::{Bound, ReadSlice, WriteSlice, address_of};
 use crate::stream::StreamRef;
 use crate::tile::Tile;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceSlice};

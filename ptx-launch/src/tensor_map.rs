@@ -12,9 +12,10 @@ mod rules;
 pub use element::TensorElement;
 pub use ptx_core::tensor::{ElementType, Fill, Interleave, Promotion, Swizzle};
 
+use crate::buffer::{Bound, ReadSlice};
 use crate::device::cpu::CpuDevice;
 use crate::error::Result;
-use crate::param::{Bound, KernelParam, ReadSlice};
+use crate::param::KernelParam;
 use crate::stream::{AsStream, StreamRef};
 
 /// A tensor map: 128 opaque bytes, passed by value as a grid constant.

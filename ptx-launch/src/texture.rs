@@ -16,9 +16,9 @@ pub use array::{Surface, TexelArray};
 pub use extent::Extent;
 pub use texel::{Texel, TexelFormat};
 
+use crate::buffer::Bound;
 use crate::buffer::View;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::Bound;
 use crate::stream::{StreamKind, StreamRef};
 use cuda::CudaArray;
 use object::Object;

@@ -2,10 +2,10 @@
 //! bound and compared at the launch ([`dim`]). What moves tiles is `tensor_map`'s work.
 #![allow(unsafe_code, reason = "the traits promise memory")]
 
+use crate::buffer::{Bound, ReadSlice, WriteSlice};
 use crate::buffer::{Buffer, View, ViewMut};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
-use crate::param::{Bound, ReadSlice, WriteSlice};
 use crate::stream::StreamRef;
 
 /// Memory, read as a tensor of `R` dimensions, the innermost last, without gaps.

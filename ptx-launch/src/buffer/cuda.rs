@@ -1,13 +1,13 @@
 //! The memory of a buffer on a CUDA device: cudarc's, with an order of its uses.
 #![allow(unsafe_code, reason = "calls of the driver, and memory that is seen as another type")]
 
+use super::Bound;
 use super::order::{Order, parts, patiently};
 use super::uses::{Access, Borrow, Recorded, record, wait_for};
 use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
-use crate::param::Bound;
 use crate::stream::{Events, StreamRef, Submission, is_per_thread};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};

@@ -1,9 +1,9 @@
 //! Memory that somebody else owns: an address, and the stream that tells its device. Nothing here orders its uses or frees it.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
+use super::Bound;
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::Bound;
 use crate::stream::{Events, Stream, StreamKind, StreamRef};
 use cudarc::driver::result;
 

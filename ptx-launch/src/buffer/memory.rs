@@ -1,11 +1,11 @@
 //! The bytes of a buffer, on either kind of device.
 
+use super::Bound;
 use super::cuda::CudaMemory;
 use super::uses::{Access, Borrow};
 use crate::device::cpu::CpuMemory;
 use crate::device::{Device, Inner};
 use crate::error::Result;
-use crate::param::Bound;
 use crate::stream::StreamRef;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use std::sync::Arc;

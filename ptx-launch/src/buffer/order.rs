@@ -8,10 +8,10 @@
 //! context no longer manages several streams.
 
 use super::uses::{Access, Borrow, Queue, Recorded, Uses, Writers, record, wait_for};
+use crate::driver::Handle;
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
-use crate::load::Handle;
 use crate::stream::Submission;
 use cudarc::driver::sys::CUevent;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, SyncOnDrop};

@@ -5,9 +5,9 @@
 use super::uses::{Access, Borrow, Queue, Recorded, Uses};
 use super::{Element, too_large};
 use crate::device::{Device, Inner};
+use crate::driver::Handle;
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
-use crate::load::Handle;
 use crate::param::zero;
 use crate::stream::Submission;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, PinnedHostSlice};

@@ -7,8 +7,8 @@
 #![allow(unsafe_code, reason = "events are recorded and waited for by their handles")]
 
 use super::events::EventPool;
+use crate::driver::Handle;
 use crate::graph;
-use crate::load::Handle;
 use crate::stream::{PER_THREAD, Submission};
 use cudarc::driver::sys::{CUevent, CUevent_wait_flags};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};

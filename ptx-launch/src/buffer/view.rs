@@ -1,12 +1,13 @@
 //! Parts of buffers, and memory of somebody else's.
 #![allow(unsafe_code, reason = "memory at a raw address")]
 
+use super::Bound;
 use super::Element;
 use super::foreign::Foreign;
 use super::memory::Memory;
 use super::uses::Borrow;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::{Bound, bytes, bytes_mut, zero};
+use crate::param::{bytes, bytes_mut, zero};
 use crate::stream::{Stream, StreamRef};
 use cudarc::driver::{CudaView, CudaViewMut};
 use std::marker::PhantomData;

@@ -6,10 +6,10 @@ use super::object::Object;
 #[cfg(feature = "cpu")]
 use super::on_cpu;
 use super::{Source, Texel, TexelFormat, TextureBuilder};
+use crate::buffer::Bound;
 use crate::buffer::{Buffer, ViewMut};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::Bound;
 use crate::stream::{AsStream, StreamKind, StreamRef};
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -46,8 +46,18 @@ const CIRCLES: &[Circle] = &[
     },
     Circle {
         krate: "ptx-launch",
-        rooms: &["buffer", "device", "graph", "kernel", "launch", "load", "param", "stream"],
-        reason: "a buffer belongs to a device, which has streams, on which launches take buffers: methods of public types that name each other",
+        rooms: &["buffer", "graph"],
+        reason: "a capture records uses of buffers, and a buffer remembers the graphs that use it",
+    },
+    Circle {
+        krate: "ptx-launch",
+        rooms: &["device", "stream"],
+        reason: "a device makes streams, and a stream belongs to its device: methods of public types that name each other",
+    },
+    Circle {
+        krate: "ptx-launch",
+        rooms: &["kernel", "launch", "load"],
+        reason: "a kernel keeps what was loaded of it, loading fits a launch to the chip, and a launch takes a kernel",
     },
 ];
 

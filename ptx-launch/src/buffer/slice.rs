@@ -1,11 +1,11 @@
 //! Device memory as an argument: what may be passed for `&[T]` and `&mut [T]`, and how it is tied to a stream.
 #![allow(unsafe_code, reason = "the traits promise memory")]
 
-use super::Arg;
-use crate::buffer::{Buffer, Recorded, View, ViewMut};
+use super::{Buffer, Recorded, View, ViewMut};
 use crate::device::cpu::CpuDevice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
+use crate::param::Arg;
 use crate::stream::{Events, StreamKind, StreamRef};
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use std::sync::Arc;
