@@ -6,6 +6,7 @@
 //! | [`Attention::forward_with_lse`] | Q, K, V | O, and log Σ exp S of each row |
 //! | [`Attention::backward`] | these, and dO | dQ, dK, dV |
 //! | [`Attention::decode`] | Q of 1 to 16 tokens, a [`KvCache`] | O |
+//! | [`Attention::decode_latent`] | the same for MLA, a [`LatentCache`] | O |
 //! | [`Attention::append`] | new rows of K and V | a [`KvCacheMut`] with them |
 //!
 //! Elements are `bf16` or `f16`; scores, exponentials and sums are `f32`. Scores are never written: the softmax is computed
@@ -26,7 +27,7 @@ mod options;
 mod problem;
 mod types;
 
-pub use decode::{Cached, KvCache, KvCacheMut};
+pub use decode::{Cached, KvCache, KvCacheMut, LatentCache};
 pub use options::{Attention, Layout};
 pub use types::Element;
 
@@ -41,6 +42,7 @@ pub const PTX: &[(&str, &str)] = &[
     ("hopper_forward", hopper::forward::kernels::PTX),
     ("decode", decode::PTX),
     ("append", decode::APPEND_PTX),
+    ("decode_latent", decode::LATENT_PTX),
     ("backward_queries", backward::queries::kernels::PTX),
     ("backward_keys", backward::keys::kernels::PTX),
 ];

@@ -2,14 +2,18 @@
 
 mod append;
 mod kernel;
+mod latent;
 mod problem;
 
 pub(super) use append::kernels::PTX as APPEND_PTX;
 pub(super) use kernel::kernels::{PTX, decode as entry};
+pub(super) use latent::kernels::PTX as LATENT_PTX;
 pub use problem::DecodeProblem;
 
 use append::AppendProblem;
 use append::kernels::append as appending;
+use latent::kernels::latent as latent_entry;
+use problem::{Grain, Places};
 
 use super::options::Attention;
 use super::problem::{Rows, refuse};
@@ -26,11 +30,9 @@ use ptx_launch::{AsStream, Buffer, Error, Result, StreamRef, TensorMut, TensorRe
 /// `lengths`, the number of keys of each sequence, on the device, so that a captured graph serves every step.
 #[derive(Clone, Copy, Debug)]
 pub struct KvCache<'a, K> {
-    pub(super) k: TensorRef<'a, K, 4>,
-    pub(super) v: TensorRef<'a, K, 4>,
-    pub(super) lengths: TensorRef<'a, i32, 1>,
-    pub(super) table: Option<TensorRef<'a, i32, 2>>,
-    pub(super) scales: Option<[TensorRef<'a, f32, 1>; 2]>,
+    k: TensorRef<'a, K, 4>,
+    v: TensorRef<'a, K, 4>,
+    places: Places<'a>,
 }
 
 impl<'a, K> KvCache<'a, K> {
@@ -40,19 +42,19 @@ impl<'a, K> KvCache<'a, K> {
         v: impl Into<TensorRef<'a, K, 4>>,
         lengths: impl Into<TensorRef<'a, i32, 1>>,
     ) -> Self {
-        KvCache { k: k.into(), v: v.into(), lengths: lengths.into(), table: None, scales: None }
+        KvCache { k: k.into(), v: v.into(), places: Places::new(lengths.into()) }
     }
 
     /// The pages of each sequence, (batch, pages of a sequence): numbers of pages of K and V. Pages may have any size.
     #[must_use]
     pub fn paged(self, table: impl Into<TensorRef<'a, i32, 2>>) -> Self {
-        KvCache { table: Some(table.into()), ..self }
+        KvCache { places: self.places.paged(table.into()), ..self }
     }
 
     /// Factors of K and V, one for each head of the cache: an element of K is the cache's times `k[head]`.
     #[must_use]
     pub fn scales(self, k: impl Into<TensorRef<'a, f32, 1>>, v: impl Into<TensorRef<'a, f32, 1>>) -> Self {
-        KvCache { scales: Some([k.into(), v.into()]), ..self }
+        KvCache { places: Places { scales: Some([k.into(), v.into()]), ..self.places }, ..self }
     }
 }
 
@@ -61,9 +63,7 @@ impl<'a, K> KvCache<'a, K> {
 pub struct KvCacheMut<'a, K> {
     k: TensorMut<'a, K, 4>,
     v: TensorMut<'a, K, 4>,
-    lengths: TensorRef<'a, i32, 1>,
-    table: Option<TensorRef<'a, i32, 2>>,
-    scales: Option<[TensorRef<'a, f32, 1>; 2]>,
+    places: Places<'a>,
 }
 
 impl<'a, K> KvCacheMut<'a, K> {
@@ -73,19 +73,41 @@ impl<'a, K> KvCacheMut<'a, K> {
         v: impl Into<TensorMut<'a, K, 4>>,
         lengths: impl Into<TensorRef<'a, i32, 1>>,
     ) -> Self {
-        KvCacheMut { k: k.into(), v: v.into(), lengths: lengths.into(), table: None, scales: None }
+        KvCacheMut { k: k.into(), v: v.into(), places: Places::new(lengths.into()) }
     }
 
     /// As [`KvCache::paged`].
     #[must_use]
     pub fn paged(self, table: impl Into<TensorRef<'a, i32, 2>>) -> Self {
-        KvCacheMut { table: Some(table.into()), ..self }
+        KvCacheMut { places: self.places.paged(table.into()), ..self }
     }
 
     /// As [`KvCache::scales`]: an element of the cache is that of K divided by `k[head]`, rounded.
     #[must_use]
     pub fn scales(self, k: impl Into<TensorRef<'a, f32, 1>>, v: impl Into<TensorRef<'a, f32, 1>>) -> Self {
-        KvCacheMut { scales: Some([k.into(), v.into()]), ..self }
+        KvCacheMut { places: Places { scales: Some([k.into(), v.into()]), ..self.places }, ..self }
+    }
+}
+
+/// A cache of latent attention (MLA): one row for each token, which is K, and whose first elements are V.
+///
+/// Without pages its shape is (batch, capacity, 1, dim), with a table of pages (pages, page size, 1, dim), as in [`KvCache`].
+#[derive(Clone, Copy, Debug)]
+pub struct LatentCache<'a, T> {
+    rows: TensorRef<'a, T, 4>,
+    places: Places<'a>,
+}
+
+impl<'a, T> LatentCache<'a, T> {
+    /// As [`KvCache::new`].
+    pub fn new(rows: impl Into<TensorRef<'a, T, 4>>, lengths: impl Into<TensorRef<'a, i32, 1>>) -> Self {
+        LatentCache { rows: rows.into(), places: Places::new(lengths.into()) }
+    }
+
+    /// As [`KvCache::paged`].
+    #[must_use]
+    pub fn paged(self, table: impl Into<TensorRef<'a, i32, 2>>) -> Self {
+        LatentCache { places: self.places.paged(table.into()), ..self }
     }
 }
 
@@ -129,12 +151,7 @@ impl<T: Element> Attention<'_, T> {
             Rows::of_mut("the cache of K", &cache.k, self.layout),
             Rows::of_mut("the cache of V", &cache.v, self.layout),
         ];
-        let table = cache.table.map(|table| table.shape());
-        let mut problem = AppendProblem::new(rows.each_ref(), caches.each_ref(), table)?;
-        problem::check_tables(rows[0].shape, &cache.lengths, cache.table.as_ref(), cache.scales.as_ref())?;
-        if cache.scales.is_some() {
-            problem.set_scaled();
-        }
+        let problem = AppendProblem::new(rows.each_ref(), caches.each_ref(), &cache.places)?;
         K::append(stream.as_stream(), [k, v], cache, problem)
     }
 
@@ -161,17 +178,88 @@ impl<T: Element> Attention<'_, T> {
         workspace: Option<&mut Workspace>,
     ) -> Result<()> {
         let (q, out, stream) = (q.into(), out.into(), stream.as_stream());
-        let rows = Rows::of("Q", &q, self.layout);
-        let mut problem = DecodeProblem::new(self, &rows, cache, &Rows::of_mut("the output", &out, self.layout))?;
+        let rows = [
+            &Rows::of("Q", &q, self.layout),
+            &Rows::of("the cache of K", &cache.k, self.layout),
+            &Rows::of("the cache of V", &cache.v, self.layout),
+            &Rows::of_mut("the output", &out, self.layout),
+        ];
+        let mut problem = DecodeProblem::new(self, rows, &cache.places, [256; 2])?;
         if let Some(lse) = &lse {
             problem.set_lse(lse.shape(), lse.strides())?;
         }
         let instance = K::instance(problem.widest());
         let config = entry::INSTANCES.iter().find(|(name, _)| *name == instance).map(|(_, config)| config);
-        let (block, part) = config.map_or((1, 0), |config| (config.block(), config.part()));
-        problem.divide(stream.properties()?.multiprocessors, FLAGS, block, part)?;
+        let grain = config.map_or(Grain::default(), |config| Grain {
+            rows: config.rows(),
+            keys: config.block(),
+            part: config.part(),
+            blocks: 2,
+        });
+        problem.divide(stream.properties()?.multiprocessors, FLAGS, grain)?;
         workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
             K::decode(stream, instance, q, cache, (out, lse), workspace.parts(), problem)
+        })
+    }
+
+    /// The same for latent attention (MLA), with the projections of K and V absorbed into Q and the output: rows of Q and the cache of up to
+    /// 576 elements, of which the first ones, up to 512, are V. All heads share the cache. The scale is 1 / √dim unless
+    /// [`scale`](Attention::scale) gives it: that of the heads before the absorption.
+    ///
+    /// ```
+    /// use ptx_kernels::attention::{Attention, LatentCache};
+    /// use ptx_launch::prelude::*;
+    ///
+    /// # fn main() -> ptx_launch::Result<()> {
+    /// let device = Device::cpu();
+    /// let rows = device.upload(&[bf16::ONE; 3 * 576])?; // 3 tokens
+    /// let (q, lengths) = (device.upload(&[bf16::ONE; 16 * 576])?, device.upload(&[3])?); // 16 heads
+    /// let mut out = device.zeros::<bf16>(16 * 512)?;
+    /// let cache = LatentCache::new(rows.tile([1, 3, 1, 576])?, lengths.tile([1])?);
+    /// let attention = Attention::new().scale(192f32.sqrt().recip());
+    /// attention.decode_latent(&device, q.tile([1, 1, 16, 576])?, &cache, out.tile_mut([1, 1, 16, 512])?, None, None)?;
+    /// assert_eq!(out.download()?, [bf16::ONE; 16 * 512]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`decode`](Attention::decode).
+    pub fn decode_latent<'a>(
+        &self,
+        stream: impl AsStream,
+        q: impl Into<TensorRef<'a, T, 4>>,
+        cache: &LatentCache<'_, T>,
+        out: impl Into<TensorMut<'a, T, 4>>,
+        lse: Option<TensorMut<'_, f32, 3>>,
+        workspace: Option<&mut Workspace>,
+    ) -> Result<()> {
+        let (q, out, stream) = (q.into(), out.into(), stream.as_stream());
+        let rows = Rows::of("the cache", &cache.rows, self.layout);
+        let out_rows = Rows::of_mut("the output", &out, self.layout);
+        let values = rows.first(out_rows.shape[3]);
+        let all = [&Rows::of("Q", &q, self.layout), &rows, &values, &out_rows];
+        let mut problem = DecodeProblem::new(self, all, &cache.places, [576, 512])?;
+        if rows.shape[2] != 1 {
+            return Err(refuse(
+                format!("the cache has {} heads", rows.shape[2]),
+                "one head, which all heads of Q share",
+            ));
+        }
+        if let Some(lse) = &lse {
+            problem.set_lse(lse.shape(), lse.strides())?;
+        }
+        let instance = latent_entry::Instance::d576;
+        let grain = latent_entry::INSTANCES.first().map_or(Grain::default(), |(_, config)| Grain {
+            rows: config.rows,
+            keys: config.keys,
+            part: config.part(),
+            blocks: 1,
+        });
+        problem.divide(stream.properties()?.multiprocessors, FLAGS, grain)?;
+        workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
+            let (scratch, flags) = workspace.parts();
+            T::decode_latent(stream, instance, q, cache, (out, lse), (scratch, flags), problem)
         })
     }
 }
@@ -225,7 +313,7 @@ macro_rules! cached {
                 (scratch, flags): (&mut Buffer<u8>, &mut Buffer<u32>),
                 problem: DecodeProblem,
             ) -> Result<()> {
-                let KvCache { k, v, lengths, table, scales } = cache;
+                let KvCache { k, v, places: Places { lengths, table, scales } } = cache;
                 let (Some(k), Some(v)) = ($bits(*k), $bits(*v)) else { return Err(no_bytes()) };
                 let scales = scales.as_ref();
                 entry::launch(
@@ -240,7 +328,7 @@ macro_rules! cached {
                 cache: KvCacheMut<'_, $cache>,
                 problem: AppendProblem,
             ) -> Result<()> {
-                let KvCacheMut { k: k_cache, v: v_cache, lengths, table, scales } = cache;
+                let KvCacheMut { k: k_cache, v: v_cache, places: Places { lengths, table, scales } } = cache;
                 let (Some(mut k_cache), Some(mut v_cache)) = ($bits_mut(k_cache), $bits_mut(v_cache)) else {
                     return Err(no_bytes());
                 };
@@ -268,3 +356,39 @@ cached! {
     bf16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, appending::Instance::bytes;
     f16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, appending::Instance::bytes;
 }
+
+/// Launches of latent decode.
+pub trait Latent: Copy + 'static {
+    #[doc(hidden)]
+    fn decode_latent(
+        stream: StreamRef<'_>,
+        instance: latent_entry::Instance,
+        q: TensorRef<'_, Self, 4>,
+        cache: &LatentCache<'_, Self>,
+        results: (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
+        memory: (&mut Buffer<u8>, &mut Buffer<u32>),
+        problem: DecodeProblem,
+    ) -> Result<()>;
+}
+
+macro_rules! latent {
+    ($($ty:ty)*) => { $(
+        impl Latent for $ty {
+            fn decode_latent(
+                stream: StreamRef<'_>,
+                instance: latent_entry::Instance,
+                q: TensorRef<'_, Self, 4>,
+                cache: &LatentCache<'_, Self>,
+                (mut out, mut lse): (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
+                (scratch, flags): (&mut Buffer<u8>, &mut Buffer<u32>),
+                problem: DecodeProblem,
+            ) -> Result<()> {
+                let LatentCache { rows, places: Places { lengths, table, .. } } = cache;
+                latent_entry::launch(
+                    instance, stream, &q, rows, lengths, table.as_ref(), &mut out, lse.as_mut(), scratch, flags, problem,
+                )
+            }
+        }
+    )* };
+}
+latent! { bf16 f16 }

@@ -55,6 +55,9 @@ const UNLIMITED: u32 = 1 << 30;
 /// Tokens must be fewer, so that positions plus windows are `i32`.
 const MOST_TOKENS: usize = 1 << 29;
 
+/// The most elements of a row.
+pub(super) const MOST_ELEMENTS: usize = 256;
+
 /// Shape and strides of an operand: batch, token, head, element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
@@ -79,16 +82,22 @@ impl Rows {
         Rows { name, size: size_of::<T>(), shape, strides, address: tensor.address() }
     }
 
-    /// Checks what the copies of 16 bytes want.
-    pub(super) fn check_rows(&self) -> Result<()> {
+    /// The same rows, of which only the first `dim` elements count.
+    pub(super) fn first(&self, dim: usize) -> Rows {
+        let [batch, token, head, _] = self.shape;
+        Rows { shape: [batch, token, head, dim.min(self.shape[3])], ..*self }
+    }
+
+    /// Checks what the copies of 16 bytes want, and that rows have at most `most` elements.
+    pub(super) fn check_rows(&self, most: usize) -> Result<()> {
         let Rows { name, size, shape: [.., dim], strides: [batch, token, head, element], address } = *self;
         let each = 16 / size;
         let mut steps = [batch, token, head].into_iter().zip(self.shape);
         let whole = steps.all(|(stride, extent)| extent <= 1 || stride % each == 0);
-        if dim == 0 || dim % each != 0 || dim > 256 {
+        if dim == 0 || dim % each != 0 || dim > most {
             return Err(refuse(
                 format!("rows of {name} have {dim} elements"),
-                format!("multiples of {each} up to 256"),
+                format!("multiples of {each} up to {most}"),
             ));
         }
         if element != 1 || !whole || address % 16 != 0 {
@@ -128,7 +137,7 @@ impl Problem {
         k.check_shape([batch, tokens_k, heads_k, dim])?;
         v.check_shape([batch, tokens_k, heads_k, dim_v])?;
         for rows in [q, k, v] {
-            rows.check_rows()?;
+            rows.check_rows(MOST_ELEMENTS)?;
         }
         if heads_k == 0 || heads % heads_k != 0 {
             let found = format!("{heads} heads of Q share {heads_k} of K and V");
@@ -203,7 +212,7 @@ impl Problem {
     pub(super) fn set_out(&mut self, q: &Rows, out: &Rows) -> Result<()> {
         let [batch, tokens, heads, _] = q.shape;
         out.check_shape([batch, tokens, heads, self.dim_v as usize])?;
-        out.check_rows()?;
+        out.check_rows(MOST_ELEMENTS)?;
         self.out = self.packed(out.bytes());
         self.reach[3] = out.reach();
         Ok(())
@@ -282,7 +291,7 @@ impl Gradients {
         let expected = [[batch, tokens, heads, v.shape[3]], q.shape, k.shape, v.shape];
         for (rows, expected) in grads.iter().zip(expected) {
             rows.check_shape(expected)?;
-            rows.check_rows()?;
+            rows.check_rows(MOST_ELEMENTS)?;
         }
         let [out, q, k, v] = grads.map(|rows| problem.packed(rows.bytes()));
         let [.., heads_k, _] = inputs[1].shape;

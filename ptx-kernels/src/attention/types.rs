@@ -2,7 +2,7 @@
 
 use super::backward::keys::kernels::grad_keys;
 use super::backward::queries::kernels::grad_queries;
-use super::decode::Cached;
+use super::decode::{Cached, Latent};
 use super::forward::kernels::forward;
 use super::hopper;
 use super::options::Attention;
@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use ptx_launch::{Buffer, Result, StreamRef, TensorMut, TensorRef};
 
 /// The element types: `bf16` and `f16`.
-pub trait Element: Kernels + Cached<Self> {}
+pub trait Element: Kernels + Cached<Self> + Latent {}
 
 impl Element for bf16 {}
 impl Element for f16 {}

@@ -2,7 +2,7 @@
 
 use crate::case::{CANARY, Case, Data, Field, Float, Random};
 use crate::reference;
-use ptx_kernels::attention::{Attention, Cached, KvCache};
+use ptx_kernels::attention::{Attention, Cached, KvCache, LatentCache};
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Element, Result, TensorMut};
@@ -164,6 +164,43 @@ impl Decode {
         self.compare(&data, &mut out.download()?, &lse.download()?)
     }
 
+    /// The same for latent attention: all heads share a cache whose rows are K, and V their first elements.
+    pub fn run_latent<T: Float + Stored>(&self, device: &Device) -> Result<f64> {
+        let case = &self.case;
+        let mut random = Random(case.seed);
+        let (packed, batch) = (Case { packed: true, ..case.clone() }, case.keys.len());
+        let q = Field::new::<T>(case, &case.queries, case.heads, case.dim, &mut random);
+        let mut k = Field::new::<T>(&packed, &case.keys, 1, case.dim, &mut random);
+        let mut v = Field::new::<T>(&packed, &case.keys, 1, case.dim_v, &mut random);
+        for (sequence, len) in case.keys.iter().enumerate() {
+            for (token, element) in (0..*len).flat_map(|token| (0..case.dim_v).map(move |element| (token, element))) {
+                *v.element(sequence, token, 0, element) = *k.element(sequence, token, 0, element);
+            }
+        }
+        let out = Field::new::<T>(case, &case.queries, case.heads, case.dim_v, &mut random);
+        let data = Data { q, k, v, grad: out, bias: Vec::new(), bias_shape: [0; 4], bias_strides: [0; 4] };
+        let places = self.places(&mut random);
+        let [first, second] = places.shape;
+        let rows = self.cache::<T>(device, &places, &data.k, case.dim)?;
+        let lengths = device.upload(&case.keys.iter().map(|len| *len as i32).collect::<Vec<_>>())?;
+        let table = device.upload(&places.table)?;
+        let mut cache = LatentCache::new(rows.tile([first, second, 1, case.dim])?, lengths.tile([batch])?);
+        if self.page_size > 0 {
+            cache = cache.paged(table.tile([batch, places.pages])?);
+        }
+        let options = Attention::<T>::new().window(case.left, case.right).soft_cap(case.cap);
+        let options = case.scale.map_or(options, |scale| options.scale(scale));
+        let queries = data.q.upload::<T>(device)?;
+        let mut out = device.upload(&vec![<T as Float>::from(CANARY); data.grad.len()])?;
+        let shape = [batch, case.heads, case.queries[0]];
+        let mut lse = device.zeros::<f32>(shape.iter().product())?;
+        for _ in 0..2 {
+            let (to, logs) = (data.grad.tensor_mut(&mut out)?, lse.tile_mut(shape)?.into());
+            options.decode_latent(device, data.q.tensor(&queries)?, &cache, to, Some(logs), None)?;
+        }
+        self.compare(&data, &mut out.download()?, &lse.download()?)
+    }
+
     fn compare<T: Float>(&self, data: &Data, out: &mut [T], lse: &[f32]) -> Result<f64> {
         let (case, mut worst) = (&self.case, 0.0f64);
         for sequence in 0..case.keys.len() {
@@ -210,4 +247,26 @@ pub fn random_decode(seed: u64, longest: usize) -> Decode {
     };
     let capacity = longest + r.below(longest);
     Decode { case, capacity, bytes, page_size: if r.chance(60) { [1, 3, 16, 64, 256][r.below(5)] } else { 0 } }
+}
+
+/// A random call of latent attention.
+pub fn random_latent(seed: u64, longest: usize) -> Decode {
+    let decode = random_decode(seed, longest);
+    let mut random = Random(seed ^ 0x1a7e);
+    let heads = [1, 3, 16, 40, 128][random.below(5)];
+    let wide = random.chance(50);
+    let case = Case {
+        heads,
+        group: heads,
+        queries: vec![1 + random.below(3); decode.case.keys.len()],
+        dim: if wide { 576 } else { 8 * (1 + random.below(72)) },
+        dim_v: if wide { 512 } else { 8 },
+        scale: Some(0.1),
+        ..decode.case
+    };
+    Decode {
+        bytes: false,
+        case: Case { dim_v: case.dim_v.max(8 * (1 + random.below(case.dim.min(512) / 8))), ..case },
+        ..decode
+    }
 }

@@ -276,6 +276,31 @@ fn decode_from_a_cache_of_bytes() {
     check_decode(&decode::Decode { case, capacity: 320, bytes: true, page_size: 16 });
 }
 
+fn check_latent(decode: &decode::Decode) {
+    let device = device();
+    let worst = if decode.case.half { decode.run_latent::<f16>(&device) } else { decode.run_latent::<bf16>(&device) };
+    let worst = worst.unwrap_or_else(|error| panic!("{error} in {decode:?}"));
+    println!("latent: {worst:.3} of the bound: {decode:?}");
+}
+
+#[test]
+fn latent_decode() {
+    let case = Case {
+        queries: vec![2; 2],
+        keys: vec![70, 0],
+        heads: 40,
+        group: 40,
+        right: Some(0),
+        dim: 576,
+        dim_v: 512,
+        scale: Some(0.1),
+        ..Case::default()
+    };
+    check_latent(&decode::Decode { case: case.clone(), capacity: 90, bytes: false, page_size: 16 });
+    let case = Case { queries: vec![1], keys: vec![75], half: true, ..case };
+    check_latent(&decode::Decode { case, capacity: 75, bytes: false, page_size: 0 });
+}
+
 fn check_append(seed: u64) {
     let (append, device) = (append::random_append(seed), device());
     let all = [
@@ -300,6 +325,7 @@ fn random_cases() {
     for seed in first..first + count {
         check(&random_case(seed, if device().is_cuda() { 400 } else { 90 }));
         check_append(seed);
+        check_latent(&decode::random_latent(seed, if device().is_cuda() { 1000 } else { 100 }));
         check_decode(&decode::random_decode(seed, if device().is_cuda() { 3000 } else { 400 }));
     }
 }

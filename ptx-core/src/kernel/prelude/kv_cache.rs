@@ -1,4 +1,84 @@
-//! Parts of kernels with a cache of keys and values: packed rows of Q, pages, and results in parts. For `sm_80` and later.
+//! Parts of kernels with a cache of keys and values: the keys of all sequences in a line, packed rows of Q, changes of their scores, pages,
+//! and results in parts. For `sm_80` and later.
+
+/// The sequences of a cache: `lengths` are the keys of each, and the last of `tokens` queries is aligned with the last key. A query sees
+/// `left` keys before its own and `right` behind it. The keys that any query sees are a line of rounds of `BLOCK` keys, sequence by sequence.
+struct Sequences<const BLOCK: u32> {
+    lengths: u64,
+    batch: u32,
+    tokens: u32,
+    capacity: u32,
+    left: i32,
+    right: i32,
+}
+
+/// A sequence: its keys, the first round that any query sees, and how many there are, at least one.
+struct Extent {
+    len: u32,
+    begin: u32,
+    rounds: u32,
+}
+
+/// The number of a sequence, and its first round in the line.
+struct Place {
+    sequence: u32,
+    first: u32,
+}
+
+impl<const BLOCK: u32> Sequences<BLOCK> {
+    /// The extent of a sequence: `ld.global.nc` and the mask's bounds.
+    fn extent(&self, sequence: u32) -> Extent {
+        let (at, found): (u64, i32);
+        at = self.lengths + wide(sequence) * 4;
+        ptx! { ld.global.nc.s32 found, [at]; }
+        let (len, none): (u32, u32);
+        (len, none) = (unsigned(found.max(0)).min(self.capacity), 0);
+        let (begin, end): (u32, u32) = self.mask(len).tiles::<BLOCK>(none, self.tokens - 1);
+        Extent { len, begin, rounds: end.max(begin + 1) - begin }
+    }
+
+    /// The keys that the queries of a sequence of `len` keys see.
+    fn mask(&self, len: u32) -> attention::Mask {
+        let none: u32 = 0;
+        attention::Mask::new(self.tokens, len, none, self.left, self.right)
+    }
+
+    /// The rounds of all sequences. All lanes of a warp call it: each looks at one sequence of 32, then `warp::reduce_sum`.
+    fn total(&self) -> u32 {
+        let (mut own, mut sequence): (u32, u32) = (0, laneid);
+        while sequence < self.batch {
+            let extent = self.extent(sequence);
+            own += extent.rounds;
+            sequence += 32;
+        }
+        warp::reduce_sum(own)
+    }
+
+    /// The sequence of a round. All lanes of a warp call it: for each 32 sequences `warp::scan_sum` and a `vote.sync.ballot`.
+    fn find(&self, round: u32) -> Place {
+        let (mut chunk, mut first, mut lane): (u32, u32, u32) = (0, 0, 0);
+        loop {
+            let mut own: u32 = 0;
+            if chunk + laneid < self.batch {
+                let extent = self.extent(chunk + laneid);
+                own = extent.rounds;
+            }
+            let through: u32 = warp::scan_sum(own);
+            let mut after: b32 = warp::ballot(first + through > round);
+            if after != 0 {
+                ptx! {
+                    brev.b32 after, after;
+                    clz.b32 lane, after;
+                }
+                first += warp::broadcast(through - own, lane);
+                break;
+            }
+            first += warp::broadcast(through, 31);
+            chunk += 32;
+        }
+        Place { sequence: chunk + lane, first }
+    }
+}
 
 /// The packed rows of decode: row r is query r / `group` of head r % `group` of the heads of Q that share one of the cache, from number
 /// `first` on, of `count` in all; `head` is the first of these heads.
@@ -56,6 +136,46 @@ impl Packed {
     }
 }
 
+/// The scores of a lane's two packed rows: which keys they see, their queries, the last query of all, the factor before the soft cap and the
+/// cap or 0, and the factor of the exponents.
+struct Scores {
+    mask: attention::Mask,
+    queries: [u32; 2],
+    last: u32,
+    factors: [f32; 2],
+    exponent: f32,
+}
+
+impl Scores {
+    /// The soft cap, and minus infinity for the keys that a row's query does not see; `first` is the first key of `NT` times 8.
+    fn change<const NT: u32>(&self, s: &mut [[[f32; 4]; NT]; 1], first: u32) {
+        if self.factors[1] > 0.0 {
+            for j in 0..NT {
+                for e in 0..4 {
+                    s[0][j][e] = attention::tanh(s[0][j][e] * self.factors[0]) * self.factors[1];
+                }
+            }
+        }
+        let none: u32 = 0;
+        if self.mask.hides(none, self.last, first, first + 8 * NT) {
+            let column: i32 = signed(first + laneid % 4 * 2);
+            for half in 0..2 {
+                let query: i32 = signed(self.queries[half]);
+                let from: i32 = query + self.mask.low - column;
+                let to: i32 = (query + self.mask.high).min(signed(self.mask.columns)) - column;
+                let width: u32 = unsigned((to - from).max(0));
+                for j in 0..NT {
+                    for e in 0..2 {
+                        let behind: u32 = unsigned((8 * j + e) as i32 - from);
+                        let hidden: pred = behind >= width;
+                        ptx! { selp.f32 s[0][j][2 * half + e], 0fFF800000, s[0][j][2 * half + e], hidden; }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The pages of one sequence of a cache: the address of its row of the table, or 0 without pages; tokens of a page, and pages of the cache.
 struct Pages {
     table: u64,
@@ -71,18 +191,28 @@ impl Pages {
         Pages { table: (each != 0).select(own, 0), size, count, sequence }
     }
 
-    /// The page of a token and its place there; the sequence and the token itself without pages. No number of the table leads out of the
-    /// cache: `div`, `mul.lo`, `sub`, `ld.global.nc`, `min`.
-    fn locate(&self, token: u32) -> (u32, u32) {
-        let (mut page, mut slot): (u32, u32) = (self.sequence, token);
+    /// The table's entry for a token, which `page` makes a page, and its place there; the sequence and the token itself without pages: `div`,
+    /// `mul.lo`, `sub`, `ld.global.nc`.
+    fn find(&self, token: u32) -> (u32, u32) {
+        let (mut entry, mut slot): (u32, u32) = (self.sequence, token);
         if self.table != 0 {
             let number: u32 = token / self.size;
             slot = token - number * self.size;
-            let entry: u64 = self.table + wide(number) * 4;
-            ptx! { ld.global.nc.u32 page, [entry]; }
-            page = page.min(self.count - 1);
+            let at: u64 = self.table + wide(number) * 4;
+            ptx! { ld.global.nc.u32 entry, [at]; }
         }
-        (page, slot)
+        (entry, slot)
+    }
+
+    /// The page of an entry. No number of the table leads out of the cache: `min`.
+    fn page(&self, entry: u32) -> u32 {
+        entry.min(self.count - 1)
+    }
+
+    /// The page of a token and its place there: `find`, `page`.
+    fn locate(&self, token: u32) -> (u32, u32) {
+        let (entry, slot): (u32, u32) = self.find(token);
+        (self.page(entry), slot)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Appending to a cache: new rows of K and V go to the places of the last tokens, as they are or rounded to 8 bits.
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
-use crate::attention::problem::{Rows, refuse};
+use super::problem::Places;
+use crate::attention::problem::{MOST_ELEMENTS, Rows, refuse};
 use ptx_launch::expansion::Int;
 use ptx_launch::prelude::*;
 use ptx_launch::{KernelParam, Result};
@@ -31,26 +32,20 @@ pub struct AppendProblem {
 }
 
 impl AppendProblem {
-    /// Checks shapes: `rows` are those of K and V, `caches` likewise; `table` is the shape of the table of pages.
-    pub(super) fn new(rows: [&Rows; 2], caches: [&Rows; 2], table: Option<[usize; 2]>) -> Result<AppendProblem> {
+    /// Checks shapes: `rows` are those of K and V, `caches` likewise.
+    pub(super) fn new(rows: [&Rows; 2], caches: [&Rows; 2], places: &Places<'_>) -> Result<AppendProblem> {
         let ([batch, tokens, heads, _], [pages, page_size, ..]) = (rows[0].shape, caches[0].shape);
         for (new, cache) in rows.iter().zip(caches) {
             let dim = new.shape[3];
             new.check_shape([batch, tokens, heads, dim])?;
             cache.check_shape([pages, page_size, heads, dim])?;
-            new.check_rows()?;
-            cache.check_rows()?;
+            new.check_rows(MOST_ELEMENTS)?;
+            cache.check_rows(MOST_ELEMENTS)?;
         }
-        let fits = table.map_or(pages == batch, |[sequences, _]| sequences == batch && pages > 0 && page_size > 0);
-        if !fits || batch * tokens * heads >= 1 << 26 {
-            let found =
-                format!("{batch} sequences of {tokens} tokens, a table {table:?}, caches {:?}", caches[0].shape);
-            return Err(refuse(
-                found,
-                "a row of each sequence in the table, or in the cache, and fewer than 2^26 new rows",
-            ));
+        let capacity = places.check(batch, caches[0].shape)?;
+        if batch * tokens * heads >= 1 << 26 {
+            return Err(refuse(format!("{batch} sequences of {tokens} tokens"), "fewer than 2^26 new rows"));
         }
-        let capacity = table.map_or(page_size, |[_, count]| count.saturating_mul(page_size)).min((1 << 29) - 1);
         let [[.., dim], [.., dim_v]] = rows.map(|rows| rows.shape);
         Ok(AppendProblem {
             rows: rows.map(Rows::bytes),
@@ -62,15 +57,10 @@ impl AppendProblem {
             dims: [dim as u32, dim_v as u32],
             page_size: page_size as u32,
             pages: pages as u32,
-            table_pages: table.map_or(0, |[_, count]| count as u32),
-            capacity: capacity as u32,
-            scaled: 0,
+            table_pages: places.table_pages(),
+            capacity,
+            scaled: u32::from(places.scales.is_some()),
         })
-    }
-
-    /// Adds a factor of each head.
-    pub(super) fn set_scaled(&mut self) {
-        self.scaled = 1;
     }
 
     /// Extents of the grid: blocks of 128 threads, one for each 8 elements of K, and of V.

@@ -14,8 +14,8 @@ use ptx_launch::prelude::*;
 #[ptx_module(arch("sm_80", "sm_90"), params(DecodeProblem {
     q: [u64; 3], k: [u64; 3], v: [u64; 3], out: [u64; 3], lse: [u64; 3], reach: [u64; 5], scratch: u64,
     batch: u32, tokens: u32, heads_k: u32, group: u32, dim: u32, dim_v: u32, capacity: u32, page_size: u32, pages: u32,
-    table_pages: u32, blocks: u32, row_tiles: u32, paged: u32, logged: u32, left: i32, right: i32,
-    scale: f32, soft_cap: f32, exponent: f32, scaled: u32
+    table_pages: u32, blocks: u32, row_tiles: u32, logged: u32, left: i32, right: i32,
+    scale: f32, soft_cap: f32, exponent: f32, scaled: u32, pad: u32
 }))]
 pub(crate) mod kernels {
     use super::DecodeProblem;
@@ -59,78 +59,19 @@ pub(crate) mod kernels {
             2 * self.warps * self.stages * self.tile()
         }
 
-        /// Bytes of shared memory: Q, the rings, the largest scores and sums of each warp, a number, barriers.
+        /// Bytes of shared memory: Q, the rings, the largest scores and sums of each warp, a number.
         pub(crate) const fn shared(&self) -> u32 {
-            2 * ROWS * (self.head + 8) + self.rings() + 8 * ROWS * self.warps + 16 + 8 * self.warps * self.stages
+            2 * ROWS * (self.head + 8) + self.rings() + 8 * ROWS * self.warps + 16
+        }
+
+        /// Packed rows of a block.
+        pub(crate) const fn rows(&self) -> u32 {
+            ROWS
         }
 
         /// Bytes of a block's part of a head: its output as `f32`, and the logarithm of each row's sum in powers of 2.
         pub(crate) const fn part(&self) -> u32 {
             4 * ROWS * (self.head + 1)
-        }
-    }
-
-    /// The keys of a sequence, and the rounds that any query sees, at least one.
-    struct Extent {
-        len: u32,
-        begin: u32,
-        rounds: u32,
-    }
-
-    impl Extent {
-        fn of_sequence<const C: Config>(p: &DecodeProblem, lengths: u64, sequence: u32) -> Extent {
-            let (at, found): (u64, i32);
-            at = lengths + wide(sequence) * 4;
-            ptx! { ld.global.nc.s32 found, [at]; }
-            let (len, none): (u32, u32);
-            (len, none) = (unsigned(found.max(0)).min(p.capacity), 0);
-            let mask = attention::Mask::new(p.tokens, len, none, p.left, p.right);
-            let (begin, end): (u32, u32) = mask.tiles::<{ C.block() }>(none, p.tokens - 1);
-            Extent { len, begin, rounds: end.max(begin + 1) - begin }
-        }
-    }
-
-    /// A sequence, and its first round.
-    struct Place {
-        sequence: u32,
-        first: u32,
-    }
-
-    impl Place {
-        /// Adds up the rounds of all sequences. All lanes call it.
-        fn total<const C: Config>(p: &DecodeProblem, lengths: u64) -> u32 {
-            let (mut own, mut sequence): (u32, u32) = (0, laneid);
-            while sequence < p.batch {
-                let extent = Extent::of_sequence::<C>(p, lengths, sequence);
-                own += extent.rounds;
-                sequence += 32;
-            }
-            warp::reduce_sum(own)
-        }
-
-        /// The sequence of a round: sums over 32 sequences at a time. All lanes call it.
-        fn find<const C: Config>(p: &DecodeProblem, lengths: u64, round: u32) -> Place {
-            let (mut chunk, mut first, mut lane): (u32, u32, u32) = (0, 0, 0);
-            loop {
-                let mut own: u32 = 0;
-                if chunk + laneid < p.batch {
-                    let extent = Extent::of_sequence::<C>(p, lengths, chunk + laneid);
-                    own = extent.rounds;
-                }
-                let through: u32 = warp::scan_sum(own);
-                let mut after: b32 = warp::ballot(first + through > round);
-                if after != 0 {
-                    ptx! {
-                        brev.b32 after, after;
-                        clz.b32 lane, after;
-                    }
-                    first += warp::broadcast(through - own, lane);
-                    break;
-                }
-                first += warp::broadcast(through, 31);
-                chunk += 32;
-            }
-            Place { sequence: chunk + lane, first }
         }
     }
 
@@ -150,50 +91,13 @@ pub(crate) mod kernels {
             self.from[part] + page as u64 * self.pages[part] + slot as u64 * self.slots[part]
         }
 
-        /// Begins to copy a warp's tile of keys and values from `token` on; each lane finds the row of one key.
-        fn copy<const C: Config>(&self, tile: u32, bar: u32, token: u32) {
-            let key: u32 = laneid & (C.keys - 1);
-            let (mut page, mut slot): (u32, u32) = (0, 0);
-            if token < self.len {
-                (page, slot) = self.places.locate((token + key).min(self.len - 1));
-            }
-            if arch >= sm_90 {
-                self.copy_bulk::<C>(tile, bar, token, page, slot);
-            } else {
-                self.copy_async::<C>(tile, token, page, slot);
-            }
-        }
-
-        /// Each lane copies whole rows, and the barrier counts their bytes. The last key's row takes the place of those behind it;
-        /// a tile with no key at all is not copied.
-        fn copy_bulk<const C: Config>(&self, tile: u32, bar: u32, token: u32, page: u32, slot: u32) {
-            let some: pred = token < self.len;
-            if laneid == 0 {
-                let bytes: u32 = C.keys * (self.bytes[0] + self.bytes[1]);
-                mbarrier::arrive_expect(bar, some.select(bytes, 0));
-            }
-            warp::sync();
-            if some {
-                let (from, from_v): (u64, u64) = (self.row(0, page, slot), self.row(1, page, slot));
-                let to: u32 = tile + (laneid & (C.keys - 1)) * C.pitch();
-                let to_v: u32 = to + C.tile();
-                if C.keys == 32 {
-                    bulk::load(to, from, self.bytes[0], bar);
-                    bulk::load(to_v, from_v, self.bytes[1], bar);
-                } else {
-                    let first: pred = laneid < 16;
-                    let bytes: u32 = first.select(self.bytes[0], self.bytes[1]);
-                    bulk::load(first.select(to, to_v), first.select(from, from_v), bytes, bar);
-                }
-            }
-        }
-
-        /// `ACROSS` lanes copy a row; those behind the last key become zeros.
-        fn copy_async<const C: Config>(&self, tile: u32, token: u32, page: u32, slot: u32) {
+        /// Begins to copy a warp's tile of keys and values from `token` on; those behind the last key become zeros. Each lane gives an
+        /// entry of the table and a place in the page for one key; `ACROSS` lanes copy a row.
+        fn copy<const C: Config>(&self, tile: u32, token: u32, entry: u32, slot: u32) {
             const WIDTH: u32 = C.size * C.head;
             const ACROSS: u32 = if WIDTH % 128 == 0 { 8 } else { 2 };
             const STEP: u32 = 32 / ACROSS;
-            let column: u32 = laneid % ACROSS * 16;
+            let (page, column): (u32, u32) = (self.places.page(entry), laneid % ACROSS * 16);
             for i in 0..C.keys / STEP {
                 let row: u32 = laneid / ACROSS + STEP * i;
                 let (own_page, own_slot): (u32, u32) = (warp::broadcast(page, row), warp::broadcast(slot, row));
@@ -211,47 +115,41 @@ pub(crate) mod kernels {
         }
     }
 
-    /// A warp's ring of tiles: the ones to fill and to read next, and the parity of the round of the latter.
+    /// A warp's ring of tiles: the ones to fill and to read next, and where the table and the page have this lane's key of the former, so
+    /// that no copy waits for the table.
     struct Ring<const C: Config> {
         tiles: u32,
-        bars: u32,
         fill: u32,
         read: u32,
-        phase: u32,
+        entry: u32,
+        slot: u32,
     }
 
     impl<const C: Config> Ring<C> {
         /// The ring of this warp.
-        fn new(tiles: u32, bars: u32) -> Ring<C> {
-            let warp: u32 = tid.x / 32;
-            let own: u32 = bars + warp * (8 * C.stages);
-            if arch >= sm_90 {
-                if laneid == 0 {
-                    for i in 0..C.stages {
-                        mbarrier::init(own + 8 * i, 1);
-                    }
-                    mbarrier::fence_init();
-                }
-            }
-            Ring { tiles: tiles + warp * (2 * C.stages * C.tile()), bars: own, fill: 0, read: 0, phase: 0 }
+        fn new(tiles: u32) -> Ring<C> {
+            Ring { tiles: tiles + tid.x / 32 * (2 * C.stages * C.tile()), fill: 0, read: 0, entry: 0, slot: 0 }
         }
 
-        /// Begins to copy this warp's tile of a round.
+        /// Finds the keys of this warp's tile of a round.
+        fn find(&mut self, cache: &Cache, round: u32) {
+            let token: u32 = round * C.block() + tid.x / 32 * C.keys + (laneid & (C.keys - 1));
+            (self.entry, self.slot) = cache.places.find(token.min(cache.len.max(1) - 1));
+        }
+
+        /// Begins to copy this warp's tile of a round, whose keys are found, and finds those of the next one.
         fn begin(&mut self, cache: &Cache, round: u32) {
             let token: u32 = round * C.block() + tid.x / 32 * C.keys;
-            cache.copy::<C>(self.tiles + self.fill * (2 * C.tile()), self.bars + 8 * self.fill, token);
+            cache.copy::<C>(self.tiles + self.fill * (2 * C.tile()), token, self.entry, self.slot);
             self.fill += 1;
             self.fill = (self.fill == C.stages).select(0, self.fill);
+            self.find(cache, round + 1);
         }
 
         /// Waits for the next tile.
         fn wait(&self) -> u32 {
-            if arch >= sm_90 {
-                mbarrier::wait(self.bars + 8 * self.read, self.phase);
-            } else {
-                cp_async::wait::<{ C.stages - 1 }>();
-                warp::sync();
-            }
+            cp_async::wait::<{ C.stages - 1 }>();
+            warp::sync();
             self.tiles + self.read * (2 * C.tile())
         }
 
@@ -259,10 +157,7 @@ pub(crate) mod kernels {
         fn advance(&mut self) {
             warp::sync();
             self.read += 1;
-            if self.read == C.stages {
-                self.read = 0;
-                self.phase = self.phase ^ 1;
-            }
+            self.read = (self.read == C.stages).select(0, self.read);
         }
     }
 
@@ -354,45 +249,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The change of the scores: which keys a row sees, the factor before the soft cap and the cap, and the factor of the exponents.
-    struct Scores {
-        mask: attention::Mask,
-        queries: [u32; 2],
-        last: u32,
-        factors: [f32; 2],
-        exponent: f32,
-    }
-
-    impl Scores {
-        /// The soft cap, and minus infinity for the keys that a row's query does not see; `first` is the tile's first key.
-        fn change<const C: Config>(&self, s: &mut [[[f32; 4]; C.keys / 8]; 1], first: u32) {
-            if self.factors[1] > 0.0 {
-                for j in 0..C.keys / 8 {
-                    for e in 0..4 {
-                        s[0][j][e] = attention::tanh(s[0][j][e] * self.factors[0]) * self.factors[1];
-                    }
-                }
-            }
-            let none: u32 = 0;
-            if self.mask.hides(none, self.last, first, first + C.keys) {
-                let column: i32 = signed(first + laneid % 4 * 2);
-                for half in 0..2 {
-                    let query: i32 = signed(self.queries[half]);
-                    let from: i32 = query + self.mask.low - column;
-                    let to: i32 = (query + self.mask.high).min(signed(self.mask.columns)) - column;
-                    let width: u32 = unsigned((to - from).max(0));
-                    for j in 0..C.keys / 8 {
-                        for e in 0..2 {
-                            let behind: u32 = unsigned((8 * j + e) as i32 - from);
-                            let hidden: pred = behind >= width;
-                            ptx! { selp.f32 s[0][j][2 * half + e], 0fFF800000, s[0][j][2 * half + e], hidden; }
-                        }
-                    }
-                }
-            }
-        }
-    }
-
     /// State of a warp: sums over the keys that it has seen.
     struct State<const C: Config> {
         o: [[[f32; 4]; C.head / 8]; 1],
@@ -408,11 +264,11 @@ pub(crate) mod kernels {
         }
 
         /// Adds a tile of keys and values.
-        fn add<T>(&mut self, queries: &[[b32; 4]; C.head / 16], tile: u32, scores: &Scores, first: u32) {
+        fn add<T>(&mut self, queries: &[[b32; 4]; C.head / 16], tile: u32, scores: &kv_cache::Scores, first: u32) {
             let s: [[[f32; 4]; C.keys / 8]; 1];
             fragment::clear(&mut s);
             multiply_keys::<T, C>(&mut s, queries, tile);
-            scores.change::<C>(&mut s, first);
+            scores.change::<{ C.keys / 8 }>(&mut s, first);
             self.online.update(&mut s, &mut self.o, scores.exponent);
             let weights: [[[b32; 4]; C.keys / 16]; 1];
             if C.size == 2 {
@@ -518,16 +374,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// Zeros in the rings, for columns that no copy writes.
-    fn clear<const C: Config>(tiles: u32) {
-        let zero: b32 = 0;
-        let mut at: u32 = tiles + tid.x * 16;
-        while at < tiles + C.rings() {
-            ptx! { st.shared.v4.b32 [at], {zero, zero, zero, zero}; }
-            at += 512 * C.warps;
-        }
-    }
-
     /// A factor of a head, or 1 without factors.
     fn factor(factors: u64, scaled: u32, head: u32) -> f32 {
         let (mut by, at, some): (f32, u64, pred);
@@ -538,7 +384,7 @@ pub(crate) mod kernels {
 
     /// A block's part of one sequence: its rounds, counted from the first one of the sequence.
     struct Work {
-        extent: Extent,
+        extent: kv_cache::Extent,
         from: u32,
         until: u32,
         head_k: u32,
@@ -546,9 +392,14 @@ pub(crate) mod kernels {
     }
 
     impl Work {
-        /// The part that begins with round `round`, of head and tile of rows `number`; the block's rounds end before `last`.
-        fn new<const C: Config>(p: &DecodeProblem, lengths: u64, place: &Place, number: u32, rounds: [u32; 2]) -> Work {
-            let extent = Extent::of_sequence::<C>(p, lengths, place.sequence);
+        /// The part that begins with round `rounds[0]`, of head and tile of rows `number`; the block's rounds end before `rounds[1]`.
+        fn new(
+            p: &DecodeProblem,
+            extent: kv_cache::Extent,
+            place: &kv_cache::Place,
+            number: u32,
+            rounds: [u32; 2],
+        ) -> Work {
             let (from, until): (u32, u32) = (rounds[0] - place.first, (rounds[1] - place.first).min(extent.rounds));
             let head_k: u32 = number / p.row_tiles;
             let packed = kv_cache::Packed {
@@ -562,13 +413,12 @@ pub(crate) mod kernels {
         }
 
         /// The scores of its rows; `factor` is that of K.
-        fn scores(&self, p: &DecodeProblem, factor: f32) -> Scores {
-            let none: u32 = 0;
+        fn scores(&self, p: &DecodeProblem, mask: attention::Mask, factor: f32) -> kv_cache::Scores {
             let (upper, _upper_head): (u32, u32) = self.packed.locate(laneid / 4);
             let (lower, _lower_head): (u32, u32) = self.packed.locate(laneid / 4 + 8);
             let capped: pred = p.soft_cap > 0.0;
-            Scores {
-                mask: attention::Mask::new(p.tokens, self.extent.len, none, p.left, p.right),
+            kv_cache::Scores {
+                mask,
                 queries: [upper, lower],
                 last: p.tokens - 1,
                 factors: [p.scale * factor, p.soft_cap],
@@ -581,10 +431,11 @@ pub(crate) mod kernels {
             &self,
             ring: &mut Ring<C>,
             cache: &Cache,
-            scores: &Scores,
+            scores: &kv_cache::Scores,
             q_tile: u32,
         ) -> State<C> {
             let (mut next, end): (u32, u32) = (self.extent.begin + self.from, self.extent.begin + self.until);
+            ring.find(cache, next);
             for _i in 0..C.stages - 1 {
                 if next < end {
                     ring.begin(cache, next);
@@ -662,7 +513,7 @@ pub(crate) mod kernels {
         let tiles: u32 = q_tile + 2 * ROWS * (C.head + 8);
         let warps = Warps::<C> { sums: tiles, marks: tiles + C.rings() };
         let slot: u32 = warps.marks + 8 * ROWS * C.warps;
-        let mut ring = Ring::<C>::new(tiles, slot + 16);
+        let mut ring = Ring::<C>::new(tiles);
         let (lengths_at, tables): (u64, u64) = (lengths, table);
         let (q_from, k_from, v_from): (u64, u64, u64) = (q, k, v);
         let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
@@ -672,14 +523,23 @@ pub(crate) mod kernels {
         let heads: u32 = p.heads_k * p.row_tiles;
         let (groups, group): (u32, u32) = (nctaid.x / heads, ctaid.x / heads);
         let number: u32 = ctaid.x - group * heads;
-        let shares = scheduler::Shares::new(Place::total::<C>(&p, lengths_at), groups);
+        let (batch, tokens, capacity): (u32, u32, u32) = (p.batch, p.tokens, p.capacity);
+        let sequences = kv_cache::Sequences::<{ C.block() }> {
+            lengths: lengths_at,
+            batch,
+            tokens,
+            capacity,
+            left: p.left,
+            right: p.right,
+        };
+        let shares = scheduler::Shares::new(sequences.total(), groups);
         let (mut round, last): (u32, u32) = (shares.begin(group), shares.begin(group + 1));
         if round == last {
             return;
         }
-        let mut place = Place::find::<C>(&p, lengths_at, round);
+        let mut place: kv_cache::Place = sequences.find(round);
         while round < last {
-            let work = Work::new::<C>(&p, lengths_at, &place, number, [round, last]);
+            let work = Work::new(&p, sequences.extent(place.sequence), &place, number, [round, last]);
             let cache = Cache {
                 from: [k_from + p.k[2] * work.head_k as u64, v_from + p.v[2] * work.head_k as u64],
                 pages: [p.k[0], p.v[0]],
@@ -688,16 +548,9 @@ pub(crate) mod kernels {
                 places: kv_cache::Pages::of_sequence(tables, p.table_pages, place.sequence, p.page_size, p.pages),
                 len: work.extent.len,
             };
-            if p.dim.min(p.dim_v) < C.head {
-                clear::<C>(tiles);
-            }
-            if arch >= sm_90 {
-                tma::fence();
-            }
-            block::sync();
             work.packed.copy::<ROWS, { C.head }, { 32 * C.warps }>(q_tile, q_from, p.q, p.dim);
             cp_async::commit();
-            let scores = work.scores(&p, factor(k_factors, p.scaled, work.head_k));
+            let scores = work.scores(&p, sequences.mask(work.extent.len), factor(k_factors, p.scaled, work.head_k));
             let state: State<C> = work.attend::<T, C>(&mut ring, &cache, &scores, q_tile);
             block::sync();
             state.leave(tiles, warps.marks, scores.exponent, &work.packed);
@@ -734,7 +587,7 @@ pub(crate) mod kernels {
             }
             round = place.first + work.until;
             if work.until == work.extent.rounds {
-                place = Place { sequence: place.sequence + 1, first: round };
+                place = kv_cache::Place { sequence: place.sequence + 1, first: round };
             }
             block::sync();
         }

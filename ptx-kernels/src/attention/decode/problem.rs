@@ -1,6 +1,5 @@
 //! Shapes and options of a decode call, checked, in the form that the kernel takes.
 
-use super::KvCache;
 use crate::attention::Attention;
 use crate::attention::problem::{Rows, refuse};
 use ptx_launch::expansion::Int;
@@ -39,8 +38,7 @@ pub struct DecodeProblem {
     /// Blocks of the launch, and tiles of 16 rows of the queries that share a head.
     pub(super) blocks: u32,
     pub(super) row_tiles: u32,
-    /// 1 if there is a table, or are logarithms.
-    pub(super) paged: u32,
+    /// 1 if there are logarithms.
     pub(super) logged: u32,
     /// Keys that a query sees to either side of its own.
     pub(super) left: i32,
@@ -51,6 +49,7 @@ pub struct DecodeProblem {
     pub(super) exponent: f32,
     /// 1 if there are factors of the heads of the cache.
     pub(super) scaled: u32,
+    pub(super) pad: u32,
 }
 
 /// A window that hides nothing.
@@ -59,60 +58,91 @@ const UNLIMITED: u32 = 1 << 30;
 /// The most queries of a sequence.
 const MOST_QUERIES: usize = 16;
 
-/// Blocks of a multiprocessor, and at least so many multiprocessors are counted.
-const BLOCKS: u32 = 2;
+/// At least so many multiprocessors are counted.
 const LEAST_MULTIPROCESSORS: u32 = 3;
 
-/// Checks lengths, pages and factors for tensors of a shape: batch, tokens, heads of the cache, elements.
-pub(super) fn check_tables(
-    [batch, _, heads, _]: [usize; 4],
-    lengths: &TensorRef<'_, i32, 1>,
-    table: Option<&TensorRef<'_, i32, 2>>,
-    scales: Option<&[TensorRef<'_, f32, 1>; 2]>,
-) -> Result<()> {
-    if lengths.shape() != [batch] || !lengths.is_contiguous() {
-        let found = format!("{batch} sequences, lengths of shape {:?}", lengths.shape());
-        return Err(refuse(found, "contiguous lengths of all sequences"));
+/// The places of a cache's tokens: the keys of each sequence, pages, and factors of the heads of K and V.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places<'a> {
+    pub lengths: TensorRef<'a, i32, 1>,
+    pub table: Option<TensorRef<'a, i32, 2>>,
+    pub scales: Option<[TensorRef<'a, f32, 1>; 2]>,
+}
+
+impl<'a> Places<'a> {
+    /// A row of the cache for each sequence.
+    pub(super) fn new(lengths: TensorRef<'a, i32, 1>) -> Self {
+        Places { lengths, table: None, scales: None }
     }
-    if let Some(table) = table
-        && (table.shape()[0] != batch || !table.is_contiguous())
-    {
-        let found = format!("{batch} sequences, a table of shape {:?}", table.shape());
-        return Err(refuse(found, "a contiguous table with a row of each sequence"));
+
+    /// The same with pages.
+    pub(super) fn paged(self, table: TensorRef<'a, i32, 2>) -> Self {
+        Places { table: Some(table), ..self }
     }
-    if let Some([k, v]) = scales
-        && (k.shape() != [heads] || v.shape() != [heads] || !k.is_contiguous() || !v.is_contiguous())
-    {
-        let found = format!("factors of shapes {:?} and {:?}", k.shape(), v.shape());
-        return Err(refuse(found, format!("contiguous factors of {heads} heads of the cache")));
+
+    /// Pages of a sequence in the table, or 0 without one.
+    pub(super) fn table_pages(&self) -> u32 {
+        self.table.map_or(0, |table| table.shape()[1] as u32)
     }
-    Ok(())
+
+    /// Checks everything for `batch` sequences and a cache of a shape: pages, tokens of a page, heads, elements. Returns the most keys of a
+    /// sequence.
+    pub(super) fn check(&self, batch: usize, [pages, page_size, heads, _]: [usize; 4]) -> Result<u32> {
+        let (lengths, table) = (&self.lengths, self.table.map(|table| table.shape()));
+        if lengths.shape() != [batch] || !lengths.is_contiguous() {
+            let found = format!("{batch} sequences, lengths of shape {:?}", lengths.shape());
+            return Err(refuse(found, "contiguous lengths of all sequences"));
+        }
+        let fits = match table {
+            Some([rows, _]) => {
+                rows == batch && pages > 0 && page_size > 0 && self.table.is_some_and(|table| table.is_contiguous())
+            }
+            None => pages == batch,
+        };
+        if !fits {
+            let found = format!("{batch} sequences, a table {table:?}, {pages} pages of {page_size} tokens");
+            return Err(refuse(found, "a row of each sequence in a contiguous table, or in the cache"));
+        }
+        if let Some([k, v]) = &self.scales
+            && (k.shape() != [heads] || v.shape() != [heads] || !k.is_contiguous() || !v.is_contiguous())
+        {
+            let found = format!("factors of shapes {:?} and {:?}", k.shape(), v.shape());
+            return Err(refuse(found, format!("contiguous factors of {heads} heads of the cache")));
+        }
+        Ok(table.map_or(page_size, |[_, count]| count.saturating_mul(page_size)).min((1 << 29) - 1) as u32)
+    }
+}
+
+/// The grain of a kernel: packed rows and keys that a block takes at once, bytes of a part that it leaves, blocks of a multiprocessor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grain {
+    pub rows: u32,
+    pub keys: u32,
+    pub part: u32,
+    pub blocks: u32,
+}
+
+impl Default for Grain {
+    fn default() -> Self {
+        Grain { rows: 16, keys: 1, part: 0, blocks: 1 }
+    }
 }
 
 impl DecodeProblem {
-    /// Checks shapes and options.
-    pub(super) fn new<T, K>(
+    /// Checks shapes, of Q, K, V and the output, and options; `most` are elements of a row of Q and K, and of V.
+    pub(super) fn new<T>(
         options: &Attention<'_, T>,
-        q: &Rows,
-        cache: &KvCache<'_, K>,
-        out: &Rows,
+        [q, k, v, out]: [&Rows; 4],
+        places: &Places<'_>,
+        most: [usize; 2],
     ) -> Result<DecodeProblem> {
-        let (k, v) = (
-            Rows::of("the cache of K", &cache.k, options.layout),
-            Rows::of("the cache of V", &cache.v, options.layout),
-        );
         let ([batch, tokens, heads, dim], [pages, page_size, heads_k, dim_v]) = (q.shape, v.shape);
         k.check_shape([pages, page_size, heads_k, dim])?;
         out.check_shape([batch, tokens, heads, dim_v])?;
-        for rows in [q, &k, &v, out] {
-            rows.check_rows()?;
+        for (rows, most) in [(q, most[0]), (k, most[0]), (v, most[1]), (out, most[1])] {
+            rows.check_rows(most)?;
         }
-        let table = cache.table.map(|table| table.shape());
-        check_tables([batch, tokens, heads_k, 0], &cache.lengths, cache.table.as_ref(), cache.scales.as_ref())?;
-        if !table.map_or(pages == batch, |_| pages > 0 && page_size > 0) {
-            let found = format!("{batch} sequences, a table {table:?}, caches {:?}", k.shape);
-            return Err(refuse(found, "a row of each sequence in the table, or in the cache"));
-        }
+        let capacity = places.check(batch, k.shape)?;
         if heads_k == 0 || heads % heads_k != 0 || tokens > MOST_QUERIES || tokens == 0 || batch > 65535 {
             let found = format!("{tokens} queries of {heads} heads, {heads_k} heads of the cache, {batch} sequences");
             return Err(refuse(found, "1 to 16 queries, and heads of Q that are a multiple of those of the cache"));
@@ -123,7 +153,6 @@ impl DecodeProblem {
                 "a window, a scale and a soft cap",
             ));
         }
-        let capacity = table.map_or(page_size, |[_, count]| count.saturating_mul(page_size)).min((1 << 29) - 1);
         let mut problem = DecodeProblem {
             q: q.bytes(),
             k: k.bytes(),
@@ -136,14 +165,13 @@ impl DecodeProblem {
             group: (heads / heads_k) as u32,
             dim: dim as u32,
             dim_v: dim_v as u32,
-            capacity: capacity as u32,
+            capacity,
             page_size: page_size as u32,
             pages: pages as u32,
-            table_pages: table.map_or(0, |[_, count]| count as u32),
+            table_pages: places.table_pages(),
             blocks: 1,
-            row_tiles: (tokens * heads / heads_k).div_ceil(16) as u32,
-            paged: u32::from(table.is_some()),
-            scaled: u32::from(cache.scales.is_some()),
+            row_tiles: 1,
+            scaled: u32::from(places.scales.is_some()),
             left: options.left.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
             right: options.right.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
             ..DecodeProblem::default()
@@ -152,17 +180,20 @@ impl DecodeProblem {
         Ok(problem)
     }
 
-    /// Divides the work among the multiprocessors: groups of blocks, one for each head and tile of rows, share rounds of `block` keys of
-    /// all sequences. A block leaves at most two parts of `part` bytes.
-    pub(super) fn divide(&mut self, multiprocessors: u32, flags: usize, block: u32, part: u32) -> Result<()> {
+    /// Divides the work among the multiprocessors: groups of blocks, one for each head and tile of rows, share rounds of keys of all
+    /// sequences. A block leaves at most two parts.
+    pub(super) fn divide(&mut self, multiprocessors: u32, flags: usize, grain: Grain) -> Result<()> {
+        let Grain { rows, keys, part, blocks } = grain;
+        self.row_tiles = (self.tokens * self.group).div_ceil(rows);
         let heads = self.heads_k * self.row_tiles;
-        let rounds = u64::from(self.batch) * u64::from(self.capacity.div_ceil(block).max(1));
-        if rounds > i32::MAX as u64 || heads as usize > flags {
+        let rounds = u64::from(self.batch) * u64::from(self.capacity.div_ceil(keys).max(1));
+        let most = blocks * multiprocessors.max(LEAST_MULTIPROCESSORS);
+        let groups = u64::from((most / heads).max(1)).min(rounds.max(1)) as u32;
+        if rounds > i32::MAX as u64 || groups as usize * heads as usize > flags {
             let found = format!("{} sequences of {} heads and {} keys", self.batch, self.heads_k, self.capacity);
-            return Err(refuse(found, format!("fewer than 2^31 rounds of {block} keys, and at most {flags} heads")));
+            return Err(refuse(found, format!("fewer than 2^31 rounds of {keys} keys, and at most {flags} heads")));
         }
-        let most = BLOCKS * multiprocessors.max(LEAST_MULTIPROCESSORS);
-        self.blocks = u64::from((most / heads).max(1)).min(rounds) as u32 * heads;
+        self.blocks = groups * heads;
         self.scratch = 2 * u64::from(self.blocks) * u64::from(part);
         Ok(())
     }

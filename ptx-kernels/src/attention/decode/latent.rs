@@ -1,0 +1,411 @@
+//! Decode of latent attention (MLA) on `sm_80` and newer: all heads of Q share one head of the cache, and V is the first part of its rows.
+//!
+//! A block has 64 packed rows of Q and walks over tiles of keys, which its eight warps share: two warps have the same sixteen rows. Each
+//! computes the scores of half of the keys, leaves the weights in shared memory, and multiplies all of them by half of the columns of V,
+//! which are those of the same tile. Blocks share the keys of all sequences as in `kernel`.
+#![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
+
+use super::problem::DecodeProblem;
+use ptx_launch::prelude::*;
+
+/// The kernel and its parts.
+#[ptx_module(arch = "sm_80", params(DecodeProblem {
+    q: [u64; 3], k: [u64; 3], v: [u64; 3], out: [u64; 3], lse: [u64; 3], reach: [u64; 5], scratch: u64,
+    batch: u32, tokens: u32, heads_k: u32, group: u32, dim: u32, dim_v: u32, capacity: u32, page_size: u32, pages: u32,
+    table_pages: u32, blocks: u32, row_tiles: u32, logged: u32, left: i32, right: i32,
+    scale: f32, soft_cap: f32, exponent: f32, scaled: u32, pad: u32
+}))]
+pub(crate) mod kernels {
+    use super::DecodeProblem;
+
+    /// Extents of the tiles.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(crate) struct Config {
+        /// Most elements of a row of the cache, and of its part that is V.
+        pub head: u32,
+        pub head_v: u32,
+        /// Packed rows of a block: 16 for each two warps.
+        pub rows: u32,
+        /// Keys of a tile, and tiles in shared memory.
+        pub keys: u32,
+        pub stages: u32,
+    }
+
+    impl Config {
+        /// Threads of a block.
+        pub(crate) const fn threads(&self) -> u32 {
+            4 * self.rows
+        }
+
+        /// Bytes from row to row of Q and of a tile: 16 more than they need, so that `ldmatrix` meets no bank twice.
+        const fn pitch(&self) -> u32 {
+            2 * self.head + 16
+        }
+
+        /// Bytes of a tile of keys.
+        const fn tile(&self) -> u32 {
+            self.keys * self.pitch()
+        }
+
+        /// Bytes of Q and the tiles; later there are the sums.
+        const fn tiles(&self) -> u32 {
+            self.rows * self.pitch() + self.stages * self.tile()
+        }
+
+        /// Bytes of shared memory: these, the weights, two numbers of each row from both of its warps, and a number.
+        pub(crate) const fn shared(&self) -> u32 {
+            self.tiles() + self.rows * (2 * self.keys + 16) + 16 * self.rows + 16
+        }
+
+        /// Bytes of a block's part of a problem.
+        pub(crate) const fn part(&self) -> u32 {
+            4 * self.rows * (self.head_v + 1)
+        }
+    }
+
+    /// The cache of a sequence.
+    struct Cache {
+        from: u64,
+        strides: [u64; 2],
+        places: kv_cache::Pages,
+        len: u32,
+        dim: u32,
+    }
+
+    impl Cache {
+        /// Begins to copy a tile of keys from `token` on; those behind the last one become zeros. Eight threads copy a row.
+        fn copy<const C: Config>(&self, tile: u32, token: u32) {
+            const STEP: u32 = C.threads() / 8;
+            let column: u32 = tid.x % 8 * 16;
+            for i in 0..C.keys / STEP {
+                let row: u32 = tid.x / 8 + STEP * i;
+                let known: pred = token + row < self.len;
+                let (mut page, mut slot): (u32, u32) = (0, 0);
+                if known {
+                    (page, slot) = self.places.locate(token + row);
+                }
+                let from: u64 =
+                    self.from + page as u64 * self.strides[0] + slot as u64 * self.strides[1] + column as u64;
+                let to: u32 = tile + row * C.pitch() + column;
+                for j in 0..C.head / 64 {
+                    let inside: pred = known & (column + 128 * j < 2 * self.dim);
+                    cp_async::copy16_zero(to + 128 * j, from + (128 * j) as u64, inside.select(16, 0));
+                }
+            }
+        }
+    }
+
+    /// The shared memory of a warp: its rows of Q, their weights, and numbers that it exchanges with the other warp of its rows.
+    struct Memory<const C: Config> {
+        q: u32,
+        weights: u32,
+        marks: u32,
+        part: u32,
+        barrier: u32,
+    }
+
+    impl<const C: Config> Memory<C> {
+        /// That of this warp: even warps have the first half of the keys, and of the columns of V.
+        fn new(memory: u32) -> Memory<C> {
+            let (rows, part): (u32, u32) = (tid.x / 64, tid.x / 32 % 2);
+            let weights: u32 = memory + C.tiles() + rows * (16 * (2 * C.keys + 16));
+            let marks: u32 = memory + C.tiles() + C.rows * (2 * C.keys + 16) + rows * 256;
+            Memory { q: memory + rows * (16 * C.pitch()), weights, marks, part, barrier: rows + 1 }
+        }
+
+        /// The address of this lane's number `half`, as this warp (`other` = 0) or the other one leaves it.
+        fn mark(&self, half: u32, other: u32) -> u32 {
+            self.marks + ((laneid / 4 + 8 * half) << 4) + ((self.part ^ other) << 3)
+        }
+    }
+
+    /// State of a warp: sums over all keys so far for half of the columns, the largest scores, and the sums over its keys.
+    struct State<const C: Config> {
+        o: [[[f32; 4]; C.head_v / 16]; 1],
+        most: [f32; 2],
+        sum: [f32; 2],
+    }
+
+    impl<const C: Config> State<C> {
+        /// No keys.
+        fn new() -> State<C> {
+            let o: [[[f32; 4]; C.head_v / 16]; 1];
+            let most: [f32; 2];
+            fragment::clear(&mut o);
+            ptx! {
+                mov.f32 most[0], 0fFF800000;
+                mov.f32 most[1], 0fFF800000;
+            }
+            State { o, most, sum: [0.0, 0.0] }
+        }
+
+        /// Adds a tile, whose first key is `first`. Both warps of a row agree on its largest score.
+        fn add<T>(&mut self, memory: &Memory<C>, tile: u32, scores: &kv_cache::Scores, first: u32) {
+            const NT: u32 = C.keys / 16;
+            let own: u32 = memory.part * (C.keys / 2);
+            let s: [[[f32; 4]; NT]; 1];
+            multiply_keys::<T, C>(&mut s, memory.q, tile + own * C.pitch());
+            scores.change::<NT>(&mut s, first + own);
+            for half in 0..2 {
+                let mut x: f32 = self.most[half];
+                for j in 0..NT {
+                    x = x.max(s[0][j][2 * half]).max(s[0][j][2 * half + 1]);
+                }
+                x = fragment::quad_max(x);
+                let (to, first): (u32, pred) = (memory.mark(half, 0), laneid % 4 == 0);
+                ptx! { @first st.shared.f32 [to], x; }
+            }
+            barrier::sync::<64>(memory.barrier);
+            for half in 0..2 {
+                let (mine, theirs): (f32, f32);
+                let (own_at, other_at): (u32, u32) = (memory.mark(half, 0), memory.mark(half, 1));
+                ptx! {
+                    ld.shared.f32 mine, [own_at];
+                    ld.shared.f32 theirs, [other_at];
+                }
+                let most: f32 = mine.max(theirs);
+                let mut base: f32 = most * scores.exponent;
+                base = (base < -3.0e38).select(0.0, base);
+                let shrink: f32 = attention::power(self.most[half], scores.exponent, base);
+                let mut sum: f32 = 0.0;
+                for j in 0..NT {
+                    for e in 0..2 {
+                        s[0][j][2 * half + e] = attention::power(s[0][j][2 * half + e], scores.exponent, base);
+                        sum += s[0][j][2 * half + e];
+                    }
+                }
+                self.most[half] = most;
+                self.sum[half] = self.sum[half].fma(shrink, sum);
+                for j in 0..C.head_v / 16 {
+                    self.o[0][j][2 * half] *= shrink;
+                    self.o[0][j][2 * half + 1] *= shrink;
+                }
+            }
+            fragment::store::<T, { C.keys }, 1, NT>(&s, memory.weights + 2 * own);
+            barrier::sync::<64>(memory.barrier);
+            let a: u32 = fragment::rows_a::<{ C.keys }>(memory.weights);
+            let b: u32 = fragment::rows_a::<{ C.head }>(tile) + memory.part * C.head_v;
+            for k in 0..C.keys / 16 {
+                let weights: [b32; 4] = matrix::load_x4(a + 32 * k);
+                for j in 0..C.head_v / 32 {
+                    let values: [b32; 4] = matrix::load_x4_transposed(b + (16 * k * C.pitch() + 32 * j));
+                    matrix::multiply::<T>(&mut self.o[0][2 * j], weights, [values[0], values[1]]);
+                    matrix::multiply::<T>(&mut self.o[0][2 * j + 1], weights, [values[2], values[3]]);
+                }
+            }
+        }
+
+        /// Leaves the sums at `sums`, as `f32` of `head_v` a row, and largest scores in powers of 2 and sums of exponentials as marks.
+        fn leave(&self, memory: &Memory<C>, sums: u32, exponent: f32) {
+            for half in 0..2 {
+                let (total, most): (f32, f32) = (fragment::quad_sum(self.sum[half]), self.most[half] * exponent);
+                let (to, first): (u32, pred) = (memory.mark(half, 0), laneid % 4 == 0);
+                ptx! { @first st.shared.v2.f32 [to], {most, total}; }
+                let row: u32 = tid.x / 64 * 16 + laneid / 4 + 8 * half;
+                let at: u32 = sums + (row * C.head_v + memory.part * (C.head_v / 2) + laneid % 4 * 2) * 4;
+                for j in 0..C.head_v / 16 {
+                    ptx! { st.shared.v2.f32 [at + 32 * j], {self.o[0][j][2 * half], self.o[0][j][2 * half + 1]}; }
+                }
+            }
+        }
+    }
+
+    /// Scores of a warp's rows and half of a tile of keys, in two sums each, which follow on each other less often.
+    fn multiply_keys<T, const C: Config>(s: &mut [[[f32; 4]; C.keys / 16]; 1], q: u32, keys: u32) {
+        let (a, b): (u32, u32) = (fragment::rows_a::<{ C.head }>(q), fragment::rows_b::<{ C.head }>(keys));
+        let odd: [[[f32; 4]; C.keys / 16]; 1];
+        fragment::clear(s);
+        fragment::clear(&mut odd);
+        for k in 0..C.head / 16 {
+            let left: [b32; 4] = matrix::load_x4(a + 32 * k);
+            for j in 0..C.keys / 32 {
+                let right: [b32; 4] = matrix::load_x4(b + (16 * j * C.pitch() + 32 * k));
+                if k % 2 == 0 {
+                    matrix::multiply::<T>(&mut s[0][2 * j], left, [right[0], right[1]]);
+                    matrix::multiply::<T>(&mut s[0][2 * j + 1], left, [right[2], right[3]]);
+                } else {
+                    matrix::multiply::<T>(&mut odd[0][2 * j], left, [right[0], right[1]]);
+                    matrix::multiply::<T>(&mut odd[0][2 * j + 1], left, [right[2], right[3]]);
+                }
+            }
+        }
+        for j in 0..C.keys / 16 {
+            for e in 0..4 {
+                s[0][j][e] += odd[0][j][e];
+            }
+        }
+    }
+
+    /// Reads a row that `State::leave` left, by a warp, divided by its sum of exponentials; returns the logarithm of that sum.
+    fn read_row<const C: Config>(sums: u32, marks: u32, row: u32, columns: &mut [f32; C.head_v / 32]) -> f32 {
+        let (most, first, _most, second): (f32, f32, f32, f32);
+        let (mark, at): (u32, u32) = (marks + (row << 4), sums + (row * C.head_v + laneid) * 4);
+        ptx! { ld.shared.v4.f32 {most, first, _most, second}, [mark]; }
+        let sum: f32 = first + second;
+        let by: f32 = attention::inverse(sum);
+        for j in 0..C.head_v / 32 {
+            ptx! { ld.shared.f32 columns[j], [at + 128 * j]; }
+            columns[j] *= by;
+        }
+        attention::log2(sum) + most
+    }
+
+    /// Writes a row of the output, and its logarithm, which is a power of 2.
+    fn write_row<T, const C: Config>(
+        p: &DecodeProblem,
+        packed: &kv_cache::Packed,
+        tensors: [u64; 2],
+        row: u32,
+        columns: &[f32; C.head_v / 32],
+        log: f32,
+    ) {
+        let to: u64 = packed.at(tensors[0], p.out, row) + wide(laneid) * 2;
+        for j in 0..C.head_v / 32 {
+            let inside: pred = laneid + 32 * j < p.dim_v;
+            let rounded: T;
+            ptx! {
+                cvt.rn.{T}.f32 rounded, columns[j];
+                @inside st.global.b16 [to + 64 * j], rounded;
+            }
+        }
+        let log_to: u64 = packed.at(tensors[1], p.lse, row);
+        let (natural, writes): (f32, pred) = (log * 0.6931471805599453, (p.logged != 0) & (laneid == 0));
+        ptx! { @writes st.global.f32 [log_to], natural; }
+    }
+
+    /// The output of a few queries against a cache whose rows are K, and in their first part V. Parameters are those of `decode`.
+    #[ptx_kernel(
+        block = C.threads(),
+        grid = p.blocks(),
+        shared = C.shared(),
+        instances = [
+            d576 = (bf16, Config { head: 576, head_v: 512, rows: 64, keys: 32, stages: 2 }),
+            d576 = (f16, Config { head: 576, head_v: 512, rows: 64, keys: 32, stages: 2 }),
+        ],
+        unsafe(requires(
+            p.covers([q.len(), cache.len(), cache.len(), out.len(), lse.len()]),
+            p.covers_tables([lengths.len(), table.len(), 0.into(), 0.into(), scratch.len(), flags.len()])
+        ))
+    )]
+    pub fn latent<T, const C: Config>(
+        q: &[T],
+        cache: &[T],
+        lengths: &[i32],
+        table: &[i32],
+        out: &mut [T],
+        lse: &mut [f32],
+        scratch: &mut [u8],
+        flags: &mut [u32],
+        p: DecodeProblem,
+    ) {
+        const TILE: u32 = C.tile();
+        #[shared(dynamic, align = 16)]
+        let dynamic: [u8];
+        let base: u32 = dynamic;
+        let memory = Memory::<C>::new(base);
+        let (tiles, marks): (u32, u32) = (base + C.rows * C.pitch(), base + C.tiles() + C.rows * (2 * C.keys + 16));
+        let (lengths_at, tables, q_from, cache_from): (u64, u64, u64, u64) = (lengths, table, q, cache);
+        let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
+        let (groups, group): (u32, u32) = (nctaid.x / p.row_tiles, ctaid.x / p.row_tiles);
+        let number: u32 = ctaid.x - group * p.row_tiles;
+        let (batch, tokens, capacity): (u32, u32, u32) = (p.batch, p.tokens, p.capacity);
+        let sequences = kv_cache::Sequences::<{ C.keys }> {
+            lengths: lengths_at,
+            batch,
+            tokens,
+            capacity,
+            left: p.left,
+            right: p.right,
+        };
+        let shares = scheduler::Shares::new(sequences.total(), groups);
+        let (mut round, last): (u32, u32) = (shares.begin(group), shares.begin(group + 1));
+        if round == last {
+            return;
+        }
+        let mut place: kv_cache::Place = sequences.find(round);
+        while round < last {
+            let extent: kv_cache::Extent = sequences.extent(place.sequence);
+            let packed = kv_cache::Packed {
+                sequence: place.sequence,
+                first: number * C.rows,
+                count: p.tokens * p.group,
+                group: p.group,
+                head: 0 * number,
+            };
+            let own = Cache {
+                from: cache_from,
+                strides: [p.k[0], p.k[1]],
+                places: kv_cache::Pages::of_sequence(tables, p.table_pages, place.sequence, p.page_size, p.pages),
+                len: extent.len,
+                dim: p.dim,
+            };
+            block::sync();
+            packed.copy::<{ C.rows }, { C.head }, { C.threads() }>(base, q_from, p.q, p.dim);
+            let until: u32 = (last - place.first).min(extent.rounds);
+            let (mut at, end): (u32, u32) = (extent.begin + round - place.first, extent.begin + until);
+            let mut tile: u32 = tiles;
+            own.copy::<C>(tile, at * C.keys);
+            cp_async::commit();
+            let (upper, _upper_head): (u32, u32) = packed.locate(tid.x / 64 * 16 + laneid / 4);
+            let (lower, _lower_head): (u32, u32) = packed.locate(tid.x / 64 * 16 + laneid / 4 + 8);
+            let scores = kv_cache::Scores {
+                mask: sequences.mask(extent.len),
+                queries: [upper, lower],
+                last: p.tokens - 1,
+                factors: [p.scale, p.soft_cap],
+                exponent: p.exponent,
+            };
+            let mut state = State::<C>::new();
+            while at < end {
+                let (this, first): (u32, u32) = (tile, at * C.keys);
+                at += 1;
+                tile = tiles + tiles + TILE - tile;
+                if at < end {
+                    own.copy::<C>(tile, at * C.keys);
+                }
+                cp_async::commit();
+                cp_async::wait::<1>();
+                block::sync();
+                state.add::<T>(&memory, this, &scores, first);
+                block::sync();
+            }
+            state.leave(&memory, base, p.exponent);
+            block::sync();
+
+            let owner: u32 = shares.owner(place.first);
+            let count: u32 = shares.owner(place.first + extent.rounds - 1) + 1 - owner;
+            let first: u32 = number * groups + owner;
+            let parts = kv_cache::Parts::<{ C.rows }, { C.head_v }> { scratch: scratch_to, first, count };
+            let mut row: u32 = tid.x / 32;
+            while row < C.rows {
+                if packed.has(row) {
+                    let columns: [f32; C.head_v / 32];
+                    let log: f32 = read_row::<C>(base, marks, row, &mut columns);
+                    if count == 1 {
+                        write_row::<T, C>(&p, &packed, [out_to, lse_to], row, &columns, log);
+                    } else {
+                        parts.store(group - owner, row, &columns, log);
+                    }
+                }
+                row += C.threads() / 32;
+            }
+            if count > 1 {
+                if grid::is_last(flags_to + wide(first) * 4, count, marks + 16 * C.rows) {
+                    row = tid.x / 32;
+                    while row < C.rows {
+                        if packed.has(row) {
+                            let columns: [f32; C.head_v / 32];
+                            let log: f32 = parts.combine(row, &mut columns);
+                            write_row::<T, C>(&p, &packed, [out_to, lse_to], row, &columns, log);
+                        }
+                        row += C.threads() / 32;
+                    }
+                }
+            }
+            round = place.first + until;
+            if until == extent.rounds {
+                place = kv_cache::Place { sequence: place.sequence + 1, first: round };
+            }
+        }
+    }
+}
