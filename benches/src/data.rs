@@ -58,12 +58,29 @@ mod kernels {
         }
     }
 
-    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), unsafe(requires(x.len() >= n)))]
-    pub fn normal32(x: &mut [f32], n: u32, seed: u32) {
+    /// Floats, or integers of which most are below 100.
+    #[ptx_kernel(
+        block = 256,
+        grid = n.div_ceil(256).clamp(1, 2048),
+        instances = [f32, i32, i8],
+        unsafe(requires(x.len() >= n))
+    )]
+    pub fn normal32<T>(x: &mut [T], n: u32, seed: u32) {
         let mut i: u32 = ctaid.x * 256 + tid.x;
         while i < n {
-            let (value, at): (f32, u64) = (normal_at(i, seed), x + wide(i) * 4);
-            ptx! { st.global.f32 [at], value; }
+            let (value, at): (f32, u64) = (normal_at(i, seed), x + wide(i) * size_of::<T>());
+            if type_name::<T>() == "f32" {
+                ptx! { st.global.f32 [at], value; }
+            } else {
+                let (large, whole): (f32, i32);
+                large = value * 32.0;
+                ptx! { cvt.rni.s32.f32 whole, large; }
+                if size_of::<T>() == 1 {
+                    ptx! { st.global.s8 [at], whole; }
+                } else {
+                    ptx! { st.global.s32 [at], whole; }
+                }
+            }
             i += 2048 * 256;
         }
     }
@@ -84,7 +101,7 @@ mod kernels {
         }
     }
 
-    /// As `product16`, for 8-bit operands that are both K-major.
+    /// As `product`, for 8-bit operands that are both K-major.
     #[ptx_kernel(block = 256, grid = (rows * n).div_ceil(8), unsafe(requires(sums.len() >= 2, k % 2 == 0)))]
     pub fn product_e4m3(
         a: &[u8],
@@ -209,17 +226,22 @@ mod kernels {
         }
     }
 
-    /// Compares `f32` with a reference.
-    #[ptx_kernel(block = 256, grid = n.div_ceil(256).clamp(1, 2048), unsafe(requires(x.len() >= n, y.len() >= n, sums.len() >= 2)))]
-    pub fn compare32(x: &[f32], y: &[f32], sums: &mut [f64], n: u32) {
+    /// Compares 32-bit values with a reference.
+    #[ptx_kernel(
+        block = 256,
+        grid = n.div_ceil(256).clamp(1, 2048),
+        instances = [f32, i32],
+        unsafe(requires(x.len() >= n, y.len() >= n, sums.len() >= 2))
+    )]
+    pub fn compare32<T>(x: &[T], y: &[T], sums: &mut [f64], n: u32) {
         let mut i: u32 = ctaid.x * 256 + tid.x;
         let (mut difference, mut own): (f64, f64) = (0.0, 0.0);
         while i < n {
             let (at, other): (u64, u64) = (x + wide(i) * 4, y + wide(i) * 4);
-            let (p, q): (f32, f32);
+            let (p, q): (T, T);
             ptx! {
-                ld.global.f32 p, [at];
-                ld.global.f32 q, [other];
+                ld.global.b32 p, [at];
+                ld.global.b32 q, [other];
             }
             let (mut a, b): (f64, f64) = (p as f64, q as f64);
             a -= b;
@@ -235,15 +257,37 @@ mod kernels {
         }
     }
 
+    /// An element in global memory.
+    fn element<T>(at: u64) -> f64 {
+        let value: f64;
+        if size_of::<T>() == 2 {
+            let (bits, wide_value): (T, f32);
+            ptx! {
+                ld.global.b16 bits, [at];
+                cvt.f32.{T} wide_value, bits;
+            }
+            value = wide_value as f64;
+        } else if size_of::<T>() == 1 {
+            let whole: i32;
+            ptx! { ld.global.s8 whole, [at]; }
+            value = whole as f64;
+        } else {
+            let bits: T;
+            ptx! { ld.global.b32 bits, [at]; }
+            value = bits as f64;
+        }
+        value
+    }
+
     /// Rows `first + i · step` of A · B in `f64`, a warp an element, and how far C is from it. A is at
     /// `a_row · m + a_k · k`, B at `b_col · n + b_k · k`.
     #[ptx_kernel(
         block = 256,
         grid = (rows * n).div_ceil(8),
-        instances = [(bf16, bf16), (f16, f16), (bf16, f32)],
+        instances = [(bf16, bf16), (f16, f16), (bf16, f32), (f32, f32), (i8, i32)],
         unsafe(requires(sums.len() >= 2))
     )]
-    pub fn product16<T, O>(
+    pub fn product<T, O>(
         a: &[T],
         b: &[T],
         c: &[O],
@@ -263,18 +307,12 @@ mod kernels {
             let (row, column): (u32, u32) = (first + warp / n * step, warp % n);
             let mut sum: f64 = 0.0;
             let mut at: u32 = laneid;
-            let (from_a, from_b): (u64, u64) = (a + wide(row) * a_row * 2, b + wide(column) * b_col * 2);
+            let (from_a, from_b): (u64, u64) =
+                (a + wide(row) * a_row * size_of::<T>(), b + wide(column) * b_col * size_of::<T>());
             while at < k {
-                let (pa, pb): (u64, u64) = (from_a + wide(at) * a_k * 2, from_b + wide(at) * b_k * 2);
-                let (x, y): (T, T);
-                let (p, q): (f32, f32);
-                ptx! {
-                    ld.global.b16 x, [pa];
-                    ld.global.b16 y, [pb];
-                    cvt.f32.{T} p, x;
-                    cvt.f32.{T} q, y;
-                }
-                let (p, q): (f64, f64) = (p as f64, q as f64);
+                let (pa, pb): (u64, u64) =
+                    (from_a + wide(at) * a_k * size_of::<T>(), from_b + wide(at) * b_k * size_of::<T>());
+                let (p, q): (f64, f64) = (element::<T>(pa), element::<T>(pb));
                 ptx! { fma.rn.f64 sum, p, q, sum; }
                 at += 32;
             }
@@ -282,17 +320,7 @@ mod kernels {
             if laneid == 0 {
                 const BYTES: u32 = size_of::<O>();
                 let at: u64 = c + (wide(row) * n + column as u64) * BYTES as u64;
-                let is: f32;
-                if BYTES == 4 {
-                    ptx! { ld.global.f32 is, [at]; }
-                } else {
-                    let value: T;
-                    ptx! {
-                        ld.global.b16 value, [at];
-                        cvt.f32.{T} is, value;
-                    }
-                }
-                add_squares(sums, is as f64, sum);
+                add_squares(sums, element::<O>(at), sum);
             }
         }
     }
@@ -331,7 +359,20 @@ macro_rules! values {
 values! {
     bf16: kernels::normal16::<bf16>, kernels::compare16::<bf16>;
     f16: kernels::normal16::<f16>, kernels::compare16::<f16>;
-    f32: kernels::normal32, kernels::compare32;
+    f32: kernels::normal32::<f32>, kernels::compare32::<f32>;
+}
+
+impl Value for i32 {
+    const POISON: i32 = i32::MIN;
+
+    fn fill(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()> {
+        let n = buffer.len() as u32;
+        kernels::normal32::<i32>(stream, buffer, n, seed)
+    }
+
+    fn compare(stream: &Stream, x: &Buffer<Self>, y: &Buffer<Self>, sums: &mut Buffer<f64>) -> Result<()> {
+        kernels::compare32::<i32>(stream, x, y, sums, x.len() as u32)
+    }
 }
 
 /// A buffer of normally distributed values. Who compares with the CPU downloads it.
@@ -407,31 +448,37 @@ macro_rules! product_error {
         let ([a_row, a_k], [b_col, b_k]) = ($product.a.map(|d| d as u32), $product.b.map(|d| d as u32));
         let (rows, first, step) = sample(shape);
         let mut sums = $stream.device().zeros(2)?;
-        kernels::product16::<$t, $o>($stream, $a, $b, $c, &mut sums, rows, first, step, n, k, a_row, a_k, b_col, b_k)?;
+        kernels::product::<$t, $o>($stream, $a, $b, $c, &mut sums, rows, first, step, n, k, a_row, a_k, b_col, b_k)?;
         relative(&sums)
     }};
 }
 
-macro_rules! halves {
-    ($($ty:ident)*) => {
+macro_rules! factors {
+    ($($ty:ident => $result:ident, $fill:path;)*) => {
         $(impl Factor for $ty {
-            type Result = $ty;
+            type Result = $result;
 
             fn draw(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()> {
-                <$ty as Value>::fill(stream, buffer, seed)
+                let n = buffer.len() as u32;
+                $fill(stream, buffer, n, seed)
             }
 
             fn product_error(
                 stream: &Stream,
                 product: &Product,
-                (a, b, c): (&Buffer<Self>, &Buffer<Self>, &Buffer<Self>),
+                (a, b, c): (&Buffer<Self>, &Buffer<Self>, &Buffer<$result>),
             ) -> Result<f64> {
-                product_error!($ty, $ty, stream, product, a, b, c)
+                product_error!($ty, $result, stream, product, a, b, c)
             }
         })*
     };
 }
-halves! { bf16 f16 }
+factors! {
+    bf16 => bf16, kernels::normal16::<bf16>;
+    f16 => f16, kernels::normal16::<f16>;
+    f32 => f32, kernels::normal32::<f32>;
+    i8 => i32, kernels::normal32::<i8>;
+}
 
 /// A type of results of products of bf16.
 pub trait Sum: Value {

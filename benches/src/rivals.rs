@@ -34,4 +34,8 @@ pub enum Number {
     F16,
     /// 8 bits, 4 of them the exponent's.
     E4m3,
+    /// f32, cut to 11 significant bits
+    Tf32,
+    /// i8
+    I8,
 }

@@ -2,9 +2,11 @@
 
 mod ampere;
 mod attention;
+mod choice;
 mod copy;
 mod gemm;
 mod grouped;
+mod kind;
 mod power;
 mod rows;
 
@@ -34,6 +36,16 @@ pub const SUITES: &[(&str, Suite)] = &[
     ("swiglu bf16", rows::swiglu_bf16),
     ("gemm bf16", gemm::bf16),
     ("gemm f16", gemm::f16),
+    ("gemm tf32", gemm::tf32),
+    ("gemm i8", gemm::i8),
+    ("gemm majors", gemm::majors),
+    ("gemm unaligned", gemm::unaligned),
     ("gemm edges", gemm::edges),
+    ("gemm host", choice::host),
+    ("gemm choice bf16", choice::bf16),
+    ("gemm choice f16", choice::f16),
+    ("gemm choice tf32", choice::tf32),
+    ("gemm choice e4m3", choice::e4m3),
+    ("gemm choice i8", choice::i8),
     ("power bf16", power::bf16),
 ];

@@ -41,8 +41,8 @@
 //!
 //! Let S be the sum of the magnitudes of the K products of an element, u = 2⁻²⁴, and K' = K + 32. The sums are off by at most
 //! K' · u · S on the ordinary units. Tensor cores add with one bit less and truncate: 4 · K' · u · S. With `tf32` each operand is off by
-//! 2⁻¹⁰ of itself (subnormal ones lose more): 2⁻⁹ · S more. Tensor cores of `sm_89` add products of 8-bit floats with 13 bits behind the point of the largest one:
-//! 2⁻¹² · S more for each 32 of K. The epilogue computes in `f32`, each step with a relative error of 2⁻²³; Φ, the sigmoid and tanh of the
+//! 2⁻¹⁰ of itself (subnormal ones lose more): 2⁻⁹ · S more. Tensor cores of `sm_89` and `sm_90` add products of 8-bit floats with 13 bits behind the point of the
+//! largest addend: at most 2⁻¹³ · S more for each of K, and seldom a hundredth of that. The epilogue computes in `f32`, each step with a relative error of 2⁻²³; Φ, the sigmoid and tanh of the
 //! activations have an absolute error below 2⁻²¹. C is rounded to nearest even. NaN and infinities propagate as IEEE 754 has it, through
 //! activations as PyTorch has it. With `beta` = 0 (the default) C is not read. `e4m3` has no infinities.
 //!
@@ -80,6 +80,7 @@
 mod access;
 pub mod blackwell;
 mod builder;
+mod choice;
 mod element;
 mod epilogue;
 pub mod hopper;
@@ -91,6 +92,8 @@ mod plan;
 mod problem;
 mod simt;
 mod tuned;
+mod views;
+mod wgmma;
 
 pub use builder::{Activation, Choice, Gemm};
 pub use element::{Element, Operand, Output};
@@ -109,6 +112,12 @@ pub fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("gemm_mma_i8", mma::i8::kernels::PTX),
         ("gemm_mma_e4m3", mma::e4m3::kernels::PTX),
         ("gemm_mma_e5m2", mma::e5m2::kernels::PTX),
+        ("gemm_wgmma_f16", wgmma::f16::kernels::PTX),
+        ("gemm_wgmma_bf16", wgmma::bf16::kernels::PTX),
+        ("gemm_wgmma_tf32", wgmma::tf32::kernels::PTX),
+        ("gemm_wgmma_i8", wgmma::i8::kernels::PTX),
+        ("gemm_wgmma_e4m3", wgmma::e4m3::kernels::PTX),
+        ("gemm_wgmma_e5m2", wgmma::e5m2::kernels::PTX),
     ];
     modules.into_iter()
 }

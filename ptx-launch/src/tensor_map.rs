@@ -109,10 +109,16 @@ impl TensorMap {
         len: usize,
         shape: &[usize],
     ) -> TensorMapBuilder {
+        let capacity = len * size_of::<T>();
+        TensorMapBuilder { capacity, ..TensorMap::of_address(stream, T::TYPE, memory.address(), shape) }
+    }
+
+    /// The same for memory that only its address names, as libraries have it that have checked and bound it. Nothing says where it ends.
+    pub fn of_address(stream: StreamRef<'_>, element: ElementType, address: u64, shape: &[usize]) -> TensorMapBuilder {
         TensorMapBuilder {
-            element: T::TYPE,
-            address: memory.address(),
-            capacity: len * size_of::<T>(),
+            element,
+            address,
+            capacity: usize::MAX,
             cpu: stream.as_cpu().cloned(),
             shape: shape.to_vec(),
             strides: None,

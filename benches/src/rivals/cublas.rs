@@ -57,7 +57,9 @@ impl Blas {
         let ty = match number {
             Number::Bf16 => Type::CUDA_R_16BF,
             Number::F16 => Type::CUDA_R_16F,
-            Number::E4m3 => return Err(Error::other("cuBLAS has 8-bit products in cuBLASLt alone")),
+            Number::E4m3 | Number::Tf32 | Number::I8 => {
+                return Err(Error::other("cuBLAS plays with operands of 16 bits; cuBLASLt has the others"));
+            }
         };
         let [m, n, k] = shape.map(|extent| extent as i32);
         let (one, zero) = (1.0f32, 0.0f32);

@@ -20,7 +20,7 @@ use sys::cudaDataType_t as Type;
 pub struct Problem {
     /// M, N, K.
     pub shape: [usize; 3],
-    /// The operands' type; the result's too, but bf16 for 8-bit operands.
+    /// The operands' type; the result's too, but bf16 for 8-bit floats and i32 for integers.
     pub operand: Number,
     /// True if A is M × K; else it is K × M.
     pub a_k_major: bool,
@@ -40,6 +40,17 @@ impl Problem {
             Number::Bf16 => (Type::CUDA_R_16BF, Type::CUDA_R_16BF),
             Number::F16 => (Type::CUDA_R_16F, Type::CUDA_R_16F),
             Number::E4m3 => (Type::CUDA_R_8F_E4M3, Type::CUDA_R_16BF),
+            Number::Tf32 => (Type::CUDA_R_32F, Type::CUDA_R_32F),
+            Number::I8 => (Type::CUDA_R_8I, Type::CUDA_R_32I),
+        }
+    }
+
+    /// The precision of products and sums, and the type of alpha and beta.
+    fn computes(&self) -> (sys::cublasComputeType_t, Type) {
+        match self.operand {
+            Number::Tf32 => (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32, Type::CUDA_R_32F),
+            Number::I8 => (sys::cublasComputeType_t::CUBLAS_COMPUTE_32I, Type::CUDA_R_32I),
+            _ => (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, Type::CUDA_R_32F),
         }
     }
 }
@@ -72,6 +83,8 @@ pub struct Plan {
     addresses: (u64, u64, u64),
     algorithm: sys::cublasLtMatmulAlgo_t,
     workspace: Rc<Buffer<u8>>,
+    /// Alpha and beta are integers.
+    integer: bool,
 }
 
 /// The library's description of a GEMM. The library's B is our A, and the other way round, because it counts columns
@@ -86,7 +99,8 @@ struct Description {
 impl Description {
     fn new(problem: &Problem) -> Result<Description, lt::CublasError> {
         let [m, n, k] = problem.shape.map(|extent| extent as u64);
-        let operation = lt::create_matmul_desc(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, Type::CUDA_R_32F)?;
+        let (computes, scale) = problem.computes();
+        let operation = lt::create_matmul_desc(computes, scale)?;
         let transposed = |yes: bool| i32::from(yes);
         use sys::cublasLtMatmulDescAttributes_t as D;
         let choices = [
@@ -138,15 +152,30 @@ impl Lt {
 
     /// Tries what the heuristic names on this memory, and keeps the quickest.
     pub fn plan(&self, problem: &Problem, stream: &Stream, addresses: (u64, u64, u64)) -> Result<Plan> {
+        let (mut plan, candidates) = self.first(problem, addresses)?;
+        let algorithms = candidates.iter().map(|candidate| candidate.algo).collect();
+        let best = super::quickest(algorithms, stream, |algorithm| plan.submit(stream, algorithm));
+        plan.algorithm = best.first().copied().unwrap_or(plan.algorithm);
+        Ok(plan)
+    }
+
+    /// The plan with the heuristic's first choice.
+    pub fn first_choice(&self, problem: &Problem, addresses: (u64, u64, u64)) -> Result<Plan> {
+        self.first(problem, addresses).map(|(plan, _)| plan)
+    }
+
+    /// The first choice, and all candidates.
+    fn first(
+        &self,
+        problem: &Problem,
+        addresses: (u64, u64, u64),
+    ) -> Result<(Plan, Vec<sys::cublasLtMatmulHeuristicResult_t>)> {
         let description = Description::new(problem).map_err(|e| failed("a product cannot be described", e))?;
         let candidates = self.candidates(&description).map_err(|e| failed("no algorithm", e))?;
         let Some(first) = candidates.first() else { return Err(Error::other("cuBLASLt has no algorithm")) };
         let (handle, workspace, description) = (self.handle.clone(), self.workspace.clone(), Rc::new(description));
-        let mut plan = Plan { handle, description, addresses, algorithm: first.algo, workspace };
-        let algorithms = candidates.iter().map(|candidate| candidate.algo).collect();
-        let best = super::quickest(algorithms, stream, |algorithm| plan.submit(stream, algorithm));
-        plan.algorithm = best.first().copied().unwrap_or(first.algo);
-        Ok(plan)
+        let integer = problem.operand == Number::I8;
+        Ok((Plan { handle, description, addresses, algorithm: first.algo, workspace, integer }, candidates))
     }
 
     fn candidates(
@@ -200,7 +229,8 @@ impl Plan {
 
     fn submit(&self, stream: &Stream, algorithm: &sys::cublasLtMatmulAlgo_t) -> Result<()> {
         let Some(cuda) = stream.as_cuda() else { return Err(Error::other("cuBLASLt needs a CUDA device")) };
-        let (alpha, beta) = (1.0f32, 0.0f32);
+        // As `f32` or as `i32`, by their bits.
+        let (alpha, beta) = (if self.integer { 1 } else { 1.0f32.to_bits() }, 0u32);
         let (a, b, c) = self.addresses;
         let Description { operation, a: layout_a, b: layout_b, c: layout_c } = *self.description;
         let pointer = |address: u64| address as *mut c_void;

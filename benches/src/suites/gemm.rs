@@ -1,11 +1,12 @@
 //! C = A · B against cuBLASLt: squares, and the layers of a model of 70 billion parameters.
 
+use super::kind::{self, Kind};
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Factor, Product};
 use crate::rivals::Number;
 use crate::rivals::cublas::Blas;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
-use ptx_kernels::gemm::hopper::{Layout, Operand, Order, Scratch, Variant, pick, variants};
+use ptx_kernels::gemm::hopper::{Layout, Operand, Order, Scratch, Variant, variants};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
 use std::cell::RefCell;
@@ -70,23 +71,76 @@ const ORDERS: [(u32, u32); 8] = [(4, 1), (9, 1), (11, 1), (16, 1), (4, 4), (4, 8
 /// Error bound: the rounding of the result.
 const LIMIT: f64 = 4e-3;
 
-/// A type that can be multiplied here and checked there.
+/// A type that the kernels of `hopper` multiply, and that can be checked.
 trait Both: Operand<Output = <Self as Factor>::Result> + Factor {}
 impl<T: Operand<Output = <T as Factor>::Result> + Factor> Both for T {}
 
 /// A variant, and the order of its tiles.
 type Way<T> = (Variant<T>, Order);
 
+/// Shapes of the other types, and of all layouts.
+const OTHERS: &[[usize; 3]] =
+    &[[2048, 2048, 2048], [4096, 4096, 4096], [8192, 8192, 8192], [1024, 8192, 8192], [4096, 1024, 8192]];
+
+/// Shapes that no copy of 16 bytes can read as they are, and below each the same in multiples of 64.
+const UNALIGNED: &[[usize; 3]] = &[
+    [4095, 4095, 4095],
+    [4096, 4096, 4096],
+    [2047, 8191, 4093],
+    [2048, 8192, 4096],
+    [1023, 1025, 8189],
+    [1024, 1024, 8192],
+];
+
+/// All layouts of A and B.
+const LAYOUTS: [Layout; 4] = [
+    Layout::K_MAJOR,
+    Layout { a_k_major: true, b_k_major: false },
+    Layout { a_k_major: false, b_k_major: true },
+    Layout { a_k_major: false, b_k_major: false },
+];
+
 pub fn bf16(bench: &mut Bench) -> Result<()> {
-    each::<bf16>(bench, "gemm bf16", SHAPES, Number::Bf16)
+    swept::<kind::Bf16>(bench, "gemm bf16", SHAPES)
 }
 
 pub fn f16(bench: &mut Bench) -> Result<()> {
-    each::<f16>(bench, "gemm f16", SHAPES, Number::F16)
+    swept::<kind::F16>(bench, "gemm f16", SHAPES)
 }
 
 pub fn e4m3(bench: &mut Bench) -> Result<()> {
-    each::<e4m3>(bench, "gemm e4m3", EIGHT, Number::E4m3)
+    swept::<kind::E4m3>(bench, "gemm e4m3", EIGHT)
+}
+
+pub fn tf32(bench: &mut Bench) -> Result<()> {
+    each::<kind::Tf32>(bench, "gemm tf32", OTHERS, Layout::K_MAJOR)
+}
+
+pub fn i8(bench: &mut Bench) -> Result<()> {
+    each::<kind::I8>(bench, "gemm i8", OTHERS, Layout::K_MAJOR)
+}
+
+pub fn majors(bench: &mut Bench) -> Result<()> {
+    for layout in LAYOUTS {
+        each::<kind::Bf16>(bench, &format!("gemm majors bf16 {}", letters(layout)), OTHERS, layout)?;
+        each::<kind::Tf32>(bench, &format!("gemm majors tf32 {}", letters(layout)), OTHERS, layout)?;
+    }
+    Ok(())
+}
+
+pub fn unaligned(bench: &mut Bench) -> Result<()> {
+    each::<kind::Bf16>(bench, "gemm unaligned bf16", UNALIGNED, Layout::K_MAJOR)?;
+    each::<kind::E4m3>(bench, "gemm unaligned e4m3", UNALIGNED, Layout::K_MAJOR)
+}
+
+/// `kk`, `kn`, `mk`, `mn`: the dimension of A and of B that is dense.
+fn letters(layout: Layout) -> &'static str {
+    match (layout.a_k_major, layout.b_k_major) {
+        (true, true) => "kk",
+        (true, false) => "kn",
+        (false, true) => "mk",
+        (false, false) => "mn",
+    }
 }
 
 /// Every variant at awkward sizes.
@@ -101,9 +155,7 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
         if !bench.wants(kernel, &name(*shape)) {
             continue;
         }
-        for layout in [(true, true), (true, false), (false, true), (false, false)]
-            .map(|(a_k_major, b_k_major)| Layout { a_k_major, b_k_major })
-        {
+        for layout in LAYOUTS {
             let ways: Vec<_> =
                 variants::<T>().filter(|v| v.layout() == layout).map(|v| (v, Order { band: 3, run: 2 })).collect();
             // TMA wants rows of whole 16 bytes.
@@ -112,16 +164,33 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
                 continue;
             }
             let operands = Operands::<T>::new(bench, *shape, layout)?;
-            bench.check(operands.case(kernel, &ways, bench)?)?;
+            bench.check(operands.case_of_variants(kernel, &ways, bench)?)?;
         }
     }
     Ok(())
 }
 
-fn each<T: Both>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]], number: Number) -> Result<()> {
+/// The library's function at each shape, or the variants that a sweep names.
+fn swept<K: Kind>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]]) -> Result<()>
+where
+    K::Stored: Both,
+{
+    if bench.options.sweep.is_empty() {
+        return each::<K>(bench, kernel, shapes, Layout::K_MAJOR);
+    }
     for shape in bench.sizes(shapes, SMALL) {
         if bench.wants(kernel, &name(*shape)) {
-            one::<T>(bench, kernel, *shape, number)?;
+            let operands = Operands::<K::Stored>::new(bench, *shape, Layout::K_MAJOR)?;
+            bench.contest(operands.case_of_variants(kernel, &ways::<K::Stored>(bench), bench)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn each<K: Kind>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]], layout: Layout) -> Result<()> {
+    for shape in bench.sizes(shapes, SMALL) {
+        if bench.wants(kernel, &name(*shape)) {
+            one::<K>(bench, kernel, *shape, layout)?;
         }
     }
     Ok(())
@@ -136,48 +205,46 @@ fn label<T: Operand>((variant, Order { band, run }): &Way<T>) -> String {
     format!("{variant} G{band}x{run}")
 }
 
-/// The variants that are asked for, in every order of tiles, or the one that is taken for this shape.
-fn ways<T: Operand>(bench: &Bench, shape: [usize; 3]) -> Result<Vec<Way<T>>> {
+/// The variants that are asked for, in every order of tiles; none if the library's function plays.
+fn ways<T: Operand>(bench: &Bench) -> Vec<Way<T>> {
     let wanted = &bench.options.sweep;
-    if wanted.is_empty() {
-        let scratch = Scratch::new(&bench.device)?;
-        return Ok(pick::<T>(&scratch, shape, Layout::K_MAJOR).into_iter().collect());
-    }
     let k_major = variants::<T>().filter(|variant| variant.layout() == Layout::K_MAJOR);
     let all = k_major.flat_map(|variant| ORDERS.map(|(band, run)| (variant, Order { band, run })));
-    Ok(all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect())
+    all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect()
 }
 
-fn one<T: Both>(bench: &mut Bench, kernel: &str, shape: [usize; 3], number: Number) -> Result<()> {
-    let mut operands = Operands::<T>::new(bench, shape, Layout::K_MAJOR)?;
+fn one<K: Kind>(bench: &mut Bench, kernel: &str, shape: [usize; 3], layout: Layout) -> Result<()> {
+    let mut operands = Operands::<K::Stored>::new(bench, shape, layout)?;
     let addresses = operands.addresses();
     if bench.options.alone {
-        return bench.contest(operands.case(kernel, &ways::<T>(bench, shape)?, bench)?);
+        return bench.contest(operands.case_of_library::<K>(kernel));
     }
+    let Layout { a_k_major, b_k_major } = layout;
+    let problem = Problem { shape, operand: K::NUMBER, a_k_major, b_k_major };
     let plan = Lt::open(&bench.device)
-        .and_then(|lt| lt.plan(&Problem::new(number, shape), &bench.stream, addresses))
+        .and_then(|lt| lt.plan(&problem, &bench.stream, addresses))
         .and_then(|plan| operands.whole_reference(bench, &plan).map(|()| plan));
     let blas = Blas::open(&bench.stream);
-    let mut case = operands.case(kernel, &ways::<T>(bench, shape)?, bench)?;
+    let mut case = operands.case_of_library::<K>(kernel);
     case.rival_if("cuBLASLt", plan.map(|plan| move |stream: &Stream| plan.launch(stream)));
-    if number != Number::E4m3 {
-        case.rival_if("cuBLAS", blas.map(|blas| move |_: &Stream| blas.product(number, shape, addresses)));
+    if matches!(K::NUMBER, Number::Bf16 | Number::F16) && layout == Layout::K_MAJOR {
+        case.rival_if("cuBLAS", blas.map(|blas| move |_: &Stream| blas.product(K::NUMBER, shape, addresses)));
     }
     bench.contest(case)
 }
 
 /// A, B and C, and what C should be.
-struct Operands<T: Both> {
+struct Operands<T: Factor> {
     product: Product,
     layout: Layout,
     a: Buffer<T>,
     b: Buffer<T>,
-    c: RefCell<Buffer<T::Output>>,
+    c: RefCell<Buffer<T::Result>>,
     /// A rival's C, to compare every element with; some rows are compared with a product in `f64`.
-    whole: Option<Buffer<T::Output>>,
+    whole: Option<Buffer<T::Result>>,
 }
 
-impl<T: Both> Operands<T> {
+impl<T: Factor> Operands<T> {
     fn new(bench: &mut Bench, shape: [usize; 3], layout: Layout) -> Result<Operands<T>> {
         let ([m, n, k], seeds) = (shape, [bench.seed(), bench.seed()]);
         let (device, stream) = (&bench.device, &bench.stream);
@@ -207,9 +274,10 @@ impl<T: Both> Operands<T> {
         Ok(if rows + whole < f64::INFINITY { rows.max(whole) } else { f64::INFINITY })
     }
 
-    fn case<'a>(&'a self, kernel: &'a str, ways: &[Way<T>], bench: &Bench) -> Result<Case<'a>> {
+    /// A case without contestants.
+    fn case<'a>(&'a self, kernel: &'a str) -> Case<'a> {
         let shape = self.product.shape;
-        let mut case = Case {
+        Case {
             kernel,
             size: name(shape),
             work: Work::Flops(2.0 * shape.iter().map(|extent| *extent as f64).product::<f64>()),
@@ -218,13 +286,34 @@ impl<T: Both> Operands<T> {
             limit: LIMIT,
             contestants: Vec::new(),
             absent: Vec::new(),
-        };
+        }
+    }
+
+    /// The library's function.
+    fn case_of_library<'a, K: Kind<Stored = T>>(&'a self, kernel: &'a str) -> Case<'a>
+    where
+        T: Factor<Result = K::Output>,
+    {
+        let ([m, n, _], mut case) = (self.product.shape, self.case(kernel));
+        case.ours("ptx-kernels", move |stream| {
+            let mut c = self.c.borrow_mut();
+            K::multiply(stream, self.tensors()?, c.tile_mut([m, n])?.into(), None)
+        });
+        case
+    }
+
+    /// Kernels and orders of tiles.
+    fn case_of_variants<'a>(&'a self, kernel: &'a str, ways: &[Way<T>], bench: &Bench) -> Result<Case<'a>>
+    where
+        T: Both,
+    {
+        let ([m, n, _], mut case) = (self.product.shape, self.case(kernel));
         for way @ (variant, order) in ways.iter().copied() {
             let mut scratch = Scratch::new(&bench.device)?;
             case.ours(label::<T>(&way), move |stream| {
                 let (a, b) = self.tensors()?;
                 let mut c = self.c.borrow_mut();
-                variant.launch(stream, (a, b, c.tile_mut([shape[0], shape[1]])?.into()), order, &mut scratch)
+                variant.launch(stream, (a, b, c.tile_mut([m, n])?.into()), order, &mut scratch)
             });
         }
         Ok(case)

@@ -24,10 +24,16 @@ pub(crate) struct Packed {
 const ALIGNED: usize = 256;
 
 impl Access {
-    fn of(source: &Source, lines: u32, product: &Product) -> Access {
+    fn of(source: &Source, lines: u32, product: &Product, tma: bool) -> Access {
         let size = size(product.kind);
-        let found = source.layout(lines, product.k, size, product.batches);
-        if let Some(layout) = found.filter(|layout| layout.along_k || has_mn_major(product.kind)) {
+        let found = if tma {
+            source.tma_layout(lines, product.k, size, product.batches)
+        } else {
+            source
+                .layout(lines, product.k, size, product.batches)
+                .filter(|layout| layout.along_k || has_mn_major(product.kind))
+        };
+        if let Some(layout) = found {
             return Access { layout, packed: None };
         }
         let pitch = (u64::from(product.k) * size).next_multiple_of(16);
@@ -37,9 +43,17 @@ impl Access {
         Access { layout: Layout { along_k: true, wide: true }, packed: Some(packed) }
     }
 
-    /// The ways to read A and B.
-    pub(crate) fn both(product: &Product) -> [Access; 2] {
-        [Access::of(&product.a, product.m, product), Access::of(&product.b, product.n, product)]
+    /// All that a choice depends on, as four bits.
+    pub(crate) fn bits(&self) -> u32 {
+        let is_packed = self.packed.is_some();
+        let has_matrices = self.packed.is_some_and(|packed| packed.batches > 1);
+        let bits = [self.layout.along_k, self.layout.wide, is_packed, has_matrices];
+        bits.iter().fold(0, |bits, bit| bits << 1 | u32::from(*bit))
+    }
+
+    /// The ways to read A and B: by copies of runs of 16 or 4 bytes, or by TMA.
+    pub(crate) fn both(product: &Product, tma: bool) -> [Access; 2] {
+        [Access::of(&product.a, product.m, product, tma), Access::of(&product.b, product.n, product, tma)]
     }
 }
 

@@ -1,12 +1,14 @@
 //! The options of a product, and what the host checks before it is launched.
 
+use super::choice::Decision;
 use super::element::{Element, Operand, Output};
 use super::launch;
-use super::params::{self, Epilogue, Matrix, Source, Vector};
+use super::params::{self, Epilogue, Matrix, Vector};
 use super::problem::{Product, size};
 use super::tuned::{self, Job};
-use crate::workspace::Workspace;
-use ptx_launch::{AsStream, Bound, Error, ErrorKind, Properties, Result, StreamRef, TensorMut, TensorRef};
+use super::views::{View, Views};
+use crate::workspace::{self, Workspace};
+use ptx_launch::{AsStream, Bound, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
 
 /// A function of each element of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,24 +204,25 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         let (a, b, mut c) = (a.into(), b.into(), c.into());
         let views = Views::of::<T, O, R>(&a, &b, (c.shape(), c.strides()))?;
         options.check(&views)?;
-        if options.may_be_tuned(stream.properties()?)
-            && let (Some(a), Some(b)) = (a.with_rank(), b.with_rank())
+        if views.c.extents().contains(&0) {
+            return Ok(());
+        }
+        let product = options.product::<T>(&views, [a.address(), b.address(), c.address()]);
+        let available = workspace::available(self.workspace.as_deref());
+        let mut decision = options.decide(stream, &product, available, true)?;
+        if let (Decision::Tuned, Some(a), Some(b)) = (decision, a.with_rank(), b.with_rank())
             && let Some(c) = TensorMut::from(&mut c).with_rank()
         {
-            let named = options.algorithm.is_some();
-            let job = Job { stream, a, b, c, workspace: self.workspace.as_deref_mut(), named };
-            if let Some(submitted) = O::submit(job) {
+            if let Some(submitted) = O::submit(Job { stream, a, b, c, workspace: self.workspace.as_deref_mut() }) {
                 return submitted;
             }
+            decision = options.decide(stream, &product, available, false)?;
         }
-        let (a, b, c) = (a.bind_to(stream)?, b.bind_to(stream)?, c.bind_to(stream)?);
+        let Decision::Plan(plan) = decision else { return Err(no_capture()) };
+        let (_a, _b, _c) = (a.bind_to(stream)?, b.bind_to(stream)?, c.bind_to(stream)?);
         let bound = Bindings::of(options, stream)?;
-        let product = Product {
-            residual: options.residual_matrix(&bound)?,
-            epilogue: options.epilogue(O::KIND, &bound),
-            ..views.product([&a, &b, &c].map(Bound::address), options.kind::<T>(), options.deterministic)
-        };
-        launch::submit(stream, product.canonical(), self.workspace.as_deref_mut(), options.algorithm)
+        let (residual, epilogue) = (options.residual_matrix(&bound)?, options.epilogue(O::KIND, &bound));
+        launch::submit(stream, &Product { residual, epilogue, ..product }, self.workspace.as_deref_mut(), &plan)
     }
 
     /// The algorithm that [`run`](Gemm::run) takes for these tensors.
@@ -238,22 +241,17 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         O: Output<T>,
     {
         let (options, stream) = (&self.options, stream.as_stream());
-        let (a, b, mut c) = (a.into(), b.into(), c.into());
+        let (a, b, c) = (a.into(), b.into(), c.into());
         let views = Views::of::<T, O, R>(&a, &b, (c.shape(), c.strides()))?;
         options.check(&views)?;
-        if options.may_be_tuned(stream.properties()?)
-            && let (Some(a), Some(b)) = (a.with_rank(), b.with_rank())
-            && let Some(c) = TensorMut::from(&mut c).with_rank()
-        {
-            let named = options.algorithm.is_some();
-            if O::takes(&mut Job { stream, a, b, c, workspace: None, named }) {
-                return Ok(Choice { algorithm: tuned::NAME, splits: 1, workspace: 0 });
+        let product = options.product::<T>(&views, [a.address(), b.address(), c.address()]);
+        let available = workspace::available(self.workspace.as_deref());
+        Ok(match options.decide(stream, &product, available, true)? {
+            Decision::Tuned => Choice { algorithm: tuned::NAME, splits: 1, workspace: 0 },
+            Decision::Plan(plan) => {
+                Choice { algorithm: plan.candidate.name, splits: plan.splits, workspace: plan.bytes }
             }
-        }
-        let addresses = [a.address(), b.address(), c.address()];
-        let mut product = views.product(addresses, options.kind::<T>(), options.deterministic);
-        product.epilogue.kind = O::KIND;
-        launch::choose(stream, product.canonical(), self.workspace.as_deref(), options.algorithm)
+        })
     }
 }
 
@@ -291,10 +289,15 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
         if self.tf32 && T::KIND == params::F32 { params::TF32 } else { T::KIND }
     }
 
-    /// True if tuned kernels may take the product. Their sums have an order that depends on the placement of blocks.
-    fn may_be_tuned(&self, device: Properties) -> bool {
-        let named = self.algorithm.map(|(name, _)| name == tuned::NAME);
-        self.is_plain() && !self.deterministic && named.unwrap_or(true) && tuned::run_on(device, named.is_some())
+    /// The product of the memory at the addresses of A, B and C, without what the options read.
+    fn product<T: Operand>(&self, views: &Views, addresses: [u64; 3]) -> Product {
+        let product = views.product(addresses, self.kind::<T>(), self.deterministic);
+        Product { epilogue: Epilogue { kind: O::KIND, ..Epilogue::default() }, ..product }
+    }
+
+    /// The kernels for a product; `tuned` ones if they may take it.
+    fn decide(&self, stream: StreamRef<'_>, product: &Product, available: usize, tuned: bool) -> Result<Decision> {
+        launch::decide(stream, product, available, self.algorithm, tuned && R == 2 && self.is_plain())
     }
 
     /// True without options that change the sums.
@@ -376,82 +379,10 @@ fn vector<T>(tensor: &Option<TensorRef<'_, T, 1>>, bound: &Option<Bound<'_>>) ->
     }
 }
 
-/// An extent, and the bytes from one to the next; zero if there is no next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extent {
-    extent: u32,
-    stride: u64,
-}
-
-/// A tensor of two or three dimensions.
-#[derive(Clone, Copy, Debug)]
-struct View {
-    batch: Extent,
-    rows: Extent,
-    columns: Extent,
-}
-
-/// A, B and C.
-struct Views {
-    a: View,
-    b: View,
-    c: View,
-}
-
-impl Views {
-    fn of<T: Operand, O: Element, const R: usize>(
-        a: &TensorRef<'_, T, R>,
-        b: &TensorRef<'_, T, R>,
-        (shape, strides): ([usize; R], [usize; R]),
-    ) -> Result<Views> {
-        let operand = |tensor: &TensorRef<'_, T, R>| View::of(tensor.shape(), tensor.strides(), size(T::KIND));
-        Ok(Views { a: operand(a)?, b: operand(b)?, c: View::of(shape, strides, size(O::KIND))? })
-    }
-
-    /// A product without options of the memory at these addresses.
-    fn product(&self, [a, b, c]: [u64; 3], kind: u32, deterministic: bool) -> Product {
-        let Views { a: view_a, b: view_b, c: view_c } = self;
-        Product {
-            kind,
-            m: view_c.rows.extent,
-            n: view_c.columns.extent,
-            k: view_a.columns.extent,
-            batches: view_c.batch.extent as usize,
-            a: Source { at: a, line: view_a.rows.stride, k: view_a.columns.stride, batch: view_a.batch.stride },
-            b: Source { at: b, line: view_b.columns.stride, k: view_b.rows.stride, batch: view_b.batch.stride },
-            c: view_c.matrix(c),
-            residual: Matrix::default(),
-            epilogue: Epilogue::default(),
-            deterministic,
-        }
-    }
-}
-
-impl Extent {
-    fn of(extent: usize, stride: usize, size: u64) -> Result<Extent> {
-        let stride = if extent > 1 { (stride as u64).wrapping_mul(size) } else { 0 };
-        match u32::try_from(extent) {
-            Ok(extent) if extent < 1 << 31 => Ok(Extent { extent, stride }),
-            _ => Err(too_large(extent)),
-        }
-    }
-}
-
-impl View {
-    fn of<const R: usize>(shape: [usize; R], strides: [usize; R], size: u64) -> Result<View> {
-        const { assert!(R == 2 || R == 3, "a matrix product takes tensors of two dimensions, or of three with a batch") };
-        let batch = if R == 3 { Extent::of(shape[0], strides[0], size)? } else { Extent { extent: 1, stride: 0 } };
-        let rows = Extent::of(shape[R - 2], strides[R - 2], size)?;
-        Ok(View { batch, rows, columns: Extent::of(shape[R - 1], strides[R - 1], size)? })
-    }
-
-    fn extents(&self) -> [u32; 3] {
-        [self.batch.extent, self.rows.extent, self.columns.extent]
-    }
-
-    fn matrix(&self, at: u64) -> Matrix {
-        Matrix { at, row: self.rows.stride, column: self.columns.stride, batch: self.batch.stride }
-    }
+#[cold]
+fn no_capture() -> Error {
+    Error::new(ErrorKind::Unsupported, "the kernels of `hopper` are captured before their memory is there")
+        .possible("the same product once before the capture, or another algorithm")
 }
 
 #[cold]
@@ -484,10 +415,4 @@ fn integers_have_no_options() -> Error {
     Error::new(ErrorKind::Unsupported, "a product of `i8` with a result of `i32` has options that compute")
         .possible("alpha = 1, beta = 0, no scales, biases, residual or activation")
         .help("take f32, f16 or bf16 for C")
-}
-
-#[cold]
-fn too_large(extent: usize) -> Error {
-    Error::new(ErrorKind::Unsupported, format!("a matrix has an extent of {extent}"))
-        .possible("extents below 2147483648; offsets have 64 bits")
 }

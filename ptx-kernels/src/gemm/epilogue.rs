@@ -18,15 +18,16 @@ macro_rules! with_epilogue {
                     scale_rows: Vector, scale_columns: Vector, bias_rows: Vector, bias_columns: Vector,
                     alpha: f32, beta: f32, flags: u32, kind: u32
                 },
+                Output { c: Matrix, residual: Matrix, epilogue: Epilogue },
                 Problem {
                     m: u32, n: u32, k: u32, flags: u32, tiles_m: u32, tiles_n: u32, splits: u32, k_split: u32,
-                    partial: u64, batches: u32, pitch: u32
+                    partial: u64, counters: u64, batches: u32, pitch: u32
                 }
             )
         )]
         #[allow(dead_code, unused_imports, unreachable_pub, reason = "modules share one set of names")]
         pub mod $name {
-            use $crate::gemm::params::{Epilogue, Matrix, Problem, Source, Vector};
+            use $crate::gemm::params::{Epilogue, Matrix, Output, Problem, Source, Vector};
 
             $($items)*
 
@@ -64,6 +65,9 @@ macro_rules! with_epilogue {
             /// Every run of 16 bytes is aligned; otherwise every run of 4 is.
             pub(crate) const A_WIDE: u32 = 4;
             pub(crate) const B_WIDE: u32 = 8;
+            /// The first and the second operand of `wgmma` have a matrix for each batch.
+            pub(crate) const A_BATCHES: u32 = 16;
+            pub(crate) const B_BATCHES: u32 = 32;
 
             /// Four neighbors of a row of C: the first one's row and column, the batch, and the part of K.
             struct Place {
@@ -79,23 +83,22 @@ macro_rules! with_epilogue {
                 p
             }
 
-            /// The address of a place's first element.
-            fn locate(matrix: &Matrix, at: &Place) -> u64 {
-                let start: u64 = matrix.at + matrix.batch * (at.batch as u64);
-                start + matrix.row * (at.row as u64) + matrix.column * (at.column as u64)
+            /// The address of a place's first element, in a matrix at `first` with these strides.
+            fn locate(first: u64, batch: u64, row: u64, column: u64, at: &Place) -> u64 {
+                first + batch * (at.batch as u64) + row * (at.row as u64) + column * (at.column as u64)
             }
 
             /// Takes four sums (`f32`, or with `INTEGER` = 1 `i32`, as bits) to C, or, where blocks share K, to `partial`. Elements
             /// outside of C are left out.
             fn finish<const INTEGER: u32>(
-                sums: &[b32; 4], at: &Place, c: &Matrix, residual: &Matrix, e: &Epilogue, p: &Problem,
+                sums: &[b32; 4], at: &Place, out: &Output, p: &Problem,
             ) {
                 if at.row < p.m {
                     if at.column < p.n {
                         if p.splits > 1 {
                             store_partial(sums, at, p);
                         } else {
-                            write_out::<INTEGER>(sums, at, c, residual, e, p);
+                            write_out::<INTEGER>(sums, at, out, p);
                         }
                     }
                 }
@@ -111,14 +114,14 @@ macro_rules! with_epilogue {
 
             /// The epilogue, in the order of its description.
             fn write_out<const INTEGER: u32>(
-                sums: &[b32; 4], at: &Place, c: &Matrix, residual: &Matrix, e: &Epilogue, p: &Problem,
+                sums: &[b32; 4], at: &Place, out: &Output, p: &Problem,
             ) {
                 let count: u32 = p.n - at.column;
                 let whole: pred = count >= 4;
-                let to: u64 = locate(c, at);
-                let run = Run { count, whole: has(e.flags, C_WIDE) & whole, step: c.column };
+                let to: u64 = locate(out.c.at, out.c.batch, out.c.row, out.c.column, at);
+                let run = Run { count, whole: has(out.epilogue.flags, C_WIDE) & whole, step: out.c.column };
                 if INTEGER == 1 {
-                    if e.kind == I32 {
+                    if out.epilogue.kind == I32 {
                         store_words(to, sums, &run);
                         return;
                     }
@@ -130,65 +133,67 @@ macro_rules! with_epilogue {
                     } else {
                         ptx! { mov.b32 v[i], sums[i]; }
                     }
-                    v[i] *= e.alpha;
+                    v[i] *= out.epilogue.alpha;
                 }
-                scale(&mut v, at, e, count);
-                if has(e.flags, ACCUMULATE) {
-                    let old: [f32; 4] = load(to, &run, e.kind);
+                scale(&mut v, at, out, count);
+                if has(out.epilogue.flags, ACCUMULATE) {
+                    let old: [f32; 4] = load(to, &run, out.epilogue.kind);
                     for i in 0..4 {
-                        v[i] = old[i].fma(e.beta, v[i]);
+                        v[i] = old[i].fma(out.epilogue.beta, v[i]);
                     }
                 }
-                bias(&mut v, at, e, count);
-                if has(e.flags, ACTIVATION) {
-                    activate(&mut v, e.flags);
+                bias(&mut v, at, out, count);
+                if has(out.epilogue.flags, ACTIVATION) {
+                    activate(&mut v, out.epilogue.flags);
                 }
-                if has(e.flags, RESIDUAL) {
-                    let other = Run { count, whole: has(e.flags, RESIDUAL_WIDE) & whole, step: residual.column };
-                    let add: [f32; 4] = load(locate(residual, at), &other, e.kind);
+                if has(out.epilogue.flags, RESIDUAL) {
+                    let other = Run { count, whole: has(out.epilogue.flags, RESIDUAL_WIDE) & whole, step: out.residual.column };
+                    let from: u64 =
+                        locate(out.residual.at, out.residual.batch, out.residual.row, out.residual.column, at);
+                    let add: [f32; 4] = load(from, &other, out.epilogue.kind);
                     for i in 0..4 {
                         v[i] += add[i];
                     }
                 }
-                store(to, &v, &run, e.kind);
+                store(to, &v, &run, out.epilogue.kind);
             }
 
             /// Multiplies by the scales of the row and of the columns.
-            fn scale(v: &mut [f32; 4], at: &Place, e: &Epilogue, count: u32) {
-                if has(e.flags, SCALE_ROWS) {
+            fn scale(v: &mut [f32; 4], at: &Place, out: &Output, count: u32) {
+                if has(out.epilogue.flags, SCALE_ROWS) {
                     let (from, s): (u64, f32);
-                    from = e.scale_rows.at + e.scale_rows.step * (at.row as u64);
+                    from = out.epilogue.scale_rows.at + out.epilogue.scale_rows.step * (at.row as u64);
                     ptx! { ld.global.f32 s, [from]; }
                     for i in 0..4 {
                         v[i] *= s;
                     }
                 }
-                if has(e.flags, SCALE_COLUMNS) {
-                    let mut from: u64 = e.scale_columns.at + e.scale_columns.step * (at.column as u64);
+                if has(out.epilogue.flags, SCALE_COLUMNS) {
+                    let mut from: u64 = out.epilogue.scale_columns.at + out.epilogue.scale_columns.step * (at.column as u64);
                     for i in 0..4 {
                         let s: f32;
                         let inside: pred = count > i;
                         ptx! { mov.f32 s, 0.0; @inside ld.global.f32 s, [from]; }
                         v[i] *= s;
-                        from += e.scale_columns.step;
+                        from += out.epilogue.scale_columns.step;
                     }
                 }
             }
 
             /// Adds the biases of the row and of the columns.
-            fn bias(v: &mut [f32; 4], at: &Place, e: &Epilogue, count: u32) {
-                if has(e.flags, BIAS_ROWS) {
+            fn bias(v: &mut [f32; 4], at: &Place, out: &Output, count: u32) {
+                if has(out.epilogue.flags, BIAS_ROWS) {
                     let one = Run { count: 1, whole: false, step: 0 };
-                    let add: [f32; 4] = load(e.bias_rows.at + e.bias_rows.step * (at.row as u64), &one, e.kind);
+                    let add: [f32; 4] = load(out.epilogue.bias_rows.at + out.epilogue.bias_rows.step * (at.row as u64), &one, out.epilogue.kind);
                     for i in 0..4 {
                         v[i] += add[0];
                     }
                 }
-                if has(e.flags, BIAS_COLUMNS) {
-                    let wide_bias: pred = has(e.flags, BIAS_WIDE);
-                    let run = Run { count, whole: wide_bias & (count >= 4), step: e.bias_columns.step };
-                    let from: u64 = e.bias_columns.at + e.bias_columns.step * (at.column as u64);
-                    let add: [f32; 4] = load(from, &run, e.kind);
+                if has(out.epilogue.flags, BIAS_COLUMNS) {
+                    let wide_bias: pred = has(out.epilogue.flags, BIAS_WIDE);
+                    let run = Run { count, whole: wide_bias & (count >= 4), step: out.epilogue.bias_columns.step };
+                    let from: u64 = out.epilogue.bias_columns.at + out.epilogue.bias_columns.step * (at.column as u64);
+                    let add: [f32; 4] = load(from, &run, out.epilogue.kind);
                     for i in 0..4 {
                         v[i] += add[i];
                     }

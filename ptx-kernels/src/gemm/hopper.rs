@@ -17,6 +17,7 @@ pub mod stream_k;
 mod variant;
 
 pub use gpcs::{CLAIM_WORDS, GPC_WORDS};
+pub(crate) use pick::estimate;
 pub use pick::pick;
 pub use scratch::Scratch;
 pub use variant::{Layout, Operand, Order, Variant, variants};

@@ -2,11 +2,12 @@
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
 use super::access::Packed;
-use super::builder::Choice;
+use super::choice::{self, Decision};
 use super::params::{self, Problem, Source};
 use super::parts::kernels::{pack, reduce};
 use super::plan::{self, Plan};
 use super::problem::{self, Product};
+use super::tuned;
 use crate::workspace::{self, Workspace};
 use ptx_launch::{Config, Result, StreamRef, WriteSlice};
 
@@ -19,57 +20,50 @@ const REDUCE: u64 = 256;
 /// Lines, and elements along K, of a block of `pack`.
 const PACK: u32 = 64;
 
-/// Submits a product whose memory is bound to `stream`. Takes this algorithm, or else the best one.
+/// The decision for a product: for this algorithm, or else for the one that takes the least time by the model. `is_plain` says that it has no
+/// options.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`](ptx_launch::ErrorKind::Unsupported) if the algorithm, or none, multiplies such operands on the device.
+pub(super) fn decide(
+    stream: StreamRef<'_>,
+    product: &Product,
+    available: usize,
+    algorithm: Option<(&str, u32)>,
+    is_plain: bool,
+) -> Result<Decision> {
+    let device = stream.properties()?;
+    let is_free = is_plain && !product.deterministic && tuned::run_on(device, algorithm.is_some());
+    let layout = if is_free { tuned::layout(product) } else { None };
+    let product = product.oriented();
+    let first = Product { batches: product.batches.min(BATCHES), ..product };
+    match algorithm {
+        Some((tuned::NAME, _)) if layout.is_some() => Ok(Decision::Tuned),
+        Some((name, splits)) => plan::named(&first, device, available, name, splits).map(Decision::Plan),
+        None => choice::choose(&first, device, available, layout),
+    }
+}
+
+/// Submits a product whose memory is bound to `stream`, as planned.
 pub(super) fn submit(
     stream: StreamRef<'_>,
-    product: Product,
+    product: &Product,
     given: Option<&mut Workspace>,
-    algorithm: Option<(&str, u32)>,
+    plan: &Plan,
 ) -> Result<()> {
-    if product.m == 0 || product.n == 0 || product.batches == 0 {
-        return Ok(());
-    }
-    let (product, plan) = plan_for(stream, product, given.as_deref(), algorithm)?;
+    let product = product.oriented();
     if plan.bytes == 0 {
-        return submit_all(stream, &product, &plan, 0);
+        return submit_all(stream, &product, plan, [0; 2]);
     }
     workspace::with(stream, given, plan.bytes, |workspace| {
-        let mut scratch = workspace.scratch();
-        let bound = scratch.bind(stream)?;
-        submit_all(stream, &product, &plan, bound.address())
+        let (mut scratch, mut flags) = workspace.parts();
+        let (scratch, flags) = (scratch.bind(stream)?, flags.bind(stream)?);
+        submit_all(stream, &product, plan, [scratch.address(), flags.address()])
     })
 }
 
-/// The plan of [`submit`].
-pub(super) fn choose(
-    stream: StreamRef<'_>,
-    product: Product,
-    given: Option<&Workspace>,
-    algorithm: Option<(&str, u32)>,
-) -> Result<Choice> {
-    let (_, plan) = plan_for(stream, product, given, algorithm)?;
-    Ok(Choice { algorithm: plan.candidate.name, splits: plan.splits, workspace: plan.bytes })
-}
-
-/// The product in the direction in which it is computed, and a plan for as many batches as a grid has.
-fn plan_for(
-    stream: StreamRef<'_>,
-    product: Product,
-    given: Option<&Workspace>,
-    algorithm: Option<(&str, u32)>,
-) -> Result<(Product, Plan)> {
-    let (device, available) = (stream.properties()?, workspace::available(given));
-    let product = product.with_few_rows();
-    let first = Product { batches: product.batches.min(BATCHES), ..product };
-    let plan = match algorithm {
-        Some((name, splits)) => plan::named(&first, device, available, name, splits)?,
-        None => plan::pick(&first, device, available)?,
-    };
-    Ok((product, plan))
-}
-
-/// All batches, as many at a time as a grid has.
-fn submit_all(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: u64) -> Result<()> {
+/// All batches, as many at a time as a grid has, with the addresses of the workspace and of its flags.
+fn submit_all(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: [u64; 2]) -> Result<()> {
     let mut start = 0;
     while start < product.batches {
         let part = product.batch_range(start, (product.batches - start).min(BATCHES));
@@ -79,18 +73,16 @@ fn submit_all(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: u6
     Ok(())
 }
 
-fn submit_part(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: u64) -> Result<()> {
+fn submit_part(stream: StreamRef<'_>, product: &Product, plan: &Plan, [scratch, counters]: [u64; 2]) -> Result<()> {
     let [bytes_a, bytes_b] = plan.packed_bytes().map(|bytes| bytes as u64);
     let [packed_a, packed_b] = plan.packed;
     let (a, b) = ((&product.a, product.m), (&product.b, product.n));
     let mut product = *product;
     product.a = pack_operand(stream, a, &product, packed_a, scratch)?;
     product.b = pack_operand(stream, b, &product, packed_b, scratch + bytes_a)?;
-    let problem = divide(&product, plan, scratch + bytes_a + bytes_b);
-    let tiles = u64::from(problem.tiles_m) * u64::from(problem.tiles_n);
-    let config = Config::grid((tiles, plan.splits, problem.batches));
-    (plan.candidate.launch)(stream, config, &product, problem)?;
-    if plan.splits > 1 { add_parts(stream, &product, problem) } else { Ok(()) }
+    let problem = Problem { counters, ..divide(&product, plan, scratch + bytes_a + bytes_b) };
+    (plan.candidate.launch)(stream, &product, problem)?;
+    if plan.splits > 1 && !plan.candidate.hopper { add_parts(stream, &product, problem) } else { Ok(()) }
 }
 
 /// The extents of a product, and its division among blocks.
@@ -112,6 +104,7 @@ fn divide(product: &Product, plan: &Plan, partial: u64) -> Problem {
         splits: plan.splits,
         k_split: plan.k_split,
         partial,
+        counters: 0,
         batches: product.batches as u32,
         pitch: problem::pitch(product.n),
     }
@@ -145,8 +138,7 @@ fn add_parts(stream: StreamRef<'_>, product: &Product, problem: Problem) -> Resu
     let runs = u64::from(problem.m) * u64::from(problem.pitch / 4);
     let config = Config::grid((runs.div_ceil(REDUCE), 1, problem.batches));
     let instance = if product.kind == params::I8 { reduce::Instance::integer } else { reduce::Instance::float };
-    let Product { c, residual, epilogue, .. } = *product;
     // SAFETY: C and the residual are bound to the stream, and have elements for all rows, columns and batches; `partial` has the
     // bytes that the plan asked for, and the stream's next operation that writes them runs later.
-    unsafe { reduce::launch(instance, stream, config, c, residual, epilogue, problem) }
+    unsafe { reduce::launch(instance, stream, config, product.output(), problem) }
 }

@@ -27,6 +27,7 @@ macro_rules! tensor_cores {
                     name: concat!("mma_", stringify!($name), "_", stringify!($instance)),
                     kind: params::$kind,
                     capability: $capability,
+                    hopper: false,
                     deterministic: true,
                     majors: Some([$a == 0, $b == 0]),
                     block_m: $m,
@@ -37,8 +38,8 @@ macro_rules! tensor_cores {
                     tile: super::cost::$tile[2],
                     // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the
                     // bytes that the plan asked for.
-                    launch: |stream, config, p, problem| unsafe {
-                        kernels::gemm::$instance(stream, config, p.a, p.b, p.c, p.residual, p.epilogue, problem)
+                    launch: |stream, p, problem| unsafe {
+                        kernels::gemm::$instance(stream, problem.grid(), p.a, p.b, p.output(), problem)
                     },
                 },
             )*];
@@ -122,7 +123,7 @@ macro_rules! tensor_cores {
                         ),*]
                     )]
                     pub fn gemm<const C: Config>(
-                        a: Source, b: Source, c: Matrix, residual: Matrix, e: Epilogue, p: Problem,
+                        a: Source, b: Source, out: Output, p: Problem,
                     ) {
                         #[shared(dynamic, align = 128)]
                         let ring: [u8];
@@ -164,7 +165,7 @@ macro_rules! tensor_cores {
                         stage_sums::<C>(&sums, memory);
                         block::sync();
                         let tile = Place { row: row0, column: column0, batch: ctaid.z, split: ctaid.y };
-                        write_tile::<C>(memory, &tile, &c, &residual, &e, &p);
+                        write_tile::<C>(memory, &tile, &out, &p);
                     }
 
                     /// The stage behind one: `add`, `setp`, and under it `mov`.
@@ -386,7 +387,7 @@ macro_rules! tensor_cores {
 
                     /// Brings the sums to the epilogue, four neighbors of a row each time.
                     fn write_tile<const C: Config>(
-                        memory: u32, tile: &Place, c: &Matrix, residual: &Matrix, e: &Epilogue, p: &Problem,
+                        memory: u32, tile: &Place, out: &Output, p: &Problem,
                     ) {
                         const RUNS: u32 = C.block_n / 4;
                         let mut run: u32 = tid.x;
@@ -399,9 +400,9 @@ macro_rules! tensor_cores {
                                 row: tile.row + row, column: tile.column + column, batch: tile.batch, split: tile.split
                             };
                             if C.kind == I8 {
-                                finish::<1>(&four, &at, c, residual, e, p);
+                                finish::<1>(&four, &at, out, p);
                             } else {
-                                finish::<0>(&four, &at, c, residual, e, p);
+                                finish::<0>(&four, &at, out, p);
                             }
                             run += C.threads();
                         }

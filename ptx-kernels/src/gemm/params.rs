@@ -2,13 +2,14 @@
 
 /// Codes and bits, as the kernels have them.
 pub(crate) use super::parts::kernels::{
-    A_ALONG_K, A_WIDE, ACCUMULATE, B_ALONG_K, B_WIDE, BF16, BIAS_COLUMNS, BIAS_ROWS, BIAS_WIDE, C_WIDE, E4M3, E5M2,
-    F16, F32, GELU, GELU_TANH, I8, I32, RELU, RESIDUAL, RESIDUAL_WIDE, SCALE_COLUMNS, SCALE_ROWS, SILU, TF32,
+    A_ALONG_K, A_BATCHES, A_WIDE, ACCUMULATE, B_ALONG_K, B_BATCHES, B_WIDE, BF16, BIAS_COLUMNS, BIAS_ROWS, BIAS_WIDE,
+    C_WIDE, E4M3, E5M2, F16, F32, GELU, GELU_TANH, I8, I32, RELU, RESIDUAL, RESIDUAL_WIDE, SCALE_COLUMNS, SCALE_ROWS,
+    SILU, TF32,
 };
-use ptx_launch::KernelParam;
+use ptx_launch::{Config, KernelParam};
 
 /// An operand: a matrix of lines (rows of A, columns of B) by K, of each batch.
-#[derive(Clone, Copy, Debug, Default, KernelParam)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(C)]
 pub(crate) struct Source {
     pub(crate) at: u64,
@@ -51,6 +52,15 @@ pub(crate) struct Epilogue {
     pub(crate) kind: u32,
 }
 
+/// All that is written, or read on the way there.
+#[derive(Clone, Copy, Debug, Default, KernelParam)]
+#[repr(C)]
+pub(crate) struct Output {
+    pub(crate) c: Matrix,
+    pub(crate) residual: Matrix,
+    pub(crate) epilogue: Epilogue,
+}
+
 /// Extents, and their division among blocks.
 #[derive(Clone, Copy, Debug, Default, KernelParam)]
 #[repr(C)]
@@ -67,7 +77,17 @@ pub(crate) struct Problem {
     pub(crate) splits: u32,
     pub(crate) k_split: u32,
     /// Sums of the parts: `splits` times `batches` matrices of M rows, `pitch` apart, a multiple of four.
+    /// The kernels of `wgmma` have an order of their own.
     pub(crate) partial: u64,
+    /// Counters of arrivals for these kernels: zeros between launches.
+    pub(crate) counters: u64,
     pub(crate) batches: u32,
     pub(crate) pitch: u32,
+}
+
+impl Problem {
+    /// A block for each tile, part of K, and batch.
+    pub(crate) fn grid(&self) -> Config {
+        Config::grid((u64::from(self.tiles_m) * u64::from(self.tiles_n), self.splits, self.batches))
+    }
 }

@@ -15,7 +15,7 @@ with_epilogue! {
         /// Adds the sums of the parts of K up, in order, and finishes them: four neighbors of a row each thread. The grid is
         /// (runs of four of all rows / 256, 1, batches).
         #[ptx_kernel(block = 256, instances = [float = (Config { integer: 0 }), integer = (Config { integer: 1 })])]
-        pub fn reduce<const C: Config>(c: Matrix, residual: Matrix, e: Epilogue, p: Problem) {
+        pub fn reduce<const C: Config>(out: Output, p: Problem) {
             let runs: u32 = p.pitch / 4;
             let index: u32 = ctaid.x * 256 + tid.x;
             let row: u32 = index / runs;
@@ -43,7 +43,7 @@ with_epilogue! {
                 left -= 1;
             }
             if place.column < p.n {
-                write_out::<{ C.integer }>(&sums, &place, &c, &residual, &e, &p);
+                write_out::<{ C.integer }>(&sums, &place, &out, &p);
             }
         }
 

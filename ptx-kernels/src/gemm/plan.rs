@@ -4,11 +4,12 @@
 use super::access::{Access, Packed};
 use super::params::{self, Problem};
 use super::problem::Product;
-use super::{mma, problem, simt, tuned};
-use ptx_launch::{Config, Error, ErrorKind, Properties, Result, StreamRef};
+use super::{mma, problem, simt, tuned, wgmma};
+use crate::workspace::FLAGS;
+use ptx_launch::{Error, ErrorKind, Properties, Result, StreamRef};
 
-/// Submits one launch of a kernel: the grid, the product, and its division among blocks.
-pub(crate) type Launch = fn(StreamRef<'_>, Config, &Product, Problem) -> Result<()>;
+/// Submits one launch of a kernel: the product, and its division among blocks.
+pub(crate) type Launch = fn(StreamRef<'_>, &Product, Problem) -> Result<()>;
 
 /// A kernel, and all that the choice depends on.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Candidate {
     pub(crate) kind: u32,
     /// The least compute capability.
     pub(crate) capability: u16,
+    /// For Hopper alone: operands come by TMA, and the kernel adds parts of K up.
+    pub(crate) hopper: bool,
     /// The same operands give the same bits each time.
     pub(crate) deterministic: bool,
     /// True for operands that are K-major, or else MN-major, in aligned runs; nothing if any layout does.
@@ -57,6 +60,12 @@ const TABLES: &[&[Candidate]] = &[
     mma::i8::CANDIDATES,
     mma::e4m3::CANDIDATES,
     mma::e5m2::CANDIDATES,
+    wgmma::f16::CANDIDATES,
+    wgmma::bf16::CANDIDATES,
+    wgmma::tf32::CANDIDATES,
+    wgmma::i8::CANDIDATES,
+    wgmma::e4m3::CANDIDATES,
+    wgmma::e5m2::CANDIDATES,
     simt::CANDIDATES,
 ];
 
@@ -80,29 +89,35 @@ fn candidates() -> impl Iterator<Item = &'static Candidate> {
 
 /// The kernels for one element type, and a few for others.
 fn candidates_of(kind: u32) -> impl Iterator<Item = &'static Candidate> {
-    let fast = match kind {
-        params::F16 => mma::f16::CANDIDATES,
-        params::BF16 => mma::bf16::CANDIDATES,
-        params::TF32 => mma::tf32::CANDIDATES,
-        params::I8 => mma::i8::CANDIDATES,
-        params::E4M3 => mma::e4m3::CANDIDATES,
-        params::E5M2 => mma::e5m2::CANDIDATES,
-        _ => &[],
+    let (fast, hopper): (&[_], &[_]) = match kind {
+        params::F16 => (mma::f16::CANDIDATES, wgmma::f16::CANDIDATES),
+        params::BF16 => (mma::bf16::CANDIDATES, wgmma::bf16::CANDIDATES),
+        params::TF32 => (mma::tf32::CANDIDATES, wgmma::tf32::CANDIDATES),
+        params::I8 => (mma::i8::CANDIDATES, wgmma::i8::CANDIDATES),
+        params::E4M3 => (mma::e4m3::CANDIDATES, wgmma::e4m3::CANDIDATES),
+        params::E5M2 => (mma::e5m2::CANDIDATES, wgmma::e5m2::CANDIDATES),
+        _ => (&[], &[]),
     };
-    fast.iter().chain(simt::CANDIDATES)
+    fast.iter().chain(hopper).chain(simt::CANDIDATES)
 }
 
 impl Candidate {
-    fn runs(&self, product: &Product, device: Properties, access: &[Access; 2]) -> bool {
+    /// True if the kernel takes the product. On the CPU device, kernels for Hopper are taken if they are `named`.
+    fn runs(&self, product: &Product, device: Properties, access: &[Access; 2], named: bool) -> bool {
         // Exact products of `f32` do for `tf32`.
         let kind = product.kind == self.kind || (product.kind, self.kind) == (params::TF32, params::F32);
         let majors = self.majors.is_none_or(|majors| majors == access.map(|access| access.layout.along_k));
         let bits = self.deterministic || !product.deterministic;
-        kind && majors && bits && device.capability.is_none_or(|capability| capability >= self.capability)
+        let target = match device.capability {
+            None => named || !self.hopper,
+            Some(capability) if self.hopper => capability == self.capability,
+            Some(capability) => capability >= self.capability,
+        };
+        kind && majors && bits && target && (product.k > 0 || !self.hopper)
     }
 
     /// The division of a product in `splits` parts of K, or fewer if it has not so many slices.
-    fn plan(&'static self, product: &Product, access: &[Access; 2], splits: u32) -> Plan {
+    pub(crate) fn plan(&'static self, product: &Product, access: &[Access; 2], splits: u32) -> Plan {
         let slices = tiles(product.k, self.depth).max(1);
         let each = slices.div_ceil(splits.clamp(1, slices));
         let splits = slices.div_ceil(each);
@@ -124,9 +139,22 @@ impl Plan {
 
     /// Bytes of the sums of all parts of K.
     fn partial_bytes(&self, product: &Product) -> usize {
-        let matrix = product.m as usize * problem::pitch(product.n) as usize * 4;
-        let all = matrix.checked_mul(product.batches).and_then(|bytes| bytes.checked_mul(self.splits as usize));
-        if self.splits == 1 { 0 } else { all.unwrap_or(usize::MAX) }
+        if self.splits == 1 {
+            return 0;
+        }
+        let matrix = if self.candidate.hopper {
+            // Whole tiles of clusters, and a counter for each warp group.
+            let tiles = self.tiles(product).map(|tiles| (tiles as usize).next_multiple_of(2));
+            let area = self.candidate.block_m as usize * self.candidate.block_n as usize;
+            let tiles = tiles[0].saturating_mul(tiles[1]).saturating_mul(product.batches);
+            if tiles > FLAGS / 2 {
+                return usize::MAX;
+            }
+            tiles.saturating_mul(area)
+        } else {
+            (product.m as usize).saturating_mul(problem::pitch(product.n) as usize).saturating_mul(product.batches)
+        };
+        matrix.saturating_mul(4).saturating_mul(self.splits as usize)
     }
 
     /// Tiles along M and N.
@@ -137,7 +165,7 @@ impl Plan {
     /// The time that it takes on a device with so many tiles in all batches, about, in picoseconds; `per_sm` is 1 / SMs.
     fn time(&self, tiles: f64, slices: f64, per_sm: f64) -> f64 {
         let rounds = ((tiles * f64::from(self.splits) - 0.5) * per_sm).ceil();
-        let others = self.packed.iter().flatten().count() + usize::from(self.splits > 1);
+        let others = self.packed.iter().flatten().count() + usize::from(self.splits > 1 && !self.candidate.hopper);
         // What is copied, and sums of parts, is written and read.
         let traffic = 2.0 * self.bytes as f64 * BYTE * per_sm;
         let each = (rounds * self.candidate.slice).max(self.candidate.latency);
@@ -150,17 +178,25 @@ const fn tiles(extent: u32, block: u32) -> u32 {
     (extent + block - 1) >> block.trailing_zeros()
 }
 
-/// The plan that takes the least time by the model, among those that need at most `available` bytes. K is left whole, or divided so that
+/// The plan that takes the least time by the model, and that time, in picoseconds: among those that need at most `available` bytes. K is left whole, or divided so that
 /// there is a block for each SM, or two.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] if no kernel multiplies such operands on the device.
-pub(crate) fn pick(product: &Product, device: Properties, available: usize) -> Result<Plan> {
-    let access = Access::both(product);
+pub(crate) fn pick(
+    product: &Product,
+    ways: &[[Access; 2]; 2],
+    device: Properties,
+    available: usize,
+) -> Result<(f64, Plan)> {
     let sms = device.multiprocessors.max(1);
     let per_sm = 1.0 / f64::from(sms);
     let mut best: Option<(f64, Plan)> = None;
-    for candidate in candidates_of(product.kind).filter(|candidate| candidate.runs(product, device, &access)) {
+    for candidate in candidates_of(product.kind) {
+        let access = &ways[usize::from(candidate.hopper)];
+        if !candidate.runs(product, device, access, false) {
+            continue;
+        }
         let [tiles_m, tiles_n] = [tiles(product.m, candidate.block_m), tiles(product.n, candidate.block_n)];
         let tiles = f64::from(tiles_m) * f64::from(tiles_n) * product.batches as f64;
         let fill = (f64::from(sms) / tiles) as u32;
@@ -168,7 +204,7 @@ pub(crate) fn pick(product: &Product, device: Properties, available: usize) -> R
             if splits == 0 {
                 break;
             }
-            let plan = candidate.plan(product, &access, splits);
+            let plan = candidate.plan(product, access, splits);
             let slices = f64::from(plan.k_split >> candidate.depth.trailing_zeros());
             let time = plan.time(tiles, slices, per_sm);
             if plan.bytes <= available && best.is_none_or(|(least, _)| time < least) {
@@ -176,7 +212,7 @@ pub(crate) fn pick(product: &Product, device: Properties, available: usize) -> R
             }
         }
     }
-    best.map(|(_, plan)| plan).ok_or_else(|| no_kernel(product, device))
+    best.ok_or_else(|| no_kernel(product, device))
 }
 
 /// The plan with this kernel.
@@ -184,10 +220,11 @@ pub(crate) fn pick(product: &Product, device: Properties, available: usize) -> R
 /// # Errors
 /// [`ErrorKind::Unsupported`] if there is no such kernel, or if it does not take the operands, the device, or the workspace.
 pub(crate) fn named(product: &Product, device: Properties, available: usize, name: &str, splits: u32) -> Result<Plan> {
-    let access = Access::both(product);
-    let found = candidates_of(product.kind)
-        .find(|candidate| candidate.name == name && candidate.runs(product, device, &access));
-    let plan = found.map(|candidate| candidate.plan(product, &access, splits));
+    let found = candidates_of(product.kind).find(|candidate| candidate.name == name);
+    let plan = found.and_then(|candidate| {
+        let access = Access::both(product, candidate.hopper);
+        candidate.runs(product, device, &access, true).then(|| candidate.plan(product, &access, splits))
+    });
     plan.filter(|plan| plan.bytes <= available).ok_or_else(|| not_possible(name, product, device))
 }
 
@@ -199,8 +236,8 @@ fn no_kernel(product: &Product, device: Properties) -> Error {
 
 #[cold]
 fn not_possible(name: &str, product: &Product, device: Properties) -> Error {
-    let access = Access::both(product);
-    let fitting = candidates_of(product.kind).filter(|candidate| candidate.runs(product, device, &access));
+    let fitting = candidates_of(product.kind)
+        .filter(|candidate| candidate.runs(product, device, &Access::both(product, candidate.hopper), true));
     let fitting: Vec<_> = fitting.map(|candidate| candidate.name).collect();
     let asked = format!("operands of {} are multiplied by `{name}` on {}", problem::name(product.kind), target(device));
     Error::new(ErrorKind::Unsupported, asked)

@@ -1,7 +1,7 @@
 //! One product as kernels see it: addresses, strides in bytes, and an epilogue. C's columns are dense wherever one of its
 //! dimensions is, by computing Cᵀ = Bᵀ · Aᵀ where its rows are.
 
-use super::params::{self, Epilogue, Matrix, Source};
+use super::params::{self, Epilogue, Matrix, Output, Source};
 use std::mem::swap;
 
 /// A product, checked and bound to a stream.
@@ -60,6 +60,22 @@ impl Source {
         both.into_iter().flatten().find(|layout| layout.wide).or(both[0]).or(both[1])
     }
 
+    /// The layout as TMA can read it: dense along K or, for elements of 16 bits, along the lines. The other strides are multiples of
+    /// 16 bytes, and no map has one of 2⁴⁰.
+    pub(crate) fn tma_layout(&self, lines: u32, k: u32, size: u64, batches: usize) -> Option<Layout> {
+        let has_map = |stride: u64| stride > 0 && stride < 1 << 40 && stride.is_multiple_of(16);
+        let along = |along_k: bool| {
+            let (dense, extent, outer, others) =
+                if along_k { (self.k, k, self.line, lines) } else { (self.line, lines, self.k, k) };
+            let is_dense = extent <= 1 || dense == size;
+            let rows = others <= 1 || has_map(outer);
+            let matrices = batches <= 1 || self.batch == 0 || has_map(self.batch);
+            let fits = is_dense && rows && matrices && self.at.is_multiple_of(16);
+            fits.then_some(Layout { along_k, wide: true })
+        };
+        along(true).or_else(|| along(false).filter(|_| size == 2))
+    }
+
     /// True if neighbors along K are at least as near in memory as neighbors along the lines.
     pub(crate) fn is_along_k(&self, lines: u32, k: u32) -> bool {
         lines <= 1 || (k > 1 && self.k <= self.line)
@@ -74,8 +90,14 @@ impl Matrix {
 }
 
 impl Product {
+    /// The same product in the direction in which it is computed: with dense columns of C, if one of its dimensions is dense, and
+    /// rather with few rows than with few columns.
+    pub(crate) fn oriented(self) -> Product {
+        self.canonical().with_few_rows()
+    }
+
     /// The same product with dense columns of C, if one of its dimensions is dense.
-    pub(crate) fn canonical(mut self) -> Product {
+    fn canonical(mut self) -> Product {
         let size = size(self.epilogue.kind);
         if self.n <= 1 {
             (self.c.column, self.residual.column) = (size, size);
@@ -88,7 +110,7 @@ impl Product {
     }
 
     /// The same product, as Cᵀ if C has few columns and many rows: tiles are wide rather than high.
-    pub(crate) fn with_few_rows(mut self) -> Product {
+    fn with_few_rows(mut self) -> Product {
         if self.n <= FEW && self.m > FEW {
             self.epilogue.flags &= !(params::C_WIDE | params::RESIDUAL_WIDE | params::BIAS_WIDE);
             self.transpose();
@@ -128,6 +150,11 @@ impl Product {
 }
 
 impl Product {
+    /// Results and what is read on the way there, as kernels have them.
+    pub(crate) fn output(&self) -> Output {
+        Output { c: self.c, residual: self.residual, epilogue: self.epilogue }
+    }
+
     /// Some of the batches.
     pub(crate) fn batch_range(&self, start: usize, batches: usize) -> Product {
         let start_of = |at: u64, stride: u64| at + stride * start as u64;

@@ -19,6 +19,7 @@ macro_rules! candidate {
             name: concat!("simt_", stringify!($instance)),
             kind: params::$kind,
             capability: 75,
+            hopper: false,
             block_m: $block,
             block_n: $block,
             depth: 16,
@@ -29,8 +30,8 @@ macro_rules! candidate {
             tile: 3e6,
             // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the bytes that
             // the plan asked for.
-            launch: |stream, config, p, problem| unsafe {
-                gemm::$instance(stream, config, p.a, p.b, p.c, p.residual, p.epilogue, problem)
+            launch: |stream, p, problem| unsafe {
+                gemm::$instance(stream, problem.grid(), p.a, p.b, p.output(), problem)
             },
         }
     };
@@ -94,7 +95,7 @@ with_epilogue! {
                 i8 = (Config { kind: I8, block: 64, micro: 4 })
             ]
         )]
-        pub fn gemm<const C: Config>(a: Source, b: Source, c: Matrix, residual: Matrix, e: Epilogue, p: Problem) {
+        pub fn gemm<const C: Config>(a: Source, b: Source, out: Output, p: Problem) {
             #[shared(align = 16)]
             let memory: [b32; C.words()];
 
@@ -129,7 +130,7 @@ with_epilogue! {
                 multiply::<C>(&mut sums, at_a, at_b);
             }
             let place = Place { row: row0, column: column0, batch: ctaid.z, split: ctaid.y };
-            write_tile::<C>(&sums, slices, &place, &c, &residual, &e, &p);
+            write_tile::<C>(&sums, slices, &place, &out, &p);
         }
 
         /// This thread's part of an operand's slices: every so many-th element of a tile of lines by K.
@@ -271,7 +272,7 @@ with_epilogue! {
 
         /// Brings the sums to the epilogue, one group of rows after the other through shared memory.
         fn write_tile<const C: Config>(
-            sums: &[[b32; C.micro]; C.micro], memory: u32, tile: &Place, c: &Matrix, residual: &Matrix, e: &Epilogue, p: &Problem,
+            sums: &[[b32; C.micro]; C.micro], memory: u32, tile: &Place, out: &Output, p: &Problem,
         ) {
             const RUNS: u32 = C.block / 4;
             let (x, y): (u32, u32) = (tid.x % (C.block / C.micro), tid.x / (C.block / C.micro));
@@ -300,9 +301,9 @@ with_epilogue! {
                         row: tile.row + group * C.group() + row, column: tile.column + column, batch: tile.batch, split: tile.split
                     };
                     if C.kind == I8 {
-                        finish::<1>(&four, &at, c, residual, e, p);
+                        finish::<1>(&four, &at, out, p);
                     } else {
-                        finish::<0>(&four, &at, c, residual, e, p);
+                        finish::<0>(&four, &at, out, p);
                     }
                     run += C.threads();
                 }

@@ -1,6 +1,8 @@
-//! The kernels tuned for Hopper in the choice: the products that they take, and their launch.
+//! The kernels tuned for Hopper in the choice: the products that they take, their time, and their launch.
 
 use super::hopper::{self, Layout, Scratch};
+use super::params::{self, Source};
+use super::problem::{Product, size};
 use crate::float8::E4m3;
 use crate::workspace::{self, Workspace};
 use half::{bf16, f16};
@@ -9,9 +11,6 @@ use ptx_launch::{Properties, Result, StreamRef, TensorMut, TensorRef};
 /// The name of these kernels among the algorithms.
 pub(crate) const NAME: &str = "hopper";
 
-/// Rows and columns below which portable kernels have the better tiles.
-const FEW: usize = 128;
-
 /// A product without options, for tuned kernels.
 pub struct Job<'j, 't, T, O> {
     pub(crate) stream: StreamRef<'j>,
@@ -19,8 +18,6 @@ pub struct Job<'j, 't, T, O> {
     pub(crate) b: TensorRef<'t, T, 2>,
     pub(crate) c: TensorMut<'j, O, 2>,
     pub(crate) workspace: Option<&'j mut Workspace>,
-    /// The caller named these kernels.
-    pub(crate) named: bool,
 }
 
 /// True if the kernels run on the device: on the CPU device too, where they are named only.
@@ -28,19 +25,55 @@ pub(crate) fn run_on(device: Properties, named: bool) -> bool {
     device.capability.map_or(named, |capability| capability == 90)
 }
 
-impl<T: hopper::Operand> Job<'_, '_, T, T::Output> {
-    /// The layout of the product, if it is one for these kernels.
-    fn layout(&self) -> Option<Layout> {
-        let [m, n] = self.c.shape();
-        let layout = Layout::of(&self.a, &self.b, &self.c)?;
-        let exists = hopper::variants::<T>().any(|variant| variant.layout() == layout);
-        (exists && (self.named || m >= FEW && n >= FEW)).then_some(layout)
+/// The layouts of a product without options, if they are some for these kernels: one matrix each, dense, with rows (of transposed
+/// operands: columns) of multiples of 16 bytes.
+pub(crate) fn layout(product: &Product) -> Option<Layout> {
+    let pair = matches!(
+        (product.kind, product.epilogue.kind),
+        (params::BF16, params::BF16) | (params::F16, params::F16) | (params::E4M3, params::BF16)
+    );
+    let (size, to) = (size(product.kind), size(product.epilogue.kind));
+    let Product { m, n, k, c, .. } = *product;
+    let rows = Source { at: c.at, line: c.row, k: c.column, batch: 0 };
+    let has_rows = is_dense(&rows, m, n, to, true);
+    if !pair || product.batches != 1 || !has_rows || [m, n, k].contains(&0) {
+        return None;
     }
+    let major =
+        |source: &Source, lines: u32| [true, false].into_iter().find(|major| is_dense(source, lines, k, size, *major));
+    // B is K x N: its rows lie along N.
+    let (a_k_major, b_n_major) = (major(&product.a, m)?, !is_k_major(&product.b, n, k, size)?);
+    let layout = Layout { a_k_major, b_k_major: !b_n_major };
+    (size > 1 || layout == Layout::K_MAJOR).then_some(layout)
+}
 
-    /// Submits the product; `None` if it is none for these kernels.
+/// True if B's columns lie along K; false if its rows lie along N, which it is read as where both do.
+fn is_k_major(source: &Source, lines: u32, k: u32, size: u64) -> Option<bool> {
+    [false, true].into_iter().find(|major| is_dense(source, lines, k, size, *major))
+}
+
+/// True if an operand of `lines` lines is dense along K, or else along its lines, in rows of multiples of 16 bytes.
+fn is_dense(source: &Source, lines: u32, k: u32, size: u64, k_major: bool) -> bool {
+    let (inner, outer, extent, others) =
+        if k_major { (source.k, source.line, k, lines) } else { (source.line, source.k, lines, k) };
+    let row = u64::from(extent) * size;
+    (extent == 1 || inner == size)
+        && (others == 1 || outer == row)
+        && row.is_multiple_of(16)
+        && source.at.is_multiple_of(16)
+}
+
+/// The time of a product, about, in picoseconds.
+pub(crate) fn estimate(product: &Product, device: Properties, layout: Layout) -> f64 {
+    let Product { m, n, k, kind, .. } = *product;
+    hopper::estimate(device.multiprocessors / 2 * 2, [m, n, k].map(|extent| extent as usize), size(kind), layout)
+}
+
+impl<T: hopper::Operand> Job<'_, '_, T, T::Output> {
+    /// Submits the product; `None` if it is none for these kernels, or if a capture finds no memory for them.
     fn run(self) -> Option<Result<()>> {
-        let layout = self.layout()?;
-        let Job { stream, a, b, c, workspace, .. } = self;
+        let Job { stream, a, b, c, workspace } = self;
+        let layout = Layout::of(&a, &b, &c)?;
         let ([m, k], [_, n]) = (a.shape(), b.shape());
         let work = |workspace: &mut Workspace| {
             if stream.is_captured() && !workspace.has::<Scratch>() {
@@ -60,13 +93,6 @@ impl<T: hopper::Operand> Job<'_, '_, T, T::Output> {
 
 /// A result for which there may be tuned kernels.
 pub trait Tuned<T>: Sized {
-    /// True if [`submit`](Tuned::submit) takes the product.
-    #[doc(hidden)]
-    fn takes(job: &mut Job<'_, '_, T, Self>) -> bool {
-        let _ = job;
-        false
-    }
-
     /// Submits the product to tuned kernels; `None` if there are none for it.
     #[doc(hidden)]
     fn submit(job: Job<'_, '_, T, Self>) -> Option<Result<()>> {
@@ -78,10 +104,6 @@ pub trait Tuned<T>: Sized {
 macro_rules! tuned {
     ($($t:ty => $o:ty;)*) => { $(
         impl Tuned<$t> for $o {
-            fn takes(job: &mut Job<'_, '_, $t, $o>) -> bool {
-                job.layout().is_some()
-            }
-
             fn submit(job: Job<'_, '_, $t, $o>) -> Option<Result<()>> {
                 job.run()
             }
@@ -93,21 +115,10 @@ tuned! {
     f16 => f16;
 }
 
-impl<'t> Job<'_, 't, E4m3, bf16> {
-    /// The same with elements as their bits, as the kernels have them.
-    fn as_bits(&mut self) -> Option<Job<'_, 't, u8, bf16>> {
-        let Job { stream, a, b, c, workspace, named } = self;
-        let (a, b, c) = (a.cast()?, b.cast()?, TensorMut::from(c));
-        Some(Job { stream: *stream, a, b, c, workspace: workspace.as_deref_mut(), named: *named })
-    }
-}
-
 impl Tuned<E4m3> for bf16 {
-    fn takes(job: &mut Job<'_, '_, E4m3, bf16>) -> bool {
-        job.as_bits().is_some_and(|job| job.layout().is_some())
-    }
-
-    fn submit(mut job: Job<'_, '_, E4m3, bf16>) -> Option<Result<()>> {
-        job.as_bits()?.run()
+    fn submit(job: Job<'_, '_, E4m3, bf16>) -> Option<Result<()>> {
+        let Job { stream, a, b, c, workspace } = job;
+        // The kernels have elements as their bits.
+        Job::<u8, bf16> { stream, a: a.cast()?, b: b.cast()?, c, workspace }.run()
     }
 }

@@ -13,8 +13,8 @@ pub(crate) struct Expected {
 const STEP: f64 = 1.0 / (1u64 << 22) as f64;
 
 impl Expected {
-    /// The sum of products, with the bound of tensor cores; integers are exact.
-    pub(crate) fn sum(products: impl Iterator<Item = f64>, exact: bool, tf32: bool) -> Expected {
+    /// The sum of products, with the bound of tensor cores and `cut` of the sum of magnitudes more for each product; integers are exact.
+    pub(crate) fn sum(products: impl Iterator<Item = f64>, exact: bool, tf32: bool, cut: f64) -> Expected {
         let (mut value, mut size, mut count) = (0.0, 0.0, 0);
         for product in products {
             value += product;
@@ -22,7 +22,7 @@ impl Expected {
             count += 1;
         }
         let unit = 2f64.powi(-24);
-        let cut = if tf32 { 2f64.powi(-9) } else { 0.0 };
+        let cut = if tf32 { 2f64.powi(-9) } else { f64::from(count + 1) * cut };
         let relative = if exact { 0.0 } else { 4.0 * f64::from(count + 32) * unit + cut };
         Expected { value, error: relative * size }
     }

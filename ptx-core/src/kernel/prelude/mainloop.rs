@@ -19,7 +19,7 @@ struct Policy {
     cluster_n: u32,
     major_a: u32,
     major_b: u32,
-    /// 1 if B has a third dimension: a matrix for each group.
+    /// 1 if B has a third dimension, a matrix for each group; 2 if A has one, too, as in a batch.
     groups: u32,
 }
 
@@ -101,8 +101,8 @@ impl<const MAJOR: u32, const ROWS: u32, const BLOCKS: u32, const GROUPS: u32> Op
 
 /// The producer's side of the main loop.
 struct Producer<const P: Policy> {
-    a: Operand<{ P.major_a }, { P.block_m }, { P.cluster_n }, 0>,
-    b: Operand<{ P.major_b }, { P.block_n }, { P.cluster_m }, { P.groups }>,
+    a: Operand<{ P.major_a }, { P.block_m }, { P.cluster_n }, { P.groups / 2 }>,
+    b: Operand<{ P.major_b }, { P.block_n }, { P.cluster_m }, { P.groups.min(1) }>,
     stages: Shared<[Stage<P>; P.stages]>,
     pipeline: pipeline::Pipeline<{ P.stages }>,
     /// True in the thread that issues copies.
@@ -185,14 +185,14 @@ impl<const P: Policy> Consumer<P> {
         }
     }
 
-    /// `acc` becomes the sum of the products of a part of K, in the order of `load_tile`. In a loop: `mbarrier.try_wait`,
+    /// `acc` (`f32`; of `i8` operands `i32`) becomes the sum of the products of a part of K, in the order of `load_tile`. In a loop: `mbarrier.try_wait`,
     /// `wgmma.fence`, the products of a stage, `wgmma.commit_group`; while these run, `wgmma.wait_group 1` and an arrival release
     /// the stage before.
     ///
     /// With `STAGGER` above 0, at most the number of stages, two consumers take turns at the end: the first one multiplies
     /// that many stages before the second one does, and runs its epilogue meanwhile (named barrier 3, `bar.arrive` and
     /// `bar.sync`). Not if the ring holds the whole tile: the first consumer could reach the barrier twice.
-    fn multiply_tile<T, const STAGGER: u32>(&mut self, acc: &mut [f32; P.accumulators()], k: &KRange) {
+    fn multiply_tile<T, const STAGGER: u32, A>(&mut self, acc: &mut [A; P.accumulators()], k: &KRange) {
         const STEP: u32 = 128 / size_of::<T>();
         let mut accumulate: pred = false;
         // From `since` on there are stages that are not released yet.
@@ -246,8 +246,8 @@ impl<const P: Policy> Consumer<P> {
 }
 
 /// Multiplies the rows of a warp group by a stage: four steps of 32 bytes along K, one `wgmma.mma_async` for each 64 rows and at
-/// most 256 columns. Without `accumulate` the old values of `acc` do not count; it becomes true.
-fn multiply_stage<T, const P: Policy>(acc: &mut [f32; P.accumulators()], a: u64, b: u64, accumulate: &mut pred) {
+/// most 256 columns. Operands of `f32` count as `tf32`. Without `accumulate` the old values of `acc` do not count; it becomes true.
+fn multiply_stage<T, const P: Policy, A>(acc: &mut [A; P.accumulators()], a: u64, b: u64, accumulate: &mut pred) {
     const PARTS: u32 = P.block_n.div_ceil(256);
     const N: u32 = P.block_n / PARTS;
     for step in 0..4 {
@@ -259,7 +259,11 @@ fn multiply_stage<T, const P: Policy>(acc: &mut [f32; P.accumulators()], a: u64,
             const ROWS: u64 = (part / PARTS * 512) as u64;
             const COLUMNS: u64 = (part % PARTS * N * 8) as u64;
             let (da, db): (u64, u64) = (a + (STEP_A + ROWS), b + (STEP_B + COLUMNS));
-            if size_of::<T>() == 1 {
+            if type_name::<T>() == "i8" {
+                wgmma::multiply8_integer::<N, { part * N / 2 }>(acc, da, db, *accumulate);
+            } else if size_of::<T>() == 4 {
+                wgmma::multiply_tf32::<N, { part * N / 2 }>(acc, da, db, *accumulate);
+            } else if size_of::<T>() == 1 {
                 wgmma::multiply8::<T, T, N, { part * N / 2 }>(acc, da, db, *accumulate);
             } else {
                 wgmma::multiply16::<T, N, { part * N / 2 }, { P.major_a }, { P.major_b }>(acc, da, db, *accumulate);

@@ -79,6 +79,14 @@ const SHAPES_8: [&str; 32] = [
     "m64n200k32", "m64n208k32", "m64n216k32", "m64n224k32", "m64n232k32", "m64n240k32", "m64n248k32", "m64n256k32",
 ];
 
+/// The shapes for `tf32`, by columns / 8 − 1.
+const SHAPES_32: [&str; 32] = [
+    "m64n8k8", "m64n16k8", "m64n24k8", "m64n32k8", "m64n40k8", "m64n48k8", "m64n56k8", "m64n64k8",
+    "m64n72k8", "m64n80k8", "m64n88k8", "m64n96k8", "m64n104k8", "m64n112k8", "m64n120k8", "m64n128k8",
+    "m64n136k8", "m64n144k8", "m64n152k8", "m64n160k8", "m64n168k8", "m64n176k8", "m64n184k8", "m64n192k8",
+    "m64n200k8", "m64n208k8", "m64n216k8", "m64n224k8", "m64n232k8", "m64n240k8", "m64n248k8", "m64n256k8",
+];
+
 /// 64 × `N` × 16 elements of 16 bits, with A and B in shared memory: one `wgmma.mma_async` on the `N` / 2 accumulators from
 /// `FIRST` on. Without `accumulate` their old values do not count. `A_MN` and `B_MN` are 1 for an operand that is
 /// MN-major, else 0.
@@ -113,6 +121,18 @@ fn multiply16_registers<T, const N: u32, const FIRST: u32, const B_MN: u32, cons
 fn multiply8<A, B, const N: u32, const FIRST: u32, const LEN: u32>(acc: &mut [f32; LEN], a: u64, b: u64, accumulate: pred) {
     const SHAPE: &str = SHAPES_8[N / 8 - 1];
     ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{A}.{B} {acc[FIRST..FIRST + N / 2]}, a, b, accumulate, 1, 1; }
+}
+
+/// The same for `i8`, with accumulators of `i32`.
+fn multiply8_integer<const N: u32, const FIRST: u32, const LEN: u32>(acc: &mut [i32; LEN], a: u64, b: u64, accumulate: pred) {
+    const SHAPE: &str = SHAPES_8[N / 8 - 1];
+    ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.s32.s8.s8 {acc[FIRST..FIRST + N / 2]}, a, b, accumulate; }
+}
+
+/// 64 × `N` × 8 elements of `f32`, cut to `tf32`, K-major: one `wgmma.mma_async` on the `N` / 2 accumulators from `FIRST` on.
+fn multiply_tf32<const N: u32, const FIRST: u32, const LEN: u32>(acc: &mut [f32; LEN], a: u64, b: u64, accumulate: pred) {
+    const SHAPE: &str = SHAPES_32[N / 8 - 1];
+    ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.tf32.tf32 {acc[FIRST..FIRST + N / 2]}, a, b, accumulate, 1, 1; }
 }
 
 /// Orders the registers and shared memory that the next products read: `wgmma.fence`.

@@ -25,6 +25,17 @@ pub fn pick<T: Operand>(scratch: &Scratch, shape: [usize; 3], layout: Layout) ->
     best.map(|variant| (variant, variant.measured().1))
 }
 
+/// The time of a column of 128 rows for 128 bytes along K, and of a launch with its first loads and last stores, in picoseconds.
+const COLUMN: f64 = 3.2e3;
+const LAUNCH: f64 = 6e6;
+
+/// The time of the fastest variant, about, in picoseconds, with operands of `size` bytes on a device with `num_blocks` SMs.
+pub(crate) fn estimate(num_blocks: u32, shape @ [_, _, k]: [usize; 3], size: u64, layout: Layout) -> f64 {
+    let fitting = variants::<half::bf16>().filter(|variant| variant.layout() == layout);
+    let columns = fitting.map(|variant| variant.cost(num_blocks, shape)).fold(f64::INFINITY, f64::min);
+    columns * COLUMN * (k as f64 * size as f64 / 128.0) + LAUNCH
+}
+
 impl<T> Variant<T> {
     /// The order of tiles that was fastest with large products.
     pub fn order(&self) -> Order {

@@ -1,0 +1,86 @@
+//! Tensor maps of operands, and those of recent ones: to encode a map takes longer than to find it.
+
+use super::super::params::{self, Source};
+use super::super::problem::size;
+use ptx_launch::{ElementType, Promotion, Result, StreamRef, Swizzle, TensorMap};
+use std::cell::RefCell;
+
+/// Bytes along K of a stage.
+const STAGE: u64 = 128;
+
+/// Maps that a thread keeps.
+const KEPT: usize = 64;
+
+/// An operand as a map describes it: `lines` lines by `k` elements, in boxes of `rows` lines and 128 bytes along K.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Operand {
+    pub(super) source: Source,
+    /// Element type.
+    pub(super) kind: u32,
+    pub(super) lines: u32,
+    pub(super) k: u32,
+    /// Matrices: 1 if all batches have the same one.
+    pub(super) batches: usize,
+    pub(super) rows: u32,
+    pub(super) k_major: bool,
+}
+
+thread_local! {
+    /// Each map in the place that the hash of its operand names.
+    static RECENT: RefCell<[Option<(Operand, TensorMap)>; KEPT]> = const { RefCell::new([None; KEPT]) };
+}
+
+impl Operand {
+    /// The map. Maps of the CPU device name the device, and so are not kept.
+    ///
+    /// # Errors
+    /// Those of [`TensorMapBuilder::build`](ptx_launch::TensorMapBuilder::build).
+    pub(super) fn map(&self, stream: StreamRef<'_>) -> Result<TensorMap> {
+        if stream.properties()?.capability.is_none() {
+            return self.encode(stream);
+        }
+        RECENT.with_borrow_mut(|recent| {
+            let slot = &mut recent[self.slot()];
+            match slot {
+                Some((operand, map)) if operand == self => Ok(*map),
+                _ => self.encode(stream).map(|map| slot.insert((*self, map)).1),
+            }
+        })
+    }
+
+    /// The place of the map.
+    fn slot(&self) -> usize {
+        let words = [self.source.at >> 4, u64::from(self.lines), u64::from(self.k), u64::from(self.rows)];
+        let hash = words
+            .into_iter()
+            .fold(0u64, |hash, word| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
+        hash as usize % KEPT
+    }
+
+    fn encode(&self, stream: StreamRef<'_>) -> Result<TensorMap> {
+        let size = size(self.kind);
+        let depth = (STAGE / size) as usize;
+        let (lines, k, rows) = (self.lines as usize, self.k as usize, self.rows as usize);
+        let (outer, shape, tile) = if self.k_major {
+            (self.source.line, [self.batches, lines, k], [1, rows, depth])
+        } else {
+            (self.source.k, [self.batches, k, lines], [1, depth, rows])
+        };
+        // Dimensions of one element may have any stride, but maps want multiples of 16 bytes.
+        let stride = |bytes: u64, extent: usize| if extent == 1 { 16 / size } else { bytes / size };
+        let strides = [stride(self.source.batch, self.batches) as usize, stride(outer, shape[1]) as usize, 1];
+        let map =
+            TensorMap::of_address(stream, element(self.kind), self.source.at, &shape).strides(&strides).tile(&tile);
+        map.swizzle(Swizzle::B128).promotion(Promotion::B128).build()
+    }
+}
+
+/// The elements of an operand, as a map has them.
+fn element(kind: u32) -> ElementType {
+    match kind {
+        params::F16 => ElementType::F16,
+        params::BF16 => ElementType::Bf16,
+        params::E4M3 | params::E5M2 | params::I8 => ElementType::U8,
+        _ => ElementType::F32,
+    }
+}
