@@ -114,7 +114,7 @@ macro_rules! tensor_cores {
                     #[ptx_kernel(
                         block = C.threads(),
                         shared = C.bytes(),
-                        min_blocks = 2,
+                        min_blocks = 256 / C.threads(),
                         instances = [$(
                             $instance = (Config {
                                 kind: $kind, size: $size, block_m: $m, block_n: $n, warp_m: $warp_m, warp_n: $warp_n,
@@ -443,11 +443,14 @@ macro_rules! any_major {
 }
 
 macro_rules! k_major {
-    ($(#[doc = $doc:literal])* mod $name:ident for $arch:tt = $capability:literal, $kind:ident, $shape:tt) => {
+    (
+        $(#[doc = $doc:literal])*
+        mod $name:ident for $arch:tt = $capability:literal, $kind:ident, $shape:tt, $warp_n:literal
+    ) => {
         tensor_cores! {
             $(#[doc = $doc])*
             mod $name for $arch = $capability, $kind, 1, $shape:
-            large = LARGE(128, 128, 64, 64, 4) 0 0,
+            large = LARGE(128, 128, 64, $warp_n, 4) 0 0,
             medium = MEDIUM(64, 64, 32, 32, 4) 0 0,
             narrow = NARROW(16, 64, 16, 16, 6) 0 0,
         }
@@ -468,13 +471,13 @@ any_major! {
 }
 k_major! {
     /// Of `i8`.
-    mod i8 for "sm_80" = 80, I8, "m16n8k32.row.col.s32.s8.s8.s32"
+    mod i8 for "sm_80" = 80, I8, "m16n8k32.row.col.s32.s8.s8.s32", 64
 }
 k_major! {
-    /// Of `e4m3`.
-    mod e4m3 for "sm_89" = 89, E4M3, "m16n8k32.row.col.f32.e4m3.e4m3.f32"
+    /// Of `e4m3`. Eight warps: `sm_90` multiplies 8-bit floats of `mma.sync` as `f16`, and needs registers for that.
+    mod e4m3 for "sm_89" = 89, E4M3, "m16n8k32.row.col.f32.e4m3.e4m3.f32", 32
 }
 k_major! {
     /// Of `e5m2`.
-    mod e5m2 for "sm_89" = 89, E5M2, "m16n8k32.row.col.f32.e5m2.e5m2.f32"
+    mod e5m2 for "sm_89" = 89, E5M2, "m16n8k32.row.col.f32.e5m2.e5m2.f32", 32
 }

@@ -169,7 +169,9 @@ pub(super) mod rotations {
                 (second[K], second[K + 1]) = rotate_pair(b[K], b[K + 1], c[i], sine);
             }
         }
-        vector::write::<T, EACH>(to.at(low), first);
-        vector::write::<T, EACH>(to.at(high), second);
+        // What is written once leaves the second-level cache to what is read.
+        let always: pred = true;
+        vector::store::<T, EACH>(to.at(low), vector::pack::<T, EACH>(first), always);
+        vector::store::<T, EACH>(to.at(high), vector::pack::<T, EACH>(second), always);
     }
 }
