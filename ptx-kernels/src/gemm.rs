@@ -58,15 +58,19 @@
 //!   64 x 64, and for up to 16 rows, as in decoding, 16 x 64. 8-bit operands lie along K.
 //! - Other operands of tensor cores are copied first: to a workspace, along K, in rows of multiples of 16 bytes. The copy takes as long as
 //!   reading and writing the operand once.
-//! - Where tiles are few, blocks share K (split-K). The sums of the parts go through a workspace, and another kernel adds them up in a fixed
-//!   order and finishes them.
+//! - `wgmma`, on `sm_90`: TMA and `wgmma` with every option, batches, and operands of 16 bits in any major, of others along K. Persistent
+//!   clusters of tiles of 128 x 256 and 128 x 128. For few rows of C, as in decoding, the operands change places: 128 columns of C
+//!   by 16 or 64 of its rows. Blocks that share K add their sums up in a fixed order (the last one of a tile does).
+//! - Where tiles of the other families are few, blocks share K (split-K). The sums of the parts go through a workspace, and another
+//!   kernel adds them up in a fixed order and finishes them.
+//! - [`hopper`], on `sm_90`: the same units for products without options and batches, of dense operands and results whose rows are multiples
+//!   of 16 bytes: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to `bf16`. The order of its sums depends on the placement of blocks, so
+//!   [`Gemm::deterministic`] leaves it out.
 //!
-//! - [`hopper`], on `sm_90`: TMA and `wgmma`, for products without options and batches, of dense operands and results whose rows are multiples of
-//!   16 bytes, with at least 128 rows and columns: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to `bf16`. The order of its sums depends on the
-//!   placement of blocks, so [`Gemm::deterministic`] leaves it out.
+//! The model's times are fitted to random shapes on an H200 (`bench --filter "gemm choice"`); a thread keeps its last choices, and its last
+//! tensor maps.
 //!
-//! On an H200 the portable kernels reach 217 TFLOP/s in `bf16`, 423 in `i8`, 115 in `tf32` and 39 in `f32` at M = N = K = 4096, and
-//! `bf16` at 4095 takes 1.12 times as long as at 4096 (tiles of 128 x 128 in eight warps).
+//! On an H200 the kernels of `mma` and `simt` reach 217 TFLOP/s in `bf16`, 423 in `i8`, 115 in `tf32` and 39 in `f32` at M = N = K = 4096.
 //!
 //! `f32` is multiplied on the ordinary units unless [`Gemm::tf32`] is set. [`Gemm::choose`] tells the choice, and [`Gemm::algorithm`] makes it.
 //! Portable kernels are deterministic: the same operands, layouts and device give the same bits. On the CPU device the same kernels are

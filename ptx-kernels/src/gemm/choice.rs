@@ -95,7 +95,7 @@ pub(crate) fn choose(
         Ok(match chosen {
             Chosen::Tuned => Decision::Tuned,
             Chosen::Plan(candidate, splits) => {
-                Decision::Plan(candidate.plan(product, &ways[usize::from(candidate.hopper)], splits))
+                Decision::Plan(candidate.plan(product, &ways[usize::from(candidate.cluster.is_some())], splits))
             }
         })
     })

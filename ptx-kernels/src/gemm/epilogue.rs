@@ -58,6 +58,8 @@ macro_rules! with_epilogue {
             pub(crate) const GELU_TANH: u32 = 1 << 12;
             pub(crate) const SILU: u32 = 1 << 13;
             pub(crate) const ACTIVATION: u32 = 15 << 10;
+            /// All of them.
+            pub(crate) const OPTIONS: u32 = 0x3ff << 4;
 
             /// Bits of `Problem::flags`: neighbors along K are neighbors in memory.
             pub(crate) const A_ALONG_K: u32 = 1;
@@ -237,11 +239,21 @@ macro_rules! with_epilogue {
                 for i in 0..4 {
                     ptx! { mov.b32 bits[i], 0; }
                 }
+                load_bits(from, &mut bits, run, kind);
+                to_values(&bits, kind)
+            }
+
+            /// The bits of a run, where they are there.
+            fn load_bits(from: u64, bits: &mut [b32; 4], run: &Run, kind: u32) {
                 if kind == F32 {
-                    load_words(from, &mut bits, run);
+                    load_words(from, bits, run);
                 } else {
-                    load_halves(from, &mut bits, run);
+                    load_halves(from, bits, run);
                 }
+            }
+
+            /// The values of these bits.
+            fn to_values(bits: &[b32; 4], kind: u32) -> [f32; 4] {
                 let values: [f32; 4];
                 if kind == F32 {
                     for i in 0..4 {

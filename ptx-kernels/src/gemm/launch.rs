@@ -82,7 +82,7 @@ fn submit_part(stream: StreamRef<'_>, product: &Product, plan: &Plan, [scratch, 
     product.b = pack_operand(stream, b, &product, packed_b, scratch + bytes_a)?;
     let problem = Problem { counters, ..divide(&product, plan, scratch + bytes_a + bytes_b) };
     (plan.candidate.launch)(stream, &product, problem)?;
-    if plan.splits > 1 && !plan.candidate.hopper { add_parts(stream, &product, problem) } else { Ok(()) }
+    if plan.splits > 1 && plan.candidate.cluster.is_none() { add_parts(stream, &product, problem) } else { Ok(()) }
 }
 
 /// The extents of a product, and its division among blocks.

@@ -27,15 +27,13 @@ macro_rules! tensor_cores {
                     name: concat!("mma_", stringify!($name), "_", stringify!($instance)),
                     kind: params::$kind,
                     capability: $capability,
-                    hopper: false,
+                    cluster: None,
                     deterministic: true,
                     majors: Some([$a == 0, $b == 0]),
                     block_m: $m,
                     block_n: $n,
                     depth: 64 / $size,
-                    slice: super::cost::$tile[0],
-                    latency: super::cost::$tile[1],
-                    tile: super::cost::$tile[2],
+                    cost: super::cost::$tile,
                     // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the
                     // bytes that the plan asked for.
                     launch: |stream, p, problem| unsafe {
@@ -413,12 +411,13 @@ macro_rules! tensor_cores {
     };
 }
 
-/// Times of a slice on a busy SM and for a block alone, and of what comes before the first one and behind the last one, in
-/// picoseconds; measured on an H200.
+/// Times, measured on an H200.
 mod cost {
-    pub(super) const LARGE: [f64; 3] = [400e3, 650e3, 4e6];
-    pub(super) const MEDIUM: [f64; 3] = [195e3, 250e3, 3e6];
-    pub(super) const NARROW: [f64; 3] = [130e3, 210e3, 3e6];
+    use super::super::plan::Cost;
+
+    pub(super) const LARGE: Cost = Cost { slice: 454e3, latency: 575e3, tile: 1.5e6, part: 0.0 };
+    pub(super) const MEDIUM: Cost = Cost { slice: 173e3, latency: 449e3, tile: 0.6e6, part: 0.0 };
+    pub(super) const NARROW: Cost = Cost { slice: 130e3, latency: 210e3, tile: 0.5e6, part: 0.0 };
 }
 
 macro_rules! any_major {

@@ -19,8 +19,9 @@ pub(crate) struct Candidate {
     pub(crate) kind: u32,
     /// The least compute capability.
     pub(crate) capability: u16,
-    /// For Hopper alone: operands come by TMA, and the kernel adds parts of K up.
-    pub(crate) hopper: bool,
+    /// For Hopper alone, the blocks of a cluster along M: operands come by TMA, persistent clusters take tiles, and the kernel adds parts
+    /// of K up.
+    pub(crate) cluster: Option<u32>,
     /// The same operands give the same bits each time.
     pub(crate) deterministic: bool,
     /// True for operands that are K-major, or else MN-major, in aligned runs; nothing if any layout does.
@@ -29,12 +30,20 @@ pub(crate) struct Candidate {
     pub(crate) block_m: u32,
     pub(crate) block_n: u32,
     pub(crate) depth: u32,
-    /// Time of a slice, in picoseconds, on an SM with enough blocks, and for a block at least.
+    pub(crate) cost: Cost,
+    pub(crate) launch: Launch,
+}
+
+/// The times of a kernel, in picoseconds, as they are fitted to measurements on an H200 (`bench --filter "gemm choice"`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// Of a slice on a busy SM, and for a block at least.
     pub(crate) slice: f64,
     pub(crate) latency: f64,
-    /// Time before the first slice of a tile and behind the last one, in picoseconds.
+    /// Before the first slice of a tile and behind the last one.
     pub(crate) tile: f64,
-    pub(crate) launch: Launch,
+    /// For each part of K, if the kernel adds them up.
+    pub(crate) part: f64,
 }
 
 /// A kernel, and the division of a product.
@@ -69,10 +78,17 @@ const TABLES: &[&[Candidate]] = &[
     simt::CANDIDATES,
 ];
 
-/// Time of another launch, in picoseconds.
-const ANOTHER: f64 = 6e6;
-/// Time in which an SM brings a byte from memory, in picoseconds.
-const BYTE: f64 = 40.0;
+/// Time of the copy of an operand, of the sum of the parts of K in a launch of its own or in the kernel, in picoseconds.
+const PACK: f64 = 2.8e6;
+const REDUCE: f64 = 3e6;
+const REDUCE_INSIDE: f64 = 0.8e6;
+/// Time in which the device copies a byte, and in which it writes and reads a byte of a part of K, in picoseconds.
+const COPIED_BYTE: f64 = 0.6;
+const PART_BYTE: f64 = 0.38;
+
+/// Parts of K that are tried, and the most tiles of all parts for each block or cluster that runs at the same time.
+const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+const ROUNDS: f64 = 4.0;
 
 /// The names of all kernels, for [`Gemm::algorithm`](super::Gemm::algorithm).
 ///
@@ -109,11 +125,17 @@ impl Candidate {
         let majors = self.majors.is_none_or(|majors| majors == access.map(|access| access.layout.along_k));
         let bits = self.deterministic || !product.deterministic;
         let target = match device.capability {
-            None => named || !self.hopper,
-            Some(capability) if self.hopper => capability == self.capability,
+            None => named || self.cluster.is_none(),
+            Some(capability) if self.cluster.is_some() => capability == self.capability,
             Some(capability) => capability >= self.capability,
         };
-        kind && majors && bits && target && (product.k > 0 || !self.hopper)
+        kind && majors && bits && target && (self.cluster.is_none() || self.is_persistent_size(product))
+    }
+
+    /// True if a kernel of persistent clusters counts all tiles of a product, which has some.
+    fn is_persistent_size(&self, product: &Product) -> bool {
+        let [tiles_m, tiles_n] = [tiles(product.m, self.block_m), tiles(product.n, self.block_n)].map(u64::from);
+        product.k > 0 && tiles_m * tiles_n < 1 << 24 && tiles_m * tiles_n * (product.batches as u64) < 1 << 26
     }
 
     /// The division of a product in `splits` parts of K, or fewer if it has not so many slices.
@@ -142,7 +164,7 @@ impl Plan {
         if self.splits == 1 {
             return 0;
         }
-        let matrix = if self.candidate.hopper {
+        let matrix = if self.candidate.cluster.is_some() {
             // Whole tiles of clusters, and a counter for each warp group.
             let tiles = self.tiles(product).map(|tiles| (tiles as usize).next_multiple_of(2));
             let area = self.candidate.block_m as usize * self.candidate.block_n as usize;
@@ -162,14 +184,31 @@ impl Plan {
         [tiles(product.m, self.candidate.block_m), tiles(product.n, self.candidate.block_n)]
     }
 
-    /// The time that it takes on a device with so many tiles in all batches, about, in picoseconds; `per_sm` is 1 / SMs.
-    fn time(&self, tiles: f64, slices: f64, per_sm: f64) -> f64 {
-        let rounds = ((tiles * f64::from(self.splits) - 0.5) * per_sm).ceil();
-        let others = self.packed.iter().flatten().count() + usize::from(self.splits > 1 && !self.candidate.hopper);
-        // What is copied, and sums of parts, is written and read.
-        let traffic = 2.0 * self.bytes as f64 * BYTE * per_sm;
-        let each = (rounds * self.candidate.slice).max(self.candidate.latency);
-        slices * each + self.candidate.tile + others as f64 * ANOTHER + traffic
+    /// The time that it takes on a device with so many SMs, about, in picoseconds, beside that of any launch.
+    fn time(&self, tiles: f64, sms: f64) -> f64 {
+        let Candidate { cost, depth, cluster, .. } = self.candidate;
+        let slices = f64::from(self.k_split >> depth.trailing_zeros());
+        let units = tiles * f64::from(self.splits);
+        let kernel = match cluster {
+            Some(cluster) => {
+                let room = (sms / f64::from(*cluster)).floor().max(1.0);
+                let rounds = ((units - 0.5) / room).ceil();
+                rounds * (slices * cost.latency.max(cost.slice * (units / room).min(1.0)) + cost.tile)
+            }
+            None => slices * (((units - 0.5) / sms).ceil() * cost.slice).max(cost.latency) + cost.tile,
+        };
+        let packs = self.packed.iter().flatten().map(|packed| PACK + packed.bytes() as f64 * COPIED_BYTE);
+        kernel + packs.sum::<f64>() + self.reduction()
+    }
+
+    /// The time in which parts of K are added up, about.
+    fn reduction(&self) -> f64 {
+        if self.splits == 1 {
+            return 0.0;
+        }
+        let launch = if self.candidate.cluster.is_some() { REDUCE_INSIDE } else { REDUCE };
+        let parts = self.bytes - self.packed_bytes().iter().sum::<usize>();
+        launch + self.candidate.cost.part * f64::from(self.splits) + parts as f64 * PART_BYTE
     }
 }
 
@@ -178,8 +217,8 @@ const fn tiles(extent: u32, block: u32) -> u32 {
     (extent + block - 1) >> block.trailing_zeros()
 }
 
-/// The plan that takes the least time by the model, and that time, in picoseconds: among those that need at most `available` bytes. K is left whole, or divided so that
-/// there is a block for each SM, or two.
+/// The plan that takes the least time by the model, and that time, in picoseconds: among those that need at most `available` bytes. K is left whole, or divided in
+/// some parts.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] if no kernel multiplies such operands on the device.
@@ -189,24 +228,23 @@ pub(crate) fn pick(
     device: Properties,
     available: usize,
 ) -> Result<(f64, Plan)> {
-    let sms = device.multiprocessors.max(1);
-    let per_sm = 1.0 / f64::from(sms);
+    let sms = f64::from(device.multiprocessors.max(1));
     let mut best: Option<(f64, Plan)> = None;
     for candidate in candidates_of(product.kind) {
-        let access = &ways[usize::from(candidate.hopper)];
+        let access = &ways[usize::from(candidate.cluster.is_some())];
         if !candidate.runs(product, device, access, false) {
             continue;
         }
-        let [tiles_m, tiles_n] = [tiles(product.m, candidate.block_m), tiles(product.n, candidate.block_n)];
-        let tiles = f64::from(tiles_m) * f64::from(tiles_n) * product.batches as f64;
-        let fill = (f64::from(sms) / tiles) as u32;
-        for splits in [1, fill, 2 * fill] {
-            if splits == 0 {
+        let cluster = candidate.cluster.unwrap_or(1);
+        let tiles_m = tiles(product.m, candidate.block_m).div_ceil(cluster);
+        let tiles = f64::from(tiles_m) * f64::from(tiles(product.n, candidate.block_n)) * product.batches as f64;
+        for splits in SPLITS {
+            let plan = candidate.plan(product, access, splits);
+            let units = tiles * f64::from(splits * cluster);
+            if splits > 1 && (plan.splits < splits || units > ROUNDS * sms) {
                 break;
             }
-            let plan = candidate.plan(product, access, splits);
-            let slices = f64::from(plan.k_split >> candidate.depth.trailing_zeros());
-            let time = plan.time(tiles, slices, per_sm);
+            let time = plan.time(tiles, sms);
             if plan.bytes <= available && best.is_none_or(|(least, _)| time < least) {
                 best = Some((time, plan));
             }
@@ -222,7 +260,7 @@ pub(crate) fn pick(
 pub(crate) fn named(product: &Product, device: Properties, available: usize, name: &str, splits: u32) -> Result<Plan> {
     let found = candidates_of(product.kind).find(|candidate| candidate.name == name);
     let plan = found.and_then(|candidate| {
-        let access = Access::both(product, candidate.hopper);
+        let access = Access::both(product, candidate.cluster.is_some());
         candidate.runs(product, device, &access, true).then(|| candidate.plan(product, &access, splits))
     });
     plan.filter(|plan| plan.bytes <= available).ok_or_else(|| not_possible(name, product, device))
@@ -237,7 +275,7 @@ fn no_kernel(product: &Product, device: Properties) -> Error {
 #[cold]
 fn not_possible(name: &str, product: &Product, device: Properties) -> Error {
     let fitting = candidates_of(product.kind)
-        .filter(|candidate| candidate.runs(product, device, &Access::both(product, candidate.hopper), true));
+        .filter(|candidate| candidate.runs(product, device, &Access::both(product, candidate.cluster.is_some()), true));
     let fitting: Vec<_> = fitting.map(|candidate| candidate.name).collect();
     let asked = format!("operands of {} are multiplied by `{name}` on {}", problem::name(product.kind), target(device));
     Error::new(ErrorKind::Unsupported, asked)

@@ -8,7 +8,7 @@
 
 use super::epilogue::with_epilogue;
 use super::params;
-use super::plan::Candidate;
+use super::plan::{Candidate, Cost};
 use kernels::gemm;
 
 /// A kernel of the table: its instance, its operands, its tile, and its times for a slice in picoseconds: of a busy SM, and of a
@@ -19,15 +19,13 @@ macro_rules! candidate {
             name: concat!("simt_", stringify!($instance)),
             kind: params::$kind,
             capability: 75,
-            hopper: false,
+            cluster: None,
             block_m: $block,
             block_n: $block,
             depth: 16,
             deterministic: true,
             majors: None,
-            slice: $slice,
-            latency: $latency,
-            tile: 3e6,
+            cost: Cost { slice: $slice, latency: $latency, tile: 0.4e6, part: 0.0 },
             // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the bytes that
             // the plan asked for.
             launch: |stream, p, problem| unsafe {

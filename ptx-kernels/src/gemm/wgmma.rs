@@ -12,12 +12,13 @@
 //! C has rows.
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
+mod epilogue;
 mod launch;
 mod maps;
 
-use super::epilogue::with_epilogue;
 use super::params;
 use super::plan::Candidate;
+use epilogue::with_tile_epilogue;
 
 /// A module of kernels for one type of elements, and their entries in the table.
 macro_rules! warp_groups {
@@ -34,15 +35,13 @@ macro_rules! warp_groups {
                     name: concat!("wgmma_", stringify!($name), "_", stringify!($instance)),
                     kind: params::$kind,
                     capability: 90,
-                    hopper: true,
+                    cluster: Some($cluster),
                     deterministic: true,
                     majors: Some(if $swapped == 1 { [$b == 0, $a == 0] } else { [$a == 0, $b == 0] }),
                     block_m: if $swapped == 1 { $n } else { launch::BLOCK_M },
                     block_n: if $swapped == 1 { launch::BLOCK_M } else { $n },
                     depth: 128 / $size,
-                    slice: super::cost::$tile[0],
-                    latency: super::cost::$tile[1],
-                    tile: super::cost::$tile[2],
+                    cost: super::cost::$tile,
                     launch: |stream, product, problem| {
                         let tile = launch::Tile {
                             columns: $n, cluster: $cluster, k_major: [$a == 0, $b == 0], swapped: $swapped == 1,
@@ -59,7 +58,7 @@ macro_rules! warp_groups {
                 },
             )*];
 
-            with_epilogue! {
+            with_tile_epilogue! {
                 $(#[doc = $doc])*
                 mod kernels for "sm_90a" {
                     /// Sizes and layouts of a kernel. A tile has 128 rows.
@@ -269,18 +268,40 @@ macro_rules! warp_groups {
                             clear(acc);
                             let (mut from, mut left): (u64, u32) = (part, p.splits);
                             while left > 0 {
-                                for quad in 0..N / 4 {
-                                    let more: [S; 4];
-                                    ptx! { ld.global.v4.b32 {more[..]}, [from + 2048 * quad]; }
-                                    for i in 0..4 {
-                                        acc[4 * quad + i] += more[i];
-                                    }
-                                }
-                                from += BYTES;
-                                left -= 1;
+                                add_group(acc, from, left);
+                                from += BYTES * group(N) as u64;
+                                left -= left.min(group(N));
                             }
                         }
                         last
+                    }
+
+                    /// Parts of `n` sums that are added at a time: 64 registers are on their way.
+                    fn group(n: u32) -> u32 {
+                        if n < 64 { 64 / n } else { 1 }
+                    }
+
+                    /// Adds the next parts of K to the sums, in order; `left` are there.
+                    fn add_group<S, const N: u32>(acc: &mut [S; N], from: u64, left: u32) {
+                        const AT_ONCE: u32 = N.min(64);
+                        for piece in 0..N / AT_ONCE {
+                            let more: [[S; AT_ONCE]; group(N)];
+                            for part in 0..group(N) {
+                                let there: pred = left > part;
+                                for quad in 0..AT_ONCE / 4 {
+                                    const AT: u32 = part * (N * 512) + (piece * (AT_ONCE / 4) + quad) * 2048;
+                                    for i in 0..4 {
+                                        ptx! { mov.b32 more[part][4 * quad + i], 0; }
+                                    }
+                                    ptx! { @there ld.global.v4.b32 {more[part][4 * quad..4 * quad + 4]}, [from + AT]; }
+                                }
+                            }
+                            for part in 0..group(N) {
+                                for i in 0..AT_ONCE {
+                                    acc[piece * AT_ONCE + i] += more[part][i];
+                                }
+                            }
+                        }
                     }
 
                     /// Brings a warp's 16 rows of a tile to the epilogue, some columns at a time.
@@ -302,7 +323,7 @@ macro_rules! warp_groups {
                                 at.row = column;
                                 at.column = row;
                             }
-                            write_sums::<S, C>(sums, &at, out, p);
+                            write_sums::<S, { C.rows() }, { C.columns() }, { C.pitch() }>(sums, &at, out, p);
                             warp::sync();
                             chunk += 1;
                         }
@@ -329,29 +350,6 @@ macro_rules! warp_groups {
                         }
                     }
 
-                    /// Takes a warp's staged sums to C, from the place `first` on: four neighbors of a row each time.
-                    fn write_sums<S, const C: Config>(sums: u32, first: &Place, out: &Output, p: &Problem) {
-                        const RUNS: u32 = C.columns() / 4;
-                        let mut run: u32 = laneid;
-                        while run < C.rows() * RUNS {
-                            let (row, column): (u32, u32) = (run / RUNS, run % RUNS * 4);
-                            let four: [b32; 4];
-                            let from: u32 = sums + (row * C.pitch() + column) * 4;
-                            ptx! { ld.shared.v4.b32 {four[..]}, [from]; }
-                            let at = Place { row: first.row + row, column: first.column + column, batch: first.batch, split: 0 };
-                            if at.row < p.m {
-                                if at.column < p.n {
-                                    if type_name::<S>() == "i32" {
-                                        write_out::<1>(&four, &at, out, p);
-                                    } else {
-                                        write_out::<0>(&four, &at, out, p);
-                                    }
-                                }
-                            }
-                            run += 32;
-                        }
-                    }
-
                     fn policy(c: Config) -> mainloop::Policy {
                         mainloop::Policy {
                             block_m: 128,
@@ -370,13 +368,14 @@ macro_rules! warp_groups {
     };
 }
 
-/// Times of a slice of 128 bytes along K on a busy SM and for a block alone, and of what comes before the first one and behind the
-/// last one, in picoseconds.
+/// Times, measured on an H200: a slice is 128 bytes along K, whatever the type.
 mod cost {
-    pub(super) const WIDE: [f64; 3] = [815e3, 815e3, 6e6];
-    pub(super) const SQUARE: [f64; 3] = [450e3, 450e3, 5e6];
-    pub(super) const FEW64: [f64; 3] = [560e3, 560e3, 5e6];
-    pub(super) const FEW16: [f64; 3] = [540e3, 540e3, 5e6];
+    use super::super::plan::Cost;
+
+    pub(super) const WIDE: Cost = Cost { slice: 800e3, latency: 600e3, tile: 2.9e6, part: 84e3 };
+    pub(super) const SQUARE: Cost = Cost { slice: 420e3, latency: 320e3, tile: 2.4e6, part: 100e3 };
+    pub(super) const FEW64: Cost = Cost { slice: 367e3, latency: 187e3, tile: 1.4e6, part: 97e3 };
+    pub(super) const FEW16: Cost = Cost { slice: 270e3, latency: 94e3, tile: 0.67e6, part: 123e3 };
 }
 
 macro_rules! any_major {

@@ -25,15 +25,25 @@ pub fn pick<T: Operand>(scratch: &Scratch, shape: [usize; 3], layout: Layout) ->
     best.map(|variant| (variant, variant.measured().1))
 }
 
-/// The time of a column of 128 rows for 128 bytes along K, and of a launch with its first loads and last stores, in picoseconds.
+/// Times in picoseconds, as measured on an H200: of a column of 128 rows for 128 bytes along K on a busy device, of one at least, of a
+/// column of each round, and of all that is before and behind.
 const COLUMN: f64 = 3.2e3;
-const LAUNCH: f64 = 6e6;
+const LATENCY: f64 = 1.1e3;
+const ROUND: f64 = 1.7e3;
+const LAUNCH: f64 = 1.3e6;
 
-/// The time of the fastest variant, about, in picoseconds, with operands of `size` bytes on a device with `num_blocks` SMs.
+/// The time of the variant that [`pick`] takes, about, in picoseconds beside that of any launch, with operands of `size` bytes on a device
+/// with `num_blocks` SMs.
 pub(crate) fn estimate(num_blocks: u32, shape @ [_, _, k]: [usize; 3], size: u64, layout: Layout) -> f64 {
     let fitting = variants::<half::bf16>().filter(|variant| variant.layout() == layout);
-    let columns = fitting.map(|variant| variant.cost(num_blocks, shape)).fold(f64::INFINITY, f64::min);
-    columns * COLUMN * (k as f64 * size as f64 / 128.0) + LAUNCH
+    let times = fitting.map(|variant| (variant.cost(num_blocks, shape), variant));
+    let Some((cost, variant)) = times.min_by(|one, other| one.0.total_cmp(&other.0)) else { return f64::INFINITY };
+    let slices = (k as f64 * size as f64 / 128.0).ceil();
+    let [block_m, block_n] = variant.block();
+    let rounds = variant.tiles(shape).div_ceil((num_blocks / variant.team()).max(1));
+    let columns = f64::from(rounds) * f64::from(block_m * block_n) / 128.0;
+    let parts = if let Sharing::Depth(splits) = variant.sharing() { f64::from(splits) } else { 1.0 };
+    (cost * COLUMN * slices).max(columns * LATENCY * slices / parts) + columns * ROUND + LAUNCH
 }
 
 impl<T> Variant<T> {
