@@ -65,6 +65,15 @@ fn noted() -> MutexGuard<'static, Vec<(usize, Noted)>> {
     NOTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Held while a capture begins.
+static BEGINS: Mutex<()> = Mutex::new(());
+
+/// Calls `work`, during which no capture begins, with `true` if there is one already.
+pub(crate) fn beside_captures<R>(work: impl FnOnce(bool) -> R) -> R {
+    let _none_begins = BEGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    work(CAPTURES.load(Relaxed) > 0)
+}
+
 /// A captured stream uses memory; of cudarc's nothing is known. What another stream than the one of [`Stream::capture`]
 /// does, which joined the capture by an event, counts for all that are going on.
 #[cold]
@@ -153,6 +162,7 @@ struct Capture<'a> {
 impl<'a> Capture<'a> {
     fn begin(driver: &'static Driver, stream: &'a CudaStream) -> Result<Capture<'a>> {
         let fence = stream.record_event(None).map_err(|e| cudarc_error("a capture begins", e))?;
+        let _begins = BEGINS.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is alive; 1 is CU_STREAM_CAPTURE_MODE_THREAD_LOCAL.
         driver.check(unsafe { (driver.cuStreamBeginCapture_v2)(stream.cu_stream(), 1) }, "a capture begins")?;
         noted().push((stream.cu_stream().addr(), Noted { fence: Some(Arc::new(fence)), ..Noted::default() }));

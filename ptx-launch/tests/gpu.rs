@@ -71,7 +71,10 @@ fn main() -> ExitCode {
         let trial = Trial::test(*name, move || run(*test)).with_ignored_flag(missing.is_some());
         trial.with_kind(missing.unwrap_or_default())
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let mut arguments = Arguments::from_args();
+    // A wait for the whole GPU, as in many of them, breaks the capture of another one.
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 fn run(test: fn()) -> Result<(), Failed> {

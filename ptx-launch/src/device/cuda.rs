@@ -3,6 +3,7 @@
 
 use crate::driver::{CPU_DEVICE, Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph;
 use cudarc::driver::result::ctx as context;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream};
@@ -56,8 +57,15 @@ impl CudaDevice {
         &self.0.stream
     }
 
+    /// Before the first stream of a context, cudarc waits for all of its work, which would break a capture on another thread. All that
+    /// work is on the default stream or comes before it, so that beside a capture the wait for the default stream is enough.
     pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>> {
-        self.0.context.new_stream().map_err(|e| cudarc_error("no stream could be made", e))
+        let State { context, stream, .. } = &*self.0;
+        let made = graph::beside_captures(|any| match any && !context.is_in_multi_stream_mode() {
+            true => stream.record_event(None)?.synchronize().and_then(|()| stream.fork()),
+            false => context.new_stream(),
+        });
+        made.map_err(|e| cudarc_error("no stream could be made", e))
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {

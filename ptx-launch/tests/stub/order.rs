@@ -231,6 +231,24 @@ fn a_panic_ends_its_capture() {
     });
 }
 
+/// The first stream of another context, while a capture goes on that a wait for the whole GPU would break.
+#[test]
+fn a_stream_is_made_beside_a_capture() {
+    ordered(|_, device| {
+        let (stream, other) = (device.new_stream().unwrap(), Device::from_cuda(&CudaContext::new(0).unwrap()).unwrap());
+        let (x, mut y) = vectors(device, 16);
+        let (mut slice, theirs) = (other.zeros::<f32>(16).unwrap().into_cuda().unwrap(), vectors(&other, 16));
+        saxpy(&other, 1.0, &theirs.0, &mut slice, 16).unwrap();
+        let graph = stream.capture(|stream| {
+            let made = std::thread::scope(|scope| scope.spawn(|| other.new_stream()).join()).unwrap()?;
+            saxpy(&made, 1.0, &theirs.0, &mut slice, 16)?;
+            saxpy(stream, 1.0, &x, &mut y, 16)
+        });
+        graph.unwrap().launch().unwrap();
+        assert_eq!(y.download().unwrap(), [3.0; 16]);
+    });
+}
+
 /// Recorded work of a capture has no order with running work, and nothing outside may wait for an event of it.
 #[test]
 fn a_buffer_is_read_in_a_capture_of_its_last_stream() {
