@@ -115,6 +115,7 @@ const KINDS: &[Kind] = &[
             "has no modifier `.sat`",
             "has no modifier `.swizzle_mode`",
             "has no modifier `.interleave_layout`",
+            "has no modifier `.element_stride`",
             "has no modifier `.e2m1p4x4`",
             "has no place here in",
             "`bar` lacks one of",

@@ -275,7 +275,8 @@ impl Reader<'_> {
             }
             "symbol" => OperandKind::Symbol(SpaceOf::Generic),
             _ => OperandKind::Value(Value {
-                ty: self.type_of(word)?,
+                // A result of exactly this type, and not of the slot that names it: among those ptxas takes predicates.
+                ty: if register_only && access != Access::Read { self.fixed(word)? } else { self.type_of(word)? },
                 count: self.count()?,
                 range: self.range()?,
                 wider: self.eat("+"),
@@ -302,6 +303,10 @@ impl Reader<'_> {
         if let Some(slot) = self.slots.iter().position(|s| s.name == word && s.members.iter().any(|m| m.ty.is_some())) {
             return Ok(TypeOf::Slot(slot));
         }
+        self.fixed(word)
+    }
+
+    fn fixed(&self, word: &str) -> Result<TypeOf> {
         let ty: Option<Type> = self.sets.table.type_names.get(word).copied();
         ty.map(TypeOf::Fixed).ok_or_else(|| format!("no type or slot `{word}`"))
     }
