@@ -24,6 +24,9 @@ pub(crate) struct Arguments {
     /// Check for this PTX version instead of the file's: 8.7.
     #[arg(long, value_parser = |s: &str| s.parse::<Version>().map_err(|()| "a version such as 8.7"))]
     version: Option<Version>,
+    /// The chip that the modules will be assembled for, as `ptxas -arch` takes it: sm_100.
+    #[arg(long, value_parser = |s: &str| s.parse::<Arch>().map_err(|()| "a chip such as sm_90a"))]
+    chip: Option<Arch>,
     /// The modules will be linked to others, as after `ptxas -c`: what is `.extern` may be defined there.
     #[arg(long)]
     relocatable: bool,
@@ -42,7 +45,8 @@ enum Format {
 
 /// Sound if no file has an error.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
-    let options = Options { arch: arguments.target, version: arguments.version, relocatable: arguments.relocatable };
+    let &Arguments { target: arch, version, chip, relocatable, .. } = arguments;
+    let options = Options { arch, version, chip, relocatable };
     let mut sound = true;
     let paths = files::some(&arguments.paths)?;
     for (at, path) in (1..).zip(&paths) {

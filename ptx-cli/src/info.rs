@@ -48,7 +48,7 @@ fn header(source: &Source, module: &Module, errors: usize, out: &mut dyn Write) 
 fn targets(source: &Source) -> Vec<Arch> {
     let takes = |arch: &Arch| {
         let (tree, earlier) = source.parse();
-        check(tree, earlier, &Options { arch: Some(*arch), version: None, relocatable: false }).0.is_some()
+        check(tree, earlier, &Options { arch: Some(*arch), ..Options::default() }).0.is_some()
     };
     table().targets.iter().filter(|t| t.assembled).map(|t| t.arch).filter(takes).collect()
 }

@@ -166,6 +166,34 @@ fn check_takes_modules_that_will_be_linked() {
 }
 
 #[test]
+fn check_takes_the_chip_that_a_module_is_assembled_for() {
+    let name = |target: &str| {
+        file(
+            &folder("chip"),
+            "a.ptx",
+            &format!(".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k() {{ ret; }}\n"),
+        )
+    };
+    // As ptxas decides.
+    let cases = [
+        ("sm_90", "sm_100", true),
+        ("sm_100", "sm_90", false),
+        ("sm_100f", "sm_100", true),
+        ("sm_100f", "sm_103a", true),
+        ("sm_100f", "sm_110", false),
+        ("sm_103f", "sm_100", false),
+        ("sm_90a", "sm_90a", true),
+        ("sm_90a", "sm_90", false),
+        ("sm_90a", "sm_100a", false),
+        ("sm_100a", "sm_100f", false),
+    ];
+    for (target, chip, fits) in cases {
+        let (code, out, _) = said(&["check", "--chip", chip, &name(target)]);
+        assert_eq!((code == 0, out.contains("P0401")), (fits, !fits), "{target} for {chip}: {out}");
+    }
+}
+
+#[test]
 fn people_read_a_hundred_findings_and_tools_all() {
     let body: String = (0..250).map(|n| format!("L{n}:\n")).collect();
     let name = file(&folder("many"), "a.ptx", &kernel(&body));

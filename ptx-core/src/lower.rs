@@ -31,6 +31,8 @@ pub struct Options {
     pub arch: Option<Arch>,
     /// Instead of `.version`.
     pub version: Option<Version>,
+    /// The chip that the module will be assembled for, as `ptxas -arch` names it. Without it, that of `.target`.
+    pub chip: Option<Arch>,
     /// Other modules will be linked to this one: what is `.extern` may be defined in them.
     pub relocatable: bool,
 }

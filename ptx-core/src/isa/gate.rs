@@ -63,6 +63,16 @@ impl Arch {
         self.number / 10
     }
 
+    /// Returns true if a module for this target can be assembled for `chip`, as `ptxas -arch` names it: one for `sm_80` for every later
+    /// chip, one for `sm_100f` for the later chips of its family, one for `sm_90a` for that chip with all its features.
+    pub fn assembles_for(self, chip: Arch) -> bool {
+        match self.suffix {
+            Suffix::None => chip.number >= self.number,
+            Suffix::Family => chip.family() == self.family() && chip.number >= self.number,
+            Suffix::Arch => chip == self,
+        }
+    }
+
     /// Returns true if a program for this target may use what `needed` names: `sm_90` any later one, `sm_100f` the
     /// family's `f` and `a` targets from that number on, `sm_90a` itself only.
     pub fn provides(self, needed: Arch) -> bool {

@@ -28,6 +28,12 @@ pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnos
         let span = directive(tree, ".target").map_or_else(Default::default, |d| tree.source.span(d.name));
         diagnostics.push(report::target_since(arch, info.since, span));
     }
+    if let (Some(arch), Some(chip)) = (arch, options.chip)
+        && !arch.assembles_for(chip)
+    {
+        let span = directive(tree, ".target").map_or_else(Default::default, |d| tree.source.span(d.name));
+        diagnostics.push(report::other_chip(arch, chip, span));
+    }
     Module {
         version: version.unwrap_or(Version::NEWEST),
         arch: arch.unwrap_or(NEWEST_ARCH),

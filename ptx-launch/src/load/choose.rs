@@ -48,13 +48,9 @@ fn target(variant: &Variant) -> Option<Arch> {
     variant.arch.parse().ok()
 }
 
-/// `sm_80` runs on every later device, `sm_100f` on those of its family, `sm_90a` on its own only.
+/// A device has all features of its chip.
 fn runs_on(target: Option<Arch>, device: Arch) -> bool {
-    target.is_some_and(|target| match target.suffix {
-        Suffix::None => device.number >= target.number,
-        Suffix::Family => device.family() == target.family() && device.number >= target.number,
-        Suffix::Arch => device.number == target.number,
-    })
+    target.is_some_and(|target| target.assembles_for(Arch { suffix: Suffix::Arch, ..device }))
 }
 
 /// Returns true if the variant has machine code that the device runs: without a suffix that of its own generation

@@ -2,7 +2,7 @@
 
 use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
-use crate::isa::{Arch, Version, table};
+use crate::isa::{Arch, Suffix, Version, table};
 use crate::span::Span;
 use crate::syntax::Tree;
 
@@ -32,6 +32,17 @@ pub(in crate::lower) fn unknown_target(text: &str, span: Span) -> Diagnostic {
         Some(near) => d.help(format!("did you mean `{near}`?")),
         None => d,
     }
+}
+
+pub(in crate::lower) fn other_chip(arch: Arch, chip: Arch, span: Span) -> Diagnostic {
+    let runs = match arch.suffix {
+        Suffix::None => format!("{arch} and later chips"),
+        Suffix::Family => format!("{} and the later chips of its family", Arch::base(arch.number)),
+        Suffix::Arch => format!("{arch} alone"),
+    };
+    Diagnostic::error(&codes::P0401, span, format!("a module for {arch} cannot be assembled for {chip}"))
+        .help(format!("it runs on {runs}; write `.target {chip}`"))
+        .section("11.1.2")
 }
 
 pub(in crate::lower) fn target_since(arch: Arch, since: Version, span: Span) -> Diagnostic {
