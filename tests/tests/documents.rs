@@ -117,7 +117,14 @@ fn runs(command: &str) -> bool {
     let words: Vec<&str> = command.split_whitespace().collect();
     let behind = |option: &str| words.iter().position(|word| *word == option).and_then(|at| words.get(at + 1)).copied();
     let Some(folder) = behind("-p").map(folder) else { return behind("--test").is_none() };
-    folder.is_some_and(|folder| behind("--test").is_none_or(|test| has(&folder.join("tests"), test)))
+    let runs = |folder: PathBuf, test: &str| has(&folder.join("tests"), test) || declares(&folder, test);
+    folder.is_some_and(|folder| behind("--test").is_none_or(|test| runs(folder, test)))
+}
+
+/// Returns true if the manifest declares the test target, whose file may lie elsewhere.
+fn declares(folder: &Path, test: &str) -> bool {
+    let manifest = read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+    manifest.contains(&format!("[[test]]\nname = \"{test}\"\n"))
 }
 
 /// The folder of a package of this workspace.
