@@ -80,6 +80,8 @@ const LITERALS: &[&str] = &[
     "1u8",
     "sm_90",
     "'c'",
+    "b'c'",
+    "*b\"text\"",
     "()",
 ];
 const PTX: &[&str] = &[
@@ -172,7 +174,15 @@ impl Choices<'_> {
             16 => {
                 format!("{}.select({}, {})", self.expression(deeper), self.expression(deeper), self.expression(deeper))
             }
-            17 => format!("Pair {{ first: {}, most: {} }}", self.expression(deeper), self.expression(deeper)),
+            17 => match self.number() % 3 {
+                0 => format!("Pair {{ first: {}, ..{} }}", self.expression(deeper), self.expression(deeper)),
+                _ => format!(
+                    "Pair {{ first: {}, most: {}, last: {} }}",
+                    self.expression(deeper),
+                    self.expression(deeper),
+                    self.expression(deeper)
+                ),
+            },
             18 => format!(
                 "match {} {{ 0 | N => {}, _ => {} }}",
                 self.expression(deeper),
@@ -220,7 +230,7 @@ impl Choices<'_> {
 
     fn statement(&mut self, depth: usize) -> String {
         let deeper = depth + 1;
-        match self.number() % 14 {
+        match self.number() % 15 {
             _ if depth > DEEP => "return;".to_owned(),
             0 => format!("let {}{} = {};\n", self.of(&["", "mut "]), self.of(NAMES), self.expression(0)),
             1 => format!(
@@ -253,6 +263,7 @@ impl Choices<'_> {
                 self.of(TYPES)
             ),
             12 => format!("const {}: {} = {};\n", self.of(NAMES), self.of(TYPES), self.expression(0)),
+            13 => format!("assert!({}, \"{{{}}} {{T}}\");\n", self.expression(0), self.of(NAMES)),
             _ => format!("{};\n", self.expression(0)),
         }
     }
@@ -282,7 +293,7 @@ fuzz_target!(|data: &[u8]| {
     let method = choices.of(&["self", "&self", "&mut self", "mut self"]);
     let equals = if arch.starts_with('(') { "" } else { " = " };
     let source = format!(
-        "#[ptx_module(arch{equals}{arch})] mod m {{ #[align(16)] struct Pair {{ first: u32, #[align(64)] most: f32 }}\n\
+        "#[ptx_module(arch{equals}{arch})] mod m {{ #[align(16)] struct Pair {{ first: u32, #[align(64)] most: f32, last: bool }}\n\
          impl Pair {{ fn advance({method}, a: u32) {{ {helper} }} }}\n\
          fn helper<const K: u32>({taken}) -> u32 {{ {helper} a }}\n\
          #[ptx_kernel({})] pub fn k{generics}({parameters}) {{ {body} }} }}",

@@ -15,6 +15,8 @@ mod scope;
 mod spoken;
 pub mod tree;
 mod types;
+mod uncalled;
+mod unused;
 mod uses;
 mod value;
 
@@ -24,10 +26,13 @@ pub use operators::markdown as operators;
 pub use operators::{Written, instruction, is_by_power_of_two, written};
 pub use spoken::Spoken;
 pub use types::{language_type, meet, move_of};
+pub use uncalled::uncalled;
+pub use unused::{Unused, UnusedKind, unused};
 pub use uses::Uses;
 
 use crate::isa::{Arch, Type, Version};
 use crate::span::Span;
+use std::collections::BTreeSet;
 
 /// For which target to lower, and how the host reads its spans.
 pub struct Variant<'a> {
@@ -37,6 +42,19 @@ pub struct Variant<'a> {
     pub version: Version,
     /// `.file` and `.loc` for kernels with `lineinfo`: file, line and column (from 1) of a span's start.
     pub locate: &'a dyn Fn(Span) -> Option<Location>,
+    /// True if the calls of helpers are listed, for messages.
+    pub traced: bool,
+}
+
+/// A call of a helper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HelperCall {
+    /// The whole helper; `None` for one of the library.
+    pub helper: Option<Span>,
+    /// Its name, with its generic arguments.
+    pub name: String,
+    /// The call.
+    pub at: Span,
 }
 
 /// A place in the user's source.
@@ -69,6 +87,10 @@ pub struct Lowered {
     pub uses: Uses,
     /// Names of the registers in the source.
     pub spoken: Spoken,
+    /// The helpers that are written, by their spans.
+    pub called: BTreeSet<Span>,
+    /// The calls of helpers, if they are listed.
+    pub calls: Vec<HelperCall>,
 }
 
 /// Layout that a `#[repr(C)]` struct must have in Rust, so that the kernel finds its fields.

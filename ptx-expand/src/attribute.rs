@@ -4,6 +4,7 @@ mod table;
 mod values;
 
 use crate::kernel::Reader;
+use crate::tokens::names;
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::kernel::tree;
@@ -85,6 +86,7 @@ impl Reader {
     /// Reads the options. Every one that is wrong is reported; the others count.
     pub fn attribute(&mut self, tokens: TokenStream) -> Attribute {
         let mut attribute = Attribute::default();
+        names(tokens.clone(), &mut attribute.options.host_names);
         for arg in self.args(tokens) {
             if attribute.given.contains(&arg.name) {
                 self.error(&codes::P0902, &arg.name, format!("`{}` is given twice", arg.name), "remove one of them");

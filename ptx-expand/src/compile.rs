@@ -1,6 +1,7 @@
 //! The way through `ptx-core`, once for each target: statement tree, PTX tokens, syntax tree, checks, text.
 
 mod echoes;
+mod origins;
 mod spans;
 mod statics;
 mod targets;
@@ -11,7 +12,7 @@ use ptx_core::diag::Diagnostic;
 use ptx_core::edit::EditError;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::kernel::tree::Module;
-use ptx_core::kernel::{self, Entry, Lowered, StaticVariable, StructLayout, Variant};
+use ptx_core::kernel::{self, Entry, Lowered, StaticVariable, StructLayout, Unused, Variant};
 use ptx_core::lex::Builder;
 use ptx_core::lower::{Options, lower};
 use ptx_core::parse::parse;
@@ -21,7 +22,7 @@ use ptx_core::token::{Source, TokenId};
 use ptx_core::{emit, ir};
 use spans::Spans;
 pub use statics::Used;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 /// A PTX module for one target.
@@ -66,6 +67,8 @@ pub struct Compiled {
     pub used: Vec<(String, Used)>,
     /// Layouts that the structs must have in Rust.
     pub structs: Vec<StructLayout>,
+    /// Names that nothing uses; none of a module with errors.
+    pub unused: Vec<Unused>,
     /// True if something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
     pub failed: bool,
 }
@@ -74,8 +77,10 @@ pub struct Compiled {
 pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Option<Version>) -> Compiled {
     let mut compiled = Compiled::default();
     let mut found = Vec::new();
+    let mut called = BTreeSet::new();
     for &arch in arches {
-        let (text, declared, lowered) = variant(reader, module, arch, version, &mut found);
+        let (text, declared, mut lowered) = variant(reader, module, arch, version, false, &mut found);
+        called.append(&mut lowered.called);
         compiled.texts.push(text);
         compiled.params = declared.params;
         compiled.used.extend(declared.used);
@@ -87,10 +92,38 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
         compiled.entries = lowered.entries;
         compiled.structs = lowered.structs;
     }
+    if found.iter().any(Diagnostic::is_error) {
+        origins::note(reader, module, (arches, version), &mut found);
+    } else if !reader.failed() {
+        found.extend(uncalled(reader, module, arches, version, &called));
+    }
     let mut told: HashSet<Diagnostic> = reader.diagnostics.iter().cloned().collect();
     reader.diagnostics.extend(found.into_iter().filter(|diagnostic| told.insert(diagnostic.clone())));
     compiled.failed = reader.failed();
+    if !compiled.failed {
+        compiled.unused = kernel::unused(module);
+    }
     compiled
+}
+
+/// The errors in helpers that no kernel calls: those that every target has.
+fn uncalled(
+    reader: &Reader,
+    module: &Module,
+    arches: &[Arch],
+    version: Option<Version>,
+    called: &BTreeSet<Span>,
+) -> Vec<Diagnostic> {
+    let Some(probe) = kernel::uncalled(module, called) else { return Vec::new() };
+    let mut errors = arches.iter().map(|&arch| {
+        let mut found = Vec::new();
+        variant(reader, &probe, arch, version, false, &mut found);
+        found.retain(Diagnostic::is_error);
+        found
+    });
+    let mut common = errors.next().unwrap_or_default();
+    errors.for_each(|other| common.retain(|error| other.contains(error)));
+    common
 }
 
 /// Declarations of a checked module that the launch functions need.
@@ -107,11 +140,12 @@ fn variant(
     module: &Module,
     arch: Arch,
     version: Option<Version>,
+    traced: bool,
     found: &mut Vec<Diagnostic>,
 ) -> (Text, Declared, Lowered) {
     let locate = |span| reader.host.location(span);
     let trial = version.unwrap_or(Version::NEWEST);
-    let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate });
+    let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate, traced });
     let (source, lexical) = source(&lowered);
     let (checked, mut checks) = checked(source);
     checks.extend(match &checked {

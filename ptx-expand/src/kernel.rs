@@ -17,7 +17,7 @@ use ptx_core::diag::{Code, Diagnostic, codes};
 use ptx_core::kernel::tree;
 use ptx_core::span::Span;
 use quote::ToTokens;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use item::parameter_attributes;
 
@@ -34,6 +34,8 @@ pub struct Reader {
     pub own_library: bool,
     /// The first names of paths with several: modules of the prelude, perhaps.
     pub named: BTreeSet<String>,
+    /// The lint levels of functions, by the span of the function's name: `#[allow(unused_variables)]`.
+    pub levels: BTreeMap<Span, Vec<syn::Attribute>>,
 }
 
 impl Reader {
@@ -89,6 +91,12 @@ impl Reader {
 pub fn is_for_tools(attribute: &syn::Attribute) -> bool {
     const TOOLS: [&str; 8] = ["doc", "allow", "expect", "warn", "deny", "forbid", "rustfmt", "clippy"];
     attribute.path().segments.first().is_some_and(|s| TOOLS.iter().any(|t| s.ident == t))
+}
+
+/// The attributes that say how bad a warning is.
+pub fn levels(attributes: &[syn::Attribute]) -> impl Iterator<Item = &syn::Attribute> {
+    const LEVELS: [&str; 4] = ["allow", "warn", "deny", "forbid"];
+    attributes.iter().filter(|attribute| LEVELS.iter().any(|level| attribute.path().is_ident(level)))
 }
 
 /// `a::b` as text.

@@ -6,7 +6,7 @@ mod tma;
 use crate::argument::{Argument, Map};
 use crate::attribute::{Attribute, Launch};
 use crate::kernel::{Reader, is_for_tools, parameter_attributes};
-use crate::tokens::contains_ident;
+use crate::tokens::{contains_ident, names};
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree::{Kernel, Param};
 use quote::ToTokens;
@@ -48,6 +48,7 @@ impl Reader {
         }
         let start = self.host.token(item.sig.fn_token.span);
         let name = self.ident(&item.sig.ident);
+        self.keep_levels(&name, &item.attrs);
         let generics = self.generics(&item.sig.generics);
         let (mut params, arguments) = self.params(&item.sig.inputs);
         if attribute.launch.vouched.is_some() {
@@ -70,7 +71,11 @@ impl Reader {
             launch: Launch { cooperative: attribute.options.cooperative, ..attribute.launch },
         };
         self.check_names(&mut launchable);
-        (Kernel { name, generics, params, options: attribute.options, body, span }, launchable)
+        let mut options = attribute.options;
+        for attribute in item.sig.inputs.iter().flat_map(parameter_attributes) {
+            names(attribute.meta.to_token_stream(), &mut options.host_names);
+        }
+        (Kernel { name, generics, params, options, body, span }, launchable)
     }
 
     /// A tensor map has an address and no borrow, so that no condition can be enough.

@@ -179,6 +179,7 @@ impl Items {
             None => self.launchables.iter().map(launch::stub).collect(),
         };
         let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics, &item.attrs);
+        let unused = report::unused(&self.reader, &compiled.unused);
         let (kept, attributes, visibility, name) = (&self.kept, &item.attrs, &item.vis, &item.ident);
         let impls = self.impls.iter().filter(|of| self.is_kept(of));
         quote! {
@@ -188,6 +189,7 @@ impl Items {
                 #(#[allow(dead_code)] #impls)*
                 #launches
                 #diagnostics
+                #unused
             }
         }
     }

@@ -1,17 +1,18 @@
 //! Diagnostics as the compiler prints them: errors as `compile_error!`, warnings as uses of something deprecated, which
 //! is the only way a macro has on stable Rust.
 
-use crate::kernel::Reader;
+use crate::kernel::{Reader, levels};
 use crate::tokens::Host;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use ptx_core::diag::{Diagnostic, Severity, codes};
+use ptx_core::kernel::{Unused, UnusedKind};
 use quote::{quote, quote_spanned};
 use std::fmt::Write;
 
 /// Items that make the compiler print the diagnostics, each on its tokens; `#[allow(deprecated)]` among the attributes of
 /// what they are about silences the warnings.
 pub fn report(host: &Host, diagnostics: &[Diagnostic], attributes: &[syn::Attribute]) -> TokenStream {
-    let levels: Vec<_> = attributes.iter().filter(|a| LEVELS.iter().any(|level| a.path().is_ident(level))).collect();
+    let levels = levels(attributes);
     let levels = quote!(#(#levels)*);
     let mut sorted: Vec<_> = diagnostics.iter().collect();
     sorted.sort_by_key(|d| (d.span.lo, d.span.hi));
@@ -26,8 +27,26 @@ pub fn report(host: &Host, diagnostics: &[Diagnostic], attributes: &[syn::Attrib
         .collect()
 }
 
-/// Attributes that say how bad a warning is.
-const LEVELS: [&str; 4] = ["allow", "warn", "deny", "forbid"];
+/// Items in which nothing uses these names either, so that the compiler says so by its own lints, `unused_variables` and `dead_code`,
+/// on the user's tokens.
+pub fn unused(reader: &Reader, names: &[Unused]) -> TokenStream {
+    let item = |unused: &Unused| {
+        let span = reader.host.ends(unused.name.span).0;
+        let name = match syn::parse_str::<Ident>(&unused.name.name) {
+            Ok(_) => Ident::new(&unused.name.name, span),
+            Err(_) => Ident::new_raw(&unused.name.name, span),
+        };
+        let levels = reader.levels.get(&unused.owner.span).into_iter().flatten();
+        let inside = match unused.kind {
+            UnusedKind::Variable => quote_spanned!(span=> let #name = 0u8;),
+            UnusedKind::Function => quote_spanned!(span=> fn #name() {}),
+        };
+        quote!(#(#levels)* const _: () = { #inside };)
+    };
+    // `let N = …` would be a pattern where `N` is a constant of the user's.
+    let may_be_constant = |unused: &&Unused| unused.name.name.starts_with(char::is_uppercase);
+    names.iter().filter(|unused| !may_be_constant(unused)).map(item).collect()
+}
 
 /// The expansion of a macro whose input is not the expected kind of Rust.
 pub fn refuse(reader: &mut Reader, error: &syn::Error, help: &str) -> TokenStream {

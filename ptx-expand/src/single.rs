@@ -34,7 +34,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         None => launch::stub(&launchable),
     });
     let diagnostics = report::report(&reader.host, &reader.diagnostics, &function.attrs);
-    quote!(#launch #diagnostics)
+    let unused = report::unused(&reader, &compiled.unused);
+    quote!(#launch #diagnostics #unused)
 }
 
 /// A kernel alone, compiled.

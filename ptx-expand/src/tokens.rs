@@ -13,7 +13,7 @@ use proc_macro2::{Ident, Span as RustSpan, TokenStream, TokenTree};
 use ptx_core::kernel::Location;
 use ptx_core::span::Span;
 use quote::ToTokens;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The Rust tokens that were given to `ptx-core`. A [`Span`] is a range of them.
 ///
@@ -94,6 +94,17 @@ pub fn contains_ident(tokens: TokenStream, name: &Ident) -> bool {
         TokenTree::Group(group) => contains_ident(group.stream(), name),
         _ => false,
     })
+}
+
+/// Adds the names in tokens.
+pub fn names(tokens: TokenStream, found: &mut BTreeSet<String>) {
+    for tree in tokens {
+        match tree {
+            TokenTree::Ident(name) => drop(found.insert(name.to_string())),
+            TokenTree::Group(group) => names(group.stream(), found),
+            _ => {}
+        }
+    }
 }
 
 /// Syntax as the user wrote it; without the source, as Rust prints its tokens.

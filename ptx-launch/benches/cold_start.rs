@@ -31,7 +31,7 @@ pub fn long(x: &mut [f32]) {
     let at: u64 = x + wide(tid.x) * 4;
     let v: f32;
     ptx! { ld.global.f32 v, [at]; }
-    for i in 0..2000 {
+    for _ in 0..2000 {
         ptx! {
             fma.rn.f32 v, v, v, 1.0;
             sin.approx.f32 v, v;

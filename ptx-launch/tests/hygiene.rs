@@ -129,7 +129,7 @@ mod kernels {
     }
 
     #[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [(32, u32), (64, f32)], unsafe(requires(out.len() >= 64)))]
-    pub(crate) fn fill<const N: u32, T>(value: T, values: [T; 2], out: &mut [T]) {
+    pub(crate) fn fill<const N: u32, T>(value: T, _values: [T; 2], out: &mut [T]) {
         let to: u64 = out + wide(tid.x) * 4;
         ptx! { st.global.b32 [to], value; }
     }

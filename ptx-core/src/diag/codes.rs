@@ -108,6 +108,7 @@ codes! {
     P0816 "a parameter of a raw kernel used as a value"
     P0817 "an unknown field"
     P0818 "a loop that is too long to unroll"
+    P0819 "an assertion over constants that does not hold"
     P0820 "a name in `ptx!` that is not an operand"
     P0821 "an address used in another state space, or written where it is only read"
     P0850 "Rust syntax that the kernel language does not have"

@@ -71,7 +71,8 @@ impl<'a> Lowerer<'a> {
 
     /// Reports an error and gives the value that stays silent.
     fn fail(&mut self, code: &'static Code, span: Span, message: impl Into<String>, help: impl Into<String>) -> Value {
-        self.report(Diagnostic::error(code, span, message).help(help));
+        let (diagnostic, help) = (Diagnostic::error(code, span, message), help.into());
+        self.report(if help.is_empty() { diagnostic } else { diagnostic.help(help) });
         Value::Error
     }
 

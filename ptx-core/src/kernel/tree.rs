@@ -6,6 +6,7 @@
 use crate::isa::{Arch, Version};
 use crate::span::Span;
 use crate::token::{Kind, Source, TokenId};
+use std::collections::BTreeSet;
 
 /// A name and where it stands. A label's name has no quote: `'k` is `k`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -186,6 +187,8 @@ pub struct Options {
     pub lineinfo: bool,
     /// `instances = [(128, f32), (256, f16)]`.
     pub instances: Vec<Instance>,
+    /// The names in the options that the host alone reads: `n` in `grid = n / 32`.
+    pub host_names: BTreeSet<String>,
 }
 
 /// One choice of generic arguments.
@@ -225,6 +228,8 @@ pub struct Function {
     pub noinline: bool,
     /// `#[cooperative]`: for kernels whose blocks all run at the same time.
     pub cooperative: bool,
+    /// `const fn` of a struct: the host has it, too.
+    pub constant: bool,
     /// Not the user's source (the prelude): what is wrong inside is reported at the call.
     pub external: bool,
     /// The whole function.
@@ -318,6 +323,8 @@ pub enum StmtKind {
     Ptx(Ptx),
     /// `unreachable!()`: nothing gets here, so that no `ret` is written.
     Unreachable,
+    /// `assert!(N % 4 == 0, "…")`: a condition over constants, and the message if it does not hold.
+    Assert(Expr, Option<String>),
     /// `const` in a body.
     Const(Const),
     /// `static` in a body.
@@ -461,8 +468,8 @@ pub enum ExprKind {
     Repeat(Box<Expr>, Box<Expr>),
     /// `(a, b)`, and `()`.
     Tuple(Vec<Expr>),
-    /// `Pair { first: a, second: b }`
-    Struct(Path, Vec<(Ident, Expr)>),
+    /// `Pair { first: a, ..pair }`: the fields that are written, and the value that has the others.
+    Struct(Path, Vec<(Ident, Expr)>, Option<Box<Expr>>),
     /// `&x`, `&mut x`: whether it is `mut`.
     Ref(bool, Box<Expr>),
     /// `*x`

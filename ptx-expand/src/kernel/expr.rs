@@ -69,6 +69,9 @@ impl Reader {
             syn::UnOp::Not(t) => (UnaryOp::Not, t.span()),
             syn::UnOp::Deref(t) => {
                 let start = self.host.token(t.span());
+                if let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::ByteStr(text), .. }) = &*e.expr {
+                    return super::literal::bytes(text, start.to(self.host.token(text.span())));
+                }
                 let inner = self.boxed(&e.expr);
                 return Expr { span: start.to(inner.span), kind: ExprKind::Deref(inner) };
             }
@@ -165,9 +168,6 @@ impl Reader {
 
     /// `Pair { first: a, second }`
     fn struct_expr(&mut self, e: &syn::ExprStruct) -> Expr {
-        if let Some(rest) = &e.rest {
-            self.refuse(rest, "`..rest` in a struct", "write every field");
-        }
         let (path, start) = self.path(&e.path);
         let mut fields = Vec::with_capacity(e.fields.len());
         for field in &e.fields {
@@ -177,8 +177,9 @@ impl Reader {
             };
             fields.push((self.ident(name), self.expr(&field.expr)));
         }
+        let base = e.rest.as_ref().map(|base| self.boxed(base));
         let end = self.host.token(e.brace_token.span.close());
-        Expr { kind: ExprKind::Struct(path, fields), span: start.to(end) }
+        Expr { kind: ExprKind::Struct(path, fields, base), span: start.to(end) }
     }
 
     fn if_(&mut self, e: &syn::ExprIf) -> Expr {

@@ -18,6 +18,7 @@ impl Reader {
         self.no_qualifiers(&item.sig);
         let (params, _) = self.params(&item.sig.inputs);
         let function = self.signature_and_body(&item.sig, params, &item.block);
+        self.keep_levels(&function.name, &item.attrs);
         Function { noinline, cooperative, ..function }
     }
 
@@ -32,8 +33,8 @@ impl Reader {
         };
         let body = self.block(body);
         let span = start.to(body.span);
-        let external = self.external;
-        Function { name, generics, params, result, body, noinline: false, cooperative: false, external, span }
+        let (external, constant) = (self.external, sig.constness.is_some());
+        Function { name, generics, params, result, body, noinline: false, cooperative: false, constant, external, span }
     }
 
     /// A struct between the items of a module or in a body.
@@ -109,7 +110,17 @@ impl Reader {
         }
         self.no_host_qualifiers(&item.sig, "write `fn` or `const fn`");
         let params = item.sig.inputs.iter().filter_map(|input| self.method_param(input)).collect();
-        self.signature_and_body(&item.sig, params, &item.block)
+        let function = self.signature_and_body(&item.sig, params, &item.block);
+        self.keep_levels(&function.name, &item.attrs);
+        function
+    }
+
+    /// Remembers the lint levels of a function, for the names in it that nothing uses.
+    pub fn keep_levels(&mut self, name: &tree::Ident, attributes: &[syn::Attribute]) {
+        let levels: Vec<_> = super::levels(attributes).cloned().collect();
+        if !levels.is_empty() {
+            self.levels.insert(name.span, levels);
+        }
     }
 
     fn method_param(&mut self, input: &syn::FnArg) -> Option<Param> {

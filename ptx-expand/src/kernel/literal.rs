@@ -3,6 +3,7 @@
 use super::Reader;
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree::{Expr, ExprKind};
+use ptx_core::span::Span;
 
 impl Reader {
     /// A literal.
@@ -22,14 +23,26 @@ impl Reader {
             syn::Lit::Float(float) => ExprKind::Float(float.base10_digits().to_owned(), suffix(float.suffix())),
             syn::Lit::Bool(bool) => ExprKind::Bool(bool.value),
             syn::Lit::Str(str) => ExprKind::Str(str.value()),
+            syn::Lit::Byte(byte) => ExprKind::Int(byte.value().into(), suffix("u8")),
+            syn::Lit::ByteStr(_) => {
+                let help = "write `*b\"…\"`, an array of bytes";
+                self.error_at(&codes::P0850, span, "the kernel language has no references to bytes", help);
+                ExprKind::Error
+            }
             _ => {
-                let help = "write its number: `b'a'` is `97`";
+                let help = "write a byte, `b'a'`, or a number";
                 self.error_at(&codes::P0850, span, "the kernel language has no such literal", help);
                 ExprKind::Error
             }
         };
         Expr { kind, span }
     }
+}
+
+/// `*b"…"`: an array of bytes.
+pub fn bytes(literal: &syn::LitByteStr, span: Span) -> Expr {
+    let byte = |byte: u8| Expr { kind: ExprKind::Int(byte.into(), suffix("u8")), span };
+    Expr { kind: ExprKind::Array(literal.value().into_iter().map(byte).collect()), span }
 }
 
 fn suffix(text: &str) -> Option<String> {

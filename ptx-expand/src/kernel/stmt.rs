@@ -198,6 +198,9 @@ impl Reader {
         if call.path.is_ident("unreachable") && call.tokens.is_empty() {
             return Stmt { kind: StmtKind::Unreachable, span: self.host.syntax(&call.path) };
         }
+        if call.path.is_ident("assert") {
+            return self.assertion(call);
+        }
         if !is_ptx(&call.path) {
             self.refuse_macro(call);
             return Stmt { kind: StmtKind::Error, span: self.host.syntax(&call.path) };
@@ -212,6 +215,31 @@ impl Reader {
         Stmt { kind: StmtKind::Ptx(ptx), span }
     }
 
+    /// `assert!(N % 4 == 0, "…")`
+    fn assertion(&mut self, call: &syn::Macro) -> Stmt {
+        let span = self.host.syntax(&call.path);
+        let parser = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
+        let parts = match call.parse_body_with(parser) {
+            Ok(parts) => parts.into_iter().collect::<Vec<_>>(),
+            Err(error) => {
+                let span = self.host.token(error.span());
+                self.error_at(&codes::P0850, span, error.to_string(), ASSERTION);
+                return Stmt { kind: StmtKind::Error, span };
+            }
+        };
+        let kind = match parts.as_slice() {
+            [condition] => StmtKind::Assert(self.expr(condition), None),
+            [condition, syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(message), .. })] => {
+                StmtKind::Assert(self.expr(condition), Some(message.value()))
+            }
+            _ => {
+                self.error(&codes::P0850, &call.path, "`assert!` takes a condition and a message", ASSERTION);
+                StmtKind::Error
+            }
+        };
+        Stmt { kind, span }
+    }
+
     /// Instructions end in `;`: what is generated behind the block must not be read as a part of the last one.
     fn ends_well(&mut self, ptx: &Ptx) {
         let source = &ptx.source;
@@ -221,6 +249,9 @@ impl Reader {
         }
     }
 }
+
+const ASSERTION: &str =
+    "write a condition over constants, and a text that may name them in braces: `assert!(N % 4 == 0, \"{N}\")`";
 
 /// `ptx`, `ptx_launch::ptx`.
 pub fn is_ptx(path: &syn::Path) -> bool {

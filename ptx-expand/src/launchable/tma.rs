@@ -1,10 +1,11 @@
 //! `#[tma(box = [64, 64], swizzle = 128)]` on a `Tile` parameter: a tensor map of it, made at the launch, which the kernel
-//! takes as one more parameter, `NAME_map`.
+//! takes as one more parameter, `NAME_map`. `#[tma(tile = swizzle::Tile128::<bf16, 64>)]` takes both from the type of the shared memory.
 
 use crate::argument::{Argument, Map, MapOption, Tile};
 use crate::kernel::{Reader, is_for_tools};
-use proc_macro2::{Ident, Span};
+use proc_macro2::{Ident, Literal, Span};
 use ptx_core::diag::{codes, near::nearest};
+use ptx_core::isa;
 use ptx_core::kernel::tree::{self, Param, Path, Pointer, Type, TypeKind};
 use quote::quote;
 use syn::Token;
@@ -89,8 +90,10 @@ impl Reader {
         let choices = attribute.parse_args_with(Punctuated::<Choice, Token![,]>::parse_terminated);
         match choices {
             Ok(choices) => {
-                map.options = choices.iter().filter_map(|choice| self.tma_option(choice, tile)).collect();
-                if !choices.iter().any(|c| c.name == "box") {
+                let (tiles, others): (Vec<_>, Vec<_>) = choices.iter().partition(|choice| choice.name == "tile");
+                map.options = others.iter().filter_map(|choice| self.tma_option(choice, tile)).collect();
+                map.options.extend(tiles.iter().flat_map(|choice| self.tma_tile(&choice.value, tile)));
+                if tiles.is_empty() && !others.iter().any(|c| c.name == "box") {
                     self.error(&codes::P0903, attribute, "`#[tma]` has no `box`", &format!("write {LIKE}"));
                 }
             }
@@ -106,7 +109,7 @@ impl Reader {
             return self.tma_box(value, tile);
         }
         let Some((method, ty, words)) = WORDS.iter().find(|(known, ..)| *known == name) else {
-            let near = nearest(&name, WORDS.iter().map(|(known, ..)| *known).chain(["box"]));
+            let near = nearest(&name, WORDS.iter().map(|(known, ..)| *known).chain(["box", "tile"]));
             let help = near.map_or_else(|| format!("write {LIKE}"), |near| format!("did you mean `{near}`?"));
             self.error(&codes::P0901, &choice.name, format!("`#[tma]` has no option `{name}`"), &help);
             return None;
@@ -126,6 +129,43 @@ impl Reader {
         Some(MapOption::Word { method, ty, variant })
     }
 
+    /// `swizzle::Tile128::<T, ROWS>`, the type of the shared memory: its box and its swizzle.
+    fn tma_tile(&mut self, value: &syn::Expr, tile: &Tile) -> Vec<MapOption> {
+        let path = match value {
+            syn::Expr::Path(path) => &path.path,
+            _ => return self.no_tma_tile(value),
+        };
+        let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let arguments = path.segments.last().map(|segment| &segment.arguments);
+        let Some(syn::PathArguments::AngleBracketed(arguments)) = arguments.filter(|_| names == ["swizzle", "Tile128"])
+        else {
+            return self.no_tma_tile(value);
+        };
+        let mut arguments = arguments.args.iter();
+        let (Some(syn::GenericArgument::Type(element)), Some(rows), None) =
+            (arguments.next(), arguments.next(), arguments.next())
+        else {
+            return self.no_tma_tile(value);
+        };
+        let bytes: syn::Expr = match number_bytes(element) {
+            Some(bytes) => {
+                let bytes = Literal::u64_unsuffixed(bytes);
+                syn::parse_quote!(#bytes)
+            }
+            None => syn::parse_quote!(size_of::<#element>()),
+        };
+        let extents: syn::Expr = syn::parse_quote!([#rows, 128 / #bytes]);
+        let [method, ty, variant] = ["swizzle", "Swizzle", "B128"].map(|text| Ident::new(text, Span::call_site()));
+        let swizzle = MapOption::Word { method, ty, variant };
+        self.tma_box(&extents, tile).into_iter().chain([swizzle]).collect()
+    }
+
+    fn no_tma_tile(&mut self, value: &syn::Expr) -> Vec<MapOption> {
+        let help = "write the tile of the library that is loaded: `tile = swizzle::Tile128::<bf16, 64>`";
+        self.error(&codes::P0903, value, "this is no tile of shared memory", help);
+        Vec::new()
+    }
+
     /// One extent for each dimension of the tile; those that are literals are checked here, the others at the launch.
     fn tma_box(&mut self, value: &syn::Expr, tile: &Tile) -> Option<MapOption> {
         let syn::Expr::Array(list) = value else {
@@ -143,6 +183,13 @@ impl Reader {
         }
         Some(MapOption::Box(extents.iter().cloned().collect()))
     }
+}
+
+/// The bytes of a number of the language, by its name; not those of a type parameter.
+fn number_bytes(ty: &syn::Type) -> Option<u64> {
+    let syn::Type::Path(path) = ty else { return None };
+    let name = path.path.get_ident()?.to_string();
+    Some(isa::Type::find(&name.replace('i', "s"))?.bytes()).filter(|bytes| *bytes > 0)
 }
 
 /// The hardware's limit.

@@ -25,6 +25,8 @@ pub mod tiles {
         pub block_n: u32,
         /// Stages of the ring.
         pub stages: u32,
+        /// True if the last word is one more.
+        pub marked: bool,
     }
 
     impl Config {
@@ -39,11 +41,14 @@ pub mod tiles {
         }
     }
 
-    pub const SQUARE: Config = Config { block_m: 16, block_n: 16, stages: 2 };
+    pub const SQUARE: Config = Config { block_m: 16, block_n: 16, stages: 2, marked: true };
+
+    const TALL: Config = Config { block_m: 64, block_n: 8, stages: 3, marked: false };
+    const LOW: Config = Config { block_m: 8, block_n: 64, ..TALL };
 
     /// A helper with the same parameter.
     fn last<const C: Config>() -> u32 {
-        C.block_m * 1000 + C.each()
+        C.block_m * 1000 + C.each() + if C.marked { 1 } else { 0 }
     }
 
     /// Fills the tile of each block with `value`; the last word says which configuration that was.
@@ -52,8 +57,9 @@ pub mod tiles {
         grid = n.div_ceil(C.area()),
         shared = 4 * C.stages,
         instances = [
-            tall = (u32, Config { block_m: 64, block_n: 8, stages: 3 }),
-            tall = (f32, Config { block_m: 64, block_n: 8, stages: 3 }),
+            tall = (u32, TALL),
+            tall = (f32, TALL),
+            low = (f32, LOW),
             square = (f32, SQUARE),
         ],
         unsafe(requires(n % C.area() == 0, out.len() > n))
@@ -89,7 +95,7 @@ fn each_name_is_a_launch() {
     let mut out = device.zeros::<f32>(513).unwrap();
     tiles::fill::square(&device, 0.5f32, &mut out, 512).unwrap();
     let found = out.download().unwrap();
-    assert!(found[..512] == [0.5; 512] && found[512].to_bits() == 16008);
+    assert!(found[..512] == [0.5; 512] && found[512].to_bits() == 16009);
     let error = tiles::fill::tall(&device, 0.5f32, &mut out, 256).unwrap_err();
     assert!(error.to_string().contains("n % C.area() == 0"), "{error}");
 }
@@ -98,7 +104,7 @@ fn an_instance_is_picked_at_run_time() {
     use tiles::fill::{Instance, launch};
     let device = Device::cpu();
     let mut out = device.zeros::<f32>(1025).unwrap();
-    for (instance, last) in [(Instance::tall, 64016), (Instance::square, 16008)] {
+    for (instance, last) in [(Instance::tall, 64016), (Instance::square, 16009)] {
         launch(instance, &device, 2.0f32, &mut out, 1024).unwrap();
         assert_eq!(out.download().unwrap()[1024].to_bits(), last);
     }
@@ -113,11 +119,12 @@ fn an_instance_is_picked_at_run_time() {
 
 fn names_and_values_are_listed() {
     use tiles::fill::{INSTANCES, Instance};
-    let tall = tiles::Config { block_m: 64, block_n: 8, stages: 3 };
-    assert_eq!(INSTANCES, [(Instance::tall, tall), (Instance::square, tiles::SQUARE)]);
-    assert_eq!(format!("{:?}", INSTANCES[1].0), "square");
+    let tall = tiles::Config { block_m: 64, block_n: 8, stages: 3, marked: false };
+    let low = tiles::Config { block_m: 8, block_n: 64, ..tall };
+    assert_eq!(INSTANCES, [(Instance::tall, tall), (Instance::low, low), (Instance::square, tiles::SQUARE)]);
+    assert_eq!(format!("{:?}", INSTANCES[2].0), "square");
     let entries: Vec<&str> = tiles::PTX.lines().filter(|line| line.contains(".entry")).collect();
-    assert!(entries[0].contains("fill_tall_u32(") && entries[2].contains("fill_square_f32("), "{entries:?}");
+    assert!(entries[0].contains("fill_tall_u32(") && entries[3].contains("fill_square_f32("), "{entries:?}");
 }
 
 /// The fields of its struct stand in the attribute.

@@ -98,6 +98,7 @@ fn keywords_are_names_of_parameters() {
 
 // `e4m3` is a type that declares no registers; two variables of that name once took names for ever.
 #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(out.len() >= 1)))]
+#[allow(unused_variables)]
 fn types(out: &mut [u32]) {
     let e4m3: u32 = 1;
     {

@@ -93,6 +93,10 @@ pub mod structs {
         walk.ring.advance();
         walk.sums[1] += 2.0;
         let span: Pair<u32> = walk.span;
+        walk.ring = Ring { stage: 2, ..walk.ring };
+        let other = Walk { sums: walk.sums, ..walk };
+        const TALL: Shape = Shape { rows: 32, ..Shape::SMALL };
+        walk.span = Pair { second: other.span.second + TALL.area(), ..span };
         let mut pairs: [Pair<u32>; 2];
         pairs[0] = span;
         pairs[1] = pairs[0].swapped();

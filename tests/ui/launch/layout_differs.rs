@@ -1,3 +1,4 @@
+#![allow(unused_variables)]
 use ptx_launch::prelude::*;
 
 #[derive(Clone, Copy, KernelParam)]

@@ -1,3 +1,4 @@
+#![allow(unused_variables)]
 use ptx_launch::prelude::*;
 
 #[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [(128), (256)], unsafe(requires()))]

@@ -1,3 +1,4 @@
+#![allow(unused_variables)]
 use ptx_launch::prelude::*;
 
 #[ptx_kernel(arch = "sm_80", block = 32, grid = n, unsafe(requires()))]

@@ -1,6 +1,7 @@
 //! Helpers: a call writes the helper's body where it stands; `#[noinline]` makes a `.func` and a `call`.
 
 mod generic;
+mod limits;
 mod method;
 mod outline;
 
@@ -16,18 +17,9 @@ use crate::kernel::scope::{Access, Binding, Found};
 use crate::kernel::tree::{self, Expr, ExprKind, Param, Path, StmtKind};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::{Const, Reg, Value};
-use crate::kernel::{cuda, prelude};
+use crate::kernel::{HelperCall, cuda, prelude};
 use crate::span::Span;
 use std::rc::Rc;
-
-/// The threads of a warp.
-const WARP_THREADS: i128 = 32;
-
-/// More calls inside of each other than this are refused: each is a recursion here, on the compiler's stack.
-const MOST_NESTED: usize = 64;
-
-/// More calls than this in one kernel are refused: helpers that call each other twice double with each level.
-const MOST_CALLS: u32 = 1 << 16;
 
 /// A function whose statements are being written.
 #[derive(Clone, Debug)]
@@ -163,58 +155,33 @@ impl<'a> Lowerer<'a> {
         if function.external && self.errors.over.is_none() && !self.fits_block(name, &generics, at) {
             return Value::Error;
         }
+        if self.variant.traced && self.errors.over.is_none() {
+            let helper = (!function.external).then_some(function.span);
+            self.out.calls.push(HelperCall { helper, name: written_call(name, &generics), at: span });
+        }
         let caller = self.scopes.current;
         let inner = self.scopes.open(Some(callee.home), true);
         for (name, binding) in callee.bound.into_iter().chain(generics) {
             self.scopes.bind(&name, binding);
         }
-        self.expanding.push(address);
+        if !function.external {
+            self.out.helpers.insert(function.span);
+        }
         let value = if function.noinline {
             self.call_outlined(function, (caller, inner), args, dest, span)
         } else {
             self.expand(function, (caller, inner), args, dest, span)
         };
-        self.expanding.pop();
         self.scopes.close(inner, caller);
         value
     }
 
-    /// Checks that a library helper with a parameter `WARPS` gets the number of warps of the kernel's block.
-    fn fits_block(&mut self, name: &str, generics: &[(String, Binding)], span: Span) -> bool {
-        let warps = generics.iter().find(|(generic, _)| generic == "WARPS").map(|(_, binding)| binding);
-        let (Some(Binding::Value(Value::Const(Const::Int(warps, _)))), Some(threads)) = (warps, self.f.threads) else {
-            return true;
-        };
-        if warps.checked_mul(WARP_THREADS) == Some(threads.into()) {
-            return true;
-        }
-        let message = format!(
-            "`{name}` is for blocks of {} threads, but this kernel has blocks of {threads}",
-            warps.saturating_mul(WARP_THREADS)
-        );
-        let help = match threads.is_multiple_of(WARP_THREADS as u64) {
-            true => format!("write {0} for `WARPS`: {threads} threads are {0} warps", threads / 32),
-            false => "use a block of whole warps: a multiple of 32 threads".to_string(),
-        };
-        self.fail(&codes::P0811, span, message, help);
-        false
-    }
-
-    /// Counts a call and reports, once, that there are too many or that they nest too deeply.
-    fn is_too_long(&mut self, span: Span) -> bool {
-        self.f.calls += 1;
-        let (message, help) = if self.expanding.len() >= MOST_NESTED {
-            let help = "a helper is written where it is called: call fewer one inside of the other";
-            (format!("helpers call each other more than {MOST_NESTED} deep"), help)
-        } else if self.f.calls > MOST_CALLS {
-            let help = "a helper is written where it is called: `#[noinline]` writes it once";
-            (format!("this kernel calls helpers more than {MOST_CALLS} times"), help)
-        } else {
-            return false;
-        };
-        self.f.code.full = true;
-        self.fail(&codes::P0818, span, message, help);
-        true
+    /// Runs `write` while a helper counts as one that is being expanded: behind its arguments, which are its caller's.
+    fn within<T>(&mut self, function: &'a tree::Function, write: impl FnOnce(&mut Self) -> T) -> T {
+        self.expanding.push(std::ptr::from_ref(function) as usize);
+        let value = write(self);
+        self.expanding.pop();
+        value
     }
 
     fn unknown_function(&mut self, name: &str, span: Span) -> Value {
@@ -282,7 +249,7 @@ impl<'a> Lowerer<'a> {
         if function.external {
             self.errors.over = over.or(Some(span));
         }
-        let value = self.body(function, dest, span);
+        let value = self.within(function, |lowerer| lowerer.body(function, dest, span));
         self.errors.over = over;
         value
     }
@@ -492,6 +459,19 @@ pub(super) fn is_place(expr: &Expr) -> bool {
         ExprKind::Tuple(items) => items.iter().all(is_place),
         _ => false,
     }
+}
+
+/// `scale::<f32, 4>`
+fn written_call(name: &str, generics: &[(String, Binding<'_>)]) -> String {
+    let text = |(_, binding): &(String, Binding<'_>)| match binding {
+        Binding::Type(ty) => ty.name(),
+        Binding::Value(Value::Const(Const::Struct(ty, _))) => format!("{} {{ … }}", ty.name),
+        Binding::Value(Value::Const(Const::Str(text))) => format!("\"{text}\""),
+        Binding::Value(Value::Const(value)) => value.text(),
+        _ => "_".to_owned(),
+    };
+    let generics: Vec<String> = generics.iter().map(text).collect();
+    if generics.is_empty() { name.to_owned() } else { format!("{name}::<{}>", generics.join(", ")) }
 }
 
 /// `wait(bar, phase)`

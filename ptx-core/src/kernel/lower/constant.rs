@@ -1,9 +1,11 @@
 //! Evaluating constants: what is known when the macro runs.
 
 mod arithmetic;
+mod assertion;
 mod builtin;
 
 use super::Lowerer;
+use super::structs::Literal;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::{Arch, Type};
 use crate::kernel::scope::Binding;
@@ -69,7 +71,9 @@ impl<'a> Lowerer<'a> {
                 Some(Value::Const(part)) => Ok(part),
                 _ => not_constant(expr.span, format!("`.{}` is no part of a constant", field.name)),
             },
-            ExprKind::Struct(path, fields) => self.constant_literal(path, fields, expr.span),
+            ExprKind::Struct(path, fields, base) => {
+                self.constant_literal(path, Literal { fields, base: base.as_deref() }, expr.span)
+            }
             ExprKind::Deref(inner) => self.constant_followed(inner),
             ExprKind::Index(base, index) => self.constant_index(base, index),
             ExprKind::Unary(op, inner) => {
@@ -390,6 +394,7 @@ impl<'a> Lowerer<'a> {
                     };
                     self.scopes.bind(&name.name, Binding::Value(Value::Const(value)));
                 }
+                StmtKind::Assert(condition, message) => self.assertion(condition, message.as_deref())?,
                 StmtKind::Expr(expr, false) => return self.constant(expr),
                 StmtKind::Expr(Expr { kind: ExprKind::Return(Some(value)), .. }, _) => return self.constant(value),
                 _ => return not_constant(stmt.span, "the statement is more than a constant"),

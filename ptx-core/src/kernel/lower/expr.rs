@@ -3,6 +3,7 @@
 use super::Lowerer;
 use super::constant::Fail;
 use super::ptx::Meant;
+use super::structs::Literal;
 use crate::diag::{Diagnostic, codes};
 use crate::isa::{SpecialRegister, Type};
 use crate::kernel::operators::{self, Op, Operator};
@@ -65,7 +66,9 @@ impl<'a> Lowerer<'a> {
             ExprKind::Method(receiver, name, generics, args) => {
                 self.method_call((receiver, name), generics, args, dest, expr.span)
             }
-            ExprKind::Struct(path, fields) => self.struct_literal(path, fields, dest, expr.span),
+            ExprKind::Struct(path, fields, base) => {
+                self.struct_literal(path, Literal { fields, base: base.as_deref() }, dest, expr.span)
+            }
             ExprKind::Deref(inner) => {
                 let value = self.dereferenced(inner, expr.span);
                 self.store(value, dest, expr.span)

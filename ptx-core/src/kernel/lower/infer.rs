@@ -1,6 +1,7 @@
 //! The type an expression will have, without writing anything: for `let` without a type and for generics.
 
 use super::Lowerer;
+use super::structs::Literal;
 use crate::isa::{Class, Type};
 use crate::kernel::address::AddressTy;
 use crate::kernel::operators::{self, Op};
@@ -50,7 +51,9 @@ impl Lowerer<'_> {
                 None => self.call_type(callee, args),
             },
             ExprKind::Ref(_, inner) | ExprKind::Deref(inner) => self.type_of(inner),
-            ExprKind::Struct(path, fields) => self.literal_type_of(path, fields, expr.span),
+            ExprKind::Struct(path, fields, base) => {
+                self.literal_type_of(path, Literal { fields, base: base.as_deref() }, expr.span)
+            }
             ExprKind::Method(receiver, name, generics, args) => self.method_type((receiver, name), generics, args),
             _ => None,
         }

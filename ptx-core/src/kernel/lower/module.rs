@@ -123,6 +123,8 @@ impl<'a> Lowerer<'a> {
             refused: self.out.refused,
             uses,
             spoken: self.out.spoken,
+            called: self.out.helpers,
+            calls: self.out.calls,
         };
         (lowered, self.errors.found)
     }

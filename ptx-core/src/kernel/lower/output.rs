@@ -5,7 +5,7 @@ use crate::kernel::names::Names;
 use crate::kernel::spoken::Spoken;
 use crate::kernel::uses::{Addressed, Fixed};
 use crate::kernel::value::Value;
-use crate::kernel::{Entry, StaticVariable};
+use crate::kernel::{Entry, HelperCall, StaticVariable};
 use crate::span::Span;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -42,4 +42,8 @@ pub(super) struct Output {
     pub(super) addressed: HashMap<Span, Addressed>,
     /// The registers' names in the source.
     pub(super) spoken: Spoken,
+    /// The helpers that are written, by their spans.
+    pub(super) helpers: BTreeSet<Span>,
+    /// Their calls, if they are listed.
+    pub(super) calls: Vec<HelperCall>,
 }

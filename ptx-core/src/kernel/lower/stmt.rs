@@ -42,7 +42,9 @@ impl<'a> Lowerer<'a> {
             self.line_of(stmt.span);
             let last = at + 1 == block.stmts.len();
             value = self.statement(stmt, dest.filter(|_| last));
-            if self.f.code.full || self.f.code.dead && self.f.code.decided {
+            // What an assertion forbids makes errors of its own.
+            let forbidden = matches!(stmt.kind, StmtKind::Assert(..)) && value == Value::Error;
+            if forbidden || self.f.code.full || self.f.code.dead && self.f.code.decided {
                 break;
             }
         }
@@ -72,13 +74,16 @@ impl<'a> Lowerer<'a> {
             }
             StmtKind::Ptx(ptx) => self.ptx(ptx),
             StmtKind::Unreachable => self.f.code.dead = true,
+            StmtKind::Assert(condition, message) if !self.require_assertion(condition, message.as_deref()) => {
+                return Value::Error;
+            }
             StmtKind::Const(item) => {
                 // Read even if nothing names it, so that what is wrong in it is reported.
                 let path = Path::name(item.name.clone());
                 let _ = self.constant(&Expr { kind: ExprKind::Path(path), span: item.name.span });
             }
-            StmtKind::Static(_) | StmtKind::Function(_) | StmtKind::Struct(_) | StmtKind::Impl(_) | StmtKind::Error => {
-            }
+            StmtKind::Static(_) | StmtKind::Function(_) | StmtKind::Struct(_) | StmtKind::Impl(_) => {}
+            StmtKind::Assert(..) | StmtKind::Error => {}
         }
         Value::unit()
     }
@@ -350,7 +355,9 @@ fn mentions(expr: &Expr, target: &Expr) -> bool {
         }
         ExprKind::Call(_, args) | ExprKind::Tuple(args) | ExprKind::Array(args) => any(args),
         ExprKind::Method(receiver, _, _, args) => mentions(receiver, target) || any(args),
-        ExprKind::Struct(_, fields) => fields.iter().any(|(_, value)| mentions(value, target)),
+        ExprKind::Struct(_, fields, base) => {
+            fields.iter().map(|(_, value)| value).chain(base.as_deref()).any(|value| mentions(value, target))
+        }
         _ => true,
     }
 }

@@ -6,14 +6,20 @@ use super::constant::{Fail, path_text};
 use crate::diag::near::nearest;
 use crate::diag::{codes, plural};
 use crate::kernel::scope::Binding;
-use crate::kernel::tree::{Expr, GenericArg, Ident, Path, Struct};
-use crate::kernel::types::{Argument, StructTy, Ty};
-use crate::kernel::value::{Const, Value};
+use crate::kernel::tree::{self, Expr, GenericArg, Ident, Path, Struct, TypeKind};
+use crate::kernel::types::{self, Argument, StructTy, Ty};
+use crate::kernel::value::{Const, Value, parts};
 use crate::span::Span;
 use std::rc::Rc;
 
-/// A literal's fields, as written.
-type Fields = [(Ident, Expr)];
+/// A literal, as written.
+#[derive(Clone, Copy)]
+pub(super) struct Literal<'e> {
+    /// Its fields.
+    pub(super) fields: &'e [(Ident, Expr)],
+    /// `..base`: the value that has the other fields.
+    pub(super) base: Option<&'e Expr>,
+}
 
 impl<'a> Lowerer<'a> {
     /// The type `Ring<4>`, with all its arguments written.
@@ -55,7 +61,7 @@ impl<'a> Lowerer<'a> {
         }
         let mut fields = Vec::with_capacity(item.fields.len());
         for field in &item.fields {
-            fields.extend(self.ty(&field.ty).map(|ty| (field.name.name.clone(), ty)));
+            fields.extend(self.struct_field_type(&field.ty).map(|ty| (field.name.name.clone(), ty)));
         }
         let aligns = item.fields.iter().map(|field| self.least_alignment(field.align.as_ref())).collect();
         let aligns = (aligns, self.least_alignment(item.align.as_ref()));
@@ -68,6 +74,16 @@ impl<'a> Lowerer<'a> {
         whole.then(|| Rc::new(StructTy { item: address, scope: home, name, args: arguments, fields, aligns }))
     }
 
+    /// The type of a field. The host says `bool` for what is a `pred` here.
+    fn struct_field_type(&mut self, ty: &'a tree::Type) -> Option<Ty> {
+        match &ty.kind {
+            TypeKind::Path(path) if matches!(path.segments.as_slice(), [name] if name.name == "bool") => {
+                types::find("pred").map(Ty::Scalar)
+            }
+            _ => self.ty(ty),
+        }
+    }
+
     fn least_alignment(&mut self, align: Option<&'a Expr>) -> u64 {
         self.alignment(align).unwrap_or(1)
     }
@@ -76,21 +92,31 @@ impl<'a> Lowerer<'a> {
     pub(super) fn struct_literal(
         &mut self,
         path: &'a Path,
-        fields: &'a Fields,
+        literal: Literal<'a>,
         dest: Option<&Value>,
         span: Span,
     ) -> Value {
         if dest == Some(&Value::Error) {
-            fields.iter().for_each(|(_, value)| drop(self.value(value)));
+            literal.fields.iter().for_each(|(_, value)| drop(self.value(value)));
             return Value::Error;
         }
         let expected = dest.and_then(Value::ty);
-        let Some(ty) = self.literal_type(path, fields, expected.as_ref(), span) else { return Value::Error };
-        let Some(order) = self.literal_fields(&ty, fields, span) else { return Value::Error };
+        let Some(ty) = self.literal_type(path, literal, expected.as_ref(), span) else { return Value::Error };
+        let Some(order) = self.literal_fields(&ty, literal, span) else { return Value::Error };
+        let base = match literal.base {
+            None => Vec::new(),
+            Some(base) => match self.base_fields(&ty, base) {
+                Some(fields) => fields,
+                None => return Value::Error,
+            },
+        };
         match dest {
             Some(dest @ Value::Struct(own, targets)) if *own == ty => {
-                for ((_, value), at) in fields.iter().zip(order) {
-                    self.lower(value, targets.get(at));
+                for ((_, value), at) in literal.fields.iter().zip(&order) {
+                    self.lower(value, targets.get(*at));
+                }
+                for (at, value) in base.into_iter().enumerate().filter(|(at, _)| !order.contains(at)) {
+                    self.store(value, targets.get(at), span);
                 }
                 dest.clone()
             }
@@ -99,13 +125,33 @@ impl<'a> Lowerer<'a> {
                 let value = Value::Struct(Rc::clone(&ty), Vec::new());
                 self.mismatch(&value, &dest, span)
             }
-            None => self.free_literal(&ty, fields, &order),
+            None => self.free_literal(&ty, literal.fields, &order, base),
         }
     }
 
-    /// A literal that nothing is to hold: constants stay constants, registers are used as they are.
-    fn free_literal(&mut self, ty: &Rc<StructTy>, fields: &'a Fields, order: &[usize]) -> Value {
-        let mut values = vec![Value::Error; ty.fields.len()];
+    /// The values of the fields of `..base`.
+    fn base_fields(&mut self, ty: &Rc<StructTy>, base: &'a Expr) -> Option<Vec<Value>> {
+        let value = self.value(base);
+        if value == Value::Error {
+            return None;
+        }
+        if value.ty() != Some(Ty::Struct(Rc::clone(ty))) {
+            let message = format!("`..` takes the other fields from a `{}`, and this is {}", ty.name, value.describe());
+            self.fail(&codes::P0802, base.span, message, "write every field");
+            return None;
+        }
+        parts(&value)
+    }
+
+    /// A literal that nothing is to hold: constants stay constants, registers are used as they are. `values` are those of its base.
+    fn free_literal(
+        &mut self,
+        ty: &Rc<StructTy>,
+        fields: &'a [(Ident, Expr)],
+        order: &[usize],
+        mut values: Vec<Value>,
+    ) -> Value {
+        values.resize(ty.fields.len(), Value::Error);
         for ((name, value), &at) in fields.iter().zip(order) {
             let Some((_, wanted)) = ty.fields.get(at) else { continue };
             let given = match self.constant_quietly(value) {
@@ -127,9 +173,9 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The index of each written field, once all of them are there.
-    fn literal_fields(&mut self, ty: &StructTy, fields: &Fields, span: Span) -> Option<Vec<usize>> {
-        let mut order = Vec::with_capacity(fields.len());
-        for (name, _) in fields {
+    fn literal_fields(&mut self, ty: &StructTy, literal: Literal<'_>, span: Span) -> Option<Vec<usize>> {
+        let mut order = Vec::with_capacity(literal.fields.len());
+        for (name, _) in literal.fields {
             match ty.field(&name.name) {
                 None => {
                     self.no_such_field(ty, &name.name, name.span);
@@ -146,7 +192,7 @@ impl<'a> Lowerer<'a> {
         let missing = |at: &usize| !order.contains(at);
         let missing: Vec<&str> =
             (0..ty.fields.len()).filter(missing).filter_map(|at| Some(ty.fields.get(at)?.0.as_str())).collect();
-        if missing.is_empty() {
+        if missing.is_empty() || literal.base.is_some() {
             return Some(order);
         }
         let message = format!("`{}` needs a value for `{}`", ty.name, missing.join("`, `"));
@@ -158,7 +204,7 @@ impl<'a> Lowerer<'a> {
     fn literal_type(
         &mut self,
         path: &Path,
-        fields: &Fields,
+        literal: Literal<'_>,
         expected: Option<&Ty>,
         span: Span,
     ) -> Option<Rc<StructTy>> {
@@ -178,11 +224,24 @@ impl<'a> Lowerer<'a> {
         match expected {
             _ if !path.args.is_empty() || item.generics.is_empty() => self.struct_type(item, home, &path.args, span),
             Some(Ty::Struct(ty)) if ty.item == std::ptr::from_ref(item) as usize => Some(Rc::clone(ty)),
-            _ => self.inferred_struct(item, home, fields, span),
+            _ => {
+                if let Some(Ty::Struct(ty)) = literal.base.and_then(|base| self.type_of(base))
+                    && ty.item == std::ptr::from_ref(item) as usize
+                {
+                    return Some(ty);
+                }
+                self.inferred_struct(item, home, literal.fields, span)
+            }
         }
     }
 
-    fn inferred_struct(&mut self, item: &'a Struct, home: usize, fields: &Fields, span: Span) -> Option<Rc<StructTy>> {
+    fn inferred_struct(
+        &mut self,
+        item: &'a Struct,
+        home: usize,
+        fields: &[(Ident, Expr)],
+        span: Span,
+    ) -> Option<Rc<StructTy>> {
         let mut bound = Vec::with_capacity(item.generics.len());
         for generic in &item.generics {
             let found = fields.iter().find_map(|(name, value)| {
@@ -201,25 +260,32 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The type that a literal will have, without writing anything.
-    pub(super) fn literal_type_of(&mut self, path: &Path, fields: &Fields, span: Span) -> Option<Ty> {
-        self.literal_type(path, fields, None, span).map(Ty::Struct)
+    pub(super) fn literal_type_of(&mut self, path: &Path, literal: Literal<'_>, span: Span) -> Option<Ty> {
+        self.literal_type(path, literal, None, span).map(Ty::Struct)
     }
 
     /// A literal of constants.
-    pub(super) fn constant_literal(&mut self, path: &Path, fields: &Fields, span: Span) -> Result<Const, Fail> {
-        let mut values = Vec::with_capacity(fields.len());
-        for (_, value) in fields {
+    pub(super) fn constant_literal(&mut self, path: &Path, literal: Literal<'_>, span: Span) -> Result<Const, Fail> {
+        let mut values = Vec::with_capacity(literal.fields.len());
+        for (_, value) in literal.fields {
             values.push(self.constant(value)?);
         }
+        let base = literal.base.map(|base| self.constant(base)).transpose()?;
         let reported = self.errors.found.len();
-        let Some(ty) = self.literal_type(path, fields, None, span) else {
+        let Some(ty) = self.literal_type(path, literal, None, span) else {
             // The place that it is for may say the arguments.
             self.errors.take_back(reported);
             return Err(Fail::NotConstant(span, format!("nothing says which `{}` this is", path_text(path))));
         };
-        let order = self.literal_fields(&ty, fields, span).ok_or(Fail::Reported)?;
-        let mut sorted: Vec<(usize, Const)> = Vec::with_capacity(values.len());
-        for ((value, at), (_, expr)) in values.into_iter().zip(order).zip(fields) {
+        let order = self.literal_fields(&ty, literal, span).ok_or(Fail::Reported)?;
+        let mut sorted: Vec<(usize, Const)> = match base {
+            None => Vec::with_capacity(values.len()),
+            Some(Const::Struct(of, fields)) if of == ty => {
+                fields.into_iter().enumerate().filter(|(at, _)| !order.contains(at)).collect()
+            }
+            Some(_) => return Err(Fail::NotConstant(span, format!("`..` of another type than `{}`", ty.name))),
+        };
+        for ((value, at), (_, expr)) in values.into_iter().zip(order).zip(literal.fields) {
             let (_, wanted) = ty.fields.get(at).ok_or(Fail::Reported)?;
             sorted.push((at, self.of_ty(value, wanted, expr.span)?));
         }

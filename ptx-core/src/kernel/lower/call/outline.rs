@@ -24,7 +24,9 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Value {
         let Some((params, result)) = self.outline_types(function) else { return Value::Error };
-        let Some(name) = self.outlined(function, inner) else { return Value::Error };
+        let Some(name) = self.within(function, |lowerer| lowerer.outlined(function, inner)) else {
+            return Value::Error;
+        };
         self.scopes.current = caller;
         let mut passed = Vec::new();
         for ((param, ty), arg) in function.params.iter().zip(&params).zip(args) {

@@ -179,13 +179,21 @@ impl<'a> Lowerer<'a> {
             return Err(Fail::Reported);
         }
         let Some(generics) = self.generic_arguments(&callee, written, args, span) else { return Err(Fail::Reported) };
+        if !function.external {
+            self.out.helpers.insert(function.span);
+        }
         self.evaluating.push(0);
         let current = self.scopes.current;
         let inner = self.scopes.open(Some(callee.home), true);
         for (name, binding) in callee.bound.into_iter().chain(generics) {
             self.scopes.bind(&name, binding);
         }
+        let over = self.errors.over;
+        if function.external {
+            self.errors.over = over.or(Some(span));
+        }
         let value = self.constant_body(function, args);
+        self.errors.over = over;
         self.scopes.close(inner, current);
         self.evaluating.pop();
         value
