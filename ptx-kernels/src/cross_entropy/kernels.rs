@@ -14,17 +14,6 @@ pub(super) mod losses {
     /// The base of exponentials without elements: -∞ minus it is still -∞.
     const LEAST: f32 = f32::MIN;
 
-    /// -∞ in every element of a register.
-    fn nothing<T>() -> u32 {
-        if type_name::<T>() == "f32" {
-            0xff800000
-        } else if type_name::<T>() == "f16" {
-            0xfc00fc00
-        } else {
-            0xff80ff80
-        }
-    }
-
     /// The target of a row.
     fn target<I>(targets: Global<I>, row: u32) -> i64 {
         let at = targets.at(row);

@@ -358,3 +358,51 @@ fn sizes_are_known(device: &Device) -> Result<()> {
     assert_eq!(out.download()?, [4, 48, 4, 8]);
     Ok(())
 }
+
+/// Tiles of shared memory whose type makes the tensor map.
+#[ptx_kernel(arch = "sm_90", block = 64, grid = (N / 32, M / 16), unsafe(requires(M % 16 == 0, N % 32 == 0)))]
+pub fn doubled(
+    #[tma(tile = swizzle::Tile128::<f32, 16>)] x: Tile<f32, (M, N)>,
+    #[tma(tile = swizzle::Tile128::<f32, 16>)] y: TileMut<f32, (M, N)>,
+) {
+    #[shared]
+    let (tile, full): (swizzle::Tile128<f32, 16>, mbarrier::Barrier);
+    let (column, row): (u32, u32) = (ctaid.x * swizzle::Tile128::<f32, 16>::COLUMNS, ctaid.y * 16);
+    if tid.x == 0 {
+        full.init(1);
+        mbarrier::fence_init();
+        full.arrive_expect(swizzle::Tile128::<f32, 16>::BYTES);
+        tile.load(x_map, column, row, full);
+    }
+    block::sync();
+    full.wait(0);
+    let mut r: u32 = tid.x / 32;
+    while r < 16 {
+        let at = tile.element(r, tid.x % 32);
+        let v: f32;
+        ptx! {
+            ld.shared.f32   v, [at];
+            add.f32         v, v, v;
+            st.shared.f32   [at], v;
+        }
+        r += 2;
+    }
+    tma::fence();
+    block::sync();
+    if tid.x == 0 {
+        tile.store(y_map, column, row);
+        tma::commit();
+        tma::wait_read::<0>();
+    }
+}
+
+#[ptx_test(seeds = 2)]
+fn a_tile_has_its_map_from_its_type(device: &Device) -> Result<()> {
+    let shape = [32, 64];
+    let x: Vec<f32> = (0..32 * 64).map(|i| i as f32).collect();
+    let device_x = device.upload(&x)?;
+    let mut y = device.zeros::<f32>(x.len())?;
+    doubled(device, device_x.tile(shape)?, y.tile_mut(shape)?)?;
+    assert_eq!(y.download()?, x.iter().map(|x| 2.0 * x).collect::<Vec<_>>());
+    Ok(())
+}

@@ -101,3 +101,86 @@ fn a_block_reduces_and_scans(device: &Device) -> Result<()> {
     assert_eq!(rows[4], scan(i32::max, i32::MIN));
     Ok(())
 }
+
+/// 64 bits: sums and scans of a warp and of a block, and values of other lanes.
+#[ptx_kernel(
+    arch = "sm_80",
+    block = 128,
+    grid = 1,
+    instances = [f64, u64, i64],
+    unsafe(requires(x.len() >= 128, out.len() >= 128 * 9))
+)]
+pub fn of_64_bits<T>(x: &[T], out: &mut [T]) {
+    let (from, to) = (x.at(tid.x), out.at(tid.x));
+    let v: T;
+    ptx! { ld.global.{T} v, [from]; }
+    put::<0, T>(to, warp::reduce_sum(v));
+    put::<1, T>(to, warp::reduce_max(v));
+    put::<2, T>(to, warp::scan_sum(v));
+    put::<3, T>(to, warp::shuffle_xor(v, 5));
+    put::<4, T>(to, warp::shuffle_up(v, 3));
+    put::<5, T>(to, warp::shuffle_down(v, 4));
+    put::<6, T>(to, warp::broadcast(v, 31 - laneid));
+    put::<7, T>(to, block::reduce_min::<4, T>(v));
+    put::<8, T>(to, block::scan_sum::<4, T>(v));
+
+    fn put<const AT: u32, T>(to: GlobalMut<T>, value: T) {
+        ptx! { st.global.{T} [to + 1024 * AT], value; }
+    }
+}
+
+/// A value of 64 bits, from a small number whose upper half it fills too.
+trait Wide: ptx_launch::Element + Default + Copy + PartialOrd + std::fmt::Debug + std::iter::Sum {
+    fn of(number: i64) -> Self;
+}
+
+impl Wide for f64 {
+    fn of(number: i64) -> f64 {
+        number as f64 * 1.125
+    }
+}
+
+impl Wide for u64 {
+    fn of(number: i64) -> u64 {
+        (number + 200) as u64 * 0x1_0000_0003
+    }
+}
+
+impl Wide for i64 {
+    fn of(number: i64) -> i64 {
+        number * 0x1_0000_0003
+    }
+}
+
+fn check_64_bits<T: Wide>(
+    device: &Device,
+    launch: impl FnOnce(&Device, &Buffer<T>, &mut Buffer<T>) -> Result<()>,
+) -> Result<()> {
+    let x: Vec<T> = (0..128).map(|i| T::of((i * 73 + 5) % 199 - 100)).collect();
+    let mut out = device.zeros::<T>(128 * 9)?;
+    launch(device, &device.upload(&x)?, &mut out)?;
+    let out = out.download()?;
+    let rows: Vec<&[T]> = out.chunks(128).collect();
+    let least = |values: &[T]| values.iter().copied().reduce(|a, b| if b < a { b } else { a }).unwrap();
+    let most = |values: &[T]| values.iter().copied().reduce(|a, b| if b > a { b } else { a }).unwrap();
+    for (i, warp) in (0..128).map(|i| (i, &x[i / 32 * 32..i / 32 * 32 + 32])) {
+        let lane = i % 32;
+        assert_eq!(rows[0][i], warp.iter().copied().sum::<T>());
+        assert_eq!(rows[1][i], most(warp));
+        assert_eq!(rows[2][i], warp[..=lane].iter().copied().sum::<T>());
+        assert_eq!(rows[3][i], warp[lane ^ 5]);
+        assert_eq!(rows[4][i], warp[if lane < 3 { lane } else { lane - 3 }]);
+        assert_eq!(rows[5][i], warp[if lane > 27 { lane } else { lane + 4 }]);
+        assert_eq!(rows[6][i], warp[31 - lane]);
+        assert_eq!(rows[7][i], least(&x));
+        assert_eq!(rows[8][i], x[..=i].iter().copied().sum::<T>());
+    }
+    Ok(())
+}
+
+#[ptx_test]
+fn values_of_64_bits_travel_in_halves(device: &Device) -> Result<()> {
+    check_64_bits::<f64>(device, |d, x, out| of_64_bits(d, x, out))?;
+    check_64_bits::<u64>(device, |d, x, out| of_64_bits(d, x, out))?;
+    check_64_bits::<i64>(device, |d, x, out| of_64_bits(d, x, out))
+}

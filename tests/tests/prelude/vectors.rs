@@ -69,3 +69,45 @@ fn values_of_16_bits_are_rounded_to_nearest() -> Result<()> {
     check::<bf16>(|d, x, out, exact, n| round_before_ampere(d, x, out, exact, n), to_bf16)?;
     check::<f16>(|d, x, out, exact, n| round_before_ampere(d, x, out, exact, n), to_f16)
 }
+
+/// `x` · `scale` + `shift`, in arithmetic of 16 bits, two values at a time.
+#[ptx_module(arch = "sm_80")]
+pub mod pairs {
+    fn scale<P>(from: u64, by: f32, shift: f32, to: u64) {
+        let mut pairs: [P; 4] = vector::read_pairs::<P, 4>(from);
+        let (factor, term): (P, P) = (vector::pair::<P>(by, by), vector::pair::<P>(shift, shift));
+        for i in 0..4 {
+            pairs[i] = pairs[i].fma(factor, term);
+        }
+        let (low, high): (f32, f32) = vector::split(pairs[0]);
+        pairs[0] = vector::pair::<P>(low, high);
+        vector::write_pairs::<P, 4>(to, pairs);
+    }
+
+    #[ptx_kernel(block = 32, grid = 1, unsafe(requires(x.len() >= 256, out.len() >= 256)))]
+    pub fn scale_f16(x: &[f16], by: f32, shift: f32, out: &mut [f16]) {
+        scale::<f16x2>(x.at(tid.x * 8), by, shift, out.at(tid.x * 8));
+    }
+
+    #[ptx_kernel(block = 32, grid = 1, unsafe(requires(x.len() >= 256, out.len() >= 256)))]
+    pub fn scale_bf16(x: &[bf16], by: f32, shift: f32, out: &mut [bf16]) {
+        scale::<bf16x2>(x.at(tid.x * 8), by, shift, out.at(tid.x * 8));
+    }
+}
+
+#[test]
+fn pairs_are_read_computed_and_written() -> Result<()> {
+    let device = Device::cpu();
+    let x: Vec<f32> = (0..256).map(|i| i as f32 / 8.0 - 16.0).collect();
+    let halves: Vec<f16> = x.iter().map(|x| f16::from_f32(*x)).collect();
+    let mut out = device.zeros::<f16>(256)?;
+    pairs::scale_f16(&device, &device.upload(&halves)?, 0.5, 1.0, &mut out)?;
+    let exact: Vec<f16> = x.iter().map(|x| f16::from_f32(x * 0.5 + 1.0)).collect();
+    assert_eq!(out.download()?, exact);
+    let halves: Vec<bf16> = x.iter().map(|x| bf16::from_f32(*x)).collect();
+    let mut out = device.zeros::<bf16>(256)?;
+    pairs::scale_bf16(&device, &device.upload(&halves)?, 0.5, 1.0, &mut out)?;
+    let exact: Vec<bf16> = halves.iter().map(|x| bf16::from_f32(x.to_f32() * 0.5 + 1.0)).collect();
+    assert_eq!(out.download()?, exact);
+    Ok(())
+}

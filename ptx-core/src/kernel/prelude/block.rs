@@ -35,6 +35,7 @@ fn reduce_min<const WARPS: u32, T>(x: T) -> T {
 
 /// `OP` of `x` over a block of `WARPS` warps, in every thread: as `reduce_sum`, with `warp::combine`.
 fn reduce<const OP: &str, const WARPS: u32, T>(x: T) -> T {
+    const BYTES: u32 = size_of::<T>();
     #[shared]
     let partial: [T; WARPS];
     let mine: T = warp::reduce::<OP, T>(x);
@@ -44,7 +45,7 @@ fn reduce<const OP: &str, const WARPS: u32, T>(x: T) -> T {
     ptx! { ld.shared.{T} all, [partial]; }
     for at in 1..WARPS {
         let other: T;
-        ptx! { ld.shared.{T} other, [partial + 4 * at]; }
+        ptx! { ld.shared.{T} other, [partial + BYTES * at]; }
         warp::combine::<OP, T>(&mut all, other);
     }
     ptx! { bar.sync 0; }
@@ -54,7 +55,7 @@ fn reduce<const OP: &str, const WARPS: u32, T>(x: T) -> T {
 /// The first lane of each warp writes its warp's value: `shr`, `mul.lo`, `add`, `st.shared`.
 fn store<T>(partial: u32, value: T) {
     if laneid == 0 {
-        let at: u32 = partial + (tid.x >> 5) * 4;
+        let at: u32 = partial + (tid.x >> 5) * size_of::<T>();
         ptx! { st.shared.{T} [at], value; }
     }
 }
@@ -77,17 +78,18 @@ fn scan_max<const WARPS: u32, T>(x: T) -> T {
 
 /// `OP` of `x` over this thread and those before it in a block of `WARPS` warps: as `scan_sum`, with `warp::combine`.
 fn scan<const OP: &str, const WARPS: u32, T>(x: T) -> T {
+    const BYTES: u32 = size_of::<T>();
     #[shared]
     let partial: [T; WARPS];
     let (mut all, warp): (T, u32) = (warp::scan::<OP, T>(x), tid.x >> 5);
     if laneid == 31 {
-        let mine: u32 = partial + warp * 4;
+        let mine: u32 = partial + warp * size_of::<T>();
         ptx! { st.shared.{T} [mine], all; }
     }
     ptx! { bar.sync 0; }
     for at in 0..WARPS - 1 {
         let other: T;
-        ptx! { ld.shared.{T} other, [partial + 4 * at]; }
+        ptx! { ld.shared.{T} other, [partial + BYTES * at]; }
         if at < warp {
             warp::combine::<OP, T>(&mut all, other);
         }

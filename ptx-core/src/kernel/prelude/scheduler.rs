@@ -128,6 +128,13 @@ struct Raster {
 }
 
 impl Raster {
+    /// The tiles of `TILE_M` × `TILE_N` that cover `m` × `n` elements, in bands and runs of clusters: two `add` and two `div`.
+    fn covering<const TILE_M: u32, const TILE_N: u32>(m: u32, n: u32, band: u32, run: u32) -> Raster {
+        let tiles_m: u32 = (m + (TILE_M - 1)) / TILE_M;
+        let tiles_n: u32 = (n + (TILE_N - 1)) / TILE_N;
+        Raster { tiles_m, tiles_n, band, run }
+    }
+
     /// The number of tiles: `mul.lo`.
     fn count(&self) -> u32 {
         self.tiles_m * self.tiles_n
@@ -149,6 +156,22 @@ impl Shared<ClusterId> {
     /// Initializes the barrier, in one thread of each block: `mbarrier.init`.
     fn init(self) {
         self.sent.init(1);
+    }
+
+    /// Claims a number for this block's cluster of `BLOCKS` blocks and sends it to all of them; then the next grid may start. All threads of
+    /// all blocks call it after thread 0 of each has initialized its barriers, which the whole cluster may use from here on.
+    /// `bar.warp.sync`, `barrier.cluster.arrive.relaxed`, `claim_by_leader`, `bar.warp.sync`, `barrier.cluster.wait`; in thread 32
+    /// `broadcast` and `grid::launch_dependents`.
+    fn claim<const BLOCKS: u32>(self, gpcs: u64, claims: u64, num_clusters: u32) {
+        warp::sync();
+        cluster::arrive_relaxed();
+        let id: u32 = claim_by_leader(gpcs, claims, num_clusters);
+        warp::sync();
+        cluster::wait();
+        if tid.x == 32 {
+            self.broadcast::<BLOCKS>(id, claims, num_clusters);
+            grid::launch_dependents();
+        }
     }
 
     /// Sends the `id` of the first block to the cluster's `BLOCKS` blocks, by one thread of each, and calls `claimed`.

@@ -118,8 +118,49 @@ fn write<T, const EACH: u32>(to: GlobalMut<T>, values: [f32; EACH]) {
     ptx! { st.global.{ACCESS} [to], {packed[..]}; }
 }
 
+/// `N` pairs of neighboring elements, for arithmetic on both at once: `ld.global` of 4, 8 or 16 bytes. `P` is `f16x2` or `bf16x2`.
+fn read_pairs<P, const N: u32>(from: u64) -> [P; N] {
+    const ACCESS: &str = access::<P, N>();
+    let pairs: [P; N];
+    ptx! { ld.global.{ACCESS} {pairs[..]}, [from]; }
+    pairs
+}
+
+/// Writes `N` pairs of neighboring elements: `st.global`.
+fn write_pairs<P, const N: u32>(to: u64, pairs: [P; N]) {
+    const ACCESS: &str = access::<P, N>();
+    ptx! { st.global.{ACCESS} [to], {pairs[..]}; }
+}
+
+/// Two values as a pair, rounded to nearest: `cvt.rn.f16x2.f32` or `cvt.rn.bf16x2.f32`. For `sm_80` and later.
+fn pair<P>(low: f32, high: f32) -> P {
+    let both: P;
+    ptx! { cvt.rn.{P}.f32 both, high, low; }
+    both
+}
+
+/// Both values of a pair, exactly: a `mov` and two `cvt.f32.f16` for `f16x2`; `shl` and `and` for `bf16x2`.
+fn split<P>(both: P) -> (f32, f32) {
+    let (low, high): f32;
+    if type_name::<P>() == "f16x2" {
+        let (a, b): f16;
+        ptx! {
+            mov.b32         {a, b}, both;
+            cvt.f32.f16     low, a;
+            cvt.f32.f16     high, b;
+        }
+    } else {
+        ptx! {
+            shl.b32     low, both, 16;
+            and.b32     high, both, 0xffff0000;
+        }
+    }
+    (low, high)
+}
+
 /// The values: `mov` for `f32`; `shl` and `and` for `bf16`, which is the upper half of an `f32`; `mov` and `cvt.f32.f16` for `f16`.
 fn unpack<T, const EACH: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] {
+    assert!(size_of::<T>() == 4 || size_of::<T>() == 2, "elements are `f32`, `f16` or `bf16`, not `{T}`");
     const TYPE: &str = type_name::<T>();
     let values: [f32; EACH];
     for i in 0..EACH {
@@ -145,6 +186,7 @@ fn unpack<T, const EACH: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] 
 /// The elements, rounded to nearest: `mov` for `f32`; `cvt.rn.bf16x2.f32` for `bf16`, `cvt.rn.f16x2.f32` for `f16`. Before `sm_80` two `cvt.rn.f16.f32`
 /// and a `mov` for `f16`, and `round_to_bf16` for `bf16`.
 fn pack<T, const EACH: u32>(values: [f32; EACH]) -> [b32; words::<T, EACH>()] {
+    assert!(size_of::<T>() == 4 || size_of::<T>() == 2, "elements are `f32`, `f16` or `bf16`, not `{T}`");
     const WORDS: u32 = words::<T, EACH>();
     let packed: [b32; WORDS];
     for i in 0..WORDS {

@@ -127,18 +127,8 @@ pub mod kernels {
             smem.cluster_id.init();
             smem.barriers.init::<1, { C.consumers() * C.cluster() }>();
         }
-        warp::sync();
-        cluster::arrive_relaxed();
-        let id: u32 = scheduler::claim_by_leader(gpcs, claims, num_clusters);
-        warp::sync();
-        cluster::wait();
-        if tid.x == 32 {
-            smem.cluster_id.broadcast::<{ C.cluster() }>(id, claims, num_clusters);
-            grid::launch_dependents();
-        }
-        let tiles_m: u32 = (M + (TILE_M - 1)) / TILE_M;
-        let tiles_n: u32 = (N + (TILE_N - 1)) / TILE_N;
-        let tiles = scheduler::Raster { tiles_m, tiles_n, band, run };
+        smem.cluster_id.claim::<{ C.cluster() }>(gpcs, claims, num_clusters);
+        let tiles = scheduler::Raster::covering::<TILE_M, TILE_N>(M, N, band, run);
         let work = Work { tiles, num_clusters, rank_m: rank % C.cluster_m, rank_n: rank / C.cluster_m };
         let warp_group: u32 = cluster::warp_group();
         if warp_group == 0 {
@@ -228,64 +218,11 @@ pub mod kernels {
         major_a: 0,
         major_b: 0,
     };
-    const M128N320: Config = Config {
-        block_m: 128,
-        block_n: 320,
-        stages: 3,
-        cluster_m: 2,
-        cluster_n: 1,
-        store_buffers: 3,
-        major_a: 0,
-        major_b: 0,
-    };
-    const M128N128: Config = Config {
-        block_m: 128,
-        block_n: 128,
-        stages: 6,
-        cluster_m: 2,
-        cluster_n: 1,
-        store_buffers: 2,
-        major_a: 0,
-        major_b: 0,
-    };
-    const M64N128: Config = Config {
-        block_m: 64,
-        block_n: 128,
-        stages: 7,
-        cluster_m: 1,
-        cluster_n: 2,
-        store_buffers: 2,
-        major_a: 0,
-        major_b: 0,
-    };
-    const M128N256_NN: Config = Config {
-        block_m: 128,
-        block_n: 256,
-        stages: 3,
-        cluster_m: 2,
-        cluster_n: 1,
-        store_buffers: 4,
-        major_a: 0,
-        major_b: 1,
-    };
-    const M128N256_TT: Config = Config {
-        block_m: 128,
-        block_n: 256,
-        stages: 3,
-        cluster_m: 2,
-        cluster_n: 1,
-        store_buffers: 4,
-        major_a: 1,
-        major_b: 0,
-    };
-    const M128N256_TN: Config = Config {
-        block_m: 128,
-        block_n: 256,
-        stages: 3,
-        cluster_m: 2,
-        cluster_n: 1,
-        store_buffers: 4,
-        major_a: 1,
-        major_b: 1,
-    };
+    const M128N320: Config = Config { block_n: 320, store_buffers: 3, ..M128N256 };
+    const M128N128: Config = Config { block_n: 128, stages: 6, store_buffers: 2, ..M128N256 };
+    const M64N128: Config =
+        Config { block_m: 64, block_n: 128, stages: 7, cluster_m: 1, cluster_n: 2, store_buffers: 2, ..M128N256 };
+    const M128N256_NN: Config = Config { major_b: 1, ..M128N256 };
+    const M128N256_TT: Config = Config { major_a: 1, ..M128N256 };
+    const M128N256_TN: Config = Config { major_a: 1, major_b: 1, ..M128N256 };
 }

@@ -117,18 +117,8 @@ pub mod kernels {
             smem.cluster_id.init();
             smem.barriers.init::<1, { 2 * C.cluster() }>();
         }
-        warp::sync();
-        cluster::arrive_relaxed();
-        let id: u32 = scheduler::claim_by_leader(gpcs, claims, num_clusters);
-        warp::sync();
-        cluster::wait();
-        if tid.x == 32 {
-            smem.cluster_id.broadcast::<{ C.cluster() }>(id, claims, num_clusters);
-            grid::launch_dependents();
-        }
-        let tiles_m: u32 = (M + (TILE_M - 1)) / TILE_M;
-        let tiles_n: u32 = (N + (TILE_N - 1)) / TILE_N;
-        let tiles = scheduler::Raster { tiles_m, tiles_n, band, run };
+        smem.cluster_id.claim::<{ C.cluster() }>(gpcs, claims, num_clusters);
+        let tiles = scheduler::Raster::covering::<TILE_M, TILE_N>(M, N, band, run);
         let steps: u32 = (K + (128 / size_of::<T>() - 1)) / (128 / size_of::<T>());
         // Shared tiles go by the index of the launch, not by the claimed number: clusters wait for others, which must have started.
         let mut shared = scheduler::StreamK::new(ctaid.x / C.cluster(), num_clusters, tiles.count(), steps);
