@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     sugar: bool,
     /// Leave out a pass of the sugar: labels, params, waits, flow, arrays, constants,
-    /// operators, expressions, names, repeats, islands, lets.
+    /// operators, expressions, names, repeats, islands, addresses, lets.
     #[arg(long = "no", value_name = "PASS", value_parser = pass_name)]
     no: Vec<String>,
     /// Assemble both with ptxas and compare the machine code.

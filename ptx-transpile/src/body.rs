@@ -44,7 +44,7 @@ pub(super) enum Expr {
     Leaf(Piece),
     /// `-a`, `!a`
     Unary(&'static str, Box<Expr>),
-    /// `a + b`; `wide(a) * b` where the operator is `wide`.
+    /// `a + b`; `wide(a) * b` where the operator is `wide`, `a.at(b)` where it is `at`.
     Binary(&'static str, Box<Expr>, Box<Expr>),
     /// `a as T`
     Cast(Box<Expr>, String),
@@ -229,7 +229,7 @@ impl Node {
 }
 
 impl Body {
-    /// Number of statements that may write each register. Of an instruction, whatever stands first may be written.
+    /// Number of statements that may write each register. Of an instruction, whatever stands first may be written, but for an address.
     pub(super) fn writes(&self) -> HashMap<usize, usize> {
         let mut count = HashMap::new();
         self.nodes.iter().for_each(|node| self.count_writes(node, &mut count));
@@ -239,7 +239,7 @@ impl Body {
     fn count_writes(&self, node: &Node, count: &mut HashMap<usize, usize>) {
         let written: &[Piece] = match node {
             Node::Assign(dest, ..) => std::slice::from_ref(dest),
-            Node::Inst(inst) => inst.operands.first().map_or(&[], Vec::as_slice),
+            Node::Inst(inst) => inst.operands.first().filter(|operand| !is_memory(operand)).map_or(&[], Vec::as_slice),
             Node::Text(pieces) => pieces,
             _ => &[],
         };
@@ -318,6 +318,11 @@ impl Expr {
             Expr::Binary(_, a, b) => 1 + a.size() + b.size(),
         }
     }
+}
+
+/// Returns true if an operand is an address in brackets.
+pub(super) fn is_memory(operand: &[Piece]) -> bool {
+    matches!(operand.first(), Some(Piece::Text(text)) if text.starts_with('['))
 }
 
 /// Returns true if a statement stands in `ptx!`.

@@ -4,6 +4,7 @@
 //! survives: it expands the Rust as a build would and compares with `same`.
 
 #![forbid(unsafe_code)]
+mod addresses;
 mod affine;
 mod arrays;
 mod body;
@@ -36,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 /// The passes, in the order in which they run, and what each is for.
-pub const PASSES: [(&str, &str); 12] = [
+pub const PASSES: [(&str, &str); 13] = [
     ("labels", "labels that nothing jumps to left out; for --verify, as ptxas may schedule differently"),
     ("params", "parameters by name"),
     ("waits", "spin loops to mbarrier::wait"),
@@ -48,6 +49,7 @@ pub const PASSES: [(&str, &str); 12] = [
     ("names", "demangled names, registers after what they hold"),
     ("repeats", "repeated statements to for and arrays"),
     ("islands", "lone operators among instructions back to them"),
+    ("addresses", "addresses by an index of a slice"),
     ("lets", "registers declared where they live"),
 ];
 
@@ -219,7 +221,7 @@ struct Writer<'t> {
 impl Writer<'_> {
     fn module(&self, header: &Header, name: &str, kernels: &str) -> String {
         let mut out = format!(
-            "#[::ptx_launch::ptx_module(arch = \"{}\", version = \"{}\")]\n#[allow(non_snake_case, unused_imports)]\n\
+            "#[::ptx_launch::ptx_module(arch = \"{}\", version = \"{}\")]\n#[allow(non_snake_case, unused_imports, unused_variables)]\n\
              pub mod {name} {{\n    use ::ptx_launch::prelude::*;\n",
             header.target, header.version
         );
@@ -363,6 +365,7 @@ fn raise(body: &mut body::Body, params: &[params::Param], without: &Without) -> 
             "names" => names::pass(body),
             "repeats" => repeats::pass(body),
             "islands" => islands::pass(body),
+            "addresses" => addresses::pass(body, params),
             _ => {
                 lets::pass(body);
                 body.regs.len()

@@ -22,6 +22,20 @@ pub(super) struct Param {
     stored: String,
     /// The type of its value in the kernel language.
     value: String,
+    /// True if the prologue makes its pointer an address in global memory.
+    global: bool,
+}
+
+impl Param {
+    /// The type of its value as an address, and the bytes of an element.
+    pub(super) fn address(&self) -> Option<(String, i64)> {
+        let (space, element) = match self.ty.strip_prefix("&mut [") {
+            Some(element) => ("GlobalMut", element),
+            None => ("Global", self.ty.strip_prefix("&[")?),
+        };
+        let element = element.strip_suffix(']')?;
+        self.global.then(|| (format!("{space}<{element}>"), bytes(element)))
+    }
 }
 
 /// The parameters of an entry; `None` where one of them has no type in Rust.
@@ -70,6 +84,7 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, known: &Known) -> Optio
     let align = said.iter().find(|(name, _)| *name == ".align").and_then(|(_, value)| *value);
     let names: Vec<&str> = said.iter().map(|(name, _)| *name).filter(|name| *name != ".align").collect();
     let whole = ty == "u64" || ty == "b64";
+    let global_pointer = names == [".ptr", ".global"];
     let (attributes, ty, stored) = match (names.as_slice(), tree.list(&declared.dims), pointer) {
         ([], [], Some(pointer)) if align.is_none() && whole && pointer.used => {
             ("#[bare] ".to_owned(), slice(pointer), ty.to_owned())
@@ -79,7 +94,10 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, known: &Known) -> Optio
             let align = align.filter(|align| *align != 1).map_or(String::new(), |align| format!("#[align({align})] "));
             (format!("#[generic] {align}"), slice(pointer.unwrap_or(&Pointer::default())), ty.to_owned())
         }
-        ([".ptr", ".global"], [], _) if whole => global(align?, pointer.unwrap_or(&Pointer::default())),
+        ([".ptr", ".global"], [], _) if whole => {
+            let (attributes, slice) = global(align?, pointer.unwrap_or(&Pointer::default()));
+            (attributes, slice, ty.to_owned())
+        }
         ([], [dimension], _) if ty == "b8" => {
             let ptx_core::syntax::ExprKind::Brackets(size) = &tree.expr(*dimension).kind else { return None };
             let size = integer(tree, *tree.list(size).first()?)?;
@@ -92,7 +110,8 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, known: &Known) -> Optio
         _ => return None,
     };
     let value = if ty.starts_with('&') { "u64".to_owned() } else { ty.clone() };
-    Some(Param { symbol, name, attributes, ty, stored, value })
+    let global = global_pointer && !stored.is_empty();
+    Some(Param { symbol, name, attributes, ty, stored, value, global })
 }
 
 /// `&[f32]` or `&mut [f32]`
@@ -123,38 +142,47 @@ fn scalar(ty: &str) -> Option<&'static str> {
 }
 
 /// A pointer to global memory of this alignment.
-fn global(align: i64, pointer: &Pointer) -> (String, String, String) {
-    let bytes = match pointer.element() {
+fn global(align: i64, pointer: &Pointer) -> (String, String) {
+    let natural = align == bytes(pointer.element());
+    (if natural { String::new() } else { format!("#[align({align})] ") }, slice(pointer))
+}
+
+/// The bytes of a number of Rust.
+fn bytes(element: &str) -> i64 {
+    match element {
         "u8" | "i8" => 1,
         "u16" | "i16" => 2,
         "u32" | "i32" | "f32" => 4,
         _ => 8,
-    };
-    let attribute = if align == bytes { String::new() } else { format!("#[align({align})] ") };
-    (attribute, slice(pointer), String::new())
+    }
 }
 
 /// Returns how many loads it took away; 0 if they are not the prologue's.
 pub(super) fn pass(body: &mut Body, params: &[Param]) -> usize {
     let mut loads: Vec<(usize, usize)> = Vec::new();
-    for node in &body.nodes {
-        let Some((reg, param)) = load(node, params) else { break };
+    let mut count = 0;
+    while let Some((reg, param)) = body.nodes.get(count).and_then(|node| load(node, params)) {
         let fits = ptx_core::isa::Type::find(&params[param].stored).map(ptx_core::isa::Type::bits)
             == ptx_core::isa::Type::find(&body.regs[reg].declared).map(ptx_core::isa::Type::bits);
         if !fits || loads.last().is_some_and(|(_, last)| *last >= param) {
             break;
         }
+        let global = params[param].global;
+        if global && !body.nodes.get(count + 1).is_some_and(|node| is_made_global(node, reg)) {
+            break;
+        }
+        count += 1 + usize::from(global);
         loads.push((reg, param));
     }
     let is_param = |text: &str| params.iter().any(|p| p.name == text);
     let mut others = false;
-    for node in &body.nodes[loads.len()..] {
+    for node in &body.nodes[count..] {
         let mut look = |node: &Node| node.pieces(&mut |p| others |= matches!(p, Piece::Text(t) if is_param(t)));
         look(node);
     }
     // What nothing reads, the prologue does not load.
     let mut read = std::collections::HashSet::new();
-    body.nodes[loads.len()..].iter().for_each(|node| {
+    body.nodes[count..].iter().for_each(|node| {
         node.mentions(body, &mut |reg| {
             read.insert(reg);
         });
@@ -163,7 +191,7 @@ pub(super) fn pass(body: &mut Body, params: &[Param]) -> usize {
     if loads.is_empty() || others {
         return 0;
     }
-    body.nodes.drain(..loads.len());
+    body.nodes.drain(..count);
     for (reg, param) in &loads {
         let (name, ty) = (params[*param].name.clone(), params[*param].value.clone());
         let reg = &mut body.regs[*reg];
@@ -171,6 +199,16 @@ pub(super) fn pass(body: &mut Body, params: &[Param]) -> usize {
     }
     body.prologue = true;
     loads.len()
+}
+
+/// `cvta.to.global.u64 r, r;`
+fn is_made_global(node: &Node, reg: usize) -> bool {
+    let Node::Inst(inst) = node else { return false };
+    let own = |operand: &Vec<Piece>| *operand == [Piece::Reg(reg)];
+    inst.guard.is_none()
+        && inst.name == "cvta.to.global.u64"
+        && inst.operands.len() == 2
+        && inst.operands.iter().all(own)
 }
 
 /// `ld.param.u32 r, [p];`: the register and the parameter.

@@ -320,6 +320,7 @@ impl Printer<'_> {
             Expr::Unary(op, a) => return format!("{op}{}", self.expr(a, level + 1)),
             Expr::View(view, a) => return format!("{view}({})", self.expr(a, 0)),
             Expr::Cast(a, ty) => format!("{} as {ty}", self.expr(a, level + 1)),
+            Expr::Binary("at", a, b) => return format!("{}.at({})", self.expr(a, level + 1), self.expr(b, 0)),
             Expr::Binary("wide", a, b) => format!("wide({}) * {}", self.expr(a, 0), self.expr(b, level + 1)),
             Expr::Binary(op, a, b) => format!("{} {op} {}", self.expr(a, level + 1), self.expr(b, level + 1)),
         };

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const HEAD: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n";
 
 /// A pass and a kernel that needs it.
-const CASES: [(&str, &str); 12] = [
+const CASES: [(&str, &str); 13] = [
     (
         "labels",
         ".visible .entry k()\n{ .reg .b32 %r<3>;\n$func_begin0: mov.u32 %r1, %tid.x; $tmp0: mov.u32 %r2, %ntid.x; \
@@ -73,6 +73,14 @@ const CASES: [(&str, &str); 12] = [
         ".visible .entry k(.param .u32 n)\n{ .reg .b32 %r<9>;\nld.param.u32 %r1, [n];\n\
          ld.shared.u32 %r2, [smem]; ld.shared.u32 %r3, [smem+4]; add.u32 %r4, %r3, %r1; mov.u32 %r5, %tid.x;\n\
          st.shared.u32 [smem], %r4; st.shared.u32 [smem+4], %r5; add.u32 %r6, %r4, 1; st.shared.u32 [smem+8], %r6; ret; }",
+    ),
+    (
+        "addresses",
+        ".visible .entry k(.param .u64 .ptr .global .align 4 x, .param .u64 .ptr .global .align 4 y)\n\
+         { .reg .b32 %r<3>; .reg .b64 %rd<7>; .reg .f32 %f<3>;\n\
+         ld.param.u64 %rd1, [x]; cvta.to.global.u64 %rd1, %rd1; ld.param.u64 %rd2, [y]; cvta.to.global.u64 %rd2, %rd2;\n\
+         mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.u64 %rd4, %rd1, %rd3; mul.wide.u32 %rd5, %r1, 4; add.u64 %rd6, %rd2, %rd5;\n\
+         ld.global.f32 %f1, [%rd4]; add.f32 %f2, %f1, %f1; st.global.f32 [%rd6], %f2; ret; }",
     ),
     (
         "lets",

@@ -13,8 +13,30 @@ use ptx_transpile::{Without, same};
 const RAISED: usize = 24_000;
 
 fn main() -> std::process::ExitCode {
-    let trials = corpus::trials(|sample| Some(sample).filter(|s| s.accepted).into_iter().flat_map(trials));
+    let mut trials = corpus::trials(|sample| Some(sample).filter(|s| s.accepted).into_iter().flat_map(trials));
+    trials.push(Trial::test("addresses of our own prologue are typed", has_typed_addresses));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// A kernel of the language, whose PTX is raised again.
+const OWN: &str = r#"
+    #[ptx_kernel(arch = "sm_80", block = 256)]
+    pub fn saxpy(x: &[f32], y: &mut [f32], a: f32, n: u32) {
+        let i: u32 = ctaid.x * 256 + tid.x;
+        if i < n {
+            let (from, to) = (x.at(i), y.at(i));
+            let (v, w): f32;
+            ptx! { ld.global.f32 v, [from]; ld.global.f32 w, [to]; fma.rn.f32 v, v, a, w; st.global.f32 [to], v; }
+        }
+    }
+"#;
+
+fn has_typed_addresses() -> Result<(), Failed> {
+    let ptx = expand(OWN)?;
+    let proved = prove(&parse_text(ptx.as_bytes()).0, "m", &Without::new(), &expand)?;
+    let typed = ["Global<f32> = x.at(", "GlobalMut<f32> = y.at("].iter().all(|part| proved.text.contains(part));
+    let whole = proved.taken_back.iter().all(Vec::is_empty);
+    if typed && whole { Ok(()) } else { Err(format!("{:?}\n{}", proved.taken_back, proved.text).into()) }
 }
 
 fn trials(sample: Sample) -> [Trial; 2] {

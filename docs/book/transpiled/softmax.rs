@@ -1,5 +1,5 @@
 #[::ptx_launch::ptx_module(arch = "sm_80", version = "8.8")]
-#[allow(non_snake_case, unused_imports)]
+#[allow(non_snake_case, unused_imports, unused_variables)]
 pub mod softmax {
     use ::ptx_launch::prelude::*;
 
