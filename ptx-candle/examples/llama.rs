@@ -1,5 +1,5 @@
 //! A Llama of the shape of Llama-3.2-1B with random weights, with candle's own kernels and with those of `ptx-candle`: the same weights, the same
-//! tokens, in turns in one process. It prints the distance of the logits, and tokens per second of prefill and of decode.
+//! tokens, in turns in one process. It prints tokens per second of prefill and of decode, and the distance of the logits from those of the weights in `f32`.
 //!
 //! ```sh
 //! cargo run --release --features cuda --example llama            # [tokens of the prompt] [tokens to decode]
@@ -11,6 +11,7 @@
 use candle_core::{D, DType, Device, Module, Result, Tensor};
 use candle_nn::{Linear, ops, rotary_emb};
 use ptx_candle::KvCache;
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// Extents of the model.
@@ -102,6 +103,19 @@ impl Model {
         Ok(Model { config, embeddings: weight(config.vocabulary, hidden)?, layers, norm: ones()? })
     }
 
+    /// The same weights in `f32`.
+    fn exact(&self) -> Result<Model> {
+        let of = |x: &Tensor| x.to_dtype(DType::F32);
+        let layer = |l: &Layer| {
+            let norms = [of(&l.norms[0])?, of(&l.norms[1])?];
+            let (q, k, v, out) = (of(&l.q)?, of(&l.k)?, of(&l.v)?, of(&l.out)?);
+            Ok(Layer { norms, q, k, v, out, gate: of(&l.gate)?, up: of(&l.up)?, down: of(&l.down)? })
+        };
+        let (config, layers) =
+            (Config { dtype: DType::F32, ..self.config }, self.layers.iter().map(layer).collect::<Result<_>>()?);
+        Ok(Model { config, embeddings: of(&self.embeddings)?, layers, norm: of(&self.norm)? })
+    }
+
     /// The logits of the last token.
     fn forward(&self, ops: &mut dyn Operations, tokens: &Tensor) -> Result<Tensor> {
         let (batch, len) = tokens.dims2()?;
@@ -134,6 +148,20 @@ struct Theirs {
     cos: Tensor,
     sin: Tensor,
     cache: Vec<Option<(Tensor, Tensor)>>,
+    /// Masks by the numbers of tokens and of keys.
+    masks: HashMap<(usize, usize), Tensor>,
+}
+
+impl Theirs {
+    fn mask(&mut self, len: usize, start: usize, device: &Device) -> Result<Tensor> {
+        if let Some(mask) = self.masks.get(&(len, start + len)) {
+            return Ok(mask.clone());
+        }
+        let mask: Vec<u8> = (0..len).flat_map(|i| (0..start + len).map(move |j| u8::from(j > i + start))).collect();
+        let mask = Tensor::from_vec(mask, (len, start + len), device)?;
+        self.masks.insert((len, start + len), mask.clone());
+        Ok(mask)
+    }
 }
 
 impl Operations for Theirs {
@@ -169,8 +197,7 @@ impl Operations for Theirs {
         let (k, v) = (repeat(k)?, repeat(v)?);
         let mut scores = (q.to_dtype(DType::F32)?.matmul(&k.t()?)? / (dim as f64).sqrt())?;
         if len > 1 {
-            let mask: Vec<u8> = (0..len).flat_map(|i| (0..start + len).map(move |j| u8::from(j > i + start))).collect();
-            let mask = Tensor::from_vec(mask, (len, start + len), q.device())?.broadcast_as(scores.shape())?;
+            let mask = self.mask(len, start, q.device())?.broadcast_as(scores.shape())?;
             let hidden = Tensor::new(f32::NEG_INFINITY, q.device())?.broadcast_as(scores.shape())?;
             scores = mask.where_cond(&hidden, &scores)?;
         }
@@ -226,22 +253,55 @@ impl Operations for Ours {
     }
 }
 
-/// The variants, by name.
-fn variants(config: Config, device: &Device) -> Result<Vec<(&'static str, Box<dyn Operations>)>> {
+fn theirs(config: Config, device: &Device) -> Result<Box<dyn Operations>> {
     let (cos, sin) = tables(config, device)?;
-    let half = |x: &Tensor| x.to_dtype(config.dtype);
-    let theirs = Theirs { cos: half(&cos)?, sin: half(&sin)?, cache: vec![None; config.layers] };
-    let ours = |linear| -> Result<Box<dyn Operations>> {
-        let shape = (1, config.capacity, config.heads_k, config.dim);
-        let cache = (0..config.layers).map(|_| KvCache::new(shape, config.dtype, device)).collect::<Result<_>>()?;
-        let positions = Tensor::arange(0, config.capacity as u32, device)?;
-        Ok(Box::new(Ours { cos: cos.clone(), sin: sin.clone(), positions, cache, linear }))
-    };
-    Ok(vec![
-        ("candle", Box::new(theirs)),
-        ("ptx-candle", ours(true)?),
-        ("ptx-candle, candle's linear layers", ours(false)?),
-    ])
+    let (cos, sin) = (cos.to_dtype(config.dtype)?, sin.to_dtype(config.dtype)?);
+    Ok(Box::new(Theirs { cos, sin, cache: vec![None; config.layers], masks: HashMap::new() }))
+}
+
+fn ours(config: Config, device: &Device, linear: bool) -> Result<Box<dyn Operations>> {
+    let (cos, sin) = tables(config, device)?;
+    let shape = (1, config.capacity, config.heads_k, config.dim);
+    let cache = (0..config.layers).map(|_| KvCache::new(shape, config.dtype, device)).collect::<Result<_>>()?;
+    let positions = Tensor::arange(0, config.capacity as u32, device)?;
+    Ok(Box::new(Ours { cos, sin, positions, cache, linear }))
+}
+
+/// The tokens of a prompt, and those that follow it one by one.
+struct Text {
+    prompt: Tensor,
+    next: Vec<Tensor>,
+}
+
+impl Text {
+    fn new(config: Config, device: &Device, prompt: usize, steps: usize) -> Result<Text> {
+        let tokens: Vec<u32> = (0..(prompt + steps) as u32).map(|at| at * 7919 % config.vocabulary as u32).collect();
+        let token = |from: usize, len: usize| Tensor::from_slice(&tokens[from..from + len], (1, len), device);
+        let next = (0..steps).map(|at| token(prompt + at, 1)).collect::<Result<_>>()?;
+        Ok(Text { prompt: token(0, prompt)?, next })
+    }
+}
+
+/// The logits behind the prompt and behind the last token, in `f32`, and the seconds of prefill and decode.
+fn run(model: &Model, ops: &mut dyn Operations, text: &Text) -> Result<([Tensor; 2], [f64; 2])> {
+    let device = text.prompt.device();
+    ops.truncate(0)?;
+    device.synchronize()?;
+    let start = Instant::now();
+    let first = model.forward(ops, &text.prompt)?;
+    device.synchronize()?;
+    let middle = Instant::now();
+    let mut last = first.clone();
+    for token in &text.next {
+        last = model.forward(ops, token)?;
+    }
+    device.synchronize()?;
+    let times = [(middle - start).as_secs_f64(), middle.elapsed().as_secs_f64()];
+    Ok(([first.to_dtype(DType::F32)?, last.to_dtype(DType::F32)?], times))
+}
+
+fn largest(x: &Tensor) -> Result<f32> {
+    x.abs()?.flatten_all()?.max(0)?.to_scalar()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -253,54 +313,37 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let tiny = arguments.iter().any(|argument| argument == "tiny");
     let mut numbers = arguments.iter().filter_map(|argument| argument.parse::<usize>().ok());
-    let config = if tiny { TINY } else { LLAMA_1B };
+    let (config, rounds) = if tiny { (TINY, 1) } else { (LLAMA_1B, 5) };
     let prompt = numbers.next().unwrap_or(if tiny { 20 } else { 2048 });
-    let (steps, rounds) = (numbers.next().unwrap_or(if tiny { 2 } else { 64 }), if tiny { 1 } else { 5 });
+    let steps = numbers.next().unwrap_or(if tiny { 2 } else { 64 });
     let device = if tiny { Device::Cpu } else { Device::new_cuda(0)? };
-    let model = Model::random(config, &device)?;
-    let mut variants = variants(config, &device)?;
-    let tokens: Vec<u32> = (0..(prompt + steps) as u32).map(|at| at * 7919 % config.vocabulary as u32).collect();
-    let token = |from: usize, len: usize| Tensor::from_slice(&tokens[from..from + len], (1, len), &device);
-    let (tokens_of_prompt, next) =
-        (token(0, prompt)?, (0..steps).map(|at| token(prompt + at, 1)).collect::<Result<Vec<_>>>()?);
+    let (model, text) = (Model::random(config, &device)?, Text::new(config, &device, prompt, steps)?);
+    let exact = model.exact()?;
+    let (expected, _) = run(&exact, &mut *theirs(exact.config, &device)?, &text)?;
+    drop(exact);
+    let mut variants = [
+        ("candle", theirs(config, &device)?),
+        ("ptx-candle", ours(config, &device, true)?),
+        ("ptx-candle, candle's linear layers", ours(config, &device, false)?),
+    ];
+    let mut distances = Vec::new();
+    for (_, ops) in &mut variants {
+        // The first run loads kernels.
+        let (found, _) = run(&model, &mut **ops, &text)?;
+        distances.push([largest(&(&found[0] - &expected[0])?)?, largest(&(&found[1] - &expected[1])?)?]);
+    }
     let mut times = vec![[Vec::new(), Vec::new()]; variants.len()];
-    let mut logits = Vec::new();
-    for round in 0..=rounds {
-        for ((name, ops), [prefill, decode]) in variants.iter_mut().zip(&mut times) {
-            ops.truncate(0)?;
-            device.synchronize()?;
-            let start = Instant::now();
-            let first = model.forward(&mut **ops, &tokens_of_prompt)?;
-            device.synchronize()?;
-            let middle = Instant::now();
-            let mut last = first.clone();
-            for token in &next {
-                last = model.forward(&mut **ops, token)?;
-            }
-            device.synchronize()?;
-            // The first round loads kernels.
-            if round > 0 {
-                prefill.push((middle - start).as_secs_f64());
-                decode.push(middle.elapsed().as_secs_f64());
-            } else {
-                eprintln!("{name}: loaded and first run in {:.1} s", start.elapsed().as_secs_f64());
-                logits.push([first.to_dtype(DType::F32)?, last.to_dtype(DType::F32)?]);
-            }
+    for _ in 0..rounds {
+        for ((_, ops), all) in variants.iter_mut().zip(&mut times) {
+            let (_, seconds) = run(&model, &mut **ops, &text)?;
+            all.iter_mut().zip(seconds).for_each(|(all, seconds)| all.push(seconds));
         }
     }
-    println!("{:36} {:>16} {:>16}   largest difference of logits", "tokens per second", "prefill", "decode");
-    for (at, (name, _)) in variants.iter().enumerate() {
-        let distance = |of: usize| (&logits[at][of] - &logits[0][of])?.abs()?.flatten_all()?.max(0)?.to_scalar::<f32>();
-        let largest = logits[0][0].abs()?.flatten_all()?.max(0)?.to_scalar::<f32>()?;
-        let [prefill, decode] = std::mem::take(&mut times[at]).map(median);
-        let rates = (prompt as f64 / prefill, steps as f64 / decode);
-        println!(
-            "{name:36} {:16.0} {:16.1}   {:.4} and {:.4} of {largest:.3}",
-            rates.0,
-            rates.1,
-            distance(0)?,
-            distance(1)?
-        );
+    println!("{:36} {:>12} {:>12}   largest distance of logits from f32", "tokens per second", "prefill", "decode");
+    for (((name, _), times), [first, last]) in variants.iter().zip(times).zip(distances) {
+        let [prefill, decode] = times.map(median);
+        let (prefill, decode) = (prompt as f64 / prefill, steps as f64 / decode);
+        println!("{name:36} {prefill:12.0} {decode:12.1}   {first:.4} and {last:.4} of {:.3}", largest(&expected[0])?);
     }
     Ok(())
 }
