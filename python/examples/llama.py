@@ -181,7 +181,7 @@ def main() -> None:
         tokens = torch.randint(model.config.vocab_size, shape)
     ours = convert(copy.deepcopy(model))
     theirs_off, ours_off = distances(model, ours, tokens)
-    print(f"largest distance of logits from float32: transformers {theirs_off:.4f}, ptx_kernels {ours_off:.4f}")
+    print(f"largest distance of logits from float32: transformers {theirs_off:.4f}, ptx_kernels {ours_off:.4f}", flush=True)
     assert ours_off <= 1.5 * theirs_off, "the conversion is less exact than the model"
     if options.tiny:
         ours(tokens, labels=tokens).loss.backward()
@@ -191,14 +191,14 @@ def main() -> None:
     if options.compile != "no":
         calls["torch.compile"] = (model, compiled(model, options.compile))
         calls["ptx_kernels, torch.compile"] = (ours, compiled(ours, options.compile))
+    title = f"ms, {shape[0]} x {shape[1]} tokens"
     with torch.no_grad():
         forward = milliseconds({name: lambda call=call: call(tokens) for name, (_, call) in calls.items()}, options.rounds)
+    print(f"{title:32} {'forward':>14}", *(f"{name:32} {time:14.2f}" for name, time in forward.items()), sep="\n", flush=True)
     for weights in (model, ours):
         weights.train()
     training = milliseconds({name: step(weights, call, tokens) for name, (weights, call) in calls.items()}, options.rounds)
-    print(f"{'ms, ' + str(shape[0]) + ' x ' + str(shape[1]) + ' tokens':32} {'forward':>10} {'training step':>16}")
-    for name in calls:
-        print(f"{name:32} {forward[name]:10.2f} {training[name]:16.2f}")
+    print(f"{title:32} {'training step':>14}", *(f"{name:32} {time:14.2f}" for name, time in training.items()), sep="\n")
 
 
 if __name__ == "__main__":
