@@ -147,6 +147,11 @@ impl Reader {
         else {
             return self.no_tma_tile(value);
         };
+        if tile.dims.len() != 2 {
+            let message = format!("`Tile128` has 2 dimensions, and the parameter {}", tile.dims.len());
+            self.error(&codes::P0903, value, message, "write `box = […]` with one extent for each dimension");
+            return Vec::new();
+        }
         let bytes: syn::Expr = match number_bytes(element) {
             Some(bytes) => {
                 let bytes = Literal::u64_unsuffixed(bytes);
