@@ -4,7 +4,7 @@
 use crate::buffer::{Access, CudaMemory, patiently};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{CAPTURES, Events, Queue, Stream, StreamRef, Submission};
+use crate::stream::{BEGINS, CAPTURES, Events, Queue, Stream, StreamRef, Submission};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUresult};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError};
 use std::any::Any;
@@ -63,15 +63,6 @@ static NOTED: Mutex<Vec<(usize, Noted)>> = Mutex::new(Vec::new());
 
 fn noted() -> MutexGuard<'static, Vec<(usize, Noted)>> {
     NOTED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Held while a capture begins.
-static BEGINS: Mutex<()> = Mutex::new(());
-
-/// Calls `work`, during which no capture begins, with `true` if there is one already.
-pub(crate) fn beside_captures<R>(work: impl FnOnce(bool) -> R) -> R {
-    let _none_begins = BEGINS.lock().unwrap_or_else(PoisonError::into_inner);
-    work(CAPTURES.load(Relaxed) > 0)
 }
 
 /// A captured stream uses memory; of cudarc's nothing is known. What another stream than the one of [`Stream::capture`]

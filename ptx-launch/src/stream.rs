@@ -15,8 +15,8 @@ use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::CudaStream;
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A queue of work on a device: what is submitted to it runs in order. On the CPU device work runs while it is
 /// submitted.
@@ -192,6 +192,15 @@ pub(crate) enum Events {
 
 /// Number of captures in this process. Only while there are any is the driver asked about a stream.
 pub(crate) static CAPTURES: AtomicUsize = AtomicUsize::new(0);
+
+/// Held while a capture begins.
+pub(crate) static BEGINS: Mutex<()> = Mutex::new(());
+
+/// Calls `work`, during which no capture begins, with `true` if there is one already.
+pub(crate) fn beside_captures<R>(work: impl FnOnce(bool) -> R) -> R {
+    let _none_begins = BEGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    work(CAPTURES.load(Relaxed) > 0)
+}
 
 impl Events {
     /// One comparison, unless something is being captured.

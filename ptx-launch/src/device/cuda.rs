@@ -3,7 +3,7 @@
 
 use crate::driver::{CPU_DEVICE, Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph;
+use crate::stream::beside_captures;
 use cudarc::driver::result::ctx as context;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream};
@@ -61,7 +61,7 @@ impl CudaDevice {
     /// work is on the default stream or comes before it, so that beside a capture the wait for the default stream is enough.
     pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>> {
         let State { context, stream, .. } = &*self.0;
-        let made = graph::beside_captures(|any| match any && !context.is_in_multi_stream_mode() {
+        let made = beside_captures(|any| match any && !context.is_in_multi_stream_mode() {
             true => stream.record_event(None)?.synchronize().and_then(|()| stream.fork()),
             false => context.new_stream(),
         });
