@@ -19,14 +19,14 @@ pub(crate) struct Candidate {
     pub(crate) kind: u32,
     /// The least compute capability.
     pub(crate) capability: u16,
-    /// For Hopper alone, the blocks of a cluster along M: operands come by TMA, persistent clusters take tiles, and the kernel adds parts
+    /// For Hopper alone, the blocks of a cluster along M and N: operands come by TMA, persistent clusters take tiles, and the kernel adds parts
     /// of K up.
-    pub(crate) cluster: Option<u32>,
+    pub(crate) cluster: Option<[u32; 2]>,
     /// The same operands give the same bits each time.
     pub(crate) deterministic: bool,
     /// True for operands that are K-major, or else MN-major, in aligned runs; nothing if any layout does.
     pub(crate) majors: Option<[bool; 2]>,
-    /// A block's tile, and the extent along K of its slices: powers of two.
+    /// A block's tile, and the extent along K of its slices, a power of two.
     pub(crate) block_m: u32,
     pub(crate) block_n: u32,
     pub(crate) depth: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Cost {
     pub(crate) latency: f64,
     /// Before the first slice of a tile and behind the last one.
     pub(crate) tile: f64,
-    /// For each part of K, if the kernel adds them up.
+    /// For each part of K that is added up.
     pub(crate) part: f64,
 }
 
@@ -79,12 +79,12 @@ const TABLES: &[&[Candidate]] = &[
 ];
 
 /// Time of the copy of an operand, of the sum of the parts of K in a launch of its own or in the kernel, in picoseconds.
-const PACK: f64 = 2.8e6;
-const REDUCE: f64 = 3e6;
+const PACK: f64 = 3.4e6;
+const REDUCE: f64 = 2.3e6;
 const REDUCE_INSIDE: f64 = 0.8e6;
 /// Time in which the device copies a byte, and in which it writes and reads a byte of a part of K, in picoseconds.
-const COPIED_BYTE: f64 = 0.6;
-const PART_BYTE: f64 = 0.38;
+const COPIED_BYTE: f64 = 0.83;
+const PART_BYTE: f64 = 0.37;
 
 /// Parts of K that are tried, and the most tiles of all parts for each block or cluster that runs at the same time.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
@@ -134,13 +134,14 @@ impl Candidate {
 
     /// True if a kernel of persistent clusters counts all tiles of a product, which has some.
     fn is_persistent_size(&self, product: &Product) -> bool {
-        let [tiles_m, tiles_n] = [tiles(product.m, self.block_m), tiles(product.n, self.block_n)].map(u64::from);
+        let tiles_m = u64::from(product.m.div_ceil(self.block_m));
+        let tiles_n = u64::from(product.n.div_ceil(self.block_n));
         product.k > 0 && tiles_m * tiles_n < 1 << 24 && tiles_m * tiles_n * (product.batches as u64) < 1 << 26
     }
 
     /// The division of a product in `splits` parts of K, or fewer if it has not so many slices.
     pub(crate) fn plan(&'static self, product: &Product, access: &[Access; 2], splits: u32) -> Plan {
-        let slices = tiles(product.k, self.depth).max(1);
+        let slices = (product.k.div_ceil(self.depth)).max(1);
         let each = slices.div_ceil(splits.clamp(1, slices));
         let splits = slices.div_ceil(each);
         let in_runs = self.majors.is_some();
@@ -181,7 +182,7 @@ impl Plan {
 
     /// Tiles along M and N.
     pub(crate) fn tiles(&self, product: &Product) -> [u32; 2] {
-        [tiles(product.m, self.candidate.block_m), tiles(product.n, self.candidate.block_n)]
+        [product.m.div_ceil(self.candidate.block_m), product.n.div_ceil(self.candidate.block_n)]
     }
 
     /// The time that it takes on a device with so many SMs, about, in picoseconds, beside that of any launch.
@@ -191,14 +192,17 @@ impl Plan {
         let units = tiles * f64::from(self.splits);
         let kernel = match cluster {
             Some(cluster) => {
-                let room = (sms / f64::from(*cluster)).floor().max(1.0);
+                let room = (sms / f64::from(cluster[0] * cluster[1])).floor().max(1.0);
                 let rounds = ((units - 0.5) / room).ceil();
                 rounds * (slices * cost.latency.max(cost.slice * (units / room).min(1.0)) + cost.tile)
             }
-            None => slices * (((units - 0.5) / sms).ceil() * cost.slice).max(cost.latency) + cost.tile,
+            None => {
+                let rounds = ((units - 0.5) / sms).ceil();
+                slices * (rounds * cost.slice).max(cost.latency) + cost.tile * f64::midpoint(rounds, 1.0)
+            }
         };
         let packs = self.packed.iter().flatten().map(|packed| PACK + packed.bytes() as f64 * COPIED_BYTE);
-        kernel + packs.sum::<f64>() + self.reduction()
+        packs.sum::<f64>() + kernel + self.reduction()
     }
 
     /// The time in which parts of K are added up, about.
@@ -210,11 +214,6 @@ impl Plan {
         let parts = self.bytes - self.packed_bytes().iter().sum::<usize>();
         launch + self.candidate.cost.part * f64::from(self.splits) + parts as f64 * PART_BYTE
     }
-}
-
-/// Tiles of a power of two that cover an extent.
-const fn tiles(extent: u32, block: u32) -> u32 {
-    (extent + block - 1) >> block.trailing_zeros()
 }
 
 /// The plan that takes the least time by the model, and that time, in picoseconds: among those that need at most `available` bytes. K is left whole, or divided in
@@ -235,16 +234,17 @@ pub(crate) fn pick(
         if !candidate.runs(product, device, access, false) {
             continue;
         }
-        let cluster = candidate.cluster.unwrap_or(1);
-        let tiles_m = tiles(product.m, candidate.block_m).div_ceil(cluster);
-        let tiles = f64::from(tiles_m) * f64::from(tiles(product.n, candidate.block_n)) * product.batches as f64;
+        let [cluster_m, cluster_n] = candidate.cluster.unwrap_or([1; 2]);
+        let along = |extent: u32, block: u32, blocks: u32| f64::from(extent.div_ceil(block).div_ceil(blocks));
+        let tiles = along(product.m, candidate.block_m, cluster_m) * along(product.n, candidate.block_n, cluster_n);
+        let tiles = tiles * product.batches as f64;
         for splits in SPLITS {
             let plan = candidate.plan(product, access, splits);
-            let units = tiles * f64::from(splits * cluster);
+            let units = tiles * f64::from(splits * cluster_m * cluster_n);
             if splits > 1 && (plan.splits < splits || units > ROUNDS * sms) {
                 break;
             }
-            let time = plan.time(tiles, sms);
+            let time = product.at_least(plan.time(tiles, sms));
             if plan.bytes <= available && best.is_none_or(|(least, _)| time < least) {
                 best = Some((time, plan));
             }

@@ -25,7 +25,7 @@ macro_rules! candidate {
             depth: 16,
             deterministic: true,
             majors: None,
-            cost: Cost { slice: $slice, latency: $latency, tile: 0.4e6, part: 0.0 },
+            cost: Cost { slice: $slice, latency: $latency, tile: 0.4e6, part: 239e3 },
             // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the bytes that
             // the plan asked for.
             launch: |stream, p, problem| unsafe {

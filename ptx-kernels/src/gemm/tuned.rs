@@ -66,7 +66,8 @@ fn is_dense(source: &Source, lines: u32, k: u32, size: u64, k_major: bool) -> bo
 /// The time of a product, about, in picoseconds.
 pub(crate) fn estimate(product: &Product, device: Properties, layout: Layout) -> f64 {
     let Product { m, n, k, kind, .. } = *product;
-    hopper::estimate(device.multiprocessors / 2 * 2, [m, n, k].map(|extent| extent as usize), size(kind), layout)
+    let shape = [m, n, k].map(|extent| extent as usize);
+    product.at_least(hopper::estimate(device.multiprocessors / 2 * 2, shape, size(kind), layout))
 }
 
 impl<T: hopper::Operand> Job<'_, '_, T, T::Output> {

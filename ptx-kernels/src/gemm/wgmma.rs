@@ -8,8 +8,8 @@
 //! Where blocks share K, each leaves its sums in the workspace and counts itself. The last one of a tile adds all parts up, in order: no
 //! block waits for another one, and the same operands give the same bits.
 //!
-//! For few rows of C, as in decoding, the operands change places: the 128 rows of a tile are columns of C, and it has as many columns as
-//! C has rows.
+//! For few rows of C, up to 192, as in decoding, the operands change places: the 128 rows of a tile are columns of C, and it has as many
+//! columns as C has rows.
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
 mod epilogue;
@@ -35,7 +35,7 @@ macro_rules! warp_groups {
                     name: concat!("wgmma_", stringify!($name), "_", stringify!($instance)),
                     kind: params::$kind,
                     capability: 90,
-                    cluster: Some($cluster),
+                    cluster: Some(if $swapped == 1 { [1, $cluster] } else { [$cluster, 1] }),
                     deterministic: true,
                     majors: Some(if $swapped == 1 { [$b == 0, $a == 0] } else { [$a == 0, $b == 0] }),
                     block_m: if $swapped == 1 { $n } else { launch::BLOCK_M },
@@ -276,14 +276,14 @@ macro_rules! warp_groups {
                         last
                     }
 
-                    /// Parts of `n` sums that are added at a time: 64 registers are on their way.
+                    /// Parts of `n` sums that are added at a time: up to 128 registers are on their way.
                     fn group(n: u32) -> u32 {
-                        if n < 64 { 64 / n } else { 1 }
+                        if n < 128 { 128 / n } else { 1 }
                     }
 
                     /// Adds the next parts of K to the sums, in order; `left` are there.
                     fn add_group<S, const N: u32>(acc: &mut [S; N], from: u64, left: u32) {
-                        const AT_ONCE: u32 = N.min(64);
+                        const AT_ONCE: u32 = if N % 64 == 0 { 64 } else { N.min(32) };
                         for piece in 0..N / AT_ONCE {
                             let more: [[S; AT_ONCE]; group(N)];
                             for part in 0..group(N) {
@@ -372,10 +372,13 @@ macro_rules! warp_groups {
 mod cost {
     use super::super::plan::Cost;
 
-    pub(super) const WIDE: Cost = Cost { slice: 800e3, latency: 600e3, tile: 2.9e6, part: 84e3 };
-    pub(super) const SQUARE: Cost = Cost { slice: 420e3, latency: 320e3, tile: 2.4e6, part: 100e3 };
-    pub(super) const FEW64: Cost = Cost { slice: 367e3, latency: 187e3, tile: 1.4e6, part: 97e3 };
-    pub(super) const FEW16: Cost = Cost { slice: 270e3, latency: 94e3, tile: 0.67e6, part: 123e3 };
+    pub(super) const WIDE: Cost = Cost { slice: 718e3, latency: 832e3, tile: 2.86e6, part: 56e3 };
+    pub(super) const MIDDLE: Cost = Cost { slice: 550e3, latency: 620e3, tile: 2.1e6, part: 80e3 };
+    pub(super) const SQUARE: Cost = Cost { slice: 374e3, latency: 464e3, tile: 1.49e6, part: 110e3 };
+    pub(super) const FEW192: Cost = Cost { slice: 560e3, latency: 620e3, tile: 2.2e6, part: 80e3 };
+    pub(super) const FEW128: Cost = Cost { slice: 390e3, latency: 464e3, tile: 1.6e6, part: 110e3 };
+    pub(super) const FEW64: Cost = Cost { slice: 345e3, latency: 217e3, tile: 0.99e6, part: 140e3 };
+    pub(super) const FEW16: Cost = Cost { slice: 264e3, latency: 128e3, tile: 0.27e6, part: 40e3 };
 }
 
 macro_rules! any_major {
@@ -391,6 +394,12 @@ macro_rules! any_major {
             square_kn = SQUARE(128, 5, 2, 0) 0 1,
             square_mk = SQUARE(128, 5, 2, 0) 1 0,
             square_mn = SQUARE(128, 5, 2, 0) 1 1,
+            middle_kk = MIDDLE(192, 4, 2, 0) 0 0,
+            middle_kn = MIDDLE(192, 4, 2, 0) 0 1,
+            few192_kk = FEW192(192, 4, 2, 1) 0 0,
+            few192_kn = FEW192(192, 4, 2, 1) 1 0,
+            few128_kk = FEW128(128, 5, 2, 1) 0 0,
+            few128_kn = FEW128(128, 5, 2, 1) 1 0,
             few64_kk = FEW64(64, 7, 1, 1) 0 0,
             few64_kn = FEW64(64, 7, 1, 1) 1 0,
             few16_kk = FEW16(16, 10, 1, 1) 0 0,
@@ -406,6 +415,9 @@ macro_rules! k_major {
             mod $name of $element, $sum = $kind, $size:
             wide = WIDE(256, 3, 2, 0) 0 0,
             square = SQUARE(128, 5, 2, 0) 0 0,
+            middle = MIDDLE(192, 4, 2, 0) 0 0,
+            few192 = FEW192(192, 4, 2, 1) 0 0,
+            few128 = FEW128(128, 5, 2, 1) 0 0,
             few64 = FEW64(64, 7, 1, 1) 0 0,
             few16 = FEW16(16, 10, 1, 1) 0 0,
         }

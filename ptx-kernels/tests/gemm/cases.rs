@@ -89,6 +89,28 @@ fn the_callers_workspace_limits_the_choice() -> Result<()> {
     Ok(())
 }
 
+/// A thread keeps its choices: for the same product, and for no other one.
+#[test]
+fn a_choice_is_that_of_its_product() -> Result<()> {
+    let device = super::device();
+    let (a, b, mut c) =
+        (device.zeros::<bf16>(1 << 16)?, device.zeros::<bf16>(1 << 16)?, device.zeros::<bf16>(1 << 16)?);
+    let mut choose = |[m, n, k]: [usize; 3], deterministic: bool| {
+        let gemm = Gemm::<bf16, 2>::new().deterministic(deterministic);
+        gemm.choose(&device, a.tile([m, k])?, b.tile([k, n])?, c.tile_mut([m, n])?)
+    };
+    let shapes: Vec<[usize; 3]> = (1..400).map(|at| [1 + at % 7, 8 * (1 + at % 13), 8 * at]).collect();
+    let shapes: Vec<_> = shapes.into_iter().filter(|[m, n, k]| m * k.max(n) < 1 << 16 && k * n < 1 << 16).collect();
+    let first: Vec<_> = shapes.iter().map(|shape| choose(*shape, true)).collect::<Result<_>>()?;
+    for (shape, choice) in shapes.iter().zip(&first) {
+        assert_eq!(choose(*shape, true)?, *choice, "{shape:?}");
+        assert_eq!(choose(*shape, true)?, *choice, "{shape:?}");
+        assert!(choice.workspace <= 1 << 30, "{choice:?}");
+    }
+    assert!(first.iter().any(|choice| *choice != first[0]), "one choice for all shapes");
+    Ok(())
+}
+
 #[test]
 fn parts_of_k_give_the_same_bits_each_time() -> Result<()> {
     let device = super::device();
