@@ -69,6 +69,7 @@ fn every_promised_kernel_meets_its_rivals() {
 }
 
 #[test]
+#[ignore = "takes long: cargo test -p ptx-benches --test rehearsal -- --include-ignored"]
 fn what_nothing_is_promised_of_runs_too() {
     let (output, folder) = bench("rest", &["--filter", "power", "--filter", "gemm f16", "--alone"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -5,7 +5,7 @@
 //! and the bytes of a result. An entry takes the buffer, the first input and the step. Where a GPU's outputs are
 //! `dir/sweep.bin`, the same command says how far they are from ours.
 
-use crate::harness::program;
+use crate::harness::{one_in, program};
 use ptx_interp::{Launch, Machine, Options};
 use std::fmt::Write;
 
@@ -226,6 +226,9 @@ impl Approximation {
 fn approximations_are_inside_the_bounds() {
     for a in &ALL {
         let (threads, step) = a.sweep();
+        // All inputs of 16 bits in any case.
+        let part = if step == 1 { 1 } else { one_in(16) as u32 };
+        let (threads, step) = (threads / u64::from(part), step * part);
         let (error, input) = a.worst(0, step, &a.run(0, step, threads));
         assert!(error <= 1.0, "{}: {error} of the bound at {input:#x}", a.instruction);
     }
