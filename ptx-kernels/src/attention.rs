@@ -7,6 +7,7 @@
 //! | [`Attention::backward`] | these, and dO | dQ, dK, dV |
 //! | [`Attention::decode`] | Q of 1 to 16 tokens, a [`KvCache`] | O |
 //! | [`Attention::decode_latent`] | the same for MLA, a [`LatentCache`] | O |
+//! | [`Attention::prefill`] | Q of a chunk of tokens, a [`KvCache`] | O |
 //! | [`Attention::append`] | new rows of K and V | a [`KvCacheMut`] with them |
 //!
 //! Elements are `bf16` or `f16`; scores, exponentials and sums are `f32`. Scores are never written: the softmax is computed
@@ -32,7 +33,7 @@ pub use options::{Attention, Layout};
 pub use types::Element;
 
 use crate::workspace::{self, Workspace};
-use problem::{Gradients, Problem, Rows};
+use problem::{Gradients, Paging, Problem, Rows, refuse};
 use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
 
 /// The modules of this operation, by name, for tools that assemble them.
@@ -136,6 +137,49 @@ impl<T: Element> Attention<'_, T> {
         self.run(stream.as_stream(), [q.into(), k.into(), v.into()], out.into(), Some(lse.into()))
     }
 
+    /// Computes O for a chunk of new queries of each sequence against a cache that holds their keys and values already (chunked prefill). Q is
+    /// (batch, queries, heads, dim), O (batch, queries, heads, dim of V). The kernel reads lengths and pages on the device. The last query is
+    /// aligned with the last key. For a few queries [`decode`](Attention::decode) is faster.
+    ///
+    /// # Errors
+    /// As [`forward`](Attention::forward), and with cumulative lengths or factors of the cache.
+    pub fn prefill<'a>(
+        &self,
+        stream: impl AsStream,
+        q: impl Into<TensorRef<'a, T, 4>>,
+        cache: &KvCache<'_, T>,
+        out: impl Into<TensorMut<'a, T, 4>>,
+        lse: Option<TensorMut<'_, f32, 3>>,
+    ) -> Result<()> {
+        let (inputs, out) = ([q.into(), cache.k, cache.v], out.into());
+        let [q, k, v] = [("Q", 0), ("K", 1), ("V", 2)].map(|(name, at)| Rows::of(name, &inputs[at], self.layout));
+        let (batch, [pages, page_size, ..]) = (q.shape[0], k.shape);
+        let capacity = cache.places.check(batch, k.shape)?;
+        if self.lengths.is_some() || cache.places.scales.is_some() {
+            return Err(refuse(
+                "cumulative lengths, or factors of a cache".into(),
+                "sequences of as many queries each",
+            ));
+        }
+        let [keys, values] = [&k, &v].map(|rows| rows.of_sequences(batch, capacity as usize));
+        v.check_shape([pages, page_size, k.shape[2], v.shape[3]])?;
+        let mut problem = Problem::new(self, &q, &keys, &values)?;
+        problem.set_cache(&k, &v);
+        problem.set_out(&q, &Rows::of_mut("the output", &out, self.layout))?;
+        if let Some(lse) = &lse {
+            problem.set_lse(&q, lse.shape(), lse.strides())?;
+        }
+        let paging = Paging {
+            cached: 1,
+            page_size: page_size as u32,
+            pages: pages as u32,
+            table_pages: cache.places.table_pages(),
+            lengths: batch as u32,
+            table: batch as u32 * cache.places.table_pages(),
+        };
+        T::forward(stream.as_stream(), self, inputs, out, lse, (problem, paging, Some(cache.places)))
+    }
+
     /// Computes the gradients of Q, K and V. The result is the same each time: nothing is added atomically. The bias has no
     /// gradient.
     ///
@@ -189,6 +233,6 @@ impl<T: Element> Attention<'_, T> {
         if let Some(lse) = &lse {
             problem.set_lse(&q, lse.shape(), lse.strides())?;
         }
-        T::forward(stream, self, inputs, out, lse, problem)
+        T::forward(stream, self, inputs, out, lse, (problem, Paging::default(), None))
     }
 }

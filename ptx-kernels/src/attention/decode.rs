@@ -8,12 +8,12 @@ mod problem;
 pub(super) use append::kernels::PTX as APPEND_PTX;
 pub(super) use kernel::kernels::{PTX, decode as entry};
 pub(super) use latent::kernels::PTX as LATENT_PTX;
-pub use problem::DecodeProblem;
+pub use problem::{DecodeProblem, Places};
 
 use append::AppendProblem;
 use append::kernels::append as appending;
 use latent::kernels::latent as latent_entry;
-use problem::{Grain, Places};
+use problem::Grain;
 
 use super::options::Attention;
 use super::problem::{Rows, refuse};
@@ -30,9 +30,9 @@ use ptx_launch::{AsStream, Buffer, Error, Result, StreamRef, TensorMut, TensorRe
 /// `lengths`, the number of keys of each sequence, on the device, so that a captured graph serves every step.
 #[derive(Clone, Copy, Debug)]
 pub struct KvCache<'a, K> {
-    k: TensorRef<'a, K, 4>,
-    v: TensorRef<'a, K, 4>,
-    places: Places<'a>,
+    pub(super) k: TensorRef<'a, K, 4>,
+    pub(super) v: TensorRef<'a, K, 4>,
+    pub(super) places: Places<'a>,
 }
 
 impl<'a, K> KvCache<'a, K> {

@@ -6,7 +6,7 @@
 //! of the next one, so that P needs a conversion and no exchange.
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
-use super::problem::Problem;
+use super::problem::{Paging, Problem};
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
@@ -15,9 +15,11 @@ use ptx_launch::prelude::*;
     batch: u32, heads: u32, tokens_q: u32, tokens_k: u32, queries: u32, keys: u32, group: u32, dim: u32, dim_v: u32,
     variable: u32, biased: u32, logged: u32, top_left: u32, left: i32, right: i32,
     scale: f32, soft_cap: f32, exponent: f32
+}, Paging {
+    cached: u32, page_size: u32, pages: u32, table_pages: u32, lengths: u32, table: u32
 }))]
 pub(crate) mod kernels {
-    use super::Problem;
+    use super::{Paging, Problem};
 
     /// Extents of the tiles.
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +56,55 @@ pub(crate) mod kernels {
         v: [[T; C.head_v + 8]; C.block_n],
     }
 
+    /// The rows of K or V of a head: of a tensor, or of a cache, whose pages are `page` bytes apart.
+    struct Keys<const C: Config> {
+        rows: attention::Rows,
+        places: kv_cache::Pages,
+        page: u64,
+        cached: u32,
+    }
+
+    impl<const C: Config> Keys<C> {
+        /// Begins to copy a tile of rows from number `first` on; those behind the last one become zeros.
+        fn copy<const COLUMNS: u32>(&self, tile: u32, first: u32) {
+            const ACROSS: u32 = if COLUMNS % 64 == 0 { 8 } else { 4 };
+            const STEP: u32 = 32 * C.warps / ACROSS;
+            if self.cached == 0 {
+                self.rows.copy::<{ C.block_n }, COLUMNS, { 32 * C.warps }>(tile, first);
+            } else {
+                let (row, column): (u32, u32) = (tid.x / ACROSS, tid.x % ACROSS * 16);
+                for i in 0..C.block_n / STEP {
+                    let token: u32 = first + row + i * STEP;
+                    let known: pred = token < self.rows.len;
+                    let (mut page, mut slot): (u32, u32) = (0, 0);
+                    if known {
+                        (page, slot) = self.places.locate(token);
+                    }
+                    let from: u64 =
+                        self.rows.first + page as u64 * self.page + slot as u64 * self.rows.stride + column as u64;
+                    let to: u32 = tile + (row + i * STEP) * fragment::pitch(COLUMNS) + column;
+                    for j in 0..COLUMNS / 8 / ACROSS {
+                        const AT: u32 = 16 * ACROSS * j;
+                        let inside: pred = known & (column + AT < 2 * self.rows.dim);
+                        cp_async::copy16_zero(to + AT, from + AT as u64, inside.select(16, 0));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The keys of sequence `number`: of a cache as many as `lengths` says, else as `attention::Sequence` has them.
+    fn locate_keys(p: &Problem, cache: &Paging, starts: Global<i32>, lengths: Global<i32>) -> attention::Sequence {
+        let mut keys = attention::Sequence::locate(starts, p.variable, ctaid.z, p.tokens_k, p.keys);
+        if cache.cached != 0 {
+            let (at, len): (Global<i32>, i32);
+            at = lengths.at(ctaid.z);
+            ptx! { ld.global.nc.s32 len, [at]; }
+            keys.len = unsigned(len.max(0)).min(p.keys);
+        }
+        keys
+    }
+
     /// O = softmax(S) · V for `block_m` queries of a head, and the logarithm of each row's sum of exponentials.
     #[ptx_kernel(
         block = 32 * C.warps,
@@ -73,7 +124,8 @@ pub(crate) mod kernels {
         ],
         unsafe(requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), bias.len()]),
-            p.separates(starts_q.len(), starts_k.len())
+            p.separates(starts_q.len(), starts_k.len()),
+            cache.covers(lengths.len(), table.len())
         ))
     )]
     pub fn forward<T, const C: Config>(
@@ -83,9 +135,12 @@ pub(crate) mod kernels {
         bias: &[T],
         starts_q: &[i32],
         starts_k: &[i32],
+        lengths: &[i32],
+        table: &[i32],
         out: &mut [T],
         lse: &mut [f32],
         p: Problem,
+        cache: Paging,
     ) {
         const MT: u32 = C.tiles_m;
         const NT: u32 = C.block_n / 8;
@@ -96,7 +151,7 @@ pub(crate) mod kernels {
         // The last queries see the most keys if causal: they go first.
         let first: u32 = (nctaid.x - 1 - ctaid.x) * C.block_m();
         let in_q = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
-        let in_k = attention::Sequence::locate(starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
+        let in_k = locate_keys(&p, &cache, starts_k, lengths);
         if first >= in_q.len {
             return;
         }
@@ -108,11 +163,17 @@ pub(crate) mod kernels {
         let (q_from, k_from): (u64, u64) = (q, k);
         let (v_from, out_from): (u64, u64) = (v, out);
         let query = attention::Rows::of_head(q_from, p.q, ctaid.z, ctaid.y, &in_q, p.dim);
-        let key = attention::Rows::of_head(k_from, p.k, ctaid.z, head_k, &in_k, p.dim);
-        let value = attention::Rows::of_head(v_from, p.v, ctaid.z, head_k, &in_k, p.dim_v);
+        // The number of a page is the table's, and the first page that of sequence 0.
+        let own: u32 = (cache.cached != 0).select(0, ctaid.z);
+        let (cached, tables): (u32, u64) = (cache.cached, table);
+        let places = kv_cache::Pages::of_sequence(tables, cache.table_pages, ctaid.z, cache.page_size, cache.pages);
+        let rows = attention::Rows::of_head(k_from, p.k, own, head_k, &in_k, p.dim);
+        let key = Keys::<C> { rows, places, page: p.k[0], cached };
+        let rows_v = attention::Rows::of_head(v_from, p.v, own, head_k, &in_k, p.dim_v);
+        let value = Keys::<C> { rows: rows_v, places, page: p.v[0], cached };
         let (q_tile, k_tile, v_tile): (u32, u32, u32) = (tiles.q, tiles.k, tiles.v);
         query.copy::<{ C.block_m() }, { C.head }, THREADS>(q_tile, first);
-        key.copy::<{ C.block_n }, { C.head }, THREADS>(k_tile, block * C.block_n);
+        key.copy::<{ C.head }>(k_tile, block * C.block_n);
         cp_async::commit();
 
         let warp_row: u32 = tid.x / 32 * (16 * MT);
@@ -134,7 +195,7 @@ pub(crate) mod kernels {
             let keys: u32 = block * C.block_n;
             cp_async::wait::<0>();
             block::sync();
-            value.copy::<{ C.block_n }, { C.head_v }, THREADS>(v_tile, keys);
+            value.copy::<{ C.head_v }>(v_tile, keys);
             cp_async::commit();
             let s: [[[f32; 4]; NT]; MT];
             fragment::clear(&mut s);
@@ -152,7 +213,7 @@ pub(crate) mod kernels {
             block::sync();
             block += 1;
             if block < end {
-                key.copy::<{ C.block_n }, { C.head }, THREADS>(k_tile, keys + C.block_n);
+                key.copy::<{ C.head }>(k_tile, keys + C.block_n);
             }
             cp_async::commit();
             fragment::multiply_packed::<T, { C.head_v }, MT, { NT / 2 }, { C.head_v / 8 }>(&mut o, &weights, c);
@@ -161,9 +222,9 @@ pub(crate) mod kernels {
         block::sync();
 
         let logarithms: [[f32; 2]; MT] = online.finish(&mut o, p.exponent);
-        let rows = attention::Rows::of_head(out_from, p.out, ctaid.z, ctaid.y, &in_q, p.dim_v);
+        let results = attention::Rows::of_head(out_from, p.out, ctaid.z, ctaid.y, &in_q, p.dim_v);
         let place: u32 = q_tile + warp_row * fragment::pitch(C.head_v);
-        rows.write::<T, { C.head_v }, MT>(&o, place, first + warp_row);
+        results.write::<T, { C.head_v }, MT>(&o, place, first + warp_row);
         if p.logged != 0 {
             let to: u64 = lse + attention::offset(p.lse, ctaid.z, in_q.start + row, ctaid.y);
             write_logarithms(&logarithms, to, p.lse[1], row, in_q.len);

@@ -82,6 +82,12 @@ impl Rows {
         Rows { name, size: size_of::<T>(), shape, strides, address: tensor.address() }
     }
 
+    /// The rows of a cache as those of `batch` sequences of `tokens` tokens; the strides remain those of page, place in a page, and head.
+    pub(super) fn of_sequences(&self, batch: usize, tokens: usize) -> Rows {
+        let [.., heads, dim] = self.shape;
+        Rows { shape: [batch, tokens, heads, dim], ..*self }
+    }
+
     /// The same rows, of which only the first `dim` elements count.
     pub(super) fn first(&self, dim: usize) -> Rows {
         let [batch, token, head, _] = self.shape;
@@ -208,6 +214,11 @@ impl Problem {
         Ok(())
     }
 
+    /// The keys lie in a cache of these rows of K and V.
+    pub(super) fn set_cache(&mut self, k: &Rows, v: &Rows) {
+        (self.reach[1], self.reach[2]) = (k.reach(), v.reach());
+    }
+
     /// Checks the output, which has a row of V's elements for each row of Q.
     pub(super) fn set_out(&mut self, q: &Rows, out: &Rows) -> Result<()> {
         let [batch, tokens, heads, _] = q.shape;
@@ -261,6 +272,28 @@ impl Problem {
     /// Returns true if so many cumulative lengths separate all sequences.
     pub(super) fn separates(&self, starts_q: Int, starts_k: Int) -> bool {
         self.variable == 0 || (starts_q > self.batch && starts_k > self.batch)
+    }
+}
+
+/// The pages of a cache in which the keys of a call lie: a second parameter of the forward kernel, by value.
+#[derive(Clone, Copy, Debug, Default, KernelParam)]
+#[repr(C)]
+pub struct Paging {
+    /// 1 if the keys lie in a cache.
+    pub(super) cached: u32,
+    /// Tokens of a page, pages of the cache, pages of a sequence in the table or 0 without one.
+    pub(super) page_size: u32,
+    pub(super) pages: u32,
+    pub(super) table_pages: u32,
+    /// Entries of the lengths and of the table.
+    pub(super) lengths: u32,
+    pub(super) table: u32,
+}
+
+impl Paging {
+    /// Returns true if there are so many lengths and entries of the table.
+    pub(super) fn covers(&self, lengths: Int, table: Int) -> bool {
+        lengths >= self.lengths && table >= self.table
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::backward::keys::kernels::grad_keys;
 use super::backward::queries::kernels::grad_queries;
-use super::decode::{Cached, Latent};
+use super::decode::{Cached, Latent, Places};
 use super::forward::kernels::forward;
 use super::hopper;
 use super::options::Attention;
-use super::problem::{Gradients, Problem};
+use super::problem::{Gradients, Paging, Problem};
 use super::{Grads, Saved};
 use half::{bf16, f16};
 use ptx_launch::{Buffer, Result, StreamRef, TensorMut, TensorRef};
@@ -26,7 +26,7 @@ pub trait Kernels: Copy + 'static {
         inputs: [TensorRef<'_, Self, 4>; 3],
         out: TensorMut<'_, Self, 4>,
         lse: Option<TensorMut<'_, f32, 3>>,
-        problem: Problem,
+        problem: (Problem, Paging, Option<Places<'_>>),
     ) -> Result<()>;
 
     #[doc(hidden)]
@@ -49,17 +49,19 @@ macro_rules! kernels {
                 inputs: [TensorRef<'_, Self, 4>; 3],
                 mut out: TensorMut<'_, Self, 4>,
                 mut lse: Option<TensorMut<'_, f32, 3>>,
-                problem: Problem,
+                (problem, paging, places): (Problem, Paging, Option<Places<'_>>),
             ) -> Result<()> {
-                if let Some(instance) = hopper::instance(stream, options, &inputs, &problem)? {
+                if places.is_none() && let Some(instance) = hopper::instance(stream, options, &inputs, &problem)? {
                     return hopper::run(stream, instance, options, inputs, out, lse, problem);
                 }
                 let [q, k, v] = inputs;
                 let starts = options.lengths.as_ref();
                 let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));
                 let instance = forward_instance(&problem);
+                let (lengths, table) = (places.as_ref().map(|p| &p.lengths), places.as_ref().and_then(|p| p.table.as_ref()));
                 forward::launch(
-                    instance, stream, &q, &k, &v, options.bias.as_ref(), starts_q, starts_k, &mut out, lse.as_mut(), problem,
+                    instance, stream, &q, &k, &v, options.bias.as_ref(), starts_q, starts_k, lengths, table, &mut out,
+                    lse.as_mut(), problem, paging,
                 )
             }
 

@@ -164,6 +164,40 @@ impl Decode {
         self.compare(&data, &mut out.download()?, &lse.download()?)
     }
 
+    /// The same by `prefill`, for any number of queries.
+    pub fn run_prefill<T: Float + Stored>(&self, device: &Device) -> Result<f64> {
+        let case = &self.case;
+        let mut random = Random(case.seed);
+        let heads_k = case.heads / case.group;
+        let (packed, batch) = (Case { packed: true, ..case.clone() }, case.keys.len());
+        let q = Field::new::<T>(case, &case.queries, case.heads, case.dim, &mut random);
+        let k = Field::new::<T>(&packed, &case.keys, heads_k, case.dim, &mut random);
+        let v = Field::new::<T>(&packed, &case.keys, heads_k, case.dim_v, &mut random);
+        let out = Field::new::<T>(case, &case.queries, case.heads, case.dim_v, &mut random);
+        let data = Data { q, k, v, grad: out, bias: Vec::new(), bias_shape: [0; 4], bias_strides: [0; 4] };
+        let places = self.places(&mut random);
+        let [first, second] = places.shape;
+        let k_cache = self.cache::<T>(device, &places, &data.k, case.dim)?;
+        let v_cache = self.cache::<T>(device, &places, &data.v, case.dim_v)?;
+        let lengths = device.upload(&case.keys.iter().map(|len| *len as i32).collect::<Vec<_>>())?;
+        let table = device.upload(&places.table)?;
+        let shape = |dim: usize| [first, second, heads_k, dim];
+        let mut cache =
+            KvCache::new(k_cache.tile(shape(case.dim))?, v_cache.tile(shape(case.dim_v))?, lengths.tile([batch])?);
+        if self.page_size > 0 {
+            cache = cache.paged(table.tile([batch, places.pages])?);
+        }
+        let options = Attention::<T>::new().window(case.left, case.right).soft_cap(case.cap);
+        let options = case.scale.map_or(options, |scale| options.scale(scale));
+        let queries = data.q.upload::<T>(device)?;
+        let mut out = device.upload(&vec![<T as Float>::from(CANARY); data.grad.len()])?;
+        let shape = [batch, case.heads, case.queries[0]];
+        let mut lse = device.zeros::<f32>(shape.iter().product())?;
+        let logs = lse.tile_mut(shape)?.into();
+        options.prefill(device, data.q.tensor(&queries)?, &cache, data.grad.tensor_mut(&mut out)?, Some(logs))?;
+        self.compare(&data, &mut out.download()?, &lse.download()?)
+    }
+
     /// The same for latent attention: all heads share a cache whose rows are K, and V their first elements.
     pub fn run_latent<T: Float + Stored>(&self, device: &Device) -> Result<f64> {
         let case = &self.case;
@@ -269,4 +303,12 @@ pub fn random_latent(seed: u64, longest: usize) -> Decode {
         case: Case { dim_v: case.dim_v.max(8 * (1 + random.below(case.dim.min(512) / 8))), ..case },
         ..decode
     }
+}
+
+/// A random chunk of queries.
+pub fn random_prefill(seed: u64, longest: usize) -> Decode {
+    let decode = random_decode(seed, longest);
+    let mut random = Random(seed ^ 0x9f11);
+    let queries = vec![1 + random.below(longest); decode.case.keys.len()];
+    Decode { bytes: false, case: Case { queries, ..decode.case }, ..decode }
 }

@@ -301,6 +301,22 @@ fn latent_decode() {
     check_latent(&decode::Decode { case, capacity: 75, bytes: false, page_size: 0 });
 }
 
+fn check_prefill(decode: &decode::Decode) {
+    let device = device();
+    let worst = if decode.case.half { decode.run_prefill::<f16>(&device) } else { decode.run_prefill::<bf16>(&device) };
+    let worst = worst.unwrap_or_else(|error| panic!("{error} in {decode:?}"));
+    println!("prefill: {worst:.3} of the bound: {decode:?}");
+}
+
+#[test]
+fn a_chunk_of_queries_from_pages() {
+    let case =
+        Case { queries: vec![50; 2], keys: vec![70, 120], heads: 2, group: 2, right: Some(0), ..Case::default() };
+    check_prefill(&decode::Decode { case: case.clone(), capacity: 140, bytes: false, page_size: 7 });
+    let case = Case { dim: 96, dim_v: 80, cap: 3.0, left: Some(40), half: true, ..case };
+    check_prefill(&decode::Decode { case, capacity: 130, bytes: false, page_size: 0 });
+}
+
 fn check_append(seed: u64) {
     let (append, device) = (append::random_append(seed), device());
     let all = [
@@ -325,6 +341,7 @@ fn random_cases() {
     for seed in first..first + count {
         check(&random_case(seed, if device().is_cuda() { 400 } else { 90 }));
         check_append(seed);
+        check_prefill(&decode::random_prefill(seed, if device().is_cuda() { 500 } else { 90 }));
         check_latent(&decode::random_latent(seed, if device().is_cuda() { 1000 } else { 100 }));
         check_decode(&decode::random_decode(seed, if device().is_cuda() { 3000 } else { 400 }));
     }

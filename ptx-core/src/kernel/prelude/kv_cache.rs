@@ -257,9 +257,9 @@ impl<const ROWS: u32, const COLUMNS: u32> Parts<ROWS, COLUMNS> {
     }
 
     /// Adds up a row of all parts by a warp, each weighted by its share of the sum of exponentials; returns the logarithm of that sum.
-    /// Some 32 elements of each lane are on their way at once.
+    /// Some 64 elements of each lane are on their way at once.
     fn combine(&self, row: u32, columns: &mut [f32; COLUMNS / 32]) -> f32 {
-        const STEP: u32 = (32 * 32 / COLUMNS).max(4);
+        const STEP: u32 = if COLUMNS <= 64 { 32 } else if COLUMNS <= 128 { 16 } else if COLUMNS <= 256 { 8 } else { 4 };
         let (mut most, mut sum, mut chunk): (f32, f32, u32) = (-3.4e38, 0.0, 0);
         for j in 0..COLUMNS / 32 {
             columns[j] = 0.0;

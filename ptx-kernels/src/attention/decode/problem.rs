@@ -63,10 +63,10 @@ const LEAST_MULTIPROCESSORS: u32 = 3;
 
 /// The places of a cache's tokens: the keys of each sequence, pages, and factors of the heads of K and V.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places<'a> {
-    pub lengths: TensorRef<'a, i32, 1>,
-    pub table: Option<TensorRef<'a, i32, 2>>,
-    pub scales: Option<[TensorRef<'a, f32, 1>; 2]>,
+pub struct Places<'a> {
+    pub(in crate::attention) lengths: TensorRef<'a, i32, 1>,
+    pub(in crate::attention) table: Option<TensorRef<'a, i32, 2>>,
+    pub(in crate::attention) scales: Option<[TensorRef<'a, f32, 1>; 2]>,
 }
 
 impl<'a> Places<'a> {
@@ -81,13 +81,13 @@ impl<'a> Places<'a> {
     }
 
     /// Pages of a sequence in the table, or 0 without one.
-    pub(super) fn table_pages(&self) -> u32 {
+    pub(in crate::attention) fn table_pages(&self) -> u32 {
         self.table.map_or(0, |table| table.shape()[1] as u32)
     }
 
     /// Checks everything for `batch` sequences and a cache of a shape: pages, tokens of a page, heads, elements. Returns the most keys of a
     /// sequence.
-    pub(super) fn check(&self, batch: usize, [pages, page_size, heads, _]: [usize; 4]) -> Result<u32> {
+    pub(in crate::attention) fn check(&self, batch: usize, [pages, page_size, heads, _]: [usize; 4]) -> Result<u32> {
         let (lengths, table) = (&self.lengths, self.table.map(|table| table.shape()));
         if lengths.shape() != [batch] || !lengths.is_contiguous() {
             let found = format!("{batch} sequences, lengths of shape {:?}", lengths.shape());
