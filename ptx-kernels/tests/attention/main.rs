@@ -418,6 +418,7 @@ fn ptxas_takes_every_module() {
 #[ignore = "measures a GPU: set PTX_DEVICE"]
 fn speed() {
     speed::print_decode(&device()).unwrap();
+    speed::print_caches(&device()).unwrap();
     speed::print_rates(&device()).unwrap();
 }
 

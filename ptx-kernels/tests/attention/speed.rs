@@ -1,6 +1,7 @@
 //! TFLOP/s and GB/s on a GPU, of random numbers.
 
-use ptx_kernels::attention::{Attention, Grads, KvCache, Saved};
+use ptx_kernels::attention::{Attention, Grads, KvCache, LatentCache, Saved};
+use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
 
@@ -129,5 +130,52 @@ pub fn print_decode(device: &Device) -> Result<()> {
         let bytes = 4.0 * k.len() as f64;
         println!("decode b{batch} n{tokens} page {page}: {:.0} GB/s", bytes / time.median().as_secs_f64() / 1e9);
     }
+    Ok(())
+}
+
+/// GB/s of decode from a cache of e4m3 and from a latent cache, and TFLOP/s of that and of a chunk of queries.
+pub fn print_caches(device: &Device) -> Result<()> {
+    let (timer, stream, options) = (Timer::new(), device.stream(), Attention::new().causal());
+    let (batch, tokens, heads) = (64, 4096, [32, 8]);
+    let lengths = device.upload(&vec![tokens as i32; batch])?;
+    let rate = |work: f64, time: std::time::Duration| work / time.as_secs_f64();
+
+    let (shape, shape_k) = ([batch, 1, heads[0], 128], [batch, tokens, heads[1], 128]);
+    let q = random(device, shape, 1)?;
+    let zeros = device.zeros::<E4m3>(shape_k.iter().product())?;
+    let mut out = device.zeros::<bf16>(q.len())?;
+    let cache = KvCache::new(zeros.tile(shape_k)?, zeros.tile(shape_k)?, lengths.tile([batch])?);
+    let time =
+        timer.measure(&stream, || options.decode(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?, None, None))?;
+    let bytes = rate(2.0 * zeros.len() as f64, time.median()) / 1e9;
+    println!("decode e4m3 b{batch} n{tokens}: {bytes:.0} GB/s (K and V are the same zeros)");
+
+    for heads in [16, 128] {
+        let (shape, to) = ([batch, 1, heads, 576], [batch, 1, heads, 512]);
+        let (q, rows) = (random(device, shape, 2)?, random(device, [batch, tokens, 1, 576], 3)?);
+        let mut out = device.zeros::<bf16>(batch * heads * 512)?;
+        let cache = LatentCache::new(rows.tile([batch, tokens, 1, 576])?, lengths.tile([batch])?);
+        let time = timer.measure(&stream, || {
+            options.decode_latent(&stream, q.tile(shape)?, &cache, out.tile_mut(to)?, None, None)
+        })?;
+        let flops = 2.0 * (batch * tokens * heads) as f64 * (576.0 + 512.0);
+        let (bytes, flops) = (rate(2.0 * rows.len() as f64, time.median()) / 1e9, rate(flops, time.median()) / 1e12);
+        println!("latent decode b{batch} n{tokens} h{heads}: {bytes:.0} GB/s, {flops:.0} TFLOP/s");
+    }
+
+    let (batch, chunk, tokens) = (4, 1024, 8192);
+    let (shape, shape_k) = ([batch, chunk, 32, 128], [batch * tokens / 16, 16, 8, 128]);
+    let q = random(device, shape, 4)?;
+    let [k, v] = [5, 6].map(|seed| random(device, shape_k, seed).unwrap());
+    let mut out = device.zeros::<bf16>(q.len())?;
+    let pages = batch * tokens / 16;
+    let table = device.upload(&(0..pages).map(|at| (at * 7919 % pages) as i32).collect::<Vec<_>>())?;
+    let lengths = device.upload(&vec![tokens as i32; batch])?;
+    let cache = KvCache::new(k.tile(shape_k)?, v.tile(shape_k)?, lengths.tile([batch])?);
+    let cache = cache.paged(table.tile([batch, tokens / 16])?);
+    let time =
+        timer.measure(&stream, || options.prefill(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?, None))?;
+    let flops = 4.0 * (batch * chunk * 32 * 128) as f64 * (tokens as f64 - chunk as f64 / 2.0);
+    println!("prefill b{batch} {chunk} of {tokens}, page 16: {:.0} TFLOP/s", rate(flops, time.median()) / 1e12);
     Ok(())
 }
