@@ -58,6 +58,9 @@ macro_rules! warp_groups {
                 },
             )*];
 
+            // Each block of a cluster loads whole boxes of an MN-major operand.
+            $(const _: () = assert!($b == 0 || $n / $cluster % launch::BOX == 0, stringify!($instance));)*
+
             with_tile_epilogue! {
                 $(#[doc = $doc])*
                 mod kernels for "sm_90a" {
@@ -395,7 +398,7 @@ macro_rules! any_major {
             square_mk = SQUARE(128, 5, 2, 0) 1 0,
             square_mn = SQUARE(128, 5, 2, 0) 1 1,
             middle_kk = MIDDLE(192, 4, 2, 0) 0 0,
-            middle_kn = MIDDLE(192, 4, 2, 0) 0 1,
+            middle_kn = MIDDLE(192, 4, 1, 0) 0 1,
             few192_kk = FEW192(192, 4, 2, 1) 0 0,
             few192_kn = FEW192(192, 4, 2, 1) 1 0,
             few128_kk = FEW128(128, 5, 2, 1) 0 0,

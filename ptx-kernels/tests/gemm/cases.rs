@@ -89,6 +89,31 @@ fn the_callers_workspace_limits_the_choice() -> Result<()> {
     Ok(())
 }
 
+/// Every instance for `bf16`, at a size with parts of tiles, whole K and K in two parts.
+#[test]
+fn every_instance_of_wgmma_is_right() -> Result<()> {
+    let device = super::device();
+    if device.is_cuda() && (&device.stream()).as_stream().properties()?.capability != Some(90) {
+        return Ok(());
+    }
+    let [m, n, k] = [72, 136, 72];
+    let values: Vec<bf16> = (0..n * k).map(|at| bf16::from_f32((at * 7 % 15) as f32 - 7.0)).collect();
+    let (a, b) = (device.upload(&values[..m * k])?, device.upload(&values)?);
+    for name in algorithms().filter(|name| name.starts_with("wgmma_bf16")) {
+        let (a_mn, b_mn) = (name.ends_with("_mk") || name.ends_with("_mn"), name.ends_with('n'));
+        let mut results = Vec::new();
+        for (algorithm, splits) in [("simt_bf16", 1), (name, 1), (name, 2)] {
+            let mut c = device.zeros::<bf16>(m * n)?;
+            let a = if a_mn { TensorRef::from(a.tile([k, m])?).transposed() } else { a.tile([m, k])?.into() };
+            let b = if b_mn { b.tile([k, n])?.into() } else { TensorRef::from(b.tile([n, k])?).transposed() };
+            Gemm::new().algorithm(algorithm, splits).run(&device, a, b, c.tile_mut([m, n])?)?;
+            results.push(c.download()?);
+        }
+        assert!(results.iter().all(|result| *result == results[0]), "{name}");
+    }
+    Ok(())
+}
+
 /// A thread keeps its choices: for the same product, and for no other one.
 #[test]
 fn a_choice_is_that_of_its_product() -> Result<()> {

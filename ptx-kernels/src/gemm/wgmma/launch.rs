@@ -9,7 +9,7 @@ use ptx_launch::{Config, Result, StreamRef, TensorMap};
 pub(super) const BLOCK_M: u32 = 128;
 
 /// Rows of an MN-major operand in a box.
-const BOX: u32 = 64;
+pub(super) const BOX: u32 = 64;
 
 /// The tile of a kernel, and the layouts that it reads.
 pub(super) struct Tile {
