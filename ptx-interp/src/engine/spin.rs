@@ -153,7 +153,7 @@ impl Engine<'_> {
             ctx.run_group(program, group, next)?;
             ctx.warp.turn += u64::from(!alone);
             ran |= group;
-            if ready & !ran == 0 && before.is(&ctx.warp) {
+            if ready & !ran == 0 && before.is(ctx.warp) {
                 return Ok(if ctx.as_before(&probe) { Some(ctx.spin(&probe)) } else { None });
             }
         }
