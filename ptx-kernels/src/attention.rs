@@ -41,6 +41,8 @@ use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
 pub const PTX: &[(&str, &str)] = &[
     ("forward", forward::kernels::PTX),
     ("hopper_forward", hopper::forward::kernels::PTX),
+    ("hopper_backward", hopper::backward::grads::kernels::PTX),
+    ("hopper_backward_passes", hopper::backward::passes::kernels::PTX),
     ("decode", decode::PTX),
     ("append", decode::APPEND_PTX),
     ("decode_latent", decode::LATENT_PTX),
@@ -180,11 +182,11 @@ impl<T: Element> Attention<'_, T> {
         T::forward(stream.as_stream(), self, inputs, out, lse, (problem, paging, Some(cache.places)))
     }
 
-    /// Computes the gradients of Q, K and V. The result is the same each time: nothing is added atomically. The bias has no
-    /// gradient.
+    /// Computes the gradients of Q, K and V. The bias has no gradient. On Hopper, parts of dQ are added atomically, so that the last
+    /// bits can differ from run to run, unless the options are [`deterministic`](Attention::deterministic).
     ///
-    /// It takes 8 bytes of scratch memory for each query of each head, from `workspace` or, without one, from the pool of the
-    /// stream ([`workspace`](crate::workspace)).
+    /// It takes 8 bytes of scratch memory for each query of each head, and on Hopper 4 bytes more for each element of Q, from
+    /// `workspace` or, without one, from the pool of the stream ([`workspace`](crate::workspace)).
     ///
     /// With ε = 2⁻⁸ for `bf16` and 2⁻¹¹ for `f16`: P and dS are rounded to ε before they are multiplied, and delta is made of the
     /// rounded output. So an element of dV differs by at most ε · (|dV| + Σ P · |dO|), one of dQ by about
@@ -213,10 +215,14 @@ impl<T: Element> Attention<'_, T> {
         ];
         let [q_grad, k_grad, v_grad] = &results;
         let all = [&out_grad, q_grad, k_grad, v_grad];
-        let gradients = Gradients::new(&problem, [&q, &k, &v], all, self.factor(q.shape[3]))?;
+        let mut gradients = Gradients::new(&problem, [&q, &k, &v], all, self.factor(q.shape[3]))?;
         let stream = stream.as_stream();
+        let plan = hopper::backward::plan(stream, self, saved, &problem)?;
+        if let Some(plan) = &plan {
+            gradients.scratch = plan.scratch(&problem);
+        }
         workspace::with(stream, workspace, gradients.scratch as usize, |workspace| {
-            T::backward(stream, self, saved, grads, workspace.scratch(), (problem, gradients))
+            T::backward(stream, self, saved, grads, workspace.scratch(), plan, (problem, gradients))
         })
     }
 

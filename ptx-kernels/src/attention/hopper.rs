@@ -1,10 +1,12 @@
 //! Attention on Hopper (`sm_90a`): which calls its kernel takes, and their tensor maps.
 #![allow(unsafe_code, reason = "a launch with tensor maps is vouched for here")]
 
+pub(super) mod backward;
 pub(super) mod forward;
 
 use super::options::Attention;
 use super::problem::Problem;
+use crate::workspace;
 use forward::kernels::forward::{Exists, Instance, Types, launch};
 use ptx_launch::{Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorMut, TensorRef};
 
@@ -55,25 +57,70 @@ pub(super) fn run<T: TensorElement + 'static>(
 where
     Types<T>: Exists,
 {
+    let section = if options.right.is_some() { section(&problem) } else { 1 };
     let (rows, keys) = match instance {
         Instance::d64 | Instance::d64_causal => (192, 128),
         Instance::d128_causal => (128, 128),
         Instance::d128 | Instance::d128_long_causal => (128, 176),
     };
-    let map = |tensor: &TensorRef<'_, T, 4>, rows| {
-        let (shape, mut strides) = (options.layout.order(tensor.shape()), options.layout.order(tensor.strides()));
-        // A dimension of one element may have any stride, but a map wants multiples of 16 bytes.
-        for at in 0..3 {
-            if shape[at] == 1 {
-                strides[at] = shape[at + 1..].iter().product();
-            }
-        }
-        let map = TensorMap::of(stream, tensor, &shape)?.strides(&strides);
-        map.tile(&[1, rows, 1, 64]).swizzle(Swizzle::B128).build()
-    };
+    let map = |tensor, rows| tensor_map(stream, options, tensor, rows);
     let [q, k, v] = &inputs;
-    let (q_map, k_map, v_map) = (map(q, rows)?, map(k, keys)?, map(v, keys)?);
-    // SAFETY: the maps are those of `q`, `k` and `v`, which are bound to the stream by the same launch; what the kernel writes lies
-    // in `out` and `lse`, as `Problem::covers` checks.
-    unsafe { launch(instance, stream, &q_map, &k_map, &v_map, q, k, v, &mut out, lse.as_mut(), problem) }
+    let (q_map, k_map, v_map) = (map(q, 64)?, map(k, keys)?, map(v, keys)?);
+    let tiles = problem.grid(rows).0 * problem.heads * problem.batch;
+    if tiles == 0 {
+        return Ok(());
+    }
+    let blocks = tiles.min(stream.properties()?.multiprocessors).max(1);
+    workspace::with(stream, None, 0, |workspace| {
+        let (_, claims) = workspace.parts();
+        // SAFETY: the maps are those of `q`, `k` and `v`, which are bound to the stream by the same launch; what the kernel writes lies
+        // in `out` and `lse`, as `Problem::covers` checks.
+        unsafe {
+            launch(
+                instance,
+                stream,
+                &q_map,
+                &k_map,
+                &v_map,
+                q,
+                k,
+                v,
+                &mut out,
+                lse.as_mut(),
+                claims,
+                problem,
+                section,
+                blocks,
+            )
+        }
+    })
+}
+
+/// The map of a tensor in boxes of `rows` tokens of a head and 64 elements.
+fn tensor_map<T: TensorElement>(
+    stream: StreamRef<'_>,
+    options: &Attention<'_, T>,
+    tensor: &TensorRef<'_, T, 4>,
+    rows: u32,
+) -> Result<TensorMap> {
+    let (shape, mut strides) = (options.layout.order(tensor.shape()), options.layout.order(tensor.strides()));
+    // A dimension of one element may have any stride, but a map wants multiples of 16 bytes.
+    for at in 0..3 {
+        if shape[at] == 1 {
+            strides[at] = shape[at + 1..].iter().product();
+        }
+    }
+    let map = TensorMap::of(stream, tensor, &shape)?.strides(&strides);
+    map.tile(&[1, rows as usize, 1, 64]).swizzle(Swizzle::B128).build()
+}
+
+/// Heads of Q that blocks take at a time: of those that share keys and values of at most 32 MB, of the 50 MB of the second-level cache,
+/// the most that divide all heads.
+fn section(problem: &Problem) -> u32 {
+    let bytes = 2 * u64::from(problem.tokens_k) * u64::from(problem.dim + problem.dim_v);
+    let most = (32 << 20) / bytes.max(1) * u64::from(problem.group);
+    (1..=problem.heads)
+        .rev()
+        .find(|heads| problem.heads.is_multiple_of(*heads) && u64::from(*heads) <= most.max(1))
+        .unwrap_or(1)
 }

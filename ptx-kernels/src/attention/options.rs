@@ -42,6 +42,7 @@ pub struct Attention<'a, T> {
     pub(super) bias: Option<TensorRef<'a, T, 4>>,
     pub(super) lengths: Option<Lengths<'a>>,
     pub(super) portable: bool,
+    pub(super) deterministic: bool,
 }
 
 /// The order of the dimensions of Q, K, V, the output, and their gradients.
@@ -85,6 +86,7 @@ impl<T> Default for Attention<'_, T> {
             bias: None,
             lengths: None,
             portable: false,
+            deterministic: false,
         }
     }
 }
@@ -151,6 +153,12 @@ impl<'a, T> Attention<'a, T> {
     #[must_use]
     pub fn portable(self) -> Self {
         Attention { portable: true, ..self }
+    }
+
+    /// The backward pass has the same result each time. Without this option it may add in any order, which is faster.
+    #[must_use]
+    pub fn deterministic(self) -> Self {
+        Attention { deterministic: true, ..self }
     }
 
     /// Scores become cap · tanh(score / cap), before a bias is added. 0 is no cap.

@@ -269,6 +269,12 @@ impl Problem {
         q >= q_reach && k >= k_reach && v >= v_reach && bias >= bias_reach
     }
 
+    /// Returns true if the output and the logarithms have so many elements that they hold all offsets.
+    pub(super) fn covers_results(&self, out: Int, lse: Int) -> bool {
+        let [.., out_reach, lse_reach, _] = self.reach;
+        out >= out_reach && lse >= lse_reach
+    }
+
     /// Returns true if so many cumulative lengths separate all sequences.
     pub(super) fn separates(&self, starts_q: Int, starts_k: Int) -> bool {
         self.variable == 0 || (starts_q > self.batch && starts_k > self.batch)
@@ -343,6 +349,18 @@ impl Gradients {
     pub(super) fn covers_queries(&self, lengths: [Int; 3]) -> bool {
         let [out, q, ..] = self.reach;
         lengths.iter().zip([out, q, self.scratch]).all(|(len, reach)| *len >= reach)
+    }
+
+    /// Returns true if the gradient of the output and the scratch memory have so many elements that they hold all offsets.
+    pub(super) fn covers_out(&self, out: Int, scratch: Int) -> bool {
+        let [out_reach, ..] = self.reach;
+        out >= out_reach && scratch >= self.scratch
+    }
+
+    /// Returns true if the gradient of Q and the scratch memory have so many elements that they hold all offsets.
+    pub(super) fn covers_q(&self, q: Int, scratch: Int) -> bool {
+        let [_, q_reach, ..] = self.reach;
+        q >= q_reach && scratch >= self.scratch
     }
 
     /// Returns true if the gradients of the output, of K and of V, and the scratch memory have so many elements that they hold

@@ -36,6 +36,7 @@ pub trait Kernels: Copy + 'static {
         saved: &Saved<'_, Self>,
         grads: Grads<'_, Self>,
         scratch: &mut Buffer<u8>,
+        plan: Option<hopper::backward::Plan>,
         shapes: (Problem, Gradients),
     ) -> Result<()>;
 }
@@ -71,8 +72,12 @@ macro_rules! kernels {
                 saved: &Saved<'_, Self>,
                 mut grads: Grads<'_, Self>,
                 scratch: &mut Buffer<u8>,
+                plan: Option<hopper::backward::Plan>,
                 (problem, gradients): (Problem, Gradients),
             ) -> Result<()> {
+                if let Some(plan) = plan {
+                    return plan.run(stream, options, saved, grads, scratch, (problem, gradients));
+                }
                 let starts = options.lengths.as_ref();
                 let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));
                 let (by_queries, by_keys) = backward_instances(&problem);

@@ -229,7 +229,25 @@ fn packed_sequences_with_a_window_a_cap_and_a_bias() {
 fn the_hopper_kernel() {
     let case = Case { queries: vec![70], keys: vec![150], dim: 128, dim_v: 128, right: Some(0), ..Case::default() };
     check(&case);
-    check(&Case { queries: vec![9], keys: vec![4], half: true, dim: 64, dim_v: 64, ..case });
+    check(&Case { queries: vec![9], keys: vec![4], half: true, dim: 64, dim_v: 64, ..case.clone() });
+    // Several pieces of work for a block, and tiles of queries of several heads for one of keys.
+    check(&Case { queries: vec![200; 2], keys: vec![140; 2], heads: 2, group: 2, dim: 64, dim_v: 64, ..case.clone() });
+    // Its backward pass takes windows, too.
+    check(&Case { queries: vec![150], keys: vec![140], left: Some(40), right: Some(3), dim: 64, dim_v: 64, ..case });
+}
+
+/// The deterministic backward pass is that of the portable kernels, on every device.
+#[test]
+fn deterministic_gradients() {
+    let case = Case::default();
+    let (device, data) = (device(), Data::new::<bf16>(&case));
+    let [fixed, portable] = [Attention::new().deterministic(), Attention::new().portable()].map(|options| {
+        let mut run = Run::<bf16>::new(&device, &case, &data).unwrap();
+        run.forward(&device, &Attention::new()).unwrap();
+        run.backward(&device, &options).unwrap();
+        run.grads.map(|grad| grad.download().unwrap())
+    });
+    assert_eq!(fixed, portable);
 }
 
 #[test]
@@ -386,17 +404,19 @@ fn random_case(seed: u64, longest: usize) -> Case {
     }
 }
 
-/// Every module for every target. The figures are printed: registers, spills, shared memory.
+/// Every module, or the one that `PTX_MODULE` names, for every target. The figures are printed: registers, spills, shared memory.
 #[test]
 #[ignore = "needs ptxas: set PTXAS"]
 fn ptxas_takes_every_module() {
     let ptxas = std::env::var("PTXAS").expect("PTXAS names the assembler");
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("attention");
     std::fs::create_dir_all(&folder).unwrap();
-    for (name, ptx) in ptx_kernels::attention::PTX {
+    let only = std::env::var("PTX_MODULE").unwrap_or_default();
+    for (name, ptx) in ptx_kernels::attention::PTX.iter().filter(|(name, _)| only.is_empty() || only == *name) {
         let file = folder.join(format!("{name}.ptx"));
         std::fs::write(&file, ptx).unwrap();
-        let targets: &[&str] = if ptx.contains("sm_90a") { &["sm_90a"] } else { &["sm_80", "sm_89", "sm_90"] };
+        let target = ptx.split_whitespace().skip_while(|word| *word != ".target").nth(1).unwrap();
+        let targets: &[&str] = if target == "sm_80" { &["sm_80", "sm_89", "sm_90"] } else { &[target] };
         for target in targets {
             let object = folder.join(format!("{name}.{target}.cubin"));
             let command = std::process::Command::new(&ptxas)

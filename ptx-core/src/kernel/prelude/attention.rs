@@ -236,6 +236,58 @@ impl Rows {
     }
 }
 
+impl Rows {
+    /// Writes this warp's 16 rows of a warp group's sums by `wgmma`, rounded to `T`, from number `row` on. They go through its rows of a
+    /// tile in shared memory, 128 swizzled bytes each, with `PART` bytes from 64 elements to the next ones: `cvt.rn` of pairs and
+    /// `stmatrix.x4`, `bar.warp.sync`, `ld.shared.v4` and `st.global.v4`. For `sm_90` and later.
+    fn write_sums<T, const COLUMNS: u32, const PART: u32>(&self, sums: &[f32; COLUMNS / 2], tile: u32, row: u32) {
+        let own: u32 = tile + (laneid & 15) * 128;
+        for i in (0..COLUMNS / 2).step_by(8) {
+            let packed: [b32; 4];
+            for j in 0..4 {
+                const AT: u32 = i + 2 * j;
+                ptx! { cvt.rn.{T}x2.f32 packed[j], sums[AT + 1], sums[AT]; }
+            }
+            let chunk: u32 = (i / 4 % 8 + (laneid >> 4)) ^ (laneid & 7);
+            matrix::store_x4(own + (i / 32 * PART) + (chunk << 4), packed);
+        }
+        warp::sync();
+        for i in 0..COLUMNS / 16 {
+            const AT_PART: u32 = i / 4;
+            let at: u32 = i % 4 * 4 + laneid / 8;
+            let packed: [b32; 4];
+            let from: u32 = tile + AT_PART * PART + at * 128 + (((laneid & 7) ^ (at & 7)) << 4);
+            let to: u64 = self.at(row + at) + (AT_PART * 128 + (laneid & 7) * 16) as u64;
+            let inside: pred = row + at < self.len;
+            ptx! {
+                ld.shared.v4.b32 {packed[..]}, [from];
+                @inside st.global.v4.b32 [to], {packed[..]};
+            }
+        }
+    }
+}
+
+/// Scratch memory of a head's backward pass: for each query, in whole tiles, -log Σ exp S / scale, -delta, and its row of dQ in `f32`, tile by
+/// tile as the threads of the kernel have it.
+struct GradScratch {
+    logs: u64,
+    deltas: u64,
+    sums: u64,
+}
+
+impl GradScratch {
+    /// The part of head `head` of all `heads` in `memory`, of `rows` queries each.
+    fn of_head(memory: u64, rows: u32, head: u32, heads: u32, dim: u32) -> GradScratch {
+        let all: u64 = wide(heads) * rows;
+        let first: u64 = wide(head) * rows;
+        GradScratch {
+            logs: memory + first * 4,
+            deltas: memory + (all + first) * 4,
+            sums: memory + all * 8 + first * (dim * 4) as u64,
+        }
+    }
+}
+
 /// The byte offset of a token's head; `strides` are those of batch, token and head.
 fn offset(strides: [u64; 3], batch: u32, token: u32, head: u32) -> u64 {
     strides[0] * batch as u64 + strides[1] * token as u64 + strides[2] * head as u64

@@ -1,8 +1,11 @@
-//! Forward on Hopper: TMA, `wgmma`, warp specialization.
+//! Forward on Hopper: TMA, `wgmma`, warp specialization, persistent blocks.
 //!
 //! One warp group brings tiles of K and V by TMA into two rings; each of the others owns 64 queries. A group's next scores are on
 //! the tensor cores together with its last product with V, while it computes the exponentials of the scores between; and the
 //! groups take turns at the tensor cores, so that one multiplies while another exponentiates (FlashAttention-3, Shah et al., 2024).
+//!
+//! A block computes one tile of queries after the other, and claims the next one by a counter in memory. The results of a tile leave while
+//! the first scores of the next one are on the tensor cores.
 
 use crate::attention::problem::Problem;
 use ptx_launch::prelude::*;
@@ -109,12 +112,12 @@ pub(crate) mod kernels {
         }
 
         /// Begins to copy the tile that starts at a token, when its stage is empty.
-        fn load(&self, map: TensorMap, at: &Position, head: u32, token: u32) {
+        fn load(&self, map: TensorMap, at: &Position, head: u32, token: u32, batch: u32) {
             let (bar, to): (u32, u32) = (self.full + 8 * at.stage, self.tiles + at.stage * C.kv_tile());
             mbarrier::wait(self.empty + 8 * at.stage, at.phase ^ 1);
             mbarrier::arrive_expect(bar, C.kv_tile());
             for i in 0..C.parts() {
-                tma::load_4d(to + i * C.kv_part(), map, 64 * i, head, token, ctaid.z, bar);
+                tma::load_4d(to + i * C.kv_part(), map, 64 * i, head, token, batch, bar);
             }
         }
 
@@ -134,20 +137,30 @@ pub(crate) mod kernels {
     /// The shared memory of a block.
     struct Memory<const C: Config> {
         q_tile: u32,
+        /// For each group: its queries are there, and it has read them.
         q_full: u32,
+        q_empty: u32,
+        /// For each of two slots: a piece of work is there, and the groups have read it.
+        work_full: u32,
+        work_empty: u32,
+        slots: Shared<[Work; 2]>,
         k: Ring<C>,
         v: Ring<C>,
     }
 
     impl<const C: Config> Memory<C> {
         /// Q, the tiles of K, those of V; and behind Q's barrier those of the rings.
-        fn new(tiles: u32, barriers: u32) -> Memory<C> {
+        fn new(tiles: u32, barriers: u32, slots: Shared<[Work; 2]>) -> Memory<C> {
             let k_tiles: u32 = tiles + C.parts() * C.q_part();
-            let k_full: u32 = barriers + 8;
+            let k_full: u32 = barriers + 16 * C.groups + 32;
             let v_full: u32 = k_full + 16 * STAGES;
             Memory {
                 q_tile: tiles,
                 q_full: barriers,
+                q_empty: barriers + 8 * C.groups,
+                work_full: barriers + 16 * C.groups,
+                work_empty: barriers + 16 * C.groups + 16,
+                slots,
                 k: Ring { tiles: k_tiles, full: k_full, empty: k_full + 8 * STAGES },
                 v: Ring { tiles: k_tiles + STAGES * C.kv_tile(), full: v_full, empty: v_full + 8 * STAGES },
             }
@@ -155,43 +168,121 @@ pub(crate) mod kernels {
 
         /// Makes the barriers, by one thread.
         fn init(&self) {
-            mbarrier::init(self.q_full, 1);
+            for i in 0..C.groups {
+                mbarrier::init(self.q_full + 8 * i, 1);
+                mbarrier::init(self.q_empty + 8 * i, 4);
+            }
+            for i in 0..2 {
+                mbarrier::init(self.work_full + 8 * i, 1);
+                mbarrier::init(self.work_empty + 8 * i, 4 * C.groups);
+            }
             self.k.init();
             self.v.init();
             mbarrier::fence_init();
         }
     }
 
-    /// The part of a block: queries from `first` on, and tiles of keys, the last one first. Query `i` sees the keys before
-    /// i + high, and before `keys`.
+    /// A piece of work: queries from `first` on of a head of a sequence, and tiles of keys, the last one first. Without one there is no
+    /// more work.
+    #[align(16)]
     struct Work {
         first: u32,
+        head: u32,
+        batch: u32,
         blocks: u32,
-        keys: u32,
-        high: i32,
+    }
+
+    /// If causal, query `i` sees the keys before `i` plus this number.
+    fn high<const C: Config>(p: &Problem) -> i32 {
+        let diagonal: i32 = (p.top_left != 0).select(0, signed(p.tokens_k - p.tokens_q));
+        if C.causal == 1 { diagonal + 1 } else { 0 }
     }
 
     impl Work {
-        /// The last blocks see the most keys if causal, and go first. Without a key there is one tile, all of it hidden.
-        fn new<const C: Config>(p: &Problem) -> Work {
-            let tile: u32 = if C.causal == 1 { nctaid.x - 1 - ctaid.x } else { ctaid.x };
+        /// Piece `index` of all. Heads go `section` at a time, whose keys and values fit the second-level cache, and of these, if causal,
+        /// the queries that see the most keys first, so that all blocks end at about the same time.
+        fn of_index<const C: Config>(p: &Problem, index: u32, section: u32) -> Work {
+            let tiles: u32 = (p.queries + (C.rows() - 1)) / C.rows();
+            let (number, inside): (u32, u32) = (index / (section * tiles), index % (section * tiles));
+            let (row, column): (u32, u32) = (inside / section, number * section + inside % section);
+            let tile: u32 = if C.causal == 1 { tiles - 1 - row } else { row };
             let first: u32 = tile * C.rows();
-            let (mut seen, mut high): (i32, i32) = (signed(p.tokens_k), 0);
+            let mut seen: i32 = signed(p.tokens_k);
             if C.causal == 1 {
-                let diagonal: i32 = (p.top_left != 0).select(0, signed(p.tokens_k - p.tokens_q));
-                high = diagonal + 1;
-                seen = seen.min(signed(first + C.rows()) + diagonal);
+                seen = seen.min(signed(first + C.rows()) + high::<C>(p) - 1);
             }
-            let blocks: u32 = unsigned(seen.max(1) + (C.keys - 1) as i32) / C.keys;
-            Work { first, blocks, keys: p.tokens_k, high }
+            // Without a key there is one tile, all of it hidden.
+            let mut blocks: u32 = unsigned(seen.max(1) + (C.keys - 1) as i32) / C.keys;
+            let batch: u32 = column / p.heads;
+            blocks = (batch < p.batch).select(blocks, 0);
+            Work { first, head: column % p.heads, batch, blocks }
         }
     }
 
-    /// O = softmax(Q · Kᵀ · scale) · V for `rows` queries of a head, and the logarithm of each row's sum of exponentials. The
-    /// maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of `rows` or `keys` tokens and 64 elements.
+    /// The maps of Q, K and V.
+    struct Maps {
+        q: TensorMap,
+        k: TensorMap,
+        v: TensorMap,
+    }
+
+    /// Loads Q, K and V of all pieces of work, and tells the groups which these are. A block claims the next piece when it begins one,
+    /// so that blocks which are faster do more; the last claim brings the counter back to 0. The first keys come before the queries,
+    /// for these are needed longer.
+    fn load<const C: Config>(memory: &Memory<C>, maps: &Maps, p: &Problem, section: u32, claims: u64) {
+        let last: u32 = (p.queries + (C.rows() - 1)) / C.rows() * p.heads * p.batch - 1;
+        let mut at = Position { stage: 0, phase: 0 };
+        let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
+        loop {
+            let work = Work::of_index::<C>(p, index, section);
+            let slot: u32 = turn & 1;
+            mbarrier::wait(memory.work_empty + 8 * slot, (turn >> 1) & 1 ^ 1);
+            let to = memory.slots.at(slot);
+            ptx! { st.shared.v4.u32 [to], {work.first, work.head, work.batch, work.blocks}; }
+            mbarrier::arrive(memory.work_full + 8 * slot);
+            if work.blocks == 0 {
+                break;
+            }
+            let claimed: u32;
+            ptx! { atom.relaxed.gpu.global.inc.u32 claimed, [claims], last; }
+            let head: u32 = work.head / p.group;
+            let mut block: u32 = work.blocks - 1;
+            memory.k.load(maps.k, &at, head, block * C.keys, work.batch);
+            memory.load_queries(maps.q, &work, turn & 1);
+            memory.v.load(maps.v, &at, head, block * C.keys, work.batch);
+            at.advance();
+            while block > 0 {
+                block -= 1;
+                memory.k.load(maps.k, &at, head, block * C.keys, work.batch);
+                memory.v.load(maps.v, &at, head, block * C.keys, work.batch);
+                at.advance();
+            }
+            index = nctaid.x + claimed;
+            turn += 1;
+        }
+    }
+
+    impl<const C: Config> Memory<C> {
+        /// Begins to copy the queries of each group, when it has read those before.
+        fn load_queries(&self, map: TensorMap, work: &Work, phase: u32) {
+            for group in 0..C.groups {
+                let bar: u32 = self.q_full + 8 * group;
+                mbarrier::wait(self.q_empty + 8 * group, phase ^ 1);
+                mbarrier::arrive_expect(bar, C.parts() * 8192);
+                for i in 0..C.parts() {
+                    let to: u32 = self.q_tile + i * C.q_part() + group * 8192;
+                    tma::load_4d(to, map, 64 * i, work.head, work.first + 64 * group, work.batch, bar);
+                }
+            }
+        }
+    }
+
+    /// O = softmax(Q · Kᵀ · scale) · V, and the logarithm of each row's sum of exponentials, by `blocks` blocks, not more than there are
+    /// pieces of work. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of 64 or `keys` tokens and 64
+    /// elements. The first word of `claims` is 0, and is 0 again at the end.
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
-        grid = p.grid(C.rows()),
+        grid = blocks,
         shared = C.shared(),
         max_regs = 65536 / (128 * (C.groups + 1)) / 8 * 8,
         instances = [
@@ -206,7 +297,10 @@ pub(crate) mod kernels {
             d128_long_causal = (bf16, Config { head: 128, groups: 2, keys: 176, causal: 1 }),
             d128_long_causal = (f16, Config { head: 128, groups: 2, keys: 176, causal: 1 }),
         ],
-        requires(p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), 0]))
+        requires(
+            p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), 0]),
+            section > 0 && p.heads % section == 0 && blocks > 0 && claims.len() > 0
+        )
     )]
     pub fn forward<T, const C: Config>(
         q_map: TensorMap,
@@ -217,15 +311,19 @@ pub(crate) mod kernels {
         v: &[T],
         out: &mut [T],
         lse: &mut [f32],
+        claims: &mut [u32],
         p: Problem,
+        section: u32,
+        blocks: u32,
     ) {
         #[shared(dynamic, align = 1024)]
         let tiles: [u8];
         #[shared]
-        let barriers: [u64; 1 + 4 * STAGES];
+        let barriers: [u64; 4 + 2 * C.groups + 4 * STAGES];
+        #[shared(align = 16)]
+        let slots: [Work; 2];
         let (tiles_at, barriers_at): (u32, u32) = (tiles, barriers);
-        let memory = Memory::<C>::new(tiles_at, barriers_at);
-        let work = Work::new::<C>(&p);
+        let memory = Memory::<C>::new(tiles_at, barriers_at, slots);
         if tid.x == 0 {
             memory.init();
         }
@@ -233,50 +331,14 @@ pub(crate) mod kernels {
         if tid.x < 128 {
             wgmma::fewer_registers::<{ C.few() }>();
             if tid.x == 0 {
-                let mut at = Position { stage: 0, phase: 0 };
-                mbarrier::arrive_expect(memory.q_full, C.parts() * C.q_part());
-                for i in 0..C.parts() {
-                    tma::load_4d(
-                        memory.q_tile + i * C.q_part(),
-                        q_map,
-                        64 * i,
-                        ctaid.y,
-                        work.first,
-                        ctaid.z,
-                        memory.q_full,
-                    );
-                }
-                let head: u32 = ctaid.y / p.group;
-                let mut block: u32 = work.blocks;
-                while block > 0 {
-                    block -= 1;
-                    memory.k.load(k_map, &at, head, block * C.keys);
-                    memory.v.load(v_map, &at, head, block * C.keys);
-                    at.advance();
-                }
+                let (maps, counter): (Maps, u64) = (Maps { q: q_map, k: k_map, v: v_map }, claims);
+                load::<C>(&memory, &maps, &p, section, counter);
             }
         } else {
             wgmma::more_registers::<{ C.many() }>();
-            let mut consumer = Consumer::<T, C>::new(&memory, &work, p.exponent);
-            consumer.walk(&memory, &work);
+            let mut consumer = Consumer::<T, C>::new(&memory, p.exponent);
             let (to, lse_to): (u64, u64) = (out, lse);
-            let logarithms: [f32; 2] = consumer.finish();
-            let row: u32 = work.first + consumer.group * 64 + tid.x / 32 % 4 * 16;
-            if p.logged != 0 {
-                let from: u64 = lse_to + attention::offset(p.lse, ctaid.z, row + laneid / 4, ctaid.y);
-                for half in 0..2 {
-                    let inside: pred = (row + laneid / 4 + 8 * half < p.tokens_q) & (laneid % 4 == 0);
-                    let at: u64 = from + p.lse[1] * (8 * half) as u64;
-                    ptx! { @inside st.global.f32 [at], logarithms[half]; }
-                }
-            }
-            consumer.store(
-                memory.q_tile,
-                to + attention::offset(p.out, ctaid.z, row, ctaid.y),
-                p.out[1],
-                p.tokens_q,
-                row,
-            );
+            consumer.run(&memory, &p, to, lse_to);
         }
     }
 
@@ -300,9 +362,8 @@ pub(crate) mod kernels {
     }
 
     impl<T, const C: Config> Consumer<T, C> {
-        fn new(memory: &Memory<C>, work: &Work, exponent: f32) -> Consumer<T, C> {
-            let group: u32 = tid.x / 128 - 1;
-            let row: u32 = work.first + group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
+        fn new(memory: &Memory<C>, exponent: f32) -> Consumer<T, C> {
+            let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
             let (s, p, o): ([f32; C.keys / 2], [b32; C.keys / 4], [f32; C.head / 2]);
             for i in 0..C.keys / 2 {
                 s[i] = 0.0;
@@ -315,8 +376,8 @@ pub(crate) mod kernels {
             }
             Consumer {
                 group,
-                own: signed(row) + work.high,
-                top: signed(work.first + group * 64) + work.high,
+                own: 0,
+                top: 0,
                 q_rows: wgmma::descriptor_k128(memory.q_tile + group * (64 * 128)),
                 k_rows: wgmma::descriptor_k128(memory.k.tiles),
                 v_rows: wgmma::descriptor::<{ C.kv_part() }, 1024, 128>(memory.v.tiles),
@@ -330,12 +391,13 @@ pub(crate) mod kernels {
             }
         }
 
-        /// All tiles: scores of the next one beside the product with V of the one before.
-        fn walk(&mut self, memory: &Memory<C>, work: &Work) {
+        /// All pieces of work. While the results of one leave, the first scores of the next are on the tensor cores.
+        fn run(&mut self, memory: &Memory<C>, p: &Problem, out: u64, lse: u64) {
+            let mut work = Work { first: 0, head: 0, batch: 0, blocks: 0 };
             let mut at = Position { stage: 0, phase: 0 };
-            let mut block: u32 = work.blocks - 1;
-            // The first scores, with nothing to overlap.
-            mbarrier::wait(memory.q_full, 0);
+            let mut turn: u32 = 0;
+            self.receive(memory, &mut work, turn);
+            mbarrier::wait(memory.q_full + 8 * self.group, 0);
             memory.k.wait(&at);
             wgmma::fence();
             self.scores(0);
@@ -344,15 +406,65 @@ pub(crate) mod kernels {
                 barrier::arrive::<256>(1);
             }
             wgmma::wait::<0>();
-            memory.k.release(0);
-            self.mask(block, work.keys);
+            loop {
+                self.begin(&work, high::<C>(p));
+                self.walk(memory, &work, &mut at, p.tokens_k);
+                let (first, head, batch): (u32, u32, u32) = (work.first, work.head, work.batch);
+                let done = Work { first, head, batch, blocks: 0 };
+                turn += 1;
+                self.receive(memory, &mut work, turn);
+                if work.blocks == 0 {
+                    self.finish(&done, p, out, lse);
+                    break;
+                }
+                mbarrier::wait(memory.q_full + 8 * self.group, turn & 1);
+                memory.k.wait(&at);
+                wgmma::fence();
+                self.scores(at.stage);
+                wgmma::commit();
+                self.finish(&done, p, out, lse);
+                wgmma::wait::<0>();
+            }
+        }
+
+        /// The next piece of work.
+        fn receive(&self, memory: &Memory<C>, work: &mut Work, turn: u32) {
+            let slot: u32 = turn & 1;
+            mbarrier::wait(memory.work_full + 8 * slot, (turn >> 1) & 1);
+            let from = memory.slots.at(slot);
+            ptx! { ld.shared.v4.u32 {work.first, work.head, work.batch, work.blocks}, [from]; }
+            warp::sync();
+            if laneid == 0 {
+                mbarrier::arrive(memory.work_empty + 8 * slot);
+            }
+        }
+
+        /// A new piece of work: nothing is summed yet.
+        fn begin(&mut self, work: &Work, high: i32) {
+            let first: u32 = work.first + self.group * 64;
+            self.top = signed(first) + high;
+            self.own = signed(first + tid.x / 32 % 4 * 16 + laneid / 4) + high;
+            for half in 0..2 {
+                self.most[half] = -1e30;
+                self.sum[half] = 0.0;
+            }
+            for i in 0..C.head / 2 {
+                self.o[i] = 0.0;
+            }
+        }
+
+        /// All tiles, the scores of whose first one are there: scores of the next one beside the product with V of the one before.
+        fn walk(&mut self, memory: &Memory<C>, work: &Work, at: &mut Position, keys: u32) {
+            let mut block: u32 = work.blocks - 1;
+            self.release(memory, at.stage, block);
+            self.mask(block, keys);
             self.softmax();
             self.pack();
             while block > 0 {
                 block -= 1;
                 let (v_stage, v_phase): (u32, u32) = (at.stage, at.phase);
                 at.advance();
-                memory.k.wait(&at);
+                memory.k.wait(at);
                 barrier::sync::<256>(1 + self.group);
                 wgmma::fence();
                 self.scores(at.stage);
@@ -362,23 +474,36 @@ pub(crate) mod kernels {
                 wgmma::commit();
                 self.pass();
                 wgmma::wait::<1>();
-                memory.k.release(at.stage);
-                self.mask(block, work.keys);
-                let grown: pred = self.softmax();
-                wgmma::wait::<0>();
-                memory.v.release(v_stage);
-                if grown {
+                self.release(memory, at.stage, block);
+                self.mask(block, keys);
+                if self.softmax() {
+                    wgmma::wait::<0>();
                     for i in 0..C.head / 2 {
                         self.o[i] *= self.shrink[i / 2 % 2];
                     }
                 }
+                // Behind a branch, so that ptxas does not wait before the exponentials.
+                wgmma::wait::<0>();
+                memory.v.release(v_stage);
                 self.pack();
             }
-            memory.v.wait(&at);
+            memory.v.wait(at);
             wgmma::fence();
             self.values(at.stage);
             wgmma::commit();
             wgmma::wait::<0>();
+            memory.v.release(at.stage);
+            at.advance();
+        }
+
+        /// Gives a tile of keys back, and behind the last one the queries.
+        fn release(&self, memory: &Memory<C>, stage: u32, block: u32) {
+            memory.k.release(stage);
+            if block == 0 {
+                if laneid == 0 {
+                    mbarrier::arrive(memory.q_empty + 8 * self.group);
+                }
+            }
         }
 
         /// Lets the next group multiply.
@@ -485,52 +610,47 @@ pub(crate) mod kernels {
             }
         }
 
-        /// Divides O by the sums; rows that see no key become zeros. Returns the natural logarithms of the sums.
-        fn finish(&mut self) -> [f32; 2] {
-            let (inverse, logarithms): ([f32; 2], [f32; 2]);
+        /// Divides O by the sums, and writes it and the logarithms of the sums; rows that see no key become zeros.
+        fn finish(&mut self, work: &Work, p: &Problem, out: u64, lse: u64) {
+            let row: u32 = work.first + self.group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
             for half in 0..2 {
                 let total: f32 = fragment::quad_sum(self.sum[half]);
-                let log: f32;
+                let (mut inverse, log): (f32, f32);
                 ptx! {
-                    rcp.approx.ftz.f32 inverse[half], total;
+                    rcp.approx.ftz.f32 inverse, total;
                     lg2.approx.ftz.f32 log, total;
                 }
-                inverse[half] = (total == 0.0).select(0.0, inverse[half]);
-                logarithms[half] = self.most[half].fma(self.exponent, log) * 0.6931471805599453;
+                inverse = (total == 0.0).select(0.0, inverse);
+                let own: u32 = row + 8 * half;
+                let inside: pred = own < p.tokens_q;
+                if p.logged != 0 {
+                    let logarithm: f32 = self.most[half].fma(self.exponent, log) * 0.6931471805599453;
+                    let to: u64 = lse + attention::offset(p.lse, work.batch, own, work.head);
+                    let writes: pred = inside & (laneid % 4 == 0);
+                    ptx! { @writes st.global.f32 [to], logarithm; }
+                }
+                for i in 0..C.head / 4 {
+                    self.o[i / 2 * 4 + 2 * half + i % 2] *= inverse;
+                }
+                self.store::<half>(out + attention::offset(p.out, work.batch, own, work.head), inside);
             }
-            for i in 0..C.head / 2 {
-                self.o[i] *= inverse[i / 2 % 2];
-            }
-            logarithms
         }
 
-        /// Writes O through this group's rows of Q in shared memory, so that a warp writes whole rows; `row` is the warp's first
-        /// of `queries`, at `to`.
-        fn store(&self, q_tile: u32, to: u64, stride: u64, queries: u32, row: u32) {
-            let lane: u32 = laneid;
-            barrier::sync::<128>(1 + C.groups + self.group);
-            let mine: u32 = q_tile + (self.group * 64 + tid.x / 32 % 4 * 16) * 128;
-            let own: u32 = mine + (lane & 15) * 128;
-            for i in (0..C.head / 2).step_by(8) {
-                let packed: [b32; 4];
-                for j in 0..4 {
-                    const AT: u32 = i + 2 * j;
-                    ptx! { cvt.rn.{T}x2.f32 packed[j], self.o[AT + 1], self.o[AT]; }
-                }
-                let chunk: u32 = (i / 4 % 8 + (lane >> 4)) ^ (lane & 7);
-                matrix::store_x4(own + (i / 32 * C.q_part()) + (chunk << 4), packed);
-            }
-            warp::sync();
-            for i in 0..C.head / 16 {
-                const PART: u32 = i / 4;
-                let at: u32 = i % 4 * 4 + lane / 8;
-                let packed: [b32; 4];
-                let from: u32 = mine + PART * C.q_part() + at * 128 + (((lane & 7) ^ (at & 7)) << 4);
-                let place: u64 = to + stride * at as u64 + (PART * 128 + (lane & 7) * 16) as u64;
-                let inside: pred = row + at < queries;
+        /// Writes a row of O: neighboring lanes exchange pairs, so that four of them write whole sectors of 32 bytes.
+        fn store<const HALF: u32>(&self, to: u64, inside: pred) {
+            let odd: pred = (laneid & 1) != 0;
+            let own: u64 = to + ((laneid & 1) * 16 + (laneid & 2) * 4) as u64;
+            for t in 0..C.head / 16 {
+                const AT: u32 = 8 * t + 2 * HALF;
+                let (x, y, sent, got): (b32, b32, b32, b32);
                 ptx! {
-                    ld.shared.v4.b32 {packed[..]}, [from];
-                    @inside st.global.v4.b32 [place], {packed[..]};
+                    cvt.rn.{T}x2.f32 x, self.o[AT + 1], self.o[AT];
+                    cvt.rn.{T}x2.f32 y, self.o[AT + 5], self.o[AT + 4];
+                    selp.b32 sent, x, y, odd;
+                    shfl.sync.bfly.b32 got, sent, 1, 31, 0xffffffff;
+                    selp.b32 x, got, x, odd;
+                    selp.b32 y, y, got, odd;
+                    @inside st.global.v2.b32 [own + 32 * t], {x, y};
                 }
             }
         }

@@ -1,0 +1,149 @@
+//! What surrounds the backward kernel on Hopper: `prepare` computes delta and clears the sums of dQ, `finish` rounds them.
+
+use crate::attention::problem::{Gradients, Problem};
+use ptx_launch::prelude::*;
+
+/// The kernels and their parts.
+#[ptx_module(arch = "sm_90", params(
+    Problem {
+        q: [u64; 3], k: [u64; 3], v: [u64; 3], out: [u64; 3], lse: [u64; 3], bias: [u64; 4], reach: [u64; 6],
+        batch: u32, heads: u32, tokens_q: u32, tokens_k: u32, queries: u32, keys: u32, group: u32, dim: u32, dim_v: u32,
+        variable: u32, biased: u32, logged: u32, top_left: u32, left: i32, right: i32,
+        scale: f32, soft_cap: f32, exponent: f32
+    },
+    Gradients {
+        out: [u64; 3], q: [u64; 3], k: [u64; 3], v: [u64; 3], reach: [u64; 4], slope: f32, heads_k: u32, scratch: u64
+    }
+))]
+pub(crate) mod kernels {
+    use super::{Gradients, Problem};
+
+    /// Elements of a row, and queries of a tile of the sums.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(crate) struct Config {
+        /// Elements of a row.
+        pub head: u32,
+        /// Queries of a tile.
+        pub queries: u32,
+    }
+
+    impl Config {
+        /// Threads that read a row, 16 bytes each.
+        const fn lanes(&self) -> u32 {
+            self.head / 8
+        }
+
+        /// Patches of 64 × 64 sums in a tile.
+        const fn patches(&self) -> u32 {
+            self.queries / 64 * (self.head / 64)
+        }
+    }
+
+    /// The part of this block's head.
+    fn own_part<const C: Config>(memory: u64, p: &Problem) -> attention::GradScratch {
+        let rows: u32 = (p.tokens_q + (C.queries - 1)) / C.queries * C.queries;
+        attention::GradScratch::of_head(memory, rows, ctaid.z * p.heads + ctaid.y, p.batch * p.heads, C.head)
+    }
+
+    /// A row of O or of dO as 16 bytes of this thread.
+    fn load_row<T>(from: u64, strides: [u64; 3], row: u32, column: u32, inside: pred) -> [f32; 8] {
+        let at: u64 = from + attention::offset(strides, ctaid.z, row, ctaid.y) + wide(column) * 2;
+        vector::unpack::<T, 8>(vector::load::<T, 8>(at, inside, 0))
+    }
+
+    /// For the queries of a tile: -delta; -log Σ exp S / scale, minus infinity for a query that sees no key or is behind the last one, so
+    /// that its exponentials are zero; and sums of dQ that are zero.
+    #[ptx_kernel(
+        block = 128,
+        grid = p.grid(C.queries),
+        instances = [
+            d64 = (bf16, Config { head: 64, queries: 128 }),
+            d64 = (f16, Config { head: 64, queries: 128 }),
+            d128 = (bf16, Config { head: 128, queries: 64 }),
+            d128 = (f16, Config { head: 128, queries: 64 }),
+        ],
+        requires(
+            p.covers_results(out.len(), lse.len()),
+            g.covers_out(out_grad.len(), scratch.len())
+        )
+    )]
+    pub fn prepare<T, const C: Config>(
+        out: &[T],
+        lse: &[f32],
+        out_grad: &[T],
+        scratch: &mut [u8],
+        p: Problem,
+        g: Gradients,
+    ) {
+        const ROWS: u32 = 128 / C.lanes();
+        let (out_from, grad_from, lse_from, memory): (u64, u64, u64, u64) = (out, out_grad, lse, scratch);
+        let part = own_part::<C>(memory, &p);
+        let first: u32 = ctaid.x * C.queries;
+        let (row, column): (u32, u32) = (first + tid.x / C.lanes(), tid.x % C.lanes() * 8);
+        for i in 0..C.queries / ROWS {
+            let own: u32 = row + i * ROWS;
+            let inside: pred = own < p.tokens_q;
+            let x: [f32; 8] = load_row::<T>(out_from, p.out, own, column, inside);
+            let y: [f32; 8] = load_row::<T>(grad_from, g.out, own, column, inside);
+            let mut delta: f32 = 0.0;
+            for e in 0..8 {
+                delta = x[e].fma(y[e], delta);
+            }
+            for step in [8, 4, 2, 1] {
+                if step < C.lanes() {
+                    let other: f32;
+                    ptx! { shfl.sync.bfly.b32 other, delta, step, 31, 0xffffffff; }
+                    delta += other;
+                }
+            }
+            let writes: pred = column == 0;
+            let reads: pred = writes & inside;
+            let from: u64 = lse_from + attention::offset(p.lse, ctaid.z, own, ctaid.y);
+            let mut log: f32 = 1.0 / 0.0;
+            ptx! { @reads ld.global.nc.f32 log, [from]; }
+            log = -(log < -3.0e38).select(1.0 / 0.0, log) / g.slope;
+            delta = -delta;
+            let (log_to, delta_to): (u64, u64) = (part.logs + wide(own) * 4, part.deltas + wide(own) * 4);
+            ptx! {
+                @writes st.global.f32 [log_to], log;
+                @writes st.global.f32 [delta_to], delta;
+            }
+        }
+        let sums: u64 = part.sums + wide(first) * (4 * C.head) + wide(tid.x) * 16;
+        for i in 0..C.queries * C.head / 512 {
+            ptx! { st.global.v4.f32 [sums + 2048 * i], {0.0, 0.0, 0.0, 0.0}; }
+        }
+    }
+
+    /// dQ from its sums: patches of 64 × 64 as the backward kernel's threads have them.
+    #[ptx_kernel(
+        block = 128,
+        grid = (p.queries.div_ceil(64) * (C.head / 64), p.heads, p.batch),
+        instances = [
+            d64 = (bf16, Config { head: 64, queries: 128 }),
+            d64 = (f16, Config { head: 64, queries: 128 }),
+            d128 = (bf16, Config { head: 128, queries: 64 }),
+            d128 = (f16, Config { head: 128, queries: 64 }),
+        ],
+        requires(g.covers_q(q_grad.len(), scratch.len()))
+    )]
+    pub fn finish<T, const C: Config>(q_grad: &mut [T], scratch: &[u8], p: Problem, g: Gradients) {
+        #[shared(align = 1024)]
+        let tile: [u8; 8192];
+        let (to, memory, tile_at): (u64, u64, u32) = (q_grad, scratch, tile);
+        let part = own_part::<C>(memory, &p);
+        let from: u64 = part.sums + wide(ctaid.x) * 16384 + wide(tid.x) * 16;
+        let sums: [f32; 32];
+        for i in 0..8 {
+            ptx! { ld.global.v4.f32 {sums[4 * i..4 * i + 4]}, [from + 2048 * i]; }
+        }
+        for i in 0..32 {
+            sums[i] *= g.slope;
+        }
+        let (row, column): (u32, u32) = (ctaid.x / (C.head / 64) * 64, ctaid.x % (C.head / 64) * 64);
+        let first: u64 = to + attention::offset(g.q, ctaid.z, 0, ctaid.y) + wide(column) * 2;
+        let rows = attention::Rows { first, stride: g.q[1], len: p.tokens_q, dim: 64 };
+        let warp_row: u32 = tid.x / 32 * 16;
+        rows.write_sums::<T, 64, 0>(&sums, tile_at + warp_row * 128, row + warp_row);
+    }
+}
