@@ -39,7 +39,10 @@ impl<'a> Lowerer<'a> {
             Some((_, instance)) => self.bind_instance(kernel, instance),
         };
         if let Some(suffix) = suffix {
+            // Nobody else holds the names of the module while one is added: otherwise all of them would be copied for each instance.
+            self.f.symbols = Names::default();
             let name = Rc::make_mut(&mut self.out.symbols).unique(&format!("{}{suffix}", kernel.name.name));
+            self.f.symbols = Names::within(&self.out.symbols);
             self.write_entry(index, kernel, instance.map(|(at, _)| at), name);
         }
         self.scopes.close(scope, root);
