@@ -181,8 +181,9 @@ impl Compiled {
 
     /// The variables that a kernel may use, in each of its entries.
     pub fn used_by(&self, kernel: usize) -> impl Iterator<Item = &Used> {
-        let entries = self.entries.iter().filter(move |entry| entry.kernel == kernel);
-        entries.flat_map(|entry| self.used.iter().filter(|(name, _)| *name == entry.name)).map(|(_, used)| used)
+        let entries = self.entries.iter().filter(|entry| entry.kernel == kernel);
+        let names: HashSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
+        self.used.iter().filter(move |(name, _)| names.contains(name.as_str())).map(|(_, used)| used)
     }
 }
 
