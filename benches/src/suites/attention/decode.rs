@@ -61,8 +61,8 @@ fn one(bench: &mut Bench, size: String, [batch, keys, page]: [usize; 3]) -> Resu
     let (table, lengths) = (device.upload(&pages)?, device.upload(&vec![keys as i32; batch])?);
     let paged = if page == 0 { [batch, keys, HEADS_K, DIM] } else { [pages.len(), page, HEADS_K, DIM] };
     let mut cache = KvCache::new(k.tile(paged)?, v.tile(paged)?, lengths.tile([batch])?);
-    if page > 0 {
-        cache = cache.paged(table.tile([batch, keys / page])?);
+    if let Some(pages) = keys.checked_div(page) {
+        cache = cache.paged(table.tile([batch, pages])?);
     }
     let out = RefCell::new(device.zeros::<bf16>(q.len())?);
     let mut case = Case {
@@ -111,7 +111,7 @@ fn error(
         let (sequence, head) = (row / HEADS, row % HEADS / (HEADS / HEADS_K));
         let place = |token: usize| {
             let at = sequence * keys + token;
-            let token = if page == 0 { at } else { pages[at / page] as usize * page + at % page };
+            let token = at.checked_div(page).map_or(at, |number| pages[number] as usize * page + at % page);
             (token * HEADS_K + head) * DIM
         };
         let query = &q[row * DIM..][..DIM];
