@@ -415,9 +415,9 @@ macro_rules! tensor_cores {
 mod cost {
     use super::super::plan::Cost;
 
-    pub(super) const LARGE: Cost = Cost { slice: 825e3, latency: 825e3, tile: 2.4e6, part: 239e3 };
-    pub(super) const MEDIUM: Cost = Cost { slice: 258e3, latency: 352e3, tile: 0.82e6, part: 239e3 };
-    pub(super) const NARROW: Cost = Cost { slice: 119e3, latency: 207e3, tile: 0.26e6, part: 239e3 };
+    pub(super) const LARGE: Cost = Cost { slice: 818e3, latency: 818e3, tile: 1.62e6, part: 223e3 };
+    pub(super) const MEDIUM: Cost = Cost { slice: 329e3, latency: 623e3, tile: 4e3, part: 223e3 };
+    pub(super) const NARROW: Cost = Cost { slice: 155e3, latency: 268e3, tile: 0.26e6, part: 223e3 };
 }
 
 macro_rules! any_major {

@@ -79,12 +79,12 @@ const TABLES: &[&[Candidate]] = &[
 ];
 
 /// Time of the copy of an operand, of the sum of the parts of K in a launch of its own or in the kernel, in picoseconds.
-const PACK: f64 = 3.4e6;
-const REDUCE: f64 = 2.3e6;
-const REDUCE_INSIDE: f64 = 0.8e6;
+const PACK: f64 = 3.2e6;
+const REDUCE: f64 = 2e6;
+const REDUCE_INSIDE: f64 = 0.9e6;
 /// Time in which the device copies a byte, and in which it writes and reads a byte of a part of K, in picoseconds.
-const COPIED_BYTE: f64 = 0.83;
-const PART_BYTE: f64 = 0.37;
+const COPIED_BYTE: f64 = 1.01;
+const PART_BYTE: f64 = 0.48;
 
 /// Parts of K that are tried, and the most tiles of all parts for each block or cluster that runs at the same time.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];

@@ -375,13 +375,13 @@ macro_rules! warp_groups {
 mod cost {
     use super::super::plan::Cost;
 
-    pub(super) const WIDE: Cost = Cost { slice: 718e3, latency: 832e3, tile: 2.86e6, part: 56e3 };
-    pub(super) const MIDDLE: Cost = Cost { slice: 550e3, latency: 620e3, tile: 2.1e6, part: 80e3 };
-    pub(super) const SQUARE: Cost = Cost { slice: 374e3, latency: 464e3, tile: 1.49e6, part: 110e3 };
-    pub(super) const FEW192: Cost = Cost { slice: 560e3, latency: 620e3, tile: 2.2e6, part: 80e3 };
-    pub(super) const FEW128: Cost = Cost { slice: 390e3, latency: 464e3, tile: 1.6e6, part: 110e3 };
-    pub(super) const FEW64: Cost = Cost { slice: 345e3, latency: 217e3, tile: 0.99e6, part: 140e3 };
-    pub(super) const FEW16: Cost = Cost { slice: 264e3, latency: 128e3, tile: 0.27e6, part: 40e3 };
+    pub(super) const WIDE: Cost = Cost { slice: 664e3, latency: 555e3, tile: 2.14e6, part: 836e3 };
+    pub(super) const MIDDLE: Cost = Cost { slice: 482e3, latency: 482e3, tile: 1.81e6, part: 3e3 };
+    pub(super) const SQUARE: Cost = Cost { slice: 367e3, latency: 319e3, tile: 1.11e6, part: 525e3 };
+    pub(super) const FEW192: Cost = Cost { slice: 414e3, latency: 414e3, tile: 7.48e6, part: 0.0 };
+    pub(super) const FEW128: Cost = Cost { slice: 376e3, latency: 351e3, tile: 1.27e6, part: 120e3 };
+    pub(super) const FEW64: Cost = Cost { slice: 269e3, latency: 199e3, tile: 0.68e6, part: 259e3 };
+    pub(super) const FEW16: Cost = Cost { slice: 166e3, latency: 166e3, tile: 0.32e6, part: 107e3 };
 }
 
 macro_rules! any_major {

@@ -27,10 +27,10 @@ pub fn pick<T: Operand>(scratch: &Scratch, shape: [usize; 3], layout: Layout) ->
 
 /// Times in picoseconds, as measured on an H200: of a column of 128 rows for 128 bytes along K on a busy device, of one at least, of a
 /// column of each round, and of all that is before and behind.
-const COLUMN: f64 = 3.31e3;
-const LATENCY: f64 = 0.33e3;
-const ROUND: f64 = 2.84e3;
-const LAUNCH: f64 = 3.02e6;
+const COLUMN: f64 = 2.84e3;
+const LATENCY: f64 = 85.0;
+const ROUND: f64 = 17.0;
+const LAUNCH: f64 = 3.23e6;
 
 /// The time of the variant that [`pick`] takes, about, in picoseconds beside that of any launch, with operands of `size` bytes on a device
 /// with `num_blocks` SMs.
