@@ -114,11 +114,11 @@ pub mod softmax {
             }
         }
         let rd23: i64 = rd17 + rd19;
-        let mut rd9: i64 = rd23 + rd21;
+        let rd9: i64 = rd23 + rd21;
         for i in 0..6 {
             rd_2[i] = rd9 + (512 * i + 512);
         }
-        let mut rd16: i64 = rd23 + rd22;
+        let rd16: i64 = rd23 + rd22;
         let (r84, r85, r86, r87, r88, r89, r_6): (f32, f32, f32, f32, f32, f32, [b32; 5]);
         ptx! {
             bar.sync 0;
