@@ -123,7 +123,8 @@ fn grouped_matmul<O: grouped_gemm::Output>(
 ) -> Result<()> {
     let ([groups, ..], [count]) = (b.shape(), offsets.shape());
     if count != groups + 1 || !offsets.is_contiguous() {
-        let message = format!("offsets: expected {} numbers without gaps for {groups} groups, found {count}", groups + 1);
+        let message =
+            format!("offsets: expected {} numbers without gaps for {groups} groups, found {count}", groups + 1);
         return Err(Error::new(ErrorKind::Condition, message));
     }
     grouped(&stream.device())?.run(stream, a, b, &offsets, out)

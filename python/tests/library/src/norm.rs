@@ -45,7 +45,13 @@ fn forward(x: Tile<f32, (M, N)>, w: Tile<f32, (N,)>, out: TileMut<f32, (M, N)>, 
 
 /// grad_x = rstd · (w · g − x · rstd² · mean(w · g · x)), a thread a row.
 #[ptx_kernel(arch = "sm_80", block = 64, grid = M.div_ceil(64), unsafe(requires(N > 0)))]
-fn backward_x(x: Tile<f32, (M, N)>, w: Tile<f32, (N,)>, rstd: Tile<f32, (M,)>, g: Tile<f32, (M, N)>, grad_x: TileMut<f32, (M, N)>) {
+fn backward_x(
+    x: Tile<f32, (M, N)>,
+    w: Tile<f32, (N,)>,
+    rstd: Tile<f32, (M,)>,
+    g: Tile<f32, (M, N)>,
+    grad_x: TileMut<f32, (M, N)>,
+) {
     let row: u32 = ctaid.x * ntid.x + tid.x;
     if row < M {
         let (mut dot, mut c): (f32, u32) = (0.0, 0);
@@ -81,7 +87,8 @@ fn backward_w(x: Tile<f32, (M, N)>, rstd: Tile<f32, (M,)>, g: Tile<f32, (M, N)>,
     if column < N {
         let (mut sum, mut r): (f32, u32) = (0.0, 0);
         while r < M {
-            let (from, by, grad): (Global<f32>, Global<f32>, Global<f32>) = (x.at(r, column), rstd.at(r), g.at(r, column));
+            let (from, by, grad): (Global<f32>, Global<f32>, Global<f32>) =
+                (x.at(r, column), rstd.at(r), g.at(r, column));
             let (v, f, mut d): (f32, f32, f32);
             ptx! { ld.global.f32 v, [from]; ld.global.f32 f, [by]; ld.global.f32 d, [grad]; mul.rn.f32 d, d, f; fma.rn.f32 sum, d, v, sum; }
             r += 1;
