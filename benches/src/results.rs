@@ -46,7 +46,7 @@ pub struct Entry {
     pub quartiles: (f64, f64),
     /// TFLOP/s or GB/s at the median.
     pub rate: f64,
-    /// Which of the two.
+    /// The unit of `rate`: TFLOP/s or GB/s.
     pub unit: String,
     /// Why it was not measured: it is not here, it failed, the time was over.
     pub why: Option<String>,

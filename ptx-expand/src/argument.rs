@@ -64,7 +64,7 @@ impl Argument {
     }
 }
 
-/// Types that a kernel knows by their names, whatever stands in front: it cannot ask what they are.
+/// Types that a macro recognizes by the last word of their path, because it cannot resolve the path.
 pub const OURS: [&str; 5] = ["TensorMap", "Texture", "Surface", "Tile", "TileMut"];
 
 /// The type without the brackets around it, visible or not: a macro's argument has some.

@@ -118,7 +118,7 @@ impl Plan {
     /// Submits it to the library's stream.
     ///
     /// # Errors
-    /// What the library says.
+    /// A code other than 0 from the library.
     pub fn launch(&self) -> Result<()> {
         let workspace = self.workspace.address() as *mut c_void;
         // SAFETY: the caller's memory is that of the problem, and the workspace has the size that the library asked for.

@@ -41,7 +41,7 @@ fn names(ty: &Type) -> Vec<Ident> {
 
 /// A tensor map that `#[tma]` asks for.
 pub struct Map {
-    /// Which parameter it maps.
+    /// The index of the parameter that it maps.
     pub of: usize,
     /// Its name in the kernel: `a_map` for the parameter `a`.
     pub name: String,
