@@ -3,7 +3,7 @@
 //!
 //! For `sm_90a` and the CPU device. Operands are `bf16`, sums `f32`, results `bf16` or `f32`: each product is exact, each sum is that of
 //! Hopper's tensor cores, and the result is rounded once. The order of the sums is that of K. [`blackwell`] has a kernel for `sm_100a`,
-//! which is not tuned.
+//! which is not tuned. [`GroupedGemm::gradient_b`] has the gradient of the experts' matrices.
 //!
 //! ```no_run
 //! use ptx_kernels::grouped_gemm::GroupedGemm;
@@ -21,8 +21,10 @@
 //! ```
 
 pub mod blackwell;
+pub mod gradient;
 pub mod hopper;
 
+use gradient::kernels::grouped_gradient;
 use half::bf16;
 use hopper::kernels::{Config, grouped_gemm};
 use ptx_launch::prelude::{AsStream, Device, Kernel, ReadSlice};
@@ -163,7 +165,38 @@ impl GroupedGemm {
         self.run_variant(stream, variant, (a, b, c), offsets)
     }
 
-    /// The same by one variant.
+    /// The gradient of B, from A and the gradient of C: the matrix of a group (K × N) is that of its rows of A, transposed, times its rows of
+    /// dC (M × N). One without rows is zero. All are dense row by row. The gradient of A is [`run`](Self::run) with dC and the transposed
+    /// matrices of B.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn gradient_b<'a>(
+        &self,
+        stream: impl AsStream,
+        a: impl Into<TensorRef<'a, bf16, 2>>,
+        dc: impl Into<TensorRef<'a, bf16, 2>>,
+        offsets: impl ReadSlice<u32>,
+        db: impl Into<TensorMut<'a, bf16, 3>>,
+    ) -> Result<()> {
+        let (a, dc, mut db) = (a.into(), dc.into(), db.into());
+        let ([m, k], [groups, _, n]) = (a.shape(), db.shape());
+        if !a.is_contiguous() || !dc.is_contiguous() || !db.is_contiguous() {
+            return Err(strided());
+        }
+        // The fewest columns behind the end; then the widest tile.
+        let cost = |config: &gradient::kernels::Config| {
+            let width = config.block_n;
+            ((n as u32).next_multiple_of(width), u32::MAX - width)
+        };
+        let Some((instance, _)) = grouped_gradient::INSTANCES.iter().min_by_key(|(_, config)| cost(config)) else {
+            return Err(no_variant());
+        };
+        let (a, dc, db) = (Tile::of(&a, [m, k])?, Tile::of(&dc, [m, n])?, Tile::of_mut(&mut db, [groups * k, n])?);
+        grouped_gradient::launch::<bf16>(*instance, stream, a, dc, db, offsets, groups as u32, self.num_blocks[0], BAND)
+    }
+
+    /// The same as [`run`](Self::run) by one variant.
     ///
     /// # Errors
     /// As [`GroupedGemm::run`].
