@@ -46,7 +46,7 @@
 //!
 //! | option | example | meaning |
 //! |---|---|---|
-//! | `shapes` | `shapes(x = [.., n], w = [n], out = [.., n])` | extents by name: equal names are equal extents. `..` stands for any number of dimensions, which the function sees as one. Python makes outputs of this shape where none are passed |
+//! | `shapes` | `shapes(x = [.., n], w = [n], out = [.., n])` | extents by name: equal names are equal extents. `..` stands for any number of dimensions, which the function sees as one. Python makes outputs of this shape where none are passed; callers pass those without, and JAX, whose arrays are immutable, returns them as new arrays |
 //! | `types` | `types = [f32, bf16]`, `types = [(f32, f32), (bf16, f32)]` | the types for which a generic function is exported, one for each type parameter |
 //! | `defaults` | `defaults(eps = 1e-6)` | values of scalars that a call leaves out |
 //! | `align` | `align(x = 16)` | the alignment of a tensor's address, in bytes |

@@ -1,5 +1,6 @@
 //! The calling convention of XLA's FFI, API version 0.1 (`xla/ffi/api/c_api.h`): inputs are arguments, outputs results, scalars attributes by
-//! their names. The attribute `absent` has a bit for each parameter without a tensor.
+//! their names. The attribute `absent` has a bit for each parameter without a tensor. `updated` counts the outputs that come as inputs, too,
+//! behind the others: XLA gives both the same memory, so that the function finds there what was passed.
 #![allow(unsafe_code, reason = "a C interface")]
 
 use crate::call::{PARAMS, run};
@@ -144,8 +145,9 @@ const SCALAR: i32 = 3;
 const STRING: i32 = 4;
 /// `XLA_FFI_DataType_PRED`.
 const PRED: i32 = 1;
-/// Bytes of a text at least, so that both are read by the same code.
+/// Attributes that belong to no parameter.
 const ABSENT: &[u8] = b"absent";
+const UPDATED: &[u8] = b"updated";
 
 /// An exported function as XLA calls it, on a GPU or on the host.
 ///
@@ -191,11 +193,14 @@ unsafe fn read_all<'a>(
     place: Place,
     values: &mut [Value<'a>; PARAMS],
 ) -> Result<(), Raised> {
-    // SAFETY: passed on.
-    let absent = match unsafe { attribute(&frame.attributes, ABSENT) } {
-        Some(Value::Int(bits)) => bits,
-        _ => 0,
+    let number = |name| {
+        // SAFETY: passed on.
+        match unsafe { attribute(&frame.attributes, name) } {
+            Some(Value::Int(number)) => number,
+            _ => 0,
+        }
     };
+    let (absent, updated) = (number(ABSENT), number(UPDATED));
     let (mut args, mut rets) = (0, 0);
     for (at, (param, value)) in function.params.iter().zip(values).enumerate() {
         let Some(kind) = param.tensor() else {
@@ -215,12 +220,14 @@ unsafe fn read_all<'a>(
         };
         *number += 1;
     }
-    let (counts, found) = ([frame.args.count, frame.rets.count], [args as i64, rets as i64]);
+    let (counts, found) = ([frame.args.count, frame.rets.count], [args as i64 + updated, rets as i64]);
     match counts == found {
         true => Ok(()),
         false => {
-            let message =
-                format!("takes {} inputs and {} outputs; {} and {} are given", args, rets, counts[0], counts[1]);
+            let message = format!(
+                "takes {} inputs and {} outputs; {} and {} are given",
+                found[0], found[1], counts[0], counts[1]
+            );
             Err(Raised::new(Exception::Type, message))
         }
     }

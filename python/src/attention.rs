@@ -1,7 +1,7 @@
-//! Attention, for both orders of dimensions and to a cache, and rotary embedding.
+//! Attention, for both orders of dimensions, and rotary embedding.
 
 use ptx_ffi::prelude::*;
-use ptx_kernels::attention::{Attention, Element, Grads, KvCache, Layout, Saved};
+use ptx_kernels::attention::{Attention, Element, Grads, Layout, Saved};
 use ptx_kernels::rotary::{self, Angles, Pairs, Rotary};
 
 /// Softmax(q · kᵀ · scale) · v for tensors of shape (batch, tokens, heads, elements).
@@ -108,7 +108,12 @@ fn attention_bhsd_backward<T: Element>(
     options(Layout::Bhsd, causal, scale, soft_cap).backward(stream, &saved, grads, None)
 }
 
-fn options<'a, T: Element>(layout: Layout, causal: bool, scale: Option<f32>, soft_cap: f32) -> Attention<'a, T> {
+pub(crate) fn options<'a, T: Element>(
+    layout: Layout,
+    causal: bool,
+    scale: Option<f32>,
+    soft_cap: f32,
+) -> Attention<'a, T> {
     let attention = Attention::new().layout(layout).soft_cap(soft_cap);
     let attention = if causal { attention.causal() } else { attention };
     scale.into_iter().fold(attention, Attention::scale)
@@ -124,34 +129,6 @@ fn forward<T: Element>(
         Some(lse) => attention.forward_with_lse(stream, q, k, v, out, lse),
         None => attention.forward(stream, q, k, v, out),
     }
-}
-
-/// Attention of 1 to 16 new queries of each sequence to a cache that holds their keys and values already.
-#[ptx_ffi::export(
-    types = [bf16, f16],
-    shapes(
-        q = [b, s, h, d], k_cache = [_, _, g, d], v_cache = [_, _, g, e], lengths = [b], block_table = [b, _],
-        out = [b, s, h, e], lse = [b, h, s]
-    ),
-    defaults(causal = true, soft_cap = 0.0)
-)]
-#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
-fn attention_decode<T: Element>(
-    stream: &Stream,
-    q: TensorRef<'_, T, 4>,
-    k_cache: TensorRef<'_, T, 4>,
-    v_cache: TensorRef<'_, T, 4>,
-    lengths: TensorRef<'_, i32, 1>,
-    block_table: Option<TensorRef<'_, i32, 2>>,
-    out: TensorMut<'_, T, 4>,
-    lse: Option<TensorMut<'_, f32, 3>>,
-    causal: bool,
-    scale: Option<f32>,
-    soft_cap: f32,
-) -> Result<()> {
-    let cache = KvCache::new(k_cache, v_cache, lengths);
-    let cache = block_table.into_iter().fold(cache, KvCache::paged);
-    options(Layout::Bshd, causal, scale, soft_cap).decode(stream, q, &cache, out, lse, None)
 }
 
 /// Rotates the heads of `x` by the angles of their positions.

@@ -3,6 +3,7 @@
 
 mod activation;
 mod attention;
+mod cache;
 mod matmul;
 mod module;
 mod norm;

@@ -113,7 +113,9 @@ where
 }
 
 /// Row r of `a` times the matrix of its group in `b`: group g has rows `offsets[g]` to `offsets[g + 1]`.
-#[ptx_ffi::export(types = [bf16, f32], shapes(a = [m, k], b = [_, k, n], offsets = [_], out = [m, n]))]
+#[ptx_ffi::export(
+    types = [bf16, f32], shapes(a = [m, k], b = [_, k, n], offsets = [_], out = [m, n]), backward = grouped_matmul_backward
+)]
 fn grouped_matmul<O: grouped_gemm::Output>(
     stream: &Stream,
     a: TensorRef<'_, bf16, 2>,
@@ -121,13 +123,42 @@ fn grouped_matmul<O: grouped_gemm::Output>(
     offsets: TensorRef<'_, u32, 1>,
     out: TensorMut<'_, O, 2>,
 ) -> Result<()> {
-    let ([groups, ..], [count]) = (b.shape(), offsets.shape());
-    if count != groups + 1 || !offsets.is_contiguous() {
-        let message =
-            format!("offsets: expected {} numbers without gaps for {groups} groups, found {count}", groups + 1);
-        return Err(Error::new(ErrorKind::Condition, message));
-    }
+    check_offsets(&offsets, b.shape())?;
     grouped(&stream.device())?.run(stream, a, b, &offsets, out)
+}
+
+/// The gradients of `grouped_matmul`, for a result in bf16: of `a` a grouped product with the transposed matrices, of `b` for each group the
+/// product of its rows of `a`, transposed, and of `grad_out`. Rows of no group have the gradient zero.
+#[ptx_ffi::export(shapes(
+    a = [m, k], b = [groups, k, n], offsets = [_], grad_out = [m, n], grad_a = [m, k], grad_b = [groups, k, n]
+))]
+#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
+fn grouped_matmul_backward(
+    stream: &Stream,
+    a: TensorRef<'_, bf16, 2>,
+    b: TensorRef<'_, bf16, 3>,
+    offsets: TensorRef<'_, u32, 1>,
+    grad_out: TensorRef<'_, bf16, 2>,
+    grad_a: Option<TensorMut<'_, bf16, 2>>,
+    grad_b: Option<TensorMut<'_, bf16, 3>>,
+) -> Result<()> {
+    check_offsets(&offsets, b.shape())?;
+    let grouped = grouped(&stream.device())?;
+    if let Some(mut grad_a) = grad_a {
+        stream.fill(&mut grad_a, bf16::ZERO)?;
+        grouped.run(stream, grad_out, b.permuted([0, 2, 1])?, &offsets, grad_a)?;
+    }
+    grad_b.map_or(Ok(()), |grad_b| grouped.gradient_b(stream, a, grad_out, &offsets, grad_b))
+}
+
+/// One offset more than groups.
+fn check_offsets(offsets: &TensorRef<'_, u32, 1>, [groups, ..]: [usize; 3]) -> Result<()> {
+    let [count] = offsets.shape();
+    if count == groups + 1 && offsets.is_contiguous() {
+        return Ok(());
+    }
+    let message = format!("offsets: expected {} numbers without gaps for {groups} groups, found {count}", groups + 1);
+    Err(Error::new(ErrorKind::Condition, message))
 }
 
 /// The grouped products of a device. The driver is asked once.

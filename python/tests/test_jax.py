@@ -128,6 +128,71 @@ def test_grouped_matmul() -> None:
         jax.block_until_ready(ptx_kernels.grouped_matmul(a, b, offsets[:3]))
 
 
+def test_gradients_of_grouped_matmul() -> None:
+    if jax.default_backend() == "gpu" and jax.devices()[0].compute_capability != "9.0":
+        pytest.skip("grouped products need compute capability 9.0")
+    a, b = _random(40, 16).astype(jnp.bfloat16), _random(3, 16, 24).astype(jnp.bfloat16)
+    offsets, bounds = jnp.array([0, 11, 11, 40], jnp.int32), [(0, 11), (11, 11), (11, 40)]
+
+    def ours(a: Any, b: Any) -> Any:
+        return (ptx_kernels.grouped_matmul(a, b, offsets).astype(jnp.float32) ** 2).sum()
+
+    def expected(a: Any, b: Any) -> Any:
+        rows = [a[low:high].astype(jnp.float32) @ matrix.astype(jnp.float32) for (low, high), matrix in zip(bounds, b)]
+        return (jnp.concatenate(rows) ** 2).sum()
+
+    found, wanted = (jax.jit(jax.grad(loss, (0, 1)))(a, b) for loss in (ours, expected))
+    for mine, reference in zip(found, wanted):
+        reference = np.float32(reference)
+        np.testing.assert_allclose(np.float32(mine), reference, rtol=2e-2, atol=2e-2 * np.abs(reference).max())
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float8_e4m3fn])
+def test_a_cache_that_grows(dtype: Any) -> None:
+    """Rows are appended in a program that donates its caches, and attention sees them all; of e4m3 as they were rounded."""
+    q, k, v = (_random(2, n, heads, 16, seed=n).astype(jnp.bfloat16) for n, heads in ((1, 4), (12, 2), (12, 2)))
+    ones = jnp.ones(2, jnp.float32)
+    scales = {"k_scale": 0.5 * ones, "v_scale": 0.25 * ones} if dtype == jnp.float8_e4m3fn else {}
+
+    def step(q: Any, k: Any, v: Any, caches: Any, lengths: Any) -> Any:
+        caches = ptx_kernels.attention_append(k, v, *caches, lengths, **scales)
+        return ptx_kernels.attention_decode(q, *caches, lengths, **scales), caches
+
+    donating = jax.jit(step, donate_argnums=3)
+    caches = tuple(jnp.zeros((2, 32, 2, 16), dtype) for _ in range(2))
+    for first, last in ((0, 9), (9, 12)):
+        kept = caches
+        lengths = jnp.full(2, last, jnp.int32)
+        arguments = (q, k[:, first:last], v[:, first:last])
+        expected = jax.jit(step)(*arguments, caches, lengths)
+        assert all(not cache.is_deleted() for cache in kept), "they are copied where they are not donated"
+        found, caches = donating(*arguments, tuple(jnp.array(cache) for cache in caches), lengths)
+        assert (np.float32(found) == np.float32(expected[0])).all() and caches[0].dtype == dtype
+    rounded = [
+        (x / scales[name][0]).astype(dtype).astype(jnp.float32) * scales[name][0] if scales else np.float32(x)
+        for x, name in ((k, "k_scale"), (v, "v_scale"))
+    ]
+    np.testing.assert_allclose(np.float32(found), references.attention(np.float32(q), *rounded), rtol=2e-2, atol=2e-2)
+    with pytest.raises(TypeError, match="needs v_cache="):
+        ptx_kernels.library().attention_append(k, v, lengths, k_cache=jnp.zeros((2, 32, 2, 16), jnp.bfloat16))
+
+
+def test_attention_decode_latent() -> None:
+    q, cache = _random(2, 1, 4, 48).astype(jnp.bfloat16), _random(2, 24, 1, 48, seed=1).astype(jnp.bfloat16)
+    lengths = jnp.array([24, 24], jnp.int32)
+    decode = jax.jit(ptx_kernels.attention_decode_latent, static_argnums=3)
+    rows = np.float32(cache)
+    expected = references.attention(np.float32(q), rows, rows[..., :32])
+    np.testing.assert_allclose(np.float32(decode(q, cache, lengths, 32)), expected, rtol=2e-2, atol=2e-2)
+
+
+def test_attention_prefill() -> None:
+    q, k, v = (_random(1, n, heads, 16, seed=n).astype(jnp.bfloat16) for n, heads in ((20, 4), (24, 2), (24, 2)))
+    found = jax.jit(ptx_kernels.attention_prefill)(q, k, v, jnp.array([24], jnp.int32))
+    expected = references.attention(*(np.float32(t) for t in (q, k, v)), causal=True)
+    np.testing.assert_allclose(np.float32(found), expected, rtol=2e-2, atol=2e-2)
+
+
 def test_attention_decode() -> None:
     q, k, v = (_random(2, n, heads, 16, seed=n).astype(jnp.bfloat16) for n, heads in ((1, 4), (24, 2), (24, 2)))
     decode = jax.jit(ptx_kernels.attention_decode)

@@ -56,6 +56,21 @@ def test_matmul() -> None:
     np.testing.assert_allclose(half, a @ b, rtol=2e-2, atol=2e-2)
 
 
+def test_caches() -> None:
+    q, k, v = (_random(1, 5, heads, 16, seed=heads).astype(np.float16) for heads in (4, 2, 2))
+    k_cache, v_cache = (np.zeros((1, 8, 2, 16), np.float16) for _ in range(2))
+    made = ptx_kernels.attention_append(k, v, k_cache, v_cache, np.array([5], np.int32))
+    assert made[0] is k_cache and (k_cache[:, :5] == k).all() and (v_cache[:, 5:] == 0).all()
+    found = ptx_kernels.attention_decode(q, k_cache, v_cache, np.array([5], np.int32))
+    np.testing.assert_allclose(found, references.attention(q, k, v, causal=True), rtol=1e-2, atol=1e-2)
+    bytes_of = [np.zeros((1, 8, 2, 16), np.uint8) for _ in range(2)]
+    ptx_kernels.attention_append(np.ones_like(k), np.ones_like(v), *bytes_of, np.array([5], np.int32))
+    assert (bytes_of[0][:, :5] == 0x38).all(), "one as e4m3"
+    found = ptx_kernels.attention_decode_latent(q[:, -1:], k_cache[:, :, :1], np.array([5], np.int32), 8)
+    expected = references.attention(q[:, -1:], k[:, :, :1], k[:, :, :1, :8])
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention(causal: bool) -> None:
     q, k, v = (_random(1, 20, heads, 16, seed=heads).astype(np.float16) for heads in (4, 2, 2))

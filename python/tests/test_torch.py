@@ -21,8 +21,8 @@ if not has("torch"):
 
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+from with_torch import compiled, each_device, make, needs_hopper  # noqa: E402
 
-DEVICES = ["cpu", *(["cuda"] if has_gpu() else [])]
 Op = tuple[Callable[..., Any], Callable[..., Any], list[tuple[int, ...]]]
 
 
@@ -55,13 +55,6 @@ OPERATIONS: dict[str, Op] = {
     ),
 }
 each_operation = pytest.mark.parametrize("name", OPERATIONS)
-each_device = pytest.mark.parametrize("device", DEVICES)
-
-
-def make(shapes: list[tuple[int, ...]], device: str, dtype: Any = torch.float32, grad: bool = False) -> list[Any]:
-    generator = torch.Generator().manual_seed(len(shapes) + sum(map(sum, shapes)))
-    tensors = [torch.randn(shape, generator=generator).to(device=device, dtype=dtype) for shape in shapes]
-    return [tensor.requires_grad_(grad) for tensor in tensors]
 
 
 @each_operation
@@ -114,52 +107,11 @@ def test_attention(device: str, layout: str, causal: bool) -> None:
         torch.testing.assert_close(one.float(), other.float(), rtol=5e-2, atol=5e-2)
 
 
-def _compiled(device: str, function: Any) -> Any:
-    torch._dynamo.reset()
-    return torch.compile(function, fullgraph=True, backend="aot_eager" if device == "cpu" else "inductor")
-
-
-@each_device
-@pytest.mark.parametrize("paged", [False, True])
-def test_attention_decode(device: str, paged: bool) -> None:
-    q, k, v = make([(2, 1, 4, 32), (2, 64, 2, 32), (2, 64, 2, 32)], device, torch.bfloat16)
-    lengths, table = torch.tensor([13, 64], dtype=torch.int32, device=device), None
-    caches = [k, v]
-    if paged:
-        order = torch.randperm(8, generator=torch.Generator().manual_seed(0)).to(device)
-        caches = [t.reshape(8, 16, 2, 32)[order].contiguous() for t in (k, v)]
-        table = order.argsort().reshape(2, 4).int()
-
-    def expected() -> Any:
-        rows = [F.scaled_dot_product_attention(
-            *(t[at : at + 1].transpose(1, 2).float() for t in (q, k[:, :length], v[:, :length])), enable_gqa=True
-        ).transpose(1, 2) for at, length in enumerate(lengths.tolist())]  # fmt: skip
-        return torch.cat(rows)
-
-    found = ptx_kernels.attention_decode(q, *caches, lengths, block_table=table)
-    torch.testing.assert_close(found.float(), expected(), rtol=2e-2, atol=2e-2)
-    compiled = _compiled(device, ptx_kernels.attention_decode)
-    torch.testing.assert_close(compiled(q, *caches, lengths, block_table=table), found)
-    if device == "cuda":
-        # One graph serves every step: the lengths are read on the GPU.
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            ptx_kernels.attention_decode(q, *caches, lengths, block_table=table, out=found)
-        lengths.copy_(torch.tensor([64, 2], dtype=torch.int32))
-        graph.replay()
-        torch.testing.assert_close(found.float(), expected(), rtol=2e-2, atol=2e-2)
-    with pytest.raises(ValueError, match=r"lengths: dimension 0 \(b\) has 1 elements"):
-        ptx_kernels.attention_decode(q, *caches, lengths[:1], block_table=table)
-    with pytest.raises(RuntimeError, match="attention_decode has no gradient"):
-        ptx_kernels.attention_decode(q.requires_grad_(), *caches, lengths, block_table=table)
-
-
 @each_device
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("out_dtype", [None, torch.float32])
 def test_grouped_matmul(device: str, transposed: bool, out_dtype: Any) -> None:
-    if device == "cuda" and torch.cuda.get_device_capability() != (9, 0):
-        pytest.skip("grouped products need compute capability 9.0")
+    needs_hopper(device)
     if transposed and out_dtype is not None:
         pytest.skip("there is no such kernel")
     a, b = make([(200, 64), (4, 64, 136)], device, torch.bfloat16)
@@ -171,11 +123,33 @@ def test_grouped_matmul(device: str, transposed: bool, out_dtype: Any) -> None:
     rows = [a[low:high].float() @ matrix.float() for low, high, matrix in zip([0, 3, 3, 150], [3, 3, 150, 200], b)]
     torch.testing.assert_close(found.float(), torch.cat(rows), rtol=2e-2, atol=2e-2)
     if out_dtype is None:
-        torch.testing.assert_close(_compiled(device, ptx_kernels.grouped_matmul)(a, b, offsets), found)
+        torch.testing.assert_close(compiled(device, ptx_kernels.grouped_matmul)(a, b, offsets), found)
     with pytest.raises(ValueError, match="offsets: expected 5 numbers without gaps for 4 groups, found 4"):
         ptx_kernels.grouped_matmul(a, b, offsets[:4])
     with pytest.raises(TypeError, match="a: expected a tensor of bfloat16, found float32"):
         ptx_kernels.grouped_matmul(a.float(), b, offsets)
+
+
+@each_device
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gradients_of_grouped_matmul(device: str, transposed: bool) -> None:
+    needs_hopper(device)
+    a, b, weight = make([(210, 64), (4, 64, 136), (210, 136)], device, torch.bfloat16)
+    if transposed:
+        b = b.transpose(1, 2).contiguous().transpose(1, 2)
+    # Rows in front of the first group and behind the last one, and a group without rows.
+    bounds = [4, 7, 7, 150, 200]
+    offsets = torch.tensor(bounds, dtype=torch.int32, device=device)
+    inputs = [a.requires_grad_(), b.requires_grad_()]
+    exact = [t.detach().double().requires_grad_() for t in (a, b)]
+    rows = [exact[0][low:high] @ matrix for low, high, matrix in zip(bounds, bounds[1:], exact[1])]
+    expected = torch.autograd.grad((torch.cat(rows) * weight[4:200].double()).sum(), exact)
+    for call in (ptx_kernels.grouped_matmul, compiled(device, ptx_kernels.grouped_matmul)):
+        found = torch.autograd.grad((call(a, b, offsets)[4:200] * weight[4:200]).sum(), inputs)
+        for mine, reference in zip(found, expected):
+            torch.testing.assert_close(mine.double(), reference, rtol=2e-2, atol=2e-2 * reference.abs().max().item())
+    only_a = torch.autograd.grad(ptx_kernels.grouped_matmul(a, b.detach(), offsets)[4:200].float().sum(), a)
+    assert bool((only_a[0][200:] == 0).all() and (only_a[0][:4] == 0).all())
 
 
 @each_device
@@ -270,8 +244,20 @@ INPUTS: dict[str, list[Any]] = {
     "grouped_matmul": [(BF16, (8, 16)), (BF16, (1, 16, 8)), (torch.uint32, (2,))],
     "attention": [(BF16, (1, 4, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), True, None, 0.0],
     "attention_bhsd": [(BF16, (1, 2, 4, 16)), (BF16, (1, 1, 4, 16)), (BF16, (1, 1, 4, 16)), True, None, 0.0],
-    "attention_decode": [(BF16, (1, 1, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), (I32, (1,)), None, True, None, 0.0],
+    "attention_decode": [
+        (BF16, (1, 1, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), (I32, (1,)), None, None, None, True, None, 0.0,
+    ],
+    "attention_prefill": [
+        (BF16, (1, 3, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), (I32, (1,)), None, True, None, 0.0,
+    ],
+    "attention_decode_latent": [(BF16, (1, 1, 2, 32)), (BF16, (1, 4, 1, 32)), (I32, (1,)), None, True, None],
+    "attention_append": [(BF16, (1, 1, 1, 16)), (BF16, (1, 1, 1, 16)), (I32, (1,)), None, None, None],
     "rotary": [(F32, (4, 2, 16)), (F32, (4, 8)), (F32, (4, 8)), (I64, (4,)), False],
+}  # fmt: skip
+# The outputs of functions whose callers pass them.
+OUTPUTS: dict[str, list[Any]] = {
+    "attention_decode_latent": [(BF16, (1, 1, 2, 16))],
+    "attention_append": [(BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16))],
 }
 
 
@@ -285,25 +271,28 @@ def test_every_function_has_inputs_here() -> None:
 def test_opcheck(device: str, name: str) -> None:
     from ptx_kernels import _torch
 
-    if name == "grouped_matmul" and device == "cuda" and torch.cuda.get_device_capability() != (9, 0):
-        pytest.skip("grouped products need compute capability 9.0")
+    if name == "grouped_matmul":
+        needs_hopper(device)
     function = getattr(ptx_kernels.library(), name)
     state = _torch.operators(function)
 
-    def inputs(grad: bool) -> list[Any]:
+    def tensors(descriptions: list[Any], grad: bool = False) -> list[Any]:
         def tensor(dtype: Any, shape: tuple[int, ...]) -> Any:
             if not dtype.is_floating_point:
                 # Offsets of a group with all rows; numbers in order.
                 return (torch.arange(shape[0], device=device, dtype=torch.int32) * (8 if dtype == torch.uint32 else 1)).to(dtype)
             return make([shape], device, dtype, grad)[0]
 
-        return [tensor(*value) if isinstance(value, tuple) else value for value in INPUTS[name]]
+        return [tensor(*value) if isinstance(value, tuple) else value for value in descriptions]
 
-    torch.library.opcheck(state.op, tuple(inputs(False)))
+    if name not in OUTPUTS:
+        torch.library.opcheck(state.op, tuple(tensors(INPUTS[name])))
     if function.backward is not None:
-        torch.library.opcheck(state.op_saved, tuple(inputs(True)))
+        torch.library.opcheck(state.op_saved, tuple(tensors(INPUTS[name], grad=True)))
     values: list[Any] = [None] * len(function.params)
-    for at, value in zip(function.inputs, inputs(False)):
+    for at, value in zip(function.inputs, tensors(INPUTS[name])):
+        values[at] = value
+    for at, value in zip(function.main_outputs, tensors(OUTPUTS.get(name, []))):
         values[at] = value
     _torch.make_outputs(function, values, function.main_outputs)
     torch.library.opcheck(state.op_out, tuple(values))

@@ -9,7 +9,10 @@ from __future__ import annotations
 from ._native_library import Library, load
 from ._operations import (
     attention,
+    attention_append,
     attention_decode,
+    attention_decode_latent,
+    attention_prefill,
     cross_entropy,
     geglu,
     gelu,
@@ -28,7 +31,10 @@ from ._operations import (
 __all__ = [
     "Library",
     "attention",
+    "attention_append",
     "attention_decode",
+    "attention_decode_latent",
+    "attention_prefill",
     "cross_entropy",
     "geglu",
     "gelu",

@@ -28,21 +28,31 @@ class _State:
 def _state(function: Function) -> _State:
     if function.jax_state is None:
         function.jax_state = _State(function)
-    return function.jax_state
+    state: _State = function.jax_state
+    return state
 
 
 def call(function: Function, values: list[Any]) -> Any:
-    """Calls a function. Its outputs are new arrays: JAX's arrays cannot be written."""
-    for at in function.outputs:
-        if values[at] is not None:
-            name = function.params[at].name
-            raise TypeError(f"{function.name}() got {name}=: JAX arrays are immutable, and outputs are returned")
+    """Calls a function. Its outputs are new arrays: JAX's arrays cannot be written.
+
+    Outputs whose shape the library does not say are passed, as what they are before the call.
+    """
     present = tuple(at for at in function.tensors if values[at] is not None)
     arrays = [_as_array(function, at, values[at]) for at in present]
     scalars = tuple((at, _scalar(function, at, values[at])) for at in function.inputs if at not in function.tensors)
+    updated = tuple(at for at in function.outputs if values[at] is not None)
     # Errors come here, at trace time, and name the argument.
-    _outputs(function, present, arrays, tuple(function.main_outputs))
-    made = _differentiable(function, present, scalars)(*arrays)
+    known = _infer(function, present, arrays)
+    for at in updated:
+        if at in known:
+            name = function.params[at].name
+            raise TypeError(f"{function.name}() got {name}=: JAX arrays are immutable, and outputs are returned")
+    if updated:
+        before = [_as_array(function, at, values[at]) for at in updated]
+        made = _update(function, (present, updated), scalars, arrays, before)
+    else:
+        _results(function, known, function.main_outputs)
+        made = _differentiable(function, present, scalars)(*arrays)
     return made[0] if len(made) == 1 else tuple(made)
 
 
@@ -74,32 +84,53 @@ def _scalar(function: Function, at: int, value: Any) -> Any:
     raise TypeError(f"{function.name}: {param.name}: expected {param.kind}, found {type(value).__name__}")
 
 
-def _outputs(function: Function, present: Sequence[int], arrays: Sequence[Any], outputs: Sequence[int]) -> list[Any]:
+def _infer(function: Function, present: Sequence[int], arrays: Sequence[Any]) -> dict[int, Any]:
+    """Shapes and types of the outputs."""
     shapes: list[Any] = [None] * len(function.params)
     dtypes: list[Any] = [None] * len(function.params)
     for at, array in zip(present, arrays):
         shapes[at], dtypes[at] = array.shape, array.dtype.name
-    made = function.infer(shapes, dtypes)
+    return function.infer(shapes, dtypes)
+
+
+def _results(function: Function, made: dict[int, Any], outputs: Sequence[int]) -> list[Any]:
     for at in outputs:
         if at not in made:
             raise function.missing_shape(at)
     return [jax.ShapeDtypeStruct(made[at][0], jnp.dtype(made[at][1])) for at in outputs]
 
 
-def _invoke(function: Function, present: Any, scalars: Any, outputs: tuple[int, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """XLA's custom call with these outputs."""
-    state = _state(function)
+def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dict[str, Any]:
+    """The attributes of a call with these tensors."""
     absent = 0
     for at, param in enumerate(function.params):
-        if param.is_tensor and at not in present and at not in outputs:
+        if param.is_tensor and at not in tensors:
             absent |= 1 << at
     attributes: dict[str, Any] = {"absent": np.int64(absent)}
     for at, value in scalars:
         if value is not None:
             attributes[function.params[at].name] = _attribute(value)
-    shapes = _outputs(function, present, arrays, outputs)
-    made = jax.ffi.ffi_call(state.target, shapes)(*arrays, **attributes)
-    return tuple(made)
+    return attributes
+
+
+def _invoke(function: Function, present: Any, scalars: Any, outputs: tuple[int, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """XLA's custom call with these outputs."""
+    shapes = _results(function, _infer(function, present, arrays), outputs)
+    attributes = _attributes(function, (*present, *outputs), scalars)
+    return tuple(jax.ffi.ffi_call(_state(function).target, shapes)(*arrays, **attributes))
+
+
+def _update(function: Function, tensors: Any, scalars: Any, arrays: Sequence[Any], before: Sequence[Any]) -> tuple[Any, ...]:
+    """XLA's custom call with outputs that begin as arrays: in their memory, where nothing else needs it, or in a copy."""
+    present, updated = tensors
+    made = _infer(function, [*present, *updated], [*arrays, *before])
+    made |= {at: (array.shape, array.dtype.name) for at, array in zip(updated, before)}
+    outputs = [at for at in function.outputs if at in updated or at in function.main_outputs]
+    attributes = _attributes(function, (*present, *outputs), scalars) | {"updated": np.int64(len(updated))}
+    aliases = {len(arrays) + number: outputs.index(at) for number, at in enumerate(updated)}
+    shapes = _results(function, made, outputs)
+    call = jax.ffi.ffi_call(_state(function).target, shapes, input_output_aliases=aliases)
+    return tuple(call(*arrays, *before, **attributes))
 
 
 def _attribute(value: Any) -> Any:
@@ -149,7 +180,7 @@ def _differentiable(function: Function, present: Any, scalars: Any) -> Any:
     saved = main + tuple(at for at in function.saved_outputs() if at not in main)
 
     @jax.custom_vjp
-    def run(*arrays: Any) -> tuple[Any, ...]:
+    def run(*arrays: Any) -> Any:
         return primal(*arrays)
 
     def forward(*arrays: Any) -> Any:

@@ -72,7 +72,7 @@ class Library:
             listener(self)
 
     def __getattr__(self, name: str) -> Function:
-        functions = self.__dict__.get("_functions", {})
+        functions: dict[str, Function] = self.__dict__.get("_functions", {})
         if name in functions:
             return functions[name]
         raise AttributeError(f"{self.__dict__.get('_path', 'the library')} exports no function {name!r}")

@@ -186,7 +186,7 @@ def matmul(
         return call(_library.batched_matmul, [a, b, out])
     if out_dtype is not None:
         if out is None:
-            out = _like(a, (*a.shape[:-1], b.shape[-1]), out_dtype)
+            out = _result_of_type(a, (*a.shape[:-1], b.shape[-1]), out_dtype)
         return call(_library.linear, [a, b, bias, out, activation or "none"])
     if out is None and _differentiates(a, b, bias):
         made = call(_library.matmul, [a, b, None])
@@ -209,11 +209,11 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, *, out_dtype: Any = None, out: 
         out: where the result goes; else it is a new tensor.
 
     Returns:
-        ``[m, n]``. Rows of no group have no defined value, or keep theirs in ``out``. Sums are float32. Without a gradient.
-        A GPU needs compute capability 9.0.
+        ``[m, n]``. Rows of no group have no defined value, or keep theirs in ``out``. Sums are float32. Differentiable in ``a`` and ``b``, for a
+        bfloat16 result; the gradient of ``b`` is zero for groups without rows. A GPU needs compute capability 9.0.
     """
     if out_dtype is not None and out is None:
-        out = _like(a, (a.shape[0], b.shape[-1]), out_dtype)
+        out = _result_of_type(a, (a.shape[0], b.shape[-1]), out_dtype)
     return call(_library.grouped_matmul, [a, b, _unsigned(offsets), out])
 
 
@@ -256,6 +256,8 @@ def attention_decode(
     lengths: Any,
     *,
     block_table: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
     causal: bool = True,
     scale: float | None = None,
     soft_cap: float = 0.0,
@@ -268,10 +270,45 @@ def attention_decode(
     Args:
         q: float16 or bfloat16 of shape ``[batch, tokens, heads, elements]``: 1 to 16 new tokens of each sequence.
         k_cache: of shape ``[batch, capacity, heads of k, elements]``, or ``[pages, page size, heads of k, elements]`` with a table. It holds the
-            keys of the new tokens already.
+            keys of the new tokens already (`attention_append`). Of the type of ``q``, or float8_e4m3fn.
         v_cache: as ``k_cache``, with the elements of v.
         lengths: int32 of shape ``[batch]``: the keys of each sequence, new ones included.
         block_table: int32 of shape ``[batch, pages of a sequence]``: token t of sequence b lies in page ``block_table[b][t // page size]``.
+        k_scale: float32 of shape ``[heads of k]``: a key is the cache's times the factor of its head. Together with ``v_scale``.
+        v_scale: as ``k_scale``, for values.
+        causal: a query sees no key behind its own; the last query is aligned with the last key.
+        scale: the factor of the scores; ``1 / sqrt(elements)`` without it.
+        soft_cap: scores become ``soft_cap · tanh(score / soft_cap)``, where it is not zero.
+        out: where the result goes; else it is a new tensor.
+
+    Returns:
+        A tensor like ``q`` with the elements of ``v_cache``. Without a gradient.
+    """
+    caches = [_e4m3_as_bytes(cache) for cache in (k_cache, v_cache)]
+    values = [q, *caches, lengths, block_table, k_scale, v_scale, out, None, causal, scale, soft_cap]
+    return call(_library.attention_decode, values)
+
+
+def attention_prefill(
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    lengths: Any,
+    *,
+    block_table: Any = None,
+    causal: bool = True,
+    scale: float | None = None,
+    soft_cap: float = 0.0,
+    out: Any = None,
+) -> Any:
+    """Attention of a chunk of new tokens to a cache that holds their keys and values already.
+
+    Args:
+        q: float16 or bfloat16 of shape ``[batch, tokens, heads, elements]``: any number of new tokens; for up to 16 `attention_decode` is faster.
+        k_cache: as for `attention_decode`, of the type of ``q``.
+        v_cache: as ``k_cache``, with the elements of v.
+        lengths: int32 of shape ``[batch]``: the keys of each sequence, new ones included.
+        block_table: as for `attention_decode`.
         causal: a query sees no key behind its own; the last query is aligned with the last key.
         scale: the factor of the scores; ``1 / sqrt(elements)`` without it.
         soft_cap: scores become ``soft_cap · tanh(score / soft_cap)``, where it is not zero.
@@ -281,7 +318,77 @@ def attention_decode(
         A tensor like ``q`` with the elements of ``v_cache``. Without a gradient.
     """
     values = [q, k_cache, v_cache, lengths, block_table, out, None, causal, scale, soft_cap]
-    return call(_library.attention_decode, values)
+    return call(_library.attention_prefill, values)
+
+
+def attention_decode_latent(
+    q: Any,
+    cache: Any,
+    lengths: Any,
+    v_elements: int,
+    *,
+    block_table: Any = None,
+    causal: bool = True,
+    scale: float | None = None,
+    out: Any = None,
+) -> Any:
+    """Attention of new tokens to a cache of latent attention (MLA), with the projections of keys and values absorbed into ``q`` and the output.
+
+    Args:
+        q: float16 or bfloat16 of shape ``[batch, tokens, heads, elements]``: 1 to 16 new tokens of each sequence, at most 576 elements.
+        cache: of shape ``[batch, capacity, 1, elements]``, or ``[pages, page size, 1, elements]`` with a table. A row is the key of all heads, and
+            its first elements are the value.
+        lengths: int32 of shape ``[batch]``: the keys of each sequence, new ones included.
+        v_elements: the elements of a value, at most 512.
+        block_table: as for `attention_decode`.
+        causal: a query sees no key behind its own; the last query is aligned with the last key.
+        scale: the factor of the scores: that of the heads before the absorption. ``1 / sqrt(elements)`` without it.
+        out: where the result goes; else it is a new tensor.
+
+    Returns:
+        ``[batch, tokens, heads, v_elements]``. Without a gradient.
+    """
+    if out is None:
+        out = _like(q, (*q.shape[:-1], v_elements), q.dtype)
+    elif tuple(out.shape) != (*q.shape[:-1], v_elements):
+        raise ValueError(f"attention_decode_latent: out: expected shape {(*q.shape[:-1], v_elements)}, found {tuple(out.shape)}")
+    return call(_library.attention_decode_latent, [q, cache, lengths, block_table, out, None, causal, scale])
+
+
+def attention_append(
+    k: Any,
+    v: Any,
+    k_cache: Any,
+    v_cache: Any,
+    lengths: Any,
+    *,
+    block_table: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
+) -> Any:
+    """Writes new keys and values to a cache, at the places of the last tokens of each sequence: one launch.
+
+    The lengths and the table are read on the GPU, so one captured graph serves every step. A token that the cache has no place for is left out.
+
+    Args:
+        k: float16 or bfloat16 of shape ``[batch, new tokens, heads, elements]``.
+        v: as ``k``, with the elements of v.
+        k_cache: as for `attention_decode`; it is written. Elements of float8_e4m3fn are those of ``k``, divided by the factor of their head and rounded.
+        v_cache: as ``k_cache``, with the elements of v.
+        lengths: int32 of shape ``[batch]``: the keys of each sequence, new ones included.
+        block_table: as for `attention_decode`.
+        k_scale: as for `attention_decode`.
+        v_scale: as ``k_scale``, for values.
+
+    Returns:
+        The caches. With JAX they are new arrays, in the memory of the old ones where these are donated or not used again.
+    """
+    before = (k_cache, v_cache)
+    passed = [_e4m3_as_bytes(cache) for cache in before]
+    made = call(_library.attention_append, [k, v, lengths, block_table, k_scale, v_scale, *passed])
+    if all(after is given for after, given in zip(made, passed)):
+        return before
+    return tuple(after if after.dtype == cache.dtype else _viewed(after, cache.dtype) for after, cache in zip(made, before))
 
 
 def rotary(x: Any, cos: Any, sin: Any, positions: Any, *, interleaved: bool = False, out: Any = None) -> Any:
@@ -303,13 +410,29 @@ def rotary(x: Any, cos: Any, sin: Any, positions: Any, *, interleaved: bool = Fa
 
 def _unsigned(tensor: Any) -> Any:
     """Integers of 32 bits without a sign, which the kernels take; others as they are."""
-    if str(getattr(tensor, "dtype", None)).rpartition(".")[2] != "int32":
-        return tensor
+    return _viewed(tensor, "uint32") if _dtype_name(tensor) == "int32" else tensor
+
+
+def _e4m3_as_bytes(tensor: Any) -> Any:
+    """Elements of 8 bits as bytes, which the kernels take; others as they are."""
+    return _viewed(tensor, "uint8") if _dtype_name(tensor) == "float8_e4m3fn" else tensor
+
+
+def _dtype_name(tensor: Any) -> str:
+    return str(getattr(tensor, "dtype", None)).rpartition(".")[2]
+
+
+def _viewed(tensor: Any, dtype: Any) -> Any:
+    """The same bits as another type of the same size."""
     if hasattr(tensor, "is_cuda"):
         import torch
 
-        return tensor.view(torch.uint32)
-    return tensor.astype("uint32")
+        return tensor.view(getattr(torch, dtype) if isinstance(dtype, str) else dtype)
+    if type(tensor).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        import jax
+
+        return jax.lax.bitcast_convert_type(tensor, dtype)
+    return tensor.view(dtype)
 
 
 def _activate(x: Any, activation: str) -> Any:
@@ -329,14 +452,19 @@ def _differentiates(*tensors: Any) -> bool:
     return False
 
 
+def _result_of_type(tensor: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
+    """A result of another type than the operands'."""
+    if type(tensor).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        raise TypeError("out_dtype is not possible in JAX; cast the result")
+    return _like(tensor, shape, dtype)
+
+
 def _like(tensor: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
     """A new tensor of the same framework and place."""
     if hasattr(tensor, "is_cuda"):
         return tensor.new_empty(shape, dtype=dtype)
     kind = type(tensor).__module__.partition(".")[0]
-    if kind in ("jax", "jaxlib"):
-        raise TypeError("out_dtype is not possible in JAX; cast the result")
-    module = importlib.import_module(kind)
+    module = importlib.import_module("jax.numpy" if kind in ("jax", "jaxlib") else kind)
     return module.empty(shape, dtype)
 
 
@@ -346,8 +474,8 @@ def _move(tensor: Any, source: int, target: int) -> Any:
         return tensor.movedim(source, target).contiguous()
     kind = type(tensor).__module__.partition(".")[0]
     if kind in ("jax", "jaxlib"):
-        import jax.numpy as module
-    else:
-        module = importlib.import_module(kind)
-        return module.ascontiguousarray(module.moveaxis(tensor, source, target))
-    return module.moveaxis(tensor, source, target)
+        import jax.numpy
+
+        return jax.numpy.moveaxis(tensor, source, target)
+    module = importlib.import_module(kind)
+    return module.ascontiguousarray(module.moveaxis(tensor, source, target))
