@@ -78,91 +78,29 @@ pub(crate) mod kernels {
         }
     }
 
-    /// A position in the rings: the stage, and the parity of its round.
-    struct Position {
-        stage: u32,
-        phase: u32,
-    }
-
-    impl Position {
-        /// The next stage; the parity changes where the ring starts again.
-        fn advance(&mut self) {
-            self.stage += 1;
-            if self.stage == STAGES {
-                self.stage = 0;
-                self.phase = self.phase ^ 1;
-            }
-        }
-    }
-
-    /// A ring of tiles of K or of V, and its barriers.
-    struct Ring<const C: Config> {
-        tiles: u32,
-        full: u32,
-        empty: u32,
-    }
-
-    impl<const C: Config> Ring<C> {
-        /// Makes the barriers: each warp that multiplies gives a stage back.
-        fn init(&self) {
-            for i in 0..STAGES {
-                mbarrier::init(self.full + 8 * i, 1);
-                mbarrier::init(self.empty + 8 * i, 4 * C.groups);
-            }
-        }
-
-        /// Begins to copy the tile that starts at a token, when its stage is empty.
-        fn load(&self, map: TensorMap, at: &Position, head: u32, token: u32, batch: u32) {
-            let (bar, to): (u32, u32) = (self.full + 8 * at.stage, self.tiles + at.stage * C.kv_tile());
-            mbarrier::wait(self.empty + 8 * at.stage, at.phase ^ 1);
-            mbarrier::arrive_expect(bar, C.kv_tile());
-            for i in 0..C.parts() {
-                tma::load_4d(to + i * C.kv_part(), map, 64 * i, head, token, batch, bar);
-            }
-        }
-
-        /// Waits until a tile is there.
-        fn wait(&self, at: &Position) {
-            mbarrier::wait(self.full + 8 * at.stage, at.phase);
-        }
-
-        /// One lane of each warp says that the warp has read a stage.
-        fn release(&self, stage: u32) {
-            if laneid == 0 {
-                mbarrier::arrive(self.empty + 8 * stage);
-            }
-        }
-    }
-
     /// The shared memory of a block.
     struct Memory<const C: Config> {
         q_tile: u32,
         /// For each group: its queries are there, and it has read them.
         q_full: u32,
         q_empty: u32,
-        /// For each of two slots: a piece of work is there, and the groups have read it.
-        work_full: u32,
-        work_empty: u32,
-        slots: Shared<[Work; 2]>,
-        k: Ring<C>,
-        v: Ring<C>,
+        slots: flash::Slots<0>,
+        k: flash::Ring<STAGES, { C.parts() }, { C.kv_part() }>,
+        v: flash::Ring<STAGES, { C.parts() }, { C.kv_part() }>,
     }
 
     impl<const C: Config> Memory<C> {
         /// Q, the tiles of K, those of V; and behind Q's barrier those of the rings.
-        fn new(tiles: u32, barriers: u32, slots: Shared<[Work; 2]>) -> Memory<C> {
+        fn new(tiles: u32, barriers: u32, work: Shared<[flash::Work; 2]>) -> Memory<C> {
             let k_tiles: u32 = tiles + C.parts() * C.q_part();
             let k_full: u32 = barriers + 16 * C.groups + 32;
-            let v_full: u32 = k_full + 16 * STAGES;
             Memory {
                 q_tile: tiles,
                 q_full: barriers,
                 q_empty: barriers + 8 * C.groups,
-                work_full: barriers + 16 * C.groups,
-                work_empty: barriers + 16 * C.groups + 16,
-                slots,
-                k: Ring { tiles: k_tiles, full: k_full, empty: k_full + 8 * STAGES },
-                v: Ring { tiles: k_tiles + STAGES * C.kv_tile(), full: v_full, empty: v_full + 8 * STAGES },
+                slots: flash::Slots::new(work, barriers + 16 * C.groups),
+                k: flash::Ring::new(k_tiles, k_full),
+                v: flash::Ring::new(k_tiles + STAGES * C.kv_tile(), k_full + 16 * STAGES),
             }
         }
 
@@ -172,24 +110,24 @@ pub(crate) mod kernels {
                 mbarrier::init(self.q_full + 8 * i, 1);
                 mbarrier::init(self.q_empty + 8 * i, 4);
             }
-            for i in 0..2 {
-                mbarrier::init(self.work_full + 8 * i, 1);
-                mbarrier::init(self.work_empty + 8 * i, 4 * C.groups);
-            }
-            self.k.init();
-            self.v.init();
+            self.slots.init::<{ 4 * C.groups }>();
+            self.k.init::<{ 4 * C.groups }>();
+            self.v.init::<{ 4 * C.groups }>();
             mbarrier::fence_init();
         }
-    }
 
-    /// A piece of work: queries from `first` on of a head of a sequence, and tiles of keys, the last one first. Without one there is no
-    /// more work.
-    #[align(16)]
-    struct Work {
-        first: u32,
-        head: u32,
-        batch: u32,
-        blocks: u32,
+        /// Begins to copy the queries of each group, when it has read those before.
+        fn load_queries(&self, map: TensorMap, work: &flash::Work, phase: u32) {
+            for group in 0..C.groups {
+                let bar: u32 = self.q_full + 8 * group;
+                mbarrier::wait(self.q_empty + 8 * group, phase ^ 1);
+                mbarrier::arrive_expect(bar, C.parts() * 8192);
+                for i in 0..C.parts() {
+                    let to: u32 = self.q_tile + i * C.q_part() + group * 8192;
+                    tma::load_4d(to, map, 64 * i, work.head, work.first + 64 * group, work.batch, bar);
+                }
+            }
+        }
     }
 
     /// If causal, query `i` sees the keys before `i` plus this number.
@@ -198,25 +136,21 @@ pub(crate) mod kernels {
         if C.causal == 1 { diagonal + 1 } else { 0 }
     }
 
-    impl Work {
-        /// Piece `index` of all. Heads go `section` at a time, whose keys and values fit the second-level cache, and of these, if causal,
-        /// the queries that see the most keys first, so that all blocks end at about the same time.
-        fn of_index<const C: Config>(p: &Problem, index: u32, section: u32) -> Work {
-            let tiles: u32 = (p.queries + (C.rows() - 1)) / C.rows();
-            let (number, inside): (u32, u32) = (index / (section * tiles), index % (section * tiles));
-            let (row, column): (u32, u32) = (inside / section, number * section + inside % section);
-            let tile: u32 = if C.causal == 1 { tiles - 1 - row } else { row };
-            let first: u32 = tile * C.rows();
-            let mut seen: i32 = signed(p.tokens_k);
-            if C.causal == 1 {
-                seen = seen.min(signed(first + C.rows()) + high::<C>(p) - 1);
-            }
-            // Without a key there is one tile, all of it hidden.
-            let mut blocks: u32 = unsigned(seen.max(1) + (C.keys - 1) as i32) / C.keys;
-            let batch: u32 = column / p.heads;
-            blocks = (batch < p.batch).select(blocks, 0);
-            Work { first, head: column % p.heads, batch, blocks }
+    /// Piece `index` of the work: if causal, the queries that see the most keys first, so that all blocks end at about the same time.
+    fn piece<const C: Config>(p: &Problem, index: u32, section: u32) -> flash::Work {
+        let order = flash::Order { tiles: (p.queries + (C.rows() - 1)) / C.rows(), section };
+        let (row, column): (u32, u32) = order.locate(index);
+        let tile: u32 = if C.causal == 1 { order.tiles - 1 - row } else { row };
+        let first: u32 = tile * C.rows();
+        let mut seen: i32 = signed(p.tokens_k);
+        if C.causal == 1 {
+            seen = seen.min(signed(first + C.rows()) + high::<C>(p) - 1);
         }
+        // Without a key there is one tile, all of it hidden.
+        let mut blocks: u32 = unsigned(seen.max(1) + (C.keys - 1) as i32) / C.keys;
+        let batch: u32 = column / p.heads;
+        blocks = (batch < p.batch).select(blocks, 0);
+        flash::Work { first, head: column % p.heads, batch, blocks }
     }
 
     /// The maps of Q, K and V.
@@ -231,15 +165,12 @@ pub(crate) mod kernels {
     /// for these are needed longer.
     fn load<const C: Config>(memory: &Memory<C>, maps: &Maps, p: &Problem, section: u32, claims: u64) {
         let last: u32 = (p.queries + (C.rows() - 1)) / C.rows() * p.heads * p.batch - 1;
-        let mut at = Position { stage: 0, phase: 0 };
+        let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
         loop {
-            let work = Work::of_index::<C>(p, index, section);
-            let slot: u32 = turn & 1;
-            mbarrier::wait(memory.work_empty + 8 * slot, (turn >> 1) & 1 ^ 1);
-            let to = memory.slots.at(slot);
-            ptx! { st.shared.v4.u32 [to], {work.first, work.head, work.batch, work.blocks}; }
-            mbarrier::arrive(memory.work_full + 8 * slot);
+            let work = piece::<C>(p, index, section);
+            let bounds = flash::Bounds::none();
+            memory.slots.send(&work, &bounds, turn);
             if work.blocks == 0 {
                 break;
             }
@@ -247,33 +178,18 @@ pub(crate) mod kernels {
             ptx! { atom.relaxed.gpu.global.inc.u32 claimed, [claims], last; }
             let head: u32 = work.head / p.group;
             let mut block: u32 = work.blocks - 1;
-            memory.k.load(maps.k, &at, head, block * C.keys, work.batch);
+            memory.k.load::<64>(maps.k, &at, head, block * C.keys, work.batch);
             memory.load_queries(maps.q, &work, turn & 1);
-            memory.v.load(maps.v, &at, head, block * C.keys, work.batch);
+            memory.v.load::<64>(maps.v, &at, head, block * C.keys, work.batch);
             at.advance();
             while block > 0 {
                 block -= 1;
-                memory.k.load(maps.k, &at, head, block * C.keys, work.batch);
-                memory.v.load(maps.v, &at, head, block * C.keys, work.batch);
+                memory.k.load::<64>(maps.k, &at, head, block * C.keys, work.batch);
+                memory.v.load::<64>(maps.v, &at, head, block * C.keys, work.batch);
                 at.advance();
             }
             index = nctaid.x + claimed;
             turn += 1;
-        }
-    }
-
-    impl<const C: Config> Memory<C> {
-        /// Begins to copy the queries of each group, when it has read those before.
-        fn load_queries(&self, map: TensorMap, work: &Work, phase: u32) {
-            for group in 0..C.groups {
-                let bar: u32 = self.q_full + 8 * group;
-                mbarrier::wait(self.q_empty + 8 * group, phase ^ 1);
-                mbarrier::arrive_expect(bar, C.parts() * 8192);
-                for i in 0..C.parts() {
-                    let to: u32 = self.q_tile + i * C.q_part() + group * 8192;
-                    tma::load_4d(to, map, 64 * i, work.head, work.first + 64 * group, work.batch, bar);
-                }
-            }
         }
     }
 
@@ -321,7 +237,7 @@ pub(crate) mod kernels {
         #[shared]
         let barriers: [u64; 4 + 2 * C.groups + 4 * STAGES];
         #[shared(align = 16)]
-        let slots: [Work; 2];
+        let slots: [flash::Work; 2];
         let (tiles_at, barriers_at): (u32, u32) = (tiles, barriers);
         let memory = Memory::<C>::new(tiles_at, barriers_at, slots);
         if tid.x == 0 {
@@ -356,9 +272,7 @@ pub(crate) mod kernels {
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 4],
         o: [f32; C.head / 2],
-        most: [f32; 2],
-        sum: [f32; 2],
-        shrink: [f32; 2],
+        softmax: flash::Softmax,
     }
 
     impl<T, const C: Config> Consumer<T, C> {
@@ -385,18 +299,17 @@ pub(crate) mod kernels {
                 s,
                 p,
                 o,
-                most: [-1e30, -1e30],
-                sum: [0.0, 0.0],
-                shrink: [1.0, 1.0],
+                softmax: flash::Softmax::new(),
             }
         }
 
         /// All pieces of work. While the results of one leave, the first scores of the next are on the tensor cores.
         fn run(&mut self, memory: &Memory<C>, p: &Problem, out: u64, lse: u64) {
-            let mut work = Work { first: 0, head: 0, batch: 0, blocks: 0 };
-            let mut at = Position { stage: 0, phase: 0 };
+            let mut work = flash::Work::none();
+            let mut bounds = flash::Bounds::none();
+            let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
             let mut turn: u32 = 0;
-            self.receive(memory, &mut work, turn);
+            memory.slots.receive(&mut work, &mut bounds, turn);
             mbarrier::wait(memory.q_full + 8 * self.group, 0);
             memory.k.wait(&at);
             wgmma::fence();
@@ -410,9 +323,9 @@ pub(crate) mod kernels {
                 self.begin(&work, high::<C>(p));
                 self.walk(memory, &work, &mut at, p.tokens_k);
                 let (first, head, batch): (u32, u32, u32) = (work.first, work.head, work.batch);
-                let done = Work { first, head, batch, blocks: 0 };
+                let done = flash::Work { first, head, batch, blocks: 0 };
                 turn += 1;
-                self.receive(memory, &mut work, turn);
+                memory.slots.receive(&mut work, &mut bounds, turn);
                 if work.blocks == 0 {
                     self.finish(&done, p, out, lse);
                     break;
@@ -427,26 +340,13 @@ pub(crate) mod kernels {
             }
         }
 
-        /// The next piece of work.
-        fn receive(&self, memory: &Memory<C>, work: &mut Work, turn: u32) {
-            let slot: u32 = turn & 1;
-            mbarrier::wait(memory.work_full + 8 * slot, (turn >> 1) & 1);
-            let from = memory.slots.at(slot);
-            ptx! { ld.shared.v4.u32 {work.first, work.head, work.batch, work.blocks}, [from]; }
-            warp::sync();
-            if laneid == 0 {
-                mbarrier::arrive(memory.work_empty + 8 * slot);
-            }
-        }
-
         /// A new piece of work: nothing is summed yet.
-        fn begin(&mut self, work: &Work, high: i32) {
+        fn begin(&mut self, work: &flash::Work, high: i32) {
             let first: u32 = work.first + self.group * 64;
             self.top = signed(first) + high;
             self.own = signed(first + tid.x / 32 % 4 * 16 + laneid / 4) + high;
             for half in 0..2 {
-                self.most[half] = -1e30;
-                self.sum[half] = 0.0;
+                self.softmax.clear::<half>();
             }
             for i in 0..C.head / 2 {
                 self.o[i] = 0.0;
@@ -454,12 +354,12 @@ pub(crate) mod kernels {
         }
 
         /// All tiles, the scores of whose first one are there: scores of the next one beside the product with V of the one before.
-        fn walk(&mut self, memory: &Memory<C>, work: &Work, at: &mut Position, keys: u32) {
+        fn walk(&mut self, memory: &Memory<C>, work: &flash::Work, at: &mut flash::Position<STAGES>, keys: u32) {
             let mut block: u32 = work.blocks - 1;
             self.release(memory, at.stage, block);
             self.mask(block, keys);
-            self.softmax();
-            self.pack();
+            self.softmax.update(&mut self.s, self.exponent);
+            flash::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
             while block > 0 {
                 block -= 1;
                 let (v_stage, v_phase): (u32, u32) = (at.stage, at.phase);
@@ -476,16 +376,14 @@ pub(crate) mod kernels {
                 wgmma::wait::<1>();
                 self.release(memory, at.stage, block);
                 self.mask(block, keys);
-                if self.softmax() {
+                if self.softmax.update(&mut self.s, self.exponent) {
                     wgmma::wait::<0>();
-                    for i in 0..C.head / 2 {
-                        self.o[i] *= self.shrink[i / 2 % 2];
-                    }
+                    self.softmax.shrink(&mut self.o);
                 }
                 // Behind a branch, so that ptxas does not wait before the exponentials.
                 wgmma::wait::<0>();
                 memory.v.release(v_stage);
-                self.pack();
+                flash::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
             }
             memory.v.wait(at);
             wgmma::fence();
@@ -552,79 +450,20 @@ pub(crate) mod kernels {
                     if C.causal == 1 {
                         limit = limit.min(self.own + 8 * half as i32);
                     }
-                    limit -= signed(block * C.keys + laneid % 4 * 2);
-                    for j in 0..C.keys / 8 {
-                        for e in 0..2 {
-                            const AT: u32 = 4 * j + 2 * half + e;
-                            let hidden: pred = limit <= (8 * j + e) as i32;
-                            ptx! { selp.f32 self.s[AT], 0fFF800000, self.s[AT], hidden; }
-                        }
-                    }
+                    flash::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
                 }
-            }
-        }
-
-        /// Scores become exponentials; the sums, and the factors by which earlier sums shrink. Returns true if any row of this
-        /// warp has such a factor. A row's largest score makes its exponentials 1 at most; as long as an earlier one leaves
-        /// them below 2⁸, it stays, and with it all sums, so that O is seldom scaled.
-        fn softmax(&mut self) -> pred {
-            let mut grown: pred = false;
-            for half in 0..2 {
-                let (mut x, mut y): (f32, f32) = (self.most[half], self.most[half]);
-                for j in 0..C.keys / 8 {
-                    x = x.max(self.s[4 * j + 2 * half]);
-                    y = y.max(self.s[4 * j + 2 * half + 1]);
-                }
-                x = fragment::quad_max(x.max(y));
-                self.shrink[half] = (self.most[half] - x) * self.exponent;
-                let far: pred = self.shrink[half] < -8.0;
-                ptx! {
-                    selp.f32 self.shrink[half], self.shrink[half], 0f00000000, far;
-                    selp.f32 x, x, self.most[half], far;
-                    or.pred grown, grown, far;
-                    ex2.approx.ftz.f32 self.shrink[half], self.shrink[half];
-                }
-                self.most[half] = x;
-                let base: f32 = -x * self.exponent;
-                let (mut a, mut b): (f32, f32) = (self.sum[half] * self.shrink[half], 0.0);
-                for j in 0..C.keys / 8 {
-                    const AT: u32 = 4 * j + 2 * half;
-                    ptx! {
-                        fma.rn.f32 self.s[AT], self.s[AT], self.exponent, base;
-                        fma.rn.f32 self.s[AT + 1], self.s[AT + 1], self.exponent, base;
-                        ex2.approx.ftz.f32 self.s[AT], self.s[AT];
-                        ex2.approx.ftz.f32 self.s[AT + 1], self.s[AT + 1];
-                        add.f32 a, a, self.s[AT];
-                        add.f32 b, b, self.s[AT + 1];
-                    }
-                }
-                self.sum[half] = a + b;
-            }
-            warp::any(grown)
-        }
-
-        /// The exponentials as the left operand of the next product: pairs of keys.
-        fn pack(&mut self) {
-            for i in 0..C.keys / 4 {
-                ptx! { cvt.rn.{T}x2.f32 self.p[i], self.s[2 * i + 1], self.s[2 * i]; }
             }
         }
 
         /// Divides O by the sums, and writes it and the logarithms of the sums; rows that see no key become zeros.
-        fn finish(&mut self, work: &Work, p: &Problem, out: u64, lse: u64) {
+        fn finish(&mut self, work: &flash::Work, p: &Problem, out: u64, lse: u64) {
             let row: u32 = work.first + self.group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
             for half in 0..2 {
-                let total: f32 = fragment::quad_sum(self.sum[half]);
-                let (mut inverse, log): (f32, f32);
-                ptx! {
-                    rcp.approx.ftz.f32 inverse, total;
-                    lg2.approx.ftz.f32 log, total;
-                }
-                inverse = (total == 0.0).select(0.0, inverse);
+                let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
                 let own: u32 = row + 8 * half;
                 let inside: pred = own < p.tokens_q;
                 if p.logged != 0 {
-                    let logarithm: f32 = self.most[half].fma(self.exponent, log) * 0.6931471805599453;
+                    let logarithm: f32 = self.softmax.logarithm::<half>(log, self.exponent);
                     let to: u64 = lse + attention::offset(p.lse, work.batch, own, work.head);
                     let writes: pred = inside & (laneid % 4 == 0);
                     ptx! { @writes st.global.f32 [to], logarithm; }
@@ -632,26 +471,8 @@ pub(crate) mod kernels {
                 for i in 0..C.head / 4 {
                     self.o[i / 2 * 4 + 2 * half + i % 2] *= inverse;
                 }
-                self.store::<half>(out + attention::offset(p.out, work.batch, own, work.head), inside);
-            }
-        }
-
-        /// Writes a row of O: neighboring lanes exchange pairs, so that four of them write whole sectors of 32 bytes.
-        fn store<const HALF: u32>(&self, to: u64, inside: pred) {
-            let odd: pred = (laneid & 1) != 0;
-            let own: u64 = to + ((laneid & 1) * 16 + (laneid & 2) * 4) as u64;
-            for t in 0..C.head / 16 {
-                const AT: u32 = 8 * t + 2 * HALF;
-                let (x, y, sent, got): (b32, b32, b32, b32);
-                ptx! {
-                    cvt.rn.{T}x2.f32 x, self.o[AT + 1], self.o[AT];
-                    cvt.rn.{T}x2.f32 y, self.o[AT + 5], self.o[AT + 4];
-                    selp.b32 sent, x, y, odd;
-                    shfl.sync.bfly.b32 got, sent, 1, 31, 0xffffffff;
-                    selp.b32 x, got, x, odd;
-                    selp.b32 y, y, got, odd;
-                    @inside st.global.v2.b32 [own + 32 * t], {x, y};
-                }
+                let to: u64 = out + attention::offset(p.out, work.batch, own, work.head);
+                flash::store_row::<T, half, 0, { C.head / 2 }>(&self.o, to, inside, C.head);
             }
         }
     }
