@@ -3,8 +3,9 @@
 
 use crate::memory::{Memory, Typed};
 use crate::run::{Input, Kernel, Op, launched};
-use candle_core::cuda_backend::{CudaDType, CudaStorageSlice};
-use candle_core::{CudaStorage, Error, Layout, Result, Shape};
+use candle_core::backend::BackendStorage;
+use candle_core::cuda_backend::CudaDType;
+use candle_core::{CudaStorage, DType, Error, Layout, Result, Shape};
 use cudarc::driver::{CudaStream, DevicePtrMut};
 use half::{bf16, f16};
 use ptx_launch::{Device, Stream, ViewMut};
@@ -14,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 static DEVICES: Mutex<Vec<Device>> = Mutex::new(Vec::new());
 
 pub(crate) fn run<K: Op>(kernel: &K, storages: &[(&CudaStorage, &Layout)]) -> Result<(CudaStorage, Shape)> {
-    match storages.first().map(|(storage, _)| &storage.slice) {
-        Some(CudaStorageSlice::F32(_)) => run_typed::<K, f32>(kernel, storages),
-        Some(CudaStorageSlice::F16(_)) => run_typed::<K, f16>(kernel, storages),
-        Some(CudaStorageSlice::BF16(_)) => run_typed::<K, bf16>(kernel, storages),
+    match storages.first().map(|(storage, _)| kernel.dtype(storage.dtype())) {
+        Some(DType::F32) => run_typed::<K, f32>(kernel, storages),
+        Some(DType::F16) => run_typed::<K, f16>(kernel, storages),
+        Some(DType::BF16) => run_typed::<K, bf16>(kernel, storages),
         _ => Err(Error::Msg(format!("{}: expected tensors of f32, f16 or bf16", K::NAME))),
     }
 }

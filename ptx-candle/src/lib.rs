@@ -1,7 +1,7 @@
 //! The operations of `ptx-kernels` for candle: tensors in, tensors out, with gradients.
 //!
-//! [`rms_norm`], [`layer_norm`], [`softmax`], [`gelu`], [`silu`], [`swiglu`], [`matmul`], [`linear`], [`rotary`], [`attention`] and
-//! [`flash_attn`] have gradients. [`RmsNorm`], [`LayerNorm`] and [`Linear`] are layers with the constructors of `candle_nn`; [`KvCache`] is attention
+//! [`rms_norm`], [`layer_norm`], [`softmax`], [`cross_entropy`], [`gelu`], [`gelu_tanh`], [`silu`], [`relu`], [`swiglu`], [`geglu`], [`matmul`],
+//! [`linear`], [`rotary`], [`attention`] and [`flash_attn`] have gradients. [`RmsNorm`], [`LayerNorm`] and [`Linear`] are layers with the constructors of `candle_nn`; [`KvCache`] is attention
 //! to a cache of keys and values, for inference.
 //!
 //! On CUDA devices they run on candle's own stream and memory, without copies, and no event is recorded that candle does not record. Tensors
@@ -24,6 +24,7 @@
 #![deny(unsafe_code)]
 
 mod attention;
+mod cross_entropy;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod linear;
@@ -35,8 +36,9 @@ mod rows;
 mod run;
 
 pub use attention::{KvCache, attention, flash_attn};
+pub use cross_entropy::cross_entropy;
 pub use linear::{Linear, linear};
 pub use matmul::matmul;
 pub use norm::{LayerNorm, RmsNorm, layer_norm, rms_norm};
 pub use rotary::rotary;
-pub use rows::{gelu, silu, softmax, swiglu};
+pub use rows::{geglu, gelu, gelu_tanh, relu, silu, softmax, swiglu};

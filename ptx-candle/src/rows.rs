@@ -23,6 +23,22 @@ pub fn gelu(x: &Tensor) -> Result<Tensor> {
     x.apply_op1(Custom(RowWise::Unary(Activation::Gelu), Vec::new()))
 }
 
+/// The approximation of [`gelu`] by a hyperbolic tangent: candle's `gelu`.
+///
+/// # Errors
+/// As [`softmax`].
+pub fn gelu_tanh(x: &Tensor) -> Result<Tensor> {
+    x.apply_op1(Custom(RowWise::Unary(Activation::GeluTanh), Vec::new()))
+}
+
+/// `max(x, 0)`.
+///
+/// # Errors
+/// As [`softmax`].
+pub fn relu(x: &Tensor) -> Result<Tensor> {
+    x.apply_op1(Custom(RowWise::Unary(Activation::Relu), Vec::new()))
+}
+
 /// `x / (1 + exp(-x))`.
 ///
 /// # Errors
@@ -37,6 +53,14 @@ pub fn silu(x: &Tensor) -> Result<Tensor> {
 /// If the shapes differ; as [`softmax`].
 pub fn swiglu(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     gate.apply_op2(up, Custom(RowWise::Gated(Activation::Silu), Vec::new()))
+}
+
+/// `gelu(gate) · up`.
+///
+/// # Errors
+/// As [`swiglu`].
+pub fn geglu(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+    gate.apply_op2(up, Custom(RowWise::Gated(Activation::Gelu), Vec::new()))
 }
 
 /// An operation whose result has the shape of its first input.

@@ -2,8 +2,9 @@
 //! memory is copied to the CPU device.
 
 use crate::memory::{HostMemory, Memory, Typed};
+use candle_core::backend::BackendStorage;
 use candle_core::{
-    CpuStorage, CudaStorage, CustomOp1, CustomOp2, CustomOp3, Error, Layout, Result, Shape, Storage, Tensor,
+    CpuStorage, CudaStorage, CustomOp1, CustomOp2, CustomOp3, DType, Error, Layout, Result, Shape, Storage, Tensor,
 };
 use half::{bf16, f16};
 use ptx_launch::{ErrorKind, Stream, TensorRef, ViewMut};
@@ -15,10 +16,15 @@ pub(crate) trait Kernel<T> {
     fn launch(&self, stream: &Stream, inputs: &[Input<'_>], out: ViewMut<'_, T>) -> ptx_launch::Result<()>;
 }
 
-/// An operation of candle's. The result has the type of the first input.
+/// An operation of candle's.
 pub(crate) trait Op: Kernel<f32> + Kernel<f16> + Kernel<bf16> + Send + Sync {
     /// Its name in errors.
     const NAME: &'static str;
+
+    /// The type of the result, from that of the first input.
+    fn dtype(&self, first: DType) -> DType {
+        first
+    }
 
     /// The extents of the result. Gradients of several inputs are one vector, one behind the other.
     fn shape(&self, layouts: &[&Layout]) -> Result<Shape>;
@@ -104,10 +110,10 @@ impl<K: Op> Custom<K> {
                 _ => return Err(mixed(K::NAME)),
             }
         }
-        match storages.first() {
-            Some((CpuStorage::F32(_), _)) => run_host::<K, f32>(&self.0, &all),
-            Some((CpuStorage::F16(_), _)) => run_host::<K, f16>(&self.0, &all),
-            Some((CpuStorage::BF16(_), _)) => run_host::<K, bf16>(&self.0, &all),
+        match storages.first().map(|(storage, _)| self.0.dtype(storage.dtype())) {
+            Some(DType::F32) => run_host::<K, f32>(&self.0, &all),
+            Some(DType::F16) => run_host::<K, f16>(&self.0, &all),
+            Some(DType::BF16) => run_host::<K, bf16>(&self.0, &all),
             _ => Err(Error::Msg(format!("{}: expected tensors of f32, f16 or bf16", K::NAME))),
         }
     }

@@ -60,8 +60,31 @@ fn row_wise_operations(device: &Device) {
     compare(&[&x], || ptx_candle::softmax(&x), softmax);
     compare(&[&x], || ptx_candle::silu(&x), || x.silu());
     compare(&[&x], || ptx_candle::gelu(&x), || x.gelu_erf());
+    compare(&[&x], || ptx_candle::gelu_tanh(&x), || x.gelu());
+    // Not at zero, where candle's derivative is one.
+    let shifted = || x.as_tensor() + 0.001;
+    compare(&[&x], || ptx_candle::relu(&shifted()?), || shifted()?.relu());
     compare(&[&x, &y], || ptx_candle::swiglu(&x, &y), || x.silu()? * y.as_tensor());
+    compare(&[&x, &y], || ptx_candle::geglu(&x, &y), || x.gelu_erf()? * y.as_tensor());
     assert!(ptx_candle::swiglu(&x, &random(device, &[3, 19])).is_err());
+}
+
+fn cross_entropy(device: &Device) {
+    let x = random(device, &[2, 3, 20]);
+    let targets = Tensor::new(&[[3u32, 0, 19], [7, 7, 1]], device).unwrap();
+    let theirs = |logits: &Tensor| {
+        let rows = candle_nn::ops::log_softmax(logits, D::Minus1)?.reshape((6, 20))?;
+        rows.gather(&targets.flatten_all()?.unsqueeze(1)?, 1)?.squeeze(1)?.neg()
+    };
+    compare(&[&x], || ptx_candle::cross_entropy(&x, &targets), || theirs(&x));
+    let targets = targets.to_dtype(DType::I64).unwrap();
+    compare(&[&x], || ptx_candle::cross_entropy(&x, &targets), || theirs(&x));
+    let half = x.to_dtype(DType::BF16).unwrap();
+    let found = ptx_candle::cross_entropy(&half, &targets).unwrap();
+    assert_eq!(found.dtype(), DType::F32);
+    assert!(distance(&found, &theirs(&half.to_dtype(DType::F32).unwrap()).unwrap()) < 1e-5);
+    let error = ptx_candle::cross_entropy(&x, &targets.narrow(0, 0, 1).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("3 targets for 6 rows of logits"), "{error}");
 }
 
 fn products(device: &Device) {
@@ -178,4 +201,4 @@ macro_rules! on_every_device {
         }
     };
 }
-on_every_device! { norms row_wise_operations products linear rotary attention cache }
+on_every_device! { norms row_wise_operations cross_entropy products linear rotary attention cache }
