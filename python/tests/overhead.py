@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from typing import Any, Callable
@@ -26,6 +27,14 @@ def microseconds(call: Callable[[], Any], rounds: int = 60, calls: int = 50) -> 
     return statistics.median(times)
 
 
+def kernel_alone(x: Any, out: Any) -> Callable[[], Any] | None:
+    """A kernel of the tests' library that is exported without a function around it, and launched without options."""
+    if "PTX_TEST_LIBRARY" not in os.environ:
+        return None
+    direct, vector, result = ptx_kernels.load(os.environ["PTX_TEST_LIBRARY"]).add_one.direct, x.view(-1), out.view(-1)
+    return lambda: direct(vector, result)
+
+
 def triton_add() -> Callable[[], Any] | None:
     """A Triton kernel that adds two vectors."""
     try:
@@ -36,7 +45,7 @@ def triton_add() -> Callable[[], Any] | None:
 
 
 def pyptx_rms_norm(x: Any, w: Any) -> Callable[[], Any] | None:
-    """RMSNorm of pyptx's examples, which allocates its result."""
+    """RMSNorm of pyptx's examples, which allocates its result. The first call compiles pyptx's extension of PyTorch, for half a minute."""
     try:
         from pyptx.examples.hopper.rms_norm import build_rms_norm
 
@@ -64,6 +73,7 @@ def main() -> None:
     rows: dict[str, Callable[[], Any] | None] = {
         "direct call, out=": lambda: direct(x, w, out, 1e-6),
         "direct call of silu, out=": lambda: activation(x, out, "silu"),
+        "direct call of a kernel alone, out=": kernel_alone(x, out),
         "torch.library operator, out=": lambda: operators.op_out(x, w, out, 1e-6),
         "torch.library operator that allocates": lambda: operators.op(x, w, 1e-6),
         "ptx_kernels.rms_norm(x, w, out=out)": lambda: ptx_kernels.rms_norm(x, w, out=out),

@@ -1,18 +1,15 @@
-"""PyTorch: eager, autograd, torch.library, torch.compile, CUDA graphs, autocast, streams, threads."""
+"""PyTorch: eager, autograd, torch.library, torch.compile, autocast, wrong calls."""
 
 from __future__ import annotations
 
-import gc
-import os
 import pathlib
 import subprocess
 import sys
-import threading
 from typing import Any, Callable
 
 import numpy as np
 import pytest
-from conftest import WRONG, has, has_gpu, needs_gpu
+from conftest import WRONG, has
 
 import ptx_kernels
 
@@ -222,13 +219,6 @@ def test_wrong_arguments(device: str) -> None:
         ptx_kernels.rms_norm(x.double())
 
 
-@needs_gpu
-def test_devices_are_not_mixed() -> None:
-    x, w = make([(4, 16), (16,)], "cuda")
-    with pytest.raises(ValueError, match="weight: is on cpu, and x is on cuda:0"):
-        ptx_kernels.rms_norm(x, w.cpu())
-
-
 F32, BF16, I32, I64 = torch.float32, torch.bfloat16, torch.int32, torch.int64
 # The inputs of functions of the library in their order: (type, shape) of tensors, and scalars.
 INPUTS: dict[str, list[Any]] = {
@@ -382,71 +372,6 @@ def test_the_example_with_hugging_face() -> None:
     subprocess.run([sys.executable, str(script), "--tiny"], check=True)
 
 
-@needs_gpu
-def test_graph() -> None:
-    x, w = make([(128, 64), (64,)], "cuda")
-    out = torch.empty_like(x)
-    graph = torch.cuda.CUDAGraph()
-    # The first launch of a kernel may be the captured one.
-    with torch.cuda.graph(graph):
-        ptx_kernels.layer_norm(x, w, w, out=out)
-        made = ptx_kernels.layer_norm(out, w)
-    x.normal_()
-    graph.replay()
-    torch.testing.assert_close(out, F.layer_norm(x, (64,), w, w), rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(made, F.layer_norm(out, (64,), w), rtol=1e-5, atol=1e-5)
-
-
-_FAULT = """
-import sys, torch, ptx_kernels
-lib = ptx_kernels.load(sys.argv[1])
-x = torch.ones(2, device="cuda")
-lib.stray(x, 0xFFFFFFFF)
-try:
-    torch.cuda.synchronize()
-except RuntimeError as error:
-    assert "illegal memory access" in str(error), error
-else:
-    raise AssertionError("no error")
-try:
-    lib.add_one(x)
-except RuntimeError as error:
-    assert "add_one" in str(error), error
-else:
-    raise AssertionError("the context is lost")
-"""
-
-
-@needs_gpu
-def test_a_fault_of_a_kernel(lib: Any) -> None:
-    """PyTorch reports it when it synchronizes, as a fault of its own kernels; later calls fail, too. In a process of its own."""
-    subprocess.run([sys.executable, "-c", _FAULT, lib._path], check=True, timeout=120)
-
-
-@needs_gpu
-def test_current_stream() -> None:
-    x, w = make([(4096, 4096), (4096,)], "cuda")
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        torch.cuda._sleep(20_000_000)
-        x.mul_(3.0)
-        found = ptx_kernels.rms_norm(x, w)
-    torch.cuda.current_stream().wait_stream(stream)
-    torch.testing.assert_close(found, F.rms_norm(x, (4096,), w, 1e-6), rtol=1e-5, atol=1e-5)
-
-
-@needs_gpu
-@pytest.mark.skipif(not has_gpu() or torch.cuda.device_count() < 2, reason="one GPU or none")
-def test_another_device() -> None:
-    x, w = make([(64, 64), (64,)], "cuda:1")
-    found = ptx_kernels.rms_norm(x, w)
-    assert torch.cuda.current_device() == 0 and found.device == x.device
-    y = torch.ones(4, device="cuda")
-    assert y.device.index == 0 and (y + 1).sum().item() == 8.0
-    torch.testing.assert_close(found, F.rms_norm(x, (64,), w, 1e-6), rtol=1e-5, atol=1e-5)
-
-
 def _wrong(device: str) -> list[Any]:
     """Values of which none fits, most of them tensors of this device."""
     tensors = [
@@ -487,51 +412,3 @@ def test_wrong_calls(function: Any, device: str) -> None:
             refused += 1
             assert all(bool((output == 7.0).all()) for output in outputs)
     assert refused >= 495, "almost no random call fits"
-
-
-def _resident() -> int:
-    """Bytes of this process in memory."""
-    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@needs_gpu
-@pytest.mark.parametrize("graphs", [False, True])
-def test_threads(graphs: bool) -> None:
-    """8 threads with a stream each, 100,000 calls a thread, alone or in graphs: the results are right, and no memory is lost."""
-    x, w = make([(64, 64), (64,)], "cuda")
-    expected = F.rms_norm(x, (64,), w, 1e-6)
-    direct = ptx_kernels.library().rms_norm.direct
-    outs, streams = [torch.empty_like(x) for _ in range(8)], [torch.cuda.Stream() for _ in range(8)]
-    in_graph, captured = 100, []
-    for out, stream in zip(outs, streams):
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            for _ in range(in_graph):
-                direct(x, w, out, 1e-6)
-        captured.append(graph)
-
-    def work(at: int, calls: int) -> None:
-        with torch.cuda.stream(streams[at]):
-            for _ in range(calls // in_graph if graphs else calls):
-                captured[at].replay() if graphs else direct(x, w, outs[at], 1e-6)
-            streams[at].synchronize()
-
-    def run(calls: int) -> tuple[int, int]:
-        for out in outs:
-            out.zero_()
-        torch.cuda.synchronize()
-        threads = [threading.Thread(target=work, args=(at, calls)) for at in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        torch.cuda.synchronize()
-        gc.collect()
-        assert all(torch.allclose(out, expected, 1e-5, 1e-5) for out in outs)
-        return torch.cuda.mem_get_info()[0], _resident()
-
-    before = run(2_000)
-    after = run(100_000)
-    print(f"free memory of the GPU {before[0]} then {after[0]}, resident {before[1]} then {after[1]}")
-    # A leak of 32 bytes a call would be 25 MB.
-    assert before[0] - after[0] <= 2 << 20 and after[1] - before[1] <= 8 << 20

@@ -44,8 +44,8 @@ def test_attention_decode(device: str, paged: bool) -> None:
 
     found = ptx_kernels.attention_decode(q, *caches, lengths, block_table=table)
     torch.testing.assert_close(found.float(), expected(), rtol=2e-2, atol=2e-2)
-    compiled = compiled(device, ptx_kernels.attention_decode)
-    torch.testing.assert_close(compiled(q, *caches, lengths, block_table=table), found)
+    traced = compiled(device, ptx_kernels.attention_decode)
+    torch.testing.assert_close(traced(q, *caches, lengths, block_table=table), found)
     if device == "cuda":
         # One graph serves every step: the lengths are read on the GPU.
         graph = torch.cuda.CUDAGraph()
