@@ -561,8 +561,8 @@ pub(crate) mod kernels {
             let first: u32 = number * groups + owner;
             let parts = kv_cache::Parts::<ROWS, { C.head }> { scratch: scratch_to, first, count };
             let v_factor: f32 = factor(v_factors, p.scaled, work.head_k);
-            for i in 0..ROWS / C.warps {
-                let row: u32 = i * C.warps + tid.x / 32;
+            let mut row: u32 = tid.x / 32;
+            while row < ROWS {
                 if work.packed.has(row) {
                     let columns: [f32; C.head / 32];
                     let log: f32 = warps.combine(row, v_factor, &mut columns);
@@ -572,16 +572,18 @@ pub(crate) mod kernels {
                         parts.store(group - owner, row, &columns, log);
                     }
                 }
+                row += C.warps;
             }
             if count > 1 {
                 if grid::is_last(flags_to + wide(first) * 4, count, slot) {
-                    for i in 0..ROWS / C.warps {
-                        let row: u32 = i * C.warps + tid.x / 32;
+                    row = tid.x / 32;
+                    while row < ROWS {
                         if work.packed.has(row) {
                             let columns: [f32; C.head / 32];
                             let log: f32 = parts.combine(row, &mut columns);
                             output.write::<T, C>(&p, &work.packed, row, &columns, log);
                         }
+                        row += C.warps;
                     }
                 }
             }
