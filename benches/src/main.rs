@@ -17,6 +17,7 @@ mod bench;
 mod chart;
 mod companion;
 mod data;
+mod fit;
 mod machine;
 mod options;
 mod report;
@@ -82,6 +83,12 @@ struct Arguments {
     /// Write the table and the charts into this folder
     #[arg(long)]
     docs: Option<PathBuf>,
+    /// Add the times of all algorithms for random products (`--filter "gemm choice"`) to this file of tuning records
+    #[arg(long)]
+    records: Option<PathBuf>,
+    /// Fit the times by which the library chooses to tuning records, and print them
+    #[arg(long)]
+    fit: Vec<PathBuf>,
     /// Measure nothing, only show what `--merge` brings
     #[arg(long)]
     show: bool,
@@ -105,6 +112,10 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
     if arguments.list {
         suites::SUITES.iter().for_each(|(name, _)| println!("{name}"));
+        return Ok(true);
+    }
+    if !arguments.fit.is_empty() {
+        print!("{}", fit::fit(&arguments.fit)?);
         return Ok(true);
     }
     let mut results = if arguments.show { Results::default() } else { measure(arguments)? };
@@ -138,6 +149,7 @@ fn measure(arguments: &Arguments) -> Result<Results, Box<dyn std::error::Error>>
         rehearse: arguments.rehearse,
         until: minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0)),
         alone: arguments.alone,
+        records: arguments.records.clone(),
         seed: arguments.seed.unwrap_or_else(bench::time_of_day),
     };
     let companions = if arguments.alone || arguments.check { &[][..] } else { &arguments.companion };

@@ -1,5 +1,6 @@
 //! The options of a measurement.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Options of a measurement.
@@ -23,6 +24,8 @@ pub struct Options {
     pub until: Option<Instant>,
     /// No rivals.
     pub alone: bool,
+    /// The file that keeps the times of all algorithms for random products.
+    pub records: Option<PathBuf>,
     /// Seed of the random inputs.
     pub seed: u32,
 }

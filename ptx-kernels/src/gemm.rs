@@ -52,14 +52,15 @@
 //!
 //! - `simt`, for every device from `sm_75` on and every layout: tiles in shared memory, sums in registers, on the ordinary units (Goto and
 //!   van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with registers, shared memory and the second-level cache
-//!   as its levels).
+//!   as its levels). For up to eight rows it has kernels without tiles: each element of B goes from memory to registers once, whatever its
+//!   alignment.
 //! - `mma`, from `sm_80` on (8-bit floats from `sm_89` on), for operands whose rows or columns lie in runs of 16 or 4 aligned bytes: a ring
 //!   of slices that `cp.async` fills, `ldmatrix`, `mma.sync` (PTX manual, "Warp-level matrix instructions"). Tiles of 128 x 128,
 //!   64 x 64, and for up to 16 rows, as in decoding, 16 x 64. 8-bit operands lie along K.
-//! - Other operands of tensor cores are copied first: to a workspace, along K, in rows of multiples of 16 bytes. The copy takes as long as
-//!   reading and writing the operand once.
+//! - Other operands of tensor cores are copied first, both in one launch: to a workspace, in rows of multiples of 16 bytes. The copy takes as
+//!   long as reading and writing the operand once.
 //! - `wgmma`, on `sm_90`: TMA and `wgmma` with every option, batches, and operands of 16 bits in any major, of others along K. Persistent
-//!   clusters of tiles of 128 x 256 and 128 x 128. For few rows of C, as in decoding, the operands change places: 128 columns of C
+//!   clusters of tiles of 128 x 256 to 128 x 64. For few rows of C, as in decoding, the operands change places: 128 columns of C
 //!   by 16 or 64 of its rows. Blocks that share K add their sums up in a fixed order (the last one of a tile does).
 //! - Where tiles of the other families are few, blocks share K (split-K). The sums of the parts go through a workspace, and another
 //!   kernel adds them up in a fixed order and finishes them.
@@ -67,8 +68,7 @@
 //!   of 16 bytes: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to `bf16`. The order of its sums depends on the placement of blocks, so
 //!   [`Gemm::deterministic`] leaves it out.
 //!
-//! The model's times are fitted to random shapes on an H200 (`bench --filter "gemm choice"`); a thread keeps its last choices, and its last
-//! tensor maps.
+//! The model's times are fitted to random shapes on an H200 ([`tuning`]); a thread keeps its last choices, and its last tensor maps.
 //!
 //! On an H200 the kernels of `mma` and `simt` reach 217 TFLOP/s in `bf16`, 423 in `i8`, 115 in `tf32` and 39 in `f32` at M = N = K = 4096.
 //!
@@ -90,12 +90,14 @@ mod epilogue;
 pub mod hopper;
 mod launch;
 mod mma;
+mod pack;
 mod params;
 mod parts;
 mod plan;
 mod problem;
 mod simt;
 mod tuned;
+pub mod tuning;
 mod views;
 mod wgmma;
 
@@ -109,6 +111,8 @@ use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
 pub fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
     let modules = [
         ("gemm_parts", parts::kernels::PTX),
+        ("gemm_pack_sm_75", pack::kernels::VARIANTS[0].ptx),
+        ("gemm_pack_sm_90", pack::kernels::VARIANTS[1].ptx),
         ("gemm_simt", simt::kernels::PTX),
         ("gemm_mma_f16", mma::f16::kernels::PTX),
         ("gemm_mma_bf16", mma::bf16::kernels::PTX),

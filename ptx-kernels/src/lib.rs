@@ -20,6 +20,7 @@ pub mod grouped_gemm;
 pub mod norm;
 #[cfg(feature = "rotary")]
 pub mod rotary;
+#[cfg(any(feature = "activation", feature = "cross_entropy", feature = "norm", feature = "softmax"))]
 #[allow(dead_code, reason = "each operation uses a part")]
 mod rows;
 #[cfg(feature = "softmax")]

@@ -1,14 +1,14 @@
 //! The choice that `Gemm` makes against all of its algorithms, and against cuBLASLt's first choice: random shapes, a cold second-level
-//! cache. A line for each shape has every time, so that the costs in `ptx_kernels::gemm` can be fitted to it.
+//! cache. `--records` keeps every time, for `--fit`.
 
 use super::kind::{self, Kind};
 use crate::bench::Bench;
 use crate::data::Factor;
-use crate::rivals::cublaslt::{Lt, Problem};
-use ptx_kernels::gemm::{Gemm, algorithms};
+use crate::rivals::cublaslt::{Lt, Plan, Problem};
+use ptx_kernels::gemm::{Gemm, algorithms, modules};
 use ptx_launch::prelude::*;
-use ptx_launch::{Result, TensorMut, TensorRef};
-use std::fmt::Write;
+use ptx_launch::{Outcome, Records, Result, TensorMut, TensorRef, Tuner};
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// Shapes of a run.
@@ -21,7 +21,9 @@ const WORK: f64 = 3e11;
 const NO_SIMT: f64 = 3e7;
 const NO_MMA: f64 = 2e10;
 /// Parts of K that are tried.
-const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+const SPLITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32];
+/// The most rows for kernels that load operands without tiles.
+const FEW_ROWS: usize = 8;
 /// Launches of each way.
 const TURNS: u32 = 3;
 
@@ -48,6 +50,12 @@ struct Shape {
 }
 
 impl Shape {
+    /// `bf16 16 4096 4096 k`: the type, M, N, K, and the dimension along which B is dense.
+    fn name(&self, kind: &str) -> String {
+        let [m, n, k] = self.extents;
+        format!("{kind} {m} {n} {k} {}", if self.b_k_major { "k" } else { "n" })
+    }
+
     /// Half of the shapes have at most 64 rows, two of three extents are multiples of 64.
     fn random(mut next: impl FnMut(usize) -> usize) -> Shape {
         let mut log_uniform = |least: f64, most: f64| -> usize {
@@ -70,8 +78,6 @@ struct Memory<K: Kind> {
     a: Buffer<K::Stored>,
     b: Buffer<K::Stored>,
     c: Buffer<K::Output>,
-    /// Twice the second-level cache.
-    flush: Buffer<u32>,
 }
 
 impl<K: Kind> Memory<K> {
@@ -93,17 +99,22 @@ impl<K: Kind> Memory<K> {
         Ok(format!("{}/{}", choice.algorithm, choice.splits))
     }
 
-    /// The quickest of some launches, each with a cold cache; `None` if it cannot be launched.
-    fn time(&mut self, stream: &Stream, launch: &mut dyn FnMut(&mut Self) -> Result<()>) -> Option<Duration> {
-        launch(self).ok()?;
-        let mut best = Duration::MAX;
-        for turn in 0..TURNS {
-            stream.fill(&mut self.flush, turn).ok()?;
-            let timer = Timer::new().warm_up(0).runs(1);
-            best = best.min(timer.measure(stream, || launch(self)).ok()?.median());
+    /// A way to multiply.
+    fn launch(&mut self, stream: &Stream, shape: Shape, way: &Way<'_>) -> Result<()> {
+        match way {
+            Way::Chosen => self.multiply(stream, shape, None),
+            Way::Named(name, splits) => self.multiply(stream, shape, Some((name, *splits))),
+            Way::Rival(plan) => plan.launch(stream),
         }
-        Some(best)
     }
+}
+
+/// A way to multiply: the library's choice, an algorithm with K in so many parts, or cuBLASLt's.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Chosen,
+    Named(&'static str, u32),
+    Rival(&'a Plan),
 }
 
 fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
@@ -116,7 +127,6 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         a: device.zeros(LARGEST * LARGEST)?,
         b: device.zeros(LARGEST * LARGEST)?,
         c: device.zeros(LARGEST * LARGEST)?,
-        flush: device.zeros(32 << 20)?,
     };
     K::Stored::draw(&stream, &mut memory.a, bench.seed())?;
     K::Stored::draw(&stream, &mut memory.b, bench.seed())?;
@@ -128,6 +138,9 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         state ^= state << 5;
         state as usize % below
     };
+    let tuner = Tuner::new(&stream).turns(TURNS);
+    let kernels: Vec<u64> = modules().map(|(_, ptx)| Records::hash_ptx(ptx)).collect();
+    let mut records = Records::new();
     let (mut to_best, mut to_rival) = (Vec::new(), Vec::new());
     for _ in 0..SHAPES {
         if bench.options.until.is_some_and(|until| Instant::now() > until) {
@@ -135,38 +148,54 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         }
         let shape = Shape::random(&mut next);
         let addresses = (memory.a.address(), memory.b.address(), memory.c.address());
-        let [m, n, k] = shape.extents;
-        let mut line = format!("{} {m} {n} {k} {}", K::NAME, if shape.b_k_major { "k" } else { "n" });
-        let Some(chosen) = memory.time(&stream, &mut |memory| memory.multiply(&stream, shape, None)) else { continue };
-        let mut best = chosen;
-        let mut all = String::new();
-        for name in algorithms().filter(|name| is_tried(name, K::NAME, shape)) {
-            let mut least = Duration::MAX;
-            for splits in SPLITS {
-                let way = Some((name, splits));
-                let Some(time) = memory.time(&stream, &mut |memory| memory.multiply(&stream, shape, way)) else {
-                    break;
-                };
-                let _ = write!(all, " {name}/{splits} {:.2}", time.as_secs_f64() * 1e6);
-                if name == "hopper" || least < Duration::MAX && time > least.mul_f64(1.15) {
-                    break;
-                }
-                least = least.min(time);
-            }
-            best = best.min(least);
-        }
         let problem = Problem { shape: shape.extents, operand: K::NUMBER, a_k_major: true, b_k_major: shape.b_k_major };
         let plan = lt.as_ref().ok().and_then(|lt| lt.first_choice(&problem, addresses).ok());
-        let rival = plan.and_then(|plan| memory.time(&stream, &mut |_| plan.launch(&stream)));
-        let micros = |time: Duration| time.as_secs_f64() * 1e6;
-        let _ = write!(line, " | {} {:.2}", memory.choice(&stream, shape)?, micros(chosen));
-        let _ = write!(line, " | lt {:.2} |{all}", rival.map_or(0.0, micros));
-        println!("{line}");
-        to_best.push(best.as_secs_f64() / chosen.as_secs_f64());
-        to_rival.extend(rival.map(|rival| rival.as_secs_f64() / chosen.as_secs_f64()));
+        let mut ways: Vec<(String, Way<'_>)> = vec![("chosen".to_owned(), Way::Chosen)];
+        ways.extend(plan.as_ref().map(|plan| ("cuBLASLt".to_owned(), Way::Rival(plan))));
+        ways.extend(ways_of(K::NAME, shape));
+        let (product, choice) = (shape.name(K::NAME), memory.choice(&stream, shape)?);
+        let cell = RefCell::new(&mut memory);
+        // Tests check results: here memory is reused for all shapes.
+        let found = tuner.search(ways, |stream, way| cell.borrow_mut().launch(stream, shape, way), |_| Ok(true))?;
+        let mut times = [0.0, f64::INFINITY, 0.0];
+        for trial in &found.trials {
+            let Outcome::Timed(timing) = &trial.outcome else { continue };
+            let micros = timing.min().as_secs_f64() * 1e6;
+            match trial.candidate {
+                Way::Chosen => times[0] = micros,
+                Way::Rival(_) => times[2] = micros,
+                Way::Named(..) => {
+                    times[1] = times[1].min(micros);
+                    let problem = format!("{product}: {}", trial.name);
+                    records.insert(&device, &kernels, &problem, &trial.name, timing.min());
+                }
+            }
+        }
+        let [chosen, best, rival] = times;
+        println!("{product} | {choice} {chosen:.2} | best {best:.2} | cuBLASLt {rival:.2}");
+        to_best.push(best.min(chosen) / chosen);
+        to_rival.extend((rival > 0.0).then_some(rival / chosen));
     }
     println!("{kernel}: to the best {}; to cuBLASLt's first choice {}", summary(&to_best), summary(&to_rival));
+    if let Some(path) = &bench.options.records {
+        if path.exists() {
+            records.extend(Records::load(path)?);
+        }
+        records.save(path)?;
+    }
     Ok(())
+}
+
+/// The algorithms that may be the best ones for a product, each with K in some numbers of parts.
+fn ways_of<'a>(kind: &'static str, shape: Shape) -> impl Iterator<Item = (String, Way<'a>)> {
+    algorithms().filter(move |name| is_tried(name, kind, shape)).flat_map(move |name| {
+        // A part has at least 64 elements.
+        let most = if name == "hopper" { 1 } else { (shape.extents[2] / 64).max(1) as u32 };
+        SPLITS
+            .into_iter()
+            .filter(move |splits| *splits <= most)
+            .map(move |splits| (format!("{name}/{splits}"), Way::Named(name, splits)))
+    })
 }
 
 /// True if an algorithm for this type may be the best one.
@@ -174,6 +203,8 @@ fn is_tried(name: &str, kind: &str, shape: Shape) -> bool {
     let work: f64 = shape.extents.iter().map(|extent| *extent as f64).product();
     let (family, rest) = name.split_once('_').unwrap_or((name, kind));
     let limit = match family {
+        "simt" if name.contains("rows") && shape.extents[0].min(shape.extents[1]) > FEW_ROWS => 0.0,
+        "simt" if name.contains("rows") => f64::INFINITY,
         "simt" => NO_SIMT,
         "mma" => NO_MMA,
         _ => f64::INFINITY,
@@ -199,9 +230,8 @@ pub fn host(bench: &mut Bench) -> Result<()> {
     let (device, stream) = (bench.device.clone(), bench.stream.clone());
     for (extents, b_k_major) in [([256, 256, 256], true), ([256, 256, 256], false), ([16, 256, 256], true)] {
         let ([m, n, k], shape) = (extents, Shape { extents, b_k_major });
-        let flush = device.zeros(1)?;
         let mut memory =
-            Memory::<kind::Bf16> { a: device.zeros(m * k)?, b: device.zeros(n * k)?, c: device.zeros(m * n)?, flush };
+            Memory::<kind::Bf16> { a: device.zeros(m * k)?, b: device.zeros(n * k)?, c: device.zeros(m * n)? };
         let addresses = (memory.a.address(), memory.b.address(), memory.c.address());
         let problem = Problem { shape: extents, operand: kind::Bf16::NUMBER, a_k_major: true, b_k_major };
         let plan = Lt::open(&device).and_then(|lt| lt.first_choice(&problem, addresses));

@@ -11,14 +11,20 @@ pub(crate) struct Access {
     pub(crate) packed: Option<Packed>,
 }
 
-/// An operand's copy: lines that are dense along K, each at a multiple of 16 bytes.
+/// An operand's copy: dense rows, along K or along the operand's lines, each at a multiple of 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed {
-    pub(crate) lines: u32,
-    /// Bytes from line to line.
+    pub(crate) along_k: bool,
+    pub(crate) rows: u32,
+    /// Elements of a row.
+    pub(crate) extent: u32,
+    /// Bytes from row to row.
     pub(crate) pitch: u32,
     pub(crate) batches: usize,
 }
+
+/// Lines from which an operand of 16 bits stays dense along its lines. Kernels for fewer of them read it along K.
+const TRANSPOSED: u32 = 256;
 
 /// Bytes that start at a multiple of this.
 const ALIGNED: usize = 256;
@@ -36,11 +42,15 @@ impl Access {
         if let Some(layout) = found {
             return Access { layout, packed: None };
         }
-        let pitch = (u64::from(product.k) * size).next_multiple_of(16);
+        let is_across = source.line == size && source.k != size && size == 2;
+        let along_k = !(is_across && lines >= TRANSPOSED);
+        let (rows, extent) = if along_k { (lines, product.k) } else { (product.k, lines) };
+        let pitch = (u64::from(extent) * size).next_multiple_of(16);
         let batches = if source.batch == 0 { 1 } else { product.batches };
-        // A line of more than 4 GiB does not fit the workspace, and so is not copied.
-        let packed = Packed { lines, pitch: u32::try_from(pitch).unwrap_or(u32::MAX), batches };
-        Access { layout: Layout { along_k: true, wide: true }, packed: Some(packed) }
+        // A row of more than 4 GiB does not fit the workspace, and so is not copied.
+        let pitch = u32::try_from(pitch).unwrap_or(u32::MAX);
+        let packed = Packed { along_k, rows, extent, pitch, batches };
+        Access { layout: Layout { along_k, wide: true }, packed: Some(packed) }
     }
 
     /// All that a choice depends on, as four bits.
@@ -60,15 +70,16 @@ impl Access {
 impl Packed {
     /// Bytes of the copy, a multiple of 256; `usize::MAX` if there are more than that.
     pub(crate) fn bytes(&self) -> usize {
-        let lines = (self.lines as usize).checked_mul(self.batches);
-        let bytes = lines.and_then(|lines| lines.checked_mul(self.pitch as usize));
+        let rows = (self.rows as usize).checked_mul(self.batches);
+        let bytes = rows.and_then(|rows| rows.checked_mul(self.pitch as usize));
         bytes.and_then(|bytes| bytes.checked_next_multiple_of(ALIGNED)).unwrap_or(usize::MAX)
     }
 
     /// The copy as an operand.
     pub(crate) fn source(&self, at: u64, size: u64) -> Source {
         let pitch = u64::from(self.pitch);
-        let batch = if self.batches > 1 { pitch * u64::from(self.lines) } else { 0 };
-        Source { at, line: pitch, k: size, batch }
+        let batch = if self.batches > 1 { pitch * u64::from(self.rows) } else { 0 };
+        let (line, k) = if self.along_k { (pitch, size) } else { (size, pitch) };
+        Source { at, line, k, batch }
     }
 }

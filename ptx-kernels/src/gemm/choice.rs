@@ -5,6 +5,7 @@ use super::hopper::Layout;
 use super::plan::{self, Candidate, Plan};
 use super::problem::Product;
 use super::tuned;
+use super::tuning::SHIPPED;
 use ptx_launch::{Properties, Result};
 use std::cell::Cell;
 
@@ -103,11 +104,73 @@ pub(crate) fn choose(
 
 #[cold]
 fn search(product: &Product, ways: &[[Access; 2]; 2], key: &Key) -> Result<Chosen> {
-    let tuned = key.tuned.map(|layout| tuned::estimate(product, key.device, layout));
-    match plan::pick(product, ways, key.device, key.available) {
-        Ok((time, _)) if tuned.is_some_and(|tuned| tuned <= time) => Ok(Chosen::Tuned),
+    let picked = plan::pick(product, ways, key.device, key.available);
+    let estimate = |layout| tuned::estimate(product, key.device, layout);
+    match picked {
+        Ok((time, _)) if time > SHIPPED.hopper && key.tuned.map(estimate).is_some_and(|tuned| tuned <= time) => {
+            Ok(Chosen::Tuned)
+        }
         Ok((_, plan)) => Ok(Chosen::Plan(plan.candidate, plan.splits)),
-        Err(_) if tuned.is_some() => Ok(Chosen::Tuned),
+        Err(_) if key.tuned.is_some() => Ok(Chosen::Tuned),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::super::params::{self, Epilogue, Matrix, Source};
+    use super::*;
+    use ptx_launch::{AsStream, Device};
+    use std::hint::black_box;
+    use std::time::{Duration, Instant};
+
+    /// A dense product of `bf16`.
+    fn product([m, n, k]: [u32; 3], b_k_major: bool) -> Product {
+        let bytes = |extent: u32| u64::from(extent) * 2;
+        let b = if b_k_major { (bytes(k), 2) } else { (2, bytes(n)) };
+        Product {
+            kind: params::BF16,
+            m,
+            n,
+            k,
+            batches: 1,
+            a: Source { at: 1 << 20, line: bytes(k), k: 2, batch: 0 },
+            b: Source { at: 1 << 24, line: b.0, k: b.1, batch: 0 },
+            c: Matrix { at: 1 << 28, row: bytes(n), column: 2, batch: 0 },
+            residual: Matrix::default(),
+            epilogue: Epilogue { kind: params::BF16, ..Epilogue::default() },
+            deterministic: false,
+        }
+    }
+
+    fn hopper() -> Properties {
+        let mut device = (&Device::cpu().stream()).as_stream().properties().unwrap();
+        (device.capability, device.multiprocessors) = (Some(90), 132);
+        device
+    }
+
+    #[test]
+    #[ignore = "measures: cargo test -p ptx-kernels --lib -- --ignored --nocapture a_search_is_quick"]
+    fn a_search_is_quick() {
+        const RUNS: u32 = 2000;
+        for shape in
+            [[1, 4096, 4096], [16, 8192, 1024], [128, 1024, 4096], [1000, 1048, 1032], [4096; 3], [33, 4095, 511]]
+        {
+            let mut fastest = Duration::MAX;
+            for _ in 0..20 {
+                let start = Instant::now();
+                for _ in 0..RUNS {
+                    let product = black_box(product(shape, true)).oriented();
+                    let ways = [false, true].map(|tma| Access::both(&product, tma));
+                    let key = Key::new(&product, &ways, tuned::layout(&product), 1 << 30, hopper());
+                    black_box(search(&product, &ways, &key).unwrap());
+                }
+                fastest = fastest.min(start.elapsed() / RUNS);
+            }
+            let product = product(shape, true).oriented();
+            let layout = tuned::layout(&product);
+            println!("{shape:?}: {fastest:?}, {:?}", choose(&product, hopper(), 1 << 30, layout).unwrap());
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! The launches of one product: copies of operands, its kernel, and where blocks share K the sum of their parts.
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
-use super::access::Packed;
 use super::choice::{self, Decision};
-use super::params::{self, Problem, Source};
-use super::parts::kernels::{pack, reduce};
+use super::pack::pack;
+use super::params::{self, Problem};
+use super::parts::kernels::reduce;
 use super::plan::{self, Plan};
 use super::problem::{self, Product};
 use super::tuned;
@@ -16,9 +16,6 @@ const BATCHES: usize = 65_535;
 
 /// Threads of a block of `reduce`.
 const REDUCE: u64 = 256;
-
-/// Lines, and elements along K, of a block of `pack`.
-const PACK: u32 = 64;
 
 /// The decision for a product: for this algorithm, or else for the one that takes the least time by the model. `is_plain` says that it has no
 /// options.
@@ -75,11 +72,8 @@ fn submit_all(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: [u
 
 fn submit_part(stream: StreamRef<'_>, product: &Product, plan: &Plan, [scratch, counters]: [u64; 2]) -> Result<()> {
     let [bytes_a, bytes_b] = plan.packed_bytes().map(|bytes| bytes as u64);
-    let [packed_a, packed_b] = plan.packed;
-    let (a, b) = ((&product.a, product.m), (&product.b, product.n));
-    let mut product = *product;
-    product.a = pack_operand(stream, a, &product, packed_a, scratch)?;
-    product.b = pack_operand(stream, b, &product, packed_b, scratch + bytes_a)?;
+    let [a, b] = pack(stream, product, plan.packed, scratch)?;
+    let product = Product { a, b, ..*product };
     let problem = Problem { counters, ..divide(&product, plan, scratch + bytes_a + bytes_b) };
     (plan.candidate.launch)(stream, &product, problem)?;
     if plan.splits > 1 && plan.candidate.cluster.is_none() { add_parts(stream, &product, problem) } else { Ok(()) }
@@ -108,29 +102,6 @@ fn divide(product: &Product, plan: &Plan, partial: u64) -> Problem {
         batches: product.batches as u32,
         pitch: problem::pitch(product.n),
     }
-}
-
-/// Copies an operand of so many lines to `to`, if it has to be, and returns the one to read.
-fn pack_operand(
-    stream: StreamRef<'_>,
-    (source, lines): (&Source, u32),
-    product: &Product,
-    packed: Option<Packed>,
-    to: u64,
-) -> Result<Source> {
-    let Some(packed) = packed else { return Ok(*source) };
-    let tiles = u64::from(product.k.div_ceil(PACK)) * u64::from(lines.div_ceil(PACK));
-    let config = Config::grid((tiles, 1, packed.batches.min(product.batches) as u64));
-    let instance = match problem::size(product.kind) {
-        1 => pack::Instance::bytes1,
-        2 => pack::Instance::bytes2,
-        _ => pack::Instance::bytes4,
-    };
-    let along_k = u32::from(source.is_along_k(lines, product.k));
-    // SAFETY: the operand is bound to the stream, and has elements for all lines and batches; the workspace has the bytes that the
-    // plan asked for.
-    unsafe { pack::launch(instance, stream, config, *source, to, lines, product.k, packed.pitch, along_k)? };
-    Ok(packed.source(to, problem::size(product.kind)))
 }
 
 /// Adds the parts of K up, and finishes them.

@@ -8,8 +8,8 @@
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
 use super::epilogue::with_epilogue;
-use super::params;
 use super::plan::Candidate;
+use super::{params, tuning};
 
 /// A module of kernels for one type of elements, and their entries in the table.
 macro_rules! tensor_cores {
@@ -33,7 +33,8 @@ macro_rules! tensor_cores {
                     block_m: $m,
                     block_n: $n,
                     depth: 64 / $size,
-                    cost: super::cost::$tile,
+                    near: None,
+                    cost: tuning::$tile,
                     // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the
                     // bytes that the plan asked for.
                     launch: |stream, p, problem| unsafe {
@@ -411,32 +412,23 @@ macro_rules! tensor_cores {
     };
 }
 
-/// Times, measured on an H200.
-mod cost {
-    use super::super::plan::Cost;
-
-    pub(super) const LARGE: Cost = Cost { slice: 818e3, latency: 818e3, tile: 1.62e6, part: 223e3 };
-    pub(super) const MEDIUM: Cost = Cost { slice: 329e3, latency: 623e3, tile: 4e3, part: 223e3 };
-    pub(super) const NARROW: Cost = Cost { slice: 155e3, latency: 268e3, tile: 0.26e6, part: 223e3 };
-}
-
 macro_rules! any_major {
     ($(#[doc = $doc:literal])* mod $name:ident for $arch:tt = $capability:literal, $kind:ident, $size:literal, $shape:tt) => {
         tensor_cores! {
             $(#[doc = $doc])*
             mod $name for $arch = $capability, $kind, $size, $shape:
-            large_kk = LARGE(128, 128, 64, 64, 4) 0 0,
-            large_kn = LARGE(128, 128, 64, 64, 4) 0 1,
-            large_mk = LARGE(128, 128, 64, 64, 4) 1 0,
-            large_mn = LARGE(128, 128, 64, 64, 4) 1 1,
-            medium_kk = MEDIUM(64, 64, 32, 32, 4) 0 0,
-            medium_kn = MEDIUM(64, 64, 32, 32, 4) 0 1,
-            medium_mk = MEDIUM(64, 64, 32, 32, 4) 1 0,
-            medium_mn = MEDIUM(64, 64, 32, 32, 4) 1 1,
-            narrow_kk = NARROW(16, 64, 16, 16, 6) 0 0,
-            narrow_kn = NARROW(16, 64, 16, 16, 6) 0 1,
-            narrow_mk = NARROW(16, 64, 16, 16, 6) 1 0,
-            narrow_mn = NARROW(16, 64, 16, 16, 6) 1 1,
+            large_kk = MMA_LARGE(128, 128, 64, 64, 4) 0 0,
+            large_kn = MMA_LARGE(128, 128, 64, 64, 4) 0 1,
+            large_mk = MMA_LARGE(128, 128, 64, 64, 4) 1 0,
+            large_mn = MMA_LARGE(128, 128, 64, 64, 4) 1 1,
+            medium_kk = MMA_MEDIUM(64, 64, 32, 32, 4) 0 0,
+            medium_kn = MMA_MEDIUM(64, 64, 32, 32, 4) 0 1,
+            medium_mk = MMA_MEDIUM(64, 64, 32, 32, 4) 1 0,
+            medium_mn = MMA_MEDIUM(64, 64, 32, 32, 4) 1 1,
+            narrow_kk = MMA_NARROW(16, 64, 16, 16, 6) 0 0,
+            narrow_kn = MMA_NARROW(16, 64, 16, 16, 6) 0 1,
+            narrow_mk = MMA_NARROW(16, 64, 16, 16, 6) 1 0,
+            narrow_mn = MMA_NARROW(16, 64, 16, 16, 6) 1 1,
         }
     };
 }
@@ -449,9 +441,9 @@ macro_rules! k_major {
         tensor_cores! {
             $(#[doc = $doc])*
             mod $name for $arch = $capability, $kind, 1, $shape:
-            large = LARGE(128, 128, 64, $warp_n, 4) 0 0,
-            medium = MEDIUM(64, 64, 32, 32, 4) 0 0,
-            narrow = NARROW(16, 64, 16, 16, 6) 0 0,
+            large = MMA_LARGE(128, 128, 64, $warp_n, 4) 0 0,
+            medium = MMA_MEDIUM(64, 64, 32, 32, 4) 0 0,
+            narrow = MMA_NARROW(16, 64, 16, 16, 6) 0 0,
         }
     };
 }

@@ -149,17 +149,7 @@ impl Product {
     }
 }
 
-/// Time in which an H200 moves a byte, in picoseconds.
-const MOVED_BYTE: f64 = 0.244;
-
 impl Product {
-    /// A time of kernels, in picoseconds, or nearly that in which the memory moves A, B and C, if that is more.
-    pub(crate) fn at_least(&self, time: f64) -> f64 {
-        let [m, n, k] = [self.m, self.n, self.k].map(f64::from);
-        let bytes = (m + n) * k * size(self.kind) as f64 + m * n * size(self.epilogue.kind) as f64;
-        time + 0.9 * (bytes * self.batches as f64 * MOVED_BYTE - time).max(0.0)
-    }
-
     /// Results and what is read on the way there, as kernels have them.
     pub(crate) fn output(&self) -> Output {
         Output { c: self.c, residual: self.residual, epilogue: self.epilogue }

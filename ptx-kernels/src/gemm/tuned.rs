@@ -3,6 +3,7 @@
 use super::hopper::{self, Layout, Scratch};
 use super::params::{self, Source};
 use super::problem::{Product, size};
+use super::tuning;
 use crate::float8::E4m3;
 use crate::workspace::{self, Workspace};
 use half::{bf16, f16};
@@ -65,9 +66,7 @@ fn is_dense(source: &Source, lines: u32, k: u32, size: u64, k_major: bool) -> bo
 
 /// The time of a product, about, in picoseconds.
 pub(crate) fn estimate(product: &Product, device: Properties, layout: Layout) -> f64 {
-    let Product { m, n, k, kind, .. } = *product;
-    let shape = [m, n, k].map(|extent| extent as usize);
-    product.at_least(hopper::estimate(device.multiprocessors / 2 * 2, shape, size(kind), layout))
+    tuning::hopper_time(product, device.multiprocessors, layout, &tuning::SHIPPED)
 }
 
 impl<T: hopper::Operand> Job<'_, '_, T, T::Output> {

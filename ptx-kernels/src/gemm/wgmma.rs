@@ -16,8 +16,8 @@ mod epilogue;
 mod launch;
 mod maps;
 
-use super::params;
 use super::plan::Candidate;
+use super::{params, tuning};
 use epilogue::with_tile_epilogue;
 
 /// A module of kernels for one type of elements, and their entries in the table.
@@ -41,7 +41,8 @@ macro_rules! warp_groups {
                     block_m: if $swapped == 1 { $n } else { launch::BLOCK_M },
                     block_n: if $swapped == 1 { launch::BLOCK_M } else { $n },
                     depth: 128 / $size,
-                    cost: super::cost::$tile,
+                    near: None,
+                    cost: tuning::$tile,
                     launch: |stream, product, problem| {
                         let tile = launch::Tile {
                             columns: $n, cluster: $cluster, k_major: [$a == 0, $b == 0], swapped: $swapped == 1,
@@ -371,19 +372,6 @@ macro_rules! warp_groups {
     };
 }
 
-/// Times, measured on an H200: a slice is 128 bytes along K, whatever the type.
-mod cost {
-    use super::super::plan::Cost;
-
-    pub(super) const WIDE: Cost = Cost { slice: 664e3, latency: 555e3, tile: 2.14e6, part: 836e3 };
-    pub(super) const MIDDLE: Cost = Cost { slice: 482e3, latency: 482e3, tile: 1.81e6, part: 3e3 };
-    pub(super) const SQUARE: Cost = Cost { slice: 367e3, latency: 319e3, tile: 1.11e6, part: 525e3 };
-    pub(super) const FEW192: Cost = Cost { slice: 414e3, latency: 414e3, tile: 7.48e6, part: 0.0 };
-    pub(super) const FEW128: Cost = Cost { slice: 376e3, latency: 351e3, tile: 1.27e6, part: 120e3 };
-    pub(super) const FEW64: Cost = Cost { slice: 269e3, latency: 199e3, tile: 0.68e6, part: 259e3 };
-    pub(super) const FEW16: Cost = Cost { slice: 166e3, latency: 166e3, tile: 0.32e6, part: 107e3 };
-}
-
 macro_rules! any_major {
     ($(#[doc = $doc:literal])* mod $name:ident of $element:ident = $kind:ident) => {
         warp_groups! {
@@ -398,7 +386,9 @@ macro_rules! any_major {
             square_mk = SQUARE(128, 5, 2, 0) 1 0,
             square_mn = SQUARE(128, 5, 2, 0) 1 1,
             middle_kk = MIDDLE(192, 4, 2, 0) 0 0,
-            middle_kn = MIDDLE(192, 4, 1, 0) 0 1,
+            middle_kn = MIDDLE_ALONE(192, 4, 1, 0) 0 1,
+            slim_kk = SLIM(64, 7, 1, 0) 0 0,
+            slim_kn = SLIM(64, 7, 1, 0) 0 1,
             few192_kk = FEW192(192, 4, 2, 1) 0 0,
             few192_kn = FEW192(192, 4, 2, 1) 1 0,
             few128_kk = FEW128(128, 5, 2, 1) 0 0,
@@ -419,6 +409,7 @@ macro_rules! k_major {
             wide = WIDE(256, 3, 2, 0) 0 0,
             square = SQUARE(128, 5, 2, 0) 0 0,
             middle = MIDDLE(192, 4, 2, 0) 0 0,
+            slim = SLIM(64, 7, 1, 0) 0 0,
             few192 = FEW192(192, 4, 2, 1) 0 0,
             few128 = FEW128(128, 5, 2, 1) 0 0,
             few64 = FEW64(64, 7, 1, 1) 0 0,

@@ -122,6 +122,58 @@ pub(super) mod ring {
         (a, b)
     }
 
+    /// This thread's columns: their weights, and their sums of dw and db.
+    struct Sums<const C: Config> {
+        inside: [pred; VECTORS],
+        weights: [[b32; 4]; VECTORS],
+        dw: [f32; { C.each } * VECTORS],
+        db: [f32; { C.each } * VECTORS],
+    }
+
+    /// A row: the address of its stage, and what its gradient depends on.
+    struct Line {
+        own: u32,
+        mean: f32,
+        slope: f32,
+        scale: f32,
+        spread: f32,
+    }
+
+    /// Adds a row to the sums, and writes its gradient to `to`; with `adds`, plus what is at `more`.
+    fn write_row<T, const C: Config>(sums: &mut Sums<C>, line: &Line, to: GlobalMut<T>, more: Global<T>, adds: pred) {
+        const EACH: u32 = C.each;
+        const STEP: u32 = 16 * C.threads;
+        for i in 0..VECTORS {
+            let column: u32 = (tid.x + i * C.threads) * EACH;
+            let inside: pred = sums.inside[i];
+            let v: [f32; EACH] = load_stage::<T, EACH>(line.own + i * STEP, inside);
+            let mut g: [f32; EACH] = load_stage::<T, EACH>(line.own + (VECTORS * STEP + i * STEP), inside);
+            let w: [f32; EACH] = vector::unpack_again::<T, EACH, 1>(sums.weights[i]);
+            for j in 0..EACH {
+                const AT: u32 = i * EACH + j;
+                let mut rest: f32 = v[j];
+                if C.center == 1 {
+                    rest = v[j] - line.mean;
+                    sums.db[AT] += g[j];
+                }
+                sums.dw[AT] = (g[j] * line.scale).fma(rest, sums.dw[AT]);
+                if C.center == 1 {
+                    g[j] = g[j].fma(w[j], -line.slope) - rest * line.spread;
+                } else {
+                    g[j] = g[j] * w[j] - rest * line.spread;
+                }
+                g[j] *= line.scale;
+            }
+            if adds {
+                let s: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(more.at(column), inside, 0));
+                for j in 0..EACH {
+                    g[j] += s[j];
+                }
+            }
+            vector::store::<T, EACH>(to.at(column), vector::pack::<T, EACH>(g), inside);
+        }
+    }
+
     /// Writes this thread's columns of a partial sum.
     fn write_partial<const C: Config>(
         partial: GlobalMut<f32>,
@@ -204,8 +256,7 @@ pub(super) mod ring {
     ) {
         const EACH: u32 = C.each;
         const WARPS: u32 = C.threads / 32;
-        const STEP: u32 = 16 * C.threads;
-        const ROW: u32 = VECTORS * STEP;
+        const ROW: u32 = VECTORS * (16 * C.threads);
         #[shared(dynamic, align = 128)]
         let stages: [u8];
         #[shared]
@@ -234,16 +285,15 @@ pub(super) mod ring {
                 }
             }
         }
-        let inside: [pred; VECTORS];
-        let weights: [[b32; 4]; VECTORS];
+        let (inside, weights): ([pred; VECTORS], [[b32; 4]; VECTORS]);
         for i in 0..VECTORS {
             let column: u32 = (tid.x + i * C.threads) * EACH;
             inside[i] = column < columns;
             weights[i] = vector::load::<T, EACH>(weight.at(column), inside[i] & scales, vector::ones::<T>());
         }
         let share: f32 = 1.0 / columns as f32;
-        let (mut dw, mut db): ([f32; EACH * VECTORS], [f32; EACH * VECTORS]) =
-            ([0.0; EACH * VECTORS], [0.0; EACH * VECTORS]);
+        let zeros: [f32; EACH * VECTORS] = [0.0; EACH * VECTORS];
+        let mut sums = Sums::<C> { inside, weights, dw: zeros, db: zeros };
         let (mut stage, mut phase, mut turn): (u32, u32, u32) = (0, 0, 0);
         let mut last: u32 = STAGES;
         let mut row: u64 = ctaid.x as u64;
@@ -269,37 +319,9 @@ pub(super) mod ring {
             }
             let mut scale: f32 = a.fma(share, epsilon);
             ptx! { rsqrt.approx.f32 scale, scale; }
-            b = b * share * scale * scale;
-
+            let line = Line { own, mean, slope, scale, spread: b * share * scale * scale };
             let (to, more) = (dx.at(row * dx_stride), sum.at(row * sum_stride));
-            for i in 0..VECTORS {
-                let column: u32 = (tid.x + i * C.threads) * EACH;
-                let v: [f32; EACH] = load_stage::<T, EACH>(own + i * STEP, inside[i]);
-                let mut g: [f32; EACH] = load_stage::<T, EACH>(own + (ROW + i * STEP), inside[i]);
-                let w: [f32; EACH] = vector::unpack_again::<T, EACH, 1>(weights[i]);
-                for j in 0..EACH {
-                    let mut rest: f32 = v[j];
-                    if C.center == 1 {
-                        rest = v[j] - mean;
-                        db[i * EACH + j] += g[j];
-                    }
-                    dw[i * EACH + j] = (g[j] * scale).fma(rest, dw[i * EACH + j]);
-                    if C.center == 1 {
-                        g[j] = g[j].fma(w[j], -slope) - rest * b;
-                    } else {
-                        g[j] = g[j] * w[j] - rest * b;
-                    }
-                    g[j] *= scale;
-                }
-                if adds {
-                    let s: [f32; EACH] =
-                        vector::unpack::<T, EACH>(vector::load::<T, EACH>(more.at(column), inside[i], 0));
-                    for j in 0..EACH {
-                        g[j] += s[j];
-                    }
-                }
-                vector::store::<T, EACH>(to.at(column), vector::pack::<T, EACH>(g), inside[i]);
-            }
+            write_row::<T, C>(&mut sums, &line, to, more, adds);
             last = stage;
             stage += 1;
             if stage == STAGES {
@@ -312,10 +334,10 @@ pub(super) mod ring {
         grid::launch_dependents();
         if partial_at != 0 {
             let to = partial.cast::<f32>().at((ctaid.x * arrays) as u64 * columns as u64);
-            write_partial::<C>(to, dw, inside);
+            write_partial::<C>(to, sums.dw, inside);
             if C.center == 1 {
                 if arrays == 2 {
-                    write_partial::<C>(to.at(columns), db, inside);
+                    write_partial::<C>(to.at(columns), sums.db, inside);
                 }
             }
         }

@@ -101,6 +101,11 @@ impl Records {
         texts.chain([kernel.entry]).fold(0xcbf2_9ce4_8422_2325, fnv1a)
     }
 
+    /// A number for kernels of which only the PTX is at hand.
+    pub fn hash_ptx(ptx: &str) -> u64 {
+        fnv1a(0xcbf2_9ce4_8422_2325, ptx)
+    }
+
     /// Adds the fastest candidate of a search among `kernels`, each by its [`hash`](Records::hash). An earlier record is replaced.
     pub fn insert(&mut self, device: &Device, kernels: &[u64], problem: &str, name: &str, time: Duration) {
         self.all.insert(Key::new(device, kernels, problem), Record { name: field(name), time });
@@ -114,6 +119,11 @@ impl Records {
     /// Adds all records of others; theirs replace those with the same key.
     pub fn extend(&mut self, others: Records) {
         self.all.extend(others.all);
+    }
+
+    /// All problems and their records, of any device, driver and kernels.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Record)> {
+        self.all.iter().map(|(Key([.., problem]), record)| (problem.as_str(), record))
     }
 
     /// Number of records.
@@ -174,6 +184,9 @@ mod tests {
         assert_eq!((found.name.as_str(), found.time.as_nanos()), ("tall", 1500));
         assert!(again.find(&device, &[1, 3], "m 1").is_none(), "another kernel");
         assert_eq!(again.len(), 2);
+        let problems: Vec<_> = again.iter().map(|(problem, record)| (problem, record.name.as_str())).collect();
+        assert_eq!(problems, [("m 1", "flat"), ("m 64\tn 64".replace('\t', " ").as_str(), "tall")]);
+        assert_ne!(Records::hash_ptx("a"), Records::hash_ptx("b"));
     }
 
     #[test]

@@ -1,0 +1,268 @@
+//! Copies of operands that the fast kernels cannot read as they lie: one launch for A and B.
+#![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
+
+use super::access::Packed;
+use super::params::Source;
+use super::problem::{self, Product};
+use ptx_launch::{Config, KernelParam, Result, StreamRef};
+
+/// An operand's matrix, and its copy. Strides count bytes.
+#[derive(Clone, Copy, Debug, Default, KernelParam)]
+#[repr(C)]
+pub(crate) struct Transfer {
+    /// The matrix: from row to row, along a row, from batch to batch.
+    from: u64,
+    row: u64,
+    element: u64,
+    batch: u64,
+    to: u64,
+    rows: u32,
+    /// Elements of a row.
+    extent: u32,
+    /// Bytes from row to row of the copy.
+    pitch: u32,
+    batches: u32,
+    /// Blocks of a batch.
+    blocks: u32,
+    /// 1 if the elements of a row are neighbors in memory, 2 if those of a column are at least nearer than those of a row.
+    layout: u32,
+}
+
+#[ptx_launch::ptx_module(
+    arch("sm_75", "sm_90"),
+    params(Transfer {
+        from: u64, row: u64, element: u64, batch: u64, to: u64,
+        rows: u32, extent: u32, pitch: u32, batches: u32, blocks: u32, layout: u32
+    })
+)]
+#[allow(unreachable_pub, reason = "the module is private")]
+pub mod kernels {
+    use super::Transfer;
+
+    /// Elements of the operands.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Element {
+        /// Bytes of an element.
+        pub size: u32,
+    }
+
+    /// `Transfer::layout`.
+    pub const DENSE: u32 = 1;
+    pub const COLUMNS: u32 = 2;
+    /// Rows and bytes of a dense block, and rows and columns of any other one.
+    pub const BAND: u32 = 32;
+    pub const SPAN: u32 = 512;
+    pub const TILE: u32 = 64;
+
+    /// Copies A and B. The grid is (blocks of both, 1, batches).
+    #[ptx_kernel(
+        block = 256,
+        pdl,
+        instances = [bytes1 = (Element { size: 1 }), bytes2 = (Element { size: 2 }), bytes4 = (Element { size: 4 })]
+    )]
+    pub fn pack<const T: Element>(a: Transfer, b: Transfer) {
+        #[shared]
+        let tile: [[b32; 65]; 64];
+
+        grid::overlap();
+        if ctaid.x < a.blocks {
+            copy::<T>(&a, ctaid.x, tile);
+        } else {
+            copy::<T>(&b, ctaid.x - a.blocks, tile);
+        }
+    }
+
+    /// A block's part of an operand.
+    fn copy<const T: Element>(t: &Transfer, block: u32, tile: Shared<[[b32; 65]; 64]>) {
+        if ctaid.z < t.batches {
+            if t.layout == DENSE {
+                copy_rows::<T>(t, block);
+            } else {
+                copy_tile::<T>(t, block, tile);
+            }
+        }
+    }
+
+    /// 32 rows by 512 bytes, in words: each is shifted out of two aligned ones.
+    fn copy_rows<const T: Element>(t: &Transfer, block: u32) {
+        let bytes: u32 = t.extent * T.size;
+        let across: u32 = (bytes - 1) / SPAN + 1;
+        let band: u32 = block / across;
+        let (first, start): (u32, u32) = (band * BAND + tid.x / 32 * 4, (block - band * across) * SPAN);
+        let (low, high): ([[b32; 4]; 4], [[b32; 4]; 4]);
+        for i in 0..4 {
+            let from: u64 = row_of(t, first + i);
+            let skew: u32 = (from as u32) & 3;
+            let reach: u32 = (skew == 0).select(4, 8 - skew);
+            for j in 0..4 {
+                let at: u32 = start + (laneid + 32 * j) * 4;
+                let aligned: u64 = from + at as u64 - skew as u64;
+                let whole: pred = (first + i < t.rows) & (at + reach <= bytes);
+                let is_skew: pred = whole & (skew != 0);
+                ptx! {
+                    mov.b32 low[i][j], 0;
+                    mov.b32 high[i][j], 0;
+                    @whole ld.global.b32 low[i][j], [aligned];
+                    @is_skew ld.global.b32 high[i][j], [aligned + 4];
+                }
+            }
+        }
+        for i in 0..4 {
+            let from: u64 = row_of(t, first + i);
+            let to: u64 = t.to + (wide(ctaid.z) * t.rows + (first + i) as u64) * (t.pitch as u64);
+            let skew: u32 = (from as u32) & 3;
+            let reach: u32 = (skew == 0).select(4, 8 - skew);
+            for j in 0..4 {
+                let at: u32 = start + (laneid + 32 * j) * 4;
+                let whole: pred = (first + i < t.rows) & (at + reach <= bytes);
+                let (bits, shift, place): (b32, u32, u64);
+                shift = skew * 8;
+                place = to + at as u64;
+                ptx! {
+                    shf.r.wrap.b32 bits, low[i][j], high[i][j], shift;
+                    @whole st.global.b32 [place], bits;
+                }
+            }
+        }
+        if start + (SPAN + 8) > bytes {
+            copy_ends::<T>(t, first, start, bytes);
+        }
+    }
+
+    /// The last words of a warp's four rows, of which an aligned word may reach beyond the row: element by element.
+    fn copy_ends<const T: Element>(t: &Transfer, first: u32, start: u32, bytes: u32) {
+        let mut index: u32 = 0;
+        while index < 16 {
+            let (row, at): (u32, u32) = (first + index / 4, start + (laneid + index % 4 * 32) * 4);
+            let from: u64 = row_of(t, row);
+            let skew: u32 = (from as u32) & 3;
+            let reach: u32 = (skew == 0).select(4, 8 - skew);
+            if (row < t.rows) & (at < bytes) & (at + reach > bytes) {
+                let place: u64 = t.to + (wide(ctaid.z) * t.rows + row as u64) * (t.pitch as u64) + at as u64;
+                let mut all: u32 = 0;
+                for part in 0..4 / T.size {
+                    const BYTE: u32 = part * T.size;
+                    let there: pred = at + BYTE < bytes;
+                    let bits: u32 = load::<T>(from + (at + BYTE) as u64, there);
+                    all = all | (bits << (8 * BYTE));
+                }
+                ptx! { st.global.b32 [place], all; }
+            }
+            index += 1;
+        }
+    }
+
+    fn row_of(t: &Transfer, row: u32) -> u64 {
+        t.from + t.batch * (ctaid.z as u64) + t.row * (row as u64)
+    }
+
+    /// 64 rows by 64 elements, through shared memory: read along the nearer neighbors, and written along the rows.
+    fn copy_tile<const T: Element>(t: &Transfer, block: u32, tile: Shared<[[b32; 65]; 64]>) {
+        let across: u32 = (t.extent + (TILE - 1)) / TILE;
+        let band: u32 = block / across;
+        let (row0, column0): (u32, u32) = (band * TILE, (block - band * across) * TILE);
+        let columns: pred = t.layout == COLUMNS;
+        let (slow, fast): (u32, u32) = (tid.x / 64, tid.x % 64);
+        for i in 0..16 {
+            let next: u32 = slow + i * 4;
+            let (row, column): (u32, u32) = (columns.select(fast, next), columns.select(next, fast));
+            let there: pred = (row0 + row < t.rows) & (column0 + column < t.extent);
+            let bits: u32 = load::<T>(row_of(t, row0 + row) + t.element * ((column0 + column) as u64), there);
+            let put = tile.at(row, column);
+            ptx! { st.shared.b32 [put], bits; }
+        }
+        block::sync();
+        for i in 0..16 {
+            let (row, column): (u32, u32) = (slow + i * 4, fast);
+            let get = tile.at(row, column);
+            let line: u64 = wide(ctaid.z) * t.rows + (row0 + row) as u64;
+            let at: u64 = t.to + line * (t.pitch as u64) + wide(column0 + column) * T.size;
+            let there: pred = (row0 + row < t.rows) & (column0 + column < t.extent);
+            let bits: b32;
+            ptx! { ld.shared.b32 bits, [get]; }
+            if T.size == 4 {
+                ptx! { @there st.global.b32 [at], bits; }
+            } else if T.size == 2 {
+                ptx! { @there st.global.u16 [at], bits; }
+            } else {
+                ptx! { @there st.global.u8 [at], bits; }
+            }
+        }
+    }
+
+    /// An element, or zero.
+    fn load<const T: Element>(from: u64, there: pred) -> u32 {
+        let bits: u32;
+        if T.size == 4 {
+            ptx! { mov.b32 bits, 0; @there ld.global.b32 bits, [from]; }
+        } else if T.size == 2 {
+            ptx! { mov.b32 bits, 0; @there ld.global.u16 bits, [from]; }
+        } else {
+            ptx! { mov.b32 bits, 0; @there ld.global.u8 bits, [from]; }
+        }
+        bits
+    }
+}
+
+/// Copies the operands that have to be copied to `to`, and returns those to read.
+pub(super) fn pack(
+    stream: StreamRef<'_>,
+    product: &Product,
+    packed: [Option<Packed>; 2],
+    to: u64,
+) -> Result<[Source; 2]> {
+    let sources = [product.a, product.b];
+    if packed.iter().all(Option::is_none) {
+        return Ok(sources);
+    }
+    let size = problem::size(product.kind);
+    let (mut to, mut read, mut transfers) = (to, sources, [Transfer::default(); 2]);
+    for (at, source) in sources.iter().enumerate() {
+        if let Some(packed) = packed[at] {
+            transfers[at] = Transfer::new(source, packed, product, to);
+            read[at] = packed.source(to, size);
+            to += packed.bytes() as u64;
+        }
+    }
+    let [a, b] = transfers;
+    let config = Config::grid((u64::from(a.blocks) + u64::from(b.blocks), 1, u64::from(a.batches.max(b.batches))));
+    let instance = match size {
+        1 => kernels::pack::Instance::bytes1,
+        2 => kernels::pack::Instance::bytes2,
+        _ => kernels::pack::Instance::bytes4,
+    };
+    // SAFETY: the operands are bound to the stream, and have elements for all rows and batches; the workspace has the bytes that the
+    // plan says.
+    unsafe { kernels::pack::launch(instance, stream, config, a, b)? };
+    Ok(read)
+}
+
+impl Transfer {
+    fn new(source: &Source, packed: Packed, product: &Product, to: u64) -> Transfer {
+        let size = problem::size(product.kind);
+        let Packed { rows, extent, pitch, .. } = packed;
+        let (row, element) = if packed.along_k { (source.line, source.k) } else { (source.k, source.line) };
+        let (layout, down, across) = if extent == 1 || element == size {
+            (kernels::DENSE, kernels::BAND, (u64::from(extent) * size).div_ceil(u64::from(kernels::SPAN)))
+        } else {
+            let layout = if rows > 1 && row < element { kernels::COLUMNS } else { 0 };
+            (layout, kernels::TILE, u64::from(extent.div_ceil(kernels::TILE)))
+        };
+        let batches = packed.batches.min(product.batches) as u32;
+        // A workspace has room for fewer than 2³¹ blocks.
+        let blocks = (u64::from(rows.div_ceil(down)) * across) as u32;
+        Transfer {
+            from: source.at,
+            row,
+            element,
+            batch: source.batch,
+            to,
+            rows,
+            extent,
+            pitch,
+            batches,
+            blocks,
+            layout,
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The cost model behind the choice of a kernel: [`SHIPPED`] has the times of the kernels on an H200, in picoseconds. They are fitted to
+//! measurements of random products: `bench --filter "gemm choice" --records FILE` takes them with [`Tuner`](ptx_launch::Tuner) and keeps
+//! them as [`Records`](ptx_launch::Records), and `bench --fit FILE` writes the body of [`SHIPPED`]. [`Trial`] is for that program.
+
+use super::hopper;
+use super::params::{self, Epilogue, Matrix, Source};
+use super::plan::Way;
+use super::problem::{Product, size};
+
+/// The times of one kind of tile.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Of a slice of K on a busy SM.
+    pub slice: f64,
+    /// The least time of a slice.
+    pub latency: f64,
+    /// Before the first slice of a tile and behind the last one.
+    pub tile: f64,
+    /// For each part of K that is added up.
+    pub part: f64,
+}
+
+/// The times of everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    /// Of each kind of tile.
+    pub tiles: [Cost; NAMES.len()],
+    /// Of a launch that copies operands.
+    pub pack: f64,
+    /// Of a byte of a copy.
+    pub copied_byte: f64,
+    /// Of a launch that adds up parts of K.
+    pub reduce: f64,
+    /// Of the same in the kernel.
+    pub reduce_inside: f64,
+    /// Of a byte of a part.
+    pub part_byte: f64,
+    /// Of `hopper`: a column of 128 rows for 128 bytes along K on a busy device.
+    pub column: f64,
+    /// The least time of such a column.
+    pub column_latency: f64,
+    /// Of a column in each round of tiles.
+    pub column_round: f64,
+    /// Of all that is before and behind.
+    pub hopper: f64,
+}
+
+macro_rules! tiles {
+    ($($name:ident)*) => {
+        tiles! { @at 0; $($name)* }
+        /// The kinds of tiles.
+        pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+    (@at $at:expr; $name:ident $($rest:ident)*) => {
+        pub(crate) const $name: usize = $at;
+        tiles! { @at $at + 1; $($rest)* }
+    };
+    (@at $at:expr;) => {};
+}
+tiles! {
+    SIMT_LARGE SIMT_F32 SIMT_16 SIMT_8 ROWS_K ROWS_K_SMALL ROWS_N ROWS_N_SMALL
+    MMA_LARGE MMA_MEDIUM MMA_NARROW
+    WIDE MIDDLE MIDDLE_ALONE SQUARE SLIM FEW192 FEW128 FEW64 FEW16
+}
+
+/// A measured product: C = A · B with this algorithm and K in so many parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    product: Product,
+    /// Nothing for `hopper`.
+    way: Option<Way>,
+    multiprocessors: u32,
+}
+
+impl Trial {
+    /// The product of dense operands of the type that algorithms call `kind`, A along K and B along K or else along N, on a device with so
+    /// many SMs; `None` if the algorithm does not take it.
+    pub fn new(
+        kind: &str,
+        [m, n, k]: [u32; 3],
+        b_k_major: bool,
+        (algorithm, splits): (&str, u32),
+        multiprocessors: u32,
+    ) -> Option<Trial> {
+        let (kind, output) = match kind {
+            "f16" => (params::F16, params::F16),
+            "bf16" => (params::BF16, params::BF16),
+            "tf32" => (params::TF32, params::F32),
+            "e4m3" => (params::E4M3, params::BF16),
+            "i8" => (params::I8, params::I32),
+            _ => return None,
+        };
+        let (element, row) = (size(kind), u64::from(n) * size(output));
+        let dense = |extent: u32| if extent > 1 { element } else { 0 };
+        let pitch = |extent: u32, others: u32| if others > 1 { u64::from(extent) * element } else { 0 };
+        let a = Source { at: 0, line: pitch(k, m), k: dense(k), batch: 0 };
+        let (line, along) = if b_k_major { (pitch(k, n), dense(k)) } else { (dense(n), pitch(n, k)) };
+        let product = Product {
+            kind,
+            m,
+            n,
+            k,
+            batches: 1,
+            a,
+            b: Source { at: 0, line, k: along, batch: 0 },
+            c: Matrix { at: 0, row: if m > 1 { row } else { 0 }, column: size(output), batch: 0 },
+            residual: Matrix::default(),
+            epilogue: Epilogue { kind: output, ..Epilogue::default() },
+            deterministic: false,
+        };
+        if algorithm == super::tuned::NAME {
+            let _layout = super::tuned::layout(&product)?;
+            return Some(Trial { product, way: None, multiprocessors });
+        }
+        let product = product.oriented();
+        Some(Trial { product, way: Some(Way::named(&product, algorithm, splits)?), multiprocessors })
+    }
+
+    /// The time by the model, in picoseconds, beside that of any launch.
+    pub fn time(&self, costs: &Costs) -> f64 {
+        let Trial { product, way, multiprocessors } = self;
+        match way {
+            Some(way) => way.time(product, *multiprocessors, costs),
+            None => super::tuned::layout(product)
+                .map_or(f64::INFINITY, |layout| hopper_time(product, *multiprocessors, layout, costs)),
+        }
+    }
+}
+
+/// The time of the kernels of `hopper`.
+pub(super) fn hopper_time(product: &Product, multiprocessors: u32, layout: hopper::Layout, costs: &Costs) -> f64 {
+    let Product { m, n, k, kind, .. } = *product;
+    let shape = [m, n, k].map(|extent| extent as usize);
+    hopper::estimate(multiprocessors / 2 * 2, shape, size(kind), kind == params::BF16, layout, costs)
+}
+
+impl Costs {
+    /// All times, tile by tile, then the others in the order of the fields.
+    pub fn values(&self) -> Vec<f64> {
+        let tiles = self.tiles.iter().flat_map(|tile| [tile.slice, tile.latency, tile.tile, tile.part]);
+        tiles.chain(self.others()).collect()
+    }
+
+    /// The same with other values; those that are missing stay.
+    pub fn with_values(mut self, values: &[f64]) -> Costs {
+        let mut values = values.iter().copied();
+        let tiles = self.tiles.iter_mut().flat_map(|t| [&mut t.slice, &mut t.latency, &mut t.tile, &mut t.part]);
+        tiles.zip(&mut values).for_each(|(old, new)| *old = new);
+        let Costs {
+            pack,
+            copied_byte,
+            reduce,
+            reduce_inside,
+            part_byte,
+            column,
+            column_latency,
+            column_round,
+            hopper,
+            ..
+        } = &mut self;
+        let others =
+            [pack, copied_byte, reduce, reduce_inside, part_byte, column, column_latency, column_round, hopper];
+        others.into_iter().zip(values).for_each(|(old, new)| *old = new);
+        self
+    }
+
+    fn others(&self) -> [f64; 9] {
+        let Costs {
+            pack,
+            copied_byte,
+            reduce,
+            reduce_inside,
+            part_byte,
+            column,
+            column_latency,
+            column_round,
+            hopper,
+            ..
+        } = *self;
+        [pack, copied_byte, reduce, reduce_inside, part_byte, column, column_latency, column_round, hopper]
+    }
+}
+
+const fn cost(slice: f64, latency: f64, tile: f64, part: f64) -> Cost {
+    Cost { slice, latency, tile, part }
+}
+
+/// The times that choices use.
+pub const SHIPPED: Costs = Costs {
+    tiles: [
+        cost(1515e3, 1468e3, 648e3, 220e3), // SIMT_LARGE
+        cost(518e3, 941e3, 348e3, 221e3),   // SIMT_F32
+        cost(606e3, 599e3, 425e3, 252e3),   // SIMT_16
+        cost(675e3, 500e3, 402e3, 229e3),   // SIMT_8
+        cost(182e3, 323e3, 595e3, 347e3),   // ROWS_K
+        cost(49e3, 233e3, 178e3, 232e3),    // ROWS_K_SMALL
+        cost(211e3, 898e3, 742e3, 296e3),   // ROWS_N
+        cost(63e3, 845e3, 152e3, 227e3),    // ROWS_N_SMALL
+        cost(555e3, 795e3, 1652e3, 255e3),  // MMA_LARGE
+        cost(328e3, 438e3, 4e3, 217e3),     // MMA_MEDIUM
+        cost(146e3, 198e3, 234e3, 197e3),   // MMA_NARROW
+        cost(566e3, 556e3, 4590e3, 970e3),  // WIDE
+        cost(473e3, 389e3, 2793e3, 2e3),    // MIDDLE
+        cost(523e3, 522e3, 1711e3, 3e3),    // MIDDLE_ALONE
+        cost(394e3, 309e3, 1266e3, 552e3),  // SQUARE
+        cost(265e3, 221e3, 871e3, 263e3),   // SLIM
+        cost(432e3, 417e3, 4732e3, 0.0),    // FEW192
+        cost(193e3, 321e3, 2078e3, 154e3),  // FEW128
+        cost(275e3, 186e3, 766e3, 210e3),   // FEW64
+        cost(202e3, 145e3, 665e3, 52e3),    // FEW16
+    ],
+    pack: 2139e3,
+    copied_byte: 0.661,
+    reduce: 1815e3,
+    reduce_inside: 1249e3,
+    part_byte: 0.380,
+    column: 2.77e3,
+    column_latency: 94.0,
+    column_round: 10.5,
+    hopper: 3131e3,
+};
