@@ -190,7 +190,9 @@ impl Device {
     /// Waits until everything that was submitted to it has ended.
     ///
     /// # Errors
-    /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`]), or of the driver.
+    /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`]), or of the driver. Also while [`Stream::capture`] goes on, on
+    /// any thread: the driver cannot wait for a stream that is being captured, and would break the capture. Streams and buffers can be
+    /// waited for at that time.
     pub fn synchronize(&self) -> Result<()> {
         match &self.0 {
             Inner::Cuda(device) => device.synchronize(),

@@ -4,11 +4,10 @@
 use crate::buffer::{Access, CudaMemory, patiently};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{BEGINS, CAPTURES, Events, Queue, Stream, StreamRef, Submission};
+use crate::stream::{Events, Queue, Stream, StreamRef, Submission, begin_capture, end_capture};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUresult};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError};
 use std::any::Any;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A recorded sequence of launches, copies and fills.
@@ -143,7 +142,7 @@ impl Stream {
     }
 }
 
-/// One of the [`CAPTURES`]. It ends when this is dropped, also by a panic.
+/// A capture that goes on. It ends when this is dropped, also by a panic.
 struct Capture<'a> {
     driver: &'static Driver,
     stream: &'a CudaStream,
@@ -153,11 +152,11 @@ struct Capture<'a> {
 impl<'a> Capture<'a> {
     fn begin(driver: &'static Driver, stream: &'a CudaStream) -> Result<Capture<'a>> {
         let fence = stream.record_event(None).map_err(|e| cudarc_error("a capture begins", e))?;
-        let _begins = BEGINS.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the stream is alive; 1 is CU_STREAM_CAPTURE_MODE_THREAD_LOCAL.
-        driver.check(unsafe { (driver.cuStreamBeginCapture_v2)(stream.cu_stream(), 1) }, "a capture begins")?;
+        begin_capture(|| {
+            // SAFETY: the stream is alive; 1 is CU_STREAM_CAPTURE_MODE_THREAD_LOCAL.
+            driver.check(unsafe { (driver.cuStreamBeginCapture_v2)(stream.cu_stream(), 1) }, "a capture begins")
+        })?;
         noted().push((stream.cu_stream().addr(), Noted { fence: Some(Arc::new(fence)), ..Noted::default() }));
-        CAPTURES.fetch_add(1, Relaxed);
         Ok(Capture { driver, stream, is_over: false })
     }
 
@@ -186,7 +185,7 @@ impl Drop for Capture<'_> {
         }
         let at = self.stream.cu_stream().addr();
         noted().retain(|(stream, _)| *stream != at);
-        CAPTURES.fetch_sub(1, Relaxed);
+        end_capture();
     }
 }
 

@@ -23,6 +23,7 @@ use crate::driver::{Driver, Handle, cudarc_error};
 use crate::error::Result;
 use crate::kernel::{Kernel, Module, Variant};
 use crate::launch::{Bounds, Shape};
+use crate::stream::synchronize_context;
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{CUfunction, CUmodule};
 use std::ffi::CString;
@@ -114,10 +115,10 @@ impl Module {
         let unload = |module: &CudaModule| {
             let Some(context) = module.home.0.upgrade() else { return Ok(()) };
             let driver = Driver::get()?;
-            let ended = context.synchronize().map_err(|error| cudarc_error("a module is unloaded", error));
-            // SAFETY: `synchronize` made the context current, and its work has ended or failed; the handle is used no more.
+            synchronize_context(&context).map_err(|error| cudarc_error("a module is unloaded", error))?;
+            // SAFETY: the wait made the context current, and its work has ended; the handle is used no more.
             let code = unsafe { (driver.cuModuleUnload)(module.handle.0) };
-            ended.and(driver.check(code, "a module is unloaded"))
+            driver.check(code, "a module is unloaded")
         };
         keep_current_context(|| self.loaded.iter().map(unload).fold(Ok(()), Result::and))
     }

@@ -1,9 +1,13 @@
 //! Streams: queues of work on a device. Ours, and cudarc's own, through one trait.
 #![allow(unsafe_code, reason = "the driver is asked whether a stream is captured, and streams of others are borrowed")]
 
+mod captures;
 mod per_thread;
 mod submission;
 
+pub(crate) use captures::{
+    after_captures, any_capture, begin_capture, beside_captures, end_capture, synchronize_context,
+};
 pub(crate) use per_thread::{PER_THREAD, is_per_thread};
 pub use submission::Submission;
 
@@ -15,8 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::CudaStream;
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A queue of work on a device: what is submitted to it runs in order. On the CPU device work runs while it is
 /// submitted.
@@ -190,23 +193,11 @@ pub(crate) enum Events {
     LeftOut,
 }
 
-/// Number of captures in this process. Only while there are any is the driver asked about a stream.
-pub(crate) static CAPTURES: AtomicUsize = AtomicUsize::new(0);
-
-/// Held while a capture begins.
-pub(crate) static BEGINS: Mutex<()> = Mutex::new(());
-
-/// Calls `work`, during which no capture begins, with `true` if there is one already.
-pub(crate) fn beside_captures<R>(work: impl FnOnce(bool) -> R) -> R {
-    let _none_begins = BEGINS.lock().unwrap_or_else(PoisonError::into_inner);
-    work(CAPTURES.load(Relaxed) > 0)
-}
-
 impl Events {
     /// One comparison, unless something is being captured.
     #[inline]
     pub(crate) fn of(stream: &CudaStream) -> Events {
-        if CAPTURES.load(Relaxed) == 0 { Events::Kept } else { Events::unless_captured(stream) }
+        if any_capture() { Events::unless_captured(stream) } else { Events::Kept }
     }
 
     /// The driver's answer.

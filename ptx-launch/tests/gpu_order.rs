@@ -26,6 +26,7 @@ const TESTS: &[(&str, fn())] = &[
     ("halves_on_two_threads", halves_on_two_threads),
     ("a_stream_of_a_thread_is_another_one_on_each", a_stream_of_a_thread_is_another_one_on_each),
     ("a_panic_ends_its_capture", a_panic_ends_its_capture),
+    ("streams_and_waits_beside_a_capture", streams_and_waits_beside_a_capture),
 ];
 
 fn main() -> ExitCode {
@@ -218,4 +219,27 @@ fn a_panic_ends_its_capture() {
     add(&stream, &x, &mut y);
     stream.synchronize().unwrap();
     assert_eq!(y.download().unwrap(), [3.0; N]);
+}
+
+/// Other threads make the first stream of a context, and wait for the device, while a capture goes on.
+fn streams_and_waits_beside_a_capture() {
+    let (device, other) = (own(), own());
+    let (stream, (x, mut y)) = (device.new_stream().unwrap(), vectors(&device));
+    let (z, mut sum) = vectors(&other);
+    for round in 1..=3u8 {
+        let graph = stream.capture(|stream| {
+            std::thread::scope(|scope| {
+                let made = scope.spawn(|| add(&other.new_stream().unwrap(), &z, &mut sum));
+                let waited = scope.spawn(|| (device.synchronize().is_err(), other.synchronize().is_err()));
+                made.join().unwrap();
+                assert_eq!(waited.join().unwrap(), (true, true), "waits in a capture are errors");
+            });
+            add(stream, &x, &mut y);
+            Ok(())
+        });
+        graph.unwrap().launch().unwrap();
+        device.synchronize().unwrap();
+        assert_eq!(sum.download().unwrap(), [2.0 + f32::from(round); N], "round {round}");
+        assert_eq!(y.download().unwrap(), [2.0 + f32::from(round); N], "round {round}");
+    }
 }

@@ -8,7 +8,7 @@ use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
-use crate::stream::{Events, StreamRef, Submission, is_per_thread};
+use crate::stream::{Events, StreamRef, Submission, is_per_thread, synchronize_context};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl CudaMemory {
         let bytes = slice.num_bytes();
         if is_per_thread(slice.stream()) {
             // Another thread may have allocated and written it on its own stream of that name.
-            slice.context().synchronize().map_err(changes_hands)?;
+            synchronize_context(slice.context()).map_err(changes_hands)?;
         }
         retype(slice, bytes).and_then(CudaMemory::new)
     }

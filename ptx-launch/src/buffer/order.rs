@@ -12,7 +12,7 @@ use crate::driver::Handle;
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
-use crate::stream::Submission;
+use crate::stream::{Submission, synchronize_context};
 use cudarc::driver::sys::CUevent;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, SyncOnDrop};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -303,7 +303,7 @@ impl Order {
             Err(error) => Err(error),
         };
         if let Err(error) = followed {
-            home.context().synchronize()?;
+            synchronize_context(home.context())?;
             self.note(Err(error));
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::driver::Handle;
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::zero;
-use crate::stream::Submission;
+use crate::stream::{Submission, synchronize_context};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, PinnedHostSlice};
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
@@ -180,7 +180,7 @@ impl Drop for PinnedMemory {
     fn drop(&mut self) {
         let slice = self.slice.take();
         let Err(error) = self.wait(Access::Write) else { return };
-        if self.context.synchronize().is_err() {
+        if synchronize_context(&self.context).is_err() {
             std::mem::forget(slice);
         }
         self.context.record_err(Err::<(), _>(error));

@@ -9,7 +9,7 @@
 use super::events::EventPool;
 use crate::driver::Handle;
 use crate::graph;
-use crate::stream::{PER_THREAD, Submission};
+use crate::stream::{PER_THREAD, Submission, synchronize_context};
 use cudarc::driver::sys::{CUevent, CUevent_wait_flags};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
 use std::sync::Arc;
@@ -256,7 +256,7 @@ impl Use {
         }
         if !self.queue.is_here() {
             // Nobody else can record an event on a thread's own stream.
-            self.stream.context().synchronize()?;
+            synchronize_context(self.stream.context())?;
             return Ok(End::Past);
         }
         if let Some(fence) = graph::fence(&self.stream)? {

@@ -3,10 +3,10 @@
 
 use crate::driver::{CPU_DEVICE, Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::beside_captures;
+use crate::stream::{beside_captures, synchronize_context};
 use cudarc::driver::result::ctx as context;
-use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaStream};
+use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUresult};
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use ptx_core::isa::Arch;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -69,7 +69,10 @@ impl CudaDevice {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.0.context.synchronize().map_err(|e| cudarc_error("work on the device failed", e))
+        synchronize_context(&self.0.context).map_err(|e| match e.0 {
+            CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED => waits_in_capture(e),
+            _ => cudarc_error("work on the device failed", e),
+        })
     }
 
     pub(crate) fn synchronize_stream(&self, stream: &CudaStream) -> Result<()> {
@@ -142,6 +145,13 @@ impl Limits {
             multiprocessors: ask(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?.try_into().unwrap_or(0),
         })
     }
+}
+
+#[cold]
+fn waits_in_capture(error: DriverError) -> Error {
+    cudarc_error("a wait for the whole device, while a stream of this process is captured", error)
+        .possible("waits for single streams: `stream.synchronize()`")
+        .help("synchronize the device before or after `Stream::capture`; a wait for all of it would break the capture")
 }
 
 fn exists(driver: &Driver, ordinal: usize) -> Result<()> {

@@ -9,7 +9,7 @@ use super::{Source, TextureBuilder, rows};
 use crate::buffer::{View, ViewMut};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::Result;
-use crate::stream::StreamRef;
+use crate::stream::{StreamRef, after_captures};
 use cudarc::driver::{CudaContext, CudaStream};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -113,17 +113,20 @@ pub(super) enum Kind {
 }
 
 /// Gives an object back, when nothing can use it any more.
-pub(super) fn destroy(context: &CudaContext, kind: Kind, handle: u64) {
+pub(super) fn destroy(context: &Arc<CudaContext>, kind: Kind, handle: u64) {
     let Ok(driver) = Driver::get() else { return };
     let destroy = match kind {
         Kind::Texture => driver.cuTexObjectDestroy(),
         Kind::Surface => driver.cuSurfObjectDestroy(),
     };
     let Ok(destroy) = destroy else { return };
-    if context.bind_to_thread().is_ok() && context.synchronize().is_ok() {
-        // SAFETY: the object is ours, and all work of the context has ended.
-        let _ = unsafe { destroy(handle) };
-    }
+    let context = context.clone();
+    after_captures(move || {
+        if context.bind_to_thread().is_ok() && context.synchronize().is_ok() {
+            // SAFETY: the object is ours, and all work of the context has ended.
+            let _ = unsafe { destroy(handle) };
+        }
+    });
 }
 
 impl Object {
@@ -270,10 +273,12 @@ impl CudaArray {
 impl Drop for CudaArray {
     fn drop(&mut self) {
         let Ok(destroy) = Driver::get().and_then(Driver::cuArrayDestroy) else { return };
-        let context = self.stream.context();
-        if context.bind_to_thread().is_ok() && context.synchronize().is_ok() {
-            // SAFETY: the array is ours, and all work of the context has ended.
-            let _ = unsafe { destroy(self.handle as *mut c_void) };
-        }
+        let (context, handle) = (self.stream.context().clone(), self.handle);
+        after_captures(move || {
+            if context.bind_to_thread().is_ok() && context.synchronize().is_ok() {
+                // SAFETY: the array is ours, and all work of the context has ended.
+                let _ = unsafe { destroy(handle as *mut c_void) };
+            }
+        });
     }
 }

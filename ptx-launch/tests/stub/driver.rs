@@ -108,7 +108,7 @@ pub extern "C" fn stub_jitter(chance: u64) {
     JITTER.store(chance, SeqCst);
 }
 
-/// Calls with streams, events or memory that do not exist.
+/// Calls with streams, events or memory that do not exist, and calls that break captures.
 #[unsafe(no_mangle)]
 pub extern "C" fn stub_misuses() -> u64 {
     with(|state| state.order.misuses)
@@ -137,7 +137,12 @@ pub extern "C" fn stub_races() -> u64 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSynchronize() -> Code {
-    if with(|state| !state.captures.is_empty()) {
+    let broken = with(|state| {
+        // A wait for the whole context breaks every capture.
+        state.order.misuses += state.captures.len() as u64;
+        !state.captures.is_empty()
+    });
+    if broken {
         return 900;
     }
     with(|state| state.order.synchronize());

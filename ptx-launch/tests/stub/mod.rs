@@ -58,7 +58,7 @@ impl Stub {
         unsafe { self.0.get::<extern "C" fn() -> u64>("stub_races").unwrap()() }
     }
 
-    /// Calls with streams, events or memory that do not exist, and records of events in captures.
+    /// Calls with streams, events or memory that do not exist, records of events in captures, and calls that break captures.
     pub fn misuses(&self) -> u64 {
         // SAFETY: the stub's signature.
         unsafe { self.0.get::<extern "C" fn() -> u64>("stub_misuses").unwrap()() }

@@ -5,6 +5,7 @@ use crate::expansion::saxpy;
 use crate::program::{self, Ground};
 use crate::stub::Stub;
 use cudarc::driver::CudaContext;
+use ptx_launch::Texture;
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -244,6 +245,50 @@ fn a_stream_is_made_beside_a_capture() {
             saxpy(&made, 1.0, &theirs.0, &mut slice, 16)?;
             saxpy(stream, 1.0, &x, &mut y, 16)
         });
+        graph.unwrap().launch().unwrap();
+        assert_eq!(y.download().unwrap(), [3.0; 16]);
+    });
+}
+
+/// A wait for the whole device would break the capture that goes on: it is an error without a call of the driver.
+#[test]
+fn a_wait_for_the_device_leaves_captures_alone() {
+    ordered(|stub, device| {
+        let stream = device.new_stream().unwrap();
+        let (x, mut y) = vectors(device, 16);
+        let before = stub.calls("cuCtxSynchronize");
+        let graph = stream.capture(|stream| {
+            let waited = std::thread::scope(|scope| scope.spawn(|| device.synchronize()).join()).unwrap();
+            for waited in [waited, device.synchronize()] {
+                let text = waited.unwrap_err().to_string();
+                assert!(text.contains("while a stream of this process is captured"), "{text}");
+            }
+            saxpy(stream, 1.0, &x, &mut y, 16)
+        });
+        assert_eq!(stub.calls("cuCtxSynchronize"), before);
+        graph.unwrap().launch().unwrap();
+        device.synchronize().unwrap();
+        assert_eq!(y.download().unwrap(), [3.0; 16]);
+    });
+}
+
+/// Before a texture and an array go, the whole context is waited for: when the capture has ended.
+#[test]
+fn textures_go_after_the_captures() {
+    ordered(|stub, device| {
+        let stream = device.new_stream().unwrap();
+        let (texels, other) = (device.upload(&[1.0f32; 32]).unwrap(), device.upload(&[2.0f32; 32]).unwrap());
+        let images = [&texels, &other].map(|texels| Texture::of(texels.view(), &[1, 32]).build().unwrap());
+        let (x, mut y) = vectors(device, 16);
+        let before = stub.calls("cuTexObjectDestroy");
+        let graph = stream.capture(|stream| {
+            let [one, other] = images;
+            std::thread::scope(|scope| scope.spawn(|| drop(one)).join()).unwrap();
+            drop(other);
+            assert_eq!(stub.calls("cuTexObjectDestroy"), before, "the capture goes on");
+            saxpy(stream, 1.0, &x, &mut y, 16)
+        });
+        assert_eq!(stub.calls("cuTexObjectDestroy"), before + 2);
         graph.unwrap().launch().unwrap();
         assert_eq!(y.download().unwrap(), [3.0; 16]);
     });
