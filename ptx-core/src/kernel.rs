@@ -34,6 +34,9 @@ use crate::isa::{Arch, Type, Version};
 use crate::span::Span;
 use std::collections::BTreeSet;
 
+/// The most turns of a `for`, which is always unrolled: more are a mistake.
+pub const MOST_TURNS: u32 = 1 << 16;
+
 /// For which target to lower, and how the host reads its spans.
 pub struct Variant<'a> {
     /// `.target`; `if arch >= sm_90` asks it.

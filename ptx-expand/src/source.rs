@@ -207,6 +207,18 @@ mod tests {
         assert!(said(&helpers(1000, 1)).contains("[P0818] helpers call each other more than 64 deep"));
     }
 
+    /// A body that a limit cuts off is no text for the parser.
+    #[test]
+    fn a_kernel_that_unrolls_too_far_has_one_error() {
+        let turns = "for i in 0..1024 { for j in 0..1024 { ptx! { mad.lo.u32 x, x, 3, 1; add.u32 x, x, 1; } } }";
+        let source = format!("#[ptx_kernel(arch = \"sm_80\")]\npub fn k() {{ let mut x: u32 = 1; {turns} }}");
+        assert!(
+            said(&source).ends_with("[P0818] this kernel unrolls into more than a million instructions"),
+            "{}",
+            said(&source)
+        );
+    }
+
     /// With squared time this would take minutes.
     #[test]
     fn many_instances_of_a_kernel() {

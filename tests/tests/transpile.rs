@@ -15,6 +15,7 @@ const RAISED: usize = 24_000;
 fn main() -> std::process::ExitCode {
     let mut trials = corpus::trials(|sample| Some(sample).filter(|s| s.accepted).into_iter().flat_map(trials));
     trials.push(Trial::test("addresses of our own prologue are typed", has_typed_addresses));
+    trials.push(Trial::test("more equal statements than a loop has turns are loops all the same", has_short_loops));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -37,6 +38,15 @@ fn has_typed_addresses() -> Result<(), Failed> {
     let typed = ["Global<f32> = x.at(", "GlobalMut<f32> = y.at("].iter().all(|part| proved.text.contains(part));
     let whole = proved.taken_back.iter().all(Vec::is_empty);
     if typed && whole { Ok(()) } else { Err(format!("{:?}\n{}", proved.taken_back, proved.text).into()) }
+}
+
+fn has_short_loops() -> Result<(), Failed> {
+    let statements = "add.u32 %r1, %r1, 1; ".repeat(ptx_core::kernel::MOST_TURNS as usize + 100);
+    let entry = format!(".visible .entry k() {{ .reg .b32 %r<2>; mov.u32 %r1, 1; {statements}ret; }}");
+    let module = format!(".version 8.0\n.target sm_80\n.address_size 64\n{entry}\n");
+    let proved = prove(&parse_text(module.as_bytes()).0, "m", &Without::new(), &expand)?;
+    let whole = proved.taken_back.iter().all(Vec::is_empty);
+    if proved.text.lines().count() < 30 && whole { Ok(()) } else { Err(format!("{:?}", proved.taken_back).into()) }
 }
 
 fn trials(sample: Sample) -> [Trial; 2] {

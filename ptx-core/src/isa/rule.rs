@@ -5,8 +5,8 @@ use super::gate::{Arch, Version};
 use super::{Member, OperandKind, OperandSpec, Slot};
 
 /// The rules with a name, which `lower::rule::named` defines in this order.
-pub(crate) const NAMED: [&str; 7] =
-    ["wide_sinks", "displaced", "nameless", "pointed", "fraction", "plain", "plain_elements"];
+pub(crate) const NAMED: [&str; 9] =
+    ["wide_sinks", "sinks", "displaced", "nameless", "pointed", "fraction", "plain", "plain_elements", "braces"];
 
 /// One rule of a row: `when => then`, `when <=> then`, or `then` alone.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub(crate) enum Atom {
     Option(&'static str),
     /// A minus stands before the operand.
     Negated(Place),
+    /// A vector is written in braces, and not as one vector register.
+    Braced(Place),
     /// The target provides one of these.
     Target(Vec<Arch>),
     /// The version is at least this.
@@ -124,6 +126,7 @@ fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
             (Some(at), _) => Ok(Atom::Slot(at, members(&slots[at], values, names)?)),
             (None, Some(at)) if values == "imm" || values == "reg" => Ok(Atom::Literal(at, values == "imm")),
             (None, Some(at)) if values == "neg" => Ok(Atom::Negated(at)),
+            (None, Some(at)) if values == "braces" => Ok(Atom::Braced(at)),
             (None, Some(at)) => numbers(values).map(|all| Atom::Number(at, all)),
             _ => Err(format!("no slot or operand `{name}`")),
         };

@@ -83,7 +83,8 @@ impl<'a> Lowerer<'a> {
 
     /// Writes text as it is.
     fn push(&mut self, text: impl Into<String>, span: Span) {
-        if !self.f.code.push(text.into(), self.errors.at(span)) {
+        let multiplied = self.f.turns > 0 || self.f.calls > 0;
+        if !self.f.code.push(text.into(), self.errors.at(span), multiplied) {
             self.overflow(span);
         }
     }

@@ -122,7 +122,7 @@ impl<'t> Body<'_, 't> {
         let tree = self.cx.tree;
         let tokens = &tree.expr(id).tokens;
         let first = tree.source.text(tokens.start);
-        if first == "_" {
+        if first == "_" && tokens.len() == 1 {
             return Operand::Sink;
         }
         let (whole, suffix) = match tokens.len() {

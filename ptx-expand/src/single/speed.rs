@@ -1,4 +1,5 @@
-//! Expansion time of a kernel of a thousand instructions: `cargo test -p ptx-expand speed -- --ignored --nocapture`.
+//! Expansion time of a kernel of a thousand instructions, and of the files in `PTX_SPEED_FILES` (separated by blanks):
+//! `cargo test -p ptx-expand speed -- --ignored --nocapture`.
 #![allow(clippy::print_stdout, reason = "a measurement")]
 
 use std::fmt::Write;
@@ -26,9 +27,9 @@ fn kernel(instructions: usize) -> String {
     }
     format!(
         "pub fn kernel(x: &mut [f32]) {{
-            let (a, b, c): (f32, f32, f32) = (0.0, 0.0, 0.0);
+            let (mut a, mut b, mut c): (f32, f32, f32) = (0.0, 0.0, 0.0);
             let h: f16;
-            let i: u32 = tid.x;
+            let mut i: u32 = tid.x;
             let at: u64;
             let p: pred;
             ptx! {{ {body} }}
@@ -53,5 +54,22 @@ fn speed() {
         let (time, cpu) = (start.elapsed(), cpu().zip(cpu_start).map(|(end, start)| end.saturating_sub(start)));
         let errors = expanded.to_string().matches("compile_error").count();
         println!("{instructions} instructions: {time:?}, on the processor {cpu:?}, {errors} errors");
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn speed_of_files() {
+    let files = std::env::var("PTX_SPEED_FILES").unwrap_or_default();
+    for turn in 0..3 {
+        let before = cpu();
+        for file in files.split_whitespace() {
+            let Ok(text) = std::fs::read_to_string(file) else { continue };
+            let before = cpu();
+            let modules = crate::source::modules(&text).map_err(|e| e.to_string());
+            let bytes = modules.map(|all| all.iter().flat_map(|m| &m.ptx).map(String::len).sum::<usize>());
+            println!("{turn} {file}: {:?}, {bytes:?} bytes of PTX", cpu().zip(before).map(|(end, start)| end - start));
+        }
+        println!("{turn} together: {:?}", cpu().zip(before).map(|(end, start)| end - start));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::affine::Affine;
 use crate::body::{Node, Piece, Slot};
+use ptx_core::kernel::MOST_TURNS;
 use std::collections::HashMap;
 
 /// No longer turn is looked for.
@@ -83,7 +84,7 @@ impl Runs {
             self.equal[length] = (at, if joins { end } else { here });
         }
         let (_, end) = self.equal[length];
-        let turns = 1 + end.saturating_sub(at) / length;
+        let turns = (1 + end.saturating_sub(at) / length).min(MOST_TURNS as usize);
         (turns > 1).then_some(Candidate { length, turns })
     }
 

@@ -5,7 +5,7 @@ use crate::kernel::names::Names;
 use crate::span::Span;
 use std::collections::HashMap;
 
-/// No hand-written module is larger; one that is has a `for` too many.
+/// A body with more pieces has a `for` or a call too many.
 const MOST_PIECES: usize = 2_000_000;
 
 /// A label: its index in [`Code::targets`].
@@ -34,9 +34,10 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Writes text as it is; returns false where there is too much of it.
-    pub(super) fn push(&mut self, text: String, span: Span) -> bool {
-        let fits = self.text.len() < MOST_PIECES;
+    /// Writes text as it is; returns false where there is too much of it. Only loops and calls multiply what somebody wrote: a body
+    /// without them, which is not `multiplied`, may be as long as it is.
+    pub(super) fn push(&mut self, text: String, span: Span, multiplied: bool) -> bool {
+        let fits = self.text.len() < MOST_PIECES || !multiplied;
         if fits {
             self.text.push((text, span));
         }

@@ -189,7 +189,10 @@ pub(super) fn frame_text(body: Body, prologue: Pieces, span: Span) -> Pieces {
     if out.len() > 1 {
         out.push(("\n".to_owned(), span));
     }
-    out.extend(body.code.text);
+    if !body.code.full {
+        // Where a limit cut the text off, what is left of it means nothing.
+        out.extend(body.code.text);
+    }
     out.push(("}\n".to_owned(), span));
     out
 }

@@ -35,7 +35,8 @@ impl Binder<'_> {
         }
         let of_vector = joined(&links)?.ok_or_else(|| Why::Shape("a register among the elements".into()))?;
         let Some(wanted) = wanted else { return Ok(()) };
-        if names_float(value, wanted) && has_odd_literal(&links, wanted) {
+        let named = value.ty != TypeOf::Fixed(wanted);
+        if !named && mixes_literals(&links) || names_float(value, wanted) && has_odd_literal(&links, wanted) {
             return Err(Why::Literal(wanted));
         }
         if access == Access::Read && elements.contains(&Operand::Sink) && of_vector.bits().is_none() {
@@ -231,6 +232,11 @@ fn has_odd_literal(links: &[Link], wanted: Type) -> bool {
         _ => false,
     };
     in_front || links.iter().skip(1).any(|l| *l == Link::Integer)
+}
+
+/// Returns true if a number of 32 bits is in front, and one of another kind behind it.
+fn mixes_literals(links: &[Link]) -> bool {
+    links.first() == Some(&Link::Single) && links.iter().any(|l| matches!(l, Link::Integer | Link::Double))
 }
 
 /// Returns true if no register is declared with it, or several numbers stand in one.

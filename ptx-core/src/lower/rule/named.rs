@@ -3,6 +3,7 @@
 use super::Case;
 use crate::ir::{Base, Operand};
 use crate::isa::rule::NAMED;
+use crate::isa::{Count, OperandKind};
 
 /// The predicate of a named rule.
 type Check = fn(&Case) -> bool;
@@ -10,12 +11,14 @@ type Check = fn(&Case) -> bool;
 /// In the order of [`NAMED`].
 pub(super) const RULES: [(&str, Check); NAMED.len()] = [
     ("wide_sinks", wide_sinks),
+    ("sinks", sinks),
     ("displaced", displaced),
     ("nameless", nameless),
     ("pointed", pointed),
     ("fraction", fraction),
     ("plain", plain),
     ("plain_elements", plain_elements),
+    ("braces", braces),
 ];
 
 /// `_` among elements that are read stands for bytes that stay as they are: only accesses of 256 bits can do that.
@@ -25,8 +28,13 @@ fn wide_sinks(case: &Case) -> bool {
         case.form.slots.get(at).copied().flatten()
     };
     let bits = slot("type").and_then(|m| m.ty).map_or(0, |t| t.bits()) * slot("vec").map_or(1, |m| m.number);
+    bits == 256 || !sinks(case)
+}
+
+/// `_` is among the elements of a vector.
+fn sinks(case: &Case) -> bool {
     let sink = |o: &Operand| matches!(o, Operand::Vector(elements) if elements.contains(&Operand::Sink));
-    bits == 256 || !case.operands.iter().any(sink)
+    case.operands.iter().any(sink)
 }
 
 /// A name with an offset: ptxas does not ask where the variable is.
@@ -63,6 +71,15 @@ fn fraction(case: &Case) -> bool {
 fn plain_elements(case: &Case) -> bool {
     let odd = |o: &Operand| matches!(o, Operand::F64(_) | Operand::Special(_));
     !case.operands.iter().any(|o| matches!(o, Operand::Vector(elements) if elements.iter().any(odd)))
+}
+
+/// Vectors are written in braces, and not as one vector register: ptxas makes several instructions of this one, and crashes on such a
+/// register.
+fn braces(case: &Case) -> bool {
+    let several = |count: &Count| count.braces || count.slot.is_some() || count.times > 1;
+    let is_vector = |kind: &OperandKind| matches!(kind, OperandKind::Value(v) if v.count.as_ref().is_some_and(several));
+    let specs = case.form.row.operands.iter();
+    !specs.zip(case.operands).any(|(spec, o)| is_vector(&spec.kind) && matches!(o, Operand::Reg(_)))
 }
 
 #[cfg(test)]

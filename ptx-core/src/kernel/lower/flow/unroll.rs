@@ -2,6 +2,7 @@
 
 use super::Lowerer;
 use crate::diag::codes;
+use crate::kernel::MOST_TURNS;
 use crate::kernel::lower::code::Label;
 use crate::kernel::lower::constant::Fail;
 use crate::kernel::lower::constant::path_text;
@@ -10,9 +11,6 @@ use crate::kernel::tree::{Block, Expr, ExprKind, Ident, Path, Pattern};
 use crate::kernel::types::{StructTy, Ty};
 use crate::kernel::value::{Const, Value, parts};
 use crate::span::Span;
-
-/// More turns than this are a mistake.
-const MOST_TURNS: i128 = 1 << 16;
 
 /// All loops of a kernel together.
 const MOST_IN_ALL: u32 = 1 << 20;
@@ -105,7 +103,7 @@ impl<'a> Lowerer<'a> {
         let ty = from.1.or(to.1);
         let to = to.0.saturating_add(i128::from(inclusive));
         let turns = to.saturating_sub(from.0);
-        if turns > MOST_TURNS {
+        if turns > MOST_TURNS.into() {
             let message = format!("this unrolls {turns} times");
             self.fail(&codes::P0818, span, message, "`for` always unrolls: write `while` with a counter");
             return None;
