@@ -38,16 +38,15 @@ pub fn check_nesting(tokens: &TokenStream) -> Result<(), TooDeep> {
             open.pop();
             continue;
         };
-        let span = token.span();
         level.count(&token);
         if level.operators > MOST_OPERATORS {
             let message = format!("an expression of more than {MOST_OPERATORS} operators");
-            return Err(TooDeep { span, message });
+            return Err(TooDeep { span: token.span(), message });
         }
         if let TokenTree::Group(group) = token {
             if open.len() > MOST_BRACKETS {
                 let message = format!("brackets nest more than {MOST_BRACKETS} deep");
-                return Err(TooDeep { span, message });
+                return Err(TooDeep { span: group.span(), message });
             }
             let ptx = open.last().is_some_and(|level| level.ptx);
             open.push(Level::new(group.stream(), ptx));
@@ -76,10 +75,13 @@ impl Level {
     }
 
     fn count(&mut self, token: &TokenTree) {
+        if self.ptx {
+            return;
+        }
         let behind_group = std::mem::replace(&mut self.behind_group, matches!(token, TokenTree::Group(_)));
         // Signatures and comments may stand in front of a module's text.
         let dot = matches!(token, TokenTree::Punct(punct) if punct.as_char() == '.');
-        self.ptx |= dot && matches!(self.tokens.peek(), Some(TokenTree::Ident(word)) if word == "version");
+        self.ptx = dot && matches!(self.tokens.peek(), Some(TokenTree::Ident(word)) if word == "version");
         if self.ptx {
             return;
         }
@@ -90,7 +92,8 @@ impl Level {
                 '#' | '\'' | ':' | '$' | '@' => {}
                 _ => self.operators += 1,
             },
-            TokenTree::Ident(word) => self.operators += usize::from(WORDS.iter().any(|known| word == known)),
+            // The comparison of an identifier makes a text of it each time.
+            TokenTree::Ident(word) => self.operators += usize::from(WORDS.contains(&word.to_string().as_str())),
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
                 let goes_on = matches!(self.tokens.peek(), Some(TokenTree::Ident(word)) if word == "else");
                 if !goes_on {

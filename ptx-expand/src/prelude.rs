@@ -1,25 +1,54 @@
 //! The helper library of the kernel language: a file of `ptx_core`'s prelude is read when a path names it.
 
 use crate::kernel::Reader;
-use ptx_core::kernel::prelude;
+use crate::tokens::Host;
+use ptx_core::kernel::prelude::FILES;
 use ptx_core::kernel::tree::{Ident, Module};
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+/// A file of the library.
+struct File {
+    module: Arc<Module>,
+    /// The first names of its paths: other files, perhaps.
+    named: BTreeSet<String>,
+}
+
+/// The files that were read, in the order of [`FILES`]. All macros of a crate run in one process, and share them.
+static READ: LazyLock<Vec<OnceLock<File>>> = LazyLock::new(|| FILES.iter().map(|_| OnceLock::new()).collect());
+
+/// Spans of a file begin there, so that they are those of no other text; a file has fewer tokens than the distance to the next.
+const SPANS: u32 = 1 << 30;
+const DISTANCE: u32 = 1 << 20;
 
 impl Reader {
     /// The modules of the prelude that paths have named so far, and those that these name.
-    pub fn prelude(&mut self) -> Vec<(Ident, Module)> {
+    pub fn prelude(&mut self) -> Vec<(Ident, Arc<Module>)> {
         let mut read = BTreeSet::new();
         let mut modules = Vec::new();
-        self.external = !self.own_library;
         while let Some(name) = self.named.pop_first() {
-            if let Some(source) = prelude::source(&name)
-                && read.insert(name.clone())
+            if let Some(at) = FILES.iter().position(|(known, _)| *known == name)
+                && read.insert(at)
             {
-                modules.push((Ident { name, ..Ident::default() }, self.library(source)));
+                let module = match READ.get(at).filter(|_| !self.own_library) {
+                    Some(file) => self.shared(file, at),
+                    None => Arc::new(self.library(FILES[at].1)),
+                };
+                modules.push((Ident { name, ..Ident::default() }, module));
             }
         }
-        self.external = false;
         modules
+    }
+
+    /// A file that is read at most once.
+    fn shared(&mut self, file: &OnceLock<File>, at: usize) -> Arc<Module> {
+        let file = file.get_or_init(|| {
+            let host = Host::of_text(SPANS + at as u32 * DISTANCE);
+            let mut reader = Reader { host, external: true, ..Reader::default() };
+            File { module: Arc::new(reader.library(FILES[at].1)), named: reader.named }
+        });
+        self.named.extend(file.named.iter().cloned());
+        file.module.clone()
     }
 
     /// Constants, structs and helpers of one file. The files are ours: `tests` read each of them.

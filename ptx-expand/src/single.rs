@@ -1,8 +1,5 @@
 //! `#[ptx_kernel]` on a function that stands alone: a PTX module of one kernel.
 
-#[cfg(test)]
-mod speed;
-
 use crate::compile::{self, Compiled};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;

@@ -1,5 +1,8 @@
 //! Rust source as text to the PTX of its macros, for tools: what a build would make, without a compiler.
 
+#[cfg(test)]
+mod speed;
+
 use crate::kernel::Reader;
 use crate::single::Single;
 use crate::{module, nesting, text_module};

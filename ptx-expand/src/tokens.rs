@@ -21,14 +21,21 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Default)]
 pub struct Host {
     spans: Vec<RustSpan>,
+    /// The position of the first token.
+    base: u32,
     /// The `ptx!` blocks that are read next, in order, of a text that the compiler never saw: the prelude.
     pub texts: VecDeque<String>,
 }
 
 impl Host {
+    /// A host of a text that the compiler never saw, whose positions are those of no other host.
+    pub fn of_text(base: u32) -> Host {
+        Host { base, ..Host::default() }
+    }
+
     /// Adds one token.
     pub fn token(&mut self, span: RustSpan) -> Span {
-        let at = self.spans.len() as u32;
+        let at = self.len();
         self.spans.push(span);
         Span::new(at, at + 1)
     }
@@ -47,12 +54,15 @@ impl Host {
 
     /// Number of tokens: the position of the next one.
     fn len(&self) -> u32 {
-        self.spans.len() as u32
+        self.base + self.spans.len() as u32
     }
 
     /// The first and the last token of a span; the macro's call site if it has none.
     pub fn ends(&self, span: Span) -> (RustSpan, RustSpan) {
-        let at = |i: u32| self.spans.get(i as usize).copied().unwrap_or_else(RustSpan::call_site);
+        let at = |i: u32| {
+            let own = i.checked_sub(self.base).and_then(|i| self.spans.get(i as usize)).copied();
+            own.unwrap_or_else(RustSpan::call_site)
+        };
         (at(span.lo), at(span.hi.max(span.lo + 1) - 1))
     }
 

@@ -53,11 +53,10 @@ impl std::fmt::Debug for Cubin {
 pub struct LineMap {
     /// The Rust files, as rustc names them.
     pub files: &'static [&'static str],
-    /// (line of the PTX, index into `files`, line of that file), both lines from 1, ascending in the first. A line of
-    /// PTX that is not listed belongs to the last one before it.
-    pub lines: &'static [(u32, u32, u32)],
-    /// (line of the PTX, column of its Rust line), from 1, ascending in the first, where a line of Rust has several instructions.
-    pub columns: &'static [(u32, u32)],
+    /// `5:0:10 7:1:3:9`: where the Rust changes, the line of the PTX, an index into `files` and the line of that file, and the column if
+    /// the line of Rust has several instructions. All count from 1 but the index, and the first ascends. A line of PTX that is not listed
+    /// belongs to the last one before it. A text, because the compiler reads one literal in no time, and long lists of numbers slowly.
+    pub places: &'static str,
 }
 
 /// An entry of a module, with what its attribute says. The macros make a `static` of it for every kernel.
@@ -100,7 +99,7 @@ impl Variant {
 
     /// A line of the PTX and where it comes from, as lines to put under a message.
     pub(crate) fn origin(&self, ptx_line: u32) -> String {
-        let source = self.lines.source(ptx_line).map(|(file, line)| match self.lines.column(ptx_line) {
+        let source = self.lines.place(ptx_line).map(|(file, line, column)| match column {
             Some(column) => format!("\n      --> {file}:{line}:{column}"),
             None => format!("\n      --> {file}:{line}"),
         });
@@ -111,33 +110,22 @@ impl Variant {
 
 impl LineMap {
     /// A map; see the fields for the shape.
-    pub const fn new(files: &'static [&'static str], lines: &'static [(u32, u32, u32)]) -> LineMap {
-        LineMap { files, lines, columns: &[] }
-    }
-
-    /// The same with the columns of lines that have several instructions.
-    pub const fn columns(self, columns: &'static [(u32, u32)]) -> LineMap {
-        LineMap { columns, ..self }
+    pub const fn new(files: &'static [&'static str], places: &'static str) -> LineMap {
+        LineMap { files, places }
     }
 
     /// The Rust file and line of a line of the PTX.
     pub fn source(&self, ptx_line: u32) -> Option<(&'static str, u32)> {
-        let (_, file, line) = self.entry(ptx_line)?;
-        Some((self.files.get(*file as usize)?, *line))
+        self.place(ptx_line).map(|(file, line, _)| (file, line))
     }
 
-    /// The column of a line of the PTX in its line of Rust, if that has several instructions.
-    fn column(&self, ptx_line: u32) -> Option<u32> {
-        let (first, ..) = self.entry(ptx_line)?;
-        let after = self.columns.partition_point(|(line, _)| *line <= ptx_line);
-        let (line, column) = self.columns.get(after.checked_sub(1)?)?;
-        (line >= first).then_some(*column)
-    }
-
-    /// The last entry at or before a line of the PTX.
-    fn entry(&self, ptx_line: u32) -> Option<&(u32, u32, u32)> {
-        let after = self.lines.partition_point(|(line, ..)| *line <= ptx_line);
-        self.lines.get(after.checked_sub(1)?)
+    /// The Rust file and line of a line of the PTX, and the column if that line has several instructions.
+    fn place(&self, ptx_line: u32) -> Option<(&'static str, u32, Option<u32>)> {
+        let starts = |place: &&str| place.split(':').next().and_then(|line| line.parse().ok()) <= Some(ptx_line);
+        let mut numbers = self.places.split(' ').take_while(starts).last()?.split(':').skip(1);
+        let mut next = || numbers.next()?.parse::<u32>().ok();
+        let (file, line) = (next()?, next()?);
+        Some((self.files.get(file as usize)?, line, next()))
     }
 }
 
@@ -182,7 +170,7 @@ mod tests {
 
     #[test]
     fn lines_belong_to_the_last_one_before() {
-        let map = LineMap::new(&["a.rs", "b.rs"], &[(5, 0, 10), (7, 1, 3)]);
+        let map = LineMap::new(&["a.rs", "b.rs"], "5:0:10 7:1:3");
         assert_eq!(map.source(4), None);
         assert_eq!(map.source(6), Some(("a.rs", 10)));
         assert_eq!(map.source(70), Some(("b.rs", 3)));
@@ -190,8 +178,8 @@ mod tests {
 
     #[test]
     fn lines_with_several_instructions_have_columns() {
-        let map = LineMap::new(&["a.rs"], &[(5, 0, 10), (8, 0, 11)]).columns(&[(5, 9), (6, 30)]);
-        let column = |line| map.column(line);
+        let map = LineMap::new(&["a.rs"], "5:0:10:9 6:0:10:30 8:0:11");
+        let column = |line| map.place(line).and_then(|(_, _, column)| column);
         assert_eq!([4, 5, 6, 7, 8].map(column), [None, Some(9), Some(30), Some(30), None]);
         let variant = Variant::new("sm_80", "\n\n\n\nadd.u32 a, b, c;\nsub.u32 d, e, f;\n", map);
         assert_eq!(variant.origin(6), "\n      --> a.rs:10:30\n       | sub.u32 d, e, f;");

@@ -187,7 +187,7 @@ const WRONG: &str = "\
 ";
 
 fn assembler_errors_name_the_rust_line() {
-    let kernel = kernel("wrong", WRONG, &[], rt::LineMap::new(&["src/wrong.rs"], &[(1, 0, 1), (8, 0, 77)]));
+    let kernel = kernel("wrong", WRONG, &[], rt::LineMap::new(&["src/wrong.rs"], "1:0:1 8:0:77"));
     let error = kernel.load(&gpu()).unwrap_err();
     println!("{error}");
     assert_eq!(error.kind(), ErrorKind::Load);

@@ -408,7 +408,7 @@ fn large_shared_memory_is_opted_in_once() {
 fn assembler_errors_name_the_rust_line() {
     let _stub = Stub::lock();
     let ptx = ".version 7.0\n.target sm_80\n  not.an.instruction %r1;\n";
-    let kernel = kernel("k", "sm_80", ptx, rt::LineMap::new(&["src/kernels.rs"], &[(1, 0, 40), (3, 0, 42)]));
+    let kernel = kernel("k", "sm_80", ptx, rt::LineMap::new(&["src/kernels.rs"], "1:0:40 3:0:42"));
     let error = kernel.load(&device()).unwrap_err();
     assert_eq!((error.kind(), error.driver_code()), (ErrorKind::Load, Some(218)));
     let text = error.to_string();
@@ -778,7 +778,7 @@ fn a_variable_that_was_read_remembers_no_stream() {
 fn a_missing_variable_is_an_error() {
     let _stub = Stub::lock();
     static MODULE: rt::Module =
-        rt::Module::new("m", &[rt::Variant::new("sm_80", ".version 7.0", rt::LineMap::new(&[], &[]))]);
+        rt::Module::new("m", &[rt::Variant::new("sm_80", ".version 7.0", rt::LineMap::new(&[], ""))]);
     static GONE: rt::Static<u32> = rt::Static::new(&MODULE, "GONE", true);
     static SHORT: rt::Static<u64> = rt::Static::new(&MODULE, "TOTAL", true);
     let device = device();

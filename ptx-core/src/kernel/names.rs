@@ -1,6 +1,6 @@
 //! Names that are taken, and the next free one like a given one. Near misses are `diag::near`'s.
 
-use std::collections::{HashMap, HashSet};
+use crate::hash::{Map, Set};
 use std::rc::Rc;
 
 /// The names of one kind (registers, labels or symbols) in one function or module. Each question takes the same time, however
@@ -9,13 +9,13 @@ use std::rc::Rc;
 pub(crate) struct Names {
     /// Names of the module around, which are taken as well.
     outer: Option<Rc<Names>>,
-    taken: HashSet<String>,
+    taken: Set<String>,
     /// Of taken names that end in a number: the least number, by what is before it.
-    least: HashMap<String, u64>,
+    least: Map<String, u64>,
     /// The lengths of arrays, by their base.
-    arrays: HashMap<String, u64>,
+    arrays: Map<String, u64>,
     /// The last number given to a base that was taken; arrays of each length apart, 0 for single names. Lower ones are taken for good.
-    last: HashMap<(String, u64), u64>,
+    last: Map<(String, u64), u64>,
 }
 
 impl Names {

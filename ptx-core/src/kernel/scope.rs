@@ -3,7 +3,7 @@
 use super::tree::{self, TypeKind};
 use super::types::Ty;
 use super::value::Value;
-use std::collections::HashMap;
+use crate::hash::Map;
 
 /// Meaning of a name.
 #[derive(Clone, Debug)]
@@ -79,9 +79,9 @@ struct Named<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Scope<'a> {
     /// Registers, constants, functions …
-    names: HashMap<String, Named<'a>>,
+    names: Map<String, Named<'a>>,
     /// Labels and registers that `ptx!` blocks declare under a name of their own: what they are called in the PTX.
-    pub(crate) verbatim: HashMap<String, String>,
+    pub(crate) verbatim: Map<String, String>,
     /// `impl` blocks, with the address of their struct.
     impls: Vec<(usize, &'a tree::Impl)>,
     /// The scope around it.

@@ -7,6 +7,7 @@ use crate::isa::{Arch, Version};
 use crate::span::Span;
 use crate::token::{Kind, Source, TokenId};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A name and where it stands. A label's name has no quote: `'k` is `k`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Module {
     pub functions: Vec<Function>,
     /// Modules whose items are named with a path: `warp::reduce_sum`. The host adds one for each file of
     /// the prelude that is named.
-    pub modules: Vec<(Ident, Module)>,
+    pub modules: Vec<(Ident, Arc<Module>)>,
     /// `ptx! { … }` items: declarations and functions in PTX.
     pub ptx: Vec<Ptx>,
     /// The kernels, in order.

@@ -185,6 +185,28 @@ pub(crate) fn parts(value: &Value) -> Option<Vec<Value>> {
     }
 }
 
+/// Number of parts of a value that has parts.
+pub(crate) fn count_parts(value: &Value) -> usize {
+    match value {
+        Value::Tuple(parts) | Value::Struct(_, parts) | Value::List(_, parts) => parts.len(),
+        Value::Array(array) => usize::try_from(array.len).unwrap_or(usize::MAX),
+        Value::Const(Const::Array(items) | Const::Tuple(items) | Const::Struct(_, items)) => items.len(),
+        _ => 0,
+    }
+}
+
+/// One of the [`parts`] of a value.
+pub(crate) fn part(value: &Value, at: usize) -> Option<Value> {
+    match value {
+        Value::Tuple(parts) | Value::Struct(_, parts) | Value::List(_, parts) => parts.get(at).cloned(),
+        Value::Array(array) => (at < count_parts(value)).then(|| array.at(at as u64)),
+        Value::Const(Const::Array(items) | Const::Tuple(items) | Const::Struct(_, items)) => {
+            items.get(at).cloned().map(Value::Const)
+        }
+        _ => None,
+    }
+}
+
 impl Value {
     /// The field of a struct or the part of a tuple that has this name; of an address, that of the field.
     pub(crate) fn field(&self, name: &str) -> Option<Value> {
@@ -194,7 +216,7 @@ impl Value {
             Value::Tuple(_) | Value::Const(Const::Tuple(_)) => name.parse().ok()?,
             _ => return None,
         };
-        parts(self)?.into_iter().nth(at)
+        part(self, at)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::embed;
 use crate::tokens::Host;
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
+use std::fmt::Write;
 use syn::ext::IdentExt;
 
 /// The PTX of a module and the static that is loaded.
@@ -56,7 +57,7 @@ pub fn text(name: &str, arch: &str, ptx: &TokenStream, rt: &TokenStream) -> Toke
         #same
         /// The loaded unit: one module for all entries of the text.
         pub static MODULE: #rt::Module =
-            #rt::Module::new(#name, &[#rt::Variant::new(#arch, PTX, #rt::LineMap::new(&[], &[]))]);
+            #rt::Module::new(#name, &[#rt::Variant::new(#arch, PTX, #rt::LineMap::new(&[], ""))]);
     }
 }
 
@@ -127,38 +128,37 @@ impl Launch<'_> {
 /// Which line of Rust made which line of the PTX, where that changes, and the columns where a line of Rust made several.
 fn line_map(host: &Host, text: &Text, rt: &TokenStream) -> TokenStream {
     let mut files: Vec<String> = Vec::new();
-    let mut lines: Vec<(u32, u32, u32)> = Vec::new();
-    let mut columns: Vec<(u32, u32)> = Vec::new();
-    // Those of the line of Rust that is being read.
-    let mut own: Vec<(u32, u32)> = Vec::new();
+    let mut places = String::new();
+    // The lines of the PTX, with their columns, that come from the line of Rust that is being read.
+    let (mut read, mut own): ((usize, usize), Vec<(u32, usize)>) = ((0, 0), Vec::new());
     for (line, span) in &text.lines {
         let Some(place) = host.location(*span) else { continue };
         let known = files.iter().position(|f| *f == place.file);
         let file = known.unwrap_or_else(|| {
             files.push(place.file);
             files.len() - 1
-        }) as u32;
-        if lines.last().is_none_or(|(_, f, l)| (*f, *l) != (file, place.line)) {
-            lines.push((*line, file, place.line));
-            keep_several(&mut columns, &mut own);
+        });
+        if read != (file, place.line as usize) {
+            write_places(&mut places, read, &own);
+            own.clear();
+            read = (file, place.line as usize);
         }
-        if own.last().is_none_or(|(_, column)| *column != place.column) {
-            own.push((*line, place.column));
+        if own.last().is_none_or(|(_, column)| *column != place.column as usize) {
+            own.push((*line, place.column as usize));
         }
     }
-    keep_several(&mut columns, &mut own);
-    let lines = literal(&lines);
-    let columns = (!columns.is_empty()).then(|| literal(&columns)).map(|columns| quote!(.columns(#columns)));
-    quote!(#rt::LineMap::new(&[#(#files),*], #lines) #columns)
+    write_places(&mut places, read, &own);
+    let places = places.trim_end();
+    quote!(#rt::LineMap::new(&[#(#files),*], #places))
 }
 
-/// Keeps the columns of a line of Rust, if there is more than one.
-fn keep_several(columns: &mut Vec<(u32, u32)>, own: &mut Vec<(u32, u32)>) {
-    let own = std::mem::take(own);
-    columns.extend(if own.len() > 1 { own } else { Vec::new() });
-}
-
-/// A long list as tokens. The compiler's lexer makes them in a tenth of the time that building each would take here.
-fn literal(entries: &[impl std::fmt::Debug]) -> TokenStream {
-    format!("&{entries:?}").parse().unwrap_or_else(|_| quote!(&[]))
+/// Writes the places of a line of Rust, as `LineMap` has them: with columns, if there is more than one.
+fn write_places(places: &mut String, (file, line): (usize, usize), own: &[(u32, usize)]) {
+    for (ptx, column) in own {
+        // Writing to a string never fails.
+        let _ = match own.len() {
+            1 => write!(places, "{ptx}:{file}:{line} "),
+            _ => write!(places, "{ptx}:{file}:{line}:{column} "),
+        };
+    }
 }

@@ -110,7 +110,7 @@ mod tests {
     use crate::kernel::LineMap;
 
     const fn variant(arch: &'static str, ptx: &'static str) -> Variant {
-        Variant::new(arch, ptx, LineMap::new(&[], &[]))
+        Variant::new(arch, ptx, LineMap::new(&[], ""))
     }
 
     static ALL: [Variant; 6] = [

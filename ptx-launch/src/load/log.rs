@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn lines_lead_to_rust() {
-        let lines = LineMap::new(&["src/main.rs"], &[(2, 0, 17)]);
+        let lines = LineMap::new(&["src/main.rs"], "2:0:17");
         let variant = Variant::new("sm_80", ".version 7.0\n  add.f99 %f1, %f2;\n", lines);
         let log = "ptxas application ptx input, line 2; error   : Not a name of any known instruction: 'add.f99'\n\n\
                    ptxas fatal   : Ptx assembly aborted due to errors\n";

@@ -64,7 +64,7 @@ $L_end:
 	ret;
 }
 ",
-        rt::LineMap::new(&[file!()], &[(15, 0, 11), (33, 0, 12)]),
+        rt::LineMap::new(&[file!()], "15:0:11 33:0:12"),
     )];
     /// The module; `#[ptx_module]` makes one for all its kernels.
     pub static MODULE: rt::Module = rt::Module::new("saxpy", VARIANTS);
@@ -159,7 +159,7 @@ pub mod tiles {
 
     /// The PTX of all instances.
     pub const PTX: &str = VARIANTS[0].ptx;
-    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", "…", rt::LineMap::new(&[], &[]))];
+    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", "…", rt::LineMap::new(&[], ""))];
     const PARAMS: &[rt::Param] = &[
         rt::Param::value::<::ptx_launch::TensorMap>("a"),
         rt::Param::value::<super::Shape>("shape"),
@@ -245,7 +245,7 @@ pub mod scale {
 
     /// The PTX.
     pub const PTX: &str = VARIANTS[0].ptx;
-    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", ".version 8.0", rt::LineMap::new(&[], &[]))];
+    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", ".version 8.0", rt::LineMap::new(&[], ""))];
     /// The module.
     pub static MODULE: rt::Module = rt::Module::new("scale", VARIANTS);
     /// The kernel: the parameters of the signature, then the dimensions, then the tensor maps.

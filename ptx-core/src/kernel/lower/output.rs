@@ -1,13 +1,14 @@
 //! The module as far as it is written: variables, functions, entries, and the notes for later phases.
 
 use super::Pieces;
+use crate::hash::{Map, Set};
 use crate::kernel::names::Names;
 use crate::kernel::spoken::Spoken;
 use crate::kernel::uses::{Addressed, Fixed};
 use crate::kernel::value::Value;
 use crate::kernel::{Entry, HelperCall, StaticVariable};
 use crate::span::Span;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// A finished part has its text here; the body that is being written is `Lowerer::f`.
@@ -23,11 +24,11 @@ pub(super) struct Output {
     pub(super) functions: Pieces,
     pub(super) entries: Vec<Entry>,
     /// The structs that kernels take, by address: the host asserts their layout.
-    pub(super) taken: HashSet<usize>,
+    pub(super) taken: Set<usize>,
     /// `#[noinline]` helpers that are written, by address and arguments.
-    pub(super) called: HashMap<(usize, String), String>,
+    pub(super) called: Map<(usize, String), String>,
     /// Variables of the module that are written, by the address of their declaration and their text.
-    pub(super) statics: HashMap<(usize, String), Value>,
+    pub(super) statics: Map<(usize, String), Value>,
     /// The `static`s that are written, for the host.
     pub(super) listed: Vec<StaticVariable>,
     /// Files of `.file`, in order.
@@ -37,9 +38,9 @@ pub(super) struct Output {
     /// Names in `ptx!` whose declaration was refused.
     pub(super) refused: Vec<Span>,
     /// Names in `ptx!` that no instruction may write.
-    pub(super) fixed: HashMap<Span, Fixed>,
+    pub(super) fixed: Map<Span, Fixed>,
     /// Addresses in the brackets of `ptx!`.
-    pub(super) addressed: HashMap<Span, Addressed>,
+    pub(super) addressed: Map<Span, Addressed>,
     /// The registers' names in the source.
     pub(super) spoken: Spoken,
     /// The helpers that are written, by their spans.

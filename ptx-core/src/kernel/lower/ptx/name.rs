@@ -9,9 +9,10 @@ use crate::kernel::lower::splice::{self, Index};
 use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{Expr, ExprKind, Ident, Path};
 use crate::kernel::types::Ty;
-use crate::kernel::value::{Const, Value, parts};
+use crate::kernel::value::{Const, Value, count_parts, part};
 use crate::span::Span;
 use crate::token::{Kind, TokenId};
+use std::ops::Range;
 
 impl<'a> Lowerer<'a> {
     /// Writes what the name at the cursor stands for.
@@ -246,40 +247,43 @@ impl<'a> Lowerer<'a> {
             let help = "write a constant, `acc[3]`, or a range, `{acc[0..4]}`";
             return Ok(self.fail(&codes::P0820, span, format!("`{}` is no index", text.trim()), help));
         };
-        let parts = parts(value).unwrap_or_default();
+        let len = count_parts(value) as u64;
         match parsed {
-            Index::One(at) => Ok(self.one(&parts, &at, span)),
+            Index::One(at) => Ok(self.one(value, &at, span)),
             Index::Range(bounds, inclusive) => {
                 let [from, to] = *bounds;
                 let from = from.map_or(Some(0), |from| self.count(&from));
-                let to = to.map_or(Some(parts.len() as u64), |to| self.count(&to));
+                let to = to.map_or(Some(len), |to| self.count(&to));
                 let (Some(from), Some(to)) = (from, to) else { return Err(String::new()) };
                 let to = to + u64::from(inclusive);
-                match parts.get(from as usize..to as usize) {
-                    Some(slice) => Err(self.list(slice, span)),
-                    None => {
-                        self.range_past_the_end(from, to, parts.len() as u64, span);
-                        Err(String::new())
-                    }
+                if from <= to && to <= len {
+                    return Err(self.list(value, from..to, span));
                 }
+                self.range_past_the_end(from, to, len, span);
+                Err(String::new())
             }
         }
     }
 
-    fn one(&mut self, parts: &[Value], at: &Expr, span: Span) -> Value {
+    fn one(&mut self, value: &Value, at: &Expr, span: Span) -> Value {
         let Some(at) = self.count(at) else { return Value::Error };
-        match parts.get(at as usize) {
-            Some(value) => value.clone(),
-            None => self.past_the_end(at.into(), parts.len() as u64, span),
+        match usize::try_from(at).ok().and_then(|at| part(value, at)) {
+            Some(value) => value,
+            None => self.past_the_end(at.into(), count_parts(value) as u64, span),
         }
     }
 
-    fn list(&mut self, parts: &[Value], span: Span) -> String {
+    fn list(&mut self, value: &Value, elements: Range<u64>, span: Span) -> String {
+        if let Value::Array(array) = value
+            && matches!(array.element, Ty::Scalar(_) | Ty::Array(..))
+        {
+            return array.names(elements.start, elements.end).join(", ");
+        }
         let mut names = Vec::new();
-        for part in parts {
+        for part in elements.filter_map(|at| part(value, usize::try_from(at).ok()?)) {
             match part {
                 Value::Array(array) => names.extend(array.names(0, array.len)),
-                other => names.extend(self.operand_text(other, span)),
+                other => names.extend(self.operand_text(&other, span)),
             }
         }
         names.join(", ")

@@ -50,7 +50,7 @@ fn speed() {
         let (options, item) = (r#"arch = "sm_80""#.parse(), kernel(instructions).parse());
         let (Ok(options), Ok(item)) = (options, item) else { return };
         let (start, cpu_start) = (Instant::now(), cpu());
-        let expanded = super::expand(options, item);
+        let expanded = crate::single::expand(options, item);
         let (time, cpu) = (start.elapsed(), cpu().zip(cpu_start).map(|(end, start)| end.saturating_sub(start)));
         let errors = expanded.to_string().matches("compile_error").count();
         println!("{instructions} instructions: {time:?}, on the processor {cpu:?}, {errors} errors");
@@ -66,7 +66,7 @@ fn speed_of_files() {
         for file in files.split_whitespace() {
             let Ok(text) = std::fs::read_to_string(file) else { continue };
             let before = cpu();
-            let modules = crate::source::modules(&text).map_err(|e| e.to_string());
+            let modules = super::modules(&text).map_err(|e| e.to_string());
             let bytes = modules.map(|all| all.iter().flat_map(|m| &m.ptx).map(String::len).sum::<usize>());
             println!("{turn} {file}: {:?}, {bytes:?} bytes of PTX", cpu().zip(before).map(|(end, start)| end - start));
         }
