@@ -77,6 +77,12 @@ pub(crate) mod kernels {
         pairs + (wide(batch * p.heads + head) * p.tokens_q + (sequence.start + query) as u64) * 8
     }
 
+    /// Waits until the copies of all threads of the block have arrived.
+    fn wait_for_copies() {
+        cp_async::wait::<0>();
+        block::sync();
+    }
+
     /// Tiles of queries, of one head after the other.
     struct Walk {
         head: u32,
@@ -188,13 +194,12 @@ pub(crate) mod kernels {
         let last: u32 = (first + C.owned()).min(in_k.len) - 1;
         let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right).transposed(in_q.len);
         let (begin, end): (u32, u32) = mask.tiles::<{ C.block }>(first, last);
-        let (q_from, k_from, v_from): (u64, u64, u64) = (q, k, v);
-        let (out_grad_from, pairs_from): (u64, u64) = (out_grad, pairs);
+        let (q_from, k_from, v_from, grad_from, pairs_from): (u64, u64, u64, u64, u64) = (q, k, v, out_grad, pairs);
         let key = attention::Rows::of_head(k_from, p.k, ctaid.z, ctaid.y, &in_k, p.dim);
         let value = attention::Rows::of_head(v_from, p.v, ctaid.z, ctaid.y, &in_k, p.dim_v);
         let queries = Queries {
             query: attention::Rows::of_head(q_from, p.q, ctaid.z, 0, &in_q, p.dim),
-            grad: attention::Rows::of_head(out_grad_from, g.out, ctaid.z, 0, &in_q, p.dim_v),
+            grad: attention::Rows::of_head(grad_from, g.out, ctaid.z, 0, &in_q, p.dim_v),
             pairs: pair_at(&p, pairs_from, &in_q, 0, 0),
             head_stride: p.q[2],
             grad_stride: g.out[2],
@@ -224,8 +229,7 @@ pub(crate) mod kernels {
         fragment::clear(&mut dv);
         while left > 0 {
             let column: u32 = now.tile * C.block;
-            cp_async::wait::<0>();
-            block::sync();
+            wait_for_copies();
             left -= 1;
             next.advance();
             let rows: u32 = stage;
@@ -249,32 +253,16 @@ pub(crate) mod kernels {
                 mask.apply(&mut s, row, column);
             }
             let numbers: u32 = rows_v + C.block * fragment::pitch(C.head_v) + laneid % 4 * 16;
-            let deltas: [[f32; 2]; NT];
-            weigh::<NT>(&mut s, &mut deltas, numbers, p.exponent);
+            let deltas: [[f32; 2]; NT] = weigh::<NT>(&mut s, numbers, p.exponent);
             if C.results & 1 == 1 {
-                let packed: [[[b32; 4]; NT / 2]; 1] = fragment::pack::<T, 1, { NT / 2 }>(&s);
-                let right: u32 = fragment::rows_a::<{ C.head_v }>(rows_v);
-                fragment::multiply_packed::<T, { C.head_v }, 1, { NT / 2 }, { C.head_v / 8 }>(&mut dv, &packed, right);
+                add_products::<T, NT, { C.head_v }>(&mut dv, &s, rows_v);
             }
             if C.results & 2 == 2 {
-                let dp: [[[f32; 4]; NT]; 1];
-                fragment::clear(&mut dp);
-                fragment::multiply::<T, { C.head_v }, 1, NT>(
-                    &mut dp,
-                    a_value,
-                    fragment::rows_b::<{ C.head_v }>(rows_v),
-                );
-                for j in 0..NT {
-                    for e in 0..4 {
-                        s[0][j][e] *= dp[0][j][e] - deltas[j][e % 2];
-                    }
-                }
+                differentiate::<T, NT, { C.head_v }>(&mut s, &deltas, a_value, rows_v);
                 if p.soft_cap > 0.0 {
                     fragment::multiply_elements(&mut s, &slopes);
                 }
-                let packed: [[[b32; 4]; NT / 2]; 1] = fragment::pack::<T, 1, { NT / 2 }>(&s);
-                let right: u32 = fragment::rows_a::<{ C.head }>(rows);
-                fragment::multiply_packed::<T, { C.head }, 1, { NT / 2 }, { C.head / 8 }>(&mut dk, &packed, right);
+                add_products::<T, NT, { C.head }>(&mut dk, &s, rows);
             }
             now.advance();
             if C.stages == 1 {
@@ -284,8 +272,7 @@ pub(crate) mod kernels {
                 }
             }
         }
-        cp_async::wait::<0>();
-        block::sync();
+        wait_for_copies();
         if C.results & 2 == 2 {
             let to: u64 = k_grad;
             let result = attention::Rows::of_head(to, g.k, ctaid.z, ctaid.y, &in_k, p.dim);
@@ -300,8 +287,9 @@ pub(crate) mod kernels {
     }
 
     /// Scores become weights: exp2(s · exponent - logarithm) of each column's query. `numbers` are this lane's first pair in
-    /// shared memory: `ld.shared.v4` for each two columns.
-    fn weigh<const NT: u32>(s: &mut [[[f32; 4]; NT]; 1], deltas: &mut [[f32; 2]; NT], numbers: u32, exponent: f32) {
+    /// shared memory: `ld.shared.v4` for each two columns. Returns the second number of each query.
+    fn weigh<const NT: u32>(s: &mut [[[f32; 4]; NT]; 1], numbers: u32, exponent: f32) -> [[f32; 2]; NT] {
+        let deltas: [[f32; 2]; NT];
         for j in 0..NT {
             let pairs: [f32; 4];
             ptx! { ld.shared.v4.f32 {pairs[..]}, [numbers + 64 * j]; }
@@ -310,5 +298,34 @@ pub(crate) mod kernels {
             }
             deltas[j] = [pairs[1], pairs[3]];
         }
+        deltas
+    }
+
+    /// Weights become gradients of scores: P · (dP - delta), where dP is the product of the block's rows of V, at `a`, and a tile of dO.
+    fn differentiate<T, const NT: u32, const HEAD: u32>(
+        s: &mut [[[f32; 4]; NT]; 1],
+        deltas: &[[f32; 2]; NT],
+        a: u32,
+        tile: u32,
+    ) {
+        let dp: [[[f32; 4]; NT]; 1];
+        fragment::clear(&mut dp);
+        fragment::multiply::<T, HEAD, 1, NT>(&mut dp, a, fragment::rows_b::<HEAD>(tile));
+        for j in 0..NT {
+            for e in 0..4 {
+                s[0][j][e] *= dp[0][j][e] - deltas[j][e % 2];
+            }
+        }
+    }
+
+    /// Adds the product of `s` and a tile in shared memory.
+    fn add_products<T, const NT: u32, const HEAD: u32>(
+        sums: &mut [[[f32; 4]; HEAD / 8]; 1],
+        s: &[[[f32; 4]; NT]; 1],
+        tile: u32,
+    ) {
+        let packed: [[[b32; 4]; NT / 2]; 1] = fragment::pack::<T, 1, { NT / 2 }>(s);
+        let right: u32 = fragment::rows_a::<HEAD>(tile);
+        fragment::multiply_packed::<T, HEAD, 1, { NT / 2 }, { HEAD / 8 }>(sums, &packed, right);
     }
 }
