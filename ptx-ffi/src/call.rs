@@ -46,19 +46,19 @@ impl<'a> Call<'a> {
         Ok((unsafe { ViewMut::from_raw(self.stream, tensor.address, len) }, shape))
     }
 
-    fn dense<T: Dtype, const R: usize>(&self, at: usize) -> Result<(usize, Tensor, [usize; R])> {
+    fn dense<T: Dtype, const R: usize>(&self, at: usize) -> Result<(usize, &'a Tensor, [usize; R])> {
         let (name, tensor) = tensor_of::<T, R>(self, at)?;
-        let len = tensor.span().unwrap_or(0);
+        let len = tensor.span;
         let tensor_ref = TensorRef::<T, R>::from_arg(self, at)?;
         match tensor_ref.is_contiguous() {
             true => Ok((len, tensor, tensor_ref.shape())),
-            false => Err(not_dense(name, &tensor)),
+            false => Err(not_dense(name, tensor)),
         }
     }
 
-    fn param(&self, at: usize) -> (&'static str, Value<'a>) {
+    fn param(&self, at: usize) -> (&'static str, &'a Value<'a>) {
         let name = self.function.params.get(at).map_or("", |param| param.name);
-        (name, self.values.get(at).copied().unwrap_or(Value::Missing))
+        (name, self.values.get(at).unwrap_or(&Value::Missing))
     }
 }
 
@@ -78,10 +78,10 @@ pub trait FromArg<'a>: Sized {
 impl<'a, T: Dtype, const R: usize> FromArg<'a> for TensorRef<'a, T, R> {
     fn from_arg(call: &Call<'a>, at: usize) -> Result<Self> {
         let (name, tensor) = tensor_of::<T, R>(call, at)?;
-        let (shape, strides) = extents(&tensor);
+        let (shape, strides) = extents(tensor);
         // SAFETY: the caller of the exported function passes memory of this type, shape and device, which lives until the work on
         // the stream has ended; `check` has compared them with the parameter, and no written tensor shares memory with it.
-        let view = unsafe { View::<T>::from_raw(call.stream, tensor.address, tensor.span().unwrap_or(0)) };
+        let view = unsafe { View::<T>::from_raw(call.stream, tensor.address, tensor.span) };
         TensorRef::strided(view, shape, strides).map_err(|error| named(name, &error))
     }
 }
@@ -89,9 +89,9 @@ impl<'a, T: Dtype, const R: usize> FromArg<'a> for TensorRef<'a, T, R> {
 impl<'a, T: Dtype, const R: usize> FromArg<'a> for TensorMut<'a, T, R> {
     fn from_arg(call: &Call<'a>, at: usize) -> Result<Self> {
         let (name, tensor) = tensor_of::<T, R>(call, at)?;
-        let (shape, strides) = extents(&tensor);
+        let (shape, strides) = extents(tensor);
         // SAFETY: as above.
-        let view = unsafe { ViewMut::<T>::from_raw(call.stream, tensor.address, tensor.span().unwrap_or(0)) };
+        let view = unsafe { ViewMut::<T>::from_raw(call.stream, tensor.address, tensor.span) };
         TensorMut::strided(view, shape, strides).map_err(|error| named(name, &error))
     }
 }
@@ -110,7 +110,7 @@ macro_rules! scalars {
         impl<'a> FromArg<'a> for $ty {
             #[allow(irrefutable_let_patterns, clippy::useless_conversion, reason = "one line for all types")]
             fn from_arg(call: &Call<'a>, at: usize) -> Result<Self> {
-                match call.param(at).1 {
+                match *call.param(at).1 {
                     $pattern => <$ty>::try_from($value).map_err(|_| unexpected(call, at)),
                     _ => Err(unexpected(call, at)),
                 }
@@ -131,7 +131,7 @@ impl<'a> FromArg<'a> for f32 {
     }
 }
 
-fn tensor_of<T: Dtype, const R: usize>(call: &Call<'_>, at: usize) -> Result<(&'static str, Tensor)> {
+fn tensor_of<'a, T: Dtype, const R: usize>(call: &Call<'a>, at: usize) -> Result<(&'static str, &'a Tensor)> {
     match call.param(at) {
         (name, Value::Tensor(tensor)) if tensor.dtype == T::DTYPE && tensor.rank == R => Ok((name, tensor)),
         _ => Err(unexpected(call, at)),
@@ -205,9 +205,9 @@ fn check(
     }
     let (mut place, mut names) = (None, Names::default());
     for (param, value) in function.params.iter().zip(values.iter_mut()) {
-        *value = check_kind(param, *value)?;
+        check_kind(param, value)?;
         let (Some(kind), Value::Tensor(tensor)) = (param.tensor(), &mut *value) else { continue };
-        *tensor = tensor.fit(param, kind)?;
+        tensor.fit(param, kind)?;
         names.bind(param, kind, tensor)?;
         check_place(param, tensor, &mut place)?;
         check_alignment(param, kind.align, tensor)?;
@@ -220,24 +220,25 @@ fn check(
     }
 }
 
-/// The argument as the parameter takes it: a default for a missing one, a float for an int.
-fn check_kind<'a>(param: &Param, value: Value<'a>) -> std::result::Result<Value<'a>, Raised> {
-    let value = match (value, param.default) {
-        (Value::Missing, Some(Default::Int(value))) => Value::Int(value),
-        (Value::Missing, Some(Default::Float(value))) => Value::Float(value),
-        (Value::Missing, Some(Default::Bool(value))) => Value::Bool(value),
-        (Value::Missing, Some(Default::Str(value))) => Value::Str(value),
-        (value, _) => value,
-    };
-    let expected = match (&param.kind, value) {
-        (_, Value::Missing) if param.optional => return Ok(value),
-        (Kind::Tensor(_), Value::Tensor(_))
-        | (Kind::Float, Value::Float(_))
-        | (Kind::Bool, Value::Bool(_))
-        | (Kind::Str, Value::Str(_)) => return Ok(value),
-        (Kind::Float, Value::Int(number)) => return Ok(Value::Float(number as f64)),
-        (Kind::Int(..), Value::Bool(value)) => return Ok(Value::Int(value.into())),
-        (Kind::Int(low, high), Value::Int(number)) if (*low..=*high).contains(&number) => return Ok(value),
+/// Makes of an argument what the parameter takes: a default for a missing one, a float for an int.
+fn check_kind(param: &Param, value: &mut Value<'_>) -> std::result::Result<(), Raised> {
+    match (&param.kind, &*value) {
+        (Kind::Tensor(_), Value::Tensor(_)) => return Ok(()),
+        (_, Value::Missing) => *value = param.default.map_or(Value::Missing, default),
+        _ => {}
+    }
+    let expected = match (&param.kind, &*value) {
+        (_, Value::Missing) if param.optional => return Ok(()),
+        (Kind::Float, Value::Float(_)) | (Kind::Bool, Value::Bool(_)) | (Kind::Str, Value::Str(_)) => return Ok(()),
+        (Kind::Float, Value::Int(number)) => {
+            *value = Value::Float(*number as f64);
+            return Ok(());
+        }
+        (Kind::Int(..), Value::Bool(truth)) => {
+            *value = Value::Int((*truth).into());
+            return Ok(());
+        }
+        (Kind::Int(low, high), Value::Int(number)) if (*low..=*high).contains(number) => return Ok(()),
         (Kind::Int(low, high), Value::Int(number)) => {
             let message = format!("{number} is outside of {low} to {high}");
             return Err(Raised::wrong_value(param.name, message));
@@ -249,6 +250,15 @@ fn check_kind<'a>(param: &Param, value: Value<'a>) -> std::result::Result<Value<
         (Kind::Str, _) => "a str",
     };
     Err(Raised::wrong_type(param.name, format!("expected {expected}, found {}", value.kind())))
+}
+
+fn default<'a>(default: Default) -> Value<'a> {
+    match default {
+        Default::Int(value) => Value::Int(value),
+        Default::Float(value) => Value::Float(value),
+        Default::Bool(value) => Value::Bool(value),
+        Default::Str(value) => Value::Str(value),
+    }
 }
 
 fn check_place<'p>(
@@ -266,7 +276,7 @@ fn check_place<'p>(
 
 fn check_alignment(param: &Param, align: usize, tensor: &Tensor) -> std::result::Result<(), Raised> {
     let align = align.max(tensor.dtype.bytes());
-    if tensor.address.is_multiple_of(align as u64) || tensor.span() == Some(0) {
+    if tensor.address.is_multiple_of(align as u64) || tensor.span == 0 {
         return Ok(());
     }
     let message = format!("its address {:#x} is not a multiple of {align} bytes", tensor.address);

@@ -39,6 +39,8 @@ pub(crate) struct Tensor {
     pub(crate) rank: usize,
     pub(crate) shape: [usize; RANK],
     pub(crate) strides: [usize; RANK],
+    /// Number of elements of memory from the first to the last one.
+    pub(crate) span: usize,
 }
 
 /// The reason why an argument cannot be read.
@@ -93,7 +95,7 @@ impl Tensor {
         if rank > RANK {
             return Err(Wrong::Value(format!("{rank} dimensions; at most {RANK} are possible")));
         }
-        let mut tensor = Tensor { address, dtype, place, rank, shape: [0; RANK], strides: [1; RANK] };
+        let mut tensor = Tensor { address, dtype, place, rank, shape: [0; RANK], strides: [1; RANK], span: 0 };
         for (to, extent) in tensor.shape.iter_mut().zip(shape) {
             *to = usize::try_from(*extent).map_err(|_| Wrong::Value(format!("a dimension of {extent} elements")))?;
         }
@@ -105,9 +107,9 @@ impl Tensor {
                 }
             }
         }
-        let bytes = tensor.span().and_then(|span| span.checked_mul(dtype.bytes()));
-        match bytes.filter(|bytes| isize::try_from(*bytes).is_ok()) {
-            Some(_) => Ok(tensor),
+        let fits = |span: &usize| span.checked_mul(dtype.bytes()).is_some_and(|bytes| isize::try_from(bytes).is_ok());
+        match tensor.count_span().filter(fits) {
+            Some(span) => Ok(Tensor { span, ..tensor }),
             None => Err(Wrong::Value("more elements than memory can have".to_owned())),
         }
     }
@@ -137,8 +139,7 @@ impl Tensor {
         &self.strides[..self.rank]
     }
 
-    /// Number of elements of memory from the first to the last one.
-    pub(crate) fn span(&self) -> Option<usize> {
+    fn count_span(&self) -> Option<usize> {
         if self.extents().contains(&0) {
             return Some(0);
         }
@@ -148,20 +149,20 @@ impl Tensor {
 
     /// The addresses of its bytes.
     pub(crate) fn range(&self) -> std::ops::Range<u64> {
-        let bytes = self.span().unwrap_or(0).saturating_mul(self.dtype.bytes());
+        let bytes = self.span * self.dtype.bytes();
         self.address..self.address.saturating_add(bytes as u64)
     }
 
-    /// The same memory with as many dimensions as a parameter has: those that `..` stands for become one.
-    pub(crate) fn fit(self, param: &Param, kind: &TensorKind) -> Result<Tensor, Raised> {
+    /// Gives it as many dimensions as a parameter has: those that `..` stands for become one.
+    pub(crate) fn fit(&mut self, param: &Param, kind: &TensorKind) -> Result<(), Raised> {
         if !kind.has_leading() {
             return match self.rank == kind.rank {
-                true => Ok(self),
-                false => Err(wrong_rank(param, kind, &self)),
+                true => Ok(()),
+                false => Err(wrong_rank(param, kind, self)),
             };
         }
         let rest = kind.rank - 1;
-        let Some(leading) = self.rank.checked_sub(rest) else { return Err(wrong_rank(param, kind, &self)) };
+        let Some(leading) = self.rank.checked_sub(rest) else { return Err(wrong_rank(param, kind, self)) };
         let (extent, stride) = self.merge(leading).ok_or_else(|| {
             let message = format!(
                 "its first {leading} dimensions (shape {:?}, strides {:?}) are not evenly spaced; make it contiguous",
@@ -170,13 +171,10 @@ impl Tensor {
             );
             Raised::wrong_value(param.name, message)
         })?;
-        let mut tensor = Tensor { rank: kind.rank, ..self };
-        (tensor.shape[0], tensor.strides[0]) = (extent, stride);
-        for at in 0..rest {
-            tensor.shape[1 + at] = self.shape[leading + at];
-            tensor.strides[1 + at] = self.strides[leading + at];
-        }
-        Ok(tensor)
+        self.shape.copy_within(leading..self.rank, 1);
+        self.strides.copy_within(leading..self.rank, 1);
+        (self.rank, self.shape[0], self.strides[0]) = (kind.rank, extent, stride);
+        Ok(())
     }
 
     /// The first dimensions as one: its extent and its stride.
@@ -295,10 +293,10 @@ mod tests {
         Tensor::new((address, DType::F32, Place::Host), shape, strides).unwrap()
     }
 
-    fn fit(tensor: Tensor, rank: usize, dims: &'static [Dim]) -> Result<Tensor, Raised> {
+    fn fit(mut tensor: Tensor, rank: usize, dims: &'static [Dim]) -> Result<Tensor, Raised> {
         let kind = TensorKind { written: false, element: Element::Fixed(DType::F32), rank, dims, align: 1 };
         let param = Param { name: "x", kind: Kind::Bool, optional: false, default: None };
-        tensor.fit(&param, &kind)
+        tensor.fit(&param, &kind).map(|()| tensor)
     }
 
     #[test]
