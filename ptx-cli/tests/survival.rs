@@ -277,6 +277,20 @@ fn many_unknown_names_take_linear_time() {
 }
 
 #[test]
+fn statements_take_linear_time() {
+    // All equal, and all different, so that no loop can be made of them.
+    is_linear("statements_alike", &["transpile", "--sugar"], 250, |n| kernel(&"add.s32 %r1, %r1, 1; ".repeat(n)));
+    let other =
+        |n: usize| kernel(&repeat(n, |at| format!("xor.b32 %r1, %r1, {}; ", at * 2_654_435_761 % 4_294_967_291)));
+    is_linear("statements_differ", &["transpile", "--sugar"], 250, other);
+}
+
+#[test]
+fn long_names_take_linear_time() {
+    is_linear("long_name", &["check"], 1 << 16, |n| kernel(&format!("mov.u32 %r1, {};", "a".repeat(n))));
+}
+
+#[test]
 fn labels_take_linear_time() {
     // Jumps across each other, which nest in no way.
     let across = |n: usize| {

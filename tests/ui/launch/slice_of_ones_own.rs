@@ -16,4 +16,10 @@ impl ReadSlice<f32> for Liar {
     }
 }
 
+impl WriteSlice<f32> for Liar {}
+
+impl ptx_launch::ReadTile<f32, 2> for Liar {}
+
+impl ptx_launch::WriteTile<f32, 2> for Liar {}
+
 fn main() {}
