@@ -23,6 +23,7 @@ pub const SUITES: &[(&str, Suite)] = &[
     ("grouped gemm f32", grouped::f32),
     ("grouped gemm bf16", grouped::bf16),
     ("attention bf16", attention::bf16),
+    ("attention e4m3", attention::e4m3),
     ("attention backward bf16", attention::backward_bf16),
     ("decode bf16", attention::decode_bf16),
     ("gemm bf16 sm_80", ampere::bf16),

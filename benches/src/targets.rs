@@ -54,6 +54,7 @@ pub const TARGETS: &[Target] = &[
         sizes: &[],
         demands: &[Demand { against: Against::Rivals(&["FlashAttention-3", "cuDNN"]), mean: 1.03, least: 0.97 }],
     },
+    Target { kernels: &["attention e4m3"], sizes: &[], demands: &[each(Against::Rivals(&["FlashAttention-3"]), 1.0)] },
     Target {
         kernels: &["attention backward bf16"],
         sizes: &[],

@@ -10,17 +10,26 @@
 //! | [`Attention::prefill`] | Q of a chunk of tokens, a [`KvCache`] | O |
 //! | [`Attention::append`] | new rows of K and V | a [`KvCacheMut`] with them |
 //!
-//! Elements are `bf16` or `f16`; scores, exponentials and sums are `f32`. Scores are never written: the softmax is computed
+//! Elements are `bf16` or `f16`; the forward pass also takes Q, K and V of [`E4m3`](crate::float8::E4m3), with factors for each head
+//! ([`Attention::q_descale`]). Scores, exponentials and sums are `f32`. Scores are never written: the softmax is computed
 //! online, tile by tile (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018), in the order of
 //! FlashAttention (Dao et al., 2022) and with the loops of FlashAttention-2 (Dao, 2023).
 //!
 //! **Error.** P is rounded to 16 bits relative to the largest score of its row so far, and O is rounded once. With
 //! ε = 2⁻⁸ for `bf16`, 2⁻¹¹ for `f16`, an element of O differs from the exact one by at most ε · (|O| + 2 max |V|) / 2 plus the
 //! rounding of the scores in `f32`, which is below 2⁻²⁰ · dim · max |Q| · max |K| · scale of it.
+//!
+//! With Q, K and V of `E4m3` the Hopper kernel rounds P to `e4m3`, so that ε is 2⁻³ for P, plus 2⁻¹⁶ · Σ |V| / Σ exp(S − max S). Hopper's products of
+//! 8 bits keep 13 bits below the largest term of each 32: S changes by up to 2⁻⁸ · dim / 32 · max |Q · K|, and O by up to
+//! 2⁻⁸ · tokens / 32 of its largest partial sum; errors of different sign cancel, so that both are far smaller in practice. The
+//! portable kernel converts tiles to `f16`, exactly, and has the bound of `f16`.
 
 mod backward;
 #[allow(unreachable_pub, reason = "the sealed trait of the element types names its problem")]
 mod decode;
+mod e4m3;
+#[allow(unreachable_pub, reason = "a parameter of kernels")]
+mod factors;
 mod forward;
 mod hopper;
 mod options;
@@ -30,7 +39,7 @@ mod types;
 
 pub use decode::{Cached, KvCache, KvCacheMut, LatentCache};
 pub use options::{Attention, Layout};
-pub use types::Element;
+pub use types::{Element, Input};
 
 use crate::workspace::{self, Workspace};
 use problem::{Gradients, Paging, Problem, Rows, refuse};
@@ -41,6 +50,7 @@ use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
 pub const PTX: &[(&str, &str)] = &[
     ("forward", forward::kernels::PTX),
     ("hopper_forward", hopper::forward::kernels::PTX),
+    ("hopper_e4m3", hopper::e4m3::kernel::kernels::PTX),
     ("hopper_backward", hopper::backward::grads::kernels::PTX),
     ("hopper_backward_passes", hopper::backward::passes::kernels::PTX),
     ("decode", decode::PTX),
@@ -92,11 +102,11 @@ pub struct Grads<'a, T> {
 ///
 /// # Errors
 /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, and as every launch.
-pub fn attention<'a, T: Element>(
+pub fn attention<'a, I: Input<T>, T: Element>(
     stream: impl AsStream,
-    q: impl Into<TensorRef<'a, T, 4>>,
-    k: impl Into<TensorRef<'a, T, 4>>,
-    v: impl Into<TensorRef<'a, T, 4>>,
+    q: impl Into<TensorRef<'a, I, 4>>,
+    k: impl Into<TensorRef<'a, I, 4>>,
+    v: impl Into<TensorRef<'a, I, 4>>,
     out: impl Into<TensorMut<'a, T, 4>>,
 ) -> Result<()> {
     Attention::new().forward(stream, q, k, v, out)
@@ -107,16 +117,17 @@ impl<T: Element> Attention<'_, T> {
     ///
     /// Q has the shape (batch, tokens, heads, dim), K (batch, tokens of K, heads of K, dim), V (batch, tokens of K, heads of K,
     /// dim of V), and O (batch, tokens, heads, dim of V); see [`layout`](Attention::layout). Rows are multiples of 8 elements, at
-    /// most 256, side by side, and begin at multiples of 16 bytes.
+    /// most 256, side by side, and begin at multiples of 16 bytes. Q, K and V have the type of O, or are [`E4m3`](crate::float8::E4m3) with rows of
+    /// multiples of 16 elements.
     ///
     /// # Errors
     /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, and as every launch.
-    pub fn forward<'a>(
+    pub fn forward<'a, I: Input<T>>(
         &self,
         stream: impl AsStream,
-        q: impl Into<TensorRef<'a, T, 4>>,
-        k: impl Into<TensorRef<'a, T, 4>>,
-        v: impl Into<TensorRef<'a, T, 4>>,
+        q: impl Into<TensorRef<'a, I, 4>>,
+        k: impl Into<TensorRef<'a, I, 4>>,
+        v: impl Into<TensorRef<'a, I, 4>>,
         out: impl Into<TensorMut<'a, T, 4>>,
     ) -> Result<()> {
         self.run(stream.as_stream(), [q.into(), k.into(), v.into()], out.into(), None)
@@ -127,12 +138,12 @@ impl<T: Element> Attention<'_, T> {
     ///
     /// # Errors
     /// As [`forward`](Attention::forward).
-    pub fn forward_with_lse<'a>(
+    pub fn forward_with_lse<'a, I: Input<T>>(
         &self,
         stream: impl AsStream,
-        q: impl Into<TensorRef<'a, T, 4>>,
-        k: impl Into<TensorRef<'a, T, 4>>,
-        v: impl Into<TensorRef<'a, T, 4>>,
+        q: impl Into<TensorRef<'a, I, 4>>,
+        k: impl Into<TensorRef<'a, I, 4>>,
+        v: impl Into<TensorRef<'a, I, 4>>,
         out: impl Into<TensorMut<'a, T, 4>>,
         lse: impl Into<TensorMut<'a, f32, 3>>,
     ) -> Result<()> {
@@ -153,6 +164,7 @@ impl<T: Element> Attention<'_, T> {
         out: impl Into<TensorMut<'a, T, 4>>,
         lse: Option<TensorMut<'_, f32, 3>>,
     ) -> Result<()> {
+        self.refuse_descale()?;
         let (inputs, out) = ([q.into(), cache.k, cache.v], out.into());
         let [q, k, v] = [("Q", 0), ("K", 1), ("V", 2)].map(|(name, at)| Rows::of(name, &inputs[at], self.layout));
         let (batch, [pages, page_size, ..]) = (q.shape[0], k.shape);
@@ -201,6 +213,7 @@ impl<T: Element> Attention<'_, T> {
         grads: Grads<'_, T>,
         workspace: Option<&mut Workspace>,
     ) -> Result<()> {
+        self.refuse_descale()?;
         let of = |name, tensor| Rows::of(name, tensor, self.layout);
         let of_mut = |name, tensor| Rows::of_mut(name, tensor, self.layout);
         let (q, k, v) = (of("Q", &saved.q), of("K", &saved.k), of("V", &saved.v));
@@ -226,10 +239,10 @@ impl<T: Element> Attention<'_, T> {
         })
     }
 
-    fn run(
+    fn run<I: Input<T>>(
         &self,
         stream: StreamRef<'_>,
-        inputs: [TensorRef<'_, T, 4>; 3],
+        inputs: [TensorRef<'_, I, 4>; 3],
         out: TensorMut<'_, T, 4>,
         lse: Option<TensorMut<'_, f32, 3>>,
     ) -> Result<()> {
@@ -239,6 +252,6 @@ impl<T: Element> Attention<'_, T> {
         if let Some(lse) = &lse {
             problem.set_lse(&q, lse.shape(), lse.strides())?;
         }
-        T::forward(stream, self, inputs, out, lse, (problem, Paging::default(), None))
+        I::attend(stream, self, inputs, out, lse, problem)
     }
 }

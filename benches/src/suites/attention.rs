@@ -3,9 +3,11 @@
 
 mod backward;
 mod decode;
+mod e4m3;
 mod forward;
 mod row;
 
 pub use backward::bf16 as backward_bf16;
 pub use decode::bf16 as decode_bf16;
+pub use e4m3::e4m3;
 pub use forward::bf16;

@@ -6,6 +6,7 @@
 //! of the next one, so that P needs a conversion and no exchange.
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
+use super::factors::Factors;
 use super::problem::{Paging, Problem};
 use ptx_launch::prelude::*;
 
@@ -17,9 +18,11 @@ use ptx_launch::prelude::*;
     scale: f32, soft_cap: f32, exponent: f32
 }, Paging {
     cached: u32, page_size: u32, pages: u32, table_pages: u32, lengths: u32, table: u32
+}, Factors {
+    q: [u64; 2], k: [u64; 2], v: [u64; 2], reach: [u64; 3]
 }))]
 pub(crate) mod kernels {
-    use super::{Paging, Problem};
+    use super::{Factors, Paging, Problem};
 
     /// Extents of the tiles.
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,10 +69,12 @@ pub(crate) mod kernels {
 
     impl<const C: Config> Keys<C> {
         /// Begins to copy a tile of rows from number `first` on; those behind the last one become zeros.
-        fn copy<const COLUMNS: u32>(&self, tile: u32, first: u32) {
+        fn copy<I, const COLUMNS: u32>(&self, tile: u32, first: u32) {
             const ACROSS: u32 = if COLUMNS % 64 == 0 { 8 } else { 4 };
             const STEP: u32 = 32 * C.warps / ACROSS;
-            if self.cached == 0 {
+            if size_of::<I>() == 1 {
+                self.rows.copy_e4m3::<{ C.block_n }, COLUMNS, { 32 * C.warps }>(tile, first);
+            } else if self.cached == 0 {
                 self.rows.copy::<{ C.block_n }, COLUMNS, { 32 * C.warps }>(tile, first);
             } else {
                 let (row, column): (u32, u32) = (tid.x / ACROSS, tid.x % ACROSS * 16);
@@ -105,42 +110,54 @@ pub(crate) mod kernels {
         keys
     }
 
-    /// O = softmax(S) · V for `block_m` queries of a head, and the logarithm of each row's sum of exponentials.
+    /// O = softmax(S) · V for `block_m` queries of a head, and the logarithm of each row's sum of exponentials. Tiles of Q, K and V of `e4m3`,
+    /// which are bytes here, become `f16`.
     #[ptx_kernel(
         block = 32 * C.warps,
         grid = p.grid(C.block_m()),
         shared = C.shared(),
         instances = [
-            d64 = (bf16, Config { head: 64, head_v: 64, warps: 4, tiles_m: 2, block_n: 64 }),
-            d64 = (f16, Config { head: 64, head_v: 64, warps: 4, tiles_m: 2, block_n: 64 }),
-            d96 = (bf16, Config { head: 96, head_v: 96, warps: 4, tiles_m: 2, block_n: 64 }),
-            d96 = (f16, Config { head: 96, head_v: 96, warps: 4, tiles_m: 2, block_n: 64 }),
-            d128 = (bf16, Config { head: 128, head_v: 128, warps: 4, tiles_m: 2, block_n: 64 }),
-            d128 = (f16, Config { head: 128, head_v: 128, warps: 4, tiles_m: 2, block_n: 64 }),
-            d192 = (bf16, Config { head: 192, head_v: 128, warps: 4, tiles_m: 1, block_n: 64 }),
-            d192 = (f16, Config { head: 192, head_v: 128, warps: 4, tiles_m: 1, block_n: 64 }),
-            d256 = (bf16, Config { head: 256, head_v: 256, warps: 4, tiles_m: 1, block_n: 64 }),
-            d256 = (f16, Config { head: 256, head_v: 256, warps: 4, tiles_m: 1, block_n: 64 }),
+            d64 = (bf16, bf16, Config { head: 64, head_v: 64, warps: 4, tiles_m: 2, block_n: 64 }),
+            d64 = (f16, f16, Config { head: 64, head_v: 64, warps: 4, tiles_m: 2, block_n: 64 }),
+            d64 = (u8, bf16, Config { head: 64, head_v: 64, warps: 4, tiles_m: 2, block_n: 64 }),
+            d64 = (u8, f16, Config { head: 64, head_v: 64, warps: 4, tiles_m: 2, block_n: 64 }),
+            d96 = (bf16, bf16, Config { head: 96, head_v: 96, warps: 4, tiles_m: 2, block_n: 64 }),
+            d96 = (f16, f16, Config { head: 96, head_v: 96, warps: 4, tiles_m: 2, block_n: 64 }),
+            d128 = (bf16, bf16, Config { head: 128, head_v: 128, warps: 4, tiles_m: 2, block_n: 64 }),
+            d128 = (f16, f16, Config { head: 128, head_v: 128, warps: 4, tiles_m: 2, block_n: 64 }),
+            d128 = (u8, bf16, Config { head: 128, head_v: 128, warps: 4, tiles_m: 2, block_n: 64 }),
+            d128 = (u8, f16, Config { head: 128, head_v: 128, warps: 4, tiles_m: 2, block_n: 64 }),
+            d192 = (bf16, bf16, Config { head: 192, head_v: 128, warps: 4, tiles_m: 1, block_n: 64 }),
+            d192 = (f16, f16, Config { head: 192, head_v: 128, warps: 4, tiles_m: 1, block_n: 64 }),
+            d256 = (bf16, bf16, Config { head: 256, head_v: 256, warps: 4, tiles_m: 1, block_n: 64 }),
+            d256 = (f16, f16, Config { head: 256, head_v: 256, warps: 4, tiles_m: 1, block_n: 64 }),
+            d256 = (u8, bf16, Config { head: 256, head_v: 256, warps: 4, tiles_m: 1, block_n: 64 }),
+            d256 = (u8, f16, Config { head: 256, head_v: 256, warps: 4, tiles_m: 1, block_n: 64 }),
         ],
         unsafe(requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), bias.len()]),
             p.separates(starts_q.len(), starts_k.len()),
-            cache.covers(lengths.len(), table.len())
+            cache.covers(lengths.len(), table.len()),
+            f.covers([q_factors.len(), k_factors.len(), v_factors.len()])
         ))
     )]
-    pub fn forward<T, const C: Config>(
-        q: &[T],
-        k: &[T],
-        v: &[T],
+    pub fn forward<I, T, const C: Config>(
+        q: &[I],
+        k: &[I],
+        v: &[I],
         bias: &[T],
         starts_q: &[i32],
         starts_k: &[i32],
         lengths: &[i32],
         table: &[i32],
+        q_factors: &[f32],
+        k_factors: &[f32],
+        v_factors: &[f32],
         out: &mut [T],
         lse: &mut [f32],
         p: Problem,
         cache: Paging,
+        f: Factors,
     ) {
         const MT: u32 = C.tiles_m;
         const NT: u32 = C.block_n / 8;
@@ -172,8 +189,12 @@ pub(crate) mod kernels {
         let rows_v = attention::Rows::of_head(v_from, p.v, own, head_k, &in_k, p.dim_v);
         let value = Keys::<C> { rows: rows_v, places, page: p.v[0], cached };
         let (q_tile, k_tile, v_tile): (u32, u32, u32) = (tiles.q, tiles.k, tiles.v);
-        query.copy::<{ C.block_m() }, { C.head }, THREADS>(q_tile, first);
-        key.copy::<{ C.head }>(k_tile, block * C.block_n);
+        if size_of::<I>() == 1 {
+            query.copy_e4m3::<{ C.block_m() }, { C.head }, THREADS>(q_tile, first);
+        } else {
+            query.copy::<{ C.block_m() }, { C.head }, THREADS>(q_tile, first);
+        }
+        key.copy::<I, { C.head }>(k_tile, block * C.block_n);
         cp_async::commit();
 
         let warp_row: u32 = tid.x / 32 * (16 * MT);
@@ -187,6 +208,15 @@ pub(crate) mod kernels {
         let (extents, factors): ([u32; 2], [f32; 2]);
         extents = [in_q.len, in_k.len];
         factors = [p.scale, p.soft_cap];
+        let (mut exponent, mut values_factor): (f32, f32) = (p.exponent, 1.0);
+        if size_of::<I>() == 1 {
+            let (addresses, score): ([u64; 3], f32);
+            addresses = [q_factors, k_factors, v_factors];
+            let descale = attention::Descale { factors: addresses, strides: [f.q, f.k, f.v], given: f.reach };
+            (score, values_factor) = descale.of_head(ctaid.z, head_k);
+            factors[0] *= changed.select(score, 1.0);
+            exponent *= changed.select(1.0, score);
+        }
         let score_mod = attention::ScoreMod::of_head(bias_from, p.bias, ctaid.z, ctaid.y, extents, factors);
         let mut online = attention::Online::<MT>::new();
         let o: [[[f32; 4]; C.head_v / 8]; MT];
@@ -195,11 +225,15 @@ pub(crate) mod kernels {
             let keys: u32 = block * C.block_n;
             cp_async::wait::<0>();
             block::sync();
-            value.copy::<{ C.head_v }>(v_tile, keys);
+            value.copy::<I, { C.head_v }>(v_tile, keys);
             cp_async::commit();
             let s: [[[f32; 4]; NT]; MT];
             fragment::clear(&mut s);
-            fragment::multiply::<T, { C.head }, MT, NT>(&mut s, a, b);
+            if size_of::<I>() == 1 {
+                fragment::multiply::<f16, { C.head }, MT, NT>(&mut s, a, b);
+            } else {
+                fragment::multiply::<T, { C.head }, MT, NT>(&mut s, a, b);
+            }
             if changed {
                 let slopes: [[[f32; 4]; NT]; MT];
                 score_mod.apply::<T, MT, NT, 0>(&mut s, &mut slopes, row, keys);
@@ -207,21 +241,33 @@ pub(crate) mod kernels {
             if mask.hides(first, last, keys, keys + C.block_n) {
                 mask.apply(&mut s, row, keys);
             }
-            online.update(&mut s, &mut o, p.exponent);
-            let weights: [[[b32; 4]; NT / 2]; MT] = fragment::pack::<T, MT, { NT / 2 }>(&s);
+            online.update(&mut s, &mut o, exponent);
+            let weights: [[[b32; 4]; NT / 2]; MT];
+            if size_of::<I>() == 1 {
+                weights = fragment::pack::<f16, MT, { NT / 2 }>(&s);
+            } else {
+                weights = fragment::pack::<T, MT, { NT / 2 }>(&s);
+            }
             cp_async::wait::<0>();
             block::sync();
             block += 1;
             if block < end {
-                key.copy::<{ C.head }>(k_tile, keys + C.block_n);
+                key.copy::<I, { C.head }>(k_tile, keys + C.block_n);
             }
             cp_async::commit();
-            fragment::multiply_packed::<T, { C.head_v }, MT, { NT / 2 }, { C.head_v / 8 }>(&mut o, &weights, c);
+            if size_of::<I>() == 1 {
+                fragment::multiply_packed::<f16, { C.head_v }, MT, { NT / 2 }, { C.head_v / 8 }>(&mut o, &weights, c);
+            } else {
+                fragment::multiply_packed::<T, { C.head_v }, MT, { NT / 2 }, { C.head_v / 8 }>(&mut o, &weights, c);
+            }
         }
         cp_async::wait::<0>();
         block::sync();
 
-        let logarithms: [[f32; 2]; MT] = online.finish(&mut o, p.exponent);
+        let logarithms: [[f32; 2]; MT] = online.finish(&mut o, exponent);
+        if size_of::<I>() == 1 {
+            fragment::scale(&mut o, values_factor);
+        }
         let results = attention::Rows::of_head(out_from, p.out, ctaid.z, ctaid.y, &in_q, p.dim_v);
         let place: u32 = q_tile + warp_row * fragment::pitch(C.head_v);
         results.write::<T, { C.head_v }, MT>(&o, place, first + warp_row);

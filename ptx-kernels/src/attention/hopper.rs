@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "a launch with tensor maps is vouched for here")]
 
 pub(super) mod backward;
+pub(super) mod e4m3;
 pub(super) mod forward;
 
 use super::options::Attention;
@@ -22,9 +23,7 @@ pub(super) fn instance<T>(
     inputs: &[TensorRef<'_, T, 4>; 3],
     problem: &Problem,
 ) -> Result<Option<Instance>> {
-    let plain = options.left.is_none() && matches!(options.right, None | Some(0)) && options.soft_cap == 0.0;
-    let dense = options.bias.is_none() && options.lengths.is_none() && inputs.iter().all(has_map);
-    if options.portable || !plain || !dense || !matches!(stream.properties()?.capability, None | Some(90)) {
+    if !takes(stream, options, inputs)? {
         return Ok(None);
     }
     let causal = options.right.is_some();
@@ -36,6 +35,13 @@ pub(super) fn instance<T>(
         ((128, 128), true) => Some(Instance::d128_long_causal),
         _ => None,
     })
+}
+
+/// Returns true if the kernels take a call, but for the length of its rows.
+fn takes<T, I>(stream: StreamRef<'_>, options: &Attention<'_, T>, inputs: &[TensorRef<'_, I, 4>; 3]) -> Result<bool> {
+    let plain = options.left.is_none() && matches!(options.right, None | Some(0)) && options.soft_cap == 0.0;
+    let dense = options.bias.is_none() && options.lengths.is_none() && inputs.iter().all(has_map);
+    Ok(!options.portable && plain && dense && matches!(stream.properties()?.capability, None | Some(90)))
 }
 
 /// Returns true if a tensor map can describe a tensor: it has elements, does not repeat any, and its strides are below 2^40 bytes.
@@ -57,13 +63,13 @@ pub(super) fn run<T: TensorElement + 'static>(
 where
     Types<T>: Exists,
 {
-    let section = if options.right.is_some() { section(&problem) } else { 1 };
+    let section = if options.right.is_some() { section::<T>(&problem) } else { 1 };
     let (rows, keys) = match instance {
         Instance::d64 | Instance::d64_causal => (192, 128),
         Instance::d128_causal => (128, 128),
         Instance::d128 | Instance::d128_long_causal => (128, 176),
     };
-    let map = |tensor, rows| tensor_map(stream, options, tensor, rows);
+    let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
     let [q, k, v] = &inputs;
     let (q_map, k_map, v_map) = (map(q, 64)?, map(k, keys)?, map(v, keys)?);
     let tiles = problem.grid(rows).0 * problem.heads * problem.batch;
@@ -96,12 +102,12 @@ where
     })
 }
 
-/// The map of a tensor in boxes of `rows` tokens of a head and 64 elements.
-fn tensor_map<T: TensorElement>(
+/// The map of a tensor in boxes of tokens of a head and elements, 128 bytes of them or 64.
+fn tensor_map<T, I: TensorElement>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
-    tensor: &TensorRef<'_, T, 4>,
-    rows: u32,
+    tensor: &TensorRef<'_, I, 4>,
+    [rows, columns]: [u32; 2],
 ) -> Result<TensorMap> {
     let (shape, mut strides) = (options.layout.order(tensor.shape()), options.layout.order(tensor.strides()));
     // A dimension of one element may have any stride, but a map wants multiples of 16 bytes.
@@ -111,13 +117,14 @@ fn tensor_map<T: TensorElement>(
         }
     }
     let map = TensorMap::of(stream, tensor, &shape)?.strides(&strides);
-    map.tile(&[1, rows as usize, 1, 64]).swizzle(Swizzle::B128).build()
+    let swizzle = if columns as usize * size_of::<I>() == 64 { Swizzle::B64 } else { Swizzle::B128 };
+    map.tile(&[1, rows as usize, 1, columns as usize]).swizzle(swizzle).build()
 }
 
 /// Heads of Q that blocks take at a time: of those that share keys and values of at most 32 MB, of the 50 MB of the second-level cache,
 /// the most that divide all heads.
-fn section(problem: &Problem) -> u32 {
-    let bytes = 2 * u64::from(problem.tokens_k) * u64::from(problem.dim + problem.dim_v);
+fn section<T>(problem: &Problem) -> u32 {
+    let bytes = size_of::<T>() as u64 * u64::from(problem.tokens_k) * u64::from(problem.dim + problem.dim_v);
     let most = (32 << 20) / bytes.max(1) * u64::from(problem.group);
     (1..=problem.heads)
         .rev()

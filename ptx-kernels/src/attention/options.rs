@@ -43,6 +43,7 @@ pub struct Attention<'a, T> {
     pub(super) lengths: Option<Lengths<'a>>,
     pub(super) portable: bool,
     pub(super) deterministic: bool,
+    pub(super) descale: Descale<'a>,
 }
 
 /// The order of the dimensions of Q, K, V, the output, and their gradients.
@@ -54,6 +55,9 @@ pub enum Layout {
     /// (batch, heads, tokens, elements), as in PyTorch's `scaled_dot_product_attention`.
     Bhsd,
 }
+
+/// The factors of Q, K and V, each (sequences, heads of K).
+pub(super) type Descale<'a> = [Option<TensorRef<'a, f32, 2>>; 3];
 
 /// Cumulative lengths of packed sequences.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +91,7 @@ impl<T> Default for Attention<'_, T> {
             lengths: None,
             portable: false,
             deterministic: false,
+            descale: [None; 3],
         }
     }
 }
@@ -115,6 +120,17 @@ impl<'a, T> Attention<'a, T> {
             (false, true) => (scale, 0.0, log2_e),
             (false, false) => (1.0, 0.0, scale * log2_e),
         })
+    }
+
+    /// Refuses factors: elements of 16 bits have none.
+    pub(super) fn refuse_descale(&self) -> Result<()> {
+        if self.descale.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        Err(refuse(
+            "factors of Q, K or V".into(),
+            "them for the forward pass of `E4m3`; `KvCache::scales` has those of a cache",
+        ))
     }
 
     /// The order of dimensions.
@@ -159,6 +175,28 @@ impl<'a, T> Attention<'a, T> {
     #[must_use]
     pub fn deterministic(self) -> Self {
         Attention { deterministic: true, ..self }
+    }
+
+    /// Factors of a Q of [`E4m3`](crate::float8::E4m3), positive: (sequences, heads of K), one for all heads of Q that share a head of K. An element
+    /// of Q is the tensor's times its factor. A stride of 0 repeats a factor: `TensorRef::strided`. Without factors they are 1.
+    #[must_use]
+    pub fn q_descale(mut self, factors: impl Into<TensorRef<'a, f32, 2>>) -> Self {
+        self.descale[0] = Some(factors.into());
+        self
+    }
+
+    /// The same for K: (sequences, heads).
+    #[must_use]
+    pub fn k_descale(mut self, factors: impl Into<TensorRef<'a, f32, 2>>) -> Self {
+        self.descale[1] = Some(factors.into());
+        self
+    }
+
+    /// The same for V, of any sign.
+    #[must_use]
+    pub fn v_descale(mut self, factors: impl Into<TensorRef<'a, f32, 2>>) -> Self {
+        self.descale[2] = Some(factors.into());
+        self
     }
 
     /// Scores become cap · tanh(score / cap), before a bias is added. 0 is no cap.

@@ -372,7 +372,7 @@ impl Gradients {
 }
 
 /// Elements from the first to the last one.
-fn reach(shape: &[usize], strides: &[usize]) -> u64 {
+pub(super) fn reach(shape: &[usize], strides: &[usize]) -> u64 {
     if shape.contains(&0) {
         return 0;
     }

@@ -3,6 +3,7 @@
 use super::backward::keys::kernels::grad_keys;
 use super::backward::queries::kernels::grad_queries;
 use super::decode::{Cached, Latent, Places};
+use super::factors::Factors;
 use super::forward::kernels::forward;
 use super::hopper;
 use super::options::Attention;
@@ -12,10 +13,23 @@ use half::{bf16, f16};
 use ptx_launch::{Buffer, Result, StreamRef, TensorMut, TensorRef};
 
 /// The element types: `bf16` and `f16`.
-pub trait Element: Kernels + Cached<Self> + Latent {}
+pub trait Element: Kernels + Input<Self> + Cached<Self> + Latent {}
 
 impl Element for bf16 {}
 impl Element for f16 {}
+
+/// The elements of Q, K and V of a forward pass whose output has the type `T`: `T` itself, or [`E4m3`](crate::float8::E4m3).
+pub trait Input<T>: ptx_launch::Element {
+    #[doc(hidden)]
+    fn attend(
+        stream: StreamRef<'_>,
+        options: &Attention<'_, T>,
+        inputs: [TensorRef<'_, Self, 4>; 3],
+        out: TensorMut<'_, T, 4>,
+        lse: Option<TensorMut<'_, f32, 3>>,
+        problem: Problem,
+    ) -> Result<()>;
+}
 
 /// The launches of one type.
 pub trait Kernels: Copy + 'static {
@@ -43,6 +57,20 @@ pub trait Kernels: Copy + 'static {
 
 macro_rules! kernels {
     ($($ty:ty)*) => { $(
+        impl Input<$ty> for $ty {
+            fn attend(
+                stream: StreamRef<'_>,
+                options: &Attention<'_, Self>,
+                inputs: [TensorRef<'_, Self, 4>; 3],
+                out: TensorMut<'_, Self, 4>,
+                lse: Option<TensorMut<'_, f32, 3>>,
+                problem: Problem,
+            ) -> Result<()> {
+                options.refuse_descale()?;
+                Self::forward(stream, options, inputs, out, lse, (problem, Paging::default(), None))
+            }
+        }
+
         impl Kernels for $ty {
             fn forward(
                 stream: StreamRef<'_>,
@@ -59,10 +87,11 @@ macro_rules! kernels {
                 let starts = options.lengths.as_ref();
                 let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));
                 let instance = forward_instance(&problem);
+                let no_factors: Option<&TensorRef<'_, f32, 2>> = None;
                 let (lengths, table) = (places.as_ref().map(|p| &p.lengths), places.as_ref().and_then(|p| p.table.as_ref()));
                 forward::launch(
-                    instance, stream, &q, &k, &v, options.bias.as_ref(), starts_q, starts_k, lengths, table, &mut out,
-                    lse.as_mut(), problem, paging,
+                    instance, stream, &q, &k, &v, options.bias.as_ref(), starts_q, starts_k, lengths, table, no_factors, no_factors,
+                    no_factors, &mut out, lse.as_mut(), problem, paging, Factors::default(),
                 )
             }
 

@@ -23,6 +23,8 @@ pub struct Case {
     pub bias: u32,
     pub layout: Layout,
     pub half: bool,
+    /// Products of `e4m3` by `wgmma`.
+    pub narrow: bool,
     pub seed: u64,
 }
 
@@ -44,6 +46,7 @@ impl Default for Case {
             bias: 0,
             layout: Layout::Bshd,
             half: false,
+            narrow: false,
             seed: 1,
         }
     }
@@ -129,7 +132,7 @@ pub struct Field {
 }
 
 /// Elements between rows.
-const GAP: usize = 8;
+const GAP: usize = 16;
 
 /// The value of the gaps.
 pub const CANARY: f64 = -77.0;
@@ -189,13 +192,22 @@ impl Field {
     }
 
     pub fn upload<T: Float>(&self, device: &Device) -> Result<Buffer<T>> {
-        let mut memory = vec![T::from(CANARY); self.len()];
+        self.upload_as(device, |_, _, x| T::from(x))
+    }
+
+    /// Elements of any type, made of sequence, head and value.
+    pub fn upload_as<U: Element>(
+        &self,
+        device: &Device,
+        element_of: impl Fn(usize, usize, f64) -> U,
+    ) -> Result<Buffer<U>> {
+        let mut memory = vec![element_of(0, 0, CANARY); self.len()];
         for sequence in 0..self.starts.len() - 1 {
             for token in 0..(self.starts[sequence + 1] - self.starts[sequence]) as usize {
                 for head in 0..self.heads {
                     for element in 0..self.dim {
-                        memory[self.place(sequence, token, head, element)] =
-                            T::from(self.values[self.index(sequence, token, head) + element]);
+                        let value = self.values[self.index(sequence, token, head) + element];
+                        memory[self.place(sequence, token, head, element)] = element_of(sequence, head, value);
                     }
                 }
             }

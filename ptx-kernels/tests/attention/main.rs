@@ -12,6 +12,7 @@
 mod append;
 mod case;
 mod decode;
+mod e4m3;
 mod reference;
 mod speed;
 
@@ -400,6 +401,7 @@ fn random_case(seed: u64, longest: usize) -> Case {
         bias: if r.chance(40) { 1 + r.below(2) as u32 } else { 0 },
         layout: if r.chance(50) { Layout::Bshd } else { Layout::Bhsd },
         half: r.chance(50),
+        narrow: false,
         seed,
     }
 }

@@ -82,6 +82,9 @@ fn score(case: &Case, data: &Data, [sequence, head, i, j]: [usize; 4], q: &[f64]
     let size: f64 = q.iter().zip(k).map(|(q, k)| (q * k).abs()).sum();
     let (cap, mut error) = (f64::from(case.cap), (case.dim as f64 * 2f64.powi(-23)).min(2f64.powi(-17)) * size * scale);
     let (mut value, mut slope) = (dot * scale, scale);
+    if case.narrow {
+        error += narrow_error(q.iter().zip(k).map(|(q, k)| q * k)) * scale;
+    }
     if cap > 0.0 {
         let tanh = (value / cap).tanh();
         (value, slope) = (cap * tanh, scale * (1.0 - tanh * tanh));
@@ -90,6 +93,18 @@ fn score(case: &Case, data: &Data, [sequence, head, i, j]: [usize; 4], q: &[f64]
     value += bias;
     error += value.abs() * 2f64.powi(-21);
     Some(Score { value, slope, error })
+}
+
+/// The error of a sum of products of 8 bits by `wgmma`: of each 32 and the sum before, bits 13 places below the largest one are cut off.
+fn narrow_error(products: impl Iterator<Item = f64>) -> f64 {
+    let products: Vec<f64> = products.collect();
+    let (mut sum, mut error) = (0.0, 0.0);
+    for step in products.chunks(32) {
+        let largest = step.iter().fold(f64::abs(sum), |largest, x| largest.max(x.abs()));
+        sum += step.iter().sum::<f64>();
+        error += 33.0 * 2f64.powi(-13) * largest.max(sum.abs());
+    }
+    error
 }
 
 /// Adds a query's part of all results.
@@ -108,15 +123,22 @@ fn row(
     result.lse.push(Bounded { value: log, error: worst + 2f64.powi(-19) * (1.0 + log.abs()) });
     let unit = case.unit();
     // The relative error of a weight: its rounding, that of its score, that of the approximate exponential.
-    let relative = |s: &Score| unit + 2.0 * (s.error + worst) + 2f64.powi(-18);
-    let floor = if case.half { 2f64.powi(-24) } else { 0.0 };
+    let weight_unit = if case.narrow { 2f64.powi(-4) } else { unit };
+    let relative = |s: &Score| weight_unit + 2.0 * (s.error + worst) + 2f64.powi(-18);
+    let floor = match (case.narrow, case.half) {
+        (true, _) => 2f64.powi(-16) / total.max(1.0),
+        (false, true) => 2f64.powi(-24),
+        (false, false) => 0.0,
+    };
     let weights: Vec<Option<(f64, f64)>> =
         scores.iter().map(|s| s.as_ref().map(|s| ((s.value - top).exp() / total, relative(s)))).collect();
+    // Sums of 8-bit products are cut off once for each 32 keys.
+    let summed = if case.narrow { (scores.len() / 32 + 8) as f64 * 33.0 * 2f64.powi(-13) } else { 0.0 };
     let out = &mut result.out[i * case.dim_v..][..case.dim_v];
     for (j, weight) in weights.iter().enumerate() {
         let Some((p, relative)) = weight else { continue };
         for (out, v) in out.iter_mut().zip(&v[j]) {
-            out.add(p * v, (p * relative + floor) * v.abs());
+            out.add(p * v, (p * relative + floor + p * summed) * v.abs());
         }
     }
     let (delta, delta_error) = out.iter().zip(grad).fold((0.0, 0.0), |(sum, error), (out, grad)| {

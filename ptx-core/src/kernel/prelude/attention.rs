@@ -216,6 +216,24 @@ impl Rows {
         fragment::copy_rows::<ROWS, COLUMNS, THREADS>(tile, self.at(row), self.stride, left, self.dim);
     }
 
+    /// The same for rows of `e4m3`, as `f16`: threads of a row take 16 elements each, `ld.global.nc.v4`, `float8::widen` and two `st.shared.v4`.
+    fn copy_e4m3<const ROWS: u32, const COLUMNS: u32, const THREADS: u32>(&self, tile: u32, row: u32) {
+        const ACROSS: u32 = COLUMNS / 16;
+        const STEP: u32 = THREADS / ACROSS;
+        let (own, column): (u32, u32) = (tid.x / ACROSS, tid.x % ACROSS * 16);
+        let to: u32 = tile + own * fragment::pitch(COLUMNS) + 2 * column;
+        for i in 0..ROWS / STEP {
+            let at: u32 = row + own + i * STEP;
+            let inside: pred = (at < self.len) & (column < self.dim);
+            let bytes: [b32; 4] = vector::load_shared::<f32, 4>(self.at(at) + column as u64, inside);
+            for half in 0..2 {
+                let (a, b): ([b32; 2], [b32; 2]) = (float8::widen(bytes[2 * half]), float8::widen(bytes[2 * half + 1]));
+                let own_half: u32 = to + (i * STEP * fragment::pitch(COLUMNS) + 16 * half);
+                ptx! { st.shared.v4.b32 [own_half], {a[0], a[1], b[0], b[1]}; }
+            }
+        }
+    }
+
     /// The address of a row.
     fn at(&self, row: u32) -> u64 {
         self.first + row as u64 * self.stride
@@ -291,6 +309,27 @@ impl GradScratch {
 /// The byte offset of a token's head; `strides` are those of batch, token and head.
 fn offset(strides: [u64; 3], batch: u32, token: u32, head: u32) -> u64 {
     strides[0] * batch as u64 + strides[1] * token as u64 + strides[2] * head as u64
+}
+
+/// The factors of Q, K and V of `e4m3`: their addresses, their strides of sequence and head in bytes, and 0 where there are none.
+struct Descale {
+    factors: [u64; 3],
+    strides: [[u64; 2]; 3],
+    given: [u64; 3],
+}
+
+impl Descale {
+    /// The factor of a head's scores, and that of its values; factors that are not given are 1. `ld.global.nc.f32`.
+    fn of_head(&self, batch: u32, head: u32) -> (f32, f32) {
+        let of: [f32; 3];
+        for i in 0..3 {
+            let at: u64 = self.factors[i] + self.strides[i][0] * batch as u64 + self.strides[i][1] * head as u64;
+            let given: pred = self.given[i] != 0;
+            of[i] = 1.0;
+            ptx! { @given ld.global.nc.f32 of[i], [at]; }
+        }
+        (of[0] * of[1], of[2])
+    }
 }
 
 /// exp2(s · exponent - log): `fma`, `ex2.approx`.

@@ -41,6 +41,14 @@ impl<const STAGES: u32, const PARTS: u32, const PART: u32> Ring<STAGES, PARTS, P
         }
     }
 
+    /// The same for stages that `FILLERS` warps fill.
+    fn init_filled<const FILLERS: u32, const READERS: u32>(&self) {
+        for i in 0..STAGES {
+            mbarrier::init(self.full + 8 * i, FILLERS);
+            mbarrier::init(self.empty + 8 * i, READERS);
+        }
+    }
+
     /// Begins to copy the tile of a head whose first row is `token`, `COLUMNS` elements for each part, when its stage is empty.
     fn load<const COLUMNS: u32>(&self, map: TensorMap, at: &Position<STAGES>, head: u32, token: u32, batch: u32) {
         let (bar, to): (u32, u32) = (self.full + 8 * at.stage, self.tiles + at.stage * (PARTS * PART));
@@ -54,6 +62,18 @@ impl<const STAGES: u32, const PARTS: u32, const PART: u32> Ring<STAGES, PARTS, P
     /// Waits until a tile is there: `mbarrier.try_wait.parity` in a loop.
     fn wait(&self, at: &Position<STAGES>) {
         mbarrier::wait(self.full + 8 * at.stage, at.phase);
+    }
+
+    /// Waits until a stage is empty: `mbarrier.try_wait.parity` in a loop.
+    fn wait_empty(&self, at: &Position<STAGES>) {
+        mbarrier::wait(self.empty + 8 * at.stage, at.phase ^ 1);
+    }
+
+    /// One lane of each warp signals that the warp has filled its part of a stage: `setp`, and under it `mbarrier.arrive`.
+    fn fill(&self, stage: u32) {
+        if laneid == 0 {
+            mbarrier::arrive(self.full + 8 * stage);
+        }
     }
 
     /// One lane of each warp signals that the warp has read a stage: `setp`, and under it `mbarrier.arrive`.
@@ -76,6 +96,62 @@ impl<const STAGES: u32, const PARTS: u32, const PART: u32> Ring<STAGES, PARTS, P
         }
         tma::fence();
     }
+}
+
+/// The queries of `GROUPS` warp groups, 64 of each in `PARTS` parts with rows of `WIDTH` swizzled bytes, and two barriers for each group: its
+/// queries are there, and it has read them.
+struct Queries<const GROUPS: u32, const PARTS: u32, const WIDTH: u32> {
+    tile: u32,
+    full: u32,
+    empty: u32,
+}
+
+impl<const GROUPS: u32, const PARTS: u32, const WIDTH: u32> Queries<GROUPS, PARTS, WIDTH> {
+    /// The queries at `tile`, with `2 * GROUPS` barriers of 8 bytes from `barriers` on.
+    fn new(tile: u32, barriers: u32) -> Queries<GROUPS, PARTS, WIDTH> {
+        Queries { tile, full: barriers, empty: barriers + 8 * GROUPS }
+    }
+
+    /// Initializes the barriers, in one thread: `mbarrier.init`.
+    fn init(&self) {
+        for i in 0..GROUPS {
+            mbarrier::init(self.full + 8 * i, 1);
+            mbarrier::init(self.empty + 8 * i, 4);
+        }
+    }
+
+    /// Begins to copy the queries of each group for piece number `turn`, `COLUMNS` elements for each part, when it has read those before.
+    fn load<const COLUMNS: u32>(&self, map: TensorMap, work: &Work, turn: u32) {
+        for group in 0..GROUPS {
+            let bar: u32 = self.full + 8 * group;
+            mbarrier::wait(self.empty + 8 * group, turn & 1 ^ 1);
+            mbarrier::arrive_expect(bar, 64 * PARTS * WIDTH);
+            for i in 0..PARTS {
+                let to: u32 = self.tile + (i * GROUPS + group) * (64 * WIDTH);
+                tma::load_4d(to, map, COLUMNS * i, work.head, work.first + 64 * group, work.batch, bar);
+            }
+        }
+    }
+
+    /// Waits for the queries of a group: `mbarrier.try_wait.parity` in a loop.
+    fn wait(&self, group: u32, turn: u32) {
+        mbarrier::wait(self.full + 8 * group, turn & 1);
+    }
+
+    /// One lane of each warp of a group signals that the warp has read the queries: `setp`, and under it `mbarrier.arrive`.
+    fn release(&self, group: u32) {
+        if laneid == 0 {
+            mbarrier::arrive(self.empty + 8 * group);
+        }
+    }
+}
+
+/// Lets the next one of `GROUPS` warp groups multiply, which waits at named barrier 1 plus its number: `selp`, `bar.arrive`.
+fn pass<const GROUPS: u32>(group: u32) {
+    let mut next: u32 = group + 2;
+    let last: pred = group == GROUPS - 1;
+    ptx! { selp.u32 next, 1, next, last; }
+    barrier::arrive::<256>(next);
 }
 
 /// A piece of work: queries from `first` on of a head of a sequence, and the number of tiles of keys that they see. Without a tile there is
@@ -177,16 +253,17 @@ impl Order {
 }
 
 /// The online softmax of this thread's two rows: the largest score so far, unless later ones exceed it by little, the thread's part of the sum of
-/// exponentials, and the factor by which the last tile changed earlier sums. Powers are those of 2.
-struct Softmax {
+/// exponentials, and the factor by which the last tile changed earlier sums. Powers are those of 2. The largest score stays until another one
+/// exceeds it by more than `SLACK` in the exponent, and exponentials are scaled by `2^LIFT`, so that they are at most `2^(SLACK + LIFT)`.
+struct Softmax<const SLACK: u32, const LIFT: u32> {
     most: [f32; 2],
     sum: [f32; 2],
     shrink: [f32; 2],
 }
 
-impl Softmax {
+impl<const SLACK: u32, const LIFT: u32> Softmax<SLACK, LIFT> {
     /// No keys.
-    fn new() -> Softmax {
+    fn new() -> Softmax<SLACK, LIFT> {
         Softmax { most: [-1e30, -1e30], sum: [0.0, 0.0], shrink: [1.0, 1.0] }
     }
 
@@ -197,8 +274,7 @@ impl Softmax {
     }
 
     /// Scores become exponentials; the sums, and the factors by which earlier sums shrink. Returns true if any row of this
-    /// warp has such a factor. A row's largest score makes its exponentials 1 at most; as long as an earlier one leaves
-    /// them below 2⁸, it stays, and with it all sums, so that O is seldom scaled.
+    /// warp has such a factor: seldom, because of the slack.
     fn update<const N: u32>(&mut self, s: &mut [f32; N], exponent: f32) -> pred {
         let mut grown: pred = false;
         for half in 0..2 {
@@ -209,7 +285,7 @@ impl Softmax {
             }
             x = fragment::quad_max(x.max(y));
             self.shrink[half] = (self.most[half] - x) * exponent;
-            let far: pred = self.shrink[half] < -8.0;
+            let far: pred = self.shrink[half] < -(SLACK as f32);
             ptx! {
                 selp.f32 self.shrink[half], self.shrink[half], 0f00000000, far;
                 selp.f32 x, x, self.most[half], far;
@@ -217,7 +293,7 @@ impl Softmax {
                 ex2.approx.ftz.f32 self.shrink[half], self.shrink[half];
             }
             self.most[half] = x;
-            let base: f32 = -x * exponent;
+            let base: f32 = if LIFT == 0 { -x * exponent } else { (-x).fma(exponent, LIFT as f32) };
             let (mut a, mut b): (f32, f32) = (self.sum[half] * self.shrink[half], 0.0);
             for j in 0..N / 4 {
                 const AT: u32 = 4 * j + 2 * half;
@@ -252,7 +328,7 @@ impl Softmax {
             lg2.approx.ftz.f32 log, total;
         }
         inverse = (total == 0.0).select(0.0, inverse);
-        (inverse, log)
+        (inverse, if LIFT == 0 { log } else { log - LIFT as f32 })
     }
 
     /// The natural logarithm of a row's sum of exponentials, whose `log` is relative to the largest score: `fma`, `mul`.

@@ -136,6 +136,7 @@ impl DecodeProblem {
         places: &Places<'_>,
         most: [usize; 2],
     ) -> Result<DecodeProblem> {
+        options.refuse_descale()?;
         let ([batch, tokens, heads, dim], [pages, page_size, heads_k, dim_v]) = (q.shape, v.shape);
         k.check_shape([pages, page_size, heads_k, dim])?;
         out.check_shape([batch, tokens, heads, dim_v])?;

@@ -84,7 +84,7 @@ impl Plan {
         finish::Types<T>: finish::Exists,
     {
         let Saved { q, k, v, out, lse, out_grad } = saved;
-        let map = |tensor, rows| tensor_map(stream, options, tensor, rows);
+        let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
         let (q_map, k_map, v_map) = (map(q, self.queries)?, map(k, KEYS)?, map(v, KEYS)?);
         let grad_map = map(out_grad, self.queries)?;
         // With some heads at a time, those keys that few queries see come last if causal, and all multiprocessors end at about the same time.

@@ -272,7 +272,7 @@ pub(crate) mod kernels {
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 4],
         o: [f32; C.head / 2],
-        softmax: flash::Softmax,
+        softmax: flash::Softmax<8, 0>,
     }
 
     impl<T, const C: Config> Consumer<T, C> {

@@ -1,0 +1,81 @@
+//! Forward with operands of `e4m3` on Hopper: which calls the kernel takes, and its launch.
+
+pub(in crate::attention) mod kernel;
+
+use super::{Attention, Problem, Result, StreamRef, TensorElement, TensorMut, TensorRef, section, takes, tensor_map};
+use crate::attention::factors::Factors;
+use crate::workspace;
+use kernel::kernels::forward::{Exists, INSTANCES, Instance, Types, launch};
+
+/// The instance for a call, if the kernel takes it: rows of 64, 128 or 256 elements, and the options of the kernels for 16 bits.
+pub(in crate::attention) fn instance<T, I>(
+    stream: StreamRef<'_>,
+    options: &Attention<'_, T>,
+    inputs: &[TensorRef<'_, I, 4>; 3],
+    problem: &Problem,
+) -> Result<Option<Instance>> {
+    if !takes(stream, options, inputs)? {
+        return Ok(None);
+    }
+    Ok(match (problem.dims(), options.right.is_some()) {
+        ((64, 64), false) => Some(Instance::d64),
+        ((64, 64), true) => Some(Instance::d64_causal),
+        ((128, 128), false) => Some(Instance::d128),
+        ((128, 128), true) => Some(Instance::d128_causal),
+        ((256, 256), false) => Some(Instance::d256),
+        ((256, 256), true) => Some(Instance::d256_causal),
+        _ => None,
+    })
+}
+
+/// Launches an instance.
+pub(in crate::attention) fn run<T: TensorElement + 'static>(
+    stream: StreamRef<'_>,
+    instance: Instance,
+    options: &Attention<'_, T>,
+    [q, k, v]: [TensorRef<'_, u8, 4>; 3],
+    mut out: TensorMut<'_, T, 4>,
+    mut lse: Option<TensorMut<'_, f32, 3>>,
+    (problem, factors): (Problem, Factors),
+) -> Result<()>
+where
+    Types<T>: Exists,
+{
+    let Some((_, config)) = INSTANCES.iter().find(|(name, _)| *name == instance) else { return Ok(()) };
+    let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, config.width()]);
+    let (q_map, k_map, v_map) = (map(&q, 64)?, map(&k, config.keys)?, map(&v, config.keys)?);
+    let tiles = problem.grid(config.rows()).0 * problem.heads * problem.batch;
+    if tiles == 0 {
+        return Ok(());
+    }
+    let blocks = tiles.min(stream.properties()?.multiprocessors).max(1);
+    let section = if options.right.is_some() { section::<u8>(&problem) } else { 1 };
+    let [q_factors, k_factors, v_factors] = &options.descale;
+    workspace::with(stream, None, 0, |workspace| {
+        let (_, claims) = workspace.parts();
+        // SAFETY: the maps are those of `q`, `k` and `v`, which are bound to the stream by the same launch; what the kernel writes lies
+        // in `out` and `lse`, as `Problem::covers` checks.
+        unsafe {
+            launch(
+                instance,
+                stream,
+                &q_map,
+                &k_map,
+                &v_map,
+                &q,
+                &k,
+                &v,
+                q_factors.as_ref(),
+                k_factors.as_ref(),
+                v_factors.as_ref(),
+                &mut out,
+                lse.as_mut(),
+                claims,
+                problem,
+                factors,
+                section,
+                blocks,
+            )
+        }
+    })
+}
