@@ -146,14 +146,6 @@ impl<const GROUPS: u32, const PARTS: u32, const WIDTH: u32> Queries<GROUPS, PART
     }
 }
 
-/// Lets the next one of `GROUPS` warp groups multiply, which waits at named barrier 1 plus its number: `selp`, `bar.arrive`.
-fn pass<const GROUPS: u32>(group: u32) {
-    let mut next: u32 = group + 2;
-    let last: pred = group == GROUPS - 1;
-    ptx! { selp.u32 next, 1, next, last; }
-    barrier::arrive::<256>(next);
-}
-
 /// A piece of work: queries from `first` on of a head of a sequence, and the number of tiles of keys that they see. Without a tile there is
 /// no more work.
 #[align(16)]

@@ -3,7 +3,7 @@
 //! `wgmma` reads operands of 8 bits along K alone, so that V must lie by columns. Three warps beside the one that loads turn each tile
 //! of V in shared memory (`flash8`), in the order of keys in which threads hold their weights, as in FlashAttention-3 (Shah et al., 2024).
 //!
-//! Exponentials are scaled by 2⁶, so that small ones are still normal numbers of `e4m3`.
+//! The groups do not take turns at the tensor cores: that is faster here (docs/benchmarks/tried.md). Exponentials are scaled by 2⁶, so that small ones are still normal numbers of `e4m3`.
 
 use crate::attention::factors::Factors;
 use crate::attention::problem::Problem;
@@ -340,9 +340,6 @@ pub(crate) mod kernels {
             wgmma::fence();
             self.scores(0);
             wgmma::commit();
-            if self.group == C.groups - 1 {
-                barrier::arrive::<256>(1);
-            }
             wgmma::wait::<0>();
             loop {
                 (self.exponent, self.factor) = (p.exponent * score, factor);
@@ -392,14 +389,12 @@ pub(crate) mod kernels {
                 let (v_stage, v_phase): (u32, u32) = (at.stage, at.phase);
                 at.advance();
                 memory.k.wait(at);
-                barrier::sync::<256>(1 + self.group);
                 wgmma::fence();
                 self.scores(at.stage);
                 wgmma::commit();
                 mbarrier::wait(memory.turned.full + 8 * v_stage, v_phase);
                 self.values(v_stage);
                 wgmma::commit();
-                flash::pass::<{ C.groups }>(self.group);
                 wgmma::wait::<1>();
                 self.release(memory, at.stage, block);
                 self.mask(block, keys);
