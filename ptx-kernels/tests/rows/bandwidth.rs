@@ -1,5 +1,5 @@
 //! Rates of the operations next to a device copy, in GB/s of the bytes that must move. `cargo test --release -p ptx-kernels --test rows -- --ignored
-//! --nocapture bandwidth` on a machine with a GPU and `PTX_DEVICE=cuda`.
+//! --nocapture bandwidth` on a machine with a GPU and `PTX_DEVICE=cuda`. `PTX_BANDWIDTH` picks `rotations`, `rows` or `losses`.
 
 use crate::support::{Number, Random, device};
 use ptx_kernels::rotary::{Angles, Pairs, Rotary, tables};
@@ -186,11 +186,20 @@ fn bandwidth() -> Result<()> {
     let device = device();
     let full = device.is_cuda();
     let shapes: &[[usize; 2]] = if full { &[[8192, 8192], [2048, 8192]] } else { &[[4, 256]] };
+    let wanted = std::env::var("PTX_BANDWIDTH").unwrap_or_default();
+    let wants = |part: &str| part.contains(&wanted);
     for shape in shapes {
-        rows::<bf16>(&device, *shape)?;
-        rows::<f32>(&device, *shape)?;
-        rotations::<bf16>(&device, *shape)?;
-        rotations::<f32>(&device, *shape)?;
+        if wants("rotations") {
+            rotations::<bf16>(&device, *shape)?;
+            rotations::<f32>(&device, *shape)?;
+        }
+        if wants("rows") {
+            rows::<bf16>(&device, *shape)?;
+            rows::<f32>(&device, *shape)?;
+        }
+    }
+    if !wants("losses") {
+        return Ok(());
     }
     losses::<bf16>(&device, if full { [4096, 128_256] } else { [2, 3000] })
 }
