@@ -313,7 +313,8 @@ pub(crate) fn pick(
     let few_rows = if product.m <= FEW_ROWS { simt::FEW_ROWS } else { &[] };
     for candidate in candidates_of(product.kind).chain(few_rows) {
         let way = usize::from(candidate.cluster.is_some());
-        let is_high = candidate.block_m > LOW && candidate.block_m / 4 >= product.m;
+        // Every type has kernels for any layout: they stay.
+        let is_high = candidate.majors.is_some() && candidate.block_m > LOW && candidate.block_m / 4 >= product.m;
         if is_high || !candidate.runs(product, device, &ways[way], false) {
             continue;
         }

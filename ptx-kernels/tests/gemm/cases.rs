@@ -136,6 +136,24 @@ fn a_choice_is_that_of_its_product() -> Result<()> {
     Ok(())
 }
 
+/// Every type has a kernel for every number of rows.
+#[test]
+fn few_rows_have_a_kernel() -> Result<()> {
+    let device = super::device();
+    let (k, n) = (3, 5);
+    for m in 1..40 {
+        let (a, b) = (device.upload(&vec![2.0f32; m * k])?, device.upload(&vec![0.5f32; k * n])?);
+        let mut c = device.zeros::<f32>(m * n)?;
+        gemm(&device, a.tile([m, k])?, b.tile([k, n])?, c.tile_mut([m, n])?)?;
+        assert_eq!(c.download()?, vec![3.0; m * n], "{m} rows");
+        let (a, b) = (device.upload(&vec![2i8; m * k])?, device.upload(&vec![3i8; k * n])?);
+        let mut c = device.zeros::<i32>(m * n)?;
+        gemm(&device, a.tile([m, k])?, b.tile([k, n])?, c.tile_mut([m, n])?)?;
+        assert_eq!(c.download()?, vec![18; m * n], "{m} rows");
+    }
+    Ok(())
+}
+
 #[test]
 fn parts_of_k_give_the_same_bits_each_time() -> Result<()> {
     let device = super::device();
