@@ -188,34 +188,34 @@ const fn cost(slice: f64, latency: f64, tile: f64, part: f64) -> Cost {
 /// The times that choices use.
 pub const SHIPPED: Costs = Costs {
     tiles: [
-        cost(1515e3, 1468e3, 648e3, 220e3), // SIMT_LARGE
-        cost(518e3, 941e3, 348e3, 221e3),   // SIMT_F32
-        cost(606e3, 599e3, 425e3, 252e3),   // SIMT_16
-        cost(675e3, 500e3, 402e3, 229e3),   // SIMT_8
-        cost(182e3, 323e3, 595e3, 347e3),   // ROWS_K
-        cost(49e3, 233e3, 178e3, 232e3),    // ROWS_K_SMALL
-        cost(211e3, 898e3, 742e3, 296e3),   // ROWS_N
-        cost(63e3, 845e3, 152e3, 227e3),    // ROWS_N_SMALL
-        cost(555e3, 795e3, 1652e3, 255e3),  // MMA_LARGE
-        cost(328e3, 438e3, 4e3, 217e3),     // MMA_MEDIUM
-        cost(146e3, 198e3, 234e3, 197e3),   // MMA_NARROW
-        cost(566e3, 556e3, 4590e3, 970e3),  // WIDE
-        cost(473e3, 389e3, 2793e3, 2e3),    // MIDDLE
-        cost(523e3, 522e3, 1711e3, 3e3),    // MIDDLE_ALONE
-        cost(394e3, 309e3, 1266e3, 552e3),  // SQUARE
-        cost(265e3, 221e3, 871e3, 263e3),   // SLIM
-        cost(432e3, 417e3, 4732e3, 0.0),    // FEW192
-        cost(193e3, 321e3, 2078e3, 154e3),  // FEW128
-        cost(275e3, 186e3, 766e3, 210e3),   // FEW64
-        cost(202e3, 145e3, 665e3, 52e3),    // FEW16
+        cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
+        cost(526e3, 725e3, 535e3, 205e3),   // SIMT_F32
+        cost(442e3, 1161e3, 494e3, 220e3),  // SIMT_16
+        cost(650e3, 766e3, 477e3, 282e3),   // SIMT_8
+        cost(287e3, 269e3, 860e3, 323e3),   // ROWS_K
+        cost(50e3, 292e3, 265e3, 280e3),    // ROWS_K_SMALL
+        cost(270e3, 715e3, 763e3, 196e3),   // ROWS_N
+        cost(66e3, 713e3, 241e3, 205e3),    // ROWS_N_SMALL
+        cost(554e3, 542e3, 2030e3, 143e3),  // MMA_LARGE
+        cost(284e3, 472e3, 4e3, 180e3),     // MMA_MEDIUM
+        cost(156e3, 181e3, 263e3, 253e3),   // MMA_NARROW
+        cost(607e3, 779e3, 3115e3, 710e3),  // WIDE
+        cost(620e3, 456e3, 1996e3, 2e3),    // MIDDLE
+        cost(658e3, 720e3, 1605e3, 3e3),    // MIDDLE_ALONE
+        cost(410e3, 368e3, 1368e3, 450e3),  // SQUARE
+        cost(290e3, 207e3, 754e3, 248e3),   // SLIM
+        cost(369e3, 520e3, 5291e3, 0.0),    // FEW192
+        cost(435e3, 314e3, 2501e3, 114e3),  // FEW128
+        cost(324e3, 212e3, 811e3, 216e3),   // FEW64
+        cost(213e3, 149e3, 655e3, 111e3),   // FEW16
     ],
-    pack: 2139e3,
-    copied_byte: 0.661,
-    reduce: 1815e3,
-    reduce_inside: 1249e3,
-    part_byte: 0.380,
-    column: 2.77e3,
-    column_latency: 94.0,
-    column_round: 10.5,
-    hopper: 3131e3,
+    pack: 3018e3,
+    copied_byte: 0.448,
+    reduce: 1535e3,
+    reduce_inside: 715e3,
+    part_byte: 0.511,
+    column: 3.49e3,
+    column_latency: 95.6,
+    column_round: 17.0,
+    hopper: 2163e3,
 };
