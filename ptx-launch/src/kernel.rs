@@ -2,6 +2,8 @@
 //!
 //! All of it is `const`. How a module is loaded stands in `load`, how an entry is launched in `launch`.
 
+mod part;
+
 use crate::cache::Cache;
 #[cfg(feature = "cpu")]
 use crate::launch::CpuProgram;
@@ -95,6 +97,11 @@ impl Variant {
     #[must_use]
     pub const fn with_cubin(self, bytes: &'static [u8], log: &'static str) -> Variant {
         Variant { cubin: Some(Cubin { bytes, log }), ..self }
+    }
+
+    /// The text with one of its entries alone, if there are others and they share nothing with it. Its lines keep their numbers.
+    pub(crate) fn entry_alone(&self, entry: &str) -> Option<String> {
+        part::of_entry(self.ptx, entry)
     }
 
     /// A line of the PTX and where it comes from, as lines to put under a message.

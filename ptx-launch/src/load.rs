@@ -30,10 +30,12 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-/// A module in a context.
+/// A module, or one of its entries, in a context.
 #[derive(Debug)]
 pub(crate) struct CudaModule {
     home: Home,
+    /// The entry that was assembled alone, if it was.
+    entry: Option<&'static str>,
     handle: Handle<CUmodule>,
     limits: Arc<Limits>,
     variant: &'static Variant,
@@ -101,7 +103,7 @@ impl Kernel {
 impl Module {
     /// The address and the bytes of a variable in this context, which is current; the module is loaded if it is not yet.
     pub(crate) fn variable(&self, context: &Arc<CudaContext>, name: &str) -> Result<(u64, usize)> {
-        let (driver, module) = (Driver::get()?, self.in_context(context, &JitOptions::new())?);
+        let (driver, module) = (Driver::get()?, self.in_context(context, &JitOptions::new(), None)?);
         let asked = format!("the variable `{name}` is looked up in module `{}`", self.name);
         let (mut address, mut bytes, name) = (0, 0, CString::new(name).unwrap_or_default());
         // SAFETY: the module is loaded in the current context; the name ends in a zero.
@@ -123,26 +125,40 @@ impl Module {
         keep_current_context(|| self.loaded.iter().map(unload).fold(Ok(()), Result::and))
     }
 
-    /// The module in this context; if it is not loaded yet, it is with these options.
-    fn in_context(&self, context: &Arc<CudaContext>, options: &JitOptions) -> Result<&CudaModule> {
-        let is = |module: &CudaModule| module.home.is(context);
+    /// The module in this context, or an entry of it; if it is not loaded yet, it is with these options.
+    fn in_context(
+        &self,
+        context: &Arc<CudaContext>,
+        options: &JitOptions,
+        entry: Option<&'static str>,
+    ) -> Result<&CudaModule> {
+        let is = |module: &CudaModule| module.home.is(context) && (module.entry.is_none() || module.entry == entry);
         match self.loaded.find(is) {
             Some(module) => Ok(module),
-            None => self.loaded.find_or_make(is, || CudaModule::load(self, context, options)),
+            None => self.loaded.find_or_make(is, || CudaModule::load(self, context, options, entry)),
         }
     }
 }
 
 impl CudaModule {
-    fn load(module: &Module, context: &Arc<CudaContext>, options: &JitOptions) -> Result<CudaModule> {
+    fn load(
+        module: &Module,
+        context: &Arc<CudaContext>,
+        options: &JitOptions,
+        entry: Option<&'static str>,
+    ) -> Result<CudaModule> {
         let driver = Driver::get()?;
         let limits = Arc::new(Limits::read(context)?);
         let variant = choose::best(module, limits.arch, driver.version(), &limits.name)?;
-        let loaded =
-            driver.beside_captures(|| jit::Jit { driver, module, variant, limits: &limits, options }.load())?;
+        // Machine code that was embedded is that of the whole module.
+        let alone = entry.filter(|_| variant.cubin.is_none()).and_then(|entry| variant.entry_alone(entry));
+        let entry = entry.filter(|_| alone.is_some());
+        let text = alone.as_deref().unwrap_or(variant.ptx);
+        let jit = jit::Jit { driver, module, variant, text, limits: &limits, options };
+        let loaded = driver.beside_captures(|| jit.load())?;
         let (home, handle, log) = (Home::of(context), Handle(loaded.handle), log::explain(&loaded.log, variant, ""));
         let log = log.trim_start_matches('\n').to_owned();
-        Ok(CudaModule { home, handle, limits, variant, options: *options, source: loaded.source, log })
+        Ok(CudaModule { home, entry, handle, limits, variant, options: *options, source: loaded.source, log })
     }
 }
 
@@ -154,7 +170,7 @@ impl CudaKernel {
 
     fn load(kernel: &Kernel, context: &Arc<CudaContext>) -> Result<CudaKernel> {
         let driver = Driver::get()?;
-        let module = kernel.module.in_context(context, &JitOptions::new())?;
+        let module = kernel.module.in_context(context, &JitOptions::new(), Some(kernel.entry))?;
         let asked = format!("the entry `{}` is looked up in module `{}`", kernel.entry, kernel.module.name);
         let name = CString::new(kernel.entry).unwrap_or_default();
         let mut function = std::ptr::null_mut();

@@ -86,7 +86,7 @@ impl RuntimeModule {
         module.0.kernels.first().map_or(Ok(()), |kernel| kernel.load(device))?;
         #[cfg(feature = "cpu")]
         if !device.is_cuda() {
-            CpuProgram::of(module.0.module)?;
+            CpuProgram::of(module.0.module, None)?;
         }
         Ok(module)
     }

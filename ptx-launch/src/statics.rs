@@ -154,7 +154,7 @@ impl<T: KernelParam> Static<T> {
     /// Calls `act` with its bytes on a CPU device.
     #[cfg(feature = "cpu")]
     fn on_cpu(&self, device: &crate::device::cpu::CpuDevice, act: impl FnOnce(&mut [u8])) -> Result<()> {
-        let program = CpuProgram::of(self.module)?;
+        let program = CpuProgram::of(self.module, None)?;
         device.with_variable(program.decoded(), self.symbol, |bytes| match bytes {
             Some(bytes) if bytes.len() == size_of::<T>() => {
                 act(bytes);

@@ -18,7 +18,7 @@ pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config
     if shape.is_empty() {
         return Ok(());
     }
-    let program = CpuProgram::of(kernel.module)?;
+    let program = CpuProgram::of(kernel.module, Some(kernel.entry))?;
     // SAFETY: passed on.
     let params = unsafe { lay_out(kernel, args) };
     let launch = Launch {

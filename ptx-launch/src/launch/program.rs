@@ -12,32 +12,37 @@ use ptx_core::parse::parse;
 use ptx_core::span::Span;
 use ptx_interp::{Fault, Program};
 
-/// A decoded module, and the variant it was made from.
+/// A decoded module, or one of its entries, and the variant it was made from.
 #[derive(Debug)]
 pub(crate) struct CpuProgram {
     program: Program,
     variant: &'static Variant,
+    /// The entry that was decoded alone, if it was, and its text.
+    alone: Option<(&'static str, String)>,
 }
 
 impl CpuProgram {
-    /// The program of a module, made at the first call.
+    /// The program of a module, or of one of its entries, made at the first call.
     ///
     /// # Errors
     /// [`ErrorKind::Load`] if no variant of the module can be interpreted, with the reasons for the last one.
-    pub(crate) fn of(module: &Module) -> Result<&CpuProgram> {
-        match module.interpreted.find(|_| true) {
+    pub(crate) fn of<'a>(module: &'a Module, entry: Option<&'static str>) -> Result<&'a CpuProgram> {
+        let is = |program: &CpuProgram| program.alone.as_ref().is_none_or(|(alone, _)| Some(*alone) == entry);
+        match module.interpreted.find(is) {
             Some(program) => Ok(program),
-            None => module.interpreted.find_or_make(|_| true, || CpuProgram::make(module)),
+            None => module.interpreted.find_or_make(is, || CpuProgram::make(module, entry)),
         }
     }
 
     /// From the first variant that can be interpreted.
-    fn make(module: &Module) -> Result<CpuProgram> {
+    fn make(module: &Module, entry: Option<&'static str>) -> Result<CpuProgram> {
         let mut reasons = Vec::new();
         for variant in module.variants {
-            match decode(variant) {
-                Ok(program) => return Ok(CpuProgram { program, variant }),
-                Err(diagnostics) => reasons = tell(variant, &diagnostics),
+            let alone = entry.and_then(|entry| Some((entry, variant.entry_alone(entry)?)));
+            let text = alone.as_ref().map_or(variant.ptx, |(_, text)| text);
+            match decode(text) {
+                Ok(program) => return Ok(CpuProgram { program, variant, alone }),
+                Err(diagnostics) => reasons = tell(variant, text, &diagnostics),
             }
         }
         Err(Error::new(
@@ -52,7 +57,7 @@ impl CpuProgram {
 
     /// The line of Rust that an instruction comes from.
     fn origin(&self, span: Span) -> String {
-        place(self.variant, span)
+        place(self.variant, self.alone.as_ref().map_or(self.variant.ptx, |(_, text)| text), span)
     }
 
     /// The kernel's fault, with its source line.
@@ -80,8 +85,8 @@ impl CpuProgram {
 }
 
 /// All the way from the text to the program.
-fn decode(variant: &Variant) -> Result<Program, Vec<Diagnostic>> {
-    let (source, mut diagnostics) = lex(variant.ptx.as_bytes());
+fn decode(text: &str) -> Result<Program, Vec<Diagnostic>> {
+    let (source, mut diagnostics) = lex(text.as_bytes());
     let (tree, parsed) = parse(source);
     diagnostics.extend(parsed);
     match check(tree, diagnostics, &Options::default()) {
@@ -90,14 +95,16 @@ fn decode(variant: &Variant) -> Result<Program, Vec<Diagnostic>> {
     }
 }
 
-fn tell(variant: &Variant, diagnostics: &[Diagnostic]) -> Vec<String> {
+fn tell(variant: &Variant, text: &str, diagnostics: &[Diagnostic]) -> Vec<String> {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
-    errors.map(|error| format!("\n    {}: {}{}", error.code.id, error.message, place(variant, error.span))).collect()
+    errors
+        .map(|error| format!("\n    {}: {}{}", error.code.id, error.message, place(variant, text, error.span)))
+        .collect()
 }
 
-/// The line of the PTX that holds the start of a span, and the line of Rust that it comes from.
-fn place(variant: &Variant, span: Span) -> String {
-    let before = variant.ptx.as_bytes().get(..span.lo as usize).unwrap_or_default();
+/// The line of `text`, the variant's PTX or a part of it, that holds the start of a span, and the line of Rust that it comes from.
+fn place(variant: &Variant, text: &str, span: Span) -> String {
+    let before = text.as_bytes().get(..span.lo as usize).unwrap_or_default();
     let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
     variant.origin(u32::try_from(line).unwrap_or(u32::MAX))
 }

@@ -5,7 +5,6 @@
 use super::options::JitOptions;
 use crate::device::cuda::Limits;
 use crate::driver::Driver;
-use crate::kernel::Variant;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io::{Read, Result, Write};
@@ -39,10 +38,10 @@ pub(super) struct Kept {
 
 impl Cache {
     /// The place of the cubin of a text for a device, a driver and options, if there is a cache.
-    pub(super) fn of(driver: &Driver, limits: &Limits, variant: &Variant, options: &JitOptions) -> Option<Cache> {
+    pub(super) fn of(driver: &Driver, limits: &Limits, ptx: &str, options: &JitOptions) -> Option<Cache> {
         let folder = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty())?;
         let (major, minor) = driver.version();
-        let key = format!("ptx-launch cubin 3\ndriver {major}.{minor}\n{}\n{options}\n{}\0", limits.arch, variant.ptx);
+        let key = format!("ptx-launch cubin 3\ndriver {major}.{minor}\n{}\n{options}\n{ptx}\0", limits.arch);
         Some(Cache::at(Path::new(&folder), key.into_bytes()))
     }
 

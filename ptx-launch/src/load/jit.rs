@@ -29,6 +29,8 @@ pub(super) struct Jit<'a> {
     pub(super) driver: &'static Driver,
     pub(super) module: &'a Module,
     pub(super) variant: &'static Variant,
+    /// Its PTX, or a part of it.
+    pub(super) text: &'a str,
     pub(super) limits: &'a Limits,
     pub(super) options: &'a JitOptions,
 }
@@ -83,9 +85,9 @@ impl Jit<'_> {
         {
             return Ok(Loaded { handle, source: Source::Embedded, log: cubin.log.to_owned() });
         }
-        let text = CString::new(self.variant.ptx).map_err(|_| zero_byte(self.module))?;
-        let cache = Cache::of(self.driver, self.limits, self.variant, self.options);
-        match cache.filter(|_| survives_linking(self.variant.ptx)) {
+        let text = CString::new(self.text).map_err(|_| zero_byte(self.module))?;
+        let cache = Cache::of(self.driver, self.limits, self.text, self.options);
+        match cache.filter(|_| survives_linking(self.text)) {
             Some(cache) => self.load_cached(&cache, &text),
             None => {
                 let (handle, log) = self.load_image(text.as_bytes_with_nul(), self.text_options())?;
@@ -107,7 +109,7 @@ impl Jit<'_> {
     }
 
     fn text_options(&self) -> impl Iterator<Item = (i32, usize)> + use<> {
-        self.options.for_text(self.variant.ptx)
+        self.options.for_text(self.text)
     }
 
     /// Loads PTX, which ends in a zero, or a cubin.
@@ -138,7 +140,9 @@ impl Jit<'_> {
             return Ok(kept);
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let unknown = CString::new(format!("{}\n// {now}\n", self.variant.ptx)).unwrap_or_default();
+        let mut unknown = text.to_bytes().to_vec();
+        unknown.extend(format!("\n// {now}\n").into_bytes());
+        let unknown = CString::new(unknown).unwrap_or_default();
         Ok(self.assemble(&unknown).unwrap_or(kept))
     }
 

@@ -26,8 +26,8 @@ pub struct Occupancy {
 }
 
 impl Kernel {
-    /// Loads it, and the other kernels of its module, so that the first launch does not. On the CPU device there is nothing
-    /// to do.
+    /// Loads it, so that the first launch does not. It is assembled without the other kernels of its module, unless these share variables
+    /// with it. On the CPU device there is nothing to do.
     ///
     /// # Errors
     /// [`ErrorKind::NoVariant`], [`ErrorKind::DriverTooOld`], or [`ErrorKind::Load`] with what the assembler says.
@@ -38,18 +38,18 @@ impl Kernel {
         }
     }
 
-    /// Loads it, and the other kernels of its module, with options of the driver's assembler: before the first launch, as
-    /// a module is loaded once for a context. On the CPU device there is nothing to do.
+    /// As [`load`](Kernel::load), with options of the driver's assembler: before the first launch, as a kernel is loaded once for a
+    /// context. On the CPU device there is nothing to do.
     ///
     /// To compare options in one process, load into several contexts:
     /// `Device::from_cuda(&CudaContext::new(0)?)` is a new one each time.
     ///
     /// # Errors
-    /// Those of [`Kernel::load`], and [`ErrorKind::BadOption`] if the module was loaded with other options before.
+    /// Those of [`Kernel::load`], and [`ErrorKind::BadOption`] if it was loaded with other options before.
     pub fn load_with(&self, device: &Device, options: &JitOptions) -> Result<()> {
         let Inner::Cuda(cuda) = &device.0 else { return Ok(()) };
         current(cuda)?;
-        let module = self.module.in_context(cuda.context(), options)?;
+        let module = self.module.in_context(cuda.context(), options, Some(self.entry))?;
         if module.options == *options { self.on(device).map(drop) } else { Err(other_options(self, module, options)) }
     }
 
@@ -93,11 +93,11 @@ impl Kernel {
         self.in_context(device.context())
     }
 
-    /// Its module, loaded.
+    /// Its module, or its part of it, loaded.
     pub(super) fn module_on(&self, device: &Device) -> Result<&CudaModule> {
         let Inner::Cuda(device) = &device.0 else { return Err(no_registers(self)) };
         current(device)?;
-        self.module.in_context(device.context(), &JitOptions::new())
+        self.module.in_context(device.context(), &JitOptions::new(), Some(self.entry))
     }
 }
 
@@ -109,7 +109,9 @@ fn current(device: &CudaDevice) -> Result<()> {
 fn other_options(kernel: &Kernel, module: &CudaModule, options: &JitOptions) -> Error {
     Error::new(ErrorKind::BadOption, format!("`{}` is loaded with {options}", kernel.entry))
         .possible(format!("it is loaded in this context already, with {}", module.options))
-        .help("load it before its first launch and before the other kernels of its module, or into another context")
+        .help(
+            "load it before its first launch, and before kernels that share variables with it, or into another context",
+        )
 }
 
 fn clusters(driver: &Driver, kernel: &CudaKernel, config: &Config, shape: &Shape) -> Result<u32> {
