@@ -3,7 +3,8 @@
 //! `wgmma` reads operands of 8 bits along K alone, so that V must lie by columns. Three warps beside the one that loads turn each tile
 //! of V in shared memory (`flash8`), in the order of keys in which threads hold their weights, as in FlashAttention-3 (Shah et al., 2024).
 //!
-//! The groups do not take turns at the tensor cores: that is faster here (docs/benchmarks/tried.md). Exponentials are scaled by 2⁶, so that small ones are still normal numbers of `e4m3`.
+//! The groups do not take turns at the tensor cores: that is faster here (docs/benchmarks/tried.md). Exponentials are scaled by 2⁶, so
+//! that small ones are still normal numbers of `e4m3`.
 
 use crate::attention::factors::Factors;
 use crate::attention::problem::Problem;
