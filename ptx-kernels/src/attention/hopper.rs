@@ -15,26 +15,36 @@ use ptx_launch::{Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorMut
 /// there are fewer keys that it does not see.
 const LONG: u32 = 8192;
 
-/// The instance for a call, if the kernel takes it: rows of 64 or 128 elements, no cap, no bias, no cumulative lengths, and all
-/// keys or those before the query's own.
+/// The instance for a call, if the kernel takes it: all calls without a bias. Those of rows of 64 or 128 elements, where a query sees all keys or
+/// those before its own, have instances of their own; else the smallest one that holds the rows, whose other columns are zeros.
 pub(super) fn instance<T>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
     inputs: &[TensorRef<'_, T, 4>; 3],
     problem: &Problem,
 ) -> Result<Option<Instance>> {
-    if !takes(stream, options, inputs)? {
+    let possible = options.bias.is_none() && inputs.iter().all(has_map);
+    if options.portable || !possible || !matches!(stream.properties()?.capability, None | Some(90)) {
         return Ok(None);
     }
-    let causal = options.right.is_some();
-    Ok(match (problem.dims(), causal) {
-        ((64, 64), false) => Some(Instance::d64),
-        ((64, 64), true) => Some(Instance::d64_causal),
-        ((128, 128), false) => Some(Instance::d128),
-        ((128, 128), true) if problem.tokens_k <= LONG => Some(Instance::d128_causal),
-        ((128, 128), true) => Some(Instance::d128_long_causal),
-        _ => None,
-    })
+    let dense = options.left.is_none() && options.soft_cap == 0.0 && options.lengths.is_none();
+    let causal = match options.right {
+        _ if !dense => None,
+        None => Some(false),
+        Some(right) => (right == 0).then_some(true),
+    };
+    Ok(Some(match (problem.dims(), causal) {
+        ((64, 64), Some(false)) => Instance::d64,
+        ((64, 64), Some(true)) => Instance::d64_causal,
+        ((128, 128), Some(false)) => Instance::d128,
+        ((128, 128), Some(true)) if problem.tokens_k <= LONG => Instance::d128_causal,
+        ((128, 128), Some(true)) => Instance::d128_long_causal,
+        ((..=64, ..=64), _) => Instance::d64_masked,
+        ((..=96, ..=96), _) => Instance::d96_masked,
+        ((..=128, ..=128), _) => Instance::d128_masked,
+        ((..=192, ..=128), _) => Instance::d192_masked,
+        _ => Instance::d256_masked,
+    }))
 }
 
 /// Returns true if the kernels take a call, but for the length of its rows.
@@ -63,11 +73,12 @@ pub(super) fn run<T: TensorElement + 'static>(
 where
     Types<T>: Exists,
 {
-    let section = if options.right.is_some() { section::<T>(&problem) } else { 1 };
+    let section = if options.left.or(options.right).is_some() { section::<T>(&problem) } else { 1 };
     let (rows, keys) = match instance {
-        Instance::d64 | Instance::d64_causal => (192, 128),
-        Instance::d128_causal => (128, 128),
+        Instance::d64 | Instance::d64_causal | Instance::d64_masked => (192, 128),
+        Instance::d128_causal | Instance::d96_masked | Instance::d128_masked | Instance::d192_masked => (128, 128),
         Instance::d128 | Instance::d128_long_causal => (128, 176),
+        Instance::d256_masked => (128, 80),
     };
     let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
     let [q, k, v] = &inputs;
@@ -77,6 +88,8 @@ where
         return Ok(());
     }
     let blocks = tiles.min(stream.properties()?.multiprocessors).max(1);
+    let starts = options.lengths.as_ref();
+    let (starts_q, starts_k) = (starts.map(|lengths| &lengths.starts_q), starts.map(|lengths| &lengths.starts_k));
     workspace::with(stream, None, 0, |workspace| {
         let (_, claims) = workspace.parts();
         // SAFETY: the maps are those of `q`, `k` and `v`, which are bound to the stream by the same launch; what the kernel writes lies
@@ -97,6 +110,8 @@ where
                 problem,
                 section,
                 blocks,
+                starts_q,
+                starts_k,
             )
         }
     })
@@ -124,7 +139,7 @@ fn tensor_map<T, I: TensorElement>(
 /// Heads of Q that blocks take at a time: of those that share keys and values of at most 32 MB, of the 50 MB of the second-level cache,
 /// the most that divide all heads.
 fn section<T>(problem: &Problem) -> u32 {
-    let bytes = size_of::<T>() as u64 * u64::from(problem.tokens_k) * u64::from(problem.dim + problem.dim_v);
+    let bytes = size_of::<T>() as u64 * u64::from(problem.keys) * u64::from(problem.dim + problem.dim_v);
     let most = (32 << 20) / bytes.max(1) * u64::from(problem.group);
     (1..=problem.heads)
         .rev()

@@ -163,6 +163,23 @@ impl<'a, T: Float> Run<'a, T> {
         Ok(worst)
     }
 
+    /// Compares the results of the forward pass alone.
+    fn compare_forward(&self) -> Result<f64> {
+        let (case, mut out, mut logs, mut worst) = (self.case, self.out.download()?, self.lse.download()?, 0.0f64);
+        for (sequence, tokens) in case.queries.iter().enumerate() {
+            for head in 0..case.heads {
+                let mut exact = reference::head(case, self.data, sequence, head);
+                exact.round(case.unit());
+                let place = [sequence, head, *tokens, case.dim_v];
+                worst = worst.max(compare("O", case, &self.data.grad, &mut out, place, &exact.out));
+                self.compare_logs(&mut logs, [sequence, head], &exact.lse);
+            }
+        }
+        let untouched = out.iter().all(|x| x.to() == CANARY) && logs.iter().all(|x| *x == CANARY as f32);
+        assert!(untouched, "something else is written: {case:?}");
+        Ok(worst)
+    }
+
     fn compare_logs(&self, logs: &mut [f32], [sequence, head]: [usize; 2], expected: &[Bounded]) {
         let ([strides, shape], case) = (Self::lse_shape(self.case), self.case);
         for (token, log) in expected.iter().enumerate() {
@@ -187,6 +204,22 @@ fn run<T: Float>(device: &Device, case: &Case) -> Result<f64> {
     run.forward(device, &options)?;
     run.backward(device, &options)?;
     run.compare()
+}
+
+/// The same for the forward pass alone.
+fn run_forward<T: Float>(device: &Device, case: &Case) -> Result<f64> {
+    let data = Data::new::<T>(case);
+    let extras = Extras::<T>::new(device, case, &data)?;
+    let mut run = Run::<T>::new(device, case, &data)?;
+    run.forward(device, &extras.options(case, &data)?)?;
+    run.compare_forward()
+}
+
+fn check_forward(case: &Case) {
+    let device = device();
+    let worst = if case.half { run_forward::<f16>(&device, case) } else { run_forward::<bf16>(&device, case) };
+    let worst = worst.unwrap_or_else(|error| panic!("{error} in {case:?}"));
+    println!("forward: {worst:.3} of the bound: {case:?}");
 }
 
 fn check(case: &Case) {
@@ -235,6 +268,44 @@ fn the_hopper_kernel() {
     check(&Case { queries: vec![200; 2], keys: vec![140; 2], heads: 2, group: 2, dim: 64, dim_v: 64, ..case.clone() });
     // Its backward pass takes windows, too.
     check(&Case { queries: vec![150], keys: vec![140], left: Some(40), right: Some(3), dim: 64, dim_v: 64, ..case });
+}
+
+/// Every instance of the Hopper kernel that takes lengths, windows and a cap.
+#[test]
+fn the_hopper_kernel_with_masks() {
+    let packed = Case { queries: vec![130, 0, 9, 70], keys: vec![90, 4, 0, 150], packed: true, ..Case::default() };
+    for (dim, dim_v) in [(64, 64), (40, 24), (96, 96), (128, 72), (192, 128), (256, 256)] {
+        let cap = if dim == 96 { 5.0 } else { 0.0 };
+        check_forward(&Case { dim, dim_v, heads: 2, group: 2, left: Some(60), right: Some(0), cap, ..packed.clone() });
+    }
+    check_forward(&Case { half: true, ..packed.clone() });
+    // More blocks than there is work.
+    check_forward(&Case { queries: vec![5, 0, 0, 0, 0], keys: vec![9, 3, 0, 4, 2], dim: 64, dim_v: 64, ..packed });
+    let dense = Case { queries: vec![200], keys: vec![330], dim: 256, dim_v: 256, ..Case::default() };
+    check_forward(&Case { left: Some(100), right: Some(7), top_left: true, layout: Layout::Bhsd, ..dense.clone() });
+    check_forward(&Case { cap: 20.0, heads: 2, dim: 64, dim_v: 64, ..dense });
+}
+
+/// Values behind the end of a packed sequence are another one's, and do not count, even if they are no numbers.
+#[test]
+fn a_packed_sequence_of_nans_stays_alone() {
+    let case = Case { queries: vec![70, 20], keys: vec![90, 60], packed: true, dim: 64, dim_v: 64, ..Case::default() };
+    let (device, data) = (device(), Data::new::<bf16>(&case));
+    let extras = Extras::<bf16>::new(&device, &case, &data).unwrap();
+    let options = extras.options(&case, &data).unwrap();
+    let [mut clean, mut spoiled] = [0; 2].map(|_| Run::<bf16>::new(&device, &case, &data).unwrap());
+    for input in &mut spoiled.inputs[1..3] {
+        let mut elements = input.download().unwrap();
+        let first = elements.len() / 150 * 90;
+        elements[first..].fill(bf16::NAN);
+        input.write(&elements).unwrap();
+    }
+    let outs = [&mut clean, &mut spoiled].map(|run| {
+        run.forward(&device, &options).unwrap();
+        run.out.download().unwrap()
+    });
+    let own = outs[0].len() / 90 * 70;
+    assert_eq!(outs[0][..own], outs[1][..own]);
 }
 
 /// The deterministic backward pass is that of the portable kernels, on every device.
@@ -352,13 +423,33 @@ fn new_rows_go_to_their_places() {
     (1..8).for_each(check_append);
 }
 
-/// Random cases: `PTX_ATTENTION_CASES` of them, on the GPU larger ones.
-#[test]
-fn random_cases() {
+/// Seeds of random cases: `PTX_ATTENTION_CASES` of them, from `PTX_ATTENTION_SEED` on.
+fn seeds() -> std::ops::Range<u64> {
     let count: u64 = std::env::var("PTX_ATTENTION_CASES").map_or(0, |count| count.parse().unwrap());
     let first: u64 = std::env::var("PTX_ATTENTION_SEED").map_or(1, |seed| seed.parse().unwrap());
-    for seed in first..first + count {
+    first..first + count
+}
+
+/// Random cases, on the GPU larger ones.
+#[test]
+fn random_cases() {
+    for seed in seeds() {
         check(&random_case(seed, if device().is_cuda() { 400 } else { 90 }));
+    }
+}
+
+/// The same for the forward pass without a bias, which Hopper has a kernel of its own for.
+#[test]
+fn random_forward_cases() {
+    for seed in seeds() {
+        check_forward(&Case { bias: 0, ..random_case(seed, if device().is_cuda() { 400 } else { 90 }) });
+    }
+}
+
+/// The same for caches.
+#[test]
+fn random_caches() {
+    for seed in seeds() {
         check_append(seed);
         check_prefill(&decode::random_prefill(seed, if device().is_cuda() { 500 } else { 90 }));
         check_latent(&decode::random_latent(seed, if device().is_cuda() { 1000 } else { 100 }));
@@ -381,8 +472,9 @@ fn random_case(seed: u64, longest: usize) -> Case {
     // Tensors of no tokens at all have no memory.
     queries[0] = queries[0].max(1);
     keys[0] = keys[0].max(1);
-    let dim = 8 * (1 + r.below(32));
-    let dim_v = if r.chance(50) { dim } else { 8 * (1 + r.below(32)) };
+    // Half of the rows fill the tiles of the kernels.
+    let dim = if r.chance(50) { [64, 96, 128, 192, 256][r.below(5)] } else { 8 * (1 + r.below(32)) };
+    let dim_v = if r.chance(60) { dim } else { 8 * (1 + r.below(32)) };
     let window = |r: &mut Random| r.chance(50).then(|| r.below(longest) as u32);
     let (left, right) = (window(r), if r.chance(50) { Some(0) } else { window(r) });
     Case {
@@ -398,7 +490,8 @@ fn random_case(seed: u64, longest: usize) -> Case {
         top_left: r.chance(20),
         scale: r.chance(30).then_some(0.25),
         cap: if r.chance(30) { 4.0 } else { 0.0 },
-        bias: if r.chance(40) { 1 + r.below(2) as u32 } else { 0 },
+        // A bias is only for the portable kernels.
+        bias: if r.chance(25) { 1 + r.below(2) as u32 } else { 0 },
         layout: if r.chance(50) { Layout::Bshd } else { Layout::Bhsd },
         half: r.chance(50),
         narrow: false,

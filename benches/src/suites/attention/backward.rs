@@ -1,6 +1,6 @@
 //! The backward pass. The reference is the library's portable kernels, whose error against `f64` its tests bound.
 
-use super::row::Row;
+use super::row::{ROWS, Row, SMALL};
 use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::fa3::{self, Fa3};
@@ -9,22 +9,6 @@ use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
 
-/// The sizes of the tables, then head size 256, grouped heads, sequences of different lengths.
-const ROWS: &[Row] = &[
-    Row::new(4, 32, 4096, 64),
-    Row::new(4, 32, 4096, 64).causal(),
-    Row::new(1, 32, 16384, 64),
-    Row::new(1, 32, 16384, 64).causal(),
-    Row::new(4, 16, 4096, 128),
-    Row::new(4, 16, 4096, 128).causal(),
-    Row::new(1, 16, 16384, 128),
-    Row::new(1, 16, 16384, 128).causal(),
-    Row::new(4, 8, 4096, 256),
-    Row { group: 4, ..Row::new(4, 32, 4096, 128).causal() },
-    Row { packed: true, ..Row::new(8, 16, 2048, 128).causal() },
-];
-/// For a rehearsal.
-const SMALL: &[Row] = &[Row { group: 2, ..Row::new(1, 2, 70, 64).causal() }];
 /// The kernel's name.
 const KERNEL: &str = "attention backward bf16";
 /// Error bound: the rounding of P and dS, and of the gradients, on both sides.

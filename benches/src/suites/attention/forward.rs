@@ -1,6 +1,6 @@
 //! The forward pass.
 
-use super::row::Row;
+use super::row::{ROWS, Row, SMALL};
 use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::cudnn::{self, Dnn};
@@ -10,26 +10,6 @@ use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
 
-/// The sizes of the tables, then head size 256, grouped heads, a window, sequences of different lengths.
-const ROWS: &[Row] = &[
-    Row::new(4, 32, 4096, 64),
-    Row::new(4, 32, 4096, 64).causal(),
-    Row::new(1, 32, 16384, 64),
-    Row::new(1, 32, 16384, 64).causal(),
-    Row::new(4, 16, 4096, 128),
-    Row::new(4, 16, 4096, 128).causal(),
-    Row::new(1, 16, 16384, 128),
-    Row::new(1, 16, 16384, 128).causal(),
-    Row::new(4, 8, 4096, 256),
-    Row::new(4, 8, 4096, 256).causal(),
-    Row { group: 4, ..Row::new(4, 32, 4096, 128).causal() },
-    Row { window: Some(4096), ..Row::new(1, 16, 16384, 128).causal() },
-    Row { packed: true, ..Row::new(8, 16, 2048, 128) },
-    Row { packed: true, ..Row::new(8, 16, 2048, 128).causal() },
-];
-/// For a rehearsal.
-const SMALL: &[Row] =
-    &[Row::new(1, 1, 200, 64), Row { group: 2, window: Some(30), packed: true, ..Row::new(2, 2, 40, 64).causal() }];
 /// The kernel's name.
 const KERNEL: &str = "attention bf16";
 /// Number of rows that are compared with the reference.

@@ -26,6 +26,29 @@ pub struct Row {
     pub packed: bool,
 }
 
+/// The sizes of the tables, then head size 256, grouped heads, a window, sequences of different lengths, and all of these.
+pub const ROWS: &[Row] = &[
+    Row::new(4, 32, 4096, 64),
+    Row::new(4, 32, 4096, 64).causal(),
+    Row::new(1, 32, 16384, 64),
+    Row::new(1, 32, 16384, 64).causal(),
+    Row::new(4, 16, 4096, 128),
+    Row::new(4, 16, 4096, 128).causal(),
+    Row::new(1, 16, 16384, 128),
+    Row::new(1, 16, 16384, 128).causal(),
+    Row::new(4, 8, 4096, 256),
+    Row::new(4, 8, 4096, 256).causal(),
+    Row { group: 4, ..Row::new(4, 32, 4096, 128).causal() },
+    Row { window: Some(4096), ..Row::new(1, 16, 16384, 128).causal() },
+    Row { packed: true, ..Row::new(8, 16, 2048, 128) },
+    Row { packed: true, ..Row::new(8, 16, 2048, 128).causal() },
+    Row { packed: true, group: 4, window: Some(4096), ..Row::new(4, 32, 8192, 256).causal() },
+];
+
+/// For a rehearsal.
+pub const SMALL: &[Row] =
+    &[Row::new(1, 1, 200, 64), Row { group: 2, window: Some(30), packed: true, ..Row::new(2, 2, 40, 64).causal() }];
+
 impl Row {
     /// As many heads of K and V as of Q, all keys.
     pub const fn new(batch: usize, heads: usize, tokens: usize, dim: usize) -> Row {

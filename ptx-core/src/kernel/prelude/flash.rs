@@ -89,8 +89,9 @@ impl<const STAGES: u32, const PARTS: u32, const PART: u32> Ring<STAGES, PARTS, P
         let tile: u32 = self.tiles + stage * (PARTS * PART);
         let mut at: u32 = row * 128 + thread * 16;
         while at < PART {
+            let to: u32 = tile + at;
             for i in 0..PARTS {
-                ptx! { st.shared.v4.u32 [tile + at + i * PART], {0, 0, 0, 0}; }
+                ptx! { st.shared.v4.u32 [to + i * PART], {0, 0, 0, 0}; }
             }
             at += count * 16;
         }
@@ -241,6 +242,90 @@ impl Order {
     fn locate(&self, index: u32) -> (u32, u32) {
         let (number, inside): (u32, u32) = (index / (self.section * self.tiles), index % (self.section * self.tiles));
         (inside / self.section, number * self.section + inside % self.section)
+    }
+}
+
+/// A batch of `count` sequences, packed if `variable` is 1 (`attention::Sequence::locate`): cumulative lengths of Q and K, tokens of the tensors of
+/// both, and of the longest sequences.
+struct Batch {
+    starts: [Global<i32>; 2],
+    variable: u32,
+    count: u32,
+    tokens: [u32; 2],
+    longest: [u32; 2],
+}
+
+/// Pieces of work of `heads` heads and tiles of `ROWS` queries and `KEYS` keys, one sequence after the other. `before` are those of earlier
+/// sequences than the current one, which has `tiles` of queries.
+struct Sequences<const ROWS: u32, const KEYS: u32> {
+    batch: Batch,
+    heads: u32,
+    number: u32,
+    before: u32,
+    tiles: u32,
+    q: attention::Sequence,
+    k: attention::Sequence,
+}
+
+impl<const ROWS: u32, const KEYS: u32> Sequences<ROWS, KEYS> {
+    /// The first sequence.
+    fn new(batch: Batch, heads: u32) -> Sequences<ROWS, KEYS> {
+        let q = attention::Sequence { start: 0, len: 0 };
+        let k = attention::Sequence { start: 0, len: 0 };
+        let mut first = Sequences::<ROWS, KEYS> { batch, heads, number: 0, before: 0, tiles: 0, q, k };
+        first.locate();
+        first
+    }
+
+    /// The extents of the current sequence.
+    fn locate(&mut self) {
+        let (all, number): (u32, u32) = (self.batch.variable, self.number);
+        self.q = attention::Sequence::locate(self.batch.starts[0], all, number, self.batch.tokens[0], self.batch.longest[0]);
+        self.k = attention::Sequence::locate(self.batch.starts[1], all, number, self.batch.tokens[1], self.batch.longest[1]);
+        self.tiles = (self.q.len + (ROWS - 1)) / ROWS;
+    }
+
+    /// Moves on to the sequence of piece `index`; behind the last piece it has no tiles.
+    fn seek(&mut self, index: u32) {
+        let mut end: u32 = self.before + self.tiles * self.heads;
+        while index >= end {
+            self.before = end;
+            self.number += 1;
+            if self.number >= self.batch.count {
+                self.tiles = 0;
+                break;
+            }
+            self.locate();
+            end = self.before + self.tiles * self.heads;
+        }
+    }
+
+    /// Piece `index`, which is one of this sequence, late queries first, `section` heads at a time. Without a key that they see there is one tile,
+    /// all of it hidden.
+    fn piece(&self, index: u32, section: u32, top_left: u32, left: i32, right: i32) -> (Work, Bounds) {
+        let order = Order { tiles: self.tiles.max(1), section };
+        let (row, head): (u32, u32) = order.locate(index - self.before);
+        let first: u32 = (order.tiles - 1 - row) * ROWS;
+        let mask = attention::Mask::new(self.q.len, self.k.len, top_left, left, right);
+        let (mut begin, mut end): (u32, u32) = mask.tiles::<KEYS>(first, (first + ROWS).min(self.q.len) - 1);
+        let blind: pred = begin >= end;
+        begin = blind.select(0, begin);
+        end = blind.select(1, end);
+        let blocks: u32 = (self.tiles == 0).select(0, end - begin);
+        // Packed sequences are one for the tensor maps.
+        let batch: u32 = (self.batch.variable != 0).select(0, self.number);
+        let bounds = Bounds { begin, start: self.q.start, queries: self.q.len, keys: self.k.len };
+        (Work { first, head, batch, blocks }, bounds)
+    }
+}
+
+/// By one thread of each block, when it claims no more: the last block brings the two words of `claims` back to 0. `atom.inc`, and under a
+/// predicate `st`.
+fn claimed(claims: u64) {
+    let (last, mut ended): (u32, u32) = (nctaid.x - 1, 0);
+    ptx! { atom.acq_rel.gpu.global.inc.u32 ended, [claims + 4], last; }
+    if ended == last {
+        ptx! { st.relaxed.gpu.global.u32 [claims], 0; }
     }
 }
 

@@ -23,14 +23,17 @@ pub(crate) mod kernels {
     /// Extents of the tiles.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub(crate) struct Config {
-        /// Elements of a row of Q, K and V.
+        /// Most elements of a row of Q and K, and of V: all of them, unless `masked`.
         pub head: u32,
+        pub head_v: u32,
         /// Warp groups that multiply, 64 queries each.
         pub groups: u32,
         /// Keys of a tile.
         pub keys: u32,
         /// 1 if a query sees no key behind its own, else 0.
         pub causal: u32,
+        /// 1 for packed sequences, windows, a soft cap and any number of elements, as the call says; then `causal` is 0.
+        pub masked: u32,
     }
 
     /// Tiles of K, and of V, in shared memory.
@@ -42,14 +45,19 @@ pub(crate) mod kernels {
             64 * self.groups
         }
 
-        /// Bytes of shared memory: Q, later O, and the rings.
+        /// Bytes of shared memory: Q and the rings.
         pub(crate) const fn shared(&self) -> u32 {
-            2 * self.head * (self.rows() + 2 * STAGES * self.keys)
+            self.parts() * self.q_part() + STAGES * (self.parts() + self.parts_v()) * self.kv_part()
         }
 
-        /// Parts of 64 columns of a tile, whose rows are 128 bytes.
+        /// Parts of 64 columns of a tile of Q or K, whose rows are 128 bytes.
         const fn parts(&self) -> u32 {
-            self.head / 64
+            self.head.div_ceil(64)
+        }
+
+        /// The same of V.
+        const fn parts_v(&self) -> u32 {
+            self.head_v.div_ceil(64)
         }
 
         /// Bytes of a part of Q.
@@ -60,11 +68,6 @@ pub(crate) mod kernels {
         /// Bytes of a part of K or V.
         const fn kv_part(&self) -> u32 {
             self.keys * 128
-        }
-
-        /// Bytes of a tile of K or V.
-        const fn kv_tile(&self) -> u32 {
-            self.parts() * self.kv_part()
         }
 
         /// Registers of a thread that multiplies.
@@ -80,52 +83,56 @@ pub(crate) mod kernels {
 
     /// The shared memory of a block.
     struct Memory<const C: Config> {
-        q_tile: u32,
-        /// For each group: its queries are there, and it has read them.
-        q_full: u32,
-        q_empty: u32,
-        slots: flash::Slots<0>,
+        q: flash::Queries<{ C.groups }, { C.parts() }, 128>,
+        slots: flash::Slots<{ C.masked }>,
         k: flash::Ring<STAGES, { C.parts() }, { C.kv_part() }>,
-        v: flash::Ring<STAGES, { C.parts() }, { C.kv_part() }>,
+        v: flash::Ring<STAGES, { C.parts_v() }, { C.kv_part() }>,
     }
 
     impl<const C: Config> Memory<C> {
         /// Q, the tiles of K, those of V; and behind Q's barrier those of the rings.
-        fn new(tiles: u32, barriers: u32, work: Shared<[flash::Work; 2]>) -> Memory<C> {
+        fn new(tiles: u32, barriers: u32, work: Shared<[flash::Work; 2 + 2 * C.masked]>) -> Memory<C> {
             let k_tiles: u32 = tiles + C.parts() * C.q_part();
             let k_full: u32 = barriers + 16 * C.groups + 32;
             Memory {
-                q_tile: tiles,
-                q_full: barriers,
-                q_empty: barriers + 8 * C.groups,
+                q: flash::Queries::new(tiles, barriers),
                 slots: flash::Slots::new(work, barriers + 16 * C.groups),
                 k: flash::Ring::new(k_tiles, k_full),
-                v: flash::Ring::new(k_tiles + STAGES * C.kv_tile(), k_full + 16 * STAGES),
+                v: flash::Ring::new(k_tiles + STAGES * C.parts() * C.kv_part(), k_full + 16 * STAGES),
             }
         }
 
         /// Makes the barriers, by one thread.
         fn init(&self) {
-            for i in 0..C.groups {
-                mbarrier::init(self.q_full + 8 * i, 1);
-                mbarrier::init(self.q_empty + 8 * i, 4);
-            }
+            self.q.init();
             self.slots.init::<{ 4 * C.groups }>();
             self.k.init::<{ 4 * C.groups }>();
             self.v.init::<{ 4 * C.groups }>();
             mbarrier::fence_init();
         }
 
-        /// Begins to copy the queries of each group, when it has read those before.
-        fn load_queries(&self, map: TensorMap, work: &flash::Work, phase: u32) {
-            for group in 0..C.groups {
-                let bar: u32 = self.q_full + 8 * group;
-                mbarrier::wait(self.q_empty + 8 * group, phase ^ 1);
-                mbarrier::arrive_expect(bar, C.parts() * 8192);
-                for i in 0..C.parts() {
-                    let to: u32 = self.q_tile + i * C.q_part() + group * 8192;
-                    tma::load_4d(to, map, 64 * i, work.head, work.first + 64 * group, work.batch, bar);
-                }
+        /// Begins to copy the queries of a piece from row `rows[0]` of the tensor on, and its keys and values from row `rows[1]` on, the last tile
+        /// first. The first keys come before the queries, for these are needed longer.
+        fn load(
+            &self,
+            maps: &Maps,
+            at: &mut flash::Position<STAGES>,
+            work: &flash::Work,
+            rows: [u32; 2],
+            head: u32,
+            turn: u32,
+        ) {
+            let mut block: u32 = work.blocks - 1;
+            self.k.load::<64>(maps.k, at, head, rows[1] + block * C.keys, work.batch);
+            let queries = flash::Work { first: rows[0], head: work.head, batch: work.batch, blocks: 0 };
+            self.q.load::<64>(maps.q, &queries, turn);
+            self.v.load::<64>(maps.v, at, head, rows[1] + block * C.keys, work.batch);
+            at.advance();
+            while block > 0 {
+                block -= 1;
+                self.k.load::<64>(maps.k, at, head, rows[1] + block * C.keys, work.batch);
+                self.v.load::<64>(maps.v, at, head, rows[1] + block * C.keys, work.batch);
+                at.advance();
             }
         }
     }
@@ -161,61 +168,91 @@ pub(crate) mod kernels {
     }
 
     /// Loads Q, K and V of all pieces of work, and tells the groups which these are. A block claims the next piece when it begins one,
-    /// so that blocks which are faster do more; the last claim brings the counter back to 0. The first keys come before the queries,
-    /// for these are needed longer.
+    /// so that blocks which are faster do more; the last claim brings the counter back to 0.
     fn load<const C: Config>(memory: &Memory<C>, maps: &Maps, p: &Problem, section: u32, claims: u64) {
         let last: u32 = (p.queries + (C.rows() - 1)) / C.rows() * p.heads * p.batch - 1;
         let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
         loop {
             let work = piece::<C>(p, index, section);
-            let bounds = flash::Bounds::none();
-            memory.slots.send(&work, &bounds, turn);
+            memory.slots.send(&work, &flash::Bounds::none(), turn);
             if work.blocks == 0 {
                 break;
             }
             let claimed: u32;
             ptx! { atom.relaxed.gpu.global.inc.u32 claimed, [claims], last; }
-            let head: u32 = work.head / p.group;
-            let mut block: u32 = work.blocks - 1;
-            memory.k.load::<64>(maps.k, &at, head, block * C.keys, work.batch);
-            memory.load_queries(maps.q, &work, turn & 1);
-            memory.v.load::<64>(maps.v, &at, head, block * C.keys, work.batch);
-            at.advance();
-            while block > 0 {
-                block -= 1;
-                memory.k.load::<64>(maps.k, &at, head, block * C.keys, work.batch);
-                memory.v.load::<64>(maps.v, &at, head, block * C.keys, work.batch);
-                at.advance();
-            }
+            memory.load(maps, &mut at, &work, [work.first, 0], work.head / p.group, turn);
             index = nctaid.x + claimed;
             turn += 1;
         }
     }
 
+    /// The same for packed sequences and windows.
+    fn load_masked<const C: Config>(
+        memory: &Memory<C>,
+        maps: &Maps,
+        p: &Problem,
+        starts: [Global<i32>; 2],
+        section: u32,
+        claims: u64,
+    ) {
+        let (tokens, longest): ([u32; 2], [u32; 2]) = ([p.tokens_q, p.tokens_k], [p.queries, p.keys]);
+        let batch = flash::Batch { starts, variable: p.variable, count: p.batch, tokens, longest };
+        let mut sequences = flash::Sequences::<{ C.rows() }, { C.keys }>::new(batch, p.heads);
+        let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
+        let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
+        loop {
+            sequences.seek(index);
+            let (work, bounds): (flash::Work, flash::Bounds) =
+                sequences.piece(index, section, p.top_left, p.left, p.right);
+            memory.slots.send(&work, &bounds, turn);
+            if work.blocks == 0 {
+                break;
+            }
+            let claimed: u32;
+            ptx! { atom.relaxed.gpu.global.add.u32 claimed, [claims], 1; }
+            let rows: [u32; 2] = [bounds.start + work.first, sequences.k.start + bounds.begin * C.keys];
+            memory.load(maps, &mut at, &work, rows, work.head / p.group, turn);
+            index = nctaid.x + claimed;
+            turn += 1;
+        }
+        flash::claimed(claims);
+    }
+
     /// O = softmax(Q · Kᵀ · scale) · V, and the logarithm of each row's sum of exponentials, by `blocks` blocks, not more than there are
     /// pieces of work. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of 64 or `keys` tokens and 64
-    /// elements. The first word of `claims` is 0, and is 0 again at the end.
+    /// elements; with cumulative lengths the batch is 1. The first words of `claims` are 0, and are 0 again at the end.
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
         grid = blocks,
         shared = C.shared(),
         max_regs = 65536 / (128 * (C.groups + 1)) / 8 * 8,
         instances = [
-            d64 = (bf16, Config { head: 64, groups: 3, keys: 128, causal: 0 }),
-            d64 = (f16, Config { head: 64, groups: 3, keys: 128, causal: 0 }),
-            d64_causal = (bf16, Config { head: 64, groups: 3, keys: 128, causal: 1 }),
-            d64_causal = (f16, Config { head: 64, groups: 3, keys: 128, causal: 1 }),
-            d128 = (bf16, Config { head: 128, groups: 2, keys: 176, causal: 0 }),
-            d128 = (f16, Config { head: 128, groups: 2, keys: 176, causal: 0 }),
-            d128_causal = (bf16, Config { head: 128, groups: 2, keys: 128, causal: 1 }),
-            d128_causal = (f16, Config { head: 128, groups: 2, keys: 128, causal: 1 }),
-            d128_long_causal = (bf16, Config { head: 128, groups: 2, keys: 176, causal: 1 }),
-            d128_long_causal = (f16, Config { head: 128, groups: 2, keys: 176, causal: 1 }),
+            d64 = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 0 }),
+            d64 = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 0 }),
+            d64_causal = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 1, masked: 0 }),
+            d64_causal = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 1, masked: 0 }),
+            d128 = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 0, masked: 0 }),
+            d128 = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 0, masked: 0 }),
+            d128_causal = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 1, masked: 0 }),
+            d128_causal = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 1, masked: 0 }),
+            d128_long_causal = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 1, masked: 0 }),
+            d128_long_causal = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 1, masked: 0 }),
+            d64_masked = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 1 }),
+            d64_masked = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 1 }),
+            d96_masked = (bf16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1 }),
+            d96_masked = (f16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1 }),
+            d128_masked = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1 }),
+            d128_masked = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1 }),
+            d192_masked = (bf16, Config { head: 192, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1 }),
+            d192_masked = (f16, Config { head: 192, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1 }),
+            d256_masked = (bf16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1 }),
+            d256_masked = (f16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1 }),
         ],
         requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), 0]),
-            section > 0 && p.heads % section == 0 && blocks > 0 && claims.len() > 0
+            p.separates(starts_q.len(), starts_k.len()),
+            section > 0 && p.heads % section == 0 && blocks > 0 && claims.len() > 1
         )
     )]
     pub fn forward<T, const C: Config>(
@@ -231,13 +268,15 @@ pub(crate) mod kernels {
         p: Problem,
         section: u32,
         blocks: u32,
+        starts_q: &[i32],
+        starts_k: &[i32],
     ) {
         #[shared(dynamic, align = 1024)]
         let tiles: [u8];
         #[shared]
         let barriers: [u64; 4 + 2 * C.groups + 4 * STAGES];
         #[shared(align = 16)]
-        let slots: [flash::Work; 2];
+        let slots: [flash::Work; 2 + 2 * C.masked];
         let (tiles_at, barriers_at): (u32, u32) = (tiles, barriers);
         let memory = Memory::<C>::new(tiles_at, barriers_at, slots);
         if tid.x == 0 {
@@ -248,11 +287,15 @@ pub(crate) mod kernels {
             wgmma::fewer_registers::<{ C.few() }>();
             if tid.x == 0 {
                 let (maps, counter): (Maps, u64) = (Maps { q: q_map, k: k_map, v: v_map }, claims);
-                load::<C>(&memory, &maps, &p, section, counter);
+                if C.masked == 1 {
+                    load_masked::<C>(&memory, &maps, &p, [starts_q, starts_k], section, counter);
+                } else {
+                    load::<C>(&memory, &maps, &p, section, counter);
+                }
             }
         } else {
             wgmma::more_registers::<{ C.many() }>();
-            let mut consumer = Consumer::<T, C>::new(&memory, p.exponent);
+            let mut consumer = Consumer::<T, C>::new(&memory, &p);
             let (to, lse_to): (u64, u64) = (out, lse);
             consumer.run(&memory, &p, to, lse_to);
         }
@@ -261,56 +304,81 @@ pub(crate) mod kernels {
     /// State of a warp group that multiplies. This thread has two rows, 8 apart; of 8 keys it holds the scores of two.
     struct Consumer<T, const C: Config> {
         group: u32,
-        /// The first of this thread's rows, plus the keys that its query sees behind key 0.
+        /// The first of this thread's rows and of the group's, plus the keys that query 0 sees behind key 0; without them if masked.
         own: i32,
-        /// The keys that the group's first query sees.
         top: i32,
+        mask: attention::Mask,
         q_rows: u64,
         k_rows: u64,
         v_rows: u64,
         exponent: f32,
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 4],
-        o: [f32; C.head / 2],
+        o: [f32; C.head_v / 2],
         softmax: flash::Softmax<8, 0>,
     }
 
     impl<T, const C: Config> Consumer<T, C> {
-        fn new(memory: &Memory<C>, exponent: f32) -> Consumer<T, C> {
+        fn new(memory: &Memory<C>, p: &Problem) -> Consumer<T, C> {
             let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
-            let (s, p, o): ([f32; C.keys / 2], [b32; C.keys / 4], [f32; C.head / 2]);
+            let (s, packed, o): ([f32; C.keys / 2], [b32; C.keys / 4], [f32; C.head_v / 2]);
             for i in 0..C.keys / 2 {
                 s[i] = 0.0;
             }
-            for i in 0..C.head / 2 {
+            for i in 0..C.head_v / 2 {
                 o[i] = 0.0;
             }
             for i in 0..C.keys / 4 {
-                p[i] = 0;
+                packed[i] = 0;
+            }
+            let mut exponent: f32 = p.exponent;
+            if C.masked == 1 {
+                // Scores are those before the cap, and the cap is a part of the exponent.
+                exponent = (p.soft_cap > 0.0).select(p.exponent * p.soft_cap, p.exponent);
             }
             Consumer {
                 group,
                 own: 0,
                 top: 0,
-                q_rows: wgmma::descriptor_k128(memory.q_tile + group * (64 * 128)),
+                mask: attention::Mask { columns: 0, low: 0, high: 0 },
+                q_rows: wgmma::descriptor_k128(memory.q.tile + group * (64 * 128)),
                 k_rows: wgmma::descriptor_k128(memory.k.tiles),
                 v_rows: wgmma::descriptor::<{ C.kv_part() }, 1024, 128>(memory.v.tiles),
                 exponent,
                 s,
-                p,
+                p: packed,
                 o,
                 softmax: flash::Softmax::new(),
             }
         }
 
-        /// All pieces of work. While the results of one leave, the first scores of the next are on the tensor cores.
+        /// All pieces of work, if there are any: empty sequences may leave a block without one.
         fn run(&mut self, memory: &Memory<C>, p: &Problem, out: u64, lse: u64) {
             let mut work = flash::Work::none();
             let mut bounds = flash::Bounds::none();
+            memory.slots.receive(&mut work, &mut bounds, 0);
+            if C.masked == 1 {
+                if work.blocks > 0 {
+                    self.run_pieces(memory, &mut work, &mut bounds, p, [out, lse]);
+                }
+            } else {
+                self.run_pieces(memory, &mut work, &mut bounds, p, [out, lse]);
+            }
+        }
+
+        /// All pieces of work from `work` on. While the results of one leave, the first scores of the next are on the tensor cores.
+        fn run_pieces(
+            &mut self,
+            memory: &Memory<C>,
+            work: &mut flash::Work,
+            bounds: &mut flash::Bounds,
+            p: &Problem,
+            to: [u64; 2],
+        ) {
+            let (out, lse): (u64, u64) = (to[0], to[1]);
             let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
             let mut turn: u32 = 0;
-            memory.slots.receive(&mut work, &mut bounds, turn);
-            mbarrier::wait(memory.q_full + 8 * self.group, 0);
+            memory.q.wait(self.group, 0);
             memory.k.wait(&at);
             wgmma::fence();
             self.scores(0);
@@ -320,22 +388,29 @@ pub(crate) mod kernels {
             }
             wgmma::wait::<0>();
             loop {
-                self.begin(&work, high::<C>(p));
-                self.walk(memory, &work, &mut at, p.tokens_k);
+                if C.masked == 1 {
+                    self.mask = attention::Mask::new(bounds.queries, bounds.keys, p.top_left, p.left, p.right);
+                    self.begin(work, 0);
+                } else {
+                    self.begin(work, high::<C>(p));
+                }
+                self.walk(memory, work, bounds.begin, &mut at, p);
                 let (first, head, batch): (u32, u32, u32) = (work.first, work.head, work.batch);
                 let done = flash::Work { first, head, batch, blocks: 0 };
+                let (start, queries): (u32, u32) = (bounds.start, bounds.queries);
+                let old = flash::Bounds { begin: 0, start, queries, keys: 0 };
                 turn += 1;
-                memory.slots.receive(&mut work, &mut bounds, turn);
+                memory.slots.receive(work, bounds, turn);
                 if work.blocks == 0 {
-                    self.finish(&done, p, out, lse);
+                    self.finish(&done, &old, p, out, lse);
                     break;
                 }
-                mbarrier::wait(memory.q_full + 8 * self.group, turn & 1);
+                memory.q.wait(self.group, turn);
                 memory.k.wait(&at);
                 wgmma::fence();
                 self.scores(at.stage);
                 wgmma::commit();
-                self.finish(&done, p, out, lse);
+                self.finish(&done, &old, p, out, lse);
                 wgmma::wait::<0>();
             }
         }
@@ -348,16 +423,27 @@ pub(crate) mod kernels {
             for half in 0..2 {
                 self.softmax.clear::<half>();
             }
-            for i in 0..C.head / 2 {
+            for i in 0..C.head_v / 2 {
                 self.o[i] = 0.0;
             }
         }
 
         /// All tiles, the scores of whose first one are there: scores of the next one beside the product with V of the one before.
-        fn walk(&mut self, memory: &Memory<C>, work: &flash::Work, at: &mut flash::Position<STAGES>, keys: u32) {
+        fn walk(
+            &mut self,
+            memory: &Memory<C>,
+            work: &flash::Work,
+            begin: u32,
+            at: &mut flash::Position<STAGES>,
+            p: &Problem,
+        ) {
+            // Numbers of tiles count from the first one of the walk.
             let mut block: u32 = work.blocks - 1;
             self.release(memory, at.stage, block);
-            self.mask(block, keys);
+            if C.masked == 1 {
+                self.clear_values(memory, at, (begin + block) * C.keys, p.variable);
+            }
+            self.mask(begin, block, p);
             self.softmax.update(&mut self.s, self.exponent);
             flash::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
             while block > 0 {
@@ -375,7 +461,7 @@ pub(crate) mod kernels {
                 self.pass();
                 wgmma::wait::<1>();
                 self.release(memory, at.stage, block);
-                self.mask(block, keys);
+                self.mask(begin, block, p);
                 if self.softmax.update(&mut self.s, self.exponent) {
                     wgmma::wait::<0>();
                     self.softmax.shrink(&mut self.o);
@@ -398,9 +484,7 @@ pub(crate) mod kernels {
         fn release(&self, memory: &Memory<C>, stage: u32, block: u32) {
             memory.k.release(stage);
             if block == 0 {
-                if laneid == 0 {
-                    mbarrier::arrive(memory.q_empty + 8 * self.group);
-                }
+                memory.q.release(self.group);
             }
         }
 
@@ -415,7 +499,7 @@ pub(crate) mod kernels {
         /// S = Q · Kᵀ: 64 rows and `keys` columns, 16 elements at a time.
         fn scores(&mut self, stage: u32) {
             const SHAPE: &str = wgmma::SHAPES_16[C.keys / 8 - 1];
-            let k_rows: u64 = self.k_rows + (stage * (C.kv_tile() / 16)) as u64;
+            let k_rows: u64 = self.k_rows + (stage * (C.parts() * C.kv_part() / 16)) as u64;
             for i in 0..C.head / 16 {
                 const PART: u64 = (i / 4) as u64;
                 const STEP: u64 = (i % 4 * 2) as u64;
@@ -428,8 +512,8 @@ pub(crate) mod kernels {
 
         /// O += P · V, 16 keys at a time: P in registers, V as it lies, keys by columns.
         fn values(&mut self, stage: u32) {
-            const SHAPE: &str = wgmma::SHAPES_16[C.head / 8 - 1];
-            let v_rows: u64 = self.v_rows + (stage * (C.kv_tile() / 16)) as u64;
+            const SHAPE: &str = wgmma::SHAPES_16[C.head_v / 8 - 1];
+            let v_rows: u64 = self.v_rows + (stage * (C.parts_v() * C.kv_part() / 16)) as u64;
             for i in 0..C.keys / 16 {
                 let b: u64 = v_rows + (i * (16 * 128 / 16)) as u64;
                 ptx! {
@@ -438,8 +522,38 @@ pub(crate) mod kernels {
             }
         }
 
-        /// Keys that a row does not see: those behind the last one and, if causal, behind the row's own. Most tiles have none.
-        fn mask(&mut self, block: u32, keys: u32) {
+        /// Values behind the end of a packed sequence are another one's, perhaps not even numbers: they become zeros. Only the first tile of a
+        /// walk, whose first key is `key`, has any.
+        fn clear_values(&self, memory: &Memory<C>, at: &flash::Position<STAGES>, key: u32, variable: u32) {
+            if (variable != 0) & (key + C.keys > self.mask.columns) {
+                memory.v.wait(at);
+                memory.v.clear_rows(at.stage, self.mask.columns.max(key) - key, tid.x - 128, 128 * C.groups);
+                barrier::sync::<{ 128 * C.groups }>(4);
+            }
+        }
+
+        /// The cap of scores, and keys that a row does not see: those behind the last one and, if causal, behind the row's own, or outside of
+        /// its window. Most tiles have none.
+        fn mask(&mut self, begin: u32, block: u32, p: &Problem) {
+            if C.masked == 1 {
+                if p.soft_cap > 0.0 {
+                    flash::bound(&mut self.s, p.scale);
+                }
+                let (first, column): (u32, u32) = (unsigned(self.top), (begin + block) * C.keys);
+                if self.mask.hides(first, first + 63, column, column + C.keys) {
+                    for half in 0..2 {
+                        let own: i32 = self.own + 8 * half as i32;
+                        let to: i32 = (own + self.mask.high).min(signed(self.mask.columns));
+                        flash::hide_outside::<half, { C.keys / 2 }>(&mut self.s, column, own + self.mask.low, to);
+                    }
+                }
+            } else {
+                self.mask_dense(block, p.tokens_k);
+            }
+        }
+
+        /// The same without a cap and a window.
+        fn mask_dense(&mut self, block: u32, keys: u32) {
             let mut least: i32 = signed(keys);
             if C.causal == 1 {
                 least = least.min(self.top);
@@ -456,23 +570,30 @@ pub(crate) mod kernels {
         }
 
         /// Divides O by the sums, and writes it and the logarithms of the sums; rows that see no key become zeros.
-        fn finish(&mut self, work: &flash::Work, p: &Problem, out: u64, lse: u64) {
+        fn finish(&mut self, work: &flash::Work, bounds: &flash::Bounds, p: &Problem, out: u64, lse: u64) {
             let row: u32 = work.first + self.group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
             for half in 0..2 {
                 let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
-                let own: u32 = row + 8 * half;
-                let inside: pred = own < p.tokens_q;
+                let mut own: u32 = row + 8 * half;
+                let mut queries: u32 = p.tokens_q;
+                if C.masked == 1 {
+                    queries = bounds.queries;
+                }
+                let inside: pred = own < queries;
+                if C.masked == 1 {
+                    own += bounds.start;
+                }
                 if p.logged != 0 {
                     let logarithm: f32 = self.softmax.logarithm::<half>(log, self.exponent);
                     let to: u64 = lse + attention::offset(p.lse, work.batch, own, work.head);
                     let writes: pred = inside & (laneid % 4 == 0);
                     ptx! { @writes st.global.f32 [to], logarithm; }
                 }
-                for i in 0..C.head / 4 {
+                for i in 0..C.head_v / 4 {
                     self.o[i / 2 * 4 + 2 * half + i % 2] *= inverse;
                 }
                 let to: u64 = out + attention::offset(p.out, work.batch, own, work.head);
-                flash::store_row::<T, half, 0, { C.head / 2 }>(&self.o, to, inside, C.head);
+                flash::store_row::<T, half, { C.masked }, { C.head_v / 2 }>(&self.o, to, inside, p.dim_v);
             }
         }
     }
