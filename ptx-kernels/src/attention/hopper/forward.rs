@@ -120,12 +120,12 @@ pub(crate) mod kernels {
             work: &flash::Work,
             rows: [u32; 2],
             head: u32,
-            turn: u32,
+            phase: u32,
         ) {
             let mut block: u32 = work.blocks - 1;
             self.k.load::<64>(maps.k, at, head, rows[1] + block * C.keys, work.batch);
             let queries = flash::Work { first: rows[0], head: work.head, batch: work.batch, blocks: 0 };
-            self.q.load::<64>(maps.q, &queries, turn);
+            self.q.load::<64>(maps.q, &queries, phase);
             self.v.load::<64>(maps.v, at, head, rows[1] + block * C.keys, work.batch);
             at.advance();
             while block > 0 {
@@ -181,7 +181,7 @@ pub(crate) mod kernels {
             }
             let claimed: u32;
             ptx! { atom.relaxed.gpu.global.inc.u32 claimed, [claims], last; }
-            memory.load(maps, &mut at, &work, [work.first, 0], work.head / p.group, turn);
+            memory.load(maps, &mut at, &work, [work.first, 0], work.head / p.group, turn & 1);
             index = nctaid.x + claimed;
             turn += 1;
         }
@@ -212,7 +212,7 @@ pub(crate) mod kernels {
             let claimed: u32;
             ptx! { atom.relaxed.gpu.global.add.u32 claimed, [claims], 1; }
             let rows: [u32; 2] = [bounds.start + work.first, sequences.k.start + bounds.begin * C.keys];
-            memory.load(maps, &mut at, &work, rows, work.head / p.group, turn);
+            memory.load(maps, &mut at, &work, rows, work.head / p.group, turn & 1);
             index = nctaid.x + claimed;
             turn += 1;
         }
@@ -405,7 +405,7 @@ pub(crate) mod kernels {
                     self.finish(&done, &old, p, out, lse);
                     break;
                 }
-                memory.q.wait(self.group, turn);
+                memory.q.wait(self.group, turn & 1);
                 memory.k.wait(&at);
                 wgmma::fence();
                 self.scores(at.stage);
