@@ -6,7 +6,7 @@ use ptx_ffi::prelude::*;
 use ptx_kernels::attention::{Attention, Cached, Element, KvCache, KvCacheMut, LatentCache, Layout};
 use ptx_kernels::float8::E4m3;
 
-/// What a framework passes as the elements of a cache, for queries of type `T`.
+/// An element type of caches as frameworks pass it, for queries of type `T`.
 trait Passed<T>: Dtype {
     /// The elements that they are.
     type Element: Cached<T> + KernelParam;

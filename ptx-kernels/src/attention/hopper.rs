@@ -8,7 +8,7 @@ pub(super) mod forward;
 use super::options::Attention;
 use super::problem::Problem;
 use crate::workspace;
-use forward::kernels::forward::{Exists, Instance, Types, launch};
+use forward::kernels::forward::{Exists, INSTANCES, Instance, Types, launch};
 use ptx_launch::{Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorMut, TensorRef};
 
 /// The longest causal sequence for which small tiles of keys are faster, as measured on an H200: in the last tile of a query
@@ -23,17 +23,10 @@ pub(super) fn instance<T>(
     inputs: &[TensorRef<'_, T, 4>; 3],
     problem: &Problem,
 ) -> Result<Option<Instance>> {
-    let possible = options.bias.is_none() && inputs.iter().all(has_map);
-    if options.portable || !possible || !matches!(stream.properties()?.capability, None | Some(90)) {
+    if !has_kernels(stream, options, inputs)? {
         return Ok(None);
     }
-    let dense = options.left.is_none() && options.soft_cap == 0.0 && options.lengths.is_none();
-    let causal = match options.right {
-        _ if !dense => None,
-        None => Some(false),
-        Some(right) => (right == 0).then_some(true),
-    };
-    Ok(Some(match (problem.dims(), causal) {
+    Ok(Some(match (problem.dims(), dense(options)) {
         ((64, 64), Some(false)) => Instance::d64,
         ((64, 64), Some(true)) => Instance::d64_causal,
         ((128, 128), Some(false)) => Instance::d128,
@@ -47,11 +40,25 @@ pub(super) fn instance<T>(
     }))
 }
 
-/// Returns true if the kernels take a call, but for the length of its rows.
-fn takes<T, I>(stream: StreamRef<'_>, options: &Attention<'_, T>, inputs: &[TensorRef<'_, I, 4>; 3]) -> Result<bool> {
-    let plain = options.left.is_none() && matches!(options.right, None | Some(0)) && options.soft_cap == 0.0;
-    let dense = options.bias.is_none() && options.lengths.is_none() && inputs.iter().all(has_map);
-    Ok(!options.portable && plain && dense && matches!(stream.properties()?.capability, None | Some(90)))
+/// Returns true if the chip has these kernels, and the call has no bias and operands that tensor maps can describe.
+fn has_kernels<T, I>(
+    stream: StreamRef<'_>,
+    options: &Attention<'_, T>,
+    inputs: &[TensorRef<'_, I, 4>; 3],
+) -> Result<bool> {
+    let possible = !options.portable && options.bias.is_none() && inputs.iter().all(has_map);
+    Ok(possible && matches!(stream.properties()?.capability, None | Some(90)))
+}
+
+/// `Some(false)` if every query sees all keys, `Some(true)` if those before its own; `None` with any other option.
+fn dense<T>(options: &Attention<'_, T>) -> Option<bool> {
+    if options.left.is_some() || options.soft_cap != 0.0 || options.lengths.is_some() {
+        return None;
+    }
+    match options.right {
+        None => Some(false),
+        Some(right) => (right == 0).then_some(true),
+    }
 }
 
 /// Returns true if a tensor map can describe a tensor: it has elements, does not repeat any, and its strides are below 2^40 bytes.
@@ -74,16 +81,11 @@ where
     Types<T>: Exists,
 {
     let section = if options.left.or(options.right).is_some() { section::<T>(&problem) } else { 1 };
-    let (rows, keys) = match instance {
-        Instance::d64 | Instance::d64_causal | Instance::d64_masked => (192, 128),
-        Instance::d128_causal | Instance::d96_masked | Instance::d128_masked | Instance::d192_masked => (128, 128),
-        Instance::d128 | Instance::d128_long_causal => (128, 176),
-        Instance::d256_masked => (128, 80),
-    };
+    let Some((_, config)) = INSTANCES.iter().find(|(name, _)| *name == instance) else { return Ok(()) };
     let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
     let [q, k, v] = &inputs;
-    let (q_map, k_map, v_map) = (map(q, 64)?, map(k, keys)?, map(v, keys)?);
-    let tiles = problem.grid(rows).0 * problem.heads * problem.batch;
+    let (q_map, k_map, v_map) = (map(q, 64)?, map(k, config.keys)?, map(v, config.keys)?);
+    let tiles = problem.grid(config.rows()).0 * problem.heads * problem.batch;
     if tiles == 0 {
         return Ok(());
     }

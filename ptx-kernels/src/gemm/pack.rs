@@ -129,7 +129,7 @@ pub mod kernels {
         }
     }
 
-    /// The last words of a warp's four rows, of which an aligned word may reach beyond the row: element by element.
+    /// Copies the last words of a warp's four rows element by element, because an aligned word may reach beyond its row.
     fn copy_ends<const T: Element>(t: &Transfer, first: u32, start: u32, bytes: u32) {
         let mut index: u32 = 0;
         while index < 16 {

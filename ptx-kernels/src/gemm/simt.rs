@@ -458,7 +458,7 @@ with_epilogue! {
             sum
         }
 
-        /// Adds the sums of all threads up: those of a warp by halves, of which each lane keeps one, then those of all warps.
+        /// Adds up the sums of all threads: first within a warp, where each exchange halves the sums of a lane, then across warps.
         fn add_lanes<const C: Few>(sums: &[[b32; 4]; 4], memory: u32, place: &Place, out: &Output, p: &Problem) {
             const WARPS: u32 = C.threads / 32;
             let left: [b32; 16];

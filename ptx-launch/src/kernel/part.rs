@@ -1,5 +1,5 @@
-//! The text of one entry. The driver assembles all that it is given, and a module may have a hundred instances, of which a
-//! program launches two.
+//! The text of one entry. The driver assembles everything that it gets, but a program launches few of the instances of a
+//! module.
 
 /// The words before an entry's name.
 const ENTRIES: [&str; 3] = [".visible .entry ", ".entry ", ".weak .entry "];

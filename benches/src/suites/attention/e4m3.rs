@@ -4,14 +4,13 @@ use super::row::Row;
 use crate::bench::{Bench, Case, Work};
 use crate::data::{self, Factor};
 use crate::rivals::fa3::{self, Fa3};
-use ptx_examples::relative_error;
 use ptx_kernels::attention::Attention;
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Result, TensorRef};
 use std::cell::RefCell;
 
-/// The sizes of the table, then the other head sizes.
+/// Head size 128, then the other head sizes.
 const ROWS: &[Row] = &[
     Row::new(4, 16, 4096, 128),
     Row::new(4, 16, 4096, 128).causal(),
@@ -26,8 +25,6 @@ const ROWS: &[Row] = &[
 const SMALL: &[Row] = &[Row::new(1, 1, 200, 64), Row { group: 2, ..Row::new(1, 2, 40, 128).causal() }];
 /// The kernel's name.
 const KERNEL: &str = "attention e4m3";
-/// Number of rows that are compared with the reference.
-const COMPARED: usize = 48;
 /// Error bound: the rounding of P to 4 bits.
 const LIMIT: f64 = 8e-2;
 
@@ -79,22 +76,10 @@ fn one(bench: &mut Bench, row: &Row) -> Result<()> {
 
 /// Error of some rows against the reference; NaN if any element is NaN.
 fn error(stream: &Stream, row: &Row, operands: &[Buffer<u8>; 3], out: &Buffer<bf16>) -> Result<f64> {
-    if data::error(stream, out, out)?.is_nan() {
-        return Ok(f64::NAN);
-    }
     let values: Vec<bf16> = (0..=u8::MAX).map(|bits| bf16::from_f32(E4m3(bits).to_f32())).collect();
     let exact = |bytes: &Buffer<u8>| -> Result<Vec<bf16>> {
         Ok(bytes.download()?.into_iter().filter_map(|bits| values.get(usize::from(bits)).copied()).collect())
     };
     let [q, k, v] = operands;
-    let (q, k, v) = (exact(q)?, exact(k)?, exact(v)?);
-    let (dim, rows) = (row.dim, row.batch * row.tokens * row.heads);
-    let mut worst: f64 = 0.0;
-    for at in 0..COMPARED {
-        let place = (rows - 1) * at / (COMPARED - 1);
-        let found = out.slice(place * dim..(place + 1) * dim)?.download()?;
-        let found: Vec<f32> = found.into_iter().map(bf16::to_f32).collect();
-        worst = worst.max(relative_error(&found, row.exact([&q, &k, &v], place)));
-    }
-    Ok(worst)
+    row.error(stream, [&exact(q)?, &exact(k)?, &exact(v)?], out)
 }

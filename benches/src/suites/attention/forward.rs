@@ -5,15 +5,12 @@ use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::cudnn::{self, Dnn};
 use crate::rivals::fa3::Fa3;
-use ptx_examples::relative_error;
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
 
 /// The kernel's name.
 const KERNEL: &str = "attention bf16";
-/// Number of rows that are compared with the reference.
-const COMPARED: usize = 48;
 /// Error bound: the rounding of P and O.
 const LIMIT: f64 = 6e-3;
 
@@ -74,18 +71,6 @@ fn by_cudnn(bench: &Bench, row: &Row, addresses: [u64; 4]) -> Result<cudnn::Plan
 
 /// Error of some rows against the reference; NaN if any element is NaN.
 fn error(stream: &Stream, row: &Row, operands: &[Buffer<bf16>; 3], out: &Buffer<bf16>) -> Result<f64> {
-    if data::error(stream, out, out)?.is_nan() {
-        return Ok(f64::NAN);
-    }
     let [q, k, v] = operands;
-    let (q, k, v) = (q.download()?, k.download()?, v.download()?);
-    let (dim, rows) = (row.dim, row.batch * row.tokens * row.heads);
-    let mut worst: f64 = 0.0;
-    for at in 0..COMPARED {
-        let place = (rows - 1) * at / (COMPARED - 1);
-        let found = out.slice(place * dim..(place + 1) * dim)?.download()?;
-        let found: Vec<f32> = found.into_iter().map(bf16::to_f32).collect();
-        worst = worst.max(relative_error(&found, row.exact([&q, &k, &v], place)));
-    }
-    Ok(worst)
+    row.error(stream, [&q.download()?, &k.download()?, &v.download()?], out)
 }

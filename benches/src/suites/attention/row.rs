@@ -1,6 +1,8 @@
 //! One row of the tables: shapes and options, floating-point operations, exact rows, and the same problem for FlashAttention-3.
 
+use crate::data;
 use crate::rivals::fa3;
+use ptx_examples::relative_error;
 use ptx_kernels::attention::Attention;
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
@@ -44,6 +46,9 @@ pub const ROWS: &[Row] = &[
     Row { packed: true, ..Row::new(8, 16, 2048, 128).causal() },
     Row { packed: true, group: 4, window: Some(4096), ..Row::new(4, 32, 8192, 256).causal() },
 ];
+
+/// Number of rows of an output that are compared with the reference.
+const COMPARED: usize = 48;
 
 /// For a rehearsal.
 pub const SMALL: &[Row] =
@@ -143,8 +148,24 @@ impl Row {
         }
     }
 
+    /// Error of some rows of an output against the reference; NaN if any element is NaN.
+    pub fn error(&self, stream: &Stream, operands: [&[bf16]; 3], out: &Buffer<bf16>) -> Result<f64> {
+        if data::error(stream, out, out)?.is_nan() {
+            return Ok(f64::NAN);
+        }
+        let (dim, rows) = (self.dim, self.batch * self.tokens * self.heads);
+        let mut worst: f64 = 0.0;
+        for at in 0..COMPARED {
+            let place = (rows - 1) * at / (COMPARED - 1);
+            let found = out.slice(place * dim..(place + 1) * dim)?.download()?;
+            let found: Vec<f32> = found.into_iter().map(bf16::to_f32).collect();
+            worst = worst.max(relative_error(&found, self.exact(operands, place)));
+        }
+        Ok(worst)
+    }
+
     /// One row of the output, of all rows of all heads of all tokens, in `f64`.
-    pub fn exact(&self, [q, k, v]: [&[bf16]; 3], row: usize) -> Vec<f64> {
+    fn exact(&self, [q, k, v]: [&[bf16]; 3], row: usize) -> Vec<f64> {
         let (dim, heads_k) = (self.dim, self.heads / self.group);
         let (token, head) = (row / self.heads, row % self.heads);
         let starts = self.starts();

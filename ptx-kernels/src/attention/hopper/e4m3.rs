@@ -2,22 +2,25 @@
 
 pub(in crate::attention) mod kernel;
 
-use super::{Attention, Problem, Result, StreamRef, TensorElement, TensorMut, TensorRef, section, takes, tensor_map};
+use super::{
+    Attention, Problem, Result, StreamRef, TensorElement, TensorMut, TensorRef, dense, has_kernels, section, tensor_map,
+};
 use crate::attention::factors::Factors;
 use crate::workspace;
 use kernel::kernels::forward::{Exists, INSTANCES, Instance, Types, launch};
 
-/// The instance for a call, if the kernel takes it: rows of 64, 128 or 256 elements, and the options of the kernels for 16 bits.
+/// The instance for a call, if the kernel takes it: rows of 64, 128 or 256 elements, and all keys or those before the query's own.
 pub(in crate::attention) fn instance<T, I>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
     inputs: &[TensorRef<'_, I, 4>; 3],
     problem: &Problem,
 ) -> Result<Option<Instance>> {
-    if !takes(stream, options, inputs)? {
+    let Some(causal) = dense(options) else { return Ok(None) };
+    if !has_kernels(stream, options, inputs)? {
         return Ok(None);
     }
-    Ok(match (problem.dims(), options.right.is_some()) {
+    Ok(match (problem.dims(), causal) {
         ((64, 64), false) => Some(Instance::d64),
         ((64, 64), true) => Some(Instance::d64_causal),
         ((128, 128), false) => Some(Instance::d128),

@@ -89,7 +89,7 @@ pub(crate) fn estimate(
     let columns = f64::from(rounds) * tile.columns();
     let parts = if let Sharing::Depth(splits) = tile.sharing { f64::from(splits) } else { 1.0 };
     let time = (cost * costs.column * slices).max(columns * costs.column_latency * slices / parts);
-    // Long products are limited by power, of which these kernels take less than others.
+    // The power limit slows long products down, and these kernels need less power than the others.
     let saved = 1.0 - SAVED * (time / LONG).min(1.0);
     (time + columns * costs.column_round) * saved + costs.hopper
 }

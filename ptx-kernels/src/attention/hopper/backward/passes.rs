@@ -1,4 +1,4 @@
-//! What surrounds the backward kernel on Hopper: `prepare` computes delta and clears the sums of dQ, `finish` rounds them.
+//! The kernels before and after the backward kernel on Hopper: `prepare` computes delta and clears the sums of dQ, `finish` rounds them.
 
 use crate::attention::problem::{Gradients, Problem};
 use ptx_launch::prelude::*;
