@@ -4,7 +4,8 @@ use half::bf16;
 use ptx_kernels::float8::E4m3;
 use ptx_kernels::gemm::{Element, Gemm, Operand, Output, algorithms};
 use ptx_launch::{Device, KernelParam, Result, TensorRef, Timer};
-use std::time::Duration;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 /// M, N, K.
 const SHAPES: [[usize; 3]; 9] = [
@@ -82,4 +83,34 @@ fn rates() {
     table::<f32, f32>(&device, "tf32", true).unwrap();
     table::<i8, i32>(&device, "i8", false).unwrap();
     table::<E4m3, bf16>(&device, "e4m3", false).unwrap();
+}
+
+#[test]
+#[ignore = "measures: cargo test --release -p ptx-kernels --test gemm -- --ignored --nocapture a_choice_is_quick"]
+fn a_choice_is_quick() {
+    /// More than the choices that a thread keeps, so that each of them is searched.
+    const PROBLEMS: usize = 1024;
+    let device = super::device();
+    let stream = device.stream();
+    for [m, n, k] in
+        [[1, 4096, 4096], [16, 8192, 1024], [128, 1024, 4096], [1000, 1048, 1032], [4096; 3], [33, 4095, 511]]
+    {
+        let rows = n + PROBLEMS;
+        let [a, b, mut c] = [m * k, rows * k, m * rows].map(|len| device.zeros::<bf16>(len).unwrap());
+        let mut time = |extent: &dyn Fn(usize) -> usize| {
+            let run = || {
+                let start = Instant::now();
+                for problem in 0..PROBLEMS {
+                    let n = extent(problem);
+                    let b = TensorRef::from(b.tile([n, k]).unwrap()).transposed();
+                    let choice =
+                        Gemm::<bf16, 2>::new().choose(&stream, a.tile([m, k]).unwrap(), b, c.tile_mut([m, n]).unwrap());
+                    black_box(choice.unwrap());
+                }
+                start.elapsed() / PROBLEMS as u32
+            };
+            std::iter::repeat_with(run).take(20).min().unwrap()
+        };
+        println!("{m}x{n}x{k}: kept {:?}, searched {:?}", time(&|_| n), time(&|problem| n + problem));
+    }
 }

@@ -1,0 +1,12 @@
+//! The unit tests that stand in source files: these modules have no kernels and are built alone, because a test build of the whole library
+//! would expand every kernel a second time.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "the tests use a part of each module")]
+
+#[path = "../src/float8.rs"]
+mod float8;
+#[path = "../src/rows.rs"]
+mod rows;
+#[path = "../src/gemm/hopper/gpcs/table.rs"]
+mod table;
+#[path = "../src/workspace.rs"]
+mod workspace;
