@@ -1,6 +1,6 @@
 //! Attention to caches of keys and values, and what writes them. Frameworks pass caches of e4m3 as bytes.
 
-use crate::attention::options;
+use crate::attention::{Scores, no_cast};
 use ptx_ffi::Dtype;
 use ptx_ffi::prelude::*;
 use ptx_kernels::attention::{Attention, Cached, Element, KvCache, KvCacheMut, LatentCache, Layout};
@@ -38,11 +38,6 @@ fn scales<'a>(k: Option<TensorRef<'a, f32, 1>>, v: Option<TensorRef<'a, f32, 1>>
     }
 }
 
-/// The error of memory that has no other type.
-fn no_cast() -> Error {
-    Error::other("a cache whose elements cannot be read as bytes")
-}
-
 /// Attention of 1 to 16 new queries of each sequence to a cache that holds their keys and values already.
 #[ptx_ffi::export(
     types = [(bf16, bf16), (f16, f16), (bf16, u8), (f16, u8)],
@@ -67,11 +62,14 @@ fn attention_decode<T: Element, K: Passed<T>>(
     causal: bool,
     scale: Option<f32>,
     soft_cap: f32,
+    window_left: Option<u32>,
+    window_right: Option<u32>,
 ) -> Result<()> {
     let [Some(k), Some(v)] = [k_cache, v_cache].map(TensorRef::cast::<K::Element>) else { return Err(no_cast()) };
     let cache = block_table.into_iter().fold(KvCache::new(k, v, lengths), KvCache::paged);
     let cache = scales(k_scale, v_scale)?.into_iter().fold(cache, |cache, (k, v)| cache.scales(k, v));
-    options(Layout::Bshd, causal, scale, soft_cap).decode(stream, q, &cache, out, lse, None)
+    let scores = Scores { causal, scale, soft_cap, window: [window_left, window_right] };
+    scores.attention(Layout::Bshd).decode(stream, q, &cache, out, lse, None)
 }
 
 /// Attention of a chunk of new queries of each sequence to a cache that holds their keys and values already.
@@ -96,9 +94,12 @@ fn attention_prefill<T: Element>(
     causal: bool,
     scale: Option<f32>,
     soft_cap: f32,
+    window_left: Option<u32>,
+    window_right: Option<u32>,
 ) -> Result<()> {
     let cache = block_table.into_iter().fold(KvCache::new(k_cache, v_cache, lengths), KvCache::paged);
-    options(Layout::Bshd, causal, scale, soft_cap).prefill(stream, q, &cache, out, lse)
+    let scores = Scores { causal, scale, soft_cap, window: [window_left, window_right] };
+    scores.attention(Layout::Bshd).prefill(stream, q, &cache, out, lse)
 }
 
 /// Attention of 1 to 16 new queries of each sequence to a cache of latent attention, whose rows are keys and begin with the values.
@@ -120,7 +121,8 @@ fn attention_decode_latent<T: Element>(
     scale: Option<f32>,
 ) -> Result<()> {
     let cache = block_table.into_iter().fold(LatentCache::new(cache, lengths), LatentCache::paged);
-    options(Layout::Bshd, causal, scale, 0.0).decode_latent(stream, q, &cache, out, lse, None)
+    let scores = Scores { causal, scale, soft_cap: 0.0, window: [None; 2] };
+    scores.attention(Layout::Bshd).decode_latent(stream, q, &cache, out, lse, None)
 }
 
 /// Writes new keys and values to the places of the last tokens of each sequence.

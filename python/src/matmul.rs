@@ -1,7 +1,9 @@
 //! Matrix products, of single matrices, batches, and groups.
 
+use crate::attention::no_cast;
 use ptx_ffi::prelude::*;
-use ptx_kernels::gemm::{Activation, Gemm, Operand, Output, gemm};
+use ptx_kernels::float8::{E4m3, E5m2};
+use ptx_kernels::gemm::{Activation, Gemm, Operand, Output};
 use ptx_kernels::grouped_gemm::{self, GroupedGemm};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,17 +23,30 @@ fn named(name: &str) -> Result<Activation> {
 }
 
 /// `a · b`.
-#[ptx_ffi::export(types = [f32, f16, bf16], shapes(a = [.., k], b = [k, n], out = [.., n]), backward = matmul_backward)]
-fn matmul<T>(stream: &Stream, a: TensorRef<'_, T, 2>, b: TensorRef<'_, T, 2>, out: TensorMut<'_, T, 2>) -> Result<()>
+#[ptx_ffi::export(
+    types = [f32, f16, bf16],
+    shapes(a = [.., k], b = [k, n], out = [.., n]),
+    defaults(tf32 = false),
+    backward = matmul_backward
+)]
+fn matmul<T>(
+    stream: &Stream,
+    a: TensorRef<'_, T, 2>,
+    b: TensorRef<'_, T, 2>,
+    out: TensorMut<'_, T, 2>,
+    tf32: bool,
+) -> Result<()>
 where
     T: Operand + Output<T>,
 {
-    gemm(stream, a, b, out)
+    Gemm::new().tf32(tf32).run(stream, a, b, out)
 }
 
 /// The gradients of `matmul`: `grad_out · bᵀ` and `aᵀ · grad_out`.
 #[ptx_ffi::export(
-    types = [f32, f16, bf16], shapes(a = [.., k], b = [k, n], grad_out = [.., n], grad_a = [.., k], grad_b = [k, n])
+    types = [f32, f16, bf16],
+    shapes(a = [.., k], b = [k, n], grad_out = [.., n], grad_a = [.., k], grad_b = [k, n]),
+    defaults(tf32 = false)
 )]
 fn matmul_backward<T>(
     stream: &Stream,
@@ -40,59 +55,113 @@ fn matmul_backward<T>(
     grad_out: TensorRef<'_, T, 2>,
     grad_a: Option<TensorMut<'_, T, 2>>,
     grad_b: Option<TensorMut<'_, T, 2>>,
+    tf32: bool,
 ) -> Result<()>
 where
     T: Operand + Output<T>,
 {
     if let Some(grad_a) = grad_a {
-        gemm(stream, grad_out, b.transposed(), grad_a)?;
+        Gemm::new().tf32(tf32).run(stream, grad_out, b.transposed(), grad_a)?;
     }
-    grad_b.map_or(Ok(()), |grad_b| gemm(stream, a.transposed(), grad_out, grad_b))
+    grad_b.map_or(Ok(()), |grad_b| Gemm::new().tf32(tf32).run(stream, a.transposed(), grad_out, grad_b))
 }
 
-/// `activation(a · b + bias)`, with a result of another type where wanted.
+/// `activation(a · b + bias) + residual`, with a result of another type where wanted.
 #[ptx_ffi::export(
     types = [(f32, f32), (f16, f16), (bf16, bf16), (f16, f32), (bf16, f32)],
-    shapes(a = [.., k], b = [k, n], bias = [n], out = [.., n]),
-    defaults(activation = "none")
+    shapes(a = [.., k], b = [k, n], bias = [n], residual = [.., n], out = [.., n]),
+    defaults(activation = "none", tf32 = false)
 )]
+#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn linear<T, O>(
     stream: &Stream,
     a: TensorRef<'_, T, 2>,
     b: TensorRef<'_, T, 2>,
     bias: Option<TensorRef<'_, O, 1>>,
+    residual: Option<TensorRef<'_, O, 2>>,
     out: TensorMut<'_, O, 2>,
     activation: &str,
+    tf32: bool,
 ) -> Result<()>
 where
     T: Operand,
     O: Output<T>,
 {
+    let gemm = Gemm::new().activation(named(activation)?).tf32(tf32);
+    let gemm = bias.into_iter().fold(gemm, Gemm::bias_columns);
+    let mut gemm = residual.into_iter().fold(gemm, Gemm::residual);
+    gemm.run(stream, a, b, out)
+}
+
+/// `activation(scale_a · scale_b · (a · b) + bias)` for operands of 8 bits. Frameworks pass floats of 8 bits as bytes; `format` names them.
+#[ptx_ffi::export(
+    types = [(u8, bf16), (u8, f16), (u8, f32), (i8, bf16), (i8, f16), (i8, f32)],
+    shapes(a = [.., k], b = [k, n], scale_a = [..], scale_b = [n], bias = [n], out = [.., n]),
+    defaults(activation = "none", format = "e4m3")
+)]
+#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
+fn scaled_matmul<T: KernelParam, O>(
+    stream: &Stream,
+    a: TensorRef<'_, T, 2>,
+    b: TensorRef<'_, T, 2>,
+    scale_a: Option<TensorRef<'_, f32, 1>>,
+    scale_b: Option<TensorRef<'_, f32, 1>>,
+    bias: Option<TensorRef<'_, O, 1>>,
+    out: TensorMut<'_, O, 2>,
+    activation: &str,
+    format: &str,
+) -> Result<()>
+where
+    O: Output<i8> + Output<E4m3> + Output<E5m2>,
+{
     let gemm = Gemm::new().activation(named(activation)?);
-    let mut gemm = bias.into_iter().fold(gemm, |gemm, bias| gemm.bias_columns(bias));
+    let gemm = bias.into_iter().fold(gemm, Gemm::bias_columns);
+    let gemm = scale_a.into_iter().fold(gemm, Gemm::scale_rows);
+    let gemm = scale_b.into_iter().fold(gemm, Gemm::scale_columns);
+    match format {
+        "int8" => run_as::<T, i8, O>(gemm, stream, [a, b], out),
+        "e4m3" => run_as::<T, E4m3, O>(gemm, stream, [a, b], out),
+        "e5m2" => run_as::<T, E5m2, O>(gemm, stream, [a, b], out),
+        other => Err(Error::new(ErrorKind::Condition, format!("format: expected int8, e4m3 or e5m2, found {other}"))),
+    }
+}
+
+/// A product of operands that are read as elements of type `U`.
+fn run_as<T: KernelParam, U: Operand, O: Output<U>>(
+    mut gemm: Gemm<'_, O, 2>,
+    stream: &Stream,
+    operands: [TensorRef<'_, T, 2>; 2],
+    out: TensorMut<'_, O, 2>,
+) -> Result<()> {
+    let [Some(a), Some(b)] = operands.map(TensorRef::cast::<U>) else { return Err(no_cast()) };
     gemm.run(stream, a, b, out)
 }
 
 /// `a[i] · b[i]` for every `i`.
 #[ptx_ffi::export(
-    types = [f32, f16, bf16], shapes(a = [batch, m, k], b = [batch, k, n], out = [batch, m, n]), backward = batched_matmul_backward
+    types = [f32, f16, bf16],
+    shapes(a = [batch, m, k], b = [batch, k, n], out = [batch, m, n]),
+    defaults(tf32 = false),
+    backward = batched_matmul_backward
 )]
 fn batched_matmul<T>(
     stream: &Stream,
     a: TensorRef<'_, T, 3>,
     b: TensorRef<'_, T, 3>,
     out: TensorMut<'_, T, 3>,
+    tf32: bool,
 ) -> Result<()>
 where
     T: Operand + Output<T>,
 {
-    gemm(stream, a, b, out)
+    Gemm::new().tf32(tf32).run(stream, a, b, out)
 }
 
 /// The gradients of `batched_matmul`.
 #[ptx_ffi::export(
     types = [f32, f16, bf16],
-    shapes(a = [batch, m, k], b = [batch, k, n], grad_out = [batch, m, n], grad_a = [batch, m, k], grad_b = [batch, k, n])
+    shapes(a = [batch, m, k], b = [batch, k, n], grad_out = [batch, m, n], grad_a = [batch, m, k], grad_b = [batch, k, n]),
+    defaults(tf32 = false)
 )]
 fn batched_matmul_backward<T>(
     stream: &Stream,
@@ -101,15 +170,16 @@ fn batched_matmul_backward<T>(
     grad_out: TensorRef<'_, T, 3>,
     grad_a: Option<TensorMut<'_, T, 3>>,
     grad_b: Option<TensorMut<'_, T, 3>>,
+    tf32: bool,
 ) -> Result<()>
 where
     T: Operand + Output<T>,
 {
     if let Some(grad_a) = grad_a {
-        gemm(stream, grad_out, b.permuted([0, 2, 1])?, grad_a)?;
+        Gemm::new().tf32(tf32).run(stream, grad_out, b.permuted([0, 2, 1])?, grad_a)?;
     }
     let Some(grad_b) = grad_b else { return Ok(()) };
-    gemm(stream, a.permuted([0, 2, 1])?, grad_out, grad_b)
+    Gemm::new().tf32(tf32).run(stream, a.permuted([0, 2, 1])?, grad_out, grad_b)
 }
 
 /// Row r of `a` times the matrix of its group in `b`: group g has rows `offsets[g]` to `offsets[g + 1]`.

@@ -76,6 +76,36 @@ fn layer_norm_backward<T: Float>(
     norm.backward(stream, x, grad_out, grad_x)
 }
 
+/// Adds `x` to `residual`, which keeps the sum, and writes the RMSNorm of the sum. The tensors are matrices of rows.
+#[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [m, n], weight = [n], out = [m, n]), defaults(eps = 1e-6))]
+fn add_rms_norm<T: Float>(
+    stream: &Stream,
+    x: TensorRef<'_, T, 2>,
+    weight: Option<TensorRef<'_, T, 1>>,
+    out: TensorMut<'_, T, 2>,
+    residual: TensorMut<'_, T, 2>,
+    eps: f32,
+) -> Result<()> {
+    with(weight, Norm::rms(eps), Norm::weight).residual(residual).forward(stream, x, out)
+}
+
+/// The same with LayerNorm.
+#[ptx_ffi::export(
+    types = [f32, f16, bf16], shapes(x = [m, n], weight = [n], bias = [n], out = [m, n]), defaults(eps = 1e-5)
+)]
+fn add_layer_norm<T: Float>(
+    stream: &Stream,
+    x: TensorRef<'_, T, 2>,
+    weight: Option<TensorRef<'_, T, 1>>,
+    bias: Option<TensorRef<'_, T, 1>>,
+    out: TensorMut<'_, T, 2>,
+    residual: TensorMut<'_, T, 2>,
+    eps: f32,
+) -> Result<()> {
+    let norm = with(weight, Norm::layer(eps), Norm::weight);
+    with(bias, norm, Norm::bias).residual(residual).forward(stream, x, out)
+}
+
 /// A builder with an option, if there is a value for it.
 fn with<B, V>(value: Option<V>, builder: B, set: impl FnOnce(B, V) -> B) -> B {
     match value {

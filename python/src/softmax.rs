@@ -2,23 +2,28 @@
 
 use ptx_ffi::prelude::*;
 use ptx_kernels::cross_entropy::{self, CrossEntropy};
-use ptx_kernels::softmax::{self, Float};
+use ptx_kernels::softmax::{Float, Softmax};
 
-/// Softmax over the last dimension.
-#[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], out = [.., n]), backward = softmax_backward)]
-fn softmax<T: Float>(stream: &Stream, x: TensorRef<'_, T, 2>, out: TensorMut<'_, T, 2>) -> Result<()> {
-    softmax::softmax(stream, x, out)
+/// Softmax of `scale · x` over the last dimension.
+#[ptx_ffi::export(
+    types = [f32, f16, bf16], shapes(x = [.., n], out = [.., n]), defaults(scale = 1.0), backward = softmax_backward
+)]
+fn softmax<T: Float>(stream: &Stream, x: TensorRef<'_, T, 2>, out: TensorMut<'_, T, 2>, scale: f32) -> Result<()> {
+    Softmax::new().scale(scale).forward(stream, x, out)
 }
 
 /// The gradient of `softmax`, from its result.
-#[ptx_ffi::export(types = [f32, f16, bf16], shapes(out = [.., n], grad_out = [.., n], grad_x = [.., n]))]
+#[ptx_ffi::export(
+    types = [f32, f16, bf16], shapes(out = [.., n], grad_out = [.., n], grad_x = [.., n]), defaults(scale = 1.0)
+)]
 fn softmax_backward<T: Float>(
     stream: &Stream,
     out: TensorRef<'_, T, 2>,
     grad_out: TensorRef<'_, T, 2>,
     grad_x: TensorMut<'_, T, 2>,
+    scale: f32,
 ) -> Result<()> {
-    softmax::softmax_backward(stream, out, grad_out, grad_x)
+    Softmax::new().scale(scale).backward(stream, out, grad_out, grad_x)
 }
 
 /// The loss of each row of logits for its target, and the logarithm of the sum of its exponentials.

@@ -46,12 +46,13 @@ def relu(x: Any) -> Any:
     return np.maximum(np.asarray(x, np.float64), 0.0)
 
 
-def attention(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
+def attention(q: Any, k: Any, v: Any, causal: bool = False, window: Any = (None, None), bias: Any = 0.0) -> Any:
     """Shape [batch, sequence, heads, head_dim]; as many heads of k and v as divide those of q."""
     q, k, v = (np.asarray(t, np.float64).transpose(0, 2, 1, 3) for t in (q, k, v))
     k, v = (np.repeat(t, q.shape[1] // t.shape[1], 1) for t in (k, v))
-    scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(q.shape[-1])
-    if causal:
-        rows, columns = scores.shape[-2:]
-        scores = np.where(np.tril(np.ones((rows, columns), bool), columns - rows), scores, -np.inf)
-    return (softmax(scores) @ v).transpose(0, 2, 1, 3)
+    scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(q.shape[-1]) + bias
+    rows, columns = scores.shape[-2:]
+    distance = np.arange(columns) - np.arange(rows)[:, None] - (columns - rows)
+    left, right = window[0], 0 if causal else window[1]
+    hidden = (distance < -math.inf if left is None else distance < -left) | (distance > (math.inf if right is None else right))
+    return (softmax(np.where(hidden, -np.inf, scores)) @ v).transpose(0, 2, 1, 3)

@@ -105,6 +105,55 @@ def test_attention(causal: bool) -> None:
         np.testing.assert_allclose(np.float32(mine), np.float32(reference), rtol=5e-2, atol=5e-2)
 
 
+def test_options_of_attention() -> None:
+    q, k, v = (_random(1, 16, heads, 16, seed=heads).astype(jnp.bfloat16) for heads in (4, 2, 2))
+    bias = _random(1, 4, 16, 16).astype(jnp.bfloat16)
+    rows = [np.float32(t) for t in (q, k, v)]
+    found = jax.jit(lambda *x: ptx_kernels.attention(*x, window=(3, 0), bias=bias))(q, k, v)
+    expected = references.attention(*rows, window=(3, 0), bias=np.float32(bias))
+    np.testing.assert_allclose(np.float32(found), expected, rtol=2e-2, atol=2e-2)
+    bounds = jnp.array([0, 5, 16], jnp.int32)
+
+    def packed(q: Any, k: Any, v: Any) -> Any:
+        return ptx_kernels.attention_varlen(q[0], k[0], v[0], bounds, bounds, 11, 11, causal=True)
+
+    expected = np.concatenate([references.attention(*(t[:, low:high] for t in rows), causal=True)[0] for low, high in ((0, 5), (5, 16))])
+    np.testing.assert_allclose(np.float32(jax.jit(packed)(q, k, v)), expected, rtol=2e-2, atol=2e-2)
+    grads = jax.jit(jax.grad(lambda *x: (packed(*x).astype(jnp.float32) ** 2).sum(), (0, 1, 2)))(q, k, v)
+    # The first tokens do not depend on the second sequence.
+    whole = jax.grad(lambda *x: (ptx_kernels.attention(*x, causal=True).astype(jnp.float32) ** 2).sum(), (0, 1, 2))
+    for mine, reference in zip(grads, whole(q[:, :5], k[:, :5], v[:, :5])):
+        np.testing.assert_allclose(np.float32(mine[:, :5]), np.float32(reference), rtol=5e-2, atol=5e-2)
+
+
+def test_attention_of_e4m3() -> None:
+    q, k, v = (_random(1, 16, heads, 32, seed=heads).astype(jnp.float8_e4m3fn) for heads in (4, 2, 2))
+    factors = jnp.array([[0.5, 2.0]], jnp.float32)
+    attend = jax.jit(lambda *x: ptx_kernels.attention(*x, q_descale=0.5, k_descale=factors, v_descale=2.0))
+    found = attend(q, k, v)
+    assert found.dtype == jnp.bfloat16
+    scaled = (np.float32(q) * 0.5, np.float32(k) * np.array([0.5, 2.0])[:, None], np.float32(v) * 2.0)
+    bound = 1e-1 if jax.default_backend() == "gpu" else 2e-2
+    np.testing.assert_allclose(np.float32(found), references.attention(*scaled), rtol=bound, atol=bound)
+    with pytest.raises(TypeError, match="out_dtype is not possible in JAX"):
+        ptx_kernels.attention(q, k, v, out_dtype=jnp.float16)
+    with pytest.raises(TypeError, match="k: expected a tensor of float8_e4m3fn, the type of q, found float32"):
+        ptx_kernels.attention(q, k.astype(jnp.float32), v)
+
+
+def test_matmul_of_8_bits() -> None:
+    a, b = (4 * _random(5, 32)).astype(jnp.int8), (4 * _random(32, 16)).astype(jnp.int8)
+    found = jax.jit(lambda a, b: ptx_kernels.matmul(a, b, scale_a=0.5, scale_b=jnp.full(16, 2.0)))(a, b)
+    np.testing.assert_allclose(np.float32(found), np.float32(a) @ np.float32(b), rtol=1e-2, atol=1e-2)
+
+
+def test_a_residual_stream() -> None:
+    x, w, stream = _random(2, 3, 16), _random(16), _random(2, 3, 16, seed=1)
+    out, after = jax.jit(ptx_kernels.add_rms_norm)(x, stream, w)
+    np.testing.assert_allclose(after, x + stream, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(out, references.rms_norm(x + stream, w), rtol=1e-5, atol=1e-5)
+
+
 def test_a_function_of_a_library_with_saved_outputs(lib: Any) -> None:
     x, w = _random(2, 3, 5), _random(5)
     np.testing.assert_allclose(lib.rms_norm(x, w), references.rms_norm(x, w), rtol=1e-5, atol=1e-5)

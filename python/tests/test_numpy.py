@@ -80,6 +80,69 @@ def test_attention(causal: bool) -> None:
     np.testing.assert_allclose(other.transpose(0, 2, 1, 3), found)
 
 
+def test_options_of_attention() -> None:
+    q, k, v = (_random(1, 20, heads, 16, seed=heads).astype(np.float16) for heads in (4, 2, 2))
+    bias = _random(1, 4, 20, 20).astype(np.float16)
+    for window in ((3, 0), (None, 2), (4, 1)):
+        expected = references.attention(q, k, v, window=window, bias=bias)
+        np.testing.assert_allclose(ptx_kernels.attention(q, k, v, window=window, bias=bias), expected, rtol=1e-2, atol=1e-2)
+    bounds = np.array([0, 3, 3, 20], np.int32)
+    found = ptx_kernels.attention_varlen(q[0], k[0], v[0], bounds, bounds, 17, 17, causal=True, window=(5, 0))
+    for low, high in ((0, 3), (3, 20)):
+        expected = references.attention(*(t[:, low:high] for t in (q, k, v)), causal=True, window=(5, 0))
+        np.testing.assert_allclose(found[low:high], expected[0], rtol=1e-2, atol=1e-2)
+    decoded = ptx_kernels.attention_decode(q[:, -2:], k, v, np.array([20], np.int32), window=(5, None))
+    expected = references.attention(q[:, -2:], k, v, causal=True, window=(5, 0))
+    np.testing.assert_allclose(decoded, expected, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("layout", ["bshd", "bhsd"])
+def test_attention_of_e4m3(layout: str) -> None:
+    e4m3 = pytest.importorskip("ml_dtypes").float8_e4m3fn
+    q, k, v = (_random(2, 20, heads, 32, seed=heads).astype(e4m3) for heads in (4, 2, 2))
+    factors = np.array([[0.5, 2.0], [1.0, 0.25]], np.float32)
+    scaled = [t.astype(np.float32) * f for t, f in ((q, 1.5), (k, factors[:, None, :, None]), (v, 3.0))]
+    expected = references.attention(*scaled, causal=True)
+    if layout == "bhsd":
+        q, k, v, expected = (t.transpose(0, 2, 1, 3) for t in (q, k, v, expected))
+    options: dict[str, Any] = {"causal": True, "layout": layout, "q_descale": 1.5, "k_descale": factors, "v_descale": np.full((), 3.0, np.float32)}
+    found = ptx_kernels.attention(q, k, v, out_dtype=np.float16, **options)
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
+    out = np.empty_like(found)
+    assert ptx_kernels.attention(*(t.view(np.uint8) for t in (q, k, v)), out=out, **options) is out
+    np.testing.assert_array_equal(out, found)
+
+
+def test_matmul_of_8_bits() -> None:
+    types = pytest.importorskip("ml_dtypes")
+    a, b, scale = _random(2, 5, 32), _random(32, 16), np.abs(_random(2, 5)) + 0.5
+    for dtype in (np.int8, types.float8_e4m3fn, types.float8_e5m2):
+        x, y = (a * 4).astype(dtype), (b * 4).astype(dtype)
+        product = x.astype(np.float32) @ y.astype(np.float32)
+        found = ptx_kernels.matmul(x, y, out_dtype=np.float32)
+        np.testing.assert_allclose(found, product, rtol=1e-3, atol=1e-3)
+        found = ptx_kernels.matmul(x, y.T.copy().T, scale_a=scale, scale_b=0.5, activation="relu", out_dtype=np.float16)
+        np.testing.assert_allclose(found, np.maximum(product * scale[..., None] * 0.5, 0.0), rtol=1e-2, atol=1e-2)
+
+
+def test_more_of_matmul() -> None:
+    a, b, residual = _random(2, 5, 24), _random(24, 16), _random(2, 5, 16)
+    np.testing.assert_allclose(ptx_kernels.matmul(a, b, residual=residual), a @ b + residual, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ptx_kernels.matmul(a, b, tf32=True), a @ b, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(ptx_kernels.softmax(a, scale=0.5), references.softmax(0.5 * a), rtol=1e-5, atol=1e-5)
+
+
+def test_norms_of_a_residual_stream() -> None:
+    x, w, b, stream = _random(2, 3, 16), _random(16), _random(16, seed=1), _random(2, 3, 16, seed=1)
+    before = stream.copy()
+    out, after = ptx_kernels.add_rms_norm(x, stream, w)
+    assert after is stream
+    np.testing.assert_allclose(stream, before + x, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(out, references.rms_norm(stream, w), rtol=1e-5, atol=1e-5)
+    out, after = ptx_kernels.add_layer_norm(x, stream, w, b)
+    np.testing.assert_allclose(out, references.layer_norm(before + 2 * x, w, b), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("paged", [False, True])
 def test_attention_decode(paged: bool) -> None:
     q, k, v = (_random(2, n, heads, 16, seed=seed).astype(np.float16) for n, heads, seed in ((2, 4, 0), (40, 2, 1), (40, 2, 2)))
@@ -167,7 +230,7 @@ def test_a_fault_of_the_kernel(lib: Any) -> None:
 
 
 def test_messages(lib: Any) -> None:
-    x, w = _random(4, 8), _random(8)
+    x, w, bits = _random(4, 8), _random(8), np.zeros((4, 8), np.uint8)
     read_only = np.ones((4, 8), np.float32)
     read_only.flags.writeable = False
     for call, error, message in [
@@ -182,6 +245,16 @@ def test_messages(lib: Any) -> None:
         (lambda: ptx_kernels.attention_decode(x, x, x, x), ValueError, "q: expected 4 dimensions"),
         (lambda: ptx_kernels.grouped_matmul(x, x, x), ValueError, "b: expected 3 dimensions"),
         (lambda: ptx_kernels.attention(x, x, x), ValueError, "q: expected 4 dimensions"),
+        (lambda: ptx_kernels.attention(x, x, x, window=3), TypeError, "window: expected two numbers"),
+        (lambda: ptx_kernels.attention(x, x, x, causal=True, window=(3, 1)), ValueError, "causal attention sees no key behind"),
+        (lambda: ptx_kernels.attention(x, x, x, k_descale=2.0), ValueError, "are possible for float8_e4m3fn"),
+        (lambda: ptx_kernels.attention(bits, x, x), TypeError, "k: expected a tensor of uint8, the type of q, found float32"),
+        (lambda: ptx_kernels.attention(bits, bits, bits, bias=x), ValueError, "bias: not possible for float8_e4m3fn"),
+        (lambda: ptx_kernels.attention(bits, bits, bits), ValueError, "q: expected 4 dimensions"),
+        (lambda: ptx_kernels.matmul(x, x, scale_a=2.0), ValueError, "scale_b are possible for operands of 8 bits"),
+        (lambda: ptx_kernels.matmul(x.astype(np.int8), x), TypeError, "b: expected a tensor of int8, the type of a, found float32"),
+        (lambda: ptx_kernels.add_rms_norm(x, x[:2]), ValueError, "residual: expected shape"),
+        (lambda: ptx_kernels.add_rms_norm(x[:, ::2], x[:, ::2]), ValueError, "residual: expected a contiguous tensor"),
         (lambda: lib.scale(x[0], times=256), ValueError, "times: 256 is outside of 0 to 255"),
         (lambda: lib.scale(x[0], times=1 << 70), (ValueError, TypeError, OverflowError), "scale|int"),
         (lambda: lib.scale(), TypeError, "missing required argument 'x'"),

@@ -219,26 +219,39 @@ def test_wrong_arguments(device: str) -> None:
         ptx_kernels.rms_norm(x.double())
 
 
-F32, BF16, I32, I64 = torch.float32, torch.bfloat16, torch.int32, torch.int64
+F32, BF16, U8, I32, I64 = torch.float32, torch.bfloat16, torch.uint8, torch.int32, torch.int64
 # The inputs of functions of the library in their order: (type, shape) of tensors, and scalars.
 INPUTS: dict[str, list[Any]] = {
     "rms_norm": [(F32, (4, 16)), (F32, (16,)), 1e-6],
     "layer_norm": [(F32, (4, 16)), (F32, (16,)), (F32, (16,)), 1e-5],
     "activation": [(F32, (4, 16)), "gelu"],
     "gated": [(F32, (4, 16)), (F32, (4, 16)), "silu"],
-    "softmax": [(F32, (4, 16))],
+    "add_rms_norm": [(F32, (4, 16)), (F32, (16,)), 1e-6],
+    "add_layer_norm": [(F32, (4, 16)), (F32, (16,)), (F32, (16,)), 1e-5],
+    "softmax": [(F32, (4, 16)), 2.0],
     "cross_entropy": [(F32, (4, 16)), (I64, (4,)), -100, 0.1],
-    "matmul": [(F32, (4, 8)), (F32, (8, 6))],
-    "linear": [(F32, (4, 8)), (F32, (8, 6)), (F32, (6,)), "relu"],
-    "batched_matmul": [(F32, (2, 4, 8)), (F32, (2, 8, 6))],
+    "matmul": [(F32, (4, 8)), (F32, (8, 6)), False],
+    "linear": [(F32, (4, 8)), (F32, (8, 6)), (F32, (6,)), (F32, (4, 6)), "relu", False],
+    "scaled_matmul": [(U8, (4, 16)), (U8, (16, 8)), (F32, (4,)), (F32, (8,)), None, "none", "e4m3"],
+    "batched_matmul": [(F32, (2, 4, 8)), (F32, (2, 8, 6)), False],
     "grouped_matmul": [(BF16, (8, 16)), (BF16, (1, 16, 8)), (torch.uint32, (2,))],
-    "attention": [(BF16, (1, 4, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), True, None, 0.0],
-    "attention_bhsd": [(BF16, (1, 2, 4, 16)), (BF16, (1, 1, 4, 16)), (BF16, (1, 1, 4, 16)), True, None, 0.0],
+    "attention": [(BF16, (1, 4, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), None, True, None, 0.0, None, None, False],
+    "attention_bhsd": [(BF16, (1, 2, 4, 16)), (BF16, (1, 1, 4, 16)), (BF16, (1, 1, 4, 16)), None, False, None, 0.0, 2, 1, True],
+    "attention_e4m3": [
+        (U8, (1, 4, 2, 16)), (U8, (1, 4, 1, 16)), (U8, (1, 4, 1, 16)), (F32, (1, 1)), None, None, True, None, 0.0, None, None,
+    ],
+    "attention_bhsd_e4m3": [
+        (U8, (1, 2, 4, 16)), (U8, (1, 1, 4, 16)), (U8, (1, 1, 4, 16)), None, (F32, (1, 1)), None, True, None, 0.0, None, None,
+    ],
+    "attention_varlen": [
+        (BF16, (1, 8, 2, 16)), (BF16, (1, 8, 1, 16)), (BF16, (1, 8, 1, 16)), (I32, (2,)), (I32, (2,)), 8, 8, True, None, 0.0, None,
+        None, False,
+    ],
     "attention_decode": [
-        (BF16, (1, 1, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), (I32, (1,)), None, None, None, True, None, 0.0,
+        (BF16, (1, 1, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), (I32, (1,)), None, None, None, True, None, 0.0, 2, None,
     ],
     "attention_prefill": [
-        (BF16, (1, 3, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), (I32, (1,)), None, True, None, 0.0,
+        (BF16, (1, 3, 2, 16)), (BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16)), (I32, (1,)), None, True, None, 0.0, None, None,
     ],
     "attention_decode_latent": [(BF16, (1, 1, 2, 32)), (BF16, (1, 4, 1, 32)), (I32, (1,)), None, True, None],
     "attention_append": [(BF16, (1, 1, 1, 16)), (BF16, (1, 1, 1, 16)), (I32, (1,)), None, None, None],
@@ -246,6 +259,8 @@ INPUTS: dict[str, list[Any]] = {
 }  # fmt: skip
 # The outputs of functions whose callers pass them.
 OUTPUTS: dict[str, list[Any]] = {
+    "add_rms_norm": [(F32, (4, 16)), (F32, (4, 16))],
+    "add_layer_norm": [(F32, (4, 16)), (F32, (4, 16))],
     "attention_decode_latent": [(BF16, (1, 1, 2, 16))],
     "attention_append": [(BF16, (1, 4, 1, 16)), (BF16, (1, 4, 1, 16))],
 }
@@ -268,6 +283,8 @@ def test_opcheck(device: str, name: str) -> None:
 
     def tensors(descriptions: list[Any], grad: bool = False) -> list[Any]:
         def tensor(dtype: Any, shape: tuple[int, ...]) -> Any:
+            if dtype == U8:
+                return torch.zeros(shape, device=device, dtype=dtype)
             if not dtype.is_floating_point:
                 # Offsets of a group with all rows; numbers in order.
                 return (torch.arange(shape[0], device=device, dtype=torch.int32) * (8 if dtype == torch.uint32 else 1)).to(dtype)

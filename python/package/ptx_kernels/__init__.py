@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from ._native_library import Library, load
 from ._operations import (
+    add_layer_norm,
+    add_rms_norm,
     attention,
     attention_append,
     attention_decode,
     attention_decode_latent,
     attention_prefill,
+    attention_varlen,
     cross_entropy,
     geglu,
     gelu,
@@ -30,11 +33,14 @@ from ._operations import (
 
 __all__ = [
     "Library",
+    "add_layer_norm",
+    "add_rms_norm",
     "attention",
     "attention_append",
     "attention_decode",
     "attention_decode_latent",
     "attention_prefill",
+    "attention_varlen",
     "cross_entropy",
     "geglu",
     "gelu",

@@ -51,6 +51,48 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, 
     return call(_library.layer_norm, [x, weight, bias, out, eps])
 
 
+def add_rms_norm(x: Any, residual: Any, weight: Any = None, eps: float = 1e-6) -> Any:
+    """Adds ``x`` to a residual stream, in place, and normalizes the sum by RMSNorm: one launch.
+
+    Args:
+        x: float32, float16 or bfloat16 of shape ``[..., n]``.
+        residual: of the shape and type of ``x``, contiguous; it becomes ``x + residual``.
+        weight: of shape ``[n]`` and the type of ``x``; ones without it.
+        eps: what is added to the mean square.
+
+    Returns:
+        The norm, and the residual stream. With JAX this is a new array, in the memory of the old one where that is not used again. Without a
+        gradient.
+    """
+    return _add_norm(_library.add_rms_norm, x, residual, [weight], eps)
+
+
+def add_layer_norm(x: Any, residual: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """As `add_rms_norm`, with LayerNorm.
+
+    Args:
+        x: float32, float16 or bfloat16 of shape ``[..., n]``.
+        residual: of the shape and type of ``x``, contiguous; it becomes ``x + residual``.
+        weight: of shape ``[n]`` and the type of ``x``; ones without it.
+        bias: of shape ``[n]`` and the type of ``x``; zeros without it.
+        eps: what is added to the variance.
+
+    Returns:
+        The norm, and the residual stream. Without a gradient.
+    """
+    return _add_norm(_library.add_layer_norm, x, residual, [weight, bias], eps)
+
+
+def _add_norm(function: Any, x: Any, residual: Any, vectors: list[Any], eps: float) -> Any:
+    if tuple(x.shape) != tuple(residual.shape):
+        raise ValueError(f"{function.name}: residual: expected shape {tuple(x.shape)}, that of x, found {tuple(residual.shape)}")
+    if not _is_contiguous(residual):
+        raise ValueError(f"{function.name}: residual: expected a contiguous tensor")
+    rows, sums = (tensor.reshape(-1, tensor.shape[-1]) for tensor in (x, residual))
+    out, after = call(function, [rows, *vectors, None, sums, eps])
+    return out.reshape(x.shape), residual if after is sums else after.reshape(x.shape)
+
+
 def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Any:
     """GELU: ``x · Φ(x)``, or its approximation with ``approximate="tanh"``, as PyTorch's.
 
@@ -109,21 +151,22 @@ def geglu(gate: Any, up: Any, approximate: str = "none", *, out: Any = None) -> 
     return call(_library.gated, [gate, up, out, "gelu" if approximate == "none" else "gelu_tanh"])
 
 
-def softmax(x: Any, axis: int = -1, *, out: Any = None) -> Any:
-    """Softmax over one dimension.
+def softmax(x: Any, axis: int = -1, *, scale: float = 1.0, out: Any = None) -> Any:
+    """Softmax of ``scale · x`` over one dimension.
 
     Args:
         x: float32, float16 or bfloat16.
         axis: the dimension; another one than the last is moved there, which copies.
+        scale: positive: the inverse of a temperature.
         out: where the result goes, for the last dimension; else it is a new tensor.
     """
     if axis in (-1, x.ndim - 1):
-        return call(_library.softmax, [x, out])
+        return call(_library.softmax, [x, out, scale])
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"softmax: axis {axis} is not one of the {x.ndim} dimensions of x")
     if out is not None:
         raise ValueError("softmax: out= is possible for the last dimension only")
-    return _move(call(_library.softmax, [_move(x, axis, -1), None]), -1, axis)
+    return _move(call(_library.softmax, [_move(x, axis, -1), None, scale]), -1, axis)
 
 
 def cross_entropy(
@@ -163,38 +206,79 @@ _ACTIVATIONS = {"relu": relu, "gelu": gelu, "silu": silu}
 
 
 def matmul(
-    a: Any, b: Any, *, bias: Any = None, activation: str | None = None, out_dtype: Any = None, out: Any = None
+    a: Any,
+    b: Any,
+    *,
+    bias: Any = None,
+    activation: str | None = None,
+    residual: Any = None,
+    scale_a: Any = None,
+    scale_b: Any = None,
+    tf32: bool = False,
+    out_dtype: Any = None,
+    out: Any = None,
 ) -> Any:
-    """The matrix product ``activation(a · b + bias)``.
+    """The matrix product ``activation(a · b + bias) + residual``.
 
     Args:
-        a: float32, float16 or bfloat16 of shape ``[..., m, k]``.
+        a: float32, float16, bfloat16, float8_e4m3fn, float8_e5m2 or int8, of shape ``[..., m, k]``.
         b: of shape ``[k, n]``, or ``[batch, k, n]`` with ``a`` of shape ``[batch, m, k]``. Any strides: a transposed operand costs nothing.
         bias: of shape ``[n]``, for a ``b`` of two dimensions.
         activation: ``"relu"``, ``"gelu"``, ``"gelu_tanh"`` or ``"silu"``.
-        out_dtype: float32 for a float32 result of half-precision operands; else the result has their type. Without a gradient.
+        residual: of the result's shape.
+        scale_a: factors of the rows of ``a``, for operands of 8 bits: float32 of shape ``[..., m]``, or one number for all.
+        scale_b: factors of the columns of ``b``: float32 of shape ``[n]``, or one number.
+        tf32: float32 operands are cut to 11 significant bits, for tensor cores.
+        out_dtype: float32 for a float32 result of half-precision operands; else the result has their type. Without a gradient. Operands of 8 bits
+            have a result of bfloat16, float16 or float32; it is bfloat16 without ``out_dtype``.
         out: where the result goes; else it is a new tensor.
 
     Returns:
-        ``[..., m, n]``. Sums are float32. Differentiable in ``a``, ``b`` and ``bias``.
+        ``[..., m, n]``. Sums are float32. Differentiable in ``a``, ``b``, ``bias`` and ``residual``, but for operands of 8 bits.
     """
     if activation not in (None, "relu", "gelu", "gelu_tanh", "silu"):
         raise ValueError(f"matmul: activation: expected relu, gelu, gelu_tanh or silu, found {activation!r}")
+    plain = bias is None and activation is None and residual is None
+    if _dtype_name(a) in _FORMATS:
+        if residual is not None or b.ndim != 2:
+            raise ValueError("matmul: operands of 8 bits have no residual, and a b of two dimensions")
+        return _scaled_matmul(a, b, [scale_a, scale_b], bias, activation, out_dtype, out)
+    if scale_a is not None or scale_b is not None:
+        raise ValueError("matmul: scale_a and scale_b are possible for operands of 8 bits")
     if b.ndim == 3:
-        if bias is not None or activation is not None or out_dtype is not None:
-            raise ValueError("matmul: bias, activation and out_dtype are possible for a b of two dimensions")
-        return call(_library.batched_matmul, [a, b, out])
+        if not plain or out_dtype is not None:
+            raise ValueError("matmul: bias, activation, residual and out_dtype are possible for a b of two dimensions")
+        return call(_library.batched_matmul, [a, b, out, tf32])
     if out_dtype is not None:
         if out is None:
             out = _result_of_type(a, (*a.shape[:-1], b.shape[-1]), out_dtype)
-        return call(_library.linear, [a, b, bias, out, activation or "none"])
-    if out is None and _differentiates(a, b, bias):
-        made = call(_library.matmul, [a, b, None])
+        return call(_library.linear, [a, b, bias, residual, out, activation or "none", tf32])
+    if out is None and _differentiates(a, b, bias, residual):
+        made = call(_library.matmul, [a, b, None, tf32])
         made = made if bias is None else made + bias
-        return made if activation is None else _activate(made, activation)
-    if bias is None and activation is None:
-        return call(_library.matmul, [a, b, out])
-    return call(_library.linear, [a, b, bias, out, activation or "none"])
+        made = made if activation is None else _activate(made, activation)
+        return made if residual is None else made + residual
+    if plain:
+        return call(_library.matmul, [a, b, out, tf32])
+    return call(_library.linear, [a, b, bias, residual, out, activation or "none", tf32])
+
+
+# Operands of 8 bits: the names of their types in Rust.
+_FORMATS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2", "int8": "int8"}
+
+
+def _scaled_matmul(
+    a: Any, b: Any, scales: list[Any], bias: Any, activation: str | None, out_dtype: Any, out: Any
+) -> Any:
+    """A product of operands of 8 bits."""
+    names = [_dtype_name(operand) for operand in (a, b)]
+    if names[0] != names[1]:
+        raise TypeError(f"matmul: b: expected a tensor of {names[0]}, the type of a, found {names[1]}")
+    if out_dtype is not None and out is None:
+        out = _result_of_type(a, (*a.shape[:-1], b.shape[-1]), out_dtype)
+    factors = [_factors(scale, shape, a) for scale, shape in zip(scales, (a.shape[:-1], b.shape[1:]))]
+    passed = [operand if names[0] == "int8" else _viewed(operand, "uint8") for operand in (a, b)]
+    return call(_library.scaled_matmul, [*passed, *factors, bias, out, activation or "none", _FORMATS[names[0]]])
 
 
 def grouped_matmul(a: Any, b: Any, offsets: Any, *, out_dtype: Any = None, out: Any = None) -> Any:
@@ -217,36 +301,124 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, *, out_dtype: Any = None, out: 
     return call(_library.grouped_matmul, [a, b, _unsigned(offsets), out])
 
 
+Window = tuple[int | None, int | None] | None
+
+
 def attention(
     q: Any,
     k: Any,
     v: Any,
     *,
     causal: bool = False,
+    window: Window = None,
+    bias: Any = None,
     scale: float | None = None,
     layout: str = "bshd",
     soft_cap: float = 0.0,
+    deterministic: bool = False,
+    q_descale: Any = None,
+    k_descale: Any = None,
+    v_descale: Any = None,
+    out_dtype: Any = None,
     out: Any = None,
 ) -> Any:
-    """Attention: ``softmax(q · kᵀ · scale) · v`` for each head.
+    """Attention: ``softmax(q · kᵀ · scale + bias) · v`` for each head.
 
     Args:
-        q: float16 or bfloat16 of shape ``[batch, tokens, heads, elements]``; elements are a multiple of 8, at most 256.
+        q: float16, bfloat16 or float8_e4m3fn of shape ``[batch, tokens, heads, elements]``; elements are a multiple of 8 (16 for float8_e4m3fn), at
+            most 256.
         k: of shape ``[batch, tokens of k, heads of k, elements]``; heads of ``q`` may share those of ``k``.
         v: of shape ``[batch, tokens of k, heads of k, elements of v]``.
         causal: a query sees no key behind its own; the last query is aligned with the last key.
+        window: the keys that a query sees in front of its own and behind it, ``None`` for all: ``(1023, 0)`` for a sliding window of 1024.
+        bias: of shape ``[batch, heads, tokens, tokens of k]`` and the type of ``q``; minus infinity hides a key. Without a gradient.
         scale: the factor of the scores; ``1 / sqrt(elements)`` without it.
         layout: ``"bshd"``, or ``"bhsd"`` for tensors of shape ``[batch, heads, tokens, elements]``.
         soft_cap: scores become ``soft_cap · tanh(score / soft_cap)``, where it is not zero.
+        deterministic: gradients have the same bits each time.
+        q_descale: for float8_e4m3fn: an element of ``q`` is the tensor's times the factor of its sequence and head of ``k``. float32 of shape
+            ``[batch, heads of k]``, positive, or one number for all; one without it.
+        k_descale: as ``q_descale``, for ``k``.
+        v_descale: as ``q_descale``, for ``v``; of any sign.
+        out_dtype: for float8_e4m3fn: bfloat16, as without it, or float16.
         out: where the result goes; else it is a new tensor.
 
     Returns:
-        A tensor like ``q`` with the elements of ``v``. Differentiable in ``q``, ``k`` and ``v``.
+        A tensor like ``q`` with the elements of ``v``. Differentiable in ``q``, ``k`` and ``v``, but for float8_e4m3fn.
     """
     if layout not in ("bshd", "bhsd"):
         raise ValueError(f"attention: layout: expected 'bshd' or 'bhsd', found {layout!r}")
+    left, right = _bounds("attention", window, causal)
+    descales = [q_descale, k_descale, v_descale]
+    if _dtype_name(q) in ("float8_e4m3fn", "uint8"):
+        if bias is not None:
+            raise ValueError("attention: bias: not possible for float8_e4m3fn")
+        function = _library.attention_e4m3 if layout == "bshd" else _library.attention_bhsd_e4m3
+        inputs, out = _e4m3_inputs([q, k, v], descales, layout, out_dtype, out)
+        return call(function, [*inputs, out, None, causal, scale, soft_cap, left, right])
+    if out_dtype is not None or any(factor is not None for factor in descales):
+        raise ValueError("attention: q_descale, k_descale, v_descale and out_dtype are possible for float8_e4m3fn")
     function = _library.attention if layout == "bshd" else _library.attention_bhsd
-    return call(function, [q, k, v, out, None, causal, scale, soft_cap])
+    return call(function, [q, k, v, bias, out, None, causal, scale, soft_cap, left, right, deterministic])
+
+
+def _e4m3_inputs(tensors: list[Any], descales: list[Any], layout: str, out_dtype: Any, out: Any) -> tuple[list[Any], Any]:
+    """Tensors of e4m3 and their factors as the library takes them, and where the result goes, if that is known."""
+    q, k, v = tensors
+    for name, tensor in (("k", k), ("v", v)):
+        if _dtype_name(tensor) != _dtype_name(q):
+            raise TypeError(f"attention: {name}: expected a tensor of {_dtype_name(q)}, the type of q, found {_dtype_name(tensor)}")
+    if out_dtype is not None and out is None:
+        out = _result_of_type(q, (*q.shape[:-1], v.shape[-1]), out_dtype)
+    heads = 2 if layout == "bshd" else 1
+    shape = (k.shape[0], k.shape[heads]) if k.ndim == 4 else ()
+    return [*map(_e4m3_as_bytes, tensors), *(_factors(factor, shape, q) for factor in descales)], out
+
+
+def attention_varlen(
+    q: Any,
+    k: Any,
+    v: Any,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: Any,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    *,
+    causal: bool = False,
+    window: Window = None,
+    scale: float | None = None,
+    soft_cap: float = 0.0,
+    deterministic: bool = False,
+    out: Any = None,
+) -> Any:
+    """Attention of sequences of different lengths, packed behind each other: a sequence sees its own keys.
+
+    Args:
+        q: float16 or bfloat16 of shape ``[tokens, heads, elements]``; elements are a multiple of 8, at most 256.
+        k: of shape ``[tokens of k, heads of k, elements]``.
+        v: of shape ``[tokens of k, heads of k, elements of v]``.
+        cu_seqlens_q: int32 of shape ``[sequences + 1]``: sequence ``i`` has the tokens from ``cu_seqlens_q[i]`` to ``cu_seqlens_q[i + 1]``. They are
+            read where they are.
+        cu_seqlens_k: the same for ``k`` and ``v``.
+        max_seqlen_q: a length that no sequence of ``q`` exceeds.
+        max_seqlen_k: a length that no sequence of ``k`` exceeds.
+        causal: as for `attention`, in each sequence.
+        window: as for `attention`.
+        scale: the factor of the scores; ``1 / sqrt(elements)`` without it.
+        soft_cap: scores become ``soft_cap · tanh(score / soft_cap)``, where it is not zero.
+        deterministic: gradients have the same bits each time.
+        out: where the result goes; else it is a new tensor.
+
+    Returns:
+        A tensor like ``q`` with the elements of ``v``. Rows of no sequence have no defined value. Differentiable in ``q``, ``k`` and ``v``.
+    """
+    left, right = _bounds("attention_varlen", window, causal)
+    inputs = [q[None], k[None], v[None], cu_seqlens_q, cu_seqlens_k, None if out is None else out[None], None]
+    made = call(
+        _library.attention_varlen,
+        [*inputs, max_seqlen_q, max_seqlen_k, causal, scale, soft_cap, left, right, deterministic],
+    )
+    return made[0] if out is None else out
 
 
 def attention_decode(
@@ -259,6 +431,7 @@ def attention_decode(
     k_scale: Any = None,
     v_scale: Any = None,
     causal: bool = True,
+    window: Window = None,
     scale: float | None = None,
     soft_cap: float = 0.0,
     out: Any = None,
@@ -277,6 +450,7 @@ def attention_decode(
         k_scale: float32 of shape ``[heads of k]``: a key is the cache's times the factor of its head. Together with ``v_scale``.
         v_scale: as ``k_scale``, for values.
         causal: a query sees no key behind its own; the last query is aligned with the last key.
+        window: as for `attention`.
         scale: the factor of the scores; ``1 / sqrt(elements)`` without it.
         soft_cap: scores become ``soft_cap · tanh(score / soft_cap)``, where it is not zero.
         out: where the result goes; else it is a new tensor.
@@ -285,7 +459,8 @@ def attention_decode(
         A tensor like ``q`` with the elements of ``v_cache``. Without a gradient.
     """
     caches = [_e4m3_as_bytes(cache) for cache in (k_cache, v_cache)]
-    values = [q, *caches, lengths, block_table, k_scale, v_scale, out, None, causal, scale, soft_cap]
+    bounds = _bounds("attention_decode", window, causal)
+    values = [q, *caches, lengths, block_table, k_scale, v_scale, out, None, causal, scale, soft_cap, *bounds]
     return call(_library.attention_decode, values)
 
 
@@ -297,6 +472,7 @@ def attention_prefill(
     *,
     block_table: Any = None,
     causal: bool = True,
+    window: Window = None,
     scale: float | None = None,
     soft_cap: float = 0.0,
     out: Any = None,
@@ -310,6 +486,7 @@ def attention_prefill(
         lengths: int32 of shape ``[batch]``: the keys of each sequence, new ones included.
         block_table: as for `attention_decode`.
         causal: a query sees no key behind its own; the last query is aligned with the last key.
+        window: as for `attention`.
         scale: the factor of the scores; ``1 / sqrt(elements)`` without it.
         soft_cap: scores become ``soft_cap · tanh(score / soft_cap)``, where it is not zero.
         out: where the result goes; else it is a new tensor.
@@ -317,7 +494,8 @@ def attention_prefill(
     Returns:
         A tensor like ``q`` with the elements of ``v_cache``. Without a gradient.
     """
-    values = [q, k_cache, v_cache, lengths, block_table, out, None, causal, scale, soft_cap]
+    bounds = _bounds("attention_prefill", window, causal)
+    values = [q, k_cache, v_cache, lengths, block_table, out, None, causal, scale, soft_cap, *bounds]
     return call(_library.attention_prefill, values)
 
 
@@ -408,6 +586,38 @@ def rotary(x: Any, cos: Any, sin: Any, positions: Any, *, interleaved: bool = Fa
     return call(_library.rotary, [x, cos, sin, _unsigned(positions), out, interleaved])
 
 
+def _bounds(name: str, window: Window, causal: bool) -> tuple[int | None, int | None]:
+    """The two sides of a window."""
+    if window is None:
+        return None, None
+    if not isinstance(window, (tuple, list)) or len(window) != 2:
+        raise TypeError(f"{name}: window: expected two numbers, each None or at least 0, found {window!r}")
+    if causal and window[1] not in (None, 0):
+        raise ValueError(f"{name}: window: causal attention sees no key behind its own, found {window!r}")
+    return window[0], window[1]
+
+
+def _factors(value: Any, shape: tuple[Any, ...], like: Any) -> Any:
+    """Factors of this shape, in the framework of ``like``: a number, or a tensor of one, counts for all."""
+    if value is None:
+        return None
+    if isinstance(value, (int, float)):
+        value = _number(value, like)
+    if value.ndim > 0 and tuple(value.shape) != (1,):
+        return value
+    if hasattr(value, "is_cuda"):
+        return value.reshape(()).expand(shape)
+    module = _module_of(value)
+    return module.array(module.broadcast_to(value.reshape(()), shape))
+
+
+def _number(value: float, like: Any) -> Any:
+    """A tensor of one float32, in the framework and place of ``like``."""
+    if hasattr(like, "is_cuda"):
+        return like.new_full((), value, dtype=_torch_type("float32"))
+    return _module_of(like).full((), value, "float32")
+
+
 def _unsigned(tensor: Any) -> Any:
     """Integers of 32 bits without a sign, which the kernels take; others as they are."""
     return _viewed(tensor, "uint32") if _dtype_name(tensor) == "int32" else tensor
@@ -425,9 +635,7 @@ def _dtype_name(tensor: Any) -> str:
 def _viewed(tensor: Any, dtype: Any) -> Any:
     """The same bits as another type of the same size."""
     if hasattr(tensor, "is_cuda"):
-        import torch
-
-        return tensor.view(getattr(torch, dtype) if isinstance(dtype, str) else dtype)
+        return tensor.view(_torch_type(dtype))
     if type(tensor).__module__.partition(".")[0] in ("jax", "jaxlib"):
         import jax
 
@@ -462,10 +670,28 @@ def _result_of_type(tensor: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
 def _like(tensor: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
     """A new tensor of the same framework and place."""
     if hasattr(tensor, "is_cuda"):
-        return tensor.new_empty(shape, dtype=dtype)
-    kind = type(tensor).__module__.partition(".")[0]
-    module = importlib.import_module("jax.numpy" if kind in ("jax", "jaxlib") else kind)
-    return module.empty(shape, dtype)
+        return tensor.new_empty(shape, dtype=_torch_type(dtype))
+    return _module_of(tensor).empty(shape, dtype)
+
+
+def _is_contiguous(tensor: Any) -> bool:
+    """True if elements lie in row-major order without gaps; those of JAX do."""
+    if hasattr(tensor, "is_cuda"):
+        return bool(tensor.is_contiguous())
+    return bool(getattr(getattr(tensor, "flags", None), "c_contiguous", True))
+
+
+def _module_of(array: Any) -> Any:
+    """The module that makes arrays of this kind."""
+    kind = type(array).__module__.partition(".")[0]
+    return importlib.import_module("jax.numpy" if kind in ("jax", "jaxlib") else kind)
+
+
+def _torch_type(dtype: Any) -> Any:
+    """A type of PyTorch, by its name or as it is."""
+    import torch
+
+    return getattr(torch, dtype) if isinstance(dtype, str) else dtype
 
 
 def _move(tensor: Any, source: int, target: int) -> Any:

@@ -275,7 +275,13 @@ def _check_tensors(function: Function, values: Sequence[Any]) -> None:
 def _wants_gradients(function: Function, values: Sequence[Any]) -> bool:
     if not torch.is_grad_enabled():
         return False
-    return any(values[at] is not None and values[at].requires_grad for at in function.tensors)
+    wanting = [at for at in function.tensors if values[at] is not None and values[at].requires_grad]
+    if wanting and function.backward is not None:
+        known = [at for at, _ in operators(function).gradients]
+        for at in wanting:
+            if at not in known:
+                raise RuntimeError(f"{function.name}: {function.params[at].name} has no gradient; detach() it")
+    return bool(wanting)
 
 
 def _call_directly(function: Function, values: list[Any]) -> Any:
