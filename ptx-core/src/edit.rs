@@ -253,6 +253,3 @@ impl Source {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

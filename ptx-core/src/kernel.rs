@@ -11,6 +11,7 @@ mod methods;
 mod names;
 mod operators;
 pub mod prelude;
+mod rounding;
 mod scope;
 mod spoken;
 pub mod tree;

@@ -163,6 +163,3 @@ fn token(bytes: &[u8], lo: usize, touches_name: bool) -> (Kind, usize) {
         Class::Slash | Class::Punct => (Kind::Punct(bytes[lo]), lo + 1),
     }
 }
-
-#[cfg(test)]
-mod tests;

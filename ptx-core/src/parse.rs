@@ -129,6 +129,3 @@ impl Parser {
         id
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,9 +18,6 @@ mod postdom;
 mod proxy;
 mod wgmma;
 
-#[cfg(test)]
-mod tests;
-
 use crate::diag::Diagnostic;
 use crate::ir::{Inst, Module};
 use crate::syntax::Tree;

@@ -210,6 +210,3 @@ fn func_breaks(tree: &Tree, func: &Func, head: &Tokens) -> Vec<(TokenId, usize)>
     found.extend(func.directives.iter().map(|directive| (directive.name, 0)));
     found
 }
-
-#[cfg(test)]
-mod tests;

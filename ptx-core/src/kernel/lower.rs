@@ -120,7 +120,7 @@ impl<'a> Lowerer<'a> {
     /// A register under the user's name, which may be that of a part: `pair.0` is `%pair_0`.
     fn named(&mut self, name: &str, ty: Type) -> Reg {
         let emitted = self.f.registers.named(name);
-        self.out.spoken.note(&emitted, name, &Ty::Scalar(ty));
+        self.out.spoken.note(&emitted, name, Vec::new());
         Reg { name: emitted, ty }
     }
 
@@ -128,7 +128,7 @@ impl<'a> Lowerer<'a> {
     fn named_array(&mut self, name: &str, element: &Ty, len: u64) -> Array {
         let ty = Ty::Array(Box::new(element.clone()), len);
         let base = self.f.registers.named_array(name, ty.registers());
-        self.out.spoken.note(&base, name, &ty);
+        self.out.spoken.note(&base, name, ty.extents());
         Array { base, start: 0, element: element.clone(), len }
     }
 

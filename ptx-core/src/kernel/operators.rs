@@ -258,11 +258,3 @@ pub fn markdown() -> String {
 pub(crate) fn rust_name(name: &str) -> String {
     Type::find(name).map_or_else(|| name.to_owned(), super::types::name)
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_documentation_shows_the_table() {
-        expect_test::expect_file!["../../docs/operators.md"].assert_eq(&super::markdown());
-    }
-}

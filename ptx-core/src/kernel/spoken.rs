@@ -1,6 +1,5 @@
 //! The user's names for the registers of the PTX, for messages.
 
-use super::types::Ty;
 use std::collections::HashMap;
 
 /// The names of registers in the source, by their names in the PTX.
@@ -18,9 +17,9 @@ struct Name {
 }
 
 impl Spoken {
-    /// Notes what the register, or the registers of an array, that begin with `emitted` are called.
-    pub(super) fn note(&mut self, emitted: &str, text: &str, ty: &Ty) {
-        let name = Name { text: text.to_owned(), extents: extents(ty) };
+    /// Notes what the register, or the registers of an array of these extents, that begin with `emitted` are called.
+    pub(super) fn note(&mut self, emitted: &str, text: &str, extents: Vec<u64>) {
+        let name = Name { text: text.to_owned(), extents };
         let known = self.names.entry(emitted.to_owned()).or_insert_with(|| Some(name.clone()));
         if known.as_ref() != Some(&name) {
             *known = None;
@@ -56,27 +55,17 @@ impl Spoken {
     }
 }
 
-fn extents(ty: &Ty) -> Vec<u64> {
-    match ty {
-        Ty::Array(element, len) => std::iter::once(*len).chain(extents(element)).collect(),
-        Ty::Scalar(_) | Ty::Tuple(_) | Ty::Struct(_) | Ty::Address(_) => Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::Type;
 
     #[test]
     fn registers_are_called_as_in_the_source() {
-        let scalar = || Ty::Scalar(Type(0));
-        let array = |element, len| Ty::Array(Box::new(element), len);
         let mut spoken = Spoken::default();
-        spoken.note("%v_1", "v", &scalar());
-        spoken.note("%acc", "acc", &array(array(scalar(), 4), 2));
-        spoken.note("%twice", "a", &scalar());
-        spoken.note("%twice", "b", &scalar());
+        spoken.note("%v_1", "v", Vec::new());
+        spoken.note("%acc", "acc", vec![2, 4]);
+        spoken.note("%twice", "a", Vec::new());
+        spoken.note("%twice", "b", Vec::new());
         let said = spoken.in_source("`%v_1`, `%acc6`, `%acc8`, `%twice`, %v_1 and `%tid.x`");
         assert_eq!(said, "`v`, `acc[1][2]`, `%acc8`, `%twice`, %v_1 and `%tid.x`");
     }

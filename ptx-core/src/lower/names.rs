@@ -196,20 +196,3 @@ fn numbered(name: &str) -> Option<(&str, u64)> {
     }
     Some((prefix, number.parse().ok()?))
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_register_behind_the_last_of_its_range_is_told_so() {
-        let mut names = Names::default();
-        names.open();
-        let registers = Ranged::Registers(Type::find("b32").unwrap(), 1);
-        names.declare_range("%r", 8, registers, Span::default());
-        assert_eq!(names.hint("%r9").as_deref(), Some("`%r<8>` declares `%r0` to `%r7`"));
-        assert_eq!(names.hint("%rr").as_deref(), Some("did you mean `%r`?"));
-        assert_eq!(names.hint("%counter"), None);
-    }
-}

@@ -3,6 +3,7 @@
 use super::Lowerer;
 use crate::diag::codes;
 use crate::isa::{Class, Type};
+use crate::kernel::rounding;
 use crate::kernel::tree::{self, Expr};
 use crate::kernel::types::{self, Ty};
 use crate::kernel::value::Value;
@@ -44,7 +45,7 @@ fn predicate(to: Type) -> Option<String> {
         None if types::is_integer(to) => "1".to_owned(),
         Some((8, 23)) => "0f3F800000".to_owned(),
         Some((11, 52)) => "0d3FF0000000000000".to_owned(),
-        Some((exponent, mantissa)) => format!("{:#06X}", types::round(1.0, exponent, mantissa)).replace('X', "x"),
+        Some((exponent, mantissa)) => format!("{:#06X}", rounding::round(1.0, exponent, mantissa)).replace('X', "x"),
         None => return None,
     };
     let zero = one.chars().enumerate().map(|(at, c)| if at < 2 && one.len() > 1 { c } else { '0' });

@@ -3,8 +3,8 @@
 use super::Lowerer;
 use super::constant::Fail;
 use crate::isa::{Class, Type};
-use crate::kernel::types;
 use crate::kernel::value::Const;
+use crate::kernel::{rounding, types};
 use crate::span::Span;
 
 impl Lowerer<'_> {
@@ -30,7 +30,7 @@ pub(super) fn spliced(value: &Const) -> String {
 fn text(value: &Const, ty: Type) -> String {
     match (value, types::float_format(ty).or_else(|| types::float_format(value.scalar()?))) {
         (Const::Float(value, _), Some((exponent, mantissa))) => {
-            let bits = types::round(*value, exponent, mantissa);
+            let bits = rounding::round(*value, exponent, mantissa);
             match exponent + mantissa {
                 63 => format!("0d{bits:016X}"),
                 31 => format!("0f{bits:08X}"),

@@ -319,7 +319,7 @@ impl<'a> Lowerer<'a> {
         let symbol = self.f.symbols.unique(name);
         let register = self.f.registers.names.unique(&format!("%{name}"));
         if let Some(ty) = &ty {
-            self.out.spoken.note(&register, name, ty);
+            self.out.spoken.note(&register, name, ty.extents());
         }
         let param = Param {
             symbol,

@@ -21,6 +21,21 @@ pub(super) const RULES: [(&str, Check); NAMED.len()] = [
     ("braces", braces),
 ];
 
+// The orders are equal.
+const _: () = {
+    let mut at = 0;
+    while at < NAMED.len() {
+        let (here, there) = (RULES[at].0.as_bytes(), NAMED[at].as_bytes());
+        assert!(here.len() == there.len());
+        let mut byte = 0;
+        while byte < here.len() {
+            assert!(here[byte] == there[byte]);
+            byte += 1;
+        }
+        at += 1;
+    }
+};
+
 /// `_` among elements that are read stands for bytes that stay as they are: only accesses of 256 bits can do that.
 fn wide_sinks(case: &Case) -> bool {
     let slot = |name: &str| {
@@ -80,14 +95,4 @@ fn braces(case: &Case) -> bool {
     let is_vector = |kind: &OperandKind| matches!(kind, OperandKind::Value(v) if v.count.as_ref().is_some_and(several));
     let specs = case.form.row.operands.iter();
     !specs.zip(case.operands).any(|(spec, o)| is_vector(&spec.kind) && matches!(o, Operand::Reg(_)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_and_names_are_in_the_same_order() {
-        assert_eq!(RULES.map(|(name, _)| name), NAMED);
-    }
 }

@@ -5,8 +5,8 @@ use crate::diag::codes;
 use crate::isa::{Class, Type};
 use crate::kernel::operators::{self, Op};
 use crate::kernel::tree::{BinaryOp, UnaryOp};
-use crate::kernel::types;
 use crate::kernel::value::Const;
+use crate::kernel::{rounding, types};
 use crate::span::Span;
 
 /// Returns true if an integer is a value of a type.
@@ -89,8 +89,8 @@ fn nearest(value: f64, (exponent, mantissa): (u32, u32)) -> f64 {
     match (exponent, mantissa) {
         (11, 52) => value,
         (8, 23) => f64::from(value as f32),
-        (8, 7) => f64::from(f32::from_bits((types::round(value, 8, 7) as u32) << 16)),
-        _ => half(types::round(value, exponent, mantissa) as u16),
+        (8, 7) => f64::from(f32::from_bits((rounding::round(value, 8, 7) as u32) << 16)),
+        _ => half(rounding::round(value, exponent, mantissa) as u16),
     }
 }
 

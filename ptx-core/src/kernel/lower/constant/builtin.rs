@@ -6,8 +6,8 @@ use crate::kernel::layout;
 use crate::kernel::lower::call::{Callee, Given};
 use crate::kernel::scope::{Access, Binding};
 use crate::kernel::tree::{self, BinaryOp, Expr, ExprKind, GenericArg, Ident, Path};
-use crate::kernel::types;
 use crate::kernel::value::{Const, Value};
+use crate::kernel::{rounding, types};
 use crate::span::Span;
 
 /// Maximum nesting of constant calls: a recursive one ends at its `if`, or here.
@@ -71,7 +71,7 @@ impl<'a> Lowerer<'a> {
             (Const::Float(value, ty), None, "to_bits") => {
                 let (exponent, mantissa) = ty.and_then(types::float_format).unwrap_or((11, 52));
                 let ty = types::find(&format!("u{}", 1 + exponent + mantissa));
-                Ok(Const::Int(i128::from(types::round(*value, exponent, mantissa)), ty))
+                Ok(Const::Int(i128::from(rounding::round(*value, exponent, mantissa)), ty))
             }
             (Const::Int(a, ty), b, method) => {
                 let (b, other) = match b {

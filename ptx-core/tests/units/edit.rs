@@ -1,8 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+//! Edits of the tree.
 
-use super::*;
-use crate::emit::tree::print_tree;
-use crate::parse::parse_text;
+use ptx_core::edit::EditError;
+use ptx_core::emit::tree::print_tree;
+use ptx_core::parse::parse_text;
+use ptx_core::syntax::{ExprKind, StmtId, Tree};
 
 const MODULE: &str = "// head\r\n.version 8.7 // v\n.target sm_80, debug\n.address_size 64\n\n\
 .visible .entry k(.param .u64 p) {\n\t.reg .b32 %r<5>;\n\t.reg .b32 %rx;\n\n\t// first\n\tmov.b32 %r1, 7; // seven\n\
@@ -31,7 +32,7 @@ fn diff(edit: impl FnOnce(&mut Tree)) -> String {
 
 /// The first statement whose own tokens start with this text.
 fn find(tree: &Tree, text: &str) -> StmtId {
-    let starts = |s: &crate::syntax::Stmt| tree.compact(&s.head).starts_with(text);
+    let starts = |s: &ptx_core::syntax::Stmt| tree.compact(&s.head).starts_with(text);
     StmtId(tree.stmts.iter().position(starts).unwrap() as u32)
 }
 

@@ -1,16 +1,14 @@
 //! Each warning on its tokens; and what looks like it but is right.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
 mod barriers;
 mod groups;
 mod memory;
 mod threads;
 
-use crate::check::check;
-use crate::lex::lex;
-use crate::lower::Options;
-use crate::parse::parse;
 use expect_test::Expect;
+use ptx_core::check::check;
+use ptx_core::lex::lex;
+use ptx_core::lower::Options;
+use ptx_core::parse::parse;
 
 /// The P07 warnings of a kernel with this body, as `code: message`, the line and carets under the tokens.
 fn shown(module: &str) -> String {

@@ -1,7 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+//! Tokens.
 
-use super::*;
-use crate::token::Kind::{Dot, Float, Int, Punct, Str, Unknown, Word};
+use ptx_core::lex::{Builder, lex};
+use ptx_core::span::Span;
+use ptx_core::token::Kind;
+use ptx_core::token::Kind::{Dot, Float, Int, Punct, Str, Unknown, Word};
 
 /// Kinds and texts of all tokens but `Eof`, after checking that nothing is lost.
 fn cut(text: &str) -> Vec<(Kind, String)> {

@@ -1,7 +1,7 @@
 //! Contents of real files that parse without a diagnostic.
 
 use super::{body_outline, clean, clean_body, module, outline, outline_of, show};
-use crate::syntax::{Stmt, StmtKind};
+use ptx_core::syntax::{Stmt, StmtKind};
 
 #[test]
 fn a_module() {
@@ -114,6 +114,6 @@ fn nothing_at_all() {
     for text in ["", "\n", "\0", "// a", "/* a */"] {
         clean(text);
     }
-    let (tree, diagnostics) = super::super::parse(crate::token::Source::default());
+    let (tree, diagnostics) = super::parse(ptx_core::token::Source::default());
     assert_eq!((outline(&tree, &tree.items).as_str(), diagnostics.len()), ("", 0));
 }

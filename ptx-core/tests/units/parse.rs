@@ -1,8 +1,10 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+//! Statements and expressions of the tree.
 
-use super::*;
-use crate::emit::tree::print_tree;
-use crate::syntax::ExprKind;
+use ptx_core::diag::Diagnostic;
+use ptx_core::emit::tree::print_tree;
+use ptx_core::lex::lex;
+use ptx_core::parse::{parse, parse_body};
+use ptx_core::syntax::{ExprId, ExprKind, StmtId, StmtKind, Tree};
 
 /// Parses a body and checks that it prints back and that every token has one statement.
 fn body(text: &str) -> (Tree, Vec<Diagnostic>) {
@@ -31,8 +33,9 @@ fn clean_body(text: &str) -> Tree {
 /// An expression with all its parentheses: `(+ a 1)`.
 fn show(tree: &Tree, id: ExprId) -> String {
     let expr = tree.expr(id);
-    let many =
-        |list: &crate::syntax::ExprList| tree.list(list).iter().map(|&e| show(tree, e)).collect::<Vec<_>>().join(" ");
+    let many = |list: &ptx_core::syntax::ExprList| {
+        tree.list(list).iter().map(|&e| show(tree, e)).collect::<Vec<_>>().join(" ")
+    };
     match &expr.kind {
         ExprKind::Int(value) => value.to_string(),
         ExprKind::Name | ExprKind::Float | ExprKind::Str | ExprKind::Dot => tree.compact(&expr.tokens),

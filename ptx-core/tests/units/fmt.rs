@@ -1,15 +1,15 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+//! The canonical layout.
 
-use super::format;
-use crate::parse::parse_text;
 use expect_test::{Expect, expect};
+use ptx_core::emit::fmt::format;
+use ptx_core::parse::parse_text;
 
 /// Formats and checks that the tokens are the same and that formatting again changes nothing.
 fn check(text: &str, expected: &Expect) {
     let (tree, _) = parse_text(text.as_bytes());
     let once = format(&tree);
     let (again, _) = parse_text(&once[..]);
-    let cut = |t: &crate::syntax::Tree| -> Vec<_> {
+    let cut = |t: &ptx_core::syntax::Tree| -> Vec<_> {
         (0..t.source.tokens.len() as u32).map(|id| (t.source.kind(id), t.source.bytes(id).to_vec())).collect()
     };
     let once = String::from_utf8(once).unwrap();

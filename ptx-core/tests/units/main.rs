@@ -1,0 +1,25 @@
+//! Unit tests of the crate. Those of public functions are here. Those of private modules stand in their files, which are built alone: a test
+//! build of the whole crate would take as long as the crate.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "the tests use a part of each private module")]
+
+mod diag;
+mod edit;
+mod edits;
+mod fmt;
+mod hints;
+mod lex;
+mod operators;
+mod parse;
+mod prelude;
+mod protocol;
+mod rust;
+
+#[path = "../../src/hash.rs"]
+mod hash;
+#[path = "../../src/kernel/names.rs"]
+mod names;
+#[path = "../../src/kernel/rounding.rs"]
+mod rounding;
+#[path = "../../src/kernel/spoken.rs"]
+mod spoken;
