@@ -286,8 +286,8 @@ def test_opcheck(device: str, name: str) -> None:
             if dtype == U8:
                 return torch.zeros(shape, device=device, dtype=dtype)
             if not dtype.is_floating_point:
-                # Offsets of a group with all rows; numbers in order.
-                return (torch.arange(shape[0], device=device, dtype=torch.int32) * (8 if dtype == torch.uint32 else 1)).to(dtype)
+                # Offsets of a group or sequence with all rows; numbers in order.
+                return (torch.arange(shape[0], device=device, dtype=torch.int32) * (1 if dtype == I64 else 8)).to(dtype)
             return make([shape], device, dtype, grad)[0]
 
         return [tensor(*value) if isinstance(value, tuple) else value for value in descriptions]
