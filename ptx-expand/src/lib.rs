@@ -29,6 +29,7 @@ mod argument;
 mod attribute;
 mod compile;
 mod embed;
+mod fields;
 mod kernel;
 mod launch;
 mod launchable;
@@ -45,6 +46,7 @@ mod test;
 mod text_module;
 mod tokens;
 
+pub use fields::resume;
 pub use module::expand as module;
 pub use param::expand as param;
 pub use single::expand as kernel;

@@ -5,7 +5,7 @@ use crate::compile::{self, Compiled};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::root::Root;
-use crate::{embed, launch, nesting, report};
+use crate::{embed, fields, launch, nesting, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree;
@@ -15,6 +15,9 @@ use quote::quote;
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if let Err(deep) = nesting::check_nesting(&options).and_then(|()| nesting::check_nesting(&item)) {
         return deep.refuse();
+    }
+    if let Some(request) = fields::request(fields::MODULE, &options, &item) {
+        return request;
     }
     let item: syn::ItemMod = match syn::parse2(item.clone()) {
         Ok(item) => item,

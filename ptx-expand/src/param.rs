@@ -1,8 +1,8 @@
 //! `#[derive(KernelParam)]`.
 
 use crate::kernel::Reader;
-use crate::report;
 use crate::root::{Given, Root};
+use crate::{fields, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use quote::quote;
@@ -26,7 +26,8 @@ pub fn expand(item: TokenStream) -> TokenStream {
     let root = Root::or_report(given.as_ref(), &mut reader, &item.ident);
     let diagnostics = report::report(&reader.host, &reader.diagnostics, &[]);
     let implementation = root.filter(|_| reader.diagnostics.is_empty()).map(|root| implementation(&item, &root));
-    quote!(#implementation #diagnostics)
+    let carrier = fields::carrier(&item);
+    quote!(#implementation #carrier #diagnostics)
 }
 
 /// `#[kernel_param(crate = path)]`

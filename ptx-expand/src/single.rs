@@ -4,7 +4,7 @@ use crate::compile::{self, Compiled};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::root::Root;
-use crate::{embed, launch, nesting, report};
+use crate::{embed, fields, launch, nesting, report};
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::kernel::tree::Module;
 use quote::quote;
@@ -13,6 +13,9 @@ use quote::quote;
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if let Err(deep) = nesting::check_nesting(&options).and_then(|()| nesting::check_nesting(&item)) {
         return deep.refuse();
+    }
+    if let Some(request) = fields::request(fields::KERNEL, &options, &item) {
+        return request;
     }
     let function: syn::ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,

@@ -15,6 +15,7 @@ pub use crate::tensor_map::{
 pub use crate::texture::{Surface, Texture};
 pub use crate::tile::{ReadTile, WriteTile, dim};
 pub use ::core;
+pub use ptx_macros::resume;
 
 use crate::error::{Error, ErrorKind};
 pub use crate::testing::each_seed;

@@ -63,7 +63,8 @@ pub use ptx_macros::ptx;
 /// ```
 pub use ptx_macros::ptx_test;
 
-/// Lets a struct be passed to kernels by value.
+/// Lets a struct be passed to kernels by value. The attribute of a kernel, or of a module of kernels, names it: `params(Affine)`. A macro sees no
+/// struct of another crate, so such a struct is named with its fields: `params(Affine { scale: f32, offset: f32 })`.
 ///
 /// ```
 /// use ptx_launch::prelude::*;
@@ -75,7 +76,7 @@ pub use ptx_macros::ptx_test;
 ///     pub offset: f32,
 /// }
 ///
-/// #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Affine { scale: f32, offset: f32 }), unsafe(requires(x.len() >= 32)))]
+/// #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Affine), unsafe(requires(x.len() >= 32)))]
 /// pub fn apply(x: &mut [f32], map: Affine) {
 ///     let at: u64 = x + wide(tid.x) * 4;
 ///     let v: f32;

@@ -26,7 +26,7 @@ use proc_macro::TokenStream;
 /// | `max_regs`, `min_blocks` | `max_regs = 168` | registers of a thread, blocks of a multiprocessor, for the assembler |
 /// | `cooperative` | `cooperative` | all blocks run at the same time |
 /// | `pdl` | `pdl` | programmatic dependent launch |
-/// | `params` | `params(Shape { m: u32 })` | the fields of a struct by value that is declared elsewhere |
+/// | `params` | `params(Shape)`, `params(Shape { m: u32 })` | a struct by value that is declared elsewhere in the crate and derives `KernelParam`; the same with its fields, for a struct of another crate |
 /// | `lineinfo` | `lineinfo` | profilers show the lines of Rust |
 /// | `cubin` | `cubin` | machine code is embedded when the program is built; needs ptxas (`PTXAS`, `PATH`, `PTX_EMBED`) |
 /// | `crate` | `crate = engine::ptx_launch` | where `ptx-launch` is, if this package does not depend on it; a renamed dependency is found without |
@@ -48,6 +48,13 @@ pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::module(options.into(), item.into()).into()
+}
+
+/// Goes on with an attribute of kernels whose `params(Name)` now has the fields of `Name`. Not for people: the macro that `KernelParam` derives calls it.
+#[doc(hidden)]
+#[proc_macro]
+pub fn resume(input: TokenStream) -> TokenStream {
+    ptx_expand::resume(input.into()).into()
 }
 
 /// Makes a test of a function that takes a device: it runs on a fresh CPU device for each of several seeds, every one

@@ -71,8 +71,8 @@ pub struct Static {
 /// A struct. A value of it is the registers of its fields.
 ///
 /// A kernel may take one by value, as a `#[repr(C)]` struct of the host. The macro of a kernel cannot see a type's fields, so
-/// such a struct must be declared where the macro sees it: in the same `#[ptx_module]`, or again in the attribute,
-/// `params(Name { field: type, … })`. The host asserts at compile time that `size_of`, `align_of` and every `offset_of!` are
+/// such a struct must be declared where the macro sees it: in the same `#[ptx_module]`, or in the attribute,
+/// `params(Name { field: type, … })`; the host fills in the fields of `params(Name)`. The host asserts at compile time that `size_of`, `align_of` and every `offset_of!` are
 /// those of `layout`.
 #[derive(Clone, Debug)]
 pub struct Struct {

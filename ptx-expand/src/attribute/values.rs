@@ -155,15 +155,21 @@ impl Reader {
         self.error(&codes::P0901, &arg.name, "there is no option `safe`", &help);
     }
 
-    /// `params(Name { field: f32 })`
+    /// `params(Name { field: f32 })`. Names without fields have theirs by now, but in the attribute of a kernel in a module.
     pub(super) fn params_structs(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::List(tokens) = &arg.value else { return false };
         let parser = syn::punctuated::Punctuated::<NamedFields, syn::Token![,]>::parse_terminated;
         match Parser::parse2(parser, tokens.clone()) {
-            Ok(structs) => attribute.structs = structs.iter().map(|s| self.struct_(&s.name, &s.fields)).collect(),
+            Ok(structs) => structs.iter().for_each(|s| match &s.fields {
+                Some(fields) => attribute.structs.push(self.struct_(&s.name, fields)),
+                None => {
+                    let help = format!("write `params({})` in the attribute of the module", s.name);
+                    self.error(&codes::P0906, &s.name, format!("the fields of `{}` are not known here", s.name), &help);
+                }
+            }),
             Err(error) => {
                 let span = self.host.token(error.span());
-                self.error_at(&codes::P0903, span, error.to_string(), "`params(Name { field: f32 })`");
+                self.error_at(&codes::P0903, span, error.to_string(), "`params(Name)`, `params(Name { field: f32 })`");
             }
         }
         true
@@ -190,14 +196,15 @@ fn parts(value: &syn::Expr) -> Vec<syn::Expr> {
     }
 }
 
-/// `Name { field: type }`
+/// `Name { field: type }`, `Name`
 struct NamedFields {
     name: syn::Ident,
-    fields: syn::FieldsNamed,
+    fields: Option<syn::FieldsNamed>,
 }
 
 impl syn::parse::Parse for NamedFields {
     fn parse(input: syn::parse::ParseStream<'_>) -> syn::Result<Self> {
-        Ok(NamedFields { name: input.parse()?, fields: input.parse()? })
+        let name = input.parse()?;
+        Ok(NamedFields { name, fields: if input.peek(syn::token::Brace) { Some(input.parse()?) } else { None } })
     }
 }

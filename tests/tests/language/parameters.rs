@@ -5,6 +5,8 @@ use ptx_launch::prelude::*;
 pub fn trials() -> Vec<Trial> {
     vec![
         super::passes!(a_struct_is_one_parameter),
+        super::passes!(structs_of_other_modules_are_named_once),
+        super::passes!(a_struct_in_a_body_is_a_parameter_of_a_kernel_beside_it),
         super::passes!(an_array_is_one_parameter_and_its_elements_are_registers),
         super::passes!(a_raw_kernel_has_no_prologue),
         super::passes!(what_is_unchecked_is_emitted_as_it_is),
@@ -58,10 +60,81 @@ pub struct Factors {
     pub b: f32,
 }
 
-#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Factors { a: f32, b: f32 }), unsafe(requires()))]
+#[ptx_kernel(arch = "sm_80", block = 32, grid = 1, params(Factors), unsafe(requires()))]
 pub fn by_value(factors: Factors, out: &mut [f32]) {
     let product: f32 = factors.a * factors.b;
     ptx! { st.global.f32 [out], product; }
+}
+
+/// Structs of another module, one inside the other.
+pub mod shapes {
+    use ptx_launch::KernelParam;
+
+    /// A factor and two offsets.
+    #[derive(Clone, Copy, KernelParam)]
+    #[repr(C)]
+    pub struct Affine {
+        pub factor: u32,
+        pub offset: [u32; 2],
+    }
+
+    /// A struct of the same name.
+    pub mod inner {
+        /// One with a number.
+        #[derive(Clone, Copy, ptx_launch::KernelParam)]
+        #[repr(C)]
+        pub struct Outer {
+            pub affine: super::Affine,
+            pub last: u32,
+        }
+
+        #[derive(Clone, Copy, ptx_launch::KernelParam)]
+        #[repr(C)]
+        pub struct Affine {
+            pub other: f32,
+        }
+    }
+}
+
+#[ptx_module(arch = "sm_80", params(shapes::Affine, self::shapes::inner::Outer, Factors { a: f32, b: f32 }))]
+mod of_paths {
+    use super::Factors;
+    use super::shapes::Affine;
+    use super::shapes::inner::Outer;
+
+    #[ptx_kernel(block = 1, grid = 1, unsafe(requires(out.len() >= 1)))]
+    pub fn evaluate(outer: Outer, affine: Affine, factors: Factors, out: &mut [u32]) {
+        let factor: u32 = factors.a as u32;
+        let sum: u32 = outer.affine.factor * outer.last + affine.offset[0] + affine.offset[1] * factor;
+        ptx! { st.global.u32 [out], sum; }
+    }
+}
+
+fn structs_of_other_modules_are_named_once() {
+    use shapes::{Affine, inner};
+    let device = Device::cpu();
+    let mut out = device.zeros::<u32>(1).unwrap();
+    let outer = inner::Outer { affine: Affine { factor: 3, offset: [0; 2] }, last: 5 };
+    let affine = Affine { factor: 0, offset: [10, 100] };
+    of_paths::evaluate(&device, outer, affine, Factors { a: 2.0, b: 0.0 }, &mut out).unwrap();
+    assert_eq!(out.download().unwrap(), [225]);
+}
+
+fn a_struct_in_a_body_is_a_parameter_of_a_kernel_beside_it() {
+    #[derive(Clone, Copy, KernelParam)]
+    #[repr(C)]
+    struct Local {
+        n: u32,
+    }
+    #[ptx_kernel(arch = "sm_80", block = 1, grid = 1, params(Local), unsafe(requires(out.len() >= 1)))]
+    fn store(local: Local, out: &mut [u32]) {
+        let n: u32 = local.n;
+        ptx! { st.global.u32 [out], n; }
+    }
+    let device = Device::cpu();
+    let mut out = device.zeros::<u32>(1).unwrap();
+    store(&device, Local { n: 7 }, &mut out).unwrap();
+    assert_eq!(out.download().unwrap(), [7]);
 }
 
 fn a_struct_is_one_parameter() {

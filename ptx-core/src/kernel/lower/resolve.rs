@@ -134,7 +134,7 @@ impl<'a> Lowerer<'a> {
             _ => match nearest(name, isa::table().types.iter().map(|info| info.name)) {
                 Some(near) => format!("there is `{near}`"),
                 None if name.starts_with(char::is_uppercase) => {
-                    format!("a struct by value tells its fields in the attribute: `params({name} {{ … }})`")
+                    format!("name a struct that is passed by value in the attribute: `params({name})`")
                 }
                 None => "registers are `pred`, `b8` to `b128`, `u8` to `u64`, `i8` to `i64`, `f16`, `f16x2`, `bf16`, `bf16x2`, `f32`, `f64` or a packed type".into(),
             },

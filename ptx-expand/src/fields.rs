@@ -1,0 +1,145 @@
+//! `params(Name)`: the fields of a struct that is declared elsewhere in the crate.
+//!
+//! A macro sees only its own tokens. So `#[derive(KernelParam)]` leaves a `macro_rules!` of the struct's name, which hands the fields over:
+//! an attribute with such a name becomes a call of that macro, which calls [`resume`] with the attribute, the item and the fields. Names are filled in
+//! one after the other; then the attribute expands as if its author had written the fields.
+
+use crate::root::{Given, Root};
+use crate::{module, single};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use syn::parse::{Parse, ParseStream, Parser};
+
+/// The item that has the attribute: the name of the attribute, and its expansion.
+type Kind = (&'static str, fn(TokenStream, TokenStream) -> TokenStream);
+
+/// `#[ptx_module]`
+pub const MODULE: Kind = ("module", module::expand);
+/// `#[ptx_kernel]`
+pub const KERNEL: Kind = ("kernel", single::expand);
+
+/// The macro of a struct, which passes its fields on. Only structs with names for their fields are parameters with fields.
+pub fn carrier(item: &syn::ItemStruct) -> Option<TokenStream> {
+    let syn::Fields::Named(fields) = &item.fields else { return None };
+    let (name, at) = (&item.ident, item.ident.span().start());
+    // Macros of structs of one name do not hide one another.
+    let own = format_ident!("__ptx_fields_{}_{}_{}", name, at.line, at.column, span = Span::call_site());
+    let names = fields.named.iter().map(|field| &field.ident);
+    let types = fields.named.iter().map(|field| without_path(&field.ty));
+    Some(quote! {
+        #[doc(hidden)]
+        #[allow(unused_macros)]
+        macro_rules! #own {
+            ({ $($resume:tt)* } $($attribute:tt)*) => { $($resume)* ! { $($attribute)* { #(#names: #types),* } } };
+        }
+        #[doc(hidden)]
+        #[allow(unused_imports)]
+        pub(crate) use #own as #name;
+    })
+}
+
+/// The type as kernels name it: modules of the host are none of theirs.
+fn without_path(ty: &syn::Type) -> syn::Type {
+    match ty {
+        syn::Type::Path(path) => match path.path.segments.last() {
+            Some(last) => syn::Type::Path(syn::TypePath { qself: None, path: last.clone().into() }),
+            None => ty.clone(),
+        },
+        syn::Type::Array(array) => {
+            syn::Type::Array(syn::TypeArray { elem: Box::new(without_path(&array.elem)), ..array.clone() })
+        }
+        _ => ty.clone(),
+    }
+}
+
+/// The call of the macro of the first struct without fields among the options, if there is one. It ends in [`resume`].
+pub fn request((kind, _): Kind, options: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
+    let path = Params::of(options)?.first_without_fields()?.path;
+    let root = Root::find(given(options).as_ref())?.expansion();
+    let kind = Ident::new(kind, Span::call_site());
+    Some(quote!(#path! { { #root::resume } #kind { #options } { #item } }))
+}
+
+/// Expands an attribute whose first struct without fields now has them: `module { options } { item } { fields }`.
+pub fn resume(input: TokenStream) -> TokenStream {
+    let parts = |input: ParseStream<'_>| {
+        let kind: Ident = input.parse()?;
+        let [options, item, fields] = [input.parse::<Group>()?, input.parse()?, input.parse()?];
+        Ok((kind, options.stream(), item.stream(), fields))
+    };
+    match parts.parse2(input) {
+        Ok((kind, options, item, fields)) => {
+            let (_, expand) = if kind == MODULE.0 { MODULE } else { KERNEL };
+            expand(with_fields(options, &fields), item)
+        }
+        Err(error) => error.into_compile_error(),
+    }
+}
+
+/// The options, with these fields for the first struct that has none.
+fn with_fields(options: TokenStream, fields: &Group) -> TokenStream {
+    let Some(mut params) = Params::of(&options) else { return options };
+    if let Some(entry) = params.first_without_fields() {
+        let name = entry.path.segments.last().map(|segment| segment.ident.clone());
+        let filled: TokenStream = name.into_iter().map(TokenTree::from).chain([fields.clone().into()]).collect();
+        params.tokens.splice(entry.at..entry.end, filled);
+    }
+    let mut options: Vec<TokenTree> = options.into_iter().collect();
+    if let Some(TokenTree::Group(group)) = options.get_mut(params.at) {
+        let mut filled = Group::new(Delimiter::Parenthesis, params.tokens.into_iter().collect());
+        filled.set_span(group.span());
+        *group = filled;
+    }
+    options.into_iter().collect()
+}
+
+/// The list of the option `params`.
+struct Params {
+    /// The place of the list among the tokens of the options.
+    at: usize,
+    tokens: Vec<TokenTree>,
+}
+
+/// A struct in the list without fields: its tokens are those from `at` to `end`.
+struct Entry {
+    at: usize,
+    end: usize,
+    path: syn::Path,
+}
+
+impl Params {
+    fn of(options: &TokenStream) -> Option<Params> {
+        let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
+        let is_params = |pair: &[TokenTree]| match pair {
+            [TokenTree::Ident(name), TokenTree::Group(list)] => {
+                name == "params" && list.delimiter() == Delimiter::Parenthesis
+            }
+            _ => false,
+        };
+        let at = tokens.windows(2).position(is_params)? + 1;
+        let TokenTree::Group(list) = &tokens[at] else { return None };
+        Some(Params { at, tokens: list.stream().into_iter().collect() })
+    }
+
+    fn first_without_fields(&self) -> Option<Entry> {
+        let mut at = 0;
+        for entry in self.tokens.split(|token| matches!(token, TokenTree::Punct(comma) if comma.as_char() == ',')) {
+            let end = at + entry.len();
+            if let Ok(path) = syn::Path::parse_mod_style.parse2(entry.iter().cloned().collect()) {
+                return Some(Entry { at, end, path });
+            }
+            at = end + 1;
+        }
+        None
+    }
+}
+
+/// The path of `crate = path` among the options.
+fn given(options: &TokenStream) -> Option<syn::Path> {
+    let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
+    let options = tokens.split(|token| matches!(token, TokenTree::Punct(comma) if comma.as_char() == ','));
+    options
+        .filter_map(|option| Given::parse.parse2(option.iter().cloned().collect()).ok())
+        .map(|Given(path)| path)
+        .next()
+}
