@@ -24,7 +24,9 @@
 //! 2⁻⁸ · tokens / 32 of its largest partial sum; errors of different sign cancel, so that both are far smaller in practice. The
 //! portable kernel converts tiles to `f16`, exactly, and has the bound of `f16`.
 
+#[cfg(feature = "attention_backward")]
 mod backward;
+#[cfg(feature = "attention_decode")]
 #[allow(unreachable_pub, reason = "the sealed trait of the element types names its problem")]
 mod decode;
 mod e4m3;
@@ -32,17 +34,36 @@ mod e4m3;
 mod factors;
 mod forward;
 mod hopper;
+#[allow(unreachable_pub, reason = "the sealed trait of the element types names them")]
+mod optional;
+#[allow(dead_code, reason = "each operation uses a part")]
 mod options;
-#[allow(unreachable_pub, reason = "the sealed trait of the element types names it")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the sealed trait of the element types names it; caches are an operation of their own"
+)]
+mod places;
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the sealed trait of the element types names it; each operation uses a part"
+)]
 mod problem;
 mod types;
 
+#[cfg(feature = "attention_decode")]
 pub use decode::{Cached, KvCache, KvCacheMut, LatentCache};
 pub use options::{Attention, Layout};
 pub use types::{Element, Input};
 
+#[cfg(feature = "attention_backward")]
 use crate::workspace::{self, Workspace};
-use problem::{Gradients, Paging, Problem, Rows, refuse};
+#[cfg(feature = "attention_backward")]
+use problem::Gradients;
+#[cfg(feature = "attention_decode")]
+use problem::{Paging, refuse};
+use problem::{Problem, Rows};
 use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
 
 /// The modules of this operation, by name, for tools that assemble them.
@@ -51,12 +72,19 @@ pub const PTX: &[(&str, &str)] = &[
     ("forward", forward::kernels::PTX),
     ("hopper_forward", hopper::forward::kernels::PTX),
     ("hopper_e4m3", hopper::e4m3::kernel::kernels::PTX),
+    #[cfg(feature = "attention_backward")]
     ("hopper_backward", hopper::backward::grads::kernels::PTX),
+    #[cfg(feature = "attention_backward")]
     ("hopper_backward_passes", hopper::backward::passes::kernels::PTX),
+    #[cfg(feature = "attention_decode")]
     ("decode", decode::PTX),
+    #[cfg(feature = "attention_decode")]
     ("append", decode::APPEND_PTX),
+    #[cfg(feature = "attention_decode")]
     ("decode_latent", decode::LATENT_PTX),
+    #[cfg(feature = "attention_backward")]
     ("backward_queries", backward::queries::kernels::PTX),
+    #[cfg(feature = "attention_backward")]
     ("backward_keys", backward::keys::kernels::PTX),
 ];
 
@@ -67,6 +95,7 @@ pub mod hopper_forward {
     pub const PTX: &str = super::hopper::forward::kernels::PTX;
 }
 
+#[cfg(feature = "attention_backward")]
 /// The inputs of a backward pass: those of the forward pass, its results, and the gradient of its output.
 #[derive(Clone, Copy, Debug)]
 pub struct Saved<'a, T> {
@@ -84,6 +113,7 @@ pub struct Saved<'a, T> {
     pub out_grad: TensorRef<'a, T, 4>,
 }
 
+#[cfg(feature = "attention_backward")]
 /// The results of a backward pass, each of the shape of its tensor.
 #[derive(Debug)]
 pub struct Grads<'a, T> {
@@ -150,6 +180,7 @@ impl<T: Element> Attention<'_, T> {
         self.run(stream.as_stream(), [q.into(), k.into(), v.into()], out.into(), Some(lse.into()))
     }
 
+    #[cfg(feature = "attention_decode")]
     /// Computes O for a chunk of new queries of each sequence against a cache that holds their keys and values already (chunked prefill). Q is
     /// (batch, queries, heads, dim), O (batch, queries, heads, dim of V). The kernel reads lengths and pages on the device. The last query is
     /// aligned with the last key. For a few queries [`decode`](Attention::decode) is faster.
@@ -194,6 +225,7 @@ impl<T: Element> Attention<'_, T> {
         T::forward(stream.as_stream(), self, inputs, out, lse, (problem, paging, Some(cache.places)))
     }
 
+    #[cfg(feature = "attention_backward")]
     /// Computes the gradients of Q, K and V. The bias has no gradient. On Hopper, parts of dQ are added atomically, so that the last
     /// bits can differ from run to run, unless the options are [`deterministic`](Attention::deterministic).
     ///

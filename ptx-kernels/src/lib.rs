@@ -7,7 +7,7 @@
 
 #[cfg(feature = "activation")]
 pub mod activation;
-#[cfg(feature = "attention")]
+#[cfg(feature = "attention_forward")]
 pub mod attention;
 #[cfg(feature = "cross_entropy")]
 pub mod cross_entropy;

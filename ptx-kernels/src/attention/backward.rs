@@ -7,3 +7,77 @@
 
 pub(super) mod keys;
 pub(super) mod queries;
+
+use super::hopper;
+use super::options::Attention;
+use super::problem::{Gradients, Problem};
+use super::{Grads, Saved};
+use half::{bf16, f16};
+use keys::kernels::grad_keys;
+use ptx_launch::{Buffer, Result, StreamRef};
+use queries::kernels::grad_queries;
+
+/// The launches of one type.
+pub trait Differentiable: Copy + 'static {
+    #[doc(hidden)]
+    fn backward(
+        stream: StreamRef<'_>,
+        options: &Attention<'_, Self>,
+        saved: &Saved<'_, Self>,
+        grads: Grads<'_, Self>,
+        scratch: &mut Buffer<u8>,
+        plan: Option<hopper::backward::Plan>,
+        shapes: (Problem, Gradients),
+    ) -> Result<()>;
+}
+
+macro_rules! differentiable {
+    ($($ty:ty)*) => { $(
+        impl Differentiable for $ty {
+            fn backward(
+                stream: StreamRef<'_>,
+                options: &Attention<'_, Self>,
+                saved: &Saved<'_, Self>,
+                mut grads: Grads<'_, Self>,
+                scratch: &mut Buffer<u8>,
+                plan: Option<hopper::backward::Plan>,
+                (problem, gradients): (Problem, Gradients),
+            ) -> Result<()> {
+                if let Some(plan) = plan {
+                    return plan.run(stream, options, saved, grads, scratch, (problem, gradients));
+                }
+                let starts = options.lengths.as_ref();
+                let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));
+                let (by_queries, by_keys) = backward_instances(&problem);
+                let Saved { q, k, v, out, lse, out_grad } = saved;
+                let bias = options.bias.as_ref();
+                grad_queries::launch(
+                    by_queries, stream, q, k, v, out, lse, out_grad, bias, starts_q, starts_k, &mut grads.q, &mut *scratch,
+                    problem, gradients,
+                )?;
+                for instance in by_keys {
+                    grad_keys::launch(
+                        *instance, stream, q, k, v, out_grad, bias, starts_q, starts_k, &*scratch, &mut grads.k, &mut grads.v,
+                        problem, gradients,
+                    )?;
+                }
+                Ok(())
+            }
+        }
+    )* };
+}
+differentiable! { bf16 f16 }
+
+/// The smallest instances that hold the rows. Sums of dK and dV with 256 elements fill the registers, so that they are made one after the
+/// other.
+fn backward_instances(problem: &Problem) -> (grad_queries::Instance, &'static [grad_keys::Instance]) {
+    use grad_keys::Instance as ByKeys;
+    use grad_queries::Instance as ByQueries;
+    match problem.dims() {
+        (..=64, ..=64) => (ByQueries::d64, &[ByKeys::d64]),
+        (..=96, ..=96) => (ByQueries::d96, &[ByKeys::d96]),
+        (..=128, ..=128) => (ByQueries::d128, &[ByKeys::d128]),
+        (..=192, ..=128) => (ByQueries::d192, &[ByKeys::d192]),
+        _ => (ByQueries::d256, &[ByKeys::d256_v, ByKeys::d256_k]),
+    }
+}

@@ -8,7 +8,7 @@ mod problem;
 pub(super) use append::kernels::PTX as APPEND_PTX;
 pub(super) use kernel::kernels::{PTX, decode as entry};
 pub(super) use latent::kernels::PTX as LATENT_PTX;
-pub use problem::{DecodeProblem, Places};
+pub use problem::DecodeProblem;
 
 use append::AppendProblem;
 use append::kernels::append as appending;
@@ -16,6 +16,7 @@ use latent::kernels::latent as latent_entry;
 use problem::Grain;
 
 use super::options::Attention;
+use super::places::Places;
 use super::problem::{Rows, refuse};
 use super::types::Element;
 use crate::float8::E4m3;
@@ -289,6 +290,12 @@ pub trait Cached<T>: Copy + 'static {
         problem: AppendProblem,
     ) -> Result<()>;
 }
+
+/// The launches of queries of one type on caches.
+pub trait Cacheable: Cached<Self> + Latent {}
+
+impl Cacheable for bf16 {}
+impl Cacheable for f16 {}
 
 /// An error about a cache whose elements cannot be read as bytes.
 #[cold]

@@ -1,6 +1,7 @@
 //! Attention on Hopper (`sm_90a`): which calls its kernel takes, and their tensor maps.
 #![allow(unsafe_code, reason = "a launch with tensor maps is vouched for here")]
 
+#[cfg(feature = "attention_backward")]
 pub(super) mod backward;
 pub(super) mod e4m3;
 pub(super) mod forward;

@@ -1,19 +1,17 @@
 //! The element types of attention, and the instances of the kernels for each.
 
-use super::backward::keys::kernels::grad_keys;
-use super::backward::queries::kernels::grad_queries;
-use super::decode::{Cached, Latent, Places};
 use super::factors::Factors;
 use super::forward::kernels::forward;
 use super::hopper;
+use super::optional::{Cacheable, Differentiable};
 use super::options::Attention;
-use super::problem::{Gradients, Paging, Problem};
-use super::{Grads, Saved};
+use super::places::Places;
+use super::problem::{Paging, Problem};
 use half::{bf16, f16};
-use ptx_launch::{Buffer, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{Result, StreamRef, TensorMut, TensorRef};
 
 /// The element types: `bf16` and `f16`.
-pub trait Element: Kernels + Input<Self> + Cached<Self> + Latent {}
+pub trait Element: Kernels + Input<Self> + Cacheable + Differentiable {}
 
 impl Element for bf16 {}
 impl Element for f16 {}
@@ -41,17 +39,6 @@ pub trait Kernels: Copy + 'static {
         out: TensorMut<'_, Self, 4>,
         lse: Option<TensorMut<'_, f32, 3>>,
         problem: (Problem, Paging, Option<Places<'_>>),
-    ) -> Result<()>;
-
-    #[doc(hidden)]
-    fn backward(
-        stream: StreamRef<'_>,
-        options: &Attention<'_, Self>,
-        saved: &Saved<'_, Self>,
-        grads: Grads<'_, Self>,
-        scratch: &mut Buffer<u8>,
-        plan: Option<hopper::backward::Plan>,
-        shapes: (Problem, Gradients),
     ) -> Result<()>;
 }
 
@@ -94,36 +81,6 @@ macro_rules! kernels {
                     no_factors, &mut out, lse.as_mut(), problem, paging, Factors::default(),
                 )
             }
-
-            fn backward(
-                stream: StreamRef<'_>,
-                options: &Attention<'_, Self>,
-                saved: &Saved<'_, Self>,
-                mut grads: Grads<'_, Self>,
-                scratch: &mut Buffer<u8>,
-                plan: Option<hopper::backward::Plan>,
-                (problem, gradients): (Problem, Gradients),
-            ) -> Result<()> {
-                if let Some(plan) = plan {
-                    return plan.run(stream, options, saved, grads, scratch, (problem, gradients));
-                }
-                let starts = options.lengths.as_ref();
-                let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));
-                let (by_queries, by_keys) = backward_instances(&problem);
-                let Saved { q, k, v, out, lse, out_grad } = saved;
-                let bias = options.bias.as_ref();
-                grad_queries::launch(
-                    by_queries, stream, q, k, v, out, lse, out_grad, bias, starts_q, starts_k, &mut grads.q, &mut *scratch,
-                    problem, gradients,
-                )?;
-                for instance in by_keys {
-                    grad_keys::launch(
-                        *instance, stream, q, k, v, out_grad, bias, starts_q, starts_k, &*scratch, &mut grads.k, &mut grads.v,
-                        problem, gradients,
-                    )?;
-                }
-                Ok(())
-            }
         }
     )* };
 }
@@ -137,19 +94,5 @@ fn forward_instance(problem: &Problem) -> forward::Instance {
         (..=128, ..=128) => forward::Instance::d128,
         (..=192, ..=128) => forward::Instance::d192,
         _ => forward::Instance::d256,
-    }
-}
-
-/// The same for the backward kernels. Sums of dK and dV with 256 elements fill the registers, so that they are made one after the
-/// other.
-fn backward_instances(problem: &Problem) -> (grad_queries::Instance, &'static [grad_keys::Instance]) {
-    use grad_keys::Instance as ByKeys;
-    use grad_queries::Instance as ByQueries;
-    match problem.dims() {
-        (..=64, ..=64) => (ByQueries::d64, &[ByKeys::d64]),
-        (..=96, ..=96) => (ByQueries::d96, &[ByKeys::d96]),
-        (..=128, ..=128) => (ByQueries::d128, &[ByKeys::d128]),
-        (..=192, ..=128) => (ByQueries::d192, &[ByKeys::d192]),
-        _ => (ByQueries::d256, &[ByKeys::d256_v, ByKeys::d256_k]),
     }
 }

@@ -1,7 +1,7 @@
 //! Appending to a cache: new rows of K and V go to the places of the last tokens, as they are or rounded to 8 bits.
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
-use super::problem::Places;
+use crate::attention::places::Places;
 use crate::attention::problem::{MOST_ELEMENTS, Rows, refuse};
 use ptx_launch::expansion::Int;
 use ptx_launch::prelude::*;
