@@ -137,7 +137,10 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn judged(&self, entry: Entry, error: f64) -> Entry {
+    fn judged(&self, mut entry: Entry, error: f64) -> Entry {
+        if matches!(self.work, Work::Accuracy) && error > 0.0 {
+            (entry.rate, entry.unit) = (1.0 / error, "1/error".to_owned());
+        }
         Entry { error: error.is_finite().then_some(error), right: error <= self.limit, ..entry }
     }
 }

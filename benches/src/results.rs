@@ -12,6 +12,8 @@ pub enum Work {
     Flops(f64),
     /// Bytes to and from device memory, each once.
     Bytes(f64),
+    /// None: nothing is timed, and the rate is the inverse of the error.
+    Accuracy,
 }
 
 /// Everything of one run.
@@ -61,6 +63,7 @@ impl Entry {
         (self.rate, self.unit) = match work {
             Work::Flops(flops) => (timing.rate(flops) / 1e12, "TFLOP/s".to_owned()),
             Work::Bytes(bytes) => (timing.rate(bytes) / 1e9, "GB/s".to_owned()),
+            Work::Accuracy => (self.rate, std::mem::take(&mut self.unit)),
         };
     }
 

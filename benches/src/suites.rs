@@ -25,6 +25,7 @@ pub const SUITES: &[(&str, Suite)] = &[
     ("attention bf16", attention::bf16),
     ("attention e4m3", attention::e4m3),
     ("attention backward bf16", attention::backward_bf16),
+    ("attention error", attention::accuracy),
     ("decode bf16", attention::decode_bf16),
     ("gemm bf16 sm_80", ampere::bf16),
     ("rms_norm f32", rows::rms_norm_f32),

@@ -239,7 +239,7 @@ impl Decode {
         let (case, mut worst) = (&self.case, 0.0f64);
         for sequence in 0..case.keys.len() {
             for head in 0..case.heads {
-                let mut exact = reference::head(case, data, sequence, head);
+                let mut exact = reference::forward(case, data, sequence, head);
                 exact.round(case.unit());
                 let extents = [sequence, head, case.queries[0], case.dim_v];
                 worst = worst.max(crate::compare("decode", case, &data.grad, out, extents, &exact.out));

@@ -71,7 +71,7 @@ where
     )?;
     let (mut out, mut logs, mut worst) = (run.out.download()?, run.lse.download()?, 0.0f64);
     for (sequence, head) in (0..case.queries.len()).flat_map(|s| (0..case.heads).map(move |head| (s, head))) {
-        let mut exact = reference::head(case, &data, sequence, head);
+        let mut exact = reference::forward(case, &data, sequence, head);
         exact.round(case.unit());
         let extents = [sequence, head, case.queries[sequence], case.dim_v];
         worst = worst.max(compare("O", case, &data.grad, &mut out, extents, &exact.out));

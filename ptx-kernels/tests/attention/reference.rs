@@ -39,6 +39,15 @@ struct Score {
 
 /// One head of one sequence.
 pub fn head(case: &Case, data: &Data, sequence: usize, head: usize) -> Head {
+    compute(case, data, [sequence, head], true)
+}
+
+/// The same without gradients, which take most of the time.
+pub fn forward(case: &Case, data: &Data, sequence: usize, head: usize) -> Head {
+    compute(case, data, [sequence, head], false)
+}
+
+fn compute(case: &Case, data: &Data, [sequence, head]: [usize; 2], gradients: bool) -> Head {
     let (m, n) = (case.queries[sequence], case.keys[sequence]);
     let kv = head / case.group;
     let [q, grad] = [&data.q, &data.grad].map(|field| field.rows(sequence, head, m));
@@ -53,7 +62,10 @@ pub fn head(case: &Case, data: &Data, sequence: usize, head: usize) -> Head {
     for i in 0..m {
         let scores: Vec<Option<Score>> =
             (0..n).map(|j| score(case, data, [sequence, head, i, j], &q[i], &k[j])).collect();
-        row(case, &mut result, i, &scores, [&q[i], &grad[i]], [&k, &v]);
+        let weights = output(case, &mut result, i, &scores, &v);
+        if gradients {
+            differentiate(case, &mut result, i, (&scores, &weights), [&q[i], &grad[i]], [&k, &v]);
+        }
     }
     result
 }
@@ -107,44 +119,56 @@ fn narrow_error(products: impl Iterator<Item = f64>) -> f64 {
     error
 }
 
-/// Adds a query's part of all results.
-fn row(
-    case: &Case,
-    result: &mut Head,
-    i: usize,
-    scores: &[Option<Score>],
-    [q, grad]: [&[f64]; 2],
-    [k, v]: [&[Vec<f64>]; 2],
-) {
+/// The weights of a query's keys: values and relative errors, and the error that each has at least.
+struct Weights {
+    each: Vec<Option<(f64, f64)>>,
+    floor: f64,
+}
+
+/// Adds a query's output and logarithm.
+fn output(case: &Case, result: &mut Head, i: usize, scores: &[Option<Score>], v: &[Vec<f64>]) -> Weights {
     let top = scores.iter().flatten().map(|s| s.value).fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = scores.iter().flatten().map(|s| (s.value - top).exp()).sum();
     let worst = scores.iter().flatten().map(|s| s.error).fold(0.0, f64::max);
     let log = if total > 0.0 { top + total.ln() } else { f64::NEG_INFINITY };
     result.lse.push(Bounded { value: log, error: worst + 2f64.powi(-19) * (1.0 + log.abs()) });
-    let unit = case.unit();
     // The relative error of a weight: its rounding, that of its score, that of the approximate exponential.
-    let weight_unit = if case.narrow { 2f64.powi(-4) } else { unit };
+    let weight_unit = if case.narrow { 2f64.powi(-4) } else { case.unit() };
     let relative = |s: &Score| weight_unit + 2.0 * (s.error + worst) + 2f64.powi(-18);
     let floor = match (case.narrow, case.half) {
         (true, _) => 2f64.powi(-16) / total.max(1.0),
         (false, true) => 2f64.powi(-24),
         (false, false) => 0.0,
     };
-    let weights: Vec<Option<(f64, f64)>> =
+    let each: Vec<_> =
         scores.iter().map(|s| s.as_ref().map(|s| ((s.value - top).exp() / total, relative(s)))).collect();
     // Sums of 8-bit products are cut off once for each 32 keys.
     let summed = if case.narrow { (scores.len() / 32 + 8) as f64 * 33.0 * 2f64.powi(-13) } else { 0.0 };
     let out = &mut result.out[i * case.dim_v..][..case.dim_v];
-    for (j, weight) in weights.iter().enumerate() {
+    for (v, weight) in v.iter().zip(&each) {
         let Some((p, relative)) = weight else { continue };
-        for (out, v) in out.iter_mut().zip(&v[j]) {
+        for (out, v) in out.iter_mut().zip(v) {
             out.add(p * v, (p * relative + floor + p * summed) * v.abs());
         }
     }
+    Weights { each, floor }
+}
+
+/// Adds a query's part of the gradients.
+fn differentiate(
+    case: &Case,
+    result: &mut Head,
+    i: usize,
+    (scores, weights): (&[Option<Score>], &Weights),
+    [q, grad]: [&[f64]; 2],
+    [k, v]: [&[Vec<f64>]; 2],
+) {
+    let (unit, floor) = (case.unit(), weights.floor);
+    let out = &result.out[i * case.dim_v..][..case.dim_v];
     let (delta, delta_error) = out.iter().zip(grad).fold((0.0, 0.0), |(sum, error), (out, grad)| {
         (sum + out.value * grad, error + (out.error + 1.01 * unit * out.value.abs()) * grad.abs())
     });
-    for (j, weight) in weights.iter().enumerate() {
+    for (j, weight) in weights.each.iter().enumerate() {
         let (Some((p, relative)), Some(score)) = (weight, &scores[j]) else { continue };
         let (dp, size) =
             grad.iter().zip(&v[j]).fold((0.0, 0.0), |(sum, size), (g, v)| (sum + g * v, size + (g * v).abs()));

@@ -24,10 +24,10 @@ pub fn bf16(bench: &mut Bench) -> Result<()> {
 }
 
 /// Buffers of the gradients of Q, K and V.
-type Gradients = [Buffer<bf16>; 3];
+pub type Gradients = [Buffer<bf16>; 3];
 
 /// The gradients as tensors.
-fn grads<'a>(row: &Row, [q, k, v]: &'a mut Gradients) -> Result<Grads<'a, bf16>> {
+pub fn grads<'a>(row: &Row, [q, k, v]: &'a mut Gradients) -> Result<Grads<'a, bf16>> {
     let (shape, shape_k) = (row.shape(), row.shape_k());
     Ok(Grads { q: q.tile_mut(shape)?.into(), k: k.tile_mut(shape_k)?.into(), v: v.tile_mut(shape_k)?.into() })
 }

@@ -105,7 +105,7 @@ impl Row {
     }
 
     /// The keys that query `at` of a sequence of `len` tokens sees.
-    fn seen(&self, at: usize, len: usize) -> Range<usize> {
+    pub fn seen(&self, at: usize, len: usize) -> Range<usize> {
         let from = self.window.map_or(0, |window| at.saturating_sub(window));
         from..if self.causal { at + 1 } else { len }
     }
