@@ -267,6 +267,9 @@ fn the_hopper_kernel() {
     check(&Case { queries: vec![9], keys: vec![4], half: true, dim: 64, dim_v: 64, ..case.clone() });
     // Several pieces of work for a block, and tiles of queries of several heads for one of keys.
     check(&Case { queries: vec![200; 2], keys: vec![140; 2], heads: 2, group: 2, dim: 64, dim_v: 64, ..case.clone() });
+    // The last tiles of keys are those of the last queries alone.
+    check_forward(&Case { queries: vec![330], keys: vec![331], dim: 64, dim_v: 64, ..case.clone() });
+    check_forward(&Case { queries: vec![200], keys: vec![290], ..case.clone() });
     // Its backward pass takes windows, too.
     check(&Case { queries: vec![150], keys: vec![140], left: Some(40), right: Some(3), dim: 64, dim_v: 64, ..case });
 }

@@ -1,8 +1,13 @@
 //! Forward on Hopper: TMA, `wgmma`, warp specialization, persistent blocks.
 //!
 //! One warp group brings tiles of K and V by TMA into two rings; each of the others owns 64 queries. A group's next scores are on
-//! the tensor cores together with its last product with V, while it computes the exponentials of the scores between; and the
-//! groups take turns at the tensor cores, so that one multiplies while another exponentiates (FlashAttention-3, Shah et al., 2024).
+//! the tensor cores together with its last product with V, and it computes the exponentials of the scores while that product is
+//! computed (FlashAttention-3, Shah et al., 2024).
+//!
+//! Exponentials are relative to the largest score of the first tile of a row, and not of all tiles so far: what is relative to it cancels
+//! when O is divided by the sums. So nobody looks for the largest score of a later tile, which costs as much as the exponentials
+//! themselves. Only if an exponential would not fit 16 bits, which the sums show, a warp computes its scores of the tile once more, and
+//! takes their largest one.
 //!
 //! A block computes one tile of queries after the other, and claims the next one by a counter in memory. The results of a tile leave while
 //! the first scores of the next one are on the tensor cores.
@@ -34,10 +39,9 @@ pub(crate) mod kernels {
         pub causal: u32,
         /// 1 for packed sequences, windows, a soft cap and any number of elements, as the call says; then `causal` is 0.
         pub masked: u32,
+        /// Tiles of K, and of V, in shared memory.
+        pub stages: u32,
     }
-
-    /// Tiles of K, and of V, in shared memory.
-    const STAGES: u32 = 2;
 
     impl Config {
         /// Queries of a block.
@@ -47,7 +51,7 @@ pub(crate) mod kernels {
 
         /// Bytes of shared memory: Q and the rings.
         pub(crate) const fn shared(&self) -> u32 {
-            self.parts() * self.q_part() + STAGES * (self.parts() + self.parts_v()) * self.kv_part()
+            self.parts() * self.q_part() + self.stages * (self.parts() + self.parts_v()) * self.kv_part()
         }
 
         /// Parts of 64 columns of a tile of Q or K, whose rows are 128 bytes.
@@ -85,8 +89,8 @@ pub(crate) mod kernels {
     struct Memory<const C: Config> {
         q: flash::Queries<{ C.groups }, { C.parts() }, 128>,
         slots: flash::Slots<{ C.masked }>,
-        k: flash::Ring<STAGES, { C.parts() }, { C.kv_part() }>,
-        v: flash::Ring<STAGES, { C.parts_v() }, { C.kv_part() }>,
+        k: flash::Ring<{ C.stages }, { C.parts() }, { C.kv_part() }>,
+        v: flash::Ring<{ C.stages }, { C.parts_v() }, { C.kv_part() }>,
     }
 
     impl<const C: Config> Memory<C> {
@@ -98,7 +102,7 @@ pub(crate) mod kernels {
                 q: flash::Queries::new(tiles, barriers),
                 slots: flash::Slots::new(work, barriers + 16 * C.groups),
                 k: flash::Ring::new(k_tiles, k_full),
-                v: flash::Ring::new(k_tiles + STAGES * C.parts() * C.kv_part(), k_full + 16 * STAGES),
+                v: flash::Ring::new(k_tiles + C.stages * C.parts() * C.kv_part(), k_full + 16 * C.stages),
             }
         }
 
@@ -116,7 +120,7 @@ pub(crate) mod kernels {
         fn load(
             &self,
             maps: &Maps,
-            at: &mut flash::Position<STAGES>,
+            at: &mut flash::Position<{ C.stages }>,
             work: &flash::Work,
             rows: [u32; 2],
             head: u32,
@@ -171,7 +175,7 @@ pub(crate) mod kernels {
     /// so that blocks which are faster do more; the last claim brings the counter back to 0.
     fn load<const C: Config>(memory: &Memory<C>, maps: &Maps, p: &Problem, section: u32, claims: u64) {
         let last: u32 = (p.queries + (C.rows() - 1)) / C.rows() * p.heads * p.batch - 1;
-        let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
+        let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
         loop {
             let work = piece::<C>(p, index, section);
@@ -199,7 +203,7 @@ pub(crate) mod kernels {
         let (tokens, longest): ([u32; 2], [u32; 2]) = ([p.tokens_q, p.tokens_k], [p.queries, p.keys]);
         let batch = flash::Batch { starts, variable: p.variable, count: p.batch, tokens, longest };
         let mut sequences = flash::Sequences::<{ C.rows() }, { C.keys }>::new(batch, p.heads);
-        let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
+        let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
         loop {
             sequences.seek(index);
@@ -228,26 +232,26 @@ pub(crate) mod kernels {
         shared = C.shared(),
         max_regs = 65536 / (128 * (C.groups + 1)) / 8 * 8,
         instances = [
-            d64 = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 0 }),
-            d64 = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 0 }),
-            d64_causal = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 1, masked: 0 }),
-            d64_causal = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 1, masked: 0 }),
-            d128 = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 0, masked: 0 }),
-            d128 = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 0, masked: 0 }),
-            d128_causal = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 1, masked: 0 }),
-            d128_causal = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 1, masked: 0 }),
-            d128_long_causal = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 1, masked: 0 }),
-            d128_long_causal = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 1, masked: 0 }),
-            d64_masked = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 1 }),
-            d64_masked = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 1 }),
-            d96_masked = (bf16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1 }),
-            d96_masked = (f16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1 }),
-            d128_masked = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1 }),
-            d128_masked = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1 }),
-            d192_masked = (bf16, Config { head: 192, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1 }),
-            d192_masked = (f16, Config { head: 192, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1 }),
-            d256_masked = (bf16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1 }),
-            d256_masked = (f16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1 }),
+            d64 = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 0, stages: 3 }),
+            d64 = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 0, stages: 3 }),
+            d64_causal = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 1, masked: 0, stages: 3 }),
+            d64_causal = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 1, masked: 0, stages: 3 }),
+            d128 = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 0, masked: 0, stages: 2 }),
+            d128 = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 0, masked: 0, stages: 2 }),
+            d128_causal = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 1, masked: 0, stages: 3 }),
+            d128_causal = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 1, masked: 0, stages: 3 }),
+            d128_long_causal = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 1, masked: 0, stages: 2 }),
+            d128_long_causal = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 1, masked: 0, stages: 2 }),
+            d64_masked = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 1, stages: 3 }),
+            d64_masked = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 1, stages: 3 }),
+            d96_masked = (bf16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1, stages: 2 }),
+            d96_masked = (f16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1, stages: 2 }),
+            d128_masked = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1, stages: 3 }),
+            d128_masked = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1, stages: 3 }),
+            d192_masked = (bf16, Config { head: 192, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1, stages: 2 }),
+            d192_masked = (f16, Config { head: 192, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1, stages: 2 }),
+            d256_masked = (bf16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1, stages: 2 }),
+            d256_masked = (f16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1, stages: 2 }),
         ],
         requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), 0]),
@@ -274,7 +278,7 @@ pub(crate) mod kernels {
         #[shared(dynamic, align = 1024)]
         let tiles: [u8];
         #[shared]
-        let barriers: [u64; 4 + 2 * C.groups + 4 * STAGES];
+        let barriers: [u64; 4 + 2 * C.groups + 4 * C.stages];
         #[shared(align = 16)]
         let slots: [flash::Work; 2 + 2 * C.masked];
         let (tiles_at, barriers_at): (u32, u32) = (tiles, barriers);
@@ -315,7 +319,7 @@ pub(crate) mod kernels {
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 4],
         o: [f32; C.head_v / 2],
-        softmax: flash::Softmax<8, 0>,
+        softmax: scores::Softmax<8, 0>,
     }
 
     impl<T, const C: Config> Consumer<T, C> {
@@ -348,7 +352,7 @@ pub(crate) mod kernels {
                 s,
                 p: packed,
                 o,
-                softmax: flash::Softmax::new(),
+                softmax: scores::Softmax::new(),
             }
         }
 
@@ -376,16 +380,14 @@ pub(crate) mod kernels {
             to: [u64; 2],
         ) {
             let (out, lse): (u64, u64) = (to[0], to[1]);
-            let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
+            let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
             let mut turn: u32 = 0;
             memory.q.wait(self.group, 0);
+            self.skip(memory, work, &mut at, p);
             memory.k.wait(&at);
             wgmma::fence();
-            self.scores(0);
+            self.scores(at.stage);
             wgmma::commit();
-            if self.group == C.groups - 1 {
-                barrier::arrive::<256>(1);
-            }
             wgmma::wait::<0>();
             loop {
                 if C.masked == 1 {
@@ -406,12 +408,35 @@ pub(crate) mod kernels {
                     break;
                 }
                 memory.q.wait(self.group, turn & 1);
+                self.skip(memory, work, &mut at, p);
                 memory.k.wait(&at);
                 wgmma::fence();
                 self.scores(at.stage);
                 wgmma::commit();
                 self.finish(&done, &old, p, out, lse);
                 wgmma::wait::<0>();
+            }
+        }
+
+        /// If causal, gives back the last tiles of a piece, which later groups see and this one does not.
+        fn skip(
+            &self,
+            memory: &Memory<C>,
+            work: &mut flash::Work,
+            at: &mut flash::Position<{ C.stages }>,
+            p: &Problem,
+        ) {
+            if C.causal == 1 {
+                let seen: i32 = (signed(work.first + self.group * 64 + 63) + high::<C>(p)).min(signed(p.tokens_k));
+                let own: u32 = unsigned(seen.max(1) + (C.keys - 1) as i32) / C.keys;
+                while work.blocks > own {
+                    memory.k.wait(at);
+                    memory.k.release(at.stage);
+                    memory.v.wait(at);
+                    memory.v.release(at.stage);
+                    at.advance();
+                    work.blocks -= 1;
+                }
             }
         }
 
@@ -434,7 +459,7 @@ pub(crate) mod kernels {
             memory: &Memory<C>,
             work: &flash::Work,
             begin: u32,
-            at: &mut flash::Position<STAGES>,
+            at: &mut flash::Position<{ C.stages }>,
             p: &Problem,
         ) {
             // Numbers of tiles count from the first one of the walk.
@@ -445,31 +470,27 @@ pub(crate) mod kernels {
             }
             self.mask(begin, block, p);
             self.softmax.update(&mut self.s, self.exponent);
-            flash::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+            scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
             while block > 0 {
                 block -= 1;
                 let (v_stage, v_phase): (u32, u32) = (at.stage, at.phase);
                 at.advance();
                 memory.k.wait(at);
-                barrier::sync::<256>(1 + self.group);
                 wgmma::fence();
                 self.scores(at.stage);
                 wgmma::commit();
                 mbarrier::wait(memory.v.full + 8 * v_stage, v_phase);
                 self.values(v_stage);
                 wgmma::commit();
-                self.pass();
                 wgmma::wait::<1>();
-                self.release(memory, at.stage, block);
                 self.mask(begin, block, p);
-                if self.softmax.update(&mut self.s, self.exponent) {
-                    wgmma::wait::<0>();
-                    self.softmax.shrink(&mut self.o);
+                let mut sums: [f32; 2] = [0.0, 0.0];
+                if self.weigh(memory, v_stage, &mut sums) {
+                    self.weigh_again(memory, at.stage, begin, block, p);
+                } else {
+                    self.softmax.keep(&sums);
                 }
-                // Behind a branch, so that ptxas does not wait before the exponentials.
-                wgmma::wait::<0>();
-                memory.v.release(v_stage);
-                flash::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+                self.release(memory, at.stage, block);
             }
             memory.v.wait(at);
             wgmma::fence();
@@ -480,20 +501,41 @@ pub(crate) mod kernels {
             at.advance();
         }
 
+        /// P of a tile, relative to the largest scores of earlier ones, and its sums; meanwhile the product with V of the tile before ends.
+        /// Returns true if the largest scores have grown by too much.
+        fn weigh(&mut self, memory: &Memory<C>, v_stage: u32, sums: &mut [f32; 2]) -> pred {
+            const MIDDLE: u32 = C.keys / 16;
+            let mut wrong: pred = self.softmax.guess::<0, MIDDLE>(&mut self.s, self.exponent, sums);
+            // Behind a branch, so that ptxas does not wait before the exponentials.
+            if !wrong {
+                wgmma::wait::<0>();
+                memory.v.release(v_stage);
+                wrong = self.softmax.guess::<MIDDLE, { C.keys / 8 }>(&mut self.s, self.exponent, sums);
+                scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+            } else {
+                wgmma::wait::<0>();
+                memory.v.release(v_stage);
+            }
+            wrong
+        }
+
+        /// P of a tile whose largest scores have grown by too much, and earlier sums relative to these.
+        fn weigh_again(&mut self, memory: &Memory<C>, stage: u32, begin: u32, block: u32, p: &Problem) {
+            let row: u32 = self.group * 64 + tid.x / 32 % 4 * 16;
+            let keys: u32 = memory.k.tiles + stage * (C.parts() * C.kv_part());
+            scores::multiply::<T, { C.head }, { C.q_part() }, { C.kv_part() }>(&mut self.s, memory.q.tile, row, keys);
+            self.mask(begin, block, p);
+            self.softmax.update(&mut self.s, self.exponent);
+            self.softmax.shrink(&mut self.o);
+            scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+        }
+
         /// Gives a tile of keys back, and behind the last one the queries.
         fn release(&self, memory: &Memory<C>, stage: u32, block: u32) {
             memory.k.release(stage);
             if block == 0 {
                 memory.q.release(self.group);
             }
-        }
-
-        /// Lets the next group multiply.
-        fn pass(&self) {
-            let mut next: u32 = self.group + 2;
-            let last: pred = self.group == C.groups - 1;
-            ptx! { selp.u32 next, 1, next, last; }
-            barrier::arrive::<256>(next);
         }
 
         /// S = Q · Kᵀ: 64 rows and `keys` columns, 16 elements at a time.
@@ -524,11 +566,11 @@ pub(crate) mod kernels {
 
         /// Values behind the end of a packed sequence are another one's, perhaps not even numbers: they become zeros. Only the first tile of a
         /// walk, whose first key is `key`, has any.
-        fn clear_values(&self, memory: &Memory<C>, at: &flash::Position<STAGES>, key: u32, variable: u32) {
+        fn clear_values(&self, memory: &Memory<C>, at: &flash::Position<{ C.stages }>, key: u32, variable: u32) {
             if (variable != 0) & (key + C.keys > self.mask.columns) {
                 memory.v.wait(at);
                 memory.v.clear_rows(at.stage, self.mask.columns.max(key) - key, tid.x - 128, 128 * C.groups);
-                barrier::sync::<{ 128 * C.groups }>(4);
+                barrier::sync::<{ 128 * C.groups }>(1);
             }
         }
 
@@ -537,14 +579,14 @@ pub(crate) mod kernels {
         fn mask(&mut self, begin: u32, block: u32, p: &Problem) {
             if C.masked == 1 {
                 if p.soft_cap > 0.0 {
-                    flash::bound(&mut self.s, p.scale);
+                    scores::bound(&mut self.s, p.scale);
                 }
                 let (first, column): (u32, u32) = (unsigned(self.top), (begin + block) * C.keys);
                 if self.mask.hides(first, first + 63, column, column + C.keys) {
                     for half in 0..2 {
                         let own: i32 = self.own + 8 * half as i32;
                         let to: i32 = (own + self.mask.high).min(signed(self.mask.columns));
-                        flash::hide_outside::<half, { C.keys / 2 }>(&mut self.s, column, own + self.mask.low, to);
+                        scores::hide_outside::<half, { C.keys / 2 }>(&mut self.s, column, own + self.mask.low, to);
                     }
                 }
             } else {
@@ -564,7 +606,7 @@ pub(crate) mod kernels {
                     if C.causal == 1 {
                         limit = limit.min(self.own + 8 * half as i32);
                     }
-                    flash::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
+                    scores::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
                 }
             }
         }
@@ -593,7 +635,7 @@ pub(crate) mod kernels {
                     self.o[i / 2 * 4 + 2 * half + i % 2] *= inverse;
                 }
                 let to: u64 = out + attention::offset(p.out, work.batch, own, work.head);
-                flash::store_row::<T, half, { C.masked }, { C.head_v / 2 }>(&self.o, to, inside, p.dim_v);
+                scores::store_row::<T, half, { C.masked }, { C.head_v / 2 }>(&self.o, to, inside, p.dim_v);
             }
         }
     }

@@ -303,7 +303,7 @@ pub(crate) mod kernels {
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 8],
         o: [f32; C.head / 2],
-        softmax: flash::Softmax<2, 6>,
+        softmax: scores::Softmax<2, 6>,
     }
 
     impl<T, const C: Config> Consumer<T, C> {
@@ -324,7 +324,7 @@ pub(crate) mod kernels {
                 s,
                 p,
                 o,
-                softmax: flash::Softmax::new(),
+                softmax: scores::Softmax::new(),
             }
         }
 
@@ -464,7 +464,7 @@ pub(crate) mod kernels {
                     if C.causal == 1 {
                         limit = limit.min(self.own + 8 * half as i32);
                     }
-                    flash::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
+                    scores::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
                 }
             }
         }
