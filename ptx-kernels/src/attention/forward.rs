@@ -210,12 +210,8 @@ pub(crate) mod kernels {
         factors = [p.scale, p.soft_cap];
         let (mut exponent, mut values_factor): (f32, f32) = (p.exponent, 1.0);
         if size_of::<I>() == 1 {
-            let (addresses, score): ([u64; 3], f32);
-            addresses = [q_factors, k_factors, v_factors];
-            let descale = attention::Descale { factors: addresses, strides: [f.q, f.k, f.v], given: f.reach };
-            (score, values_factor) = descale.of_head(ctaid.z, head_k);
-            factors[0] *= changed.select(score, 1.0);
-            exponent *= changed.select(1.0, score);
+            let addresses: [u64; 3] = [q_factors, k_factors, v_factors];
+            values_factor = descale(&f, addresses, head_k, changed, &mut factors, &mut exponent);
         }
         let score_mod = attention::ScoreMod::of_head(bias_from, p.bias, ctaid.z, ctaid.y, extents, factors);
         let mut online = attention::Online::<MT>::new();
@@ -229,11 +225,7 @@ pub(crate) mod kernels {
             cp_async::commit();
             let s: [[[f32; 4]; NT]; MT];
             fragment::clear(&mut s);
-            if size_of::<I>() == 1 {
-                fragment::multiply::<f16, { C.head }, MT, NT>(&mut s, a, b);
-            } else {
-                fragment::multiply::<T, { C.head }, MT, NT>(&mut s, a, b);
-            }
+            multiply_scores::<I, T, { C.head }, MT, NT>(&mut s, a, b);
             if changed {
                 let slopes: [[[f32; 4]; NT]; MT];
                 score_mod.apply::<T, MT, NT, 0>(&mut s, &mut slopes, row, keys);
@@ -242,12 +234,7 @@ pub(crate) mod kernels {
                 mask.apply(&mut s, row, keys);
             }
             online.update(&mut s, &mut o, exponent);
-            let weights: [[[b32; 4]; NT / 2]; MT];
-            if size_of::<I>() == 1 {
-                weights = fragment::pack::<f16, MT, { NT / 2 }>(&s);
-            } else {
-                weights = fragment::pack::<T, MT, { NT / 2 }>(&s);
-            }
+            let weights: [[[b32; 4]; NT / 2]; MT] = pack_weights::<I, T, MT, { NT / 2 }>(&s);
             cp_async::wait::<0>();
             block::sync();
             block += 1;
@@ -255,11 +242,7 @@ pub(crate) mod kernels {
                 key.copy::<I, { C.head }>(k_tile, keys + C.block_n);
             }
             cp_async::commit();
-            if size_of::<I>() == 1 {
-                fragment::multiply_packed::<f16, { C.head_v }, MT, { NT / 2 }, { C.head_v / 8 }>(&mut o, &weights, c);
-            } else {
-                fragment::multiply_packed::<T, { C.head_v }, MT, { NT / 2 }, { C.head_v / 8 }>(&mut o, &weights, c);
-            }
+            multiply_values::<I, T, { C.head_v }, MT, { NT / 2 }, { C.head_v / 8 }>(&mut o, &weights, c);
         }
         cp_async::wait::<0>();
         block::sync();
@@ -274,6 +257,56 @@ pub(crate) mod kernels {
         if p.logged != 0 {
             let to: u64 = lse + attention::offset(p.lse, ctaid.z, in_q.start + row, ctaid.y);
             write_logarithms(&logarithms, to, p.lse[1], row, in_q.len);
+        }
+    }
+
+    /// The factors of a head of `e4m3`: that of the scores joins `factors` or, if nothing changes the scores, the exponent. Returns that of the
+    /// values.
+    fn descale(
+        f: &Factors,
+        addresses: [u64; 3],
+        head_k: u32,
+        changed: pred,
+        factors: &mut [f32; 2],
+        exponent: &mut f32,
+    ) -> f32 {
+        let descale = attention::Descale { factors: addresses, strides: [f.q, f.k, f.v], given: f.reach };
+        let (score, values): (f32, f32) = descale.of_head(ctaid.z, head_k);
+        factors[0] *= changed.select(score, 1.0);
+        *exponent *= changed.select(1.0, score);
+        values
+    }
+
+    /// S += Q · Kᵀ: tiles of `e4m3` are those of `f16`.
+    fn multiply_scores<I, T, const K: u32, const MT: u32, const NT: u32>(s: &mut [[[f32; 4]; NT]; MT], a: u32, b: u32) {
+        if size_of::<I>() == 1 {
+            fragment::multiply::<f16, K, MT, NT>(s, a, b);
+        } else {
+            fragment::multiply::<T, K, MT, NT>(s, a, b);
+        }
+    }
+
+    /// P, rounded to the elements that it multiplies.
+    fn pack_weights<I, T, const MT: u32, const KT: u32>(s: &[[[f32; 4]; 2 * KT]; MT]) -> [[[b32; 4]; KT]; MT] {
+        let weights: [[[b32; 4]; KT]; MT];
+        if size_of::<I>() == 1 {
+            weights = fragment::pack::<f16, MT, KT>(s);
+        } else {
+            weights = fragment::pack::<T, MT, KT>(s);
+        }
+        weights
+    }
+
+    /// O += P · V.
+    fn multiply_values<I, T, const COLUMNS: u32, const MT: u32, const KT: u32, const NT: u32>(
+        o: &mut [[[f32; 4]; NT]; MT],
+        weights: &[[[b32; 4]; KT]; MT],
+        c: u32,
+    ) {
+        if size_of::<I>() == 1 {
+            fragment::multiply_packed::<f16, COLUMNS, MT, KT, NT>(o, weights, c);
+        } else {
+            fragment::multiply_packed::<T, COLUMNS, MT, KT, NT>(o, weights, c);
         }
     }
 
