@@ -216,6 +216,35 @@ impl Pages {
     }
 }
 
+/// The output and the logarithms of queries against a cache, whose rows have `dim` elements; without logarithms `logged` is 0. Strides of
+/// sequence, token and head count bytes.
+struct Output {
+    out: u64,
+    lse: u64,
+    out_strides: [u64; 3],
+    lse_strides: [u64; 3],
+    dim: u32,
+    logged: u32,
+}
+
+impl Output {
+    /// Writes a row by a warp, rounded to `T`: elements `laneid`, `laneid` + 32 …, and its logarithm, which is a power of 2. `cvt.rn`, `st.global`.
+    fn write<T, const COLUMNS: u32>(&self, packed: &Packed, row: u32, columns: &[f32; COLUMNS / 32], log: f32) {
+        let to: u64 = packed.at(self.out, self.out_strides, row) + wide(laneid) * 2;
+        for j in 0..COLUMNS / 32 {
+            let inside: pred = laneid + 32 * j < self.dim;
+            let rounded: T;
+            ptx! {
+                cvt.rn.{T}.f32 rounded, columns[j];
+                @inside st.global.b16 [to + 64 * j], rounded;
+            }
+        }
+        let log_to: u64 = packed.at(self.lse, self.lse_strides, row);
+        let (natural, writes): (f32, pred) = (log * 0.6931471805599453, (self.logged != 0) & (laneid == 0));
+        ptx! { @writes st.global.f32 [log_to], natural; }
+    }
+}
+
 /// Parts of the rows of one problem that several blocks leave in memory at `scratch`, for the last of them to add up. Block `first` has
 /// the beginning of the problem, and `count` blocks have some of it. Each block has room for two parts: of the problem in whose middle
 /// it begins, and of the one that it begins. A part is `ROWS` rows of `COLUMNS` sums as `f32`, and the logarithm of each row's sum of
@@ -254,6 +283,24 @@ impl<const ROWS: u32, const COLUMNS: u32> Parts<ROWS, COLUMNS> {
             @known ld.global.f32 log, [from + 4 * ROWS * COLUMNS];
         }
         log
+    }
+
+    /// After all blocks have left their parts: the last one adds them up, and writes the rows by `WARPS` warps. `flag` is 0 before and after, `slot` is
+    /// a word of shared memory. `grid::is_last`.
+    fn reduce<T, const WARPS: u32>(&self, output: &Output, packed: &Packed, flag: u64, slot: u32) {
+        if self.count > 1 {
+            if grid::is_last(flag, self.count, slot) {
+                let mut row: u32 = tid.x / 32;
+                while row < ROWS {
+                    if packed.has(row) {
+                        let columns: [f32; COLUMNS / 32];
+                        let log: f32 = self.combine(row, &mut columns);
+                        output.write::<T, COLUMNS>(packed, row, &columns, log);
+                    }
+                    row += WARPS;
+                }
+            }
+        }
     }
 
     /// Adds up a row of all parts by a warp, each weighted by its share of the sum of exponentials; returns the logarithm of that sum.

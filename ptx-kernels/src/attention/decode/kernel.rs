@@ -343,37 +343,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The tensors that a block writes.
-    struct Output {
-        out: u64,
-        lse: u64,
-    }
-
-    impl Output {
-        /// Writes a row, and its logarithm, which is a power of 2.
-        fn write<T, const C: Config>(
-            &self,
-            p: &DecodeProblem,
-            packed: &kv_cache::Packed,
-            row: u32,
-            columns: &[f32; C.head / 32],
-            log: f32,
-        ) {
-            let to: u64 = packed.at(self.out, p.out, row) + wide(laneid) * 2;
-            for j in 0..C.head / 32 {
-                let inside: pred = laneid + 32 * j < p.dim_v;
-                let rounded: T;
-                ptx! {
-                    cvt.rn.{T}.f32 rounded, columns[j];
-                    @inside st.global.b16 [to + 64 * j], rounded;
-                }
-            }
-            let log_to: u64 = packed.at(self.lse, p.lse, row);
-            let (natural, writes): (f32, pred) = (log * 0.6931471805599453, (p.logged != 0) & (laneid == 0));
-            ptx! { @writes st.global.f32 [log_to], natural; }
-        }
-    }
-
     /// A factor of a head, or 1 without factors.
     fn factor(factors: u64, scaled: u32, head: u32) -> f32 {
         let (mut by, at, some): (f32, u64, pred);
@@ -518,7 +487,14 @@ pub(crate) mod kernels {
         let (q_from, k_from, v_from): (u64, u64, u64) = (q, k, v);
         let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
         let (k_factors, v_factors): (u64, u64) = (k_scales, v_scales);
-        let output = Output { out: out_to, lse: lse_to };
+        let output = kv_cache::Output {
+            out: out_to,
+            lse: lse_to,
+            out_strides: p.out,
+            lse_strides: p.lse,
+            dim: p.dim_v,
+            logged: p.logged,
+        };
 
         let heads: u32 = p.heads_k * p.row_tiles;
         let (groups, group): (u32, u32) = (nctaid.x / heads, ctaid.x / heads);
@@ -567,26 +543,14 @@ pub(crate) mod kernels {
                     let columns: [f32; C.head / 32];
                     let log: f32 = warps.combine(row, v_factor, &mut columns);
                     if count == 1 {
-                        output.write::<T, C>(&p, &work.packed, row, &columns, log);
+                        output.write::<T, { C.head }>(&work.packed, row, &columns, log);
                     } else {
                         parts.store(group - owner, row, &columns, log);
                     }
                 }
                 row += C.warps;
             }
-            if count > 1 {
-                if grid::is_last(flags_to + wide(first) * 4, count, slot) {
-                    row = tid.x / 32;
-                    while row < ROWS {
-                        if work.packed.has(row) {
-                            let columns: [f32; C.head / 32];
-                            let log: f32 = parts.combine(row, &mut columns);
-                            output.write::<T, C>(&p, &work.packed, row, &columns, log);
-                        }
-                        row += C.warps;
-                    }
-                }
-            }
+            parts.reduce::<T, { C.warps }>(&output, &work.packed, flags_to + wide(first) * 4, slot);
             round = place.first + work.until;
             if work.until == work.extent.rounds {
                 place = kv_cache::Place { sequence: place.sequence + 1, first: round };

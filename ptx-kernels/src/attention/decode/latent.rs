@@ -250,29 +250,6 @@ pub(crate) mod kernels {
         attention::log2(sum) + most
     }
 
-    /// Writes a row of the output, and its logarithm, which is a power of 2.
-    fn write_row<T, const C: Config>(
-        p: &DecodeProblem,
-        packed: &kv_cache::Packed,
-        tensors: [u64; 2],
-        row: u32,
-        columns: &[f32; C.head_v / 32],
-        log: f32,
-    ) {
-        let to: u64 = packed.at(tensors[0], p.out, row) + wide(laneid) * 2;
-        for j in 0..C.head_v / 32 {
-            let inside: pred = laneid + 32 * j < p.dim_v;
-            let rounded: T;
-            ptx! {
-                cvt.rn.{T}.f32 rounded, columns[j];
-                @inside st.global.b16 [to + 64 * j], rounded;
-            }
-        }
-        let log_to: u64 = packed.at(tensors[1], p.lse, row);
-        let (natural, writes): (f32, pred) = (log * 0.6931471805599453, (p.logged != 0) & (laneid == 0));
-        ptx! { @writes st.global.f32 [log_to], natural; }
-    }
-
     /// The output of a few queries against a cache whose rows are K, and in their first part V. Parameters are those of `decode`.
     #[ptx_kernel(
         block = C.threads(),
@@ -306,6 +283,14 @@ pub(crate) mod kernels {
         let (tiles, marks): (u32, u32) = (base + C.rows * C.pitch(), base + C.tiles() + C.rows * (2 * C.keys + 16));
         let (lengths_at, tables, q_from, cache_from): (u64, u64, u64, u64) = (lengths, table, q, cache);
         let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
+        let output = kv_cache::Output {
+            out: out_to,
+            lse: lse_to,
+            out_strides: p.out,
+            lse_strides: p.lse,
+            dim: p.dim_v,
+            logged: p.logged,
+        };
         let (groups, group): (u32, u32) = (nctaid.x / p.row_tiles, ctaid.x / p.row_tiles);
         let number: u32 = ctaid.x - group * p.row_tiles;
         let (batch, tokens, capacity): (u32, u32, u32) = (p.batch, p.tokens, p.capacity);
@@ -382,26 +367,15 @@ pub(crate) mod kernels {
                     let columns: [f32; C.head_v / 32];
                     let log: f32 = read_row::<C>(base, marks, row, &mut columns);
                     if count == 1 {
-                        write_row::<T, C>(&p, &packed, [out_to, lse_to], row, &columns, log);
+                        output.write::<T, { C.head_v }>(&packed, row, &columns, log);
                     } else {
                         parts.store(group - owner, row, &columns, log);
                     }
                 }
                 row += C.threads() / 32;
             }
-            if count > 1 {
-                if grid::is_last(flags_to + wide(first) * 4, count, marks + 16 * C.rows) {
-                    row = tid.x / 32;
-                    while row < C.rows {
-                        if packed.has(row) {
-                            let columns: [f32; C.head_v / 32];
-                            let log: f32 = parts.combine(row, &mut columns);
-                            write_row::<T, C>(&p, &packed, [out_to, lse_to], row, &columns, log);
-                        }
-                        row += C.threads() / 32;
-                    }
-                }
-            }
+            let slot: u32 = marks + 16 * C.rows;
+            parts.reduce::<T, { C.threads() / 32 }>(&output, &packed, flags_to + wide(first) * 4, slot);
             round = place.first + until;
             if until == extent.rounds {
                 place = kv_cache::Place { sequence: place.sequence + 1, first: round };
