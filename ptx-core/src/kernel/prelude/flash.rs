@@ -244,6 +244,57 @@ impl Order {
     }
 }
 
+/// The tensor maps of Q, K and V.
+struct Maps {
+    q: TensorMap,
+    k: TensorMap,
+    v: TensorMap,
+}
+
+/// If causal, query `i` sees the keys before `i` plus this number: the last query is aligned with the last key, unless `top_left` is 1.
+fn diagonal<const CAUSAL: u32>(top_left: u32, queries: u32, keys: u32) -> i32 {
+    let offset: i32 = (top_left != 0).select(0, signed(keys - queries));
+    if CAUSAL == 1 { offset + 1 } else { 0 }
+}
+
+/// Pieces of work of `count` sequences of one length, with tiles of `ROWS` queries and `KEYS` keys. If `CAUSAL` = 1, query `i` sees the keys before
+/// `i` plus `high`.
+struct Dense<const ROWS: u32, const KEYS: u32, const CAUSAL: u32> {
+    count: u32,
+    heads: u32,
+    queries: u32,
+    keys: u32,
+    high: i32,
+    section: u32,
+}
+
+impl<const ROWS: u32, const KEYS: u32, const CAUSAL: u32> Dense<ROWS, KEYS, CAUSAL> {
+    /// Piece `index`: if causal, the queries that see the most keys first, so that all blocks end at about the same time.
+    fn piece(&self, index: u32) -> Work {
+        let order = Order { tiles: (self.queries + (ROWS - 1)) / ROWS, section: self.section };
+        let (row, column): (u32, u32) = order.locate(index);
+        let tile: u32 = if CAUSAL == 1 { order.tiles - 1 - row } else { row };
+        let first: u32 = tile * ROWS;
+        let mut seen: i32 = signed(self.keys);
+        if CAUSAL == 1 {
+            seen = seen.min(signed(first + ROWS) + self.high - 1);
+        }
+        // Without a key there is one tile, all of it hidden.
+        let mut blocks: u32 = unsigned(seen.max(1) + (KEYS - 1) as i32) / KEYS;
+        let batch: u32 = column / self.heads;
+        blocks = (batch < self.count).select(blocks, 0);
+        Work { first, head: column % self.heads, batch, blocks }
+    }
+
+    /// Claims the number of a piece behind those that the blocks begin with; the last claim brings the counter back to 0. `atom.inc`.
+    fn claim(&self, claims: u64) -> u32 {
+        let last: u32 = (self.queries + (ROWS - 1)) / ROWS * self.heads * self.count - 1;
+        let claimed: u32;
+        ptx! { atom.relaxed.gpu.global.inc.u32 claimed, [claims], last; }
+        nctaid.x + claimed
+    }
+}
+
 /// A batch of `count` sequences, packed if `variable` is 1 (`attention::Sequence::locate`): cumulative lengths of Q and K, tokens of the tensors of
 /// both, and of the longest sequences.
 struct Batch {

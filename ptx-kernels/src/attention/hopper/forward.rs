@@ -119,7 +119,7 @@ pub(crate) mod kernels {
         /// first. The first keys come before the queries, for these are needed longer.
         fn load(
             &self,
-            maps: &Maps,
+            maps: &flash::Maps,
             at: &mut flash::Position<{ C.stages }>,
             work: &flash::Work,
             rows: [u32; 2],
@@ -143,50 +143,30 @@ pub(crate) mod kernels {
 
     /// If causal, query `i` sees the keys before `i` plus this number.
     fn high<const C: Config>(p: &Problem) -> i32 {
-        let diagonal: i32 = (p.top_left != 0).select(0, signed(p.tokens_k - p.tokens_q));
-        if C.causal == 1 { diagonal + 1 } else { 0 }
+        flash::diagonal::<{ C.causal }>(p.top_left, p.tokens_q, p.tokens_k)
     }
 
-    /// Piece `index` of the work: if causal, the queries that see the most keys first, so that all blocks end at about the same time.
-    fn piece<const C: Config>(p: &Problem, index: u32, section: u32) -> flash::Work {
-        let order = flash::Order { tiles: (p.queries + (C.rows() - 1)) / C.rows(), section };
-        let (row, column): (u32, u32) = order.locate(index);
-        let tile: u32 = if C.causal == 1 { order.tiles - 1 - row } else { row };
-        let first: u32 = tile * C.rows();
-        let mut seen: i32 = signed(p.tokens_k);
-        if C.causal == 1 {
-            seen = seen.min(signed(first + C.rows()) + high::<C>(p) - 1);
-        }
-        // Without a key there is one tile, all of it hidden.
-        let mut blocks: u32 = unsigned(seen.max(1) + (C.keys - 1) as i32) / C.keys;
-        let batch: u32 = column / p.heads;
-        blocks = (batch < p.batch).select(blocks, 0);
-        flash::Work { first, head: column % p.heads, batch, blocks }
-    }
-
-    /// The maps of Q, K and V.
-    struct Maps {
-        q: TensorMap,
-        k: TensorMap,
-        v: TensorMap,
+    /// The pieces of work.
+    fn pieces<const C: Config>(p: &Problem, section: u32) -> flash::Dense<{ C.rows() }, { C.keys }, { C.causal }> {
+        let (count, heads, queries, keys): (u32, u32, u32, u32) = (p.batch, p.heads, p.queries, p.tokens_k);
+        flash::Dense { count, heads, queries, keys, high: high::<C>(p), section }
     }
 
     /// Loads Q, K and V of all pieces of work, and tells the groups which these are. A block claims the next piece when it begins one,
     /// so that blocks which are faster do more; the last claim brings the counter back to 0.
-    fn load<const C: Config>(memory: &Memory<C>, maps: &Maps, p: &Problem, section: u32, claims: u64) {
-        let last: u32 = (p.queries + (C.rows() - 1)) / C.rows() * p.heads * p.batch - 1;
+    fn load<const C: Config>(memory: &Memory<C>, maps: &flash::Maps, p: &Problem, section: u32, claims: u64) {
+        let pieces = pieces::<C>(p, section);
         let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
         loop {
-            let work = piece::<C>(p, index, section);
+            let work = pieces.piece(index);
             memory.slots.send(&work, &flash::Bounds::none(), turn);
             if work.blocks == 0 {
                 break;
             }
-            let claimed: u32;
-            ptx! { atom.relaxed.gpu.global.inc.u32 claimed, [claims], last; }
+            let next: u32 = pieces.claim(claims);
             memory.load(maps, &mut at, &work, [work.first, 0], work.head / p.group, turn & 1);
-            index = nctaid.x + claimed;
+            index = next;
             turn += 1;
         }
     }
@@ -194,7 +174,7 @@ pub(crate) mod kernels {
     /// The same for packed sequences and windows.
     fn load_masked<const C: Config>(
         memory: &Memory<C>,
-        maps: &Maps,
+        maps: &flash::Maps,
         p: &Problem,
         starts: [Global<i32>; 2],
         section: u32,
@@ -290,7 +270,7 @@ pub(crate) mod kernels {
         if tid.x < 128 {
             wgmma::fewer_registers::<{ C.few() }>();
             if tid.x == 0 {
-                let (maps, counter): (Maps, u64) = (Maps { q: q_map, k: k_map, v: v_map }, claims);
+                let (maps, counter): (flash::Maps, u64) = (flash::Maps { q: q_map, k: k_map, v: v_map }, claims);
                 if C.masked == 1 {
                     load_masked::<C>(&memory, &maps, &p, [starts_q, starts_k], section, counter);
                 } else {
