@@ -12,12 +12,8 @@ use crate::workspace;
 use forward::kernels::forward::{Exists, INSTANCES, Instance, Types, launch};
 use ptx_launch::{Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorMut, TensorRef};
 
-/// The longest causal sequence for which small tiles of keys are faster, as measured on an H200: in the last tile of a query
-/// there are fewer keys that it does not see.
-const LONG: u32 = 8192;
-
-/// The instance for a call, if the kernel takes it: all calls without a bias. Those of rows of 64 or 128 elements, where a query sees all keys or
-/// those before its own, have instances of their own; else the smallest one that holds the rows, whose other columns are zeros.
+/// The instance for a call, if the kernel takes it: all calls without a bias. Those of rows of 64 or 128 elements (or 256 if causal), where a query sees all
+/// keys or those before its own, have instances of their own; else the smallest one that holds the rows, whose other columns are zeros.
 pub(super) fn instance<T>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
@@ -31,8 +27,8 @@ pub(super) fn instance<T>(
         ((64, 64), Some(false)) => Instance::d64,
         ((64, 64), Some(true)) => Instance::d64_causal,
         ((128, 128), Some(false)) => Instance::d128,
-        ((128, 128), Some(true)) if problem.tokens_k <= LONG => Instance::d128_causal,
-        ((128, 128), Some(true)) => Instance::d128_long_causal,
+        ((128, 128), Some(true)) => Instance::d128_causal,
+        ((256, 256), Some(true)) => Instance::d256_causal,
         ((..=64, ..=64), _) => Instance::d64_masked,
         ((..=96, ..=96), _) => Instance::d96_masked,
         ((..=128, ..=128), _) => Instance::d128_masked,

@@ -7,7 +7,8 @@
 //! Exponentials are relative to the largest score of the first tile of a row, and not of all tiles so far: what is relative to it cancels
 //! when O is divided by the sums. So nobody looks for the largest score of a later tile, which costs as much as the exponentials
 //! themselves. Only if an exponential would not fit 16 bits, which the sums show, a warp computes its scores of the tile once more, and
-//! takes their largest one.
+//! takes their largest one. Rows of V of more than 128 elements have the usual running maximum: their tiles have few keys, and the loader
+//! needs the tiles of K back before the exponentials.
 //!
 //! A block computes one tile of queries after the other, and claims the next one by a counter in memory. The results of a tile leave while
 //! the first scores of the next one are on the tensor cores.
@@ -72,6 +73,12 @@ pub(crate) mod kernels {
         /// Bytes of a part of K or V.
         const fn kv_part(&self) -> u32 {
             self.keys * 128
+        }
+
+        /// Groups of 8 columns of P whose exponentials hide the product with V: the more, the wider its rows are. None in rows of more than 128
+        /// elements.
+        const fn hiding(&self) -> u32 {
+            if self.head_v > 128 { 0 } else { self.keys * self.head_v / 2048 }
         }
 
         /// Registers of a thread that multiplies.
@@ -216,16 +223,16 @@ pub(crate) mod kernels {
             d64 = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 0, stages: 3 }),
             d64_causal = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 1, masked: 0, stages: 3 }),
             d64_causal = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 1, masked: 0, stages: 3 }),
-            d128 = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 0, masked: 0, stages: 2 }),
-            d128 = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 0, masked: 0, stages: 2 }),
+            d128 = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 0, stages: 3 }),
+            d128 = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 0, stages: 3 }),
             d128_causal = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 1, masked: 0, stages: 3 }),
             d128_causal = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 1, masked: 0, stages: 3 }),
-            d128_long_causal = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 1, masked: 0, stages: 2 }),
-            d128_long_causal = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 176, causal: 1, masked: 0, stages: 2 }),
+            d256_causal = (bf16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 1, masked: 0, stages: 2 }),
+            d256_causal = (f16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 1, masked: 0, stages: 2 }),
             d64_masked = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 1, stages: 3 }),
             d64_masked = (f16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 1, stages: 3 }),
-            d96_masked = (bf16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1, stages: 2 }),
-            d96_masked = (f16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1, stages: 2 }),
+            d96_masked = (bf16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1, stages: 3 }),
+            d96_masked = (f16, Config { head: 96, head_v: 96, groups: 2, keys: 128, causal: 0, masked: 1, stages: 3 }),
             d128_masked = (bf16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1, stages: 3 }),
             d128_masked = (f16, Config { head: 128, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1, stages: 3 }),
             d192_masked = (bf16, Config { head: 192, head_v: 128, groups: 2, keys: 128, causal: 0, masked: 1, stages: 2 }),
@@ -463,14 +470,20 @@ pub(crate) mod kernels {
                 self.values(v_stage);
                 wgmma::commit();
                 wgmma::wait::<1>();
-                self.mask(begin, block, p);
-                let mut sums: [f32; 2] = [0.0, 0.0];
-                if self.weigh(memory, v_stage, &mut sums) {
-                    self.weigh_again(memory, at.stage, begin, block, p);
+                if C.hiding() == 0 {
+                    self.release(memory, at.stage, block);
+                    self.mask(begin, block, p);
+                    self.weigh_exactly(memory, v_stage);
                 } else {
-                    self.softmax.keep(&sums);
+                    self.mask(begin, block, p);
+                    let mut sums: [f32; 2] = [0.0, 0.0];
+                    if self.weigh(memory, v_stage, &mut sums) {
+                        self.weigh_again(memory, at.stage, begin, block, p);
+                    } else {
+                        self.softmax.keep(&sums);
+                    }
+                    self.release(memory, at.stage, block);
                 }
-                self.release(memory, at.stage, block);
             }
             memory.v.wait(at);
             wgmma::fence();
@@ -484,19 +497,30 @@ pub(crate) mod kernels {
         /// P of a tile, relative to the largest scores of earlier ones, and its sums; meanwhile the product with V of the tile before ends.
         /// Returns true if the largest scores have grown by too much.
         fn weigh(&mut self, memory: &Memory<C>, v_stage: u32, sums: &mut [f32; 2]) -> pred {
-            const MIDDLE: u32 = C.keys / 16;
-            let mut wrong: pred = self.softmax.guess::<0, MIDDLE>(&mut self.s, self.exponent, sums);
+            let mut wrong: pred = self.softmax.guess::<0, { C.hiding() }>(&mut self.s, self.exponent, sums);
             // Behind a branch, so that ptxas does not wait before the exponentials.
             if !wrong {
                 wgmma::wait::<0>();
                 memory.v.release(v_stage);
-                wrong = self.softmax.guess::<MIDDLE, { C.keys / 8 }>(&mut self.s, self.exponent, sums);
+                wrong = self.softmax.guess::<{ C.hiding() }, { C.keys / 8 }>(&mut self.s, self.exponent, sums);
                 scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
             } else {
                 wgmma::wait::<0>();
                 memory.v.release(v_stage);
             }
             wrong
+        }
+
+        /// P of a tile and earlier sums, relative to the largest scores of all tiles so far.
+        fn weigh_exactly(&mut self, memory: &Memory<C>, v_stage: u32) {
+            if self.softmax.update(&mut self.s, self.exponent) {
+                wgmma::wait::<0>();
+                self.softmax.shrink(&mut self.o);
+            }
+            // Behind a branch, so that ptxas does not wait before the exponentials.
+            wgmma::wait::<0>();
+            memory.v.release(v_stage);
+            scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
         }
 
         /// P of a tile whose largest scores have grown by too much, and earlier sums relative to these.
