@@ -6,7 +6,7 @@
 
 use crate::root::{Given, Root};
 use crate::{module, single};
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 
@@ -118,12 +118,14 @@ impl Params {
         };
         let at = tokens.windows(2).position(is_params)? + 1;
         let TokenTree::Group(list) = &tokens[at] else { return None };
-        Some(Params { at, tokens: list.stream().into_iter().collect() })
+        let tokens: Vec<TokenTree> = list.stream().into_iter().collect();
+        let entries = tokens.split(is_comma).filter(|entry| !entry.is_empty());
+        Some(Params { at, tokens: entries.flat_map(separate).collect() })
     }
 
     fn first_without_fields(&self) -> Option<Entry> {
         let mut at = 0;
-        for entry in self.tokens.split(|token| matches!(token, TokenTree::Punct(comma) if comma.as_char() == ',')) {
+        for entry in self.tokens.split(is_comma) {
             let end = at + entry.len();
             if let Ok(path) = syn::Path::parse_mod_style.parse2(entry.iter().cloned().collect()) {
                 return Some(Entry { at, end, path });
@@ -134,12 +136,26 @@ impl Params {
     }
 }
 
+/// `path::{A, B}` as `path::A, path::B,`, and any other entry as it is.
+fn separate(entry: &[TokenTree]) -> Vec<TokenTree> {
+    let comma = || TokenTree::from(Punct::new(',', Spacing::Alone));
+    match entry {
+        [path @ .., TokenTree::Group(names)] if matches!(path.last(), Some(TokenTree::Punct(_))) => {
+            let names: Vec<TokenTree> = names.stream().into_iter().collect();
+            let paths = names.split(is_comma).filter(|name| !name.is_empty());
+            paths.flat_map(|name| path.iter().chain(name).cloned().chain([comma()])).collect()
+        }
+        _ => entry.iter().cloned().chain([comma()]).collect(),
+    }
+}
+
+fn is_comma(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',')
+}
+
 /// The path of `crate = path` among the options.
 fn given(options: &TokenStream) -> Option<syn::Path> {
     let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
-    let options = tokens.split(|token| matches!(token, TokenTree::Punct(comma) if comma.as_char() == ','));
-    options
-        .filter_map(|option| Given::parse.parse2(option.iter().cloned().collect()).ok())
-        .map(|Given(path)| path)
-        .next()
+    let given = |option: &[TokenTree]| Given::parse.parse2(option.iter().cloned().collect()).ok();
+    tokens.split(is_comma).find_map(given).map(|Given(path)| path)
 }

@@ -10,20 +10,7 @@ macro_rules! with_epilogue {
         $(#[doc = $doc])*
         #[ptx_launch::ptx_module(
             arch = $arch,
-            params(
-                Source { at: u64, line: u64, k: u64, batch: u64 },
-                Matrix { at: u64, row: u64, column: u64, batch: u64 },
-                Vector { at: u64, step: u64 },
-                Epilogue {
-                    scale_rows: Vector, scale_columns: Vector, bias_rows: Vector, bias_columns: Vector,
-                    alpha: f32, beta: f32, flags: u32, kind: u32
-                },
-                Output { c: Matrix, residual: Matrix, epilogue: Epilogue },
-                Problem {
-                    m: u32, n: u32, k: u32, flags: u32, tiles_m: u32, tiles_n: u32, splits: u32, k_split: u32,
-                    partial: u64, counters: u64, batches: u32, pitch: u32
-                }
-            )
+            params($crate::gemm::params::{Source, Matrix, Vector, Epilogue, Output, Problem})
         )]
         #[allow(dead_code, unused_imports, unreachable_pub, reason = "modules share one set of names")]
         pub mod $name {

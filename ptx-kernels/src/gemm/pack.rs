@@ -28,13 +28,7 @@ pub(crate) struct Transfer {
     layout: u32,
 }
 
-#[ptx_launch::ptx_module(
-    arch("sm_75", "sm_90"),
-    params(Transfer {
-        from: u64, row: u64, element: u64, batch: u64, to: u64,
-        rows: u32, extent: u32, pitch: u32, batches: u32, blocks: u32, layout: u32
-    })
-)]
+#[ptx_launch::ptx_module(arch("sm_75", "sm_90"), params(Transfer))]
 #[allow(unreachable_pub, reason = "the module is private")]
 pub mod kernels {
     use super::Transfer;

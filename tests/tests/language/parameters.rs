@@ -96,7 +96,7 @@ pub mod shapes {
     }
 }
 
-#[ptx_module(arch = "sm_80", params(shapes::Affine, self::shapes::inner::Outer, Factors { a: f32, b: f32 }))]
+#[ptx_module(arch = "sm_80", params(self::shapes::{Affine, inner::Outer}, Factors { a: f32, b: f32 }))]
 mod of_paths {
     use super::Factors;
     use super::shapes::Affine;

@@ -83,10 +83,7 @@ impl AppendProblem {
 }
 
 /// The kernel and its parts.
-#[ptx_module(arch("sm_80", "sm_90"), params(AppendProblem {
-    rows: [[u64; 3]; 2], caches: [[u64; 3]; 2], reach: [u64; 4], batch: u32, tokens: u32, heads: u32, dims: [u32; 2],
-    page_size: u32, pages: u32, table_pages: u32, capacity: u32, scaled: u32
-}))]
+#[ptx_module(arch("sm_80", "sm_90"), params(AppendProblem))]
 pub(crate) mod kernels {
     use super::AppendProblem;
 

@@ -9,12 +9,7 @@ use super::problem::DecodeProblem;
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_80", params(DecodeProblem {
-    q: [u64; 3], k: [u64; 3], v: [u64; 3], out: [u64; 3], lse: [u64; 3], reach: [u64; 5], scratch: u64,
-    batch: u32, tokens: u32, heads_k: u32, group: u32, dim: u32, dim_v: u32, capacity: u32, page_size: u32, pages: u32,
-    table_pages: u32, blocks: u32, row_tiles: u32, logged: u32, left: i32, right: i32,
-    scale: f32, soft_cap: f32, exponent: f32, scaled: u32, pad: u32
-}))]
+#[ptx_module(arch = "sm_80", params(DecodeProblem))]
 pub(crate) mod kernels {
     use super::DecodeProblem;
 

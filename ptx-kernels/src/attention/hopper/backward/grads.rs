@@ -15,17 +15,7 @@ use crate::attention::problem::{Gradients, Problem};
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_90a", params(
-    Problem {
-        q: [u64; 3], k: [u64; 3], v: [u64; 3], out: [u64; 3], lse: [u64; 3], bias: [u64; 4], reach: [u64; 6],
-        batch: u32, heads: u32, tokens_q: u32, tokens_k: u32, queries: u32, keys: u32, group: u32, dim: u32, dim_v: u32,
-        variable: u32, biased: u32, logged: u32, top_left: u32, left: i32, right: i32,
-        scale: f32, soft_cap: f32, exponent: f32
-    },
-    Gradients {
-        out: [u64; 3], q: [u64; 3], k: [u64; 3], v: [u64; 3], reach: [u64; 4], slope: f32, heads_k: u32, scratch: u64
-    }
-))]
+#[ptx_module(arch = "sm_90a", params(Problem, Gradients))]
 pub(crate) mod kernels {
     use super::{Gradients, Problem};
 
