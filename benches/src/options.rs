@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// Only sizes that contain one of these; all without any.
     pub sizes: Vec<String>,
-    /// The variants of our kernels that play: those whose name contains one of these; without any, the dispatch's choice.
+    /// The algorithms and variants that play beside the library's choice: those whose name contains one of these.
     pub sweep: Vec<String>,
     /// Turns of each contestant.
     pub turns: u32,

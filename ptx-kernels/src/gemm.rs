@@ -90,6 +90,7 @@ mod epilogue;
 pub mod hopper;
 mod launch;
 mod mma;
+mod model;
 mod pack;
 mod params;
 mod parts;

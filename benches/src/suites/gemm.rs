@@ -6,6 +6,7 @@ use crate::data::{self, Factor, Product};
 use crate::rivals::Number;
 use crate::rivals::cublas::Blas;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
+use ptx_kernels::gemm::algorithms;
 use ptx_kernels::gemm::hopper::{Layout, Operand, Order, Scratch, Variant, variants};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
@@ -164,24 +165,28 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
                 continue;
             }
             let operands = Operands::<T>::new(bench, *shape, layout)?;
-            bench.check(operands.case_of_variants(kernel, &ways, bench)?)?;
+            let mut case = operands.case(kernel);
+            operands.add_variants(&mut case, &ways, &bench.device)?;
+            bench.check(case)?;
         }
     }
     Ok(())
 }
 
-/// The library's function at each shape, or the variants that a sweep names.
+/// The library's function at each shape, and beside it the variants that a sweep names.
 fn swept<K: Kind>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]]) -> Result<()>
 where
     K::Stored: Both,
 {
-    if bench.options.sweep.is_empty() {
-        return each::<K>(bench, kernel, shapes, Layout::K_MAJOR);
-    }
+    let ways = ways::<K::Stored>(bench);
+    let named = |name: &&str| bench.options.sweep.iter().any(|part| name.contains(part.as_str()));
+    let algorithms: Vec<&str> = algorithms().filter(named).collect();
     for shape in bench.sizes(shapes, SMALL) {
         if bench.wants(kernel, &name(*shape)) {
-            let operands = Operands::<K::Stored>::new(bench, *shape, Layout::K_MAJOR)?;
-            bench.contest(operands.case_of_variants(kernel, &ways::<K::Stored>(bench), bench)?)?;
+            one::<K>(bench, kernel, (*shape, Layout::K_MAJOR), |operands, case, device| {
+                operands.add_algorithms::<K>(case, &algorithms);
+                operands.add_variants(case, &ways, device)
+            })?;
         }
     }
     Ok(())
@@ -190,7 +195,7 @@ where
 fn each<K: Kind>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]], layout: Layout) -> Result<()> {
     for shape in bench.sizes(shapes, SMALL) {
         if bench.wants(kernel, &name(*shape)) {
-            one::<K>(bench, kernel, *shape, layout)?;
+            one::<K>(bench, kernel, (*shape, layout), |_, _, _| Ok(()))?;
         }
     }
     Ok(())
@@ -205,7 +210,7 @@ fn label<T: Operand>((variant, Order { band, run }): &Way<T>) -> String {
     format!("{variant} G{band}x{run}")
 }
 
-/// The variants that are asked for, in every order of tiles; none if the library's function plays.
+/// The variants that are asked for, in every order of tiles.
 fn ways<T: Operand>(bench: &Bench) -> Vec<Way<T>> {
     let wanted = &bench.options.sweep;
     let k_major = variants::<T>().filter(|variant| variant.layout() == Layout::K_MAJOR);
@@ -213,11 +218,19 @@ fn ways<T: Operand>(bench: &Bench) -> Vec<Way<T>> {
     all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect()
 }
 
-fn one<K: Kind>(bench: &mut Bench, kernel: &str, shape: [usize; 3], layout: Layout) -> Result<()> {
+/// The library's function at a shape, in turns with rivals and with those that `add` adds.
+fn one<K: Kind>(
+    bench: &mut Bench,
+    kernel: &str,
+    (shape, layout): ([usize; 3], Layout),
+    add: impl for<'a> FnOnce(&'a Operands<K::Stored>, &mut Case<'a>, &Device) -> Result<()>,
+) -> Result<()> {
     let mut operands = Operands::<K::Stored>::new(bench, shape, layout)?;
     let addresses = operands.addresses();
     if bench.options.alone {
-        return bench.contest(operands.case_of_library::<K>(kernel));
+        let mut case = operands.case_of_library::<K>(kernel);
+        add(&operands, &mut case, &bench.device)?;
+        return bench.contest(case);
     }
     let Layout { a_k_major, b_k_major } = layout;
     let problem = Problem { shape, operand: K::NUMBER, a_k_major, b_k_major };
@@ -226,6 +239,7 @@ fn one<K: Kind>(bench: &mut Bench, kernel: &str, shape: [usize; 3], layout: Layo
         .and_then(|plan| operands.whole_reference(bench, &plan).map(|()| plan));
     let blas = Blas::open(&bench.stream);
     let mut case = operands.case_of_library::<K>(kernel);
+    add(&operands, &mut case, &bench.device)?;
     case.rival_if("cuBLASLt", plan.map(|plan| move |stream: &Stream| plan.launch(stream)));
     if matches!(K::NUMBER, Number::Bf16 | Number::F16) && layout == Layout::K_MAJOR {
         case.rival_if("cuBLAS", blas.map(|blas| move |_: &Stream| blas.product(K::NUMBER, shape, addresses)));
@@ -302,21 +316,35 @@ impl<T: Factor> Operands<T> {
         case
     }
 
-    /// Kernels and orders of tiles.
-    fn case_of_variants<'a>(&'a self, kernel: &'a str, ways: &[Way<T>], bench: &Bench) -> Result<Case<'a>>
+    /// Adds algorithms of the library, with K in one part.
+    fn add_algorithms<'a, K: Kind<Stored = T>>(&'a self, case: &mut Case<'a>, names: &[&'static str])
+    where
+        T: Factor<Result = K::Output>,
+    {
+        let [m, n, _] = self.product.shape;
+        for name in names.iter().copied() {
+            case.ours(name, move |stream| {
+                let mut c = self.c.borrow_mut();
+                K::multiply(stream, self.tensors()?, c.tile_mut([m, n])?.into(), Some((name, 1)))
+            });
+        }
+    }
+
+    /// Adds kernels and orders of tiles.
+    fn add_variants<'a>(&'a self, case: &mut Case<'a>, ways: &[Way<T>], device: &Device) -> Result<()>
     where
         T: Both,
     {
-        let ([m, n, _], mut case) = (self.product.shape, self.case(kernel));
+        let [m, n, _] = self.product.shape;
         for way @ (variant, order) in ways.iter().copied() {
-            let mut scratch = Scratch::new(&bench.device)?;
+            let mut scratch = Scratch::new(device)?;
             case.ours(label::<T>(&way), move |stream| {
                 let (a, b) = self.tensors()?;
                 let mut c = self.c.borrow_mut();
                 variant.launch(stream, (a, b, c.tile_mut([m, n])?.into()), order, &mut scratch)
             });
         }
-        Ok(case)
+        Ok(())
     }
 
     /// A (M × K) and B (K × N) as they lie in memory.

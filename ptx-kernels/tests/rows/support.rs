@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 use ptx_launch::prelude::*;
 use ptx_launch::{Element, Result, TensorMut, TensorRef};
+use std::ops::Range;
 
 /// The device that `PTX_DEVICE` names; else the CPU device with its watcher.
 pub fn device() -> Device {
@@ -12,9 +13,11 @@ pub fn device() -> Device {
     }
 }
 
-/// Number of random problems.
-pub fn problems() -> u64 {
-    std::env::var("PTX_ROWS_PROBLEMS").map_or(6, |count| count.parse().unwrap())
+/// Seeds of the random problems.
+fn seeds() -> Range<u64> {
+    let number = |name: &str, default| std::env::var(name).map_or(default, |number| number.parse().unwrap());
+    let first = number("PTX_ROWS_SEED", 0);
+    first..first + number("PTX_ROWS_PROBLEMS", 6)
 }
 
 /// An element type of the operations.
@@ -200,7 +203,8 @@ pub fn difference(f: impl Fn(f64) -> f64, x: f64) -> f64 {
 /// Runs `check` on so many random problems.
 pub fn each_problem(mut check: impl FnMut(&Device, &mut Random) -> Result<()>) {
     let device = device();
-    for seed in 0..problems() {
+    for seed in seeds() {
+        println!("PTX_ROWS_SEED={seed}");
         let found = check(&device, &mut Random::new(seed));
         assert!(found.is_ok(), "problem {seed}: {found:?}");
     }

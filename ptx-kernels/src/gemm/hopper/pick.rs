@@ -2,6 +2,7 @@
 
 use super::scratch::Scratch;
 use super::variant::{Layout, Operand, Order, Sharing, Variant, variants};
+use crate::gemm::model::{ceil, larger, smaller};
 use crate::gemm::tuning::Costs;
 
 /// A tile of the kernels.
@@ -75,22 +76,24 @@ pub fn pick<T: Operand>(scratch: &Scratch, shape: [usize; 3], layout: Layout) ->
 /// with `num_blocks` SMs.
 pub(crate) fn estimate(
     num_blocks: u32,
-    shape @ [_, _, k]: [usize; 3],
+    shape @ [m, n, k]: [usize; 3],
     size: u64,
     is_bf16: bool,
     layout: Layout,
     costs: &Costs,
 ) -> f64 {
-    let fits = |tile: &&Tile| (layout == Layout::K_MAJOR || tile.any_major) && (is_bf16 || !tile.bf16_only);
-    let times = TILES.iter().filter(fits).map(|tile| (tile.cost(num_blocks, shape), tile));
-    let Some((cost, tile)) = times.min_by(|one, other| one.0.total_cmp(&other.0)) else { return f64::INFINITY };
-    let slices = (k as f64 * size as f64 / 128.0).ceil();
-    let rounds = tile.tiles(shape).div_ceil((num_blocks / tile.team()).max(1));
-    let columns = f64::from(rounds) * tile.columns();
+    let fits = |tile: &Tile| (layout == Layout::K_MAJOR || tile.any_major) && (is_bf16 || !tile.bf16_only);
+    let (mut cost, mut tile) = (f64::INFINITY, &WIDE);
+    for this in &TILES {
+        let of = if fits(this) { this.cost(num_blocks, shape) } else { f64::INFINITY };
+        (cost, tile) = if of < cost { (of, this) } else { (cost, tile) };
+    }
+    let slices = ceil(k as f64 * size as f64 / 128.0);
+    let columns = ceil(tile.tiles([m as f64, n as f64]) / tile.teams(num_blocks)) * tile.columns();
     let parts = if let Sharing::Depth(splits) = tile.sharing { f64::from(splits) } else { 1.0 };
-    let time = (cost * costs.column * slices).max(columns * costs.column_latency * slices / parts);
+    let time = larger(cost * costs.column * slices, columns * costs.column_latency * slices / parts);
     // The power limit slows long products down, and these kernels need less power than the others.
-    let saved = 1.0 - SAVED * (time / LONG).min(1.0);
+    let saved = 1.0 - SAVED * smaller(time / LONG, 1.0);
     (time + columns * costs.column_round) * saved + costs.hopper
 }
 
@@ -109,47 +112,62 @@ impl<T> Variant<T> {
 
 impl Tile {
     /// Blocks that work on a tile together.
+    #[inline(always)]
     const fn team(&self) -> u32 {
         let blocks = self.cluster[0] * self.cluster[1];
         if let Sharing::Depth(splits) = self.sharing { blocks * splits } else { blocks }
     }
 
     /// Columns of 128 rows.
+    #[inline(always)]
     fn columns(&self) -> f64 {
         f64::from(self.block[0] * self.block[1]) / 128.0
     }
 
     /// Tiles of clusters.
-    fn tiles(&self, [m, n, _]: [usize; 3]) -> u32 {
+    #[inline(always)]
+    fn tiles(&self, [m, n]: [f64; 2]) -> f64 {
         let ([block_m, block_n], [cluster_m, cluster_n]) = (self.block, self.cluster);
-        (m as u32).div_ceil(block_m * cluster_m) * (n as u32).div_ceil(block_n * cluster_n)
+        let (per_row, per_column) = (1.0 / (block_m * cluster_m) as f64, 1.0 / (block_n * cluster_n) as f64);
+        ceil(m * per_row) * ceil(n * per_column)
+    }
+
+    /// Clusters, or groups of clusters, that run at the same time.
+    #[inline(always)]
+    fn teams(&self, num_blocks: u32) -> f64 {
+        f64::from((num_blocks / self.team()).max(1))
     }
 
     /// The time of a product, in columns of 128 rows.
+    #[inline(always)]
     fn cost(&self, num_blocks: u32, shape: [usize; 3]) -> f64 {
-        self.rounds((num_blocks / self.team()).max(1), shape) * self.columns() * self.column
+        let [m, n, k] = shape.map(|extent| extent as f64);
+        // The time of 64 elements along K, as a part of a tile's.
+        let step = 64.0 / larger(k, 1.0);
+        self.rounds(self.teams(num_blocks), self.tiles([m, n]), step) * self.columns() * self.column
     }
 
-    /// The rounds of tiles of `teams` clusters or groups of clusters, as their time goes.
-    fn rounds(&self, teams: u32, shape @ [_, _, k]: [usize; 3]) -> f64 {
-        let tiles = self.tiles(shape);
-        let (rest, exact) = (tiles % teams, f64::from(tiles) / f64::from(teams));
-        // The time of 64 elements along K, as a part of a tile's.
-        let step = 64.0 / (k as f64).max(1.0);
+    /// The rounds of `tiles` tiles of `teams` clusters or groups of clusters, as their time goes.
+    #[inline(always)]
+    fn rounds(&self, teams: f64, tiles: f64, step: f64) -> f64 {
+        let exact = tiles / teams;
+        let rounds = ceil(exact);
         match self.sharing {
             // Clusters without a tile in the last round leave their power to the others, so half of the time is not lost.
-            Sharing::Whole => f64::midpoint(exact, exact.ceil()),
-            Sharing::LastRound if rest == 0 => exact,
+            Sharing::Whole => 0.5 * (exact + rounds),
             // To store and add a partial sum takes the time of six steps. Clusters that begin at different places along K read different
             // parts of the operands at a time, which takes as long as 0.15 of a round.
             Sharing::LastRound => {
-                let apart = if teams.is_multiple_of(rest) { 0.0 } else { 0.15 };
+                let rest = tiles - teams * (rounds - 1.0);
+                let each = teams / rest;
+                let apart = if each == ceil(each) { 0.0 } else { 0.15 };
                 // As `scheduler::StreamK` has it.
-                let shared = if tiles > teams && 4 * rest < teams { rest + teams } else { rest };
-                exact + apart + f64::from(6 * (teams.div_ceil(shared) - 1).max(1)) * step
+                let shared = if tiles > teams && 4.0 * rest < teams { rest + teams } else { rest };
+                let sharing = apart + 6.0 * larger(ceil(teams / shared) - 1.0, 1.0) * step;
+                exact + if rest == teams { 0.0 } else { sharing }
             }
             // The exchange of sums takes five steps.
-            Sharing::Depth(splits) => exact.ceil() * (1.0 / f64::from(splits) + 5.0 * step),
+            Sharing::Depth(splits) => rounds * (1.0 / f64::from(splits) + 5.0 * step),
         }
     }
 }
