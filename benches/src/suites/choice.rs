@@ -7,7 +7,7 @@ use crate::data::Factor;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
 use ptx_kernels::gemm::{Gemm, algorithms, modules};
 use ptx_launch::prelude::*;
-use ptx_launch::{Outcome, Records, Result, TensorMut, TensorRef, Tuner};
+use ptx_launch::{Outcome, Records, Result, TensorMut, TensorRef, Tuner, Tuning};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,10 @@ const NO_MMA: f64 = 2e10;
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32];
 /// The most rows for kernels that load operands without tiles.
 const FEW_ROWS: usize = 8;
-/// Launches of each way.
+/// Launches of each way. The fastest of many has been lucky, too, so the choice, the rival and the fastest few then take more turns.
 const TURNS: u32 = 3;
+const FINAL_TURNS: u32 = 9;
+const FINALISTS: usize = 3;
 
 macro_rules! suites {
     ($($name:ident: $kind:ty;)*) => { $(
@@ -156,19 +158,23 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         let (product, choice) = (shape.name(K::NAME), memory.choice(&stream, shape)?);
         let cell = RefCell::new(&mut memory);
         // Tests check results: here memory is reused for all shapes.
-        let found = tuner.search(ways, |stream, way| cell.borrow_mut().launch(stream, shape, way), |_| Ok(true))?;
+        let launch = |stream: &Stream, way: &Way<'_>| cell.borrow_mut().launch(stream, shape, way);
+        let found = tuner.search(ways, launch, |_| Ok(true))?;
+        for trial in &found.trials {
+            if let (Way::Named(..), Outcome::Timed(timing)) = (trial.candidate, &trial.outcome) {
+                let problem = format!("{product}: {}", trial.name);
+                records.insert(&device, &kernels, &problem, &trial.name, timing.min());
+            }
+        }
+        let found = tuner.clone().turns(FINAL_TURNS).search(finalists(found), launch, |_| Ok(true))?;
         let mut times = [0.0, f64::INFINITY, 0.0];
         for trial in &found.trials {
             let Outcome::Timed(timing) = &trial.outcome else { continue };
-            let micros = timing.min().as_secs_f64() * 1e6;
+            let micros = timing.median().as_secs_f64() * 1e6;
             match trial.candidate {
                 Way::Chosen => times[0] = micros,
                 Way::Rival(_) => times[2] = micros,
-                Way::Named(..) => {
-                    times[1] = times[1].min(micros);
-                    let problem = format!("{product}: {}", trial.name);
-                    records.insert(&device, &kernels, &problem, &trial.name, timing.min());
-                }
+                Way::Named(..) => times[1] = times[1].min(micros),
             }
         }
         let [chosen, best, rival] = times;
@@ -184,6 +190,18 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         records.save(path)?;
     }
     Ok(())
+}
+
+/// The choice, the rival, and the fastest ones of all others.
+fn finalists(found: Tuning<Way<'_>>) -> Vec<(String, Way<'_>)> {
+    let timed = found.trials.into_iter().filter_map(|trial| match trial.outcome {
+        Outcome::Timed(timing) => Some((timing.min(), trial.name, trial.candidate)),
+        _ => None,
+    });
+    let (mut named, others): (Vec<_>, Vec<_>) = timed.partition(|(.., way)| matches!(way, Way::Named(..)));
+    named.sort_by_key(|(time, ..)| *time);
+    named.truncate(FINALISTS);
+    others.into_iter().chain(named).map(|(_, name, way)| (name, way)).collect()
 }
 
 /// The algorithms that may be the best ones for a product, each with K in some numbers of parts.

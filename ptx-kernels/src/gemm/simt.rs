@@ -6,11 +6,14 @@
 
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
-use super::epilogue::with_epilogue;
+mod few_rows;
+
 use super::params;
 use super::plan::Candidate;
 use super::tuning;
-use kernels::{few_rows, gemm};
+pub(crate) use few_rows::CANDIDATES as FEW_ROWS;
+use few_rows::with_few_rows;
+use kernels::gemm;
 
 /// A kernel of the table: its instance, its operands, and its tile.
 macro_rules! candidate {
@@ -36,30 +39,7 @@ macro_rules! candidate {
     };
 }
 
-/// The kernels for a few rows of C, of a type: B along K, or along N.
-macro_rules! few_rows {
-    ($($instance:ident = $kind:ident, $near:literal, $columns:literal, $threads:literal, $depth:literal, $cost:ident;)*) => { [$(
-        Candidate {
-            name: concat!("simt_", stringify!($instance)),
-            kind: params::$kind,
-            capability: 75,
-            cluster: None,
-            block_m: 4,
-            block_n: $columns,
-            depth: $depth,
-            deterministic: true,
-            majors: None,
-            near: Some($near),
-            cost: tuning::$cost,
-            // SAFETY: as above.
-            launch: |stream, p, problem| unsafe {
-                few_rows::$instance(stream, problem.grid(), p.a, p.b, p.output(), problem)
-            },
-        },
-    )*] };
-}
-
-with_epilogue! {
+with_few_rows! {
     /// Portable to every target from `sm_75` on.
     mod kernels for "sm_75" {
         /// Sizes of a kernel.
@@ -328,222 +308,6 @@ with_epilogue! {
                 group += 1;
             }
         }
-
-        /// Sizes of a kernel for a few rows of C.
-        #[derive(Clone, Copy, Debug)]
-        pub struct Few {
-            /// Element type of A and B.
-            pub kind: u32,
-            /// 1 if neighboring threads read neighbors of B along K; else along its columns.
-            pub along_k: u32,
-            /// Threads of a block.
-            pub threads: u32,
-        }
-
-        impl Few {
-            /// Columns of a thread.
-            pub const fn columns(&self) -> u32 {
-                if self.along_k == 1 { 4 } else { 1 }
-            }
-
-            /// Steps along K whose elements are on their way at the same time.
-            pub const fn ahead(&self) -> u32 {
-                if self.along_k == 1 { 3 } else { 4 }
-            }
-
-            /// Words of shared memory: the sums of each warp.
-            pub const fn words(&self) -> u32 {
-                self.threads / 32 * (if self.along_k == 1 { 16 } else { 128 })
-            }
-        }
-
-        /// Four rows of C, by four columns or 32: operands go from memory to registers once, at any alignment. The threads of a block share
-        /// K. The grid is (tiles, parts of K, batches).
-        #[ptx_kernel(
-            block = C.threads,
-            min_blocks = 1024 / C.threads,
-            instances = [
-                f32_rows_k = (Few { kind: F32, along_k: 1, threads: 512 }),
-                f32_rows_k_small = (Few { kind: F32, along_k: 1, threads: 128 }),
-                f32_rows_n = (Few { kind: F32, along_k: 0, threads: 512 }),
-                f32_rows_n_small = (Few { kind: F32, along_k: 0, threads: 128 }),
-                f16_rows_k = (Few { kind: F16, along_k: 1, threads: 512 }),
-                f16_rows_k_small = (Few { kind: F16, along_k: 1, threads: 128 }),
-                f16_rows_n = (Few { kind: F16, along_k: 0, threads: 512 }),
-                f16_rows_n_small = (Few { kind: F16, along_k: 0, threads: 128 }),
-                bf16_rows_k = (Few { kind: BF16, along_k: 1, threads: 512 }),
-                bf16_rows_k_small = (Few { kind: BF16, along_k: 1, threads: 128 }),
-                bf16_rows_n = (Few { kind: BF16, along_k: 0, threads: 512 }),
-                bf16_rows_n_small = (Few { kind: BF16, along_k: 0, threads: 128 }),
-                e4m3_rows_k = (Few { kind: E4M3, along_k: 1, threads: 512 }),
-                e4m3_rows_k_small = (Few { kind: E4M3, along_k: 1, threads: 128 }),
-                e4m3_rows_n = (Few { kind: E4M3, along_k: 0, threads: 512 }),
-                e4m3_rows_n_small = (Few { kind: E4M3, along_k: 0, threads: 128 }),
-                e5m2_rows_k = (Few { kind: E5M2, along_k: 1, threads: 512 }),
-                e5m2_rows_k_small = (Few { kind: E5M2, along_k: 1, threads: 128 }),
-                e5m2_rows_n = (Few { kind: E5M2, along_k: 0, threads: 512 }),
-                e5m2_rows_n_small = (Few { kind: E5M2, along_k: 0, threads: 128 }),
-                i8_rows_k = (Few { kind: I8, along_k: 1, threads: 512 }),
-                i8_rows_k_small = (Few { kind: I8, along_k: 1, threads: 128 }),
-                i8_rows_n = (Few { kind: I8, along_k: 0, threads: 512 }),
-                i8_rows_n_small = (Few { kind: I8, along_k: 0, threads: 128 })
-            ]
-        )]
-        pub fn few_rows<const C: Few>(a: Source, b: Source, out: Output, p: Problem) {
-            const STEP: u32 = if C.along_k == 1 { C.threads } else { C.threads / 32 };
-            #[shared(align = 16)]
-            let memory: [b32; C.words()];
-
-            // Tiles of the same columns are neighbors.
-            let tile_n: u32 = ctaid.x / p.tiles_m;
-            let row0: u32 = (ctaid.x - tile_n * p.tiles_m) * 4;
-            let (lane, mut k): (u32, u32) = (if C.along_k == 1 { 0 } else { laneid }, if C.along_k == 1 { tid.x } else { tid.x / 32 });
-            let column0: u32 = tile_n * (if C.along_k == 1 { 4 } else { 32 }) + lane;
-            k += ctaid.y * p.k_split;
-            let k_end: u32 = (ctaid.y * p.k_split + p.k_split).min(p.k);
-            let mut from_a: u64 = a.at + a.batch * (ctaid.z as u64) + a.line * (row0 as u64) + a.k * (k as u64);
-            let mut from_b: u64 = b.at + b.batch * (ctaid.z as u64) + b.line * (column0 as u64) + b.k * (k as u64);
-            let (step_a, step_b): (u64, u64) = (a.k * (STEP as u64), b.k * (STEP as u64));
-            let sums: [[b32; C.columns()]; 4];
-            for i in 0..4 {
-                for j in 0..C.columns() {
-                    ptx! { mov.b32 sums[i][j], 0; }
-                }
-            }
-            while k < k_end {
-                let (rows, columns): ([[b32; 4]; C.ahead()], [[b32; C.columns()]; C.ahead()]);
-                for step in 0..C.ahead() {
-                    let there: pred = k < k_end;
-                    let (mut row, mut column): (u64, u64) = (from_a, from_b);
-                    for i in 0..4 {
-                        rows[step][i] = load_element::<{ C.kind }>(row, there & (row0 + i < p.m));
-                        row += a.line;
-                    }
-                    for j in 0..C.columns() {
-                        columns[step][j] = load_element::<{ C.kind }>(column, there & (column0 + j < p.n));
-                        column += b.line;
-                    }
-                    k += STEP;
-                    from_a += step_a;
-                    from_b += step_b;
-                }
-                for step in 0..C.ahead() {
-                    for i in 0..4 {
-                        for j in 0..C.columns() {
-                            if C.kind == I8 {
-                                ptx! { mad.lo.s32 sums[i][j], rows[step][i], columns[step][j], sums[i][j]; }
-                            } else {
-                                ptx! { fma.rn.f32 sums[i][j], rows[step][i], columns[step][j], sums[i][j]; }
-                            }
-                        }
-                    }
-                }
-            }
-            let place = Place { row: row0, column: column0 - lane, batch: ctaid.z, split: ctaid.y };
-            if C.along_k == 1 {
-                add_lanes::<C>(&sums, memory, &place, &out, &p);
-            } else {
-                add_warps::<C>(&sums, memory, &place, &out, &p);
-            }
-        }
-
-        /// `a` + `b`.
-        fn add<const KIND: u32>(a: b32, b: b32) -> b32 {
-            let sum: b32;
-            if KIND == I8 {
-                ptx! { add.s32 sum, a, b; }
-            } else {
-                ptx! { add.rn.f32 sum, a, b; }
-            }
-            sum
-        }
-
-        /// Adds up the sums of all threads: first within a warp, where each exchange halves the sums of a lane, then across warps.
-        fn add_lanes<const C: Few>(sums: &[[b32; 4]; 4], memory: u32, place: &Place, out: &Output, p: &Problem) {
-            const WARPS: u32 = C.threads / 32;
-            let left: [b32; 16];
-            for i in 0..16 {
-                ptx! { mov.b32 left[i], sums[i / 4][i % 4]; }
-            }
-            for step in 0..4 {
-                const HALF: u32 = 8 >> step;
-                const LANE: u32 = 16 >> step;
-                let upper: pred = laneid & LANE != 0;
-                for i in 0..HALF {
-                    let (kept, sent, got): (b32, b32, b32);
-                    ptx! {
-                        selp.b32 kept, left[i + HALF], left[i], upper;
-                        selp.b32 sent, left[i], left[i + HALF], upper;
-                        shfl.sync.bfly.b32 got, sent, LANE, 31, 0xffffffff;
-                    }
-                    left[i] = add::<{ C.kind }>(kept, got);
-                }
-            }
-            let other: b32;
-            ptx! { shfl.sync.bfly.b32 other, left[0], 1, 31, 0xffffffff; }
-            left[0] = add::<{ C.kind }>(left[0], other);
-            let (warp, put): (u32, u32) = (tid.x / 32, memory + (tid.x / 2) * 4);
-            // Both lanes of a pair have the same sum.
-            let is_first: pred = laneid & 1 == 0;
-            ptx! { @is_first st.shared.b32 [put], left[0]; }
-            block::sync();
-            if warp < 4 {
-                let four: [b32; 4];
-                for j in 0..4 {
-                    ptx! { mov.b32 four[j], 0; }
-                }
-                if laneid < WARPS {
-                    let get: u32 = memory + (laneid * 16 + warp * 4) * 4;
-                    ptx! { ld.shared.v4.b32 {four[..]}, [get]; }
-                }
-                for step in 0..5 {
-                    const LANE: u32 = 16 >> step;
-                    for j in 0..4 {
-                        let got: b32;
-                        ptx! { shfl.sync.bfly.b32 got, four[j], LANE, 31, 0xffffffff; }
-                        four[j] = add::<{ C.kind }>(four[j], got);
-                    }
-                }
-                let at = Place { row: place.row + warp, column: place.column, batch: place.batch, split: place.split };
-                if laneid == 0 {
-                    finish_kind::<{ C.kind }>(&four, &at, out, p);
-                }
-            }
-        }
-
-        /// Adds the sums of all warps up.
-        fn add_warps<const C: Few>(sums: &[[b32; 1]; 4], memory: u32, place: &Place, out: &Output, p: &Problem) {
-            let put: u32 = memory + (tid.x / 32 * 128 + laneid) * 4;
-            for i in 0..4 {
-                ptx! { st.shared.b32 [put + 128 * i], sums[i][0]; }
-            }
-            block::sync();
-            if tid.x < 32 {
-                let (row, column): (u32, u32) = (tid.x / 8, tid.x % 8 * 4);
-                let mut get: u32 = memory + (row * 32 + column) * 4;
-                let four: [b32; 4];
-                ptx! { ld.shared.v4.b32 {four[..]}, [get]; }
-                for warp in 1..C.threads / 32 {
-                    let more: [b32; 4];
-                    ptx! { ld.shared.v4.b32 {more[..]}, [get + 512 * warp]; }
-                    for j in 0..4 {
-                        four[j] = add::<{ C.kind }>(four[j], more[j]);
-                    }
-                }
-                let at = Place {
-                    row: place.row + row, column: place.column + column, batch: place.batch, split: place.split
-                };
-                finish_kind::<{ C.kind }>(&four, &at, out, p);
-            }
-        }
-
-        fn finish_kind<const KIND: u32>(four: &[b32; 4], at: &Place, out: &Output, p: &Problem) {
-            if KIND == I8 {
-                finish::<1>(four, at, out, p);
-            } else {
-                finish::<0>(four, at, out, p);
-            }
-        }
     }
 }
 
@@ -557,31 +321,3 @@ pub(crate) const CANDIDATES: &[Candidate] = &[
     candidate!(e5m2, E5M2, 64, SIMT_8),
     candidate!(i8, I8, 64, SIMT_8),
 ];
-
-/// The kernels for a few rows.
-pub(crate) const FEW_ROWS: &[Candidate] = &few_rows! {
-    f32_rows_k = F32, true, 4, 512, 512, ROWS_K;
-    f32_rows_k_small = F32, true, 4, 128, 128, ROWS_K_SMALL;
-    f32_rows_n = F32, false, 32, 512, 64, ROWS_N;
-    f32_rows_n_small = F32, false, 32, 128, 16, ROWS_N_SMALL;
-    f16_rows_k = F16, true, 4, 512, 512, ROWS_K;
-    f16_rows_k_small = F16, true, 4, 128, 128, ROWS_K_SMALL;
-    f16_rows_n = F16, false, 32, 512, 64, ROWS_N;
-    f16_rows_n_small = F16, false, 32, 128, 16, ROWS_N_SMALL;
-    bf16_rows_k = BF16, true, 4, 512, 512, ROWS_K;
-    bf16_rows_k_small = BF16, true, 4, 128, 128, ROWS_K_SMALL;
-    bf16_rows_n = BF16, false, 32, 512, 64, ROWS_N;
-    bf16_rows_n_small = BF16, false, 32, 128, 16, ROWS_N_SMALL;
-    e4m3_rows_k = E4M3, true, 4, 512, 512, ROWS_K;
-    e4m3_rows_k_small = E4M3, true, 4, 128, 128, ROWS_K_SMALL;
-    e4m3_rows_n = E4M3, false, 32, 512, 64, ROWS_N;
-    e4m3_rows_n_small = E4M3, false, 32, 128, 16, ROWS_N_SMALL;
-    e5m2_rows_k = E5M2, true, 4, 512, 512, ROWS_K;
-    e5m2_rows_k_small = E5M2, true, 4, 128, 128, ROWS_K_SMALL;
-    e5m2_rows_n = E5M2, false, 32, 512, 64, ROWS_N;
-    e5m2_rows_n_small = E5M2, false, 32, 128, 16, ROWS_N_SMALL;
-    i8_rows_k = I8, true, 4, 512, 512, ROWS_K;
-    i8_rows_k_small = I8, true, 4, 128, 128, ROWS_K_SMALL;
-    i8_rows_n = I8, false, 32, 512, 64, ROWS_N;
-    i8_rows_n_small = I8, false, 32, 128, 16, ROWS_N_SMALL;
-};
