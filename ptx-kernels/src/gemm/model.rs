@@ -196,8 +196,8 @@ impl<const N: usize> Table<N> {
         for at in 0..N {
             let work = self.work(at, extents);
             // Not tried: high tiles that the product hardly fills, and kernels for few rows if it has many.
-            let extra = if extents.m < self.least_rows[at] { f64::INFINITY } else { 0.0 }
-                + if extents.m > self.most_rows[at] { f64::INFINITY } else { 0.0 };
+            let is_tried = (extents.m >= self.least_rows[at]) & (extents.m <= self.most_rows[at]);
+            let extra = if is_tried { 0.0 } else { f64::INFINITY };
             whole[at] = work.launch(work.slices, 1.0) + extra;
             divided[at] = work.least_divided() + extra;
         }

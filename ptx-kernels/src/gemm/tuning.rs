@@ -131,7 +131,7 @@ impl Trial {
 pub(super) fn hopper_time(product: &Product, multiprocessors: u32, layout: hopper::Layout, costs: &Costs) -> f64 {
     let Product { m, n, k, kind, .. } = *product;
     let shape = [m, n, k].map(|extent| extent as usize);
-    hopper::estimate(multiprocessors / 2 * 2, shape, size(kind), kind == params::BF16, layout, costs)
+    hopper::estimate(multiprocessors / 2 * 2, shape, size(kind), layout, costs)
 }
 
 impl Costs {

@@ -13,9 +13,9 @@ struct Tile {
     /// The time of a column of 128 rows beside that of [`WIDE`], as measured on an H200 at the limit of its power.
     column: f64,
     order: Order,
-    /// There are instances for operands in all layouts; and none but for `bf16`.
+    /// There are instances for operands in all layouts; and none but for elements of 16 bits.
     any_major: bool,
-    bf16_only: bool,
+    of_16_bits: bool,
 }
 
 const WIDE: Tile = Tile {
@@ -25,7 +25,7 @@ const WIDE: Tile = Tile {
     column: 1.0,
     order: Order { band: 4, run: 8 },
     any_major: true,
-    bf16_only: false,
+    of_16_bits: false,
 };
 
 /// All tiles, with their costs and their orders.
@@ -40,10 +40,10 @@ const TILES: [Tile; 6] = [
         column: 1.1,
         order: Order { band: 16, run: 1 },
         any_major: false,
-        bf16_only: true,
+        of_16_bits: true,
         ..WIDE
     },
-    Tile { block: [128, 128], column: 1.05, any_major: false, bf16_only: true, ..WIDE },
+    Tile { block: [128, 128], column: 1.05, any_major: false, of_16_bits: true, ..WIDE },
     WIDE,
     Tile { block: [128, 320], column: 0.985, order: Order { band: 4, run: 4 }, any_major: false, ..WIDE },
     Tile {
@@ -78,11 +78,10 @@ pub(crate) fn estimate(
     num_blocks: u32,
     shape @ [m, n, k]: [usize; 3],
     size: u64,
-    is_bf16: bool,
     layout: Layout,
     costs: &Costs,
 ) -> f64 {
-    let fits = |tile: &Tile| (layout == Layout::K_MAJOR || tile.any_major) && (is_bf16 || !tile.bf16_only);
+    let fits = |tile: &Tile| (layout == Layout::K_MAJOR || tile.any_major) && (size == 2 || !tile.of_16_bits);
     let (mut cost, mut tile) = (f64::INFINITY, &WIDE);
     for this in &TILES {
         let of = if fits(this) { this.cost(num_blocks, shape) } else { f64::INFINITY };
