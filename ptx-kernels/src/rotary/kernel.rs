@@ -1,5 +1,5 @@
-//! The rotation of pairs of elements: a thread has two accesses of one head. One family for every chip: from `sm_90` on grids overlap
-//! (`griddepcontrol`).
+//! The rotation of pairs of elements: a thread has two accesses of each of two heads, which have the same angles. One family for every chip:
+//! from `sm_90` on grids overlap (`griddepcontrol`).
 #![allow(unreachable_pub, reason = "a struct that the host shares says `pub`")]
 
 use ptx_launch::prelude::*;
@@ -8,6 +8,8 @@ use ptx_launch::prelude::*;
 #[ptx_module(arch("sm_75", "sm_90"))]
 pub(super) mod rotations {
     const THREADS: u32 = 256;
+    /// Heads of a thread.
+    const HEADS: u32 = 2;
 
     /// The instance: pairs of neighbors or of halves, and elements per access.
     #[derive(Clone, Copy)]
@@ -55,11 +57,33 @@ pub(super) mod rotations {
         (x * cosine - y * sine, y * cosine + x * sine)
     }
 
+    /// The pairs of two accesses of a head, rotated.
+    fn rotate_head<const C: Config>(
+        a: [f32; C.each],
+        b: [f32; C.each],
+        cosines: [f32; C.each],
+        sines: [f32; C.each],
+    ) -> ([f32; C.each], [f32; C.each]) {
+        const EACH: u32 = C.each;
+        let (first, second): ([f32; EACH], [f32; EACH]);
+        for i in 0..EACH {
+            const K: u32 = 2 * i % EACH;
+            if C.interleaved == 0 || EACH == 1 {
+                (first[i], second[i]) = rotate_pair(a[i], b[i], cosines[i], sines[i]);
+            } else if 2 * i < EACH {
+                (first[K], first[K + 1]) = rotate_pair(a[K], a[K + 1], cosines[i], sines[i]);
+            } else {
+                (second[K], second[K + 1]) = rotate_pair(b[K], b[K + 1], cosines[i], sines[i]);
+            }
+        }
+        (first, second)
+    }
+
     /// out = (x1 · cos - x2 · sin, x2 · cos + x1 · sin) for each pair of the first 2 · `half` elements of a head; the others are copied. `turn` is 1,
     /// or -1 for the inverse. A position that the tables do not have gives NaN.
     #[ptx_kernel(
         block = THREADS,
-        grid = (tokens * heads * (dim - half) / C.each).div_ceil(THREADS),
+        grid = (tokens * heads.div_ceil(2) * ((dim - half) / C.each)).div_ceil(THREADS),
         pdl,
         instances = [
             halves_4 = (f32, i64, Config { interleaved: 0, each: 4 }),
@@ -120,12 +144,12 @@ pub(super) mod rotations {
         dim: u32,
     ) {
         const EACH: u32 = C.each;
-        let slices: u32 = (dim - half) / EACH;
+        let (slices, groups): (u32, u32) = ((dim - half) / EACH, (heads + (HEADS - 1)) / HEADS);
         let index: u32 = ctaid.x * THREADS + tid.x;
         let item: u32 = index / slices;
         let slice: u32 = index - item * slices;
-        let token: u32 = item / heads;
-        let head: u32 = item - token * heads;
+        let token: u32 = item / groups;
+        let head: u32 = (item - token * groups) * HEADS;
         if token >= tokens {
             return;
         }
@@ -135,9 +159,19 @@ pub(super) mod rotations {
         grid::overlap();
         if pair >= half {
             // Behind the pairs: as it is.
-            vector::write::<T, EACH>(to.at(half + pair), vector::read::<T, EACH>(from.at(half + pair)));
+            for h in 0..HEADS {
+                let there: pred = head + h < heads;
+                let (same, copy) =
+                    (from.at(h as u64 * x_head).at(half + pair), to.at(h as u64 * out_head).at(half + pair));
+                vector::store::<T, EACH>(copy, vector::load::<T, EACH>(same, there, 0), there);
+            }
             return;
         }
+        // The angles wait for it.
+        let position: I;
+        let at = positions.at(token);
+        ptx! { ld.global.{I} position, [at]; }
+        let place: i64 = position as i64;
         // A pair of neighbors is inside one access, unless that is one element.
         const SPLIT: pred = C.interleaved == 1 && EACH == 1;
         let (mut low, mut high): (u32, u32) = (pair, half + pair);
@@ -145,33 +179,30 @@ pub(super) mod rotations {
             low = 2 * pair;
             high = low + 1;
         }
-        let (a, b): ([f32; EACH], [f32; EACH]) =
-            (vector::read::<T, EACH>(from.at(low)), vector::read::<T, EACH>(from.at(high)));
-        let position: I;
-        let at = positions.at(token);
-        ptx! { ld.global.{I} position, [at]; }
-        let place: i64 = position as i64;
+        let (a, b): ([[b32; vector::words::<T, EACH>()]; HEADS], [[b32; vector::words::<T, EACH>()]; HEADS]);
+        for h in 0..HEADS {
+            let there: pred = head + h < heads;
+            let of_head = from.at(h as u64 * x_head);
+            a[h] = vector::load::<T, EACH>(of_head.at(low), there, 0);
+            b[h] = vector::load::<T, EACH>(of_head.at(high), there, 0);
+        }
         let (mut c, mut s): ([f32; EACH], [f32; EACH]) = ([f32::NAN; EACH], [f32::NAN; EACH]);
         if unsigned(place) < rows {
             let row: u64 = unsigned(place) * table_stride;
             c = read_turns::<C>(cos.at(row), pair, half);
             s = read_turns::<C>(sin.at(row), pair, half);
         }
-        let (first, second): ([f32; EACH], [f32; EACH]);
         for i in 0..EACH {
-            const K: u32 = 2 * i % EACH;
-            let sine: f32 = s[i] * turn;
-            if C.interleaved == 0 || EACH == 1 {
-                (first[i], second[i]) = rotate_pair(a[i], b[i], c[i], sine);
-            } else if 2 * i < EACH {
-                (first[K], first[K + 1]) = rotate_pair(a[K], a[K + 1], c[i], sine);
-            } else {
-                (second[K], second[K + 1]) = rotate_pair(b[K], b[K + 1], c[i], sine);
-            }
+            s[i] *= turn;
         }
-        // What is written once leaves the second-level cache to what is read.
-        let always: pred = true;
-        vector::store::<T, EACH>(to.at(low), vector::pack::<T, EACH>(first), always);
-        vector::store::<T, EACH>(to.at(high), vector::pack::<T, EACH>(second), always);
+        for h in 0..HEADS {
+            let there: pred = head + h < heads;
+            let of_head = to.at(h as u64 * out_head);
+            let (first, second): ([f32; EACH], [f32; EACH]) =
+                rotate_head::<C>(vector::unpack::<T, EACH>(a[h]), vector::unpack::<T, EACH>(b[h]), c, s);
+            // What is written once leaves the second-level cache to what is read.
+            vector::store::<T, EACH>(of_head.at(low), vector::pack::<T, EACH>(first), there);
+            vector::store::<T, EACH>(of_head.at(high), vector::pack::<T, EACH>(second), there);
+        }
     }
 }
