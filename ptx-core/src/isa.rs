@@ -208,6 +208,8 @@ pub enum OperandKind {
         narrow: bool,
         /// Registers of 8 and 16 bits that may hold it.
         short: Short,
+        /// The name of a texture, sampler or surface as the address.
+        handles: Handles,
     },
     /// `a|b`; the second may be optional.
     Pair(Box<OperandSpec>, Box<OperandSpec>),
@@ -227,6 +229,18 @@ pub enum OperandKind {
     Callees,
     /// The address of a variable in one of these spaces (any: generic), without brackets.
     Symbol(SpaceOf),
+}
+
+/// The name of a texture, sampler or surface as an address: ptxas takes it in some places, where it is an address in
+/// global memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handles {
+    /// It is refused.
+    Refused,
+    /// It is taken where the instruction names a state space.
+    InSpaces,
+    /// It is taken.
+    Taken,
 }
 
 /// The literals allowed: `(0..31)`, `(24..256:8)`.
@@ -431,7 +445,9 @@ pub struct TargetInfo {
 pub struct Idle {
     /// Without their dots.
     pub words: Vec<&'static str>,
-    /// The instructions on which it does; on all if there is none.
+    /// True if it does so on every instruction whose opcode has none of that name.
+    pub all: bool,
+    /// The instructions on which it does; of `all`, those on which it does not.
     pub names: Vec<&'static str>,
 }
 

@@ -63,6 +63,9 @@ const BATCH: usize = 1600;
 /// Number of kernels per file. An error of syntax ends a file, and ptxas goes on with the next.
 const FILE: usize = 40;
 
+/// Message about a kernel that ptxas refuses without saying where.
+const WITHOUT_LINE: &str = "refused without a line";
+
 /// Part of the message of an error that ends a file.
 const STOPS: &str = "syntax error";
 
@@ -130,19 +133,41 @@ impl Judge {
 }
 
 impl Round<'_> {
-    /// Each pass judges what is not refused yet, until nothing more is refused: what stands behind an error of syntax, and
-    /// what is found only where all before it is right.
+    /// The kernels that should be taken are judged apart from the others: mostly one pass is enough for them.
     fn run(mut self) -> io::Result<Vec<Verdict>> {
+        let is_taken = |at: &usize| self.questions[*at].expected == Expected::Taken;
+        let (taken, others): (Vec<usize>, Vec<usize>) = (0..self.questions.len()).partition(is_taken);
+        if self.exhaust(&taken)? {
+            let left = self.left(&taken);
+            self.halve(&left)?;
+        }
+        if self.exhaust(&others)? {
+            self.one_by_one(&others)?;
+        }
+        self.settle_doubts()
+    }
+
+    /// Each pass judges what is not refused yet, until nothing more is refused: what stands behind an error of syntax, and
+    /// what is found only where all before it is right. True if ptxas fails in the end without a line that says where.
+    fn exhaust(&mut self, chosen: &[usize]) -> io::Result<bool> {
         loop {
-            let left = self.left();
+            let left = self.left(chosen);
+            if left.is_empty() {
+                return Ok(false);
+            }
             let (said, failed) = self.judge(&left)?;
             if !said {
-                if failed {
-                    self.halve(&left)?;
-                }
-                return self.settle_doubts();
+                return Ok(failed);
             }
         }
+    }
+
+    /// Kernels that should be refused and are left because nothing was said of them: nearly all crash.
+    fn one_by_one(&mut self, chosen: &[usize]) -> io::Result<()> {
+        self.left(chosen).into_iter().try_for_each(|at| match self.judge(&[at])? {
+            (false, true) => Ok(self.settle(at, Verdict::Refused(WITHOUT_LINE.to_owned()))),
+            _ => Ok(()),
+        })
     }
 
     /// Asks again about each of those that are doubted, in a process of its own.
@@ -154,15 +179,15 @@ impl Round<'_> {
         Ok(self.verdicts)
     }
 
-    /// Those that are not refused yet.
-    fn left(&self) -> Vec<usize> {
-        (0..self.questions.len()).filter(|i| self.verdicts[*i] == Verdict::Taken).collect()
+    /// Those of them that are not refused yet.
+    fn left(&self, chosen: &[usize]) -> Vec<usize> {
+        chosen.iter().copied().filter(|at| self.verdicts[*at] == Verdict::Taken).collect()
     }
 
     /// Finds the kernels that are refused without a line of theirs: by what an instruction is expanded to.
     fn halve(&mut self, chosen: &[usize]) -> io::Result<()> {
         if let [only] = chosen {
-            self.settle(*only, Verdict::Refused("refused without a line".to_owned()));
+            self.settle(*only, Verdict::Refused(WITHOUT_LINE.to_owned()));
             return Ok(());
         }
         let (front, back) = chosen.split_at(chosen.len() / 2);

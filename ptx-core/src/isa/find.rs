@@ -66,9 +66,9 @@ fn is_ignored(row: &Row, text: &str) -> bool {
     let known =
         |row: &Row| row.parts.contains(&text) || row.slots.iter().any(|s| s.members.iter().any(|m| m.text == text));
     let table = super::table();
-    let passed_over = |idle: &Idle| match idle.names.as_slice() {
-        [] => !table.forms(row.opcode()).iter().any(known),
-        names => names.contains(&row.name),
+    let passed_over = |idle: &Idle| match idle.all {
+        true => !idle.names.contains(&row.name) && !table.forms(row.opcode()).iter().any(known),
+        false => idle.names.contains(&row.name),
     };
     table.idle.iter().any(|idle| idle.words.contains(&text) && passed_over(idle))
 }

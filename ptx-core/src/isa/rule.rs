@@ -5,8 +5,19 @@ use super::gate::{Arch, Version};
 use super::{Member, OperandKind, OperandSpec, Slot};
 
 /// The rules with a name, which `lower::rule::named` defines in this order.
-pub(crate) const NAMED: [&str; 9] =
-    ["wide_sinks", "sinks", "displaced", "nameless", "pointed", "fraction", "plain", "plain_elements", "braces"];
+pub(crate) const NAMED: [&str; 11] = [
+    "wide_sinks",
+    "sinks",
+    "displaced",
+    "nameless",
+    "pointed",
+    "fraction",
+    "plain",
+    "plain_elements",
+    "ordinary_elements",
+    "selected",
+    "braces",
+];
 
 /// One rule of a row: `when => then`, `when <=> then`, or `then` alone.
 #[derive(Debug)]

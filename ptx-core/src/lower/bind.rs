@@ -7,7 +7,7 @@ use crate::diag::plural;
 use crate::ir::{Base, Module, Operand, Param, Register, Symbol};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, SpecialRegister, Type, TypeOf, Value};
-use address::Widths;
+use address::Holders;
 use std::borrow::Cow;
 
 /// Why operands do not fit.
@@ -116,10 +116,11 @@ impl Binder<'_> {
     fn fitted(&self, spec: &OperandSpec, operand: &Operand) -> Result<Option<Operand>, Why> {
         match (&spec.kind, operand) {
             (
-                OperandKind::Memory { space, rest, narrow, short, .. },
+                OperandKind::Memory { space, rest, narrow, short, handles, .. },
                 Operand::Memory { base, offset, rest: written },
             ) => {
-                self.base(space, Widths { narrow: *narrow, short: *short }, *base, *offset)?;
+                let holders = Holders { narrow: *narrow, short: *short, handles: *handles };
+                self.base(space, holders, *base, *offset)?;
                 if written.iter().any(Operand::is_literal) {
                     return Err(Why::Shape("a register or a vector in braces".into()));
                 }
@@ -201,6 +202,12 @@ impl Binder<'_> {
             Operand::Reg(reg) if number > 1 && self.vector_of(reg.index()) == number => {
                 self.register(self.type_of(&value.ty), value.wider, reg.index())
             }
+            Operand::Reg(reg) if number == 1 && self.vector_of(reg.index()) > 1 && vector::is_regrouped(value) => {
+                match (self.registers.get(reg.index()), self.type_of(&value.ty)) {
+                    (Some(register), Some(wanted)) => vector::regrouped(register.ty, register.vector, wanted),
+                    _ => Ok(()),
+                }
+            }
             Operand::Special(special) if value.special && special.vector && number == 4 => {
                 special_fits(special, self.type_of(&value.ty), value.wider)
             }
@@ -234,6 +241,9 @@ impl Binder<'_> {
             Operand::Reg(reg) if value.register => {
                 if self.vector_of(reg.index()) != 1 {
                     return Err(Why::Shape("a scalar register".into()));
+                }
+                if is_predicate(ty) && matches!(value.ty, TypeOf::Slot(_)) && self.is_packed(reg.index()) {
+                    return Ok(());
                 }
                 self.register(ty, value.wider, reg.index())
             }

@@ -6,8 +6,10 @@ use super::module::Context;
 use super::names::{Entity, Ranged};
 use super::variable::Declared;
 use super::{constant, header, report, variable};
-use crate::ir::{Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, Register, TargetsId, VarId};
-use crate::isa::{self, Class, Member, OperandKind, Range, Row};
+use crate::ir::{
+    Base, Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, RegId, Register, Symbol, TargetsId, VarId,
+};
+use crate::isa::{self, Class, Member, OperandKind, Range, Row, SpaceOf, TypeOf};
 use crate::lower::rule::{Broken, Case};
 use crate::span::Span;
 use crate::syntax::{self, ExprId, ExprKind, Stmt, StmtId, StmtKind, Tokens};
@@ -258,7 +260,7 @@ impl<'t> Body<'_, 't> {
 
     fn add_register(&mut self, register: Register) -> Entity {
         self.function.registers.push(register);
-        Entity::Reg(crate::ir::RegId(index(self.function.registers.len() - 1)))
+        Entity::Reg(RegId(index(self.function.registers.len() - 1)))
     }
 
     /// A parameter in a register (of a `.func`).
@@ -268,7 +270,7 @@ impl<'t> Body<'_, 't> {
         }
         let entity = self.add_register(register);
         self.declare(token, entity);
-        Param::Reg(crate::ir::RegId(index(self.function.registers.len() - 1)))
+        Param::Reg(RegId(index(self.function.registers.len() - 1)))
     }
 
     fn instruction(&mut self, stmt: &'t Stmt, inst: &'t syntax::Inst) {
@@ -382,9 +384,21 @@ impl<'t> Body<'_, 't> {
         for (at, (spec, operand)) in form.row.operands.iter().zip(operands).enumerate() {
             self.cx.diagnostics.extend(match (&spec.kind, operand) {
                 (OperandKind::Value(_), Operand::Func(_)) => Some(report::function_as_number(form.row, name)),
+                (OperandKind::Memory { space, .. }, Operand::Memory { base, .. })
+                    if self.is_handle(*base) && !matches!(space, SpaceOf::Register(_)) =>
+                {
+                    Some(report::handle_as_address(form.row, name))
+                }
                 (OperandKind::Value(_), Operand::Symbol(_, ..=-1 | 1..)) if takes_symbols(form.row, at) => None,
                 (OperandKind::Value(_), Operand::Sum(..) | Operand::Symbol(_, ..=-1 | 1..)) => {
                     Some(report::sum_as_number(form.row, name))
+                }
+                (OperandKind::Value(value), Operand::Reg(register))
+                    if matches!(value.ty, TypeOf::Slot(_))
+                        && value.ty.given(&form.slots).is_some_and(|ty| ty.class() == Class::Pred)
+                        && self.class_of(*register) == Some(Class::Packed) =>
+                {
+                    Some(report::halves_as_predicate(form.row, name))
                 }
                 (OperandKind::Value(_), Operand::Vector(elements)) if elements.iter().any(|e| self.is_predicate(e)) => {
                     Some(report::predicate_as_number(form.row, name))
@@ -397,9 +411,18 @@ impl<'t> Body<'_, 't> {
         }
     }
 
+    /// Returns true for the name of a texture, sampler or surface.
+    fn is_handle(&self, base: Base) -> bool {
+        let Base::Symbol(Symbol::Var(var)) = base else { return false };
+        self.cx.module.variables.get(var.index()).is_some_and(|v| v.ty.class() == Class::Opaque)
+    }
+
     fn is_predicate(&self, operand: &Operand) -> bool {
-        let Operand::Reg(register) = operand else { return false };
-        self.function.registers.get(register.index()).is_some_and(|r| r.ty.class() == Class::Pred)
+        matches!(operand, Operand::Reg(register) if self.class_of(*register) == Some(Class::Pred))
+    }
+
+    fn class_of(&self, register: RegId) -> Option<Class> {
+        self.function.registers.get(register.index()).map(|r| r.ty.class())
     }
 
     fn try_form<'o>(&self, candidate: &Candidate, operands: &'o [Operand]) -> Result<Cow<'o, [Operand]>, Refused> {

@@ -4,7 +4,8 @@ use super::Lookup;
 use crate::isa::gate::Gate;
 use crate::isa::rule::{Names, Rule};
 use crate::isa::{
-    Access, Count, Member, OperandKind, OperandSpec, Range, Row, Shift, Short, Slot, SpaceOf, Step, Type, TypeOf, Value,
+    Access, Count, Handles, Member, OperandKind, OperandSpec, Range, Row, Shift, Short, Slot, SpaceOf, Step, Type,
+    TypeOf, Value,
 };
 
 type Result<T> = std::result::Result<T, String>;
@@ -218,11 +219,12 @@ impl Reader<'_> {
         let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
         let (unified, bare, narrow, short) = (self.eat(".unified"), self.eat("?"), self.eat("+"), self.short()?);
+        let handles = self.handles();
         Ok(OperandSpec {
             name,
             access: Access::Read,
             group: 0,
-            kind: OperandKind::Memory { space, rest, unified, bare, narrow, short },
+            kind: OperandKind::Memory { space, rest, unified, bare, narrow, short, handles },
         })
     }
 
@@ -238,6 +240,15 @@ impl Reader<'_> {
             false => None,
         };
         Ok(Short { refused: true, whole, from })
+    }
+
+    /// `~`, `~!generic` or nothing.
+    fn handles(&mut self) -> Handles {
+        match (self.eat("~"), self.eat("!generic")) {
+            (false, _) => Handles::Refused,
+            (true, true) => Handles::InSpaces,
+            (true, false) => Handles::Taken,
+        }
     }
 
     fn space(&mut self) -> Result<SpaceOf> {

@@ -48,8 +48,12 @@ pub(super) fn keyword(table: &mut Table, text: &'static str) -> bool {
 
 fn idle_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
     let words = columns.first()?.split_whitespace().map(|word| word.trim_start_matches('.')).collect();
-    let names = columns.get(1)?.split_whitespace().filter(|name| *name != "all").collect();
-    table.idle.push(Idle { words, names });
+    let listed = columns.get(1)?;
+    let (all, names) = match listed.strip_prefix("all") {
+        Some(rest) => (true, rest.trim_start().trim_start_matches("but ")),
+        None => (false, *listed),
+    };
+    table.idle.push(Idle { words, all, names: names.split_whitespace().collect() });
     Some(())
 }
 

@@ -2,31 +2,42 @@
 
 use super::{Binder, Class, Fit, Type, Why};
 use crate::ir::{Base, Param, Register, Space, Symbol, VarId, Variable};
-use crate::isa::{Arch, Short, SpaceOf};
+use crate::isa::{Arch, Handles, Short, SpaceOf};
 
 /// The space of an address that ptxas does not look at.
 const UNSEEN: &str = "unseen";
 
-/// Narrow registers that may hold an address.
+/// Registers and names that ptxas takes for an address in one place and not in another.
 #[derive(Clone, Copy)]
-pub(super) struct Widths {
+pub(super) struct Holders {
     /// 32 bits for 64.
     pub(super) narrow: bool,
     /// 8 and 16 bits.
     pub(super) short: Short,
+    /// The name of a texture, sampler or surface.
+    pub(super) handles: Handles,
 }
 
-impl Widths {
+impl Holders {
     /// Returns true if 8 or 16 bits will do; `whole` for a generic or global address.
     fn short(self, whole: bool, arch: Arch) -> bool {
         let Short { refused, whole: only_whole, from } = self.short;
         !refused || only_whole && !whole || from.is_some_and(|first| !arch.provides(first))
     }
+
+    /// Returns true if the name of a texture will do; `generic` for an address without a space.
+    fn handle(self, generic: bool) -> bool {
+        match self.handles {
+            Handles::Refused => false,
+            Handles::InSpaces => !generic,
+            Handles::Taken => true,
+        }
+    }
 }
 
 impl Binder<'_> {
     /// `[base+offset]`.
-    pub(super) fn base(&self, space: &SpaceOf, widths: Widths, base: Base, offset: i64) -> Fit {
+    pub(super) fn base(&self, space: &SpaceOf, holders: Holders, base: Base, offset: i64) -> Fit {
         if let SpaceOf::Register(ty) = space {
             return if ty.class() == Class::Opaque && offset != 0 {
                 Err(Why::Shape("a handle without an offset".into()))
@@ -40,9 +51,12 @@ impl Binder<'_> {
             _ if spaces == [UNSEEN] => Ok(()),
             Base::Absolute if spaces.contains(&"local") => Ok(()),
             Base::Absolute => Err(Why::Shape("an address in a register or of a variable".into())),
-            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(spaces, widths, r)),
+            Base::Reg(reg) => self.registers.get(reg.index()).map_or(Ok(()), |r| self.address(spaces, holders, r)),
             Base::Symbol(Symbol::Func(_)) => Err(Why::Space("func")),
             Base::Symbol(Symbol::Var(var)) if self.is_opaque(var) => {
+                if holders.handle(spaces.is_empty()) {
+                    return Ok(());
+                }
                 Err(Why::Space(self.variable_space(var).unwrap_or_default()))
             }
             Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => self.generic(space, var),
@@ -84,7 +98,7 @@ impl Binder<'_> {
             Some(("param", "func")) => found == "param" && !of_entry,
             Some(("param", "entry")) => found == "param" && of_entry,
             Some((space, _)) => space == found,
-            None => *name == found || *name == "global" && self.is_opaque(var),
+            None => *name == found || spaces == ["global"] && self.is_opaque(var),
         };
         if spaces.is_empty() || spaces.iter().any(fits) { Ok(()) } else { Err(Why::Space(found)) }
     }
@@ -112,15 +126,15 @@ impl Binder<'_> {
     }
 
     /// An address in a register. Handles, and addresses in windows as large as the memory, take all 64 bits.
-    fn address(&self, spaces: &[&'static str], widths: Widths, register: &Register) -> Fit {
+    fn address(&self, spaces: &[&'static str], holders: Holders, register: &Register) -> Fit {
         let handle = spaces.iter().any(|s| Type::find(s).is_some());
         let whole = spaces.iter().all(|s| *s == "global") && self.module.address_size == 64;
         match register.ty.bits() {
             _ if register.vector != 1 || !is_address(register.ty) || spaces == ["param::func"] => {
                 Err(Why::Shape("an address in a 32- or 64-bit integer register".into()))
             }
-            32 if whole && !widths.narrow || handle => Err(Why::Shape("a 64-bit address".into())),
-            8 | 16 if !widths.short(whole, self.module.arch) => {
+            32 if whole && !holders.narrow || handle => Err(Why::Shape("a 64-bit address".into())),
+            8 | 16 if !holders.short(whole, self.module.arch) => {
                 Err(Why::Shape("an address in a 32- or 64-bit integer register".into()))
             }
             _ => Ok(()),

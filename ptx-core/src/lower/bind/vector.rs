@@ -21,7 +21,9 @@ impl Binder<'_> {
     fn whole_vector(&self, value: &Value, access: Access, elements: &[Operand]) -> Fit {
         let wanted = self.type_of(&value.ty);
         match elements {
-            [Operand::F32(_)] if access == Access::Read && wanted.is_some_and(holds_single) => return Ok(()),
+            [Operand::F32(_)] if access == Access::Read && wanted.is_some_and(|ty| holds_single(value, ty)) => {
+                return Ok(());
+            }
             [Operand::Special(special)] if access == Access::Read && !special.vector && special.ty.bits() > 1 => {}
             [Operand::Sink] => return Err(Why::Shape("a register".into())),
             [Operand::Reg(reg)] if self.vector_of(reg.index()) == 1 => {}
@@ -39,15 +41,12 @@ impl Binder<'_> {
         if !named && mixes_literals(&links) || names_float(value, wanted) && has_odd_literal(&links, wanted) {
             return Err(Why::Literal(wanted));
         }
-        if access == Access::Read && elements.contains(&Operand::Sink) && of_vector.bits().is_none() {
+        let leads = matches!(elements.first(), Some(Operand::Int(_)));
+        if access == Access::Read && elements.contains(&Operand::Sink) && of_vector.bits().is_none() && !leads {
             return Err(Why::Shape("a register among the elements".into()));
         }
         match of_vector {
-            Link::Register(found) if is_regrouped(value) => match found.bits() * elements.len() as u32 >= wanted.bits()
-            {
-                true if found.class() != Class::Pred => Ok(()),
-                _ => Err(Why::Class { found: found.name(), wanted }),
-            },
+            Link::Register(found) if is_regrouped(value) => regrouped(found, elements.len() as u32, wanted),
             Link::Register(found) | Link::Flag(found) => whole(found, wanted, value),
             Link::Single => Type::find("f32").map_or(Ok(()), |found| whole(found, wanted, value)),
             Link::Integer if value.literal => literal_int(value, Some(wanted), 0),
@@ -213,8 +212,16 @@ fn hides_widths(value: &Value, wanted: Type, links: &[Link]) -> bool {
         && links.iter().any(odd)
 }
 
+/// Checks that elements of one type have the bits that are wanted.
+pub(super) fn regrouped(found: Type, elements: u32, wanted: Type) -> Fit {
+    match found.bits() * elements >= wanted.bits() && found.class() != Class::Pred {
+        true => Ok(()),
+        false => Err(Why::Class { found: found.name(), wanted }),
+    }
+}
+
 /// Returns true if the bits of all elements count, and not those of each: surfaces take two of 16 bits for one of 32.
-fn is_regrouped(value: &Value) -> bool {
+pub(super) fn is_regrouped(value: &Value) -> bool {
     value.wider && value.count.as_ref().is_some_and(|count| count.most.is_some())
 }
 
@@ -255,7 +262,8 @@ fn whole(found: Type, wanted: Type, value: &Value) -> Fit {
     if passes { Ok(()) } else { declared(found, Some(wanted), value.wider) }
 }
 
-/// Untyped 32 bits: a literal like `0f3F800000` is one, `1.0` has 64.
-fn holds_single(ty: Type) -> bool {
-    ty.class() == Class::Bits && ty.bits() == 32
+/// Untyped 32 bits: a literal like `0f3F800000` is one, `1.0` has 64. Where no modifier names the type, 64 bits take it, too.
+fn holds_single(value: &Value, ty: Type) -> bool {
+    let fixed = matches!(value.ty, TypeOf::Fixed(_));
+    ty.class() == Class::Bits && (ty.bits() == 32 || fixed && ty.bits() == 64)
 }

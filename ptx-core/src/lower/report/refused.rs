@@ -9,6 +9,7 @@ use crate::isa::{Arch, Class, Range, Row, Version};
 use crate::lower::bind::{Mismatch, Why};
 use crate::lower::body::Refused;
 use crate::lower::form::modifier;
+use crate::lower::rule::in_words;
 use crate::span::Span;
 use crate::syntax::{ExprKind, Inst, Tree};
 
@@ -160,7 +161,7 @@ fn counts(row: &Row) -> String {
 
 fn broken(place: &Place, rule: &str, arch: Arch, version: Version) -> Diagnostic {
     let text = format!("`{}` is not a combination that exists for {arch}, PTX {version}", mnemonic(place));
-    Diagnostic::error(&codes::P0206, place.name, text).help(format!("the rule is: {rule}"))
+    Diagnostic::error(&codes::P0206, place.name, text).help(in_words(rule))
 }
 
 fn member_gate(place: &Place, form: &Form, slot: usize, arch: Arch, version: Version) -> Diagnostic {

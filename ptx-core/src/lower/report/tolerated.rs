@@ -65,6 +65,20 @@ pub(in crate::lower) fn address_without_brackets(row: &Row, name: Span) -> Diagn
     Diagnostic::warning(&codes::P0207, name, text).help("write the address in brackets: `[addr]`").section(row.section)
 }
 
+/// The name of a texture where an address stands.
+pub(in crate::lower) fn handle_as_address(row: &Row, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes the name of a texture as an address of `{}`, but the manual does not", row.name);
+    Diagnostic::warning(&codes::P0207, name, text)
+        .help("only `tex`, `suld` and their kin read through a texture's name; write the address of a variable")
+        .section(row.section)
+}
+
+/// A register with two halves where the type of the instruction is `.pred`.
+pub(in crate::lower) fn halves_as_predicate(row: &Row, name: Span) -> Diagnostic {
+    let text = format!("ptxas takes a `.f16x2` register for a predicate of `{}`, but the manual does not", row.name);
+    Diagnostic::warning(&codes::P0207, name, text).help("declare the register `.pred`").section(row.section)
+}
+
 /// A predicate among the 32-bit results of an instruction.
 pub(in crate::lower) fn predicate_as_number(row: &Row, name: Span) -> Diagnostic {
     let text =

@@ -8,17 +8,19 @@ use crate::isa::{Count, OperandKind};
 /// The predicate of a named rule.
 type Check = fn(&Case) -> bool;
 
-/// In the order of [`NAMED`].
-pub(super) const RULES: [(&str, Check); NAMED.len()] = [
-    ("wide_sinks", wide_sinks),
-    ("sinks", sinks),
-    ("displaced", displaced),
-    ("nameless", nameless),
-    ("pointed", pointed),
-    ("fraction", fraction),
-    ("plain", plain),
-    ("plain_elements", plain_elements),
-    ("braces", braces),
+/// In the order of [`NAMED`]: the name, the check, and what it requires in help texts.
+pub(super) const RULES: [(&str, Check, &str); NAMED.len()] = [
+    ("wide_sinks", wide_sinks, "only an access of 256 bits may have `_` among its elements"),
+    ("sinks", sinks, "an element of a vector must be `_`"),
+    ("displaced", displaced, "the name of the variable needs an offset"),
+    ("nameless", nameless, "no operand may be the name of a function, or of a variable with an offset"),
+    ("pointed", pointed, "the address must be in a register"),
+    ("fraction", fraction, "a literal must be greater than 0 and at most 1"),
+    ("plain", plain, "no operand may be a sum or the name of a function"),
+    ("plain_elements", plain_elements, "no element of a vector may be a special register or a literal of 64 bits"),
+    ("ordinary_elements", ordinary_elements, "no element of a vector may be a special register"),
+    ("selected", selected, "an operand must have a selector, such as `.b0`"),
+    ("braces", braces, "vectors must be written in braces"),
 ];
 
 // The orders are equal.
@@ -35,6 +37,30 @@ const _: () = {
         at += 1;
     }
 };
+/// Conditions that a rule names in front of its arrow.
+const CONDITIONS: [(&str, &str); 2] = [
+    ("@sinks", "where an element of a vector is `_`"),
+    ("!@plain", "where an operand is a sum or the name of a function"),
+];
+
+/// The text of a rule as a help: a sentence if it names conditions.
+pub(in crate::lower) fn in_words(rule: &str) -> String {
+    if !rule.contains('@') {
+        return format!("the rule is: {rule}");
+    }
+    let (when, then) = rule.split_once("=>").map_or((None, rule), |(when, then)| (Some(when.trim()), then));
+    let word = |term: &str| match RULES.iter().find(|(name, ..)| term.strip_prefix('@') == Some(name)) {
+        Some((.., words)) => (*words).to_owned(),
+        None if term == "!@sinks" => "no element of a vector may be `_`".to_owned(),
+        None => format!("`{term}` is required"),
+    };
+    let requires = then.split('&').map(|term| word(term.trim())).collect::<Vec<_>>().join(", and ");
+    let Some(when) = when else { return requires };
+    match CONDITIONS.iter().find(|(name, _)| *name == when) {
+        Some((_, words)) => format!("{words}, {requires}"),
+        None => format!("with `{when}`, {requires}"),
+    }
+}
 
 /// `_` among elements that are read stands for bytes that stay as they are: only accesses of 256 bits can do that.
 fn wide_sinks(case: &Case) -> bool {
@@ -48,8 +74,7 @@ fn wide_sinks(case: &Case) -> bool {
 
 /// `_` is among the elements of a vector.
 fn sinks(case: &Case) -> bool {
-    let sink = |o: &Operand| matches!(o, Operand::Vector(elements) if elements.contains(&Operand::Sink));
-    case.operands.iter().any(sink)
+    has_element(case, |element| *element == Operand::Sink)
 }
 
 /// A name with an offset: ptxas does not ask where the variable is.
@@ -84,8 +109,21 @@ fn fraction(case: &Case) -> bool {
 
 /// No element of a vector is a special register or a literal of 64 bits, as decimal ones are.
 fn plain_elements(case: &Case) -> bool {
-    let odd = |o: &Operand| matches!(o, Operand::F64(_) | Operand::Special(_));
-    !case.operands.iter().any(|o| matches!(o, Operand::Vector(elements) if elements.iter().any(odd)))
+    !has_element(case, |element| matches!(element, Operand::F64(_) | Operand::Special(_)))
+}
+
+/// No element of a vector is a special register.
+fn ordinary_elements(case: &Case) -> bool {
+    !has_element(case, |element| matches!(element, Operand::Special(_)))
+}
+
+/// An operand has a selector.
+fn selected(case: &Case) -> bool {
+    case.operands.iter().any(|o| matches!(o, Operand::Part(..)))
+}
+
+fn has_element(case: &Case, is: impl Fn(&Operand) -> bool) -> bool {
+    case.operands.iter().any(|o| matches!(o, Operand::Vector(elements) if elements.iter().any(&is)))
 }
 
 /// Vectors are written in braces, and not as one vector register: ptxas makes several instructions of this one, and crashes on such a
