@@ -216,6 +216,17 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no other file is left");
     }
 
+    /// A file or a link that somebody put under the name is neither written nor followed.
+    #[test]
+    fn an_entry_is_written_to_a_new_file_only() {
+        let folder = folder();
+        let cache = written(&folder);
+        let name = folder.path().join("there");
+        std::fs::write(&name, "theirs").unwrap();
+        assert!(cache.create_file(&name).is_err());
+        assert_eq!(std::fs::read(&name).unwrap(), b"theirs");
+    }
+
     #[test]
     #[cfg(unix)]
     fn an_entry_of_another_user_is_refused() {
