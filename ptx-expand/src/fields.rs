@@ -1,22 +1,13 @@
 //! `params(Name)`: the fields of a struct that is declared elsewhere in the crate.
 //!
 //! A macro sees only its own tokens. So `#[derive(KernelParam)]` leaves a `macro_rules!` of the struct's name, which hands the fields over:
-//! an attribute with such a name becomes a call of that macro, which calls [`resume`] with the attribute, the item and the fields. Names are filled in
+//! an attribute with such a name becomes a call of that macro, which calls `resume` with the attribute, the item and the fields. Names are filled in
 //! one after the other; then the attribute expands as if its author had written the fields.
 
 use crate::root::{Given, Root};
-use crate::{module, single};
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
-use syn::parse::{Parse, ParseStream, Parser};
-
-/// The item that has the attribute: the name of the attribute, and its expansion.
-type Kind = (&'static str, fn(TokenStream, TokenStream) -> TokenStream);
-
-/// `#[ptx_module]`
-pub const MODULE: Kind = ("module", module::expand);
-/// `#[ptx_kernel]`
-pub const KERNEL: Kind = ("kernel", single::expand);
+use syn::parse::{Parse, Parser};
 
 /// The macro of a struct, which passes its fields on. Only structs with names for their fields are parameters with fields.
 pub fn carrier(item: &syn::ItemStruct) -> Option<TokenStream> {
@@ -52,32 +43,16 @@ fn without_path(ty: &syn::Type) -> syn::Type {
     }
 }
 
-/// The call of the macro of the first struct without fields among the options, if there is one. It ends in [`resume`].
-pub fn request((kind, _): Kind, options: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
+/// The call of the macro of the first struct without fields among the options, if there is one. It ends in `resume`, with the `kind` of the item.
+pub fn request(kind: &str, options: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
     let path = Params::of(options)?.first_without_fields()?.path;
     let root = Root::find(given(options).as_ref())?.expansion();
     let kind = Ident::new(kind, Span::call_site());
     Some(quote!(#path! { { #root::resume } #kind { #options } { #item } }))
 }
 
-/// Expands an attribute whose first struct without fields now has them: `module { options } { item } { fields }`.
-pub fn resume(input: TokenStream) -> TokenStream {
-    let parts = |input: ParseStream<'_>| {
-        let kind: Ident = input.parse()?;
-        let [options, item, fields] = [input.parse::<Group>()?, input.parse()?, input.parse()?];
-        Ok((kind, options.stream(), item.stream(), fields))
-    };
-    match parts.parse2(input) {
-        Ok((kind, options, item, fields)) => {
-            let (_, expand) = if kind == MODULE.0 { MODULE } else { KERNEL };
-            expand(with_fields(options, &fields), item)
-        }
-        Err(error) => error.into_compile_error(),
-    }
-}
-
 /// The options, with these fields for the first struct that has none.
-fn with_fields(options: TokenStream, fields: &Group) -> TokenStream {
+pub fn with_fields(options: TokenStream, fields: &Group) -> TokenStream {
     let Some(mut params) = Params::of(&options) else { return options };
     if let Some(entry) = params.first_without_fields() {
         let name = entry.path.segments.last().map(|segment| segment.ident.clone());

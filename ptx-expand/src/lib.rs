@@ -38,6 +38,7 @@ mod nesting;
 mod param;
 mod prelude;
 mod report;
+mod resume;
 mod root;
 mod single;
 mod source;
@@ -46,9 +47,9 @@ mod test;
 mod text_module;
 mod tokens;
 
-pub use fields::resume;
 pub use module::expand as module;
 pub use param::expand as param;
+pub use resume::resume;
 pub use single::expand as kernel;
 pub use source::{Failure, Module, modules, modules_with_library};
 pub use test::expand as test;

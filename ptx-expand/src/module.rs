@@ -16,7 +16,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if let Err(deep) = nesting::check_nesting(&options).and_then(|()| nesting::check_nesting(&item)) {
         return deep.refuse();
     }
-    if let Some(request) = fields::request(fields::MODULE, &options, &item) {
+    if let Some(request) = fields::request("module", &options, &item) {
         return request;
     }
     let item: syn::ItemMod = match syn::parse2(item.clone()) {

@@ -14,7 +14,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if let Err(deep) = nesting::check_nesting(&options).and_then(|()| nesting::check_nesting(&item)) {
         return deep.refuse();
     }
-    if let Some(request) = fields::request(fields::KERNEL, &options, &item) {
+    if let Some(request) = fields::request("kernel", &options, &item) {
         return request;
     }
     let function: syn::ItemFn = match syn::parse2(item.clone()) {

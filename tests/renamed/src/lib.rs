@@ -20,7 +20,7 @@ pub mod found {
     }
 
     /// `y[i] = a * i + b`
-    #[ptx_kernel(arch = "sm_80", block = 32, grid = n.div_ceil(32), params(Line { a: f32, b: f32 }), unsafe(requires(y.len() >= n)))]
+    #[ptx_kernel(arch = "sm_80", block = 32, grid = n.div_ceil(32), params(Line), unsafe(requires(y.len() >= n)))]
     pub fn line(of: Line, y: &mut [f32], n: u32) {
         let i: u32 = ctaid.x * ntid.x + tid.x;
         if i < n {
@@ -54,7 +54,7 @@ pub mod given {
     }
 
     /// By a name in scope.
-    #[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [32], crate = facade::runtime, params(One { n: u32 }), unsafe(requires(y.len() >= 32)))]
+    #[ptx_kernel(arch = "sm_80", block = N, grid = 1, instances = [32], crate = facade::runtime, params(One), unsafe(requires(y.len() >= 32)))]
     pub fn fill<const N: u32>(one: One, y: &mut [u32]) {
         let to: u64 = y + wide(tid.x) * 4;
         ptx! { st.global.u32 [to], one.n; }
