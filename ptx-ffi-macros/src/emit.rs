@@ -49,7 +49,7 @@ fn emit_param(function: &Function, param: &Param, options: &Options) -> TokenStr
         Kind::Tensor { written, element, rank, dims } => {
             let align = options.align.iter().find(|(of, _)| *of == param.name).map(|(_, align)| value_of(align));
             let align = align.unwrap_or_else(|| quote!(1));
-            let (element, dims) = (emit_element(function, element), dims.iter().map(emit_dim));
+            let (element, dims) = (emit_element(function, element), dims.iter().map(|dim| emit_dim(function, dim)));
             quote!(Tensor(__rt::TensorKind {
                 written: #written, element: #element, rank: #rank, dims: &[#(#dims),*], align: #align
             }))
@@ -101,12 +101,13 @@ fn emit_element(function: &Function, element: &Type) -> TokenStream {
     }
 }
 
-fn emit_dim(dim: &Dim) -> TokenStream {
+fn emit_dim(function: &Function, dim: &Dim) -> TokenStream {
     match dim {
         Dim::Leading(_) => quote!(__rt::Dim::Leading),
         Dim::Name(name) => {
+            let number = 1 + function.names().iter().position(|other| *other == name).unwrap_or_default();
             let name = name.to_string();
-            quote!(__rt::Dim::Name(#name))
+            quote!(__rt::Dim::Name(#name, #number))
         }
         Dim::Size(size) => quote!(__rt::Dim::Size(#size)),
         Dim::Any => quote!(__rt::Dim::Any),

@@ -11,6 +11,9 @@ use syn::{
 /// The most parameters: as many as `ptx-ffi` has room for.
 const PARAMS: usize = 32;
 
+/// The most names of extents: as many as `ptx-ffi` has room for, beside `..`.
+const NAMES: usize = 31;
+
 /// A function to export.
 pub(crate) struct Function {
     pub(crate) name: Ident,
@@ -79,7 +82,26 @@ impl Function {
         for (name, dims) in &options.shapes {
             self.set_shape(name, dims)?;
         }
+        if let Some(name) = self.names().get(NAMES) {
+            return Err(Error::new(name.span(), format!("an exported function has at most {NAMES} names of extents")));
+        }
         Ok(())
+    }
+
+    /// The names of extents, in the order in which they come first.
+    pub(crate) fn names(&self) -> Vec<&Ident> {
+        let mut names = Vec::new();
+        for param in &self.params {
+            let Kind::Tensor { dims, .. } = &param.kind else { continue };
+            for dim in dims {
+                if let Dim::Name(name) = dim
+                    && !names.contains(&name)
+                {
+                    names.push(name);
+                }
+            }
+        }
+        names
     }
 
     fn find(&mut self, name: &Ident) -> Result<&mut Param> {

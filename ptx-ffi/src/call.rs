@@ -204,11 +204,11 @@ fn check(
         return Err(Raised::new(Exception::Type, message));
     }
     let (mut place, mut names) = (None, Names::default());
-    for (param, value) in function.params.iter().zip(values.iter_mut()) {
+    for (at, (param, value)) in function.params.iter().zip(values.iter_mut()).enumerate() {
         check_kind(param, value)?;
         let (Some(kind), Value::Tensor(tensor)) = (param.tensor(), &mut *value) else { continue };
         tensor.fit(param, kind)?;
-        names.bind(param, kind, tensor)?;
+        names.bind(function.params, at, tensor)?;
         check_place(param, tensor, &mut place)?;
         check_alignment(param, kind.align, tensor)?;
     }

@@ -96,7 +96,7 @@ fn describe_tensor(tensor: &TensorKind) -> String {
     };
     let dim = |dim: &Dim| match dim {
         Dim::Leading => quote(".."),
-        Dim::Name(name) => quote(name),
+        Dim::Name(name, _) => quote(name),
         Dim::Size(size) => size.to_string(),
         Dim::Any => "null".to_owned(),
     };

@@ -37,7 +37,7 @@ pub enum DType {
 /// A type, its name in Python, its bytes, the code and bits of DLPack, the code of XLA.
 type Row = (DType, &'static str, usize, (u8, u8), i32);
 
-/// One line a type. Its name in Python, its bytes, the code and bits of DLPack, the code of XLA.
+/// One line a type, in the order of [`DType`].
 const TABLE: [Row; 12] = [
     (DType::I8, "int8", 1, (0, 8), 2),
     (DType::I16, "int16", 2, (0, 16), 3),
@@ -53,20 +53,39 @@ const TABLE: [Row; 12] = [
     (DType::F64, "float64", 8, (2, 64), 12),
 ];
 
+/// The types by code and bytes of DLPack: `[code][log2(bytes)]`.
+const BY_DLPACK: [[Option<DType>; 4]; 5] = {
+    let (mut types, mut at) = ([[None; 4]; 5], 0);
+    while at < TABLE.len() {
+        let (dtype, _, bytes, (code, _), _) = TABLE[at];
+        types[code as usize][bytes.ilog2() as usize] = Some(dtype);
+        at += 1;
+    }
+    types
+};
+
 impl DType {
+    const fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
     /// Its name in NumPy, PyTorch and JAX: `float32`.
     pub fn name(self) -> &'static str {
-        TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+        self.row().1
     }
 
     /// Bytes of an element.
+    #[inline]
     pub fn bytes(self) -> usize {
-        TABLE.iter().find(|row| row.0 == self).map_or(1, |row| row.2)
+        self.row().2
     }
 
     /// The type with this code and these bits in DLPack.
+    #[inline]
     pub(crate) fn from_dlpack(code: u8, bits: u8) -> Option<DType> {
-        TABLE.iter().find(|row| row.3 == (code, bits)).map(|row| row.0)
+        let size = bits.checked_ilog2()?.checked_sub(3)?;
+        let dtype = (*BY_DLPACK.get(code as usize)?.get(size as usize)?)?;
+        bits.is_power_of_two().then_some(dtype)
     }
 
     /// The type with this code in XLA.
@@ -113,6 +132,12 @@ mod tests {
         check::<u64>();
         check::<bf16>();
         check::<f64>();
-        assert!(TABLE.iter().all(|row| row.3.1 as usize == 8 * row.2));
+        for (at, row) in TABLE.iter().enumerate() {
+            let (dtype, _, bytes, (code, bits), _) = *row;
+            assert_eq!((dtype as usize, bits as usize), (at, 8 * bytes), "{dtype}");
+            assert_eq!(DType::from_dlpack(code, bits), Some(dtype));
+        }
+        let none = [(0, 4), (0, 0), (0, 24), (0, 128), (2, 8), (4, 32), (5, 64), (10, 8)];
+        assert!(none.iter().all(|(code, bits)| DType::from_dlpack(*code, *bits).is_none()));
     }
 }

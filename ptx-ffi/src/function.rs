@@ -79,8 +79,8 @@ pub enum Element {
 pub enum Dim {
     /// `..`: any number of dimensions, which the function sees as one.
     Leading,
-    /// `n`: the same wherever the name is.
-    Name(&'static str),
+    /// `n`: the same wherever the name is. The names of a function have numbers from 1.
+    Name(&'static str, usize),
     /// A constant.
     Size(usize),
     /// `_`: any.
@@ -98,6 +98,28 @@ pub enum Default {
     Bool(bool),
     /// Text.
     Str(&'static str),
+}
+
+/// The most names of extents of a function, and `..`, which has the number 0.
+pub(crate) const NAMES: usize = 32;
+
+impl Dim {
+    /// The number of what has the same extent everywhere.
+    pub(crate) fn number(&self) -> Option<usize> {
+        match self {
+            Dim::Leading => Some(0),
+            Dim::Name(_, number) => Some(*number),
+            Dim::Size(_) | Dim::Any => None,
+        }
+    }
+
+    /// Its name, for messages.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Dim::Name(name, _) => name,
+            _ => "..",
+        }
+    }
 }
 
 impl Param {

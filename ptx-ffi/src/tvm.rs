@@ -87,6 +87,7 @@ unsafe fn read_all<'a>(function: &Function, args: &'a [Any], values: &mut [Value
 
 /// # Safety
 /// As [`call`].
+#[inline(always)]
 unsafe fn read(any: &Any) -> Result<Value<'_>, Wrong> {
     let bits = u64::from_ne_bytes(any.payload);
     let pointer = bits as *const u8;
@@ -121,6 +122,7 @@ fn read_text(bytes: &[u8]) -> Result<&str, Wrong> {
 
 /// # Safety
 /// The shape and the strides, if it has any, have an element for each dimension.
+#[inline(always)]
 unsafe fn read_tensor(tensor: &DlTensor) -> Result<Tensor, Wrong> {
     let rank = usize::try_from(tensor.ndim).map_err(|_| Wrong::Value("a negative number of dimensions".to_owned()))?;
     let dtype = match tensor.lanes {

@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::error::{Exception, Raised};
-use crate::function::{Dim, Param, TensorKind};
+use crate::function::{Dim, NAMES, Param, TensorKind};
 
 /// The most dimensions of a tensor.
 pub(crate) const RANK: usize = 8;
@@ -86,6 +86,7 @@ impl Value<'_> {
 
 impl Tensor {
     /// A tensor of a foreign description; without strides its elements lie in row-major order.
+    #[inline(always)]
     pub(crate) fn new(
         (address, dtype, place): (u64, DType, Place),
         shape: &[i64],
@@ -108,10 +109,11 @@ impl Tensor {
             }
         }
         let fits = |span: &usize| span.checked_mul(dtype.bytes()).is_some_and(|bytes| isize::try_from(bytes).is_ok());
-        match tensor.count_span().filter(fits) {
-            Some(span) => Ok(Tensor { span, ..tensor }),
-            None => Err(Wrong::Value("more elements than memory can have".to_owned())),
-        }
+        let Some(span) = tensor.count_span().filter(fits) else {
+            return Err(Wrong::Value("more elements than memory can have".to_owned()));
+        };
+        tensor.span = span;
+        Ok(tensor)
     }
 
     /// Dimensions of one element may have any stride, a negative one, too.
@@ -248,39 +250,54 @@ fn wrong_rank(param: &Param, kind: &TensorKind, tensor: &Tensor) -> Raised {
 
 /// The extents that the names in `shapes(…)` have in a call.
 #[derive(Default)]
-pub(crate) struct Names<'p> {
-    /// Name, extent, and the parameter and dimension that has it.
-    bound: Vec<(&'static str, usize, &'p str, usize)>,
+pub(crate) struct Names {
+    /// By the number of the name: its extent, and the parameter and dimension that has it.
+    bound: [(usize, u8, u8); NAMES],
+    /// A bit for each number that has an extent.
+    known: u32,
 }
 
-impl<'p> Names<'p> {
-    /// Compares the extents of a tensor with those that are known, and remembers them.
-    pub(crate) fn bind(&mut self, param: &'p Param, kind: &TensorKind, tensor: &Tensor) -> Result<(), Raised> {
+impl Names {
+    /// Compares the extents of the tensor with number `position` with those that are known, and keeps them.
+    #[inline]
+    pub(crate) fn bind(&mut self, params: &[Param], position: usize, tensor: &Tensor) -> Result<(), Raised> {
+        let Some(kind) = params[position].tensor() else { return Ok(()) };
         for (at, (dim, extent)) in kind.dims.iter().zip(tensor.extents()).enumerate() {
-            let name = match dim {
-                Dim::Any => continue,
-                Dim::Size(size) if size == extent => continue,
-                Dim::Size(size) => {
-                    let message =
-                        format!("expected {size} elements in dimension {at}, found shape {:?}", tensor.extents());
-                    return Err(Raised::wrong_value(param.name, message));
+            let Some(number) = dim.number() else {
+                match dim {
+                    Dim::Size(size) if size != extent => return Err(wrong_size(&params[position], at, *size, tensor)),
+                    _ => continue,
                 }
-                Dim::Leading => "..",
-                Dim::Name(name) => name,
             };
-            match self.bound.iter().find(|bound| bound.0 == name) {
-                None => self.bound.push((name, *extent, param.name, at)),
-                Some((_, known, ..)) if known == extent => {}
-                Some((_, known, other, place)) => {
-                    let message = format!(
-                        "dimension {at} ({name}) has {extent} elements, and dimension {place} of {other} has {known}"
-                    );
-                    return Err(Raised::new(Exception::Value, format!("{}: {message}", param.name)));
-                }
+            let Some(bound) = self.bound.get_mut(number) else { continue };
+            if self.known & 1 << number == 0 {
+                (*bound, self.known) = ((*extent, position as u8, at as u8), self.known | 1 << number);
+            } else if bound.0 != *extent {
+                return Err(wrong_extent(params, (position, at), *bound, *extent));
             }
         }
         Ok(())
     }
+}
+
+#[cold]
+fn wrong_size(param: &Param, at: usize, size: usize, tensor: &Tensor) -> Raised {
+    let found = tensor.extents();
+    Raised::wrong_value(param.name, format!("expected {size} elements in dimension {at}, found shape {found:?}"))
+}
+
+#[cold]
+fn wrong_extent(
+    params: &[Param],
+    (position, at): (usize, usize),
+    (known, other, place): (usize, u8, u8),
+    extent: usize,
+) -> Raised {
+    let (param, other) = (&params[position], &params[other as usize]);
+    let name = param.tensor().map_or("", |kind| kind.dims[at].name());
+    let message =
+        format!("dimension {at} ({name}) has {extent} elements, and dimension {place} of {} has {known}", other.name);
+    Raised::new(Exception::Value, format!("{}: {message}", param.name))
 }
 
 #[cfg(test)]
@@ -301,7 +318,7 @@ mod tests {
 
     #[test]
     fn leading_dimensions_become_one() {
-        const DIMS: &[Dim] = &[Dim::Leading, Dim::Name("n")];
+        const DIMS: &[Dim] = &[Dim::Leading, Dim::Name("n", 1)];
         let merged = |tensor| fit(tensor, 2, DIMS).map(|t| (t.extents().to_vec(), t.steps().to_vec()));
         assert_eq!(merged(tensor(0, &[2, 3, 5], None)).unwrap(), (vec![6, 5], vec![5, 1]));
         assert_eq!(merged(tensor(0, &[5], None)).unwrap(), (vec![1, 5], vec![5, 1]));

@@ -100,14 +100,14 @@ impl<const R: usize> Layout<R> {
         if self.shape.contains(&0) {
             return Ok(());
         }
-        let mut dims: Vec<_> = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1).collect();
-        dims.sort_by_key(|(_, stride)| **stride);
+        let mut dims: [(usize, usize); R] = std::array::from_fn(|at| (self.strides[at], self.shape[at]));
+        dims.sort_unstable();
         let mut reach = 1usize;
-        for (extent, stride) in dims {
-            if *stride < reach {
+        for (stride, extent) in dims.into_iter().filter(|(_, extent)| *extent > 1) {
+            if stride < reach {
                 return Err(overlaps(&self.shape, &self.strides));
             }
-            reach = reach.saturating_add((extent - 1).saturating_mul(*stride));
+            reach = reach.saturating_add((extent - 1).saturating_mul(stride));
         }
         Ok(())
     }

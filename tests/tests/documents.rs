@@ -5,7 +5,7 @@ use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 /// The documents for people; those that commands print are tested where they are printed.
-const DOCUMENTS: [&str; 17] = [
+const DOCUMENTS: [&str; 18] = [
     "README.md",
     "ARCHITECTURE.md",
     "STYLE.md",
@@ -23,6 +23,7 @@ const DOCUMENTS: [&str; 17] = [
     "ptx-launch/docs/language.md",
     "ptx-launch/docs/layouts.md",
     "corpus/README.md",
+    "tests/README.md",
 ];
 
 fn root() -> PathBuf {

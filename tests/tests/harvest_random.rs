@@ -10,7 +10,7 @@ use ptx_tests::harvest::{folder, harvest};
 use ptx_tests::recombine::recombine;
 
 #[test]
-#[ignore = "long, and needs ptxas: see CONTRIBUTING.md"]
+#[ignore = "long, and needs ptxas: see tests/README.md"]
 fn random_instructions_of_files_are_judged_alike() {
     let harvest = harvest(folder().as_deref()).expect("files");
     let count: usize = harvest.templates.values().map(Vec::len).sum();

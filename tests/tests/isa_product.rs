@@ -21,7 +21,7 @@ const LITERALS: &[&str] =
 const ALLOWED: usize = 500;
 
 #[test]
-#[ignore = "long, and needs ptxas: see CONTRIBUTING.md"]
+#[ignore = "long, and needs ptxas: see tests/README.md"]
 fn every_register_in_every_place_is_judged_alike() {
     let judge = Judge::find().expect("a ptxas");
     let newest = table().targets.iter().map(|t| t.since).max().expect("a version");

@@ -14,7 +14,7 @@ use ptx_tests::random::Random;
 use ptx_tests::vocabulary::Vocabulary;
 
 #[test]
-#[ignore = "long, and needs ptxas: see CONTRIBUTING.md"]
+#[ignore = "long, and needs ptxas: see tests/README.md"]
 fn random_instructions_are_judged_alike() {
     let words = Vocabulary::of_table();
     let tally = hunt(4000, |arch, version, random| one(arch, version, &words, random)).expect("ptxas runs");

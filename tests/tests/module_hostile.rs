@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 const BUFFER: usize = 1 << 14;
 
 #[test]
-#[ignore = "long: see CONTRIBUTING.md"]
+#[ignore = "long: see tests/README.md"]
 fn mutated_modules_end() {
     let mut random = Random::new(setting("PTX_RANDOM_SEED", 1) as u64);
     let (size, texts) = (setting("PTX_RANDOM_SIZE", 20_000), of_at_most(LARGEST).expect("texts"));

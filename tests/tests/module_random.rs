@@ -24,7 +24,7 @@ const LARGEST: u64 = 5000;
 const ALLOWED: usize = 200;
 
 #[test]
-#[ignore = "long, and needs ptxas: see CONTRIBUTING.md"]
+#[ignore = "long, and needs ptxas: see tests/README.md"]
 fn random_modules_are_judged_alike() {
     let judge = Judge::find().expect("a ptxas");
     let mut random = Random::new(setting("PTX_RANDOM_SEED", 1) as u64);
