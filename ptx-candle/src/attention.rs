@@ -15,7 +15,7 @@ use ptx_launch::{Error, ErrorKind, Stream, ViewMut};
 /// # Errors
 /// If shapes do not fit; those of the launch.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, scale: f32, causal: bool) -> Result<Tensor> {
-    q.apply_op3(k, v, Custom(Forward { layout: Layout::Bhsd, scale, causal }, Vec::new()))
+    q.apply_op3(k, v, Custom(Forward::new(Layout::Bhsd, scale).causal(causal), Vec::new()))
 }
 
 /// The same for tensors of shape (batch, tokens, heads, elements), with the arguments of `candle_flash_attn::flash_attn`.
@@ -23,20 +23,88 @@ pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, scale: f32, causal: bool) -
 /// # Errors
 /// As [`attention`].
 pub fn flash_attn(q: &Tensor, k: &Tensor, v: &Tensor, softmax_scale: f32, causal: bool) -> Result<Tensor> {
-    q.apply_op3(k, v, Custom(Forward { layout: Layout::Bshd, scale: softmax_scale, causal }, Vec::new()))
+    q.apply_op3(k, v, Custom(Forward::new(Layout::Bshd, softmax_scale).causal(causal), Vec::new()))
+}
+
+/// As [`flash_attn`] with a window, as `candle_flash_attn::flash_attn_windowed`: a query sees so many keys in front of its own and behind it, and all of
+/// them where that is `None`.
+///
+/// # Errors
+/// As [`attention`].
+pub fn flash_attn_windowed(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    softmax_scale: f32,
+    window_size_left: Option<usize>,
+    window_size_right: Option<usize>,
+) -> Result<Tensor> {
+    let window = [window_size_left, window_size_right].map(|size| size.map(saturate));
+    q.apply_op3(k, v, Custom(Forward { window, ..Forward::new(Layout::Bshd, softmax_scale) }, Vec::new()))
+}
+
+/// Attention of packed sequences, with the arguments of `candle_flash_attn::flash_attn_varlen`: tensors of shape (tokens, heads, elements), of which
+/// sequence i has the rows from `seqlens[i]` to `seqlens[i + 1]`, numbers of `u32` on the tensors' device. `max_seqlen` is a length that no
+/// sequence exceeds. Rows of no sequence have no defined result, and the gradient zero.
+///
+/// # Errors
+/// As [`attention`].
+#[allow(clippy::too_many_arguments, reason = "those of candle_flash_attn")]
+pub fn flash_attn_varlen(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    seqlens_q: &Tensor,
+    seqlens_k: &Tensor,
+    max_seqlen_q: usize,
+    max_seqlen_k: usize,
+    softmax_scale: f32,
+    causal: bool,
+) -> Result<Tensor> {
+    for (name, seqlens) in [("seqlens_q", seqlens_q), ("seqlens_k", seqlens_k)] {
+        if seqlens.dtype() != DType::U32 || seqlens.rank() != 1 {
+            let found = format!("{:?} of {:?}", seqlens.dims(), seqlens.dtype());
+            candle_core::bail!("flash_attn_varlen: {name}: expected one dimension of u32, found {found}");
+        }
+    }
+    let longest = Some([max_seqlen_q, max_seqlen_k].map(saturate));
+    let forward = Forward { longest, ..Forward::new(Layout::Bshd, softmax_scale).causal(causal) };
+    let [q, k, v] = [q.unsqueeze(0)?, k.unsqueeze(0)?, v.unsqueeze(0)?];
+    q.apply_op3(&k, &v, Custom(forward, vec![seqlens_q.clone(), seqlens_k.clone()]))?.squeeze(0)
+}
+
+fn saturate(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 #[derive(Clone, Copy)]
 struct Forward {
     layout: Layout,
     scale: f32,
-    causal: bool,
+    /// Keys that a query sees in front of its own and behind it.
+    window: [Option<u32>; 2],
+    /// For packed sequences: lengths of Q and K that none exceeds. Their cumulative lengths are the last two inputs.
+    longest: Option<[u32; 2]>,
 }
 
 impl Forward {
-    fn options<'a, T: Element>(self) -> Attention<'a, T> {
-        let attention = Attention::new().layout(self.layout).scale(self.scale);
-        if self.causal { attention.causal() } else { attention }
+    fn new(layout: Layout, scale: f32) -> Forward {
+        Forward { layout, scale, window: [None; 2], longest: None }
+    }
+
+    fn causal(self, causal: bool) -> Forward {
+        if causal { Forward { window: [None, Some(0)], ..self } } else { self }
+    }
+
+    fn options<'a, T: Element>(self, rest: &[Input<'a>]) -> ptx_launch::Result<Attention<'a, T>> {
+        let [left, right] = self.window;
+        let attention = Attention::new().layout(self.layout).scale(self.scale).window(left, right);
+        let (Some([longest_q, longest_k]), [starts_q, starts_k]) = (self.longest, rest) else { return Ok(attention) };
+        let starts = |input: &Input<'a>| {
+            let starts = input.tensor::<u32, 1>()?.cast::<i32>();
+            starts.ok_or_else(|| Error::other("cumulative lengths that cannot be read with a sign"))
+        };
+        Ok(attention.lengths(starts(starts_q)?, starts(starts_k)?, longest_q, longest_k))
     }
 
     fn run<T: Element + Typed>(
@@ -45,11 +113,11 @@ impl Forward {
         inputs: &[Input<'_>],
         mut out: ViewMut<'_, T>,
     ) -> ptx_launch::Result<()> {
-        let [q, k, v] = inputs else { return Err(missing(inputs)) };
+        let [q, k, v, rest @ ..] = inputs else { return Err(missing(inputs)) };
         let (q, v) = (q.tensor::<T, 4>()?, v.tensor::<T, 4>()?);
         let [batch, second, third, _] = q.shape();
         let out = out.tile_mut([batch, second, third, v.shape()[3]])?;
-        self.options().forward(stream, q, k.tensor::<T, 4>()?, v, out)
+        self.options(rest)?.forward(stream, q, k.tensor::<T, 4>()?, v, out)
     }
 }
 
@@ -64,8 +132,8 @@ impl Op for Forward {
     }
 
     fn gradients(&self, inputs: &[&Tensor], result: &Tensor, grad: &Tensor) -> Result<Vec<Tensor>> {
-        let [q, k, v] = inputs else { return Ok(Vec::new()) };
-        let others = [*k, *v, result, grad].into_iter().cloned().collect();
+        let [q, k, v, rest @ ..] = inputs else { return Ok(Vec::new()) };
+        let others = [*k, *v, result, grad].iter().chain(rest).map(|tensor| (*tensor).clone()).collect();
         let all = q.apply_op1_no_bwd(&Custom(Backward(*self), others))?;
         let (second, third) = (q.elem_count(), q.elem_count() + k.elem_count());
         Ok(vec![part(&all, 0, q)?, part(&all, second, k)?, part(&all, third, v)?])
@@ -76,13 +144,13 @@ impl Op for Forward {
 struct Backward(Forward);
 
 impl Backward {
-    fn run<T: Element + Typed>(
+    fn run<T: Element + Typed + Default>(
         &self,
         stream: &Stream,
         inputs: &[Input<'_>],
         mut out: ViewMut<'_, T>,
     ) -> ptx_launch::Result<()> {
-        let [q, k, v, result, grad] = inputs else { return Err(missing(inputs)) };
+        let [q, k, v, result, grad, rest @ ..] = inputs else { return Err(missing(inputs)) };
         let (q, k, v) = (q.tensor::<T, 4>()?, k.tensor::<T, 4>()?, v.tensor::<T, 4>()?);
         let [count_q, count_k] = [q.shape(), k.shape()].map(|shape| shape.iter().product());
         let [batch, second, third, _] = q.shape();
@@ -91,7 +159,10 @@ impl Backward {
         // The logarithms of the sums are computed again, with a result that is thrown away.
         let mut lse = device.zeros::<f32>(batch * heads * tokens)?;
         let mut again = device.zeros::<T>(batch * heads * tokens * v.shape()[3])?;
-        let attention: Attention<'_, T> = self.0.options();
+        let attention: Attention<'_, T> = self.0.options(rest)?;
+        if self.0.longest.is_some() {
+            stream.fill(&mut out, T::default())?;
+        }
         attention.forward_with_lse(
             stream,
             q,
@@ -153,7 +224,7 @@ impl Op for Decode {
     const NAME: &'static str = "attention to a cache";
 
     fn shape(&self, layouts: &[&Strides]) -> Result<Shape> {
-        Forward { layout: Layout::Bshd, scale: self.scale, causal: true }.shape(&layouts[..3])
+        Forward::new(Layout::Bshd, self.scale).shape(&layouts[..3])
     }
 }
 

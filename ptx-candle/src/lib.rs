@@ -1,8 +1,8 @@
 //! The operations of `ptx-kernels` for candle: tensors in, tensors out, with gradients.
 //!
 //! [`rms_norm`], [`layer_norm`], [`softmax`], [`cross_entropy`], [`gelu`], [`gelu_tanh`], [`silu`], [`relu`], [`swiglu`], [`geglu`], [`matmul`],
-//! [`linear`], [`rotary`], [`attention`] and [`flash_attn`] have gradients. [`RmsNorm`], [`LayerNorm`] and [`Linear`] are layers with the constructors of `candle_nn`; [`KvCache`] is attention
-//! to a cache of keys and values, for inference.
+//! [`linear`], [`rotary`], [`attention`], [`flash_attn`], [`flash_attn_windowed`] and [`flash_attn_varlen`] have gradients. [`RmsNorm`], [`LayerNorm`] and [`Linear`]
+//! are layers with the constructors of `candle_nn`; [`KvCache`] is attention to a cache of keys and values, for inference.
 //!
 //! On CUDA devices they run on candle's own stream and memory, without copies, and no event is recorded that candle does not record. Tensors
 //! in host memory are interpreted by the CPU device, for tests.
@@ -35,7 +35,7 @@ mod rotary;
 mod rows;
 mod run;
 
-pub use attention::{KvCache, attention, flash_attn};
+pub use attention::{KvCache, attention, flash_attn, flash_attn_varlen, flash_attn_windowed};
 pub use cross_entropy::cross_entropy;
 pub use linear::{Linear, linear};
 pub use matmul::matmul;

@@ -162,6 +162,41 @@ fn attention(device: &Device) {
     assert!(ptx_candle::attention(&q, &k, &v, 1.0, false).is_err(), "f32");
 }
 
+/// Two packed sequences, and a window, against attention of each part alone.
+fn parts_of_attention(device: &Device) {
+    let [q, k, v] = [4, 2, 2].map(|heads| random(device, &[16, heads, 16]));
+    let half = |t: &Var| t.to_dtype(DType::BF16).unwrap();
+    let starts = Tensor::new(&[0u32, 5, 5, 16], device).unwrap();
+    let part = |start, len| {
+        let [q, k, v] =
+            [&q, &k, &v].map(|t| t.narrow(0, start, len).unwrap().transpose(0, 1).unwrap().unsqueeze(0).unwrap());
+        reference(&q, &k, &v, 0.25, true).unwrap().squeeze(0).unwrap().transpose(0, 1).unwrap()
+    };
+    let expected = Tensor::cat(&[part(0, 5), part(5, 11)], 0).unwrap();
+    let [x, y, z] = [&q, &k, &v].map(half);
+    let found = ptx_candle::flash_attn_varlen(&x, &y, &z, &starts, &starts, 11, 11, 0.25, true).unwrap();
+    let found = found.to_dtype(DType::F32).unwrap();
+    assert!(distance(&found, &expected) < 2e-2, "{}", distance(&found, &expected));
+    let gradients = |result: &Tensor| result.sqr().unwrap().sum_all().unwrap().backward().unwrap();
+    let (found, expected) = (gradients(&found), gradients(&expected));
+    for variable in [&q, &k, &v] {
+        let (found, expected) = (found.get(variable).unwrap(), expected.get(variable).unwrap());
+        assert!(distance(found, expected) < 5e-2, "{}", distance(found, expected));
+    }
+    let wrong = starts.to_dtype(DType::I64).unwrap();
+    let error = ptx_candle::flash_attn_varlen(&x, &y, &z, &starts, &wrong, 11, 11, 0.25, true).unwrap_err().to_string();
+    assert!(error.contains("seqlens_k: expected one dimension of u32, found [4] of I64"), "{error}");
+
+    // A window of the key itself: each query has the value of its own place.
+    let all = [&x, &y, &z].map(|t| t.unsqueeze(0).unwrap());
+    let own = ptx_candle::flash_attn_windowed(&all[0], &all[1], &all[2], 0.25, Some(0), Some(0)).unwrap();
+    let values = Tensor::stack(&[&z, &z], 2).unwrap().reshape((1, 16, 4, 16)).unwrap();
+    assert!(distance(&own, &values) < 1e-2, "{}", distance(&own, &values));
+    let whole = ptx_candle::flash_attn(&all[0], &all[1], &all[2], 0.25, true).unwrap();
+    let wide = ptx_candle::flash_attn_windowed(&all[0], &all[1], &all[2], 0.25, None, Some(0)).unwrap();
+    assert!(distance(&wide, &whole) < 1e-6);
+}
+
 /// A prompt of 20 tokens, then one token, then three: as if all had come at once.
 fn cache(device: &Device) {
     let all = [4, 2, 2].map(|heads| random(device, &[2, 24, heads, 16]).to_dtype(DType::BF16).unwrap());
@@ -201,4 +236,4 @@ macro_rules! on_every_device {
         }
     };
 }
-on_every_device! { norms row_wise_operations cross_entropy products linear rotary attention cache }
+on_every_device! { norms row_wise_operations cross_entropy products linear rotary attention parts_of_attention cache }
