@@ -285,7 +285,7 @@ impl KvCache {
             return q.apply_op1_no_bwd(&Custom(Decode { scale }, others));
         }
         let part = |all: &Tensor| all.narrow(1, 0, end);
-        let forward = Forward { layout: Layout::Bshd, scale, causal: true };
+        let forward = Forward::new(Layout::Bshd, scale).causal(true);
         q.apply_op3_no_bwd(&part(&self.k)?, &part(&self.v)?, &Custom(forward, Vec::new()))
     }
 }
