@@ -289,6 +289,31 @@ mod tests {
     }
 
     #[test]
+    fn names_of_extents_are_counted() {
+        let tensors: Vec<TokenStream> = (0..8)
+            .map(|at| {
+                let name = quote::format_ident!("x{at}");
+                quote!(#name: TensorRef<'_, f32, 4>)
+            })
+            .collect();
+        let item = quote!(fn f(stream: &Stream, #(#tensors),*) -> Result<()> {});
+        let shapes = |last: &str| {
+            let names: Vec<_> = (0..32)
+                .map(|at| quote::format_ident!("{}", if at == 31 { last.into() } else { format!("n{at}") }))
+                .collect();
+            let lists = names.chunks(4).enumerate().map(|(at, dims)| {
+                let name = quote::format_ident!("x{at}");
+                quote!(#name = [#(#dims),*])
+            });
+            quote!(shapes(#(#lists),*))
+        };
+        assert_eq!(error(shapes("n0"), item.clone()), "");
+        assert_eq!(error(shapes("n31"), item.clone()), "an exported function has at most 31 names of extents");
+        let function = parse(item, &options::parse(shapes("n0")).unwrap()).unwrap();
+        assert_eq!(function.names().iter().position(|name| *name == "n30"), Some(30));
+    }
+
+    #[test]
     fn signatures_and_options_are_checked() {
         let good = quote!(
             fn f(stream: &Stream, x: TensorRef<'_, f32, 2>, n: u32) -> Result<()> {}
