@@ -164,10 +164,12 @@ impl Round<'_> {
 
     /// Kernels that should be refused and are left because nothing was said of them: nearly all crash.
     fn one_by_one(&mut self, chosen: &[usize]) -> io::Result<()> {
-        self.left(chosen).into_iter().try_for_each(|at| match self.judge(&[at])? {
-            (false, true) => Ok(self.settle(at, Verdict::Refused(WITHOUT_LINE.to_owned()))),
-            _ => Ok(()),
-        })
+        for at in self.left(chosen) {
+            if self.judge(&[at])? == (false, true) {
+                self.settle(at, Verdict::Refused(WITHOUT_LINE.to_owned()));
+            }
+        }
+        Ok(())
     }
 
     /// Asks again about each of those that are doubted, in a process of its own.

@@ -312,11 +312,10 @@ fn a_buffer_is_read_in_a_capture_of_its_last_stream() {
 /// Where nothing records events at once: what a captured stream did before is waited for by the event of the beginning of the capture.
 #[test]
 fn a_stream_waits_for_what_a_captured_one_did_before() {
-    let context = CudaContext::new(0).unwrap();
+    let (stub, context) = (Stub::lock(), CudaContext::new(0).unwrap());
     // SAFETY: cudarc's own slices are not used.
     unsafe { context.disable_event_tracking() };
     let device = Device::from_cuda(&context).unwrap();
-    let stub = Stub::lock();
     let [captured, other] = [0; 2].map(|_| device.new_stream().unwrap());
     let (x, mut y) = vectors(&device, 16);
     saxpy(&captured, 1.0, &x, &mut y, 16).unwrap();
