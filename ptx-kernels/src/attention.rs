@@ -75,6 +75,8 @@ pub const PTX: &[(&str, &str)] = &[
     #[cfg(feature = "attention_backward")]
     ("hopper_backward", hopper::backward::grads::kernels::PTX),
     #[cfg(feature = "attention_backward")]
+    ("hopper_backward_wide", hopper::backward::wide::kernels::PTX),
+    #[cfg(feature = "attention_backward")]
     ("hopper_backward_passes", hopper::backward::passes::kernels::PTX),
     #[cfg(feature = "attention_decode")]
     ("decode", decode::PTX),
@@ -229,8 +231,9 @@ impl<T: Element> Attention<'_, T> {
     /// Computes the gradients of Q, K and V. The bias has no gradient. On Hopper, parts of dQ are added atomically, so that the last
     /// bits can differ from run to run, unless the options are [`deterministic`](Attention::deterministic).
     ///
-    /// It takes 8 bytes of scratch memory for each query of each head, and on Hopper 4 bytes more for each element of Q, from
-    /// `workspace` or, without one, from the pool of the stream ([`workspace`](crate::workspace)).
+    /// It takes 8 bytes of scratch memory for each query of each head, from `workspace` or, without one, from the pool of the stream
+    /// ([`workspace`](crate::workspace)). On Hopper, queries are whole tiles of 64 or 128, and each takes 4 bytes more for each of 64, 128
+    /// or 256 elements.
     ///
     /// With ε = 2⁻⁸ for `bf16` and 2⁻¹¹ for `f16`: P and dS are rounded to ε before they are multiplied, and delta is made of the
     /// rounded output. So an element of dV differs by at most ε · (|dV| + Σ P · |dO|), one of dQ by about

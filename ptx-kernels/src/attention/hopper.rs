@@ -41,7 +41,7 @@ pub(super) fn instance<T>(
 fn has_kernels<T, I>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
-    inputs: &[TensorRef<'_, I, 4>; 3],
+    inputs: &[TensorRef<'_, I, 4>],
 ) -> Result<bool> {
     let possible = !options.portable && options.bias.is_none() && inputs.iter().all(has_map);
     Ok(possible && matches!(stream.properties()?.capability, None | Some(90)))

@@ -301,6 +301,19 @@ fn the_hopper_kernel_with_scores_that_grow() {
     }
 }
 
+/// Every instance of the Hopper kernels that takes lengths, windows and a cap, backward.
+#[test]
+fn the_hopper_gradients_with_masks() {
+    let packed = Case { queries: vec![70, 0, 9], keys: vec![90, 4, 0], packed: true, ..Case::default() };
+    for (dim, dim_v) in [(64, 64), (40, 24), (96, 128), (192, 128), (256, 256)] {
+        let cap = if dim == 40 { 5.0 } else { 0.0 };
+        check(&Case { dim, dim_v, heads: 2, group: 2, left: Some(60), right: Some(0), cap, ..packed.clone() });
+    }
+    let dense = Case { queries: vec![70], keys: vec![150], left: Some(100), right: Some(7), ..Case::default() };
+    check(&Case { cap: 20.0, dim: 128, dim_v: 128, half: true, ..dense.clone() });
+    check(&Case { cap: 3.0, dim: 136, dim_v: 136, top_left: true, layout: Layout::Bhsd, ..dense });
+}
+
 /// Values behind the end of a packed sequence are another one's, and do not count, even if they are no numbers.
 #[test]
 fn a_packed_sequence_of_nans_stays_alone() {
@@ -309,32 +322,44 @@ fn a_packed_sequence_of_nans_stays_alone() {
     let extras = Extras::<bf16>::new(&device, &case, &data).unwrap();
     let options = extras.options(&case, &data).unwrap();
     let [mut clean, mut spoiled] = [0; 2].map(|_| Run::<bf16>::new(&device, &case, &data).unwrap());
-    for input in &mut spoiled.inputs[1..3] {
+    for (input, tokens, own) in [(0, 90, 70), (1, 150, 90), (2, 150, 90), (3, 90, 70)] {
+        let input = &mut spoiled.inputs[input];
         let mut elements = input.download().unwrap();
-        let first = elements.len() / 150 * 90;
+        let first = elements.len() / tokens * own;
         elements[first..].fill(bf16::NAN);
         input.write(&elements).unwrap();
     }
     let outs = [&mut clean, &mut spoiled].map(|run| {
         run.forward(&device, &options).unwrap();
-        run.out.download().unwrap()
+        run.backward(&device, &options).unwrap();
+        let [q, k, v] = run.grads.each_ref().map(|grad| grad.download().unwrap());
+        [(run.out.download().unwrap(), 90, 70), (q, 90, 70), (k, 150, 90), (v, 150, 90)]
     });
-    let own = outs[0].len() / 90 * 70;
-    assert_eq!(outs[0][..own], outs[1][..own]);
+    let [clean, spoiled] = outs;
+    for ((clean, all, own), (spoiled, ..)) in clean.into_iter().zip(spoiled) {
+        let own = clean.len() / all * own;
+        assert_eq!(clean[..own], spoiled[..own]);
+    }
 }
 
-/// The deterministic backward pass is that of the portable kernels, on every device.
+/// The deterministic backward pass adds in the order of keys: its result is the same each time.
 #[test]
 fn deterministic_gradients() {
-    let case = Case::default();
-    let (device, data) = (device(), Data::new::<bf16>(&case));
-    let [fixed, portable] = [Attention::new().deterministic(), Attention::new().portable()].map(|options| {
-        let mut run = Run::<bf16>::new(&device, &case, &data).unwrap();
-        run.forward(&device, &Attention::new()).unwrap();
-        run.backward(&device, &options).unwrap();
-        run.grads.map(|grad| grad.download().unwrap())
-    });
-    assert_eq!(fixed, portable);
+    for (dim, tokens, packed) in [(64, 150, false), (128, 150, true), (256, 80, true)] {
+        let (queries, keys) = (vec![tokens], vec![tokens]);
+        let case = Case { queries, keys, dim, dim_v: dim, packed, right: Some(0), ..Case::default() };
+        let (device, data) = (device(), Data::new::<bf16>(&case));
+        let extras = Extras::<bf16>::new(&device, &case, &data).unwrap();
+        let options = extras.options(&case, &data).unwrap().deterministic();
+        let [first, second] = [0; 2].map(|_| {
+            let mut run = Run::<bf16>::new(&device, &case, &data).unwrap();
+            run.forward(&device, &options).unwrap();
+            run.backward(&device, &options).unwrap();
+            run.compare().unwrap();
+            run.grads.map(|grad| grad.download().unwrap())
+        });
+        assert_eq!(first, second, "{case:?}");
+    }
 }
 
 #[test]

@@ -66,6 +66,9 @@ fn one(bench: &mut Bench, row: &Row) -> Result<()> {
         absent: Vec::new(),
     };
     case.ours("ours", |stream| options.backward(stream, &saved, grads(row, &mut found.borrow_mut())?, None));
+    case.ours("deterministic", |stream| {
+        options.deterministic().backward(stream, &saved, grads(row, &mut found.borrow_mut())?, None)
+    });
     if !bench.options.alone {
         let inputs = [q.address(), k.address(), v.address(), out.address()];
         let problem = row.problem(inputs, lse.address(), starts.address());

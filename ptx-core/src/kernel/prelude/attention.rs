@@ -276,32 +276,11 @@ impl Rows {
             let packed: [b32; 4];
             let from: u32 = tile + AT_PART * PART + at * 128 + (((laneid & 7) ^ (at & 7)) << 4);
             let to: u64 = self.at(row + at) + (AT_PART * 128 + (laneid & 7) * 16) as u64;
-            let inside: pred = row + at < self.len;
+            let inside: pred = (row + at < self.len) & (AT_PART * 64 + (laneid & 7) * 8 < self.dim);
             ptx! {
                 ld.shared.v4.b32 {packed[..]}, [from];
                 @inside st.global.v4.b32 [to], {packed[..]};
             }
-        }
-    }
-}
-
-/// Scratch memory of a head's backward pass: for each query, in whole tiles, -log Σ exp S / scale, -delta, and its row of dQ in `f32`, tile by
-/// tile as the threads of the kernel have it.
-struct GradScratch {
-    logs: u64,
-    deltas: u64,
-    sums: u64,
-}
-
-impl GradScratch {
-    /// The part of head `head` of all `heads` in `memory`, of `rows` queries each.
-    fn of_head(memory: u64, rows: u32, head: u32, heads: u32, dim: u32) -> GradScratch {
-        let all: u64 = wide(heads) * rows;
-        let first: u64 = wide(head) * rows;
-        GradScratch {
-            logs: memory + first * 4,
-            deltas: memory + (all + first) * 4,
-            sums: memory + all * 8 + first * (dim * 4) as u64,
         }
     }
 }

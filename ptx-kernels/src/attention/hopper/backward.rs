@@ -1,71 +1,93 @@
 //! Backward on Hopper (`sm_90a`): the calls that its kernels take, and their launches. `passes` has what comes before and behind the
-//! kernel of `grads`, which computes all gradients.
+//! kernels of `grads` and `wide`, which compute all gradients.
 #![allow(unsafe_code, reason = "launches with tensor maps are vouched for here")]
 
 pub(in crate::attention) mod grads;
 pub(in crate::attention) mod passes;
+pub(in crate::attention) mod wide;
 
-use super::{has_map, tensor_map};
+use super::{has_kernels, tensor_map};
 use crate::attention::options::Attention;
 use crate::attention::problem::{Gradients, Problem};
 use crate::attention::{Grads, Saved};
 use grads::kernels::backward;
 use passes::kernels::{finish, prepare};
 use ptx_launch::{Buffer, Result, StreamRef, TensorElement};
+use wide::kernels::wide_backward;
 
-/// The instances for a head size, and the queries of their tiles.
+/// The instances for a call, and the extents of their tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     prepare: prepare::Instance,
-    backward: backward::Instance,
+    kernel: Kernel,
     finish: finish::Instance,
+    /// Elements of a row, keys of a block and queries of a tile.
+    head: u32,
+    keys: u32,
     queries: u32,
+}
+
+/// The kernel that computes the gradients.
+#[derive(Clone, Copy, Debug)]
+enum Kernel {
+    Narrow(backward::Instance),
+    Wide(wide_backward::Instance),
 }
 
 const D64: Plan = Plan {
     prepare: prepare::Instance::d64,
-    backward: backward::Instance::d64,
+    kernel: Kernel::Narrow(backward::Instance::d64),
     finish: finish::Instance::d64,
+    head: 64,
+    keys: 128,
     queries: 128,
 };
 const D128: Plan = Plan {
     prepare: prepare::Instance::d128,
-    backward: backward::Instance::d128,
+    kernel: Kernel::Narrow(backward::Instance::d128),
     finish: finish::Instance::d128,
+    head: 128,
+    keys: 128,
+    queries: 64,
+};
+const D256: Plan = Plan {
+    prepare: prepare::Instance::d256,
+    kernel: Kernel::Wide(wide_backward::Instance::d256),
+    finish: finish::Instance::d256,
+    head: 256,
+    keys: 64,
     queries: 64,
 };
 
-/// Keys of a block.
-const KEYS: u32 = 128;
-
-/// The plan for a call, if the kernels take it: rows of 64 or 128 elements, no cap, no bias, no cumulative lengths, and sums in any
-/// order.
+/// The plan for a call, if the kernels take it: all calls without a bias. Those of rows of 64 or 128 elements in tensors of one length have instances of
+/// their own; else the smallest one that holds the rows, whose other columns are zeros.
 pub(in crate::attention) fn plan<T>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
     saved: &Saved<'_, T>,
     problem: &Problem,
 ) -> Result<Option<Plan>> {
-    let plain = options.soft_cap == 0.0 && options.bias.is_none() && options.lengths.is_none();
-    let maps = [saved.q, saved.k, saved.v, saved.out_grad].iter().all(has_map);
-    if options.portable || options.deterministic || !plain || !maps {
+    if !has_kernels(stream, options, &[saved.q, saved.k, saved.v, saved.out_grad])? {
         return Ok(None);
     }
-    if !matches!(stream.properties()?.capability, None | Some(90)) {
-        return Ok(None);
-    }
-    Ok(match problem.dims() {
-        (64, 64) => Some(D64),
-        (128, 128) => Some(D128),
-        _ => None,
+    let plain = options.soft_cap == 0.0 && options.lengths.is_none();
+    Ok(match (problem.dims(), plain) {
+        ((64, 64), true) => Some(D64),
+        ((128, 128), true) => Some(D128),
+        ((..=64, ..=64), _) => Some(Plan { kernel: Kernel::Narrow(backward::Instance::d64_masked), ..D64 }),
+        ((..=128, ..=128), _) => Some(Plan { kernel: Kernel::Narrow(backward::Instance::d128_masked), ..D128 }),
+        ((..=192, ..=128), _) => Some(Plan { kernel: Kernel::Wide(wide_backward::Instance::d192), ..D256 }),
+        _ => Some(D256),
     })
 }
 
 impl Plan {
-    /// Bytes of scratch memory: for each query of each head, in whole tiles, two numbers and a row of sums.
+    /// Bytes of scratch memory: for each query of each head, in whole tiles, two numbers and a row of sums, and for each tile two numbers more.
     pub(in crate::attention) fn scratch(&self, problem: &Problem) -> u64 {
-        let rows = u64::from(problem.tokens_q.next_multiple_of(self.queries));
-        rows * u64::from(problem.batch) * u64::from(problem.heads) * (8 + 4 * u64::from(problem.dim))
+        let (tokens, batch, tile) = (u64::from(problem.tokens_q), u64::from(problem.batch), u64::from(self.queries));
+        // Packed sequences begin at whole tiles.
+        let tiles = if problem.variable == 1 { tokens / tile + batch } else { tokens.div_ceil(tile) * batch };
+        tiles * u64::from(problem.heads) * (tile * (8 + 4 * u64::from(self.head)) + 8)
     }
 
     /// Launches the three kernels.
@@ -81,37 +103,67 @@ impl Plan {
     where
         prepare::Types<T>: prepare::Exists,
         backward::Types<T>: backward::Exists,
+        wide_backward::Types<T>: wide_backward::Exists,
         finish::Types<T>: finish::Exists,
     {
         let Saved { q, k, v, out, lse, out_grad } = saved;
         let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
-        let (q_map, k_map, v_map) = (map(q, self.queries)?, map(k, KEYS)?, map(v, KEYS)?);
+        let (q_map, k_map, v_map) = (map(q, self.queries)?, map(k, self.keys)?, map(v, self.keys)?);
         let grad_map = map(out_grad, self.queries)?;
         // With some heads at a time, those keys that few queries see come last if causal, and all multiprocessors end at about the same time.
         let section = [4, 2].into_iter().find(|heads| g.heads_k % heads == 0 && p.right == 0).unwrap_or(1);
+        let starts = options.lengths.as_ref();
+        let (starts_q, starts_k) = (starts.map(|lengths| &lengths.starts_q), starts.map(|lengths| &lengths.starts_k));
+        let ordered = u32::from(options.deterministic);
         // SAFETY: the maps are those of tensors that are bound to the stream by the same launch; what the kernels write lies in
         // tensors and scratch memory that `Problem` and `Gradients` cover.
         unsafe {
-            prepare::launch(self.prepare, stream, out, lse, out_grad, &mut *scratch, p, g)?;
-            backward::launch(
-                self.backward,
-                stream,
-                &q_map,
-                &k_map,
-                &v_map,
-                &grad_map,
-                q,
-                k,
-                v,
-                out_grad,
-                &mut *scratch,
-                &mut grads.k,
-                &mut grads.v,
-                p,
-                g,
-                section,
-            )?;
-            finish::launch(self.finish, stream, &mut grads.q, &*scratch, p, g)
+            prepare::launch(self.prepare, stream, out, lse, out_grad, &mut *scratch, p, g, starts_q)?;
+            match self.kernel {
+                Kernel::Narrow(instance) => backward::launch(
+                    instance,
+                    stream,
+                    &q_map,
+                    &k_map,
+                    &v_map,
+                    &grad_map,
+                    q,
+                    k,
+                    v,
+                    out_grad,
+                    &mut *scratch,
+                    &mut grads.k,
+                    &mut grads.v,
+                    p,
+                    g,
+                    section,
+                    ordered,
+                    starts_q,
+                    starts_k,
+                )?,
+                Kernel::Wide(instance) => wide_backward::launch(
+                    instance,
+                    stream,
+                    &q_map,
+                    &k_map,
+                    &v_map,
+                    &grad_map,
+                    q,
+                    k,
+                    v,
+                    out_grad,
+                    &mut *scratch,
+                    &mut grads.k,
+                    &mut grads.v,
+                    p,
+                    g,
+                    section,
+                    ordered,
+                    starts_q,
+                    starts_k,
+                )?,
+            }
+            finish::launch(self.finish, stream, &mut grads.q, &*scratch, p, g, starts_q)
         }
     }
 }

@@ -3,8 +3,8 @@
 //! A block owns 128 keys of a head and walks over the tiles of queries that see them, for each head of Q that shares the keys. One
 //! warp brings Q, dO and their numbers by TMA. Two warp groups own 64 keys each: they compute Sᵀ = K · Qᵀ and dPᵀ = V · dOᵀ, so that P
 //! is a left operand of dV += Pᵀ · dO without leaving its registers. dS goes to shared memory, for dK += dSᵀ · Q and for the other group:
-//! each computes a half of the tile's dQ = dS · K, over all 128 keys. Another warp adds it to the sums in global memory
-//! (`cp.reduce.async.bulk`), in no fixed order. The products are those of FlashAttention-3 (Shah et al., 2024).
+//! each computes a half of the tile's dQ = dS · K, over all 128 keys, and adds it to the sums in global memory (`red.v4`), in no fixed order
+//! unless the call asks for one. The products are those of FlashAttention-3 (Shah et al., 2024).
 //!
 //! Their order is not. A warp group that issues `wgmma` waits until the tensor cores have taken nearly all of it, so a group that multiplies
 //! does nothing else, and two groups that are in step leave the tensor cores idle while both compute exponentials. So the second group
@@ -26,6 +26,8 @@ pub(crate) mod kernels {
         pub head: u32,
         /// Queries of a tile.
         pub queries: u32,
+        /// 1 for packed sequences, a soft cap and shorter rows, as the call says.
+        pub masked: u32,
     }
 
     /// Keys of a block.
@@ -35,12 +37,12 @@ pub(crate) mod kernels {
     const Q_STAGES: u32 = 3;
     const STAGES: u32 = 2;
 
-    /// Named barriers: of both groups; from each of the others on, one for each group: it may write its part of dQ, has written it, and
-    /// has written its part of dS.
+    /// Named barriers: of both groups; from each of the others on, one for each group: it has written its part of dS, may add its part of dQ, and
+    /// has added it.
     const CONSUMERS: u32 = 1;
-    const DQ_EMPTY: u32 = 2;
-    const DQ_FULL: u32 = 4;
-    const DS_WRITTEN: u32 = 6;
+    const DS_WRITTEN: u32 = 2;
+    const MAY_ADD: u32 = 4;
+    const ADDED: u32 = 6;
 
     impl Config {
         /// Parts of 64 columns of a tile, whose rows are 128 bytes.
@@ -51,11 +53,6 @@ pub(crate) mod kernels {
         /// Bytes of a part of Q or dO, and of 64 keys of dS.
         const fn q_part(&self) -> u32 {
             self.queries * 128
-        }
-
-        /// Bytes of a tile of Q or dO.
-        const fn q_tile(&self) -> u32 {
-            self.parts() * self.q_part()
         }
 
         /// Bytes of a part of K or V.
@@ -69,101 +66,37 @@ pub(crate) mod kernels {
         }
     }
 
-    /// A tile of Q or dO, and a number for each query: its logarithm, or its delta.
-    #[align(1024)]
-    struct Stage<const C: Config> {
-        tile: [[u8; 128]; C.queries * C.parts()],
-        numbers: [f32; C.queries],
-    }
-
     /// The shared memory of a block.
+    #[align(1024)]
     struct Memory<const C: Config> {
         k: [[u8; 128]; KEYS * C.parts()],
         v: [[u8; 128]; KEYS * C.parts()],
         ds: [[[u8; 128]; 2 * C.queries]; STAGES],
-        dq: [f32; C.queries * C.head],
-        q: [Stage<C>; Q_STAGES],
-        grad: [Stage<C>; STAGES],
+        q: [[[u8; 128]; C.queries * C.parts()]; Q_STAGES],
+        grad: [[[u8; 128]; C.queries * C.parts()]; STAGES],
+        logs: [[f32; C.queries]; Q_STAGES],
+        deltas: [[f32; C.queries]; STAGES],
         q_bars: pipeline::Barriers<Q_STAGES>,
         grad_bars: pipeline::Barriers<STAGES>,
         ds_bars: pipeline::Barriers<STAGES>,
         kv_full: mbarrier::Barrier,
+        partial: mbarrier::Barrier,
     }
 
-    /// Tiles of queries, of one head after the other.
-    struct Walk {
-        head: u32,
-        tile: u32,
-        begin: u32,
-        end: u32,
-        left: u32,
-    }
-
-    impl Walk {
-        /// The tiles that see any key of this block, of all heads that share its head of K and V.
-        fn new<const C: Config>(p: &Problem, mask: &attention::Mask, keys: [u32; 2], head: u32) -> Walk {
-            let (begin, end): (u32, u32) = mask.tiles::<{ C.queries }>(keys[0], keys[1]);
-            Walk { head: head * p.group, tile: begin, begin, end, left: (end.max(begin) - begin) * p.group }
+    /// The tiles in shared memory.
+    fn tiles_of<const C: Config>(memory: Shared<Memory<C>>) -> flash_grad::Tiles<Q_STAGES, STAGES> {
+        flash_grad::Tiles {
+            k: memory.k,
+            v: memory.v,
+            q: memory.q,
+            grad: memory.grad,
+            logs: memory.logs,
+            deltas: memory.deltas,
+            kv_full: memory.kv_full,
+            partial: memory.partial,
+            q_bars: memory.q_bars,
+            grad_bars: memory.grad_bars,
         }
-
-        /// The next tile, of the next head behind a head's last one.
-        fn advance(&mut self) {
-            self.left -= 1;
-            self.tile += 1;
-            if self.tile >= self.end {
-                self.tile = self.begin;
-                self.head += 1;
-            }
-        }
-    }
-
-    /// The scratch memory of a head of this block's sequence.
-    fn scratch_of<const C: Config>(memory: u64, p: &Problem, head: u32) -> attention::GradScratch {
-        let rows: u32 = (p.tokens_q + (C.queries - 1)) / C.queries * C.queries;
-        attention::GradScratch::of_head(memory, rows, ctaid.z * p.heads + head, p.batch * p.heads, C.head)
-    }
-
-    /// Loads this block's keys and values.
-    fn load_own<const C: Config>(memory: Shared<Memory<C>>, k_map: TensorMap, v_map: TensorMap, first: u32, head: u32) {
-        let (bar, k_to, v_to): (u32, u32, u32) = (memory.kv_full, memory.k, memory.v);
-        mbarrier::arrive_expect(bar, 2 * C.parts() * C.k_part());
-        for i in 0..C.parts() {
-            tma::load_4d(k_to + i * C.k_part(), k_map, 64 * i, head, first, ctaid.z, bar);
-            tma::load_4d(v_to + i * C.k_part(), v_map, 64 * i, head, first, ctaid.z, bar);
-        }
-    }
-
-    /// Loads all tiles of Q and dO with their logarithms and deltas.
-    fn load_queries<const C: Config>(
-        memory: Shared<Memory<C>>,
-        q_map: TensorMap,
-        grad_map: TensorMap,
-        scratch: u64,
-        p: &Problem,
-        walk: &mut Walk,
-    ) {
-        let mut q = pipeline::Pipeline::<Q_STAGES>::new(memory.q_bars);
-        let mut grad = pipeline::Pipeline::<STAGES>::new(memory.grad_bars);
-        while walk.left > 0 {
-            let numbers = scratch_of::<C>(scratch, p, walk.head);
-            q.wait_empty();
-            load_stage::<C>(memory.q.at(q.stage), q.full(), q_map, walk, numbers.logs);
-            grad.wait_empty();
-            load_stage::<C>(memory.grad.at(grad.stage), grad.full(), grad_map, walk, numbers.deltas);
-            q.advance();
-            grad.advance();
-            walk.advance();
-        }
-    }
-
-    /// Loads a tile of Q or dO with its numbers.
-    fn load_stage<const C: Config>(stage: Shared<Stage<C>>, full: u32, map: TensorMap, walk: &Walk, numbers: u64) {
-        let (tile, numbers_to, row): (u32, u32, u32) = (stage.tile, stage.numbers, walk.tile * C.queries);
-        mbarrier::arrive_expect(full, C.q_tile() + 4 * C.queries);
-        for i in 0..C.parts() {
-            tma::load_4d(tile + i * C.q_part(), map, 64 * i, walk.head, row, ctaid.z, full);
-        }
-        bulk::load(numbers_to, numbers + wide(row) * 4, 4 * C.queries, full);
     }
 
     /// dK and dV of 128 keys of a head, summed over the heads of Q that share it, and their part of the sums of dQ. The maps are
@@ -174,14 +107,19 @@ pub(crate) mod kernels {
         grid = (p.keys.div_ceil(KEYS) * section, g.heads_k / section, p.batch),
         max_regs = 168,
         instances = [
-            d64 = (bf16, Config { head: 64, queries: 128 }),
-            d64 = (f16, Config { head: 64, queries: 128 }),
-            d128 = (bf16, Config { head: 128, queries: 64 }),
-            d128 = (f16, Config { head: 128, queries: 64 }),
+            d64 = (bf16, Config { head: 64, queries: 128, masked: 0 }),
+            d64 = (f16, Config { head: 64, queries: 128, masked: 0 }),
+            d128 = (bf16, Config { head: 128, queries: 64, masked: 0 }),
+            d128 = (f16, Config { head: 128, queries: 64, masked: 0 }),
+            d64_masked = (bf16, Config { head: 64, queries: 128, masked: 1 }),
+            d64_masked = (f16, Config { head: 64, queries: 128, masked: 1 }),
+            d128_masked = (bf16, Config { head: 128, queries: 64, masked: 1 }),
+            d128_masked = (f16, Config { head: 128, queries: 64, masked: 1 }),
         ],
         requires(
             p.covers_inputs([q.len(), k.len(), v.len(), 0]),
             g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), scratch.len()]),
+            p.separates(starts_q.len(), starts_k.len()),
             section > 0 && g.heads_k % section == 0
         )
     )]
@@ -200,91 +138,69 @@ pub(crate) mod kernels {
         p: Problem,
         g: Gradients,
         section: u32,
+        ordered: u32,
+        starts_q: &[i32],
+        starts_k: &[i32],
     ) {
         #[shared(dynamic)]
         let memory: Memory<C>;
-        let (first, head): (u32, u32) = (ctaid.x / section * KEYS, ctaid.y * section + ctaid.x % section);
-        let last: u32 = (first + KEYS).min(p.tokens_k) - 1;
-        let mask = attention::Mask::new(p.tokens_q, p.tokens_k, p.top_left, p.left, p.right).transposed(p.tokens_q);
-        let mut walk = Walk::new::<C>(&p, &mask, [first, last], head);
-        let scratch_at: u64 = scratch;
+        let (block, head): (u32, u32) = (ctaid.x / section, ctaid.y * section + ctaid.x % section);
+        let variable: u32 = if C.masked == 1 { p.variable } else { 0 };
+        let in_q = attention::Sequence::locate(starts_q, variable, ctaid.z, p.tokens_q, p.queries);
+        let in_k = attention::Sequence::locate(starts_k, variable, ctaid.z, p.tokens_k, p.keys);
+        if block * KEYS >= in_k.len {
+            return;
+        }
+        // Packed sequences are one for the tensor maps.
+        let batch: u32 = (variable != 0).select(0, ctaid.z);
+        let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right).transposed(in_q.len);
+        let keys = flash_grad::Keys { first: block * KEYS, q: in_q, k: in_k, mask, batch };
+        let mut walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, head, p.group);
+        let memory_at: u64 = scratch;
+        let (tokens, count, heads): (u32, u32, u32) = (p.tokens_q, p.batch, p.heads);
+        let parts = flash_grad::Scratch { memory: memory_at, variable, tokens, count, heads };
+        let mut sums = flash_grad::QuerySums::<KEYS, { C.queries }, { C.head }, 2>::new(&parts, &keys, &walk, ordered);
         if tid.x == 0 {
             memory.q_bars.init::<1, 8>();
             memory.grad_bars.init::<1, 8>();
             memory.ds_bars.init::<2, 8>();
-            memory.kv_full.init(1);
+            memory.kv_full.init(2);
+            memory.partial.init(1);
             mbarrier::fence_init();
         }
         block::sync();
         if tid.x < 128 {
             wgmma::fewer_registers::<24>();
-            if tid.x == 0 {
-                load_own::<C>(memory, k_map, v_map, first, head);
-                load_queries::<C>(memory, q_map, grad_map, scratch_at, &p, &mut walk);
+            if tid.x < (if C.masked == 1 { 32 } else { 1 }) {
+                let maps = flash_grad::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
+                tiles_of::<C>(memory)
+                    .load::<KEYS, { C.queries }, { C.parts() }, { C.parts() }, { C.head }, { C.masked }>(
+                        &maps, &keys, head, &parts, &mut walk,
+                    );
             }
-            if tid.x / 32 == 1 {
-                let dq: u32 = memory.dq;
-                add_sums::<C>(dq, scratch_at, &p, &mut walk);
+            let warp: u32 = tid.x / 32;
+            if (ordered != 0) & (warp != 0) & (warp < 3) {
+                sums.keep_order(warp - 1, MAY_ADD + warp - 1, ADDED + warp - 1);
             }
         } else {
             wgmma::more_registers::<240>();
-            let mut consumer = Consumer::<T, C>::new(memory, &p, mask, first);
+            let mut consumer = Consumer::<T, C>::new(memory, &p, &keys);
             if walk.left > 0 {
                 consumer.start(walk.tile * C.queries);
                 if walk.left > 1 {
                     walk.advance();
-                    consumer.step::<0>(walk.tile * C.queries);
+                    consumer.step::<0>(walk.tile * C.queries, &mut sums);
                 }
                 while walk.left > 1 {
                     walk.advance();
-                    consumer.step::<1>(walk.tile * C.queries);
+                    consumer.step::<1>(walk.tile * C.queries, &mut sums);
                 }
-                consumer.end();
+                consumer.end(&mut sums);
             }
             let (k_to, v_to): (u64, u64) = (k_grad, v_grad);
-            let k_rows = attention::Rows {
-                first: k_to + attention::offset(g.k, ctaid.z, 0, head),
-                stride: g.k[1],
-                len: p.tokens_k,
-                dim: C.head,
-            };
-            let v_rows = attention::Rows {
-                first: v_to + attention::offset(g.v, ctaid.z, 0, head),
-                stride: g.v[1],
-                len: p.tokens_k,
-                dim: C.head,
-            };
+            let k_rows = attention::Rows::of_head(k_to, g.k, ctaid.z, head, &keys.k, p.dim);
+            let v_rows = attention::Rows::of_head(v_to, g.v, ctaid.z, head, &keys.k, p.dim_v);
             consumer.finish(&k_rows, &v_rows, g.slope);
-        }
-    }
-
-    /// A warp that adds each tile's dQ to the sums in global memory, the halves of both warp groups one after the other.
-    fn add_sums<const C: Config>(dq: u32, scratch: u64, p: &Problem, walk: &mut Walk) {
-        const BYTES: u32 = C.queries * C.head * 2;
-        for group in 0..2 {
-            barrier::arrive::<160>(DQ_EMPTY + group);
-        }
-        while walk.left > 0 {
-            let sums: u64 = scratch_of::<C>(scratch, p, walk.head).sums + wide(walk.tile) * (2 * BYTES);
-            for group in 0..2 {
-                barrier::sync::<160>(DQ_FULL + group);
-                if laneid == 0 {
-                    bulk::reduce::<f32, "add">(sums + (group * BYTES) as u64, dq + group * BYTES, BYTES);
-                    tma::commit();
-                }
-            }
-            for group in 0..2 {
-                if laneid == 0 {
-                    tma::wait_read::<{ 1 - group }>();
-                }
-                if walk.left > 1 {
-                    barrier::arrive::<160>(DQ_EMPTY + group);
-                }
-            }
-            walk.advance();
-        }
-        if laneid == 0 {
-            tma::wait::<0>();
         }
     }
 
@@ -292,11 +208,13 @@ pub(crate) mod kernels {
     struct Consumer<T, const C: Config> {
         memory: Shared<Memory<C>>,
         group: u32,
-        /// The block's first key, and the queries that see a key.
-        first: u32,
-        mask: attention::Mask,
+        /// This group's first key, the number of all, and the queries that see a key.
+        key: u32,
         keys: u32,
+        mask: attention::Mask,
         exponent: f32,
+        /// The factor of scores before a soft cap, or 0 without one.
+        bound: f32,
         /// The number of the current tile: its stage of dO and dS, and the parity of the round.
         at: u32,
         q: pipeline::Pipeline<Q_STAGES>,
@@ -309,40 +227,31 @@ pub(crate) mod kernels {
     }
 
     impl<T, const C: Config> Consumer<T, C> {
-        fn new(memory: Shared<Memory<C>>, p: &Problem, mask: attention::Mask, first: u32) -> Consumer<T, C> {
-            let (s, dp): ([f32; C.queries / 2], [f32; C.queries / 2]);
-            let packed: [b32; C.queries / 4];
-            let (dq, dk, dv): ([f32; C.dq_len()], [f32; C.head / 2], [f32; C.head / 2]);
-            for i in 0..C.queries / 2 {
-                s[i] = 0.0;
-                dp[i] = 0.0;
-            }
-            for i in 0..C.queries / 4 {
-                packed[i] = 0;
-            }
-            for i in 0..C.dq_len() {
-                dq[i] = 0.0;
-            }
-            for i in 0..C.head / 2 {
-                dk[i] = 0.0;
-                dv[i] = 0.0;
-            }
+        fn new(memory: Shared<Memory<C>>, p: &Problem, keys: &flash_grad::Keys) -> Consumer<T, C> {
             let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
+            let (mut exponent, mut bound): (f32, f32) = (p.exponent, 0.0);
+            if C.masked == 1 {
+                // Scores are those before the cap, and the cap is a part of the exponent.
+                let capped: pred = p.soft_cap > 0.0;
+                exponent = capped.select(p.exponent * p.soft_cap, p.exponent);
+                bound = capped.select(p.scale, 0.0);
+            }
             Consumer {
                 memory,
                 group,
-                first,
-                mask,
-                keys: p.tokens_k,
-                exponent: p.exponent,
+                key: keys.first + group * 64,
+                keys: keys.k.len,
+                mask: keys.mask,
+                exponent,
+                bound,
                 at: 0,
                 q: pipeline::Pipeline::new(memory.q_bars),
-                s,
-                dp,
-                p: packed,
-                dq,
-                dk,
-                dv,
+                s: [0.0; C.queries / 2],
+                dp: [0.0; C.queries / 2],
+                p: [0; C.queries / 4],
+                dq: [0.0; C.dq_len()],
+                dk: [0.0; C.head / 2],
+                dv: [0.0; C.head / 2],
             }
         }
 
@@ -359,15 +268,18 @@ pub(crate) mod kernels {
             } else {
                 barrier::sync::<256>(CONSUMERS);
             }
-            self.mask(query);
-            self.weigh();
+            self.weigh(query);
             self.differentiate();
         }
 
         /// The next tile, whose first query is `query`, up to its dS, with dV and dK of the one before, and with `LAG` = 1 dQ of the one
         /// before that: both groups have its dS by then, though one is half a step ahead of the other, so that one multiplies while the
         /// other one does the rest.
-        fn step<const LAG: u32>(&mut self, query: u32) {
+        fn step<const LAG: u32>(
+            &mut self,
+            query: u32,
+            sums: &mut flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>,
+        ) {
             let (q_stage, stage): (u32, u32) = (self.q.stage, self.at & 1);
             self.at += 1;
             self.q.advance();
@@ -383,54 +295,52 @@ pub(crate) mod kernels {
             self.multiply_dv(stage);
             self.multiply_dk(stage, q_stage);
             wgmma::wait::<{ 2 + LAG }>();
-            self.mask(query);
-            self.weigh();
+            self.weigh(query);
             if LAG == 1 {
                 wgmma::wait::<2>();
-                self.store_dq(stage ^ 1);
+                self.add_dq(stage ^ 1, sums);
             }
             wgmma::wait::<0>();
-            release(self.memory.grad_bars.empty.at(stage));
-            release(self.memory.q_bars.empty.at(q_stage));
+            flash_grad::release(self.memory.grad_bars.empty.at(stage));
+            flash_grad::release(self.memory.q_bars.empty.at(q_stage));
             self.differentiate();
         }
 
         /// dV and dK of the last tile, and dQ of the last one or two.
-        fn end(&mut self) {
+        fn end(&mut self, sums: &mut flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>) {
             let (q_stage, stage): (u32, u32) = (self.q.stage, self.at & 1);
             wgmma::fence();
             self.multiply_dv(stage);
             self.multiply_dk(stage, q_stage);
             wgmma::wait::<0>();
             if self.at > 0 {
-                self.add_dq(self.at - 1);
+                self.end_dq(self.at - 1, sums);
             }
             let last: u32 = self.at;
-            self.add_dq(last);
+            self.end_dq(last, sums);
         }
 
         /// dQ of tile `number`, with nothing to overlap.
-        fn add_dq(&mut self, number: u32) {
+        fn end_dq(&mut self, number: u32, sums: &mut flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>) {
             self.wait_ds(number);
             wgmma::fence();
             self.multiply_dq(number & 1);
             wgmma::wait::<0>();
-            self.store_dq(number & 1);
+            self.add_dq(number & 1, sums);
         }
 
         /// From a tile's weights to its dP and dS, which shared memory has then.
         fn differentiate(&mut self) {
             let stage: u32 = self.at & 1;
             self.memory.grad_bars.full.at(stage).wait((self.at >> 1) & 1);
-            load_numbers::<{ C.queries }>(&mut self.dp, self.memory.grad.at(stage).numbers);
+            flash_grad::begin_sums::<{ C.queries }>(&mut self.dp, self.memory.deltas.at(stage));
             wgmma::fence();
             self.multiply_grads();
             wgmma::wait::<0>();
-            for i in 0..C.queries / 2 {
-                self.dp[i] *= self.s[i];
-            }
+            self.slope();
             self.memory.ds_bars.empty.at(stage).wait((self.at >> 1) & 1 ^ 1);
-            self.store_ds();
+            let ds: u32 = self.memory.ds.at(stage);
+            flash_grad::store_transposed::<T, { C.queries }>(&self.dp, ds + self.group * C.q_part());
             tma::fence();
             barrier::sync::<128>(DS_WRITTEN + self.group);
             if tid.x % 128 == 0 {
@@ -446,49 +356,85 @@ pub(crate) mod kernels {
             self.memory.ds_bars.full.at(number & 1).wait((number >> 1) & 1);
         }
 
-        /// Scores become weights.
-        fn weigh(&mut self) {
-            for i in 0..C.queries / 2 {
-                self.s[i] *= self.exponent;
-                ptx! { ex2.approx.ftz.f32 self.s[i], self.s[i]; }
+        /// Scores become weights; of a capped score the tanh, because its derivative needs that.
+        fn weigh(&mut self, query: u32) {
+            if self.is_capped() {
+                scores::bound(&mut self.s, self.bound);
+            }
+            flash_grad::hide::<{ C.queries }>(&mut self.s, &self.mask, self.keys, self.key, query);
+            if !self.is_capped() {
+                flash_grad::weigh(&mut self.s, self.exponent);
             }
         }
 
-        /// Waits for a tile of Q; its scores begin at what its logarithms say.
+        /// dP becomes dS, and capped scores become weights.
+        fn slope(&mut self) {
+            if self.is_capped() {
+                let logs: u32 = self.memory.logs.at(self.q.stage) + laneid % 4 * 8;
+                for j in 0..C.queries / 8 {
+                    let log: [f32; 2];
+                    ptx! { ld.shared.v2.f32 {log[..]}, [logs + 32 * j]; }
+                    for e in 0..4 {
+                        const AT: u32 = 4 * j + e;
+                        let (weight, slope): (f32, f32) =
+                            flash_grad::weigh_capped(self.s[AT], log[e % 2], self.exponent);
+                        self.s[AT] = weight;
+                        self.dp[AT] *= slope;
+                    }
+                }
+            } else {
+                for i in 0..C.queries / 2 {
+                    self.dp[i] *= self.s[i];
+                }
+            }
+        }
+
+        /// True if scores have a soft cap.
+        fn is_capped(&self) -> pred {
+            if C.masked == 1 { self.bound > 0.0 } else { false }
+        }
+
+        /// Waits for a tile of Q; its scores begin at what its logarithms say, or with a cap at 0.
         fn begin_scores(&mut self) {
             self.q.wait_full();
-            load_numbers::<{ C.queries }>(&mut self.s, self.memory.q.at(self.q.stage).numbers);
+            flash_grad::begin_sums::<{ C.queries }>(&mut self.s, self.memory.logs.at(self.q.stage));
+            if self.is_capped() {
+                for i in 0..C.queries / 2 {
+                    self.s[i] = 0.0;
+                }
+            }
         }
 
         /// Sᵀ += K · Qᵀ: 64 keys and the queries of a tile.
         fn multiply_scores(&mut self) {
-            let (rows, columns): (u32, u32) = (self.memory.k, self.memory.q.at(self.q.stage).tile);
+            let (rows, columns): (u32, u32) = (self.memory.k, self.memory.q.at(self.q.stage));
             let (a, b): (u64, u64) =
                 (wgmma::descriptor_k128(rows + self.group * 8192), wgmma::descriptor_k128(columns));
-            multiply_rows::<T, { C.queries }, { C.head }, { C.k_part() }, { C.q_part() }>(&mut self.s, a, b);
+            flash_grad::multiply_rows::<T, { C.queries }, { C.head }, { C.k_part() }, { C.q_part() }>(
+                &mut self.s,
+                a,
+                b,
+            );
             wgmma::commit();
         }
 
         /// dPᵀ += V · dOᵀ.
         fn multiply_grads(&mut self) {
-            let (rows, columns): (u32, u32) = (self.memory.v, self.memory.grad.at(self.at & 1).tile);
+            let (rows, columns): (u32, u32) = (self.memory.v, self.memory.grad.at(self.at & 1));
             let (a, b): (u64, u64) =
                 (wgmma::descriptor_k128(rows + self.group * 8192), wgmma::descriptor_k128(columns));
-            multiply_rows::<T, { C.queries }, { C.head }, { C.k_part() }, { C.q_part() }>(&mut self.dp, a, b);
+            flash_grad::multiply_rows::<T, { C.queries }, { C.head }, { C.k_part() }, { C.q_part() }>(
+                &mut self.dp,
+                a,
+                b,
+            );
             wgmma::commit();
         }
 
         /// dV += Pᵀ · dO.
         fn multiply_dv(&mut self, stage: u32) {
-            const SHAPE: &str = wgmma::SHAPES_16[C.head / 8 - 1];
-            let tile: u32 = self.memory.grad.at(stage).tile;
-            let b: u64 = wgmma::descriptor_mn128::<{ C.q_part() }>(tile);
-            for i in 0..C.queries / 16 {
-                let at_b: u64 = b + (128 * i) as u64;
-                ptx! {
-                    wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T} {self.dv[..]}, {self.p[4 * i..4 * i + 4]}, at_b, 1, 1, 1, 1;
-                }
-            }
+            let tile: u32 = self.memory.grad.at(stage);
+            flash_grad::multiply_packed::<T, { C.head }, { C.queries }, { C.q_part() }>(&mut self.dv, &self.p, tile);
             wgmma::commit();
         }
 
@@ -512,46 +458,10 @@ pub(crate) mod kernels {
             wgmma::commit();
         }
 
-        /// Scores that their query does not see become minus infinity. Most tiles have none.
-        fn mask(&mut self, query: u32) {
-            let (begin, end): (u32, u32) = (self.first + self.group * 64, self.first + self.group * 64 + 64);
-            let ragged: pred = end > self.keys;
-            if ragged | self.mask.hides(begin, end - 1, query, query + C.queries) {
-                for half in 0..2 {
-                    let key: u32 = begin + tid.x / 32 % 4 * 16 + laneid / 4 + 8 * half;
-                    let from: i32 = signed(key) + self.mask.low - signed(query + laneid % 4 * 2);
-                    let width: u32 = (key < self.keys).select(unsigned(self.mask.high - self.mask.low), 0);
-                    for j in 0..C.queries / 8 {
-                        for e in 0..2 {
-                            const AT: u32 = 4 * j + 2 * half + e;
-                            let behind: u32 = unsigned((8 * j + e) as i32 - from);
-                            let hidden: pred = behind >= width;
-                            ptx! { selp.f32 self.s[AT], 0fFF800000, self.s[AT], hidden; }
-                        }
-                    }
-                }
-            }
-        }
-
-        /// dS to shared memory: rows are queries, in parts of one group's 64 keys.
-        fn store_ds(&self) {
-            let (lane, tile): (u32, u32) = (laneid, self.memory.ds.at(self.at & 1));
-            let chunk: u32 = (tid.x / 32 % 4 * 2 + ((lane >> 3) & 1)) ^ (lane & 7);
-            let own: u32 = tile + self.group * C.q_part() + ((lane & 7) + ((lane >> 4) << 3)) * 128 + (chunk << 4);
-            for i in 0..C.queries / 16 {
-                let four: [b32; 4];
-                for j in 0..4 {
-                    const AT: u32 = 8 * i + 2 * j;
-                    ptx! { cvt.rn.{T}x2.f32 four[j], self.dp[AT + 1], self.dp[AT]; }
-                }
-                matrix::store_x4_transposed(own + 2048 * i, four);
-            }
-        }
-
         /// dK += dSᵀ · Q. This group wrote its rows of dSᵀ to shared memory: registers are short.
         fn multiply_dk(&mut self, stage: u32, q_stage: u32) {
             const SHAPE: &str = wgmma::SHAPES_16[C.head / 8 - 1];
-            let (rows, tile): (u32, u32) = (self.memory.ds.at(stage), self.memory.q.at(q_stage).tile);
+            let (rows, tile): (u32, u32) = (self.memory.ds.at(stage), self.memory.q.at(q_stage));
             let a: u64 = wgmma::descriptor_mn128::<{ C.q_part() }>(rows + self.group * C.q_part());
             let b: u64 = wgmma::descriptor_mn128::<{ C.q_part() }>(tile);
             for i in 0..C.queries / 16 {
@@ -561,18 +471,10 @@ pub(crate) mod kernels {
             wgmma::commit();
         }
 
-        /// This group's part of dQ to shared memory, as its threads have it, when the part before has been read. It comes from the dS of
-        /// `stage`, which may be overwritten.
-        fn store_dq(&self, stage: u32) {
-            release(self.memory.ds_bars.empty.at(stage));
-            let dq: u32 = self.memory.dq;
-            let own: u32 = dq + self.group * (C.queries * C.head * 2) + tid.x % 128 * 16;
-            barrier::sync::<160>(DQ_EMPTY + self.group);
-            for i in 0..C.dq_len() / 4 {
-                ptx! { st.shared.v4.f32 [own + 2048 * i], {self.dq[4 * i..4 * i + 4]}; }
-            }
-            tma::fence();
-            barrier::arrive::<160>(DQ_FULL + self.group);
+        /// Adds this group's part of dQ to the sums. It comes from the dS of `stage`, which may be overwritten.
+        fn add_dq(&self, stage: u32, sums: &mut flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>) {
+            flash_grad::release(self.memory.ds_bars.empty.at(stage));
+            sums.add::<{ C.dq_len() }>(&self.dq, self.group, MAY_ADD + self.group, ADDED + self.group);
         }
 
         /// Writes dK and dV through the memory of K and V.
@@ -580,45 +482,14 @@ pub(crate) mod kernels {
             for i in 0..C.head / 2 {
                 self.dk[i] *= slope;
             }
+            // Without any tile nobody has waited for K and V.
+            self.memory.kv_full.wait(0);
             barrier::sync::<256>(CONSUMERS);
             let warp_row: u32 = self.group * 64 + tid.x / 32 % 4 * 16;
             let (k_tile, v_tile): (u32, u32) = (self.memory.k, self.memory.v);
-            let row: u32 = self.first + warp_row;
+            let row: u32 = self.key + tid.x / 32 % 4 * 16;
             v_rows.write_sums::<T, { C.head }, { C.k_part() }>(&self.dv, v_tile + warp_row * 128, row);
             k_rows.write_sums::<T, { C.head }, { C.k_part() }>(&self.dk, k_tile + warp_row * 128, row);
-        }
-    }
-
-    /// One lane of each warp says that the warp has read a stage.
-    fn release(empty: Shared<mbarrier::Barrier>) {
-        warp::sync();
-        if laneid == 0 {
-            empty.arrive();
-        }
-    }
-
-    /// Sums of 64 rows and `N` columns begin at a number for each column.
-    fn load_numbers<const N: u32>(acc: &mut [f32; N / 2], numbers: u32) {
-        let own: u32 = numbers + laneid % 4 * 8;
-        for j in 0..N / 8 {
-            ptx! {
-                ld.shared.v2.f32 {acc[4 * j..4 * j + 2]}, [own + 32 * j];
-                ld.shared.v2.f32 {acc[4 * j + 2..4 * j + 4]}, [own + 32 * j];
-            }
-        }
-    }
-
-    /// `acc` += A · Bᵀ over `K` columns of both, in parts of 64.
-    fn multiply_rows<T, const N: u32, const K: u32, const A_PART: u32, const B_PART: u32>(
-        acc: &mut [f32; N / 2],
-        a: u64,
-        b: u64,
-    ) {
-        const SHAPE: &str = wgmma::SHAPES_16[N / 8 - 1];
-        for i in 0..K / 16 {
-            let at_a: u64 = a + (i / 4 * (A_PART / 16) + i % 4 * 2) as u64;
-            let at_b: u64 = b + (i / 4 * (B_PART / 16) + i % 4 * 2) as u64;
-            ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T} {acc[..]}, at_a, at_b, 1, 1, 1, 0, 0; }
         }
     }
 }

@@ -29,10 +29,11 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The part of this block's head.
-    fn own_part<const C: Config>(memory: u64, p: &Problem) -> attention::GradScratch {
-        let rows: u32 = (p.tokens_q + (C.queries - 1)) / C.queries * C.queries;
-        attention::GradScratch::of_head(memory, rows, ctaid.z * p.heads + ctaid.y, p.batch * p.heads, C.head)
+    /// The part of this block's head of a sequence whose first token is `start`.
+    fn own_part<const C: Config>(memory: u64, p: &Problem, start: u32) -> flash_grad::Sums {
+        let scratch =
+            flash_grad::Scratch { memory, variable: p.variable, tokens: p.tokens_q, count: p.batch, heads: p.heads };
+        scratch.part::<{ C.queries }, { C.head }>(ctaid.z, start, ctaid.y)
     }
 
     /// A row of O or of dO as 16 bytes of this thread.
@@ -42,7 +43,7 @@ pub(crate) mod kernels {
     }
 
     /// For the queries of a tile: -delta; -log Σ exp S / scale, minus infinity for a query that sees no key or is behind the last one, so
-    /// that its exponentials are zero; and sums of dQ that are zero.
+    /// that its exponentials are zero; and sums of dQ that are zero. With a soft cap, that is in the place of the scale.
     #[ptx_kernel(
         block = 128,
         grid = p.grid(C.queries),
@@ -51,10 +52,13 @@ pub(crate) mod kernels {
             d64 = (f16, Config { head: 64, queries: 128 }),
             d128 = (bf16, Config { head: 128, queries: 64 }),
             d128 = (f16, Config { head: 128, queries: 64 }),
+            d256 = (bf16, Config { head: 256, queries: 64 }),
+            d256 = (f16, Config { head: 256, queries: 64 }),
         ],
         requires(
             p.covers_results(out.len(), lse.len()),
-            g.covers_out(out_grad.len(), scratch.len())
+            g.covers_out(out_grad.len(), scratch.len()),
+            p.separates(starts_q.len(), starts_q.len())
         )
     )]
     pub fn prepare<T, const C: Config>(
@@ -64,22 +68,29 @@ pub(crate) mod kernels {
         scratch: &mut [u8],
         p: Problem,
         g: Gradients,
+        starts_q: &[i32],
     ) {
         const ROWS: u32 = 128 / C.lanes();
         let (out_from, grad_from, lse_from, memory): (u64, u64, u64, u64) = (out, out_grad, lse, scratch);
-        let part = own_part::<C>(memory, &p);
+        let sequence = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
         let first: u32 = ctaid.x * C.queries;
+        if first >= sequence.len {
+            return;
+        }
+        let part = own_part::<C>(memory, &p, sequence.start);
         let (row, column): (u32, u32) = (first + tid.x / C.lanes(), tid.x % C.lanes() * 8);
+        let unit: f32 = (p.soft_cap > 0.0).select(p.soft_cap, g.slope);
         for i in 0..C.queries / ROWS {
             let own: u32 = row + i * ROWS;
-            let inside: pred = own < p.tokens_q;
-            let x: [f32; 8] = load_row::<T>(out_from, p.out, own, column, inside);
-            let y: [f32; 8] = load_row::<T>(grad_from, g.out, own, column, inside);
+            let inside: pred = own < sequence.len;
+            let has_elements: pred = inside & (column < p.dim_v);
+            let x: [f32; 8] = load_row::<T>(out_from, p.out, sequence.start + own, column, has_elements);
+            let y: [f32; 8] = load_row::<T>(grad_from, g.out, sequence.start + own, column, has_elements);
             let mut delta: f32 = 0.0;
             for e in 0..8 {
                 delta = x[e].fma(y[e], delta);
             }
-            for step in [8, 4, 2, 1] {
+            for step in [16, 8, 4, 2, 1] {
                 if step < C.lanes() {
                     let other: f32;
                     ptx! { shfl.sync.bfly.b32 other, delta, step, 31, 0xffffffff; }
@@ -88,10 +99,10 @@ pub(crate) mod kernels {
             }
             let writes: pred = column == 0;
             let reads: pred = writes & inside;
-            let from: u64 = lse_from + attention::offset(p.lse, ctaid.z, own, ctaid.y);
+            let from: u64 = lse_from + attention::offset(p.lse, ctaid.z, sequence.start + own, ctaid.y);
             let mut log: f32 = 1.0 / 0.0;
             ptx! { @reads ld.global.nc.f32 log, [from]; }
-            log = -(log < -3.0e38).select(1.0 / 0.0, log) / g.slope;
+            log = -(log < -3.0e38).select(1.0 / 0.0, log) / unit;
             delta = -delta;
             let (log_to, delta_to): (u64, u64) = (part.logs + wide(own) * 4, part.deltas + wide(own) * 4);
             ptx! {
@@ -102,6 +113,10 @@ pub(crate) mod kernels {
         let sums: u64 = part.sums + wide(first) * (4 * C.head) + wide(tid.x) * 16;
         for i in 0..C.queries * C.head / 512 {
             ptx! { st.global.v4.f32 [sums + 2048 * i], {0.0, 0.0, 0.0, 0.0}; }
+        }
+        if tid.x < 2 {
+            let turn: u64 = part.turns + wide(ctaid.x) * 8 + wide(tid.x) * 4;
+            ptx! { st.global.u32 [turn], 0; }
         }
     }
 
@@ -114,14 +129,24 @@ pub(crate) mod kernels {
             d64 = (f16, Config { head: 64, queries: 128 }),
             d128 = (bf16, Config { head: 128, queries: 64 }),
             d128 = (f16, Config { head: 128, queries: 64 }),
+            d256 = (bf16, Config { head: 256, queries: 64 }),
+            d256 = (f16, Config { head: 256, queries: 64 }),
         ],
-        requires(g.covers_q(q_grad.len(), scratch.len()))
+        requires(
+            g.covers_q(q_grad.len(), scratch.len()),
+            p.separates(starts_q.len(), starts_q.len())
+        )
     )]
-    pub fn finish<T, const C: Config>(q_grad: &mut [T], scratch: &[u8], p: Problem, g: Gradients) {
+    pub fn finish<T, const C: Config>(q_grad: &mut [T], scratch: &[u8], p: Problem, g: Gradients, starts_q: &[i32]) {
         #[shared(align = 1024)]
         let tile: [u8; 8192];
         let (to, memory, tile_at): (u64, u64, u32) = (q_grad, scratch, tile);
-        let part = own_part::<C>(memory, &p);
+        let (row, column): (u32, u32) = (ctaid.x / (C.head / 64) * 64, ctaid.x % (C.head / 64) * 64);
+        let sequence = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
+        if (row >= sequence.len) | (column >= p.dim) {
+            return;
+        }
+        let part = own_part::<C>(memory, &p, sequence.start);
         let from: u64 = part.sums + wide(ctaid.x) * 16384 + wide(tid.x) * 16;
         let sums: [f32; 32];
         for i in 0..8 {
@@ -130,9 +155,8 @@ pub(crate) mod kernels {
         for i in 0..32 {
             sums[i] *= g.slope;
         }
-        let (row, column): (u32, u32) = (ctaid.x / (C.head / 64) * 64, ctaid.x % (C.head / 64) * 64);
-        let first: u64 = to + attention::offset(g.q, ctaid.z, 0, ctaid.y) + wide(column) * 2;
-        let rows = attention::Rows { first, stride: g.q[1], len: p.tokens_q, dim: 64 };
+        let mut rows = attention::Rows::of_head(to, g.q, ctaid.z, ctaid.y, &sequence, p.dim - column);
+        rows.first += wide(column) * 2;
         let warp_row: u32 = tid.x / 32 * 16;
         rows.write_sums::<T, 64, 0>(&sums, tile_at + warp_row * 128, row + warp_row);
     }

@@ -1,0 +1,435 @@
+//! Parts of warp-specialized backward kernels of attention, whose blocks own keys and walk over the tiles of queries that see them.
+//!
+//! One warp copies tiles by TMA; warp groups have keys as rows of their scores, as `wgmma` leaves them, and queries as columns. Sums of dQ are
+//! added in scratch memory. For `sm_90` and later.
+
+/// The keys of a block: the number of the first one in its sequence, the sequences of Q and K, the queries that see a key, and the
+/// sequence's number for tensor maps.
+struct Keys {
+    first: u32,
+    q: attention::Sequence,
+    k: attention::Sequence,
+    mask: attention::Mask,
+    batch: u32,
+}
+
+/// Tiles of queries, of one head after the other.
+struct Walk {
+    head: u32,
+    tile: u32,
+    begin: u32,
+    end: u32,
+    left: u32,
+}
+
+impl Walk {
+    /// The tiles of `QUERIES` that see any of `OWNED` keys, for each of `group` heads that share head `head` of K and V.
+    fn new<const OWNED: u32, const QUERIES: u32>(keys: &Keys, head: u32, group: u32) -> Walk {
+        let last: u32 = (keys.first + OWNED).min(keys.k.len) - 1;
+        let (begin, end): (u32, u32) = keys.mask.tiles::<QUERIES>(keys.first, last);
+        Walk { head: head * group, tile: begin, begin, end, left: (end.max(begin) - begin) * group }
+    }
+
+    /// The same tiles, for another walk.
+    fn copy(&self) -> Walk {
+        Walk { head: self.head, tile: self.tile, begin: self.begin, end: self.end, left: self.left }
+    }
+
+    /// The next tile, of the next head behind a head's last one.
+    fn advance(&mut self) {
+        self.left -= 1;
+        self.tile += 1;
+        if self.tile >= self.end {
+            self.tile = self.begin;
+            self.head += 1;
+        }
+    }
+}
+
+/// The rows of a sequence in the tensor of a map: (elements, heads, tokens, batch).
+struct Rows {
+    map: TensorMap,
+    start: u32,
+    len: u32,
+    batch: u32,
+}
+
+impl Rows {
+    /// Begins to copy `COUNT` rows of a head from number `row` on, in `PARTS` parts of 128 swizzled bytes; a barrier expects these and `MORE`
+    /// bytes: `mbarrier.arrive.expect_tx` and `cp.async.bulk.tensor.4d` for each part.
+    fn copy<const COUNT: u32, const PARTS: u32, const MORE: u32>(&self, to: u32, bar: u32, head: u32, row: u32) {
+        mbarrier::arrive_expect(bar, PARTS * COUNT * 128 + MORE);
+        for i in 0..PARTS {
+            tma::load_4d(to + i * (COUNT * 128), self.map, 64 * i, head, self.start + row, self.batch, bar);
+        }
+    }
+}
+
+/// The maps of Q, K, V and dO.
+struct Maps {
+    q: TensorMap,
+    k: TensorMap,
+    v: TensorMap,
+    grad: TensorMap,
+}
+
+/// Tiles in shared memory: a block's keys and values, and rings of tiles of Q and of dO with the logarithms and deltas of their queries.
+struct Tiles<const Q_STAGES: u32, const STAGES: u32> {
+    k: u32,
+    v: u32,
+    q: u32,
+    grad: u32,
+    logs: u32,
+    deltas: u32,
+    kv_full: u32,
+    partial: Shared<mbarrier::Barrier>,
+    q_bars: Shared<pipeline::Barriers<Q_STAGES>>,
+    grad_bars: Shared<pipeline::Barriers<STAGES>>,
+}
+
+impl<const Q_STAGES: u32, const STAGES: u32> Tiles<Q_STAGES, STAGES> {
+    /// Loads the keys and values of head `head`, then all tiles of the walk, `QUERIES` queries each, in parts of 64 elements. One thread calls it, or with
+    /// `PACKED` = 1 a warp.
+    fn load<const OWNED: u32, const QUERIES: u32, const PARTS: u32, const PARTS_V: u32, const HEAD: u32, const PACKED: u32>(
+        &self,
+        maps: &Maps,
+        keys: &Keys,
+        head: u32,
+        scratch: &Scratch,
+        walk: &mut Walk,
+    ) {
+        let mut loader = Loader::<PACKED> { bar: self.partial, phase: 0 };
+        let (start, len, batch): (u32, u32, u32) = (keys.k.start, keys.k.len, keys.batch);
+        let k_rows = Rows { map: maps.k, start, len, batch };
+        let v_rows = Rows { map: maps.v, start, len, batch };
+        loader.load::<OWNED, PARTS, 0>(self.k, self.kv_full, &k_rows, head, keys.first);
+        loader.load::<OWNED, PARTS_V, 0>(self.v, self.kv_full, &v_rows, head, keys.first);
+
+        let (start, len): (u32, u32) = (keys.q.start, keys.q.len);
+        let q_rows = Rows { map: maps.q, start, len, batch };
+        let grad_rows = Rows { map: maps.grad, start, len, batch };
+        let mut q = pipeline::Pipeline::<Q_STAGES>::new(self.q_bars);
+        let mut grad = pipeline::Pipeline::<STAGES>::new(self.grad_bars);
+        while walk.left > 0 {
+            let sums = scratch.part::<QUERIES, HEAD>(ctaid.z, start, walk.head);
+            let row: u32 = walk.tile * QUERIES;
+            q.wait_empty();
+            let (to, numbers, full): (u32, u32, u32) =
+                (self.q + q.stage * (PARTS * QUERIES * 128), self.logs + q.stage * (4 * QUERIES), q.full());
+            loader.load::<QUERIES, PARTS, { 4 * QUERIES }>(to, full, &q_rows, walk.head, row);
+            loader.load_numbers::<QUERIES>(numbers, full, sums.logs, row);
+            grad.wait_empty();
+            let (to, numbers, full): (u32, u32, u32) = (
+                self.grad + grad.stage * (PARTS_V * QUERIES * 128),
+                self.deltas + grad.stage * (4 * QUERIES),
+                grad.full(),
+            );
+            loader.load::<QUERIES, PARTS_V, { 4 * QUERIES }>(to, full, &grad_rows, walk.head, row);
+            loader.load_numbers::<QUERIES>(numbers, full, sums.deltas, row);
+            q.advance();
+            grad.advance();
+            walk.advance();
+        }
+    }
+}
+
+/// Copies of tiles by one thread, or with `PACKED` = 1 by all lanes of a warp: then rows behind the end of a sequence, which are
+/// another one's, become zeros. These need a barrier of their own.
+struct Loader<const PACKED: u32> {
+    bar: Shared<mbarrier::Barrier>,
+    phase: u32,
+}
+
+impl<const PACKED: u32> Loader<PACKED> {
+    /// `Rows::copy`, and for the last rows of a packed sequence `st.shared.v4`, `fence.proxy.async` and `mbarrier.arrive.expect_tx`.
+    fn load<const COUNT: u32, const PARTS: u32, const MORE: u32>(
+        &mut self,
+        to: u32,
+        full: u32,
+        rows: &Rows,
+        head: u32,
+        row: u32,
+    ) {
+        if PACKED == 0 {
+            rows.copy::<COUNT, PARTS, MORE>(to, full, head, row);
+        } else if row + COUNT <= rows.len {
+            if laneid == 0 {
+                rows.copy::<COUNT, PARTS, MORE>(to, full, head, row);
+            }
+        } else {
+            let own: u32 = self.bar;
+            if laneid == 0 {
+                rows.copy::<COUNT, PARTS, 0>(to, own, head, row);
+            }
+            self.bar.wait(self.phase);
+            self.phase = self.phase ^ 1;
+            clear_rows::<COUNT, PARTS>(to, rows.len.max(row) - row);
+            warp::sync();
+            if laneid == 0 {
+                mbarrier::arrive_expect(full, MORE);
+            }
+        }
+    }
+
+    /// Begins to copy the numbers of a tile, which its barrier expects.
+    fn load_numbers<const COUNT: u32>(&self, to: u32, full: u32, numbers: u64, row: u32) {
+        let from: u64 = numbers + wide(row) * 4;
+        if PACKED == 0 {
+            bulk::load(to, from, 4 * COUNT, full);
+        } else if laneid == 0 {
+            bulk::load(to, from, 4 * COUNT, full);
+        }
+    }
+}
+
+/// The rows of a tile from number `row` on become zeros, also for `wgmma`, by a warp: `st.shared.v4` in a loop and `fence.proxy.async`.
+fn clear_rows<const COUNT: u32, const PARTS: u32>(tile: u32, row: u32) {
+    let mut at: u32 = row * 128 + laneid * 16;
+    while at < COUNT * 128 {
+        let to: u32 = tile + at;
+        for i in 0..PARTS {
+            ptx! { st.shared.v4.u32 [to + i * (COUNT * 128)], {0, 0, 0, 0}; }
+        }
+        at += 512;
+    }
+    tma::fence();
+}
+
+/// Scratch memory of a backward pass for `heads` heads of `count` sequences of Q, packed if `variable` is 1, which have `tokens` in all, or each.
+struct Scratch {
+    memory: u64,
+    variable: u32,
+    tokens: u32,
+    count: u32,
+    heads: u32,
+}
+
+/// The part of a head of a sequence: for each query, in whole tiles, its logarithm and -delta, and its row of dQ in `f32`, tile by tile as the
+/// threads of the kernel have it; for each tile two numbers of blocks that have added to it.
+struct Sums {
+    logs: u64,
+    deltas: u64,
+    sums: u64,
+    turns: u64,
+}
+
+impl Scratch {
+    /// The same memory.
+    fn copy(&self) -> Scratch {
+        let (memory, variable, tokens, count, heads): (u64, u32, u32, u32, u32) =
+            (self.memory, self.variable, self.tokens, self.count, self.heads);
+        Scratch { memory, variable, tokens, count, heads }
+    }
+
+    /// The part of a head of sequence `number`, whose first token is `start`. Packed sequences begin at whole tiles.
+    fn part<const QUERIES: u32, const HEAD: u32>(&self, number: u32, start: u32, head: u32) -> Sums {
+        let mut rows: u32 = (self.tokens + (QUERIES - 1)) / QUERIES * QUERIES;
+        let (mut slot, mut slots, mut first): (u32, u32, u32) = (number * self.heads + head, self.count * self.heads, 0);
+        if self.variable != 0 {
+            rows = (self.tokens + self.count * QUERIES) / QUERIES * QUERIES;
+            slot = head;
+            slots = self.heads;
+            first = (start + number * QUERIES) / QUERIES * QUERIES;
+        }
+        let all: u64 = wide(slots) * rows;
+        let own: u64 = wide(slot) * rows + first as u64;
+        Sums {
+            logs: self.memory + own * 4,
+            deltas: self.memory + (all + own) * 4,
+            sums: self.memory + all * 8 + own * (HEAD * 4) as u64,
+            turns: self.memory + all * (8 + 4 * HEAD) as u64 + own / QUERIES as u64 * 8,
+        }
+    }
+}
+
+/// The sums of dQ that a block adds to, tile by tile, in `SHARES` of a warp group each. If `ordered` is not 0, blocks add to a tile in the order of their
+/// keys: this one is number `block`.
+struct QuerySums<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> {
+    scratch: Scratch,
+    start: u32,
+    block: u32,
+    mask: attention::Mask,
+    ordered: u32,
+    walk: Walk,
+}
+
+impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> QuerySums<OWNED, QUERIES, HEAD, SHARES> {
+    /// The sums of a block's keys.
+    fn new(scratch: &Scratch, keys: &Keys, walk: &Walk, ordered: u32) -> QuerySums<OWNED, QUERIES, HEAD, SHARES> {
+        QuerySums {
+            scratch: scratch.copy(),
+            start: keys.q.start,
+            block: keys.first / OWNED,
+            mask: keys.mask,
+            ordered,
+            walk: walk.copy(),
+        }
+    }
+
+    /// This thread's first quad of a share of the current tile, and the number of blocks that have added to that.
+    fn place(&self, share: u32) -> (u64, u64) {
+        const BYTES: u32 = QUERIES * HEAD * 4;
+        let part = self.scratch.part::<QUERIES, HEAD>(ctaid.z, self.start, self.walk.head);
+        let own: u64 = wide(self.walk.tile) * BYTES + (share * (BYTES / SHARES) + tid.x % 128 * 16) as u64;
+        (part.sums + own, part.turns + wide(self.walk.tile) * 8 + (share * 4) as u64)
+    }
+
+    /// Order for the sums of a share, by a warp: for each tile it waits until the blocks before this one have added, lets the warp group add, and then the next
+    /// block. `ld.acquire.gpu` in a loop and `bar.arrive`, `bar.sync` and `red.release.gpu`.
+    fn keep_order(&mut self, share: u32, may_add: u32, added: u32) {
+        while self.walk.left > 0 {
+            let (_, turn): (u64, u64) = self.place(share);
+            // The first block that sees the tile, by the mask of a key.
+            let first: u32 = unsigned((signed(self.walk.tile * QUERIES) - self.mask.high + 1).max(0)) / OWNED;
+            if laneid == 0 {
+                loop {
+                    let now: u32;
+                    ptx! { ld.acquire.gpu.global.u32 now, [turn]; }
+                    if now == self.block - first {
+                        break;
+                    }
+                }
+            }
+            warp::sync();
+            barrier::arrive::<160>(may_add);
+            barrier::sync::<160>(added);
+            if laneid == 0 {
+                ptx! { red.release.gpu.global.add.u32 [turn], 1; }
+            }
+            self.walk.advance();
+        }
+    }
+
+    /// Adds this thread's sums of a share to those of the current tile, and moves on to the next one: `red.global.add.v4.f32`; if ordered, between
+    /// the `bar.sync` and `bar.arrive` of `keep_order`.
+    fn add<const N: u32>(&mut self, sums: &[f32; N], share: u32, may_add: u32, added: u32) {
+        self.wait(may_add);
+        let (to, _): (u64, u64) = self.place(share);
+        add_sums::<N>(sums, to);
+        self.pass(added);
+        self.walk.advance();
+    }
+
+    /// Waits until the warp group may add, if ordered: `bar.sync`.
+    fn wait(&self, may_add: u32) {
+        if self.ordered != 0 {
+            barrier::sync::<160>(may_add);
+        }
+    }
+
+    /// Says that this thread has added, if ordered: `bar.arrive`.
+    fn pass(&self, added: u32) {
+        if self.ordered != 0 {
+            barrier::arrive::<160>(added);
+        }
+    }
+}
+
+/// Adds this thread's sums to those in memory, quads 2048 bytes apart: `red.global.add.v4.f32` for each.
+fn add_sums<const N: u32>(sums: &[f32; N], to: u64) {
+    for i in 0..N / 4 {
+        ptx! { red.relaxed.gpu.global.add.v4.f32 [to + 2048 * i], {sums[4 * i..4 * i + 4]}; }
+    }
+}
+
+/// One lane of each warp arrives at a barrier when the warp is done.
+fn release(bar: Shared<mbarrier::Barrier>) {
+    warp::sync();
+    if laneid == 0 {
+        bar.arrive();
+    }
+}
+
+/// Sums of 64 rows and `N` columns begin at a number for each column: `ld.shared.v2`.
+fn begin_sums<const N: u32>(acc: &mut [f32; N / 2], numbers: u32) {
+    let own: u32 = numbers + laneid % 4 * 8;
+    for j in 0..N / 8 {
+        ptx! {
+            ld.shared.v2.f32 {acc[4 * j..4 * j + 2]}, [own + 32 * j];
+            ld.shared.v2.f32 {acc[4 * j + 2..4 * j + 4]}, [own + 32 * j];
+        }
+    }
+}
+
+/// `acc` += A · Bᵀ over `K` columns of both, in parts of 64, which are `A_PART` and `B_PART` bytes: `wgmma.mma_async` for each 16 columns.
+fn multiply_rows<T, const N: u32, const K: u32, const A_PART: u32, const B_PART: u32>(
+    acc: &mut [f32; N / 2],
+    a: u64,
+    b: u64,
+) {
+    const SHAPE: &str = wgmma::SHAPES_16[N / 8 - 1];
+    for i in 0..K / 16 {
+        let at_a: u64 = a + (i / 4 * (A_PART / 16) + i % 4 * 2) as u64;
+        let at_b: u64 = b + (i / 4 * (B_PART / 16) + i % 4 * 2) as u64;
+        ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T} {acc[..]}, at_a, at_b, 1, 1, 1, 0, 0; }
+    }
+}
+
+/// `acc` += A · B: A has `K` columns in registers, 16 at a time as pairs of 16 bits, and B a row of `N` elements for each, 128 swizzled bytes in parts of
+/// `PART` bytes: `wgmma.mma_async` for each 16 columns of A and at most 128 of B.
+fn multiply_packed<T, const N: u32, const K: u32, const PART: u32>(acc: &mut [f32; N / 2], a: &[b32; K / 4], tile: u32) {
+    let b: u64 = wgmma::descriptor_mn128::<PART>(tile);
+    for i in 0..K / 16 {
+        for j in 0..N.div_ceil(128) {
+            const WIDTH: u32 = (N - 128 * j).min(128);
+            const SHAPE: &str = wgmma::SHAPES_16[WIDTH / 8 - 1];
+            let at_b: u64 = b + (128 * i + j * (PART / 8)) as u64;
+            ptx! {
+                wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T}
+                    {acc[64 * j..64 * j + WIDTH / 2]}, {a[4 * i..4 * i + 4]}, at_b, 1, 1, 1, 1;
+            }
+        }
+    }
+}
+
+/// Scores of 64 keys from number `key` on and `N` queries from `query` on become minus infinity where a query does not see a key; `keys` is the
+/// number of all keys. Most tiles have none. `sub`, `setp` and `selp` for each score.
+fn hide<const N: u32>(s: &mut [f32; N / 2], mask: &attention::Mask, keys: u32, key: u32, query: u32) {
+    let ragged: pred = key + 64 > keys;
+    if ragged | mask.hides(key, key + 63, query, query + N) {
+        for half in 0..2 {
+            let own: u32 = key + tid.x / 32 % 4 * 16 + laneid / 4 + 8 * half;
+            let from: i32 = signed(own) + mask.low - signed(query + laneid % 4 * 2);
+            let width: u32 = (own < keys).select(unsigned(mask.high - mask.low), 0);
+            for j in 0..N / 8 {
+                for e in 0..2 {
+                    const AT: u32 = 4 * j + 2 * half + e;
+                    let behind: u32 = unsigned((8 * j + e) as i32 - from);
+                    let hidden: pred = behind >= width;
+                    ptx! { selp.f32 s[AT], 0fFF800000, s[AT], hidden; }
+                }
+            }
+        }
+    }
+}
+
+/// Scores become weights: `mul` and `ex2.approx`.
+fn weigh<const N: u32>(s: &mut [f32; N], exponent: f32) {
+    for i in 0..N {
+        s[i] *= exponent;
+        ptx! { ex2.approx.ftz.f32 s[i], s[i]; }
+    }
+}
+
+/// The weight and the derivative of a capped score, whose tanh is `t`, minus infinity for a hidden one; `log` is what `begin_sums` adds to others.
+fn weigh_capped(t: f32, log: f32, exponent: f32) -> (f32, f32) {
+    let mut weight: f32 = (t + log) * exponent;
+    ptx! { ex2.approx.ftz.f32 weight, weight; }
+    let seen: f32 = t.max(-1.0);
+    (weight, weight * seen.fma(-seen, 1.0))
+}
+
+/// dS to shared memory, of 64 keys and `N` queries: a row for each query, 128 swizzled bytes. `cvt.rn` of pairs and `stmatrix.x4.trans`.
+fn store_transposed<T, const N: u32>(s: &[f32; N / 2], tile: u32) {
+    let lane: u32 = laneid;
+    let chunk: u32 = (tid.x / 32 % 4 * 2 + ((lane >> 3) & 1)) ^ (lane & 7);
+    let own: u32 = tile + ((lane & 7) + ((lane >> 4) << 3)) * 128 + (chunk << 4);
+    for i in 0..N / 16 {
+        let four: [b32; 4];
+        for j in 0..4 {
+            const AT: u32 = 8 * i + 2 * j;
+            ptx! { cvt.rn.{T}x2.f32 four[j], s[AT + 1], s[AT]; }
+        }
+        matrix::store_x4_transposed(own + 2048 * i, four);
+    }
+}
