@@ -131,5 +131,5 @@ pub fn launch(stream: &Stream, a: &Buffer<bf16>, b: &Buffer<bf16>, c: &mut Buffe
 }
 
 pub fn main() -> ptx_launch::Result<()> {
-    check(&Device::best()?, [128, 64, 256], |stream, a, b, c, [m, n, k]| kernels::gemm(stream, a, b, c, m, n, k))
+    check(&Device::best()?, [128, 64, 256], launch)
 }

@@ -109,12 +109,12 @@ pub mod kernels {
     // ANCHOR_END: epilogue
 }
 
+// ANCHOR: main
 pub fn launch(stream: &Stream, a: &Buffer<bf16>, b: &Buffer<bf16>, c: &mut Buffer<f32>, [m, n, k]: Shape) -> ptx_launch::Result<()> {
     kernels::gemm(stream, a, b, c, m, n, k)
 }
 
-// ANCHOR: main
 pub fn main() -> ptx_launch::Result<()> {
-    check(&Device::best()?, [128, 64, 192], |stream, a, b, c, [m, n, k]| kernels::gemm(stream, a, b, c, m, n, k))
+    check(&Device::best()?, [128, 64, 192], launch)
 }
 // ANCHOR_END: main
