@@ -213,13 +213,13 @@ impl<const N: usize> Table<N> {
             best.map_or(f64::INFINITY, |best| best.time)
         };
         let mut least = f64::INFINITY;
-        for at in 0..N {
-            if whole[at] < least {
-                least = consider(at, 1, whole[at]);
+        for (at, time) in whole.into_iter().enumerate() {
+            if time < least {
+                least = consider(at, 1, time);
             }
         }
-        for at in 0..N {
-            if divided[at] < least {
+        for (at, bound) in divided.into_iter().enumerate() {
+            if bound < least {
                 let (work, mut last) = (self.work(at, extents), 1);
                 for splits in work.splits() {
                     if splits > last {
