@@ -29,7 +29,7 @@
 //! | device copy | 3815 | 4091 |
 //! | RMSNorm, LayerNorm | 3811 (1.00), 3774 (0.99) | 4091 (1.00), 4057 (0.99) |
 //! | RMSNorm with a residual stream | 3915 (1.03) | 3585 (0.88) |
-//! | RMSNorm, LayerNorm backward | 3190 (0.84), 3114 (0.82) | 3772 (0.92), 3650 (0.89) |
+//! | RMSNorm, LayerNorm backward | 3477 (0.91), 3382 (0.89) | 3837 (0.94), 3683 (0.90) |
 //! | RMSNorm backward with a residual stream | 3774 (0.99) | 4055 (0.99) |
 //! | `norm/portable.rs`: RMSNorm, LayerNorm | 3446 (0.91), 3290 (0.87) | 2882 (0.72), 2587 (0.64) |
 //! | `norm/backward.rs`: RMSNorm, LayerNorm | 1849 (0.49), 1785 (0.47) | 1794 (0.45), 1400 (0.35) |

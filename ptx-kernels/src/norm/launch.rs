@@ -3,7 +3,7 @@
 use super::backward::kernels::{backward_columns, backward_rows, reduce_slices};
 use super::hopper::kernels::{layer_norm, rms_norm};
 use super::portable::kernels::normalize;
-use super::ring::ring::backward_ring;
+use super::ring::ring::{self, backward_ring};
 use crate::rows::{Rows, is_hopper};
 use crate::workspace::{self, Workspace};
 use ptx_launch::{Element, Result, StreamRef, TensorMut, TensorRef};
@@ -226,8 +226,10 @@ where
 {
     let Backward { kind, rows, x, dy, sum, weight, dw, db, workspace } = arguments;
     let Rows { rows, columns, strides: [s, t, u, v], .. } = rows;
-    let (instance, threads) = ring_instance(kind.center, columns, size_of::<T>());
-    let blocks = rows.min(stream.properties()?.multiprocessors * (1024 / threads));
+    let (instance, config) = ring_instance(kind.center, columns, size_of::<T>());
+    let room = (stream.properties()?.multiprocessors * config.blocks()).max(config.cluster());
+    let blocks = rows.min(room / config.cluster() * config.cluster()).next_multiple_of(config.cluster());
+    let clusters = blocks / config.cluster();
     let e = kind.epsilon;
     if dw.is_none() && db.is_none() {
         let partial: Option<&mut TensorMut<'_, u8, 1>> = None;
@@ -236,7 +238,7 @@ where
         );
     }
     let arrays = if db.is_some() { 2 } else { 1 };
-    let bytes = blocks as usize * arrays as usize * columns as usize * 4;
+    let bytes = clusters as usize * arrays as usize * columns as usize * 4;
     workspace::with(stream, workspace, bytes, |memory| {
         let partial = memory.scratch();
         backward_ring::launch(
@@ -258,12 +260,12 @@ where
             rows,
             columns,
         )?;
-        reduce_slices::of_type(stream, &*partial, dw, db, blocks, arrays, columns)
+        reduce_slices::of_type(stream, &*partial, dw, db, clusters, arrays, columns)
     })
 }
 
-/// The instance for rows of so many columns, and its threads.
-fn ring_instance(center: bool, columns: u32, bytes: usize) -> (backward_ring::Instance, u32) {
+/// The instance for rows of so many columns.
+fn ring_instance(center: bool, columns: u32, bytes: usize) -> (backward_ring::Instance, ring::Config) {
     use backward_ring::Instance;
     const OF_4: [[Instance; 4]; 2] = [
         [Instance::rms_128_4, Instance::rms_256_4, Instance::rms_512_4, Instance::rms_1024_4],
@@ -275,7 +277,8 @@ fn ring_instance(center: bool, columns: u32, bytes: usize) -> (backward_ring::In
     ];
     let threads = (columns * bytes as u32).div_ceil(32).next_power_of_two().max(128);
     let all = if bytes == 4 { &OF_4 } else { &OF_8 };
-    (all[usize::from(center)][(threads / 128).ilog2() as usize], threads)
+    let config = ring::Config { center: u32::from(center), threads, each: 16 / bytes as u32 };
+    (all[usize::from(center)][(threads / 128).ilog2() as usize], config)
 }
 
 /// Slices of rows for the sums of dw and db: enough for all SMs of a large chip, of at least 8 rows. They depend on the shape alone, and
