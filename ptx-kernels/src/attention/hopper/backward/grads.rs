@@ -362,7 +362,8 @@ pub(crate) mod kernels {
                 scores::bound(&mut self.s, self.bound);
             }
             flash_grad::hide::<{ C.queries }>(&mut self.s, &self.mask, self.keys, self.key, query);
-            if !self.is_capped() {
+            // Behind a branch, so that ptxas leaves the exponentials beside the products in flight. The exponent is positive.
+            if !self.is_capped() & (self.exponent > 0.0) {
                 flash_grad::weigh(&mut self.s, self.exponent);
             }
         }
