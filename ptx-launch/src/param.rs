@@ -2,6 +2,7 @@
 //! argument is in `buffer`.
 #![allow(unsafe_code, reason = "`KernelParam` promises a memory layout")]
 
+use std::alloc::Layout;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
@@ -45,6 +46,19 @@ pub(crate) fn bytes_mut<T: KernelParam>(values: &mut [T]) -> &mut [u8] {
 pub(crate) fn zero<T: KernelParam>() -> T {
     // SAFETY: any bytes are a value.
     unsafe { std::mem::zeroed() }
+}
+
+/// So many values of which every byte is zero; none if there is no memory for them. The allocator clears it, so that no page of a large
+/// vector is touched here.
+pub(crate) fn zeros<T: KernelParam>(len: usize) -> Option<Vec<T>> {
+    let layout = Layout::array::<T>(len).ok()?;
+    if layout.size() == 0 {
+        return Some(vec![zero(); len]);
+    }
+    // SAFETY: the size is not zero.
+    let memory = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<T>();
+    // SAFETY: the global allocator returned it for this layout, and bytes of zeros are values.
+    (!memory.is_null()).then(|| unsafe { Vec::from_raw_parts(memory, len, len) })
 }
 
 // SAFETY: an array has the padding of its elements, which have none.
@@ -91,5 +105,18 @@ impl<'a> Arg<'a> {
     /// The argument is these bytes.
     pub(crate) fn bytes(bytes: &'a [u8]) -> Arg<'a> {
         Arg { at: bytes.as_ptr().cast(), borrow: PhantomData }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::zeros;
+
+    #[test]
+    fn zeros_are_as_many_as_memory_holds() {
+        assert_eq!(zeros::<u32>(3), Some(vec![0; 3]));
+        assert_eq!(zeros::<u32>(0), Some(vec![]));
+        assert_eq!(zeros::<[u32; 0]>(2), Some(vec![[]; 2]));
+        assert_eq!(zeros::<u64>(usize::MAX / 8), None);
     }
 }

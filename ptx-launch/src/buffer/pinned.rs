@@ -8,7 +8,7 @@ use crate::device::{Device, Inner};
 use crate::driver::Handle;
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::zero;
+use crate::param::zeros;
 use crate::stream::{Submission, synchronize_context};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, PinnedHostSlice};
 use std::fmt;
@@ -70,7 +70,7 @@ impl<T: Element> Pinned<T> {
                 let failed = |e| cudarc_error(&asked, e);
                 Host::Cuda(PinnedMemory::zeroed(device.context(), bytes).map_err(failed)?)
             }
-            Inner::Cpu(_) => Host::Cpu(zeros(len)?),
+            Inner::Cpu(_) => Host::Cpu(zeros(len).ok_or_else(|| no_host_memory(len * size_of::<T>()))?),
         };
         Ok(Pinned { host, len })
     }
@@ -191,13 +191,6 @@ impl<T> fmt::Debug for Pinned<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pinned<{}>({} elements)", std::any::type_name::<T>(), self.len)
     }
-}
-
-fn zeros<T: Element>(len: usize) -> Result<Vec<T>> {
-    let mut memory = Vec::new();
-    memory.try_reserve_exact(len).map_err(|_| no_host_memory(len * size_of::<T>()))?;
-    memory.resize(len, zero());
-    Ok(memory)
 }
 
 #[cold]

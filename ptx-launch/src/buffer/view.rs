@@ -7,7 +7,7 @@ use super::foreign::Foreign;
 use super::memory::Memory;
 use super::uses::Borrow;
 use crate::error::{Error, ErrorKind, Result};
-use crate::param::{bytes, bytes_mut, zero};
+use crate::param::{bytes, bytes_mut, zeros};
 use crate::stream::{Stream, StreamRef};
 use cudarc::driver::{CudaView, CudaViewMut};
 use std::marker::PhantomData;
@@ -202,9 +202,7 @@ impl<T: Element> View<'_, T> {
     /// # Errors
     /// The error of a kernel that failed while it ran ([`ErrorKind::Fault`]), or of the driver.
     pub fn download(&self) -> Result<Vec<T>> {
-        let mut data = Vec::new();
-        data.try_reserve_exact(self.len).map_err(|_| no_host_memory(self.len * size_of::<T>()))?;
-        data.resize(self.len, zero());
+        let mut data = zeros(self.len).ok_or_else(|| no_host_memory(self.len * size_of::<T>()))?;
         self.memory.read(self.start * size_of::<T>(), bytes_mut(&mut data))?;
         Ok(data)
     }
