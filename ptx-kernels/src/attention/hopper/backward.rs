@@ -115,53 +115,39 @@ impl Plan {
         let starts = options.lengths.as_ref();
         let (starts_q, starts_k) = (starts.map(|lengths| &lengths.starts_q), starts.map(|lengths| &lengths.starts_k));
         let ordered = u32::from(options.deterministic);
+        // Both kernels have the same parameters.
+        macro_rules! keys {
+            ($kernel:ident, $instance:expr) => {
+                $kernel::launch(
+                    $instance,
+                    stream,
+                    &q_map,
+                    &k_map,
+                    &v_map,
+                    &grad_map,
+                    q,
+                    k,
+                    v,
+                    out_grad,
+                    &mut *scratch,
+                    &mut grads.k,
+                    &mut grads.v,
+                    p,
+                    g,
+                    section,
+                    ordered,
+                    starts_q,
+                    starts_k,
+                )?
+            };
+        }
         // SAFETY: the maps are those of tensors that are bound to the stream by the same launch; what the kernels write lies in
         // tensors and scratch memory that `Problem` and `Gradients` cover.
         unsafe {
             prepare::launch(self.prepare, stream, out, lse, out_grad, &mut *scratch, p, g, starts_q)?;
             match self.kernel {
-                Kernel::Narrow(instance) => backward::launch(
-                    instance,
-                    stream,
-                    &q_map,
-                    &k_map,
-                    &v_map,
-                    &grad_map,
-                    q,
-                    k,
-                    v,
-                    out_grad,
-                    &mut *scratch,
-                    &mut grads.k,
-                    &mut grads.v,
-                    p,
-                    g,
-                    section,
-                    ordered,
-                    starts_q,
-                    starts_k,
-                )?,
-                Kernel::Wide(instance) => wide_backward::launch(
-                    instance,
-                    stream,
-                    &q_map,
-                    &k_map,
-                    &v_map,
-                    &grad_map,
-                    q,
-                    k,
-                    v,
-                    out_grad,
-                    &mut *scratch,
-                    &mut grads.k,
-                    &mut grads.v,
-                    p,
-                    g,
-                    section,
-                    ordered,
-                    starts_q,
-                    starts_k,
-                )?,
+                Kernel::Narrow(instance) => keys!(backward, instance),
+                Kernel::Wide(instance) => keys!(wide_backward, instance),
             }
             finish::launch(self.finish, stream, &mut grads.q, &*scratch, p, g, starts_q)
         }
