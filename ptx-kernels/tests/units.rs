@@ -1,5 +1,5 @@
-//! The unit tests that stand in source files: these modules have no kernels and are built alone, because a test build of the whole library
-//! would expand every kernel a second time.
+//! Unit tests of modules without kernels. This target includes the files of these modules, because a test build of the whole library would
+//! expand every kernel a second time.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "the tests use a part of each module")]
 
 #[path = "../src/float8.rs"]

@@ -147,8 +147,8 @@ impl Round<'_> {
         self.settle_doubts()
     }
 
-    /// Each pass judges what is not refused yet, until nothing more is refused: what stands behind an error of syntax, and
-    /// what is found only where all before it is right. True if ptxas fails in the end without a line that says where.
+    /// Judges the forms that are not refused yet, again and again, until a pass refuses no more: ptxas stops at errors of syntax, and finds
+    /// some errors only if all forms before are right. Returns true if ptxas fails in the end without naming a line.
     fn exhaust(&mut self, chosen: &[usize]) -> io::Result<bool> {
         loop {
             let left = self.left(chosen);

@@ -1,5 +1,5 @@
-//! Unit tests of the crate. Those of public functions are here. Those of private modules stand in their files, which are built alone: a test
-//! build of the whole crate would take as long as the crate.
+//! Unit tests of the crate. Tests of public functions are here. Private modules keep their tests in their own files, which this target
+//! includes: a test build of the whole crate would take as long as the crate.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "the tests use a part of each private module")]
 

@@ -1,4 +1,4 @@
-//! Where the tokens of a cache lie.
+//! Places of the tokens in a cache.
 
 use super::problem::refuse;
 use ptx_launch::{Result, TensorRef};

@@ -309,7 +309,7 @@ fn a_buffer_is_read_in_a_capture_of_its_last_stream() {
     });
 }
 
-/// Where nothing records events at once: what a captured stream did before is waited for by the event of the beginning of the capture.
+/// A capture records an event at its start, and other streams wait for the earlier work of the captured stream by it.
 #[test]
 fn a_stream_waits_for_what_a_captured_one_did_before() {
     let (stub, context) = (Stub::lock(), CudaContext::new(0).unwrap());

@@ -125,7 +125,7 @@ impl Set {
         fa3::Problem { gradients: [out_grad, q_grad, k_grad, v_grad], ..problem }
     }
 
-    /// What is not a number, in all results.
+    /// Fills all results with NaN.
     fn poison(&self, stream: &Stream) -> Result<()> {
         data::poison(stream, &mut self.out.borrow_mut())?;
         self.grads.borrow_mut().iter_mut().try_for_each(|grad| data::poison(stream, grad))
