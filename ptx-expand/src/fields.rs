@@ -45,7 +45,12 @@ fn without_path(ty: &syn::Type) -> syn::Type {
 
 /// The call of the macro of the first struct without fields among the options, if there is one. It ends in `resume`, with the `kind` of the item.
 pub fn request(kind: &str, options: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
-    let path = Params::of(options)?.first_without_fields()?.path;
+    let path = List::of(options, "params")?.first_path()?.path;
+    ask(&path, kind, options, item)
+}
+
+/// The call of the macro at `path`, which ends in `resume`.
+pub fn ask(path: &syn::Path, kind: &str, options: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
     let root = Root::find(given(options).as_ref())?.expansion();
     let kind = Ident::new(kind, Span::call_site());
     Some(quote!(#path! { { #root::resume } #kind { #options } { #item } }))
@@ -53,52 +58,46 @@ pub fn request(kind: &str, options: &TokenStream, item: &TokenStream) -> Option<
 
 /// The options, with these fields for the first struct that has none.
 pub fn with_fields(options: TokenStream, fields: &Group) -> TokenStream {
-    let Some(mut params) = Params::of(&options) else { return options };
-    if let Some(entry) = params.first_without_fields() {
-        let name = entry.path.segments.last().map(|segment| segment.ident.clone());
-        let filled: TokenStream = name.into_iter().map(TokenTree::from).chain([fields.clone().into()]).collect();
-        params.tokens.splice(entry.at..entry.end, filled);
-    }
-    let mut options: Vec<TokenTree> = options.into_iter().collect();
-    if let Some(TokenTree::Group(group)) = options.get_mut(params.at) {
-        let mut filled = Group::new(Delimiter::Parenthesis, params.tokens.into_iter().collect());
-        filled.set_span(group.span());
-        *group = filled;
-    }
-    options.into_iter().collect()
+    let Some(params) = List::of(&options, "params") else { return options };
+    let Some(entry) = params.first_path() else { return options };
+    let name = entry.path.segments.last().map(|segment| segment.ident.clone());
+    let filled = name.into_iter().map(TokenTree::from).chain([fields.clone().into()]);
+    params.replace(&entry, filled.collect(), options)
 }
 
-/// The list of the option `params`.
-struct Params {
+/// The list of the option `params` or `parts`.
+pub struct List {
     /// The place of the list among the tokens of the options.
     at: usize,
     tokens: Vec<TokenTree>,
 }
 
-/// A struct in the list without fields: its tokens are those from `at` to `end`.
-struct Entry {
-    at: usize,
-    end: usize,
-    path: syn::Path,
+/// A path in the list, with nothing behind it: its tokens are those from `at` to `end`.
+pub struct Entry {
+    pub at: usize,
+    pub end: usize,
+    pub path: syn::Path,
 }
 
-impl Params {
-    fn of(options: &TokenStream) -> Option<Params> {
+impl List {
+    /// The list of the option `name`.
+    pub fn of(options: &TokenStream, name: &str) -> Option<List> {
         let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
-        let is_params = |pair: &[TokenTree]| match pair {
-            [TokenTree::Ident(name), TokenTree::Group(list)] => {
-                name == "params" && list.delimiter() == Delimiter::Parenthesis
+        let is_option = |pair: &[TokenTree]| match pair {
+            [TokenTree::Ident(option), TokenTree::Group(list)] => {
+                option == name && list.delimiter() == Delimiter::Parenthesis
             }
             _ => false,
         };
-        let at = tokens.windows(2).position(is_params)? + 1;
+        let at = tokens.windows(2).position(is_option)? + 1;
         let TokenTree::Group(list) = &tokens[at] else { return None };
         let tokens: Vec<TokenTree> = list.stream().into_iter().collect();
         let entries = tokens.split(is_comma).filter(|entry| !entry.is_empty());
-        Some(Params { at, tokens: entries.flat_map(separate).collect() })
+        Some(List { at, tokens: entries.flat_map(separate).collect() })
     }
 
-    fn first_without_fields(&self) -> Option<Entry> {
+    /// The first entry that is a path.
+    pub fn first_path(&self) -> Option<Entry> {
         let mut at = 0;
         for entry in self.tokens.split(is_comma) {
             let end = at + entry.len();
@@ -108,6 +107,18 @@ impl Params {
             at = end + 1;
         }
         None
+    }
+
+    /// The options that this list is one of, with these tokens for an entry of it.
+    pub fn replace(mut self, entry: &Entry, tokens: Vec<TokenTree>, options: TokenStream) -> TokenStream {
+        self.tokens.splice(entry.at..entry.end, tokens);
+        let mut options: Vec<TokenTree> = options.into_iter().collect();
+        if let Some(TokenTree::Group(group)) = options.get_mut(self.at) {
+            let mut filled = Group::new(Delimiter::Parenthesis, self.tokens.into_iter().collect());
+            filled.set_span(group.span());
+            *group = filled;
+        }
+        options.into_iter().collect()
     }
 }
 

@@ -36,6 +36,7 @@ mod launchable;
 mod module;
 mod nesting;
 mod param;
+mod part;
 mod prelude;
 mod report;
 mod resume;
@@ -49,6 +50,7 @@ mod tokens;
 
 pub use module::expand as module;
 pub use param::expand as param;
+pub use part::expand as part;
 pub use resume::resume;
 pub use single::expand as kernel;
 pub use source::{Failure, Module, modules, modules_with_library};

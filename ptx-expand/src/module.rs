@@ -5,7 +5,7 @@ use crate::compile::{self, Compiled};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::root::Root;
-use crate::{embed, fields, launch, nesting, report};
+use crate::{embed, fields, launch, nesting, part, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use ptx_core::kernel::tree;
@@ -16,7 +16,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if let Err(deep) = nesting::check_nesting(&options).and_then(|()| nesting::check_nesting(&item)) {
         return deep.refuse();
     }
-    if let Some(request) = fields::request("module", &options, &item) {
+    if let Some(request) = fields::request("module", &options, &item).or_else(|| part::request(&options, &item)) {
         return request;
     }
     let item: syn::ItemMod = match syn::parse2(item.clone()) {
@@ -68,7 +68,7 @@ impl Items {
         self.attribute = self.reader.attribute(options);
         self.module.structs = std::mem::take(&mut self.attribute.structs);
         for name in self.attribute.given.iter().filter(|n| !OF_MODULES.iter().any(|m| *n == m)) {
-            let help = "a module takes `arch`, `version`, `params`, `lineinfo`, `cubin` and `crate`";
+            let help = "a module takes `arch`, `version`, `params`, `parts`, `lineinfo`, `cubin` and `crate`";
             self.reader.error(&codes::P0906, name, format!("`{name}` is an option of a kernel"), help);
         }
         if item.content.is_none() {
@@ -207,6 +207,6 @@ fn is_for_the_host(item: &syn::ItemStruct) -> bool {
 }
 
 /// The options that a module may have.
-const OF_MODULES: [&str; 6] = ["arch", "version", "params", "lineinfo", "cubin", "crate"];
+const OF_MODULES: [&str; 7] = ["arch", "version", "params", "parts", "lineinfo", "cubin", "crate"];
 /// Those of them that its kernels do not have.
-const OF_MODULES_ONLY: [&str; 4] = ["arch", "version", "cubin", "crate"];
+const OF_MODULES_ONLY: [&str; 5] = ["arch", "version", "parts", "cubin", "crate"];

@@ -27,6 +27,7 @@ use proc_macro::TokenStream;
 /// | `cooperative` | `cooperative` | all blocks run at the same time |
 /// | `pdl` | `pdl` | programmatic dependent launch |
 /// | `params` | `params(Shape)`, `params(Shape { m: u32 })` | a struct by value that is declared elsewhere in the crate and derives `KernelParam`; the same with its fields, for a struct of another crate |
+/// | `parts` | `parts(mainloop::consumer)` | in a module: the items of modules with `#[ptx_part]`, for example in other files |
 /// | `lineinfo` | `lineinfo` | profilers show the lines of Rust |
 /// | `cubin` | `cubin` | machine code is embedded when the program is built; needs ptxas (`PTXAS`, `PATH`, `PTX_EMBED`) |
 /// | `crate` | `crate = engine::ptx_launch` | where `ptx-launch` is, if this package does not depend on it; a renamed dependency is found without |
@@ -44,13 +45,36 @@ pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes one PTX module of several kernels and of the constants, helpers and statics that they share.
 ///
 /// The module's functions with `#[ptx_kernel(…)]` are kernels, the others helpers that are inlined. Its options are `arch`,
-/// `version`, `params`, `lineinfo`, `cubin` and `crate`; its kernels have the others. One load brings all of them to a device.
+/// `version`, `params`, `parts`, `lineinfo`, `cubin` and `crate`; its kernels have the others. One load brings all of them to a device.
 #[proc_macro_attribute]
 pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::module(options.into(), item.into()).into()
 }
 
-/// Goes on with an attribute of kernels whose `params(Name)` now has the fields of `Name`. Not for people: the macro that `KernelParam` derives calls it.
+/// Items of kernel modules of this crate, in a file of their own: constants, structs, helpers, kernels.
+///
+/// A module with `parts(name)` gets the items as if they were written at its end, so they use its names, and it uses theirs.
+///
+/// ```ignore
+/// // mainloop.rs
+/// #[ptx_part]
+/// pub(crate) mod consumer {
+///     fn double(x: f32) -> f32 { x + x }
+/// }
+///
+/// // kernel.rs
+/// #[ptx_module(arch = "sm_90a", parts(super::mainloop::consumer))]
+/// mod kernels {
+///     #[ptx_kernel(block = 32)]
+///     pub fn twice(x: &mut [f32]) { /* … double(y) … */ }
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn ptx_part(options: TokenStream, item: TokenStream) -> TokenStream {
+    ptx_expand::part(options.into(), item.into()).into()
+}
+
+/// Goes on with an attribute of kernels whose `params(Name)` or `parts(name)` is now known. Not for people: the macros of `KernelParam` and `ptx_part` call it.
 #[doc(hidden)]
 #[proc_macro]
 pub fn resume(input: TokenStream) -> TokenStream {

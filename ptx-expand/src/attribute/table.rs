@@ -46,6 +46,7 @@ pub const OPTIONS: &[Choice] = &[
     Choice { name: "requires", like: "`requires(x.len() >= n)`", read: Reader::requires },
     Choice { name: "unsafe", like: "`unsafe(requires(x.len() >= n))`", read: Reader::vouched },
     Choice { name: "params", like: "`params(Name)`", read: Reader::params_structs },
+    Choice { name: "parts", like: "`parts(name)`", read: Reader::no_parts },
     Choice { name: "lineinfo", like: "`lineinfo`", read: |_, a, arg| flag(arg, &mut a.options.lineinfo) },
     Choice { name: "cubin", like: "`cubin`", read: |_, _, arg| matches!(arg.value, Value::Nothing) },
     Choice {

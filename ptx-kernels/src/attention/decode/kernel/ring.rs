@@ -1,0 +1,92 @@
+//! A warp's ring of tiles of the cache, which it fills and reads alone.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod ring {
+    /// The cache of one head of one sequence, K and V: addresses of the rows in page 0, strides, and bytes of a row.
+    struct Cache {
+        from: [u64; 2],
+        pages: [u64; 2],
+        slots: [u64; 2],
+        bytes: [u32; 2],
+        places: kv_cache::Pages,
+        len: u32,
+    }
+
+    impl Cache {
+        /// The address of a row of K (`part` 0) or V (1).
+        fn row(&self, part: u32, page: u32, slot: u32) -> u64 {
+            self.from[part] + page as u64 * self.pages[part] + slot as u64 * self.slots[part]
+        }
+
+        /// Begins to copy a warp's tile of keys and values from `token` on; those behind the last key become zeros. Each lane gives an
+        /// entry of the table and a place in the page for one key; `ACROSS` lanes copy a row.
+        fn copy<const C: Config>(&self, tile: u32, token: u32, entry: u32, slot: u32) {
+            const WIDTH: u32 = C.size * C.head;
+            const ACROSS: u32 = if WIDTH % 128 == 0 { 8 } else { 2 };
+            const STEP: u32 = 32 / ACROSS;
+            let (page, column): (u32, u32) = (self.places.page(entry), laneid % ACROSS * 16);
+            for i in 0..C.keys / STEP {
+                let row: u32 = laneid / ACROSS + STEP * i;
+                let (own_page, own_slot): (u32, u32) = (warp::broadcast(page, row), warp::broadcast(slot, row));
+                let known: pred = token + row < self.len;
+                for part in 0..2 {
+                    let from: u64 = self.row(part, own_page, own_slot) + column as u64;
+                    let to: u32 = tile + row * C.pitch() + column;
+                    for j in 0..WIDTH / (16 * ACROSS) {
+                        const AT: u32 = 16 * ACROSS * j;
+                        let inside: pred = known & (column + AT < self.bytes[part]);
+                        cp_async::copy16_zero(to + (part * C.tile() + AT), from + AT as u64, inside.select(16, 0));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A warp's ring of tiles: the ones to fill and to read next, and where the table and the page have this lane's key of the former, so
+    /// that no copy waits for the table.
+    struct Ring<const C: Config> {
+        tiles: u32,
+        fill: u32,
+        read: u32,
+        entry: u32,
+        slot: u32,
+    }
+
+    impl<const C: Config> Ring<C> {
+        /// The ring of this warp.
+        fn new(tiles: u32) -> Ring<C> {
+            Ring { tiles: tiles + tid.x / 32 * (2 * C.stages * C.tile()), fill: 0, read: 0, entry: 0, slot: 0 }
+        }
+
+        /// Finds the keys of this warp's tile of a round.
+        fn find(&mut self, cache: &Cache, round: u32) {
+            let token: u32 = round * C.block() + tid.x / 32 * C.keys + (laneid & (C.keys - 1));
+            (self.entry, self.slot) = cache.places.find(token.min(cache.len.max(1) - 1));
+        }
+
+        /// Begins to copy this warp's tile of a round, whose keys are found, and finds those of the next one.
+        fn begin(&mut self, cache: &Cache, round: u32) {
+            let token: u32 = round * C.block() + tid.x / 32 * C.keys;
+            cache.copy::<C>(self.tiles + self.fill * (2 * C.tile()), token, self.entry, self.slot);
+            self.fill += 1;
+            self.fill = (self.fill == C.stages).select(0, self.fill);
+            self.find(cache, round + 1);
+        }
+
+        /// Waits for the next tile.
+        fn wait(&self) -> u32 {
+            cp_async::wait::<{ C.stages - 1 }>();
+            warp::sync();
+            self.tiles + self.read * (2 * C.tile())
+        }
+
+        /// Gives the tile back.
+        fn advance(&mut self) {
+            warp::sync();
+            self.read += 1;
+            self.read = (self.read == C.stages).select(0, self.read);
+        }
+    }
+}

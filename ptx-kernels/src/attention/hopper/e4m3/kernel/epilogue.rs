@@ -1,0 +1,47 @@
+//! Keys that queries of the kernel for `e4m3` do not see, and the results of a piece of work.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod results {
+    impl<T, const C: Config> Consumer<T, C> {
+        /// Keys that a row does not see: those behind the last one and, if causal, behind the row's own. Most tiles have none.
+        fn mask(&mut self, block: u32, keys: u32) {
+            let mut least: i32 = signed(keys);
+            if C.causal == 1 {
+                least = least.min(self.top);
+            }
+            if signed((block + 1) * C.keys) > least {
+                for half in 0..2 {
+                    let mut limit: i32 = signed(keys);
+                    if C.causal == 1 {
+                        limit = limit.min(self.own + 8 * half as i32);
+                    }
+                    scores::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
+                }
+            }
+        }
+
+        /// Divides O by the sums, and writes it and the logarithms of the sums; rows that see no key become zeros.
+        fn finish(&mut self, work: &flash::Work, p: &Problem, out: u64, lse: u64) {
+            let row: u32 = work.first + self.group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
+            for half in 0..2 {
+                let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
+                let own: u32 = row + 8 * half;
+                let inside: pred = own < p.tokens_q;
+                if p.logged != 0 {
+                    let logarithm: f32 = self.softmax.logarithm::<half>(log, self.exponent);
+                    let to: u64 = lse + attention::offset(p.lse, work.batch, own, work.head);
+                    let writes: pred = inside & (laneid % 4 == 0);
+                    ptx! { @writes st.global.f32 [to], logarithm; }
+                }
+                let scale: f32 = inverse * self.factor;
+                for i in 0..C.head / 4 {
+                    self.o[i / 2 * 4 + 2 * half + i % 2] *= scale;
+                }
+                let to: u64 = out + attention::offset(p.out, work.batch, own, work.head);
+                flash8::store_row::<T, half, { C.head / 2 }>(&self.o, to, inside);
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The producers of the kernel for `e4m3`: one thread copies Q, K and V by TMA, three warps turn tiles of V.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod producers {
+    /// If causal, query `i` sees the keys before `i` plus this number.
+    fn high<const C: Config>(p: &Problem) -> i32 {
+        flash::diagonal::<{ C.causal }>(p.top_left, p.tokens_q, p.tokens_k)
+    }
+
+    /// The pieces of work.
+    fn pieces<const C: Config>(p: &Problem, section: u32) -> flash::Dense<{ C.rows() }, { C.keys }, { C.causal }> {
+        let (count, heads, queries, keys): (u32, u32, u32, u32) = (p.batch, p.heads, p.queries, p.tokens_k);
+        flash::Dense { count, heads, queries, keys, high: high::<C>(p), section }
+    }
+
+    /// Loads Q, K and V of all pieces of work, and tells the other warps which these are: as in `forward`.
+    fn load<const C: Config>(memory: &Memory<C>, maps: &flash::Maps, p: &Problem, section: u32, claims: u64) {
+        let pieces = pieces::<C>(p, section);
+        let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
+        let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
+        loop {
+            let work = pieces.piece(index);
+            memory.slots.send(&work, &flash::Bounds::none(), turn);
+            if work.blocks == 0 {
+                break;
+            }
+            let next: u32 = pieces.claim(claims);
+            let head: u32 = work.head / p.group;
+            let mut block: u32 = work.blocks - 1;
+            memory.k.load::<{ C.width() }>(maps.k, &at, head, block * C.keys, work.batch);
+            memory.q.load::<{ C.width() }>(maps.q, &work, turn);
+            memory.v.load::<{ C.width() }>(maps.v, &at, head, block * C.keys, work.batch);
+            at.advance();
+            while block > 0 {
+                block -= 1;
+                memory.v.load::<{ C.width() }>(maps.v, &at, head, block * C.keys, work.batch);
+                memory.k.load::<{ C.width() }>(maps.k, &at, head, block * C.keys, work.batch);
+                at.advance();
+            }
+            index = next;
+            turn += 1;
+        }
+    }
+
+    /// Turns the tiles of V of all pieces of work.
+    fn turn_values<const C: Config>(memory: &Memory<C>) {
+        let mut work = flash::Work::none();
+        let mut bounds = flash::Bounds::none();
+        let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
+        let mut turn: u32 = 0;
+        loop {
+            memory.slots.receive(&mut work, &mut bounds, turn);
+            if work.blocks == 0 {
+                break;
+            }
+            let mut block: u32 = work.blocks;
+            while block > 0 {
+                block -= 1;
+                memory.v.wait(&at);
+                memory.turned.wait_empty(&at);
+                let stage: u32 = at.stage * C.kv_tile();
+                let (from, to): (u32, u32) = (memory.v.tiles + stage, memory.turned.tiles + stage);
+                flash8::turn_tile::<{ C.keys }, { C.head }, { C.width() }, 1, TURNERS>(from, to);
+                // `wgmma` reads by the asynchronous proxy.
+                tma::fence();
+                warp::sync();
+                memory.v.release(at.stage);
+                memory.turned.fill(at.stage);
+                at.advance();
+            }
+            turn += 1;
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The consumers of the kernel for `e4m3`: a warp group's walk over tiles of keys, and its two products.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod consumer {
+    /// State of a warp group that multiplies. This thread has two rows, 8 apart; of 8 keys it holds the scores of two.
+    struct Consumer<T, const C: Config> {
+        group: u32,
+        /// The first of this thread's rows, plus the keys that its query sees behind key 0.
+        own: i32,
+        /// The keys that the group's first query sees.
+        top: i32,
+        q_rows: u64,
+        k_rows: u64,
+        v_rows: u64,
+        /// Of the head.
+        exponent: f32,
+        factor: f32,
+        s: [f32; C.keys / 2],
+        p: [b32; C.keys / 8],
+        o: [f32; C.head / 2],
+        softmax: scores::Softmax<2, 6>,
+    }
+
+    impl<T, const C: Config> Consumer<T, C> {
+        fn new(memory: &Memory<C>) -> Consumer<T, C> {
+            let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
+            let s: [f32; C.keys / 2] = [0.0; C.keys / 2];
+            let p: [b32; C.keys / 8] = [0; C.keys / 8];
+            let o: [f32; C.head / 2] = [0.0; C.head / 2];
+            Consumer {
+                group,
+                own: 0,
+                top: 0,
+                q_rows: wgmma::descriptor_k::<{ C.width() }>(memory.q.tile + group * (64 * C.width())),
+                k_rows: wgmma::descriptor_k::<{ C.width() }>(memory.k.tiles),
+                v_rows: wgmma::descriptor_plain::<0, 128, 256>(memory.turned.tiles),
+                exponent: 0.0,
+                factor: 0.0,
+                s,
+                p,
+                o,
+                softmax: scores::Softmax::new(),
+            }
+        }
+
+        /// All pieces of work. While the results of one leave, the first scores of the next are on the tensor cores.
+        fn run(&mut self, memory: &Memory<C>, p: &Problem, descale: &attention::Descale, out: u64, lse: u64) {
+            let mut work = flash::Work::none();
+            let mut bounds = flash::Bounds::none();
+            let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
+            let mut turn: u32 = 0;
+            memory.slots.receive(&mut work, &mut bounds, turn);
+            let (mut score, mut factor): (f32, f32) = descale.of_head(work.batch, work.head / p.group);
+            memory.q.wait(self.group, 0);
+            memory.k.wait(&at);
+            wgmma::fence();
+            self.scores(0);
+            wgmma::commit();
+            wgmma::wait::<0>();
+            loop {
+                (self.exponent, self.factor) = (p.exponent * score, factor);
+                self.begin(&work, high::<C>(p));
+                self.walk(memory, &work, &mut at, p.tokens_k);
+                let (first, head, batch): (u32, u32, u32) = (work.first, work.head, work.batch);
+                let done = flash::Work { first, head, batch, blocks: 0 };
+                turn += 1;
+                memory.slots.receive(&mut work, &mut bounds, turn);
+                if work.blocks == 0 {
+                    self.finish(&done, p, out, lse);
+                    break;
+                }
+                (score, factor) = descale.of_head(work.batch, work.head / p.group);
+                memory.q.wait(self.group, turn);
+                memory.k.wait(&at);
+                wgmma::fence();
+                self.scores(at.stage);
+                wgmma::commit();
+                self.finish(&done, p, out, lse);
+                wgmma::wait::<0>();
+            }
+        }
+
+        /// A new piece of work: nothing is summed yet.
+        fn begin(&mut self, work: &flash::Work, high: i32) {
+            let first: u32 = work.first + self.group * 64;
+            self.top = signed(first) + high;
+            self.own = signed(first + tid.x / 32 % 4 * 16 + laneid / 4) + high;
+            for half in 0..2 {
+                self.softmax.clear::<half>();
+            }
+            for i in 0..C.head / 2 {
+                self.o[i] = 0.0;
+            }
+        }
+
+        /// All tiles, the scores of whose first one are there: scores of the next one beside the product with V of the one before.
+        fn walk(&mut self, memory: &Memory<C>, work: &flash::Work, at: &mut flash::Position<STAGES>, keys: u32) {
+            let mut block: u32 = work.blocks - 1;
+            self.release(memory, at.stage, block);
+            self.mask(block, keys);
+            self.softmax.update(&mut self.s, self.exponent);
+            flash8::pack::<{ C.keys / 2 }>(&mut self.p, &self.s);
+            while block > 0 {
+                block -= 1;
+                let (v_stage, v_phase): (u32, u32) = (at.stage, at.phase);
+                at.advance();
+                memory.k.wait(at);
+                wgmma::fence();
+                self.scores(at.stage);
+                wgmma::commit();
+                mbarrier::wait(memory.turned.full + 8 * v_stage, v_phase);
+                self.values(v_stage);
+                wgmma::commit();
+                wgmma::wait::<1>();
+                self.release(memory, at.stage, block);
+                self.mask(block, keys);
+                if self.softmax.update(&mut self.s, self.exponent) {
+                    wgmma::wait::<0>();
+                    self.softmax.shrink(&mut self.o);
+                }
+                // Behind a branch, so that ptxas does not wait before the exponentials.
+                wgmma::wait::<0>();
+                memory.turned.release(v_stage);
+                flash8::pack::<{ C.keys / 2 }>(&mut self.p, &self.s);
+            }
+            memory.turned.wait(at);
+            wgmma::fence();
+            self.values(at.stage);
+            wgmma::commit();
+            wgmma::wait::<0>();
+            memory.turned.release(at.stage);
+            at.advance();
+        }
+
+        /// Gives a tile of keys back, and behind the last one the queries.
+        fn release(&self, memory: &Memory<C>, stage: u32, block: u32) {
+            memory.k.release(stage);
+            if block == 0 {
+                memory.q.release(self.group);
+            }
+        }
+
+        /// S = Q · Kᵀ: 64 rows and `keys` columns, 32 elements at a time.
+        fn scores(&mut self, stage: u32) {
+            const SHAPE: &str = wgmma::SHAPES_8[C.keys / 8 - 1];
+            const STEPS: u32 = C.width() / 32;
+            let k_rows: u64 = self.k_rows + (stage * (C.kv_tile() / 16)) as u64;
+            for i in 0..C.head / 32 {
+                const PART: u64 = (i / STEPS) as u64;
+                const STEP: u64 = (i % STEPS * 2) as u64;
+                const ADD: u32 = (i != 0) as u32;
+                let a: u64 = self.q_rows + (PART * (C.rows() * C.width() / 16) as u64 + STEP);
+                let b: u64 = k_rows + (PART * C.kv_part() as u64 / 16 + STEP);
+                ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.e4m3.e4m3 {self.s[..]}, a, b, ADD, 1, 1; }
+            }
+        }
+
+        /// O += P · V, 32 keys at a time: P in registers, V by columns.
+        fn values(&mut self, stage: u32) {
+            const SHAPE: &str = wgmma::SHAPES_8[C.head / 8 - 1];
+            let v_rows: u64 = self.v_rows + (stage * (C.kv_tile() / 16)) as u64;
+            for i in 0..C.keys / 32 {
+                let b: u64 = v_rows + (i * (32 * C.head / 16)) as u64;
+                ptx! {
+                    wgmma.mma_async.sync.aligned.{SHAPE}.f32.e4m3.e4m3 {self.o[..]}, {self.p[4 * i..4 * i + 4]}, b, 1, 1, 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The producer of the forward kernel: one thread copies Q, K and V of all pieces of work by TMA.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod producer {
+    impl<const C: Config> Memory<C> {
+        /// Begins to copy the queries of a piece from row `rows[0]` of the tensor on, and its keys and values from row `rows[1]` on, the last tile
+        /// first. The first keys come before the queries, for these are needed longer.
+        fn load(
+            &self,
+            maps: &flash::Maps,
+            at: &mut flash::Position<{ C.stages }>,
+            work: &flash::Work,
+            rows: [u32; 2],
+            head: u32,
+            phase: u32,
+        ) {
+            let mut block: u32 = work.blocks - 1;
+            self.k.load::<64>(maps.k, at, head, rows[1] + block * C.keys, work.batch);
+            let queries = flash::Work { first: rows[0], head: work.head, batch: work.batch, blocks: 0 };
+            self.q.load::<64>(maps.q, &queries, phase);
+            self.v.load::<64>(maps.v, at, head, rows[1] + block * C.keys, work.batch);
+            at.advance();
+            while block > 0 {
+                block -= 1;
+                self.k.load::<64>(maps.k, at, head, rows[1] + block * C.keys, work.batch);
+                self.v.load::<64>(maps.v, at, head, rows[1] + block * C.keys, work.batch);
+                at.advance();
+            }
+        }
+    }
+
+    /// If causal, query `i` sees the keys before `i` plus this number.
+    fn high<const C: Config>(p: &Problem) -> i32 {
+        flash::diagonal::<{ C.causal }>(p.top_left, p.tokens_q, p.tokens_k)
+    }
+
+    /// The pieces of work.
+    fn pieces<const C: Config>(p: &Problem, section: u32) -> flash::Dense<{ C.rows() }, { C.keys }, { C.causal }> {
+        let (count, heads, queries, keys): (u32, u32, u32, u32) = (p.batch, p.heads, p.queries, p.tokens_k);
+        flash::Dense { count, heads, queries, keys, high: high::<C>(p), section }
+    }
+
+    /// Loads Q, K and V of all pieces of work, and tells the groups which these are. A block claims the next piece when it begins one,
+    /// so that blocks which are faster do more; the last claim brings the counter back to 0.
+    fn load<const C: Config>(memory: &Memory<C>, maps: &flash::Maps, p: &Problem, section: u32, claims: u64) {
+        let pieces = pieces::<C>(p, section);
+        let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
+        let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
+        loop {
+            let work = pieces.piece(index);
+            memory.slots.send(&work, &flash::Bounds::none(), turn);
+            if work.blocks == 0 {
+                break;
+            }
+            let next: u32 = pieces.claim(claims);
+            memory.load(maps, &mut at, &work, [work.first, 0], work.head / p.group, turn & 1);
+            index = next;
+            turn += 1;
+        }
+    }
+
+    /// The same for packed sequences and windows.
+    fn load_masked<const C: Config>(
+        memory: &Memory<C>,
+        maps: &flash::Maps,
+        p: &Problem,
+        starts: [Global<i32>; 2],
+        section: u32,
+        claims: u64,
+    ) {
+        let (tokens, longest): ([u32; 2], [u32; 2]) = ([p.tokens_q, p.tokens_k], [p.queries, p.keys]);
+        let batch = flash::Batch { starts, variable: p.variable, count: p.batch, tokens, longest };
+        let mut sequences = flash::Sequences::<{ C.rows() }, { C.keys }>::new(batch, p.heads);
+        let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
+        let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
+        loop {
+            sequences.seek(index);
+            let (work, bounds): (flash::Work, flash::Bounds) =
+                sequences.piece(index, section, p.top_left, p.left, p.right);
+            memory.slots.send(&work, &bounds, turn);
+            if work.blocks == 0 {
+                break;
+            }
+            let claimed: u32;
+            ptx! { atom.relaxed.gpu.global.add.u32 claimed, [claims], 1; }
+            let rows: [u32; 2] = [bounds.start + work.first, sequences.k.start + bounds.begin * C.keys];
+            memory.load(maps, &mut at, &work, rows, work.head / p.group, turn & 1);
+            index = nctaid.x + claimed;
+            turn += 1;
+        }
+        flash::claimed(claims);
+    }
+}

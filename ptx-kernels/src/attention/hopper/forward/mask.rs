@@ -1,0 +1,55 @@
+//! Keys that queries of the forward kernel do not see, and the cap of scores.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod masks {
+    impl<T, const C: Config> Consumer<T, C> {
+        /// Values behind the end of a packed sequence are another one's, perhaps not even numbers: they become zeros. Only the first tile of a
+        /// walk, whose first key is `key`, has any.
+        fn clear_values(&self, memory: &Memory<C>, at: &flash::Position<{ C.stages }>, key: u32, variable: u32) {
+            if (variable != 0) & (key + C.keys > self.mask.columns) {
+                memory.v.wait(at);
+                memory.v.clear_rows(at.stage, self.mask.columns.max(key) - key, tid.x - 128, 128 * C.groups);
+                barrier::sync::<{ 128 * C.groups }>(1);
+            }
+        }
+
+        /// The cap of scores, and keys that a row does not see: those behind the last one and, if causal, behind the row's own, or outside of
+        /// its window. Most tiles have none.
+        fn mask(&mut self, begin: u32, block: u32, p: &Problem) {
+            if C.masked == 1 {
+                if p.soft_cap > 0.0 {
+                    scores::bound(&mut self.s, p.scale);
+                }
+                let (first, column): (u32, u32) = (unsigned(self.top), (begin + block) * C.keys);
+                if self.mask.hides(first, first + 63, column, column + C.keys) {
+                    for half in 0..2 {
+                        let own: i32 = self.own + 8 * half as i32;
+                        let to: i32 = (own + self.mask.high).min(signed(self.mask.columns));
+                        scores::hide_outside::<half, { C.keys / 2 }>(&mut self.s, column, own + self.mask.low, to);
+                    }
+                }
+            } else {
+                self.mask_dense(block, p.tokens_k);
+            }
+        }
+
+        /// The same without a cap and a window.
+        fn mask_dense(&mut self, block: u32, keys: u32) {
+            let mut least: i32 = signed(keys);
+            if C.causal == 1 {
+                least = least.min(self.top);
+            }
+            if signed((block + 1) * C.keys) > least {
+                for half in 0..2 {
+                    let mut limit: i32 = signed(keys);
+                    if C.causal == 1 {
+                        limit = limit.min(self.own + 8 * half as i32);
+                    }
+                    scores::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
+                }
+            }
+        }
+    }
+}
