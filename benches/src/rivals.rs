@@ -1,5 +1,5 @@
 //! The libraries that kernels are measured by, in this process. Each is looked for when it is asked for; a machine without it
-//! has no such rival. Besides ptx-launch this is the one place with `unsafe`: it calls C. What can only be had from Python or
+//! has no such rival. Besides ptx-runtime this is the one place with `unsafe`: it calls C. What can only be had from Python or
 //! C++ (torch.compile, pyptx, CUTLASS) is a companion: `companion.py`, `cutlass.cu`.
 
 pub mod cublas;

@@ -140,65 +140,19 @@
 //! Nothing panics. An [`Error`] says what was asked, what is possible and what to do; [`Error::kind`] is for programs.
 //! After a kernel has failed on a GPU, its context is lost, and every later call says so.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
-mod buffer;
-mod cache;
-mod config;
-mod copy;
-mod device;
-mod driver;
-mod error;
 #[doc(hidden)]
 pub mod expansion;
-mod graph;
-mod int;
-mod kernel;
 #[doc = include_str!("../docs/language.md")]
 pub mod language {}
-mod launch;
 pub mod layouts;
-mod load;
 mod macros;
-pub mod packed;
-mod param;
 pub mod prelude;
-mod properties;
-mod runtime;
-mod statics;
-mod stream;
-mod tensor;
-mod tensor_map;
-mod testing;
-mod texture;
-mod tile;
-mod timing;
-mod tuning;
 
-pub use buffer::{Bound, ReadSlice, WriteSlice};
-pub use buffer::{Buffer, Element, Pinned, View, ViewMut};
-pub use config::{Config, Dim, IntoDim, Spread};
-pub use device::Device;
-pub use device::cuda::keep_current_context;
-pub use error::{Error, ErrorKind, Result};
-pub use graph::Graph;
-pub use int::{Int, ToInt};
-pub use kernel::{Cubin, Kernel, LineMap, Module, Variant};
-pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, Source};
 pub use macros::*;
-pub use param::{Arg, KernelParam, Param};
-pub use properties::{Properties, StreamId};
-#[cfg(feature = "cpu")]
-pub use ptx_interp::Options as CpuOptions;
-pub use runtime::{RuntimeKernel, RuntimeLaunch, RuntimeModule};
-pub use statics::Static;
-pub use stream::{AsStream, Stream, StreamRef};
-pub use tensor::{TensorMut, TensorRef};
-pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
-pub use texture::{AddressMode, Extent, FilterMode, Surface, Texel, TexelArray, TexelFormat, Texture, TextureBuilder};
-pub use tile::{ReadTile, Tile, WriteTile};
-pub use timing::{Timer, Timing};
-pub use tuning::{Outcome, Record, Records, Trial, Tuner, Tuning};
+#[doc(inline)]
+pub use ptx_runtime::*;
 
 // The example of the package's page.
 #[cfg(doctest)]

@@ -84,10 +84,11 @@ fn paths_are_there() {
 
 /// The text in backticks that starts like a path of this repository.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
-    const TOP: [&str; 9] = [
+    const TOP: [&str; 10] = [
         "ptx-core/",
         "ptx-expand/",
         "ptx-macros/",
+        "ptx-runtime/",
         "ptx-launch/",
         "ptx-cli/",
         "examples/",

@@ -6,7 +6,7 @@ use crate::output::{Failure, Outcome};
 use crate::source::Source;
 use crate::write;
 use ptx_core::check::Checked;
-use ptx_launch::{Config, Device, ErrorKind, RuntimeKernel, RuntimeModule};
+use ptx_runtime::{Config, Device, ErrorKind, RuntimeKernel, RuntimeModule};
 use std::io::Write;
 
 /// Sound if the kernel ends; what goes wrong on the GPU is the driver's message.
@@ -63,12 +63,12 @@ enum Value {
 
 /// Launches the kernel once, and waits for its end.
 #[allow(unsafe_code, reason = "whoever runs the command vouches for the kernel")]
-fn run(device: &Device, kernel: RuntimeKernel, config: Config, values: &mut [Value]) -> ptx_launch::Result<()> {
+fn run(device: &Device, kernel: RuntimeKernel, config: Config, values: &mut [Value]) -> ptx_runtime::Result<()> {
     let upload = |value: &Value| match value {
         Value::Plain(_) => Ok(None),
         Value::Memory(bytes) => device.upload(bytes).map(Some),
     };
-    let mut buffers = values.iter().map(upload).collect::<ptx_launch::Result<Vec<_>>>()?;
+    let mut buffers = values.iter().map(upload).collect::<ptx_runtime::Result<Vec<_>>>()?;
     let mut launch = kernel.launch(config);
     for (value, buffer) in values.iter().zip(&mut buffers) {
         launch = match (value, buffer) {

@@ -16,7 +16,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A `static` of a [`ptx_module`](crate::ptx_module) that says `pub`: one variable on each device.
+/// A `static` of a `#[ptx_module]` that says `pub`: one variable on each device.
 ///
 /// A `static` lies in constant memory: kernels read it, and the host writes it between launches. A `static mut` lies in global memory, and
 /// kernels write it, too. Each device has the value of the source until something writes another.

@@ -1,0 +1,90 @@
+//! Items for the macros' expansions. `ptx-launch` adds those of its macros.
+
+pub use crate::buffer::{Bound, ReadSlice, WriteSlice};
+pub use crate::config::{Config, IntoDim};
+pub use crate::error::Result;
+pub use crate::int::{Arithmetic, Int, IntegerArithmetic, ToInt, int};
+pub use crate::kernel::{Kernel, LineMap, Module, Variant};
+pub use crate::launch::launch;
+pub use crate::param::{Arg, KernelParam, Param};
+pub use crate::statics::Static;
+pub use crate::stream::{AsStream, StreamRef, Submission};
+pub use crate::tensor_map::{
+    ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder,
+};
+pub use crate::texture::{Surface, Texture};
+pub use crate::tile::{ReadTile, WriteTile, dim};
+pub use ::core;
+
+use crate::error::{Error, ErrorKind};
+pub use crate::testing::each_seed;
+
+/// A slice parameter in a host expression: all that is known of it there is its length.
+#[derive(Clone, Copy, Debug)]
+pub struct Len(Int);
+
+impl Len {
+    /// The slice that has this many elements.
+    #[inline]
+    pub fn new(len: usize) -> Len {
+        Len(int(len))
+    }
+
+    /// Number of elements.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "it has one, below")]
+    pub fn len(self) -> Int {
+        self.0
+    }
+
+    /// Returns true if there are none.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The value of an arithmetic expression.
+///
+/// # Errors
+/// [`ErrorKind::Condition`] where it has none.
+#[inline]
+pub fn defined<T>(value: Option<T>, kernel: &Kernel, expression: &str) -> Result<T> {
+    value.ok_or_else(|| undefined(kernel, expression))
+}
+
+#[cold]
+fn undefined(kernel: &Kernel, expression: &str) -> Error {
+    let asked =
+        format!("`{}` is launched with values for which `{expression}` divides by zero or overflows", kernel.entry);
+    Error::new(ErrorKind::Condition, asked).help("check the arguments of the launch")
+}
+
+/// The kernel of the instance that is picked at run time.
+///
+/// # Errors
+/// [`ErrorKind::Condition`] if the instances with the types of the call have no such name.
+pub fn instance<I: Copy + PartialEq + std::fmt::Debug>(
+    kernels: &[(I, &'static Kernel)],
+    wanted: I,
+    kernel: &str,
+) -> Result<&'static Kernel> {
+    let found = kernels.iter().find(|(name, _)| *name == wanted).map(|(_, kernel)| *kernel);
+    found.ok_or_else(|| {
+        let names: Vec<String> = kernels.iter().map(|(name, _)| format!("`{name:?}`")).collect();
+        Error::new(
+            ErrorKind::Condition,
+            format!("the instance `{wanted:?}` of `{kernel}` does not exist for these types"),
+        )
+        .possible(names.join(", "))
+        .help("pick one of these, or add it to `instances` in the kernel's attribute")
+    })
+}
+
+/// A condition of `requires(…)` that does not hold, with the values of what it names.
+#[cold]
+pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, Int)]) -> Error {
+    let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    Error::new(ErrorKind::Condition, format!("`{}` is launched with {}", kernel.entry, values.join(", ")))
+        .possible(format!("its condition must hold: {condition}"))
+}
