@@ -22,7 +22,7 @@ const KINDS: &[Kind] = &[
         name: "several instructions",
         opcodes: &[
             "mma", "wmma", "tex", "tld4", "multimem", "vadd4", "vsub4", "div", "rem", "rcp", "sqrt", "shfl", "match",
-            "cp", "vote", "ldmatrix", "mul", "mad", "mov", "sured", "cvt", "redux",
+            "cp", "vote", "ldmatrix", "mul", "mad", "mov", "sured", "cvt", "redux", "suld", "sust", "barrier",
         ],
         operands: &[],
         said: &[
@@ -32,6 +32,10 @@ const KINDS: &[Kind] = &[
             "for instruction '_mma'",
             "for instruction 'cvt'",
             "for instruction 'dp4a'",
+            "for instruction 'st'",
+            "for instruction 'setp'",
+            "for instruction 'selp'",
+            "does not match formal parameter",
             "must be register or constant",
             "instruction types specified for 'cvt'",
             "elements of different types",
@@ -64,7 +68,10 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "names of functions",
-        opcodes: &["div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt", "red", "st"],
+        opcodes: &[
+            "div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt", "red", "st", "add", "mul", "sqrt",
+            "tcgen05",
+        ],
         operands: &["f"],
         said: &[
             "wants a register here",
@@ -83,7 +90,7 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "braces around one register",
-        opcodes: &["cvt", "fma", "mov", "mbarrier"],
+        opcodes: &["add", "cvt", "fma", "mov", "mbarrier", "mul", "sub"],
         operands: &["{"],
         said: &["wants a register here", "(this one has 1)"],
     },
@@ -122,15 +129,27 @@ const KINDS: &[Kind] = &[
             "has no modifier `.swizzle_atomicity`",
             "has no modifier `.subnormal`",
             "has no modifier `.notanumber`",
+            "has no modifier `.rank`",
             "has no place here in",
             "`bar` lacks one of",
         ],
     },
     Kind {
         name: "modifiers that mean nothing",
+        opcodes: &["prefetchu"],
+        operands: &[],
+        said: &["has no modifier"],
+    },
+    Kind {
+        name: "modifiers that mean nothing",
         opcodes: &["fence"],
         operands: &[],
-        said: &["Modifier '.async' requires", "Multiple .sync_restrict", "Illegal modifier '.sync_restrict"],
+        said: &[
+            "Modifier '.async' requires",
+            "Multiple .sync_restrict",
+            "Multiple .alias",
+            "Illegal modifier '.sync_restrict",
+        ],
     },
     Kind { name: "offsets in volumes", opcodes: &["tex"], operands: &[], said: &["Illegal modifier '.3d'"] },
     Kind {
@@ -164,7 +183,25 @@ const KINDS: &[Kind] = &[
         operands: &[],
         said: &["register cannot be a", "a literal of this kind cannot be a"],
     },
-    Kind { name: "loosely checked operands", opcodes: &["cp"], operands: &["{"], said: &["cannot stand beside"] },
+    Kind {
+        name: "loosely checked operands",
+        opcodes: &["cp", "mov"],
+        operands: &["{"],
+        said: &["cannot stand beside"],
+    },
+    Kind { name: "loosely checked operands", opcodes: &["st"], operands: &[], said: &["`st.bulk` needs PTX 9.0"] },
+    Kind {
+        name: "integers for accumulators",
+        opcodes: &["mma"],
+        operands: &["{"],
+        said: &["Arguments mismatch for instruction 'mma'"],
+    },
+    Kind {
+        name: "sums that are no numbers",
+        opcodes: &["mma", "wmma"],
+        operands: &["+"],
+        said: &["elements in braces here"],
+    },
     Kind {
         name: "operands that mean nothing",
         opcodes: &["tex", "tld4"],

@@ -170,7 +170,7 @@ impl Binder<'_> {
             | (OperandKind::Callees, Operand::Targets(_) | Operand::Proto(_)) => Ok(()),
             (OperandKind::Symbol(space), Operand::Symbol(Symbol::Var(var), _)) => self.variable(space, *var),
             (OperandKind::Symbol(space), Operand::Func(_)) => self.function(space),
-            (OperandKind::Callee, Operand::Reg(reg)) => {
+            (OperandKind::Callee, Operand::Reg(reg)) if self.vector_of(reg.index()) == 1 => {
                 let holds = |ty: &str| self.register(Type::find(ty), false, reg.index());
                 holds("u64").or_else(|_| holds("i32"))
             }
@@ -231,7 +231,10 @@ impl Binder<'_> {
                 let found = self.module.variables.get(var.index()).map(|v| v.ty);
                 if found == ty { Ok(()) } else { Err(Why::Shape("a register with a handle".into())) }
             }
-            Operand::Not(inner) if value.negatable && is_predicate(ty) => self.scalar(value, access, inner),
+            Operand::Not(inner) if value.negatable && is_predicate(ty) => match **inner {
+                Operand::Reg(reg) if self.is_packed(reg.index()) => Err(Why::Shape("a predicate behind `!`".into())),
+                _ => self.scalar(value, access, inner),
+            },
             Operand::Neg(inner) if value.negatable && !is_predicate(ty) => match **inner {
                 Operand::Reg(reg) | Operand::Part(reg, _) if self.is_packed(reg.index()) => {
                     Err(Why::Shape("a register that holds one number".into()))
