@@ -160,18 +160,28 @@ impl World<'_> {
         let (pause, value) = (self.ground.pause, self.number());
         let Some((mut y, x)) = self.pair() else { return };
         let (from, to, x) = (self.memories[x].id, y.id, &self.memories[x].buffer);
-        let steps = match self.random.below(3) {
-            0 => vec![Step::Accumulate(from, to)],
-            1 => vec![Step::Fill(to, value), Step::Accumulate(from, to)],
-            _ => vec![Step::Copy(from, to), Step::Accumulate(from, to)],
+        let first = match self.random.below(5) {
+            0 => None,
+            1 => Some(Step::Fill(to, value)),
+            2 => Some(Step::Copy(from, to)),
+            3 => Some(Step::Sample(from, to)),
+            _ => Some(Step::SampleArray(to, value)),
         };
+        let steps: Vec<Step> = first.into_iter().chain([Step::Accumulate(from, to)]).collect();
         // A kernel is loaded before it is captured.
-        self.ground.devices.iter().for_each(|device| accumulate::KERNEL.load(device).unwrap());
+        for kernel in [&accumulate::KERNEL, &sample::KERNEL, &sample_array::KERNEL] {
+            self.ground.devices.iter().for_each(|device| kernel.load(device).unwrap());
+        }
+        // Both textures and the array are gone before the graph is launched.
+        let array = TexelArray::upload(&self.ground.devices[y.device], &Extent::of(&[N]), &[value; N]).unwrap();
+        let images = (Texture::of(x.view(), &[N]).build().unwrap(), array.texture().build().unwrap());
         let mut submit = |stream: &Stream| {
             steps.iter().try_for_each(|step| match step {
                 Step::Accumulate(..) => accumulate(stream, pause, 0.5, x, &mut y.buffer, N as u32),
                 Step::Fill(_, value) => stream.fill(&mut y.buffer, *value),
                 Step::Copy(..) => stream.copy(x, &mut y.buffer),
+                Step::Sample(..) => sample(stream, pause, &images.0, &mut y.buffer, N as u32),
+                Step::SampleArray(..) => sample_array(stream, pause, &images.1, &mut y.buffer, N as u32),
             })
         };
         if self.random.below(6) == 0 {
@@ -189,8 +199,8 @@ impl World<'_> {
     pub(super) fn follow(&mut self, steps: &[Step]) {
         for step in steps {
             let (to, values) = match *step {
-                Step::Fill(to, value) => (to, Some(vec![value; N])),
-                Step::Copy(from, to) => (to, self.values[from].clone()),
+                Step::Fill(to, value) | Step::SampleArray(to, value) => (to, Some(vec![value; N])),
+                Step::Copy(from, to) | Step::Sample(from, to) => (to, self.values[from].clone()),
                 Step::Accumulate(from, to) => {
                     let both = self.values[from].as_ref().zip(self.values[to].as_ref());
                     (to, both.map(|(x, y)| accumulated(0.5, x, y)))

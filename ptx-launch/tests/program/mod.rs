@@ -65,6 +65,10 @@ enum Step {
     Accumulate(usize, usize),
     Fill(usize, f32),
     Copy(usize, usize),
+    /// Through a texture of the first one.
+    Sample(usize, usize),
+    /// Through a texture of an array of this number.
+    SampleArray(usize, f32),
 }
 
 struct World<'a> {

@@ -1,7 +1,7 @@
 //! Several threads at a time.
 
 use super::kernels::accumulate;
-use super::{N, World, accumulated};
+use super::{N, Step, World, accumulated};
 
 impl World<'_> {
     /// Both halves of a buffer are written by a thread each, on streams that exist or that come and go.
@@ -83,8 +83,8 @@ impl World<'_> {
         self.follow(&steps);
         let ids = [y.id, self.memories[x].id];
         let touched = steps.iter().flat_map(|step| match *step {
-            super::Step::Accumulate(from, to) | super::Step::Copy(from, to) => [from, to],
-            super::Step::Fill(to, _) => [to, to],
+            Step::Accumulate(from, to) | Step::Copy(from, to) | Step::Sample(from, to) => [from, to],
+            Step::Fill(to, _) | Step::SampleArray(to, _) => [to, to],
         });
         let touched: Vec<usize> = touched.chain([ids[0]]).collect();
         touched.into_iter().for_each(|id| self.set(id, None));
