@@ -2,6 +2,7 @@
 //!
 //! A tile's row has 33 elements, not 32: threads that read a column meet 32 different banks.
 
+use ptx_examples::parallel::count;
 use ptx_examples::{Report, bandwidth, elements, random, timer};
 use ptx_launch::prelude::*;
 
@@ -55,7 +56,7 @@ pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let time = timer(device).measure(&stream, || transpose(&stream, &x, &mut out, n))?.median();
     let side = n as usize;
     let result = out.download()?;
-    let wrong = (0..side * side).filter(|at| result[*at] != data[at % side * side + at / side]).count();
+    let wrong = count(side * side, |at| result[at] != data[at % side * side + at / side]);
     Ok(Report {
         name: "transpose",
         device: device.name().to_owned(),

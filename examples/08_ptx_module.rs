@@ -2,6 +2,7 @@
 //!
 //! The constant `clamp::PTX` is these bytes. The entry's parameters are what the PTX says: pointers as `u64`.
 
+use ptx_examples::parallel::count;
 use ptx_examples::{Report, bandwidth, elements, random, timer};
 use ptx_launch::prelude::*;
 
@@ -58,7 +59,7 @@ pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let launch = || unsafe { clamp(&stream, config, x.address(), lo, hi, n) };
     let time = timer(device).measure(&stream, launch)?.median();
     let result = x.download()?;
-    let wrong = result.iter().zip(&data).filter(|(out, x)| **out != x.clamp(lo, hi)).count();
+    let wrong = count(data.len(), |at| result[at] != data[at].clamp(lo, hi));
     Ok(Report {
         name: "ptx_module",
         device: device.name().to_owned(),

@@ -2,6 +2,7 @@
 //!
 //! A use with other arguments does not compile, and the error lists the instances that exist.
 
+use ptx_examples::parallel::count;
 use ptx_examples::{Report, bandwidth, elements, integers, timer};
 use ptx_launch::prelude::*;
 
@@ -36,8 +37,9 @@ pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let stream = device.stream();
     let time = timer(device).measure(&stream, || raise::<u32, 4>(&stream, &mut x, 1 << 31, n))?.median();
     raise::<f32, 1>(&stream, &mut y, 0.5, n)?;
-    let wrong_ints = x.download()?.iter().zip(&ints).filter(|(out, x)| **out != (**x).max(1 << 31)).count();
-    let wrong_floats = y.download()?.iter().zip(&floats).filter(|(out, x)| **out != x.max(0.5)).count();
+    let (raised_ints, raised_floats) = (x.download()?, y.download()?);
+    let wrong_ints = count(ints.len(), |at| raised_ints[at] != ints[at].max(1 << 31));
+    let wrong_floats = count(floats.len(), |at| raised_floats[at] != floats[at].max(0.5));
     Ok(Report {
         name: "instances",
         device: device.name().to_owned(),

@@ -42,20 +42,20 @@ impl Task {
         let Task { tokens, heads, group, dim, .. } = *self;
         let (token, head, heads_k) = (row / heads, row % heads, heads / group);
         let (sequence, place) = (token / tokens, token % tokens);
-        let query = &q[row * dim..][..dim];
-        let of = |x: &[bf16], at: usize| -> Vec<f64> {
+        let query: Vec<f64> = q[row * dim..][..dim].iter().map(|q| q.to_f64()).collect();
+        let row_of = |at: usize| {
             let from = ((sequence * tokens + at) * heads_k + head / group) * dim;
-            x[from..from + dim].iter().map(|x| x.to_f64()).collect()
+            from..from + dim
         };
         let seen = if self.causal { place + 1 } else { tokens };
-        let score = |at| query.iter().zip(of(k, at)).map(|(q, k)| q.to_f64() * k).sum::<f64>() / (dim as f64).sqrt();
-        let scores: Vec<f64> = (0..seen).map(score).collect();
+        let product = |at| query.iter().zip(&k[row_of(at)]).map(|(q, k)| q * k.to_f64()).sum::<f64>();
+        let scores: Vec<f64> = (0..seen).map(|at| product(at) / (dim as f64).sqrt()).collect();
         let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = scores.iter().map(|score| (score - top).exp()).sum();
         let mut out = vec![0.0; dim];
         for (at, score) in scores.iter().enumerate() {
             let weight = (score - top).exp() / total;
-            out.iter_mut().zip(of(v, at)).for_each(|(out, v)| *out += weight * v);
+            out.iter_mut().zip(&v[row_of(at)]).for_each(|(out, v)| *out += weight * v.to_f64());
         }
         out
     }

@@ -7,6 +7,7 @@ mod list;
 pub mod parallel;
 pub mod product;
 pub mod rows;
+pub mod turns;
 
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Result};
@@ -65,10 +66,14 @@ pub fn run(example: fn(&Device) -> Result<Report>) -> ExitCode {
 }
 
 /// The device, unless it is a GPU of another compute capability: then the CPU device, which runs every target. For kernels
-/// whose target ends in `a`, and runs on that chip alone.
+/// whose target ends in `a`, and runs on that chip alone. An example on the CPU device needs no turn on the GPU.
 pub fn chip_or_cpu(device: &Device, capability: (i32, i32)) -> Device {
     let fits = device.as_cuda().is_none_or(|context| context.compute_capability().is_ok_and(|c| c == capability));
-    if fits { device.clone() } else { Device::cpu() }
+    if fits {
+        return device.clone();
+    }
+    turns::end();
+    Device::cpu()
 }
 
 /// Prints an error and gives the exit code for it.
@@ -113,11 +118,13 @@ fn random_integer(at: u32, seed: u32) -> u32 {
 /// ‖out − ref‖ / ‖ref‖; infinite if a value is missing or not a number.
 pub fn relative_error(out: &[f32], reference: impl IntoIterator<Item = f64>) -> f64 {
     let (mut difference, mut norm, mut count) = (0.0, 0.0, 0);
-    for (x, r) in out.iter().zip(reference) {
-        difference += (f64::from(*x) - r).powi(2);
-        norm += r * r;
-        count += 1;
-    }
+    turns::aside(|| {
+        for (x, r) in out.iter().zip(reference) {
+            difference += (f64::from(*x) - r).powi(2);
+            norm += r * r;
+            count += 1;
+        }
+    });
     let error = (difference / f64::max(norm, f64::MIN_POSITIVE)).sqrt();
     if error.is_finite() && count == out.len() { error } else { f64::INFINITY }
 }
