@@ -250,10 +250,15 @@ fn time(folder: &Path, text: &str, args: &[&str]) -> Duration {
 #[track_caller]
 fn is_linear(name: &str, args: &[&str], n: usize, text: impl Fn(usize) -> String) {
     let folder = folder(name);
-    let (little, much) = (time(&folder, &text(n), args), time(&folder, &text(16 * n), args));
     // The start of the process is no work on the input.
     let least = Duration::from_millis(20);
-    assert!(much < least.max(little) * 60, "{name}: {n} in {little:?}, {} in {much:?}", 16 * n);
+    // A machine may be busy with something else while it is measured.
+    let fits = (0..3).any(|_| {
+        let (little, much) = (time(&folder, &text(n), args), time(&folder, &text(16 * n), args));
+        println!("{name}: {n} in {little:?}, {} in {much:?}", 16 * n);
+        much < least.max(little) * 60
+    });
+    assert!(fits, "{name}: see the times above");
 }
 
 fn repeat(n: usize, one: impl Fn(usize) -> String) -> String {
