@@ -218,6 +218,23 @@ fn a_grid_that_would_run_for_hours_is_refused() {
     assert_eq!(said(&["run", &name, "--grid", "1000", "--steps", "5000"]).0, 0);
 }
 
+/// A kernel that would fail at once: nothing is written where the buffer is not refused.
+#[test]
+#[cfg(target_os = "linux")]
+fn buffers_that_this_machine_cannot_hold_are_refused() {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
+    let bytes = total.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024 / 4 * 3;
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) { trap; ret; }\n";
+    let folder = folder("large_buffer");
+    let (name, output) = (file(&folder, "a.ptx", text), folder.join("out.bin"));
+    let run = |bytes: u64| said(&["run", &name, "--arg", &format!("{}:{bytes}", output.display())]);
+    let (code, _, err) = run(bytes);
+    assert!(code == 2 && err.contains("bytes of global memory were asked for"), "{err}");
+    assert_eq!(run(1 << 16).0, 1);
+    assert!(!output.exists());
+}
+
 #[test]
 fn textures_that_no_memory_holds_are_refused() {
     let folder = folder("textures");

@@ -22,7 +22,7 @@ const KINDS: &[Kind] = &[
         name: "several instructions",
         opcodes: &[
             "mma", "wmma", "tex", "tld4", "multimem", "vadd4", "vsub4", "div", "rem", "rcp", "sqrt", "shfl", "match",
-            "cp", "vote", "ldmatrix", "mul", "mad", "mov", "sured", "cvt", "redux", "suld", "sust", "barrier",
+            "cp", "vote", "ldmatrix", "mul", "mad", "mov", "sured", "cvt", "redux", "suld", "sust", "barrier", "red",
         ],
         operands: &[],
         said: &[
@@ -33,6 +33,7 @@ const KINDS: &[Kind] = &[
             "for instruction 'cvt'",
             "for instruction 'dp4a'",
             "for instruction 'st'",
+            "for instruction 'ld'",
             "for instruction 'setp'",
             "for instruction 'selp'",
             "does not match formal parameter",
@@ -69,8 +70,8 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "names of functions",
         opcodes: &[
-            "div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt", "red", "st", "add", "mul", "sqrt",
-            "tcgen05",
+            "div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt", "red", "st", "add", "mul",
+            "sqrt", "tcgen05", "multimem",
         ],
         operands: &["f"],
         said: &[
@@ -134,12 +135,7 @@ const KINDS: &[Kind] = &[
             "`bar` lacks one of",
         ],
     },
-    Kind {
-        name: "modifiers that mean nothing",
-        opcodes: &["prefetchu"],
-        operands: &[],
-        said: &["has no modifier"],
-    },
+    Kind { name: "modifiers that mean nothing", opcodes: &["prefetchu"], operands: &[], said: &["has no modifier"] },
     Kind {
         name: "modifiers that mean nothing",
         opcodes: &["fence"],
@@ -191,10 +187,16 @@ const KINDS: &[Kind] = &[
     },
     Kind { name: "loosely checked operands", opcodes: &["st"], operands: &[], said: &["`st.bulk` needs PTX 9.0"] },
     Kind {
-        name: "integers for accumulators",
-        opcodes: &["mma"],
+        name: "loosely checked operands",
+        opcodes: &["clusterlaunchcontrol"],
         operands: &["{"],
-        said: &["Arguments mismatch for instruction 'mma'"],
+        said: &["wants a vector of 1 element"],
+    },
+    Kind {
+        name: "integers for accumulators",
+        opcodes: &["mma", "multimem"],
+        operands: &["{"],
+        said: &["Arguments mismatch for instruction 'mma'", "Arguments mismatch for instruction 'multimem.st'"],
     },
     Kind {
         name: "sums that are no numbers",
@@ -222,7 +224,12 @@ const KINDS: &[Kind] = &[
         said: &["cannot be a `.u64` operand of `atom`"],
     },
     Kind { name: "loosely checked operands", opcodes: &["mov"], operands: &["{"], said: &["register cannot be a"] },
-    Kind { name: "brackets left out", opcodes: &["cp"], operands: &[], said: &["wants an address in brackets"] },
+    Kind {
+        name: "brackets left out",
+        opcodes: &["cp", "fabric"],
+        operands: &[],
+        said: &["wants an address in brackets"],
+    },
     Kind {
         name: "vectors of integers",
         opcodes: &["st"],
