@@ -98,6 +98,7 @@ pub(crate) mod kernels {
     #[ptx_kernel(
         block = 128,
         grid = p.grid(),
+        pdl,
         instances = [
             same = (bf16, bf16, Config { size: 2 }),
             same = (f16, f16, Config { size: 2 }),
@@ -120,6 +121,7 @@ pub(crate) mod kernels {
         v_cache: &mut [K],
         p: AppendProblem,
     ) {
+        grid::overlap();
         let of_k: pred = ctaid.y == 0;
         let (dim, unit): (u32, u32) = (of_k.select(p.dims[0], p.dims[1]), ctaid.x * 128 + tid.x);
         let each: u32 = dim / 8;

@@ -172,6 +172,7 @@ pub(crate) mod kernels {
     #[ptx_kernel(
         block = 32 * C.warps,
         grid = p.blocks(),
+        pdl,
         shared = C.shared(),
         instances = [
             d64 = (bf16, bf16, Config { head: 64, size: 2, warps: 4, keys: 32, stages: 3 }),
@@ -210,6 +211,7 @@ pub(crate) mod kernels {
     ) {
         #[shared(dynamic, align = 16)]
         let memory: [u8];
+        grid::overlap();
         let q_tile: u32 = memory;
         let tiles: u32 = q_tile + 2 * ROWS * (C.head + 8);
         let warps = Warps::<C> { sums: tiles, marks: tiles + C.rings() };

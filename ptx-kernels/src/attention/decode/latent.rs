@@ -249,6 +249,7 @@ pub(crate) mod kernels {
     #[ptx_kernel(
         block = C.threads(),
         grid = p.blocks(),
+        pdl,
         shared = C.shared(),
         instances = [
             d576 = (bf16, Config { head: 576, head_v: 512, rows: 64, keys: 32, stages: 2 }),
@@ -273,6 +274,7 @@ pub(crate) mod kernels {
         const TILE: u32 = C.tile();
         #[shared(dynamic, align = 16)]
         let dynamic: [u8];
+        grid::overlap();
         let base: u32 = dynamic;
         let memory = Memory::<C>::new(base);
         let (tiles, marks): (u32, u32) = (base + C.rows * C.pitch(), base + C.tiles() + C.rows * (2 * C.keys + 16));
