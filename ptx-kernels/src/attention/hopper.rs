@@ -12,15 +12,15 @@ use crate::workspace;
 use forward::kernels::forward::{Exists, INSTANCES, Instance, Types, launch};
 use ptx_launch::{Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorMut, TensorRef};
 
-/// The instance for a call, if the kernel takes it: all calls without a bias. Those of rows of 64 or 128 elements (or 256 if causal), where a query sees all
-/// keys or those before its own, have instances of their own; else the smallest one that holds the rows, whose other columns are zeros.
+/// The instance for a call, if the kernel takes it: all calls but packed sequences with a bias. Those of rows of 64 or 128 elements (or 256 if causal), where a
+/// query sees all keys or those before its own, have instances of their own; else the smallest one that holds the rows, whose other columns are zeros.
 pub(super) fn instance<T>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
     inputs: &[TensorRef<'_, T, 4>; 3],
     problem: &Problem,
 ) -> Result<Option<Instance>> {
-    if !has_kernels(stream, options, inputs)? {
+    if !takes_operands(stream, options, inputs)? || (options.bias.is_some() && options.lengths.is_some()) {
         return Ok(None);
     }
     Ok(Some(match (problem.dims(), dense(options)) {
@@ -43,13 +43,22 @@ fn has_kernels<T, I>(
     options: &Attention<'_, T>,
     inputs: &[TensorRef<'_, I, 4>],
 ) -> Result<bool> {
-    let possible = !options.portable && options.bias.is_none() && inputs.iter().all(has_map);
+    Ok(options.bias.is_none() && takes_operands(stream, options, inputs)?)
+}
+
+/// The same with a bias or without.
+fn takes_operands<T, I>(
+    stream: StreamRef<'_>,
+    options: &Attention<'_, T>,
+    inputs: &[TensorRef<'_, I, 4>],
+) -> Result<bool> {
+    let possible = !options.portable && inputs.iter().all(has_map);
     Ok(possible && matches!(stream.properties()?.capability, None | Some(90)))
 }
 
 /// `Some(false)` if every query sees all keys, `Some(true)` if those before its own; `None` with any other option.
 fn dense<T>(options: &Attention<'_, T>) -> Option<bool> {
-    if options.left.is_some() || options.soft_cap != 0.0 || options.lengths.is_some() {
+    if options.left.is_some() || options.soft_cap != 0.0 || options.lengths.is_some() || options.bias.is_some() {
         return None;
     }
     match options.right {
@@ -64,6 +73,9 @@ fn has_map<T>(tensor: &TensorRef<'_, T, 4>) -> bool {
     dims.all(|(extent, stride)| extent == 1 || (extent > 1 && stride > 0 && stride < 1 << 39))
 }
 
+/// MB of keys and values of a section. More than the second-level cache holds: that blocks end at the same time is worth more.
+const SECTION: u64 = 128;
+
 /// Launches an instance.
 pub(super) fn run<T: TensorElement + 'static>(
     stream: StreamRef<'_>,
@@ -77,7 +89,7 @@ pub(super) fn run<T: TensorElement + 'static>(
 where
     Types<T>: Exists,
 {
-    let section = if options.left.or(options.right).is_some() { section::<T>(&problem) } else { 1 };
+    let section = if options.left.or(options.right).is_some() { section::<T>(&problem, SECTION) } else { 1 };
     let Some((_, config)) = INSTANCES.iter().find(|(name, _)| *name == instance) else { return Ok(()) };
     let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
     let [q, k, v] = &inputs;
@@ -103,6 +115,7 @@ where
                 q,
                 k,
                 v,
+                options.bias.as_ref(),
                 &mut out,
                 lse.as_mut(),
                 claims,
@@ -135,11 +148,11 @@ fn tensor_map<T, I: TensorElement>(
     map.tile(&[1, rows as usize, 1, columns as usize]).swizzle(swizzle).build()
 }
 
-/// Heads of Q that blocks take at a time: of those that share keys and values of at most 32 MB, of the 50 MB of the second-level cache,
-/// the most that divide all heads.
-fn section<T>(problem: &Problem) -> u32 {
+/// Heads of Q that blocks take at a time, those with the longest tiles of all of them first: of those that share keys and values of at most `most` MB,
+/// as many as divide all heads.
+fn section<T>(problem: &Problem, most: u64) -> u32 {
     let bytes = size_of::<T>() as u64 * u64::from(problem.keys) * u64::from(problem.dim + problem.dim_v);
-    let most = (32 << 20) / bytes.max(1) * u64::from(problem.group);
+    let most = (most << 20) / bytes.max(1) * u64::from(problem.group);
     (1..=problem.heads)
         .rev()
         .find(|heads| problem.heads.is_multiple_of(*heads) && u64::from(*heads) <= most.max(1))

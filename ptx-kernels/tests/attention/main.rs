@@ -301,6 +301,21 @@ fn the_hopper_kernel_with_scores_that_grow() {
     }
 }
 
+/// A bias on Hopper, of pairs and of single elements, beside every other option; rows whose first keys it hides.
+#[test]
+fn the_hopper_kernel_with_a_bias() {
+    let case = Case { queries: vec![70, 70], keys: vec![300, 300], heads: 2, bias: 1, ..Case::default() };
+    for (dim, dim_v) in [(64, 64), (96, 96), (128, 128), (192, 128), (256, 256)] {
+        check_forward(&Case { dim, dim_v, right: (dim == 128).then_some(0), ..case.clone() });
+    }
+    for bias in [1, 2] {
+        let odd = Case { queries: vec![33], keys: vec![151], bias, half: bias == 2, ..case.clone() };
+        check_forward(&Case { cap: 7.0, left: Some(90), right: Some(4), ..odd.clone() });
+        check_forward(&Case { top_left: true, right: Some(0), group: 2, scale: Some(2.0), ..odd });
+    }
+    check_forward(&Case { bias: 2, scale: Some(10.0), ..case });
+}
+
 /// Every instance of the Hopper kernels that takes lengths, windows and a cap, backward.
 #[test]
 fn the_hopper_gradients_with_masks() {

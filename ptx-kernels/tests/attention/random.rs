@@ -25,11 +25,11 @@ fn random_cases() {
     }
 }
 
-/// The same for the forward pass without a bias, which Hopper has a kernel of its own for.
+/// The same for the forward pass, which Hopper has a kernel of its own for.
 #[test]
 fn random_forward_cases() {
     for seed in seeds() {
-        check_forward(&Case { bias: 0, ..random_case(seed, longest()) });
+        check_forward(&random_case(seed, longest()));
     }
 }
 
@@ -76,7 +76,6 @@ fn random_case(seed: u64, longest: usize) -> Case {
         top_left: r.chance(20),
         scale: r.chance(30).then_some(0.25),
         cap: if r.chance(30) { 4.0 } else { 0.0 },
-        // A bias is only for the portable kernels.
         bias: if r.chance(25) { 1 + r.below(2) as u32 } else { 0 },
         layout: if r.chance(50) { Layout::Bshd } else { Layout::Bhsd },
         half: r.chance(50),

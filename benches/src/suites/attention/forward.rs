@@ -1,6 +1,6 @@
 //! The forward pass.
 
-use super::row::{ROWS, Row, SMALL};
+use super::row::{GROWING, ROWS, Row, SMALL};
 use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::cudnn::{self, Dnn};
@@ -15,7 +15,7 @@ const KERNEL: &str = "attention bf16";
 const LIMIT: f64 = 6e-3;
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {
-    for row in bench.sizes(ROWS, SMALL) {
+    for row in bench.sizes(ROWS, SMALL).iter().chain(bench.sizes(GROWING, &[])) {
         if bench.wants(KERNEL, &row.to_string()) {
             one(bench, row)?;
         }
@@ -27,7 +27,9 @@ fn one(bench: &mut Bench, row: &Row) -> Result<()> {
     let (device, stream) = (bench.device.clone(), bench.stream.clone());
     let (shape, shape_k) = (row.shape(), row.shape_k());
     let mut normal = |shape: [usize; 4]| data::normal::<bf16>(&device, &stream, shape.iter().product(), bench.seed());
-    let operands = [normal(shape)?, normal(shape_k)?, normal(shape_k)?];
+    let mut operands = [normal(shape)?, normal(shape_k)?, normal(shape_k)?];
+    let [q, k, _] = &mut operands;
+    row.grow(q, k)?;
     let starts = device.upload(&row.starts().iter().map(|start| *start as i32).collect::<Vec<_>>())?;
     let (q, k, v) = (operands[0].tile(shape)?, operands[1].tile(shape_k)?, operands[2].tile(shape_k)?);
     let options = row.options(&starts)?;

@@ -26,6 +26,9 @@ pub struct Row {
     pub window: Option<usize>,
     /// Sequences of different lengths, one behind the other.
     pub packed: bool,
+    /// Scores grow by this number for each 128 keys from the last one to the first, the order in which our kernels and FlashAttention-3 take
+    /// them.
+    pub growth: u32,
 }
 
 /// The sizes of the tables, then head size 256, grouped heads, a window, sequences of different lengths, and all of these.
@@ -47,6 +50,14 @@ pub const ROWS: &[Row] = &[
     Row { packed: true, group: 4, window: Some(4096), ..Row::new(4, 32, 8192, 256).causal() },
 ];
 
+/// Scores that grow, so that every tile of keys has weights that are large beside all earlier ones, or that do not fit 16 bits beside them.
+pub const GROWING: &[Row] = &[
+    Row { growth: 2, ..Row::new(4, 32, 4096, 64) },
+    Row { growth: 20, ..Row::new(4, 32, 4096, 64) },
+    Row { growth: 2, ..Row::new(4, 16, 4096, 128) },
+    Row { growth: 20, ..Row::new(4, 16, 4096, 128) },
+];
+
 /// Number of rows of an output that are compared with the reference.
 const COMPARED: usize = 48;
 
@@ -57,7 +68,7 @@ pub const SMALL: &[Row] =
 impl Row {
     /// As many heads of K and V as of Q, all keys.
     pub const fn new(batch: usize, heads: usize, tokens: usize, dim: usize) -> Row {
-        Row { batch, heads, group: 1, tokens, dim, causal: false, window: None, packed: false }
+        Row { batch, heads, group: 1, tokens, dim, causal: false, window: None, packed: false, growth: 0 }
     }
 
     /// The same, causal.
@@ -148,6 +159,24 @@ impl Row {
         }
     }
 
+    /// Makes the scores of normal queries and keys grow, if they do: in the first element of each row. Sequences are not packed.
+    pub fn grow(&self, q: &mut Buffer<bf16>, k: &mut Buffer<bf16>) -> Result<()> {
+        if self.growth == 0 {
+            return Ok(());
+        }
+        let heads_k = self.heads / self.group;
+        let (mut queries, mut keys) = (q.download()?, k.download()?);
+        for query in queries.chunks_mut(self.dim) {
+            query[0] = bf16::from_f32((self.dim as f32).sqrt());
+        }
+        for (row, key) in keys.chunks_mut(self.dim).enumerate() {
+            let token = row / heads_k % self.tokens;
+            key[0] = bf16::from_f32((self.growth as usize * (self.tokens - 1 - token)) as f32 / 128.0);
+        }
+        q.write(&queries)?;
+        k.write(&keys)
+    }
+
     /// Error of some rows of an output against the reference; NaN if any element is NaN.
     pub fn error(&self, stream: &Stream, operands: [&[bf16]; 3], out: &Buffer<bf16>) -> Result<f64> {
         if data::error(stream, out, out)?.is_nan() {
@@ -199,6 +228,9 @@ impl fmt::Display for Row {
         }
         if let Some(window) = self.window {
             write!(f, " window {window}")?;
+        }
+        if self.growth > 0 {
+            write!(f, " growth {}", self.growth)?;
         }
         f.write_str(if self.packed { " packed" } else { "" })?;
         f.write_str(if self.causal { " causal" } else { "" })

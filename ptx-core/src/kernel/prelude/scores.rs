@@ -3,18 +3,46 @@
 //! A warp group owns 64 queries. A thread of it has two rows of scores, 8 apart, as `wgmma` leaves them: of each 8 columns two. For `sm_90`
 //! and later.
 
-/// The online softmax of this thread's two rows: the largest score so far, unless later ones exceed it by little, the thread's part of the sum of
-/// exponentials, and the factor by which the last tile changed earlier sums. Powers are those of 2. The largest score stays until another one
-/// exceeds it by more than `SLACK` in the exponent, and exponentials are scaled by `2^LIFT`, so that they are at most `2^(SLACK + LIFT)`.
-struct Softmax<const SLACK: u32, const LIFT: u32> {
+/// The online softmax of this thread's two rows: the score that exponentials are relative to, the thread's part of the sum of exponentials, and
+/// the factor by which the last tile changed earlier sums. Powers are those of 2. The score is the largest one so far, unless later ones exceed it by at
+/// most `SLACK` in the exponent. Exponentials are scaled by `2^(LIFT - HEADROOM)`: with headroom, scores may grow by as much more before exponentials do
+/// not fit 16 bits.
+struct Softmax<const SLACK: u32, const LIFT: u32, const HEADROOM: u32> {
     most: [f32; 2],
     sum: [f32; 2],
     shrink: [f32; 2],
 }
 
-impl<const SLACK: u32, const LIFT: u32> Softmax<SLACK, LIFT> {
+/// The headroom of exponentials of type `T`: `bf16` has the exponents of `f32`, `f16` has none to spare.
+const fn headroom<T>() -> u32 {
+    if type_name::<T>() == "bf16" { 32 } else { 0 }
+}
+
+/// Parts of a row's sum of exponentials above which a tile is looked at, and a key is large. Earlier tiles count less if many follow.
+struct Large {
+    tile: f32,
+    key: f32,
+}
+
+impl Large {
+    /// Behind `done` of `all` tiles: an even tile would have the `done`-th part; a key is large that may have 3 % of all, or has 6 % of the keys so far.
+    /// With none done a tile has no limit.
+    /// `cvt`, `rcp.approx`, `mul`, `min`, `fma`.
+    fn new(done: u32, all: u32) -> Large {
+        let (earlier, total, mut even): (f32, f32, f32);
+        ptx! {
+            cvt.rn.f32.u32 earlier, done;
+            cvt.rn.f32.u32 total, all;
+            rcp.approx.ftz.f32 even, earlier;
+        }
+        let growth: f32 = (total * even).min(2.0);
+        Large { tile: growth.fma(0.12, even + even), key: growth * 0.03 }
+    }
+}
+
+impl<const SLACK: u32, const LIFT: u32, const HEADROOM: u32> Softmax<SLACK, LIFT, HEADROOM> {
     /// No keys.
-    fn new() -> Softmax<SLACK, LIFT> {
+    fn new() -> Softmax<SLACK, LIFT, HEADROOM> {
         Softmax { most: [-1e30, -1e30], sum: [0.0, 0.0], shrink: [1.0, 1.0] }
     }
 
@@ -59,7 +87,8 @@ impl<const SLACK: u32, const LIFT: u32> Softmax<SLACK, LIFT> {
         sum: f32,
     ) -> f32 {
         let x: f32 = self.most[HALF];
-        let base: f32 = if LIFT == 0 { -x * exponent } else { (-x).fma(exponent, LIFT as f32) };
+        const SCALE: f32 = LIFT as f32 - HEADROOM as f32;
+        let base: f32 = if LIFT == HEADROOM { -x * exponent } else { (-x).fma(exponent, SCALE) };
         let (mut a, mut b): (f32, f32) = (sum, 0.0);
         for j in FROM..TO {
             const AT: u32 = 4 * j + 2 * HALF;
@@ -76,20 +105,57 @@ impl<const SLACK: u32, const LIFT: u32> Softmax<SLACK, LIFT> {
     }
 
     /// The same without a new largest score, for the groups of 8 columns from `FROM` to before `TO` of both rows: adds the exponentials to
-    /// `sums` of the tile. Returns true if any such sum of this warp exceeds 2^14. Then the largest score has grown so much that exponentials
-    /// do not fit 16 bits, or are infinite, and the tile needs `update` with its scores.
+    /// `sums` of the tile. Returns true if any such sum of this warp exceeds its limit.
     fn guess<const FROM: u32, const TO: u32, const N: u32>(
         &self,
         s: &mut [f32; N],
         exponent: f32,
         sums: &mut [f32; 2],
+        limits: [f32; 2],
     ) -> pred {
         let mut wrong: pred = false;
         for half in 0..2 {
             sums[half] = self.exponentials::<half, FROM, TO, N>(s, exponent, sums[half]);
-            wrong = wrong | (sums[half] > 16384.0);
+            wrong = wrong | (sums[half] > limits[half]);
         }
         warp::any(wrong)
+    }
+
+    /// Limits of this thread's sums of a tile. Without a large key, a sum seldom exceeds them. `mul` and `min` for each row.
+    fn limits(&self, large: &Large) -> [f32; 2] {
+        [(self.sum[0] * large.tile).min(16384.0), (self.sum[1] * large.tile).min(16384.0)]
+    }
+
+    /// Returns true if a sum of this warp exceeds 2^14. Then the largest score has grown so much that exponentials do not fit 16 bits, or are
+    /// infinite, and the tile needs `update` with its scores.
+    fn overflows(&self, sums: &[f32; 2]) -> pred {
+        warp::any(sums[0].max(sums[1]) > 16384.0)
+    }
+
+    /// Where a tile, whose sums are kept, has a large key, exponentials are relative to the largest one from now on: its exponential becomes a power
+    /// of 2, which rounding does not change, and the sums shrink. Returns true if any row of this warp has such a key.
+    fn settle<const N: u32>(&mut self, s: &mut [f32; N], exponent: f32, large: &Large) -> pred {
+        const SCALE: f32 = LIFT as f32 - HEADROOM as f32;
+        let mut settled: pred = false;
+        for half in 0..2 {
+            let (mut x, mut y): (f32, f32) = (0.0, 0.0);
+            for j in 0..N / 4 {
+                x = x.max(s[4 * j + 2 * half]);
+                y = y.max(s[4 * j + 2 * half + 1]);
+            }
+            x = fragment::quad_max(x.max(y));
+            let found: pred = x > fragment::quad_sum(self.sum[half]) * large.key;
+            let grown: f32 = attention::log2(x) - SCALE;
+            self.most[half] += found.select(grown * attention::inverse(exponent), 0.0);
+            self.shrink[half] = attention::power(found.select(grown, 0.0), -1.0, 0.0);
+            self.sum[half] *= self.shrink[half];
+            settled = settled | found;
+        }
+        settled = warp::any(settled);
+        if settled {
+            self.shrink(s);
+        }
+        settled
     }
 
     /// Adds the sums of a tile whose guess was right: `add`.
@@ -99,7 +165,7 @@ impl<const SLACK: u32, const LIFT: u32> Softmax<SLACK, LIFT> {
         }
     }
 
-    /// The sums of earlier tiles shrink by the factors of the last one: `mul`.
+    /// Sums of this thread's rows shrink by the factors of the last tile: `mul`.
     fn shrink<const N: u32>(&self, sums: &mut [f32; N]) {
         for i in 0..N {
             sums[i] *= self.shrink[i / 2 % 2];
@@ -116,7 +182,8 @@ impl<const SLACK: u32, const LIFT: u32> Softmax<SLACK, LIFT> {
             lg2.approx.ftz.f32 log, total;
         }
         inverse = (total == 0.0).select(0.0, inverse);
-        (inverse, if LIFT == 0 { log } else { log - LIFT as f32 })
+        const SCALE: f32 = LIFT as f32 - HEADROOM as f32;
+        (inverse, if LIFT == HEADROOM { log } else { log - SCALE })
     }
 
     /// The natural logarithm of a row's sum of exponentials, whose `log` is relative to the largest score: `fma`, `mul`.
@@ -186,6 +253,45 @@ fn hide_outside<const HALF: u32, const N: u32>(s: &mut [f32; N], column: u32, fr
 fn bound<const N: u32>(s: &mut [f32; N], scale: f32) {
     for i in 0..N {
         s[i] = attention::tanh(s[i] * scale);
+    }
+}
+
+/// Elements of a bias for this thread's scores of a row: the address of the one of its first column, the bytes from column to column, and the number
+/// of columns from this one on that exist.
+struct Bias {
+    from: u64,
+    stride: u64,
+    known: i32,
+}
+
+impl Bias {
+    /// Scores of this thread's row `HALF` become factor · s plus the bias. For each two neighbors one `ld.global.nc.b32` if they lie side by side at an
+    /// even place, and their number is even, else two loads; `cvt` or `prmt`, and `fma`.
+    fn add<T, const HALF: u32, const N: u32>(&self, s: &mut [f32; N], factor: f32) {
+        let odd: u64 = (self.from & 3) | (self.known & 1) as u64;
+        if (self.stride == 2) & (odd == 0) {
+            for j in 0..N / 4 {
+                let known: pred = self.known > (8 * j) as i32;
+                let mut pair: b32 = 0;
+                ptx! { @known ld.global.nc.b32 pair, [self.from + 16 * j]; }
+                let values: [f32; 2] = vector::unpack::<T, 2>([pair]);
+                for e in 0..2 {
+                    s[4 * j + 2 * HALF + e] = s[4 * j + 2 * HALF + e].fma(factor, values[e]);
+                }
+            }
+        } else {
+            let mut at: u64 = self.from;
+            for j in 0..N / 4 {
+                for e in 0..2 {
+                    let mut value: f32 = 0.0;
+                    if self.known > (8 * j + e) as i32 {
+                        value = attention::load::<T>(at + self.stride * e as u64);
+                    }
+                    s[4 * j + 2 * HALF + e] = s[4 * j + 2 * HALF + e].fma(factor, value);
+                }
+                at += self.stride * 8;
+            }
+        }
     }
 }
 

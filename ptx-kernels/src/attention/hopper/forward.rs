@@ -7,8 +7,9 @@
 //! Exponentials are relative to the largest score of the first tile of a row, and not of all tiles so far: what is relative to it cancels
 //! when O is divided by the sums. So nobody looks for the largest score of a later tile, which costs as much as the exponentials
 //! themselves. Only if an exponential would not fit 16 bits, which the sums show, a warp computes its scores of the tile once more, and
-//! takes their largest one. Rows of V of more than 128 elements have the usual running maximum: their tiles have few keys, and the loader
-//! needs the tiles of K back before the exponentials.
+//! takes their largest one. And where one key has a large part of a row's sum, the row's exponentials become relative to its score, as a running
+//! maximum does it: its weight is a power of 2, so that rounding does not change it. Rows of V of more than 128 elements have the usual running
+//! maximum: their tiles have few keys, and the loader needs the tiles of K back before the exponentials.
 //!
 //! A block computes one tile of queries after the other, and claims the next one by a counter in memory. The results of a tile leave while
 //! the first scores of the next one are on the tensor cores.
@@ -43,7 +44,7 @@ pub(crate) mod kernels {
         pub keys: u32,
         /// 1 if a query sees no key behind its own, else 0.
         pub causal: u32,
-        /// 1 for packed sequences, windows, a soft cap and any number of elements, as the call says; then `causal` is 0.
+        /// 1 for packed sequences, windows, a soft cap, a bias and any number of elements, as the call says; then `causal` is 0.
         pub masked: u32,
         /// Tiles of K, and of V, in shared memory.
         pub stages: u32,
@@ -130,7 +131,7 @@ pub(crate) mod kernels {
 
     /// O = softmax(Q · Kᵀ · scale) · V, and the logarithm of each row's sum of exponentials, by `blocks` blocks, not more than there are
     /// pieces of work. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of 64 or `keys` tokens and 64
-    /// elements; with cumulative lengths the batch is 1. The first words of `claims` are 0, and are 0 again at the end.
+    /// elements; with cumulative lengths the batch is 1, and there is no bias. The first words of `claims` are 0, and are 0 again at the end.
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
         grid = blocks,
@@ -159,7 +160,7 @@ pub(crate) mod kernels {
             d256_masked = (f16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1, stages: 2 }),
         ],
         requires(
-            p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), 0]),
+            p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), bias.len()]),
             p.separates(starts_q.len(), starts_k.len()),
             section > 0 && p.heads % section == 0 && blocks > 0 && claims.len() > 1
         )
@@ -171,6 +172,7 @@ pub(crate) mod kernels {
         q: &[T],
         k: &[T],
         v: &[T],
+        bias: &[T],
         out: &mut [T],
         lse: &mut [f32],
         claims: &mut [u32],
@@ -204,7 +206,8 @@ pub(crate) mod kernels {
             }
         } else {
             wgmma::more_registers::<{ C.many() }>();
-            let mut consumer = Consumer::<T, C>::new(&memory, &p);
+            let bias_from: u64 = bias;
+            let mut consumer = Consumer::<T, C>::new(&memory, &p, bias_from);
             let (to, lse_to): (u64, u64) = (out, lse);
             consumer.run(&memory, &p, to, lse_to);
         }

@@ -11,6 +11,9 @@ pub(crate) mod consumer {
         own: i32,
         top: i32,
         mask: attention::Mask,
+        /// Addresses of the bias, and of its rows of a piece's head.
+        bias: u64,
+        bias_rows: u64,
         q_rows: u64,
         k_rows: u64,
         v_rows: u64,
@@ -18,11 +21,11 @@ pub(crate) mod consumer {
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 4],
         o: [f32; C.head_v / 2],
-        softmax: scores::Softmax<8, 0>,
+        softmax: scores::Softmax<0, 0, { scores::headroom::<T>() }>,
     }
 
     impl<T, const C: Config> Consumer<T, C> {
-        fn new(memory: &Memory<C>, p: &Problem) -> Consumer<T, C> {
+        fn new(memory: &Memory<C>, p: &Problem, bias: u64) -> Consumer<T, C> {
             let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
             let (s, packed, o): ([f32; C.keys / 2], [b32; C.keys / 4], [f32; C.head_v / 2]);
             for i in 0..C.keys / 2 {
@@ -36,14 +39,16 @@ pub(crate) mod consumer {
             }
             let mut exponent: f32 = p.exponent;
             if C.masked == 1 {
-                // Scores are those before the cap, and the cap is a part of the exponent.
-                exponent = (p.soft_cap > 0.0).select(p.exponent * p.soft_cap, p.exponent);
+                // Without a bias, scores are those before the cap, and the cap is a part of the exponent.
+                exponent = ((p.soft_cap > 0.0) & (p.biased == 0)).select(p.exponent * p.soft_cap, p.exponent);
             }
             Consumer {
                 group,
                 own: 0,
                 top: 0,
                 mask: attention::Mask { columns: 0, low: 0, high: 0 },
+                bias,
+                bias_rows: 0,
                 q_rows: wgmma::descriptor_k128(memory.q.tile + group * (64 * 128)),
                 k_rows: wgmma::descriptor_k128(memory.k.tiles),
                 v_rows: wgmma::descriptor::<{ C.kv_part() }, 1024, 128>(memory.v.tiles),
@@ -91,6 +96,7 @@ pub(crate) mod consumer {
             loop {
                 if C.masked == 1 {
                     self.mask = attention::Mask::new(bounds.queries, bounds.keys, p.top_left, p.left, p.right);
+                    self.bias_rows = self.bias + p.bias[0] * work.batch as u64 + p.bias[1] * work.head as u64;
                     self.begin(work, 0);
                 } else {
                     self.begin(work, high::<C>(p));
@@ -189,8 +195,8 @@ pub(crate) mod consumer {
                 } else {
                     self.mask(begin, block, p);
                     let mut sums: [f32; 2] = [0.0, 0.0];
-                    if self.weigh(memory, v_stage, &mut sums) {
-                        self.weigh_again(memory, at.stage, begin, block, p);
+                    if self.weigh(memory, v_stage, [block, work.blocks], &mut sums) {
+                        self.reconsider(memory, at.stage, work, [begin, block], &sums, p);
                     } else {
                         self.softmax.keep(&sums);
                     }

@@ -15,7 +15,7 @@ pub(crate) mod masks {
             }
         }
 
-        /// The cap of scores, and keys that a row does not see: those behind the last one and, if causal, behind the row's own, or outside of
+        /// The cap of scores, their bias, and keys that a row does not see: those behind the last one and, if causal, behind the row's own, or outside of
         /// its window. Most tiles have none.
         fn mask(&mut self, begin: u32, block: u32, p: &Problem) {
             if C.masked == 1 {
@@ -23,6 +23,9 @@ pub(crate) mod masks {
                     scores::bound(&mut self.s, p.scale);
                 }
                 let (first, column): (u32, u32) = (unsigned(self.top), (begin + block) * C.keys);
+                if p.biased != 0 {
+                    self.add_bias(column, p);
+                }
                 if self.mask.hides(first, first + 63, column, column + C.keys) {
                     for half in 0..2 {
                         let own: i32 = self.own + 8 * half as i32;
@@ -32,6 +35,19 @@ pub(crate) mod masks {
                 }
             } else {
                 self.mask_dense(block, p.tokens_k);
+            }
+        }
+
+        /// Adds the bias to the scores of a tile, whose first column is `column`, after their factor or the cap's.
+        fn add_bias(&mut self, column: u32, p: &Problem) {
+            let factor: f32 = (p.soft_cap > 0.0).select(p.soft_cap, p.scale);
+            let first: u32 = column + laneid % 4 * 2;
+            for half in 0..2 {
+                let own: u32 = unsigned(self.own) + 8 * half;
+                let from: u64 = self.bias_rows + own as u64 * p.bias[2] + first as u64 * p.bias[3];
+                let known: i32 = (own < p.tokens_q).select(signed(p.tokens_k) - signed(first), 0);
+                let bias = scores::Bias { from, stride: p.bias[3], known };
+                bias.add::<T, half, { C.keys / 2 }>(&mut self.s, factor);
             }
         }
 

@@ -5,15 +5,23 @@ use ptx_launch::prelude::*;
 #[ptx_part]
 pub(crate) mod weights {
     impl<T, const C: Config> Consumer<T, C> {
-        /// P of a tile, relative to the largest scores of earlier ones, and its sums; meanwhile the product with V of the tile before ends.
-        /// Returns true if the largest scores have grown by too much.
-        fn weigh(&mut self, memory: &Memory<C>, v_stage: u32, sums: &mut [f32; 2]) -> pred {
-            let mut wrong: pred = self.softmax.guess::<0, { C.hiding() }>(&mut self.s, self.exponent, sums);
+        /// Parts that are large in tile `block` of `blocks`, from the last one to the first. Where rows see few keys of the tile at the diagonal, that one
+        /// does not count.
+        fn large(block: u32, blocks: u32) -> scores::Large {
+            scores::Large::new(blocks - 1 - (C.causal | C.masked) - block, blocks)
+        }
+
+        /// P of tile `tile[0]` of `tile[1]`, from the last one to the first, relative to scores of earlier ones, and its sums; meanwhile the product with
+        /// V of the tile before ends. Returns true if a sum exceeds its limit.
+        fn weigh(&mut self, memory: &Memory<C>, v_stage: u32, tile: [u32; 2], sums: &mut [f32; 2]) -> pred {
+            let limits: [f32; 2] = self.softmax.limits(&Self::large(tile[0], tile[1]));
+            let mut wrong: pred =
+                self.softmax.guess::<0, { C.hiding() }>(&mut self.s, self.exponent, sums, [16384.0, 16384.0]);
             // Behind a branch, so that ptxas does not wait before the exponentials.
             if !wrong {
                 wgmma::wait::<0>();
                 memory.v.release(v_stage);
-                wrong = self.softmax.guess::<{ C.hiding() }, { C.keys / 8 }>(&mut self.s, self.exponent, sums);
+                wrong = self.softmax.guess::<{ C.hiding() }, { C.keys / 8 }>(&mut self.s, self.exponent, sums, limits);
                 scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
             } else {
                 wgmma::wait::<0>();
@@ -34,12 +42,35 @@ pub(crate) mod weights {
             scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
         }
 
+        /// P of a tile with a sum that exceeds its limit: exponentials are relative to a new score if they do not fit 16 bits, or if a key is
+        /// large. The latter keeps the error near that of a running maximum, for which the largest key of a row is not rounded.
+        fn reconsider(
+            &mut self,
+            memory: &Memory<C>,
+            stage: u32,
+            work: &flash::Work,
+            tile: [u32; 2],
+            sums: &[f32; 2],
+            p: &Problem,
+        ) {
+            if self.softmax.overflows(sums) {
+                self.weigh_again(memory, stage, tile, p);
+            } else {
+                self.softmax.keep(sums);
+                let large = Self::large(tile[1], work.blocks);
+                if self.softmax.settle(&mut self.s, self.exponent, &large) {
+                    self.softmax.shrink(&mut self.o);
+                    scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+                }
+            }
+        }
+
         /// P of a tile whose largest scores have grown by too much, and earlier sums relative to these.
-        fn weigh_again(&mut self, memory: &Memory<C>, stage: u32, begin: u32, block: u32, p: &Problem) {
+        fn weigh_again(&mut self, memory: &Memory<C>, stage: u32, tile: [u32; 2], p: &Problem) {
             let row: u32 = self.group * 64 + tid.x / 32 % 4 * 16;
             let keys: u32 = memory.k.tiles + stage * (C.parts() * C.kv_part());
             scores::multiply::<T, { C.head }, { C.q_part() }, { C.kv_part() }>(&mut self.s, memory.q.tile, row, keys);
-            self.mask(begin, block, p);
+            self.mask(tile[0], tile[1], p);
             self.softmax.update(&mut self.s, self.exponent);
             self.softmax.shrink(&mut self.o);
             scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);

@@ -20,7 +20,7 @@ pub(crate) mod consumer {
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 8],
         o: [f32; C.head / 2],
-        softmax: scores::Softmax<2, 6>,
+        softmax: scores::Softmax<2, 6, 0>,
     }
 
     impl<T, const C: Config> Consumer<T, C> {
