@@ -130,12 +130,11 @@ const KINDS: &[Kind] = &[
             "has no modifier `.swizzle_atomicity`",
             "has no modifier `.subnormal`",
             "has no modifier `.notanumber`",
-            "has no modifier `.rank`",
             "has no place here in",
             "`bar` lacks one of",
         ],
     },
-    Kind { name: "modifiers that mean nothing", opcodes: &["prefetchu"], operands: &[], said: &["has no modifier"] },
+    Kind { name: "modifiers that mean nothing", opcodes: &["bar", "prefetchu"], operands: &[], said: &["has no modifier"] },
     Kind {
         name: "modifiers that mean nothing",
         opcodes: &["fence"],
