@@ -134,7 +134,12 @@ const KINDS: &[Kind] = &[
             "`bar` lacks one of",
         ],
     },
-    Kind { name: "modifiers that mean nothing", opcodes: &["bar", "prefetchu"], operands: &[], said: &["has no modifier"] },
+    Kind {
+        name: "modifiers that mean nothing",
+        opcodes: &["bar", "prefetchu"],
+        operands: &[],
+        said: &["has no modifier"],
+    },
     Kind {
         name: "modifiers that mean nothing",
         opcodes: &["fence"],
@@ -184,7 +189,7 @@ const KINDS: &[Kind] = &[
         operands: &["{"],
         said: &["cannot stand beside"],
     },
-    Kind { name: "loosely checked operands", opcodes: &["st"], operands: &[], said: &["`st.bulk` needs PTX 9.0"] },
+    Kind { name: "loosely checked operands", opcodes: &["st"], operands: &[], said: &["needs PTX 9.0; this"] },
     Kind {
         name: "loosely checked operands",
         opcodes: &["clusterlaunchcontrol"],
