@@ -90,7 +90,7 @@ impl Quality {
             let best = ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min);
             let mut chosen = (f64::INFINITY, best);
             for Measured { trial, time } in ways {
-                let model = trial.time(costs);
+                let model = f64::from(trial.time(costs));
                 if model < chosen.0 {
                     chosen = (model, *time);
                 }
@@ -112,11 +112,11 @@ impl Quality {
 /// Simulated annealing: a step multiplies one to three times by random factors.
 fn search(products: &Products) -> Costs {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
-    let mut values = SHIPPED.values().iter().map(|value| value.max(1e-3)).collect::<Vec<_>>();
+    let mut values = SHIPPED.values().iter().map(|value| f64::from(value.max(1e-3))).collect::<Vec<_>>();
     let first = values.clone();
     let objective_of = |values: &[f64]| {
         let far = values.iter().zip(&first).map(|(value, first)| (value / first).ln().powi(2)).sum::<f64>();
-        Quality::of(products, &SHIPPED.with_values(values)).objective + INERTIA * far
+        Quality::of(products, &costs_of(values)).objective + INERTIA * far
     };
     let mut now = objective_of(&values);
     let mut best = (now, values.clone());
@@ -135,7 +135,11 @@ fn search(products: &Products) -> Costs {
             }
         }
     }
-    SHIPPED.with_values(&best.1)
+    costs_of(&best.1)
+}
+
+fn costs_of(values: &[f64]) -> Costs {
+    SHIPPED.with_values(&values.iter().map(|value| *value as f32).collect::<Vec<_>>())
 }
 
 /// The body of `SHIPPED`.
@@ -166,7 +170,7 @@ fn source(costs: &Costs) -> String {
 }
 
 /// Three digits.
-fn rounded(value: f64) -> String {
+fn rounded(value: f32) -> String {
     if value < 1e4 { format!("{value:.3}") } else { format!("{:.0}e3", value / 1e3) }
 }
 

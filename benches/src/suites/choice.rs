@@ -7,7 +7,7 @@ use crate::data::Factor;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
 use ptx_kernels::gemm::{Gemm, algorithms, modules};
 use ptx_launch::prelude::*;
-use ptx_launch::{Outcome, Records, Result, TensorMut, TensorRef, Tuner, Tuning};
+use ptx_launch::{Outcome, Records, Result, TensorMut, TensorRef, Timing, Trial, Tuner, Tuning};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
@@ -160,23 +160,26 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         // Tests check results: here memory is reused for all shapes.
         let launch = |stream: &Stream, way: &Way<'_>| cell.borrow_mut().launch(stream, shape, way);
         let found = tuner.search(ways, launch, |_| Ok(true))?;
+        let mut keep = |name: &str, time: Duration| {
+            records.insert(&device, &kernels, &format!("{product}: {name}"), name, time);
+        };
         for trial in &found.trials {
             if let (Way::Named(..), Outcome::Timed(timing)) = (trial.candidate, &trial.outcome) {
-                let problem = format!("{product}: {}", trial.name);
-                records.insert(&device, &kernels, &problem, &trial.name, timing.min());
+                keep(&trial.name, timing.min());
             }
         }
         let found = tuner.clone().turns(FINAL_TURNS).search(finalists(found), launch, |_| Ok(true))?;
-        let mut times = [0.0, f64::INFINITY, 0.0];
+        // More turns than before.
         for trial in &found.trials {
-            let Outcome::Timed(timing) = &trial.outcome else { continue };
-            let micros = timing.median().as_secs_f64() * 1e6;
-            match trial.candidate {
-                Way::Chosen => times[0] = micros,
-                Way::Rival(_) => times[2] = micros,
-                Way::Named(..) => times[1] = times[1].min(micros),
+            if let Outcome::Timed(timing) = &trial.outcome {
+                match trial.candidate {
+                    Way::Chosen => keep(&choice, timing.min()),
+                    Way::Named(..) => keep(&trial.name, timing.min()),
+                    Way::Rival(_) => {}
+                }
             }
         }
+        let times = final_times(&found.trials, &choice);
         let [chosen, best, rival] = times;
         println!("{product} | {choice} {chosen:.2} | best {best:.2} | cuBLASLt {rival:.2}");
         to_best.push(best.min(chosen) / chosen);
@@ -190,6 +193,24 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         records.save(path)?;
     }
     Ok(())
+}
+
+/// The medians of the choice, of the fastest way, and of the rival, in microseconds. Where the choice is one of the finalists, both were the
+/// same launch, and all of its turns count.
+fn final_times(trials: &[Trial<Way<'_>>], choice: &str) -> [f64; 3] {
+    let is_choice = |trial: &Trial<Way<'_>>| matches!(trial.candidate, Way::Chosen) || trial.name == choice;
+    let micros = |trials: &mut dyn Iterator<Item = &Trial<Way<'_>>>| {
+        let samples = trials.filter_map(|trial| match &trial.outcome {
+            Outcome::Timed(timing) => Some(timing.samples()),
+            _ => None,
+        });
+        Timing::from_samples(samples.flatten().copied().collect()).median().as_secs_f64() * 1e6
+    };
+    let chosen = micros(&mut trials.iter().filter(|trial| is_choice(trial)));
+    let others = trials.iter().filter(|trial| matches!(trial.candidate, Way::Named(..)) && !is_choice(trial));
+    let best = others.map(|trial| micros(&mut std::iter::once(trial))).fold(chosen, f64::min);
+    let rival = micros(&mut trials.iter().filter(|trial| matches!(trial.candidate, Way::Rival(_))));
+    [chosen, best, rival]
 }
 
 /// The choice, the rival, and the fastest ones of all others.

@@ -30,6 +30,7 @@ const TRANSPOSED: u32 = 256;
 const ALIGNED: usize = 256;
 
 impl Access {
+    #[inline]
     fn of(source: &Source, lines: u32, product: &Product, tma: bool) -> Access {
         let size = size(product.kind);
         let found = if tma {
@@ -54,14 +55,16 @@ impl Access {
     }
 
     /// All that a choice depends on, as four bits.
+    #[inline]
     pub(crate) fn bits(&self) -> u32 {
         let is_packed = self.packed.is_some();
         let has_matrices = self.packed.is_some_and(|packed| packed.batches > 1);
-        let bits = [self.layout.along_k, self.layout.wide, is_packed, has_matrices];
-        bits.iter().fold(0, |bits, bit| bits << 1 | u32::from(*bit))
+        let Layout { along_k, wide } = self.layout;
+        u32::from(along_k) << 3 | u32::from(wide) << 2 | u32::from(is_packed) << 1 | u32::from(has_matrices)
     }
 
     /// The ways to read A and B: by copies of runs of 16 or 4 bytes, or by TMA.
+    #[inline]
     pub(crate) fn both(product: &Product, tma: bool) -> [Access; 2] {
         [Access::of(&product.a, product.m, product, tma), Access::of(&product.b, product.n, product, tma)]
     }
@@ -69,6 +72,7 @@ impl Access {
 
 impl Packed {
     /// Bytes of the copy, a multiple of 256; `usize::MAX` if there are more than that.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let rows = (self.rows as usize).checked_mul(self.batches);
         let bytes = rows.and_then(|rows| rows.checked_mul(self.pitch as usize));

@@ -210,10 +210,11 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         let product = options.product::<T>(&views, [a.address(), b.address(), c.address()]);
         let available = workspace::available(self.workspace.as_deref());
         let mut decision = options.decide(stream, &product, available, true)?;
-        if let (Decision::Tuned, Some(a), Some(b)) = (decision, a.with_rank(), b.with_rank())
+        if let (Decision::Tuned(pick), Some(a), Some(b)) = (decision, a.with_rank(), b.with_rank())
             && let Some(c) = TensorMut::from(&mut c).with_rank()
         {
-            if let Some(submitted) = O::submit(Job { stream, a, b, c, workspace: self.workspace.as_deref_mut() }) {
+            let job = Job { stream, a, b, c, workspace: self.workspace.as_deref_mut() };
+            if let Some(submitted) = O::submit(job, pick) {
                 return submitted;
             }
             decision = options.decide(stream, &product, available, false)?;
@@ -247,7 +248,7 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         let product = options.product::<T>(&views, [a.address(), b.address(), c.address()]);
         let available = workspace::available(self.workspace.as_deref());
         Ok(match options.decide(stream, &product, available, true)? {
-            Decision::Tuned => Choice { algorithm: tuned::NAME, splits: 1, workspace: 0 },
+            Decision::Tuned(_) => Choice { algorithm: tuned::NAME, splits: 1, workspace: 0 },
             Decision::Plan(plan) => {
                 Choice { algorithm: plan.candidate.name, splits: plan.splits, workspace: plan.bytes }
             }
@@ -257,6 +258,7 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
 
 impl<O: Element, const R: usize> Options<'_, O, R> {
     /// Checks shapes, and that the result's type has these options.
+    #[inline]
     fn check(&self, Views { a, b, c }: &Views) -> Result<()> {
         let fits = a.rows.extent == c.rows.extent
             && b.columns.extent == c.columns.extent
@@ -290,17 +292,20 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
     }
 
     /// The product of the memory at the addresses of A, B and C, without what the options read.
+    #[inline]
     fn product<T: Operand>(&self, views: &Views, addresses: [u64; 3]) -> Product {
         let product = views.product(addresses, self.kind::<T>(), self.deterministic);
         Product { epilogue: Epilogue { kind: O::KIND, ..Epilogue::default() }, ..product }
     }
 
     /// The kernels for a product; `tuned` ones if they may take it.
+    #[inline]
     fn decide(&self, stream: StreamRef<'_>, product: &Product, available: usize, tuned: bool) -> Result<Decision> {
         launch::decide(stream, product, available, self.algorithm, tuned && R == 2 && self.is_plain())
     }
 
     /// True without options that change the sums.
+    #[inline]
     fn is_plain(&self) -> bool {
         let has_vectors = self.scale_rows.is_some()
             || self.scale_columns.is_some()

@@ -1,7 +1,7 @@
 //! The launches of one product: copies of operands, its kernel, and where blocks share K the sum of their parts.
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
-use super::choice::{self, Decision};
+use super::choice::{self, BATCHES, Decision, Setting, first_batches};
 use super::pack::pack;
 use super::params::{self, Problem};
 use super::parts::kernels::reduce;
@@ -11,9 +11,6 @@ use super::tuned;
 use crate::workspace::{self, Workspace};
 use ptx_launch::{Config, Result, StreamRef, WriteSlice};
 
-/// The most batches of one launch: blocks along z.
-const BATCHES: usize = 65_535;
-
 /// Threads of a block of `reduce`.
 const REDUCE: u64 = 256;
 
@@ -22,6 +19,7 @@ const REDUCE: u64 = 256;
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`](ptx_launch::ErrorKind::Unsupported) if the algorithm, or none, multiplies such operands on the device.
+#[inline]
 pub(super) fn decide(
     stream: StreamRef<'_>,
     product: &Product,
@@ -30,14 +28,13 @@ pub(super) fn decide(
     is_plain: bool,
 ) -> Result<Decision> {
     let device = stream.properties()?;
-    let is_free = is_plain && !product.deterministic && tuned::run_on(device, algorithm.is_some());
-    let layout = if is_free { tuned::layout(product) } else { None };
-    let product = product.oriented();
-    let first = Product { batches: product.batches.min(BATCHES), ..product };
-    match algorithm {
-        Some((tuned::NAME, _)) if layout.is_some() => Ok(Decision::Tuned),
-        Some((name, splits)) => plan::named(&first, device, available, name, splits).map(Decision::Plan),
-        None => choice::choose(&first, device, available, layout),
+    let Some((name, splits)) = algorithm else {
+        return choice::choose(product, &Setting { device, available, is_plain });
+    };
+    let is_free = is_plain && !product.deterministic && tuned::run_on(device, true);
+    match if is_free { tuned::layout(product) } else { None } {
+        Some(layout) if name == tuned::NAME => Ok(Decision::Tuned(tuned::estimate(product, device, layout).1)),
+        _ => plan::named(&first_batches(&product.oriented()), device, available, name, splits).map(Decision::Plan),
     }
 }
 

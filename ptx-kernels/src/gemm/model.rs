@@ -2,78 +2,87 @@
 //!
 //! A choice computes the times of a whole class of kernels at once. The model multiplies by reciprocals, rounds by adding a large number,
 //! and selects instead of branching, and a [`Table`] has the constants of its kernels column by column, so that the compiler makes vector
-//! instructions of it.
+//! instructions of it. `f32` has room for four times in a vector; counts beyond 2²³ are rounded, and no choice depends on that.
 
 use super::access::Access;
-use super::plan::{Candidate, divide_slices};
+use super::plan::Candidate;
 use super::problem::{self, Product};
 use super::tuning::{Cost, Costs};
 use std::array;
 
 /// Less than the least distance of a quotient here from the integer below it, if it is none: extents of tiles and counts of SMs are less
 /// than half of its reciprocal.
-const EDGE: f64 = 1.0 / 2048.0;
+const EDGE: f32 = 1.0 / 2048.0;
 
-/// The least integer that is not less than a quotient of at most 2⁵⁰.
-pub(in crate::gemm) const fn ceil(quotient: f64) -> f64 {
-    const LARGE: f64 = (1u64 << 52) as f64 * 1.5;
+/// The least integer that is not less than a quotient, of quotients below 2¹¹; above, the rounding of quotients makes it one more or less.
+#[inline]
+pub(in crate::gemm) const fn ceil(quotient: f32) -> f32 {
+    const LARGE: f32 = (1u32 << 23) as f32 * 1.5;
     quotient + (0.5 - EDGE) + LARGE - LARGE
 }
 
-/// The larger one of two numbers, and the smaller one: one instruction each, which those of `f64` are not.
-pub(in crate::gemm) const fn larger(one: f64, other: f64) -> f64 {
+/// The integer below a positive number of less than 2²².
+fn floor(number: f32) -> f32 {
+    (number as u32) as f32
+}
+
+/// The larger one of two numbers, and the smaller one: one instruction each, which those of `f32` are not.
+pub(in crate::gemm) const fn larger(one: f32, other: f32) -> f32 {
     if one > other { one } else { other }
 }
 
-pub(in crate::gemm) const fn smaller(one: f64, other: f64) -> f64 {
+pub(in crate::gemm) const fn smaller(one: f32, other: f32) -> f32 {
     if one < other { one } else { other }
 }
 
-/// The most parts of K, and the most rounds of units of K in parts.
-const SPLITS: u32 = 32;
-const ROUNDS: usize = 4;
+/// The most parts of K, the rounds of units that they are to fill, and the kernels with which so many are tried.
+const SPLITS: f32 = 32.0;
+const ROUNDS: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+const DIVIDED: usize = 3;
 
 /// Tiles of clusters in a matrix that persistent kernels count.
-const TILES: f64 = (1 << 23) as f64;
+const TILES: f32 = (1 << 23) as f32;
 
 /// Rows of the lowest tiles. Higher ones are tried if a product fills more than a quarter of them.
 const LOW: u32 = 16;
 
 /// The most rows of C for the kernels that load operands without tiles.
-const FEW_ROWS: f64 = 8.0;
+const FEW_ROWS: f32 = 8.0;
 
 /// A product: all that times depend on but the kernel.
 pub(crate) struct Extents {
-    m: f64,
-    n: f64,
-    k: f64,
-    batches: f64,
+    m: f32,
+    n: f32,
+    k: f32,
+    batches: f32,
     /// Bytes of the sums of C.
-    sums: f64,
+    sums: f32,
     /// The time of copies of operands for kernels without TMA and with it.
-    packs: [f64; 2],
+    packs: [f32; 2],
 }
 
 impl Extents {
     /// The extents of a product whose operands are read in these ways.
+    #[inline]
     pub(crate) fn new(product: &Product, ways: &[[Access; 2]; 2], costs: &Costs) -> Extents {
         let Product { m, n, k, batches, .. } = *product;
-        let (m, batches) = (f64::from(m), batches as f64);
+        let (m, batches) = (m as f32, batches as f32);
         Extents {
             m,
-            n: f64::from(n),
-            k: f64::from(k),
+            n: n as f32,
+            k: k as f32,
             batches,
-            sums: 4.0 * m * f64::from(problem::pitch(n)) * batches,
+            sums: 4.0 * m * problem::pitch(n) as f32 * batches,
             packs: [packing(&ways[0], costs), packing(&ways[1], costs)],
         }
     }
 }
 
 /// The time of the copies of operands.
-fn packing(access: &[Access; 2], costs: &Costs) -> f64 {
+#[inline]
+fn packing(access: &[Access; 2], costs: &Costs) -> f32 {
     let packed = access.iter().filter_map(|access| access.packed);
-    let bytes = packed.map(|packed| packed.bytes() as f64).sum::<f64>();
+    let bytes = packed.map(|packed| packed.bytes() as f32).sum::<f32>();
     if bytes > 0.0 { costs.pack + bytes * costs.copied_byte } else { 0.0 }
 }
 
@@ -82,45 +91,45 @@ fn packing(access: &[Access; 2], costs: &Costs) -> f64 {
 pub(crate) struct Table<const N: usize> {
     candidates: [Option<&'static Candidate>; N],
     /// The rows of C from which and up to which a kernel is tried.
-    least_rows: [f64; N],
-    most_rows: [f64; N],
+    least_rows: [f32; N],
+    most_rows: [f32; N],
     /// Tiles of clusters in one row and one column of C, and slices in one element of K.
-    per_row: [f64; N],
-    per_column: [f64; N],
-    per_element: [f64; N],
+    per_row: [f32; N],
+    per_column: [f32; N],
+    per_element: [f32; N],
     /// Clusters that run at the same time.
-    room: [f64; N],
-    per_room: [f64; N],
+    room: [f32; N],
+    per_room: [f32; N],
     /// The times of [`Cost`].
-    slice: [f64; N],
-    latency: [f64; N],
-    tile: [f64; N],
-    part: [f64; N],
+    slice: [f32; N],
+    latency: [f32; N],
+    tile: [f32; N],
+    part: [f32; N],
     /// The time to add a part of a tile of a cluster up, and that of a byte of C's sums: one of them is zero.
-    part_tile: [f64; N],
-    part_byte: [f64; N],
+    part_tile: [f32; N],
+    part_byte: [f32; N],
     /// The time to add parts up at all.
-    reduce: [f64; N],
+    reduce: [f32; N],
     /// 1 if operands are copied for the kernel: without TMA, and with it.
-    packs: [[f64; N]; 2],
+    packs: [[f32; N]; 2],
     /// 1 for persistent kernels, which add parts of K up.
-    persistent: [f64; N],
+    persistent: [f32; N],
 }
 
 /// A product by a kernel: all that its time depends on but the parts of K.
 #[derive(Clone, Copy)]
 struct Work {
     cost: Cost,
-    slices: f64,
+    slices: f32,
     /// Tiles of clusters, of all batches, and the clusters that run at the same time.
-    tiles: f64,
-    room: f64,
-    per_room: f64,
+    tiles: f32,
+    room: f32,
+    per_room: f32,
     is_persistent: bool,
     /// The time of copies, of a part of K that is added up, and of doing that at all.
-    packs: f64,
-    part: f64,
-    reduce: f64,
+    packs: f32,
+    part: f32,
+    reduce: f32,
 }
 
 /// A kernel with K in a number of parts, and the time of a product by it.
@@ -129,7 +138,7 @@ pub(crate) struct Fastest {
     pub(crate) candidate: &'static Candidate,
     pub(crate) splits: u32,
     /// In picoseconds, beside that of any launch.
-    pub(crate) time: f64,
+    pub(crate) time: f32,
 }
 
 impl<const N: usize> Table<N> {
@@ -137,24 +146,24 @@ impl<const N: usize> Table<N> {
     pub(crate) fn new(kernels: impl Iterator<Item = &'static Candidate>, sms: u32, costs: &Costs) -> Self {
         let mut kernels = kernels;
         let candidates: [_; N] = array::from_fn(|_| kernels.next());
-        let each = |value: fn(&Candidate) -> f64| candidates.map(|candidate| candidate.map_or(0.0, value));
-        let cost = |value: fn(&Cost) -> f64| {
+        let each = |value: fn(&Candidate) -> f32| candidates.map(|candidate| candidate.map_or(0.0, value));
+        let cost = |value: fn(&Cost) -> f32| {
             candidates.map(|candidate| candidate.map_or(0.0, |candidate| value(&costs.tiles[candidate.cost])))
         };
-        let persistent = each(|candidate| f64::from(u8::from(candidate.cluster.is_some())));
-        let room = each(|candidate| f64::from(candidate.blocks()))
-            .map(|blocks| (f64::from(sms) / larger(blocks, 1.0)).floor().max(1.0));
-        let of = |value: [f64; N], factor: fn(f64) -> f64| array::from_fn(|at| value[at] * factor(persistent[at]));
-        let packs = each(|candidate| f64::from(u8::from(candidate.majors.is_some())));
+        let persistent = each(|candidate| f32::from(u8::from(candidate.cluster.is_some())));
+        let room = each(|candidate| candidate.blocks() as f32)
+            .map(|blocks| (sms as f32 / larger(blocks, 1.0)).floor().max(1.0));
+        let of = |value: [f32; N], factor: fn(f32) -> f32| array::from_fn(|at| value[at] * factor(persistent[at]));
+        let packs = each(|candidate| f32::from(u8::from(candidate.majors.is_some())));
         Table {
             candidates,
-            least_rows: candidates.map(|candidate| candidate.map_or(f64::INFINITY, Candidate::least_rows)),
-            most_rows: each(|candidate| if candidate.near.is_some() { FEW_ROWS } else { f64::INFINITY }),
-            per_row: each(|candidate| f64::from(candidate.cluster_tile()[0]).recip()),
-            per_column: each(|candidate| f64::from(candidate.cluster_tile()[1]).recip()),
-            per_element: each(|candidate| f64::from(candidate.depth).recip()),
+            least_rows: candidates.map(|candidate| candidate.map_or(f32::INFINITY, Candidate::least_rows)),
+            most_rows: each(|candidate| if candidate.near.is_some() { FEW_ROWS } else { f32::INFINITY }),
+            per_row: each(|candidate| (candidate.cluster_tile()[0] as f32).recip()),
+            per_column: each(|candidate| (candidate.cluster_tile()[1] as f32).recip()),
+            per_element: each(|candidate| (candidate.depth as f32).recip()),
             room,
-            per_room: room.map(f64::recip),
+            per_room: room.map(f32::recip),
             slice: cost(|cost| cost.slice),
             latency: cost(|cost| cost.latency),
             tile: cost(|cost| cost.tile),
@@ -186,88 +195,102 @@ impl<const N: usize> Table<N> {
     }
 
     /// The time with K in so many parts by the first kernel, in picoseconds, beside that of any launch.
-    pub(crate) fn time(&self, extents: &Extents, splits: u32) -> f64 {
-        self.work(0, extents).time(splits)
+    pub(crate) fn time(&self, extents: &Extents, splits: u32) -> f32 {
+        let work = self.work(0, extents);
+        work.time(smaller(splits as f32, work.slices))
     }
 
-    /// The kernel and the number of parts of K that take the least time; `fits` returns true if there is memory for them.
+    /// The kernel and the number of parts of K that take the least time, of those that `fits` returns true for.
+    #[inline]
     pub(crate) fn fastest(&self, extents: &Extents, fits: impl Fn(&'static Candidate, u32) -> bool) -> Option<Fastest> {
-        let (mut whole, mut divided) = ([0.0; N], [0.0; N]);
+        let (mut whole, mut bounds) = ([0.0; N], [0.0; N]);
         for at in 0..N {
             let work = self.work(at, extents);
             // Not tried: high tiles that the product hardly fills, and kernels for few rows if it has many.
             let is_tried = (extents.m >= self.least_rows[at]) & (extents.m <= self.most_rows[at]);
-            let extra = if is_tried { 0.0 } else { f64::INFINITY };
+            let extra = if is_tried { 0.0 } else { f32::INFINITY };
             whole[at] = work.launch(work.slices, 1.0) + extra;
-            divided[at] = work.least_divided() + extra;
+            bounds[at] = work.least_divided() + extra;
         }
         let mut best: Option<Fastest> = None;
-        let mut consider = |at: usize, splits: u32, time: f64| {
-            let is_better = time < best.map_or(f64::INFINITY, |best| best.time);
-            if let Some(candidate) = self.candidates[at].filter(|_| is_better)
+        let mut consider = |at: usize, splits: f32, time: f32| {
+            let known = best.map_or(f32::INFINITY, |best| best.time);
+            if time < known
+                && let Some(candidate) = self.candidates[at]
                 && candidate.counts(extents)
-                && fits(candidate, splits)
+                && fits(candidate, splits as u32)
             {
-                best = Some(Fastest { candidate, splits, time });
+                best = Some(Fastest { candidate, splits: splits as u32, time });
+                return time;
             }
-            best.map_or(f64::INFINITY, |best| best.time)
+            known
         };
-        let mut least = f64::INFINITY;
+        let mut least = f32::INFINITY;
         for (at, time) in whole.into_iter().enumerate() {
             if time < least {
-                least = consider(at, 1, time);
+                least = consider(at, 1.0, time);
             }
         }
-        for (at, bound) in divided.into_iter().enumerate() {
-            if bound < least {
-                let (work, mut last) = (self.work(at, extents), 1);
-                for splits in work.splits() {
-                    if splits > last {
-                        last = splits;
-                        least = consider(at, splits, work.time(splits));
-                    }
-                }
+        // Those that may gain most.
+        for _ in 0..DIVIDED {
+            let (at, bound) = least_of(&bounds);
+            if bound >= least || bound == f32::INFINITY {
+                break;
+            }
+            bounds[at] = f32::INFINITY;
+            let (splits, time) = self.work(at, extents).fastest_division();
+            if splits > 1.0 && time < least {
+                least = consider(at, splits, time);
             }
         }
         best
     }
 }
 
+/// The least of some numbers, and its place.
+#[inline(always)]
+fn least_of<const N: usize>(numbers: &[f32; N]) -> (usize, f32) {
+    let least = numbers.iter().copied().fold(f32::INFINITY, smaller);
+    (numbers.iter().position(|number| *number == least).unwrap_or(0), least)
+}
+
 impl Work {
     /// No division of K in several parts takes less time: busy SMs take it for all slices, and each part p takes the latency of its slices
     /// and is added up, S · latency / p + part · p.
     #[inline(always)]
-    fn least_divided(&self) -> f64 {
+    fn least_divided(&self) -> f32 {
         let Cost { slice, latency, tile, .. } = self.cost;
         let busy = self.tiles * self.slices * self.per_room * slice + 2.0 * self.part;
         let apart = 2.0 * (self.slices * latency * self.part).sqrt();
         self.packs + tile + self.reduce + larger(busy, apart)
     }
 
-    /// Numbers of parts of K that may be the best one: those that fill one round of units, or a few, up to the number with which all
-    /// parts take as long to add up as the slices of one take.
-    fn splits(&self) -> [u32; ROUNDS] {
+    /// The best number of parts of K, and its time, of those that fill one round of units, or a few, up to the number with which all parts take
+    /// as long to add up as the slices of one take.
+    #[inline(always)]
+    fn fastest_division(&self) -> (f32, f32) {
         let each = self.room / self.tiles;
-        if (ROUNDS as f64) * each < 2.0 {
-            return [1; ROUNDS];
-        }
         let slice = larger(self.cost.latency, self.cost.slice);
         let balance = (self.slices * slice / larger(self.part, 1.0)).sqrt();
-        let most = (balance as u32 + 1).min(self.slices as u32).min(SPLITS);
-        [1.0, 2.0, 3.0, 4.0].map(|round| ((round * each) as u32).clamp(1, most))
+        let most = smaller(smaller(balance + 1.0, self.slices), SPLITS);
+        let splits = ROUNDS.map(|round| floor(larger(smaller(round * each, most), 1.0)));
+        let times = splits.map(|splits| self.time(splits));
+        let least = least_of(&times);
+        (splits[least.0], least.1)
     }
 
-    /// The time with K in so many parts, or fewer if it has not so many slices.
-    fn time(&self, splits: u32) -> f64 {
-        let slices = self.slices as u32;
-        let (each, parts) = divide_slices(slices, splits.clamp(1, slices));
-        let sum = if parts > 1 { self.reduce + self.part * f64::from(parts) } else { 0.0 };
-        self.launch(f64::from(each), f64::from(parts)) + sum
+    /// The time with K in so many parts, or fewer if it has not so many slices for them.
+    #[inline(always)]
+    fn time(&self, splits: f32) -> f32 {
+        let each = ceil(self.slices / splits);
+        let parts = ceil(self.slices / each);
+        let sum = if parts > 1.0 { self.reduce + self.part * parts } else { 0.0 };
+        self.launch(each, parts) + sum
     }
 
     /// The time of the copies and of the kernel, for parts of K of `each` slices.
     #[inline(always)]
-    fn launch(&self, each: f64, parts: f64) -> f64 {
+    fn launch(&self, each: f32, parts: f32) -> f32 {
         let Cost { slice, latency, tile, .. } = self.cost;
         let busy = self.tiles * parts * self.per_room;
         let rounds = ceil(busy);
@@ -290,20 +313,20 @@ impl Candidate {
     }
 
     /// Bytes of the sums of a cluster's tile.
-    fn cluster_sums(&self) -> f64 {
+    fn cluster_sums(&self) -> f32 {
         let [m, n] = self.cluster_tile();
-        f64::from(4 * m * n)
+        (4 * m * n) as f32
     }
 
     /// The rows of C from which the kernel is tried. Every type has kernels for any layout: they always are.
-    fn least_rows(&self) -> f64 {
+    fn least_rows(&self) -> f32 {
         let is_high = self.majors.is_some() && self.block_m > LOW;
-        if is_high { f64::from(self.block_m / 4 + 1) } else { 0.0 }
+        if is_high { (self.block_m / 4 + 1) as f32 } else { 0.0 }
     }
 
     /// False if the kernel is persistent and does not count all tiles of the product, or has none to make.
     pub(super) fn counts(&self, extents: &Extents) -> bool {
-        let [m, n] = self.cluster_tile().map(f64::from);
+        let [m, n] = self.cluster_tile().map(|extent| extent as f32);
         let tiles = (extents.m / m + 1.0) * (extents.n / n + 1.0);
         self.cluster.is_none() || extents.k > 0.0 && tiles < TILES && tiles * extents.batches < 4.0 * TILES
     }

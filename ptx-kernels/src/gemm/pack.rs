@@ -77,61 +77,69 @@ pub mod kernels {
         }
     }
 
-    /// 32 rows by 512 bytes, in words: each is shifted out of two aligned ones.
+    /// 32 rows by 512 bytes, 16 bytes at a time: each is shifted out of two aligned runs.
     fn copy_rows<const T: Element>(t: &Transfer, block: u32) {
         let bytes: u32 = t.extent * T.size;
         let across: u32 = (bytes - 1) / SPAN + 1;
         let band: u32 = block / across;
         let (first, start): (u32, u32) = (band * BAND + tid.x / 32 * 4, (block - band * across) * SPAN);
-        let (low, high): ([[b32; 4]; 4], [[b32; 4]; 4]);
+        let at: u32 = start + laneid * 16;
+        let words: [[b32; 8]; 4];
         for i in 0..4 {
             let from: u64 = row_of(t, first + i);
-            let skew: u32 = (from as u32) & 3;
-            let reach: u32 = (skew == 0).select(4, 8 - skew);
-            for j in 0..4 {
-                let at: u32 = start + (laneid + 32 * j) * 4;
-                let aligned: u64 = from + at as u64 - skew as u64;
-                let whole: pred = (first + i < t.rows) & (at + reach <= bytes);
-                let is_skew: pred = whole & (skew != 0);
-                ptx! {
-                    mov.b32 low[i][j], 0;
-                    mov.b32 high[i][j], 0;
-                    @whole ld.global.b32 low[i][j], [aligned];
-                    @is_skew ld.global.b32 high[i][j], [aligned + 4];
-                }
+            let skew: u32 = (from as u32) & 15;
+            let aligned: u64 = from + at as u64 - skew as u64;
+            let whole: pred = (first + i < t.rows) & (at + reach_of(skew) <= bytes);
+            let is_skew: pred = whole & (skew != 0);
+            for j in 0..8 {
+                ptx! { mov.b32 words[i][j], 0; }
+            }
+            ptx! {
+                @whole ld.global.v4.b32 {words[i][0..4]}, [aligned];
+                @is_skew ld.global.v4.b32 {words[i][4..8]}, [aligned + 16];
             }
         }
         for i in 0..4 {
-            let from: u64 = row_of(t, first + i);
-            let to: u64 = t.to + (wide(ctaid.z) * t.rows + (first + i) as u64) * (t.pitch as u64);
-            let skew: u32 = (from as u32) & 3;
-            let reach: u32 = (skew == 0).select(4, 8 - skew);
-            for j in 0..4 {
-                let at: u32 = start + (laneid + 32 * j) * 4;
-                let whole: pred = (first + i < t.rows) & (at + reach <= bytes);
-                let (bits, shift, place): (b32, u32, u64);
-                shift = skew * 8;
-                place = to + at as u64;
-                ptx! {
-                    shf.r.wrap.b32 bits, low[i][j], high[i][j], shift;
-                    @whole st.global.b32 [place], bits;
-                }
-            }
+            let skew: u32 = (row_of(t, first + i) as u32) & 15;
+            let whole: pred = (first + i < t.rows) & (at + reach_of(skew) <= bytes);
+            let to: u64 = t.to + (wide(ctaid.z) * t.rows + (first + i) as u64) * (t.pitch as u64) + at as u64;
+            let run: [b32; 4] = shift_run(&mut words[i], skew);
+            ptx! { @whole st.global.v4.b32 [to], {run[..]}; }
         }
-        if start + (SPAN + 8) > bytes {
+        if start + (SPAN + 32) > bytes {
             copy_ends::<T>(t, first, start, bytes);
         }
     }
 
-    /// Copies the last words of a warp's four rows element by element, because an aligned word may reach beyond its row.
+    /// The bytes behind the address of a run that its aligned runs reach.
+    fn reach_of(skew: u32) -> u32 {
+        (skew == 0).select(16, 32 - skew)
+    }
+
+    /// The 16 bytes from byte `skew` on.
+    fn shift_run(words: &mut [b32; 8], skew: u32) -> [b32; 4] {
+        let (two, one, shift): (pred, pred, u32) = ((skew & 8) != 0, (skew & 4) != 0, (skew & 3) * 8);
+        for j in 0..6 {
+            words[j] = two.select(words[j + 2], words[j]);
+        }
+        for j in 0..5 {
+            words[j] = one.select(words[j + 1], words[j]);
+        }
+        let run: [b32; 4];
+        for j in 0..4 {
+            ptx! { shf.r.wrap.b32 run[j], words[j], words[j + 1], shift; }
+        }
+        run
+    }
+
+    /// Copies the last runs of a warp's four rows element by element, because an aligned run may reach beyond its row.
     fn copy_ends<const T: Element>(t: &Transfer, first: u32, start: u32, bytes: u32) {
         let mut index: u32 = 0;
         while index < 16 {
             let (row, at): (u32, u32) = (first + index / 4, start + (laneid + index % 4 * 32) * 4);
             let from: u64 = row_of(t, row);
-            let skew: u32 = (from as u32) & 3;
-            let reach: u32 = (skew == 0).select(4, 8 - skew);
-            if (row < t.rows) & (at < bytes) & (at + reach > bytes) {
+            let run: u32 = at & 0xffff_fff0;
+            if (row < t.rows) & (at < bytes) & (run + reach_of((from as u32) & 15) > bytes) {
                 let place: u64 = t.to + (wide(ctaid.z) * t.rows + row as u64) * (t.pitch as u64) + at as u64;
                 let mut all: u32 = 0;
                 for part in 0..4 / T.size {

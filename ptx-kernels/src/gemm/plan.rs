@@ -157,6 +157,7 @@ impl Candidate {
     }
 
     /// The division of a product in `splits` parts of K, or fewer if it has not so many slices.
+    #[inline]
     pub(crate) fn plan(&'static self, product: &Product, access: &[Access; 2], splits: u32) -> Plan {
         let slices = (product.k.div_ceil(self.depth)).max(1);
         let (each, splits) = divide_slices(slices, splits.clamp(1, slices));
@@ -172,11 +173,13 @@ impl Candidate {
 
 impl Plan {
     /// Bytes of the copies of A and B.
+    #[inline]
     pub(crate) fn packed_bytes(&self) -> [usize; 2] {
         self.packed.map(|packed| packed.map_or(0, |packed| packed.bytes()))
     }
 
     /// Bytes of the sums of all parts of K.
+    #[inline]
     fn partial_bytes(&self, product: &Product) -> usize {
         if self.splits == 1 {
             return 0;
@@ -197,6 +200,7 @@ impl Plan {
     }
 
     /// Tiles along M and N.
+    #[inline]
     pub(crate) fn tiles(&self, product: &Product) -> [u32; 2] {
         [product.m.div_ceil(self.candidate.block_m), product.n.div_ceil(self.candidate.block_n)]
     }
@@ -217,7 +221,7 @@ impl Way {
     }
 
     /// Its time, in picoseconds, beside that of any launch.
-    pub(crate) fn time(&self, product: &Product, sms: u32, costs: &Costs) -> f64 {
+    pub(crate) fn time(&self, product: &Product, sms: u32, costs: &Costs) -> f32 {
         let ways = [false, true].map(|tma| Access::both(product, tma));
         let table = Table::<1>::new([self.candidate].into_iter(), sms, costs);
         table.time(&Extents::new(product, &ways, costs), self.splits)
@@ -225,6 +229,7 @@ impl Way {
 }
 
 /// The slices of each of about so many parts of K, and the number of parts.
+#[inline]
 pub(super) const fn divide_slices(slices: u32, splits: u32) -> (u32, u32) {
     let each = slices.div_ceil(splits);
     (each, slices.div_ceil(each))

@@ -26,6 +26,7 @@ pub(crate) struct Product {
 const FEW: u32 = 16;
 
 /// Bytes of an element of this type.
+#[inline]
 pub(crate) const fn size(kind: u32) -> u64 {
     match kind {
         params::F16 | params::BF16 => 2,
@@ -46,6 +47,7 @@ pub(crate) struct Layout {
 impl Source {
     /// The layout, if there is one that copies of whole runs can read: of `lines` lines by `k` elements of `size` bytes. Prefers
     /// wide runs, then runs along K.
+    #[inline]
     pub(crate) fn layout(&self, lines: u32, k: u32, size: u64, batches: usize) -> Option<Layout> {
         let along = |along_k: bool| {
             let (dense, extent, outer, others) =
@@ -62,6 +64,7 @@ impl Source {
 
     /// The layout as TMA can read it: dense along K or, for elements of 16 bits, along the lines. The other strides are multiples of
     /// 16 bytes, and no map has one of 2⁴⁰.
+    #[inline]
     pub(crate) fn tma_layout(&self, lines: u32, k: u32, size: u64, batches: usize) -> Option<Layout> {
         let has_map = |stride: u64| stride > 0 && stride < 1 << 40 && stride.is_multiple_of(16);
         let along = |along_k: bool| {
@@ -77,6 +80,7 @@ impl Source {
     }
 
     /// True if neighbors along K are at least as near in memory as neighbors along the lines.
+    #[inline]
     pub(crate) fn is_along_k(&self, lines: u32, k: u32) -> bool {
         lines <= 1 || (k > 1 && self.k <= self.line)
     }
@@ -84,20 +88,24 @@ impl Source {
 
 impl Matrix {
     /// True if four neighboring columns are one aligned access.
+    #[inline]
     fn is_wide(&self, size: u64) -> bool {
         self.column == size && (self.at | self.row | self.batch).is_multiple_of(4 * size)
     }
 }
 
 impl Product {
-    /// The same product in the direction in which it is computed: with dense columns of C, if one of its dimensions is dense, and
-    /// rather with few rows than with few columns.
-    pub(crate) fn oriented(self) -> Product {
-        self.canonical().with_few_rows()
+    /// The same product in the direction in which it is computed, with the widths of its accesses.
+    pub(crate) fn oriented(mut self) -> Product {
+        self.orient();
+        self.mark_wide();
+        self
     }
 
-    /// The same product with dense columns of C, if one of its dimensions is dense.
-    fn canonical(mut self) -> Product {
+    /// Computes Cᵀ instead where its columns are dense, if one of its dimensions is; and rather few rows than few columns, because tiles are
+    /// wide rather than high.
+    #[inline]
+    pub(crate) fn orient(&mut self) {
         let size = size(self.epilogue.kind);
         if self.n <= 1 {
             (self.c.column, self.residual.column) = (size, size);
@@ -105,18 +113,9 @@ impl Product {
         if self.c.column != size && self.c.row == size {
             self.transpose();
         }
-        self.mark_wide(size);
-        self
-    }
-
-    /// The same product, as Cᵀ if C has few columns and many rows: tiles are wide rather than high.
-    fn with_few_rows(mut self) -> Product {
         if self.n <= FEW && self.m > FEW {
-            self.epilogue.flags &= !(params::C_WIDE | params::RESIDUAL_WIDE | params::BIAS_WIDE);
             self.transpose();
-            self.mark_wide(size(self.epilogue.kind));
         }
-        self
     }
 
     /// Cᵀ = Bᵀ · Aᵀ.
@@ -136,7 +135,8 @@ impl Product {
         }
     }
 
-    fn mark_wide(&mut self, size: u64) {
+    fn mark_wide(&mut self) {
+        let size = size(self.epilogue.kind);
         let e = &mut self.epilogue;
         let bias = e.bias_columns;
         let bias_is_wide = bias.step == size && bias.at.is_multiple_of(4 * size);
@@ -187,6 +187,7 @@ pub(crate) const fn name(kind: u32) -> &'static str {
 }
 
 /// True if tensor cores take MN-major operands of this type: `ldmatrix` transposes units of 16 bits, and units of 32 bits are loaded alone.
+#[inline]
 pub(crate) const fn has_mn_major(kind: u32) -> bool {
     size(kind) > 1
 }

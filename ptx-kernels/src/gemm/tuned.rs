@@ -1,6 +1,6 @@
 //! The kernels tuned for Hopper in the choice: the products that they take, their time, and their launch.
 
-use super::hopper::{self, Layout, Scratch};
+use super::hopper::{self, Layout, Pick, Scratch};
 use super::params::{self, Source};
 use super::problem::{Product, size};
 use super::tuning;
@@ -22,12 +22,14 @@ pub struct Job<'j, 't, T, O> {
 }
 
 /// True if the kernels run on the device: on the CPU device too, where they are named only.
+#[inline]
 pub(crate) fn run_on(device: Properties, named: bool) -> bool {
     device.capability.map_or(named, |capability| capability == 90)
 }
 
 /// The layouts of a product without options, if they are some for these kernels: one matrix each, dense, with rows (of transposed
 /// operands: columns) of multiples of 16 bytes.
+#[inline]
 pub(crate) fn layout(product: &Product) -> Option<Layout> {
     let pair = matches!(
         (product.kind, product.epilogue.kind),
@@ -49,11 +51,13 @@ pub(crate) fn layout(product: &Product) -> Option<Layout> {
 }
 
 /// True if B's columns lie along K; false if its rows lie along N, which it is read as where both do.
+#[inline]
 fn is_k_major(source: &Source, lines: u32, k: u32, size: u64) -> Option<bool> {
     [false, true].into_iter().find(|major| is_dense(source, lines, k, size, *major))
 }
 
 /// True if an operand of `lines` lines is dense along K, or else along its lines, in rows of multiples of 16 bytes.
+#[inline]
 fn is_dense(source: &Source, lines: u32, k: u32, size: u64, k_major: bool) -> bool {
     let (inner, outer, extent, others) =
         if k_major { (source.k, source.line, k, lines) } else { (source.line, source.k, lines, k) };
@@ -64,23 +68,22 @@ fn is_dense(source: &Source, lines: u32, k: u32, size: u64, k_major: bool) -> bo
         && source.at.is_multiple_of(16)
 }
 
-/// The time of a product, about, in picoseconds.
-pub(crate) fn estimate(product: &Product, device: Properties, layout: Layout) -> f64 {
+/// The time of a product, about, in picoseconds, and the kernel that takes it.
+#[inline]
+pub(crate) fn estimate(product: &Product, device: Properties, layout: Layout) -> (f32, Pick) {
     tuning::hopper_time(product, device.multiprocessors, layout, &tuning::SHIPPED)
 }
 
 impl<T: hopper::Operand> Job<'_, '_, T, T::Output> {
-    /// Submits the product; `None` if it is none for these kernels, or if a capture finds no memory for them.
-    fn run(self) -> Option<Result<()>> {
+    /// Submits the product to a kernel; `None` if it is none for it, or if a capture finds no memory for it.
+    fn run(self, pick: Pick) -> Option<Result<()>> {
         let Job { stream, a, b, c, workspace } = self;
-        let layout = Layout::of(&a, &b, &c)?;
-        let ([m, k], [_, n]) = (a.shape(), b.shape());
+        let (variant, order) = pick.variant::<T>(Layout::of(&a, &b, &c)?)?;
         let work = |workspace: &mut Workspace| {
             if stream.is_captured() && !workspace.has::<Scratch>() {
                 return Ok(false);
             }
             let scratch = workspace.keep(|| Scratch::new(&stream.device()?))?;
-            let Some((variant, order)) = hopper::pick::<T>(scratch, [m, n, k], layout) else { return Ok(false) };
             variant.launch(stream, (a, b, c), order, scratch).map(|()| true)
         };
         match workspace::with(stream, workspace, 0, work) {
@@ -93,10 +96,10 @@ impl<T: hopper::Operand> Job<'_, '_, T, T::Output> {
 
 /// A result for which there may be tuned kernels.
 pub trait Tuned<T>: Sized {
-    /// Submits the product to tuned kernels; `None` if there are none for it.
+    /// Submits the product to a tuned kernel; `None` if there are none for it.
     #[doc(hidden)]
-    fn submit(job: Job<'_, '_, T, Self>) -> Option<Result<()>> {
-        let _ = job;
+    fn submit(job: Job<'_, '_, T, Self>, pick: Pick) -> Option<Result<()>> {
+        let _ = (job, pick);
         None
     }
 }
@@ -104,8 +107,8 @@ pub trait Tuned<T>: Sized {
 macro_rules! tuned {
     ($($t:ty => $o:ty;)*) => { $(
         impl Tuned<$t> for $o {
-            fn submit(job: Job<'_, '_, $t, $o>) -> Option<Result<()>> {
-                job.run()
+            fn submit(job: Job<'_, '_, $t, $o>, pick: Pick) -> Option<Result<()>> {
+                job.run(pick)
             }
         }
     )* };
@@ -116,9 +119,9 @@ tuned! {
 }
 
 impl Tuned<E4m3> for bf16 {
-    fn submit(job: Job<'_, '_, E4m3, bf16>) -> Option<Result<()>> {
+    fn submit(job: Job<'_, '_, E4m3, bf16>, pick: Pick) -> Option<Result<()>> {
         let Job { stream, a, b, c, workspace } = job;
         // The kernels have elements as their bits.
-        Job::<u8, bf16> { stream, a: a.cast()?, b: b.cast()?, c, workspace }.run()
+        Job::<u8, bf16> { stream, a: a.cast()?, b: b.cast()?, c, workspace }.run(pick)
     }
 }

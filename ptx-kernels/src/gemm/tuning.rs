@@ -11,13 +11,13 @@ use super::problem::{Product, size};
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Of a slice of K on a busy SM.
-    pub slice: f64,
+    pub slice: f32,
     /// The least time of a slice.
-    pub latency: f64,
+    pub latency: f32,
     /// Before the first slice of a tile and behind the last one.
-    pub tile: f64,
+    pub tile: f32,
     /// For each part of K that is added up.
-    pub part: f64,
+    pub part: f32,
 }
 
 /// The times of everything.
@@ -26,23 +26,23 @@ pub struct Costs {
     /// Of each kind of tile.
     pub tiles: [Cost; NAMES.len()],
     /// Of a launch that copies operands.
-    pub pack: f64,
+    pub pack: f32,
     /// Of a byte of a copy.
-    pub copied_byte: f64,
+    pub copied_byte: f32,
     /// Of a launch that adds up parts of K.
-    pub reduce: f64,
+    pub reduce: f32,
     /// Of the same in the kernel.
-    pub reduce_inside: f64,
+    pub reduce_inside: f32,
     /// Of a byte of a part.
-    pub part_byte: f64,
+    pub part_byte: f32,
     /// Of `hopper`: a column of 128 rows for 128 bytes along K on a busy device.
-    pub column: f64,
+    pub column: f32,
     /// The least time of such a column.
-    pub column_latency: f64,
+    pub column_latency: f32,
     /// Of a column in each round of tiles.
-    pub column_round: f64,
+    pub column_round: f32,
     /// Of all that is before and behind.
-    pub hopper: f64,
+    pub hopper: f32,
 }
 
 macro_rules! tiles {
@@ -117,32 +117,36 @@ impl Trial {
     }
 
     /// The time by the model, in picoseconds, beside that of any launch.
-    pub fn time(&self, costs: &Costs) -> f64 {
+    pub fn time(&self, costs: &Costs) -> f32 {
         let Trial { product, way, multiprocessors } = self;
         match way {
             Some(way) => way.time(product, *multiprocessors, costs),
             None => super::tuned::layout(product)
-                .map_or(f64::INFINITY, |layout| hopper_time(product, *multiprocessors, layout, costs)),
+                .map_or(f32::INFINITY, |layout| hopper_time(product, *multiprocessors, layout, costs).0),
         }
     }
 }
 
-/// The time of the kernels of `hopper`.
-pub(super) fn hopper_time(product: &Product, multiprocessors: u32, layout: hopper::Layout, costs: &Costs) -> f64 {
+/// The time of the kernels of `hopper`, and the one that takes it.
+pub(super) fn hopper_time(
+    product: &Product,
+    multiprocessors: u32,
+    layout: hopper::Layout,
+    costs: &Costs,
+) -> (f32, hopper::Pick) {
     let Product { m, n, k, kind, .. } = *product;
-    let shape = [m, n, k].map(|extent| extent as usize);
-    hopper::estimate(multiprocessors / 2 * 2, shape, size(kind), layout, costs)
+    hopper::estimate(multiprocessors / 2 * 2, [m, n, k], size(kind), layout, costs)
 }
 
 impl Costs {
     /// All times, tile by tile, then the others in the order of the fields.
-    pub fn values(&self) -> Vec<f64> {
+    pub fn values(&self) -> Vec<f32> {
         let tiles = self.tiles.iter().flat_map(|tile| [tile.slice, tile.latency, tile.tile, tile.part]);
         tiles.chain(self.others()).collect()
     }
 
     /// The same with other values; those that are missing stay.
-    pub fn with_values(mut self, values: &[f64]) -> Costs {
+    pub fn with_values(mut self, values: &[f32]) -> Costs {
         let mut values = values.iter().copied();
         let tiles = self.tiles.iter_mut().flat_map(|t| [&mut t.slice, &mut t.latency, &mut t.tile, &mut t.part]);
         tiles.zip(&mut values).for_each(|(old, new)| *old = new);
@@ -164,7 +168,7 @@ impl Costs {
         self
     }
 
-    fn others(&self) -> [f64; 9] {
+    fn others(&self) -> [f32; 9] {
         let Costs {
             pack,
             copied_byte,
@@ -181,41 +185,41 @@ impl Costs {
     }
 }
 
-const fn cost(slice: f64, latency: f64, tile: f64, part: f64) -> Cost {
+const fn cost(slice: f32, latency: f32, tile: f32, part: f32) -> Cost {
     Cost { slice, latency, tile, part }
 }
 
 /// The times that choices use.
 pub const SHIPPED: Costs = Costs {
     tiles: [
-        cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
-        cost(526e3, 725e3, 535e3, 205e3),   // SIMT_F32
-        cost(442e3, 1161e3, 494e3, 220e3),  // SIMT_16
-        cost(650e3, 766e3, 477e3, 282e3),   // SIMT_8
-        cost(287e3, 269e3, 860e3, 323e3),   // ROWS_K
-        cost(50e3, 292e3, 265e3, 280e3),    // ROWS_K_SMALL
-        cost(270e3, 715e3, 763e3, 196e3),   // ROWS_N
-        cost(66e3, 713e3, 241e3, 205e3),    // ROWS_N_SMALL
-        cost(554e3, 542e3, 2030e3, 143e3),  // MMA_LARGE
-        cost(284e3, 472e3, 4e3, 180e3),     // MMA_MEDIUM
-        cost(156e3, 181e3, 263e3, 253e3),   // MMA_NARROW
-        cost(607e3, 779e3, 3115e3, 710e3),  // WIDE
-        cost(620e3, 456e3, 1996e3, 2e3),    // MIDDLE
-        cost(658e3, 720e3, 1605e3, 3e3),    // MIDDLE_ALONE
-        cost(410e3, 368e3, 1368e3, 450e3),  // SQUARE
-        cost(290e3, 207e3, 754e3, 248e3),   // SLIM
-        cost(369e3, 520e3, 5291e3, 0.0),    // FEW192
-        cost(435e3, 314e3, 2501e3, 114e3),  // FEW128
-        cost(324e3, 212e3, 811e3, 216e3),   // FEW64
-        cost(213e3, 149e3, 655e3, 111e3),   // FEW16
+        cost(1589e3, 1700e3, 449e3, 317e3), // SIMT_LARGE
+        cost(469e3, 788e3, 549e3, 269e3),   // SIMT_F32
+        cost(494e3, 1055e3, 547e3, 197e3),  // SIMT_16
+        cost(934e3, 692e3, 512e3, 406e3),   // SIMT_8
+        cost(211e3, 286e3, 621e3, 249e3),   // ROWS_K
+        cost(50e3, 235e3, 182e3, 369e3),    // ROWS_K_SMALL
+        cost(338e3, 749e3, 767e3, 227e3),   // ROWS_N
+        cost(82e3, 710e3, 230e3, 176e3),    // ROWS_N_SMALL
+        cost(461e3, 620e3, 2401e3, 101e3),  // MMA_LARGE
+        cost(256e3, 405e3, 3e3, 210e3),     // MMA_MEDIUM
+        cost(193e3, 119e3, 187e3, 189e3),   // MMA_NARROW
+        cost(658e3, 742e3, 2710e3, 602e3),  // WIDE
+        cost(667e3, 495e3, 1764e3, 3e3),    // MIDDLE
+        cost(628e3, 776e3, 2119e3, 3e3),    // MIDDLE_ALONE
+        cost(380e3, 332e3, 1458e3, 429e3),  // SQUARE
+        cost(338e3, 181e3, 628e3, 192e3),   // SLIM
+        cost(392e3, 525e3, 4067e3, 0.0),    // FEW192
+        cost(383e3, 330e3, 1611e3, 149e3),  // FEW128
+        cost(303e3, 175e3, 1002e3, 126e3),  // FEW64
+        cost(225e3, 167e3, 466e3, 62e3),    // FEW16
     ],
-    pack: 3018e3,
-    copied_byte: 0.448,
-    reduce: 1535e3,
-    reduce_inside: 715e3,
-    part_byte: 0.511,
+    pack: 3441e3,
+    copied_byte: 0.465,
+    reduce: 1747e3,
+    reduce_inside: 989e3,
+    part_byte: 0.671,
     column: 3.49e3,
-    column_latency: 95.6,
-    column_round: 17.0,
-    hopper: 2163e3,
+    column_latency: 107.8,
+    column_round: 19.8,
+    hopper: 2165e3,
 };

@@ -32,6 +32,7 @@ impl Views {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] for extents of 2³¹ and more.
+    #[inline]
     pub(super) fn of<T: Operand, O: Element, const R: usize>(
         a: &TensorRef<'_, T, R>,
         b: &TensorRef<'_, T, R>,
@@ -42,6 +43,7 @@ impl Views {
     }
 
     /// A product without options of the memory at these addresses.
+    #[inline]
     pub(super) fn product(&self, [a, b, c]: [u64; 3], kind: u32, deterministic: bool) -> Product {
         let Views { a: view_a, b: view_b, c: view_c } = self;
         Product {
@@ -61,6 +63,7 @@ impl Views {
 }
 
 impl Extent {
+    #[inline]
     fn of(extent: usize, stride: usize, size: u64) -> Result<Extent> {
         let stride = if extent > 1 { (stride as u64).wrapping_mul(size) } else { 0 };
         match u32::try_from(extent) {
@@ -75,6 +78,7 @@ impl View {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] for extents of 2³¹ and more.
+    #[inline]
     pub(super) fn of<const R: usize>(shape: [usize; R], strides: [usize; R], size: u64) -> Result<View> {
         const { assert!(R == 2 || R == 3, "a matrix product takes tensors of two dimensions, or of three with a batch") };
         let batch = if R == 3 { Extent::of(shape[0], strides[0], size)? } else { Extent { extent: 1, stride: 0 } };
@@ -88,6 +92,7 @@ impl View {
     }
 
     /// The matrix at an address, as kernels have it.
+    #[inline]
     pub(super) fn matrix(&self, at: u64) -> Matrix {
         Matrix { at, row: self.rows.stride, column: self.columns.stride, batch: self.batch.stride }
     }

@@ -8,6 +8,7 @@
 
 mod assemble;
 mod cases;
+mod dense;
 mod grouped;
 mod random;
 mod reference;

@@ -1,99 +1,117 @@
 //! The choice of a variant for a shape.
 
-use super::scratch::Scratch;
 use super::variant::{Layout, Operand, Order, Sharing, Variant, variants};
 use crate::gemm::model::{ceil, larger, smaller};
 use crate::gemm::tuning::Costs;
 
 /// A tile of the kernels.
+#[derive(Debug)]
 struct Tile {
     block: [u32; 2],
-    cluster: [u32; 2],
     sharing: Sharing,
     /// The time of a column of 128 rows beside that of [`WIDE`], as measured on an H200 at the limit of its power.
-    column: f64,
+    column: f32,
+    /// Steps of 64 elements along K that take as long as the start and the end of a tile where one consumer alone multiplies: with two, one
+    /// stores while the other one multiplies.
+    idle: f32,
     order: Order,
-    /// There are instances for operands in all layouts; and none but for elements of 16 bits.
-    any_major: bool,
+    /// There are instances for B along N, and for A along M; and none but for elements of 16 bits.
+    b_along_n: bool,
+    a_along_m: bool,
     of_16_bits: bool,
+    /// Tiles of clusters in a row and in a column of C, and teams in a block: of the clusters that work on a tile together.
+    per_row: f32,
+    per_column: f32,
+    per_block: f32,
 }
 
-const WIDE: Tile = Tile {
-    block: [128, 256],
-    cluster: [2, 1],
-    sharing: Sharing::Whole,
-    column: 1.0,
-    order: Order { band: 4, run: 8 },
-    any_major: true,
-    of_16_bits: false,
-};
+impl Tile {
+    /// A tile of this extent for clusters of this one, without the rest of its properties.
+    const fn new([block_m, block_n]: [u32; 2], [cluster_m, cluster_n]: [u32; 2], sharing: Sharing) -> Tile {
+        let splits = if let Sharing::Depth(splits) = sharing { splits } else { 1 };
+        Tile {
+            block: [block_m, block_n],
+            sharing,
+            column: 1.0,
+            idle: 0.0,
+            order: Order { band: 4, run: 8 },
+            b_along_n: false,
+            a_along_m: false,
+            of_16_bits: false,
+            per_row: 1.0 / (block_m * cluster_m) as f32,
+            per_column: 1.0 / (block_n * cluster_n) as f32,
+            per_block: 1.0 / (cluster_m * cluster_n * splits) as f32,
+        }
+    }
+}
 
-/// All tiles, with their costs and their orders.
+static WIDE: Tile = Tile { b_along_n: true, a_along_m: true, ..Tile::new([128, 256], [2, 1], Sharing::Whole) };
+
+/// All tiles but [`WIDE`], with their costs and their orders.
 ///
 /// A GPC has up to nine clusters, whose numbers are neighbors, and their simultaneous requests for the same lines reach the L2 cache once;
 /// but not those by multicast, of A in clusters of 1 × 2 and of B in clusters of 2 × 1. So the former take tiles one below the other, and
 /// the latter tiles side by side.
-const TILES: [Tile; 6] = [
+static TILES: [Tile; 5] = [
     Tile {
-        block: [64, 128],
-        cluster: [1, 2],
         column: 1.1,
+        idle: 5.0,
         order: Order { band: 16, run: 1 },
-        any_major: false,
         of_16_bits: true,
-        ..WIDE
+        ..Tile::new([64, 128], [1, 2], Sharing::Whole)
     },
-    Tile { block: [128, 128], column: 1.05, any_major: false, of_16_bits: true, ..WIDE },
-    WIDE,
-    Tile { block: [128, 320], column: 0.985, order: Order { band: 4, run: 4 }, any_major: false, ..WIDE },
+    Tile { column: 1.05, of_16_bits: true, ..Tile::new([128, 128], [2, 1], Sharing::Whole) },
+    Tile { column: 0.985, order: Order { band: 4, run: 4 }, ..Tile::new([128, 320], [2, 1], Sharing::Whole) },
     Tile {
-        block: [256, 192],
-        cluster: [1, 2],
-        sharing: Sharing::LastRound,
         column: 0.945,
         order: Order { band: 9, run: 1 },
-        any_major: false,
-        ..WIDE
+        b_along_n: true,
+        ..Tile::new([256, 192], [1, 2], Sharing::LastRound)
     },
-    Tile { sharing: Sharing::Depth(4), any_major: false, ..WIDE },
+    Tile::new([128, 256], [2, 1], Sharing::Depth(4)),
 ];
 
 /// The part of the time that these kernels seem to take less, in products that take so many picoseconds or more: the times are those of
 /// single launches on a cool device, and many in a row meet the limit of its power.
-const SAVED: f64 = 0.2;
-const LONG: f64 = 150e6;
+const SAVED: f32 = 0.2;
+const LONG: f32 = 150e6;
 
-/// The fastest variant for a product of this shape (M, N, K), and the order of its tiles; `None` without one for the layout. The estimate:
-/// rounds of tiles, times the columns of a tile, times the cost of a column in such a tile.
-pub fn pick<T: Operand>(scratch: &Scratch, shape: [usize; 3], layout: Layout) -> Option<(Variant<T>, Order)> {
-    let fitting = variants::<T>().filter(|variant| variant.layout() == layout);
-    let cost = |variant: &Variant<T>| variant.tile().cost(scratch.num_blocks(), shape);
-    let best = fitting.min_by(|one, other| cost(one).total_cmp(&cost(other)));
-    best.map(|variant| (variant, variant.order()))
+/// A choice of a variant: a kind of tile. Made by [`Gemm`](crate::gemm::Gemm).
+#[derive(Clone, Copy, Debug)]
+pub struct Pick(&'static Tile);
+
+impl Pick {
+    /// The variant with such tiles for operands in this layout, and the order of its tiles; `None` without one.
+    pub(crate) fn variant<T: Operand>(self, layout: Layout) -> Option<(Variant<T>, Order)> {
+        let Tile { block, sharing, order, .. } = *self.0;
+        let is_picked = |variant: &Variant<T>| {
+            variant.block() == block && variant.sharing() == sharing && variant.layout() == layout
+        };
+        variants::<T>().find(is_picked).map(|variant| (variant, order))
+    }
 }
 
-/// The time of the variant that [`pick`] takes, about, in picoseconds beside that of any launch, with operands of `size` bytes on a device
-/// with `num_blocks` SMs.
-pub(crate) fn estimate(
-    num_blocks: u32,
-    shape @ [m, n, k]: [usize; 3],
-    size: u64,
-    layout: Layout,
-    costs: &Costs,
-) -> f64 {
-    let fits = |tile: &Tile| (layout == Layout::K_MAJOR || tile.any_major) && (size == 2 || !tile.of_16_bits);
-    let (mut cost, mut tile) = (f64::INFINITY, &WIDE);
+/// The fastest variant for a product of this shape (M, N, K) with operands of `size` bytes on a device with `num_blocks` SMs, and its time
+/// in picoseconds beside that of any launch. The estimate: rounds of tiles, times the columns of a tile, times the cost of a column in such
+/// a tile.
+pub(crate) fn estimate(num_blocks: u32, shape: [u32; 3], size: u64, layout: Layout, costs: &Costs) -> (f32, Pick) {
+    let fits = |tile: &Tile| {
+        (layout.b_k_major || tile.b_along_n) && (layout.a_k_major || tile.a_along_m) && (size == 2 || !tile.of_16_bits)
+    };
+    let (blocks, shape) = (num_blocks as f32, shape.map(|extent| extent as f32));
+    let (mut cost, mut tile) = (WIDE.cost(blocks, shape), &WIDE);
     for this in &TILES {
-        let of = if fits(this) { this.cost(num_blocks, shape) } else { f64::INFINITY };
+        let of = if fits(this) { this.cost(blocks, shape) } else { f32::INFINITY };
         (cost, tile) = if of < cost { (of, this) } else { (cost, tile) };
     }
-    let slices = ceil(k as f64 * size as f64 / 128.0);
-    let columns = ceil(tile.tiles([m as f64, n as f64]) / tile.teams(num_blocks)) * tile.columns();
-    let parts = if let Sharing::Depth(splits) = tile.sharing { f64::from(splits) } else { 1.0 };
+    let [m, n, k] = shape;
+    let slices = ceil(k * size as f32 / 128.0);
+    let columns = ceil(tile.tiles(m, n) / tile.teams(blocks)) * tile.columns();
+    let parts = if let Sharing::Depth(splits) = tile.sharing { splits as f32 } else { 1.0 };
     let time = larger(cost * costs.column * slices, columns * costs.column_latency * slices / parts);
     // The power limit slows long products down, and these kernels need less power than the others.
     let saved = 1.0 - SAVED * smaller(time / LONG, 1.0);
-    (time + columns * costs.column_round) * saved + costs.hopper
+    ((time + columns * costs.column_round) * saved + costs.hopper, Pick(tile))
 }
 
 impl<T> Variant<T> {
@@ -102,7 +120,7 @@ impl<T> Variant<T> {
         self.tile().order
     }
 
-    /// Its tile, or one like it.
+    /// Its tile.
     fn tile(&self) -> &'static Tile {
         let (block, sharing) = (self.block(), self.sharing());
         TILES.iter().find(|tile| tile.block == block && tile.sharing == sharing).unwrap_or(&WIDE)
@@ -110,45 +128,36 @@ impl<T> Variant<T> {
 }
 
 impl Tile {
-    /// Blocks that work on a tile together.
-    #[inline(always)]
-    const fn team(&self) -> u32 {
-        let blocks = self.cluster[0] * self.cluster[1];
-        if let Sharing::Depth(splits) = self.sharing { blocks * splits } else { blocks }
-    }
-
     /// Columns of 128 rows.
     #[inline(always)]
-    fn columns(&self) -> f64 {
-        f64::from(self.block[0] * self.block[1]) / 128.0
+    fn columns(&self) -> f32 {
+        (self.block[0] * self.block[1]) as f32 / 128.0
     }
 
     /// Tiles of clusters.
     #[inline(always)]
-    fn tiles(&self, [m, n]: [f64; 2]) -> f64 {
-        let ([block_m, block_n], [cluster_m, cluster_n]) = (self.block, self.cluster);
-        let (per_row, per_column) = (1.0 / (block_m * cluster_m) as f64, 1.0 / (block_n * cluster_n) as f64);
-        ceil(m * per_row) * ceil(n * per_column)
+    fn tiles(&self, m: f32, n: f32) -> f32 {
+        ceil(m * self.per_row) * ceil(n * self.per_column)
     }
 
     /// Clusters, or groups of clusters, that run at the same time.
     #[inline(always)]
-    fn teams(&self, num_blocks: u32) -> f64 {
-        f64::from((num_blocks / self.team()).max(1))
+    fn teams(&self, blocks: f32) -> f32 {
+        larger((blocks * self.per_block) as u32 as f32, 1.0)
     }
 
     /// The time of a product, in columns of 128 rows.
     #[inline(always)]
-    fn cost(&self, num_blocks: u32, shape: [usize; 3]) -> f64 {
-        let [m, n, k] = shape.map(|extent| extent as f64);
+    fn cost(&self, blocks: f32, [m, n, k]: [f32; 3]) -> f32 {
         // The time of 64 elements along K, as a part of a tile's.
         let step = 64.0 / larger(k, 1.0);
-        self.rounds(self.teams(num_blocks), self.tiles([m, n]), step) * self.columns() * self.column
+        let rounds = self.rounds(self.teams(blocks), self.tiles(m, n), step);
+        rounds * (1.0 + self.idle * step) * self.columns() * self.column
     }
 
     /// The rounds of `tiles` tiles of `teams` clusters or groups of clusters, as their time goes.
     #[inline(always)]
-    fn rounds(&self, teams: f64, tiles: f64, step: f64) -> f64 {
+    fn rounds(&self, teams: f32, tiles: f32, step: f32) -> f32 {
         let exact = tiles / teams;
         let rounds = ceil(exact);
         match self.sharing {
@@ -166,7 +175,7 @@ impl Tile {
                 exact + if rest == teams { 0.0 } else { sharing }
             }
             // The exchange of sums takes five steps.
-            Sharing::Depth(splits) => rounds * (1.0 / f64::from(splits) + 5.0 * step),
+            Sharing::Depth(splits) => rounds * (1.0 / splits as f32 + 5.0 * step),
         }
     }
 }

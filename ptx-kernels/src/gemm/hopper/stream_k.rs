@@ -24,12 +24,18 @@ pub mod kernels {
         pub cluster_n: u32,
         /// Subtiles of C in flight, per consumer.
         pub store_buffers: u32,
+        /// 0 if B is N × K, 1 if it is K × N.
+        pub major_b: u32,
     }
 
     impl Config {
         /// Blocks of a cluster.
         pub const fn cluster(&self) -> u32 {
             self.cluster_m * self.cluster_n
+        }
+
+        const fn box_b(&self) -> u32 {
+            if self.major_b == 0 { self.block_n / self.cluster_m } else { 64 }
         }
     }
 
@@ -65,7 +71,7 @@ pub mod kernels {
         barrier: u32,
     }
 
-    /// C (M × N) = A (M × K) · Bᵀ (N × K) by `num_blocks` blocks. Clusters take tiles in bands of `band` along M, and in runs of `run`
+    /// C (M × N) = A (M × K) · B by `num_blocks` blocks. Clusters take tiles in bands of `band` along M, and in runs of `run`
     /// along N. `partials` has room for a tile of each block; `flags`, two per block, are zero, and are zero again at the end.
     #[ptx_kernel(
         block = 384,
@@ -76,9 +82,12 @@ pub mod kernels {
         instances = [
             m256n192 = (bf16, bf16, M256N192),
             m256n192 = (f16, f16, M256N192),
-            m256n192 = (e4m3, bf16, M256N192)
+            m256n192 = (e4m3, bf16, M256N192),
+            m256n192_nn = (bf16, bf16, M256N192_NN),
+            m256n192_nn = (f16, f16, M256N192_NN)
         ],
         unsafe(requires(
+            if C.major_b == 0 { B0 == N && B1 == K } else { B0 == K && B1 == N },
             num_blocks > 0 && num_blocks % C.cluster() == 0,
             band > 0 && run > 0,
             gpcs.len() >= crate::gemm::hopper::GPC_WORDS && claims.len() >= crate::gemm::hopper::CLAIM_WORDS,
@@ -91,10 +100,7 @@ pub mod kernels {
             T,
             (M, K),
         >,
-        #[tma(box = [C.block_n / C.cluster_m, 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<
-            T,
-            (N, K),
-        >,
+        #[tma(box = [C.box_b(), 128 / size_of::<T>()], swizzle = 128, promotion = 128)] b: Tile<T, (B0, B1)>,
         #[tma(box = [64, 64], swizzle = 128)] c: TileMut<O, (M, N)>,
         partials: &mut [f32],
         flags: &mut [u32],
@@ -293,11 +299,12 @@ pub mod kernels {
             cluster_m: c.cluster_m,
             cluster_n: c.cluster_n,
             major_a: 0,
-            major_b: 0,
+            major_b: c.major_b,
             groups: 0,
         }
     }
 
     const M256N192: Config =
-        Config { block_m: 256, block_n: 192, stages: 3, cluster_m: 1, cluster_n: 2, store_buffers: 3 };
+        Config { block_m: 256, block_n: 192, stages: 3, cluster_m: 1, cluster_n: 2, store_buffers: 3, major_b: 0 };
+    const M256N192_NN: Config = Config { major_b: 1, ..M256N192 };
 }

@@ -199,7 +199,8 @@ impl<T> Variant<T> {
     pub fn layout(&self) -> Layout {
         match self.instance {
             Instance::Gemm(_, config) => Layout { a_k_major: config.major_a == 0, b_k_major: config.major_b == 0 },
-            _ => Layout::K_MAJOR,
+            Instance::StreamK(_, config) => Layout { a_k_major: true, b_k_major: config.major_b == 0 },
+            Instance::SplitK(..) => Layout::K_MAJOR,
         }
     }
 

@@ -27,6 +27,12 @@ macro_rules! with_tile_epilogue {
                 ) {
                     const RUNS: u32 = COLUMNS / 4;
                     const STEP: u32 = 32 / RUNS;
+                    let is_half: pred = (out.epilogue.kind == F16) | (out.epilogue.kind == BF16);
+                    let is_dense: pred = is_half & (out.c.column == 2);
+                    if is_dense & !has(out.epilogue.flags, OPTIONS | C_WIDE) {
+                        write_dense::<S, ROWS, COLUMNS, PITCH>(sums, first, out, p);
+                        return;
+                    }
                     let (row, column): (u32, u32) = (laneid / RUNS, laneid % RUNS * 4);
                     let from: u32 = sums + (row * PITCH + column) * 4;
                     let at = Place { row: first.row + row, column: first.column + column, batch: first.batch, split: 0 };
@@ -41,6 +47,65 @@ macro_rules! with_tile_epilogue {
                             lane.write_with_options::<S>(out, p);
                         }
                     }
+                }
+
+                /// Dense rows of 16-bit elements at any address, without options but alpha. A lane has the two elements of an aligned word, so that
+                /// a warp's words are neighbors; where rows begin inside of a word, its last lane has the first and the last element.
+                fn write_dense<S, const ROWS: u32, const COLUMNS: u32, const PITCH: u32>(
+                    sums: u32, first: &Place, out: &Output, p: &Problem,
+                ) {
+                    const PAIRS: u32 = COLUMNS / 2;
+                    const STEP: u32 = 32 / PAIRS;
+                    let (below, pair): (u32, u32) = (laneid / PAIRS, laneid % PAIRS);
+                    let at = Place { row: first.row + below, column: first.column, batch: first.batch, split: 0 };
+                    let (mut row, end): (u32, u32) = (at.row, (first.row + ROWS).min(p.m));
+                    // Columns of C from the first one on, up to those of the staged ones.
+                    let left: u32 = (p.n - first.column.min(p.n)).min(COLUMNS);
+                    let (mut from, step): (u32, u64) = (sums + below * (PITCH * 4), out.c.row * STEP as u64);
+                    let mut line: u64 = locate(out.c.at, out.c.batch, out.c.row, out.c.column, &at);
+                    while row < end {
+                        let odd: u32 = line as u32 / 2 & 1;
+                        let column: u32 = pair * 2 + odd;
+                        let to: u64 = line + column as u64 * 2;
+                        let low: b32 = half_sum::<S>(from + column * 4, out);
+                        let high: b32 = half_sum::<S>(from + column * 4 + 4, out);
+                        let word: b32 = low | (high << 16);
+                        let (both, alone): (pred, pred) = (column + 1 < left, column + 1 == left);
+                        let h: b16;
+                        ptx! {
+                            cvt.u16.u32 h, low;
+                            @both st.global.b32 [to], word;
+                            @alone st.global.b16 [to], h;
+                        }
+                        if (odd == 1) & (pair == PAIRS - 1) & (left > 0) {
+                            let start: b16;
+                            let bits: b32 = half_sum::<S>(from, out);
+                            ptx! { cvt.u16.u32 start, bits; st.global.b16 [line], start; }
+                        }
+                        line += step;
+                        from += STEP * PITCH * 4;
+                        row += STEP;
+                    }
+                }
+
+                /// A sum times alpha as `f16` or `bf16`, in the lower half.
+                fn half_sum<S>(from: u32, out: &Output) -> b32 {
+                    let (sum, mut bits): (S, b32);
+                    let mut v: f32;
+                    ptx! { ld.shared.b32 sum, [from]; }
+                    if type_name::<S>() == "i32" {
+                        ptx! { cvt.rn.f32.s32 v, sum; }
+                    } else {
+                        ptx! { mov.b32 v, sum; }
+                    }
+                    v *= out.epilogue.alpha;
+                    if out.epilogue.kind == F16 {
+                        let h: b16;
+                        ptx! { cvt.rn.f16.f32 h, v; cvt.u32.u16 bits, h; }
+                    } else {
+                        bits = to_bf16(v);
+                    }
+                    bits
                 }
 
                 impl<const STEP: u32, const COUNT: u32, const BYTES: u32> Lane<STEP, COUNT, BYTES> {
