@@ -150,7 +150,7 @@ fn source(costs: &Costs) -> String {
         let _ = writeln!(text, "        cost({slice}, {latency}, {start}, {part}), // {name}");
     }
     text += "    ],\n";
-    let Costs { pack, copied_byte, reduce, reduce_inside, part_byte, .. } = *costs;
+    let Costs { pack, copied_byte, reduce, reduce_inside, part_byte, byte, ragged, .. } = *costs;
     let Costs { column, column_latency, column_round, hopper, .. } = *costs;
     let others = [
         ("pack", pack),
@@ -158,6 +158,8 @@ fn source(costs: &Costs) -> String {
         ("reduce", reduce),
         ("reduce_inside", reduce_inside),
         ("part_byte", part_byte),
+        ("byte", byte),
+        ("ragged", ragged),
         ("column", column),
         ("column_latency", column_latency),
         ("column_round", column_round),

@@ -5,6 +5,12 @@
 //! Hopper's tensor cores, and the result is rounded once. The order of the sums is that of K. [`blackwell`] has a kernel for `sm_100a`,
 //! which is not tuned. [`GroupedGemm::gradient_b`] has the gradient of the experts' matrices.
 //!
+//! **Error.** Let S be the sum of the magnitudes of the K products of an element. The sum is off by at most 4 · (K + 32) · 2⁻²⁴ · S, as in
+//! [`gemm`](mod@crate::gemm), and `bf16` results are rounded to nearest even. With equal operands, all launches give the same bits.
+//!
+//! On an H200 with groups of N = 64 and results in `bf16`, in TFLOP/s: 62 and 126 (8 and 16 groups of 512 rows, K = 512), 195 (8 of 1024 rows, K =
+//! 1024), 264 and 220 (4 and 8 of 2048 rows, K = 2048), 1.6 to 3.5 times cuBLAS's grouped product. Other chips have not been measured.
+//!
 //! ```no_run
 //! use ptx_kernels::grouped_gemm::GroupedGemm;
 //! use ptx_launch::prelude::*;

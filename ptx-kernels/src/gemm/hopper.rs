@@ -1,7 +1,7 @@
 //! Matrix products on Hopper, `sm_90a`: TMA, `wgmma` and thread block clusters. C (M × N) = A (M × K) · B (K × N), sums in `f32`.
 //!
 //! Three kernels: [`gemm`], whole tiles; [`stream_k`], which shares the tiles of the last round; [`split_k`], which shares K of
-//! every tile. The choice of [`gemm()`](super::gemm) estimates the time of each [`Variant`] for a shape. Element types: `bf16`, `f16`, and `e4m3` with results in `bf16`.
+//! every tile. [`pick`] estimates the time of each [`Variant`] for a shape. Element types: `bf16`, `f16`, and `e4m3` with results in `bf16`.
 //! Operands are dense, rows or columns of multiples of 16 bytes; [`Layout::of`] returns `None` for others.
 //!
 //! Error: products are exact and sums are those of the tensor core in `f32` (`e4m3`: with 13 bits behind the point of the largest
@@ -17,7 +17,7 @@ pub mod stream_k;
 mod variant;
 
 pub use gpcs::{CLAIM_WORDS, GPC_WORDS};
-pub use pick::Pick;
 pub(crate) use pick::estimate;
+pub use pick::{Pick, pick};
 pub use scratch::Scratch;
 pub use variant::{Layout, Operand, Order, Variant, variants};

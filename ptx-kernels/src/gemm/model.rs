@@ -57,6 +57,9 @@ pub(crate) struct Extents {
     batches: f32,
     /// Bytes of the sums of C.
     sums: f32,
+    /// The least time in which memory moves A, B and C, and the time that rows of C at odd addresses take more.
+    memory: f32,
+    ragged: f32,
     /// The time of copies of operands for kernels without TMA and with it.
     packs: [f32; 2],
 }
@@ -65,14 +68,18 @@ impl Extents {
     /// The extents of a product whose operands are read in these ways.
     #[inline]
     pub(crate) fn new(product: &Product, ways: &[[Access; 2]; 2], costs: &Costs) -> Extents {
-        let Product { m, n, k, batches, .. } = *product;
-        let (m, batches) = (m as f32, batches as f32);
+        let Product { kind, batches, ref c, ref epilogue, .. } = *product;
+        let [m, n, k] = [product.m, product.n, product.k].map(|extent| extent as f32);
+        let (batches, size, to) = (batches as f32, problem::size(kind), problem::size(epilogue.kind));
+        let ragged = if c.is_wide(to) { 0.0 } else { costs.ragged };
         Extents {
             m,
-            n: n as f32,
-            k: k as f32,
+            n,
+            k,
             batches,
-            sums: 4.0 * m * problem::pitch(n) as f32 * batches,
+            sums: 4.0 * m * problem::pitch(product.n) as f32 * batches,
+            memory: costs.byte * batches * (size as f32 * k * (m + n) + to as f32 * m * n),
+            ragged: ragged * batches * m * n,
             packs: [packing(&ways[0], costs), packing(&ways[1], costs)],
         }
     }
@@ -126,7 +133,8 @@ struct Work {
     room: f32,
     per_room: f32,
     is_persistent: bool,
-    /// The time of copies, of a part of K that is added up, and of doing that at all.
+    memory: f32,
+    /// The time of copies and of rows of C at odd addresses, of a part of K that is added up, and of doing that at all.
     packs: f32,
     part: f32,
     reduce: f32,
@@ -188,7 +196,10 @@ impl<const N: usize> Table<N> {
             room: self.room[at],
             per_room: self.per_room[at],
             is_persistent: self.persistent[at] > 0.0,
-            packs: self.packs[0][at] * extents.packs[0] + self.packs[1][at] * extents.packs[1],
+            memory: extents.memory,
+            packs: self.packs[0][at] * extents.packs[0]
+                + self.packs[1][at] * extents.packs[1]
+                + self.persistent[at] * extents.ragged,
             part: self.part[at] + tiles * self.part_tile[at] + extents.sums * self.part_byte[at],
             reduce: self.reduce[at],
         }
@@ -262,7 +273,7 @@ impl Work {
         let Cost { slice, latency, tile, .. } = self.cost;
         let busy = self.tiles * self.slices * self.per_room * slice + 2.0 * self.part;
         let apart = 2.0 * (self.slices * latency * self.part).sqrt();
-        self.packs + tile + self.reduce + larger(busy, apart)
+        self.packs + tile + self.reduce + larger(larger(busy, apart), self.memory)
     }
 
     /// The best number of parts of K, and its time, of those that fill one round of units, or a few, up to the number with which all parts take
@@ -296,7 +307,7 @@ impl Work {
         let rounds = ceil(busy);
         let persistent = rounds * (each * larger(latency, slice * smaller(busy, 1.0)) + tile);
         let portable = each * larger(rounds * slice, latency) + tile * 0.5 * (rounds + 1.0);
-        self.packs + if self.is_persistent { persistent } else { portable }
+        self.packs + larger(if self.is_persistent { persistent } else { portable }, self.memory + tile)
     }
 }
 

@@ -89,7 +89,7 @@ impl Source {
 impl Matrix {
     /// True if four neighboring columns are one aligned access.
     #[inline]
-    fn is_wide(&self, size: u64) -> bool {
+    pub(crate) fn is_wide(&self, size: u64) -> bool {
         self.column == size && (self.at | self.row | self.batch).is_multiple_of(4 * size)
     }
 }

@@ -35,6 +35,10 @@ pub struct Costs {
     pub reduce_inside: f32,
     /// Of a byte of a part.
     pub part_byte: f32,
+    /// Of a byte of A, B or C in memory.
+    pub byte: f32,
+    /// Of an element of C in rows at odd addresses, by kernels of `wgmma`.
+    pub ragged: f32,
     /// Of `hopper`: a column of 128 rows for 128 bytes along K on a busy device.
     pub column: f32,
     /// The least time of such a column.
@@ -156,32 +160,59 @@ impl Costs {
             reduce,
             reduce_inside,
             part_byte,
+            byte,
+            ragged,
             column,
             column_latency,
             column_round,
             hopper,
             ..
         } = &mut self;
-        let others =
-            [pack, copied_byte, reduce, reduce_inside, part_byte, column, column_latency, column_round, hopper];
+        let others = [
+            pack,
+            copied_byte,
+            reduce,
+            reduce_inside,
+            part_byte,
+            byte,
+            ragged,
+            column,
+            column_latency,
+            column_round,
+            hopper,
+        ];
         others.into_iter().zip(values).for_each(|(old, new)| *old = new);
         self
     }
 
-    fn others(&self) -> [f32; 9] {
+    fn others(&self) -> [f32; 11] {
         let Costs {
             pack,
             copied_byte,
             reduce,
             reduce_inside,
             part_byte,
+            byte,
+            ragged,
             column,
             column_latency,
             column_round,
             hopper,
             ..
         } = *self;
-        [pack, copied_byte, reduce, reduce_inside, part_byte, column, column_latency, column_round, hopper]
+        [
+            pack,
+            copied_byte,
+            reduce,
+            reduce_inside,
+            part_byte,
+            byte,
+            ragged,
+            column,
+            column_latency,
+            column_round,
+            hopper,
+        ]
     }
 }
 
@@ -192,34 +223,36 @@ const fn cost(slice: f32, latency: f32, tile: f32, part: f32) -> Cost {
 /// The times that choices use.
 pub const SHIPPED: Costs = Costs {
     tiles: [
-        cost(1589e3, 1700e3, 449e3, 317e3), // SIMT_LARGE
-        cost(469e3, 788e3, 549e3, 269e3),   // SIMT_F32
-        cost(494e3, 1055e3, 547e3, 197e3),  // SIMT_16
-        cost(934e3, 692e3, 512e3, 406e3),   // SIMT_8
-        cost(211e3, 286e3, 621e3, 249e3),   // ROWS_K
-        cost(50e3, 235e3, 182e3, 369e3),    // ROWS_K_SMALL
-        cost(338e3, 749e3, 767e3, 227e3),   // ROWS_N
-        cost(82e3, 710e3, 230e3, 176e3),    // ROWS_N_SMALL
-        cost(461e3, 620e3, 2401e3, 101e3),  // MMA_LARGE
-        cost(256e3, 405e3, 3e3, 210e3),     // MMA_MEDIUM
-        cost(193e3, 119e3, 187e3, 189e3),   // MMA_NARROW
-        cost(658e3, 742e3, 2710e3, 602e3),  // WIDE
-        cost(667e3, 495e3, 1764e3, 3e3),    // MIDDLE
-        cost(628e3, 776e3, 2119e3, 3e3),    // MIDDLE_ALONE
-        cost(380e3, 332e3, 1458e3, 429e3),  // SQUARE
-        cost(338e3, 181e3, 628e3, 192e3),   // SLIM
-        cost(392e3, 525e3, 4067e3, 0.0),    // FEW192
-        cost(383e3, 330e3, 1611e3, 149e3),  // FEW128
-        cost(303e3, 175e3, 1002e3, 126e3),  // FEW64
-        cost(225e3, 167e3, 466e3, 62e3),    // FEW16
+        cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
+        cost(526e3, 725e3, 535e3, 205e3),   // SIMT_F32
+        cost(505e3, 1033e3, 516e3, 174e3),  // SIMT_16
+        cost(650e3, 766e3, 477e3, 282e3),   // SIMT_8
+        cost(205e3, 330e3, 642e3, 206e3),   // ROWS_K
+        cost(51e3, 226e3, 241e3, 336e3),    // ROWS_K_SMALL
+        cost(283e3, 803e3, 623e3, 128e3),   // ROWS_N
+        cost(97e3, 425e3, 81e3, 226e3),     // ROWS_N_SMALL
+        cost(555e3, 714e3, 1526e3, 104e3),  // MMA_LARGE
+        cost(353e3, 389e3, 3e3, 180e3),     // MMA_MEDIUM
+        cost(221e3, 67e3, 157e3, 158e3),    // MMA_NARROW
+        cost(668e3, 844e3, 2110e3, 658e3),  // WIDE
+        cost(488e3, 393e3, 2148e3, 3e3),    // MIDDLE
+        cost(544e3, 622e3, 2061e3, 4e3),    // MIDDLE_ALONE
+        cost(302e3, 392e3, 1548e3, 371e3),  // SQUARE
+        cost(310e3, 215e3, 562e3, 191e3),   // SLIM
+        cost(338e3, 488e3, 2223e3, 0.0),    // FEW192
+        cost(413e3, 343e3, 2393e3, 161e3),  // FEW128
+        cost(320e3, 179e3, 1197e3, 70e3),   // FEW64
+        cost(160e3, 153e3, 643e3, 66e3),    // FEW16
     ],
-    pack: 3441e3,
-    copied_byte: 0.465,
-    reduce: 1747e3,
-    reduce_inside: 989e3,
-    part_byte: 0.671,
-    column: 3.49e3,
-    column_latency: 107.8,
-    column_round: 19.8,
-    hopper: 2165e3,
+    pack: 3327e3,
+    copied_byte: 0.319,
+    reduce: 1843e3,
+    reduce_inside: 1272e3,
+    part_byte: 0.712,
+    byte: 0.081,
+    ragged: 0.477,
+    column: 3.30e3,
+    column_latency: 112.0,
+    column_round: 24.9,
+    hopper: 2217e3,
 };

@@ -15,7 +15,7 @@ use ptx_launch::{Device, KernelParam, TensorMut, TensorRef};
 const AROUND: usize = 64;
 
 /// Multiplications of the reference.
-const CHECKED: usize = 8_000_000;
+const CHECKED: usize = 1_000_000;
 
 /// An extent whose elements fill multiples of 16 bytes.
 fn extent(random: &mut Random, most: usize, step: usize) -> usize {

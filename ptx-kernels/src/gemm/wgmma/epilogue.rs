@@ -67,10 +67,10 @@ macro_rules! with_tile_epilogue {
                         let odd: u32 = line as u32 / 2 & 1;
                         let column: u32 = pair * 2 + odd;
                         let to: u64 = line + column as u64 * 2;
-                        let low: b32 = half_sum::<S>(from + column * 4, out);
-                        let high: b32 = half_sum::<S>(from + column * 4 + 4, out);
-                        let word: b32 = low | (high << 16);
                         let (both, alone): (pred, pred) = (column + 1 < left, column + 1 == left);
+                        let low: b32 = half_sum::<S>(from + column * 4, both | alone, out);
+                        let high: b32 = half_sum::<S>(from + column * 4 + 4, both, out);
+                        let word: b32 = low | (high << 16);
                         let h: b16;
                         ptx! {
                             cvt.u16.u32 h, low;
@@ -79,7 +79,7 @@ macro_rules! with_tile_epilogue {
                         }
                         if (odd == 1) & (pair == PAIRS - 1) & (left > 0) {
                             let start: b16;
-                            let bits: b32 = half_sum::<S>(from, out);
+                            let bits: b32 = half_sum::<S>(from, left > 0, out);
                             ptx! { cvt.u16.u32 start, bits; st.global.b16 [line], start; }
                         }
                         line += step;
@@ -88,11 +88,11 @@ macro_rules! with_tile_epilogue {
                     }
                 }
 
-                /// A sum times alpha as `f16` or `bf16`, in the lower half.
-                fn half_sum<S>(from: u32, out: &Output) -> b32 {
+                /// A sum times alpha as `f16` or `bf16`, in the lower half; zero where `inside` is false.
+                fn half_sum<S>(from: u32, inside: pred, out: &Output) -> b32 {
                     let (sum, mut bits): (S, b32);
                     let mut v: f32;
-                    ptx! { ld.shared.b32 sum, [from]; }
+                    ptx! { mov.b32 sum, 0; @inside ld.shared.b32 sum, [from]; }
                     if type_name::<S>() == "i32" {
                         ptx! { cvt.rn.f32.s32 v, sum; }
                     } else {
