@@ -89,8 +89,11 @@ pub(super) fn run<T: TensorElement + 'static>(
 where
     Types<T>: Exists,
 {
-    let section = if options.left.or(options.right).is_some() { section::<T>(&problem, SECTION) } else { 1 };
     let Some((_, config)) = INSTANCES.iter().find(|(name, _)| *name == instance) else { return Ok(()) };
+    // A section of packed sequences, or in a window, is of one sequence.
+    let sequences = if config.masked == 1 { 1 } else { problem.batch };
+    let limited = options.left.or(options.right).is_some();
+    let section = if limited { section::<T>(&problem, problem.heads * sequences, SECTION) } else { 1 };
     let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
     let [q, k, v] = &inputs;
     let (q_map, k_map, v_map) = (map(q, 64)?, map(k, config.keys)?, map(v, config.keys)?);
@@ -104,7 +107,7 @@ where
     workspace::with(stream, None, 0, |workspace| {
         let (_, claims) = workspace.parts();
         // SAFETY: the maps are those of `q`, `k` and `v`, which are bound to the stream by the same launch; what the kernel writes lies
-        // in `out` and `lse`, as `Problem::covers` checks.
+        // in `out` and `lse`, as `Problem::covers` checks; sections of masked instances divide the heads of a sequence.
         unsafe {
             launch(
                 instance,
@@ -148,13 +151,11 @@ fn tensor_map<T, I: TensorElement>(
     map.tile(&[1, rows as usize, 1, columns as usize]).swizzle(swizzle).build()
 }
 
-/// Heads of Q that blocks take at a time, those with the longest tiles of all of them first: of those that share keys and values of at most `most` MB,
-/// as many as divide all heads.
-fn section<T>(problem: &Problem, most: u64) -> u32 {
+/// Heads of Q that blocks take at a time, the longest tiles of all of them first: of those that share keys and values of at most `most` MB, as many
+/// as divide `heads`.
+fn section<T>(problem: &Problem, heads: u32, most: u64) -> u32 {
     let bytes = size_of::<T>() as u64 * u64::from(problem.keys) * u64::from(problem.dim + problem.dim_v);
     let most = (most << 20) / bytes.max(1) * u64::from(problem.group);
-    (1..=problem.heads)
-        .rev()
-        .find(|heads| problem.heads.is_multiple_of(*heads) && u64::from(*heads) <= most.max(1))
-        .unwrap_or(1)
+    let most = u32::try_from(most.max(1)).unwrap_or(u32::MAX);
+    (1..=heads.min(most)).rev().find(|section| heads.is_multiple_of(*section)).unwrap_or(1)
 }

@@ -55,7 +55,7 @@ where
         return Ok(());
     }
     let blocks = tiles.min(stream.properties()?.multiprocessors).max(1);
-    let section = if options.right.is_some() { section::<u8>(&problem, SECTION) } else { 1 };
+    let section = if options.right.is_some() { section::<u8>(&problem, problem.heads, SECTION) } else { 1 };
     let [q_factors, k_factors, v_factors] = &options.descale;
     workspace::with(stream, None, 0, |workspace| {
         let (_, claims) = workspace.parts();

@@ -162,7 +162,7 @@ pub(crate) mod kernels {
         requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), bias.len()]),
             p.separates(starts_q.len(), starts_k.len()),
-            section > 0 && p.heads % section == 0 && blocks > 0 && claims.len() > 1
+            section > 0 && p.heads * p.batch % section == 0 && blocks > 0 && claims.len() > 1
         )
     )]
     pub fn forward<T, const C: Config>(
