@@ -6,217 +6,268 @@ use ptx_examples::{Report, elements};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
-/// C = A · Bᵀ: A is `m` × `k`, B is `n` × `k`, C is `m` × `n`, all row by row, sums in `f32`.
-///
-/// A block makes `BM` × `BN` elements of C, a warp `WM` × `WN` of them, `BK` of K at a time, with `STAGES` in flight.
-#[ptx_kernel(
-    arch = "sm_80",
-    block = 32 * (BM / WM) * (BN / WN),
-    grid = m.div_ceil(BM) * n.div_ceil(BN),
-    shared = STAGES * (BM + BN) * BK * 2,
-    min_blocks = BLOCKS,
-    instances = [
-        (bf16, 128, 128, 32, 64, 64, 4, 2), (bf16, 128, 256, 32, 64, 64, 4, 1), (bf16, 256, 128, 32, 64, 64, 4, 1),
-        (bf16, 128, 256, 64, 64, 64, 4, 1), (bf16, 128, 128, 64, 64, 64, 3, 2), (bf16, 128, 128, 32, 64, 64, 5, 2),
-        (f16, 128, 128, 32, 64, 64, 4, 2),
-    ],
-    unsafe(requires(k % 8 == 0, n % 8 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
-)]
-pub fn gemm<
-    T,
-    const BM: u32,
-    const BN: u32,
-    const BK: u32,
-    const WM: u32,
-    const WN: u32,
-    const STAGES: u32,
-    const BLOCKS: u32,
->(
-    a: &[T],
-    b: &[T],
-    c: &mut [T],
-    m: u32,
-    n: u32,
-    k: u32,
-) {
-    const WARPS: u32 = (BM / WM) * (BN / WN);
-    const PITCH: u32 = BK * 2;
-    const STAGE: u32 = (BM + BN) * PITCH;
-    /// Products of 16 × 8 in a warp, down and across, and steps of 16 along K in a stage.
-    const DOWN: u32 = WM / 16;
-    const ACROSS: u32 = WN / 8;
-    const STEPS: u32 = BK / 16;
-    /// Chunks of 16 bytes in a row of a stage, and rows that the block copies at once.
-    const CHUNKS: u32 = BK / 8;
-    const ROWS: u32 = 32 * WARPS / CHUNKS;
+use kernels::gemm;
 
-    #[shared(dynamic, align = 128)]
-    let ring: [u8];
-
-    let (row0, column0): (u32, u32) = place::<BM, BN>(m, n);
-
-    // Of every stage this thread copies one chunk of some rows of A, then of B.
-    let (row, chunk): (u32, u32) = (tid.x / CHUNKS, tid.x % CHUNKS);
-    let to: u32 = ring + row * PITCH + ((chunk ^ swizzle::<BK>(row)) << 4);
-    let from: [u64; (BM + BN) / ROWS];
-    let inside: [pred; (BM + BN) / ROWS];
-    for i in 0..BM / ROWS {
-        let at: u32 = row0 + row + i * ROWS;
-        inside[i] = at < m;
-        from[i] = a + (wide(at) * k + (chunk * 8) as u64) * 2;
+#[ptx_module(arch = "sm_80")]
+pub mod kernels {
+    /// Sizes of a kernel.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Config {
+        /// Rows and columns of a block's tile of C, and elements of a stage along K.
+        pub block_m: u32,
+        pub block_n: u32,
+        pub block_k: u32,
+        /// Rows and columns of a warp's tile.
+        pub warp_m: u32,
+        pub warp_n: u32,
+        /// Stages of the ring, and blocks that a multiprocessor holds.
+        pub stages: u32,
+        pub blocks: u32,
     }
-    for i in 0..BN / ROWS {
-        let at: u32 = column0 + row + i * ROWS;
-        inside[BM / ROWS + i] = at < n;
-        from[BM / ROWS + i] = b + (wide(at) * k + (chunk * 8) as u64) * 2;
-    }
-    let mut fetched: u32 = chunk * 8;
-    for stage in 0..STAGES - 1 {
-        for i in 0..(BM + BN) / ROWS {
-            fetch(to + stage * STAGE + i * ROWS * PITCH, &mut from[i], inside[i], fetched < k);
+
+    impl Config {
+        /// Threads of a block.
+        pub const fn threads(&self) -> u32 {
+            32 * (self.block_m / self.warp_m) * (self.block_n / self.warp_n)
         }
-        cp_async::commit();
-        fetched += BK;
-    }
-    let mut write: u32 = to + (STAGES - 1) * STAGE;
 
-    // The rows that this lane names to `ldmatrix`: 16 of A, 8 and 8 of B.
-    let (warp, lane): (u32, u32) = (tid.x / 32, laneid);
-    let (down, across): (u32, u32) = (warp % (BM / WM) * WM, warp / (BM / WM) * WN);
-    let (a_row, b_row): (u32, u32) = (lane & 15, (lane & 7) + ((lane >> 4) << 3));
-    let a_from: u32 = ring + (down + a_row) * PITCH + (((lane >> 4) ^ swizzle::<BK>(a_row)) << 4);
-    let b_from: u32 = ring + (BM + across + b_row) * PITCH + ((((lane >> 3) & 1) ^ swizzle::<BK>(b_row)) << 4);
+        /// Bytes of a row of a stage, and of the stage.
+        pub const fn pitch(&self) -> u32 {
+            self.block_k * 2
+        }
 
-    let sum: [[[f32; 4]; ACROSS]; DOWN];
-    for i in 0..DOWN {
-        for j in 0..ACROSS {
-            sum[i][j] = [0.0; 4];
+        pub const fn stage(&self) -> u32 {
+            (self.block_m + self.block_n) * self.pitch()
+        }
+
+        /// Chunks of 16 bytes in a row of a stage, and rows that the block copies at once.
+        pub const fn chunks(&self) -> u32 {
+            self.block_k / 8
+        }
+
+        pub const fn rows(&self) -> u32 {
+            self.threads() / self.chunks()
+        }
+
+        /// Chunks of a stage that a thread copies.
+        pub const fn copies(&self) -> u32 {
+            (self.block_m + self.block_n) / self.rows()
+        }
+
+        /// Products of 16 × 8 in a warp's tile, down and across.
+        pub const fn down(&self) -> u32 {
+            self.warp_m / 16
+        }
+
+        pub const fn across(&self) -> u32 {
+            self.warp_n / 8
         }
     }
-    let fa: [[[b32; 4]; DOWN]; 2];
-    let fb: [[[b32; 4]; ACROSS / 2]; 2];
-    cp_async::wait::<{ STAGES - 2 }>();
-    block::sync();
-    load(&mut fa[0], a_from);
-    load(&mut fb[0], b_from);
 
-    let (mut done, mut stage): (u32, u32) = (0, 0);
-    while done < k {
-        for step in 0..STEPS {
-            // While a step is multiplied, the fragments of the next one are loaded.
-            const NEXT: u32 = (step + 1) % STEPS;
-            if NEXT == 0 {
-                cp_async::wait::<{ STAGES - 2 }>();
-                block::sync();
-                stage = next(stage);
+    /// C = A · Bᵀ: A is `m` × `k`, B is `n` × `k`, C is `m` × `n`, all row by row, sums in `f32`.
+    #[ptx_kernel(
+        block = C.threads(),
+        grid = m.div_ceil(C.block_m) * n.div_ceil(C.block_n),
+        shared = C.stages * C.stage(),
+        min_blocks = C.blocks,
+        instances = [
+            square = (bf16, Config { block_m: 128, block_n: 128, block_k: 32, warp_m: 64, warp_n: 64, stages: 4, blocks: 2 }),
+            wide = (bf16, Config { block_m: 128, block_n: 256, block_k: 32, warp_m: 64, warp_n: 64, stages: 4, blocks: 1 }),
+            tall = (bf16, Config { block_m: 256, block_n: 128, block_k: 32, warp_m: 64, warp_n: 64, stages: 4, blocks: 1 }),
+            wide_deep = (bf16, Config { block_m: 128, block_n: 256, block_k: 64, warp_m: 64, warp_n: 64, stages: 4, blocks: 1 }),
+            square_deep = (bf16, Config { block_m: 128, block_n: 128, block_k: 64, warp_m: 64, warp_n: 64, stages: 3, blocks: 2 }),
+            square_long = (bf16, Config { block_m: 128, block_n: 128, block_k: 32, warp_m: 64, warp_n: 64, stages: 5, blocks: 2 }),
+            square = (f16, Config { block_m: 128, block_n: 128, block_k: 32, warp_m: 64, warp_n: 64, stages: 4, blocks: 2 }),
+        ],
+        unsafe(requires(k % 8 == 0, n % 8 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
+    )]
+    pub fn gemm<T, const C: Config>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
+        #[shared(dynamic, align = 128)]
+        let ring: [u8];
+
+        let (tiles_m, tiles_n): (u32, u32) = ((m + (C.block_m - 1)) / C.block_m, (n + (C.block_n - 1)) / C.block_n);
+        let (tile_m, tile_n): (u32, u32) = scheduler::grouped(ctaid.x, tiles_m, tiles_n, 8);
+        let (row0, column0): (u32, u32) = (tile_m * C.block_m, tile_n * C.block_n);
+        let mut copier = Copier::<C>::new(ring);
+        copier.locate::<0, { C.block_m / C.rows() }, T>(a, row0, m, k);
+        copier.locate::<{ C.block_m / C.rows() }, { C.block_n / C.rows() }, T>(b, column0, n, k);
+        for stage in 0..C.stages - 1 {
+            copier.fetch(copier.to + stage * C.stage(), k);
+        }
+        let mut write: u32 = copier.to + (C.stages - 1) * C.stage();
+
+        // The rows that this lane names to `ldmatrix`: 16 of A, 8 and 8 of B.
+        let (warp, lane): (u32, u32) = (tid.x / 32, laneid);
+        let (down, across): (u32, u32) =
+            (warp % (C.block_m / C.warp_m) * C.warp_m, warp / (C.block_m / C.warp_m) * C.warp_n);
+        let (a_row, b_row): (u32, u32) = (lane & 15, (lane & 7) + ((lane >> 4) << 3));
+        let read_a: u32 = ring + (down + a_row) * C.pitch() + (((lane >> 4) ^ swizzle::<C>(a_row)) << 4);
+        let read_b: u32 =
+            ring + (C.block_m + across + b_row) * C.pitch() + ((((lane >> 3) & 1) ^ swizzle::<C>(b_row)) << 4);
+
+        let sum: [[[f32; 4]; C.across()]; C.down()];
+        for i in 0..C.down() {
+            for j in 0..C.across() {
+                sum[i][j] = [0.0; 4];
             }
-            load(&mut fa[NEXT % 2], (a_from + stage) ^ (NEXT << 5));
-            load(&mut fb[NEXT % 2], (b_from + stage) ^ (NEXT << 5));
-            if step == 0 {
-                for i in 0..(BM + BN) / ROWS {
-                    fetch(write + i * ROWS * PITCH, &mut from[i], inside[i], fetched < k);
+        }
+        let fa: [[[b32; 4]; C.down()]; 2];
+        let fb: [[[b32; 4]; C.across() / 2]; 2];
+        cp_async::wait::<{ C.stages - 2 }>();
+        block::sync();
+        load::<{ C.down() }, C>(&mut fa[0], read_a);
+        load::<{ C.across() / 2 }, C>(&mut fb[0], read_b);
+
+        let (mut done, mut stage): (u32, u32) = (0, 0);
+        while done < k {
+            for step in 0..C.block_k / 16 {
+                // While a step is multiplied, the fragments of the next one are loaded.
+                const NEXT: u32 = (step + 1) % (C.block_k / 16);
+                if NEXT == 0 {
+                    cp_async::wait::<{ C.stages - 2 }>();
+                    block::sync();
+                    stage = next::<C>(stage);
                 }
-                cp_async::commit();
-                fetched += BK;
-                write = to + stage;
-            }
-            for i in 0..DOWN {
-                for j in 0..ACROSS {
-                    const PART: u32 = 2 * (j % 2);
-                    let columns: [b32; 2] = [fb[step % 2][j / 2][PART], fb[step % 2][j / 2][PART + 1]];
-                    matrix::multiply::<T>(&mut sum[i][j], fa[step % 2][i], columns);
+                load::<{ C.down() }, C>(&mut fa[NEXT % 2], (read_a + stage) ^ (NEXT << 5));
+                load::<{ C.across() / 2 }, C>(&mut fb[NEXT % 2], (read_b + stage) ^ (NEXT << 5));
+                if step == 0 {
+                    copier.fetch(write, k);
+                    write = copier.to + stage;
                 }
+                multiply::<T, C>(&mut sum, &fa[step % 2], &fb[step % 2]);
+            }
+            done += C.block_k;
+        }
+        cp_async::wait_all();
+        block::sync();
+        let staged: u32 = ring + warp * (C.warp_m * C.warp_n * 2);
+        stage_sums::<T, C>(&sum, staged);
+        warp::sync();
+        write_tile::<T, C>(staged, c, row0 + down, column0 + across, m, n);
+    }
+
+    /// The chunks that a thread copies of every stage: one of some rows of A, then of B.
+    struct Copier<const C: Config> {
+        /// The first one in shared memory.
+        to: u32,
+        /// Each in global memory, and true where its row is in the matrix.
+        from: [u64; C.copies()],
+        inside: [pred; C.copies()],
+        /// Its place in the row, in chunks, and along K, in elements.
+        row: u32,
+        chunk: u32,
+        column: u32,
+    }
+
+    impl<const C: Config> Copier<C> {
+        /// The places of this thread in a stage.
+        fn new(ring: u32) -> Copier<C> {
+            let (row, chunk): (u32, u32) = (tid.x / C.chunks(), tid.x % C.chunks());
+            let to: u32 = ring + row * C.pitch() + ((chunk ^ swizzle::<C>(row)) << 4);
+            Copier { to, from: [0; C.copies()], inside: [false; C.copies()], row, chunk, column: chunk * 8 }
+        }
+
+        /// Finds the chunks from `FIRST` on, one in each of `N` rows, in a matrix whose rows from `row0` on belong to the block.
+        fn locate<const FIRST: u32, const N: u32, T>(&mut self, matrix: Global<T>, row0: u32, rows: u32, k: u32) {
+            for i in 0..N {
+                let at: u32 = row0 + self.row + i * C.rows();
+                self.inside[FIRST + i] = at < rows;
+                self.from[FIRST + i] = matrix + (wide(at) * k + (self.chunk * 8) as u64) * 2;
             }
         }
-        done += BK;
-    }
-    cp_async::wait_all();
-    block::sync();
 
-    // Through shared memory, so that a warp writes rows of 16-byte chunks.
-    let mine: u32 = ring + warp * (WM * WN * 2);
-    for i in 0..DOWN {
-        for j in 0..ACROSS {
-            for half in 0..2 {
-                let at: u32 = i * 16 + half * 8 + lane / 4;
-                let chunk: u32 = (j ^ (at & 7)) << 4;
-                let place: u32 = mine + at * (WN * 2) + chunk + (lane & 3) * 4;
-                let pair: b32;
-                ptx! {
-                    cvt.rn.{T}x2.f32 pair, sum[i][j][2 * half + 1], sum[i][j][2 * half];
-                    st.shared.b32 [place], pair;
-                }
+        /// Begins to copy the next stage, zeros where it is outside of the matrices, and ends a group of copies.
+        fn fetch(&mut self, to: u32, k: u32) {
+            for i in 0..C.copies() {
+                let both: pred = self.inside[i] & (self.column < k);
+                cp_async::copy16_zero(to + i * C.rows() * C.pitch(), self.from[i], both.select(16, 0));
+                self.from[i] += C.pitch() as u64;
             }
+            cp_async::commit();
+            self.column += C.block_k;
         }
     }
-    warp::sync();
-    const WIDE: u32 = WN / 8;
-    for i in 0..WM * WIDE / 32 {
-        let at: u32 = i * (32 / WIDE) + lane / WIDE;
-        let chunk: u32 = lane % WIDE;
-        let (row, column): (u32, u32) = (row0 + down + at, column0 + across + chunk * 8);
-        let there: pred = (row < m) & (column < n);
-        let packed: [b32; 4];
-        let place: u32 = mine + at * (WN * 2) + ((chunk ^ (at & 7)) << 4);
-        ptx! { ld.shared.v4.b32 {packed[..]}, [place]; }
-        vector::store::<T, 8>(c + (wide(row) * n + column as u64) * 2, packed, there);
+
+    /// The chunk with which a row's first one changes places, so that eight rows lie in eight chunks of 128 bytes.
+    fn swizzle<const C: Config>(row: u32) -> u32 {
+        if C.block_k == 64 { row & 7 } else { (row >> 1) & 3 }
     }
 
-    /// This block's first row and column. Eight rows of blocks are numbered column by column, so that those that run
-    /// together share A and B in the second-level cache.
-    fn place<const BM: u32, const BN: u32>(m: u32, n: u32) -> (u32, u32) {
-        let (down, across): (u32, u32) = ((m + (BM - 1)) / BM, (n + (BN - 1)) / BN);
-        let (group, rest): (u32, u32) = (ctaid.x / (8 * across), ctaid.x % (8 * across));
-        let mut height: u32 = down - group * 8;
-        ptx! { min.u32 height, height, 8; }
-        ((group * 8 + rest % height) * BM, rest / height * BN)
-    }
-
-    /// Which chunk a row's first one changes places with, so that eight rows lie in eight chunks of 128 bytes.
-    fn swizzle<const BK: u32>(row: u32) -> u32 {
-        if BK == 64 { row & 7 } else { (row >> 1) & 3 }
-    }
-
-    /// Begins to copy 16 bytes, zeros where they are outside of the matrix, and goes on along the row.
-    fn fetch(to: u32, from: &mut u64, inside: pred, left: pred) {
-        let bytes: u32;
-        let both: pred = inside & left;
-        ptx! { selp.u32 bytes, 16, 0, both; }
-        cp_async::copy16_zero(to, *from, bytes);
-        *from += PITCH as u64;
-    }
-
-    /// Where the stage after this one begins.
-    fn next(stage: u32) -> u32 {
-        let (mut after, last): (u32, pred) = (stage + STAGE, stage == (STAGES - 1) * STAGE);
-        ptx! { selp.u32 after, 0, after, last; }
-        after
+    /// The offset of the stage after this one: `add`, `setp` and `selp`.
+    fn next<const C: Config>(stage: u32) -> u32 {
+        (stage == (C.stages - 1) * C.stage()).select(0, stage + C.stage())
     }
 
     /// A column of fragments, 16 rows each.
-    fn load<const N: u32>(fragments: &mut [[b32; 4]; N], row: u32) {
+    fn load<const N: u32, const C: Config>(fragments: &mut [[b32; 4]; N], row: u32) {
         for i in 0..N {
-            fragments[i] = matrix::load_x4(row + i * 16 * PITCH);
+            fragments[i] = matrix::load_x4(row + i * 16 * C.pitch());
+        }
+    }
+
+    /// The products of one step along K: an `mma.sync` for each.
+    fn multiply<T, const C: Config>(
+        sum: &mut [[[f32; 4]; C.across()]; C.down()],
+        a: &[[b32; 4]; C.down()],
+        b: &[[b32; 4]; C.across() / 2],
+    ) {
+        for i in 0..C.down() {
+            for j in 0..C.across() {
+                const PART: u32 = 2 * (j % 2);
+                matrix::multiply::<T>(&mut sum[i][j], a[i], [b[j / 2][PART], b[j / 2][PART + 1]]);
+            }
+        }
+    }
+
+    /// Writes a warp's sums to shared memory, as `T`, so that it can read rows of 16-byte chunks.
+    fn stage_sums<T, const C: Config>(sum: &[[[f32; 4]; C.across()]; C.down()], to: u32) {
+        for i in 0..C.down() {
+            for j in 0..C.across() {
+                for half in 0..2 {
+                    let at: u32 = i * 16 + half * 8 + laneid / 4;
+                    let chunk: u32 = (j ^ (at & 7)) << 4;
+                    let place: u32 = to + at * (C.warp_n * 2) + chunk + (laneid & 3) * 4;
+                    let pair: b32;
+                    ptx! {
+                        cvt.rn.{T}x2.f32 pair, sum[i][j][2 * half + 1], sum[i][j][2 * half];
+                        st.shared.b32 [place], pair;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a warp's tile from shared memory to C: its first row and column, and the extents of C.
+    fn write_tile<T, const C: Config>(from: u32, c: GlobalMut<T>, row0: u32, column0: u32, m: u32, n: u32) {
+        const WIDE: u32 = C.warp_n / 8;
+        for i in 0..C.warp_m * WIDE / 32 {
+            let at: u32 = i * (32 / WIDE) + laneid / WIDE;
+            let chunk: u32 = laneid % WIDE;
+            let (row, column): (u32, u32) = (row0 + at, column0 + chunk * 8);
+            let there: pred = (row < m) & (column < n);
+            let packed: [b32; 4];
+            let place: u32 = from + at * (C.warp_n * 2) + ((chunk ^ (at & 7)) << 4);
+            ptx! { ld.shared.v4.b32 {packed[..]}, [place]; }
+            vector::store::<T, 8>(c + (wide(row) * n + column as u64) * 2, packed, there);
         }
     }
 }
 
 macro_rules! variants {
-    ($($bm:literal $bn:literal $bk:literal $wm:literal $wn:literal $stages:literal $blocks:literal)*) => {
-        /// Every instance, the best at 4096 first. The ring of 128x256x64 is larger than the shared memory of `sm_80` itself.
-        pub(crate) const VARIANTS: &[(&str, Launch)] = &[$((
-            concat!($bm, "x", $bn, "x", $bk, " s", $stages),
-            |stream, a, b, c, [m, n, k]| gemm::<bf16, $bm, $bn, $bk, $wm, $wn, $stages, $blocks>(stream, a, b, c, m, n, k),
-        )),*];
+    ($($name:ident $label:literal)*) => {
+        /// Every instance, the best at 4096 first. The ring of `wide_deep` is larger than the shared memory of `sm_80` itself.
+        pub(crate) const VARIANTS: &[(&str, Launch)] = &[$(
+            ($label, |stream, a, b, c, [m, n, k]| gemm::$name(stream, a, b, c, m, n, k)),
+        )*];
     };
 }
 variants! {
-    128 256 32 64 64 4 1
-    256 128 32 64 64 4 1
-    128 128 32 64 64 4 2
-    128 256 64 64 64 4 1
-    128 128 64 64 64 3 2
-    128 128 32 64 64 5 2
+    wide "128x256x32 s4"
+    tall "256x128x32 s4"
+    square "128x128x32 s4"
+    wide_deep "128x256x64 s4"
+    square_deep "128x128x64 s3"
+    square_long "128x128x32 s5"
 }
 
 pub(crate) fn run(device: &Device) -> Result<Report> {
