@@ -8,20 +8,25 @@ use ptx_launch::prelude::*;
 
 use kernels::gemm;
 
+/// The kernel, its sizes, and its helpers.
 #[ptx_module(arch = "sm_80")]
 pub mod kernels {
     /// Sizes of a kernel.
     #[derive(Clone, Copy, Debug)]
     pub struct Config {
-        /// Rows and columns of a block's tile of C, and elements of a stage along K.
+        /// Rows of a block's tile of C.
         pub block_m: u32,
+        /// Columns of it.
         pub block_n: u32,
+        /// Elements of a stage along K.
         pub block_k: u32,
-        /// Rows and columns of a warp's tile.
+        /// Rows of a warp's tile.
         pub warp_m: u32,
+        /// Columns of it.
         pub warp_n: u32,
-        /// Stages of the ring, and blocks that a multiprocessor holds.
+        /// Stages of the ring.
         pub stages: u32,
+        /// Blocks that a multiprocessor holds.
         pub blocks: u32,
     }
 
@@ -31,20 +36,22 @@ pub mod kernels {
             32 * (self.block_m / self.warp_m) * (self.block_n / self.warp_n)
         }
 
-        /// Bytes of a row of a stage, and of the stage.
+        /// Bytes of a row of a stage.
         pub const fn pitch(&self) -> u32 {
             self.block_k * 2
         }
 
+        /// Bytes of a stage: rows of A, then of B.
         pub const fn stage(&self) -> u32 {
             (self.block_m + self.block_n) * self.pitch()
         }
 
-        /// Chunks of 16 bytes in a row of a stage, and rows that the block copies at once.
+        /// Chunks of 16 bytes in a row of a stage.
         pub const fn chunks(&self) -> u32 {
             self.block_k / 8
         }
 
+        /// Rows that the block copies at once.
         pub const fn rows(&self) -> u32 {
             self.threads() / self.chunks()
         }
@@ -54,11 +61,12 @@ pub mod kernels {
             (self.block_m + self.block_n) / self.rows()
         }
 
-        /// Products of 16 × 8 in a warp's tile, down and across.
+        /// Products of 16 × 8 in a column of a warp's tile.
         pub const fn down(&self) -> u32 {
             self.warp_m / 16
         }
 
+        /// Products in a row of it.
         pub const fn across(&self) -> u32 {
             self.warp_n / 8
         }
