@@ -47,32 +47,25 @@ pub(super) mod ring {
         }
     }
 
-    /// The sums of two or four values over a block of `WARPS` warps, in every thread. `scratch` is not used by the next call.
-    fn reduce_sums<const WARPS: u32, const N: u32>(v: &mut [f32; N], scratch: u32) {
-        for i in 0..N {
-            v[i] = warp::reduce_sum(v[i]);
-        }
+    /// The sums of `a` and `b` over a block of `WARPS` warps, in every thread. `scratch` is not used by the next call.
+    fn reduce_pair<const WARPS: u32>(a: &mut f32, b: &mut f32, scratch: u32) {
+        *a = warp::reduce_sum(*a);
+        *b = warp::reduce_sum(*b);
         if laneid == 0 {
-            let own: u32 = scratch + (tid.x >> 5) * (4 * N);
-            if N == 4 {
-                ptx! { st.shared.v4.f32 [own], {v[..]}; }
-            } else {
-                ptx! { st.shared.v2.f32 [own], {v[..]}; }
-            }
+            let own: u32 = scratch + (tid.x >> 5) * 8;
+            ptx! { st.shared.v2.f32 [own], {a, b}; }
         }
         block::sync();
-        let from: u32 = scratch + (laneid % WARPS) * (4 * N);
-        if N == 4 {
-            ptx! { ld.shared.v4.f32 {v[..]}, [from]; }
-        } else {
-            ptx! { ld.shared.v2.f32 {v[..]}, [from]; }
-        }
+        let from: u32 = scratch + (laneid % WARPS) * 8;
+        ptx! { ld.shared.v2.f32 {a, b}, [from]; }
         for step in [1, 2, 4, 8, 16] {
             if step < WARPS {
-                for i in 0..N {
-                    let other: f32;
-                    ptx! { shfl.sync.bfly.b32 other, v[i], step, 31, 0xffffffff; }
-                    v[i] += other;
+                let (c, d): (f32, f32);
+                ptx! {
+                    shfl.sync.bfly.b32 c, a, step, 31, 0xffffffff;
+                    shfl.sync.bfly.b32 d, b, step, 31, 0xffffffff;
+                    add.f32 a, a, c;
+                    add.f32 b, b, d;
                 }
             }
         }
@@ -93,7 +86,7 @@ pub(super) mod ring {
     }
 
     /// This thread's sums of x and g for LayerNorm, of x² and g · x for RMSNorm, where g = w · dy.
-    fn sum_row<T, const C: Config>(own: u32, inside: [pred; VECTORS], weights: [[b32; 4]; VECTORS]) -> [f32; 2] {
+    fn sum_row<T, const C: Config>(own: u32, inside: [pred; VECTORS], weights: [[b32; 4]; VECTORS]) -> (f32, f32) {
         let (mut a, mut b): (f32, f32) = (0.0, 0.0);
         for i in 0..VECTORS {
             const AT: u32 = 16 * C.threads * i;
@@ -110,7 +103,7 @@ pub(super) mod ring {
                 }
             }
         }
-        [a, b]
+        (a, b)
     }
 
     /// This thread's sums of (x - mean)² and g · (x - mean).
@@ -119,7 +112,7 @@ pub(super) mod ring {
         inside: [pred; VECTORS],
         weights: [[b32; 4]; VECTORS],
         mean: f32,
-    ) -> [f32; 2] {
+    ) -> (f32, f32) {
         let (mut a, mut b): (f32, f32) = (0.0, 0.0);
         for i in 0..VECTORS {
             const AT: u32 = 16 * C.threads * i;
@@ -132,7 +125,7 @@ pub(super) mod ring {
                 b = (g[j] * w[j]).fma(rest, b);
             }
         }
-        [a, b]
+        (a, b)
     }
 
     /// This thread's columns: their weights, and their sums of dw and db.
@@ -327,39 +320,11 @@ pub(super) mod ring {
         let (mut stage, mut phase, mut turn): (u32, u32, u32) = (0, 0, 0);
         let mut last: u32 = STAGES;
         let mut row: u64 = ctaid.x as u64;
-        // The sums that come first: of LayerNorm, those of x and g, which the second ones depend on.
-        let mut first: [f32; 2] = [0.0; 2];
-        if C.center == 1 {
-            if row < rows as u64 {
-                mbarrier::wait(bars, 0);
-                first = sum_row::<T, C>(all + tid.x * 16, inside, weights);
-                reduce_sums::<WARPS>(&mut first, pairs + 16 * WARPS);
-            }
-        }
         while row < rows as u64 {
+            mbarrier::wait(bars + 8 * stage, phase);
             let own: u32 = all + stage * (2 * ROW) + tid.x * 16;
-            let (mut a, mut b, mut mean, mut slope): (f32, f32, f32, f32) = (0.0, 0.0, 0.0, 0.0);
-            let is_end: pred = stage == STAGES - 1;
-            let (next, next_phase): (u32, u32) = (is_end.select(0, stage + 1), is_end.select(phase ^ 1, phase));
-            if C.center == 1 {
-                // One reduction has the second sums of this row and the first ones of the next.
-                (mean, slope) = (first[0] * share, first[1] * share);
-                let (centered, mut ahead): ([f32; 2], [f32; 2]) =
-                    (sum_centered::<T, C>(own, inside, weights, mean), [0.0; 2]);
-                if row + (blocks as u64) < rows as u64 {
-                    mbarrier::wait(bars + 8 * next, next_phase);
-                    ahead = sum_row::<T, C>(all + next * (2 * ROW) + tid.x * 16, inside, weights);
-                }
-                let mut four: [f32; 4] = [centered[0], centered[1], ahead[0], ahead[1]];
-                reduce_sums::<WARPS>(&mut four, pairs + turn * (16 * WARPS));
-                (a, b) = (four[0], four[1]);
-                first = [four[2], four[3]];
-            } else {
-                mbarrier::wait(bars + 8 * stage, phase);
-                first = sum_row::<T, C>(own, inside, weights);
-                reduce_sums::<WARPS>(&mut first, pairs + turn * (16 * WARPS));
-                (a, b) = (first[0], first[1]);
-            }
+            let (mut a, mut b): (f32, f32) = sum_row::<T, C>(own, inside, weights);
+            reduce_pair::<WARPS>(&mut a, &mut b, pairs + turn * (8 * WARPS));
             // All threads are done with the stage before this one.
             if tid.x == 0 {
                 let ahead: u64 = row + (STAGES - 1) as u64 * blocks as u64;
@@ -368,14 +333,24 @@ pub(super) mod ring {
                     copy_row::<ROW>(all + last * (2 * ROW), bars + 8 * last, from, slopes, bytes);
                 }
             }
+            let (mut mean, mut slope): (f32, f32) = (0.0, 0.0);
+            if C.center == 1 {
+                mean = a * share;
+                slope = b * share;
+                (a, b) = sum_centered::<T, C>(own, inside, weights, mean);
+                reduce_pair::<WARPS>(&mut a, &mut b, pairs + (turn + 2) * (8 * WARPS));
+            }
             let mut scale: f32 = a.fma(share, epsilon);
             ptx! { rsqrt.approx.f32 scale, scale; }
             let line = Line { own, mean, slope, scale, spread: b * share * scale * scale };
             let (to, more) = (dx.at(row * dx_stride), sum.at(row * sum_stride));
             write_row::<T, C>(&mut sums, &line, to, more, adds);
             last = stage;
-            stage = next;
-            phase = next_phase;
+            stage += 1;
+            if stage == STAGES {
+                stage = 0;
+                phase = phase ^ 1;
+            }
             turn = turn ^ 1;
             row += blocks as u64;
         }
