@@ -10,7 +10,7 @@ use super::model::{Extents, Fastest, Table};
 use super::plan::{self, Candidate, MOST, Plan};
 use super::problem::Product;
 use super::tuned;
-use super::tuning::SHIPPED;
+use super::tuning::shipped;
 use ptx_launch::{Properties, Result};
 use std::cell::RefCell;
 
@@ -102,7 +102,7 @@ impl Class {
         let runs = |candidate: &&'static Candidate| {
             candidate.runs(product, self.device, &ways[usize::from(candidate.cluster.is_some())], false)
         };
-        Table::new(plan::candidates_of(product.kind).filter(runs), self.device.multiprocessors, &SHIPPED)
+        Table::new(plan::candidates_of(product.kind).filter(runs), self.device.multiprocessors, shipped(product.kind))
     }
 }
 
@@ -169,7 +169,7 @@ fn search(given: &Product, setting: &Setting) -> Result<Decision> {
     let plan = |candidate: &'static Candidate, splits: u32| {
         candidate.plan(product, &ways[usize::from(candidate.cluster.is_some())], splits)
     };
-    let (class, extents) = (Class::new(product, ways, device), Extents::new(product, ways, &SHIPPED));
+    let (class, extents) = (Class::new(product, ways, device), Extents::new(product, ways, shipped(product.kind)));
     let fastest = CLASSES.with_borrow_mut(|classes| {
         let kernels = classes.kernels(class, product, ways);
         let found = kernels.fastest(&extents, |_, _| true);

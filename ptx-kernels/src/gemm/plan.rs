@@ -5,7 +5,7 @@ use super::access::{Access, Packed};
 use super::model::{Extents, Table};
 use super::params::{self, Problem};
 use super::problem::Product;
-use super::tuning::{Costs, SHIPPED};
+use super::tuning::{Costs, shipped};
 use super::{mma, problem, simt, tuned, wgmma};
 use crate::workspace::FLAGS;
 use ptx_launch::{Error, ErrorKind, Properties, Result, StreamRef};
@@ -241,7 +241,7 @@ pub(super) const fn divide_slices(slices: u32, splits: u32) -> (u32, u32) {
 /// [`ErrorKind::Unsupported`] if there is no such kernel, or if it does not take the operands, the device, or the workspace.
 pub(crate) fn named(product: &Product, device: Properties, available: usize, name: &str, splits: u32) -> Result<Plan> {
     let ways = [false, true].map(|tma| Access::both(product, tma));
-    let extents = Extents::new(product, &ways, &SHIPPED);
+    let extents = Extents::new(product, &ways, shipped(product.kind));
     let takes = |candidate: &&Candidate| {
         let access = &ways[usize::from(candidate.cluster.is_some())];
         candidate.runs(product, device, access, true) && candidate.counts(&extents)

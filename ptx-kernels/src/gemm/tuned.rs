@@ -71,7 +71,7 @@ fn is_dense(source: &Source, lines: u32, k: u32, size: u64, k_major: bool) -> bo
 /// The time of a product, about, in picoseconds, and the kernel that takes it.
 #[inline]
 pub(crate) fn estimate(product: &Product, device: Properties, layout: Layout) -> (f32, Pick) {
-    tuning::hopper_time(product, device.multiprocessors, layout, &tuning::SHIPPED)
+    tuning::hopper_time(product, device.multiprocessors, layout, tuning::shipped(product.kind))
 }
 
 impl<T: hopper::Operand> Job<'_, '_, T, T::Output> {

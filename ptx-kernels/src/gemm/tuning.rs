@@ -220,7 +220,12 @@ const fn cost(slice: f32, latency: f32, tile: f32, part: f32) -> Cost {
     Cost { slice, latency, tile, part }
 }
 
-/// The times that choices use.
+/// The times that choices use for operands of this type.
+pub(super) const fn shipped(kind: u32) -> &'static Costs {
+    if size(kind) == 2 { &SHIPPED } else { &SHIPPED_OF_OTHERS }
+}
+
+/// The times of operands of 16 bits, fitted to 300 products of `bf16`.
 pub const SHIPPED: Costs = Costs {
     tiles: [
         cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
@@ -255,4 +260,41 @@ pub const SHIPPED: Costs = Costs {
     column_latency: 112.0,
     column_round: 24.9,
     hopper: 2217e3,
+};
+
+/// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`.
+pub const SHIPPED_OF_OTHERS: Costs = Costs {
+    tiles: [
+        cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
+        cost(526e3, 725e3, 535e3, 205e3),   // SIMT_F32
+        cost(442e3, 1161e3, 494e3, 220e3),  // SIMT_16
+        cost(650e3, 766e3, 477e3, 282e3),   // SIMT_8
+        cost(287e3, 269e3, 860e3, 323e3),   // ROWS_K
+        cost(50e3, 292e3, 265e3, 280e3),    // ROWS_K_SMALL
+        cost(270e3, 715e3, 763e3, 196e3),   // ROWS_N
+        cost(66e3, 713e3, 241e3, 205e3),    // ROWS_N_SMALL
+        cost(554e3, 542e3, 2030e3, 143e3),  // MMA_LARGE
+        cost(284e3, 472e3, 4e3, 180e3),     // MMA_MEDIUM
+        cost(156e3, 181e3, 263e3, 253e3),   // MMA_NARROW
+        cost(607e3, 779e3, 3115e3, 710e3),  // WIDE
+        cost(620e3, 456e3, 1996e3, 2e3),    // MIDDLE
+        cost(658e3, 720e3, 1605e3, 3e3),    // MIDDLE_ALONE
+        cost(410e3, 368e3, 1368e3, 450e3),  // SQUARE
+        cost(290e3, 207e3, 754e3, 248e3),   // SLIM
+        cost(369e3, 520e3, 5291e3, 0.0),    // FEW192
+        cost(435e3, 314e3, 2501e3, 114e3),  // FEW128
+        cost(324e3, 212e3, 811e3, 216e3),   // FEW64
+        cost(213e3, 149e3, 655e3, 111e3),   // FEW16
+    ],
+    pack: 3018e3,
+    copied_byte: 0.448,
+    reduce: 1535e3,
+    reduce_inside: 715e3,
+    part_byte: 0.511,
+    byte: 0.0,
+    ragged: 0.0,
+    column: 3.49e3,
+    column_latency: 95.6,
+    column_round: 17.0,
+    hopper: 2163e3,
 };

@@ -3,7 +3,7 @@
 use super::scratch::Scratch;
 use super::variant::{Layout, Operand, Order, Sharing, Variant, variants};
 use crate::gemm::model::{ceil, larger, smaller};
-use crate::gemm::tuning::{Costs, SHIPPED};
+use crate::gemm::tuning::{Costs, SHIPPED, SHIPPED_OF_OTHERS};
 
 /// A tile of the kernels.
 #[derive(Debug)]
@@ -95,7 +95,8 @@ impl Pick {
 /// The fastest variant for a product of this shape (M, N, K) by [`estimate`], and the order of its tiles; `None` without one for the layout.
 pub fn pick<T: Operand>(scratch: &Scratch, shape: [usize; 3], layout: Layout) -> Option<(Variant<T>, Order)> {
     let shape = shape.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
-    estimate(scratch.num_blocks(), shape, size_of::<T>() as u64, layout, &SHIPPED).1.variant(layout)
+    let costs = if size_of::<T>() == 2 { &SHIPPED } else { &SHIPPED_OF_OTHERS };
+    estimate(scratch.num_blocks(), shape, size_of::<T>() as u64, layout, costs).1.variant(layout)
 }
 
 /// The fastest variant for a product of this shape (M, N, K) with operands of `size` bytes on a device with `num_blocks` SMs, and its time
