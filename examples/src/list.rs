@@ -22,7 +22,7 @@ macro_rules! examples {
             grid_sync normalize "../15_grid_sync.rs"
             ampere_gemm_warp gemm_warp "../ampere/gemm_warp.rs"
             ampere_gemm_pipelined gemm_pipelined "../ampere/gemm_pipelined.rs"
-            ampere_gemm gemm "../ampere/gemm.rs"
+            ampere_gemm kernels "../ampere/gemm.rs"
             ampere_gemm_f64 kernels "../ampere/gemm_f64.rs"
             ampere_rms_norm kernels "../ampere/rms_norm.rs"
             ampere_layer_norm kernels "../ampere/layer_norm.rs"
