@@ -243,12 +243,14 @@ impl Scratch {
 }
 
 /// The sums of dQ that a block adds to, tile by tile, in `SHARES` of a warp group each. If `ordered` is not 0, blocks add to a tile in the order of their
-/// keys: this one is number `block`.
+/// keys, the last ones first: this one is number `block` of those until `last`, and `low` is that of the mask of a key. If causal, a block begins with a tile
+/// that is its own first, so that it waits for nobody there, and reaches each other tile one step behind the next block.
 struct QuerySums<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> {
     scratch: Scratch,
     start: u32,
     block: u32,
-    mask: attention::Mask,
+    last: u32,
+    low: i32,
     ordered: u32,
     walk: Walk,
 }
@@ -260,7 +262,8 @@ impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> Q
             scratch: scratch.copy(),
             start: keys.q.start,
             block: keys.first / OWNED,
-            mask: keys.mask,
+            last: (keys.k.len - 1) / OWNED,
+            low: keys.mask.low.max(-536870912),
             ordered,
             walk: walk.copy(),
         }
@@ -279,13 +282,14 @@ impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> Q
     fn keep_order(&mut self, share: u32, may_add: u32, added: u32) {
         while self.walk.left > 0 {
             let (_, turn): (u64, u64) = self.place(share);
-            // The first block that sees the tile, by the mask of a key.
-            let first: u32 = unsigned((signed(self.walk.tile * QUERIES) - self.mask.high + 1).max(0)) / OWNED;
+            // The last block that sees the tile.
+            let seen: i32 = signed(self.walk.tile * QUERIES + (QUERIES - 1)) - self.low;
+            let last: u32 = (unsigned(seen) / OWNED).min(self.last);
             if laneid == 0 {
                 loop {
                     let now: u32;
                     ptx! { ld.acquire.gpu.global.u32 now, [turn]; }
-                    if now == self.block - first {
+                    if now == last - self.block {
                         break;
                     }
                 }
@@ -300,16 +304,6 @@ impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> Q
         }
     }
 
-    /// Adds this thread's sums of a share to those of the current tile, and moves on to the next one: `red.global.add.v4.f32`; if ordered, between
-    /// the `bar.sync` and `bar.arrive` of `keep_order`.
-    fn add<const N: u32>(&mut self, sums: &[f32; N], share: u32, may_add: u32, added: u32) {
-        self.wait(may_add);
-        let (to, _): (u64, u64) = self.place(share);
-        add_sums::<N>(sums, to);
-        self.pass(added);
-        self.walk.advance();
-    }
-
     /// Waits until the warp group may add, if ordered: `bar.sync`.
     fn wait(&self, may_add: u32) {
         if self.ordered != 0 {
@@ -317,17 +311,18 @@ impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> Q
         }
     }
 
-    /// Says that this thread has added, if ordered: `bar.arrive`.
-    fn pass(&self, added: u32) {
+    /// Says that this thread has added, if ordered (`bar.arrive`), and moves on to the next tile.
+    fn pass(&mut self, added: u32) {
         if self.ordered != 0 {
             barrier::arrive::<160>(added);
         }
+        self.walk.advance();
     }
 }
 
-/// Adds this thread's sums to those in memory, quads 2048 bytes apart: `red.global.add.v4.f32` for each.
-fn add_sums<const N: u32>(sums: &[f32; N], to: u64) {
-    for i in 0..N / 4 {
+/// Adds quads number `FROM` to `TO` of this thread's sums to those in memory, 2048 bytes apart: `red.global.add.v4.f32` for each.
+fn add_sums<const N: u32, const FROM: u32, const TO: u32>(sums: &[f32; N], to: u64) {
+    for i in FROM..TO {
         ptx! { red.relaxed.gpu.global.add.v4.f32 [to + 2048 * i], {sums[4 * i..4 * i + 4]}; }
     }
 }
@@ -403,9 +398,9 @@ fn hide<const N: u32>(s: &mut [f32; N / 2], mask: &attention::Mask, keys: u32, k
     }
 }
 
-/// Scores become weights: `mul` and `ex2.approx`.
-fn weigh<const N: u32>(s: &mut [f32; N], exponent: f32) {
-    for i in 0..N {
+/// Scores number `FROM` to `TO` become weights: `mul` and `ex2.approx`.
+fn weigh<const N: u32, const FROM: u32, const TO: u32>(s: &mut [f32; N], exponent: f32) {
+    for i in FROM..TO {
         s[i] *= exponent;
         ptx! { ex2.approx.ftz.f32 s[i], s[i]; }
     }

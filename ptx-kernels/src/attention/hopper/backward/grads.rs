@@ -144,7 +144,11 @@ pub(crate) mod kernels {
     ) {
         #[shared(dynamic)]
         let memory: Memory<C>;
-        let (block, head): (u32, u32) = (ctaid.x / section, ctaid.y * section + ctaid.x % section);
+        let (mut block, head): (u32, u32) = (ctaid.x / section, ctaid.y * section + ctaid.x % section);
+        if ordered != 0 {
+            // A block waits for those with later keys.
+            block = nctaid.x / section - 1 - block;
+        }
         let variable: u32 = if C.masked == 1 { p.variable } else { 0 };
         let in_q = attention::Sequence::locate(starts_q, variable, ctaid.z, p.tokens_q, p.queries);
         let in_k = attention::Sequence::locate(starts_k, variable, ctaid.z, p.tokens_k, p.keys);
@@ -268,7 +272,8 @@ pub(crate) mod kernels {
             } else {
                 barrier::sync::<256>(CONSUMERS);
             }
-            self.weigh(query);
+            self.hide(query);
+            self.weigh::<0, { C.queries / 2 }>();
             self.differentiate();
         }
 
@@ -295,15 +300,32 @@ pub(crate) mod kernels {
             self.multiply_dv(stage);
             self.multiply_dk(stage, q_stage);
             wgmma::wait::<{ 2 + LAG }>();
-            self.weigh(query);
+            self.hide(query);
             if LAG == 1 {
                 wgmma::wait::<2>();
-                self.add_dq(stage ^ 1, sums);
+                self.weigh_and_add(stage ^ 1, sums);
+            } else {
+                self.weigh::<0, { C.queries / 2 }>();
             }
             wgmma::wait::<0>();
             flash_grad::release(self.memory.grad_bars.empty.at(stage));
             flash_grad::release(self.memory.q_bars.empty.at(q_stage));
             self.differentiate();
+        }
+
+        /// Scores become weights, and dQ of the dS of `stage`, which may be overwritten, is added. An addition takes as long as some exponentials, so they
+        /// take turns.
+        fn weigh_and_add(&mut self, stage: u32, sums: &mut flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>) {
+            const TURNS: u32 = C.dq_len() / 4;
+            const EACH: u32 = C.queries / 2 / TURNS;
+            flash_grad::release(self.memory.ds_bars.empty.at(stage));
+            sums.wait(MAY_ADD + self.group);
+            let (to, _): (u64, u64) = sums.place(self.group);
+            for i in 0..TURNS {
+                self.weigh::<{ EACH * i }, { EACH * (i + 1) }>();
+                flash_grad::add_sums::<{ C.dq_len() }, i, { i + 1 }>(&self.dq, to);
+            }
+            sums.pass(ADDED + self.group);
         }
 
         /// dV and dK of the last tile, and dQ of the last one or two.
@@ -326,7 +348,11 @@ pub(crate) mod kernels {
             wgmma::fence();
             self.multiply_dq(number & 1);
             wgmma::wait::<0>();
-            self.add_dq(number & 1, sums);
+            flash_grad::release(self.memory.ds_bars.empty.at(number & 1));
+            sums.wait(MAY_ADD + self.group);
+            let (to, _): (u64, u64) = sums.place(self.group);
+            flash_grad::add_sums::<{ C.dq_len() }, 0, { C.dq_len() / 4 }>(&self.dq, to);
+            sums.pass(ADDED + self.group);
         }
 
         /// From a tile's weights to its dP and dS, which shared memory has then.
@@ -346,9 +372,7 @@ pub(crate) mod kernels {
             if tid.x % 128 == 0 {
                 self.memory.ds_bars.full.at(stage).arrive();
             }
-            for i in 0..C.queries / 4 {
-                ptx! { cvt.rn.{T}x2.f32 self.p[i], self.s[2 * i + 1], self.s[2 * i]; }
-            }
+            scores::pack::<T, { C.queries / 2 }>(&mut self.p, &self.s);
         }
 
         /// Waits for dS of tile `number`, of both groups.
@@ -356,15 +380,19 @@ pub(crate) mod kernels {
             self.memory.ds_bars.full.at(number & 1).wait((number >> 1) & 1);
         }
 
-        /// Scores become weights; of a capped score the tanh, because its derivative needs that.
-        fn weigh(&mut self, query: u32) {
+        /// Hides scores that the mask hides, and of capped ones takes the tanh, because the derivative needs that.
+        fn hide(&mut self, query: u32) {
             if self.is_capped() {
                 scores::bound(&mut self.s, self.bound);
             }
             flash_grad::hide::<{ C.queries }>(&mut self.s, &self.mask, self.keys, self.key, query);
+        }
+
+        /// Scores number `FROM` to `TO` become weights, unless they have a cap.
+        fn weigh<const FROM: u32, const TO: u32>(&mut self) {
             // Behind a branch, so that ptxas leaves the exponentials beside the products in flight. The exponent is positive.
             if !self.is_capped() & (self.exponent > 0.0) {
-                flash_grad::weigh(&mut self.s, self.exponent);
+                flash_grad::weigh::<{ C.queries / 2 }, FROM, TO>(&mut self.s, self.exponent);
             }
         }
 
@@ -470,12 +498,6 @@ pub(crate) mod kernels {
                 ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T} {self.dk[..]}, at_a, at_b, 1, 1, 1, 1, 1; }
             }
             wgmma::commit();
-        }
-
-        /// Adds this group's part of dQ to the sums. It comes from the dS of `stage`, which may be overwritten.
-        fn add_dq(&self, stage: u32, sums: &mut flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>) {
-            flash_grad::release(self.memory.ds_bars.empty.at(stage));
-            sums.add::<{ C.dq_len() }>(&self.dq, self.group, MAY_ADD + self.group, ADDED + self.group);
         }
 
         /// Writes dK and dV through the memory of K and V.

@@ -126,7 +126,11 @@ pub(crate) mod kernels {
     ) {
         #[shared(dynamic)]
         let memory: Memory<C>;
-        let (block, head): (u32, u32) = (ctaid.x / section, ctaid.y * section + ctaid.x % section);
+        let (mut block, head): (u32, u32) = (ctaid.x / section, ctaid.y * section + ctaid.x % section);
+        if ordered != 0 {
+            // A block waits for those with later keys.
+            block = nctaid.x / section - 1 - block;
+        }
         let in_q = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
         let in_k = attention::Sequence::locate(starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
         if block * KEYS >= in_k.len {
@@ -295,7 +299,7 @@ pub(crate) mod kernels {
                 }
             } else {
                 flash_grad::hide::<QUERIES>(&mut self.s, &self.mask, self.keys, self.key, query);
-                flash_grad::weigh(&mut self.s, self.exponent);
+                flash_grad::weigh::<{ QUERIES / 2 }, 0, { QUERIES / 2 }>(&mut self.s, self.exponent);
                 self.weights.wait_empty();
                 for i in 0..QUERIES / 8 {
                     ptx! { st.shared.v4.f32 [to + 2048 * i], {self.s[4 * i..4 * i + 4]}; }
@@ -453,11 +457,13 @@ pub(crate) mod kernels {
                     if i == C.parts() - 1 {
                         flash_grad::release(self.ds.empty());
                     }
-                    flash_grad::add_sums::<{ COLUMNS / 2 }>(&self.dq, to + (COLUMNS * QUERIES * 4 * i) as u64);
+                    flash_grad::add_sums::<{ COLUMNS / 2 }, 0, { COLUMNS / 8 }>(
+                        &self.dq,
+                        to + (COLUMNS * QUERIES * 4 * i) as u64,
+                    );
                 }
                 self.ds.advance();
                 sums.pass(ADDED);
-                sums.walk.advance();
             }
         }
 
