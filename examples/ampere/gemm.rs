@@ -13,7 +13,7 @@ use kernels::gemm;
 pub mod kernels {
     /// Sizes of a kernel.
     #[derive(Clone, Copy, Debug)]
-    pub struct Config {
+    pub(crate) struct Config {
         /// Rows of a block's tile of C.
         pub block_m: u32,
         /// Columns of it.
@@ -32,42 +32,42 @@ pub mod kernels {
 
     impl Config {
         /// Threads of a block.
-        pub const fn threads(&self) -> u32 {
+        pub(crate) const fn threads(&self) -> u32 {
             32 * (self.block_m / self.warp_m) * (self.block_n / self.warp_n)
         }
 
         /// Bytes of a row of a stage.
-        pub const fn pitch(&self) -> u32 {
+        pub(crate) const fn pitch(&self) -> u32 {
             self.block_k * 2
         }
 
         /// Bytes of a stage: rows of A, then of B.
-        pub const fn stage(&self) -> u32 {
+        pub(crate) const fn stage(&self) -> u32 {
             (self.block_m + self.block_n) * self.pitch()
         }
 
         /// Chunks of 16 bytes in a row of a stage.
-        pub const fn chunks(&self) -> u32 {
+        pub(crate) const fn chunks(&self) -> u32 {
             self.block_k / 8
         }
 
         /// Rows that the block copies at once.
-        pub const fn rows(&self) -> u32 {
+        pub(crate) const fn rows(&self) -> u32 {
             self.threads() / self.chunks()
         }
 
         /// Chunks of a stage that a thread copies.
-        pub const fn copies(&self) -> u32 {
+        pub(crate) const fn copies(&self) -> u32 {
             (self.block_m + self.block_n) / self.rows()
         }
 
         /// Products of 16 × 8 in a column of a warp's tile.
-        pub const fn down(&self) -> u32 {
+        pub(crate) const fn down(&self) -> u32 {
             self.warp_m / 16
         }
 
         /// Products in a row of it.
-        pub const fn across(&self) -> u32 {
+        pub(crate) const fn across(&self) -> u32 {
             self.warp_n / 8
         }
     }
