@@ -509,7 +509,8 @@ impl Factor for e4m3 {
     type Result = bf16;
 
     fn draw(stream: &Stream, buffer: &mut Buffer<Self>, seed: u32) -> Result<()> {
-        let n = buffer.len() as u32;
+        // Pairs: the last element of an odd number stays as it is.
+        let n = buffer.len() as u32 & !1;
         kernels::normal_e4m3(stream, buffer, n, seed)
     }
 

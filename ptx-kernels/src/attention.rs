@@ -15,7 +15,7 @@
 //! online, tile by tile (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018), in the order of
 //! FlashAttention (Dao et al., 2022) and with the loops of FlashAttention-2 (Dao, 2023).
 //!
-//! **Error.** P is rounded to 16 bits relative to the largest score of its row so far, and O is rounded once. With
+//! **Error.** P is rounded to 16 bits, and O is rounded once. With
 //! ε = 2⁻⁸ for `bf16`, 2⁻¹¹ for `f16`, an element of O differs from the exact one by at most ε · (|O| + 2 max |V|) / 2 plus the
 //! rounding of the scores in `f32`, which is below 2⁻²⁰ · dim · max |Q| · max |K| · scale of it.
 //!
