@@ -9,7 +9,8 @@
 //!
 //! Matrices may have any row stride, any alignment and any number of columns. Arithmetic is `f32`, results are rounded to nearest. For n columns the
 //! relative error of a row's scale is at most (n / 256 + 20) · 2^-24, typically a few units in the last place. LayerNorm subtracts the mean
-//! before it squares, so that nothing cancels. A row with a NaN or an infinity gives NaN where PyTorch does.
+//! before it squares, so the squares do not cancel. The mean itself is rounded: normalized elements are off by up to 2⁻²³ · max |x| / sqrt(variance + ε),
+//! which counts where a row's elements are nearly equal. A row with a NaN or an infinity gives NaN where PyTorch does.
 //!
 //! Gradients recompute the statistics of each row from `x`, so that nothing but the inputs is kept. An element of dx is off by at most 10⁻⁵ of the
 //! largest of the terms w · dy / sqrt(… + ε), which cancel where rows have few columns, before it is rounded. Sums over rows (dw, db) have an

@@ -149,7 +149,8 @@ fn place_of(tree: &Tree, id: ExprId) -> Option<ExprKind> {
 
 /// Returns true if a word means nothing else in PTX.
 fn place_name(word: &str) -> bool {
-    let of_ptx = table().directives.contains_key(word) || Type::find(word.trim_start_matches('.')).is_some();
+    let is_type = word.strip_prefix('.').is_some_and(|name| Type::find(name).is_some());
+    let of_ptx = table().directives.contains_key(word) || is_type;
     !matches!(word, "WARP_SZ" | "_") && !of_ptx
 }
 

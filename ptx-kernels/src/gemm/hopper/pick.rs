@@ -92,7 +92,7 @@ impl Pick {
     }
 }
 
-/// The fastest variant for a product of this shape (M, N, K) by [`estimate`], and the order of its tiles; `None` without one for the layout.
+/// The fastest variant for a product of this shape (M, N, K) by `estimate`, and the order of its tiles; `None` without one for the layout.
 pub fn pick<T: Operand>(scratch: &Scratch, shape: [usize; 3], layout: Layout) -> Option<(Variant<T>, Order)> {
     let shape = shape.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
     let costs = if size_of::<T>() == 2 { &SHIPPED } else { &SHIPPED_OF_OTHERS };
