@@ -132,7 +132,7 @@ impl<const SLACK: u32, const LIFT: u32, const HEADROOM: u32> Softmax<SLACK, LIFT
         warp::any(sums[0].max(sums[1]) > 16384.0)
     }
 
-    /// Where a tile, whose sums are kept, has a large key, exponentials are relative to the largest one from now on: its exponential becomes a power
+    /// Keeps the sums of a tile with a large key, and makes later exponentials relative to the largest one: its own exponential becomes a power
     /// of 2, which rounding does not change, and the sums shrink. Returns true if any row of this warp has such a key.
     fn settle<const N: u32>(&mut self, s: &mut [f32; N], exponent: f32, large: &Large) -> pred {
         const SCALE: f32 = LIFT as f32 - HEADROOM as f32;
