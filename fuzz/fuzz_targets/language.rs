@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ptx_core::isa::table;
-use ptx_core::kernel::prelude;
+use ptx_language::prelude;
 use ptx_expand::modules;
 use std::sync::OnceLock;
 

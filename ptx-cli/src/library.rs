@@ -2,7 +2,7 @@
 
 use crate::output::{Failure, Outcome};
 use ptx_core::diag::near::nearest;
-use ptx_core::kernel::prelude::{FILES, Helper, about, helpers, source};
+use ptx_language::prelude::{FILES, Helper, about, helpers, source};
 use std::io::Write;
 
 #[derive(clap::Args)]
@@ -60,7 +60,7 @@ fn list(out: &mut dyn Write) -> std::io::Result<()> {
 fn markdown(out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
-        "# The helper library\n\nMade by `ptx library --markdown` from `ptx-core/src/kernel/prelude/`, where every helper is \
+        "# The helper library\n\nMade by `ptx library --markdown` from `ptx-language/src/prelude/`, where every helper is \
          written in the kernel language;\n`ptx library mbarrier::wait` shows one. A helper is inlined: it is the instructions \
          that its line names, and nothing else."
     )?;

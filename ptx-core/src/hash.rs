@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by names or numbers.
-pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 
 /// A set of names, numbers or places in memory.
-pub(crate) type Set<K> = HashSet<K, BuildHasherDefault<Quick>>;
+pub type Set<K> = HashSet<K, BuildHasherDefault<Quick>>;
 
 /// Eight bytes at a time: turn, add, multiply.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Quick(u64);
+pub struct Quick(u64);
 
 impl Quick {
     fn add(&mut self, word: u64) {

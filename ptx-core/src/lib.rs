@@ -43,7 +43,7 @@
 //! | write it | [`emit::ptx::print`] a checked module, [`emit::tree::print_tree`] any tree, [`emit::fmt::format`] in one layout |
 //! | write it as Rust | the crate `ptx-transpile` |
 //! | ask about an instruction | [`isa::table`], read from one line a form |
-//! | lower the kernel language | [`kernel::lower`]: a statement tree to PTX tokens |
+//! | write kernels in Rust's syntax | the crate `ptx-language`: a statement tree to PTX tokens |
 //! | run it | the crate `ptx-interp` |
 //!
 //! Nothing here reads a file or a network, calls a compiler, or panics on any input.
@@ -53,10 +53,9 @@ pub mod check;
 pub mod diag;
 pub mod edit;
 pub mod emit;
-mod hash;
+pub mod hash;
 pub mod ir;
 pub mod isa;
-pub mod kernel;
 pub mod lex;
 pub mod lower;
 pub mod parse;

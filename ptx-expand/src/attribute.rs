@@ -7,7 +7,7 @@ use crate::kernel::Reader;
 use crate::tokens::names;
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::diag::{codes, near::nearest};
-use ptx_core::kernel::tree;
+use ptx_language::tree;
 use syn::Token;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;

@@ -11,8 +11,6 @@ use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::edit::EditError;
 use ptx_core::isa::{Arch, Version};
-use ptx_core::kernel::tree::Module;
-use ptx_core::kernel::{self, Entry, Lowered, StaticVariable, StructLayout, Unused, Variant};
 use ptx_core::lex::Builder;
 use ptx_core::lower::{Options, lower};
 use ptx_core::parse::parse;
@@ -20,6 +18,8 @@ use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
 use ptx_core::token::{Source, TokenId};
 use ptx_core::{emit, ir};
+use ptx_language::tree::Module;
+use ptx_language::{Entry, Lowered, StaticVariable, StructLayout, Unused, Variant};
 use spans::Spans;
 pub use statics::Used;
 use std::collections::{BTreeSet, HashSet};
@@ -101,7 +101,7 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     reader.diagnostics.extend(found.into_iter().filter(|diagnostic| told.insert(diagnostic.clone())));
     compiled.failed = reader.failed();
     if !compiled.failed {
-        compiled.unused = kernel::unused(module);
+        compiled.unused = ptx_language::unused(module);
     }
     compiled
 }
@@ -114,7 +114,7 @@ fn uncalled(
     version: Option<Version>,
     called: &BTreeSet<Span>,
 ) -> Vec<Diagnostic> {
-    let Some(probe) = kernel::uncalled(module, called) else { return Vec::new() };
+    let Some(probe) = ptx_language::uncalled(module, called) else { return Vec::new() };
     let mut errors = arches.iter().map(|&arch| {
         let mut found = Vec::new();
         variant(reader, &probe, arch, version, false, &mut found);
@@ -145,7 +145,7 @@ fn variant(
 ) -> (Text, Declared, Lowered) {
     let locate = |span| reader.host.location(span);
     let trial = version.unwrap_or(Version::NEWEST);
-    let (lowered, language) = kernel::lower(module, &Variant { arch, version: trial, locate: &locate, traced });
+    let (lowered, language) = ptx_language::lower(module, &Variant { arch, version: trial, locate: &locate, traced });
     let (source, lexical) = source(&lowered);
     let (checked, mut checks) = checked(source);
     checks.extend(match &checked {

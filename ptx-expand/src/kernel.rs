@@ -1,4 +1,4 @@
-//! From Rust syntax (`syn`) to the statement tree of `ptx_core::kernel`.
+//! From Rust syntax (`syn`) to the statement tree of `ptx_language`.
 //!
 //! One method for each kind of syntax. What the language does not have is an error on its tokens that says what it has
 //! instead; the walk goes on, so that all errors of a kernel are found at once.
@@ -14,8 +14,8 @@ mod ty;
 use crate::root::Root;
 use crate::tokens::Host;
 use ptx_core::diag::{Code, Diagnostic, codes};
-use ptx_core::kernel::tree;
 use ptx_core::span::Span;
+use ptx_language::tree;
 use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@ use crate::attribute::{Attribute, Launch};
 use crate::kernel::{Reader, is_for_tools, parameter_attributes};
 use crate::tokens::{contains_ident, names};
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{Kernel, Param};
+use ptx_language::tree::{Kernel, Param};
 use quote::ToTokens;
 
 /// Parts of a kernel's launch function, beside the PTX.

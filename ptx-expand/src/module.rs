@@ -8,7 +8,7 @@ use crate::root::Root;
 use crate::{embed, fields, launch, nesting, part, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree;
+use ptx_language::tree;
 use quote::quote;
 
 /// Expands the attribute.

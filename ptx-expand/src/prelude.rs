@@ -2,8 +2,8 @@
 
 use crate::kernel::Reader;
 use crate::tokens::Host;
-use ptx_core::kernel::prelude::FILES;
-use ptx_core::kernel::tree::{Ident, Module};
+use ptx_language::prelude::FILES;
+use ptx_language::tree::{Ident, Module};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, LazyLock, OnceLock};
 

@@ -5,7 +5,7 @@ use crate::kernel::{Reader, levels};
 use crate::tokens::Host;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use ptx_core::diag::{Diagnostic, Severity, codes};
-use ptx_core::kernel::{Unused, UnusedKind};
+use ptx_language::{Unused, UnusedKind};
 use quote::{quote, quote_spanned};
 use std::fmt::Write;
 

@@ -6,7 +6,7 @@ use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::{embed, fields, launch, nesting, report};
 use proc_macro2::{Ident, TokenStream};
-use ptx_core::kernel::tree::Module;
+use ptx_language::tree::Module;
 use quote::quote;
 
 /// Expands the attribute.

@@ -10,8 +10,8 @@ mod tests;
 pub use source::source;
 
 use proc_macro2::{Ident, Span as RustSpan, TokenStream, TokenTree};
-use ptx_core::kernel::Location;
 use ptx_core::span::Span;
+use ptx_language::Location;
 use quote::ToTokens;
 use std::collections::{BTreeSet, VecDeque};
 

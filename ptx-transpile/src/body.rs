@@ -33,7 +33,7 @@ pub(super) struct Inst {
 impl Inst {
     /// Returns true if nothing runs behind it.
     pub(super) fn ends(&self) -> bool {
-        self.guard.is_none() && ptx_core::kernel::ends(&self.name)
+        self.guard.is_none() && ptx_language::ends(&self.name)
     }
 }
 

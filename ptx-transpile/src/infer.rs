@@ -2,7 +2,7 @@
 
 use super::body::{Body, Expr, Piece};
 use ptx_core::isa::{self, Class, Type};
-use ptx_core::kernel::{cast, instruction, meet, move_of};
+use ptx_language::{cast, instruction, meet, move_of};
 
 /// The type of an expression, `None` for a literal; the names of its instructions are added.
 pub(super) fn lower(body: &Body, expr: &Expr, insts: &mut Vec<String>) -> Option<Option<Type>> {

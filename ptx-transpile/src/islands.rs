@@ -3,7 +3,7 @@
 
 use super::body::{Body, Expr, Inst, Node, Piece, each_block, is_ptx};
 use super::infer::{lower, special};
-use ptx_core::kernel::move_of;
+use ptx_language::move_of;
 
 /// More operators than these stay for themselves.
 const MOST: usize = 2;

@@ -8,7 +8,7 @@
 use super::body::{Body, Expr, Inst, Node, Piece, Reg, each_block};
 use super::infer::{self, in_range, named as find};
 use ptx_core::isa::{Class, Type};
-use ptx_core::kernel::{cast, is_by_power_of_two, language_type, meet, written};
+use ptx_language::{cast, is_by_power_of_two, language_type, meet, written};
 use std::collections::{HashMap, HashSet};
 
 /// Returns how many instructions it raised.

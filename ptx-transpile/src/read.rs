@@ -236,7 +236,7 @@ impl Reader<'_> {
             return Some(*reg);
         }
         let rust = self.fresh(name);
-        let ty = ptx_core::kernel::language_type(&declared)?;
+        let ty = ptx_language::language_type(&declared)?;
         self.body.regs.push(Reg { name: rust, declared, ty, param: false, element: None, owner: None });
         self.made.insert((scope, name.to_owned()), self.body.regs.len() - 1);
         Some(self.body.regs.len() - 1)

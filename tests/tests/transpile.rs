@@ -41,7 +41,7 @@ fn has_typed_addresses() -> Result<(), Failed> {
 }
 
 fn has_short_loops() -> Result<(), Failed> {
-    let statements = "add.u32 %r1, %r1, 1; ".repeat(ptx_core::kernel::MOST_TURNS as usize + 100);
+    let statements = "add.u32 %r1, %r1, 1; ".repeat(ptx_language::MOST_TURNS as usize + 100);
     let entry = format!(".visible .entry k() {{ .reg .b32 %r<2>; mov.u32 %r1, 1; {statements}ret; }}");
     let module = format!(".version 8.0\n.target sm_80\n.address_size 64\n{entry}\n");
     let proved = prove(&parse_text(module.as_bytes()).0, "m", &Without::new(), &expand)?;

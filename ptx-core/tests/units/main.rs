@@ -9,17 +9,9 @@ mod edits;
 mod fmt;
 mod hints;
 mod lex;
-mod operators;
 mod parse;
-mod prelude;
 mod protocol;
 mod rust;
 
 #[path = "../../src/hash.rs"]
 mod hash;
-#[path = "../../src/kernel/names.rs"]
-mod names;
-#[path = "../../src/kernel/rounding.rs"]
-mod rounding;
-#[path = "../../src/kernel/spoken.rs"]
-mod spoken;

@@ -4,7 +4,7 @@ use super::{Arg, Attribute, Value};
 use crate::kernel::Reader;
 use ptx_core::diag::codes;
 use ptx_core::isa::{Arch, Version, table};
-use ptx_core::kernel::tree::{Expr, Instance};
+use ptx_language::tree::{Expr, Instance};
 use std::str::FromStr;
 use syn::parse::Parser;
 

@@ -5,9 +5,9 @@ use super::variant;
 use crate::kernel::Reader;
 use ptx_core::diag::Diagnostic;
 use ptx_core::isa::{Arch, Version};
-use ptx_core::kernel::HelperCall;
-use ptx_core::kernel::tree::{Instance, Kernel, Module, Options};
 use ptx_core::span::Span;
+use ptx_language::HelperCall;
+use ptx_language::tree::{Instance, Kernel, Module, Options};
 
 /// Modules with more instances are not taken apart.
 const MOST_INSTANCES: usize = 64;

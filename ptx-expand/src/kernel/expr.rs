@@ -1,8 +1,8 @@
 //! Expressions, control flow among them.
 
 use super::Reader;
-use ptx_core::kernel::tree::{BinaryOp, Expr, ExprKind, Ident, UnaryOp};
 use ptx_core::span::Span;
+use ptx_language::tree::{BinaryOp, Expr, ExprKind, Ident, UnaryOp};
 use syn::spanned::Spanned;
 
 impl Reader {

@@ -3,7 +3,7 @@
 use super::{Reader, is_for_tools};
 use crate::argument::{Argument, OURS, is_builtin_name};
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{self, Expr, Field, Function, Generic, Impl, Param, Pointer, Struct, TypeKind};
+use ptx_language::tree::{self, Expr, Field, Function, Generic, Impl, Param, Pointer, Struct, TypeKind};
 
 impl Reader {
     /// A helper function.

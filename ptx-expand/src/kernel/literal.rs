@@ -2,8 +2,8 @@
 
 use super::Reader;
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{Expr, ExprKind};
 use ptx_core::span::Span;
+use ptx_language::tree::{Expr, ExprKind};
 
 impl Reader {
     /// A literal.

@@ -1,8 +1,8 @@
 //! `match` on constants.
 
 use super::Reader;
-use ptx_core::kernel::tree::{Arm, Expr, ExprKind};
 use ptx_core::span::Span;
+use ptx_language::tree::{Arm, Expr, ExprKind};
 use syn::spanned::Spanned;
 
 /// The patterns that a `match` takes, for help.

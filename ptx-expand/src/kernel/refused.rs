@@ -2,7 +2,7 @@
 
 use super::{Reader, path_text};
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{Expr, ExprKind};
+use ptx_language::tree::{Expr, ExprKind};
 use syn::Expr as E;
 
 impl Reader {

@@ -3,7 +3,7 @@
 use super::Reader;
 use crate::tokens::source;
 use ptx_core::diag::codes;
-use ptx_core::kernel::tree::{self, Let, Memory, MemorySpace, Pattern, Ptx, Stmt, StmtKind};
+use ptx_language::tree::{self, Let, Memory, MemorySpace, Pattern, Ptx, Stmt, StmtKind};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 

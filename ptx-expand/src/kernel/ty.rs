@@ -1,8 +1,8 @@
 //! Types, paths and generic arguments.
 
 use super::Reader;
-use ptx_core::kernel::tree::{Expr, ExprKind, GenericArg, Path, Type, TypeKind};
 use ptx_core::span::Span;
+use ptx_language::tree::{Expr, ExprKind, GenericArg, Path, Type, TypeKind};
 use syn::spanned::Spanned;
 
 impl Reader {

@@ -6,7 +6,7 @@ use super::tile::dim;
 use crate::argument::{Argument, KNOWN, Map, Passing, Tile, bare, is_builtin_name};
 use crate::root::Root;
 use proc_macro2::{Literal, Span, TokenStream, TokenTree};
-use ptx_core::kernel::EntryParam;
+use ptx_language::EntryParam;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Ident, Type};

@@ -9,7 +9,7 @@ use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::tokens::contains_ident;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use ptx_core::kernel::StructLayout;
+use ptx_language::StructLayout;
 use quote::{ToTokens, quote};
 use syn::{GenericParam, Type};
 

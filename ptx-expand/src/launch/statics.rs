@@ -7,7 +7,7 @@ use crate::kernel::is_for_tools;
 use crate::root::Root;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use ptx_core::isa::Type;
-use ptx_core::kernel::StaticVariable;
+use ptx_language::StaticVariable;
 use quote::{ToTokens, quote};
 use syn::ItemStatic;
 use syn::ext::IdentExt;

@@ -5,7 +5,7 @@ use super::argument::absolute;
 use super::function::local;
 use crate::argument::{Argument, Map, MapOption, Tile};
 use proc_macro2::{Ident, TokenStream};
-use ptx_core::kernel::EntryParam;
+use ptx_language::EntryParam;
 use quote::quote;
 use syn::Type;
 

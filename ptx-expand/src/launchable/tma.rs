@@ -6,7 +6,7 @@ use crate::kernel::{Reader, is_for_tools};
 use proc_macro2::{Ident, Literal, Span};
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::isa;
-use ptx_core::kernel::tree::{self, Param, Path, Pointer, Type, TypeKind};
+use ptx_language::tree::{self, Param, Path, Pointer, Type, TypeKind};
 use quote::quote;
 use syn::Token;
 use syn::ext::IdentExt;

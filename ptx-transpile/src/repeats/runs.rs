@@ -2,7 +2,7 @@
 
 use crate::affine::Affine;
 use crate::body::{Node, Piece, Slot};
-use ptx_core::kernel::MOST_TURNS;
+use ptx_language::MOST_TURNS;
 use std::collections::HashMap;
 
 /// No longer turn is looked for.

@@ -10,13 +10,13 @@ pub(crate) const ALLOWED: &[(&str, usize, &str)] = &[
     ("ptx-cli/src/run/argument.rs", 1, "`tex:` in front of an argument on the command line"),
     ("ptx-core/src/isa/read/lines.rs", 1, "`idle` begins a line of the table that lists modifiers without effect"),
     ("ptx-core/src/isa/rule.rs", 1, "`neg` in the notation of rules: the operand has a minus"),
-    ("ptx-core/src/kernel/lower/call.rs", 2, "`min` and `max` are functions of the kernel language"),
-    ("ptx-core/src/kernel/lower/constant/builtin.rs", 3, "the same, of constants"),
-    ("ptx-core/src/kernel/prelude/warp.rs", 3, "an argument of the helper, written in the kernel language"),
+    ("ptx-language/src/lower/call.rs", 2, "`min` and `max` are functions of the kernel language"),
+    ("ptx-language/src/lower/constant/builtin.rs", 3, "the same, of constants"),
+    ("ptx-language/src/prelude/warp.rs", 3, "an argument of the helper, written in the kernel language"),
     // The shape of control flow: these five end a block or call, in every version of PTX.
     ("ptx-core/src/check/protocol/body.rs", 1, "a call leads to another function"),
     (
-        "ptx-core/src/kernel/lower/ptx.rs",
+        "ptx-language/src/lower/ptx.rs",
         6,
         "nothing falls through `ret`, `exit`, `bra`, `brx` and `trap`; the names in a `call` are not registers",
     ),
@@ -29,7 +29,7 @@ pub(crate) const ALLOWED: &[(&str, usize, &str)] = &[
     ("ptx-transpile/src/pointers.rs", 10, "accesses through a parameter show the type of its pointer"),
     ("ptx-transpile/src/waits.rs", 5, "the loop that waits for an mbarrier"),
     // One case of an instruction that shares its code with others.
-    ("ptx-core/src/kernel/lower/ptx/name.rs", 1, "`st.param` stores the value of a parameter, not its address"),
+    ("ptx-language/src/lower/ptx/name.rs", 1, "`st.param` stores the value of a parameter, not its address"),
     ("ptx-interp/src/ops/atomic.rs", 1, "`atom` has a destination and `red` has none"),
     ("ptx-interp/src/ops/float.rs", 1, "`sub` negates its second operand, `add` does not"),
     ("ptx-interp/src/watch/findings/registers.rs", 1, "`setmaxnreg.inc` takes registers, `.dec` gives them"),

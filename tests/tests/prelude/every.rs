@@ -1,6 +1,6 @@
 //! No helper is left out: what nothing calls is text that nobody has read as a program.
 
-use ptx_core::kernel::prelude::{FILES, helpers};
+use ptx_language::prelude::{FILES, helpers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ fn callers() -> [PathBuf; 4] {
 fn library() -> BTreeMap<String, (&'static str, String)> {
     let of = |(module, source): &(&'static str, &'static str)| {
         let module = *module;
-        let entry = move |helper: ptx_core::kernel::prelude::Helper<'_>| {
+        let entry = move |helper: ptx_language::prelude::Helper<'_>| {
             let code: String = helper.text.lines().filter(|line| !line.trim_start().starts_with("///")).collect();
             (format!("{module}::{}", helper.name), (module, code))
         };

@@ -1,6 +1,0 @@
-//! The table of operators in the documentation.
-
-#[test]
-fn the_documentation_shows_the_table() {
-    expect_test::expect_file!["../../docs/operators.md"].assert_eq(&ptx_core::kernel::operators());
-}

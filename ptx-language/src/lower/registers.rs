@@ -1,0 +1,41 @@
+//! The registers of one body: the names that are taken, and temporaries.
+
+use crate::names::Names;
+use crate::types;
+use crate::value::Reg;
+use ptx_core::isa::Type;
+use std::collections::BTreeMap;
+
+/// The registers that a body declares.
+#[derive(Debug, Default)]
+pub(super) struct Registers {
+    /// Names that are taken.
+    pub(super) names: Names,
+    /// The number of temporaries of each register type.
+    pub(super) temporaries: BTreeMap<&'static str, u32>,
+}
+
+impl Registers {
+    /// A register for a value without a name: `%u32_0`.
+    pub(super) fn temporary(&mut self, ty: Type) -> Reg {
+        let class = types::register(ty).unwrap_or("b32");
+        let count = self.temporaries.entry(class).or_default();
+        *count += 1;
+        Reg { name: format!("%{class}_{}", *count - 1), ty }
+    }
+
+    /// A register under the user's name, made unique.
+    pub(super) fn named(&mut self, name: &str) -> String {
+        self.names.unique(&emitted(name))
+    }
+
+    /// The base name of `len` registers under the user's name.
+    pub(super) fn named_array(&mut self, name: &str, len: u64) -> String {
+        self.names.unique_array(&emitted(name), len)
+    }
+}
+
+/// `pair.0` is `%pair_0`.
+fn emitted(name: &str) -> String {
+    format!("%{}", name.replace('.', "_"))
+}
