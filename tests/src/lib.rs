@@ -2,6 +2,7 @@
 
 pub mod agreement;
 pub mod corpus;
+pub mod device_code;
 pub mod disturb;
 pub mod harvest;
 pub mod instance;

@@ -155,7 +155,7 @@ pub mod kernels {
                 let (full, stage) = (ring.full(), smem.stages.at(ring.stage));
                 full.arrive_expect(size_of::<Stage<C>>());
                 tma::load_2d(stage.a, a, k, group.first_row + row * BLOCK_M, full);
-                tma::load_3d(stage.b, b, k, column * C.block_n, group.index, full);
+                tma::load_3d(stage.b, b, [k, column * C.block_n, group.index], full);
                 ring.advance();
                 k += 64;
             }

@@ -54,7 +54,7 @@ impl<const STAGES: u32, const PARTS: u32, const PART: u32> Ring<STAGES, PARTS, P
         mbarrier::wait(self.empty + 8 * at.stage, at.phase ^ 1);
         mbarrier::arrive_expect(bar, PARTS * PART);
         for i in 0..PARTS {
-            tma::load_4d(to + i * PART, map, COLUMNS * i, head, token, batch, bar);
+            tma::load_4d(to + i * PART, map, [COLUMNS * i, head, token, batch], bar);
         }
     }
 
@@ -128,7 +128,7 @@ impl<const GROUPS: u32, const PARTS: u32, const WIDTH: u32> Queries<GROUPS, PART
             mbarrier::arrive_expect(bar, 64 * PARTS * WIDTH);
             for i in 0..PARTS {
                 let to: u32 = self.tile + (i * GROUPS + group) * (64 * WIDTH);
-                tma::load_4d(to, map, COLUMNS * i, work.head, work.first + 64 * group, work.batch, bar);
+                tma::load_4d(to, map, [COLUMNS * i, work.head, work.first + 64 * group, work.batch], bar);
             }
         }
     }

@@ -60,7 +60,7 @@ impl Rows {
     fn copy<const COUNT: u32, const PARTS: u32, const MORE: u32>(&self, to: u32, bar: u32, head: u32, row: u32) {
         mbarrier::arrive_expect(bar, PARTS * COUNT * 128 + MORE);
         for i in 0..PARTS {
-            tma::load_4d(to + i * (COUNT * 128), self.map, 64 * i, head, self.start + row, self.batch, bar);
+            tma::load_4d(to + i * (COUNT * 128), self.map, [64 * i, head, self.start + row, self.batch], bar);
         }
     }
 }

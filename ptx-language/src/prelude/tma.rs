@@ -1,6 +1,6 @@
 //! Copies of tiles that a tensor map describes. One thread issues them. `map` is a `TensorMap` parameter, `to` and `from`
-//! are addresses in shared memory, `bar` that of an `mbarrier`; coordinates go from the innermost dimension out, `x` first.
-//! For `sm_90` and later.
+//! are addresses in shared memory, `bar` that of an `mbarrier`. Coordinates go from the innermost dimension out; three and
+//! more are an array. For `sm_90` and later.
 
 /// Fetches a tensor map: `prefetch.tensormap`.
 fn prefetch(map: TensorMap) {
@@ -18,21 +18,21 @@ fn load_2d(to: u32, map: TensorMap, x: u32, y: u32, bar: u32) {
 }
 
 /// A box of three dimensions: `cp.async.bulk.tensor.3d`.
-fn load_3d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, bar: u32) {
-    ptx! { cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z}], [bar]; }
+fn load_3d(to: u32, map: TensorMap, at: [u32; 3], bar: u32) {
+    ptx! { cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {at[..]}], [bar]; }
 }
 
 /// A box of four dimensions: `cp.async.bulk.tensor.4d`.
-fn load_4d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, bar: u32) {
+fn load_4d(to: u32, map: TensorMap, at: [u32; 4], bar: u32) {
     ptx! {
-        cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z, w}], [bar];
+        cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {at[..]}], [bar];
     }
 }
 
 /// A box of five dimensions: `cp.async.bulk.tensor.5d`.
-fn load_5d(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, bar: u32) {
+fn load_5d(to: u32, map: TensorMap, at: [u32; 5], bar: u32) {
     ptx! {
-        cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {x, y, z, w, v}], [bar];
+        cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [to], [map, {at[..]}], [bar];
     }
 }
 
@@ -63,18 +63,18 @@ fn load_3d_multicast(to: u32, map: TensorMap, at: [u32; 3], bar: u32, mask: u16)
 }
 
 /// The same for four dimensions: `cp.async.bulk.tensor.4d … .multicast::cluster`.
-fn load_4d_multicast(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, bar: u32, mask: u16) {
+fn load_4d_multicast(to: u32, map: TensorMap, at: [u32; 4], bar: u32, mask: u16) {
     ptx! {
         cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
-            [to], [map, {x, y, z, w}], [bar], mask;
+            [to], [map, {at[..]}], [bar], mask;
     }
 }
 
 /// The same for five dimensions: `cp.async.bulk.tensor.5d … .multicast::cluster`.
-fn load_5d_multicast(to: u32, map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, bar: u32, mask: u16) {
+fn load_5d_multicast(to: u32, map: TensorMap, at: [u32; 5], bar: u32, mask: u16) {
     ptx! {
         cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
-            [to], [map, {x, y, z, w, v}], [bar], mask;
+            [to], [map, {at[..]}], [bar], mask;
     }
 }
 
@@ -91,46 +91,34 @@ fn load_2d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, x: u32, y: u32, ba
 /// The same for a box of three dimensions.
 fn load_3d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, at: [u32; 3], bar: u32, mask: u16) {
     if BLOCKS == 1 {
-        load_3d(to, map, at[0], at[1], at[2], bar);
+        load_3d(to, map, at, bar);
     } else {
         load_3d_multicast(to, map, at, bar, mask);
     }
 }
 
-/// Pixels and channels of a convolution's input, as an `im2col` map says: from channel `x`, pixel `w` of image `n` on,
+/// Pixels and channels of a convolution's input, as an `im2col` map says: from channel `at[0]`, pixel `at[1]` of image `at[2]` on,
 /// `right` pixels from there: `cp.async.bulk.tensor.3d … .im2col`.
-fn load_3d_im2col(to: u32, map: TensorMap, x: u32, w: u32, n: u32, right: u16, bar: u32) {
+fn load_3d_im2col(to: u32, map: TensorMap, at: [u32; 3], right: u16, bar: u32) {
     ptx! {
         cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
-            [to], [map, {x, w, n}], [bar], {right};
+            [to], [map, {at[..]}], [bar], {right};
     }
 }
 
-/// The same for images of two dimensions: `cp.async.bulk.tensor.4d … .im2col`.
-fn load_4d_im2col(to: u32, map: TensorMap, x: u32, w: u32, h: u32, n: u32, right: u16, down: u16, bar: u32) {
+/// The same for images of two dimensions, with offsets to the right and down: `cp.async.bulk.tensor.4d … .im2col`.
+fn load_4d_im2col(to: u32, map: TensorMap, at: [u32; 4], offsets: [u16; 2], bar: u32) {
     ptx! {
         cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
-            [to], [map, {x, w, h, n}], [bar], {right, down};
+            [to], [map, {at[..]}], [bar], {offsets[..]};
     }
 }
 
-/// The same for images of three dimensions: `cp.async.bulk.tensor.5d … .im2col`.
-fn load_5d_im2col(
-    to: u32,
-    map: TensorMap,
-    x: u32,
-    w: u32,
-    h: u32,
-    d: u32,
-    n: u32,
-    right: u16,
-    down: u16,
-    deep: u16,
-    bar: u32,
-) {
+/// The same for images of three dimensions, with offsets to the right, down and into the depth: `cp.async.bulk.tensor.5d … .im2col`.
+fn load_5d_im2col(to: u32, map: TensorMap, at: [u32; 5], offsets: [u16; 3], bar: u32) {
     ptx! {
         cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
-            [to], [map, {x, w, h, d, n}], [bar], {right, down, deep};
+            [to], [map, {at[..]}], [bar], {offsets[..]};
     }
 }
 
@@ -145,18 +133,18 @@ fn fetch_2d(map: TensorMap, x: u32, y: u32) {
 }
 
 /// A box of three dimensions to the second-level cache: `cp.async.bulk.prefetch.tensor.3d`.
-fn fetch_3d(map: TensorMap, x: u32, y: u32, z: u32) {
-    ptx! { cp.async.bulk.prefetch.tensor.3d.L2.global [map, {x, y, z}]; }
+fn fetch_3d(map: TensorMap, at: [u32; 3]) {
+    ptx! { cp.async.bulk.prefetch.tensor.3d.L2.global [map, {at[..]}]; }
 }
 
 /// A box of four dimensions to the second-level cache: `cp.async.bulk.prefetch.tensor.4d`.
-fn fetch_4d(map: TensorMap, x: u32, y: u32, z: u32, w: u32) {
-    ptx! { cp.async.bulk.prefetch.tensor.4d.L2.global [map, {x, y, z, w}]; }
+fn fetch_4d(map: TensorMap, at: [u32; 4]) {
+    ptx! { cp.async.bulk.prefetch.tensor.4d.L2.global [map, {at[..]}]; }
 }
 
 /// A box of five dimensions to the second-level cache: `cp.async.bulk.prefetch.tensor.5d`.
-fn fetch_5d(map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32) {
-    ptx! { cp.async.bulk.prefetch.tensor.5d.L2.global [map, {x, y, z, w, v}]; }
+fn fetch_5d(map: TensorMap, at: [u32; 5]) {
+    ptx! { cp.async.bulk.prefetch.tensor.5d.L2.global [map, {at[..]}]; }
 }
 
 /// From shared memory to a box of one dimension: `cp.async.bulk.tensor.1d.global.shared::cta`.
@@ -170,33 +158,33 @@ fn store_2d(map: TensorMap, x: u32, y: u32, from: u32) {
 }
 
 /// From shared memory to a box of three dimensions: `cp.async.bulk.tensor.3d.global.shared::cta`.
-fn store_3d(map: TensorMap, x: u32, y: u32, z: u32, from: u32) {
-    ptx! { cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [map, {x, y, z}], [from]; }
+fn store_3d(map: TensorMap, at: [u32; 3], from: u32) {
+    ptx! { cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// From shared memory to a box of four dimensions: `cp.async.bulk.tensor.4d.global.shared::cta`.
-fn store_4d(map: TensorMap, x: u32, y: u32, z: u32, w: u32, from: u32) {
-    ptx! { cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [map, {x, y, z, w}], [from]; }
+fn store_4d(map: TensorMap, at: [u32; 4], from: u32) {
+    ptx! { cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// From shared memory to a box of five dimensions: `cp.async.bulk.tensor.5d.global.shared::cta`.
-fn store_5d(map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, from: u32) {
-    ptx! { cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [map, {x, y, z, w, v}], [from]; }
+fn store_5d(map: TensorMap, at: [u32; 5], from: u32) {
+    ptx! { cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// From shared memory to the pixels of an `im2col` map of three dimensions: `cp.async.bulk.tensor.3d … .im2col_no_offs`.
-fn store_3d_im2col(map: TensorMap, x: u32, w: u32, n: u32, from: u32) {
-    ptx! { cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [map, {x, w, n}], [from]; }
+fn store_3d_im2col(map: TensorMap, at: [u32; 3], from: u32) {
+    ptx! { cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// From shared memory to the pixels of an `im2col` map of four dimensions: `cp.async.bulk.tensor.4d … .im2col_no_offs`.
-fn store_4d_im2col(map: TensorMap, x: u32, w: u32, h: u32, n: u32, from: u32) {
-    ptx! { cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [map, {x, w, h, n}], [from]; }
+fn store_4d_im2col(map: TensorMap, at: [u32; 4], from: u32) {
+    ptx! { cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// From shared memory to the pixels of an `im2col` map of five dimensions: `cp.async.bulk.tensor.5d … .im2col_no_offs`.
-fn store_5d_im2col(map: TensorMap, x: u32, w: u32, h: u32, d: u32, n: u32, from: u32) {
-    ptx! { cp.async.bulk.tensor.5d.global.shared::cta.im2col_no_offs.bulk_group [map, {x, w, h, d, n}], [from]; }
+fn store_5d_im2col(map: TensorMap, at: [u32; 5], from: u32) {
+    ptx! { cp.async.bulk.tensor.5d.global.shared::cta.im2col_no_offs.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// Brings shared memory to a box of one dimension by `OP`: `"add"`, `"min"`, `"max"`, `"inc"`, `"dec"`, `"and"`, `"or"` or
@@ -211,18 +199,18 @@ fn reduce_2d<const OP: &str>(map: TensorMap, x: u32, y: u32, from: u32) {
 }
 
 /// The same for three dimensions: `cp.reduce.async.bulk.tensor.3d`.
-fn reduce_3d<const OP: &str>(map: TensorMap, x: u32, y: u32, z: u32, from: u32) {
-    ptx! { cp.reduce.async.bulk.tensor.3d.global.shared::cta.{OP}.tile.bulk_group [map, {x, y, z}], [from]; }
+fn reduce_3d<const OP: &str>(map: TensorMap, at: [u32; 3], from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.3d.global.shared::cta.{OP}.tile.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// The same for four dimensions: `cp.reduce.async.bulk.tensor.4d`.
-fn reduce_4d<const OP: &str>(map: TensorMap, x: u32, y: u32, z: u32, w: u32, from: u32) {
-    ptx! { cp.reduce.async.bulk.tensor.4d.global.shared::cta.{OP}.tile.bulk_group [map, {x, y, z, w}], [from]; }
+fn reduce_4d<const OP: &str>(map: TensorMap, at: [u32; 4], from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.4d.global.shared::cta.{OP}.tile.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// The same for five dimensions: `cp.reduce.async.bulk.tensor.5d`.
-fn reduce_5d<const OP: &str>(map: TensorMap, x: u32, y: u32, z: u32, w: u32, v: u32, from: u32) {
-    ptx! { cp.reduce.async.bulk.tensor.5d.global.shared::cta.{OP}.tile.bulk_group [map, {x, y, z, w, v}], [from]; }
+fn reduce_5d<const OP: &str>(map: TensorMap, at: [u32; 5], from: u32) {
+    ptx! { cp.reduce.async.bulk.tensor.5d.global.shared::cta.{OP}.tile.bulk_group [map, {at[..]}], [from]; }
 }
 
 /// Ends a group of stores: `cp.async.bulk.commit_group`.

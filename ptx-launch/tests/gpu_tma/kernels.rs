@@ -85,22 +85,22 @@ pub mod moves {
         if tid.x == 0 {
             if IM2COL {
                 if RANK == 3 {
-                    tma::load_3d_im2col(base, map, x, y, z, right, bar);
+                    tma::load_3d_im2col(base, map, [x, y, z], right, bar);
                 } else if RANK == 4 {
-                    tma::load_4d_im2col(base, map, x, y, z, w, right, down, bar);
+                    tma::load_4d_im2col(base, map, [x, y, z, w], [right, down], bar);
                 } else {
-                    tma::load_5d_im2col(base, map, x, y, z, w, v, right, down, deep, bar);
+                    tma::load_5d_im2col(base, map, [x, y, z, w, v], [right, down, deep], bar);
                 }
             } else if RANK == 1 {
                 tma::load_1d(base, map, x, bar);
             } else if RANK == 2 {
                 tma::load_2d(base, map, x, y, bar);
             } else if RANK == 3 {
-                tma::load_3d(base, map, x, y, z, bar);
+                tma::load_3d(base, map, [x, y, z], bar);
             } else if RANK == 4 {
-                tma::load_4d(base, map, x, y, z, w, bar);
+                tma::load_4d(base, map, [x, y, z, w], bar);
             } else {
-                tma::load_5d(base, map, x, y, z, w, v, bar);
+                tma::load_5d(base, map, [x, y, z, w, v], bar);
             }
         }
         deliver(base, bar, to, words);
@@ -135,11 +135,11 @@ pub mod moves {
             } else if RANK == 2 {
                 tma::store_2d(map, x, y, base);
             } else if RANK == 3 {
-                tma::store_3d(map, x, y, z, base);
+                tma::store_3d(map, [x, y, z], base);
             } else if RANK == 4 {
-                tma::store_4d(map, x, y, z, w, base);
+                tma::store_4d(map, [x, y, z, w], base);
             } else {
-                tma::store_5d(map, x, y, z, w, v, base);
+                tma::store_5d(map, [x, y, z, w, v], base);
             }
             tma::commit();
             tma::wait::<0>();

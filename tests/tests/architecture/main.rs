@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod graph;
+mod limits;
 mod opcodes;
 mod source;
 
@@ -150,6 +151,26 @@ fn opcodes_are_compared_where_they_belong() {
     }
     wrong.extend(allowed.keys().map(|path| format!("{path} is listed without need")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Kernels and helpers keep the limits of [`limits`].
+#[test]
+fn device_functions_are_short() {
+    let functions = limits::functions();
+    let kernels = functions.iter().filter(|(_, function)| function.is_kernel).count();
+    assert!(kernels >= 100 && functions.len() >= 900, "{kernels} kernels of {} functions were found", functions.len());
+    let mut wrong = Vec::new();
+    for (path, function) in &functions {
+        let (name, at) = (&function.name, function.at);
+        if function.lines > limits::LINES {
+            wrong.push(format!("{path}:{at}: `{name}` has {} lines, of at most {}", function.lines, limits::LINES));
+        }
+        if !function.is_kernel && function.parameters > limits::PARAMETERS {
+            let (has, most) = (function.parameters, limits::PARAMETERS);
+            wrong.push(format!("{path}:{at}: `{name}` has {has} parameters, of at most {most}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} device functions are too large:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// The table for `ARCHITECTURE.md` and reviews.

@@ -22,10 +22,16 @@ pub(crate) fn root() -> &'static Path {
 /// The files of a crate's `src`, in the order of their paths.
 pub(crate) fn files(name: &str) -> Vec<File> {
     let base = root().join(name).join("src");
+    paths_below(&base).into_iter().filter_map(|path| read(&base, path)).collect()
+}
+
+/// The Rust files of a folder and of those in it, sorted.
+pub(crate) fn paths_below(folder: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    collect(&base, &mut paths);
+    collect(folder, &mut paths);
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
     paths.sort();
-    paths.into_iter().filter_map(|path| read(&base, path)).collect()
+    paths
 }
 
 fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -41,7 +47,7 @@ fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
 fn read(base: &Path, path: PathBuf) -> Option<File> {
     let relative = path.strip_prefix(base).unwrap().with_extension("");
     let module: Vec<String> = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
-    if path.extension()? != "rs" || module.iter().any(|part| part == "tests") {
+    if module.iter().any(|part| part == "tests") {
         return None;
     }
     let module = if matches!(module[..], [ref one] if one == "lib" || one == "main") { Vec::new() } else { module };

@@ -142,14 +142,14 @@ pub fn boxes<const RANK: u32, const OP: u32>(from: TensorMap, to: TensorMap) {
                 tma::fetch_2d(from, 0, 1);
                 tma::load_2d_multicast(tile, from, 0, 1, bar, 3);
             } else if RANK == 3 {
-                tma::fetch_3d(from, 0, 0, 1);
+                tma::fetch_3d(from, [0, 0, 1]);
                 tma::load_3d_multicast(tile, from, [0, 0, 1], bar, 3);
             } else if RANK == 4 {
-                tma::fetch_4d(from, 0, 0, 0, 1);
-                tma::load_4d_multicast(tile, from, 0, 0, 0, 1, bar, 3);
+                tma::fetch_4d(from, [0, 0, 0, 1]);
+                tma::load_4d_multicast(tile, from, [0, 0, 0, 1], bar, 3);
             } else {
-                tma::fetch_5d(from, 0, 0, 0, 0, 1);
-                tma::load_5d_multicast(tile, from, 0, 0, 0, 0, 1, bar, 3);
+                tma::fetch_5d(from, [0, 0, 0, 0, 1]);
+                tma::load_5d_multicast(tile, from, [0, 0, 0, 0, 1], bar, 3);
             }
         }
         mbarrier::wait(bar, 0);
@@ -159,11 +159,11 @@ pub fn boxes<const RANK: u32, const OP: u32>(from: TensorMap, to: TensorMap) {
         } else if RANK == 2 {
             tma::reduce_2d::<{ OPS[OP] }>(to, 0, rank, tile);
         } else if RANK == 3 {
-            tma::reduce_3d::<{ OPS[OP] }>(to, 0, 0, rank, tile);
+            tma::reduce_3d::<{ OPS[OP] }>(to, [0, 0, rank], tile);
         } else if RANK == 4 {
-            tma::reduce_4d::<{ OPS[OP] }>(to, 0, 0, 0, rank, tile);
+            tma::reduce_4d::<{ OPS[OP] }>(to, [0, 0, 0, rank], tile);
         } else {
-            tma::reduce_5d::<{ OPS[OP] }>(to, 0, 0, 0, 0, rank, tile);
+            tma::reduce_5d::<{ OPS[OP] }>(to, [0, 0, 0, 0, rank], tile);
         }
         tma::commit();
         tma::wait::<0>();
@@ -300,11 +300,11 @@ pub fn pixels<const RANK: u32>(x: &[u32], to: TensorMap) {
         }
         mbarrier::invalidate(bar);
         if RANK == 3 {
-            tma::store_3d_im2col(to, 0, 0, 0, tile);
+            tma::store_3d_im2col(to, [0, 0, 0], tile);
         } else if RANK == 4 {
-            tma::store_4d_im2col(to, 0, 0, 0, 0, tile);
+            tma::store_4d_im2col(to, [0, 0, 0, 0], tile);
         } else {
-            tma::store_5d_im2col(to, 0, 0, 0, 0, 0, tile);
+            tma::store_5d_im2col(to, [0, 0, 0, 0, 0], tile);
         }
         tma::commit();
         tma::wait::<0>();

@@ -5,27 +5,25 @@ use ptx_launch::prelude::*;
 #[ptx_part]
 pub(crate) mod producer {
     impl<const C: Config> Memory<C> {
-        /// Begins to copy the queries of a piece from row `rows[0]` of the tensor on, and its keys and values from row `rows[1]` on, the last tile
-        /// first. The first keys come before the queries, for these are needed longer.
+        /// Begins to copy the queries of a piece from row `work.first` of the tensor on, and its keys and values from row `keys[0]` of head
+        /// `keys[1]` on, the last tile first. The first keys come before the queries, for these are needed longer.
         fn load(
             &self,
             maps: &flash::Maps,
             at: &mut flash::Position<{ C.stages }>,
             work: &flash::Work,
-            rows: [u32; 2],
-            head: u32,
+            keys: [u32; 2],
             phase: u32,
         ) {
             let mut block: u32 = work.blocks - 1;
-            self.k.load::<64>(maps.k, at, head, rows[1] + block * C.keys, work.batch);
-            let queries = flash::Work { first: rows[0], head: work.head, batch: work.batch, blocks: 0 };
-            self.q.load::<64>(maps.q, &queries, phase);
-            self.v.load::<64>(maps.v, at, head, rows[1] + block * C.keys, work.batch);
+            self.k.load::<64>(maps.k, at, keys[1], keys[0] + block * C.keys, work.batch);
+            self.q.load::<64>(maps.q, work, phase);
+            self.v.load::<64>(maps.v, at, keys[1], keys[0] + block * C.keys, work.batch);
             at.advance();
             while block > 0 {
                 block -= 1;
-                self.k.load::<64>(maps.k, at, head, rows[1] + block * C.keys, work.batch);
-                self.v.load::<64>(maps.v, at, head, rows[1] + block * C.keys, work.batch);
+                self.k.load::<64>(maps.k, at, keys[1], keys[0] + block * C.keys, work.batch);
+                self.v.load::<64>(maps.v, at, keys[1], keys[0] + block * C.keys, work.batch);
                 at.advance();
             }
         }
@@ -55,7 +53,7 @@ pub(crate) mod producer {
                 break;
             }
             let next: u32 = pieces.claim(claims);
-            memory.load(maps, &mut at, &work, [work.first, 0], work.head / p.group, turn & 1);
+            memory.load(maps, &mut at, &work, [0, work.head / p.group], turn & 1);
             index = next;
             turn += 1;
         }
@@ -85,8 +83,10 @@ pub(crate) mod producer {
             }
             let claimed: u32;
             ptx! { atom.relaxed.gpu.global.add.u32 claimed, [claims], 1; }
-            let rows: [u32; 2] = [bounds.start + work.first, sequences.k.start + bounds.begin * C.keys];
-            memory.load(maps, &mut at, &work, rows, work.head / p.group, turn & 1);
+            let first: u32 = bounds.start + work.first;
+            let keys: [u32; 2] = [sequences.k.start + bounds.begin * C.keys, work.head / p.group];
+            let queries = flash::Work { first, head: work.head, batch: work.batch, blocks: work.blocks };
+            memory.load(maps, &mut at, &queries, keys, turn & 1);
             index = nctaid.x + claimed;
             turn += 1;
         }

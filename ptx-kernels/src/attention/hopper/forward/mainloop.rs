@@ -196,7 +196,11 @@ pub(crate) mod consumer {
                     self.mask(begin, block, p);
                     let mut sums: [f32; 2] = [0.0, 0.0];
                     if self.weigh(memory, v_stage, [block, work.blocks], &mut sums) {
-                        self.reconsider(memory, at.stage, work, [begin, block], &sums, p);
+                        if self.softmax.overflows(&sums) {
+                            self.weigh_again(memory, at.stage, [begin, block], p);
+                        } else {
+                            self.settle([block, work.blocks], &sums);
+                        }
                     } else {
                         self.softmax.keep(&sums);
                     }

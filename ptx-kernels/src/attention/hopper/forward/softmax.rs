@@ -42,26 +42,14 @@ pub(crate) mod weights {
             scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
         }
 
-        /// P of a tile with a sum that exceeds its limit: exponentials are relative to a new score if they do not fit 16 bits, or if a key is
-        /// large. The latter keeps the error near that of a running maximum, for which the largest key of a row is not rounded.
-        fn reconsider(
-            &mut self,
-            memory: &Memory<C>,
-            stage: u32,
-            work: &flash::Work,
-            tile: [u32; 2],
-            sums: &[f32; 2],
-            p: &Problem,
-        ) {
-            if self.softmax.overflows(sums) {
-                self.weigh_again(memory, stage, tile, p);
-            } else {
-                self.softmax.keep(sums);
-                let large = Self::large(tile[1], work.blocks);
-                if self.softmax.settle(&mut self.s, self.exponent, &large) {
-                    self.softmax.shrink(&mut self.o);
-                    scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
-                }
+        /// P of tile `tile[0]` of `tile[1]` with a sum that exceeds its limit, but fits 16 bits: where a key is large, exponentials are relative to
+        /// its score. This keeps the error near that of a running maximum, for which the largest key of a row is not rounded.
+        fn settle(&mut self, tile: [u32; 2], sums: &[f32; 2]) {
+            self.softmax.keep(sums);
+            let large = Self::large(tile[0], tile[1]);
+            if self.softmax.settle(&mut self.s, self.exponent, &large) {
+                self.softmax.shrink(&mut self.o);
+                scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
             }
         }
 

@@ -1,0 +1,30 @@
+//! The limits of device code: what a reader can hold in mind.
+
+use crate::source;
+use ptx_tests::device_code::{DeviceCode, Function};
+use std::path::PathBuf;
+
+/// The most lines of a device function, from its signature to its last brace.
+pub(crate) const LINES: usize = 120;
+
+/// The most parameters of a helper, its receiver included. Those of a kernel are the arguments of its launch.
+pub(crate) const PARAMETERS: usize = 6;
+
+/// The helper library, which is device code without a module around it.
+const LIBRARY: &str = "ptx-core/src/kernel/prelude";
+
+/// The folders with device code.
+const FOLDERS: [&str; 5] = ["ptx-kernels/src", "examples", "benches/src", "docs/book/listings", LIBRARY];
+
+/// Every device function, with the path of its file.
+pub(crate) fn functions() -> Vec<(String, Function)> {
+    let paths = FOLDERS.iter().flat_map(|folder| source::paths_below(&source::root().join(folder)));
+    paths.flat_map(|path| functions_of(&path)).collect()
+}
+
+fn functions_of(path: &PathBuf) -> Vec<(String, Function)> {
+    let name = path.strip_prefix(source::root()).unwrap_or(path).display().to_string();
+    let text = std::fs::read_to_string(path).unwrap();
+    let code = DeviceCode::read(&text, name.starts_with(LIBRARY)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    code.functions.into_iter().map(|function| (name.clone(), function)).collect()
+}
