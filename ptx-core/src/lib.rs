@@ -61,7 +61,6 @@ pub mod lower;
 pub mod parse;
 pub mod span;
 pub mod syntax;
-pub mod tensor;
 pub mod token;
 
 // The example of the package's page.

@@ -77,6 +77,6 @@ pub use fault::{Fault, FaultKind, Party};
 pub use launch::{Launch, Options, Stats};
 pub use machine::Machine;
 pub use program::Program;
-pub use ptx_core::tensor::Swizzle;
+pub use ptx_target::tensor::Swizzle;
 pub use soft::encode_float;
 pub use trace::{Traced, Tracer};

@@ -20,7 +20,7 @@ use super::role::Actor;
 use super::space::{Place, Where};
 use super::tmem::{Cells, Use};
 use super::warp::Warp;
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 
 /// An access as an instruction makes it.
 #[derive(Clone, Copy, Debug)]

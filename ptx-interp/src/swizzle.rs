@@ -2,7 +2,7 @@
 //!
 //! Only arithmetic of addresses: nothing here reads memory.
 
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 
 /// Which dimension of a matrix is contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

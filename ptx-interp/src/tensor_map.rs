@@ -3,7 +3,7 @@
 //! The bytes of a GPU's map are the driver's secret; these are our own, so that a map made for one device is refused by
 //! the other. What the copies do with a map is in `ops::tensor`.
 
-pub use ptx_core::tensor::{ElementType, Fill, Interleave, Promotion, Swizzle};
+pub use ptx_target::tensor::{ElementType, Fill, Interleave, Promotion, Swizzle};
 use std::error::Error;
 use std::fmt;
 

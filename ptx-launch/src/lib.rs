@@ -132,6 +132,9 @@
 //! `Device::cpu` and its options do not exist, [`Device::best`] is an error where no GPU is, `#[ptx_test]` needs a GPU, and no
 //! interpreter is built.
 //!
+//! `check`, a part of `cpu`, brings the checker of PTX, and with it [`RuntimeModule`]: PTX that is known only while the program runs. Kernels of the
+//! macros are checked when they are built.
+//!
 //! `half`, off by default, brings `f16` and `bf16` of the crate `half` as parameters and elements, and into the prelude. Kernels
 //! compute with these types without it.
 //!

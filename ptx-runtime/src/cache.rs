@@ -39,6 +39,7 @@ impl<T> Cache<T> {
     }
 
     /// All entries.
+    #[cfg(feature = "check")]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let entries = std::iter::successors(self.first.0.get(), |entry| entry.next.0.get());
         entries.map(|entry| &entry.value)

@@ -53,12 +53,12 @@ const CUDARC_CALLS: &[&str] = &[
 
 macro_rules! table {
     (
-        required { $($name:ident($($arg:ty),*);)* }
+        required { $($(#[$when:meta])? $name:ident($($arg:ty),*);)* }
         optional { $($opt:ident($($opt_arg:ty),*) $since:literal;)* }
     ) => {
         /// The driver's functions, by their names in its manual.
         pub(crate) struct Driver {
-            $(pub(crate) $name: unsafe extern "C" fn($($arg),*) -> Code,)*
+            $($(#[$when])? pub(crate) $name: unsafe extern "C" fn($($arg),*) -> Code,)*
             $($opt: Option<unsafe extern "C" fn($($opt_arg),*) -> Code>,)*
             _library: Library,
         }
@@ -71,7 +71,7 @@ macro_rules! table {
                 }
                 Ok(Driver {
                     // SAFETY: the signature is the one of the driver's manual for this symbol.
-                    $($name: *unsafe { library.get(stringify!($name)) }
+                    $($(#[$when])? $name: *unsafe { library.get(stringify!($name)) }
                         .map_err(|_| missing(stringify!($name), "11.4"))?,)*
                     // SAFETY: as above.
                     $($opt: unsafe { library.get(stringify!($opt)) }.ok().map(|symbol| *symbol),)*
@@ -103,6 +103,7 @@ table! {
         );
         cuLinkComplete(*mut c_void, *mut *mut c_void, *mut usize);
         cuLinkDestroy(*mut c_void);
+        #[cfg(feature = "check")]
         cuModuleUnload(CUmodule);
         cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
         cuModuleGetGlobal_v2(*mut CUdeviceptr, *mut usize, CUmodule, *const c_char);

@@ -22,6 +22,7 @@ mod load;
 pub mod packed;
 mod param;
 mod properties;
+#[cfg(feature = "check")]
 mod runtime;
 mod statics;
 mod stream;
@@ -47,6 +48,7 @@ pub use param::{Arg, KernelParam, Param};
 pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::Options as CpuOptions;
+#[cfg(feature = "check")]
 pub use runtime::{RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use statics::Static;
 pub use stream::{AsStream, Stream, StreamRef};

@@ -11,6 +11,8 @@ mod log;
 mod occupancy;
 mod options;
 mod report;
+#[cfg(feature = "check")]
+mod unload;
 
 pub use figures::Figures;
 pub use occupancy::Occupancy;
@@ -18,12 +20,11 @@ pub use options::{CacheMode, JitOptions, Optimization};
 pub use report::{Loaded, Source};
 
 use crate::config::Config;
-use crate::device::cuda::{Limits, keep_current_context};
-use crate::driver::{Driver, Handle, cudarc_error};
+use crate::device::cuda::Limits;
+use crate::driver::{Driver, Handle};
 use crate::error::Result;
 use crate::kernel::{Kernel, Module, Variant};
 use crate::launch::{Bounds, Shape};
-use crate::stream::synchronize_context;
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{CUfunction, CUmodule};
 use std::ffi::CString;
@@ -110,19 +111,6 @@ impl Module {
         let code =
             unsafe { (driver.cuModuleGetGlobal_v2)(&raw mut address, &raw mut bytes, module.handle.0, name.as_ptr()) };
         driver.check(code, &asked).map(|()| (address, bytes))
-    }
-
-    /// Unloads the module from every context that still lives, when the work of the context has ended. No launch of it follows.
-    pub(crate) fn unload(&self) -> Result<()> {
-        let unload = |module: &CudaModule| {
-            let Some(context) = module.home.0.upgrade() else { return Ok(()) };
-            let driver = Driver::get()?;
-            synchronize_context(&context).map_err(|error| cudarc_error("a module is unloaded", error))?;
-            // SAFETY: the wait made the context current, and its work has ended; the handle is used no more.
-            let code = unsafe { (driver.cuModuleUnload)(module.handle.0) };
-            driver.check(code, "a module is unloaded")
-        };
-        keep_current_context(|| self.loaded.iter().map(unload).fold(Ok(()), Result::and))
     }
 
     /// The module in this context, or an entry of it; if it is not loaded yet, it is with these options.

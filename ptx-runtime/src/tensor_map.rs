@@ -10,7 +10,7 @@ mod on_cpu;
 mod rules;
 
 pub use element::TensorElement;
-pub use ptx_core::tensor::{ElementType, Fill, Interleave, Promotion, Swizzle};
+pub use ptx_target::tensor::{ElementType, Fill, Interleave, Promotion, Swizzle};
 
 use crate::buffer::{Bound, ReadSlice};
 use crate::device::cpu::CpuDevice;

@@ -1,8 +1,8 @@
 //! Rules that the columns of a row cannot express: implications between its slots, operands, targets and versions. Here they
 //! are read; `lower::rule` evaluates them for an instruction.
 
-use super::gate::{Arch, Version};
 use super::{Member, OperandKind, OperandSpec, Slot};
+use ptx_target::{Arch, Version};
 
 /// The rules with a name, which `lower::rule::named` defines in this order.
 pub(crate) const NAMED: [&str; 11] = [

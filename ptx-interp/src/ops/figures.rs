@@ -5,7 +5,7 @@
 
 use super::fragment::{Spread, Tile};
 use super::tcgen05::SHAPES;
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 use std::fmt::Write;
 use std::path::Path;
 

@@ -31,7 +31,7 @@ use crate::space::{Place, RANK, Where, resolve};
 use crate::tmem::{Cells, Taddr, Tmem, Use};
 use crate::warp::lanes;
 use ptx_core::diag::codes;
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[

@@ -16,7 +16,7 @@ use crate::warp::lanes;
 use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::Type;
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[

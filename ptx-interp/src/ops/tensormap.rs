@@ -11,7 +11,7 @@ use crate::soft::mask;
 use crate::space::Where;
 use crate::tensor_map::{ElementType, Fill, Interleave, Mode, RANK, TensorMap};
 use crate::warp::lanes;
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[

@@ -17,7 +17,7 @@ use crate::role::Actor;
 use crate::space::{Place, Where};
 use crate::tmem::{Cells, Use};
 use crate::warp::Warp;
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 use std::cell::RefCell;
 use std::ops::Range;
 

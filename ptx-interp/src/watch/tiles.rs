@@ -4,7 +4,7 @@ use super::ClusterWatch;
 use super::findings;
 use crate::exec::ExecState;
 use crate::fault::Fault;
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 
 /// Bytes that a swizzle keeps together.
 const PIECE: u64 = 16;

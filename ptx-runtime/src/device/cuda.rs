@@ -7,7 +7,7 @@ use crate::stream::{beside_captures, synchronize_context};
 use cudarc::driver::result::ctx as context;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
-use ptx_core::isa::Arch;
+use ptx_target::Arch;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A CUDA device. A clone is the same one.

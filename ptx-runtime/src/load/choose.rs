@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Module, Variant};
-use ptx_core::isa::{Arch, Suffix, Version};
+use ptx_target::{Arch, Suffix, Version};
 
 /// A version of CUDA.
 type Cuda = (u32, u32);

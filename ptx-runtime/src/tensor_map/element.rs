@@ -1,7 +1,7 @@
 //! The Rust types of tensor maps.
 
 use crate::buffer::Element;
-use ptx_core::tensor::ElementType;
+use ptx_target::tensor::ElementType;
 
 /// The Rust types that a tensor may have.
 #[diagnostic::on_unimplemented(

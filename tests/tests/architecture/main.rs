@@ -10,19 +10,19 @@ use graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rooms of `ptx-core`. A room uses those to its left.
-const LEFT_TO_RIGHT: &[&str] = &[
-    "span", "hash", "tensor", "diag", "isa", "token", "syntax", "lex", "parse", "edit", "ir", "lower", "check", "emit",
-];
+const LEFT_TO_RIGHT: &[&str] =
+    &["span", "hash", "diag", "isa", "token", "syntax", "lex", "parse", "edit", "ir", "lower", "check", "emit"];
 
 /// The crates, each with those that it uses.
 const CRATES: &[(&str, &[&str])] = &[
-    ("ptx-core", &[]),
+    ("ptx-target", &[]),
+    ("ptx-core", &["ptx_target"]),
     ("ptx-language", &["ptx_core"]),
-    ("ptx-interp", &["ptx_core"]),
+    ("ptx-interp", &["ptx_core", "ptx_target"]),
     ("ptx-transpile", &["ptx_core", "ptx_language"]),
     ("ptx-expand", &["ptx_core", "ptx_language"]),
     ("ptx-macros", &["ptx_expand"]),
-    ("ptx-runtime", &["ptx_core", "ptx_interp"]),
+    ("ptx-runtime", &["ptx_core", "ptx_interp", "ptx_target"]),
     ("ptx-launch", &["ptx_macros", "ptx_runtime"]),
     ("ptx-kernels", &["ptx_launch"]),
     ("ptx-ffi-macros", &[]),

@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::soft::mask;
 use crate::swizzle::{Descriptor, Major};
 use crate::tmem::{Taddr, Tmem};
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 
 /// Bits of a value; those of 4 and 6 bits may stand in wider places.
 fn width(ty: &str) -> u32 {

@@ -10,7 +10,7 @@ use crate::warp::Warp;
 use crate::watch::ClusterWatch;
 use crate::watch::threads::Threads;
 use ptx_core::diag::codes;
-use ptx_core::tensor::Swizzle;
+use ptx_target::tensor::Swizzle;
 
 /// Objects if a thread of a block ends before its bulk copies have read what they copy.
 pub(in crate::watch) fn reading(listing: &Listing, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
