@@ -1,4 +1,5 @@
-//! Hash maps of names. The names come from the user's own source, so that a quick hash will do.
+//! Hash maps of names. The names come from the user's own source, so that a quick hash will do. It is quick in the macros as well, which
+//! are built without optimizations.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -22,8 +23,13 @@ impl Quick {
 impl Hasher for Quick {
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks();
-        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
-        self.add(rest.iter().fold(rest.len() as u64, |sum, byte| sum << 8 | u64::from(*byte)));
+        for word in words {
+            self.add(u64::from_le_bytes(*word));
+        }
+        // Fewer than eight bytes, and their number in the last byte.
+        let mut last = [0, 0, 0, 0, 0, 0, 0, rest.len() as u8];
+        last[..rest.len()].copy_from_slice(rest);
+        self.add(u64::from_le_bytes(last));
     }
 
     fn write_u8(&mut self, byte: u8) {

@@ -12,7 +12,7 @@ mod typed;
 pub use gate::{Arch, Gate, Suffix, Version};
 pub use typed::{Shift, TypeOf};
 
-use std::collections::HashMap;
+use crate::hash::Map;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -458,11 +458,11 @@ pub struct Table {
     /// Every type.
     pub types: Vec<TypeInfo>,
     /// By name, without the dot.
-    pub type_names: HashMap<&'static str, Type>,
+    pub type_names: Map<&'static str, Type>,
     /// Every special register, one entry a component; by its name as written: `%tid.x`, `%laneid`.
-    pub specials: HashMap<&'static str, SpecialRegister>,
+    pub specials: Map<&'static str, SpecialRegister>,
     /// By name, with the dot.
-    pub directives: HashMap<&'static str, DirectiveInfo>,
+    pub directives: Map<&'static str, DirectiveInfo>,
     /// Every target, oldest first.
     pub targets: Vec<TargetInfo>,
     /// Modifiers that ptxas ignores.

@@ -2,8 +2,8 @@
 
 use super::tree::{BinaryOp, UnaryOp};
 use super::types;
+use ptx_core::hash::Map;
 use ptx_core::isa::{Class, Type};
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// An operator, as the table knows it.
@@ -138,12 +138,12 @@ pub type Written = (&'static str, Type, Type);
 
 /// Operators for an instruction: one for every type that it fits. `wide` is `wide(a) * b`.
 pub fn written(inst: &str) -> &'static [Written] {
-    static BY_TEXT: LazyLock<HashMap<String, Vec<Written>>> = LazyLock::new(by_text);
+    static BY_TEXT: LazyLock<Map<String, Vec<Written>>> = LazyLock::new(by_text);
     BY_TEXT.get(inst).map_or(&[], Vec::as_slice)
 }
 
-fn by_text() -> HashMap<String, Vec<Written>> {
-    let mut all: HashMap<String, Vec<Written>> = HashMap::new();
+fn by_text() -> Map<String, Vec<Written>> {
+    let mut all: Map<String, Vec<Written>> = Map::default();
     for row in TABLE {
         let operator = if row.op == Op::Wide { "wide" } else { symbol(row.op) };
         for ty in row.types.split(' ').filter_map(Type::find) {

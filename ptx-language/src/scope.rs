@@ -1,4 +1,6 @@
 //! Meaning of names: scopes with a static link, so that a helper sees its own surroundings, not those of its call.
+//!
+//! The meanings of a name stand in one list, and not in a map of each scope: a lookup hashes the name once, however deep the scopes are.
 
 use super::tree::{self, TypeKind};
 use super::types::Ty;
@@ -68,18 +70,27 @@ impl Access {
     }
 }
 
-/// A name's meaning, and what it may be used for.
-#[derive(Clone, Debug)]
-struct Named<'a> {
+/// A name's meaning in a scope, and what it may be used for.
+#[derive(Debug)]
+struct Meaning<'a> {
+    scope: usize,
     binding: Binding<'a>,
     access: Access,
+}
+
+/// A name that some scope has given a meaning.
+#[derive(Debug)]
+struct Name<'a> {
+    text: String,
+    /// By the numbers of their scopes, ascending.
+    meanings: Vec<Meaning<'a>>,
 }
 
 /// One scope.
 #[derive(Debug, Default)]
 pub(crate) struct Scope<'a> {
-    /// Registers, constants, functions …
-    names: Map<String, Named<'a>>,
+    /// Registers, constants, functions …: their numbers among the names.
+    names: Vec<usize>,
     /// Labels and registers that `ptx!` blocks declare under a name of their own: what they are called in the PTX.
     pub(crate) verbatim: Map<String, String>,
     /// `impl` blocks, with the address of their struct.
@@ -105,7 +116,10 @@ pub(crate) struct Found<'a> {
 /// All scopes that are open, and those of modules.
 #[derive(Debug, Default)]
 pub(crate) struct Scopes<'a> {
+    /// The number of a scope is greater than that of the scope around it.
     all: Vec<Scope<'a>>,
+    names: Vec<Name<'a>>,
+    numbers: Map<String, usize>,
     /// The innermost one.
     pub(crate) current: usize,
 }
@@ -120,7 +134,11 @@ impl<'a> Scopes<'a> {
 
     /// Closes every scope from `scope` on and goes back to `current`.
     pub(crate) fn close(&mut self, scope: usize, current: usize) {
-        self.all.truncate(scope);
+        for number in self.all.drain(scope..).flat_map(|closed| closed.names) {
+            if let Some(name) = self.names.get_mut(number) {
+                name.meanings.pop_if(|meaning| meaning.scope >= scope);
+            }
+        }
         self.current = current;
     }
 
@@ -131,9 +149,27 @@ impl<'a> Scopes<'a> {
 
     /// Gives a name a meaning in the innermost scope, and the right to write through it.
     pub(crate) fn bind_as(&mut self, name: &str, binding: Binding<'a>, access: Access) {
-        if let Some(scope) = self.all.get_mut(self.current) {
-            scope.names.insert(name.to_owned(), Named { binding, access });
+        let number = self.number(name);
+        let (Some(scope), Some(known)) = (self.all.get_mut(self.current), self.names.get_mut(number)) else { return };
+        let meaning = Meaning { scope: self.current, binding, access };
+        let before = known.meanings.iter().rposition(|other| other.scope <= meaning.scope);
+        match before.and_then(|at| known.meanings.get_mut(at)).filter(|other| other.scope == meaning.scope) {
+            Some(same) => *same = meaning,
+            None => {
+                scope.names.push(number);
+                known.meanings.insert(before.map_or(0, |at| at + 1), meaning);
+            }
         }
+    }
+
+    /// The number of a name, which it keeps.
+    fn number(&mut self, name: &str) -> usize {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        self.names.push(Name { text: name.to_owned(), meanings: Vec::new() });
+        self.numbers.insert(name.to_owned(), self.names.len() - 1);
+        self.names.len() - 1
     }
 
     /// Gives a name in `ptx!` its name in the PTX.
@@ -158,21 +194,19 @@ impl<'a> Scopes<'a> {
 
     /// Meaning of a name here.
     pub(crate) fn find(&self, name: &str) -> Option<Found<'a>> {
-        let mut outside = false;
-        for (index, scope) in self.chain() {
-            if let Some(Named { binding, access }) = scope.names.get(name) {
-                return Some(Found { binding: binding.clone(), access: *access, scope: index, outside });
-            }
-            outside |= scope.function;
-        }
-        None
+        self.meanings(name).next().map(|(meaning, outside)| Found {
+            binding: meaning.binding.clone(),
+            access: meaning.access,
+            scope: meaning.scope,
+            outside,
+        })
     }
 
     /// The module of this name: `warp` in `warp::reduce_sum`, even where a register is called `warp`.
     pub(crate) fn find_module(&self, name: &str) -> Option<Found<'a>> {
-        self.chain().find_map(|(index, scope)| match scope.names.get(name) {
-            Some(Named { binding: binding @ Binding::Module(_), .. }) => {
-                Some(Found { binding: binding.clone(), access: Access::Own, scope: index, outside: false })
+        self.meanings(name).find_map(|(meaning, _)| match &meaning.binding {
+            binding @ Binding::Module(_) => {
+                Some(Found { binding: binding.clone(), access: Access::Own, scope: meaning.scope, outside: false })
             }
             _ => None,
         })
@@ -180,12 +214,34 @@ impl<'a> Scopes<'a> {
 
     /// Meaning of a name in exactly this scope.
     pub(crate) fn find_in(&self, scope: usize, name: &str) -> Option<Binding<'a>> {
-        self.all.get(scope)?.names.get(name).map(|named| named.binding.clone())
+        let known = self.names.get(*self.numbers.get(name)?)?;
+        known.meanings.iter().find(|meaning| meaning.scope == scope).map(|meaning| meaning.binding.clone())
+    }
+
+    /// The meanings of a name here, the innermost first, each with true if it lies outside the function that asks.
+    fn meanings(&self, name: &str) -> impl Iterator<Item = (&Meaning<'a>, bool)> {
+        let known = self.numbers.get(name).and_then(|number| self.names.get(*number));
+        let mut left = known.map_or(&[][..], |known| &known.meanings);
+        let (mut place, mut outside) = (Some(self.current), false);
+        std::iter::from_fn(move || {
+            while let ([rest @ .., meaning], Some(index)) = (left, place) {
+                if meaning.scope > index {
+                    left = rest;
+                    continue;
+                }
+                let (scope, from_outside) = (self.all.get(index)?, outside);
+                (place, outside) = (scope.parent, outside || scope.function);
+                if meaning.scope == index {
+                    return Some((meaning, from_outside));
+                }
+            }
+            None
+        })
     }
 
     /// Name of a label or register of a `ptx!` block within the function.
     pub(crate) fn find_verbatim(&self, name: &str) -> Option<&str> {
-        for (_, scope) in self.chain() {
+        for scope in self.chain() {
             if let Some(emitted) = scope.verbatim.get(name) {
                 return Some(emitted);
             }
@@ -198,16 +254,17 @@ impl<'a> Scopes<'a> {
 
     /// Every name that could be meant here.
     pub(crate) fn visible(&self) -> impl Iterator<Item = &str> {
-        self.chain().flat_map(|(_, scope)| scope.names.keys().map(String::as_str))
+        let names = self.chain().flat_map(|scope| &scope.names);
+        names.filter_map(|number| self.names.get(*number)).map(|name| name.text.as_str())
     }
 
     /// Every label and register of a `ptx!` block that could be meant here.
     pub(crate) fn labels(&self) -> impl Iterator<Item = &str> {
-        self.chain().flat_map(|(_, scope)| scope.verbatim.keys().map(String::as_str))
+        self.chain().flat_map(|scope| scope.verbatim.keys().map(String::as_str))
     }
 
-    fn chain(&self) -> impl Iterator<Item = (usize, &Scope<'a>)> {
-        let step = |index: &usize| self.all.get(*index).and_then(|scope| scope.parent);
-        std::iter::successors(Some(self.current), step).filter_map(|index| Some((index, self.all.get(index)?)))
+    /// The scopes from the innermost one outwards.
+    fn chain(&self) -> impl Iterator<Item = &Scope<'a>> {
+        std::iter::successors(self.all.get(self.current), |scope| self.all.get(scope.parent?))
     }
 }

@@ -1,12 +1,12 @@
 //! The user's names for the registers of the PTX, for messages.
 
-use std::collections::HashMap;
+use ptx_core::hash::Map;
 
 /// The names of registers in the source, by their names in the PTX.
 #[derive(Clone, Debug, Default)]
 pub struct Spoken {
     /// `None` where two functions call different things by one name.
-    names: HashMap<String, Option<Name>>,
+    names: Map<String, Option<Name>>,
 }
 
 /// A name in the source, and the extents of the array that it names.

@@ -133,7 +133,10 @@ impl Ty {
 /// The scalar of this name: PTX's, with `i` for its `s`.
 pub(crate) fn find(name: &str) -> Option<Type> {
     let signed = name.strip_prefix('i').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let ty = Type::find(&signed.map_or_else(|| name.to_owned(), |rest| format!("s{rest}")))?;
+    let ty = match signed {
+        Some(rest) => Type::find(&format!("s{rest}")),
+        None => Type::find(name),
+    }?;
     register(ty).map(|_| ty)
 }
 

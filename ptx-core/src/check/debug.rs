@@ -2,13 +2,13 @@
 
 use super::error;
 use crate::diag::{Diagnostic, codes};
+use crate::hash::{Map, Set};
 use crate::ir::Module;
 use crate::isa::{Type, table};
 use crate::lower::constant::integer;
 use crate::span::Span;
 use crate::syntax::{Directive, Expr, ExprId, ExprKind, StmtKind, Tokens, Tree};
 use crate::token::Kind;
-use std::collections::{HashMap, HashSet};
 
 /// Values allowed in a section's line: the type, the least and the greatest number, and names. ptxas does not check
 /// the range of 32-bit numbers.
@@ -50,7 +50,7 @@ fn named<'t>(tree: &'t Tree, name: &'static str) -> impl Iterator<Item = &'t Dir
 
 /// Each number stands for one file.
 fn files(tree: &Tree, out: &mut Vec<Diagnostic>) {
-    let mut seen = HashMap::new();
+    let mut seen = Map::default();
     for file in named(tree, ".file") {
         let Some((first, index)) = tree.list(&file.args).first().and_then(|e| Some((*e, integer(tree, *e)?))) else {
             continue;
@@ -64,8 +64,8 @@ fn files(tree: &Tree, out: &mut Vec<Diagnostic>) {
 }
 
 /// The names of sections and of the labels in them.
-fn sections<'t>(tree: &'t Tree, out: &mut Vec<Diagnostic>) -> HashMap<&'t str, Span> {
-    let mut labels = HashMap::new();
+fn sections<'t>(tree: &'t Tree, out: &mut Vec<Diagnostic>) -> Map<&'t str, Span> {
+    let mut labels = Map::default();
     for stmt in &tree.stmts {
         let StmtKind::Section(name) = stmt.kind else { continue };
         let (text, span) = (tree.source.text(name), tree.source.span(name));
@@ -184,8 +184,8 @@ fn line(tree: &Tree, head: &Tokens, module: &Module, out: &mut Vec<Diagnostic>) 
 }
 
 /// `.loc 1 2 3, function_name label, inlined_at 1 5 3`: that place must have been in an earlier `.loc`.
-fn inlined(tree: &Tree, labels: &HashMap<&str, Span>, out: &mut Vec<Diagnostic>) {
-    let mut seen = HashSet::new();
+fn inlined(tree: &Tree, labels: &Map<&str, Span>, out: &mut Vec<Diagnostic>) {
+    let mut seen = Set::default();
     if !named(tree, ".loc").any(|loc| loc.args.len() > 3) {
         return;
     }

@@ -3,11 +3,11 @@
 //! What the numbers and names mean is asked elsewhere.
 
 use crate::diag::{Diagnostic, codes};
+use crate::hash::Map;
 use crate::ir::Module;
 use crate::isa::{DirectiveInfo, table};
 use crate::syntax::{Directive, StmtKind, Tokens, Tree};
 use crate::token::{Kind, TokenId};
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// A piece of a directive's form.
@@ -33,7 +33,7 @@ enum Part {
 const NAMES: &[&str] = &["label", "function", "name", "target", "option"];
 
 /// Every directive's form, behind its name and without its `;`.
-static FORMS: LazyLock<HashMap<&'static str, Vec<Part>>> = LazyLock::new(|| {
+static FORMS: LazyLock<Map<&'static str, Vec<Part>>> = LazyLock::new(|| {
     let form = |info: &DirectiveInfo| {
         let (_, behind) = info.text.split_once(info.name).unwrap_or_default();
         (info.name, parts(&mut behind.trim_end_matches(';')))

@@ -5,11 +5,11 @@
 use super::access;
 use super::graph::{Graph, ends};
 use crate::diag::{Diagnostic, codes};
+use crate::hash::Set;
 use crate::ir::{Function, Inst, Module, Operand, Param, RegId};
 use crate::isa::Access;
 use crate::syntax::{StmtKind, Tree};
 use crate::token::Kind;
-use std::collections::HashSet;
 
 /// The analysis of one function stays under this many bits.
 const MOST_BITS: usize = 1 << 27;
@@ -25,13 +25,13 @@ pub(super) fn check_flow(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>
 }
 
 /// The words in debug sections: compilers put labels where only DWARF wants them.
-fn debug_names(tree: &Tree) -> HashSet<&str> {
+fn debug_names(tree: &Tree) -> Set<&str> {
     let lines = tree.stmts.iter().filter(|s| matches!(s.kind, StmtKind::Data(_)));
     let words = lines.flat_map(|s| s.head.clone()).filter(|t| tree.source.kind(*t) == Kind::Word);
     words.map(|t| tree.source.text(t)).collect()
 }
 
-fn unused_labels(function: &Function, graph: &Graph, debug: &HashSet<&str>, out: &mut Vec<Diagnostic>) {
+fn unused_labels(function: &Function, graph: &Graph, debug: &Set<&str>, out: &mut Vec<Diagnostic>) {
     for (label, used) in function.labels.iter().zip(&graph.used) {
         if !used && !is_compilers(&label.name) && !debug.contains(label.name.as_str()) {
             let text = format!("nothing branches to the label `{}`", label.name);
@@ -82,7 +82,7 @@ pub fn exposed(function: &Function) -> Vec<RegId> {
         }
     };
     let Some(mut states) = written(function, &graph, &sure) else { return Vec::new() };
-    let mut found = HashSet::new();
+    let mut found = Set::default();
     for block in (0..graph.next.len()).filter(|b| graph.reached[*b]) {
         for inst in &function.insts[graph.range(block)] {
             access::registers(inst, &mut |reg, access| {
@@ -126,7 +126,7 @@ fn written(function: &Function, graph: &Graph, step: &dyn Fn(&Inst, &mut [u64]))
 }
 
 fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &mut Vec<Diagnostic>) {
-    let mut told = HashSet::new();
+    let mut told = Set::default();
     for block in (0..graph.next.len()).filter(|b| graph.reached[*b]) {
         let state = &mut written[block];
         for inst in &function.insts[graph.range(block)] {

@@ -3,11 +3,11 @@
 
 use super::error;
 use crate::diag::{Diagnostic, codes};
+use crate::hash::Map;
 use crate::ir::{Function, Module, Operand, Space, Symbol};
 use crate::isa::OperandKind;
 use crate::span::Span;
 use crate::syntax::{StmtKind, Tree};
-use std::collections::HashMap;
 
 /// Names that the driver defines, beside those that start with [`DRIVERS_OWN`].
 const DRIVER: &[&str] = &[
@@ -57,7 +57,7 @@ pub(super) fn check_linkage(tree: &Tree, module: &Module, out: &mut Vec<Diagnost
 }
 
 /// A function that is not `.extern` has a body or is an alias.
-fn declared(function: &Function, aliases: &HashMap<&str, &str>, out: &mut Vec<Diagnostic>) {
+fn declared(function: &Function, aliases: &Map<&str, &str>, out: &mut Vec<Diagnostic>) {
     let name = &function.name;
     if function.defined && function.linkage == Some("extern") {
         let text = format!("`{name}` is `.extern`, and has a body");
@@ -107,8 +107,8 @@ fn undefined(function: &Function, called: bool, span: Span) -> Diagnostic {
 }
 
 /// Every alias, with what it stands for.
-fn aliases<'t>(tree: &'t Tree, module: &Module, out: &mut Vec<Diagnostic>) -> HashMap<&'t str, &'t str> {
-    let mut aliases = HashMap::new();
+fn aliases<'t>(tree: &'t Tree, module: &Module, out: &mut Vec<Diagnostic>) -> Map<&'t str, &'t str> {
+    let mut aliases = Map::default();
     for stmt in tree.items.iter().map(|id| tree.stmt(*id)) {
         let StmtKind::Directive(d) = &stmt.kind else { continue };
         if tree.source.text(d.name) != ".alias" {

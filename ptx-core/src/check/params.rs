@@ -1,14 +1,14 @@
 //! `.param` variables of functions and calls: which way data goes through them.
 
 use crate::diag::{Diagnostic, codes};
+use crate::hash::Set;
 use crate::ir::{Base, Inst, Module, Operand, Param, Space, Symbol, VarId};
 use crate::isa::{Access, OperandKind};
 use crate::syntax::Tree;
-use std::collections::HashSet;
 
 pub(super) fn check_params(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in module.functions.iter().filter(|f| f.defined) {
-        let results: HashSet<VarId> = function.insts.iter().flat_map(results).collect();
+        let results: Set<VarId> = function.insts.iter().flat_map(results).collect();
         for inst in &function.insts {
             let Some((var, loads)) = accessed(inst, module) else { continue };
             let Some(variable) = module.variables.get(var.index()) else { continue };

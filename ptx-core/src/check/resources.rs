@@ -1,10 +1,10 @@
 //! Resources of a kernel: static shared memory, bytes of parameters, threads.
 
 use crate::diag::{Diagnostic, codes};
+use crate::hash::Set;
 use crate::ir::{Function, Module, Operand, Param, Space, Symbol, VarId};
 use crate::isa::{Arch, Version};
 use crate::syntax::Tree;
-use std::collections::HashSet;
 
 /// Static shared memory that a block can have on every target; more must be dynamic.
 const STATIC_SHARED: u64 = 48 * 1024;
@@ -25,8 +25,8 @@ pub(super) fn check_resources(_: &Tree, module: &Module, out: &mut Vec<Diagnosti
 
 /// The shared variables that the kernel or a function that it may call uses.
 fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
-    let mut seen = HashSet::new();
-    let mut used = HashSet::new();
+    let mut seen = Set::default();
+    let mut used = Set::default();
     reach(function, module, &mut seen, &mut used);
     let size = |id: &VarId| module.variables.get(id.index()).filter(|v| v.space == Space::Shared).map_or(0, |v| v.size);
     let total: u64 = used.iter().map(size).fold(0, u64::saturating_add);
@@ -41,7 +41,7 @@ fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     }
 }
 
-fn reach(function: &Function, module: &Module, seen: &mut HashSet<String>, used: &mut HashSet<VarId>) {
+fn reach(function: &Function, module: &Module, seen: &mut Set<String>, used: &mut Set<VarId>) {
     let mut pending = vec![function];
     while let Some(function) = pending.pop() {
         if !seen.insert(function.name.clone()) {

@@ -1,13 +1,13 @@
 //! Variables: alignment, initializers, incomplete arrays, vectors, and what a parameter may be.
 
 use crate::diag::{Diagnostic, codes};
+use crate::hash::Set;
 use crate::ir::{Function, Module, Param, Space, VarId, Variable};
 use crate::isa::Class;
 use crate::syntax::Tree;
-use std::collections::HashSet;
 
 pub(super) fn check_variables(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
-    let local: HashSet<VarId> = module.functions.iter().flat_map(|f| f.variables.iter().copied()).collect();
+    let local: Set<VarId> = module.functions.iter().flat_map(|f| f.variables.iter().copied()).collect();
     for (id, variable) in module.variables.iter().enumerate() {
         // What no body declares is a parameter: of a function, or of an earlier declaration of one.
         let is_local = u32::try_from(id).is_ok_and(|id| local.contains(&VarId(id)));

@@ -7,7 +7,7 @@ mod lines;
 mod sets;
 
 use super::{Row, Table};
-use std::collections::HashMap;
+use crate::hash::Map;
 use std::sync::{Mutex, OnceLock};
 
 macro_rules! files {
@@ -29,7 +29,7 @@ const FILES: &[(&str, &str)] = files! {
 #[derive(Debug)]
 pub(crate) struct Index {
     sections: Vec<Section>,
-    opcodes: HashMap<&'static str, Opcode>,
+    opcodes: Map<&'static str, Opcode>,
     mistakes: Mutex<Vec<String>>,
 }
 
@@ -59,11 +59,11 @@ struct RowLine {
 /// Reads all files.
 pub(crate) fn table() -> Table {
     let mut table = Table {
-        index: Index { sections: Vec::new(), opcodes: HashMap::new(), mistakes: Mutex::default() },
+        index: Index { sections: Vec::new(), opcodes: Map::default(), mistakes: Mutex::default() },
         types: Vec::new(),
-        type_names: HashMap::new(),
-        specials: HashMap::new(),
-        directives: HashMap::new(),
+        type_names: Map::default(),
+        specials: Map::default(),
+        directives: Map::default(),
         targets: Vec::new(),
         idle: Vec::new(),
     };

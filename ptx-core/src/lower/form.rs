@@ -1,7 +1,7 @@
 //! Mnemonics to forms, remembered: a module says `add.f32` thousands of times.
 
 use super::body::Refused;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::ir::Module;
 use crate::isa::find::{Form, Misfit};
 use crate::isa::rule::Rule;
@@ -9,7 +9,6 @@ use crate::isa::{Member, table};
 use crate::lower::rule::Case;
 use crate::syntax::{Inst, Tree};
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::{Mutex, OnceLock};
 
@@ -83,7 +82,7 @@ pub(super) fn modifier(tree: &Tree, token: u32) -> &str {
 
 /// The one copy of a selector of a video instruction: `b0`, `h1`, `b3210`.
 pub(super) fn selector(text: &str) -> Option<&'static str> {
-    static KNOWN: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
+    static KNOWN: OnceLock<Mutex<Set<&'static str>>> = OnceLock::new();
     let (kind, digits) = text.split_at_checked(1)?;
     let shaped = matches!(kind, "b" | "h") && (1..=4).contains(&digits.len());
     if !shaped || !digits.bytes().all(|b| (b'0'..=b'7').contains(&b)) {

@@ -6,9 +6,9 @@ use super::names::{Entity, Names, Ranged};
 use super::variable::Declared;
 use super::{Options, header, redeclared, report, variable};
 use crate::diag::Diagnostic;
+use crate::hash::Set;
 use crate::ir::{FuncId, Function, Limit, Module, Param, VarId, Variable};
 use crate::syntax::{self, Directive, Stmt, StmtId, StmtKind, Tree};
-use std::collections::HashSet;
 
 /// State of the lowering.
 pub(super) struct Context<'t> {
@@ -18,7 +18,7 @@ pub(super) struct Context<'t> {
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) forms: Forms<'t>,
     /// Spellings whose order of modifiers is reported: a compiler writes one hundreds of times.
-    pub(super) reordered: HashSet<String>,
+    pub(super) reordered: Set<String>,
 }
 
 pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>) {
@@ -30,7 +30,7 @@ pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>)
         module,
         diagnostics,
         forms: Forms::default(),
-        reordered: HashSet::new(),
+        reordered: Set::default(),
     };
     cx.names.open();
     for id in &tree.items {

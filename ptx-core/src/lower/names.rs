@@ -92,7 +92,8 @@ impl<'t> Names<'t> {
     /// Declares `prefix0` to `prefix{count-1}`; gives the place of an earlier declaration of one of them.
     pub(super) fn declare_range(&mut self, prefix: &'t str, count: u64, of: Ranged, span: Span) -> Option<Span> {
         let scope = self.scopes.last_mut()?;
-        let names = |name: &str| numbered(name).is_some_and(|(p, number)| p == prefix && number < count);
+        let one_of = |name: &str| numbered(name).is_some_and(|(p, number)| p == prefix && number < count);
+        let names = |name: &str| name.starts_with(prefix) && one_of(name);
         let single = || scope.names.iter().filter(|(name, _)| names(name)).map(|(_, (_, span))| *span).min();
         let earlier = scope.ranges.get(prefix).map(|range| range.span).or_else(single);
         scope.ranges.entry(prefix).or_insert(Range { count, of, span, used: Vec::new() });
@@ -189,9 +190,13 @@ impl Range {
 
 /// ptxas takes all the digits at the end of a name for the number: `%v1<8>` declares nothing that can be named.
 fn numbered(name: &str) -> Option<(&str, u64)> {
-    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-    let (prefix, number) = name.split_at_checked(name.len() - digits)?;
-    if digits > 1 && number.starts_with('0') {
+    let bytes = name.as_bytes();
+    let mut start = bytes.len();
+    while start > 0 && bytes[start - 1].is_ascii_digit() {
+        start -= 1;
+    }
+    let (prefix, number) = name.split_at_checked(start)?;
+    if number.is_empty() || (number.len() > 1 && number.starts_with('0')) {
         return None;
     }
     Some((prefix, number.parse().ok()?))

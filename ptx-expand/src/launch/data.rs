@@ -5,6 +5,7 @@ use crate::compile::{Compiled, Text};
 use crate::embed;
 use crate::tokens::Host;
 use proc_macro2::{Literal, TokenStream};
+use ptx_core::hash::Map;
 use quote::{ToTokens, quote};
 use std::fmt::Write;
 use syn::ext::IdentExt;
@@ -131,11 +132,13 @@ fn line_map(host: &Host, text: &Text, rt: &TokenStream) -> TokenStream {
     let mut places = String::new();
     // The lines of the PTX, with their columns, that come from the line of Rust that is being read.
     let (mut read, mut own): ((usize, usize), Vec<(u32, usize)>) = ((0, 0), Vec::new());
+    // A helper's lines come again with each of its calls, and the compiler takes its time to find one.
+    let mut found = Map::default();
     for (line, span) in &text.lines {
-        let Some(place) = host.location(*span) else { continue };
+        let Some(place) = found.entry(*span).or_insert_with(|| host.location(*span)) else { continue };
         let known = files.iter().position(|f| *f == place.file);
         let file = known.unwrap_or_else(|| {
-            files.push(place.file);
+            files.push(place.file.clone());
             files.len() - 1
         });
         if read != (file, place.line as usize) {

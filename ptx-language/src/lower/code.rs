@@ -2,8 +2,8 @@
 
 use super::Pieces;
 use crate::names::Names;
+use ptx_core::hash::Map;
 use ptx_core::span::Span;
-use std::collections::HashMap;
 
 /// A body with more pieces has a `for` or a call too many.
 const MOST_PIECES: usize = 2_000_000;
@@ -22,7 +22,7 @@ pub(super) struct Code {
     /// Every label made, and the number of jumps to it.
     targets: Vec<(String, u32)>,
     /// `if`, `while` … : how many there are.
-    counts: HashMap<&'static str, u32>,
+    counts: Map<&'static str, u32>,
     /// Nothing reaches the next instruction.
     pub(super) dead: bool,
     /// … because of a condition that is known: the rest of the block is left out, as the other side of that `if` is.

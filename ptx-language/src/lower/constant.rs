@@ -408,5 +408,8 @@ const SMALLER: &str = "write a wider type, or a smaller value";
 
 /// `a::b`
 pub(super) fn path_text(path: &Path) -> String {
-    path.segments.iter().map(|segment| segment.name.as_str()).collect::<Vec<_>>().join("::")
+    match &path.segments[..] {
+        [one] => one.name.clone(),
+        several => several.iter().map(|segment| segment.name.as_str()).collect::<Vec<_>>().join("::"),
+    }
 }

@@ -1,8 +1,8 @@
 //! The diagnostics of one lowering.
 
 use ptx_core::diag::Diagnostic;
+use ptx_core::hash::Set;
 use ptx_core::span::Span;
-use std::collections::HashSet;
 
 /// The diagnostics found so far, and the call that led into the prelude.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(super) struct Errors {
     /// In the order of discovery.
     pub(super) found: Vec<Diagnostic>,
     /// The same, to find repetitions.
-    told: HashSet<Diagnostic>,
+    told: Set<Diagnostic>,
     /// The number of reports, repeated ones included.
     pub(super) reports: usize,
     /// Inside the prelude: the user's call. Nobody sees spans of the prelude's source.

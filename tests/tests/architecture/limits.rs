@@ -11,7 +11,7 @@ pub(crate) const LINES: usize = 120;
 pub(crate) const PARAMETERS: usize = 6;
 
 /// The helper library, which is device code without a module around it.
-const LIBRARY: &str = "ptx-core/src/kernel/prelude";
+const LIBRARY: &str = "ptx-language/src/prelude";
 
 /// The folders with device code.
 const FOLDERS: [&str; 5] = ["ptx-kernels/src", "examples", "benches/src", "docs/book/listings", LIBRARY];

@@ -8,7 +8,6 @@ use crate::hash::Set;
 use crate::ir::{Base, Function, Inst, Module, Operand, Symbol};
 use crate::isa::Row;
 use std::cell::OnceCell;
-use std::collections::HashSet;
 
 /// Functions of the CUDA runtime that take part in no protocol.
 const HARMLESS: &[&str] = &["vprintf", "malloc", "free", "__assertfail", "__assert_fail"];
@@ -118,7 +117,7 @@ fn rows(function: &Function) -> Vec<&'static Row> {
 
 fn callees<'a>(module: &'a Module, function: &'a Function) -> Callees<'a> {
     let mut found = Callees { open: function.insts.iter().any(|i| i.row.is_none()), known: Vec::new() };
-    let mut seen = HashSet::new();
+    let mut seen = Set::default();
     let mut pending = vec![function];
     while let Some(function) = pending.pop() {
         for inst in function.insts.iter().filter(|i| i.row.is_some_and(|r| r.opcode() == "call")) {

@@ -5,9 +5,9 @@ use super::lanes::{Value, Values};
 use super::postdom::PostDominators;
 use super::{Body, Pattern, is};
 use crate::diag::{Code, Diagnostic, codes};
+use crate::hash::Set;
 use crate::ir::{Guard, Inst};
 use crate::isa::Row;
-use std::collections::HashSet;
 
 const BARRIERS: &[Pattern] = &[
     ("bar.sync", ""),
@@ -195,7 +195,7 @@ impl<'b, 'a> Parted<'b, 'a> {
     }
 
     fn report(&self, kind: &Kind, insts: &[(usize, &Inst)], out: &mut Vec<Diagnostic>) {
-        let mut told = HashSet::new();
+        let mut told = Set::default();
         for &(at, inst) in insts.iter().filter(|(_, i)| (kind.concerns)(i)) {
             let Some(by) = self.by(at, inst).filter(|by| told.insert(*by)) else { continue };
             let group = kind.group;

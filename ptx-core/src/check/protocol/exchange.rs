@@ -4,8 +4,8 @@ use super::address::Origin;
 use super::diverge::Parted;
 use super::{Body, Pattern};
 use crate::diag::{Diagnostic, codes};
+use crate::hash::{Map, Set};
 use crate::ir::Inst;
-use std::collections::{HashMap, HashSet};
 
 /// Instructions that read the value of one other lane. Votes and reductions pass over lanes that have ended.
 const EXCHANGES: &[Pattern] = &[("shfl", "sync")];
@@ -19,7 +19,7 @@ pub(super) fn check_exchange(body: &Body, out: &mut Vec<Diagnostic>) {
     }
     let parted = Parted::of_warps(body);
     let leaving = parted.leaving();
-    let (mut told, mut depends) = (HashSet::new(), HashMap::new());
+    let (mut told, mut depends) = (Set::default(), Map::default());
     for (at, inst) in whole {
         let left = || leaving.iter().copied().find(|branch| body.before(*branch, at));
         let Some(branch) = parted.by(at, inst).or_else(left) else { continue };

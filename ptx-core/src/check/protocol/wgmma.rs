@@ -4,9 +4,9 @@ use super::{Body, Pattern, is};
 use crate::check::access;
 use crate::check::graph::forward;
 use crate::diag::{Code, Diagnostic, codes};
+use crate::hash::Map;
 use crate::ir::{Inst, Operand, RegId};
 use crate::isa::Access;
-use std::collections::HashMap;
 
 const MULTIPLY: &[Pattern] = &[("wgmma.mma_async", "")];
 const FENCE: &[Pattern] = &[("wgmma.fence", "")];
@@ -106,12 +106,12 @@ impl State {
 /// The registers that `wgmma` uses, and what is under way at the start of each block.
 struct Flight<'b, 'a> {
     body: &'b Body<'a>,
-    numbers: HashMap<RegId, usize>,
+    numbers: Map<RegId, usize>,
 }
 
 impl<'b, 'a> Flight<'b, 'a> {
     fn new(body: &'b Body<'a>) -> Self {
-        let mut numbers = HashMap::new();
+        let mut numbers = Map::default();
         for (_, inst) in body.all(MULTIPLY) {
             access::registers(inst, &mut |reg, _| {
                 let next = numbers.len();
@@ -182,7 +182,8 @@ impl<'b, 'a> Flight<'b, 'a> {
     }
 
     fn touched(&self, state: &State, inst: &Inst) -> Option<Diagnostic> {
-        if is(inst, MULTIPLY) || copies(inst) {
+        let nothing = state.open.0.is_empty() && state.groups.is_empty();
+        if nothing || is(inst, MULTIPLY) || copies(inst) {
             return None;
         }
         let used = self.used(inst, |_| true);

@@ -1,11 +1,11 @@
 //! Set lines: `.vec = .v2=2 .v4=4 .v8=8(8.8 sm_100)`.
 
+use crate::hash::Map;
 use crate::isa::gate::Gate;
 use crate::isa::{Member, Table};
-use std::collections::HashMap;
 
 /// The sets of a section, by name without the dot.
-pub(super) type Sets = HashMap<&'static str, Vec<Member>>;
+pub(super) type Sets = Map<&'static str, Vec<Member>>;
 
 /// Reads a section's set lines; `global` are the sets of `sets.isa`.
 pub(super) fn read(
@@ -14,7 +14,7 @@ pub(super) fn read(
     global: Option<&'static Sets>,
     mistake: &mut dyn FnMut(String),
 ) -> Sets {
-    let mut sets = Sets::new();
+    let mut sets = Sets::default();
     for line in lines {
         let Some((name, words)) = split(line) else {
             mistake(format!("not a set: {line}"));
