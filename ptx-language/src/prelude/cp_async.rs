@@ -10,6 +10,11 @@ fn copy16_zero(to: u32, from: u64, bytes: u32) {
     ptx! { cp.async.cg.shared.global [to], [from], 16, bytes; }
 }
 
+/// The same for rows of whole lines of 128 bytes, which the second-level cache fetches together: `cp.async.cg.shared.global.L2::128B`.
+fn copy16_zero_of_line(to: u32, from: u64, bytes: u32) {
+    ptx! { cp.async.cg.shared.global.L2::128B [to], [from], 16, bytes; }
+}
+
 /// `BYTES` bytes, 4, 8 or 16, through all caches: `cp.async.ca.shared.global`.
 fn copy<const BYTES: u32>(to: u32, from: u64) {
     ptx! { cp.async.ca.shared.global [to], [from], BYTES; }

@@ -60,12 +60,12 @@ fn sync() {
     ptx! { bar.sync 0; }
 }
 
-/// True in all threads of the last of `blocks` blocks that come to `flag`, which is zero before and after. What the others wrote to
-/// global memory before can then be read. `slot` is shared memory for a number. `bar.sync 0`; in thread 0 `fence.acq_rel.gpu`,
-/// `atom.acq_rel.gpu.global.inc` and `st.shared`; `bar.sync 0`, `ld.shared`.
-fn is_last(flag: u64, blocks: u32, slot: u32) -> pred {
-    block::sync();
-    if tid.x == 0 {
+/// True in all `THREADS` threads, the last ones of a block, of the last of `blocks` blocks that come to `flag`, which is zero before and after. What
+/// the others wrote to global memory before can then be read. `slot` is shared memory for a number. `bar.sync 1`; in the first thread
+/// `fence.acq_rel.gpu`, `atom.acq_rel.gpu.global.inc` and `st.shared`; `bar.sync 1`, `ld.shared`.
+fn is_last<const THREADS: u32>(flag: u64, blocks: u32, slot: u32) -> pred {
+    barrier::sync::<THREADS>(1);
+    if tid.x == ntid.x - THREADS {
         let before: u32;
         let limit: u32 = blocks - 1;
         ptx! {
@@ -74,7 +74,7 @@ fn is_last(flag: u64, blocks: u32, slot: u32) -> pred {
             st.shared.u32 [slot], before;
         }
     }
-    block::sync();
+    barrier::sync::<THREADS>(1);
     let before: u32;
     ptx! { ld.shared.u32 before, [slot]; }
     before == blocks - 1

@@ -245,6 +245,13 @@ impl Output {
     }
 }
 
+/// Some parts: `count` of them, from number `begin` on, each `step`-th one.
+struct Every {
+    begin: u32,
+    step: u32,
+    count: u32,
+}
+
 /// Parts of the rows of one problem that several blocks leave in memory at `scratch`, for the last of them to add up. Block `first` has
 /// the beginning of the problem, and `count` blocks have some of it. Each block has room for two parts: of the problem in whose middle
 /// it begins, and of the one that it begins. A part is `ROWS` rows of `COLUMNS` sums as `f32`, and the logarithm of each row's sum of
@@ -262,22 +269,49 @@ impl<const ROWS: u32, const COLUMNS: u32> Parts<ROWS, COLUMNS> {
         self.scratch + wide(slot) * (4 * ROWS * (COLUMNS + 1))
     }
 
-    /// Leaves a row in part `at`: elements `laneid`, `laneid` + 32 … `st.global.f32`.
+    /// The address of a row in part `at`.
+    fn row(&self, at: u32, row: u32) -> u64 {
+        self.at(at) + wide(row * COLUMNS) * 4
+    }
+
+    /// Leaves a row in part `at`: `st.global.v4.f32`, and `st.global.f32` for the rest.
     fn store(&self, at: u32, row: u32, columns: &[f32; COLUMNS / 32], log: f32) {
-        let part: u64 = self.at(at);
-        let (to, log_to): (u64, u64) = (part + wide(row * COLUMNS + laneid) * 4, part + wide(row) * 4);
-        for j in 0..COLUMNS / 32 {
-            ptx! { st.global.f32 [to + 128 * j], columns[j]; }
+        const VECTORS: u32 = COLUMNS / 128;
+        let (to, log_to): (u64, u64) = (self.row(at, row), self.at(at) + wide(row) * 4);
+        let (vectors, rest): (u64, u64) = (to + wide(laneid) * 16, to + wide(laneid) * 4);
+        for j in 0..VECTORS {
+            ptx! { st.global.v4.f32 [vectors + 512 * j], {columns[4 * j..4 * j + 4]}; }
+        }
+        for j in 4 * VECTORS..COLUMNS / 32 {
+            ptx! { st.global.f32 [rest + 128 * j], columns[j]; }
         }
         let first: pred = laneid == 0;
         ptx! { @first st.global.f32 [log_to + 4 * ROWS * COLUMNS], log; }
     }
 
-    /// The logarithm of a row's sum in part `at`; minus infinity behind the last part.
-    fn log(&self, at: u32, row: u32) -> f32 {
+    /// Reads what this lane left of a row in part `at`: `ld.global.v4.f32`, and `ld.global.f32` for the rest.
+    fn load(&self, at: u32, row: u32, columns: &mut [f32; COLUMNS / 32]) {
+        const VECTORS: u32 = COLUMNS / 128;
+        let from: u64 = self.row(at, row);
+        let (vectors, rest): (u64, u64) = (from + wide(laneid) * 16, from + wide(laneid) * 4);
+        for j in 0..VECTORS {
+            ptx! { ld.global.v4.f32 {columns[4 * j..4 * j + 4]}, [vectors + 512 * j]; }
+        }
+        for j in 4 * VECTORS..COLUMNS / 32 {
+            ptx! { ld.global.f32 columns[j], [rest + 128 * j]; }
+        }
+    }
+
+    /// All of them.
+    fn all(&self) -> Every {
+        Every { begin: 0, step: 1, count: self.count }
+    }
+
+    /// The logarithm of a row's sum in one of some parts; minus infinity behind the last one.
+    fn log(&self, parts: &Every, number: u32, row: u32) -> f32 {
         let (mut log, known): (f32, pred);
-        known = at < self.count;
-        let from: u64 = self.at(known.select(at, 0)) + wide(row) * 4;
+        known = number < parts.count;
+        let from: u64 = self.at(parts.begin + parts.step * known.select(number, 0)) + wide(row) * 4;
         ptx! {
             mov.f32 log, 0fFF800000;
             @known ld.global.f32 log, [from + 4 * ROWS * COLUMNS];
@@ -285,34 +319,78 @@ impl<const ROWS: u32, const COLUMNS: u32> Parts<ROWS, COLUMNS> {
         log
     }
 
-    /// After all blocks have left their parts: the last one adds them up, and writes the rows by `WARPS` warps. `flag` is 0 before and after, `slot` is
-    /// a word of shared memory. `grid::is_last`.
-    fn reduce<T, const WARPS: u32>(&self, output: &Output, packed: &Packed, flag: u64, slot: u32) {
+    /// After all blocks have left their parts: the last one adds them up, and writes the rows by its last `TEAM` warps, which call it. `flag` is 0 before and
+    /// after, `slot` is a word of shared memory. `grid::is_last`.
+    fn reduce<T, const TEAM: u32>(&self, output: &Output, packed: &Packed, flag: u64, slot: u32) {
         if self.count > 1 {
-            if grid::is_last(flag, self.count, slot) {
-                let mut row: u32 = tid.x / 32;
-                while row < ROWS {
-                    if packed.has(row) {
-                        let columns: [f32; COLUMNS / 32];
-                        let log: f32 = self.combine(row, &mut columns);
-                        output.write::<T, COLUMNS>(packed, row, &columns, log);
-                    }
-                    row += WARPS;
-                }
+            if grid::is_last::<{ 32 * TEAM }>(flag, self.count, slot) {
+                let all = self.all();
+                self.write::<T, TEAM>(output, packed, &all);
             }
         }
     }
 
-    /// Adds up a row of all parts by a warp, each weighted by its share of the sum of exponentials; returns the logarithm of that sum.
+    /// The same in two steps where there are more than eight parts: the last of each eight blocks adds up theirs, and the last of these the results. The
+    /// block has part `at`; `flags` are those of the first block, for each step one.
+    fn reduce_in_steps<T, const TEAM: u32>(&self, at: u32, output: &Output, packed: &Packed, flags: [u64; 2], slot: u32) {
+        let begin: u32 = at / 8 * 8;
+        let own = Every { begin, step: 1, count: (self.count - begin).min(8) };
+        let mut last: pred = true;
+        if own.count > 1 {
+            last = grid::is_last::<{ 32 * TEAM }>(flags[0] + wide(begin) * 4, own.count, slot);
+        }
+        if self.count <= 8 {
+            if last & (self.count > 1) {
+                self.write::<T, TEAM>(output, packed, &own);
+            }
+        } else if last {
+            if own.count > 1 {
+                self.merge::<TEAM>(packed, &own);
+            }
+            let steps = Every { begin: 0, step: 8, count: (self.count + 7) / 8 };
+            if grid::is_last::<{ 32 * TEAM }>(flags[1], steps.count, slot) {
+                self.write::<T, TEAM>(output, packed, &steps);
+            }
+        }
+    }
+
+    /// Adds up some parts, and writes the rows by `TEAM` warps.
+    fn write<T, const TEAM: u32>(&self, output: &Output, packed: &Packed, parts: &Every) {
+        let mut row: u32 = tid.x / 32 % TEAM;
+        while row < ROWS {
+            if packed.has(row) {
+                let columns: [f32; COLUMNS / 32];
+                let log: f32 = self.combine(row, parts, &mut columns);
+                output.write::<T, COLUMNS>(packed, row, &columns, log);
+            }
+            row += TEAM;
+        }
+    }
+
+    /// Adds up some parts by `TEAM` warps, and leaves the rows in the first of them.
+    fn merge<const TEAM: u32>(&self, packed: &Packed, parts: &Every) {
+        let mut row: u32 = tid.x / 32 % TEAM;
+        while row < ROWS {
+            if packed.has(row) {
+                let columns: [f32; COLUMNS / 32];
+                let log: f32 = self.combine(row, parts, &mut columns);
+                warp::sync();
+                self.store(parts.begin, row, &columns, log);
+            }
+            row += TEAM;
+        }
+    }
+
+    /// Adds up a row of some parts by a warp, each weighted by its share of the sum of exponentials; returns the logarithm of that sum.
     /// Some 64 elements of each lane are on their way at once.
-    fn combine(&self, row: u32, columns: &mut [f32; COLUMNS / 32]) -> f32 {
+    fn combine(&self, row: u32, all: &Every, columns: &mut [f32; COLUMNS / 32]) -> f32 {
         const STEP: u32 = if COLUMNS <= 64 { 32 } else if COLUMNS <= 128 { 16 } else if COLUMNS <= 256 { 8 } else { 4 };
         let (mut most, mut sum, mut chunk): (f32, f32, u32) = (-3.4e38, 0.0, 0);
         for j in 0..COLUMNS / 32 {
             columns[j] = 0.0;
         }
-        while chunk < self.count {
-            let log: f32 = self.log(chunk + laneid, row);
+        while chunk < all.count {
+            let log: f32 = self.log(all, chunk + laneid, row);
             let larger: f32 = most.max(warp::reduce_max(log));
             let (weight, shrink): (f32, f32) = (attention::power(log, 1.0, larger), attention::power(most, 1.0, larger));
             most = larger;
@@ -320,15 +398,12 @@ impl<const ROWS: u32, const COLUMNS: u32> Parts<ROWS, COLUMNS> {
             for j in 0..COLUMNS / 32 {
                 columns[j] *= shrink;
             }
-            let (here, mut at): (u32, u32) = ((self.count - chunk).min(32), 0);
+            let (here, mut at): (u32, u32) = ((all.count - chunk).min(32), 0);
             while at < here {
                 let parts: [[f32; COLUMNS / 32]; STEP];
                 for i in 0..STEP {
-                    let part: u64 = self.at((chunk + at + i).min(self.count - 1));
-                    let from: u64 = part + wide(row * COLUMNS + laneid) * 4;
-                    for j in 0..COLUMNS / 32 {
-                        ptx! { ld.global.f32 parts[i][j], [from + 128 * j]; }
-                    }
+                    let number: u32 = (chunk + at + i).min(all.count - 1);
+                    self.load(all.begin + all.step * number, row, &mut parts[i]);
                 }
                 for i in 0..STEP {
                     let own: f32 = warp::broadcast(weight, at + i);

@@ -54,9 +54,13 @@ pub(crate) mod kernels {
             self.keys * self.pitch()
         }
 
-        /// Bytes of the rings; later there are the sums of the warps.
+        /// Bytes of a warp's ring, and of all of them. A warp leaves its sums in the free stage.
+        const fn ring(&self) -> u32 {
+            2 * self.stages * self.tile()
+        }
+
         const fn rings(&self) -> u32 {
-            2 * self.warps * self.stages * self.tile()
+            self.warps * self.ring()
         }
 
         /// Bytes of shared memory: Q, the rings, the largest scores and sums of each warp, a number.
@@ -127,14 +131,23 @@ pub(crate) mod kernels {
             }
         }
 
-        /// Adds up this warp's tiles of the rounds. The rows of Q are on their way to `q_tile`.
-        fn attend<T, const C: Config>(
-            &self,
-            ring: &mut Ring<C>,
-            cache: &Cache,
-            scores: &kv_cache::Scores,
-            q_tile: u32,
-        ) -> State<C> {
+        /// The cache of its head and sequence.
+        fn cache<const C: Config>(&self, p: &DecodeProblem, from: [u64; 2], tables: u64) -> Cache {
+            let sequence: u32 = self.packed.sequence;
+            Cache {
+                from: [from[0] + p.k[2] * self.head_k as u64, from[1] + p.v[2] * self.head_k as u64],
+                pages: [p.k[0], p.v[0]],
+                slots: [p.k[1], p.v[1]],
+                bytes: [p.dim * C.size, p.dim_v * C.size],
+                places: kv_cache::Pages::of_sequence(tables, p.table_pages, sequence, p.page_size, p.pages),
+                len: self.extent.len,
+            }
+        }
+
+        /// Begins to copy its rows of Q, and this warp's tiles of the first rounds.
+        fn begin<const C: Config>(&self, p: &DecodeProblem, ring: &mut Ring<C>, cache: &Cache, q_tile: u32, q: u64) {
+            self.packed.copy::<ROWS, { C.head }, { 32 * C.warps }>(q_tile, q, p.q, p.dim);
+            cp_async::commit();
             let (mut next, end): (u32, u32) = (self.extent.begin + self.from, self.extent.begin + self.until);
             ring.find(cache, next);
             for _i in 0..C.stages - 1 {
@@ -144,17 +157,26 @@ pub(crate) mod kernels {
                 cp_async::commit();
                 next += 1;
             }
+        }
+
+        /// Adds up this warp's tiles of the rounds, of which the first ones, and the rows of Q, are on their way.
+        fn attend<T, const C: Config>(
+            &self,
+            ring: &mut Ring<C>,
+            cache: &Cache,
+            scores: &kv_cache::Scores,
+            q_tile: u32,
+        ) -> State<C> {
             cp_async::wait::<{ C.stages - 1 }>();
             block::sync();
             let queries: [[b32; 4]; C.head / 16] = load_queries::<T, C>(q_tile);
             let mut state = State::<C>::new();
-            let mut at: u32 = self.extent.begin + self.from;
+            let (mut at, end): (u32, u32) = (self.extent.begin + self.from, self.extent.begin + self.until);
             while at < end {
-                if next < end {
-                    ring.begin(cache, next);
+                if at + (C.stages - 1) < end {
+                    ring.begin(cache, at + (C.stages - 1));
                 }
                 cp_async::commit();
-                next += 1;
                 let (tile, first): (u32, u32) = (ring.wait(), at * C.block() + tid.x / 32 * C.keys);
                 if first < self.extent.len {
                     state.add::<T>(&queries, tile, scores, first);
@@ -162,7 +184,6 @@ pub(crate) mod kernels {
                 ring.advance();
                 at += 1;
             }
-            cp_async::wait::<0>();
             state
         }
     }
@@ -214,8 +235,8 @@ pub(crate) mod kernels {
         grid::overlap();
         let q_tile: u32 = memory;
         let tiles: u32 = q_tile + 2 * ROWS * (C.head + 8);
-        let warps = Warps::<C> { sums: tiles, marks: tiles + C.rings() };
-        let slot: u32 = warps.marks + 8 * ROWS * C.warps;
+        let marks: u32 = tiles + C.rings();
+        let slot: u32 = marks + 8 * ROWS * C.warps;
         let mut ring = Ring::<C>::new(tiles);
         let (lengths_at, tables): (u64, u64) = (lengths, table);
         let (q_from, k_from, v_from): (u64, u64, u64) = (q, k, v);
@@ -248,48 +269,48 @@ pub(crate) mod kernels {
             return;
         }
         let mut place: kv_cache::Place = sequences.find(round);
+        let mut work = Work::new(&p, sequences.extent(place.sequence), &place, number, [round, last]);
+        let mut cache: Cache = work.cache::<C>(&p, [k_from, v_from], tables);
+        work.begin(&p, &mut ring, &cache, q_tile, q_from);
         while round < last {
-            let work = Work::new(&p, sequences.extent(place.sequence), &place, number, [round, last]);
-            let cache = Cache {
-                from: [k_from + p.k[2] * work.head_k as u64, v_from + p.v[2] * work.head_k as u64],
-                pages: [p.k[0], p.v[0]],
-                slots: [p.k[1], p.v[1]],
-                bytes: [p.dim * C.size, p.dim_v * C.size],
-                places: kv_cache::Pages::of_sequence(tables, p.table_pages, place.sequence, p.page_size, p.pages),
-                len: work.extent.len,
-            };
-            work.packed.copy::<ROWS, { C.head }, { 32 * C.warps }>(q_tile, q_from, p.q, p.dim);
-            cp_async::commit();
-            let scores = work.scores(&p, sequences.mask(work.extent.len), factor(k_factors, p.scaled, work.head_k));
-            let state: State<C> = work.attend::<T, C>(&mut ring, &cache, &scores, q_tile);
+            let done = work;
+            let first_round: u32 = place.first;
+            let scores = done.scores(&p, sequences.mask(done.extent.len), factor(k_factors, p.scaled, done.head_k));
+            let state: State<C> = done.attend::<T, C>(&mut ring, &cache, &scores, q_tile);
             block::sync();
-            state.leave(tiles, warps.marks, scores.exponent, &work.packed);
+            // The next work's copies begin before this one's results leave.
+            round = place.first + done.until;
+            if round < last {
+                if done.until == done.extent.rounds {
+                    place = kv_cache::Place { sequence: place.sequence + 1, first: round };
+                }
+                work = Work::new(&p, sequences.extent(place.sequence), &place, number, [round, last]);
+                cache = work.cache::<C>(&p, [k_from, v_from], tables);
+                work.begin(&p, &mut ring, &cache, q_tile, q_from);
+            }
+            let warps = Warps::<C> { sums: tiles + ring.fill * (2 * C.tile()), marks };
+            state.leave(ring.free(), marks, scores.exponent, &done.packed);
             block::sync();
 
-            let owner: u32 = shares.owner(place.first);
-            let count: u32 = shares.owner(place.first + work.extent.rounds - 1) + 1 - owner;
+            let owner: u32 = shares.owner(first_round);
+            let count: u32 = shares.owner(first_round + done.extent.rounds - 1) + 1 - owner;
             let first: u32 = number * groups + owner;
             let parts = kv_cache::Parts::<ROWS, { C.head }> { scratch: scratch_to, first, count };
-            let v_factor: f32 = factor(v_factors, p.scaled, work.head_k);
+            let v_factor: f32 = factor(v_factors, p.scaled, done.head_k);
             let mut row: u32 = tid.x / 32;
             while row < ROWS {
-                if work.packed.has(row) {
+                if done.packed.has(row) {
                     let columns: [f32; C.head / 32];
                     let log: f32 = warps.combine(row, v_factor, &mut columns);
                     if count == 1 {
-                        output.write::<T, { C.head }>(&work.packed, row, &columns, log);
+                        output.write::<T, { C.head }>(&done.packed, row, &columns, log);
                     } else {
                         parts.store(group - owner, row, &columns, log);
                     }
                 }
                 row += C.warps;
             }
-            parts.reduce::<T, { C.warps }>(&output, &work.packed, flags_to + wide(first) * 4, slot);
-            round = place.first + work.until;
-            if work.until == work.extent.rounds {
-                place = kv_cache::Place { sequence: place.sequence + 1, first: round };
-            }
-            block::sync();
+            parts.reduce::<T, { C.warps }>(&output, &done.packed, flags_to + wide(first) * 4, slot);
         }
     }
 }

@@ -37,7 +37,11 @@ pub(crate) mod ring {
                     for j in 0..WIDTH / (16 * ACROSS) {
                         const AT: u32 = 16 * ACROSS * j;
                         let inside: pred = known & (column + AT < self.bytes[part]);
-                        cp_async::copy16_zero(to + (part * C.tile() + AT), from + AT as u64, inside.select(16, 0));
+                        cp_async::copy16_zero_of_line(
+                            to + (part * C.tile() + AT),
+                            from + AT as u64,
+                            inside.select(16, 0),
+                        );
                     }
                 }
             }
@@ -57,7 +61,7 @@ pub(crate) mod ring {
     impl<const C: Config> Ring<C> {
         /// The ring of this warp.
         fn new(tiles: u32) -> Ring<C> {
-            Ring { tiles: tiles + tid.x / 32 * (2 * C.stages * C.tile()), fill: 0, read: 0, entry: 0, slot: 0 }
+            Ring { tiles: tiles + tid.x / 32 * C.ring(), fill: 0, read: 0, entry: 0, slot: 0 }
         }
 
         /// Finds the keys of this warp's tile of a round.
@@ -80,6 +84,11 @@ pub(crate) mod ring {
             cp_async::wait::<{ C.stages - 1 }>();
             warp::sync();
             self.tiles + self.read * (2 * C.tile())
+        }
+
+        /// The next tile to fill.
+        fn free(&self) -> u32 {
+            self.tiles + self.fill * (2 * C.tile())
         }
 
         /// Gives the tile back.

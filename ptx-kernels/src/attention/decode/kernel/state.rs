@@ -45,7 +45,7 @@ pub(crate) mod state {
                     let (mark, most): (u32, f32) = (marks + (own << 3), self.online.most[0][half] * exponent);
                     let first: pred = laneid % 4 == 0;
                     ptx! { @first st.shared.v2.f32 [mark], {most, total}; }
-                    let to: u32 = sums + (own * C.head + laneid % 4 * (4 / C.size)) * 4;
+                    let to: u32 = sums + ((row + 8 * half) * C.head + laneid % 4 * (4 / C.size)) * 4;
                     for j in 0..C.head / 16 {
                         let (a, b): ([f32; 4], [f32; 4]) = (self.o[0][2 * j], self.o[0][2 * j + 1]);
                         if C.size == 2 {
@@ -82,11 +82,12 @@ pub(crate) mod state {
                 columns[j] = 0.0;
             }
             for warp in 0..C.warps {
+                const RING: u32 = C.ring() * warp;
                 let weight: f32 = attention::power(own[warp][0], 1.0, most);
                 sum = own[warp][1].fma(weight, sum);
                 for j in 0..C.head / 32 {
                     let part: f32;
-                    ptx! { ld.shared.f32 part, [at + (4 * ROWS * C.head * warp + 128 * j)]; }
+                    ptx! { ld.shared.f32 part, [at + (RING + 128 * j)]; }
                     columns[j] = part.fma(weight, columns[j]);
                 }
             }
