@@ -88,6 +88,8 @@ pub const PTX: &[(&str, &str)] = &[
     ("append", decode::APPEND_PTX),
     #[cfg(feature = "attention_decode")]
     ("decode_latent", decode::LATENT_PTX),
+    #[cfg(feature = "attention_decode")]
+    ("hopper_decode_latent", decode::HOPPER_LATENT_PTX),
     #[cfg(feature = "attention_backward")]
     ("backward_queries", backward::queries::kernels::PTX),
     #[cfg(feature = "attention_backward")]

@@ -1,17 +1,20 @@
 //! Decode: few queries against a cache of keys and values.
 
 mod append;
+mod hopper;
 mod kernel;
 mod latent;
 mod problem;
 
 pub(super) use append::kernels::PTX as APPEND_PTX;
+pub(super) use hopper::kernels::PTX as HOPPER_LATENT_PTX;
 pub(super) use kernel::kernels::{PTX, decode as entry};
 pub(super) use latent::kernels::PTX as LATENT_PTX;
 pub use problem::DecodeProblem;
 
 use append::AppendProblem;
 use append::kernels::append as appending;
+use hopper::kernels::latent as hopper_entry;
 use latent::kernels::latent as latent_entry;
 use problem::Grain;
 
@@ -250,17 +253,11 @@ impl<T: Element> Attention<'_, T> {
         if let Some(lse) = &lse {
             problem.set_lse(lse.shape(), lse.strides())?;
         }
-        let instance = latent_entry::Instance::d576;
-        let grain = latent_entry::INSTANCES.first().map_or(Grain::default(), |(_, config)| Grain {
-            rows: config.rows,
-            keys: config.keys,
-            part: config.part(),
-            blocks: 1,
-        });
-        problem.divide(stream.properties()?.multiprocessors, FLAGS, grain)?;
+        let properties = stream.properties()?;
+        let kernel = LatentKernel::select(self.portable, properties.capability);
+        problem.divide(properties.multiprocessors, FLAGS / 2, kernel.grain())?;
         workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
-            let (scratch, flags) = workspace.parts();
-            T::decode_latent(stream, instance, q, cache, (out, lse), (scratch, flags), problem)
+            T::decode_latent(stream, kernel, q, cache, (out, lse), workspace.parts(), problem)
         })
     }
 }
@@ -364,12 +361,38 @@ cached! {
     f16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, appending::Instance::bytes;
 }
 
+/// The kernels of latent decode.
+#[derive(Clone, Copy, Debug)]
+pub enum LatentKernel {
+    /// By `mma.sync`.
+    Portable,
+    /// By `wgmma`, on chips of capability 9.0 and on the CPU device.
+    Hopper,
+}
+
+impl LatentKernel {
+    /// The kernel for a chip of a capability.
+    fn select(portable: bool, capability: Option<u16>) -> Self {
+        if !portable && matches!(capability, None | Some(90)) { Self::Hopper } else { Self::Portable }
+    }
+
+    /// The grain of its work.
+    fn grain(self) -> Grain {
+        let grain = |rows, keys, part| Grain { rows, keys, part, blocks: 1 };
+        match self {
+            Self::Portable => latent_entry::INSTANCES.first().map(|(_, c)| grain(c.rows, c.keys, c.part())),
+            Self::Hopper => hopper_entry::INSTANCES.first().map(|(_, c)| grain(c.rows(), c.keys(), c.part())),
+        }
+        .unwrap_or_default()
+    }
+}
+
 /// Launches of latent decode.
 pub trait Latent: Copy + 'static {
     #[doc(hidden)]
     fn decode_latent(
         stream: StreamRef<'_>,
-        instance: latent_entry::Instance,
+        kernel: LatentKernel,
         q: TensorRef<'_, Self, 4>,
         cache: &LatentCache<'_, Self>,
         results: (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
@@ -383,7 +406,7 @@ macro_rules! latent {
         impl Latent for $ty {
             fn decode_latent(
                 stream: StreamRef<'_>,
-                instance: latent_entry::Instance,
+                kernel: LatentKernel,
                 q: TensorRef<'_, Self, 4>,
                 cache: &LatentCache<'_, Self>,
                 (mut out, mut lse): (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
@@ -391,9 +414,15 @@ macro_rules! latent {
                 problem: DecodeProblem,
             ) -> Result<()> {
                 let LatentCache { rows, places: Places { lengths, table, .. } } = cache;
-                latent_entry::launch(
-                    instance, stream, &q, rows, lengths, table.as_ref(), &mut out, lse.as_mut(), scratch, flags, problem,
-                )
+                let (table, out, lse) = (table.as_ref(), &mut out, lse.as_mut());
+                match kernel {
+                    LatentKernel::Portable => latent_entry::launch(
+                        latent_entry::Instance::d576, stream, &q, rows, lengths, table, out, lse, scratch, flags, problem,
+                    ),
+                    LatentKernel::Hopper => hopper_entry::launch(
+                        hopper_entry::Instance::d576, stream, &q, rows, lengths, table, out, lse, scratch, flags, problem,
+                    ),
+                }
             }
         }
     )* };

@@ -198,8 +198,8 @@ impl Decode {
         self.compare(&data, &mut out.download()?, &lse.download()?)
     }
 
-    /// The same for latent attention: all heads share a cache whose rows are K, and V their first elements.
-    pub fn run_latent<T: Float + Stored>(&self, device: &Device) -> Result<f64> {
+    /// The same for latent attention, by either kernel: all heads share a cache whose rows are K, and V their first elements.
+    pub fn run_latent<T: Float + Stored>(&self, device: &Device, portable: bool) -> Result<f64> {
         let case = &self.case;
         let mut random = Random(case.seed);
         let (packed, batch) = (Case { packed: true, ..case.clone() }, case.keys.len());
@@ -224,6 +224,7 @@ impl Decode {
         }
         let options = Attention::<T>::new().window(case.left, case.right).soft_cap(case.cap);
         let options = case.scale.map_or(options, |scale| options.scale(scale));
+        let options = if portable { options.portable() } else { options };
         let queries = data.q.upload::<T>(device)?;
         let mut out = device.upload(&vec![<T as Float>::from(CANARY); data.grad.len()])?;
         let shape = [batch, case.heads, case.queries[0]];

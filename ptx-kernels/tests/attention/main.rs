@@ -423,9 +423,15 @@ fn decode_from_a_cache_of_bytes() {
 
 fn check_latent(decode: &decode::Decode) {
     let device = device();
-    let worst = if decode.case.half { decode.run_latent::<f16>(&device) } else { decode.run_latent::<bf16>(&device) };
-    let worst = worst.unwrap_or_else(|error| panic!("{error} in {decode:?}"));
-    println!("latent: {worst:.3} of the bound: {decode:?}");
+    for portable in [false, true] {
+        let worst = if decode.case.half {
+            decode.run_latent::<f16>(&device, portable)
+        } else {
+            decode.run_latent::<bf16>(&device, portable)
+        };
+        let worst = worst.unwrap_or_else(|error| panic!("{error} in {decode:?}, portable {portable}"));
+        println!("latent: {worst:.3} of the bound, portable {portable}: {decode:?}");
+    }
 }
 
 #[test]
@@ -442,8 +448,10 @@ fn latent_decode() {
         ..Case::default()
     };
     check_latent(&decode::Decode { case: case.clone(), capacity: 90, bytes: false, page_size: 16 });
-    let case = Case { queries: vec![1], keys: vec![75], half: true, ..case };
-    check_latent(&decode::Decode { case, capacity: 75, bytes: false, page_size: 0 });
+    let case = Case { queries: vec![1], keys: vec![600], half: true, ..case };
+    check_latent(&decode::Decode { case: case.clone(), capacity: 640, bytes: false, page_size: 0 });
+    let case = Case { queries: vec![3], heads: 24, group: 24, cap: 3.0, left: Some(250), dim_v: 264, ..case };
+    check_latent(&decode::Decode { case, capacity: 700, bytes: false, page_size: 7 });
 }
 
 fn check_prefill(decode: &decode::Decode) {

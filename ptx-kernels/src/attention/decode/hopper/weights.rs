@@ -1,0 +1,305 @@
+//! The consumers of latent decode on Hopper: scores and weights of a warp group, and the products of both with V.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod weights {
+    /// State of a warp group: sums of its half of the columns of V. The first group has the scores and the weights of a tile, too.
+    struct Half<T, const C: Config> {
+        q_rows: u64,
+        k_rows: u64,
+        v_rows: u64,
+        weight_rows: u64,
+        exponent: f32,
+        /// The next tile of the rings, and the number of tiles so far.
+        at: flash::Position<STAGES>,
+        turn: u32,
+        s: [f32; 32],
+        p: [b32; 16],
+        o: [f32; C.head_v / 4],
+        softmax: scores::Softmax<0, 0, 0>,
+    }
+
+    /// The keys that this thread's two rows see.
+    struct Seen {
+        mask: attention::Mask,
+        queries: [u32; 2],
+    }
+
+    impl<T, const C: Config> Half<T, C> {
+        /// That of group 0 or 1.
+        fn new(memory: &Memory<C>, p: &DecodeProblem, group: u32) -> Half<T, C> {
+            let (s, packed, o): ([f32; 32], [b32; 16], [f32; C.head_v / 4]);
+            for i in 0..32 {
+                s[i] = 0.0;
+            }
+            for i in 0..16 {
+                packed[i] = 0;
+            }
+            for i in 0..C.head_v / 4 {
+                o[i] = 0.0;
+            }
+            // The cap is a part of the exponent.
+            let exponent: f32 = (p.soft_cap > 0.0).select(p.exponent * p.soft_cap, p.exponent);
+            Half {
+                q_rows: wgmma::descriptor_k128(memory.q),
+                k_rows: wgmma::descriptor_k128(memory.tiles),
+                v_rows: wgmma::descriptor::<PIECE, 1024, 128>(memory.tiles + group * (C.head_v / 128 * PIECE)),
+                weight_rows: wgmma::descriptor_k128(memory.weights),
+                exponent,
+                at: flash::Position::<STAGES> { stage: 0, phase: 0 },
+                turn: 0,
+                s,
+                p: packed,
+                o,
+                softmax: scores::Softmax::new(),
+            }
+        }
+
+        /// No keys again.
+        fn clear(&mut self) {
+            for half in 0..2 {
+                self.softmax.clear::<half>();
+            }
+            for i in 0..C.head_v / 4 {
+                self.o[i] = 0.0;
+            }
+        }
+
+        /// S = Q · Kᵀ over the pieces from `FROM` to before `TO` when their part is there.
+        fn multiply_part<const PART: u32, const FROM: u32, const TO: u32>(&mut self, memory: &Memory<C>) {
+            memory.wait(&self.at, PART);
+            wgmma::fence();
+            let k_rows: u64 = self.k_rows + (self.at.stage * (C.tile() / 16)) as u64;
+            for i in 4 * FROM..4 * TO {
+                const STEP: u64 = (i / 4 * (PIECE / 16) + i % 4 * 2) as u64;
+                const ADD: u32 = (i != 4 * FROM || PART != 0) as u32;
+                let (a, b): (u64, u64) = (self.q_rows + STEP, k_rows + STEP);
+                ptx! { wgmma.mma_async.sync.aligned.m64n64k16.f32.{T}.{T} {self.s[..]}, a, b, ADD, 1, 1, 0, 0; }
+            }
+        }
+
+        /// S = Q · Kᵀ of a tile, whose parts come one after the other.
+        fn multiply_keys(&mut self, memory: &Memory<C>) {
+            const BEHIND: u32 = C.head_v / 64;
+            self.multiply_part::<0, BEHIND, { C.head / 64 }>(memory);
+            self.multiply_part::<1, { BEHIND / 2 }, BEHIND>(memory);
+            self.multiply_part::<2, 0, { BEHIND / 2 }>(memory);
+            wgmma::commit();
+        }
+
+        /// O += P · V, with P in registers.
+        fn multiply_values(&mut self, stage: u32) {
+            const SHAPE: &str = wgmma::SHAPES_16[C.head_v / 16 - 1];
+            let v_rows: u64 = self.v_rows + (stage * (C.tile() / 16)) as u64;
+            for i in 0..4 {
+                let b: u64 = v_rows + (128 * i);
+                ptx! {
+                    wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T} {self.o[..]}, {self.p[4 * i..4 * i + 4]}, b, 1, 1, 1, 1;
+                }
+            }
+            wgmma::commit();
+        }
+
+        /// The same with P in shared memory.
+        fn multiply_shared_values(&mut self, stage: u32) {
+            const SHAPE: &str = wgmma::SHAPES_16[C.head_v / 16 - 1];
+            let v_rows: u64 = self.v_rows + (stage * (C.tile() / 16)) as u64;
+            wgmma::fence();
+            for i in 0..4 {
+                let (a, b): (u64, u64) = (self.weight_rows + (2 * i), v_rows + (128 * i));
+                ptx! { wgmma.mma_async.sync.aligned.{SHAPE}.f32.{T}.{T} {self.o[..]}, a, b, 1, 1, 1, 0, 1; }
+            }
+            wgmma::commit();
+        }
+
+        /// The soft cap, and minus infinity for the keys of a tile that a row does not see.
+        fn change(&mut self, seen: &Seen, tile: u32, p: &DecodeProblem) {
+            if p.soft_cap > 0.0 {
+                scores::bound(&mut self.s, p.scale);
+            }
+            let (first, none): (u32, u32) = (tile * 64, 0);
+            if seen.mask.hides(none, p.tokens - 1, first, first + 64) {
+                for half in 0..2 {
+                    let query: i32 = signed(seen.queries[half]);
+                    let to: i32 = (query + seen.mask.high).min(signed(seen.mask.columns));
+                    scores::hide_outside::<half, 32>(&mut self.s, first, query + seen.mask.low, to);
+                }
+            }
+        }
+
+        /// Leaves the weights of a tile, and the factors by which earlier sums shrink, for the other group, when it has read those before.
+        fn leave_weights(&mut self, memory: &Memory<C>) {
+            mbarrier::wait(memory.weights_empty, self.turn & 1 ^ 1);
+            let warp: u32 = tid.x / 32 % 4;
+            let own: u32 = memory.weights + warp * 2048 + (laneid & 15) * 128;
+            for i in 0..4 {
+                let chunk: u32 = (2 * i + (laneid >> 4)) ^ (laneid & 7);
+                let packed: [b32; 4];
+                for j in 0..4 {
+                    packed[j] = self.p[4 * i + j];
+                }
+                matrix::store_x4(own + (chunk << 4), packed);
+            }
+            let first: pred = laneid % 4 == 0;
+            for half in 0..2 {
+                let to: u32 = memory.shrink + (warp * 16 + laneid / 4 + 8 * half) * 4;
+                ptx! { @first st.shared.f32 [to], self.softmax.shrink[half]; }
+            }
+            tma::fence();
+            memory.signal(memory.weights_full);
+            self.turn += 1;
+        }
+
+        /// The weights of a tile whose scores are there; meanwhile the product with V of the tile before, in stage `before`, ends, unless this is the
+        /// `FIRST` one.
+        fn weigh<const FIRST: u32>(&mut self, memory: &Memory<C>, seen: &Seen, tile: u32, p: &DecodeProblem) {
+            memory.release(self.at.stage, 0);
+            self.change(seen, tile, p);
+            if self.softmax.update(&mut self.s, self.exponent) {
+                wgmma::wait::<0>();
+                self.softmax.shrink(&mut self.o);
+            }
+            // Behind a branch, so that ptxas does not wait before the exponentials.
+            wgmma::wait::<0>();
+            if FIRST == 0 {
+                memory.release(self.at.stage ^ 1, 2);
+            }
+            scores::pack::<T, 32>(&mut self.p, &self.s);
+            self.leave_weights(memory);
+        }
+
+        /// The first group's walk over the tiles of a work.
+        fn lead(&mut self, memory: &Memory<C>, work: &Work, mask: attention::Mask, p: &DecodeProblem) {
+            let row: u32 = tid.x / 32 % 4 * 16 + laneid / 4;
+            let (upper, _upper_head): (u32, u32) = work.packed.locate(row);
+            let (lower, _lower_head): (u32, u32) = work.packed.locate(row + 8);
+            let seen = Seen { mask, queries: [upper, lower] };
+            self.multiply_keys(memory);
+            wgmma::wait::<0>();
+            let mut tile: u32 = work.at;
+            self.weigh::<1>(memory, &seen, tile, p);
+            tile += 1;
+            while tile < work.end {
+                let stage: u32 = self.at.stage;
+                self.at.advance();
+                self.multiply_keys(memory);
+                self.multiply_values(stage);
+                wgmma::wait::<1>();
+                self.weigh::<0>(memory, &seen, tile, p);
+                tile += 1;
+            }
+            let stage: u32 = self.at.stage;
+            wgmma::fence();
+            self.multiply_values(stage);
+            wgmma::wait::<0>();
+            memory.release(stage, 2);
+            self.at.advance();
+        }
+
+        /// The second group's walk.
+        fn follow(&mut self, memory: &Memory<C>, work: &Work) {
+            let mut tile: u32 = work.at;
+            let own: u32 = memory.shrink + (tid.x / 32 % 4 * 16 + laneid / 4) * 4;
+            while tile < work.end {
+                mbarrier::wait(memory.weights_full, self.turn & 1);
+                memory.wait(&self.at, 1);
+                ptx! {
+                    ld.shared.f32 self.softmax.shrink[0], [own];
+                    ld.shared.f32 self.softmax.shrink[1], [own + 32];
+                }
+                if warp::any(self.softmax.shrink[0].min(self.softmax.shrink[1]) < 1.0) {
+                    self.softmax.shrink(&mut self.o);
+                }
+                let stage: u32 = self.at.stage;
+                self.multiply_shared_values(stage);
+                wgmma::wait::<0>();
+                memory.signal(memory.weights_empty);
+                memory.release(stage, 1);
+                self.turn += 1;
+                tile += 1;
+                self.at.advance();
+            }
+        }
+
+        /// Leaves the sums in the place of the tiles, and the results of rows: the inverse of a row's sum of exponentials, and its logarithm in powers of 2.
+        fn leave(&self, memory: &Memory<C>, group: u32) {
+            let row: u32 = tid.x / 32 % 4 * 16 + laneid / 4;
+            let to: u32 = memory.tiles + row * PITCH + group * (2 * C.head_v) + laneid % 4 * 8;
+            for half in 0..2 {
+                if group == 0 {
+                    let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
+                    let total: f32 = self.softmax.most[half].fma(self.exponent, log);
+                    let (mark, first): (u32, pred) = (memory.marks + ((row + 8 * half) << 3), laneid % 4 == 0);
+                    ptx! { @first st.shared.v2.f32 [mark], {inverse, total}; }
+                }
+                for j in 0..C.head_v / 16 {
+                    ptx! {
+                        st.shared.v2.f32 [to + (8 * half * PITCH + 32 * j)], {self.o[4 * j + 2 * half], self.o[4 * j + 2 * half + 1]};
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a row that `Half::leave` left, by a warp, divided by its sum of exponentials; returns the logarithm of that sum.
+    fn read_row<const C: Config>(memory: &Memory<C>, row: u32, columns: &mut [f32; C.head_v / 32]) -> f32 {
+        let (by, log): (f32, f32);
+        let (mark, at): (u32, u32) = (memory.marks + (row << 3), memory.tiles + row * PITCH + laneid * 4);
+        ptx! { ld.shared.v2.f32 {by, log}, [mark]; }
+        for j in 0..C.head_v / 32 {
+            ptx! { ld.shared.f32 columns[j], [at + 128 * j]; }
+            columns[j] *= by;
+        }
+        log
+    }
+
+    /// All works: their sums, and the results, by two warp groups.
+    fn attend<T, const C: Config>(
+        memory: &Memory<C>,
+        walk: &mut Walk,
+        p: &DecodeProblem,
+        output: &kv_cache::Output,
+        scratch: u64,
+        flags: u64,
+    ) {
+        let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
+        let mut own = Half::<T, C>::new(memory, p, group);
+        let mut number: u32 = 0;
+        while walk.round < walk.last {
+            let work: Work = walk.work(p);
+            own.clear();
+            if group == 0 {
+                mbarrier::wait(memory.q_full, number & 1);
+                tma::fence();
+                own.lead(memory, &work, walk.sequences.mask(work.len), p);
+            } else {
+                own.follow(memory, &work);
+            }
+            number += 1;
+            barrier::sync::<256>(1);
+            own.leave(memory, group);
+            barrier::sync::<256>(1);
+            let (owner, count): (u32, u32) = walk.owners(&work);
+            let first: u32 = walk.number * walk.groups + owner;
+            let parts = kv_cache::Parts::<ROWS, { C.head_v }> { scratch, first, count };
+            let mut row: u32 = tid.x / 32 - 4;
+            while row < ROWS {
+                if work.packed.has(row) {
+                    let columns: [f32; C.head_v / 32];
+                    let log: f32 = read_row::<C>(memory, row, &mut columns);
+                    if count == 1 {
+                        output.write::<T, { C.head_v }>(&work.packed, row, &columns, log);
+                    } else {
+                        parts.store(walk.group - owner, row, &columns, log);
+                    }
+                }
+                row += 8;
+            }
+            block::sync();
+            let steps: [u64; 2] = [flags + wide(first) * 4, flags + wide(nctaid.x + first) * 4];
+            parts.reduce_in_steps::<T, 8>(walk.group - owner, output, &work.packed, steps, memory.slot);
+            walk.advance(&work);
+        }
+    }
+}
