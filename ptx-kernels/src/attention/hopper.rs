@@ -3,6 +3,7 @@
 
 #[cfg(feature = "attention_backward")]
 pub(super) mod backward;
+mod dense;
 pub(super) mod e4m3;
 pub(super) mod forward;
 

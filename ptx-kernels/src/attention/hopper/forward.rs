@@ -27,7 +27,7 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem),
-    parts(loads::producer, mainloop::consumer, softmax::weights, mask::masks, epilogue::results)
+    parts(super::dense::dense, loads::producer, mainloop::consumer, softmax::weights, mask::masks, epilogue::results)
 )]
 pub(crate) mod kernels {
     use super::Problem;

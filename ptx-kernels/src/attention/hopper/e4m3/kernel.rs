@@ -15,7 +15,11 @@ use crate::attention::problem::Problem;
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_90a", params(Problem, Factors), parts(loads::producers, mainloop::consumer, epilogue::results))]
+#[ptx_module(
+    arch = "sm_90a",
+    params(Problem, Factors),
+    parts(super::super::dense::dense, loads::producers, mainloop::consumer, epilogue::results)
+)]
 pub(crate) mod kernels {
     use super::{Factors, Problem};
 
@@ -142,7 +146,7 @@ pub(crate) mod kernels {
         requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), 0]),
             f.covers([q_factors.len(), k_factors.len(), v_factors.len()]),
-            section > 0 && p.heads % section == 0 && blocks > 0 && claims.len() > 0
+            section > 0 && p.heads * p.batch % section == 0 && blocks > 0 && claims.len() > 0
         )
     )]
     pub fn forward<T, const C: Config>(

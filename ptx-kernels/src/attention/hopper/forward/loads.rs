@@ -29,17 +29,6 @@ pub(crate) mod producer {
         }
     }
 
-    /// If causal, query `i` sees the keys before `i` plus this number.
-    fn high<const C: Config>(p: &Problem) -> i32 {
-        flash::diagonal::<{ C.causal }>(p.top_left, p.tokens_q, p.tokens_k)
-    }
-
-    /// The pieces of work.
-    fn pieces<const C: Config>(p: &Problem, section: u32) -> flash::Dense<{ C.rows() }, { C.keys }, { C.causal }> {
-        let (count, heads, queries, keys): (u32, u32, u32, u32) = (p.batch, p.heads, p.queries, p.tokens_k);
-        flash::Dense { count, heads, queries, keys, high: high::<C>(p), section }
-    }
-
     /// Loads Q, K and V of all pieces of work, and tells the groups which these are. A block claims the next piece when it begins one,
     /// so that blocks which are faster do more; the last claim brings the counter back to 0.
     fn load<const C: Config>(memory: &Memory<C>, maps: &flash::Maps, p: &Problem, section: u32, claims: u64) {

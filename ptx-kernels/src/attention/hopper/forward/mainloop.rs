@@ -18,6 +18,8 @@ pub(crate) mod consumer {
         k_rows: u64,
         v_rows: u64,
         exponent: f32,
+        /// The last tile that had a large key, times 8, plus the number of tiles before it that had one, too.
+        streak: u32,
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 4],
         o: [f32; C.head_v / 2],
@@ -53,6 +55,7 @@ pub(crate) mod consumer {
                 k_rows: wgmma::descriptor_k128(memory.k.tiles),
                 v_rows: wgmma::descriptor::<{ C.kv_part() }, 1024, 128>(memory.v.tiles),
                 exponent,
+                streak: 0,
                 s,
                 p: packed,
                 o,
@@ -150,6 +153,7 @@ pub(crate) mod consumer {
             let first: u32 = work.first + self.group * 64;
             self.top = signed(first) + high;
             self.own = signed(first + tid.x / 32 % 4 * 16 + laneid / 4) + high;
+            self.streak = 0;
             for half in 0..2 {
                 self.softmax.clear::<half>();
             }
@@ -192,6 +196,10 @@ pub(crate) mod consumer {
                     self.release(memory, at.stage, block);
                     self.mask(begin, block, p);
                     self.weigh_exactly(memory, v_stage);
+                } else if (self.streak & GROWS) != 0 {
+                    self.mask(begin, block, p);
+                    self.weigh_exactly(memory, v_stage);
+                    self.release(memory, at.stage, block);
                 } else {
                     self.mask(begin, block, p);
                     let mut sums: [f32; 2] = [0.0, 0.0];
@@ -214,14 +222,6 @@ pub(crate) mod consumer {
             wgmma::wait::<0>();
             memory.v.release(at.stage);
             at.advance();
-        }
-
-        /// Gives a tile of keys back, and behind the last one the queries.
-        fn release(&self, memory: &Memory<C>, stage: u32, block: u32) {
-            memory.k.release(stage);
-            if block == 0 {
-                memory.q.release(self.group);
-            }
         }
 
         /// S = Q · Kᵀ: 64 rows and `keys` columns, 16 elements at a time.

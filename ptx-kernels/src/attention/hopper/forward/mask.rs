@@ -50,22 +50,5 @@ pub(crate) mod masks {
                 bias.add::<T, half, { C.keys / 2 }>(&mut self.s, factor);
             }
         }
-
-        /// The same without a cap and a window.
-        fn mask_dense(&mut self, block: u32, keys: u32) {
-            let mut least: i32 = signed(keys);
-            if C.causal == 1 {
-                least = least.min(self.top);
-            }
-            if signed((block + 1) * C.keys) > least {
-                for half in 0..2 {
-                    let mut limit: i32 = signed(keys);
-                    if C.causal == 1 {
-                        limit = limit.min(self.own + 8 * half as i32);
-                    }
-                    scores::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
-                }
-            }
-        }
     }
 }

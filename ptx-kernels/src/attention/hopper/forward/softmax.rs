@@ -4,6 +4,9 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod weights {
+    /// The part of a warp's streak that says that its scores grow.
+    const GROWS: u32 = 4;
+
     impl<T, const C: Config> Consumer<T, C> {
         /// Parts that are large in tile `block` of `blocks`, from the last one to the first. Where rows see few keys of the tile at the diagonal, that one
         /// does not count.
@@ -50,7 +53,14 @@ pub(crate) mod weights {
             if self.softmax.settle(&mut self.s, self.exponent, &large) {
                 self.softmax.shrink(&mut self.o);
                 scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+                self.count(tile[0]);
             }
+        }
+
+        /// Counts the tiles in a row that have a large key. Where there are more, scores grow, and a running maximum is faster.
+        fn count(&mut self, block: u32) {
+            let follows: pred = self.streak / 8 == block + 1;
+            self.streak = block * 8 + follows.select(self.streak % 8 + 1, 0);
         }
 
         /// P of a tile whose largest scores have grown by too much, and earlier sums relative to these.
@@ -62,6 +72,7 @@ pub(crate) mod weights {
             self.softmax.update(&mut self.s, self.exponent);
             self.softmax.shrink(&mut self.o);
             scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+            self.streak = GROWS;
         }
     }
 }

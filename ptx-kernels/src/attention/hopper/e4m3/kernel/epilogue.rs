@@ -1,27 +1,10 @@
-//! Keys that queries of the kernel for `e4m3` do not see, and the results of a piece of work.
+//! The results of a piece of work of the kernel for `e4m3`.
 
 use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod results {
     impl<T, const C: Config> Consumer<T, C> {
-        /// Keys that a row does not see: those behind the last one and, if causal, behind the row's own. Most tiles have none.
-        fn mask(&mut self, block: u32, keys: u32) {
-            let mut least: i32 = signed(keys);
-            if C.causal == 1 {
-                least = least.min(self.top);
-            }
-            if signed((block + 1) * C.keys) > least {
-                for half in 0..2 {
-                    let mut limit: i32 = signed(keys);
-                    if C.causal == 1 {
-                        limit = limit.min(self.own + 8 * half as i32);
-                    }
-                    scores::hide_from::<half, { C.keys / 2 }>(&mut self.s, block * C.keys, limit);
-                }
-            }
-        }
-
         /// Divides O by the sums, and writes it and the logarithms of the sums; rows that see no key become zeros.
         fn finish(&mut self, work: &flash::Work, p: &Problem, out: u64, lse: u64) {
             let row: u32 = work.first + self.group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;

@@ -4,17 +4,6 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod producers {
-    /// If causal, query `i` sees the keys before `i` plus this number.
-    fn high<const C: Config>(p: &Problem) -> i32 {
-        flash::diagonal::<{ C.causal }>(p.top_left, p.tokens_q, p.tokens_k)
-    }
-
-    /// The pieces of work.
-    fn pieces<const C: Config>(p: &Problem, section: u32) -> flash::Dense<{ C.rows() }, { C.keys }, { C.causal }> {
-        let (count, heads, queries, keys): (u32, u32, u32, u32) = (p.batch, p.heads, p.queries, p.tokens_k);
-        flash::Dense { count, heads, queries, keys, high: high::<C>(p), section }
-    }
-
     /// Loads Q, K and V of all pieces of work, and tells the other warps which these are: as in `forward`.
     fn load<const C: Config>(memory: &Memory<C>, maps: &flash::Maps, p: &Problem, section: u32, claims: u64) {
         let pieces = pieces::<C>(p, section);

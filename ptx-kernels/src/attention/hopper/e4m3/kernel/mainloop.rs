@@ -99,7 +99,7 @@ pub(crate) mod consumer {
         fn walk(&mut self, memory: &Memory<C>, work: &flash::Work, at: &mut flash::Position<STAGES>, keys: u32) {
             let mut block: u32 = work.blocks - 1;
             self.release(memory, at.stage, block);
-            self.mask(block, keys);
+            self.mask_dense(block, keys);
             self.softmax.update(&mut self.s, self.exponent);
             flash8::pack::<{ C.keys / 2 }>(&mut self.p, &self.s);
             while block > 0 {
@@ -115,7 +115,7 @@ pub(crate) mod consumer {
                 wgmma::commit();
                 wgmma::wait::<1>();
                 self.release(memory, at.stage, block);
-                self.mask(block, keys);
+                self.mask_dense(block, keys);
                 if self.softmax.update(&mut self.s, self.exponent) {
                     wgmma::wait::<0>();
                     self.softmax.shrink(&mut self.o);
@@ -132,14 +132,6 @@ pub(crate) mod consumer {
             wgmma::wait::<0>();
             memory.turned.release(at.stage);
             at.advance();
-        }
-
-        /// Gives a tile of keys back, and behind the last one the queries.
-        fn release(&self, memory: &Memory<C>, stage: u32, block: u32) {
-            memory.k.release(stage);
-            if block == 0 {
-                memory.q.release(self.group);
-            }
         }
 
         /// S = Q · Kᵀ: 64 rows and `keys` columns, 32 elements at a time.
