@@ -25,8 +25,8 @@
 //! portable kernel converts tiles to `f16`, exactly, and has the bound of `f16`.
 //!
 //! **Rate.** On an H200, `bf16`, 4 × 4,096 and 1 × 16,384 tokens: forward 520 to 570 TFLOP/s with a head size of 64 and 700 to 750 with 128, of the
-//! visible scores alone if causal (470 to 770); backward 515 to 590 (434 to 549 if causal); decode 3.9 to 4.2 TB/s of keys and values. `docs/benchmarks` has every row
-//! beside its rivals.
+//! visible scores alone if causal (470 to 770); backward 515 to 590 (434 to 549 if causal); decode 4.0 to 4.3 TB/s of keys and values, latent
+//! decode 340 to 470 TFLOP/s with 128 heads. `docs/benchmarks` has every row beside its rivals.
 
 #[cfg(feature = "attention_backward")]
 mod backward;

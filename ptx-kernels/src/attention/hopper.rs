@@ -94,7 +94,7 @@ where
     // A section of packed sequences, or in a window, is of one sequence.
     let sequences = if config.masked == 1 { 1 } else { problem.batch };
     let limited = options.left.or(options.right).is_some();
-    let section = if limited { section::<T>(&problem, problem.heads * sequences, SECTION) } else { 1 };
+    let section = if limited { section::<T>(&problem, problem.heads * sequences) } else { 1 };
     let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
     let [q, k, v] = &inputs;
     let (q_map, k_map, v_map) = (map(q, 64)?, map(k, config.keys)?, map(v, config.keys)?);
@@ -152,11 +152,11 @@ fn tensor_map<T, I: TensorElement>(
     map.tile(&[1, rows as usize, 1, columns as usize]).swizzle(swizzle).build()
 }
 
-/// Heads of Q that blocks take at a time, the longest tiles of all of them first: of those that share keys and values of at most `most` MB, as many
-/// as divide `heads`.
-fn section<T>(problem: &Problem, heads: u32, most: u64) -> u32 {
+/// Heads of Q that blocks take at a time, the longest tiles of all of them first: of those that share keys and values of at most [`SECTION`] MB, as
+/// many as divide `heads`.
+fn section<T>(problem: &Problem, heads: u32) -> u32 {
     let bytes = size_of::<T>() as u64 * u64::from(problem.keys) * u64::from(problem.dim + problem.dim_v);
-    let most = (most << 20) / bytes.max(1) * u64::from(problem.group);
+    let most = (SECTION << 20) / bytes.max(1) * u64::from(problem.group);
     let most = u32::try_from(most.max(1)).unwrap_or(u32::MAX);
     (1..=heads.min(most)).rev().find(|section| heads.is_multiple_of(*section)).unwrap_or(1)
 }

@@ -31,9 +31,6 @@ pub(in crate::attention) fn instance<T, I>(
     })
 }
 
-/// MB of keys and values of a section.
-const SECTION: u64 = 32;
-
 /// Launches an instance.
 pub(in crate::attention) fn run<T: TensorElement + 'static>(
     stream: StreamRef<'_>,
@@ -55,7 +52,8 @@ where
         return Ok(());
     }
     let blocks = tiles.min(stream.properties()?.multiprocessors).max(1);
-    let section = if options.right.is_some() { section::<u8>(&problem, problem.heads, SECTION) } else { 1 };
+    let heads = problem.heads * problem.batch;
+    let section = if options.right.is_some() { section::<u8>(&problem, heads) } else { 1 };
     let [q_factors, k_factors, v_factors] = &options.descale;
     workspace::with(stream, None, 0, |workspace| {
         let (_, claims) = workspace.parts();
