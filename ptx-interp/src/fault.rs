@@ -99,6 +99,11 @@ impl Fault {
         Fault { kind, message, span, function, thread, block, address, lane, more }
     }
 
+    /// What the manual leaves undefined.
+    pub(super) fn undefined(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::Undefined, message)
+    }
+
     /// Adds the guilty address.
     pub(super) fn at(mut self, address: u64) -> Fault {
         self.address = Some(address);

@@ -11,14 +11,13 @@ pub(super) mod compare;
 pub(super) mod control;
 pub(super) mod convert;
 pub(super) mod copy;
-#[cfg(test)]
-mod figures;
 pub(super) mod float;
 pub(super) mod fragment;
 pub(super) mod half;
 pub(super) mod host;
 pub(super) mod integer;
 pub(super) mod launch;
+pub(super) mod layouts;
 pub(super) mod matrix;
 pub(super) mod mbarrier;
 pub(super) mod memory;

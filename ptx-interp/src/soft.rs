@@ -4,6 +4,7 @@
 //! once. Nothing here knows instructions, `.ftz` or `.sat`. The quick paths for `f32` and `f64` are in `ops::float`.
 
 #[cfg(test)]
+#[path = "soft/tests.rs"] // also where `tests/units` includes this file
 mod tests;
 
 /// Rounding of a result.

@@ -73,4 +73,5 @@ impl Descriptor {
 }
 
 #[cfg(test)]
+#[path = "swizzle/tests.rs"] // also where `tests/units` includes this file
 mod tests;

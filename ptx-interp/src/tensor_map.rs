@@ -330,4 +330,5 @@ fn listed<T: Copy>(list: &[T], rest: T) -> [T; RANK] {
 }
 
 #[cfg(test)]
+#[path = "tensor_map/tests.rs"] // also where `tests/units` includes this file
 mod tests;

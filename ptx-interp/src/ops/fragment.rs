@@ -1,6 +1,7 @@
 //! Distribution of the matrices of warp instructions over lanes and registers (9.7.14.4–6): fragments as [`Lines`],
 //! accumulators, and the metadata of sparse matrices. What the instructions calculate is in `mma` and `wmma`.
 
+use super::layouts::Spread;
 use crate::ctx::Ctx;
 use crate::dot::{Element, Lines};
 use crate::exec::{Dst, Src};
@@ -24,39 +25,6 @@ pub(super) fn targets(site: &Site, at: usize) -> Result<Vec<Dst>, Refusal> {
 fn untyped(site: &Site, at: usize) -> Result<Type, Refusal> {
     let name = if site.ty(at).is_ok_and(|ty| ty.bits() == 64) { "b64" } else { "b32" };
     Type::find(name).ok_or_else(|| "no untyped bits".into())
-}
-
-/// Place of an element: register, lane, and the index in the register.
-pub(super) type Place = (usize, usize, usize);
-
-/// Distribution of rows of A and columns of B ("lines") over the registers of a warp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spread {
-    /// `mma` of 8 (`high` 1) or 16 lines: lane 4·g + t holds of line g, and of g + 8 in every other register, the elements
-    /// from k = per·t on, and those behind 4·per of them in later registers.
-    Quads { high: usize },
-    /// Volta's four products of 8×8×4: eight lanes each, four elements a lane, along k or across the lines.
-    Volta { across: bool },
-    /// `wmma`, which leaves it to the machine: element by element over the lanes.
-    Plain { depth: usize },
-}
-
-impl Spread {
-    /// Place of element k of a line, with `per` elements in a register.
-    pub(super) fn place(self, line: usize, k: usize, per: usize) -> Place {
-        match self {
-            Spread::Quads { high } => (line / 8 + high * (k / (4 * per)), line % 8 * 4 + k / per % 4, k % per),
-            Spread::Volta { across } => {
-                let (quad, line) = (line / 8, line % 8);
-                let (lane, i) = if across { (k, line % 4) } else { (line % 4, k) };
-                (i / per, 4 * quad + lane + 16 * (line / 4), i % per)
-            }
-            Spread::Plain { depth } => {
-                let at = line * depth + k;
-                (at / 32 / per, at % 32, at / 32 % per)
-            }
-        }
-    }
 }
 
 /// A or B of a warp's product.
@@ -122,36 +90,6 @@ impl Fragment {
     /// The lines as they are, for `f64`.
     pub(super) fn doubles(&self, ctx: &Ctx) -> Vec<Vec<u64>> {
         self.bits(ctx, |bits| (0..self.lines).map(|l| (0..self.depth).map(|k| bits(l, k)).collect()).collect())
-    }
-}
-
-/// Distribution of C and D over the registers of a warp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tile {
-    /// `mma`: two neighbors of a row in a lane, then eight rows further, then eight columns.
-    Quads { high: usize },
-    /// Volta's, in `f16` or in words of 32 bits.
-    Volta { half: bool },
-    /// `wmma`: element by element over the lanes, with so many columns.
-    Plain { columns: usize },
-}
-
-impl Tile {
-    /// Row of A and column of B of element i of a lane.
-    pub(super) fn position(self, lane: usize, i: usize) -> (usize, usize) {
-        match self {
-            Tile::Quads { high } => (lane / 4 + i / 2 % high * 8, i / (2 * high) * 8 + lane % 4 * 2 + i % 2),
-            Tile::Volta { half } => {
-                let (quad, upper) = (lane / 4 % 4 * 8, lane / 16 * 4);
-                let (row, column) =
-                    if half { (lane % 4, i) } else { ((lane & 1) + (i & 2), (i & 4) + (lane & 2) + (i & 1)) };
-                (quad + row + upper, quad + column)
-            }
-            Tile::Plain { columns } => {
-                let at = i * 32 + lane;
-                (at / columns, at % columns)
-            }
-        }
     }
 }
 

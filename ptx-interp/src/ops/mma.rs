@@ -4,7 +4,8 @@
 //! `fragment`.
 
 use super::float::bits64;
-use super::fragment::{Accumulator, Fragment, Metadata, Spread, Tile, sources, targets};
+use super::fragment::{Accumulator, Fragment, Metadata, sources, targets};
+use super::layouts::{Spread, Tile};
 use super::matrix::meet;
 use super::{Op, op};
 use crate::ctx::{Ctx, Flow};

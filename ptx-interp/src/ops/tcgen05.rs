@@ -16,9 +16,6 @@ mod scale;
 mod transfer;
 mod zeros;
 
-#[cfg(test)]
-pub(super) use transfer::SHAPES;
-
 use super::{Op, op};
 use crate::ctx::{Ctx, Flow};
 use crate::exec::{ExecState, Src};
@@ -75,10 +72,6 @@ impl At {
 /// An operand of this name.
 fn source(site: &Site, name: &str) -> Result<Src, Refusal> {
     site.src(site.named(name).ok_or_else(|| format!("no operand `{name}`"))?)
-}
-
-fn undefined(message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Undefined, message)
 }
 
 impl ExecState<'_> {

@@ -3,7 +3,8 @@
 //! Each warp calculates its 16 rows when it issues, and has them at once; what is in flight is kept in `flight`. The matrices
 //! in shared memory are read when the first of the four warps issues.
 
-use super::fragment::{Accumulator, Fragment, Metadata, Spread, Tile, sources, targets};
+use super::fragment::{Accumulator, Fragment, Metadata, sources, targets};
+use super::layouts::{Spread, Tile};
 use super::matrix::meet;
 use super::mma::{element, metadata, shape, sum};
 use super::{Op, op};

@@ -2,7 +2,8 @@
 //!
 //! How a fragment is spread over the lanes is the machine's own business: here element by element, see [`Spread::Plain`].
 
-use super::fragment::{Accumulator, Fragment, Spread, Tile, sources, targets};
+use super::fragment::{Accumulator, Fragment, sources, targets};
+use super::layouts::{Spread, Tile};
 use super::matrix::meet;
 use super::mma::{self, Product, element, shape};
 use super::moves::space;

@@ -1,6 +1,6 @@
 //! `tcgen05.cp` and `tcgen05.shift` (9.7.16.9): from shared to tensor memory, and rows that move up by one.
 
-use super::{At, pairs, source, undefined};
+use super::{At, pairs, source};
 use crate::ctx::{Ctx, Flow};
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Site};
@@ -57,7 +57,8 @@ pub(super) fn copy(site: &Site) -> Decoded {
         for lane in lanes(group) {
             ctx.issuer = lane;
             let to = to.lane(ctx, lane);
-            let from = Descriptor::tcgen05(ctx.fetch_lane(from, lane)).map_err(|why| undefined(why).lane(lane))?;
+            let from =
+                Descriptor::tcgen05(ctx.fetch_lane(from, lane)).map_err(|why| Fault::undefined(why).lane(lane))?;
             for (rank, part) in blocks.iter().flat_map(|rank| parts.iter().map(move |part| (*rank, *part))) {
                 copy_part(ctx, rank, (to, from, pieces), part, unpack).map_err(|fault| fault.lane(lane))?;
             }

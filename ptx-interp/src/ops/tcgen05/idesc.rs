@@ -1,6 +1,5 @@
 //! The instruction descriptor of `tcgen05.mma` (9.7.16.4.2): what each kind can be asked for, and what 32 bits ask for.
 
-use super::undefined;
 use crate::fault::Fault;
 
 /// The type of D.
@@ -118,7 +117,7 @@ pub(super) struct Idesc {
 }
 
 fn refuse<T>(form: &Form, what: impl AsRef<str>) -> std::result::Result<T, Fault> {
-    Err(undefined(format!("an instruction descriptor of {} with {}", form.kind.name, what.as_ref())))
+    Err(Fault::undefined(format!("an instruction descriptor of {} with {}", form.kind.name, what.as_ref())))
 }
 
 impl Idesc {

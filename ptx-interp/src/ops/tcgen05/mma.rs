@@ -7,7 +7,7 @@ use super::numbers::{Arithmetic, Integers, Scaled, Singles};
 use super::operand::{Shared, in_tensor, metadata_columns, positions};
 use super::scale::{Resolved, Scales};
 use super::zeros::Zeros;
-use super::{At, pairs, source, undefined};
+use super::{At, pairs, source};
 use crate::ctx::{Ctx, Flow};
 use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
@@ -96,7 +96,7 @@ impl Mma {
         let d = self.d.lane(ctx, lane);
         let path = Path::new(&self.form, &idesc, blocks.len(), d)?;
         if self.ashift && path.rows != LANES {
-            return Err(undefined(format!("`.ashift` with M = {}; it must be 128 or 256", idesc.m)));
+            return Err(Fault::undefined(format!("`.ashift` with M = {}; it must be 128 or 256", idesc.m)));
         }
         let scales = self.scales.map(|scales| scales.resolve(ctx, lane, &idesc)).transpose()?;
         let product = Product { mma: self, idesc, blocks, d, path, scales, thread: lane };
@@ -332,5 +332,5 @@ impl Product<'_> {
 }
 
 fn tensor<'c>(ctx: &'c Ctx, rank: usize) -> Result<&'c Tmem, Fault> {
-    ctx.cluster.tensor.get(rank).ok_or_else(|| undefined("a block without tensor memory"))
+    ctx.cluster.tensor.get(rank).ok_or_else(|| Fault::undefined("a block without tensor memory"))
 }

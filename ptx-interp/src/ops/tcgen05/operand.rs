@@ -2,7 +2,6 @@
 //! in tensor memory, and the places of the elements of a sparse row.
 
 use super::idesc::{Factor, Form};
-use super::undefined;
 use crate::ctx::Ctx;
 use crate::fault::Fault;
 use crate::soft::mask;
@@ -31,12 +30,12 @@ pub(super) struct Shared {
 impl Shared {
     /// A factor whose rows have `k` elements here.
     pub(super) fn new(bits: u64, factor: Factor, form: &Form, k: usize) -> Result<Shared, Fault> {
-        let descriptor = Descriptor::tcgen05(bits).map_err(undefined)?;
+        let descriptor = Descriptor::tcgen05(bits).map_err(Fault::undefined)?;
         let major = if factor.transpose { Major::Mn } else { Major::K };
         let atoms = descriptor.swizzle == Swizzle::B128Atom32;
         if factor.transpose && atoms != (form.kind.bits == 32) {
             let rule = if atoms { "only tf32 has" } else { "tf32 needs 128-byte swizzle in pieces of 32 bytes" };
-            return Err(undefined(format!(
+            return Err(Fault::undefined(format!(
                 "a transposed matrix of {} with {:?} swizzle: {rule}",
                 factor.ty, descriptor.swizzle
             )));
@@ -48,7 +47,7 @@ impl Shared {
                 "rows of {row} bytes at {:#x}, where {:?} swizzle leaves {room}",
                 descriptor.start, descriptor.swizzle
             );
-            return Err(undefined(message));
+            return Err(Fault::undefined(message));
         }
         Ok(Shared { descriptor, rest, major, width: width(factor.ty), per: 128 / form.kind.bits as usize })
     }
@@ -121,7 +120,7 @@ fn second(descriptor: Descriptor, major: Major, form: &Form) -> Result<Descripto
         return Ok(Descriptor { start: descriptor.leading, ..descriptor });
     }
     let rule = "it exists on sm_103a, for K-major matrices with 128-byte swizzle and base offset 0";
-    Err(undefined(format!("a matrix descriptor whose leading dimension is an address: {rule}")))
+    Err(Fault::undefined(format!("a matrix descriptor whose leading dimension is an address: {rule}")))
 }
 
 /// `k` codes of a row of A in tensor memory.
@@ -192,7 +191,7 @@ fn indices(bits: u64, pair: bool) -> Result<[usize; 2], Fault> {
     let known: &[u64] = if pair { &PAIRS } else { &ALL };
     if !known.contains(&bits) {
         let known: Vec<String> = known.iter().map(|b| format!("{b:04b}")).collect();
-        return Err(undefined(format!("sparsity metadata of {bits:04b}; it can be {}", known.join(", "))));
+        return Err(Fault::undefined(format!("sparsity metadata of {bits:04b}; it can be {}", known.join(", "))));
     }
     Ok([(bits & 3) as usize, (bits >> 2) as usize])
 }

@@ -3,8 +3,8 @@
 //! The manual has the layouts in figures; these are CUTLASS's. Every quarter of the lanes has a copy of its own: factor j of
 //! row (or column) i is byte `id + j` of lane `i % 32`, column `i / 32`; beyond the fourth byte, the next block of columns.
 
+use super::At;
 use super::idesc::{Idesc, ScaleType};
-use super::{At, undefined};
 use crate::ctx::Ctx;
 use crate::fault::Fault;
 use crate::site::Site;
@@ -31,11 +31,11 @@ impl Scales {
 
     /// Resolves a descriptor for one thread.
     pub(super) fn resolve(self, ctx: &Ctx, lane: usize, idesc: &Idesc) -> Result<Resolved, Fault> {
-        let ty = idesc.scale.ok_or_else(|| undefined("no type of scale factors"))?;
+        let ty = idesc.scale.ok_or_else(|| Fault::undefined("no type of scale factors"))?;
         // K = 96 is one and a half times as long.
         let count = if idesc.k == 96 { self.count * 3 / 2 } else { self.count };
         if ty == ScaleType::Ue4m3 && self.count != 4 {
-            return Err(undefined("scale factors of ue4m3 for 32 elements each; they are for 16"));
+            return Err(Fault::undefined("scale factors of ue4m3 for 32 elements each; they are for 16"));
         }
         let step = match count {
             2 | 6 => 2,
@@ -45,7 +45,7 @@ impl Scales {
         if let Some(id) = [idesc.a.scale, idesc.b.scale].into_iter().find(|id| id % step != 0) {
             let message =
                 format!("scale factor ID {id} with {count} factors in a row; it must be a multiple of {step}");
-            return Err(undefined(message));
+            return Err(Fault::undefined(message));
         }
         Ok(Resolved { ty, count, k: idesc.k, a: self.a.lane(ctx, lane), b: self.b.lane(ctx, lane) })
     }

@@ -1,13 +1,14 @@
 //! `tcgen05.ld`, `tcgen05.ld.red` and `tcgen05.st` (9.7.16.8): between registers and the quarter of tensor memory that a warp
 //! can reach.
 
+use super::At;
 use super::alloc::uniform;
-use super::{At, undefined};
 use crate::ctx::{Ctx, Flow};
 use crate::exec::{Dst, Src};
 use crate::fault::{Fault, FaultKind};
 use crate::ops::float::Extreme;
 use crate::ops::fragment::{sources, targets};
+use crate::ops::layouts::{Cell, TRANSFERS};
 use crate::ops::matrix::meet;
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::{F32, mask};
@@ -17,24 +18,12 @@ use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::Class;
 
-/// Which lane and column (of 32 bits) register `r` of thread `t` is, for a shape; `.16x32bx2` counts its columns in each half.
-pub(in crate::ops) type Place = fn(t: u32, r: u32) -> (u32, u32);
-
-/// The shapes of 9.7.16.2.3: lanes, and where a register is. The layouts stand in figures; these are CUTLASS's.
-pub(in crate::ops) const SHAPES: [(&str, (u32, Place)); 5] = [
-    ("32x32b", (32, |t, r| (t, r))),
-    ("16x64b", (16, |t, r| (t / 4 + t % 2 * 8, t / 2 % 2 + r * 2))),
-    ("16x128b", (16, |t, r| (t / 4 + r % 2 * 8, t % 4 + r / 2 * 4))),
-    ("16x256b", (16, |t, r| (t / 4 + r / 2 % 2 * 8, t % 4 * 2 + r % 2 + r / 4 * 8))),
-    ("16x32bx2", (16, |t, r| (t % 16, r))),
-];
-
 /// A transfer while it is decoded.
 #[derive(Clone, Copy)]
 struct Transfer {
     at: At,
     lanes: u32,
-    place: Place,
+    place: Cell,
     /// Distance of the second half of `.16x32bx2` from the first.
     split: Option<u32>,
     /// A register is the lower halves of two columns.
@@ -44,7 +33,7 @@ struct Transfer {
 impl Transfer {
     fn new(site: &Site, packing: &str) -> Result<Transfer, Refusal> {
         site.accept(&["sync", "x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128"]);
-        let (lanes, place) = site.one_of(&SHAPES).ok_or("a transfer without a shape")?;
+        let (lanes, place) = site.one_of(&TRANSFERS).ok_or("a transfer without a shape")?;
         let split = site.named("imm_half_split_off").map(|at| match site.operand(at) {
             Operand::Int(value) => Ok(*value as u32),
             other => Err(format!("the operand {other:?} as an offset")),
@@ -102,7 +91,7 @@ impl Transfer {
 
     fn read(&self, ctx: &Ctx, base: Taddr, t: u32, r: u32) -> Result<u64, Fault> {
         let (at, width) = self.cell(base, t, r);
-        let tmem = ctx.cluster.tensor.get(ctx.block.rank).ok_or_else(|| undefined("no tensor memory"))?;
+        let tmem = ctx.cluster.tensor.get(ctx.block.rank).ok_or_else(|| Fault::undefined("no tensor memory"))?;
         let words = tmem.row(at, width)?;
         Ok(if self.packed { (words[0] & 0xffff | words[1] << 16).into() } else { words[0].into() })
     }

@@ -1,7 +1,6 @@
 //! The zero-column mask of `tcgen05.mma.ws` (9.7.16.4.3): which columns of B count as zeros, and from which column on B is
 //! read. Where the manual's table and its examples disagree (which span is which), the examples are followed.
 
-use super::undefined;
 use crate::fault::Fault;
 
 /// A decoded mask.
@@ -20,10 +19,14 @@ impl Zeros {
         let shift = (bits >> 56 & 0x3f) as usize;
         let most = if m == 32 { 16 } else { 32 };
         if bits >> 62 != 0 || bits >> 36 & 7 != 0 {
-            return Err(undefined(format!("a zero-column mask descriptor {bits:#x} whose reserved bits are not 0")));
+            return Err(Fault::undefined(format!(
+                "a zero-column mask descriptor {bits:#x} whose reserved bits are not 0"
+            )));
         }
         if shift > most {
-            return Err(undefined(format!("a zero-column mask that shifts by {shift} columns; {most} are possible")));
+            return Err(Fault::undefined(format!(
+                "a zero-column mask that shifts by {shift} columns; {most} are possible"
+            )));
         }
         if bits >> 39 & 1 == 0 {
             return Ok(Zeros { columns: Vec::new(), shift });

@@ -3,8 +3,7 @@
 //! The test fails if a file of `ptx-launch/docs/figures` is not current; `UPDATE_EXPECT=1` renews them.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use super::fragment::{Spread, Tile};
-use super::tcgen05::SHAPES;
+use crate::layouts::{Spread, TRANSFERS, Tile};
 use ptx_target::tensor::Swizzle;
 use std::fmt::Write;
 use std::path::Path;
@@ -117,7 +116,7 @@ fn sums(title: &str, columns: usize) -> Figure {
 /// Lanes and columns of tensor memory, and which thread's register gets them.
 fn transfer(name: &str, columns: usize) -> Figure {
     let (lanes, place) =
-        SHAPES.into_iter().find(|(shape, _)| *shape == name).map_or((0, None), |(_, (l, p))| (l, Some(p)));
+        TRANSFERS.into_iter().find(|(shape, _)| *shape == name).map_or((0, None), |(_, (l, p))| (l, Some(p)));
     let cell = move |row: usize, column: usize| {
         let places = (0..32u32).flat_map(|thread| (0..8).map(move |register| (thread, register)));
         let found =

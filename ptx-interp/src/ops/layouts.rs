@@ -1,0 +1,76 @@
+//! Where the elements of a warp's matrices are: registers and lanes as functions of rows and columns. Nothing here reads a register.
+
+/// Place of an element: register, lane, and the index in the register.
+pub(super) type Place = (usize, usize, usize);
+
+/// Distribution of rows of A and columns of B ("lines") over the registers of a warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// `mma` of 8 (`high` 1) or 16 lines: lane 4·g + t holds of line g, and of g + 8 in every other register, the elements
+    /// from k = per·t on, and those behind 4·per of them in later registers.
+    Quads { high: usize },
+    /// Volta's four products of 8×8×4: eight lanes each, four elements a lane, along k or across the lines.
+    Volta { across: bool },
+    /// `wmma`, which leaves it to the machine: element by element over the lanes.
+    Plain { depth: usize },
+}
+
+impl Spread {
+    /// Place of element k of a line, with `per` elements in a register.
+    pub(super) fn place(self, line: usize, k: usize, per: usize) -> Place {
+        match self {
+            Spread::Quads { high } => (line / 8 + high * (k / (4 * per)), line % 8 * 4 + k / per % 4, k % per),
+            Spread::Volta { across } => {
+                let (quad, line) = (line / 8, line % 8);
+                let (lane, i) = if across { (k, line % 4) } else { (line % 4, k) };
+                (i / per, 4 * quad + lane + 16 * (line / 4), i % per)
+            }
+            Spread::Plain { depth } => {
+                let at = line * depth + k;
+                (at / 32 / per, at % 32, at / 32 % per)
+            }
+        }
+    }
+}
+
+/// Distribution of C and D over the registers of a warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tile {
+    /// `mma`: two neighbors of a row in a lane, then eight rows further, then eight columns.
+    Quads { high: usize },
+    /// Volta's, in `f16` or in words of 32 bits.
+    Volta { half: bool },
+    /// `wmma`: element by element over the lanes, with so many columns.
+    Plain { columns: usize },
+}
+
+impl Tile {
+    /// Row of A and column of B of element i of a lane.
+    pub(super) fn position(self, lane: usize, i: usize) -> (usize, usize) {
+        match self {
+            Tile::Quads { high } => (lane / 4 + i / 2 % high * 8, i / (2 * high) * 8 + lane % 4 * 2 + i % 2),
+            Tile::Volta { half } => {
+                let (quad, upper) = (lane / 4 % 4 * 8, lane / 16 * 4);
+                let (row, column) =
+                    if half { (lane % 4, i) } else { ((lane & 1) + (i & 2), (i & 4) + (lane & 2) + (i & 1)) };
+                (quad + row + upper, quad + column)
+            }
+            Tile::Plain { columns } => {
+                let at = i * 32 + lane;
+                (at / columns, at % columns)
+            }
+        }
+    }
+}
+
+/// Which lane and column (of 32 bits) register `r` of thread `t` is, for a shape; `.16x32bx2` counts its columns in each half.
+pub(super) type Cell = fn(t: u32, r: u32) -> (u32, u32);
+
+/// The shapes of 9.7.16.2.3: lanes, and where a register is. The layouts stand in figures; these are CUTLASS's.
+pub(super) const TRANSFERS: [(&str, (u32, Cell)); 5] = [
+    ("32x32b", (32, |t, r| (t, r))),
+    ("16x64b", (16, |t, r| (t / 4 + t % 2 * 8, t / 2 % 2 + r * 2))),
+    ("16x128b", (16, |t, r| (t / 4 + r % 2 * 8, t % 4 + r / 2 * 4))),
+    ("16x256b", (16, |t, r| (t / 4 + r / 2 % 2 * 8, t % 4 * 2 + r % 2 + r / 4 * 8))),
+    ("16x32bx2", (16, |t, r| (t % 16, r))),
+];
