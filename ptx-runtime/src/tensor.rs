@@ -145,26 +145,6 @@ impl<'a, T, const R: usize> TensorRef<'a, T, R> {
         Ok(TensorRef { memory, layout })
     }
 
-    /// Its extents, the innermost last.
-    pub fn shape(&self) -> [usize; R] {
-        self.layout.shape
-    }
-
-    /// Its strides in elements.
-    pub fn strides(&self) -> [usize; R] {
-        self.layout.strides
-    }
-
-    /// Returns true if its elements lie in row-major order without gaps.
-    pub fn is_contiguous(&self) -> bool {
-        self.layout.is_contiguous()
-    }
-
-    /// Its address on the device, for alignment checks.
-    pub fn address(&self) -> u64 {
-        self.memory.address()
-    }
-
     /// Its memory, made ready to be read by work on `stream`; the address is that of the first element. Later writers wait until the
     /// result is dropped. For libraries whose kernels take addresses.
     ///
@@ -178,21 +158,6 @@ impl<'a, T, const R: usize> TensorRef<'a, T, R> {
             Source::CudaView(view) => Bound::cuda_read(*view, stream),
         }
     }
-
-    /// The same memory with its dimensions in another order.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Condition`] unless `order` names each dimension once.
-    pub fn permuted(self, order: [usize; R]) -> Result<Self> {
-        let layout = self.layout.permuted(order).ok_or_else(|| no_permutation(&order))?;
-        Ok(TensorRef { layout, ..self })
-    }
-
-    /// The same tensor, if it has `Q` dimensions: for functions that are generic in them.
-    pub fn with_rank<const Q: usize>(self) -> Option<TensorRef<'a, T, Q>> {
-        let layout = self.layout.with_rank()?;
-        Some(TensorRef { memory: self.memory, layout })
-    }
 }
 
 impl<'a, T: Element, const R: usize> TensorRef<'a, T, R> {
@@ -203,15 +168,6 @@ impl<'a, T: Element, const R: usize> TensorRef<'a, T, R> {
             Source::View(view) => Some(TensorRef { memory: Source::View(view.cast()?), layout: self.layout }),
             Source::CudaSlice(_) | Source::CudaView(_) => None,
         }
-    }
-}
-
-impl<T> TensorRef<'_, T, 2> {
-    /// The same matrix with rows and columns exchanged; nothing is copied.
-    #[must_use]
-    pub fn transposed(self) -> Self {
-        let Layout { shape: [m, n], strides: [row, column] } = self.layout;
-        TensorRef { layout: Layout { shape: [n, m], strides: [column, row] }, ..self }
     }
 }
 
@@ -228,26 +184,6 @@ impl<'a, T, const R: usize> TensorMut<'a, T, R> {
         Ok(TensorMut { memory, layout })
     }
 
-    /// Its extents, the innermost last.
-    pub fn shape(&self) -> [usize; R] {
-        self.layout.shape
-    }
-
-    /// Its strides in elements.
-    pub fn strides(&self) -> [usize; R] {
-        self.layout.strides
-    }
-
-    /// Returns true if its elements lie in row-major order without gaps.
-    pub fn is_contiguous(&self) -> bool {
-        self.layout.is_contiguous()
-    }
-
-    /// Its address on the device, for alignment checks.
-    pub fn address(&self) -> u64 {
-        self.memory.address()
-    }
-
     /// Its memory, made ready to be written by work on `stream`; the address is that of the first element. Later readers and writers
     /// wait until the result is dropped. For libraries whose kernels take addresses.
     ///
@@ -259,21 +195,6 @@ impl<'a, T, const R: usize> TensorMut<'a, T, R> {
             Target::View(view) => view.bind_write(stream),
             Target::CudaView(view) => Bound::cuda_write(view, stream),
         }
-    }
-
-    /// The same memory with its dimensions in another order.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Condition`] unless `order` names each dimension once.
-    pub fn permuted(self, order: [usize; R]) -> Result<Self> {
-        let layout = self.layout.permuted(order).ok_or_else(|| no_permutation(&order))?;
-        Ok(TensorMut { layout, ..self })
-    }
-
-    /// The same tensor, if it has `Q` dimensions: for functions that are generic in them.
-    pub fn with_rank<const Q: usize>(self) -> Option<TensorMut<'a, T, Q>> {
-        let layout = self.layout.with_rank()?;
-        Some(TensorMut { memory: self.memory, layout })
     }
 }
 
@@ -287,14 +208,64 @@ impl<'a, T: Element, const R: usize> TensorMut<'a, T, R> {
     }
 }
 
-impl<T> TensorMut<'_, T, 2> {
-    /// The same matrix with rows and columns exchanged; nothing is copied.
-    #[must_use]
-    pub fn transposed(self) -> Self {
-        let Layout { shape: [m, n], strides: [row, column] } = self.layout;
-        TensorMut { layout: Layout { shape: [n, m], strides: [column, row] }, ..self }
-    }
+/// The methods that tensors have alike, of memory that is read and of memory that is written.
+macro_rules! tensors {
+    ($($tensor:ident)*) => { $(
+        impl<'a, T, const R: usize> $tensor<'a, T, R> {
+            /// Its extents, the innermost last.
+            pub fn shape(&self) -> [usize; R] {
+                self.layout.shape
+            }
+
+            /// Its strides in elements.
+            pub fn strides(&self) -> [usize; R] {
+                self.layout.strides
+            }
+
+            /// Returns true if its elements lie in row-major order without gaps.
+            pub fn is_contiguous(&self) -> bool {
+                self.layout.is_contiguous()
+            }
+
+            /// Its address on the device, for alignment checks.
+            pub fn address(&self) -> u64 {
+                self.memory.address()
+            }
+
+            /// The same memory with its dimensions in another order.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Condition`] unless `order` names each dimension once.
+            pub fn permuted(self, order: [usize; R]) -> Result<Self> {
+                let layout = self.layout.permuted(order).ok_or_else(|| no_permutation(&order))?;
+                Ok($tensor { layout, ..self })
+            }
+
+            /// The same tensor, if it has `Q` dimensions: for functions that are generic in them.
+            pub fn with_rank<const Q: usize>(self) -> Option<$tensor<'a, T, Q>> {
+                let layout = self.layout.with_rank()?;
+                Some($tensor { memory: self.memory, layout })
+            }
+        }
+
+        impl<T> $tensor<'_, T, 2> {
+            /// The same matrix with rows and columns exchanged; nothing is copied.
+            #[must_use]
+            pub fn transposed(self) -> Self {
+                let Layout { shape: [m, n], strides: [row, column] } = self.layout;
+                $tensor { layout: Layout { shape: [n, m], strides: [column, row] }, ..self }
+            }
+        }
+
+        impl<T, const R: usize> fmt::Debug for $tensor<'_, T, R> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let Layout { shape, strides } = self.layout;
+                write!(f, concat!(stringify!($tensor), "({:?}, strides {:?})"), shape, strides)
+            }
+        }
+    )* };
 }
+tensors! { TensorRef TensorMut }
 
 impl<T> Source<'_, T> {
     fn len(&self) -> usize {
@@ -445,18 +416,6 @@ impl<'a, T, const R: usize> From<&'a mut TensorMut<'_, T, R>> for TensorMut<'a, 
             Target::CudaView(view) => Target::CudaView(view.slice_mut(..)),
         };
         TensorMut { memory, layout: tensor.layout }
-    }
-}
-
-impl<T, const R: usize> fmt::Debug for TensorRef<'_, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TensorRef({:?}, strides {:?})", self.layout.shape, self.layout.strides)
-    }
-}
-
-impl<T, const R: usize> fmt::Debug for TensorMut<'_, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TensorMut({:?}, strides {:?})", self.layout.shape, self.layout.strides)
     }
 }
 

@@ -17,6 +17,30 @@ struct Lists {
     steps: [u32; RANK],
 }
 
+/// Calls an encoder of the driver. They differ in the arguments behind the strides, which describe a tile, and in those behind the interleaving.
+macro_rules! call {
+    ($encode:ident, $builder:ident, $map:ident, $lists:ident, [$($tile:expr),*], [$($mode:expr),*]) => {
+        // SAFETY: the map is 128 bytes, aligned to 128; every list is as long as the highest rank.
+        unsafe {
+            $encode(
+                (&raw mut $map).cast(),
+                $builder.element.code(),
+                $builder.shape.len() as u32,
+                $builder.address as *mut c_void,
+                $lists.shape.as_ptr(),
+                $lists.strides.as_ptr(),
+                $($tile,)*
+                $lists.steps.as_ptr(),
+                $builder.interleave as u32,
+                $($mode,)*
+                $builder.swizzle as u32,
+                $builder.promotion as u32,
+                $builder.fill as u32,
+            )
+        }
+    };
+}
+
 impl TensorMapBuilder {
     /// The driver's verdict alone, for tests that compare it with the rules.
     ///
@@ -28,13 +52,20 @@ impl TensorMapBuilder {
         let mut map = TensorMap([0; 16]);
         let lists = self.lists();
         let code = match &self.mode {
-            Mode::Tiled { tile } => self.tiled(driver, &mut map, &lists, &reversed(tile))?,
+            Mode::Tiled { tile } => {
+                let (encode, tile) = (driver.cuTensorMapEncodeTiled()?, reversed::<_, u32>(tile));
+                call!(encode, self, map, lists, [tile.as_ptr()], [])
+            }
             Mode::Im2col { lower, upper, channels, pixels } => {
-                let corners = (reversed(lower), reversed(upper));
-                self.im2col_of(driver, &mut map, &lists, corners, (*channels as u32, *pixels as u32))?
+                let encode = driver.cuTensorMapEncodeIm2col()?;
+                let (lower, upper) = (reversed::<_, i32>(lower), reversed::<_, i32>(upper));
+                call!(encode, self, map, lists, [lower.as_ptr(), upper.as_ptr(), *channels as u32, *pixels as u32], [])
             }
             Mode::Im2colWide { lower, upper, channels, pixels } => {
-                self.wide(driver, &mut map, &lists, (*lower, *upper), (*channels as u32, *pixels))?
+                let encode = driver.cuTensorMapEncodeIm2colWide()?;
+                // `CUtensorMapIm2ColWideMode`: W, where the number of pixels counts, or W128.
+                let (mode, pixels) = pixels.map_or((1, 128), |pixels| (0, pixels as u32));
+                call!(encode, self, map, lists, [*lower, *upper, *channels as u32, pixels], [mode])
             }
         };
         if code == 0 { Ok(map) } else { Err(self.refused(driver, code)) }
@@ -65,92 +96,6 @@ impl TensorMapBuilder {
         let mut strides: Vec<u64> = strides.collect();
         strides.pop();
         Lists { shape: reversed(&self.shape), strides: reversed(&strides), steps: reversed(&self.steps()) }
-    }
-
-    fn tiled(&self, driver: &Driver, map: &mut TensorMap, lists: &Lists, tile: &[u32; RANK]) -> Result<i32> {
-        let encode = driver.cuTensorMapEncodeTiled()?;
-        // SAFETY: the map is 128 bytes, aligned to 128; every list is as long as the highest rank.
-        Ok(unsafe {
-            encode(
-                (&raw mut *map).cast(),
-                self.element.code(),
-                self.shape.len() as u32,
-                self.address as *mut c_void,
-                lists.shape.as_ptr(),
-                lists.strides.as_ptr(),
-                tile.as_ptr(),
-                lists.steps.as_ptr(),
-                self.interleave as u32,
-                self.swizzle as u32,
-                self.promotion as u32,
-                self.fill as u32,
-            )
-        })
-    }
-
-    fn im2col_of(
-        &self,
-        driver: &Driver,
-        map: &mut TensorMap,
-        lists: &Lists,
-        (lower, upper): ([i32; RANK], [i32; RANK]),
-        (channels, pixels): (u32, u32),
-    ) -> Result<i32> {
-        let encode = driver.cuTensorMapEncodeIm2col()?;
-        // SAFETY: as for `tiled`.
-        Ok(unsafe {
-            encode(
-                (&raw mut *map).cast(),
-                self.element.code(),
-                self.shape.len() as u32,
-                self.address as *mut c_void,
-                lists.shape.as_ptr(),
-                lists.strides.as_ptr(),
-                lower.as_ptr(),
-                upper.as_ptr(),
-                channels,
-                pixels,
-                lists.steps.as_ptr(),
-                self.interleave as u32,
-                self.swizzle as u32,
-                self.promotion as u32,
-                self.fill as u32,
-            )
-        })
-    }
-
-    fn wide(
-        &self,
-        driver: &Driver,
-        map: &mut TensorMap,
-        lists: &Lists,
-        (lower, upper): (i32, i32),
-        (channels, pixels): (u32, Option<usize>),
-    ) -> Result<i32> {
-        let encode = driver.cuTensorMapEncodeIm2colWide()?;
-        // `CUtensorMapIm2ColWideMode`: W, where the number of pixels counts, or W128.
-        let (mode, pixels) = pixels.map_or((1, 128), |pixels| (0, pixels as u32));
-        // SAFETY: as for `tiled`.
-        Ok(unsafe {
-            encode(
-                (&raw mut *map).cast(),
-                self.element.code(),
-                self.shape.len() as u32,
-                self.address as *mut c_void,
-                lists.shape.as_ptr(),
-                lists.strides.as_ptr(),
-                lower,
-                upper,
-                channels,
-                pixels,
-                lists.steps.as_ptr(),
-                self.interleave as u32,
-                mode,
-                self.swizzle as u32,
-                self.promotion as u32,
-                self.fill as u32,
-            )
-        })
     }
 }
 
