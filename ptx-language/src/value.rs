@@ -35,7 +35,10 @@ impl Const {
             Const::Int(_, Some(ty)) | Const::Float(_, Some(ty)) => format!("`{}`", types::name(*ty)),
             Const::Bool(_) => "`bool`".into(),
             Const::Str(_) => "a string".into(),
-            Const::Array(_) => "an array".into(),
+            Const::Array(items) => match self.ty() {
+                Some(ty) => format!("`{}`", ty.name()),
+                None => format!("an array of {}", items.len()),
+            },
             Const::Tuple(_) => "a tuple".into(),
             Const::Struct(ty, _) => format!("`{}`", ty.name),
             Const::Arch(_) => "a target".into(),

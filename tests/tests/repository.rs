@@ -1,6 +1,8 @@
 //! Rules about the files of this repository that no other tool holds.
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use ptx_tests::device_code::DeviceCode;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
         rule("temporary files lie in private folders", private),
         rule("doc comments start with their subject", plain),
         rule("words are spelled as in American English", american),
+        Trial::ignorable_test("the plain GEMM is short", short),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -115,4 +118,23 @@ fn american(files: &[String]) -> Result<(), Failed> {
         }
     }
     if found.is_empty() { Ok(()) } else { Err(format!("British spellings: {found:#?}").into()) }
+}
+
+/// The plain GEMM for Hopper, whose kernel a reader should take in at once.
+const PLAIN_GEMM: &str = "ptx-kernels/src/gemm/hopper/gemm.rs";
+
+/// The most lines of its device code: structs and functions without attributes, comments and blank lines, formatted at 100 columns.
+const PLAIN_LINES: usize = 150;
+
+fn short() -> Result<Completion, Failed> {
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--edition", "2024", "--emit", "stdout", "--config", "max_width=100,use_small_heuristics=Max"]);
+    let Ok(formatted) = rustfmt.stdin(File::open(root().join(PLAIN_GEMM))?).output() else {
+        return Ok(Completion::ignored_with("there is no rustfmt"));
+    };
+    let lines = DeviceCode::read(&String::from_utf8(formatted.stdout)?, false)?.lines;
+    match lines {
+        1..=PLAIN_LINES => Ok(Completion::Completed),
+        _ => Err(format!("{PLAIN_GEMM} has {lines} lines of device code, of at most {PLAIN_LINES}").into()),
+    }
 }

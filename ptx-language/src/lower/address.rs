@@ -174,6 +174,12 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// The way from an address to a number.
+    pub(super) fn number_help(ty: &AddressTy) -> String {
+        let register = ty.space.register().map_or_else(|| "u64".to_owned(), types::name);
+        format!("write the type of the register that gets it: `let n: {register} = …;`")
+    }
+
     /// The register for an address: that of `dest`, or a temporary.
     fn address_destination(&mut self, dest: Option<&Value>, ty: &Rc<AddressTy>, span: Span) -> Option<Reg> {
         match dest {

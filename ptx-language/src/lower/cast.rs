@@ -76,6 +76,7 @@ impl<'a> Lowerer<'a> {
         }
         let message = format!("no single instruction converts {} to `{}`", value.describe(), types::name(to));
         let help = match to.class() {
+            _ if let Value::Address(address) = value => Self::number_help(&address.ty),
             Class::Pred => "compare it: `x != 0`, which is `setp.ne`".to_owned(),
             _ => format!("write the `cvt` instructions in `ptx! {{ cvt….{} … }}`", to.name()),
         };

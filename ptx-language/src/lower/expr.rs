@@ -8,8 +8,8 @@ use crate::operators::{self, Op, Operator};
 use crate::scope::Binding;
 use crate::tree::{BinaryOp, Expr, ExprKind, Path, UnaryOp};
 use crate::types::{self, Ty};
-use crate::value::{Array, Const, Value, parts};
-use ptx_core::diag::{Diagnostic, codes};
+use crate::value::{Array, Const, Value, count_parts, parts};
+use ptx_core::diag::{Diagnostic, codes, plural};
 use ptx_core::isa::{SpecialRegister, Type};
 use ptx_core::span::Span;
 
@@ -152,6 +152,7 @@ impl<'a> Lowerer<'a> {
                 format!("convert it, `… as {}`, or declare the register with the type of the value", types::name(ty))
             }
             Some(Ty::Address(to)) => Self::address_help(value, &to),
+            Some(Ty::Array(_, len)) if count_parts(value) > 0 => format!("write {}", plural(len as usize, "element")),
             _ => "write a value of the same shape".to_owned(),
         };
         self.fail(&codes::P0802, span, format!("this is {from}, and what it is written to is {to}"), help)

@@ -156,11 +156,13 @@ fn opcodes_are_compared_where_they_belong() {
 /// Kernels and helpers keep the limits of [`limits`].
 #[test]
 fn device_functions_are_short() {
-    let functions = limits::functions();
+    let files = limits::files();
+    let functions: Vec<_> =
+        files.iter().flat_map(|(path, code)| code.functions.iter().map(move |function| (path, function))).collect();
     let kernels = functions.iter().filter(|(_, function)| function.is_kernel).count();
     assert!(kernels >= 100 && functions.len() >= 900, "{kernels} kernels of {} functions were found", functions.len());
     let mut wrong = Vec::new();
-    for (path, function) in &functions {
+    for (path, function) in functions {
         let (name, at) = (&function.name, function.at);
         if function.lines > limits::LINES {
             wrong.push(format!("{path}:{at}: `{name}` has {} lines, of at most {}", function.lines, limits::LINES));
@@ -186,5 +188,15 @@ fn print_the_graph() {
             println!("  {room:12} {lines:6}  {}", uses.join(", "));
         }
         graph.circles().iter().for_each(|circle| println!("  circle of {}: {circle:?}", circle.len()));
+    }
+}
+
+/// The table for `docs/comparison.md`.
+#[test]
+#[ignore = "prints sizes: cargo test -p ptx-tests --test architecture -- --ignored --nocapture"]
+fn print_the_sizes() {
+    for (path, code) in limits::files().iter().filter(|(_, code)| code.lines > 0) {
+        let (lines, longest, parameters) = (code.lines, code.longest(), code.most_parameters());
+        println!("{path:56} {lines:4} lines, longest function {longest:3}, most parameters of a helper {parameters}");
     }
 }

@@ -31,12 +31,19 @@ pub(in crate::lower) fn refused(
     arch: Arch,
     version: Version,
 ) -> Diagnostic {
-    // A wrong register or number says more than "this is no …".
+    // A wrong register or number says more than "this is no …", and so does a vector of another length.
+    let is_vector = |m: &Mismatch| matches!(place.written.get(m.operand), Some(Operand::Vector(_)));
+    let says = |m: &Mismatch| match m.why {
+        Why::Shape(_) if !is_vector(m) => 0,
+        Why::Count => 1,
+        Why::Shape(_) => 2,
+        _ => 3,
+    };
     let rank = |r: &Refused| match r {
-        Refused::Operands(m) => (0, m.operand, !matches!(m.why, Why::Shape(_))),
-        Refused::Rule(_) => (1, 0, true),
-        Refused::RuleGate(_) => (2, 0, true),
-        Refused::Gate | Refused::MemberGate(_) => (3, 0, true),
+        Refused::Operands(m) => (0, m.operand, says(m)),
+        Refused::Rule(_) => (1, 0, 0),
+        Refused::RuleGate(_) => (2, 0, 0),
+        Refused::Gate | Refused::MemberGate(_) => (3, 0, 0),
     };
     let Some((form, why)) = refused.iter().max_by_key(|(_, r)| rank(r)) else {
         return Diagnostic::error(&codes::P0203, place.name, "there is no such form");

@@ -146,8 +146,9 @@ pub mod kernels {
 
     /// The producer warp.
     fn load_tiles<T, const C: Config>(a: TensorMap, b: TensorMap, smem: Shared<SharedMemory<C>>, work: &Work, k: u32) {
-        let (rank_m, rank_n): (u32, u32) = (work.rank_m, work.rank_n);
-        let mut producer = mainloop::Producer::<{ policy(C) }>::new(a, b, smem.stages, smem.barriers, rank_m, rank_n);
+        const P: mainloop::Policy = policy(C);
+        let (m, n): (u32, u32) = (work.rank_m, work.rank_n);
+        let mut producer = mainloop::Producer::<P>::new(a, b, smem.stages, smem.barriers, m, n);
         let mut range = mainloop::KRange { begin: 0, end: k, backward: 0 };
         let mut tile: u32 = smem.cluster_id.wait();
         let (mut m, mut n): (u32, u32) = first_rows::<C>(work, tile);
