@@ -14,8 +14,8 @@
 //! are rounded to nearest: the error before rounding is at most 2^-22 · (|x1| + |x2|). A position that the tables do not have gives NaN; no memory
 //! outside of the tables is read.
 //!
-//! Measured on an H200 with 8192 tokens of 64 heads of 128 elements, GB/s of the heads' bytes, and as a share of a device copy's in the same run: halves 3655
-//! (0.95) in bf16 and 3907 (0.96) in f32, neighbors 3649 (0.95) and 3910 (0.96). Other chips have not been measured.
+//! Measured on an H200 with 8192 tokens of 64 heads of 128 elements, GB/s of the heads' bytes, and as a share of a device copy's in the same run: halves 3700
+//! (0.97) in bf16 and 3971 (0.98) in f32, neighbors 3714 (0.98) and 3978 (0.98). Other chips have not been measured.
 //!
 //! Source: Su et al., *RoFormer: Enhanced Transformer with Rotary Position Embedding*, 2021.
 

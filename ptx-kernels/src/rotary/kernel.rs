@@ -7,7 +7,8 @@ use ptx_launch::prelude::*;
 /// The kernel.
 #[ptx_module(arch("sm_75", "sm_90"))]
 pub(super) mod rotations {
-    const THREADS: u32 = 256;
+    /// Few, because a block waits for its position and its angles one after the other, and other blocks load meanwhile.
+    const THREADS: u32 = 64;
     /// Heads of a thread.
     const HEADS: u32 = 2;
 
@@ -163,7 +164,7 @@ pub(super) mod rotations {
                 let there: pred = head + h < heads;
                 let (same, copy) =
                     (from.at(h as u64 * x_head).at(half + pair), to.at(h as u64 * out_head).at(half + pair));
-                vector::store::<T, EACH>(copy, vector::load::<T, EACH>(same, there, 0), there);
+                vector::store_kept::<T, EACH>(copy, vector::load::<T, EACH>(same, there, 0), there);
             }
             return;
         }
@@ -200,9 +201,8 @@ pub(super) mod rotations {
             let of_head = to.at(h as u64 * out_head);
             let (first, second): ([f32; EACH], [f32; EACH]) =
                 rotate_head::<C>(vector::unpack::<T, EACH>(a[h]), vector::unpack::<T, EACH>(b[h]), c, s);
-            // What is written once leaves the second-level cache to what is read.
-            vector::store::<T, EACH>(of_head.at(low), vector::pack::<T, EACH>(first), there);
-            vector::store::<T, EACH>(of_head.at(high), vector::pack::<T, EACH>(second), there);
+            vector::store_kept::<T, EACH>(of_head.at(low), vector::pack::<T, EACH>(first), there);
+            vector::store_kept::<T, EACH>(of_head.at(high), vector::pack::<T, EACH>(second), there);
         }
     }
 }
