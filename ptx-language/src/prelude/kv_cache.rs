@@ -255,7 +255,7 @@ struct Every {
 /// Parts of the rows of one problem that several blocks leave in memory at `scratch`, for the last of them to add up. Block `first` has
 /// the beginning of the problem, and `count` blocks have some of it. Each block has room for two parts: of the problem in whose middle
 /// it begins, and of the one that it begins. A part is `ROWS` rows of `COLUMNS` sums as `f32`, and the logarithm of each row's sum of
-/// exponentials in powers of 2.
+/// exponentials in powers of 2. `ROWS` is a multiple of 4, so that parts begin at 16 bytes.
 struct Parts<const ROWS: u32, const COLUMNS: u32> {
     scratch: u64,
     first: u32,

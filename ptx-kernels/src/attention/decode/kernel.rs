@@ -3,8 +3,8 @@
 //! The queries of all heads that share a head of the cache are the rows of one product, so that every key is read once. The keys of all
 //! sequences are a line of rounds, `block()` keys each. Groups of blocks take equal pieces of that line, and each block of a group one
 //! head, so that all heads of a token are read at about the same time: they share pages of the memory chips. Each warp has a ring of
-//! tiles of its own (`ring`), which rows reach by `cp.async` and no other warp waits for. At the end of a head a block adds up its
-//! warps' parts; where several blocks share a head, the last one to arrive adds up theirs (Flash-Decoding, Dao et al., 2023; stream-K,
+//! tiles of its own (`ring`), which rows reach by `cp.async` and no other warp waits for. At the end of a head a warp leaves its sums in the
+//! free stage of its ring, while rows of the next head are on their way to the others, and the block adds up its warps' parts; where several blocks share a head, the last one to arrive adds up theirs (Flash-Decoding, Dao et al., 2023; stream-K,
 //! Osama et al., 2023).
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
