@@ -1,5 +1,5 @@
 //! The choice that `Gemm` makes against all of its algorithms, and against cuBLASLt's first choice: random shapes, a cold second-level
-//! cache. `--records` keeps every time, for `--fit`.
+//! cache, or those that `--sizes` lists. `--records` keeps every time, for `--fit`.
 
 use super::kind::{self, Kind};
 use crate::bench::Bench;
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// Shapes of a run.
-const SHAPES: u32 = 300;
+const SHAPES: usize = 300;
 /// The largest extent.
 const LARGEST: usize = 16384;
 /// The most multiplications of a shape: a millisecond of the tensor cores.
@@ -56,6 +56,17 @@ impl Shape {
     fn name(&self, kind: &str) -> String {
         let [m, n, k] = self.extents;
         format!("{kind} {m} {n} {k} {}", if self.b_k_major { "k" } else { "n" })
+    }
+
+    /// The shape that `--sizes 4096x512x1000n` lists: M, N, K, and the dimension along which B is dense, K if none is named.
+    fn listed(size: &str) -> Option<Shape> {
+        let (extents, b_k_major) = match size.strip_suffix('n') {
+            Some(extents) => (extents, false),
+            None => (size.trim_end_matches('k'), true),
+        };
+        let extents: Vec<usize> = extents.split('x').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let extents: [usize; 3] = extents.try_into().ok()?;
+        extents.iter().all(|extent| (1..=LARGEST).contains(extent)).then_some(Shape { extents, b_k_major })
     }
 
     /// Half of the shapes have at most 64 rows, two of three extents are multiples of 64.
@@ -121,7 +132,8 @@ enum Way<'a> {
 
 fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
     let kernel = format!("gemm choice {}", K::NAME);
-    if !bench.device.is_cuda() || !bench.wants(&kernel, "random") {
+    let listed: Vec<Shape> = bench.options.sizes.iter().filter_map(|size| Shape::listed(size)).collect();
+    if !bench.device.is_cuda() || listed.is_empty() && !bench.wants(&kernel, "random") {
         return Ok(());
     }
     let (device, stream) = (bench.device.clone(), bench.stream.clone());
@@ -144,11 +156,11 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
     let kernels: Vec<u64> = modules().map(|(_, ptx)| Records::hash_ptx(ptx)).collect();
     let mut records = Records::new();
     let (mut to_best, mut to_rival) = (Vec::new(), Vec::new());
-    for _ in 0..SHAPES {
+    let random = std::iter::repeat_with(|| Shape::random(&mut next)).take(if listed.is_empty() { SHAPES } else { 0 });
+    for shape in listed.into_iter().chain(random) {
         if bench.options.until.is_some_and(|until| Instant::now() > until) {
             break;
         }
-        let shape = Shape::random(&mut next);
         let addresses = (memory.a.address(), memory.b.address(), memory.c.address());
         let problem = Problem { shape: shape.extents, operand: K::NUMBER, a_k_major: true, b_k_major: shape.b_k_major };
         let plan = lt.as_ref().ok().and_then(|lt| lt.first_choice(&problem, addresses).ok());
