@@ -102,7 +102,7 @@ pub mod kernels {
         for i in 0..4 {
             let skew: u32 = (row_of(t, first + i) as u32) & 15;
             let whole: pred = (first + i < t.rows) & (at + reach_of(skew) <= bytes);
-            let to: u64 = t.to + (wide(ctaid.z) * t.rows + (first + i) as u64) * (t.pitch as u64) + at as u64;
+            let to: u64 = copy_of(t, first + i) + at as u64;
             let run: [b32; 4] = shift_run(&mut words[i], skew);
             ptx! { @whole st.global.v4.b32 [to], {run[..]}; }
         }
@@ -132,30 +132,32 @@ pub mod kernels {
         run
     }
 
-    /// Copies the last runs of a warp's four rows element by element, because an aligned run may reach beyond its row.
+    /// Copies what is left of a warp's four rows element by element, because an aligned run may reach beyond its row: fewer than 32 bytes of each, a
+    /// word by each of eight lanes.
     fn copy_ends<const T: Element>(t: &Transfer, first: u32, start: u32, bytes: u32) {
-        let mut index: u32 = 0;
-        while index < 16 {
-            let (row, at): (u32, u32) = (first + index / 4, start + (laneid + index % 4 * 32) * 4);
-            let from: u64 = row_of(t, row);
-            let run: u32 = at & 0xffff_fff0;
-            if (row < t.rows) & (at < bytes) & (run + reach_of((from as u32) & 15) > bytes) {
-                let place: u64 = t.to + (wide(ctaid.z) * t.rows + row as u64) * (t.pitch as u64) + at as u64;
-                let mut all: u32 = 0;
-                for part in 0..4 / T.size {
-                    const BYTE: u32 = part * T.size;
-                    let there: pred = at + BYTE < bytes;
-                    let bits: u32 = load::<T>(from + (at + BYTE) as u64, there);
-                    all = all | (bits << (8 * BYTE));
-                }
-                ptx! { st.global.b32 [place], all; }
-            }
-            index += 1;
+        let row: u32 = first + laneid / 8;
+        let (from, to): (u64, u64) = (row_of(t, row), copy_of(t, row));
+        let reach: u32 = reach_of((from as u32) & 15);
+        let runs: u32 = (bytes >= reach).select((bytes - reach) / 16 + 1, 0);
+        let at: u32 = runs * 16 + laneid % 8 * 4;
+        let inside: pred = (row < t.rows) & (at >= start) & (at < start + SPAN);
+        let mut all: u32 = 0;
+        for part in 0..4 / T.size {
+            const BYTE: u32 = part * T.size;
+            let there: pred = inside & (at + BYTE < bytes);
+            all = all | (load::<T>(from + (at + BYTE) as u64, there) << (8 * BYTE));
         }
+        let (there, place): (pred, u64) = (inside & (at < bytes), to + at as u64);
+        ptx! { @there st.global.b32 [place], all; }
     }
 
     fn row_of(t: &Transfer, row: u32) -> u64 {
         t.from + t.batch * (ctaid.z as u64) + t.row * (row as u64)
+    }
+
+    /// A row of the copy.
+    fn copy_of(t: &Transfer, row: u32) -> u64 {
+        t.to + (wide(ctaid.z) * t.rows + row as u64) * (t.pitch as u64)
     }
 
     /// 64 rows by 64 elements, through shared memory: read along the nearer neighbors, and written along the rows.
@@ -177,8 +179,7 @@ pub mod kernels {
         for i in 0..16 {
             let (row, column): (u32, u32) = (slow + i * 4, fast);
             let get = tile.at(row, column);
-            let line: u64 = wide(ctaid.z) * t.rows + (row0 + row) as u64;
-            let at: u64 = t.to + line * (t.pitch as u64) + wide(column0 + column) * T.size;
+            let at: u64 = copy_of(t, row0 + row) + wide(column0 + column) * T.size;
             let there: pred = (row0 + row < t.rows) & (column0 + column < t.extent);
             let bits: b32;
             ptx! { ld.shared.b32 bits, [get]; }
