@@ -6,7 +6,7 @@
 
 use super::access::Access;
 use super::hopper::Pick;
-use super::model::{Extents, Fastest, Table};
+use super::model::{Extents, LOW, Table};
 use super::plan::{self, Candidate, MOST, Plan};
 use super::problem::Product;
 use super::tuned;
@@ -102,7 +102,13 @@ impl Class {
         let runs = |candidate: &&'static Candidate| {
             candidate.runs(product, self.device, &ways[usize::from(candidate.cluster.is_some())], false)
         };
-        Table::new(plan::candidates_of(product.kind).filter(runs), self.device.multiprocessors, shipped(product.kind))
+        // Where kernels of `wgmma` take operands as they lie, high tiles of others are never the fastest.
+        let as_they_lie = ways[1].iter().all(|access| access.packed.is_none());
+        let by_tma = as_they_lie && plan::candidates_of(product.kind).any(|next| next.cluster.is_some() && runs(&next));
+        let kernels = plan::candidates_of(product.kind)
+            .filter(runs)
+            .filter(|candidate| !by_tma || candidate.cluster.is_some() || candidate.block_m <= LOW);
+        Table::new(kernels, self.device.multiprocessors, shipped(product.kind))
     }
 }
 
@@ -170,24 +176,22 @@ fn search(given: &Product, setting: &Setting) -> Result<Decision> {
         candidate.plan(product, &ways[usize::from(candidate.cluster.is_some())], splits)
     };
     let (class, extents) = (Class::new(product, ways, device), Extents::new(product, ways, shipped(product.kind)));
-    let fastest = CLASSES.with_borrow_mut(|classes| {
+    let limit = tuned.map_or(f32::INFINITY, |(time, _)| time);
+    let planned = CLASSES.with_borrow_mut(|classes| {
         let kernels = classes.kernels(class, product, ways);
-        let found = kernels.fastest(&extents, |_, _| true);
-        // Nearly always there is memory for the fastest one of all, or it needs none.
-        let copies = ways.as_flattened().iter().any(|access| access.packed.is_some());
-        let fits = |candidate, splits| (splits == 1 && !copies) || plan(candidate, splits).bytes <= available;
-        if found.is_none_or(|found| fits(found.candidate, found.splits)) {
-            found
-        } else {
-            kernels.fastest(&extents, fits)
+        let found = kernels.fastest(&extents, |_, _| true).filter(|found| found.time < limit)?;
+        let first = plan(found.candidate, found.splits);
+        // Nearly always there is memory for the fastest one of all.
+        if first.bytes <= available {
+            return Some(first);
         }
+        let found = kernels.fastest(&extents, |candidate, splits| plan(candidate, splits).bytes <= available)?;
+        (found.time < limit).then(|| plan(found.candidate, found.splits))
     });
-    match (fastest, tuned) {
-        (Some(Fastest { candidate, splits, time }), tuned) if tuned.is_none_or(|(tuned, _)| time < tuned) => {
-            Ok(Decision::Plan(plan(candidate, splits)))
-        }
-        (_, Some((_, pick))) => Ok(Decision::Tuned(pick)),
-        (_, None) => Err(plan::no_kernel(product, device)),
+    match (planned, tuned) {
+        (Some(plan), _) => Ok(Decision::Plan(plan)),
+        (None, Some((_, pick))) => Ok(Decision::Tuned(pick)),
+        (None, None) => Err(plan::no_kernel(product, device)),
     }
 }
 

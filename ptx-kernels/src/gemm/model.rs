@@ -21,9 +21,9 @@ pub(in crate::gemm) const fn ceil(quotient: f32) -> f32 {
     quotient + (0.5 - EDGE) + LARGE - LARGE
 }
 
-/// The integer below a positive number of less than 2²².
-fn floor(number: f32) -> f32 {
-    (number as u32) as f32
+/// The integer that is not above a positive quotient, with the same exceptions.
+const fn floor(quotient: f32) -> f32 {
+    ceil(quotient + (2.0 * EDGE - 1.0))
 }
 
 /// The larger one of two numbers, and the smaller one: one instruction each, which those of `f32` are not.
@@ -40,11 +40,17 @@ const SPLITS: f32 = 32.0;
 const ROUNDS: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 const DIVIDED: usize = 3;
 
+/// No division takes less than its bound, and few less than the bound times this: a kernel that may gain less is not tried.
+const SELDOM: f32 = 1.06;
+
+/// Numbers in a vector.
+const LANES: usize = 4;
+
 /// Tiles of clusters in a matrix that persistent kernels count.
 const TILES: f32 = (1 << 23) as f32;
 
 /// Rows of the lowest tiles. Higher ones are tried if a product fills more than a quarter of them.
-const LOW: u32 = 16;
+pub(in crate::gemm) const LOW: u32 = 16;
 
 /// The most rows of C for the kernels that load operands without tiles.
 const FEW_ROWS: f32 = 8.0;
@@ -69,7 +75,7 @@ impl Extents {
     #[inline]
     pub(crate) fn new(product: &Product, ways: &[[Access; 2]; 2], costs: &Costs) -> Extents {
         let Product { kind, batches, ref c, ref epilogue, .. } = *product;
-        let [m, n, k] = [product.m, product.n, product.k].map(|extent| extent as f32);
+        let (m, n, k) = (product.m as f32, product.n as f32, product.k as f32);
         let (batches, size, to) = (batches as f32, problem::size(kind), problem::size(epilogue.kind));
         let ragged = if c.is_wide(to) { 0.0 } else { costs.ragged };
         Extents {
@@ -88,8 +94,8 @@ impl Extents {
 /// The time of the copies of operands.
 #[inline]
 fn packing(access: &[Access; 2], costs: &Costs) -> f32 {
-    let packed = access.iter().filter_map(|access| access.packed);
-    let bytes = packed.map(|packed| packed.bytes() as f32).sum::<f32>();
+    let bytes = |access: &Access| access.packed.as_ref().map_or(0.0, |packed| packed.bytes() as f32);
+    let bytes = bytes(&access[0]) + bytes(&access[1]);
     if bytes > 0.0 { costs.pack + bytes * costs.copied_byte } else { 0.0 }
 }
 
@@ -97,6 +103,8 @@ fn packing(access: &[Access; 2], costs: &Costs) -> f32 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table<const N: usize> {
     candidates: [Option<&'static Candidate>; N],
+    /// The number of kernels.
+    count: usize,
     /// The rows of C from which and up to which a kernel is tried.
     least_rows: [f32; N],
     most_rows: [f32; N],
@@ -165,6 +173,7 @@ impl<const N: usize> Table<N> {
         let packs = each(|candidate| f32::from(u8::from(candidate.majors.is_some())));
         Table {
             candidates,
+            count: candidates.iter().flatten().count(),
             least_rows: candidates.map(|candidate| candidate.map_or(f32::INFINITY, Candidate::least_rows)),
             most_rows: each(|candidate| if candidate.near.is_some() { FEW_ROWS } else { f32::INFINITY }),
             per_row: each(|candidate| (candidate.cluster_tile()[0] as f32).recip()),
@@ -208,61 +217,82 @@ impl<const N: usize> Table<N> {
     /// The time with K in so many parts by the first kernel, in picoseconds, beside that of any launch.
     pub(crate) fn time(&self, extents: &Extents, splits: u32) -> f32 {
         let work = self.work(0, extents);
-        work.time(smaller(splits as f32, work.slices))
+        work.times([smaller(splits as f32, work.slices); LANES])[0]
     }
 
     /// The kernel and the number of parts of K that take the least time, of those that `fits` returns true for.
     #[inline]
     pub(crate) fn fastest(&self, extents: &Extents, fits: impl Fn(&'static Candidate, u32) -> bool) -> Option<Fastest> {
-        let (mut whole, mut bounds) = ([0.0; N], [0.0; N]);
-        for at in 0..N {
-            let work = self.work(at, extents);
-            // Not tried: high tiles that the product hardly fills, and kernels for few rows if it has many.
-            let is_tried = (extents.m >= self.least_rows[at]) & (extents.m <= self.most_rows[at]);
-            let extra = if is_tried { 0.0 } else { f32::INFINITY };
-            whole[at] = work.launch(work.slices, 1.0) + extra;
-            bounds[at] = work.least_divided() + extra;
+        const { assert!(N.is_multiple_of(LANES), "a table has whole vectors") };
+        let (mut whole, mut bounds) = ([f32::INFINITY; N], [f32::INFINITY; N]);
+        for vector in 0..N / LANES {
+            if vector * LANES >= self.count {
+                break;
+            }
+            for at in vector * LANES..(vector + 1) * LANES {
+                let work = self.work(at, extents);
+                // Not tried: high tiles that the product hardly fills, and kernels for few rows if it has many.
+                let is_tried = (extents.m >= self.least_rows[at]) & (extents.m <= self.most_rows[at]);
+                let extra = if is_tried { 0.0 } else { f32::INFINITY };
+                whole[at] = work.launch(work.slices, 1.0) + extra;
+                bounds[at] = work.least_divided() + extra;
+            }
         }
         let mut best: Option<Fastest> = None;
-        let mut consider = |at: usize, splits: f32, time: f32| {
-            let known = best.map_or(f32::INFINITY, |best| best.time);
-            if time < known
-                && let Some(candidate) = self.candidates[at]
-                && candidate.counts(extents)
-                && fits(candidate, splits as u32)
-            {
-                best = Some(Fastest { candidate, splits: splits as u32, time });
-                return time;
-            }
-            known
+        let takes = |at: usize, splits: f32| -> Option<&'static Candidate> {
+            self.candidates[at].filter(|candidate| candidate.counts(extents) && fits(candidate, splits as u32))
         };
-        let mut least = f32::INFINITY;
-        for (at, time) in whole.into_iter().enumerate() {
-            if time < least {
-                least = consider(at, 1.0, time);
+        while best.is_none() {
+            let (at, time) = least_of(&whole);
+            if time == f32::INFINITY {
+                break;
             }
+            best = takes(at, 1.0).map(|candidate| Fastest { candidate, splits: 1, time });
+            whole[at] = f32::INFINITY;
         }
         // Those that may gain most.
         for _ in 0..DIVIDED {
+            let known = best.map_or(f32::INFINITY, |best| best.time);
             let (at, bound) = least_of(&bounds);
-            if bound >= least || bound == f32::INFINITY {
+            if bound * SELDOM >= known || bound == f32::INFINITY {
                 break;
             }
             bounds[at] = f32::INFINITY;
             let (splits, time) = self.work(at, extents).fastest_division();
-            if splits > 1.0 && time < least {
-                least = consider(at, splits, time);
+            if splits > 1.0
+                && time < known
+                && let Some(candidate) = takes(at, splits)
+            {
+                best = Some(Fastest { candidate, splits: splits as u32, time });
             }
         }
         best
     }
 }
 
-/// The least of some numbers, and its place.
+/// A number for each place of a vector. `map` of an array stays a call for each element.
+#[inline(always)]
+fn lanes(number: impl Fn(usize) -> f32) -> [f32; LANES] {
+    let mut numbers = [0.0; LANES];
+    for (at, place) in numbers.iter_mut().enumerate() {
+        *place = number(at);
+    }
+    numbers
+}
+
+/// The least of some numbers, and its place. A minimum for each place of a vector: no comparison waits for the one before.
 #[inline(always)]
 fn least_of<const N: usize>(numbers: &[f32; N]) -> (usize, f32) {
-    let least = numbers.iter().copied().fold(f32::INFINITY, smaller);
-    (numbers.iter().position(|number| *number == least).unwrap_or(0), least)
+    let mut minima = [f32::INFINITY; LANES];
+    for at in 0..N {
+        minima[at % LANES] = smaller(numbers[at], minima[at % LANES]);
+    }
+    let least = smaller(smaller(minima[0], minima[1]), smaller(minima[2], minima[3]));
+    let mut place = 0;
+    for at in (0..N).rev() {
+        place = if numbers[at] == least { at } else { place };
+    }
+    (place, least)
 }
 
 impl Work {
@@ -284,19 +314,20 @@ impl Work {
         let slice = larger(self.cost.latency, self.cost.slice);
         let balance = (self.slices * slice / larger(self.part, 1.0)).sqrt();
         let most = smaller(smaller(balance + 1.0, self.slices), SPLITS);
-        let splits = ROUNDS.map(|round| floor(larger(smaller(round * each, most), 1.0)));
-        let times = splits.map(|splits| self.time(splits));
+        let splits = lanes(|at| floor(larger(smaller(ROUNDS[at] * each, most), 1.0)));
+        let times = self.times(splits);
         let least = least_of(&times);
         (splits[least.0], least.1)
     }
 
-    /// The time with K in so many parts, or fewer if it has not so many slices for them.
+    /// The times with K in so many parts, or fewer if it has not so many slices for them.
     #[inline(always)]
-    fn time(&self, splits: f32) -> f32 {
-        let each = ceil(self.slices / splits);
-        let parts = ceil(self.slices / each);
-        let sum = if parts > 1.0 { self.reduce + self.part * parts } else { 0.0 };
-        self.launch(each, parts) + sum
+    fn times(&self, splits: [f32; LANES]) -> [f32; LANES] {
+        let each = lanes(|at| ceil(self.slices / splits[at]));
+        let parts = lanes(|at| ceil(self.slices / each[at]));
+        let sums = lanes(|at| self.reduce + self.part * parts[at]);
+        let sums = lanes(|at| if parts[at] > 1.0 { sums[at] } else { 0.0 });
+        lanes(|at| self.launch(each[at], parts[at]) + sums[at])
     }
 
     /// The time of the copies and of the kernel, for parts of K of `each` slices.

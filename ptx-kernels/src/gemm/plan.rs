@@ -73,7 +73,7 @@ const TABLES: &[&[Candidate]] = &[
 ];
 
 /// Room for the kernels that take a product, whatever its type and its layouts.
-pub(crate) const MOST: usize = 16;
+pub(crate) const MOST: usize = 20;
 const _: () = {
     let mut layouts = 0;
     while layouts < 8 {
@@ -161,9 +161,8 @@ impl Candidate {
     pub(crate) fn plan(&'static self, product: &Product, access: &[Access; 2], splits: u32) -> Plan {
         let slices = (product.k.div_ceil(self.depth)).max(1);
         let (each, splits) = divide_slices(slices, splits.clamp(1, slices));
-        let in_runs = self.majors.is_some();
-        let packed = access.map(|access| access.packed.filter(|_| in_runs));
-        let wide = access.map(|access| access.layout.wide);
+        let packed = |access: &Access| if self.majors.is_some() { access.packed } else { None };
+        let (packed, wide) = ([packed(&access[0]), packed(&access[1])], [access[0].layout.wide, access[1].layout.wide]);
         let k_split = each.saturating_mul(self.depth);
         let plan = Plan { candidate: self, splits, k_split, packed, wide, bytes: 0 };
         let copies = plan.packed_bytes();
@@ -175,7 +174,8 @@ impl Plan {
     /// Bytes of the copies of A and B.
     #[inline]
     pub(crate) fn packed_bytes(&self) -> [usize; 2] {
-        self.packed.map(|packed| packed.map_or(0, |packed| packed.bytes()))
+        let bytes = |packed: &Option<Packed>| packed.as_ref().map_or(0, Packed::bytes);
+        [bytes(&self.packed[0]), bytes(&self.packed[1])]
     }
 
     /// Bytes of the sums of all parts of K.
@@ -186,9 +186,10 @@ impl Plan {
         }
         let matrix = if self.candidate.cluster.is_some() {
             // Whole tiles of clusters, and a counter for each warp group.
-            let tiles = self.tiles(product).map(|tiles| (tiles as usize).next_multiple_of(2));
+            let [rows, columns] = self.tiles(product);
+            let (rows, columns) = ((rows as usize).next_multiple_of(2), (columns as usize).next_multiple_of(2));
             let area = self.candidate.block_m as usize * self.candidate.block_n as usize;
-            let tiles = tiles[0].saturating_mul(tiles[1]).saturating_mul(product.batches);
+            let tiles = rows.saturating_mul(columns).saturating_mul(product.batches);
             if tiles > FLAGS / 2 {
                 return usize::MAX;
             }

@@ -64,7 +64,7 @@ macro_rules! tiles {
 tiles! {
     SIMT_LARGE SIMT_F32 SIMT_16 SIMT_8 ROWS_K ROWS_K_SMALL ROWS_N ROWS_N_SMALL
     MMA_LARGE MMA_MEDIUM MMA_NARROW
-    WIDE MIDDLE MIDDLE_ALONE SQUARE SLIM FEW192 FEW128 FEW64 FEW16
+    WIDE MIDDLE MIDDLE_ALONE SQUARE SLIM SMALL TINY LEAN FEW192 FEW128 FEW64 FEW16
 }
 
 /// A measured product: C = A · B with this algorithm and K in so many parts.
@@ -145,48 +145,19 @@ pub(super) fn hopper_time(
 impl Costs {
     /// All times, tile by tile, then the others in the order of the fields.
     pub fn values(&self) -> Vec<f32> {
-        let tiles = self.tiles.iter().flat_map(|tile| [tile.slice, tile.latency, tile.tile, tile.part]);
-        tiles.chain(self.others()).collect()
+        let mut costs = *self;
+        costs.times().map(|time| *time).collect()
     }
 
     /// The same with other values; those that are missing stay.
     pub fn with_values(mut self, values: &[f32]) -> Costs {
-        let mut values = values.iter().copied();
-        let tiles = self.tiles.iter_mut().flat_map(|t| [&mut t.slice, &mut t.latency, &mut t.tile, &mut t.part]);
-        tiles.zip(&mut values).for_each(|(old, new)| *old = new);
-        let Costs {
-            pack,
-            copied_byte,
-            reduce,
-            reduce_inside,
-            part_byte,
-            byte,
-            ragged,
-            column,
-            column_latency,
-            column_round,
-            hopper,
-            ..
-        } = &mut self;
-        let others = [
-            pack,
-            copied_byte,
-            reduce,
-            reduce_inside,
-            part_byte,
-            byte,
-            ragged,
-            column,
-            column_latency,
-            column_round,
-            hopper,
-        ];
-        others.into_iter().zip(values).for_each(|(old, new)| *old = new);
+        self.times().zip(values).for_each(|(old, new)| *old = *new);
         self
     }
 
-    fn others(&self) -> [f32; 11] {
+    fn times(&mut self) -> impl Iterator<Item = &mut f32> {
         let Costs {
+            tiles,
             pack,
             copied_byte,
             reduce,
@@ -198,9 +169,9 @@ impl Costs {
             column_latency,
             column_round,
             hopper,
-            ..
-        } = *self;
-        [
+        } = self;
+        let tiles = tiles.iter_mut().flat_map(|t| [&mut t.slice, &mut t.latency, &mut t.tile, &mut t.part]);
+        tiles.chain([
             pack,
             copied_byte,
             reduce,
@@ -212,7 +183,7 @@ impl Costs {
             column_latency,
             column_round,
             hopper,
-        ]
+        ])
     }
 }
 
@@ -225,41 +196,44 @@ pub(super) const fn shipped(kind: u32) -> &'static Costs {
     if size(kind) == 2 { &SHIPPED } else { &SHIPPED_OF_OTHERS }
 }
 
-/// The times of operands of 16 bits, fitted to 300 products of `bf16`.
+/// The times of operands of 16 bits, fitted to 548 products of `bf16`.
 pub const SHIPPED: Costs = Costs {
     tiles: [
-        cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
-        cost(526e3, 725e3, 535e3, 205e3),   // SIMT_F32
-        cost(505e3, 1033e3, 516e3, 174e3),  // SIMT_16
-        cost(650e3, 766e3, 477e3, 282e3),   // SIMT_8
-        cost(205e3, 330e3, 642e3, 206e3),   // ROWS_K
-        cost(51e3, 226e3, 241e3, 336e3),    // ROWS_K_SMALL
-        cost(283e3, 803e3, 623e3, 128e3),   // ROWS_N
-        cost(97e3, 425e3, 81e3, 226e3),     // ROWS_N_SMALL
-        cost(555e3, 714e3, 1526e3, 104e3),  // MMA_LARGE
-        cost(353e3, 389e3, 3e3, 180e3),     // MMA_MEDIUM
-        cost(221e3, 67e3, 157e3, 158e3),    // MMA_NARROW
-        cost(668e3, 844e3, 2110e3, 658e3),  // WIDE
-        cost(488e3, 393e3, 2148e3, 3e3),    // MIDDLE
-        cost(544e3, 622e3, 2061e3, 4e3),    // MIDDLE_ALONE
-        cost(302e3, 392e3, 1548e3, 371e3),  // SQUARE
-        cost(310e3, 215e3, 562e3, 191e3),   // SLIM
-        cost(338e3, 488e3, 2223e3, 0.0),    // FEW192
-        cost(413e3, 343e3, 2393e3, 161e3),  // FEW128
-        cost(320e3, 179e3, 1197e3, 70e3),   // FEW64
-        cost(160e3, 153e3, 643e3, 66e3),    // FEW16
+        cost(1199e3, 1598e3, 726e3, 278e3), // SIMT_LARGE
+        cost(1037e3, 544e3, 736e3, 488e3),  // SIMT_F32
+        cost(583e3, 793e3, 725e3, 218e3),   // SIMT_16
+        cost(601e3, 1024e3, 425e3, 187e3),  // SIMT_8
+        cost(265e3, 331e3, 758e3, 254e3),   // ROWS_K
+        cost(47e3, 258e3, 147e3, 390e3),    // ROWS_K_SMALL
+        cost(272e3, 1012e3, 681e3, 170e3),  // ROWS_N
+        cost(179e3, 588e3, 152e3, 275e3),   // ROWS_N_SMALL
+        cost(482e3, 575e3, 2284e3, 120e3),  // MMA_LARGE
+        cost(268e3, 662e3, 3e3, 88e3),      // MMA_MEDIUM
+        cost(198e3, 72e3, 97e3, 184e3),     // MMA_NARROW
+        cost(712e3, 739e3, 2717e3, 608e3),  // WIDE
+        cost(295e3, 461e3, 2171e3, 3e3),    // MIDDLE
+        cost(396e3, 474e3, 4557e3, 4e3),    // MIDDLE_ALONE
+        cost(383e3, 307e3, 1541e3, 330e3),  // SQUARE
+        cost(387e3, 340e3, 489e3, 216e3),   // SLIM
+        cost(146e3, 179e3, 547e3, 116e3),   // SMALL
+        cost(143e3, 129e3, 382e3, 135e3),   // TINY
+        cost(416e3, 373e3, 2366e3, 97e3),   // LEAN
+        cost(505e3, 447e3, 2727e3, 0.0),    // FEW192
+        cost(370e3, 331e3, 1704e3, 150e3),  // FEW128
+        cost(320e3, 247e3, 1101e3, 118e3),  // FEW64
+        cost(76e3, 165e3, 436e3, 76e3),     // FEW16
     ],
-    pack: 3327e3,
-    copied_byte: 0.319,
-    reduce: 1843e3,
-    reduce_inside: 1272e3,
-    part_byte: 0.712,
-    byte: 0.081,
-    ragged: 0.477,
-    column: 3.30e3,
-    column_latency: 112.0,
-    column_round: 24.9,
-    hopper: 2217e3,
+    pack: 1330e3,
+    copied_byte: 0.527,
+    reduce: 2378e3,
+    reduce_inside: 895e3,
+    part_byte: 0.668,
+    byte: 0.067,
+    ragged: 0.548,
+    column: 3.08e3,
+    column_latency: 172.2,
+    column_round: 25.3,
+    hopper: 2214e3,
 };
 
 /// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`.
@@ -281,6 +255,9 @@ pub const SHIPPED_OF_OTHERS: Costs = Costs {
         cost(658e3, 720e3, 1605e3, 3e3),    // MIDDLE_ALONE
         cost(410e3, 368e3, 1368e3, 450e3),  // SQUARE
         cost(290e3, 207e3, 754e3, 248e3),   // SLIM
+        cost(200e3, 190e3, 560e3, 250e3),   // SMALL
+        cost(140e3, 150e3, 560e3, 150e3),   // TINY
+        cost(450e3, 430e3, 1800e3, 150e3),  // LEAN
         cost(369e3, 520e3, 5291e3, 0.0),    // FEW192
         cost(435e3, 314e3, 2501e3, 114e3),  // FEW128
         cost(324e3, 212e3, 811e3, 216e3),   // FEW64

@@ -2,7 +2,7 @@
 //! epilogue of the portable kernels. Products without options have the kernels of [`hopper`](super::hopper).
 //!
 //! Persistent clusters take units of work: a tile of C, or a part of K of one. In each block a producer warp loads 128 bytes along K of
-//! the tile's rows and columns into a ring of stages, and two warp groups multiply 64 rows each (`mainloop`). Sums leave through shared
+//! the tile's rows and columns into a ring of stages, and one or two warp groups multiply 64 rows each (`mainloop`). Sums leave through shared
 //! memory, 64 columns at a time, so that the epilogue sees four neighbors of a row of C in each thread.
 //!
 //! Where blocks share K, each leaves its sums in the workspace and counts itself. The last one of a tile adds all parts up, in order: no
@@ -25,7 +25,8 @@ macro_rules! warp_groups {
     (
         $(#[doc = $doc:literal])*
         mod $name:ident of $element:ident, $sum:ident = $kind:ident, $size:literal:
-        $($instance:ident = $tile:ident($n:literal, $stages:literal, $cluster:literal, $swapped:literal) $a:literal $b:literal,)*
+        $($instance:ident = $tile:ident($rows:literal, $n:literal, $stages:literal, $cluster:literal, $swapped:literal)
+            $a:literal $b:literal,)*
     ) => {
         pub(crate) mod $name {
             use super::*;
@@ -38,14 +39,18 @@ macro_rules! warp_groups {
                     cluster: Some(if $swapped == 1 { [1, $cluster] } else { [$cluster, 1] }),
                     deterministic: true,
                     majors: Some(if $swapped == 1 { [$b == 0, $a == 0] } else { [$a == 0, $b == 0] }),
-                    block_m: if $swapped == 1 { $n } else { launch::BLOCK_M },
-                    block_n: if $swapped == 1 { launch::BLOCK_M } else { $n },
+                    block_m: if $swapped == 1 { $n } else { $rows },
+                    block_n: if $swapped == 1 { $rows } else { $n },
                     depth: 128 / $size,
                     near: None,
                     cost: tuning::$tile,
                     launch: |stream, product, problem| {
                         let tile = launch::Tile {
-                            columns: $n, cluster: $cluster, k_major: [$a == 0, $b == 0], swapped: $swapped == 1,
+                            rows: $rows,
+                            columns: $n,
+                            cluster: $cluster,
+                            k_major: [$a == 0, $b == 0],
+                            swapped: $swapped == 1,
                         };
                         let work = launch::Work::new(stream, product, &problem, tile)?;
                         // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` and
@@ -65,9 +70,11 @@ macro_rules! warp_groups {
             with_tile_epilogue! {
                 $(#[doc = $doc])*
                 mod kernels for "sm_90a" {
-                    /// Sizes and layouts of a kernel. A tile has 128 rows.
+                    /// Sizes and layouts of a kernel.
                     #[derive(Clone, Copy, Debug)]
                     pub struct Config {
+                        /// Rows of a block's tile: 64 for each warp group that multiplies.
+                        pub block_m: u32,
                         /// Columns of a block's tile.
                         pub block_n: u32,
                         /// Stages of the ring.
@@ -84,7 +91,28 @@ macro_rules! warp_groups {
                     impl Config {
                         /// Columns of a tile that leave at a time.
                         pub const fn chunk(&self) -> u32 {
-                            if self.block_n < 64 { self.block_n } else { 64 }
+                            if self.block_n % 64 == 0 {
+                                64
+                            } else if self.block_n % 32 == 0 {
+                                32
+                            } else {
+                                16
+                            }
+                        }
+
+                        /// Warp groups that multiply.
+                        pub const fn groups(&self) -> u32 {
+                            self.block_m / 64
+                        }
+
+                        /// Threads of a block.
+                        pub const fn threads(&self) -> u32 {
+                            128 * (self.groups() + 1)
+                        }
+
+                        /// Stages by which one of two warp groups multiplies before the other one at the end of a tile.
+                        pub const fn stagger(&self) -> u32 {
+                            if self.groups() == 2 { 3 } else { 0 }
                         }
 
                         /// Rows of C, and its columns, of a warp's sums that leave at a time.
@@ -106,7 +134,7 @@ macro_rules! warp_groups {
                         stages: [mainloop::Stage<{ policy(C) }>; C.stages],
                         /// The sums of each warp on their way to C.
                         #[align(128)]
-                        sums: [[u32; C.rows() * C.pitch()]; 8],
+                        sums: [[u32; C.rows() * C.pitch()]; 4 * C.groups()],
                         barriers: pipeline::Barriers<{ C.stages }>,
                         /// For each warp group, the parts of K that came before.
                         arrived: [u32; 2],
@@ -124,13 +152,14 @@ macro_rules! warp_groups {
 
                     /// C by any number of clusters.
                     #[ptx_kernel(
-                        block = 384,
+                        block = C.threads(),
                         cluster = C.cluster_m,
                         max_regs = 168,
                         pdl,
                         instances = [$(
                             $instance = (Config {
-                                block_n: $n, stages: $stages, cluster_m: $cluster, a_mn: $a, b_mn: $b, swapped: $swapped
+                                block_m: $rows, block_n: $n, stages: $stages, cluster_m: $cluster, a_mn: $a, b_mn: $b,
+                                swapped: $swapped
                             })
                         ),*]
                     )]
@@ -140,7 +169,7 @@ macro_rules! warp_groups {
                         if tid.x == 0 {
                             tma::prefetch(a);
                             tma::prefetch(b);
-                            smem.barriers.init::<1, { 2 * C.cluster_m }>();
+                            smem.barriers.init::<1, { C.groups() * C.cluster_m }>();
                         }
                         warp::sync();
                         cluster::arrive_relaxed();
@@ -190,11 +219,12 @@ macro_rules! warp_groups {
                         let (mut index, step): (u32, u32) = (ctaid.x / C.cluster_m, nctaid.x / C.cluster_m);
                         while index < units::<C>(p) {
                             let unit: Unit = unit_at::<C>(index, rank, p);
-                            consumer.multiply_tile::<T, 3>(&mut acc, &unit.k);
+                            consumer.multiply_tile::<T, { C.stagger() }>(&mut acc, &unit.k);
                             let mut complete: pred = true;
                             if p.splits > 1 {
                                 let arrived = smem.arrived.at(warp_group - 1);
-                                complete = add_parts(&mut acc, &unit, p, arrived, warp_group);
+                                let slot: u32 = unit.tile * C.groups() + (warp_group - 1);
+                                complete = add_parts(&mut acc, &unit, p, arrived, slot);
                             }
                             if complete {
                                 write_tile::<S, C>(&acc, sums, &unit, out, p);
@@ -239,22 +269,23 @@ macro_rules! warp_groups {
                         let begin: u32 = split * p.k_split;
                         let k = mainloop::KRange { begin, end: (begin + p.k_split).min(p.k), backward: 0 };
                         let tile: u32 = (batch * (rows * columns) + inside) * C.cluster_m + rank;
-                        Unit { tile, row: (row * C.cluster_m + rank) * 128, column: column * C.block_n, batch, split, k }
+                        let row: u32 = (row * C.cluster_m + rank) * C.block_m;
+                        Unit { tile, row, column: column * C.block_n, batch, split, k }
                     }
 
                     /// Leaves the sums of a part of K of a warp group's 64 rows in the workspace. The warp group that is the last one of a
                     /// tile returns true; it has added the sums of all parts up, in order.
                     fn add_parts<S, const N: u32>(
-                        acc: &mut [S; N], unit: &Unit, p: &Problem, arrived: Shared<u32>, warp_group: u32,
+                        acc: &mut [S; N], unit: &Unit, p: &Problem, arrived: Shared<u32>, slot: u32,
                     ) -> pred {
                         const BYTES: u64 = (N * 512) as u64;
-                        let slot: u32 = unit.tile * 2 + (warp_group - 1);
+                        let barrier: u32 = tid.x / 128;
                         let part: u64 = p.partial + wide(slot) * p.splits * BYTES + wide(tid.x & 127) * 16;
                         let to: u64 = part + wide(unit.split) * (N * 512);
                         for quad in 0..N / 4 {
                             ptx! { st.global.v4.b32 [to + 2048 * quad], {acc[4 * quad..4 * quad + 4]}; }
                         }
-                        barrier::sync::<128>(warp_group);
+                        barrier::sync::<128>(barrier);
                         if (tid.x & 127) == 0 {
                             let (counter, most, before): (u64, u32, u32);
                             counter = p.counters + wide(slot) * 4;
@@ -264,7 +295,7 @@ macro_rules! warp_groups {
                                 st.shared.u32 [arrived], before;
                             }
                         }
-                        barrier::sync::<128>(warp_group);
+                        barrier::sync::<128>(barrier);
                         let before: u32;
                         ptx! { ld.shared.u32 before, [arrived]; }
                         let last: pred = before == p.splits - 1;
@@ -287,7 +318,7 @@ macro_rules! warp_groups {
 
                     /// Adds the next parts of K to the sums, in order; `left` are there.
                     fn add_group<S, const N: u32>(acc: &mut [S; N], from: u64, left: u32) {
-                        const AT_ONCE: u32 = if N % 64 == 0 { 64 } else { N.min(32) };
+                        const AT_ONCE: u32 = if N % 64 == 0 { 64 } else if N % 32 == 0 { 32 } else { N.min(16) };
                         for piece in 0..N / AT_ONCE {
                             let more: [[S; AT_ONCE]; group(N)];
                             for part in 0..group(N) {
@@ -356,7 +387,7 @@ macro_rules! warp_groups {
 
                     fn policy(c: Config) -> mainloop::Policy {
                         mainloop::Policy {
-                            block_m: 128,
+                            block_m: c.block_m,
                             block_n: c.block_n,
                             stages: c.stages,
                             cluster_m: c.cluster_m,
@@ -377,26 +408,28 @@ macro_rules! any_major {
         warp_groups! {
             $(#[doc = $doc])*
             mod $name of $element, f32 = $kind, 2:
-            wide_kk = WIDE(256, 3, 2, 0) 0 0,
-            wide_kn = WIDE(256, 3, 2, 0) 0 1,
-            wide_mk = WIDE(256, 3, 2, 0) 1 0,
-            wide_mn = WIDE(256, 3, 2, 0) 1 1,
-            square_kk = SQUARE(128, 5, 2, 0) 0 0,
-            square_kn = SQUARE(128, 5, 2, 0) 0 1,
-            square_mk = SQUARE(128, 5, 2, 0) 1 0,
-            square_mn = SQUARE(128, 5, 2, 0) 1 1,
-            middle_kk = MIDDLE(192, 4, 2, 0) 0 0,
-            middle_kn = MIDDLE_ALONE(192, 4, 1, 0) 0 1,
-            slim_kk = SLIM(64, 7, 1, 0) 0 0,
-            slim_kn = SLIM(64, 7, 1, 0) 0 1,
-            few192_kk = FEW192(192, 4, 2, 1) 0 0,
-            few192_kn = FEW192(192, 4, 2, 1) 1 0,
-            few128_kk = FEW128(128, 5, 2, 1) 0 0,
-            few128_kn = FEW128(128, 5, 2, 1) 1 0,
-            few64_kk = FEW64(64, 7, 1, 1) 0 0,
-            few64_kn = FEW64(64, 7, 1, 1) 1 0,
-            few16_kk = FEW16(16, 10, 1, 1) 0 0,
-            few16_kn = FEW16(16, 10, 1, 1) 1 0,
+            wide_kk = WIDE(128, 256, 3, 2, 0) 0 0,
+            wide_kn = WIDE(128, 256, 3, 2, 0) 0 1,
+            wide_mk = WIDE(128, 256, 3, 2, 0) 1 0,
+            wide_mn = WIDE(128, 256, 3, 2, 0) 1 1,
+            square_kk = SQUARE(128, 128, 5, 2, 0) 0 0,
+            square_kn = SQUARE(128, 128, 5, 2, 0) 0 1,
+            square_mk = SQUARE(128, 128, 5, 2, 0) 1 0,
+            square_mn = SQUARE(128, 128, 5, 2, 0) 1 1,
+            middle_kk = MIDDLE(128, 192, 4, 2, 0) 0 0,
+            middle_kn = MIDDLE_ALONE(128, 192, 4, 1, 0) 0 1,
+            slim_kk = SLIM(128, 64, 7, 1, 0) 0 0,
+            small_kk = SMALL(64, 64, 12, 1, 0) 0 0,
+            small_kn = SMALL(64, 64, 12, 1, 0) 0 1,
+            tiny_kk = TINY(64, 32, 16, 2, 0) 0 0,
+            lean_kk = LEAN(128, 160, 5, 2, 0) 0 0,
+            few192_kk = FEW192(128, 192, 4, 2, 1) 0 0,
+            few192_kn = FEW192(128, 192, 4, 2, 1) 1 0,
+            few128_kk = FEW128(128, 128, 5, 2, 1) 0 0,
+            few128_kn = FEW128(128, 128, 5, 2, 1) 1 0,
+            few64_kk = FEW64(128, 64, 7, 1, 1) 0 0,
+            few16_kk = FEW16(128, 16, 10, 1, 1) 0 0,
+            few16_kn = FEW16(128, 16, 10, 1, 1) 1 0,
         }
     };
 }
@@ -406,14 +439,15 @@ macro_rules! k_major {
         warp_groups! {
             $(#[doc = $doc])*
             mod $name of $element, $sum = $kind, $size:
-            wide = WIDE(256, 3, 2, 0) 0 0,
-            square = SQUARE(128, 5, 2, 0) 0 0,
-            middle = MIDDLE(192, 4, 2, 0) 0 0,
-            slim = SLIM(64, 7, 1, 0) 0 0,
-            few192 = FEW192(192, 4, 2, 1) 0 0,
-            few128 = FEW128(128, 5, 2, 1) 0 0,
-            few64 = FEW64(64, 7, 1, 1) 0 0,
-            few16 = FEW16(16, 10, 1, 1) 0 0,
+            wide = WIDE(128, 256, 3, 2, 0) 0 0,
+            square = SQUARE(128, 128, 5, 2, 0) 0 0,
+            middle = MIDDLE(128, 192, 4, 2, 0) 0 0,
+            slim = SLIM(128, 64, 7, 1, 0) 0 0,
+            small = SMALL(64, 64, 12, 1, 0) 0 0,
+            few192 = FEW192(128, 192, 4, 2, 1) 0 0,
+            few128 = FEW128(128, 128, 5, 2, 1) 0 0,
+            few64 = FEW64(128, 64, 7, 1, 1) 0 0,
+            few16 = FEW16(128, 16, 10, 1, 1) 0 0,
         }
     };
 }

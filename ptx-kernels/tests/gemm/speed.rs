@@ -3,7 +3,7 @@
 use half::bf16;
 use ptx_kernels::float8::E4m3;
 use ptx_kernels::gemm::{Element, Gemm, Operand, Output, algorithms};
-use ptx_launch::{Device, KernelParam, Result, TensorRef, Timer};
+use ptx_launch::{Device, KernelParam, Result, TensorMut, TensorRef, Timer};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -97,20 +97,26 @@ fn a_choice_is_quick() {
     {
         let rows = n + PROBLEMS;
         let [a, b, mut c] = [m * k, rows * k, m * rows].map(|len| device.zeros::<bf16>(len).unwrap());
-        let mut time = |extent: &dyn Fn(usize) -> usize| {
+        let mut time = |extent: &dyn Fn(usize) -> usize, chooses: bool| {
             let run = || {
                 let start = Instant::now();
                 for problem in 0..PROBLEMS {
                     let n = extent(problem);
                     let b = TensorRef::from(b.tile([n, k]).unwrap()).transposed();
-                    let choice =
-                        Gemm::<bf16, 2>::new().choose(&stream, a.tile([m, k]).unwrap(), b, c.tile_mut([m, n]).unwrap());
-                    black_box(choice.unwrap());
+                    let (a, c) =
+                        (TensorRef::from(a.tile([m, k]).unwrap()), TensorMut::from(c.tile_mut([m, n]).unwrap()));
+                    if chooses {
+                        black_box(Gemm::<bf16, 2>::new().choose(&stream, a, b, c).unwrap());
+                    } else {
+                        black_box((a, b, c));
+                    }
                 }
                 start.elapsed() / PROBLEMS as u32
             };
             std::iter::repeat_with(run).take(20).min().unwrap()
         };
-        println!("{m}x{n}x{k}: kept {:?}, searched {:?}", time(&|_| n), time(&|problem| n + problem));
+        let tensors = time(&|problem| n + problem, false);
+        let [kept, searched] = [time(&|_| n, true), time(&|problem| n + problem, true)].map(|time| time - tensors);
+        println!("{m}x{n}x{k}: kept {kept:?}, searched {searched:?}, beside {tensors:?} for the tensors");
     }
 }

@@ -106,7 +106,8 @@ pub(crate) fn estimate(num_blocks: u32, shape: [u32; 3], size: u64, layout: Layo
     let fits = |tile: &Tile| {
         (layout.b_k_major || tile.b_along_n) && (layout.a_k_major || tile.a_along_m) && (size == 2 || !tile.of_16_bits)
     };
-    let (blocks, shape) = (num_blocks as f32, shape.map(|extent| extent as f32));
+    let [m, n, k] = shape;
+    let (blocks, shape) = (num_blocks as f32, [m as f32, n as f32, k as f32]);
     let (mut cost, mut tile) = (WIDE.cost(blocks, shape), &WIDE);
     for this in &TILES {
         let of = if fits(this) { this.cost(blocks, shape) } else { f32::INFINITY };

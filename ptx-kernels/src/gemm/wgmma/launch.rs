@@ -5,14 +5,12 @@ use super::super::problem::Product;
 use super::maps::Operand;
 use ptx_launch::{Config, Result, StreamRef, TensorMap};
 
-/// Rows of a tile.
-pub(super) const BLOCK_M: u32 = 128;
-
 /// Rows of an MN-major operand in a box.
 pub(super) const BOX: u32 = 64;
 
 /// The tile of a kernel, and the layouts that it reads.
 pub(super) struct Tile {
+    pub(super) rows: u32,
     pub(super) columns: u32,
     pub(super) cluster: u32,
     /// Of the first operand, and of the second one.
@@ -38,7 +36,7 @@ impl Work {
         let (a, b) = ((&product.a, product.m), (&product.b, product.n));
         let [first, second] = if tile.swapped { [b, a] } else { [a, b] };
         let [rows, columns] = if tile.swapped { [product.n, product.m] } else { [product.m, product.n] };
-        let clusters = rows.div_ceil(BLOCK_M * tile.cluster) * columns.div_ceil(tile.columns);
+        let clusters = rows.div_ceil(tile.rows * tile.cluster) * columns.div_ceil(tile.columns);
         let units = u64::from(clusters) * u64::from(problem.splits) * u64::from(problem.batches);
         let room = u64::from((stream.properties()?.multiprocessors / tile.cluster).max(1));
         let operand = |(source, lines): (&Source, u32), rows: u32, k_major: bool| {
@@ -53,7 +51,7 @@ impl Work {
         Ok(Work {
             config: Config::grid(units.min(room) * u64::from(tile.cluster)),
             maps: [
-                operand(first, BLOCK_M, tile.k_major[0])?,
+                operand(first, tile.rows, tile.k_major[0])?,
                 operand(second, tile.columns / tile.cluster, tile.k_major[1])?,
             ],
             output: product.output(),
