@@ -329,6 +329,31 @@ fn the_hopper_gradients_with_masks() {
     check(&Case { cap: 3.0, dim: 136, dim_v: 136, top_left: true, layout: Layout::Bhsd, ..dense });
 }
 
+/// The same with a bias, with a cap or without.
+#[test]
+fn the_hopper_gradients_with_a_bias() {
+    let case = Case { queries: vec![70, 70], keys: vec![150, 150], heads: 2, bias: 1, ..Case::default() };
+    for (dim, dim_v) in [(64, 64), (128, 128), (192, 128), (256, 256)] {
+        check(&Case { dim, dim_v, right: (dim == 128).then_some(0), ..case.clone() });
+    }
+    let odd = Case { queries: vec![33], keys: vec![151], bias: 2, half: true, group: 2, ..case.clone() };
+    for (dim, cap) in [(40, 7.0), (136, 7.0), (96, 0.0)] {
+        check(&Case { dim, dim_v: dim, cap, left: Some(90), right: Some(4), ..odd.clone() });
+    }
+    check(&Case { queries: vec![9, 40], keys: vec![70, 20], packed: true, scale: Some(2.0), ..case });
+}
+
+/// A block goes from one piece of work to the next, of several tiles of queries, of one, and of none.
+#[test]
+fn the_hopper_gradients_of_many_pieces() {
+    let case = Case { queries: vec![150], keys: vec![300], heads: 2, right: Some(0), ..Case::default() };
+    for dim in [64, 128] {
+        check(&Case { dim, dim_v: dim, top_left: true, ..case.clone() });
+        let (queries, keys) = (vec![150, 20, 0, 70], vec![140, 150, 30, 0]);
+        check(&Case { dim, dim_v: dim, queries, keys, packed: true, right: None, ..case.clone() });
+    }
+}
+
 /// Values behind the end of a packed sequence are another one's, and do not count, even if they are no numbers.
 #[test]
 fn a_packed_sequence_of_nans_stays_alone() {
@@ -362,7 +387,7 @@ fn a_packed_sequence_of_nans_stays_alone() {
 fn deterministic_gradients() {
     for (dim, tokens, packed) in [(64, 150, false), (128, 150, true), (256, 80, true)] {
         let (queries, keys) = (vec![tokens], vec![tokens]);
-        let case = Case { queries, keys, dim, dim_v: dim, packed, right: Some(0), ..Case::default() };
+        let case = Case { queries, keys, heads: 3, dim, dim_v: dim, packed, right: Some(0), ..Case::default() };
         let (device, data) = (device(), Data::new::<bf16>(&case));
         let extras = Extras::<bf16>::new(&device, &case, &data).unwrap();
         let options = extras.options(&case, &data).unwrap().deterministic();

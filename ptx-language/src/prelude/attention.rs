@@ -256,30 +256,34 @@ impl Rows {
 
 impl Rows {
     /// Writes this warp's 16 rows of a warp group's sums by `wgmma`, rounded to `T`, from number `row` on. They go through its rows of a
-    /// tile in shared memory, 128 swizzled bytes each, with `PART` bytes from 64 elements to the next ones: `cvt.rn` of pairs and
+    /// tile in shared memory, 128 swizzled bytes each, with `PART` bytes from 64 elements to the next ones; with 0 these take turns. `cvt.rn` of pairs and
     /// `stmatrix.x4`, `bar.warp.sync`, `ld.shared.v4` and `st.global.v4`. For `sm_90` and later.
     fn write_sums<T, const COLUMNS: u32, const PART: u32>(&self, sums: &[f32; COLUMNS / 2], tile: u32, row: u32) {
         let own: u32 = tile + (laneid & 15) * 128;
-        for i in (0..COLUMNS / 2).step_by(8) {
-            let packed: [b32; 4];
-            for j in 0..4 {
-                const AT: u32 = i + 2 * j;
-                ptx! { cvt.rn.{T}x2.f32 packed[j], sums[AT + 1], sums[AT]; }
+        for part in 0..COLUMNS / 64 {
+            for i in 0..4 {
+                let packed: [b32; 4];
+                for j in 0..4 {
+                    const AT: u32 = 32 * part + 8 * i + 2 * j;
+                    ptx! { cvt.rn.{T}x2.f32 packed[j], sums[AT + 1], sums[AT]; }
+                }
+                let chunk: u32 = (2 * i + (laneid >> 4)) ^ (laneid & 7);
+                matrix::store_x4(own + part * PART + (chunk << 4), packed);
             }
-            let chunk: u32 = (i / 4 % 8 + (laneid >> 4)) ^ (laneid & 7);
-            matrix::store_x4(own + (i / 32 * PART) + (chunk << 4), packed);
-        }
-        warp::sync();
-        for i in 0..COLUMNS / 16 {
-            const AT_PART: u32 = i / 4;
-            let at: u32 = i % 4 * 4 + laneid / 8;
-            let packed: [b32; 4];
-            let from: u32 = tile + AT_PART * PART + at * 128 + (((laneid & 7) ^ (at & 7)) << 4);
-            let to: u64 = self.at(row + at) + (AT_PART * 128 + (laneid & 7) * 16) as u64;
-            let inside: pred = (row + at < self.len) & (AT_PART * 64 + (laneid & 7) * 8 < self.dim);
-            ptx! {
-                ld.shared.v4.b32 {packed[..]}, [from];
-                @inside st.global.v4.b32 [to], {packed[..]};
+            warp::sync();
+            for i in 0..4 {
+                let at: u32 = 4 * i + laneid / 8;
+                let packed: [b32; 4];
+                let from: u32 = tile + part * PART + at * 128 + (((laneid & 7) ^ (at & 7)) << 4);
+                let to: u64 = self.at(row + at) + (part * 128 + (laneid & 7) * 16) as u64;
+                let inside: pred = (row + at < self.len) & (part * 64 + (laneid & 7) * 8 < self.dim);
+                ptx! {
+                    ld.shared.v4.b32 {packed[..]}, [from];
+                    @inside st.global.v4.b32 [to], {packed[..]};
+                }
+            }
+            if PART == 0 {
+                warp::sync();
             }
         }
     }

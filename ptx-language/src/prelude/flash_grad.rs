@@ -3,13 +3,15 @@
 //! One warp copies tiles by TMA; warp groups have keys as rows of their scores, as `wgmma` leaves them, and queries as columns. Sums of dQ are
 //! added in scratch memory. For `sm_90` and later.
 
-/// The keys of a block: the number of the first one in its sequence, the sequences of Q and K, the queries that see a key, and the
-/// sequence's number for tensor maps.
+/// The keys of a block: the number of the first one in its sequence, their head, the sequences of Q and K, the queries that see a key, the
+/// sequence's number, and that for tensor maps.
 struct Keys {
     first: u32,
+    head: u32,
     q: attention::Sequence,
     k: attention::Sequence,
     mask: attention::Mask,
+    number: u32,
     batch: u32,
 }
 
@@ -23,11 +25,11 @@ struct Walk {
 }
 
 impl Walk {
-    /// The tiles of `QUERIES` that see any of `OWNED` keys, for each of `group` heads that share head `head` of K and V.
-    fn new<const OWNED: u32, const QUERIES: u32>(keys: &Keys, head: u32, group: u32) -> Walk {
+    /// The tiles of `QUERIES` that see any of `OWNED` keys, for each of `group` heads that share their head of K and V.
+    fn new<const OWNED: u32, const QUERIES: u32>(keys: &Keys, group: u32) -> Walk {
         let last: u32 = (keys.first + OWNED).min(keys.k.len) - 1;
         let (begin, end): (u32, u32) = keys.mask.tiles::<QUERIES>(keys.first, last);
-        Walk { head: head * group, tile: begin, begin, end, left: (end.max(begin) - begin) * group }
+        Walk { head: keys.head * group, tile: begin, begin, end, left: (end.max(begin) - begin) * group }
     }
 
     /// The same tiles, for another walk.
@@ -73,63 +75,74 @@ struct Maps {
     grad: TensorMap,
 }
 
-/// Tiles in shared memory: a block's keys and values, and rings of tiles of Q and of dO with the logarithms and deltas of their queries.
+/// Tiles of queries in shared memory: rings of tiles of Q and of dO, with the logarithms and deltas of their queries.
 struct Tiles<const Q_STAGES: u32, const STAGES: u32> {
-    k: u32,
-    v: u32,
     q: u32,
     grad: u32,
     logs: u32,
     deltas: u32,
-    kv_full: u32,
     partial: Shared<mbarrier::Barrier>,
     q_bars: Shared<pipeline::Barriers<Q_STAGES>>,
     grad_bars: Shared<pipeline::Barriers<STAGES>>,
 }
 
-impl<const Q_STAGES: u32, const STAGES: u32> Tiles<Q_STAGES, STAGES> {
-    /// Loads the keys and values of head `head`, then all tiles of the walk, `QUERIES` queries each, in parts of 64 elements. One thread calls it, or with
-    /// `PACKED` = 1 a warp.
-    fn load<const OWNED: u32, const QUERIES: u32, const PARTS: u32, const PARTS_V: u32, const HEAD: u32, const PACKED: u32>(
-        &self,
-        maps: &Maps,
+/// The producer of a block: one thread, or with `PACKED` = 1 a warp.
+struct Producer<const Q_STAGES: u32, const STAGES: u32, const PACKED: u32> {
+    tiles: Tiles<Q_STAGES, STAGES>,
+    maps: Maps,
+    loader: Loader<PACKED>,
+    q: pipeline::Pipeline<Q_STAGES>,
+    grad: pipeline::Pipeline<STAGES>,
+}
+
+impl<const Q_STAGES: u32, const STAGES: u32, const PACKED: u32> Producer<Q_STAGES, STAGES, PACKED> {
+    /// Nothing is loaded.
+    fn new(tiles: Tiles<Q_STAGES, STAGES>, maps: Maps) -> Producer<Q_STAGES, STAGES, PACKED> {
+        let q = pipeline::Pipeline::<Q_STAGES>::new(tiles.q_bars);
+        let grad = pipeline::Pipeline::<STAGES>::new(tiles.grad_bars);
+        let loader = Loader::<PACKED> { bar: tiles.partial, phase: 0 };
+        Producer { tiles, maps, loader, q, grad }
+    }
+
+    /// Loads `COUNT` keys from number `first` on.
+    fn load_keys<const COUNT: u32, const PARTS: u32>(&mut self, keys: &Keys, first: u32, to: u32, full: u32) {
+        let rows = Rows { map: self.maps.k, start: keys.k.start, len: keys.k.len, batch: keys.batch };
+        self.loader.load::<COUNT, PARTS, 0>(to, full, &rows, keys.head, first);
+    }
+
+    /// Loads so many values.
+    fn load_values<const COUNT: u32, const PARTS: u32>(&mut self, keys: &Keys, first: u32, to: u32, full: u32) {
+        let rows = Rows { map: self.maps.v, start: keys.k.start, len: keys.k.len, batch: keys.batch };
+        self.loader.load::<COUNT, PARTS, 0>(to, full, &rows, keys.head, first);
+    }
+
+    /// Loads the current tile of the walk, `QUERIES` queries in parts of 64 elements, and moves on.
+    fn load_tile<const QUERIES: u32, const PARTS: u32, const PARTS_V: u32, const HEAD: u32>(
+        &mut self,
         keys: &Keys,
-        head: u32,
         scratch: &Scratch,
         walk: &mut Walk,
     ) {
-        let mut loader = Loader::<PACKED> { bar: self.partial, phase: 0 };
-        let (start, len, batch): (u32, u32, u32) = (keys.k.start, keys.k.len, keys.batch);
-        let k_rows = Rows { map: maps.k, start, len, batch };
-        let v_rows = Rows { map: maps.v, start, len, batch };
-        loader.load::<OWNED, PARTS, 0>(self.k, self.kv_full, &k_rows, head, keys.first);
-        loader.load::<OWNED, PARTS_V, 0>(self.v, self.kv_full, &v_rows, head, keys.first);
-
-        let (start, len): (u32, u32) = (keys.q.start, keys.q.len);
-        let q_rows = Rows { map: maps.q, start, len, batch };
-        let grad_rows = Rows { map: maps.grad, start, len, batch };
-        let mut q = pipeline::Pipeline::<Q_STAGES>::new(self.q_bars);
-        let mut grad = pipeline::Pipeline::<STAGES>::new(self.grad_bars);
-        while walk.left > 0 {
-            let sums = scratch.part::<QUERIES, HEAD>(ctaid.z, start, walk.head);
-            let row: u32 = walk.tile * QUERIES;
-            q.wait_empty();
-            let (to, numbers, full): (u32, u32, u32) =
-                (self.q + q.stage * (PARTS * QUERIES * 128), self.logs + q.stage * (4 * QUERIES), q.full());
-            loader.load::<QUERIES, PARTS, { 4 * QUERIES }>(to, full, &q_rows, walk.head, row);
-            loader.load_numbers::<QUERIES>(numbers, full, sums.logs, row);
-            grad.wait_empty();
-            let (to, numbers, full): (u32, u32, u32) = (
-                self.grad + grad.stage * (PARTS_V * QUERIES * 128),
-                self.deltas + grad.stage * (4 * QUERIES),
-                grad.full(),
-            );
-            loader.load::<QUERIES, PARTS_V, { 4 * QUERIES }>(to, full, &grad_rows, walk.head, row);
-            loader.load_numbers::<QUERIES>(numbers, full, sums.deltas, row);
-            q.advance();
-            grad.advance();
-            walk.advance();
-        }
+        let (start, len, batch): (u32, u32, u32) = (keys.q.start, keys.q.len, keys.batch);
+        let sums = scratch.part::<QUERIES, HEAD>(keys.number, start, walk.head);
+        let row: u32 = walk.tile * QUERIES;
+        let rows = Rows { map: self.maps.q, start, len, batch };
+        self.q.wait_empty();
+        let (stage, full): (u32, u32) = (self.q.stage, self.q.full());
+        let (to, numbers): (u32, u32) =
+            (self.tiles.q + stage * (PARTS * QUERIES * 128), self.tiles.logs + stage * (4 * QUERIES));
+        self.loader.load::<QUERIES, PARTS, { 4 * QUERIES }>(to, full, &rows, walk.head, row);
+        self.loader.load_numbers::<QUERIES>(numbers, full, sums.logs, row);
+        let rows = Rows { map: self.maps.grad, start, len, batch };
+        self.grad.wait_empty();
+        let (stage, full): (u32, u32) = (self.grad.stage, self.grad.full());
+        let (to, numbers): (u32, u32) =
+            (self.tiles.grad + stage * (PARTS_V * QUERIES * 128), self.tiles.deltas + stage * (4 * QUERIES));
+        self.loader.load::<QUERIES, PARTS_V, { 4 * QUERIES }>(to, full, &rows, walk.head, row);
+        self.loader.load_numbers::<QUERIES>(numbers, full, sums.deltas, row);
+        self.q.advance();
+        self.grad.advance();
+        walk.advance();
     }
 }
 
@@ -221,17 +234,30 @@ impl Scratch {
         Scratch { memory, variable, tokens, count, heads }
     }
 
-    /// The part of a head of sequence `number`, whose first token is `start`. Packed sequences begin at whole tiles.
-    fn part<const QUERIES: u32, const HEAD: u32>(&self, number: u32, start: u32, head: u32) -> Sums {
-        let mut rows: u32 = (self.tokens + (QUERIES - 1)) / QUERIES * QUERIES;
-        let (mut slot, mut slots, mut first): (u32, u32, u32) = (number * self.heads + head, self.count * self.heads, 0);
+    /// Queries of a head, and all of them, in whole tiles. Packed sequences begin at whole tiles.
+    fn extents<const QUERIES: u32>(&self) -> (u32, u64) {
+        let (mut rows, mut slots): (u32, u32) = ((self.tokens + (QUERIES - 1)) / QUERIES * QUERIES, self.count * self.heads);
         if self.variable != 0 {
             rows = (self.tokens + self.count * QUERIES) / QUERIES * QUERIES;
-            slot = head;
             slots = self.heads;
+        }
+        (rows, wide(slots) * rows)
+    }
+
+    /// The number of pieces of work that blocks have claimed: a word behind all other numbers.
+    fn claims<const QUERIES: u32, const HEAD: u32>(&self) -> u64 {
+        let (_, all): (u32, u64) = self.extents::<QUERIES>();
+        self.memory + all * (8 + 4 * HEAD) as u64 + all / QUERIES as u64 * 8
+    }
+
+    /// The part of a head of sequence `number`, whose first token is `start`.
+    fn part<const QUERIES: u32, const HEAD: u32>(&self, number: u32, start: u32, head: u32) -> Sums {
+        let (rows, all): (u32, u64) = self.extents::<QUERIES>();
+        let (mut slot, mut first): (u32, u32) = (number * self.heads + head, 0);
+        if self.variable != 0 {
+            slot = head;
             first = (start + number * QUERIES) / QUERIES * QUERIES;
         }
-        let all: u64 = wide(slots) * rows;
         let own: u64 = wide(slot) * rows + first as u64;
         Sums {
             logs: self.memory + own * 4,
@@ -248,6 +274,7 @@ impl Scratch {
 struct QuerySums<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> {
     scratch: Scratch,
     start: u32,
+    number: u32,
     block: u32,
     last: u32,
     low: i32,
@@ -261,6 +288,7 @@ impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> Q
         QuerySums {
             scratch: scratch.copy(),
             start: keys.q.start,
+            number: keys.number,
             block: keys.first / OWNED,
             last: (keys.k.len - 1) / OWNED,
             low: keys.mask.low.max(-536870912),
@@ -269,11 +297,21 @@ impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> Q
         }
     }
 
+    /// Goes on with the sums of other keys.
+    fn turn(&mut self, keys: &Keys, walk: &Walk) {
+        self.start = keys.q.start;
+        self.number = keys.number;
+        self.block = keys.first / OWNED;
+        self.last = (keys.k.len - 1) / OWNED;
+        self.low = keys.mask.low.max(-536870912);
+        self.walk = walk.copy();
+    }
+
     /// This thread's first quad of a share of the current tile, and the number of blocks that have added to that.
     fn place(&self, share: u32) -> (u64, u64) {
         const BYTES: u32 = QUERIES * HEAD * 4;
-        let part = self.scratch.part::<QUERIES, HEAD>(ctaid.z, self.start, self.walk.head);
-        let own: u64 = wide(self.walk.tile) * BYTES + (share * (BYTES / SHARES) + tid.x % 128 * 16) as u64;
+        let part = self.scratch.part::<QUERIES, HEAD>(self.number, self.start, self.walk.head);
+        let own: u64 = wide(self.walk.tile) * BYTES + (share * (BYTES / SHARES) + tid.x / 32 % 4 * 4096 + laneid * 16) as u64;
         (part.sums + own, part.turns + wide(self.walk.tile) * 8 + (share * 4) as u64)
     }
 
@@ -320,10 +358,10 @@ impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> Q
     }
 }
 
-/// Adds quads number `FROM` to `TO` of this thread's sums to those in memory, 2048 bytes apart: `red.global.add.v4.f32` for each.
+/// Adds quads number `FROM` to `TO` of this thread's sums to those in memory, 512 bytes apart: `red.global.add.v4.f32` for each.
 fn add_sums<const N: u32, const FROM: u32, const TO: u32>(sums: &[f32; N], to: u64) {
     for i in FROM..TO {
-        ptx! { red.relaxed.gpu.global.add.v4.f32 [to + 2048 * i], {sums[4 * i..4 * i + 4]}; }
+        ptx! { red.relaxed.gpu.global.add.v4.f32 [to + 512 * i], {sums[4 * i..4 * i + 4]}; }
     }
 }
 
@@ -403,6 +441,47 @@ fn weigh<const N: u32, const FROM: u32, const TO: u32>(s: &mut [f32; N], exponen
     for i in FROM..TO {
         s[i] *= exponent;
         ptx! { ex2.approx.ftz.f32 s[i], s[i]; }
+    }
+}
+
+/// The bias of this thread's two keys, from a query on: where its elements lie, the bytes from query to query, and how many there are.
+struct BiasRows {
+    at: [u64; 2],
+    stride: u64,
+    known: [i32; 2],
+}
+
+impl BiasRows {
+    /// The bias of 64 keys from number `key` on and of the queries from number `query` on; `changes` have keys as rows.
+    fn new(changes: &attention::ScoreMod, key: u32, query: u32) -> BiasRows {
+        let own: u32 = key + tid.x / 32 % 4 * 16 + laneid / 4;
+        let first: u32 = query + laneid % 4 * 2;
+        let at: u64 = changes.bias + own as u64 * changes.row_stride + first as u64 * changes.column_stride;
+        let left: i32 = signed(changes.columns) - signed(first);
+        BiasRows {
+            at: [at, at + changes.row_stride * 8],
+            stride: changes.column_stride,
+            known: [(own < changes.rows).select(left, 0), (own + 8 < changes.rows).select(left, 0)],
+        }
+    }
+
+    /// The elements for the next four scores, 0 where there is none: four `ld.global.nc.b16` and `cvt`.
+    fn next<T>(&mut self) -> [f32; 4] {
+        let values: [f32; 4];
+        for e in 0..4 {
+            let at: u64 = self.at[e / 2] + self.stride * (e % 2) as u64;
+            let inside: pred = self.known[e / 2] > (e % 2) as i32;
+            let mut bits: b16 = 0;
+            ptx! {
+                @inside ld.global.nc.b16 bits, [at];
+                cvt.f32.{T} values[e], bits;
+            }
+        }
+        for half in 0..2 {
+            self.at[half] += self.stride * 8;
+            self.known[half] -= 8;
+        }
+        values
     }
 }
 

@@ -4,9 +4,10 @@
 
 pub(in crate::attention) mod grads;
 pub(in crate::attention) mod passes;
+mod shared;
 pub(in crate::attention) mod wide;
 
-use super::{has_kernels, tensor_map};
+use super::{takes_operands, tensor_map};
 use crate::attention::options::Attention;
 use crate::attention::problem::{Gradients, Problem};
 use crate::attention::{Grads, Saved};
@@ -59,7 +60,7 @@ const D256: Plan = Plan {
     queries: 64,
 };
 
-/// The plan for a call, if the kernels take it: all calls without a bias. Those of rows of 64 or 128 elements in tensors of one length have instances of
+/// The plan for a call, if the kernels take it. Calls with rows of 64 or 128 elements in tensors of one length, without a cap or a bias, have instances of
 /// their own; else the smallest one that holds the rows, whose other columns are zeros.
 pub(in crate::attention) fn plan<T>(
     stream: StreamRef<'_>,
@@ -67,10 +68,10 @@ pub(in crate::attention) fn plan<T>(
     saved: &Saved<'_, T>,
     problem: &Problem,
 ) -> Result<Option<Plan>> {
-    if !has_kernels(stream, options, &[saved.q, saved.k, saved.v, saved.out_grad])? {
+    if !takes_operands(stream, options, &[saved.q, saved.k, saved.v, saved.out_grad])? {
         return Ok(None);
     }
-    let plain = options.soft_cap == 0.0 && options.lengths.is_none();
+    let plain = options.soft_cap == 0.0 && options.lengths.is_none() && options.bias.is_none();
     Ok(match (problem.dims(), plain) {
         ((64, 64), true) => Some(D64),
         ((128, 128), true) => Some(D128),
@@ -87,7 +88,7 @@ impl Plan {
         let (tokens, batch, tile) = (u64::from(problem.tokens_q), u64::from(problem.batch), u64::from(self.queries));
         // Packed sequences begin at whole tiles.
         let tiles = if problem.variable == 1 { tokens / tile + batch } else { tokens.div_ceil(tile) * batch };
-        tiles * u64::from(problem.heads) * (tile * (8 + 4 * u64::from(self.head)) + 8)
+        tiles * u64::from(problem.heads) * (tile * (8 + 4 * u64::from(self.head)) + 8) + 8
     }
 
     /// Launches the three kernels.
@@ -108,16 +109,18 @@ impl Plan {
     {
         let Saved { q, k, v, out, lse, out_grad } = saved;
         let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
-        let (q_map, k_map, v_map) = (map(q, self.queries)?, map(k, self.keys)?, map(v, self.keys)?);
+        let (q_map, k_map, v_map) = (map(q, self.queries)?, map(k, self.keys)?, map(v, 64)?);
         let grad_map = map(out_grad, self.queries)?;
         // With some heads at a time, those keys that few queries see come last if causal, and all multiprocessors end at about the same time.
         let section = [4, 2].into_iter().find(|heads| g.heads_k % heads == 0 && p.right == 0).unwrap_or(1);
         let starts = options.lengths.as_ref();
         let (starts_q, starts_k) = (starts.map(|lengths| &lengths.starts_q), starts.map(|lengths| &lengths.starts_k));
         let ordered = u32::from(options.deterministic);
+        let pieces = p.keys.div_ceil(self.keys) * g.heads_k * p.batch;
+        let blocks = pieces.min(stream.properties()?.multiprocessors).max(1);
         // Both kernels have the same parameters.
         macro_rules! keys {
-            ($kernel:ident, $instance:expr) => {
+            ($kernel:ident, $instance:expr, $blocks:expr) => {
                 $kernel::launch(
                     $instance,
                     stream,
@@ -128,6 +131,7 @@ impl Plan {
                     q,
                     k,
                     v,
+                    options.bias.as_ref(),
                     out_grad,
                     &mut *scratch,
                     &mut grads.k,
@@ -136,6 +140,7 @@ impl Plan {
                     g,
                     section,
                     ordered,
+                    $blocks,
                     starts_q,
                     starts_k,
                 )?
@@ -146,8 +151,9 @@ impl Plan {
         unsafe {
             prepare::launch(self.prepare, stream, out, lse, out_grad, &mut *scratch, p, g, starts_q)?;
             match self.kernel {
-                Kernel::Narrow(instance) => keys!(backward, instance),
-                Kernel::Wide(instance) => keys!(wide_backward, instance),
+                _ if pieces == 0 => {}
+                Kernel::Narrow(instance) => keys!(backward, instance, blocks),
+                Kernel::Wide(instance) => keys!(wide_backward, instance, pieces),
             }
             finish::launch(self.finish, stream, &mut grads.q, &*scratch, p, g, starts_q)
         }

@@ -1,10 +1,11 @@
 //! The kernels before and after the backward kernel on Hopper: `prepare` computes delta and clears the sums of dQ, `finish` rounds them.
 
+use super::shared;
 use crate::attention::problem::{Gradients, Problem};
 use ptx_launch::prelude::*;
 
 /// The kernels and their parts.
-#[ptx_module(arch = "sm_90", params(Problem, Gradients))]
+#[ptx_module(arch = "sm_90", params(Problem, Gradients), parts(shared::scratch))]
 pub(crate) mod kernels {
     use super::{Gradients, Problem};
 
@@ -31,9 +32,7 @@ pub(crate) mod kernels {
 
     /// The part of this block's head of a sequence whose first token is `start`.
     fn own_part<const C: Config>(memory: u64, p: &Problem, start: u32) -> flash_grad::Sums {
-        let scratch =
-            flash_grad::Scratch { memory, variable: p.variable, tokens: p.tokens_q, count: p.batch, heads: p.heads };
-        scratch.part::<{ C.queries }, { C.head }>(ctaid.z, start, ctaid.y)
+        scratch_of::<1>(memory, p).part::<{ C.queries }, { C.head }>(ctaid.z, start, ctaid.y)
     }
 
     /// A row of O or of dO as 16 bytes of this thread.
@@ -74,6 +73,10 @@ pub(crate) mod kernels {
         let (out_from, grad_from, lse_from, memory): (u64, u64, u64, u64) = (out, out_grad, lse, scratch);
         let sequence = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
         let first: u32 = ctaid.x * C.queries;
+        if (ctaid.x | ctaid.y | ctaid.z | tid.x) == 0 {
+            let claims: u64 = scratch_of::<1>(memory, &p).claims::<{ C.queries }, { C.head }>();
+            ptx! { st.global.u32 [claims], 0; }
+        }
         if first >= sequence.len {
             return;
         }
@@ -147,10 +150,10 @@ pub(crate) mod kernels {
             return;
         }
         let part = own_part::<C>(memory, &p, sequence.start);
-        let from: u64 = part.sums + wide(ctaid.x) * 16384 + wide(tid.x) * 16;
+        let from: u64 = part.sums + wide(ctaid.x) * 16384 + (tid.x / 32 * 4096 + laneid * 16) as u64;
         let sums: [f32; 32];
         for i in 0..8 {
-            ptx! { ld.global.v4.f32 {sums[4 * i..4 * i + 4]}, [from + 2048 * i]; }
+            ptx! { ld.global.v4.f32 {sums[4 * i..4 * i + 4]}, [from + 512 * i]; }
         }
         for i in 0..32 {
             sums[i] *= g.slope;

@@ -6,11 +6,12 @@
 //! computes dQ = dS · K and adds it to the sums in global memory, in no fixed order unless the call asks for one. No group waits for its
 //! successor, so that one computes exponentials while the others multiply.
 
+use super::shared;
 use crate::attention::problem::{Gradients, Problem};
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_90a", params(Problem, Gradients))]
+#[ptx_module(arch = "sm_90a", params(Problem, Gradients), parts(shared::scratch, shared::pieces))]
 pub(crate) mod kernels {
     use super::{Gradients, Problem};
 
@@ -31,7 +32,8 @@ pub(crate) mod kernels {
     const COLUMNS: u32 = 64;
     const PART: u32 = 8192;
 
-    /// Tiles of Q, of dO and of dS in shared memory.
+    /// Tiles of Q in shared memory, and those of dO and of dS.
+    const Q_STAGES: u32 = 2;
     const STAGES: u32 = 2;
 
     /// Named barriers: of the three groups that multiply; the third one may add a tile of dQ, and has added it.
@@ -55,13 +57,13 @@ pub(crate) mod kernels {
     struct Memory<const C: Config> {
         k: [[u8; PART]; C.parts()],
         v: [[u8; PART]; C.parts_v()],
-        q: [[[u8; PART]; C.parts()]; STAGES],
+        q: [[[u8; PART]; C.parts()]; Q_STAGES],
         grad: [[[u8; PART]; C.parts_v()]; STAGES],
         ds: [[u8; PART]; STAGES],
         weights: [f32; KEYS * QUERIES],
-        logs: [[f32; QUERIES]; STAGES],
+        logs: [[f32; QUERIES]; Q_STAGES],
         deltas: [[f32; QUERIES]; STAGES],
-        q_bars: pipeline::Barriers<STAGES>,
+        q_bars: pipeline::Barriers<Q_STAGES>,
         grad_bars: pipeline::Barriers<STAGES>,
         ds_bars: pipeline::Barriers<STAGES>,
         weight_bars: pipeline::Barriers<1>,
@@ -69,28 +71,12 @@ pub(crate) mod kernels {
         partial: mbarrier::Barrier,
     }
 
-    /// The tiles in shared memory.
-    fn tiles_of<const C: Config>(memory: Shared<Memory<C>>) -> flash_grad::Tiles<STAGES, STAGES> {
-        flash_grad::Tiles {
-            k: memory.k,
-            v: memory.v,
-            q: memory.q,
-            grad: memory.grad,
-            logs: memory.logs,
-            deltas: memory.deltas,
-            kv_full: memory.kv_full,
-            partial: memory.partial,
-            q_bars: memory.q_bars,
-            grad_bars: memory.grad_bars,
-        }
-    }
-
     /// dK and dV of 64 keys of a head, summed over the heads of Q that share it, and their part of the sums of dQ. The maps are
     /// those of `q`, `k`, `v` and `out_grad`: (batch, tokens, heads, elements) in boxes of 64 tokens and 64 elements; with cumulative
     /// lengths the batch is 1.
     #[ptx_kernel(
         block = 512,
-        grid = (p.keys.div_ceil(KEYS) * section, g.heads_k / section, p.batch),
+        grid = blocks,
         max_regs = 128,
         instances = [
             d192 = (bf16, Config { head: 192, head_v: 128 }),
@@ -99,10 +85,10 @@ pub(crate) mod kernels {
             d256 = (f16, Config { head: 256, head_v: 256 }),
         ],
         requires(
-            p.covers_inputs([q.len(), k.len(), v.len(), 0]),
+            p.covers_inputs([q.len(), k.len(), v.len(), bias.len()]),
             g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), scratch.len()]),
             p.separates(starts_q.len(), starts_k.len()),
-            section > 0 && g.heads_k % section == 0
+            section > 0 && g.heads_k % section == 0 && blocks > 0
         )
     )]
     pub fn wide_backward<T, const C: Config>(
@@ -113,6 +99,7 @@ pub(crate) mod kernels {
         q: &[T],
         k: &[T],
         v: &[T],
+        bias: &[T],
         out_grad: &[T],
         scratch: &mut [u8],
         k_grad: &mut [T],
@@ -121,29 +108,21 @@ pub(crate) mod kernels {
         g: Gradients,
         section: u32,
         ordered: u32,
+        blocks: u32,
         starts_q: &[i32],
         starts_k: &[i32],
     ) {
         #[shared(dynamic)]
         let memory: Memory<C>;
-        let (mut block, head): (u32, u32) = (ctaid.x / section, ctaid.y * section + ctaid.x % section);
-        if ordered != 0 {
-            // A block waits for those with later keys.
-            block = nctaid.x / section - 1 - block;
-        }
-        let in_q = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
-        let in_k = attention::Sequence::locate(starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
-        if block * KEYS >= in_k.len {
+        let starts: [Global<i32>; 2] = [starts_q, starts_k];
+        let pieces = Pieces::<1> { starts, heads_k: g.heads_k, section, ordered };
+        let keys: flash_grad::Keys = pieces.keys(&p, ctaid.x);
+        if keys.first >= keys.k.len {
             return;
         }
-        // Packed sequences are one for the tensor maps.
-        let batch: u32 = (p.variable != 0).select(0, ctaid.z);
-        let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right).transposed(in_q.len);
-        let keys = flash_grad::Keys { first: block * KEYS, q: in_q, k: in_k, mask, batch };
-        let mut walk = flash_grad::Walk::new::<KEYS, QUERIES>(&keys, head, p.group);
+        let mut walk = flash_grad::Walk::new::<KEYS, QUERIES>(&keys, p.group);
         let memory_at: u64 = scratch;
-        let (variable, tokens): (u32, u32) = (p.variable, p.tokens_q);
-        let parts = flash_grad::Scratch { memory: memory_at, variable, tokens, count: p.batch, heads: p.heads };
+        let parts: flash_grad::Scratch = scratch_of::<1>(memory_at, &p);
         let mut sums = flash_grad::QuerySums::<KEYS, QUERIES, SUMS, 1>::new(&parts, &keys, &walk, ordered);
         if tid.x == 0 {
             memory.q_bars.init::<1, 8>();
@@ -161,23 +140,31 @@ pub(crate) mod kernels {
             wgmma::fewer_registers::<24>();
             if tid.x < 32 {
                 let maps = flash_grad::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
-                tiles_of::<C>(memory).load::<KEYS, QUERIES, { C.parts() }, { C.parts_v() }, SUMS, 1>(
-                    &maps, &keys, head, &parts, &mut walk,
-                );
+                let mut producer = flash_grad::Producer::<Q_STAGES, STAGES, 1>::new(tiles_of::<C>(memory), maps);
+                producer.load_keys::<KEYS, { C.parts() }>(&keys, keys.first, memory.k, memory.kv_full);
+                producer.load_values::<KEYS, { C.parts_v() }>(&keys, keys.first, memory.v, memory.kv_full);
+                while walk.left > 0 {
+                    producer.load_tile::<QUERIES, { C.parts() }, { C.parts_v() }, SUMS>(&keys, &parts, &mut walk);
+                }
             }
             if (ordered != 0) & (tid.x / 32 == 1) {
                 sums.keep_order(0, MAY_ADD, ADDED);
             }
         } else if group == 1 {
             wgmma::more_registers::<208>();
-            let mut values = Values::<T, C>::new(memory, &p, &keys);
-            values.run(&mut walk);
-            values.finish(&attention::Rows::of_head(v_to, g.v, ctaid.z, head, &keys.k, p.dim_v), keys.first);
+            let bias_from: u64 = bias;
+            let mut values = Values::<T, C>::new(memory, &p, &keys, bias_from);
+            values.run(&mut walk, &p);
+            values.finish(&attention::Rows::of_head(v_to, g.v, keys.number, keys.head, &keys.k, p.dim_v), keys.first);
         } else if group == 2 {
             wgmma::more_registers::<208>();
             let mut slopes = Slopes::<T, C>::new(memory);
             slopes.run(&mut walk);
-            slopes.finish(&attention::Rows::of_head(k_to, g.k, ctaid.z, head, &keys.k, p.dim), keys.first, g.slope);
+            slopes.finish(
+                &attention::Rows::of_head(k_to, g.k, keys.number, keys.head, &keys.k, p.dim),
+                keys.first,
+                g.slope,
+            );
         } else {
             wgmma::fewer_registers::<72>();
             let mut adder = Adder::<T, C>::new(memory);
@@ -192,10 +179,13 @@ pub(crate) mod kernels {
         key: u32,
         keys: u32,
         mask: attention::Mask,
+        /// The number of the sequence, and where the bias lies.
+        number: u32,
+        bias: u64,
         exponent: f32,
         /// The factor of scores before a soft cap, or 0 without one.
         bound: f32,
-        q: pipeline::Pipeline<STAGES>,
+        q: pipeline::Pipeline<Q_STAGES>,
         grad: pipeline::Pipeline<STAGES>,
         weights: pipeline::Pipeline<1>,
         s: [f32; QUERIES / 2],
@@ -204,7 +194,7 @@ pub(crate) mod kernels {
     }
 
     impl<T, const C: Config> Values<T, C> {
-        fn new(memory: Shared<Memory<C>>, p: &Problem, keys: &flash_grad::Keys) -> Values<T, C> {
+        fn new(memory: Shared<Memory<C>>, p: &Problem, keys: &flash_grad::Keys, bias: u64) -> Values<T, C> {
             // With a cap, scores are those before it, and it is a part of the exponent.
             let capped: pred = p.soft_cap > 0.0;
             Values {
@@ -212,6 +202,8 @@ pub(crate) mod kernels {
                 key: keys.first,
                 keys: keys.k.len,
                 mask: keys.mask,
+                number: keys.number,
+                bias,
                 exponent: capped.select(p.exponent * p.soft_cap, p.exponent),
                 bound: capped.select(p.scale, 0.0),
                 q: pipeline::Pipeline::new(memory.q_bars),
@@ -224,14 +216,14 @@ pub(crate) mod kernels {
         }
 
         /// All tiles: scores of one beside dV of the one before.
-        fn run(&mut self, walk: &mut flash_grad::Walk) {
+        fn run(&mut self, walk: &mut flash_grad::Walk, p: &Problem) {
             self.memory.kv_full.wait(0);
             if walk.left > 0 {
                 self.begin_scores();
                 wgmma::fence();
                 self.multiply_scores();
                 wgmma::wait::<0>();
-                self.weigh(walk.tile * QUERIES);
+                self.weigh(walk, p);
                 scores::pack::<T, { QUERIES / 2 }>(&mut self.p, &self.s);
                 while walk.left > 1 {
                     walk.advance();
@@ -241,7 +233,7 @@ pub(crate) mod kernels {
                     self.multiply_scores();
                     self.multiply_dv();
                     wgmma::wait::<1>();
-                    self.weigh(walk.tile * QUERIES);
+                    self.weigh(walk, p);
                     wgmma::wait::<0>();
                     flash_grad::release(self.grad.empty());
                     self.grad.advance();
@@ -281,23 +273,43 @@ pub(crate) mod kernels {
         }
 
         /// Scores become weights; the second group gets them, or with a cap their products with the derivative.
-        fn weigh(&mut self, query: u32) {
+        fn weigh(&mut self, walk: &flash_grad::Walk, p: &Problem) {
+            let query: u32 = walk.tile * QUERIES;
+            let (extents, factors): ([u32; 2], [f32; 2]) = ([self.mask.columns, self.keys], [p.scale, p.soft_cap]);
+            let changes = attention::ScoreMod::of_head(self.bias, p.bias, self.number, walk.head, extents, factors);
+            let mut bias = flash_grad::BiasRows::new(&changes.transposed(), self.key, query);
             let to: u32 = self.memory.weights + tid.x % 128 * 16;
             if self.bound > 0.0 {
                 scores::bound(&mut self.s, self.bound);
                 flash_grad::hide::<QUERIES>(&mut self.s, &self.mask, self.keys, self.key, query);
                 let logs: u32 = self.memory.logs.at(self.q.stage) + laneid % 4 * 8;
+                let unit: f32 = 1.0 / p.soft_cap;
                 self.weights.wait_empty();
                 for i in 0..QUERIES / 8 {
                     let (log, slopes): ([f32; 2], [f32; 4]);
                     ptx! { ld.shared.v2.f32 {log[..]}, [logs + 32 * i]; }
+                    let mut added: [f32; 4] = [log[0], log[1], log[0], log[1]];
+                    if p.biased != 0 {
+                        let values: [f32; 4] = bias.next::<T>();
+                        for e in 0..4 {
+                            added[e] = unit.fma(values[e], added[e]);
+                        }
+                    }
                     for e in 0..4 {
                         (self.s[4 * i + e], slopes[e]) =
-                            flash_grad::weigh_capped(self.s[4 * i + e], log[e % 2], self.exponent);
+                            flash_grad::weigh_capped(self.s[4 * i + e], added[e], self.exponent);
                     }
                     ptx! { st.shared.v4.f32 [to + 2048 * i], {slopes[..]}; }
                 }
             } else {
+                if p.biased != 0 {
+                    for j in 0..QUERIES / 8 {
+                        let values: [f32; 4] = bias.next::<T>();
+                        for e in 0..4 {
+                            self.s[4 * j + e] = self.s[4 * j + e].fma(p.scale, values[e]);
+                        }
+                    }
+                }
                 flash_grad::hide::<QUERIES>(&mut self.s, &self.mask, self.keys, self.key, query);
                 flash_grad::weigh::<{ QUERIES / 2 }, 0, { QUERIES / 2 }>(&mut self.s, self.exponent);
                 self.weights.wait_empty();
@@ -322,7 +334,7 @@ pub(crate) mod kernels {
     /// The second group: dP, dS and dK. Its threads have the same keys and queries.
     struct Slopes<T, const C: Config> {
         memory: Shared<Memory<C>>,
-        q: pipeline::Pipeline<STAGES>,
+        q: pipeline::Pipeline<Q_STAGES>,
         grad: pipeline::Pipeline<STAGES>,
         weights: pipeline::Pipeline<1>,
         ds: pipeline::Pipeline<STAGES>,

@@ -1,0 +1,343 @@
+//! The main loop of the backward kernel: what a warp group multiplies, and when.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod consumer {
+    /// State of a warp group that multiplies. This thread has two keys, 8 apart; of 8 queries it holds the scores of two.
+    struct Consumer<T, const C: Config> {
+        memory: Shared<Memory<C>>,
+        received: Received<C>,
+        /// Where this group adds its part of dQ.
+        sums: flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>,
+        group: u32,
+        /// This group's first key, the number of all, the queries that see a key, and the number of the sequence.
+        key: u32,
+        keys: u32,
+        mask: attention::Mask,
+        number: u32,
+        /// The first query of the current tile, and its head.
+        query: u32,
+        head: u32,
+        /// Where the bias lies.
+        bias: u64,
+        exponent: f32,
+        /// The factor of scores before a soft cap, or 0 without one.
+        bound: f32,
+        /// The number of the current tile: its stage of dO and dS, and the parity of the round. The first tile whose dQ has not been added when it is
+        /// the current one.
+        at: u32,
+        first: u32,
+        /// The tiles of K, of Q and this group's values.
+        k: pipeline::Pipeline<K_STAGES>,
+        q: pipeline::Pipeline<Q_STAGES>,
+        v: pipeline::Pipeline<V_STAGES>,
+        s: [f32; C.queries / 2],
+        dp: [f32; C.queries / 2],
+        p: [b32; C.queries / 4],
+        dq: [f32; C.dq_len()],
+        dk: [f32; C.head / 2],
+        dv: [f32; C.head / 2],
+    }
+
+    impl<T, const C: Config> Consumer<T, C> {
+        fn new(
+            memory: Shared<Memory<C>>,
+            p: &Problem,
+            parts: &flash_grad::Scratch,
+            ordered: u32,
+            bias: u64,
+        ) -> Consumer<T, C> {
+            let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
+            let (mut exponent, mut bound): (f32, f32) = (p.exponent, 0.0);
+            if C.masked == 1 {
+                // Scores are those before the cap, and the cap is a part of the exponent.
+                let capped: pred = p.soft_cap > 0.0;
+                exponent = capped.select(p.exponent * p.soft_cap, p.exponent);
+                bound = capped.select(p.scale, 0.0);
+            }
+            let received = Received::<C>::new(memory);
+            let (keys, _): (flash_grad::Keys, u32) = received.next(p);
+            let walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.group);
+            let mut v = pipeline::Pipeline::<V_STAGES>::new(memory.v_bars);
+            v.stage = group;
+            Consumer {
+                memory,
+                received,
+                sums: flash_grad::QuerySums::new(parts, &keys, &walk, ordered),
+                group,
+                key: 0,
+                keys: 0,
+                mask: attention::Mask { columns: 0, low: 0, high: 0 },
+                number: 0,
+                query: 0,
+                head: 0,
+                bias,
+                exponent,
+                bound,
+                at: 0,
+                first: 0,
+                k: pipeline::Pipeline::new(memory.k_bars),
+                q: pipeline::Pipeline::new(memory.q_bars),
+                v,
+                s: [0.0; C.queries / 2],
+                dp: [0.0; C.queries / 2],
+                p: [0; C.queries / 4],
+                dq: [0.0; C.dq_len()],
+                dk: [0.0; C.head / 2],
+                dv: [0.0; C.head / 2],
+            }
+        }
+
+        /// All pieces of work. Without masks, the first tile of one follows the last tile of the one before as tiles do, unless one of them is too short: tiles of K
+        /// are there of two pieces, and dQ comes two tiles later.
+        fn run(&mut self, p: &Problem, g: &Gradients, to: [u64; 2]) {
+            let (mut begun, mut tiles): (u32, u32) = (0, 0);
+            loop {
+                let (keys, some): (flash_grad::Keys, u32) = self.received.next(p);
+                let mut walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.group);
+                let count: u32 = walk.left;
+                if C.masked == 0 {
+                    if (some != 0) & (count > 0) & (tiles > 1) {
+                        self.follow(&keys, &mut walk, p, g, to);
+                    } else {
+                        self.leave([begun, tiles], p, g, to);
+                        if some == 0 {
+                            break;
+                        }
+                        begun = 1;
+                        self.enter(&keys, &mut walk, p, g, to);
+                    }
+                } else {
+                    self.leave([begun, tiles], p, g, to);
+                    if some == 0 {
+                        break;
+                    }
+                    begun = 1;
+                    self.enter(&keys, &mut walk, p, g, to);
+                }
+                while walk.left > 1 {
+                    walk.advance();
+                    self.step::<1, 0>(&walk, p, g, to);
+                }
+                flash_grad::release(self.v.empty());
+                self.v.advance();
+                self.v.advance();
+                self.received.advance();
+                tiles = count;
+            }
+        }
+
+        /// What is left of the piece before, if there is one: its tiles, and the results.
+        fn leave(&mut self, before: [u32; 2], p: &Problem, g: &Gradients, to: [u64; 2]) {
+            if before[1] > 0 {
+                self.end(p, before[1]);
+            }
+            if before[0] != 0 {
+                self.write(p, g, to);
+                flash_grad::release(self.k.empty());
+                self.k.advance();
+            }
+        }
+
+        /// The first two tiles of keys with nothing before them.
+        fn enter(
+            &mut self,
+            keys: &flash_grad::Keys,
+            walk: &mut flash_grad::Walk,
+            p: &Problem,
+            g: &Gradients,
+            to: [u64; 2],
+        ) {
+            self.begin(keys);
+            self.sums.turn(keys, walk);
+            if walk.left > 0 {
+                self.start(walk, p);
+            } else {
+                self.v.wait_full();
+            }
+            if walk.left > 1 {
+                walk.advance();
+                self.step::<0, 0>(walk, p, g, to);
+            }
+        }
+
+        /// The first two tiles of keys that follow others as tiles do.
+        fn follow(
+            &mut self,
+            keys: &flash_grad::Keys,
+            walk: &mut flash_grad::Walk,
+            p: &Problem,
+            g: &Gradients,
+            to: [u64; 2],
+        ) {
+            self.k.advance();
+            self.begin(keys);
+            self.step::<1, 1>(walk, p, g, to);
+            if walk.left > 1 {
+                walk.advance();
+                self.step::<1, 2>(walk, p, g, to);
+                let keys: flash_grad::Keys = self.received.current(p);
+                self.turn(&keys, p.group);
+            }
+        }
+
+        /// The next tiles are those of other keys.
+        fn begin(&mut self, keys: &flash_grad::Keys) {
+            self.key = keys.first + self.group * 64;
+            self.keys = keys.k.len;
+            self.number = keys.number;
+            self.mask.columns = keys.mask.columns;
+            self.mask.low = keys.mask.low;
+            self.mask.high = keys.mask.high;
+            self.k.wait_full();
+        }
+
+        /// The current tile is that of the walk.
+        fn aim(&mut self, walk: &flash_grad::Walk) {
+            self.query = walk.tile * C.queries;
+            self.head = walk.head;
+        }
+
+        /// The next dQ are those of these keys, and nobody needs the keys before.
+        fn turn(&mut self, keys: &flash_grad::Keys, group: u32) {
+            flash_grad::release(self.memory.k_bars.empty.at(self.k.stage ^ 1));
+            self.sums.turn(keys, &flash_grad::Walk::new::<KEYS, { C.queries }>(keys, group));
+        }
+
+        /// The first tile, up to its dS, with nothing to overlap.
+        fn start(&mut self, walk: &flash_grad::Walk, p: &Problem) {
+            self.aim(walk);
+            self.first = self.at;
+            self.begin_scores();
+            wgmma::fence();
+            self.multiply_scores();
+            wgmma::wait::<0>();
+            // From here on the second group is behind the first one.
+            if self.group == 0 {
+                barrier::arrive::<256>(CONSUMERS);
+            } else {
+                barrier::sync::<256>(CONSUMERS);
+            }
+            self.hide(p);
+            self.weigh::<0, { C.queries / 2 }>();
+            self.v.wait_full();
+            self.differentiate(p);
+        }
+
+        /// The next tile, of the walk, up to its dS, with dV and dK of the one before, and with `LAG` = 1 dQ of the one
+        /// before that: both groups have its dS by then, though one is half a step ahead of the other, so that one multiplies while the
+        /// other one does the rest. With `TURN` = 1 or 2 it is the first or second tile of its keys, and dQ is one of the keys before; with 1
+        /// their dV and dK are complete.
+        fn step<const LAG: u32, const TURN: u32>(
+            &mut self,
+            walk: &flash_grad::Walk,
+            p: &Problem,
+            g: &Gradients,
+            to: [u64; 2],
+        ) {
+            self.aim(walk);
+            let (q_stage, stage): (u32, u32) = (self.q.stage, self.at & 1);
+            self.at += 1;
+            self.q.advance();
+            self.begin_scores();
+            if LAG == 1 {
+                self.wait_ds(self.at - 2);
+            }
+            wgmma::fence();
+            self.multiply_scores();
+            if LAG == 1 {
+                self.multiply_dq(stage ^ 1, if TURN == 0 { self.k.stage } else { self.k.stage ^ 1 });
+            }
+            self.multiply_dv(stage);
+            self.multiply_dk(stage, q_stage);
+            wgmma::wait::<{ 2 + LAG }>();
+            self.hide(p);
+            if LAG == 1 {
+                wgmma::wait::<2>();
+                self.weigh_and_add(stage ^ 1);
+            } else {
+                self.weigh::<0, { C.queries / 2 }>();
+            }
+            wgmma::wait::<0>();
+            flash_grad::release(self.memory.grad_bars.empty.at(stage));
+            flash_grad::release(self.memory.q_bars.empty.at(q_stage));
+            if TURN == 1 {
+                self.write(p, g, to);
+                self.v.wait_full();
+            }
+            self.differentiate(p);
+        }
+
+        /// Scores become weights, and dQ of the dS of `stage`, which may be overwritten, is added. An addition takes as long as some exponentials, so they
+        /// take turns.
+        fn weigh_and_add(&mut self, stage: u32) {
+            const TURNS: u32 = C.dq_len() / 4;
+            const EACH: u32 = C.queries / 2 / TURNS;
+            flash_grad::release(self.memory.ds_bars.empty.at(stage));
+            self.sums.wait(MAY_ADD + self.group);
+            let (to, _): (u64, u64) = self.sums.place(self.group);
+            for i in 0..TURNS {
+                self.weigh::<{ EACH * i }, { EACH * (i + 1) }>();
+                flash_grad::add_sums::<{ C.dq_len() }, i, { i + 1 }>(&self.dq, to);
+            }
+            self.sums.pass(ADDED + self.group);
+        }
+
+        /// dV and dK of the last tile, and dQ of the last one or two.
+        fn end(&mut self, p: &Problem, tiles: u32) {
+            let (q_stage, stage): (u32, u32) = (self.q.stage, self.at & 1);
+            wgmma::fence();
+            self.multiply_dv(stage);
+            self.multiply_dk(stage, q_stage);
+            wgmma::wait::<0>();
+            flash_grad::release(self.memory.grad_bars.empty.at(stage));
+            flash_grad::release(self.memory.q_bars.empty.at(q_stage));
+            if self.at != self.first {
+                // The only tile of these keys may follow one of the keys before.
+                let old: u32 = (tiles == 1).select(1, 0);
+                self.end_dq(self.at - 1, self.k.stage ^ old);
+                if old == 1 {
+                    let keys: flash_grad::Keys = self.received.previous(p);
+                    self.turn(&keys, p.group);
+                }
+            }
+            let (last, k_stage): (u32, u32) = (self.at, self.k.stage);
+            self.end_dq(last, k_stage);
+            self.at += 1;
+            self.q.advance();
+        }
+
+        /// dQ of tile `number`, with nothing to overlap.
+        fn end_dq(&mut self, number: u32, k_stage: u32) {
+            self.wait_ds(number);
+            wgmma::fence();
+            self.multiply_dq(number & 1, k_stage);
+            wgmma::wait::<0>();
+            flash_grad::release(self.memory.ds_bars.empty.at(number & 1));
+            self.sums.wait(MAY_ADD + self.group);
+            let (to, _): (u64, u64) = self.sums.place(self.group);
+            flash_grad::add_sums::<{ C.dq_len() }, 0, { C.dq_len() / 4 }>(&self.dq, to);
+            self.sums.pass(ADDED + self.group);
+        }
+
+        /// Writes dK and dV of the keys before these, and begins with other sums.
+        fn write(&mut self, p: &Problem, g: &Gradients, to: [u64; 2]) {
+            let keys: flash_grad::Keys = self.received.previous(p);
+            let k_rows = attention::Rows::of_head(to[0], g.k, keys.number, keys.head, &keys.k, p.dim);
+            let v_rows = attention::Rows::of_head(to[1], g.v, keys.number, keys.head, &keys.k, p.dim_v);
+            self.received.release();
+            let warp: u32 = tid.x / 32 - 4;
+            let (tile, row): (u32, u32) = (self.memory.rows.at(warp), keys.first + 16 * warp);
+            v_rows.write_sums::<T, { C.head }, 0>(&self.dv, tile, row);
+            for i in 0..C.head / 2 {
+                self.dk[i] *= g.slope;
+            }
+            k_rows.write_sums::<T, { C.head }, 0>(&self.dk, tile, row);
+            for i in 0..C.head / 2 {
+                self.dk[i] = 0.0;
+                self.dv[i] = 0.0;
+            }
+        }
+    }
+}

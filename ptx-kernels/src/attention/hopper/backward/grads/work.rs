@@ -1,0 +1,176 @@
+//! Pieces of work of the backward kernel: who claims them, loads them, and hears of them.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod work {
+    /// A piece of work on its way to the warps of a block: keys from `first` on of a head of sequence `number`, and the tokens of that sequence. There is none
+    /// if `some` is 0.
+    #[align(16)]
+    struct Piece {
+        first: u32,
+        head: u32,
+        number: u32,
+        some: u32,
+        q_start: u32,
+        q_len: u32,
+        k_start: u32,
+        k_len: u32,
+    }
+
+    /// The pieces as a warp receives them.
+    struct Received<const C: Config> {
+        memory: Shared<Memory<C>>,
+        at: pipeline::Pipeline<2>,
+    }
+
+    impl<const C: Config> Received<C> {
+        fn new(memory: Shared<Memory<C>>) -> Received<C> {
+            Received { memory, at: pipeline::Pipeline::new(memory.piece_bars) }
+        }
+
+        /// Waits for the next piece; 0 without one.
+        fn next(&self, p: &Problem) -> (flash_grad::Keys, u32) {
+            self.at.wait_full();
+            let from: u32 = self.memory.pieces.at(self.at.stage);
+            let some: u32;
+            ptx! { ld.shared.u32 some, [from + 12]; }
+            (self.read(p, self.at.stage), warp::broadcast(some, 0))
+        }
+
+        /// The current piece.
+        fn current(&self, p: &Problem) -> flash_grad::Keys {
+            self.read(p, self.at.stage)
+        }
+
+        /// The one before.
+        fn previous(&self, p: &Problem) -> flash_grad::Keys {
+            self.read(p, self.at.stage ^ 1)
+        }
+
+        /// The piece in a slot.
+        fn read(&self, p: &Problem, slot: u32) -> flash_grad::Keys {
+            let from: u32 = self.memory.pieces.at(slot);
+            let (mut first, mut head, mut number): (u32, u32, u32);
+            ptx! {
+                ld.shared.v2.u32 {first, head}, [from];
+                ld.shared.u32 number, [from + 8];
+            }
+            first = warp::broadcast(first, 0);
+            head = warp::broadcast(head, 0);
+            number = warp::broadcast(number, 0);
+            let mut q = attention::Sequence { start: 0, len: p.queries };
+            let mut k = attention::Sequence { start: 0, len: p.keys };
+            if C.masked == 1 {
+                ptx! { ld.shared.v4.u32 {q.start, q.len, k.start, k.len}, [from + 16]; }
+                q.start = warp::broadcast(q.start, 0);
+                q.len = warp::broadcast(q.len, 0);
+                k.start = warp::broadcast(k.start, 0);
+                k.len = warp::broadcast(k.len, 0);
+            }
+            keys_of::<{ C.masked }>(p, [first, head, number], q, k)
+        }
+
+        /// Moves on to the next piece.
+        fn advance(&mut self) {
+            self.at.advance();
+        }
+
+        /// This warp does not need the piece before anymore.
+        fn release(&self) {
+            flash_grad::release(self.memory.piece_bars.empty.at(self.at.stage ^ 1));
+        }
+    }
+
+    impl<const MASKED: u32> Pieces<MASKED> {
+        /// Claims a piece behind those that the blocks begin with.
+        fn claim(&self, claims: u64) -> u32 {
+            let mut claimed: u32 = 0;
+            if MASKED == 0 {
+                ptx! { atom.relaxed.gpu.global.add.u32 claimed, [claims], 1; }
+            } else {
+                if laneid == 0 {
+                    ptx! { atom.relaxed.gpu.global.add.u32 claimed, [claims], 1; }
+                }
+                claimed = warp::broadcast(claimed, 0);
+            }
+            nctaid.x + claimed
+        }
+
+        /// Loads all pieces of a block, and tells its warps which these are. A block claims the next piece when it has asked for the last tile of one, so that all
+        /// blocks end at about the same time.
+        fn load_all<const C: Config>(
+            &self,
+            memory: Shared<Memory<C>>,
+            maps: &flash_grad::Maps,
+            p: &Problem,
+            parts: &flash_grad::Scratch,
+        ) {
+            let own = flash_grad::Maps { q: maps.q, k: maps.k, v: maps.v, grad: maps.grad };
+            let mut producer = flash_grad::Producer::<Q_STAGES, STAGES, MASKED>::new(tiles_of::<C>(memory), own);
+            let mut slot = pipeline::Pipeline::<2>::new(memory.piece_bars);
+            let mut k = pipeline::Pipeline::<K_STAGES>::new(memory.k_bars);
+            let mut v = pipeline::Pipeline::<V_STAGES>::new(memory.v_bars);
+            let claims: u64 = parts.claims::<{ C.queries }, { C.head }>();
+            let mut index: u32 = ctaid.x;
+            loop {
+                let keys: flash_grad::Keys = self.keys(p, index);
+                let some: u32 = (keys.number < p.batch).select(1, 0);
+                if (some == 0) | (keys.first < keys.k.len) {
+                    self.send::<C>(memory, &slot, &keys, some);
+                    slot.advance();
+                }
+                if some == 0 {
+                    break;
+                }
+                if keys.first < keys.k.len {
+                    let mut walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.group);
+                    k.wait_empty();
+                    producer.load_keys::<KEYS, { C.parts() }>(&keys, keys.first, memory.k.at(k.stage), k.full());
+                    k.advance();
+                    if walk.left > 0 {
+                        producer.load_tile::<{ C.queries }, { C.parts() }, { C.parts() }, { C.head }>(
+                            &keys, parts, &mut walk,
+                        );
+                    }
+                    for group in 0..2 {
+                        v.wait_empty();
+                        producer.load_values::<64, { C.parts() }>(
+                            &keys,
+                            keys.first + 64 * group,
+                            memory.v.at(v.stage),
+                            v.full(),
+                        );
+                        v.advance();
+                    }
+                    while walk.left > 0 {
+                        producer.load_tile::<{ C.queries }, { C.parts() }, { C.parts() }, { C.head }>(
+                            &keys, parts, &mut walk,
+                        );
+                    }
+                }
+                index = self.claim(claims);
+            }
+        }
+
+        /// Sends a piece, when its slot is empty.
+        fn send<const C: Config>(
+            &self,
+            memory: Shared<Memory<C>>,
+            slot: &pipeline::Pipeline<2>,
+            keys: &flash_grad::Keys,
+            some: u32,
+        ) {
+            slot.wait_empty();
+            let to: u32 = memory.pieces.at(slot.stage);
+            let lead: pred = if MASKED == 1 { laneid == 0 } else { true };
+            if lead {
+                ptx! {
+                    st.shared.v4.u32 [to], {keys.first, keys.head, keys.number, some};
+                    st.shared.v4.u32 [to + 16], {keys.q.start, keys.q.len, keys.k.start, keys.k.len};
+                }
+                slot.full().arrive();
+            }
+        }
+    }
+}

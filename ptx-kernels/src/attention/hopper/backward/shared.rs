@@ -1,0 +1,70 @@
+//! What the backward kernels have in common: scratch memory, pieces of work, tiles of queries.
+
+use ptx_launch::prelude::*;
+
+#[ptx_part]
+pub(crate) mod scratch {
+    /// The scratch memory of a call; with `MASKED` = 0 sequences are not packed.
+    fn scratch_of<const MASKED: u32>(memory: u64, p: &Problem) -> flash_grad::Scratch {
+        let variable: u32 = if MASKED == 1 { p.variable } else { 0 };
+        flash_grad::Scratch { memory, variable, tokens: p.tokens_q, count: p.batch, heads: p.heads }
+    }
+}
+
+#[ptx_part]
+pub(crate) mod pieces {
+    /// All pieces of work, tiles of keys: of `section` heads of K and V at a time one tile after the other. If `ordered`, a piece waits for those with later
+    /// keys, and these come first. With `MASKED` = 0 sequences are not packed.
+    struct Pieces<const MASKED: u32> {
+        starts: [Global<i32>; 2],
+        heads_k: u32,
+        section: u32,
+        ordered: u32,
+    }
+
+    impl<const MASKED: u32> Pieces<MASKED> {
+        /// The keys of piece `index`. Of a packed sequence there may be none, and behind the last piece the number of the sequence is not below that of all.
+        fn keys(&self, p: &Problem, index: u32) -> flash_grad::Keys {
+            let order = flash::Order { tiles: (p.keys + (KEYS - 1)) / KEYS, section: self.section };
+            let (mut tile, column): (u32, u32) = order.locate(index);
+            if self.ordered != 0 {
+                tile = order.tiles - 1 - tile;
+            }
+            let (number, head): (u32, u32) = (column / self.heads_k, column % self.heads_k);
+            let variable: u32 = if MASKED == 1 { p.variable } else { 0 };
+            let known: u32 = number.min(p.batch - 1);
+            let q = attention::Sequence::locate(self.starts[0], variable, known, p.tokens_q, p.queries);
+            let k = attention::Sequence::locate(self.starts[1], variable, known, p.tokens_k, p.keys);
+            keys_of::<MASKED>(p, [tile * KEYS, head, number], q, k)
+        }
+    }
+
+    /// Keys from number `place[0]` on of head `place[1]` of sequence `place[2]`.
+    fn keys_of<const MASKED: u32>(
+        p: &Problem,
+        place: [u32; 3],
+        q: attention::Sequence,
+        k: attention::Sequence,
+    ) -> flash_grad::Keys {
+        let mask = attention::Mask::new(q.len, k.len, p.top_left, p.left, p.right).transposed(q.len);
+        let mut batch: u32 = place[2];
+        if MASKED == 1 {
+            // Packed sequences are one for the tensor maps.
+            batch = (p.variable != 0).select(0, batch);
+        }
+        flash_grad::Keys { first: place[0], head: place[1], q, k, mask, number: place[2], batch }
+    }
+
+    /// The tiles of queries in shared memory.
+    fn tiles_of<const C: Config>(memory: Shared<Memory<C>>) -> flash_grad::Tiles<Q_STAGES, STAGES> {
+        flash_grad::Tiles {
+            q: memory.q,
+            grad: memory.grad,
+            logs: memory.logs,
+            deltas: memory.deltas,
+            partial: memory.partial,
+            q_bars: memory.q_bars,
+            grad_bars: memory.grad_bars,
+        }
+    }
+}
