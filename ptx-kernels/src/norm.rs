@@ -30,7 +30,8 @@
 //! | device copy | 3815 | 4091 |
 //! | RMSNorm, LayerNorm | 3811 (1.00), 3774 (0.99) | 4091 (1.00), 4057 (0.99) |
 //! | RMSNorm with a residual stream | 3915 (1.03) | 3585 (0.88) |
-//! | RMSNorm, LayerNorm backward | 3477 (0.91), 3382 (0.89) | 3837 (0.94), 3683 (0.90) |
+//! | RMSNorm, LayerNorm backward | 3547 (0.93), 3270 (0.86) | 3868 (0.95), 3758 (0.92) |
+//! | the same at 2048 × 8192 | 2713 (0.96), 2380 (0.85) | 3367 (0.97), 3171 (0.91) |
 //! | RMSNorm backward with a residual stream | 3774 (0.99) | 4055 (0.99) |
 //! | `norm/portable.rs`: RMSNorm, LayerNorm | 3446 (0.91), 3290 (0.87) | 2882 (0.72), 2587 (0.64) |
 //! | `norm/backward.rs`: RMSNorm, LayerNorm | 1849 (0.49), 1785 (0.47) | 1794 (0.45), 1400 (0.35) |

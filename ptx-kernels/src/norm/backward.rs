@@ -9,8 +9,8 @@ use ptx_launch::prelude::*;
 pub(super) mod kernels {
     const THREADS: u32 = 256;
     const WARPS: u32 = THREADS / 32;
-    /// Loads that a thread of `reduce_slices` has in flight.
-    const LOADS: u32 = 8;
+    /// Loads that a thread of `reduce_slices` has in flight: the partial sums of 132 clusters are one round.
+    const LOADS: u32 = 17;
 
     /// The instance: LayerNorm or RMSNorm, and elements per access.
     #[derive(Clone, Copy)]

@@ -2,6 +2,8 @@
 //! take every so many-th row. A ring of stages in shared memory receives x and dy by bulk copies, several rows ahead. Each thread keeps its
 //! columns' sums of dw and db in registers. The blocks of a cluster add them up through their shared memory, so that one partial sum per
 //! cluster goes to memory.
+//!
+//! Rows of LayerNorm are read three times there: for means, for sums of what is centered, and for the gradient.
 #![allow(unreachable_pub, reason = "a struct that the host shares says `pub`")]
 
 use ptx_launch::prelude::*;
@@ -31,11 +33,6 @@ pub(super) mod ring {
             self.threads * self.each * 2
         }
 
-        /// Bytes of the stages.
-        pub const fn stage_bytes(&self) -> u32 {
-            3 * 2 * 32 * self.threads
-        }
-
         /// Blocks per SM.
         pub const fn blocks(&self) -> u32 {
             1024 / self.threads
@@ -45,87 +42,124 @@ pub(super) mod ring {
         pub const fn cluster(&self) -> u32 {
             2
         }
+
+        /// Bytes of the longest row of x or dy.
+        pub const fn row(&self) -> u32 {
+            32 * self.threads
+        }
+
+        /// Bytes of a sum of each of the most columns.
+        pub const fn sums(&self) -> u32 {
+            8 * self.threads * self.each
+        }
+
+        /// Bytes of the stages.
+        pub const fn stage_bytes(&self) -> u32 {
+            3 * 2 * self.row()
+        }
     }
 
-    /// The sums of `a` and `b` over a block of `WARPS` warps, in every thread. `scratch` is not used by the next call.
-    fn reduce_pair<const WARPS: u32>(a: &mut f32, b: &mut f32, scratch: u32) {
-        *a = warp::reduce_sum(*a);
-        *b = warp::reduce_sum(*b);
-        if laneid == 0 {
-            let own: u32 = scratch + (tid.x >> 5) * 8;
-            ptx! { st.shared.v2.f32 [own], {a, b}; }
-        }
-        block::sync();
-        let from: u32 = scratch + (laneid % WARPS) * 8;
-        ptx! { ld.shared.v2.f32 {a, b}, [from]; }
-        for step in [1, 2, 4, 8, 16] {
-            if step < WARPS {
-                let (c, d): (f32, f32);
-                ptx! {
-                    shfl.sync.bfly.b32 c, a, step, 31, 0xffffffff;
-                    shfl.sync.bfly.b32 d, b, step, 31, 0xffffffff;
-                    add.f32 a, a, c;
-                    add.f32 b, b, d;
+    /// The first column of a thread's access `i`.
+    fn column<const C: Config>(i: u32) -> u32 {
+        (tid.x + i * C.threads) * C.each
+    }
+
+    /// Shared memory: the stages, a barrier for each, and numbers that warps exchange, twice two for each warp.
+    struct Ring<const C: Config> {
+        stages: u32,
+        full: u32,
+        numbers: u32,
+    }
+
+    impl<const C: Config> Ring<C> {
+        /// The barriers, and zeros behind rows of so many columns: threads without a column read them.
+        fn init(&self, columns: u32) {
+            if tid.x == 0 {
+                for stage in 0..STAGES {
+                    mbarrier::init(self.full + 8 * stage, 1);
+                }
+                mbarrier::fence_init();
+            }
+            for i in 0..VECTORS {
+                let own: u32 = self.stages + (tid.x + i * C.threads) * 16;
+                if column::<C>(i) >= columns {
+                    for array in 0..2 * STAGES {
+                        const AT: u32 = array * C.row();
+                        ptx! { st.shared.v4.b32 [own + AT], {0, 0, 0, 0}; }
+                    }
                 }
             }
+            block::sync();
+        }
+
+        /// Begins the copies of a row of x and dy to a stage, in one thread.
+        fn load(&self, stage: u32, x: u64, dy: u64, bytes: u32) {
+            let (to, bar): (u32, u32) = (self.stages + stage * (2 * C.row()), self.full + 8 * stage);
+            mbarrier::arrive_expect(bar, 2 * bytes);
+            bulk::load(to, x, bytes, bar);
+            bulk::load(to + C.row(), dy, bytes, bar);
+        }
+
+        /// Waits for a row. The address of this thread's first elements of x.
+        fn wait(&self, stage: u32, phase: u32) -> u32 {
+            mbarrier::wait(self.full + 8 * stage, phase);
+            self.stages + stage * (2 * C.row()) + tid.x * 16
+        }
+
+        /// The sums of two values over the block, in every thread. `turn` is 0 or 1, and not that of the call before. The lower half of a warp adds the
+        /// first value up and the upper half the second.
+        fn sum_pair(&self, values: [f32; 2], turn: u32) -> (f32, f32) {
+            const WARPS: u32 = C.threads / 32;
+            const READERS: u32 = if WARPS < 16 { WARPS } else { 16 };
+            let half: u32 = laneid / 16;
+            let numbers: u32 = self.numbers + (turn * 2 + half) * (4 * WARPS);
+            let own: f32 = add_lanes::<16>(swap(values[0], values[1]));
+            if laneid % 16 == 0 {
+                let to: u32 = numbers + tid.x / 32 * 4;
+                ptx! { st.shared.f32 [to], own; }
+            }
+            block::sync();
+            let from: u32 = numbers + laneid % READERS * (4 * WARPS / READERS);
+            let mut sum: f32;
+            if WARPS == 32 {
+                let other: f32;
+                ptx! { ld.shared.v2.f32 {sum, other}, [from]; }
+                sum += other;
+            } else {
+                ptx! { ld.shared.f32 sum, [from]; }
+            }
+            sum = add_lanes::<READERS>(sum);
+            (warp::broadcast::<f32>(sum, 0), warp::broadcast::<f32>(sum, 16))
         }
     }
 
-    /// The values of 16 bytes of shared memory, zeros where `inside` is false.
-    fn load_stage<T, const EACH: u32>(from: u32, inside: pred) -> [f32; EACH] {
-        let mut packed: [b32; 4] = [0; 4];
-        ptx! { @inside ld.shared.v4.b32 {packed[..]}, [from]; }
-        vector::unpack::<T, EACH>(packed)
-    }
-
-    /// Begins the copies of a row of x and dy to a stage.
-    fn copy_row<const ROW: u32>(stage: u32, bar: u32, x: u64, dy: u64, bytes: u32) {
-        mbarrier::arrive_expect(bar, 2 * bytes);
-        bulk::load(stage, x, bytes, bar);
-        bulk::load(stage + ROW, dy, bytes, bar);
-    }
-
-    /// This thread's sums of x and g for LayerNorm, of x² and g · x for RMSNorm, where g = w · dy.
-    fn sum_row<T, const C: Config>(own: u32, inside: [pred; VECTORS], weights: [[b32; 4]; VECTORS]) -> (f32, f32) {
-        let (mut a, mut b): (f32, f32) = (0.0, 0.0);
-        for i in 0..VECTORS {
-            const AT: u32 = 16 * C.threads * i;
-            let v: [f32; C.each] = load_stage::<T, { C.each }>(own + AT, inside[i]);
-            let g: [f32; C.each] = load_stage::<T, { C.each }>(own + (32 * C.threads + AT), inside[i]);
-            let w: [f32; C.each] = vector::unpack::<T, { C.each }>(weights[i]);
-            for j in 0..C.each {
-                if C.center == 1 {
-                    a += v[j];
-                    b = g[j].fma(w[j], b);
-                } else {
-                    a = v[j].fma(v[j], a);
-                    b = (g[j] * w[j]).fma(v[j], b);
-                }
+    /// The sum over each `LANES` lanes, in all of them.
+    fn add_lanes<const LANES: u32>(x: f32) -> f32 {
+        let mut sum: f32 = x;
+        for step in [16, 8, 4, 2, 1] {
+            if step < LANES {
+                let other: f32;
+                warp::exchange::<"bfly", f32>(&mut other, sum, step, 31);
+                sum += other;
             }
         }
-        (a, b)
+        sum
     }
 
-    /// This thread's sums of (x - mean)² and g · (x - mean).
-    fn sum_centered<T, const C: Config>(
-        own: u32,
-        inside: [pred; VECTORS],
-        weights: [[b32; 4]; VECTORS],
-        mean: f32,
-    ) -> (f32, f32) {
-        let (mut a, mut b): (f32, f32) = (0.0, 0.0);
-        for i in 0..VECTORS {
-            const AT: u32 = 16 * C.threads * i;
-            let v: [f32; C.each] = load_stage::<T, { C.each }>(own + AT, inside[i]);
-            let g: [f32; C.each] = load_stage::<T, { C.each }>(own + (32 * C.threads + AT), inside[i]);
-            let w: [f32; C.each] = vector::unpack_again::<T, { C.each }, 0>(weights[i]);
-            for j in 0..C.each {
-                let rest: f32 = v[j] - mean;
-                ptx! { @inside[i] fma.rn.f32 a, rest, rest, a; }
-                b = (g[j] * w[j]).fma(rest, b);
-            }
-        }
-        (a, b)
+    /// Of two values, the first for the lower 16 lanes and the second for the others, with that of the lane opposite: two `selp`, `shfl.sync` and `add`.
+    fn swap(low: f32, high: f32) -> f32 {
+        let upper: pred = laneid >= 16;
+        let given: f32 = upper.select(low, high);
+        let taken: f32;
+        warp::exchange::<"bfly", f32>(&mut taken, given, 16, 31);
+        upper.select(high, low) + taken
+    }
+
+    /// The values of 16 bytes of shared memory, packed.
+    fn load_stage(from: u32) -> [b32; 4] {
+        let packed: [b32; 4];
+        ptx! { ld.shared.v4.b32 {packed[..]}, [from]; }
+        packed
     }
 
     /// This thread's columns: their weights, and their sums of dw and db.
@@ -136,39 +170,75 @@ pub(super) mod ring {
         db: [f32; { C.each } * VECTORS],
     }
 
-    /// A row: the address of its stage, and what its gradient depends on.
+    /// This thread's sums of x and g for LayerNorm, of x² and g · x for RMSNorm, where g = w · dy.
+    fn sum_row<T, const C: Config>(own: u32, columns: &Sums<C>) -> [f32; 2] {
+        let (mut a, mut b): (f32, f32) = (0.0, 0.0);
+        for i in 0..VECTORS {
+            const AT: u32 = 16 * C.threads * i;
+            let x: [f32; C.each] = vector::unpack::<T, { C.each }>(load_stage(own + AT));
+            let g: [f32; C.each] = vector::unpack::<T, { C.each }>(load_stage(own + (C.row() + AT)));
+            let w: [f32; C.each] = vector::unpack::<T, { C.each }>(columns.weights[i]);
+            for j in 0..C.each {
+                if C.center == 1 {
+                    a += x[j];
+                    b = g[j].fma(w[j], b);
+                } else {
+                    a = x[j].fma(x[j], a);
+                    b = (g[j] * w[j]).fma(x[j], b);
+                }
+            }
+        }
+        [a, b]
+    }
+
+    /// This thread's sums of (x - mean)² and g · (x - mean).
+    fn sum_centered<T, const C: Config>(own: u32, columns: &Sums<C>, mean: f32) -> [f32; 2] {
+        let (mut a, mut b): (f32, f32) = (0.0, 0.0);
+        for i in 0..VECTORS {
+            const AT: u32 = 16 * C.threads * i;
+            let inside: pred = columns.inside[i];
+            let x: [f32; C.each] = vector::unpack::<T, { C.each }>(load_stage(own + AT));
+            let g: [f32; C.each] = vector::unpack::<T, { C.each }>(load_stage(own + (C.row() + AT)));
+            let w: [f32; C.each] = vector::unpack_again::<T, { C.each }, 0>(columns.weights[i]);
+            for j in 0..C.each {
+                let rest: f32 = x[j] - mean;
+                ptx! { @inside fma.rn.f32 a, rest, rest, a; }
+                b = (g[j] * w[j]).fma(rest, b);
+            }
+        }
+        [a, b]
+    }
+
+    /// The gradient of a row, at `own` in shared memory: dx = (g · scale) + (x - mean) · spread + slope.
     struct Line {
         own: u32,
         mean: f32,
-        slope: f32,
         scale: f32,
         spread: f32,
+        slope: f32,
     }
 
     /// Adds a row to the sums, and writes its gradient to `to`; with `adds`, plus what is at `more`.
     fn write_row<T, const C: Config>(sums: &mut Sums<C>, line: &Line, to: GlobalMut<T>, more: Global<T>, adds: pred) {
         const EACH: u32 = C.each;
-        const STEP: u32 = 16 * C.threads;
         for i in 0..VECTORS {
-            let column: u32 = (tid.x + i * C.threads) * EACH;
-            let inside: pred = sums.inside[i];
-            let v: [f32; EACH] = load_stage::<T, EACH>(line.own + i * STEP, inside);
-            let mut g: [f32; EACH] = load_stage::<T, EACH>(line.own + (VECTORS * STEP + i * STEP), inside);
+            const AT: u32 = 16 * C.threads * i;
+            let (column, inside): (u32, pred) = (column::<C>(i), sums.inside[i]);
+            let x: [f32; EACH] = vector::unpack_again::<T, EACH, 0>(load_stage(line.own + AT));
+            let mut g: [f32; EACH] = vector::unpack::<T, EACH>(load_stage(line.own + (C.row() + AT)));
             let w: [f32; EACH] = vector::unpack_again::<T, EACH, 1>(sums.weights[i]);
             for j in 0..EACH {
-                const AT: u32 = i * EACH + j;
-                let mut rest: f32 = v[j];
+                const K: u32 = i * EACH + j;
+                let scaled: f32 = g[j] * line.scale;
                 if C.center == 1 {
-                    rest = v[j] - line.mean;
-                    sums.db[AT] += g[j];
-                }
-                sums.dw[AT] = (g[j] * line.scale).fma(rest, sums.dw[AT]);
-                if C.center == 1 {
-                    g[j] = g[j].fma(w[j], -line.slope) - rest * line.spread;
+                    let rest: f32 = x[j] - line.mean;
+                    sums.db[K] += g[j];
+                    sums.dw[K] = scaled.fma(rest, sums.dw[K]);
+                    g[j] = scaled.fma(w[j], rest.fma(line.spread, line.slope));
                 } else {
-                    g[j] = g[j] * w[j] - rest * line.spread;
+                    sums.dw[K] = scaled.fma(x[j], sums.dw[K]);
+                    g[j] = scaled.fma(w[j], x[j] * line.spread);
                 }
-                g[j] *= line.scale;
             }
             if adds {
                 let s: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(more.at(column), inside, 0));
@@ -180,33 +250,41 @@ pub(super) mod ring {
         }
     }
 
-    /// Leaves this thread's columns of a sum in shared memory, from `to` on.
+    /// Leaves this thread's columns of a sum in shared memory, from `to` on: four neighbors of each thread after another, so that no two lanes meet in a
+    /// bank.
     fn store_sums<const C: Config>(to: u32, sums: [f32; { C.each } * VECTORS]) {
-        for i in 0..VECTORS {
-            let own: u32 = to + (tid.x + i * C.threads) * (4 * C.each);
-            for part in 0..C.each / 4 {
-                const K: u32 = i * C.each + 4 * part;
-                ptx! { st.shared.v4.f32 [own + 16 * part], {sums[K..K + 4]}; }
-            }
+        let own: u32 = to + tid.x * 16;
+        for four in 0..C.each * VECTORS / 4 {
+            ptx! { st.shared.v4.f32 [own + four * (16 * C.threads)], {sums[4 * four..4 * four + 4]}; }
         }
     }
 
-    /// Adds the sums at `from` of all blocks of the cluster up, in the order of the blocks; each block makes some of the columns.
-    fn add_cluster<const C: Config>(partial: GlobalMut<f32>, from: u32, columns: u32) {
-        let mut column: u32 = (cluster::rank() * C.threads + tid.x) * 4;
-        while column < columns {
-            let mut total: [f32; 4] = [0.0; 4];
-            for block in 0..C.cluster() {
-                let remote: u32 = cluster::map(from + column * 4, block);
-                let four: [f32; 4];
-                ptx! { ld.shared::cluster.v4.f32 {four[..]}, [remote]; }
+    /// Adds the sums of the cluster's blocks up, in their order, in `ARRAYS` arrays from `from` on; each block makes some of the columns. All loads come
+    /// before the first addition, because another block's memory is far.
+    fn add_cluster<const C: Config, const ARRAYS: u32>(partial: GlobalMut<f32>, from: u32, columns: u32) {
+        const BLOCKS: u32 = C.cluster();
+        const FOURS: u32 = C.each * VECTORS / 4 / BLOCKS;
+        const COUNT: u32 = ARRAYS * FOURS;
+        let own: u32 = from + (cluster::rank() * FOURS * C.threads + tid.x) * 16;
+        let parts: [[[f32; 4]; BLOCKS]; COUNT];
+        for i in 0..COUNT {
+            const AT: u32 = i / FOURS * C.sums() + i % FOURS * (16 * C.threads);
+            for block in 0..BLOCKS {
+                let remote: u32 = cluster::map(own, block);
+                ptx! { ld.shared::cluster.v4.f32 {parts[i][block][..]}, [remote + AT]; }
+            }
+        }
+        for i in 0..COUNT {
+            let mut total: [f32; 4] = parts[i][0];
+            for block in 1..BLOCKS {
                 for j in 0..4 {
-                    total[j] += four[j];
+                    total[j] += parts[i][block][j];
                 }
             }
-            let to = partial.at(column);
-            ptx! { st.global.v4.f32 [to], {total[..]}; }
-            column += 4 * C.threads * C.cluster();
+            let four: u32 = cluster::rank() * FOURS + i % FOURS;
+            let at: u32 = column::<C>(four / (C.each / 4)) + four % (C.each / 4) * 4;
+            let (to, inside): (GlobalMut<f32>, pred) = (partial.at(i / FOURS * columns + at), at < columns);
+            ptx! { @inside st.global.v4.f32 [to], {total[..]}; }
         }
     }
 
@@ -277,72 +355,62 @@ pub(super) mod ring {
         rows: u32,
         columns: u32,
     ) {
-        const EACH: u32 = C.each;
-        const WARPS: u32 = C.threads / 32;
-        const ROW: u32 = VECTORS * (16 * C.threads);
         #[shared(dynamic, align = 128)]
         let stages: [u8];
         #[shared]
         let full: [u64; STAGES];
         #[shared(align = 16)]
-        let scratch: [f32; 4 * 2 * WARPS];
+        let numbers: [f32; 4 * (C.threads / 32)];
 
         let bytes: u32 = columns * size_of::<T>();
-        let (all, bars, pairs): (u32, u32, u32) = (stages, full, scratch);
         let (weight_at, sum_at, partial_at): (u64, u64, u64) = (weight, sum, partial);
         let (scales, adds): (pred, pred) = (weight_at != 0, sum_at != 0);
-        if tid.x == 0 {
-            for stage in 0..STAGES {
-                mbarrier::init(bars + 8 * stage, 1);
-            }
-            mbarrier::fence_init();
-        }
-        block::sync();
+        let ring = Ring::<C> { stages, full, numbers };
+        ring.init(columns);
+        let step: u64 = blocks as u64;
+        let mut row: u64 = ctaid.x as u64;
         grid::wait();
         if tid.x == 0 {
             for stage in 0..STAGES {
-                let ahead: u64 = ctaid.x as u64 + stage as u64 * blocks as u64;
+                let ahead: u64 = row + stage as u64 * step;
                 if ahead < rows as u64 {
-                    let (from, slopes) = (x.at(ahead * x_stride), dy.at(ahead * dy_stride));
-                    copy_row::<ROW>(all + stage * (2 * ROW), bars + 8 * stage, from, slopes, bytes);
+                    ring.load(stage, x.at(ahead * x_stride), dy.at(ahead * dy_stride), bytes);
                 }
             }
         }
         let (inside, weights): ([pred; VECTORS], [[b32; 4]; VECTORS]);
         for i in 0..VECTORS {
-            let column: u32 = (tid.x + i * C.threads) * EACH;
+            let column: u32 = column::<C>(i);
             inside[i] = column < columns;
-            weights[i] = vector::load::<T, EACH>(weight.at(column), inside[i] & scales, vector::ones::<T>());
+            weights[i] = vector::load::<T, { C.each }>(weight.at(column), inside[i] & scales, vector::ones::<T>());
         }
         let share: f32 = 1.0 / columns as f32;
-        let zeros: [f32; EACH * VECTORS] = [0.0; EACH * VECTORS];
+        let zeros: [f32; { C.each } * VECTORS] = [0.0; { C.each } * VECTORS];
         let mut sums = Sums::<C> { inside, weights, dw: zeros, db: zeros };
         let (mut stage, mut phase, mut turn): (u32, u32, u32) = (0, 0, 0);
         let mut last: u32 = STAGES;
-        let mut row: u64 = ctaid.x as u64;
         while row < rows as u64 {
-            mbarrier::wait(bars + 8 * stage, phase);
-            let own: u32 = all + stage * (2 * ROW) + tid.x * 16;
-            let (mut a, mut b): (f32, f32) = sum_row::<T, C>(own, inside, weights);
-            reduce_pair::<WARPS>(&mut a, &mut b, pairs + turn * (8 * WARPS));
+            let own: u32 = ring.wait(stage, phase);
+            let (mut square, mut product): (f32, f32) = ring.sum_pair(sum_row::<T, C>(own, &sums), turn);
             // All threads are done with the stage before this one.
             if tid.x == 0 {
-                let ahead: u64 = row + (STAGES - 1) as u64 * blocks as u64;
+                let ahead: u64 = row + (STAGES - 1) as u64 * step;
                 if (last < STAGES) & (ahead < rows as u64) {
-                    let (from, slopes) = (x.at(ahead * x_stride), dy.at(ahead * dy_stride));
-                    copy_row::<ROW>(all + last * (2 * ROW), bars + 8 * last, from, slopes, bytes);
+                    ring.load(last, x.at(ahead * x_stride), dy.at(ahead * dy_stride), bytes);
                 }
             }
             let (mut mean, mut slope): (f32, f32) = (0.0, 0.0);
             if C.center == 1 {
-                mean = a * share;
-                slope = b * share;
-                (a, b) = sum_centered::<T, C>(own, inside, weights, mean);
-                reduce_pair::<WARPS>(&mut a, &mut b, pairs + (turn + 2) * (8 * WARPS));
+                mean = square * share;
+                slope = product;
+                (square, product) = ring.sum_pair(sum_centered::<T, C>(own, &sums, mean), 1);
+            } else {
+                turn = turn ^ 1;
             }
-            let mut scale: f32 = a.fma(share, epsilon);
+            let mut scale: f32 = square.fma(share, epsilon);
             ptx! { rsqrt.approx.f32 scale, scale; }
-            let line = Line { own, mean, slope, scale, spread: b * share * scale * scale };
+            let spread: f32 = -(product * share * scale * scale * scale);
+            let line = Line { own, mean, scale, spread, slope: -(slope * share * scale) };
             let (to, more) = (dx.at(row * dx_stride), sum.at(row * sum_stride));
             write_row::<T, C>(&mut sums, &line, to, more, adds);
             last = stage;
@@ -351,27 +419,22 @@ pub(super) mod ring {
                 stage = 0;
                 phase = phase ^ 1;
             }
-            turn = turn ^ 1;
-            row += blocks as u64;
+            row += step;
         }
         grid::launch_dependents();
         if partial_at != 0 {
-            const SUMS: u32 = 8 * C.threads * C.each;
             // All threads are done with the last stage.
             block::sync();
-            store_sums::<C>(all, sums.dw);
+            store_sums::<C>(ring.stages, sums.dw);
             if C.center == 1 {
-                if arrays == 2 {
-                    store_sums::<C>(all + SUMS, sums.db);
-                }
+                store_sums::<C>(ring.stages + C.sums(), sums.db);
             }
             cluster::sync();
             let to = partial.cast::<f32>().at((ctaid.x / C.cluster() * arrays) as u64 * columns as u64);
-            add_cluster::<C>(to, all, columns);
-            if C.center == 1 {
-                if arrays == 2 {
-                    add_cluster::<C>(to.at(columns), all + SUMS, columns);
-                }
+            if (C.center == 0) | (arrays == 1) {
+                add_cluster::<C, 1>(to, ring.stages, columns);
+            } else {
+                add_cluster::<C, 2>(to, ring.stages, columns);
             }
             // No block ends while another one reads its sums.
             cluster::sync();

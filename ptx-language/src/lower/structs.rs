@@ -317,12 +317,7 @@ impl<'a> Lowerer<'a> {
     /// Reports a field that a struct does not have.
     pub(super) fn no_such_field(&mut self, ty: &StructTy, field: &str, span: Span) -> Value {
         let names = ty.field_names();
-        let impls = self.scopes.impls(ty.scope, ty.item);
-        let is_method = impls.iter().flat_map(|of| &of.functions).any(|function| function.name.name == field);
         let help = match nearest(field, names.iter().copied()) {
-            _ if is_method => {
-                format!("`{field}` is a method: `ptx!` takes no calls, so write `let` or `const` in front of it")
-            }
             Some(near) => format!("there is `{near}`"),
             None if names.is_empty() => "it has no fields".to_owned(),
             None => format!("it has `{}`", names.join("`, `")),

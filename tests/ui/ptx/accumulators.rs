@@ -23,6 +23,8 @@ mod kernels {
         ptx! {
             wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {acc[..]}, a, b, 1, 1, 1, 0, 0;
             st.shared.f32 [tile + C.half()], acc[0];
+            st.shared.f32 [tile.at(3)], acc[0];
+            add.u64 a, tile.at(2), b;
         }
     }
 }

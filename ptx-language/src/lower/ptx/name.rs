@@ -178,6 +178,9 @@ impl<'a> Lowerer<'a> {
                 }
                 continue;
             }
+            if copy.text(next).starts_with('.') && copy.is(next + 1, b'(') {
+                return self.refuse_call(copy, next);
+            }
             let Some(path) = copy.text(next).strip_prefix('.').filter(|_| has_fields(&value)) else { break };
             value = self.dotted(value, path, copy.source.span(next));
             count += 1;
@@ -192,6 +195,18 @@ impl<'a> Lowerer<'a> {
         };
         let text = text.unwrap_or_else(|| copy.text(copy.at).to_owned());
         self.write(copy, &text, count);
+    }
+
+    /// Reports the call of the method at `method`.
+    fn refuse_call(&mut self, copy: &mut Copy<'_>, method: TokenId) {
+        let close = copy.closing(method + 1, b'(', b')').unwrap_or(method + 1);
+        let span = copy.source.span(copy.at).to(copy.source.span(close));
+        let name = copy.text(method).rsplit('.').next().unwrap_or_default();
+        let message = format!("`{name}` is a method, and `ptx!` calls none");
+        self.fail(&codes::P0820, span, message, "call it in front: `let at = …;`, or `const` if it is a constant");
+        self.refuse(span);
+        let text = copy.text(copy.at).to_owned();
+        self.write(copy, &text, close + 1 - copy.at);
     }
 
     /// `.stage`, or `.pair.0`, of a value.
