@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A module of PTX text, checked and loaded while the program runs.
 ///
+/// *Needs the feature `check`, a part of `cpu`, which is on by default.*
+///
 /// ```
 /// # use ptx_launch::{Config, Device, RuntimeModule};
 /// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry fill(.param .u64 out, .param .u32 value) {\n  \
@@ -44,6 +46,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct RuntimeModule(&'static Loaded);
 
 /// An entry of a [`RuntimeModule`].
+///
+/// *Needs the feature `check`, a part of `cpu`, which is on by default.*
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeKernel(&'static Kernel);
 
