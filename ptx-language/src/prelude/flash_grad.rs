@@ -110,7 +110,7 @@ impl<const Q_STAGES: u32, const STAGES: u32, const PACKED: u32> Producer<Q_STAGE
         self.loader.load::<COUNT, PARTS, 0>(to, full, &rows, keys.head, first);
     }
 
-    /// Loads so many values.
+    /// Loads `COUNT` values from number `first` on.
     fn load_values<const COUNT: u32, const PARTS: u32>(&mut self, keys: &Keys, first: u32, to: u32, full: u32) {
         let rows = Rows { map: self.maps.v, start: keys.k.start, len: keys.k.len, batch: keys.batch };
         self.loader.load::<COUNT, PARTS, 0>(to, full, &rows, keys.head, first);

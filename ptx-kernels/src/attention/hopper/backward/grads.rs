@@ -1,6 +1,6 @@
 //! dK and dV, and sums of dQ, on Hopper: TMA, `wgmma`, warp specialization.
 //!
-//! A piece of work are 128 keys of a head. A block computes one piece after the other, and claims the next one by a counter in memory. It
+//! A piece of work is 128 keys of a head. A block computes one piece after the other, and claims the next one by a counter in memory. It
 //! walks over the tiles of queries that see the keys, for each head of Q that shares them. One warp brings Q, dO and their numbers by TMA. Two
 //! warp groups own 64 keys each: they compute Sᵀ = K · Qᵀ and dPᵀ = V · dOᵀ, so that P is a left operand of dV += Pᵀ · dO without leaving its registers. dS goes to shared memory, for dK += dSᵀ · Q and for the other group:
 //! each computes a half of the tile's dQ = dS · K, over all 128 keys, and adds it to the sums in global memory (`red.v4`), in no fixed order
