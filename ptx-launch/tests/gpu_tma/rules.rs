@@ -4,24 +4,6 @@ use crate::moves::device;
 use ptx_launch::prelude::*;
 use ptx_launch::{ElementType, Fill, Interleave, Promotion, ReadSlice, Swizzle, TensorMapBuilder};
 
-const ELEMENTS: [ElementType; 16] = [
-    ElementType::U8,
-    ElementType::U16,
-    ElementType::U32,
-    ElementType::I32,
-    ElementType::U64,
-    ElementType::I64,
-    ElementType::F16,
-    ElementType::F32,
-    ElementType::F64,
-    ElementType::Bf16,
-    ElementType::F32Ftz,
-    ElementType::Tf32,
-    ElementType::Tf32Ftz,
-    ElementType::U4Align8,
-    ElementType::U4Align16,
-    ElementType::U6Align16,
-];
 const SWIZZLES: [Swizzle; 7] = [
     Swizzle::None,
     Swizzle::B32,
@@ -108,7 +90,7 @@ fn random_options(map: TensorMapBuilder, rank: usize, dice: &mut Random) -> Tens
     let map = map.swizzle(dice.mostly(&SWIZZLES)).fill(dice.mostly(&[Fill::Zero, Fill::Nan]));
     let map = map.promotion(dice.of(&[Promotion::None, Promotion::B64, Promotion::B128, Promotion::B256]));
     let step: Vec<usize> = (0..rank).map(|_| dice.mostly(&[1, 2, 8, 9, 0])).collect();
-    map.element(dice.of(&ELEMENTS)).step(&step)
+    map.element(dice.of(&ElementType::ALL)).step(&step)
 }
 
 fn random_pixels(map: TensorMapBuilder, rank: usize, dice: &mut Random) -> TensorMapBuilder {
