@@ -99,7 +99,7 @@ impl Fault {
         Fault { kind, message, span, function, thread, block, address, lane, more }
     }
 
-    /// What the manual leaves undefined.
+    /// A use that the manual leaves undefined.
     pub(super) fn undefined(message: impl Into<String>) -> Fault {
         Fault::new(FaultKind::Undefined, message)
     }

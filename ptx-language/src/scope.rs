@@ -1,6 +1,6 @@
 //! Meaning of names: scopes with a static link, so that a helper sees its own surroundings, not those of its call.
 //!
-//! The meanings of a name stand in one list, and not in a map of each scope: a lookup hashes the name once, however deep the scopes are.
+//! Each name has one list of meanings, instead of an entry in the map of each scope: a lookup hashes the name once, however deep the scopes are.
 
 use super::tree::{self, TypeKind};
 use super::types::Ty;

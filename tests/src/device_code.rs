@@ -88,7 +88,7 @@ impl DeviceCode {
     }
 }
 
-/// An item, or what stands in its place in a macro.
+/// An item, or the tokens that a macro has in its place.
 #[derive(Default)]
 struct Item {
     attributes: String,

@@ -1,4 +1,4 @@
-//! Where the elements of a warp's matrices are: registers and lanes as functions of rows and columns. Nothing here reads a register.
+//! The places of the elements of a warp's matrices: registers and lanes as functions of rows and columns. Nothing here reads a register.
 
 /// Place of an element: register, lane, and the index in the register.
 pub(super) type Place = (usize, usize, usize);
@@ -63,10 +63,10 @@ impl Tile {
     }
 }
 
-/// Which lane and column (of 32 bits) register `r` of thread `t` is, for a shape; `.16x32bx2` counts its columns in each half.
+/// The lane and the column (of 32 bits) that register `r` of thread `t` holds, for a shape; `.16x32bx2` counts its columns in each half.
 pub(super) type Cell = fn(t: u32, r: u32) -> (u32, u32);
 
-/// The shapes of 9.7.16.2.3: lanes, and where a register is. The layouts stand in figures; these are CUTLASS's.
+/// The shapes of section 9.7.16.2.3: their lanes, and the place of each register. The manual shows the layouts in figures only; these are CUTLASS's.
 pub(super) const TRANSFERS: [(&str, (u32, Cell)); 5] = [
     ("32x32b", (32, |t, r| (t, r))),
     ("16x64b", (16, |t, r| (t / 4 + t % 2 * 8, t / 2 % 2 + r * 2))),

@@ -159,7 +159,7 @@ pub(crate) mod kernels {
             }
         }
 
-        /// Adds up this warp's tiles of the rounds, of which the first ones, and the rows of Q, are on their way.
+        /// Adds up this warp's tiles of the rounds. `begin` has begun to copy the first tiles and the rows of Q.
         fn attend<T, const C: Config>(
             &self,
             ring: &mut Ring<C>,

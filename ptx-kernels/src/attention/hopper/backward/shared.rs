@@ -1,4 +1,4 @@
-//! What the backward kernels have in common: scratch memory, pieces of work, tiles of queries.
+//! Parts that the backward kernels share: scratch memory, pieces of work, tiles of queries.
 
 use ptx_launch::prelude::*;
 

@@ -179,7 +179,7 @@ pub(crate) mod kernels {
         key: u32,
         keys: u32,
         mask: attention::Mask,
-        /// The number of the sequence, and where the bias lies.
+        /// The number of the sequence, and the address of the bias.
         number: u32,
         bias: u64,
         exponent: f32,

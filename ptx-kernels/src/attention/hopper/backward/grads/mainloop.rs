@@ -8,7 +8,7 @@ pub(crate) mod consumer {
     struct Consumer<T, const C: Config> {
         memory: Shared<Memory<C>>,
         received: Received<C>,
-        /// Where this group adds its part of dQ.
+        /// The sums in global memory to which this group adds its part of dQ.
         sums: flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>,
         group: u32,
         /// This group's first key, the number of all, the queries that see a key, and the number of the sequence.
@@ -19,7 +19,7 @@ pub(crate) mod consumer {
         /// The first query of the current tile, and its head.
         query: u32,
         head: u32,
-        /// Where the bias lies.
+        /// The address of the bias.
         bias: u64,
         exponent: f32,
         /// The factor of scores before a soft cap, or 0 without one.
@@ -128,7 +128,7 @@ pub(crate) mod consumer {
             }
         }
 
-        /// What is left of the piece before, if there is one: its tiles, and the results.
+        /// Ends the piece before, if there is one: computes its last tiles, and writes its results.
         fn leave(&mut self, before: [u32; 2], p: &Problem, g: &Gradients, to: [u64; 2]) {
             if before[1] > 0 {
                 self.end(p, before[1]);
