@@ -226,6 +226,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use ptx_launch::AsStream;
+    use std::collections::HashSet;
 
     fn address(device: &Device, bytes: usize) -> u64 {
         let device = &device;
@@ -259,15 +260,18 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Condition);
     }
 
+    /// A memory has one user at a time. It need not be the stream's only one: a full pool gives the slot of a stream away while a
+    /// thread still works with its memory, and the next thread gets another.
     #[test]
     fn threads_take_turns() {
         let device = Device::cpu();
-        let busy = std::sync::atomic::AtomicBool::new(false);
+        let busy = Mutex::new(HashSet::new());
         let use_it = || {
-            with((&device).as_stream(), None, 10, |_| {
-                assert!(!busy.swap(true, std::sync::atomic::Ordering::SeqCst));
+            with((&device).as_stream(), None, 10, |workspace| {
+                let address = workspace.scratch().address();
+                assert!(lock(&busy).insert(address), "two threads use the memory at {address:#x}");
                 std::thread::yield_now();
-                busy.store(false, std::sync::atomic::Ordering::SeqCst);
+                lock(&busy).remove(&address);
                 Ok(())
             })
         };
