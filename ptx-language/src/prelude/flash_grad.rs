@@ -327,7 +327,8 @@ impl<const OWNED: u32, const QUERIES: u32, const HEAD: u32, const SHARES: u32> Q
                 loop {
                     let now: u32;
                     ptx! { ld.acquire.gpu.global.u32 now, [turn]; }
-                    if now == last - self.block {
+                    // There may be more: of packed sequences that overlap.
+                    if now >= last - self.block {
                         break;
                     }
                 }
