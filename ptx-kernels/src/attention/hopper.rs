@@ -21,7 +21,8 @@ pub(super) fn instance<T>(
     inputs: &[TensorRef<'_, T, 4>; 3],
     problem: &Problem,
 ) -> Result<Option<Instance>> {
-    if !takes_operands(stream, options, inputs)? || (options.bias.is_some() && options.lengths.is_some()) {
+    let possible = takes_operands(stream, options, inputs)? && problem.tiles(64) < MOST_PIECES;
+    if !possible || (options.bias.is_some() && options.lengths.is_some()) {
         return Ok(None);
     }
     Ok(Some(match (problem.dims(), dense(options)) {
@@ -74,6 +75,9 @@ fn has_map<T>(tensor: &TensorRef<'_, T, 4>) -> bool {
     dims.all(|(extent, stride)| extent == 1 || (extent > 1 && stride > 0 && stride < 1 << 39))
 }
 
+/// Pieces of work must be fewer, so that the kernels count them in 32 bits.
+const MOST_PIECES: u64 = 1 << 31;
+
 /// MB of keys and values of a section. More than the second-level cache holds: that blocks end at the same time is worth more.
 const SECTION: u64 = 128;
 
@@ -98,11 +102,11 @@ where
     let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
     let [q, k, v] = &inputs;
     let (q_map, k_map, v_map) = (map(q, 64)?, map(k, config.keys)?, map(v, config.keys)?);
-    let tiles = problem.grid(config.rows()).0 * problem.heads * problem.batch;
+    let tiles = problem.tiles(config.rows());
     if tiles == 0 {
         return Ok(());
     }
-    let blocks = tiles.min(stream.properties()?.multiprocessors).max(1);
+    let blocks = tiles.min(stream.properties()?.multiprocessors.into()).max(1) as u32;
     let starts = options.lengths.as_ref();
     let (starts_q, starts_k) = (starts.map(|lengths| &lengths.starts_q), starts.map(|lengths| &lengths.starts_k));
     workspace::with(stream, None, 0, |workspace| {

@@ -3,6 +3,9 @@
 use super::problem::refuse;
 use ptx_launch::{Result, TensorRef};
 
+/// Scales and soft caps: their quotients and products are normal numbers.
+const FACTORS: std::ops::RangeInclusive<f32> = 1e-18..=1e18;
+
 /// Attention with options: O = softmax(S) · V for every query head of every sequence.
 ///
 /// S(i, j) = cap · tanh(scale · q(i) · k(j) / cap) + bias(i, j) where query i sees key j, else minus infinity; without a soft
@@ -111,9 +114,9 @@ impl<'a, T> Attention<'a, T> {
     /// softmax: all of it, unless something else is done to the scores first.
     pub(super) fn factors(&self, dim: usize) -> Result<(f32, f32, f32)> {
         let (scale, cap, log2_e) = (self.factor(dim), self.soft_cap, std::f32::consts::LOG2_E);
-        if !(scale > 0.0 && scale.is_finite() && cap >= 0.0 && cap.is_finite()) {
+        if !FACTORS.contains(&scale) || !(cap == 0.0 || FACTORS.contains(&cap)) {
             let found = format!("the scale is {scale}, the soft cap {cap}");
-            return Err(refuse(found, "a positive scale, and a soft cap that is positive or, for none, 0"));
+            return Err(refuse(found, "a scale from 1e-18 to 1e18, and such a soft cap or, for none, 0"));
         }
         Ok(match (cap > 0.0, self.bias.is_some()) {
             (true, _) => (scale / cap, cap, log2_e),
@@ -159,7 +162,7 @@ impl<'a, T> Attention<'a, T> {
         Attention { top_left: true, ..self }
     }
 
-    /// The factor of the scores, positive.
+    /// The factor of the scores, from 1e-18 to 1e18.
     #[must_use]
     pub fn scale(self, scale: f32) -> Self {
         Attention { scale: Some(scale), ..self }
@@ -199,7 +202,7 @@ impl<'a, T> Attention<'a, T> {
         self
     }
 
-    /// Scores become cap · tanh(score / cap), before a bias is added. 0 is no cap.
+    /// Scores become cap · tanh(score / cap), before a bias is added, with a cap from 1e-18 to 1e18. 0 is no cap.
     #[must_use]
     pub fn soft_cap(self, cap: f32) -> Self {
         Attention { soft_cap: cap, ..self }
@@ -214,7 +217,8 @@ impl<'a, T> Attention<'a, T> {
 
     /// Sequences of different lengths, packed: the tensors have a batch of 1, and sequence b has the tokens from `starts[b]` to
     /// `starts[b + 1]`, of Q by `starts_q` and of K and V by `starts_k`; both lie on the device. `longest_q` and `longest_k`
-    /// are lengths that no sequence exceeds: tokens behind them count as absent. Numbers that lead out of the tensors are cut off.
+    /// are lengths that no sequence exceeds: tokens behind them count as absent. Numbers that lead out of the tensors are cut off, and a
+    /// sequence whose end lies before its beginning is empty. Rows of several sequences have the results of any of them.
     #[must_use]
     pub fn lengths(
         self,

@@ -1,7 +1,10 @@
 //! Places of the tokens in a cache.
 
-use super::problem::refuse;
+use super::problem::{MOST_TOKENS, refuse};
 use ptx_launch::{Result, TensorRef};
+
+/// Pages of a cache, and entries of a table, must be fewer, so that the kernels count them in 32 bits.
+const MOST_PAGES: usize = 1 << 31;
 
 /// The places of a cache's tokens: the keys of each sequence, pages, and factors of the heads of K and V.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +54,16 @@ impl<'a> Places<'a> {
             let found = format!("factors of shapes {:?} and {:?}", k.shape(), v.shape());
             return Err(refuse(found, format!("contiguous factors of {heads} heads of the cache")));
         }
-        Ok(table.map_or(page_size, |[_, count]| count.saturating_mul(page_size)).min((1 << 29) - 1) as u32)
+        let [rows, count] = table.unwrap_or([0, 1]);
+        // A stride of 0 makes a cache of any extents.
+        let capacity = count.saturating_mul(page_size);
+        if capacity.max(page_size) >= MOST_TOKENS || pages.max(rows.saturating_mul(count)) >= MOST_PAGES {
+            let found = format!("a table {table:?}, {pages} pages of {page_size} tokens");
+            return Err(refuse(
+                found,
+                "fewer than 2^29 tokens of a sequence, and than 2^31 pages and entries of the table",
+            ));
+        }
+        Ok(capacity as u32)
     }
 }

@@ -53,7 +53,10 @@ pub struct Problem {
 const UNLIMITED: u32 = 1 << 30;
 
 /// Tokens must be fewer, so that positions plus windows are `i32`.
-const MOST_TOKENS: usize = 1 << 29;
+pub(super) const MOST_TOKENS: usize = 1 << 29;
+
+/// The most heads of Q, and the most sequences.
+pub(super) const MOST_HEADS: usize = 65535;
 
 /// The most elements of a row.
 pub(super) const MOST_ELEMENTS: usize = 256;
@@ -145,13 +148,10 @@ impl Problem {
         for rows in [q, k, v] {
             rows.check_rows(MOST_ELEMENTS)?;
         }
-        if heads_k == 0 || heads % heads_k != 0 {
-            let found = format!("{heads} heads of Q share {heads_k} of K and V");
-            return Err(refuse(found, "a number of heads of Q that is a multiple of those of K and V"));
-        }
-        if tokens_q >= MOST_TOKENS || tokens_k >= MOST_TOKENS || heads > 65535 || batch > 65535 {
+        let group = group(heads, heads_k)?;
+        if tokens_q >= MOST_TOKENS || tokens_k >= MOST_TOKENS || batch > MOST_HEADS {
             let found = format!("Q has the shape {:?}, K {:?}", q.shape, k.shape);
-            return Err(refuse(found, "fewer than 2^29 tokens, and at most 65535 heads and sequences"));
+            return Err(refuse(found, "fewer than 2^29 tokens, and at most 65535 sequences"));
         }
         let (scale, soft_cap, exponent) = options.factors(dim)?;
         let mut problem = Problem {
@@ -165,7 +165,7 @@ impl Problem {
             tokens_k: tokens_k as u32,
             queries: tokens_q as u32,
             keys: tokens_k as u32,
-            group: (heads / heads_k) as u32,
+            group,
             dim: dim as u32,
             dim_v: dim_v as u32,
             top_left: u32::from(options.top_left),
@@ -256,6 +256,14 @@ impl Problem {
     /// Extents of the grid: blocks of `block_m` queries, heads, sequences.
     pub(super) fn grid(&self, block_m: u32) -> (u32, u32, u32) {
         (self.queries.div_ceil(block_m), self.heads, self.batch)
+    }
+
+    /// Tiles of `block_m` queries of all heads and sequences, or more; of packed sequences not more than they can have. None without queries.
+    pub(super) fn tiles(&self, block_m: u32) -> u64 {
+        let (queries, heads, batch) = self.grid(block_m);
+        let all = u64::from(queries) * u64::from(batch);
+        let packed = u64::from(self.tokens_q / block_m) + u64::from(batch);
+        u64::from(heads) * if self.variable == 1 { all.min(packed) } else { all }
     }
 
     /// Returns true if Q, K, V, the output, the logarithms and the bias have so many elements that they hold all offsets.
@@ -369,6 +377,15 @@ impl Gradients {
         let [out, _, k, v] = self.reach;
         lengths.iter().zip([out, k, v, self.scratch]).all(|(len, reach)| *len >= reach)
     }
+}
+
+/// Heads of Q that share one of K and V.
+pub(super) fn group(heads: usize, heads_k: usize) -> Result<u32> {
+    if heads == 0 || heads > MOST_HEADS || heads_k == 0 || !heads.is_multiple_of(heads_k) {
+        let found = format!("{heads} heads of Q share {heads_k} of K and V");
+        return Err(refuse(found, "1 to 65535 heads of Q, a multiple of the heads of K and V"));
+    }
+    Ok((heads / heads_k) as u32)
 }
 
 /// Elements from the first to the last one.

@@ -25,6 +25,10 @@ pub struct Case {
     pub half: bool,
     /// Products of `e4m3` by `wgmma`.
     pub narrow: bool,
+    /// The kernels for every chip.
+    pub portable: bool,
+    /// Gradients that are the same each time.
+    pub deterministic: bool,
     pub seed: u64,
 }
 
@@ -47,6 +51,8 @@ impl Default for Case {
             layout: Layout::Bshd,
             half: false,
             narrow: false,
+            portable: false,
+            deterministic: false,
             seed: 1,
         }
     }
@@ -286,6 +292,12 @@ impl<T: Float> Extras<T> {
         let mut options = Attention::new().layout(case.layout).window(case.left, case.right).soft_cap(case.cap);
         if case.top_left {
             options = options.top_left();
+        }
+        if case.portable {
+            options = options.portable();
+        }
+        if case.deterministic {
+            options = options.deterministic();
         }
         if let Some(scale) = case.scale {
             options = options.scale(scale);

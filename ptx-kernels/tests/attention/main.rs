@@ -13,6 +13,7 @@ mod append;
 mod case;
 mod decode;
 mod e4m3;
+mod edges;
 mod random;
 mod reference;
 mod speed;

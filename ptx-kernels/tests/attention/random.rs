@@ -2,7 +2,7 @@
 
 use super::{check, check_append, check_decode, check_forward, check_latent, check_prefill, device};
 use crate::case::{Case, Random};
-use crate::decode;
+use crate::{decode, e4m3};
 use ptx_kernels::attention::Layout;
 
 /// Seeds of random cases: `PTX_ATTENTION_CASES` of them, from `PTX_ATTENTION_SEED` on.
@@ -12,16 +12,17 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + count
 }
 
-/// The longest sequence of a random case: on the GPU several tiles, on the CPU few.
-fn longest() -> usize {
-    if device().is_cuda() { 400 } else { 90 }
+/// The longest sequence of a random case: `PTX_ATTENTION_LONGEST`, else `gpu` tokens on a GPU and `cpu` on the CPU.
+fn longest(gpu: usize, cpu: usize) -> usize {
+    let given = std::env::var("PTX_ATTENTION_LONGEST").map(|longest| longest.parse().unwrap());
+    given.unwrap_or(if device().is_cuda() { gpu } else { cpu })
 }
 
 /// Random cases, on the GPU larger ones.
 #[test]
 fn random_cases() {
     for seed in seeds() {
-        check(&random_case(seed, longest()));
+        check(&random_case(seed, longest(400, 90)));
     }
 }
 
@@ -29,7 +30,7 @@ fn random_cases() {
 #[test]
 fn random_forward_cases() {
     for seed in seeds() {
-        check_forward(&random_case(seed, longest()));
+        check_forward(&random_case(seed, longest(400, 90)));
     }
 }
 
@@ -38,13 +39,21 @@ fn random_forward_cases() {
 fn random_caches() {
     for seed in seeds() {
         check_append(seed);
-        check_prefill(&decode::random_prefill(seed, if device().is_cuda() { 500 } else { 90 }));
-        check_latent(&decode::random_latent(seed, if device().is_cuda() { 1000 } else { 100 }));
-        check_decode(&decode::random_decode(seed, if device().is_cuda() { 3000 } else { 400 }));
+        check_prefill(&decode::random_prefill(seed, longest(500, 90)));
+        check_latent(&decode::random_latent(seed, longest(1000, 100)));
+        check_decode(&decode::random_decode(seed, longest(3000, 400)));
     }
 }
 
-fn random_case(seed: u64, longest: usize) -> Case {
+/// The same with elements of 8 bits.
+#[test]
+fn random_bytes() {
+    for seed in seeds() {
+        e4m3::check(&e4m3::random_case(seed, longest(500, 90)));
+    }
+}
+
+pub fn random_case(seed: u64, longest: usize) -> Case {
     let r = &mut Random(seed);
     let group = [1, 2, 4][r.below(3)];
     let batch = 1 + r.below(3);
@@ -81,5 +90,7 @@ fn random_case(seed: u64, longest: usize) -> Case {
         half: r.chance(50),
         narrow: false,
         seed,
+        portable: r.chance(30),
+        deterministic: r.chance(30),
     }
 }

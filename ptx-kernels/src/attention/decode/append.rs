@@ -43,8 +43,11 @@ impl AppendProblem {
             cache.check_rows(MOST_ELEMENTS)?;
         }
         let capacity = places.check(batch, caches[0].shape)?;
-        if batch * tokens * heads >= 1 << 26 {
-            return Err(refuse(format!("{batch} sequences of {tokens} tokens"), "fewer than 2^26 new rows"));
+        if batch.saturating_mul(tokens).saturating_mul(heads) >= 1 << 26 {
+            return Err(refuse(
+                format!("{batch} sequences of {tokens} tokens of {heads} heads"),
+                "fewer than 2^26 new rows",
+            ));
         }
         let [[.., dim], [.., dim_v]] = rows.map(|rows| rows.shape);
         Ok(AppendProblem {

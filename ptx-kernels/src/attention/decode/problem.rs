@@ -2,7 +2,7 @@
 
 use crate::attention::Attention;
 use crate::attention::places::Places;
-use crate::attention::problem::{Rows, refuse};
+use crate::attention::problem::{MOST_HEADS, Rows, group, reach, refuse};
 use ptx_launch::expansion::Int;
 use ptx_launch::{KernelParam, Result};
 
@@ -93,9 +93,10 @@ impl DecodeProblem {
             rows.check_rows(most)?;
         }
         let capacity = places.check(batch, k.shape)?;
-        if heads_k == 0 || heads % heads_k != 0 || tokens > MOST_QUERIES || tokens == 0 || batch > 65535 {
-            let found = format!("{tokens} queries of {heads} heads, {heads_k} heads of the cache, {batch} sequences");
-            return Err(refuse(found, "1 to 16 queries, and heads of Q that are a multiple of those of the cache"));
+        let group = group(heads, heads_k)?;
+        if tokens > MOST_QUERIES || tokens == 0 || batch > MOST_HEADS {
+            let found = format!("{tokens} queries of {batch} sequences");
+            return Err(refuse(found, "1 to 16 queries of each of at most 65535 sequences"));
         }
         if options.bias.is_some() || options.lengths.is_some() || options.top_left {
             return Err(refuse(
@@ -112,7 +113,7 @@ impl DecodeProblem {
             batch: batch as u32,
             tokens: tokens as u32,
             heads_k: heads_k as u32,
-            group: (heads / heads_k) as u32,
+            group,
             dim: dim as u32,
             dim_v: dim_v as u32,
             capacity,
@@ -159,8 +160,7 @@ impl DecodeProblem {
         }
         let [batch, head, token] = strides.map(|stride| 4 * stride as u64);
         self.lse = [batch, token, head];
-        let steps = shape.iter().zip(strides).map(|(extent, stride)| (extent - 1) as u64 * stride as u64);
-        self.reach[4] = 1 + steps.sum::<u64>();
+        self.reach[4] = reach(&shape, &strides);
         self.logged = 1;
         Ok(())
     }

@@ -7,7 +7,7 @@ pub(in crate::attention) mod passes;
 mod shared;
 pub(in crate::attention) mod wide;
 
-use super::{takes_operands, tensor_map};
+use super::{MOST_PIECES, takes_operands, tensor_map};
 use crate::attention::options::Attention;
 use crate::attention::problem::{Gradients, Problem};
 use crate::attention::{Grads, Saved};
@@ -68,7 +68,10 @@ pub(in crate::attention) fn plan<T>(
     saved: &Saved<'_, T>,
     problem: &Problem,
 ) -> Result<Option<Plan>> {
-    if !takes_operands(stream, options, &[saved.q, saved.k, saved.v, saved.out_grad])? {
+    // Without a query nothing would clear the claims.
+    let pieces = u64::from(problem.keys.div_ceil(64)) * u64::from(problem.heads) * u64::from(problem.batch);
+    let possible = problem.queries > 0 && pieces < MOST_PIECES;
+    if !possible || !takes_operands(stream, options, &[saved.q, saved.k, saved.v, saved.out_grad])? {
         return Ok(None);
     }
     let plain = options.soft_cap == 0.0 && options.lengths.is_none() && options.bias.is_none();

@@ -3,7 +3,8 @@
 pub(in crate::attention) mod kernel;
 
 use super::{
-    Attention, Problem, Result, StreamRef, TensorElement, TensorMut, TensorRef, dense, has_kernels, section, tensor_map,
+    Attention, MOST_PIECES, Problem, Result, StreamRef, TensorElement, TensorMut, TensorRef, dense, has_kernels,
+    section, tensor_map,
 };
 use crate::attention::factors::Factors;
 use crate::workspace;
@@ -17,7 +18,7 @@ pub(in crate::attention) fn instance<T, I>(
     problem: &Problem,
 ) -> Result<Option<Instance>> {
     let Some(causal) = dense(options) else { return Ok(None) };
-    if !has_kernels(stream, options, inputs)? {
+    if !has_kernels(stream, options, inputs)? || problem.tiles(64) >= MOST_PIECES {
         return Ok(None);
     }
     Ok(match (problem.dims(), causal) {
@@ -47,11 +48,11 @@ where
     let Some((_, config)) = INSTANCES.iter().find(|(name, _)| *name == instance) else { return Ok(()) };
     let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, config.width()]);
     let (q_map, k_map, v_map) = (map(&q, 64)?, map(&k, config.keys)?, map(&v, config.keys)?);
-    let tiles = problem.grid(config.rows()).0 * problem.heads * problem.batch;
+    let tiles = problem.tiles(config.rows());
     if tiles == 0 {
         return Ok(());
     }
-    let blocks = tiles.min(stream.properties()?.multiprocessors).max(1);
+    let blocks = tiles.min(stream.properties()?.multiprocessors.into()).max(1) as u32;
     let heads = problem.heads * problem.batch;
     let section = if options.right.is_some() { section::<u8>(&problem, heads) } else { 1 };
     let [q_factors, k_factors, v_factors] = &options.descale;
