@@ -6,6 +6,8 @@ pub mod cublas;
 pub mod cublaslt;
 pub mod cudnn;
 pub mod fa3;
+pub mod flash_mla;
+mod shared_library;
 
 use ptx_launch::Result;
 use ptx_launch::prelude::*;

@@ -27,6 +27,8 @@ pub const SUITES: &[(&str, Suite)] = &[
     ("attention backward bf16", attention::backward_bf16),
     ("attention error", attention::accuracy),
     ("decode bf16", attention::decode_bf16),
+    ("decode latent bf16", attention::decode_latent_bf16),
+    ("attention host", attention::host),
     ("gemm bf16 sm_80", ampere::bf16),
     ("rms_norm f32", rows::rms_norm_f32),
     ("rms_norm bf16", rows::rms_norm_bf16),

@@ -2,14 +2,9 @@
 //! `docs/benchmarks/fa3.md`.
 #![allow(unsafe_code, reason = "calls of the library")]
 
-use libloading::Library;
+use super::shared_library::{self, Launch, SharedLibrary};
+use ptx_launch::Result;
 use ptx_launch::prelude::*;
-use ptx_launch::{Error, Result};
-use std::ffi::c_void;
-use std::rc::Rc;
-
-/// The variable that names the library.
-const VARIABLE: &str = "FA3_LIB";
 
 /// `fa3_problem`: one call. Strides count elements: batch, token, head. Addresses are those of device memory.
 #[repr(C)]
@@ -50,24 +45,12 @@ pub struct Problem {
 }
 
 type Bytes = unsafe extern "C" fn(*const Problem, i32) -> usize;
-type Launch = unsafe extern "C" fn(*const Problem, *mut c_void, *mut c_void) -> i32;
-
-/// The library, on a stream.
-pub struct Fa3 {
-    library: Rc<Library>,
-    device: Device,
-    stream: *mut c_void,
-}
 
 /// A problem on some memory.
-pub struct Plan {
-    // The function is the library's.
-    _library: Rc<Library>,
-    launch: Launch,
-    problem: Problem,
-    workspace: Buffer<u8>,
-    stream: *mut c_void,
-}
+pub type Plan = shared_library::Plan<Problem>;
+
+/// The library, on a stream.
+pub struct Fa3(SharedLibrary);
 
 impl Fa3 {
     /// Opens the library for launches on a stream.
@@ -75,11 +58,7 @@ impl Fa3 {
     /// # Errors
     /// Why it is not here.
     pub fn open(device: &Device, stream: &Stream) -> Result<Fa3> {
-        let cuda = stream.as_cuda().ok_or_else(|| Error::other("FlashAttention-3 needs a CUDA device"))?;
-        let path = std::env::var_os(VARIABLE).ok_or_else(|| Error::other(format!("{VARIABLE} names no library")))?;
-        // SAFETY: its user vouches for the library.
-        let library = unsafe { Library::new(&path) }.map_err(|why| Error::other(format!("{VARIABLE}: {why}")))?;
-        Ok(Fa3 { library: Rc::new(library), device: device.clone(), stream: cuda.cu_stream().cast() })
+        SharedLibrary::open("FlashAttention-3", "FA3_LIB", device, stream).map(Fa3)
     }
 
     /// The forward pass, launched once.
@@ -99,33 +78,11 @@ impl Fa3 {
     }
 
     fn plan(&self, problem: Problem, name: &[u8], backward: i32) -> Result<Plan> {
-        let missing = |why: libloading::Error| Error::other(format!("{VARIABLE}: {why}"));
         // SAFETY: the interface gives the functions these types.
-        let (bytes, launch) = unsafe {
-            let bytes = *self.library.get::<Bytes>(b"fa3_workspace\0").map_err(missing)?;
-            (bytes, *self.library.get::<Launch>(name).map_err(missing)?)
-        };
+        let (bytes, launch): (Bytes, Launch<Problem>) =
+            unsafe { (self.0.function(b"fa3_workspace\0")?, self.0.function(name)?) };
         // SAFETY: it reads the problem.
         let bytes = unsafe { bytes(&raw const problem, backward) };
-        let workspace = self.device.zeros(bytes.max(1))?;
-        let plan = Plan { _library: self.library.clone(), launch, problem, workspace, stream: self.stream };
-        plan.launch()?;
-        Ok(plan)
-    }
-}
-
-impl Plan {
-    /// Submits it to the library's stream.
-    ///
-    /// # Errors
-    /// A code other than 0 from the library.
-    pub fn launch(&self) -> Result<()> {
-        let workspace = self.workspace.address() as *mut c_void;
-        // SAFETY: the caller's memory is that of the problem, and the workspace has the size that the library asked for.
-        match unsafe { (self.launch)(&raw const self.problem, workspace, self.stream) } {
-            0 => Ok(()),
-            1 => Err(Error::other("this build of FlashAttention-3 has no kernel for it")),
-            code => Err(Error::other(format!("FlashAttention-3: code {code}"))),
-        }
+        self.0.plan(launch, problem, bytes)
     }
 }

@@ -2,7 +2,7 @@
 //! cache, or those that `--sizes` lists. `--records` keeps every time, for `--fit`.
 
 use super::kind::{self, Kind};
-use crate::bench::Bench;
+use crate::bench::{Bench, quickest_call};
 use crate::data::Factor;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
 use ptx_kernels::gemm::{Gemm, algorithms, modules};
@@ -270,9 +270,6 @@ fn summary(ratios: &[f64]) -> String {
     format!("{mean:.3} (least {least:.3}, of {})", ratios.len())
 }
 
-/// Calls of one measurement: fewer than a stream's queue holds.
-const CALLS: u32 = 400;
-
 /// The host's time for a call of the library, tensor maps included, beside that of `cublasLtMatmul` with a finished plan, and for a choice.
 pub fn host(bench: &mut Bench) -> Result<()> {
     if !bench.device.is_cuda() || !bench.wants("gemm host", "small") {
@@ -295,16 +292,4 @@ pub fn host(bench: &mut Bench) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// The host's time for a call, the least of some measurements.
-fn quickest_call(stream: &Stream, mut call: impl FnMut() -> Result<()>) -> Result<Duration> {
-    let mut best = Duration::MAX;
-    for _ in 0..20 {
-        stream.synchronize()?;
-        let start = Instant::now();
-        (0..CALLS).try_for_each(|_| call())?;
-        best = best.min(start.elapsed() / CALLS);
-    }
-    Ok(best)
 }

@@ -1,21 +1,23 @@
 //! The backward pass. The reference is the library's portable kernels, whose error against `f64` its tests bound.
 
-use super::row::{ROWS, Row, SMALL};
+use super::row::{BIASED, ROWS, Row, SMALL};
 use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::fa3::{self, Fa3};
 use ptx_kernels::attention::{Grads, Saved};
-use ptx_launch::Result;
 use ptx_launch::prelude::*;
+use ptx_launch::{Error, Result, TensorRef};
 use std::cell::RefCell;
 
 /// The kernel's name.
 const KERNEL: &str = "attention backward bf16";
+/// For a rehearsal, with a bias.
+const SMALL_BIASED: &[Row] = &[Row { bias: true, ..Row::new(2, 2, 40, 64).causal() }];
 /// Error bound: the rounding of P and dS, and of the gradients, on both sides.
 const LIMIT: f64 = 1e-2;
 
 pub fn bf16(bench: &mut Bench) -> Result<()> {
-    for row in bench.sizes(ROWS, SMALL) {
+    for row in bench.sizes(ROWS, SMALL).iter().chain(bench.sizes(BIASED, SMALL_BIASED)) {
         if bench.wants(KERNEL, &row.to_string()) {
             one(bench, row)?;
         }
@@ -43,7 +45,12 @@ fn one(bench: &mut Bench, row: &Row) -> Result<()> {
         || -> Result<Gradients> { Ok([device.zeros(lens[0])?, device.zeros(lens[1])?, device.zeros(lens[2])?]) };
     let (mut expected, found) = (zeros()?, RefCell::new(zeros()?));
     let (mut out, mut lse) = (device.zeros(lens[0])?, device.zeros(row.shape_lse().iter().product())?);
-    let options = row.options(&starts)?;
+    let [bias_shape, bias_strides] = row.shape_bias();
+    let bias = row.bias.then(|| normal(bias_shape[1..].iter().product())).transpose()?;
+    let mut options = row.options(&starts)?;
+    if let Some(bias) = &bias {
+        options = options.bias(TensorRef::strided(bias, bias_shape, bias_strides)?);
+    }
     let (tq, tk, tv) = (q.tile(shapes[0])?, k.tile(shapes[1])?, v.tile(shapes[2])?);
     options.forward_with_lse(&stream, tq, tk, tv, out.tile_mut(shapes[0])?, lse.tile_mut(row.shape_lse())?)?;
     let saved = Saved {
@@ -74,7 +81,10 @@ fn one(bench: &mut Bench, row: &Row) -> Result<()> {
         let problem = row.problem(inputs, lse.address(), starts.address());
         let [q_grad, k_grad, v_grad] = found.borrow().each_ref().map(Buffer::address);
         let problem = fa3::Problem { gradients: [out_grad.address(), q_grad, k_grad, v_grad], ..problem };
-        let plan = Fa3::open(&device, &stream).and_then(|library| library.backward(problem));
+        let plan = match row.bias {
+            true => Err(Error::other("it takes no bias")),
+            false => Fa3::open(&device, &stream).and_then(|library| library.backward(problem)),
+        };
         case.rival_if("FlashAttention-3", plan.map(|plan| move |_: &Stream| plan.launch()));
     }
     bench.contest(case)

@@ -1,6 +1,7 @@
 //! Decode: one new query of each sequence against its cache, GQA with 32 heads of Q and 8 of the cache, 128 elements a row. The rate
 //! counts the keys and values that are read.
 
+use super::exact::exact_row;
 use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::cudnn::{self, Dnn};
@@ -46,7 +47,7 @@ pub fn bf16(bench: &mut Bench) -> Result<()> {
 }
 
 /// Pages of all sequences in an order that jumps.
-fn table(batch: usize, keys: usize, page: usize) -> Vec<i32> {
+pub fn table(batch: usize, keys: usize, page: usize) -> Vec<i32> {
     let count = keys.checked_div(page).unwrap_or(0) * batch;
     (0..count).map(|at| (at * 7919 % count) as i32).collect()
 }
@@ -115,18 +116,9 @@ fn error(
             (token * HEADS_K + head) * DIM
         };
         let query = &q[row * DIM..][..DIM];
-        let score = |token| {
-            let products = query.iter().zip(&k[place(token)..][..DIM]).map(|(q, k)| q.to_f64() * k.to_f64());
-            products.sum::<f64>() / (DIM as f64).sqrt()
-        };
-        let scores: Vec<f64> = (0..keys).map(score).collect();
-        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let total: f64 = scores.iter().map(|score| (score - top).exp()).sum();
-        let mut expected = vec![0.0; DIM];
-        for (token, score) in scores.into_iter().enumerate() {
-            let (weight, values) = ((score - top).exp() / total, &v[place(token)..][..DIM]);
-            expected.iter_mut().zip(values).for_each(|(sum, v)| *sum += weight * v.to_f64());
-        }
+        let scale = (DIM as f64).sqrt().recip();
+        let expected =
+            exact_row(query, keys, scale, |token| &k[place(token)..][..DIM], |token| &v[place(token)..][..DIM]);
         let found: Vec<f32> = out[row * DIM..][..DIM].iter().map(|x| x.to_f32()).collect();
         worst = worst.max(relative_error(&found, expected));
     }

@@ -3,6 +3,26 @@
 use super::row::Row;
 use ptx_launch::prelude::*;
 
+/// A row of an output in `f64`: of a query against `count` keys and values, whose rows the functions give.
+pub fn exact_row<'a>(
+    query: &[bf16],
+    count: usize,
+    scale: f64,
+    key: impl Fn(usize) -> &'a [bf16],
+    value: impl Fn(usize) -> &'a [bf16],
+) -> Vec<f64> {
+    let score = |at| query.iter().zip(key(at)).map(|(q, k)| q.to_f64() * k.to_f64()).sum::<f64>() * scale;
+    let scores: Vec<f64> = (0..count).map(score).collect();
+    let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = scores.iter().map(|score| (score - top).exp()).sum();
+    let mut out = vec![0.0; if count == 0 { 0 } else { value(0).len() }];
+    for (at, score) in scores.into_iter().enumerate() {
+        let weight = (score - top).exp() / total;
+        out.iter_mut().zip(value(at)).for_each(|(out, v)| *out += weight * v.to_f64());
+    }
+    out
+}
+
 /// The output, and the gradients of Q, K and V.
 pub type Exact = [Vec<f64>; 4];
 

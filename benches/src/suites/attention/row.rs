@@ -1,5 +1,6 @@
 //! One row of the tables: shapes and options, floating-point operations, exact rows, and the same problem for FlashAttention-3.
 
+use super::exact::exact_row;
 use crate::data;
 use crate::rivals::fa3;
 use ptx_examples::relative_error;
@@ -26,6 +27,8 @@ pub struct Row {
     pub window: Option<usize>,
     /// Sequences of different lengths, one behind the other.
     pub packed: bool,
+    /// Scores have a bias, one for all sequences.
+    pub bias: bool,
     /// Scores grow by this number for each 128 keys from the last one to the first, the order in which our kernels and FlashAttention-3 take
     /// them.
     pub growth: u32,
@@ -50,6 +53,15 @@ pub const ROWS: &[Row] = &[
     Row { packed: true, group: 4, window: Some(4096), ..Row::new(4, 32, 8192, 256).causal() },
 ];
 
+/// Scores with a bias.
+pub const BIASED: &[Row] = &[
+    Row { bias: true, ..Row::new(4, 32, 4096, 64) },
+    Row { bias: true, ..Row::new(4, 32, 4096, 64).causal() },
+    Row { bias: true, ..Row::new(4, 16, 4096, 128) },
+    Row { bias: true, ..Row::new(4, 16, 4096, 128).causal() },
+    Row { bias: true, ..Row::new(4, 8, 4096, 256).causal() },
+];
+
 /// Scores that grow, so that every tile of keys has weights that are large beside all earlier ones, or that do not fit 16 bits beside them.
 pub const GROWING: &[Row] = &[
     Row { growth: 2, ..Row::new(4, 32, 4096, 64) },
@@ -68,7 +80,7 @@ pub const SMALL: &[Row] =
 impl Row {
     /// As many heads of K and V as of Q, all keys.
     pub const fn new(batch: usize, heads: usize, tokens: usize, dim: usize) -> Row {
-        Row { batch, heads, group: 1, tokens, dim, causal: false, window: None, packed: false, growth: 0 }
+        Row { batch, heads, group: 1, tokens, dim, causal: false, window: None, packed: false, bias: false, growth: 0 }
     }
 
     /// The same, causal.
@@ -93,6 +105,12 @@ impl Row {
     /// The shape of K and V.
     pub fn shape_k(&self) -> [usize; 4] {
         self.shape_of(self.heads / self.group)
+    }
+
+    /// The shape of the bias, and its strides in one of a sequence.
+    pub fn shape_bias(&self) -> [[usize; 4]; 2] {
+        let Row { batch, heads, tokens, .. } = *self;
+        [[batch, heads, tokens, tokens], [0, tokens * tokens, tokens, 1]]
     }
 
     /// The shape of the logarithms.
@@ -200,22 +218,10 @@ impl Row {
         let starts = self.starts();
         let sequence = starts.partition_point(|start| *start <= token) - 1;
         let (first, end) = (starts[sequence], starts[sequence + 1]);
-        let query = &q[row * dim..][..dim];
-        let of = |x: &[bf16], at: usize| -> Vec<f64> {
-            let from = ((first + at) * heads_k + head / self.group) * dim;
-            x[from..from + dim].iter().map(|x| x.to_f64()).collect()
-        };
         let seen = self.seen(token - first, end - first);
-        let score = |at| query.iter().zip(of(k, at)).map(|(q, k)| q.to_f64() * k).sum::<f64>() / (dim as f64).sqrt();
-        let scores: Vec<f64> = seen.clone().map(score).collect();
-        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let total: f64 = scores.iter().map(|score| (score - top).exp()).sum();
-        let mut out = vec![0.0; dim];
-        for (at, score) in seen.zip(scores) {
-            let weight = (score - top).exp() / total;
-            out.iter_mut().zip(of(v, at)).for_each(|(out, v)| *out += weight * v);
-        }
-        out
+        let from = |at: usize| ((first + seen.start + at) * heads_k + head / self.group) * dim;
+        let (query, scale) = (&q[row * dim..][..dim], (dim as f64).sqrt().recip());
+        exact_row(query, seen.len(), scale, |at| &k[from(at)..][..dim], |at| &v[from(at)..][..dim])
     }
 }
 
@@ -233,6 +239,7 @@ impl fmt::Display for Row {
             write!(f, " growth {}", self.growth)?;
         }
         f.write_str(if self.packed { " packed" } else { "" })?;
+        f.write_str(if self.bias { " bias" } else { "" })?;
         f.write_str(if self.causal { " causal" } else { "" })
     }
 }
