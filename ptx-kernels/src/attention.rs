@@ -13,11 +13,15 @@
 //! Elements are `bf16` or `f16`; the forward pass also takes Q, K and V of [`E4m3`](crate::float8::E4m3), with factors for each head
 //! ([`Attention::q_descale`]). Scores, exponentials and sums are `f32`. Scores are never written: the softmax is computed
 //! online, tile by tile (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018), in the order of
-//! FlashAttention (Dao et al., 2022) and with the loops of FlashAttention-2 (Dao, 2023).
+//! FlashAttention (Dao et al., 2022) and with the loops of FlashAttention-2 (Dao, 2023, section 3.1), whose backward pass computes P again from the
+//! logarithms. The kernels for Hopper overlap exponentials with products as FlashAttention-3 does (Shah et al., 2024, section 3). Decode divides the keys among blocks
+//! (Flash-Decoding, Dao et al., 2023) and finds them by a table of pages (Kwon et al., *PagedAttention*, 2023). Latent attention is that of DeepSeek-V2 (DeepSeek-AI,
+//! 2024, section 2.1).
 //!
 //! **Error.** P is rounded to 16 bits, and O is rounded once. With
 //! ε = 2⁻⁸ for `bf16`, 2⁻¹¹ for `f16`, an element of O differs from the exact one by at most ε · (|O| + 2 max |V|) / 2 plus the
-//! rounding of the scores in `f32`, which is below 2⁻²⁰ · dim · max |Q| · max |K| · scale of it.
+//! rounding of the scores in `f32`, which is below 2⁻²⁰ · dim · max |Q| · max |K| · scale of it. Decode has the same bound: its parts of a sum are `f32`. With
+//! a cache of `E4m3`, P is rounded to `f16`, so that ε is 2⁻¹¹ for P.
 //!
 //! With Q, K and V of `E4m3` the Hopper kernel rounds P to `e4m3`, so that ε is 2⁻³ for P, plus 2⁻¹⁶ · Σ |V| / Σ exp(S − max S). Hopper's products of
 //! 8 bits keep 13 bits below the largest term of each 32: S changes by up to 2⁻⁸ · dim / 32 · max |Q · K|, and O by up to
@@ -191,10 +195,11 @@ impl<T: Element> Attention<'_, T> {
     #[cfg(feature = "attention_decode")]
     /// Computes O for a chunk of new queries of each sequence against a cache that holds their keys and values already (chunked prefill). Q is
     /// (batch, queries, heads, dim), O (batch, queries, heads, dim of V). The kernel reads lengths and pages on the device. The last query is
-    /// aligned with the last key. For a few queries [`decode`](Attention::decode) is faster.
+    /// aligned with the last key. For a few queries [`decode`](Attention::decode) is faster. `lse` are logarithms as in
+    /// [`forward_with_lse`](Attention::forward_with_lse). A length counts as the capacity of the cache if it exceeds it, and as 0 if it is negative.
     ///
     /// # Errors
-    /// As [`forward`](Attention::forward), and with cumulative lengths or factors of the cache.
+    /// As [`forward`](Attention::forward), and with cumulative lengths or factors of the cache. A sequence has fewer than 2^29 tokens.
     pub fn prefill<'a>(
         &self,
         stream: impl AsStream,

@@ -167,11 +167,12 @@ impl<T: Element> Attention<'_, T> {
     ///
     /// Every block reads an equal number of keys, and the last block of a head adds up the parts, in the same launch. That takes
     /// scratch memory from `workspace`, or from the pool of the stream ([`workspace`](crate::workspace)). The order of sums depends on
-    /// the number of multiprocessors, and not on the order in which blocks end.
+    /// the number of multiprocessors, and not on the order in which blocks end. A length counts as the capacity of the cache if it exceeds it, and as 0 if
+    /// it is negative; a number of a page that leads out of the cache as the last page.
     ///
     /// # Errors
     /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, or with a bias, cumulative lengths or
-    /// [`top_left`](Attention::top_left); and as every launch.
+    /// [`top_left`](Attention::top_left); and as every launch. A sequence has fewer than 2^29 tokens.
     pub fn decode<'a, K: Cached<T>>(
         &self,
         stream: impl AsStream,
@@ -414,14 +415,18 @@ macro_rules! latent {
                 problem: DecodeProblem,
             ) -> Result<()> {
                 let LatentCache { rows, places: Places { lengths, table, .. } } = cache;
-                let (table, out, lse) = (table.as_ref(), &mut out, lse.as_mut());
+                // Both kernels have the same parameters.
+                macro_rules! launch {
+                    ($kernel:ident) => {
+                        $kernel::launch(
+                            $kernel::Instance::d576, stream, &q, rows, lengths, table.as_ref(), &mut out, lse.as_mut(),
+                            scratch, flags, problem,
+                        )
+                    };
+                }
                 match kernel {
-                    LatentKernel::Portable => latent_entry::launch(
-                        latent_entry::Instance::d576, stream, &q, rows, lengths, table, out, lse, scratch, flags, problem,
-                    ),
-                    LatentKernel::Hopper => hopper_entry::launch(
-                        hopper_entry::Instance::d576, stream, &q, rows, lengths, table, out, lse, scratch, flags, problem,
-                    ),
+                    LatentKernel::Portable => launch!(latent_entry),
+                    LatentKernel::Hopper => launch!(hopper_entry),
                 }
             }
         }
