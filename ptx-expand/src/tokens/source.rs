@@ -156,11 +156,12 @@ const DIRECTIVES: [&str; 11] = [
     "pragma",
 ];
 
-/// A leaf continues a modifier with a name in braces: `cvt.rn.{T}x2.f32`, but not `max.{T} value`.
+/// A leaf continues a modifier with a name in braces: `cvt.rn.{T}x2.f32`, `wgmma.mma_async.m64n{N}k16.f32`, but not `max.{T} value`.
 fn goes_on(leaves: &Leaves, at: usize) -> bool {
     let is = |at: Option<usize>, text: &str| at.is_some_and(|at| at < leaves.spans.len() && leaves.leaf(at) == text);
-    let named = is(at.checked_sub(1), "}") && is(at.checked_sub(3), "{") && is(at.checked_sub(4), ".");
-    named && is(Some(at + 1), ".")
+    let named = is(at.checked_sub(1), "}") && is(at.checked_sub(3), "{");
+    let dotted = is(at.checked_sub(4), ".") || is(at.checked_sub(5), ".");
+    named && dotted && is(Some(at + 1), ".")
 }
 
 /// `::` stands in front of a leaf, which so belongs to the same modifier.

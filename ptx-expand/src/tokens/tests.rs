@@ -111,7 +111,8 @@ fn nowhere(stream: TokenStream) -> TokenStream {
 fn words_stay_apart_without_places() {
     let text = "{ .reg .f32 v; .global .align 4 .b8 x[4]; mul.f32 v, 1.0, -v; setp.ne.s32 p, a, b; \
                 tcgen05.cp.cta_group::1.128x128b [a], b; tcgen05.mma.cta_group::2.kind::f16 [d], a, b, i, p; \
-                .reg .b32 %r<4>; @!%p1 bra $L1; $L1: mov.u32 x, (1 << 4) + 2; ld.shared::cta.u32 x, [y+-8]; cvt.rn.{T}x2.f32 p, a, b; max.{T} p, a, b; }";
+                .reg .b32 %r<4>; @!%p1 bra $L1; $L1: mov.u32 x, (1 << 4) + 2; ld.shared::cta.u32 x, [y+-8]; cvt.rn.{T}x2.f32 p, a, b; max.{T} p, a, b; \
+                wgmma.mma_async.m64n{N}k16.f32 {d}, a, b; ld.b{BITS} x, [y]; }";
     let group = group(text);
     let mut host = Host::default();
     let (source, diagnostics) = source(&mut host, Span::call_site(), nowhere(group.stream()));

@@ -11,6 +11,7 @@ use super::Lowerer;
 use crate::cuda;
 use crate::scope::Binding;
 use crate::tree::{Block, Ptx, StmtKind};
+use crate::value::Value;
 use ptx_core::diag::codes;
 use ptx_core::span::Span;
 use ptx_core::token::{Kind, Source, TokenId};
@@ -328,17 +329,37 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `.{SHAPE}`, `.{T}`, `.{T}x2`
+    /// `.{SHAPE}`, `.{T}`, `.{T}x2`, `.b{BITS}`, `.m64n{N}k16`: a modifier from words and constants.
     fn modifier(&mut self, copy: &mut Copy<'_>) {
-        let Some(close) = copy.closing(copy.at + 1, b'{', b'}') else { return self.verbatim(copy) };
-        let (text, count) = (copy.between(copy.at + 1, close), close - copy.at + 1);
-        let span = copy.source.span(copy.at + 1).to(copy.source.span(close));
-        let rest = if copy.continues(close + 1) { copy.text(close + 1) } else { "" }.to_owned();
-        let text = match self.modifier_text(text.trim(), span) {
-            Some(text) => format!(".{}{rest}", text.trim_start_matches('.')),
-            None => String::new(),
-        };
-        self.write(copy, &text, count + TokenId::from(!rest.is_empty()));
+        let mut text = copy.text(copy.at).to_owned();
+        let mut end = copy.at + 1;
+        loop {
+            if copy.continues(end) {
+                text.push_str(copy.text(end));
+                end += 1;
+            } else if let Some(close) = self.spliced(copy, end) {
+                let part = copy.between(end, close);
+                let span = copy.source.span(end).to(copy.source.span(close));
+                match self.modifier_text(part.trim(), span) {
+                    Some(part) => text.push_str(part.trim_start_matches('.')),
+                    None => text.clear(),
+                }
+                end = close + 1;
+            } else {
+                break;
+            }
+        }
+        self.write(copy, &text, end - copy.at);
+    }
+
+    /// The end of a constant in braces that belongs to a modifier: behind a dot anything, behind a word the name of a constant.
+    fn spliced(&self, copy: &Copy<'_>, open: TokenId) -> Option<TokenId> {
+        let close = copy.closing(open, b'{', b'}').filter(|_| copy.is(open, b'{'))?;
+        if copy.is(open - 1, b'.') {
+            return Some(close);
+        }
+        let found = self.scopes.find(copy.text(open + 1)).filter(|_| close == open + 2)?;
+        matches!(found.binding, Binding::Const(_) | Binding::Type(_) | Binding::Value(Value::Const(_))).then_some(close)
     }
 
     fn modifier_text(&mut self, text: &str, span: Span) -> Option<String> {
@@ -355,6 +376,9 @@ impl<'a> Lowerer<'a> {
     /// A modifier, or the name of a directive.
     fn dot(&mut self, copy: &mut Copy<'_>) {
         let text = copy.text(copy.at).to_owned();
+        if !copy.statement.fresh && self.spliced(copy, copy.at + 1).is_some() {
+            return self.modifier(copy);
+        }
         if copy.statement.fresh {
             copy.statement.fresh = false;
             copy.statement.declares = declare::SPACES.contains(&text.as_str()).then(|| text.clone());
@@ -394,6 +418,10 @@ impl<'a> Lowerer<'a> {
             copy.braces.push(Brace::Unchecked(copy.span()));
             return self.skip(copy, 2);
         }
+        if let Some(help) = statement_of_rust(copy, &text) {
+            self.fail(&codes::P0820, copy.span(), "this is no instruction, but a statement", help);
+            return copy.at = copy.end;
+        }
         if let Some(here) = cuda::here(&text) {
             let message = format!("`{text}` is a function of CUDA C++, not an instruction");
             self.fail(&codes::P0801, copy.span(), message, format!("outside of `ptx!` write `{here}`"));
@@ -405,6 +433,31 @@ impl<'a> Lowerer<'a> {
         copy.statement.opcode_at = Some(copy.at);
         self.verbatim(copy);
     }
+}
+
+/// Words that begin a statement of Rust, and the help for it in `ptx!`.
+const STATEMENTS: &[(&str, &str)] = &[
+    ("if", "write it outside of `ptx! { … }`, or a guard: `@p ld.global.f32 v, [at];`"),
+    ("let", OUTSIDE),
+    ("const", OUTSIDE),
+    ("for", OUTSIDE),
+    ("while", OUTSIDE),
+    ("loop", OUTSIDE),
+    ("match", OUTSIDE),
+];
+const OUTSIDE: &str = "write it outside of `ptx! { … }`";
+
+/// The help for a statement of Rust in `ptx!`. With a dot behind it, a word is an opcode: `match.any.sync`.
+fn statement_of_rust(copy: &Copy<'_>, word: &str) -> Option<&'static str> {
+    let next = copy.at + 1;
+    if copy.text(next).starts_with('.') {
+        return None;
+    }
+    let assigns = copy.is(next, b'=') || copy.is(next + 1, b'=') && b"+-*/&|^".iter().any(|op| copy.is(next, *op));
+    if assigns {
+        return Some("write it outside of `ptx! { … }`; the result of an instruction is its first operand");
+    }
+    STATEMENTS.iter().find(|(known, _)| *known == word).map(|(_, help)| *help)
 }
 
 /// The labels that a block defines, each once.

@@ -9,6 +9,7 @@ pub mod constants {
     const THIRD: f32 = 1.0 / 3.0;
     const BYTES: u64 = (N * 4) as u64;
     const KIND: &str = "add";
+    const BITS: u32 = 32;
 
     fn tiles(rows: u32) -> u32 {
         if rows % 128 == 0 { rows / 128 } else { rows / 128 + 1 }
@@ -30,7 +31,7 @@ pub mod constants {
         }
         ptx! {
             red.global.{KIND}.u32 [x], N;
-            add.u32 a, a, HERE;
+            add.u{BITS} a, a, HERE;
         }
     }
 

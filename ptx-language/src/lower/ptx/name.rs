@@ -178,6 +178,9 @@ impl<'a> Lowerer<'a> {
                 }
                 continue;
             }
+            if copy.is(next, b'[') && matches!(value, Value::Address(_) | Value::Reg(_)) {
+                return self.refuse_index(copy, &value, next);
+            }
             if copy.text(next).starts_with('.') && copy.is(next + 1, b'(') {
                 return self.refuse_call(copy, next);
             }
@@ -200,10 +203,31 @@ impl<'a> Lowerer<'a> {
     /// Reports the call of the method at `method`.
     fn refuse_call(&mut self, copy: &mut Copy<'_>, method: TokenId) {
         let close = copy.closing(method + 1, b'(', b')').unwrap_or(method + 1);
-        let span = copy.source.span(copy.at).to(copy.source.span(close));
         let name = copy.text(method).rsplit('.').next().unwrap_or_default();
         let message = format!("`{name}` is a method, and `ptx!` calls none");
-        self.fail(&codes::P0820, span, message, "call it in front: `let at = …;`, or `const` if it is a constant");
+        self.refuse_up_to(
+            copy,
+            close,
+            message,
+            "call it in front: `let at = …;`, or `const` if it is a constant".to_owned(),
+        );
+    }
+
+    /// Reports the index at `open` behind an address or a register.
+    fn refuse_index(&mut self, copy: &mut Copy<'_>, value: &Value, open: TokenId) {
+        let close = copy.closing(open, b'[', b']').unwrap_or(open);
+        let name = copy.text(copy.at);
+        let help = match value {
+            Value::Address(_) => format!("write `let at = {name}.at(…);` in front, and `[at]` here"),
+            _ => format!("write `{name}`"),
+        };
+        self.refuse_up_to(copy, close, format!("`{name}` is no array of registers"), help);
+    }
+
+    /// Reports the tokens from the cursor to `close`, which are one operand, and writes its name alone.
+    fn refuse_up_to(&mut self, copy: &mut Copy<'_>, close: TokenId, message: String, help: String) {
+        let span = copy.source.span(copy.at).to(copy.source.span(close));
+        self.fail(&codes::P0820, span, message, help);
         self.refuse(span);
         let text = copy.text(copy.at).to_owned();
         self.write(copy, &text, close + 1 - copy.at);
