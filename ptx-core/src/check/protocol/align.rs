@@ -1,10 +1,10 @@
-//! Accesses whose address is known and does not have the alignment that the access needs. Not the alignment that a
-//! variable may be declared with: that is `check/variables.rs`.
+//! Accesses whose address is known and does not have the alignment that the access needs, or need not have it. Not the
+//! alignments that a variable may be declared with: those are in `check/variables.rs`.
 
 use super::Body;
 use super::address::Origin;
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Inst, Operand, Symbol};
+use crate::ir::{Inst, Operand, Space, Symbol};
 
 /// Instructions that access one element or vector at the address in their first brackets: `.vec` times `.type`.
 const ELEMENTS: &[&str] = &["ld", "ldu", "st", "atom", "red", "ld.global.nc"];
@@ -41,23 +41,22 @@ fn one(body: &Body, inst: &Inst, at: usize, operand: &Operand, out: &mut Vec<Dia
     if need <= 1 {
         return;
     }
-    let (align, offset, of) = match body.origin(operand) {
-        Origin::In(Symbol::Var(var), Some(offset)) => match body.module.variables.get(var.index()) {
-            Some(v) => (v.align.max(1), offset, format!("`{}`, aligned to {} bytes", v.name, v.align)),
-            None => return,
-        },
-        _ => return,
+    let Origin::In(Symbol::Var(var), Some(offset)) = body.origin(operand) else { return };
+    let Some(variable) = body.module.variables.get(var.index()) else { return };
+    let (name, align) = (&variable.name, variable.align.max(1));
+    let (code, text, help) = if offset.rem_euclid(need.min(align).cast_signed()) != 0 {
+        let behind = format!("its address is {offset} bytes behind `{name}`, aligned to {align} bytes");
+        let text = format!("this access of {need} bytes is not aligned: {behind}");
+        (&codes::P0751, text, format!("the address must be a multiple of {need}"))
+    } else if align < need && matches!(variable.space, Space::Shared | Space::Local) {
+        // Constants of packed halves are declared as halves, and often alone.
+        let text = format!("this access of {need} bytes may be misaligned: `{name}` is aligned to {align} bytes");
+        (&codes::P0753, text, format!("declare `{name}` with an alignment of {need} bytes"))
+    } else {
+        return;
     };
-    let known = need.min(align).cast_signed();
-    if offset.rem_euclid(known) != 0 {
-        let text = format!("this access of {need} bytes is not aligned: its address is {offset} bytes behind {of}");
-        let span = body.function.operand_span(inst, at);
-        out.push(
-            Diagnostic::warning(&codes::P0751, span, text)
-                .help(format!("the address must be a multiple of {need}"))
-                .section("6.4.1"),
-        );
-    }
+    let span = body.function.operand_span(inst, at);
+    out.push(Diagnostic::warning(code, span, text).help(help).section("6.4.1"));
 }
 
 /// The bytes that an instruction accesses, if it accesses one element or vector.
