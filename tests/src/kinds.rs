@@ -58,7 +58,7 @@ const KINDS: &[Kind] = &[
         name: "sums that are no numbers",
         opcodes: &[],
         operands: &["+"],
-        said: &["wants a register here", "wants a constant here"],
+        said: &["wants a register here", "wants a constant here", "this is no operand"],
     },
     Kind { name: "sums of other widths", opcodes: &[], operands: &["+"], said: &["register cannot be a"] },
     Kind {
@@ -70,8 +70,25 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "names of functions",
         opcodes: &[
-            "div", "mov", "clmad", "sust", "suld", "sured", "fns", "cvt", "rcp", "prmt", "red", "st", "add", "mul",
-            "sqrt", "tcgen05", "multimem",
+            "div",
+            "mov",
+            "clmad",
+            "sust",
+            "suld",
+            "sured",
+            "fns",
+            "cvt",
+            "rcp",
+            "prmt",
+            "red",
+            "st",
+            "add",
+            "mul",
+            "sqrt",
+            "sub",
+            "tcgen05",
+            "tensormap",
+            "multimem",
         ],
         operands: &["f"],
         said: &[
@@ -102,7 +119,7 @@ const KINDS: &[Kind] = &[
         said: &["the variable is in `.", "operands here, not", "is not a combination"],
     },
     Kind {
-        name: "variables nobody reads",
+        name: "unused addresses of variables",
         opcodes: &["mov"],
         operands: &["g", "c", "s"],
         said: &["is not a combination", "wants a register here"],
@@ -185,7 +202,7 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "loosely checked operands",
-        opcodes: &["cp", "mov"],
+        opcodes: &["cp", "mov", "sust"],
         operands: &["{"],
         said: &["cannot stand beside"],
     },
@@ -240,7 +257,7 @@ const KINDS: &[Kind] = &[
         operands: &["{"],
         said: &["a literal of this kind cannot be", "wants a vector of"],
     },
-    Kind { name: "addresses nobody looks at", opcodes: &["fence"], operands: &["["], said: &["this is no address"] },
+    Kind { name: "addresses without a meaning", opcodes: &["fence"], operands: &["["], said: &["this is no address"] },
 ];
 
 /// The kind of a disagreement about an instruction; `None` if it is of none.
