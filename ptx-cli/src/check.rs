@@ -5,7 +5,7 @@ use crate::source::Source;
 use crate::{files, json, render};
 use clap::{Args, ValueEnum};
 use ptx_core::check::check;
-use ptx_core::isa::{Arch, Version};
+use ptx_core::isa::{Arch, Version, table};
 use ptx_core::lower::Options;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Check for this target instead of the file's: sm_90a.
-    #[arg(long, value_parser = |s: &str| s.parse::<Arch>().map_err(|()| "a target such as sm_90a"))]
+    #[arg(long, value_parser = target)]
     target: Option<Arch>,
     /// Check for this PTX version instead of the file's: 8.7.
     #[arg(long, value_parser = |s: &str| s.parse::<Version>().map_err(|()| "a version such as 8.7"))]
     version: Option<Version>,
     /// The chip that the modules will be assembled for, as `ptxas -arch` takes it: sm_100.
-    #[arg(long, value_parser = |s: &str| s.parse::<Arch>().map_err(|()| "a chip such as sm_90a"))]
+    #[arg(long, value_parser = target)]
     chip: Option<Arch>,
     /// The modules will be linked to others, as after `ptxas -c`: what is `.extern` may be defined there.
     #[arg(long)]
@@ -43,12 +43,22 @@ enum Format {
     Json,
 }
 
+/// A target of the table.
+fn target(text: &str) -> Result<Arch, String> {
+    let arch = text.parse::<Arch>().map_err(|()| "a target such as sm_90a")?;
+    let all = || table().targets.iter().map(|target| target.arch).filter(|known| known.suffix == arch.suffix);
+    match all().min_by_key(|known| known.number.abs_diff(arch.number)) {
+        Some(near) if near != arch => Err(format!("there is no target `{arch}`; did you mean `{near}`?")),
+        _ => Ok(arch),
+    }
+}
+
 /// Sound if no file has an error.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let &Arguments { target: arch, version, chip, relocatable, .. } = arguments;
     let options = Options { arch, version, chip, relocatable };
     let mut sound = true;
-    let paths = files::some(&arguments.paths)?;
+    let paths = files::expand(&arguments.paths)?;
     for (at, path) in (1..).zip(&paths) {
         let source = Source::read(path)?;
         let (tree, earlier) = source.parse();

@@ -43,6 +43,8 @@ impl Side {
         let stmt = self.tree.stmt(stmt);
         let span = self.tree.span(&stmt.head);
         let text = String::from_utf8_lossy(&self.source.bytes[span.lo as usize..span.hi as usize]);
+        // A terminal would obey control characters.
+        let text = text.replace(|c: char| c.is_control() && !c.is_whitespace(), "?");
         let text: Vec<&str> = text.split_whitespace().collect();
         let line = self.source.position(Span::new(span.lo, span.lo).lo).line;
         format!("{}:{line}: {}", self.source.name, text.join(" "))

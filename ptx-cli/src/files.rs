@@ -3,21 +3,13 @@
 use crate::output::Failure;
 use std::path::{Path, PathBuf};
 
-/// The files that `paths` name, at least one.
-pub(crate) fn some(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    match expand(paths)? {
-        files if files.is_empty() => Err(Failure::usage("there is no `.ptx` file in these folders")),
-        files => Ok(files),
-    }
-}
-
-/// The files that `paths` name, those of a folder in the order of their names.
+/// The files that `paths` name, at least one; those of a folder in the order of their names.
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() { walk(path, &mut files)? } else { files.push(path.clone()) }
     }
-    Ok(files)
+    if files.is_empty() { Err(Failure::usage("there is no `.ptx` file in these folders")) } else { Ok(files) }
 }
 
 fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {

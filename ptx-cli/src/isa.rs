@@ -28,16 +28,21 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
 }
 
 fn one(name: &str, out: &mut dyn Write) -> Result<(), Failure> {
-    let text = match name.as_bytes().first() {
-        Some(b'%') => joined(table().specials.get(name).into_iter().map(special)),
-        Some(b'.') => joined(table().directives.get(name).into_iter().map(directive)),
-        _ => joined(rows(name).into_iter().map(row)),
-    };
+    let text = text(name);
     if text.is_empty() {
         return Err(unknown(name));
     }
     writeln!(out, "{text}")?;
     Ok(())
+}
+
+/// The entries of a name; empty if the table has none.
+fn text(name: &str) -> String {
+    match name.as_bytes().first() {
+        Some(b'%') => joined(table().specials.get(name).into_iter().map(special)),
+        Some(b'.') => joined(table().directives.get(name).into_iter().map(directive)),
+        _ => joined(rows(name).into_iter().map(row)),
+    }
 }
 
 fn joined(entries: impl Iterator<Item = String>) -> String {
@@ -50,6 +55,10 @@ fn unknown(name: &str) -> Failure {
         Some(b'.') => table().directives.keys().copied().collect(),
         _ => table().opcodes(),
     };
+    let spelled = [name.to_lowercase(), format!("%{name}"), format!(".{name}")];
+    if let Some(other) = spelled.iter().find(|other| *other != name && !text(other).is_empty()) {
+        return Failure::usage(format!("the table has no `{name}`; did you mean `{other}`?"));
+    }
     let (opcode, more) = name.split_once('.').unwrap_or((name, ""));
     let help = match (known.contains(&opcode), nearest(if opcode.is_empty() { name } else { opcode }, known)) {
         (true, _) => format!("`ptx isa {opcode}` shows what it has instead of `.{more}`"),

@@ -29,6 +29,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
 fn text(path: &str) -> Result<&'static str, Failure> {
     let (module, function) = path.split_once("::").unwrap_or((path, ""));
     let Some(source) = source(module) else {
+        if let Some(places) = modules_with(path) {
+            return Err(Failure::usage(format!("`{path}` is a function of a module: {places}")));
+        }
         return Err(unknown(module, "the library", FILES.iter().map(|(name, _)| *name)));
     };
     if function.is_empty() {
@@ -40,6 +43,14 @@ fn text(path: &str) -> Result<&'static str, Failure> {
         let place = format!("`{module}`");
         unknown(function, &place, known.iter().map(|helper| helper.name.as_str()))
     })
+}
+
+/// The full names of the functions of this name.
+fn modules_with(function: &str) -> Option<String> {
+    let has = |source: &str| helpers(source).iter().any(|helper| helper.name == function);
+    let found: Vec<String> =
+        FILES.iter().filter(|(_, source)| has(source)).map(|(module, _)| format!("`{module}::{function}`")).collect();
+    (!found.is_empty()).then(|| found.join(", "))
 }
 
 fn unknown<'k>(name: &str, place: &str, known: impl Iterator<Item = &'k str>) -> Failure {

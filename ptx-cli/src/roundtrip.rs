@@ -27,7 +27,7 @@ struct Total {
 /// Sound if every file comes back as it was.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let mut total = Total::default();
-    for path in files::some(&arguments.paths)? {
+    for path in files::expand(&arguments.paths)? {
         let source = Source::read(&path)?;
         // The parser keeps the text that it is given; ours is to compare with.
         let text = source.bytes.clone();

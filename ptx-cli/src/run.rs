@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Module, Param, Variable};
+use ptx_core::isa::Class;
 use ptx_interp::{Fault, FaultKind, Launch, Machine, Options, Program, Traced, Tracer};
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
@@ -167,7 +168,7 @@ fn launch_with(
         machine.limit_memory(bytes);
     }
     let declared = declared(checked.module(), entry);
-    count(arguments, &declared)?;
+    check_arguments(arguments, &declared)?;
     let (params, outputs) = parameters(&mut machine, &arguments.args, &declared)?;
     let launch = Launch {
         entry,
@@ -264,14 +265,29 @@ fn declared<'m>(module: &'m Module, entry: &str) -> Vec<&'m Variable> {
     function.map(|f| f.params.iter().filter_map(variable).collect()).unwrap_or_default()
 }
 
-/// Checks that there are as many arguments as parameters.
-fn count(arguments: &Arguments, declared: &[&Variable]) -> Result<(), Failure> {
+/// Checks that there are as many arguments as parameters, and that no float stands for an integer.
+fn check_arguments(arguments: &Arguments, declared: &[&Variable]) -> Result<(), Failure> {
     if arguments.args.len() == declared.len() {
-        return Ok(());
+        return arguments
+            .args
+            .iter()
+            .zip(declared)
+            .try_for_each(|(argument, variable)| check_class(argument, variable));
     }
     let names: Vec<String> = declared.iter().map(|v| format!(".{} {}", v.ty.name(), v.name)).collect();
     let (given, wanted) = (arguments.args.len(), declared.len());
     Err(Failure::usage(format!("{given} `--arg`; the kernel takes {wanted} ({})", names.join(", "))))
+}
+
+/// Checks that a scalar is a float where the parameter is one, and an integer where it is one; `.b32` takes both.
+fn check_class(argument: &Argument, variable: &Variable) -> Result<(), Failure> {
+    let Argument::Scalar(ty, _) = argument else { return Ok(()) };
+    let classes = [ty.class(), variable.ty.class()];
+    if classes.contains(&Class::Bits) || (classes[0] == Class::Float) == (classes[1] == Class::Float) {
+        return Ok(());
+    }
+    let (name, own, given) = (&variable.name, variable.ty.name(), ty.name());
+    Err(Failure::usage(format!("the parameter `{name}` is a .{own}, and the argument is a .{given}")))
 }
 
 /// Bytes of a buffer copied at a time.
@@ -332,7 +348,7 @@ fn parameters<'a>(
 /// The bytes of one parameter: those of the scalar, or the address of its buffer.
 fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Output<'a>>) -> Result<Vec<u8>, Failure> {
     let address = match argument {
-        Argument::Scalar(bytes) => return Ok(bytes.clone()),
+        Argument::Scalar(_, bytes) => return Ok(bytes.clone()),
         Argument::Input(path) => upload(machine, path, |_| Ok(()))?,
         Argument::Texture(texels) => {
             let address = upload(machine, &texels.path, |bytes| texels.fits(bytes).map_err(Failure::usage))?;

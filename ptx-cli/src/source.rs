@@ -19,6 +19,13 @@ pub(crate) struct Source {
     characters: OnceCell<Vec<usize>>,
 }
 
+/// The first bytes of files that people take for PTX, and the message for each.
+const OTHERS: &[(&[u8], &str)] = &[
+    (b"\x7fELF", "machine code, not PTX; `cuobjdump -xptx all` writes the PTX that is in a program or a cubin"),
+    (b"\x50\xed\x55\xba", "a fatbin, not PTX; `cuobjdump -xptx all` writes the PTX that is in it"),
+    (b"\xff\xfe", "text in UTF-16; save it as UTF-8"),
+];
+
 /// A column is found by counting at most so many bytes, however long the line is.
 const PIECE: usize = 1024;
 
@@ -32,6 +39,9 @@ pub(crate) struct Position {
 impl Source {
     pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
         let bytes = std::fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        if let Some((_, what)) = OTHERS.iter().find(|(start, _)| bytes.starts_with(start)) {
+            return Err(Failure::usage(format!("{}: {what}", path.display())));
+        }
         Ok(Source::new(path.display().to_string(), bytes))
     }
 

@@ -58,7 +58,7 @@ fn pass_name(name: &str) -> Result<String, String> {
 
 /// Sound if every file that has no error is proved.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
-    let paths = files::some(&arguments.paths)?;
+    let paths = files::expand(&arguments.paths)?;
     match paths.as_slice() {
         [path] => one(arguments, path, out),
         paths if arguments.output.is_some() => {

@@ -52,6 +52,27 @@ fn check_tells_errors_from_unreadable_files() {
     let (code, out, _) = said(&["check", wrong.to_str().unwrap()]);
     assert!(code == 1 && out.starts_with("error[P0"), "{out}");
     assert_eq!(said(&["check", "no such file"]).0, 2);
+    let (code, _, err) = said(&["check", "--target", "sm_99", right.to_str().unwrap()]);
+    assert!(code == 2 && err.contains("did you mean `sm_100`?"), "{err}");
+}
+
+#[test]
+fn files_that_are_no_ptx_are_named() {
+    let program = env!("CARGO_BIN_EXE_ptx");
+    let utf16 = file("utf16", "");
+    std::fs::write(&utf16, b"\xff\xfe.\0v\0").unwrap();
+    for (path, part) in [(program, "machine code"), (utf16.to_str().unwrap(), "UTF-16")] {
+        let (code, out, err) = said(&["check", path]);
+        assert!(cfg!(not(target_os = "linux")) || code == 2 && out.is_empty() && err.contains(part), "{err}");
+    }
+    let noise = file("noise", "\u{1b}[31m text \u{7};");
+    assert!(!said(&["diff", noise.to_str().unwrap(), file("no_noise", SCALE).to_str().unwrap()]).1.contains('\u{1b}'));
+}
+
+#[test]
+fn library_names_the_module_of_a_function() {
+    let (code, _, err) = said(&["library", "reduce_sum"]);
+    assert!(code == 2 && err.contains("`warp::reduce_sum`, `block::reduce_sum`"), "{err}");
 }
 
 #[test]
@@ -74,6 +95,9 @@ fn isa_shows_instructions_registers_and_directives() {
     assert!(said(&["isa"]).1.lines().any(|l| l == "tcgen05"));
     let (code, _, err) = said(&["isa", "mull"]);
     assert!(code == 2 && err.contains("did you mean `mul`?"));
+    for (name, other) in [("MUL", "mul"), ("tid", "%tid"), ("reg", ".reg")] {
+        assert!(said(&["isa", name]).2.contains(&format!("did you mean `{other}`?")), "{name}");
+    }
 }
 
 #[test]
@@ -84,6 +108,9 @@ fn fmt_lays_out_or_names_what_it_would() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), SCALE);
     assert_eq!(said(&["fmt", name]).0, 0);
     assert_eq!(said(&["fmt", "--check", name]), (0, String::new(), String::new()));
+    let empty = path.parent().unwrap().join("empty");
+    std::fs::create_dir_all(&empty).unwrap();
+    assert_eq!(said(&["fmt", "--check", empty.to_str().unwrap()]).0, 2);
 }
 
 #[test]
@@ -178,6 +205,7 @@ fn run_tells_findings_from_bad_usage() {
     for bad in [
         &["--arg", "f32:1.5"][..],
         &["--arg", "f64:1.5", "--arg", &small],
+        &["--arg", "u32:1", "--arg", &small],
         &["--arg", "f32:x", "--arg", &small],
         &["--arg", "f32:1.5", "--arg", "@no such file"],
         &["--arg", "f32:1.5", "--arg", &huge],

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 /// One argument of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Argument {
-    /// `f32:1.5`: its bytes.
-    Scalar(Vec<u8>),
+    /// `f32:1.5`: its type and its bytes.
+    Scalar(Type, Vec<u8>),
     /// `@in.bin`: a buffer with what the file holds.
     Input(PathBuf),
     /// `tex:u8x4:64,32@in.bin`: a texture of what the file holds.
@@ -27,7 +27,9 @@ pub(super) fn parse(text: &str) -> Result<Argument, String> {
     }
     let wrong = || "a scalar such as f32:1.5, a file to read such as @in.bin, or a file to write such as out.bin:4096";
     if let Some((ty, value)) = text.split_once(':').and_then(|(name, value)| Some((Type::find(name)?, value))) {
-        return scalar(ty, value).map(Argument::Scalar).ok_or_else(|| format!("`{value}` is no .{}", ty.name()));
+        return scalar(ty, value)
+            .map(|bytes| Argument::Scalar(ty, bytes))
+            .ok_or_else(|| format!("`{value}` is no .{}", ty.name()));
     }
     let (path, bytes) = text.rsplit_once(':').filter(|(path, _)| !path.is_empty()).ok_or_else(wrong)?;
     Ok(Argument::Output(path.into(), bytes.parse().map_err(|_| wrong())?))

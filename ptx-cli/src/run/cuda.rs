@@ -16,7 +16,7 @@ pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, 
     let names = module.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str()).collect();
     let entry = entry_of(arguments, names)?;
     let declared = declared(module, entry);
-    super::count(arguments, &declared)?;
+    super::check_arguments(arguments, &declared)?;
     let mut values = arguments.args.iter().map(value).collect::<Result<Vec<_>, _>>()?;
     let ptx = String::from_utf8_lossy(&source.bytes);
     let name = arguments.file.display().to_string();
@@ -90,7 +90,7 @@ fn run(device: &Device, kernel: RuntimeKernel, config: Config, values: &mut [Val
 
 fn value(argument: &Argument) -> Result<Value, Failure> {
     Ok(match argument {
-        Argument::Scalar(bytes) => Value::Plain(bytes.clone()),
+        Argument::Scalar(_, bytes) => Value::Plain(bytes.clone()),
         Argument::Texture(_) => {
             let text =
                 "`--arg tex:` is the CPU device's: on a GPU give the texture to a typed launch (`ptx_launch::Texture`)";
