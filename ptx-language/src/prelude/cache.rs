@@ -4,14 +4,14 @@
 //! `evict_normal` it does not merge what several blocks ask for at the same time, and keeps no copies of the lines of the
 //! cache's other half: up to 2.2 times the traffic in `examples/hopper/gemm.rs` (docs/benchmarks/tried.md).
 
-/// What is read again soon, and should stay: `createpolicy.fractional.L2::evict_last`.
+/// For data that is read again soon, and should stay: `createpolicy.fractional.L2::evict_last`.
 fn evict_last() -> u64 {
     let policy: u64;
     ptx! { createpolicy.fractional.L2::evict_last.b64 policy; }
     policy
 }
 
-/// What is not read again soon, and may go first: `createpolicy.fractional.L2::evict_first`.
+/// For data that is not read again soon, and may go first: `createpolicy.fractional.L2::evict_first`.
 fn evict_first() -> u64 {
     let policy: u64;
     ptx! { createpolicy.fractional.L2::evict_first.b64 policy; }

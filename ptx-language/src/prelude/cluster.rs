@@ -43,7 +43,7 @@ fn warp_group() -> u32 {
     group
 }
 
-/// How many blocks the cluster has: `mov` from `%cluster_nctarank`.
+/// The number of blocks of the cluster: `mov` from `%cluster_nctarank`.
 fn blocks() -> u32 {
     cluster_nctarank
 }

@@ -101,7 +101,7 @@ fn wait(bar: u32, phase: u32) {
     }
 }
 
-/// Whether the phase of parity `phase` has ended: `mbarrier.test_wait.parity`.
+/// True if the phase of parity `phase` has ended: `mbarrier.test_wait.parity`.
 fn test(bar: u32, phase: u32) -> pred {
     let done: pred;
     ptx! { mbarrier.test_wait.parity.shared::cta.b64 done, [bar], phase; }

@@ -1,5 +1,5 @@
-//! Which tile of a matrix is whose turn: persistent blocks (or clusters) take every so many-th index, and these helpers
-//! say where its tile lies, so that those who work at the same time share rows and columns in the second-level cache.
+//! The order of the tiles of a matrix. Persistent blocks (or clusters) take indices in turn, and these helpers return the tile
+//! of an index, so that blocks that run at the same time share rows and columns in the second-level cache.
 
 /// Row by row: `div`, `mul.lo`, `sub`. The column runs first.
 fn linear(index: u32, columns: u32) -> (u32, u32) {
@@ -19,8 +19,8 @@ fn grouped(index: u32, rows: u32, columns: u32, group: u32) -> (u32, u32) {
     (first + inside - column * height, column)
 }
 
-/// In bands of `band` rows like `grouped`, but in blocks of `run` columns, and along the rows of a block: who has
-/// neighboring indices shares rows (with a run of 1, which is `grouped`, columns). Three `div`, two `min`, and `mul.lo`.
+/// In bands of `band` rows like `grouped`, but in blocks of `run` columns, and along the rows of a block:
+/// neighboring indices share rows (with a run of 1, which is `grouped`, columns). Three `div`, two `min`, and `mul.lo`.
 fn blocked(index: u32, rows: u32, columns: u32, band: u32, run: u32) -> (u32, u32) {
     let size: u32 = band * columns;
     let number: u32 = index / size;
@@ -60,9 +60,8 @@ fn hilbert(index: u32, order: u32) -> (u32, u32) {
     (row, column)
 }
 
-/// A worker's number, such that the workers of a GPC have neighboring ones: what several multiprocessors of a GPC want
-/// from the second-level cache at about the same time, it is asked for once. By one thread of each of `workers` workers, who
-/// has it from 0 to `workers` - 1, once, wherever the workers run.
+/// A worker's number, from 0 to `workers` - 1, each once. The workers of a GPC get neighboring numbers, so that the multiprocessors
+/// of a GPC share their requests to the second-level cache. One thread of each of `workers` workers calls it.
 ///
 /// `gpcs` are 17 words, where the numbers of each of 16 GPCs begin and those of the last one end (2^31 from the last used
 /// one's end on), then the GPC of each of 256 multiprocessors. `claims` are 17 words, zeros between launches; `claimed` makes

@@ -4,10 +4,10 @@
 //! where a pair of blocks of a cluster works together; all calls of a kernel must agree on it. One thread issues products,
 //! copies and commits; whole warps allocate, load and store. Each of the four warps of a warp group reaches 32 lanes.
 
-/// What `GROUP` is called in an instruction.
+/// The modifier for a `GROUP`.
 const GROUPS: [&str; 2] = ["cta_group::1", "cta_group::2"];
 
-/// What a number of repetitions is called, by its logarithm.
+/// The modifiers for numbers of repetitions, by their logarithms.
 const TIMES: [&str; 8] = ["x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128"];
 
 /// Types of A and B by their number in a descriptor: 16 and 32 bits; 8, 6 and 4 bits; integers.

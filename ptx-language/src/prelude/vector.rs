@@ -237,7 +237,7 @@ fn round_to_bf16(x: f32) -> b32 {
     bits
 }
 
-/// What `unpack` gives, by other instructions: `prmt` for each half, another one for each `TURN` below 3, and behind it `cvt.f32.f16` for `f16`. Where
+/// The values of `unpack`, by other instructions: `prmt` for each half, another one for each `TURN` below 3, and behind it `cvt.f32.f16` for `f16`. Where
 /// registers are short, packed values can wait in half as many; ptxas would keep what it has unpacked once.
 fn unpack_again<T, const EACH: u32, const TURN: u32>(packed: [b32; words::<T, EACH>()]) -> [f32; EACH] {
     if size_of::<T>() == 4 {

@@ -1,6 +1,6 @@
 //! Within a warp: reductions, scans, broadcasts. All 32 lanes must be there.
 
-/// How many lanes a warp has.
+/// The lanes of a warp.
 const LANES: u32 = 32;
 
 /// Every lane's mask.
@@ -140,14 +140,14 @@ fn ballot(p: pred) -> b32 {
     mask
 }
 
-/// Whether `p` holds in any lane: `vote.sync.any.pred`.
+/// True if `p` holds in any lane: `vote.sync.any.pred`.
 fn any(p: pred) -> pred {
     let found: pred;
     ptx! { vote.sync.any.pred found, p, ALL; }
     found
 }
 
-/// Whether `p` holds in every lane: `vote.sync.all.pred`.
+/// True if `p` holds in every lane: `vote.sync.all.pred`.
 fn all(p: pred) -> pred {
     let found: pred;
     ptx! { vote.sync.all.pred found, p, ALL; }
