@@ -48,7 +48,13 @@ pub fn gemm(a: &[bf16], b: &[bf16], c: &mut [f32], m: u32, n: u32, k: u32) {
 // ANCHOR_END: kernel
 
 // ANCHOR: main
-pub fn launch(stream: &Stream, a: &Buffer<bf16>, b: &Buffer<bf16>, c: &mut Buffer<f32>, [m, n, k]: Shape) -> ptx_launch::Result<()> {
+pub fn launch(
+    stream: &Stream,
+    a: &Buffer<bf16>,
+    b: &Buffer<bf16>,
+    c: &mut Buffer<f32>,
+    [m, n, k]: Shape,
+) -> ptx_launch::Result<()> {
     gemm(stream, a, b, c, m, n, k)
 }
 

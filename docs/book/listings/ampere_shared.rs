@@ -110,7 +110,13 @@ pub mod kernels {
 }
 
 // ANCHOR: main
-pub fn launch(stream: &Stream, a: &Buffer<bf16>, b: &Buffer<bf16>, c: &mut Buffer<f32>, [m, n, k]: Shape) -> ptx_launch::Result<()> {
+pub fn launch(
+    stream: &Stream,
+    a: &Buffer<bf16>,
+    b: &Buffer<bf16>,
+    c: &mut Buffer<f32>,
+    [m, n, k]: Shape,
+) -> ptx_launch::Result<()> {
     kernels::gemm(stream, a, b, c, m, n, k)
 }
 

@@ -1,7 +1,7 @@
 //! Hopper, step 3: a producer warp keeps a ring of stages full, two warp groups multiply.
 
-use super::host::{Shape, check};
 use super::hopper_tma::hopper_or_cpu;
+use super::host::{Shape, check};
 use ptx_launch::prelude::*;
 
 #[ptx_module(arch = "sm_90a")]
@@ -77,7 +77,7 @@ pub mod kernels {
             let b: u64 = wgmma::descriptor_k128(stage.b);
             mbarrier::wait(memory.full.at(ring.stage), ring.phase);
             let accumulate: pred = true;
-wgmma::fence();
+            wgmma::fence();
             for step in 0..4 {
                 let (a_step, b_step): (u64, u64) = (a + 2 * step, b + 2 * step);
                 ptx! {
@@ -137,7 +137,13 @@ wgmma::fence();
 }
 
 // ANCHOR: launch
-pub fn launch(stream: &Stream, a: &Buffer<bf16>, b: &Buffer<bf16>, c: &mut Buffer<f32>, shape: Shape) -> ptx_launch::Result<()> {
+pub fn launch(
+    stream: &Stream,
+    a: &Buffer<bf16>,
+    b: &Buffer<bf16>,
+    c: &mut Buffer<f32>,
+    shape: Shape,
+) -> ptx_launch::Result<()> {
     let [m, n, k] = shape.map(|extent| extent as usize);
     kernels::gemm(stream, a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?)
 }

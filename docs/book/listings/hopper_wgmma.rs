@@ -1,7 +1,7 @@
 //! Hopper, step 2: `wgmma` multiplies the tiles that TMA brings, one stage at a time.
 
-use super::host::{Shape, check};
 use super::hopper_tma::hopper_or_cpu;
+use super::host::{Shape, check};
 use ptx_launch::prelude::*;
 
 #[ptx_module(arch = "sm_90a")]
@@ -57,7 +57,7 @@ pub mod kernels {
     /// 64 × 128 += 64 × 64 · (128 × 64)ᵀ: four products of 16 along K, 32 bytes further on in each row.
     fn multiply_stage(sum: &mut [f32; 64], a: u64, b: u64) {
         let accumulate: pred = true;
-wgmma::fence();
+        wgmma::fence();
         for step in 0..4 {
             let (a_step, b_step): (u64, u64) = (a + 2 * step, b + 2 * step); // in units of 16 bytes
             ptx! {
@@ -69,7 +69,13 @@ wgmma::fence();
     // ANCHOR_END: kernel
 }
 
-pub fn launch(stream: &Stream, a: &Buffer<bf16>, b: &Buffer<bf16>, c: &mut Buffer<f32>, shape: Shape) -> ptx_launch::Result<()> {
+pub fn launch(
+    stream: &Stream,
+    a: &Buffer<bf16>,
+    b: &Buffer<bf16>,
+    c: &mut Buffer<f32>,
+    shape: Shape,
+) -> ptx_launch::Result<()> {
     let [m, n, k] = shape.map(|extent| extent as usize);
     kernels::gemm(stream, a.tile([m, k])?, b.tile([n, k])?, c.tile_mut([m, n])?)
 }

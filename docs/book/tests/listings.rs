@@ -1,37 +1,68 @@
 //! Every listing of the book runs, on the CPU device where there is no GPU.
 #![allow(unreachable_pub, missing_docs, clippy::unwrap_used, clippy::approx_constant, reason = "tests")]
 
-/// Declares the listings, and a test for each that runs its `main`.
-macro_rules! listings {
-    ($($name:ident $path:literal)*) => {
-        $(#[path = $path] pub mod $name;)*
+// Declared one by one: `cargo fmt` sees no module that a macro declares.
+#[path = "../listings/ampere_mma.rs"]
+pub mod ampere_mma;
+#[path = "../listings/ampere_pipeline.rs"]
+pub mod ampere_pipeline;
+#[path = "../listings/ampere_shared.rs"]
+pub mod ampere_shared;
+#[path = "../listings/block_sum.rs"]
+pub mod block_sum;
+#[path = "../listings/cuda.rs"]
+pub mod cuda;
+#[path = "../listings/first_kernel.rs"]
+pub mod first_kernel;
+#[path = "../listings/hopper_gemm.rs"]
+pub mod hopper_gemm;
+#[path = "../listings/hopper_tma.rs"]
+pub mod hopper_tma;
+#[path = "../listings/hopper_wgmma.rs"]
+pub mod hopper_wgmma;
+#[path = "../listings/host.rs"]
+pub mod host;
+#[path = "../listings/porting.rs"]
+pub mod porting;
+#[path = "../listings/print_ptx.rs"]
+pub mod print_ptx;
+#[path = "../listings/shipping.rs"]
+pub mod shipping;
+#[path = "../listings/testing.rs"]
+pub mod testing;
+#[path = "../listings/transpiled.rs"]
+pub mod transpiled;
+#[path = "../listings/transpose.rs"]
+pub mod transpose;
+#[path = "../listings/triton.rs"]
+pub mod triton;
 
+/// A test for each listing, which runs its `main`.
+macro_rules! runs {
+    ($($name:ident)*) => {
         mod runs {
             $(#[test] fn $name() { super::$name::main().unwrap(); })*
         }
     };
 }
 
-#[path = "../listings/host.rs"]
-pub mod host;
-
-listings! {
-    first_kernel "../listings/first_kernel.rs"
-    print_ptx "../listings/print_ptx.rs"
-    transpose "../listings/transpose.rs"
-    block_sum "../listings/block_sum.rs"
-    ampere_mma "../listings/ampere_mma.rs"
-    ampere_shared "../listings/ampere_shared.rs"
-    ampere_pipeline "../listings/ampere_pipeline.rs"
-    hopper_tma "../listings/hopper_tma.rs"
-    hopper_wgmma "../listings/hopper_wgmma.rs"
-    hopper_gemm "../listings/hopper_gemm.rs"
-    testing "../listings/testing.rs"
-    cuda "../listings/cuda.rs"
-    triton "../listings/triton.rs"
-    porting "../listings/porting.rs"
-    shipping "../listings/shipping.rs"
-    transpiled "../listings/transpiled.rs"
+runs! {
+    first_kernel
+    print_ptx
+    transpose
+    block_sum
+    ampere_mma
+    ampere_shared
+    ampere_pipeline
+    hopper_tma
+    hopper_wgmma
+    hopper_gemm
+    testing
+    cuda
+    triton
+    porting
+    shipping
+    transpiled
 }
 
 /// The speed of each step at 4096³ on the GPU, as the tutorial's chapters print it.
