@@ -11,7 +11,7 @@ use ptx_language::tree;
 use syn::Token;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use table::OPTIONS;
+use table::{OPTIONS, SYNONYMS};
 
 /// Content of an attribute.
 #[derive(Default)]
@@ -104,7 +104,8 @@ impl Reader {
             return self.safe_is_gone(arg, attribute);
         }
         let Some(option) = OPTIONS.iter().find(|o| o.name == name) else {
-            let near = nearest(&name, OPTIONS.iter().map(|o| o.name));
+            let synonym = SYNONYMS.iter().find(|(known, _)| *known == name).map(|(_, option)| *option);
+            let near = synonym.or_else(|| nearest(&name, OPTIONS.iter().map(|o| o.name)));
             let all: Vec<_> = OPTIONS.iter().map(|o| o.name).collect();
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),

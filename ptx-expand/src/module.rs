@@ -22,7 +22,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let item: syn::ItemMod = match syn::parse2(item.clone()) {
         Ok(item) => item,
         Err(error) => {
-            let help = report::kind_or_syntax(&item, "mod", "`#[ptx_module]` stands on a module");
+            let help = report::kind_or_syntax(&item, "mod", "`#[ptx_module]` stands on a module", &error);
             return report::refuse(&mut Reader::default(), &error, help);
         }
     };

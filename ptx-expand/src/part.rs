@@ -20,7 +20,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let part: syn::ItemMod = match syn::parse2(item.clone()) {
         Ok(part) => part,
         Err(error) => {
-            let help = report::kind_or_syntax(&item, "mod", "`#[ptx_part]` stands on a module");
+            let help = report::kind_or_syntax(&item, "mod", "`#[ptx_part]` stands on a module", &error);
             return report::refuse(&mut reader, &error, help);
         }
     };

@@ -1,6 +1,8 @@
 //! Diagnostics as the compiler prints them: errors as `compile_error!`, warnings as uses of something deprecated, which
 //! is the only way a macro has on stable Rust.
 
+mod habit;
+
 use crate::kernel::{Reader, levels};
 use crate::tokens::Host;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -56,13 +58,10 @@ pub fn refuse(reader: &mut Reader, error: &syn::Error, help: &str) -> TokenStrea
 }
 
 /// The help for an item that does not parse: it is of another kind, unless the keyword of the right one is there.
-pub fn kind_or_syntax<'h>(item: &TokenStream, keyword: &str, kind: &'h str) -> &'h str {
+pub fn kind_or_syntax(item: &TokenStream, keyword: &str, kind: &'static str, error: &syn::Error) -> &'static str {
     let right = item.clone().into_iter().any(|token| matches!(token, TokenTree::Ident(word) if word == keyword));
-    if right { NOT_RUST } else { kind }
+    if right { habit::help(item.clone(), error) } else { kind }
 }
-
-const NOT_RUST: &str = "the compiler reads it as Rust before the macro does: PTX stands in `ptx! { … }`, and the dimensions \
-                        of a tile are names in round brackets, `Tile<f32, (M, N)>`";
 
 /// The compiler underlines a macro call from the first token of its path to its last token.
 pub fn error((first, last): (Span, Span), text: &str) -> TokenStream {

@@ -20,7 +20,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let function: syn::ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(error) => {
-            let help = report::kind_or_syntax(&item, "fn", "`#[ptx_kernel]` stands on a function with a body");
+            let help = report::kind_or_syntax(&item, "fn", "`#[ptx_kernel]` stands on a function with a body", &error);
             return report::refuse(&mut Reader::default(), &error, help);
         }
     };

@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows the kernel language; nothing outside turns a span back into Rust tokens.
 
-mod leaves;
+pub mod leaves;
 mod source;
 #[cfg(test)]
 mod tests;

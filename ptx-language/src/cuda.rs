@@ -1,4 +1,4 @@
-//! Names of CUDA C++ and their equivalents: for help only, nothing is compiled from them.
+//! Names of CUDA C++ and of hosts, and their equivalents: for help only, nothing is compiled from them.
 
 /// A name of CUDA C++, and what to write instead.
 const NAMES: &[(&str, &str)] = &[
@@ -33,6 +33,48 @@ const NAMES: &[(&str, &str)] = &[
     ("atomicCAS", "ptx! { atom.global.cas.b32 old, [address], expected, x; }"),
     ("atomicExch", "ptx! { atom.global.exch.b32 old, [address], x; }"),
 ];
+
+/// A type of C, CUDA C++ or hosts, and the type of a register, or what to do without it.
+const TYPES: &[(&str, &str)] = &[
+    ("float", "write `f32`"),
+    ("double", "write `f64`"),
+    ("int", "write `i32`"),
+    ("int32_t", "write `i32`"),
+    ("long", "write `i64`"),
+    ("int64_t", "write `i64`"),
+    ("unsigned", "write `u32`"),
+    ("uint", "write `u32`"),
+    ("uint32_t", "write `u32`"),
+    ("uint64_t", "write `u64`"),
+    ("size_t", "write `u32` or `u64`"),
+    ("usize", "write `u32` or `u64`"),
+    ("isize", "write `i32` or `i64`"),
+    ("half", "write `f16`"),
+    ("__half", "write `f16`"),
+    ("half2", "write `f16x2`"),
+    ("__half2", "write `f16x2`"),
+    ("bfloat16", "write `bf16`"),
+    ("__nv_bfloat16", "write `bf16`"),
+    ("__nv_bfloat162", "write `bf16x2`"),
+    ("float2", "write two registers, `[f32; 2]`"),
+    ("float4", "write four registers, `[f32; 4]`"),
+    ("char", "write `u8` or `i8`"),
+    (
+        "bool",
+        "a register that is true or false is a `pred`; a parameter or memory has a `u32` or `u8`, and `flag != 0` is a `pred`",
+    ),
+    ("str", "strings are constants, `const NAME: &str = \"rn\";`; pass bytes as a `&[u8]`"),
+    ("String", "strings are constants, `const NAME: &str = \"rn\";`; pass bytes as a `&[u8]`"),
+    ("Option", "write a value, and a `pred` that is true where there is one"),
+    ("Result", "nothing in a kernel fails; write a value, and a `pred` that is true where there is one"),
+    ("Vec", "a kernel reaches device memory alone: take a `&[T]`, and pass a buffer"),
+    ("Box", "a kernel reaches device memory alone: take a `&[T]`, and pass a buffer"),
+];
+
+/// The help for a type of C, CUDA C++ or hosts.
+pub(super) fn ty(name: &str) -> Option<&'static str> {
+    TYPES.iter().find(|(known, _)| *known == name).map(|(_, help)| *help)
+}
 
 /// The equivalents of a name's components: of `threadIdx`, `tid.x`.
 pub(super) fn whole(name: &str) -> Option<&'static str> {

@@ -63,6 +63,20 @@ pub const OPTIONS: &[Choice] = &[
     Choice { name: "raw", like: "`raw`", read: |_, a, arg| flag(arg, &mut a.options.raw) },
 ];
 
+/// Names that other languages have for an option.
+pub const SYNONYMS: &[(&str, &str)] = &[
+    ("threads", "block"),
+    ("blockDim", "block"),
+    ("blocks", "grid"),
+    ("gridDim", "grid"),
+    ("smem", "shared"),
+    ("dynamic_shared", "shared"),
+    ("target", "arch"),
+    ("sm", "arch"),
+    ("maxnreg", "max_regs"),
+    ("launch_bounds", "min_blocks"),
+];
+
 fn flag(arg: &Arg, to: &mut bool) -> bool {
     *to = true;
     matches!(arg.value, Value::Nothing)

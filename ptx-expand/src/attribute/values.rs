@@ -5,6 +5,7 @@ use crate::kernel::Reader;
 use ptx_core::diag::codes;
 use ptx_core::isa::{Arch, Version, table};
 use ptx_language::tree::{Expr, Instance};
+use quote::ToTokens;
 use std::str::FromStr;
 use syn::parse::Parser;
 
@@ -17,7 +18,7 @@ impl Reader {
             Value::Nothing => return false,
         };
         for value in &values {
-            let Some(arch) = self.parsed::<Arch>(value, "a target", r#"write it as `"sm_90a"`"#) else { continue };
+            let Some(arch) = self.parsed::<Arch>(value, "a target", &like_a_target(value)) else { continue };
             let known = || table().targets.iter().map(|target| target.arch);
             if !known().any(|target| target == arch) {
                 // Numbers are near where their chips are.
@@ -221,4 +222,12 @@ impl syn::parse::Parse for NamedFields {
         let name = input.parse()?;
         Ok(NamedFields { name, fields: if input.peek(syn::token::Brace) { Some(input.parse()?) } else { None } })
     }
+}
+
+/// The help for what is no target: its number, as targets are written.
+fn like_a_target(value: &syn::Expr) -> String {
+    let text = value.to_token_stream().to_string();
+    let number = text.trim_start_matches(|c: char| !c.is_ascii_digit()).trim_end_matches('"');
+    let target: Option<Arch> = format!("sm_{number}").parse().ok();
+    format!("write it as `\"{}\"`", target.map_or_else(|| "sm_90a".to_owned(), |target| target.to_string()))
 }

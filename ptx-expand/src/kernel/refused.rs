@@ -5,6 +5,22 @@ use ptx_core::diag::codes;
 use ptx_language::tree::{Expr, ExprKind};
 use syn::Expr as E;
 
+/// Macros of Rust, and what kernels have instead.
+const MACROS: &[(&str, &str)] = &[
+    ("println", "call `vprintf`: the language reference shows it under \"Printing\""),
+    ("print", "call `vprintf`: the language reference shows it under \"Printing\""),
+    ("dbg", "call `vprintf`: the language reference shows it under \"Printing\""),
+    ("asm", "write the instructions in `ptx! { … }`, with variables as operands"),
+    ("vec", "registers are an array, `[0.0f32; 4]`, and memory is `#[shared]` or a parameter `&mut [T]`"),
+    ("panic", "write `ptx! { trap; }`"),
+    ("unreachable", "write `ptx! { trap; }`"),
+    ("assert_eq", "constants are checked by `assert!(N == 4)`, at run time write `if p { ptx! { trap; } }`"),
+    ("debug_assert", "constants are checked by `assert!(N == 4)`, at run time write `if p { ptx! { trap; } }`"),
+];
+
+/// The help for any other macro.
+const HELPER: &str = "write a helper `fn`, which is inlined, or `ptx! { }`";
+
 impl Reader {
     /// Reports an expression that is not of the language.
     pub fn refuse_expr(&mut self, expr: &syn::Expr) -> Expr {
@@ -23,8 +39,10 @@ impl Reader {
             let help = "declare the registers with `let` in front of it, and name them inside";
             self.error(&codes::P0850, &call.path, "`ptx!` is a statement and has no value", help);
         } else {
-            let message = format!("the macro `{}!` cannot be called inside a kernel", path_text(&call.path));
-            self.error(&codes::P0850, &call.path, message, "write a helper `fn`, which is inlined, or `ptx! { }`");
+            let name = path_text(&call.path);
+            let help = MACROS.iter().find(|(known, _)| *known == name).map_or(HELPER, |(_, help)| help);
+            let message = format!("the macro `{name}!` cannot be called inside a kernel");
+            self.error(&codes::P0850, &call.path, message, help);
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::Reader;
 use crate::tokens::source;
 use ptx_core::diag::codes;
-use ptx_language::tree::{self, Let, Memory, MemorySpace, Pattern, Ptx, Stmt, StmtKind};
+use ptx_core::span::Span;
+use ptx_language::tree::{self, Expr, ExprKind, Let, Memory, MemorySpace, Pattern, Ptx, Stmt, StmtKind};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 
@@ -34,9 +35,13 @@ impl Reader {
         let memory = self.memory(&local.attrs);
         let start = self.host.token(local.let_token.span());
         let (pattern, ty) = match &local.pat {
-            syn::Pat::Type(typed) => (self.pattern(&typed.pat), Some(self.ty(&typed.ty))),
-            pattern => (self.pattern(pattern), None),
+            syn::Pat::Type(typed) => (&*typed.pat, Some(self.ty(&typed.ty))),
+            pattern => (pattern, None),
         };
+        if let syn::Pat::Slice(names) = pattern {
+            return self.array_pattern(names, start);
+        }
+        let pattern = self.pattern(pattern);
         let init = local.init.as_ref().map(|init| {
             if let Some((_, otherwise)) = &init.diverge {
                 self.refuse(&otherwise, "`let … else`", "a `let` names registers and always succeeds");
@@ -45,6 +50,15 @@ impl Reader {
         });
         let span = memory.as_ref().map_or(start, |m| m.span.to(start)).to(self.host.token(local.semi_token.span()));
         Stmt { kind: StmtKind::Let(Let { memory, pattern, ty, init }), span }
+    }
+
+    /// Refuses `let [a, b] = x;`. Its names are declared, with a value that is an error.
+    fn array_pattern(&mut self, names: &syn::PatSlice, start: Span) -> Stmt {
+        let span = self.host.syntax(names);
+        self.refuse(names, "array patterns", "name the elements: `let (a, b) = (x[0], x[1]);`");
+        let pattern = Pattern::Tuple(names.elems.iter().map(|name| self.pattern(name)).collect(), span);
+        let init = Some(Expr { kind: ExprKind::Error, span });
+        Stmt { kind: StmtKind::Let(Let { memory: None, pattern, ty: None, init }), span: start.to(span) }
     }
 
     /// The pattern of a `let` or a `for`.
@@ -143,6 +157,12 @@ impl Reader {
             syn::Item::Fn(item) => StmtKind::Function(Box::new(self.function(item))),
             syn::Item::Struct(item) => StmtKind::Struct(self.struct_item(item)),
             syn::Item::Impl(item) => StmtKind::Impl(self.impl_(item)),
+            syn::Item::Verbatim(tokens) if tokens.to_string().starts_with("static") => {
+                let help =
+                    "write it: `static NAME: [f32; 4] = [0.0; 4];`; shared memory is `#[shared] let name: [f32; 4];`";
+                self.refuse(tokens, "`static` without a value", help);
+                StmtKind::Error
+            }
             other => {
                 self.refuse(
                     other,

@@ -17,6 +17,10 @@ use std::rc::Rc;
 /// The methods of an address, for help.
 const METHODS: &str = "there are `at`, `row` and `cast`";
 
+/// The help for `x.len()`.
+const LENGTH: &str =
+    "a kernel has the address alone: take the length as a parameter, `n: u32`, and require `x.len() >= n`";
+
 impl<'a> Lowerer<'a> {
     /// The type `Global<f32>`, `Tmem`.
     pub(super) fn address_type(&mut self, path: &Path, span: Span) -> Option<Ty> {
@@ -223,7 +227,8 @@ impl<'a> Lowerer<'a> {
                     name.name,
                     plural(args.len(), "argument")
                 );
-                return self.fail(&codes::P0813, name.span, message, METHODS);
+                let help = if name.name == "len" { LENGTH } else { METHODS };
+                return self.fail(&codes::P0813, name.span, message, help);
             }
         };
         match found {
@@ -369,7 +374,9 @@ impl<'a> Lowerer<'a> {
             (Value::Error, _) => return None,
             _ => {
                 let message = format!("a row is a `u32`, and this is {}", value.describe());
-                self.fail(&codes::P0802, row.span, message, "convert it: `… as u32`");
+                let signed = value.ty().and_then(|ty| ty.scalar()).is_some_and(|ty| types::name(ty) == "i32");
+                let help = if signed { "read its bits: `unsigned(…)`" } else { "convert it: `… as u32`" };
+                self.fail(&codes::P0802, row.span, message, help);
                 return None;
             }
         };

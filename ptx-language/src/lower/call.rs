@@ -15,9 +15,10 @@ use crate::scope::{Access, Binding, Found};
 use crate::tree::{self, Expr, ExprKind, Param, Path, StmtKind};
 use crate::types::{self, Ty};
 use crate::value::{Const, Reg, Value};
-use crate::{HelperCall, cuda, prelude};
+use crate::{HelperCall, cuda, methods, prelude};
 use ptx_core::diag::near::nearest;
 use ptx_core::diag::{codes, plural};
+use ptx_core::isa;
 use ptx_core::span::Span;
 use std::rc::Rc;
 
@@ -191,8 +192,8 @@ impl<'a> Lowerer<'a> {
                 self.fail(&codes::P0803, span, "`wide` is one side of a `*`: `mul.wide`", help)
             }
             "min" | "max" => {
-                let help = format!("write the instruction: `ptx! {{ {name}.u32 d, a, b; }}`");
-                self.fail(&codes::P0801, span, format!("`{name}` is for constants"), help)
+                let help = format!("write the method, `a.{name}(b)`");
+                self.fail(&codes::P0801, span, format!("the function `{name}` is for constants"), help)
             }
             _ => {
                 let help = match cuda::here(name) {
@@ -207,6 +208,9 @@ impl<'a> Lowerer<'a> {
     /// A likely meaning of a function that does not exist.
     fn helper_like(&self, name: &str) -> String {
         let in_library = name.split_once("::").and_then(|(module, function)| {
+            if types::find(module).is_some() {
+                return Some(Self::method_like(function));
+            }
             let Some(source) = prelude::source(module) else {
                 let near = nearest(module, prelude::FILES.iter().map(|(module, _)| *module))?;
                 return Some(format!("there is the module `{near}`"));
@@ -231,6 +235,23 @@ impl<'a> Lowerer<'a> {
             let seen = "a kernel calls the functions in its body and in its `#[ptx_module]`";
             format!("{seen}: write `fn {name}(…) {{ … }}` there")
         })
+    }
+
+    /// The help for `f32::NAME`, a function of Rust's library.
+    fn method_like(name: &str) -> String {
+        if methods::exists(name) { format!("write the method, `a.{name}(…)`") } else { Self::instruction_like(name) }
+    }
+
+    /// The help for a mathematical function: one of the library, or an instruction.
+    pub(super) fn instruction_like(name: &str) -> String {
+        let in_library = prelude::source("math").map(prelude::helpers).into_iter().flatten();
+        if in_library.into_iter().any(|helper| helper.name == name) {
+            return format!("write `math::{name}(x)`");
+        }
+        match isa::table().forms(name) {
+            [] => "write other instructions in `ptx! { … }`, or a helper `fn`".to_owned(),
+            _ => format!("write the instruction in `ptx! {{ … }}`; `ptx isa {name}` shows its forms"),
+        }
     }
 
     /// Writes a helper's body here.

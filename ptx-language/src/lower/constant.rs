@@ -119,7 +119,7 @@ impl<'a> Lowerer<'a> {
         exprs.iter().map(|expr| self.constant(expr)).collect()
     }
 
-    fn suffix(&mut self, suffix: Option<&str>, span: Span) -> Result<Option<Type>, Fail> {
+    fn suffix(&mut self, suffix: Option<&str>, like: &str, span: Span) -> Result<Option<Type>, Fail> {
         match suffix {
             None | Some("usize") => Ok(None),
             Some(name) => match types::find(name) {
@@ -129,7 +129,7 @@ impl<'a> Lowerer<'a> {
                         &codes::P0812,
                         span,
                         format!("no literal has the suffix `{name}`"),
-                        "write `u32`, `f32` …",
+                        format!("write {like}"),
                     );
                     Err(Fail::Reported)
                 }
@@ -138,7 +138,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn int_literal(&mut self, value: u128, suffix: Option<&str>, span: Span) -> Evaluated {
-        let ty = self.suffix(suffix, span)?;
+        let ty = self.suffix(suffix, "`u32`, `i64` …", span)?;
         if ty.is_some_and(|ty| types::float_format(ty).is_some()) {
             return Ok(Const::Float(value as f64, ty));
         }
@@ -146,7 +146,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn float_literal(&mut self, text: &str, suffix: Option<&str>, span: Span) -> Evaluated {
-        let ty = self.suffix(suffix, span)?;
+        let ty = self.suffix(suffix, "`f32` or `f64`", span)?;
         let value = Const::Float(text.parse().unwrap_or(f64::NAN), None);
         match ty {
             Some(ty) => self.adopt(value, ty, span),
@@ -268,7 +268,10 @@ impl<'a> Lowerer<'a> {
             Const::Float(value, Some(own)) if types::meet(own, ty) => Ok(Const::Float(value, Some(own))),
             other => {
                 let (from, to) = (other.describe(), types::name(ty));
-                let help = format!("convert it, `… as {to}`, or write a literal of that type");
+                let help = match other {
+                    Const::Float(_, None) => "write an integer; `x as f32` converts one to a float".to_owned(),
+                    _ => format!("convert it, `… as {to}`, or write a literal of that type"),
+                };
                 self.report(Diagnostic::error(&codes::P0802, span, format!("this is {from}, not `{to}`")).help(help));
                 Err(Fail::Reported)
             }

@@ -31,8 +31,8 @@ impl<'a> Lowerer<'a> {
 
     /// The value of an expression, written to `dest` if there is one.
     pub(super) fn lower(&mut self, expr: &'a Expr, dest: Option<&Value>) -> Value {
-        if let ExprKind::Ref(..) = &expr.kind {
-            return self.no_reference(expr.span);
+        if let ExprKind::Ref(_, of) = &expr.kind {
+            return self.no_reference(of, expr.span);
         }
         if let Some(special) = self.special(expr) {
             return self.read_special(special, dest, expr.span);
@@ -298,8 +298,12 @@ impl<'a> Lowerer<'a> {
         self.fail(&codes::P0807, span, message, "write a range inside the array")
     }
 
-    fn no_reference(&mut self, span: Span) -> Value {
-        let help = "registers have no address: name the register, or declare a `#[shared]` or `#[local]` array";
+    fn no_reference(&mut self, of: &'a Expr, span: Span) -> Value {
+        let in_memory = |lowerer: &mut Self, base| matches!(lowerer.type_of(base), Some(Ty::Address(_)));
+        let help = match &of.kind {
+            ExprKind::Index(base, _) if in_memory(self, base) => "the address of an element is `p.at(i)`",
+            _ => "registers have no address: name the register, or declare a `#[shared]` or `#[local]` array",
+        };
         self.fail(&codes::P0850, span, "`&` and `&mut` stand only in front of an argument of a helper", help)
     }
 

@@ -1,13 +1,13 @@
 //! Parameters of a kernel: their `.param`, and the prologue that loads those that are used as a value.
 
 use super::{Lowerer, Pieces};
-use crate::EntryParam;
 use crate::address::{Address, AddressTy, Pitch, Space};
 use crate::layout::Layout;
 use crate::scope::{Access, Binding};
 use crate::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
 use crate::types::{self, StructTy, Ty};
 use crate::value::{Const, Reg, Value};
+use crate::{EntryParam, cuda};
 use ptx_core::diag::codes;
 use ptx_core::diag::near::nearest;
 use ptx_core::span::Span;
@@ -277,7 +277,9 @@ impl<'a> Lowerer<'a> {
             _ => None,
         };
         let help = match by_value {
+            Some(name) if cuda::ty(name).is_some() => cuda::ty(name).unwrap_or_default().to_owned(),
             Some(name) => format!("take it by value, `{name}`, or as a slice, `&[{name}]`"),
+            None if matches!(param.ty.kind, TypeKind::Slice(_)) => "write `&[T]`, or `&mut [T]` if the kernel writes there".to_owned(),
             None => "a kernel takes scalars, `&[T]`, `&mut [T]`, `TensorMap`, `Texture`, `Surface`, `Tile`, arrays and structs by value".to_owned(),
         };
         self.fail(&codes::P0812, param.ty.span, "a kernel cannot take this", help);

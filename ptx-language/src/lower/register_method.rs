@@ -88,11 +88,8 @@ impl<'a> Lowerer<'a> {
             _ if methods::exists(name) => {
                 format!("convert it first with `as`, or write the instruction for `.{}` in `ptx! {{ … }}`", ty.name())
             }
-            [] => "write the instructions in `ptx! { … }`, or a helper `fn`".to_owned(),
-            names => format!(
-                "there are `{}`; write other instructions in `ptx! {{ … }}`, or a helper `fn`",
-                names.join("`, `")
-            ),
+            [] => Self::instruction_like(name),
+            names => format!("there are `{}`; {}", names.join("`, `"), Self::instruction_like(name)),
         };
         self.fail(&codes::P0813, span, format!("`{own}` has no method `{name}`"), help)
     }

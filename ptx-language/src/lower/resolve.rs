@@ -17,7 +17,8 @@ const OUTSIDE: &str = "a kernel sees the items in its body and in its `#[ptx_mod
 
 /// Returns true for a name that is written as constants are.
 fn is_constant(name: &str) -> bool {
-    name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 impl<'a> Lowerer<'a> {
@@ -126,18 +127,13 @@ impl<'a> Lowerer<'a> {
         if let (Some(ty), 1) = (types::find(name), path.segments.len()) {
             return Some(Ty::Scalar(ty));
         }
-        let help = match name {
-            "bool" => "a register that is true or false is a `pred`".to_owned(),
-            "usize" => "write `u32` or `u64`".to_owned(),
-            "isize" => "write `i32` or `i64`".to_owned(),
-            "Vec" | "Box" | "String" => "a kernel reaches device memory alone: take a `&[T]`, and pass a buffer".to_owned(),
-            _ => match nearest(name, isa::table().types.iter().map(|info| info.name)) {
-                Some(near) => format!("there is `{near}`"),
-                None if name.starts_with(char::is_uppercase) => {
-                    format!("name a struct that is passed by value in the attribute: `params({name})`")
-                }
-                None => "registers are `pred`, `b8` to `b128`, `u8` to `u64`, `i8` to `i64`, `f16`, `f16x2`, `bf16`, `bf16x2`, `f32`, `f64` or a packed type".into(),
-            },
+        let help = match (cuda::ty(name), nearest(name, isa::table().types.iter().map(|info| info.name))) {
+            (Some(help), _) => help.to_owned(),
+            (None, Some(near)) => format!("there is `{near}`"),
+            (None, None) if name.starts_with(char::is_uppercase) => {
+                format!("name a struct that is passed by value in the attribute: `params({name})`")
+            }
+            (None, None) => "registers are `pred`, `b8` to `b128`, `u8` to `u64`, `i8` to `i64`, `f16`, `f16x2`, `bf16`, `bf16x2`, `f32`, `f64` or a packed type".into(),
         };
         self.fail(&codes::P0812, span, format!("no register has the type `{name}`"), help);
         None

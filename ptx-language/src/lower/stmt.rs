@@ -95,7 +95,7 @@ impl<'a> Lowerer<'a> {
         let name = item.pattern.name();
         let ty = match (&item.ty, &item.init) {
             (Some(ty), _) => self.ty(ty),
-            (None, Some(init)) => self.inferred(init, name),
+            (None, Some(init)) => self.inferred(init, name, span),
             (None, None) => {
                 let help = format!("write it: `let {name}: u32;`");
                 self.fail(&codes::P0804, span, "a register needs a type", help);
@@ -113,22 +113,34 @@ impl<'a> Lowerer<'a> {
         self.bind_pattern(&item.pattern, target, access);
     }
 
-    fn inferred(&mut self, init: &'a Expr, name: &str) -> Option<Ty> {
+    fn inferred(&mut self, init: &'a Expr, name: &str, statement: Span) -> Option<Ty> {
         let reported = self.errors.found.len();
         let ty = self.type_of(init);
         if ty.is_none() && self.errors.found.len() == reported {
             // What is wrong in the value explains more than the missing type.
             let value = self.lower(init, None);
             if value != Value::Error && self.errors.found.len() == reported {
-                let example = match &value {
-                    Value::Const(value) => value.example(),
-                    _ => "u32".to_owned(),
-                };
-                let help = format!("write it: `let {name}: {example} = …;`");
-                self.fail(&codes::P0804, init.span, "the value does not say which type the register has", help);
+                let unit = value == Value::unit();
+                self.report_untyped(&value, if unit { statement } else { init.span }, name);
             }
         }
         ty
+    }
+
+    /// Reports a `let` without a type whose value has none either.
+    fn report_untyped(&mut self, value: &Value, span: Span, name: &str) {
+        const MESSAGE: &str = "the value does not say which type the register has";
+        let (message, help) = match value {
+            Value::Const(Const::Str(_)) => {
+                ("a string is a constant, and no register holds one", "write `const NAME: &str = …;`".to_owned())
+            }
+            unit if *unit == Value::unit() => {
+                ("this has no value", "write it as a statement, without `let`".to_owned())
+            }
+            Value::Const(value) => (MESSAGE, format!("write it: `let {name}: {} = …;`", value.example())),
+            _ => (MESSAGE, format!("write it: `let {name}: u32 = …;`")),
+        };
+        self.fail(&codes::P0804, span, message, help);
     }
 
     /// Declares the registers of a pattern. Several names with one type have it each: `let (a, b): f32;`.

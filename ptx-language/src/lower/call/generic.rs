@@ -127,7 +127,8 @@ impl<'a> Lowerer<'a> {
         }
         let name = &generic.name.name;
         let message = format!("nothing says what `{name}` of `{}` is", function.name.name);
-        self.fail(&codes::P0811, span, message, format!("write it: `{}::<…>(…)`", function.name.name));
+        let all: Vec<&str> = function.generics.iter().map(|generic| generic.name.name.as_str()).collect();
+        self.fail(&codes::P0811, span, message, format!("write it: `{}::<{}>(…)`", function.name.name, all.join(", ")));
         None
     }
 }

@@ -1,0 +1,8 @@
+use ptx_launch::prelude::*;
+
+#[ptx_kernel(arch = "sm_80", block = 32)]
+pub fn kernel(n: u32) {
+    let x: u32 = tid.x < n ? 1 : 2;
+}
+
+fn main() {}

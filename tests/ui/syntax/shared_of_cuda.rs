@@ -1,0 +1,8 @@
+use ptx_launch::prelude::*;
+
+#[ptx_kernel(arch = "sm_80", block = 32)]
+pub fn kernel(n: u32) {
+    __shared__ float tile[32];
+}
+
+fn main() {}
