@@ -92,6 +92,7 @@ mod choice;
 mod element;
 mod epilogue;
 pub mod hopper;
+mod lanes;
 mod launch;
 mod mma;
 mod model;

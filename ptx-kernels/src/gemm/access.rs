@@ -1,14 +1,17 @@
 //! How a kernel reads an operand: as it lies, or after a copy in the layout that the fast kernels read.
 
 use super::params::Source;
-use super::problem::{Layout, Product, has_mn_major, size};
+use super::problem::{Product, has_mn_major, size};
 
 /// The way to read an operand in aligned runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
-    pub(crate) layout: Layout,
-    /// The operand is copied first.
-    pub(crate) packed: Option<Packed>,
+    /// Elements along K are dense; otherwise those along the lines.
+    pub(crate) along_k: bool,
+    /// Runs of 16 bytes are aligned; otherwise runs of 4 are.
+    pub(crate) wide: bool,
+    /// The operand is copied first, as [`Packed`].
+    pub(crate) is_copied: bool,
 }
 
 /// An operand's copy: dense rows, along K or along the operand's lines, each at a multiple of 16 bytes.
@@ -30,47 +33,53 @@ const TRANSPOSED: u32 = 256;
 const ALIGNED: usize = 256;
 
 impl Access {
+    /// The ways to read A and B: by copies of runs of 16 or 4 bytes, and by TMA.
     #[inline]
-    fn of(source: &Source, lines: u32, product: &Product, tma: bool) -> Access {
+    pub(crate) fn ways(product: &Product) -> [[Access; 2]; 2] {
+        let (a, b) = (Access::of(&product.a, product.m, product), Access::of(&product.b, product.n, product));
+        [[a[0], b[0]], [a[1], b[1]]]
+    }
+
+    /// The ways to read an operand: wide runs rather than narrow ones, then those along K. TMA reads runs along the lines if elements have
+    /// 16 bits.
+    #[inline(always)]
+    fn of(source: &Source, lines: u32, product: &Product) -> [Access; 2] {
         let size = size(product.kind);
-        let found = if tma {
-            source.tma_layout(lines, product.k, size, product.batches)
-        } else {
-            source
-                .layout(lines, product.k, size, product.batches)
-                .filter(|layout| layout.along_k || has_mn_major(product.kind))
-        };
-        if let Some(layout) = found {
-            return Access { layout, packed: None };
-        }
+        let runs = |along_k: bool| source.runs(along_k, lines, product.k, size, product.batches);
+        let (k, mn) = (runs(true), runs(false));
+        let (bytes, along_k) = (k.bytes.max(mn.bytes), k.bytes >= mn.bytes);
+        let has_runs = bytes > 0 && (along_k || has_mn_major(product.kind));
+        let has_maps = k.has_map || mn.has_map && size == 2;
         let is_across = source.line == size && source.k != size && size == 2;
-        let along_k = !(is_across && lines >= TRANSPOSED);
-        let (rows, extent) = if along_k { (lines, product.k) } else { (product.k, lines) };
-        let pitch = (u64::from(extent) * size).next_multiple_of(16);
-        let batches = if source.batch == 0 { 1 } else { product.batches };
-        // A row of more than 4 GiB does not fit the workspace, and so is not copied.
-        let pitch = u32::try_from(pitch).unwrap_or(u32::MAX);
-        let packed = Packed { along_k, rows, extent, pitch, batches };
-        Access { layout: Layout { along_k, wide: true }, packed: Some(packed) }
-    }
-
-    /// All that a choice depends on, as four bits.
-    #[inline]
-    pub(crate) fn bits(&self) -> u32 {
-        let is_packed = self.packed.is_some();
-        let has_matrices = self.packed.is_some_and(|packed| packed.batches > 1);
-        let Layout { along_k, wide } = self.layout;
-        u32::from(along_k) << 3 | u32::from(wide) << 2 | u32::from(is_packed) << 1 | u32::from(has_matrices)
-    }
-
-    /// The ways to read A and B: by copies of runs of 16 or 4 bytes, or by TMA.
-    #[inline]
-    pub(crate) fn both(product: &Product, tma: bool) -> [Access; 2] {
-        [Access::of(&product.a, product.m, product, tma), Access::of(&product.b, product.n, product, tma)]
+        let copy = Access { along_k: !(is_across && lines >= TRANSPOSED), wide: true, is_copied: true };
+        [
+            if has_runs { Access { along_k, wide: bytes == 16, is_copied: false } } else { copy },
+            if has_maps { Access { along_k: k.has_map, wide: true, is_copied: false } } else { copy },
+        ]
     }
 }
 
 impl Packed {
+    /// The copy of an operand, dense along K or along its lines.
+    #[inline]
+    pub(crate) fn new(source: &Source, lines: u32, product: &Product, along_k: bool) -> Packed {
+        let (rows, extent) = if along_k { (lines, product.k) } else { (product.k, lines) };
+        let pitch = (u64::from(extent) * size(product.kind)).next_multiple_of(16);
+        let batches = if source.batch == 0 { 1 } else { product.batches };
+        // A row of more than 4 GiB does not fit the workspace, and so is not copied.
+        let pitch = u32::try_from(pitch).unwrap_or(u32::MAX);
+        Packed { along_k, rows, extent, pitch, batches }
+    }
+
+    /// The copies of A and B, of those that are copied.
+    #[inline]
+    pub(crate) fn of(product: &Product, access: &[Access; 2]) -> [Option<Packed>; 2] {
+        let packed = |source: &Source, lines: u32, access: Access| {
+            access.is_copied.then(|| Packed::new(source, lines, product, access.along_k))
+        };
+        [packed(&product.a, product.m, access[0]), packed(&product.b, product.n, access[1])]
+    }
+
     /// Bytes of the copy, a multiple of 256; `usize::MAX` if there are more than that.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {

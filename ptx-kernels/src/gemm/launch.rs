@@ -68,10 +68,9 @@ fn submit_all(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: [u
 }
 
 fn submit_part(stream: StreamRef<'_>, product: &Product, plan: &Plan, [scratch, counters]: [u64; 2]) -> Result<()> {
-    let [bytes_a, bytes_b] = plan.packed_bytes().map(|bytes| bytes as u64);
-    let [a, b] = pack(stream, product, plan.packed, scratch)?;
+    let ([a, b], partial) = pack(stream, product, plan.packed(product), scratch)?;
     let product = Product { a, b, ..*product };
-    let problem = Problem { counters, ..divide(&product, plan, scratch + bytes_a + bytes_b) };
+    let problem = Problem { counters, ..divide(&product, plan, partial) };
     (plan.candidate.launch)(stream, &product, problem)?;
     if plan.splits > 1 && plan.candidate.cluster.is_none() { add_parts(stream, &product, problem) } else { Ok(()) }
 }
@@ -82,8 +81,8 @@ fn divide(product: &Product, plan: &Plan, partial: u64) -> Problem {
     let flags = [
         (params::A_ALONG_K, product.a.is_along_k(product.m, product.k)),
         (params::B_ALONG_K, product.b.is_along_k(product.n, product.k)),
-        (params::A_WIDE, plan.wide[0]),
-        (params::B_WIDE, plan.wide[1]),
+        (params::A_WIDE, plan.wide()[0]),
+        (params::B_WIDE, plan.wide()[1]),
     ];
     Problem {
         m: product.m,

@@ -28,7 +28,6 @@ macro_rules! tensor_cores {
                     kind: params::$kind,
                     capability: $capability,
                     cluster: None,
-                    deterministic: true,
                     majors: Some([$a == 0, $b == 0]),
                     block_m: $m,
                     block_n: $n,

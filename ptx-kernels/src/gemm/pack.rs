@@ -207,16 +207,16 @@ pub mod kernels {
     }
 }
 
-/// Copies the operands that have to be copied to `to`, and returns those to read.
+/// Copies the operands that have to be copied to `to`, and returns those to read, and the address behind the copies.
 pub(super) fn pack(
     stream: StreamRef<'_>,
     product: &Product,
     packed: [Option<Packed>; 2],
     to: u64,
-) -> Result<[Source; 2]> {
+) -> Result<([Source; 2], u64)> {
     let sources = [product.a, product.b];
     if packed.iter().all(Option::is_none) {
-        return Ok(sources);
+        return Ok((sources, to));
     }
     let size = problem::size(product.kind);
     let (mut to, mut read, mut transfers) = (to, sources, [Transfer::default(); 2]);
@@ -237,7 +237,7 @@ pub(super) fn pack(
     // SAFETY: the operands are bound to the stream, and have elements for all rows and batches; the workspace has the bytes that the
     // plan says.
     unsafe { kernels::pack::launch(instance, stream, config, a, b)? };
-    Ok(read)
+    Ok((read, to))
 }
 
 impl Transfer {

@@ -1,8 +1,9 @@
-//! The choice of a kernel: a table of candidates with what each can do and costs, and the division of K among blocks. Nothing here
-//! allocates or launches.
+//! The choice of a kernel: tables of candidates with what each can do and costs, and the division of K among blocks. Nothing here
+//! allocates or launches, except that errors are texts.
 
 use super::access::{Access, Packed};
-use super::model::{Extents, Table};
+use super::lanes::LANES;
+use super::model::{self, Extents, FEW_ROWS, Group, Kernels, LOW};
 use super::params::{self, Problem};
 use super::problem::Product;
 use super::tuning::{Costs, shipped};
@@ -24,8 +25,6 @@ pub(crate) struct Candidate {
     /// For Hopper alone, the blocks of a cluster along M and N: operands come by TMA, persistent clusters take tiles, and the kernel adds parts
     /// of K up.
     pub(crate) cluster: Option<[u32; 2]>,
-    /// The same operands give the same bits each time.
-    pub(crate) deterministic: bool,
     /// True for operands that are K-major, or else MN-major, in aligned runs; nothing if any layout does.
     pub(crate) majors: Option<[bool; 2]>,
     /// True for B whose neighbors along K are the nearest in memory, false for other ones; nothing if any B does.
@@ -46,64 +45,100 @@ pub(crate) struct Plan {
     pub(crate) splits: u32,
     /// Extent of a part of K.
     pub(crate) k_split: u32,
-    /// The copies of A and B that are made first.
-    pub(crate) packed: [Option<Packed>; 2],
-    /// The runs that A and B are read in are of 16 bytes.
-    pub(crate) wide: [bool; 2],
+    /// The ways to read A and B.
+    access: [Access; 2],
     /// Bytes of workspace: the copies, then the sums of the parts of K.
     pub(crate) bytes: usize,
 }
 
-/// All kernels.
-const TABLES: &[&[Candidate]] = &[
-    mma::f16::CANDIDATES,
-    mma::bf16::CANDIDATES,
-    mma::tf32::CANDIDATES,
-    mma::i8::CANDIDATES,
-    mma::e4m3::CANDIDATES,
-    mma::e5m2::CANDIDATES,
-    wgmma::f16::CANDIDATES,
-    wgmma::bf16::CANDIDATES,
-    wgmma::tf32::CANDIDATES,
-    wgmma::i8::CANDIDATES,
-    wgmma::e4m3::CANDIDATES,
-    wgmma::e5m2::CANDIDATES,
-    simt::CANDIDATES,
-    simt::FEW_ROWS,
-];
+/// The kernels for one type: of `wgmma` and `mma` for every pair of layouts of A and B, of `simt` for B along N and along K.
+struct Table {
+    candidates: [&'static [Candidate]; 2],
+    wgmma: [Family<3>; 4],
+    mma: [Family<1>; 4],
+    simt: [Family<1>; 2],
+}
 
-/// Room for the kernels that take a product, whatever its type and its layouts.
-pub(crate) const MOST: usize = 20;
-const _: () = {
-    let mut layouts = 0;
-    while layouts < 8 {
-        let [a, b, near] = [layouts & 1 > 0, layouts & 2 > 0, layouts & 4 > 0];
-        let kinds = [params::F32, params::TF32, params::F16, params::BF16, params::I8, params::E4M3, params::E5M2];
-        let mut at = 0;
-        while at < kinds.len() {
-            assert!(count(kinds[at], [a, b], near) <= MOST);
-            at += 1;
-        }
-        layouts += 1;
-    }
+/// The kernels of a family that take operands in the same layout.
+#[derive(Clone, Copy)]
+struct Family<const GROUPS: usize> {
+    groups: [Group; GROUPS],
+    count: usize,
+}
+
+/// The kernels for each type.
+static TABLES: [Table; 7] = {
+    let mut tables = [const { Table::new(params::F32, [&[], &[]]) }; 7];
+    tables[params::F16 as usize] = Table::new(params::F16, [wgmma::f16::CANDIDATES, mma::f16::CANDIDATES]);
+    tables[params::BF16 as usize] = Table::new(params::BF16, [wgmma::bf16::CANDIDATES, mma::bf16::CANDIDATES]);
+    tables[params::TF32 as usize] = Table::new(params::TF32, [wgmma::tf32::CANDIDATES, mma::tf32::CANDIDATES]);
+    tables[params::I8 as usize] = Table::new(params::I8, [wgmma::i8::CANDIDATES, mma::i8::CANDIDATES]);
+    tables[params::E4M3 as usize] = Table::new(params::E4M3, [wgmma::e4m3::CANDIDATES, mma::e4m3::CANDIDATES]);
+    tables[params::E5M2 as usize] = Table::new(params::E5M2, [wgmma::e5m2::CANDIDATES, mma::e5m2::CANDIDATES]);
+    tables
 };
 
-/// The kernels for a type and for layouts of A and B.
-const fn count(kind: u32, [a, b]: [bool; 2], near: bool) -> usize {
-    let (mut count, mut table) = (0, 0);
-    while table < TABLES.len() {
-        let mut at = 0;
-        while at < TABLES[table].len() {
-            let candidate = &TABLES[table][at];
-            let is_kind = candidate.takes(kind);
-            let majors = if let Some([of_a, of_b]) = candidate.majors { of_a == a && of_b == b } else { true };
-            let is_near = if let Some(of_b) = candidate.near { of_b == near } else { true };
-            count += (is_kind && majors && is_near) as usize;
+impl Table {
+    const fn new(kind: u32, candidates: [&'static [Candidate]; 2]) -> Table {
+        let [wgmma, mma] = candidates;
+        Table {
+            candidates,
+            wgmma: [
+                Family::new(wgmma, kind, [false, false]),
+                Family::new(wgmma, kind, [false, true]),
+                Family::new(wgmma, kind, [true, false]),
+                Family::new(wgmma, kind, [true, true]),
+            ],
+            mma: [
+                Family::new(mma, kind, [false, false]),
+                Family::new(mma, kind, [false, true]),
+                Family::new(mma, kind, [true, false]),
+                Family::new(mma, kind, [true, true]),
+            ],
+            simt: [
+                Family::new(simt::CANDIDATES, kind, [true, false]),
+                Family::new(simt::CANDIDATES, kind, [true, true]),
+            ],
+        }
+    }
+}
+
+impl<const GROUPS: usize> Family<GROUPS> {
+    /// The kernels of a list for operands of a type, in these layouts: true along K.
+    const fn new(candidates: &'static [Candidate], kind: u32, layouts: [bool; 2]) -> Self {
+        let (mut groups, mut count, mut at) = ([Group::EMPTY; GROUPS], 0, 0);
+        while at < candidates.len() {
+            if candidates[at].takes(kind) && candidates[at].reads(layouts) {
+                groups[count / LANES].set(count % LANES, &candidates[at], shipped(kind));
+                count += 1;
+            }
             at += 1;
         }
-        table += 1;
+        Family { groups, count: count.div_ceil(LANES) }
     }
-    count
+
+    /// The kernels, if the device has them.
+    #[inline]
+    fn on(&'static self, device: Properties) -> &'static [Group] {
+        match self.groups[0].first() {
+            Some(first) if first.is_on(device, false) => &self.groups[..self.count],
+            _ => &[],
+        }
+    }
+}
+
+/// The kernels that a choice for a product compares, of those for its type that take its layouts on the device.
+#[inline]
+pub(crate) fn kernels_for(product: &Product, device: Properties, ways: &[[Access; 2]; 2]) -> Kernels {
+    let table = &TABLES[product.kind as usize];
+    let layouts = |[a, b]: &[Access; 2]| usize::from(a.along_k) << 1 | usize::from(b.along_k);
+    let wgmma = table.wgmma[layouts(&ways[1])].on(device);
+    // Where kernels of `wgmma` take operands as they lie, high tiles of others are never the fastest.
+    let by_tma = !wgmma.is_empty() && ways[1].iter().all(|access| !access.is_copied);
+    let near = product.b.is_along_k(product.n, product.k);
+    let simt = if by_tma && product.m > FEW_ROWS { &[] } else { table.simt[usize::from(near)].on(device) };
+    let highest = if by_tma { LOW as f32 } else { f32::INFINITY };
+    Kernels { families: [wgmma, table.mma[layouts(&ways[0])].on(device), simt], highest }
 }
 
 /// The names of all kernels, for [`Gemm::algorithm`](super::Gemm::algorithm).
@@ -112,25 +147,13 @@ const fn count(kind: u32, [a, b]: [bool; 2], near: bool) -> usize {
 /// assert!(ptx_kernels::gemm::algorithms().any(|name| name == "simt_f32_large"));
 /// ```
 pub fn algorithms() -> impl Iterator<Item = &'static str> {
-    candidates().map(|candidate| candidate.name).chain([tuned::NAME])
-}
-
-fn candidates() -> impl Iterator<Item = &'static Candidate> {
-    TABLES.iter().copied().flatten()
+    let candidates = TABLES.iter().flat_map(|table| table.candidates).flatten().chain(simt::CANDIDATES);
+    candidates.map(|candidate| candidate.name).chain([tuned::NAME])
 }
 
 /// The kernels for one element type, and a few for others.
 pub(crate) fn candidates_of(kind: u32) -> impl Iterator<Item = &'static Candidate> {
-    let (fast, hopper): (&[_], &[_]) = match kind {
-        params::F16 => (mma::f16::CANDIDATES, wgmma::f16::CANDIDATES),
-        params::BF16 => (mma::bf16::CANDIDATES, wgmma::bf16::CANDIDATES),
-        params::TF32 => (mma::tf32::CANDIDATES, wgmma::tf32::CANDIDATES),
-        params::I8 => (mma::i8::CANDIDATES, wgmma::i8::CANDIDATES),
-        params::E4M3 => (mma::e4m3::CANDIDATES, wgmma::e4m3::CANDIDATES),
-        params::E5M2 => (mma::e5m2::CANDIDATES, wgmma::e5m2::CANDIDATES),
-        _ => (&[], &[]),
-    };
-    hopper.iter().chain(fast).chain(simt::CANDIDATES).chain(simt::FEW_ROWS)
+    TABLES[kind as usize].candidates.into_iter().flatten().chain(simt::CANDIDATES)
 }
 
 impl Candidate {
@@ -139,21 +162,21 @@ impl Candidate {
         kind == self.kind || kind == params::TF32 && self.kind == params::F32
     }
 
-    /// True if the kernel takes products with such operands on the device, but for its size. On the CPU device, kernels for Hopper are taken
-    /// if they are `named`.
-    pub(crate) fn runs(&self, product: &Product, device: Properties, access: &[Access; 2], named: bool) -> bool {
-        let kind = self.takes(product.kind);
-        let majors = self.majors.is_none_or(|majors| majors == access.map(|access| access.layout.along_k));
-        if !kind || !majors || product.deterministic && !self.deterministic {
-            return false;
-        }
-        let near = named || self.near.is_none_or(|near| near == product.b.is_along_k(product.n, product.k));
-        let target = match device.capability {
+    /// True for operands in these layouts: true along K.
+    const fn reads(&self, [a, b]: [bool; 2]) -> bool {
+        let majors = if let Some(majors) = self.majors { majors[0] == a && majors[1] == b } else { true };
+        let near = if let Some(near) = self.near { near == b } else { true };
+        majors && near
+    }
+
+    /// True if the device has the kernel. On the CPU device, kernels for Hopper are taken if they are `named`.
+    #[inline]
+    fn is_on(&self, device: Properties, named: bool) -> bool {
+        match device.capability {
             None => named || self.cluster.is_none(),
             Some(capability) if self.cluster.is_some() => capability == self.capability,
             Some(capability) => capability >= self.capability,
-        };
-        near && target
+        }
     }
 
     /// The division of a product in `splits` parts of K, or fewer if it has not so many slices.
@@ -161,21 +184,24 @@ impl Candidate {
     pub(crate) fn plan(&'static self, product: &Product, access: &[Access; 2], splits: u32) -> Plan {
         let slices = (product.k.div_ceil(self.depth)).max(1);
         let (each, splits) = divide_slices(slices, splits.clamp(1, slices));
-        let packed = |access: &Access| if self.majors.is_some() { access.packed } else { None };
-        let (packed, wide) = ([packed(&access[0]), packed(&access[1])], [access[0].layout.wide, access[1].layout.wide]);
+        let of = |access: Access| Access { is_copied: access.is_copied && self.majors.is_some(), ..access };
+        let access = [of(access[0]), of(access[1])];
         let k_split = each.saturating_mul(self.depth);
-        let plan = Plan { candidate: self, splits, k_split, packed, wide, bytes: 0 };
-        let copies = plan.packed_bytes();
-        Plan { bytes: copies[0].saturating_add(copies[1]).saturating_add(plan.partial_bytes(product)), ..plan }
+        let plan = Plan { candidate: self, splits, k_split, access, bytes: 0 };
+        let copies = plan.packed(product).iter().flatten().fold(0, |all: usize, copy| all.saturating_add(copy.bytes()));
+        Plan { bytes: copies.saturating_add(plan.partial_bytes(product)), ..plan }
     }
 }
 
 impl Plan {
-    /// Bytes of the copies of A and B.
-    #[inline]
-    pub(crate) fn packed_bytes(&self) -> [usize; 2] {
-        let bytes = |packed: &Option<Packed>| packed.as_ref().map_or(0, Packed::bytes);
-        [bytes(&self.packed[0]), bytes(&self.packed[1])]
+    /// The copies of A and B that are made first.
+    pub(crate) fn packed(&self, product: &Product) -> [Option<Packed>; 2] {
+        Packed::of(product, &self.access)
+    }
+
+    /// True where the runs that A and B are read in are of 16 bytes.
+    pub(crate) fn wide(&self) -> [bool; 2] {
+        [self.access[0].wide, self.access[1].wide]
     }
 
     /// Bytes of the sums of all parts of K.
@@ -223,9 +249,8 @@ impl Way {
 
     /// Its time, in picoseconds, beside that of any launch.
     pub(crate) fn time(&self, product: &Product, sms: u32, costs: &Costs) -> f32 {
-        let ways = [false, true].map(|tma| Access::both(product, tma));
-        let table = Table::<1>::new([self.candidate].into_iter(), sms, costs);
-        table.time(&Extents::new(product, &ways, costs), self.splits)
+        let ways = Access::ways(product);
+        Group::alone(self.candidate, costs).time(&Extents::new(product, &ways, sms, costs), self.splits)
     }
 }
 
@@ -241,11 +266,15 @@ pub(super) const fn divide_slices(slices: u32, splits: u32) -> (u32, u32) {
 /// # Errors
 /// [`ErrorKind::Unsupported`] if there is no such kernel, or if it does not take the operands, the device, or the workspace.
 pub(crate) fn named(product: &Product, device: Properties, available: usize, name: &str, splits: u32) -> Result<Plan> {
-    let ways = [false, true].map(|tma| Access::both(product, tma));
-    let extents = Extents::new(product, &ways, shipped(product.kind));
-    let takes = |candidate: &&Candidate| {
-        let access = &ways[usize::from(candidate.cluster.is_some())];
-        candidate.runs(product, device, access, true) && candidate.counts(&extents)
+    let ways = Access::ways(product);
+    let costs = shipped(product.kind);
+    let extents = Extents::new(product, &ways, device.multiprocessors, costs);
+    let takes = |candidate: &&'static Candidate| {
+        let layouts = ways[usize::from(candidate.cluster.is_some())].map(|access| access.along_k);
+        candidate.takes(product.kind)
+            && candidate.majors.is_none_or(|majors| majors == layouts)
+            && candidate.is_on(device, true)
+            && model::counts(candidate, &extents, costs)
     };
     let plan = candidates_of(product.kind)
         .find(|candidate| candidate.name == name)

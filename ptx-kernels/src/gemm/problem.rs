@@ -35,48 +35,28 @@ pub(crate) const fn size(kind: u32) -> u64 {
     }
 }
 
-/// Layout of an operand's memory, as copies of 16 or 4 bytes can read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    /// Elements along K are dense; otherwise those along the lines.
-    pub(crate) along_k: bool,
-    /// Runs of 16 bytes are aligned; otherwise runs of 4 are.
-    pub(crate) wide: bool,
+/// The runs of an operand's elements in one direction.
+#[derive(Clone, Copy)]
+pub(super) struct Runs {
+    /// The bytes by which all runs are aligned, 16 or 4; zero without such runs.
+    pub(super) bytes: u32,
+    /// TMA can read them: strides are multiples of 16 bytes, and no map has one of zero or of 2⁴⁰.
+    pub(super) has_map: bool,
 }
 
 impl Source {
-    /// The layout, if there is one that copies of whole runs can read: of `lines` lines by `k` elements of `size` bytes. Prefers
-    /// wide runs, then runs along K.
-    #[inline]
-    pub(crate) fn layout(&self, lines: u32, k: u32, size: u64, batches: usize) -> Option<Layout> {
-        let along = |along_k: bool| {
-            let (dense, extent, outer, others) =
-                if along_k { (self.k, k, self.line, lines) } else { (self.line, lines, self.k, k) };
-            let outer = if others > 1 { outer } else { 0 };
-            let batch = if batches > 1 { self.batch } else { 0 };
-            let aligned = |bytes: u64| (self.at | outer | batch).is_multiple_of(bytes);
-            let is_dense = extent <= 1 || dense == size;
-            (is_dense && aligned(4)).then(|| Layout { along_k, wide: aligned(16) })
-        };
-        let both = [along(true), along(false)];
-        both.into_iter().flatten().find(|layout| layout.wide).or(both[0]).or(both[1])
-    }
-
-    /// The layout as TMA can read it: dense along K or, for elements of 16 bits, along the lines. The other strides are multiples of
-    /// 16 bytes, and no map has one of 2⁴⁰.
-    #[inline]
-    pub(crate) fn tma_layout(&self, lines: u32, k: u32, size: u64, batches: usize) -> Option<Layout> {
-        let has_map = |stride: u64| stride > 0 && stride < 1 << 40 && stride.is_multiple_of(16);
-        let along = |along_k: bool| {
-            let (dense, extent, outer, others) =
-                if along_k { (self.k, k, self.line, lines) } else { (self.line, lines, self.k, k) };
-            let is_dense = extent <= 1 || dense == size;
-            let rows = others <= 1 || has_map(outer);
-            let matrices = batches <= 1 || self.batch == 0 || has_map(self.batch);
-            let fits = is_dense && rows && matrices && self.at.is_multiple_of(16);
-            fits.then_some(Layout { along_k, wide: true })
-        };
-        along(true).or_else(|| along(false).filter(|_| size == 2))
+    /// The runs of elements along K, or else along the lines, of `lines` lines by `k` elements of `size` bytes.
+    #[inline(always)]
+    pub(super) fn runs(&self, along_k: bool, lines: u32, k: u32, size: u64, batches: usize) -> Runs {
+        let (dense, extent, outer, others) =
+            if along_k { (self.k, k, self.line, lines) } else { (self.line, lines, self.k, k) };
+        let outer = if others > 1 { outer } else { 0 };
+        let batch = if batches > 1 { self.batch } else { 0 };
+        let is_dense = extent <= 1 || dense == size;
+        let aligned = |bytes: u64| is_dense && (self.at | outer | batch).is_multiple_of(bytes);
+        let (wide, narrow) = (aligned(16), aligned(4));
+        let has_map = wide && (outer | batch) < 1 << 40 && (others <= 1 || outer > 0);
+        Runs { bytes: if wide { 16 } else { u32::from(narrow) * 4 }, has_map }
     }
 
     /// True if neighbors along K are at least as near in memory as neighbors along the lines.

@@ -11,32 +11,29 @@ mod few_rows;
 use super::params;
 use super::plan::Candidate;
 use super::tuning;
-pub(crate) use few_rows::CANDIDATES as FEW_ROWS;
 use few_rows::with_few_rows;
-use kernels::gemm;
 
-/// A kernel of the table: its instance, its operands, and its tile.
-macro_rules! candidate {
-    ($instance:ident, $kind:ident, $block:literal, $cost:ident) => {
+/// The table's kernels: each with its type, its tile, its slices along K, and the layout of B.
+macro_rules! candidates {
+    ($($kernel:ident::$instance:ident = $kind:ident, $m:literal, $n:literal, $depth:literal, $near:expr, $cost:ident;)*) => { &[$(
         Candidate {
             name: concat!("simt_", stringify!($instance)),
             kind: params::$kind,
             capability: 75,
             cluster: None,
-            block_m: $block,
-            block_n: $block,
-            depth: 16,
-            deterministic: true,
             majors: None,
-            near: None,
+            near: $near,
+            block_m: $m,
+            block_n: $n,
+            depth: $depth,
             cost: tuning::$cost,
             // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the bytes that
             // the plan asked for.
             launch: |stream, p, problem| unsafe {
-                gemm::$instance(stream, problem.grid(), p.a, p.b, p.output(), problem)
+                kernels::$kernel::$instance(stream, problem.grid(), p.a, p.b, p.output(), problem)
             },
-        }
-    };
+        },
+    )*] };
 }
 
 with_few_rows! {
@@ -311,13 +308,37 @@ with_few_rows! {
     }
 }
 
-/// The kernels of whole tiles.
-pub(crate) const CANDIDATES: &[Candidate] = &[
-    candidate!(f32_large, F32, 128, SIMT_LARGE),
-    candidate!(f32_small, F32, 64, SIMT_F32),
-    candidate!(f16, F16, 64, SIMT_16),
-    candidate!(bf16, BF16, 64, SIMT_16),
-    candidate!(e4m3, E4M3, 64, SIMT_8),
-    candidate!(e5m2, E5M2, 64, SIMT_8),
-    candidate!(i8, I8, 64, SIMT_8),
-];
+/// The kernels of whole tiles, and those for a few rows.
+pub(crate) const CANDIDATES: &[Candidate] = candidates! {
+    gemm::f32_large = F32, 128, 128, 16, None, SIMT_LARGE;
+    gemm::f32_small = F32, 64, 64, 16, None, SIMT_F32;
+    gemm::f16 = F16, 64, 64, 16, None, SIMT_16;
+    gemm::bf16 = BF16, 64, 64, 16, None, SIMT_16;
+    gemm::e4m3 = E4M3, 64, 64, 16, None, SIMT_8;
+    gemm::e5m2 = E5M2, 64, 64, 16, None, SIMT_8;
+    gemm::i8 = I8, 64, 64, 16, None, SIMT_8;
+    few_rows::f32_rows_k = F32, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::f32_rows_k_small = F32, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::f32_rows_n = F32, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::f32_rows_n_small = F32, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::f16_rows_k = F16, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::f16_rows_k_small = F16, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::f16_rows_n = F16, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::f16_rows_n_small = F16, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::bf16_rows_k = BF16, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::bf16_rows_k_small = BF16, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::bf16_rows_n = BF16, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::bf16_rows_n_small = BF16, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::e4m3_rows_k = E4M3, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::e4m3_rows_k_small = E4M3, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::e4m3_rows_n = E4M3, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::e4m3_rows_n_small = E4M3, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::e5m2_rows_k = E5M2, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::e5m2_rows_k_small = E5M2, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::e5m2_rows_n = E5M2, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::e5m2_rows_n_small = E5M2, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::i8_rows_k = I8, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::i8_rows_k_small = I8, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::i8_rows_n = I8, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::i8_rows_n_small = I8, 4, 32, 16, Some(false), ROWS_N_SMALL;
+};

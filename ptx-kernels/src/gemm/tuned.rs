@@ -42,18 +42,19 @@ pub(crate) fn layout(product: &Product) -> Option<Layout> {
     if !pair || product.batches != 1 || !has_rows || [m, n, k].contains(&0) {
         return None;
     }
-    let major =
-        |source: &Source, lines: u32| [true, false].into_iter().find(|major| is_dense(source, lines, k, size, *major));
-    // B is K x N: its rows lie along N.
-    let (a_k_major, b_n_major) = (major(&product.a, m)?, !is_k_major(&product.b, n, k, size)?);
-    let layout = Layout { a_k_major, b_k_major: !b_n_major };
+    // An operand that is dense both ways has rows: A's lie along K, and those of B, which is K x N, along N.
+    let layout =
+        Layout { a_k_major: major(&product.a, m, k, size, true)?, b_k_major: major(&product.b, n, k, size, false)? };
     (size > 1 || layout == Layout::K_MAJOR).then_some(layout)
 }
 
-/// True if B's columns lie along K; false if its rows lie along N, which it is read as where both do.
+/// True if an operand is dense along K, false if it is along its lines; as it is `preferred` if both are right.
 #[inline]
-fn is_k_major(source: &Source, lines: u32, k: u32, size: u64) -> Option<bool> {
-    [false, true].into_iter().find(|major| is_dense(source, lines, k, size, *major))
+fn major(source: &Source, lines: u32, k: u32, size: u64, preferred: bool) -> Option<bool> {
+    if is_dense(source, lines, k, size, preferred) {
+        return Some(preferred);
+    }
+    is_dense(source, lines, k, size, !preferred).then_some(!preferred)
 }
 
 /// True if an operand of `lines` lines is dense along K, or else along its lines, in rows of multiples of 16 bytes.

@@ -37,7 +37,6 @@ macro_rules! warp_groups {
                     kind: params::$kind,
                     capability: 90,
                     cluster: Some(if $swapped == 1 { [1, $cluster] } else { [$cluster, 1] }),
-                    deterministic: true,
                     majors: Some(if $swapped == 1 { [$b == 0, $a == 0] } else { [$a == 0, $b == 0] }),
                     block_m: if $swapped == 1 { $n } else { $rows },
                     block_n: if $swapped == 1 { $rows } else { $n },

@@ -6,6 +6,7 @@
 //! `PTX_DEVICE` says.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod allocation;
 mod assemble;
 mod cases;
 mod dense;

@@ -2,7 +2,7 @@
 
 use super::scratch::Scratch;
 use super::variant::{Layout, Operand, Order, Sharing, Variant, variants};
-use crate::gemm::model::{ceil, larger, smaller};
+use crate::gemm::lanes::{ceil, larger, smaller};
 use crate::gemm::tuning::{Costs, SHIPPED, SHIPPED_OF_OTHERS};
 
 /// A tile of the kernels.

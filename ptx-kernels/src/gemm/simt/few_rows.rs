@@ -1,10 +1,4 @@
 //! The products of few rows of C, as in decoding, on the ordinary units: no tiles, each element of B goes from memory to registers once.
-#![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
-
-use super::kernels::few_rows;
-use crate::gemm::params;
-use crate::gemm::plan::Candidate;
-use crate::gemm::tuning;
 
 /// A kernel module with the epilogue of all kernels, and with `few_rows`.
 macro_rules! with_few_rows {
@@ -234,55 +228,3 @@ macro_rules! with_few_rows {
     };
 }
 pub(super) use with_few_rows;
-
-/// The kernels for a few rows of C, of a type: B along K, or along N.
-macro_rules! few_rows {
-    ($($instance:ident = $kind:ident, $near:literal, $columns:literal, $threads:literal, $depth:literal, $cost:ident;)*) => { [$(
-        Candidate {
-            name: concat!("simt_", stringify!($instance)),
-            kind: params::$kind,
-            capability: 75,
-            cluster: None,
-            block_m: 4,
-            block_n: $columns,
-            depth: $depth,
-            deterministic: true,
-            majors: None,
-            near: Some($near),
-            cost: tuning::$cost,
-            // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the bytes that
-            // the plan asked for.
-            launch: |stream, p, problem| unsafe {
-                few_rows::$instance(stream, problem.grid(), p.a, p.b, p.output(), problem)
-            },
-        },
-    )*] };
-}
-
-/// The kernels for a few rows.
-pub(crate) const CANDIDATES: &[Candidate] = &few_rows! {
-    f32_rows_k = F32, true, 4, 512, 512, ROWS_K;
-    f32_rows_k_small = F32, true, 4, 128, 128, ROWS_K_SMALL;
-    f32_rows_n = F32, false, 32, 512, 64, ROWS_N;
-    f32_rows_n_small = F32, false, 32, 128, 16, ROWS_N_SMALL;
-    f16_rows_k = F16, true, 4, 512, 512, ROWS_K;
-    f16_rows_k_small = F16, true, 4, 128, 128, ROWS_K_SMALL;
-    f16_rows_n = F16, false, 32, 512, 64, ROWS_N;
-    f16_rows_n_small = F16, false, 32, 128, 16, ROWS_N_SMALL;
-    bf16_rows_k = BF16, true, 4, 512, 512, ROWS_K;
-    bf16_rows_k_small = BF16, true, 4, 128, 128, ROWS_K_SMALL;
-    bf16_rows_n = BF16, false, 32, 512, 64, ROWS_N;
-    bf16_rows_n_small = BF16, false, 32, 128, 16, ROWS_N_SMALL;
-    e4m3_rows_k = E4M3, true, 4, 512, 512, ROWS_K;
-    e4m3_rows_k_small = E4M3, true, 4, 128, 128, ROWS_K_SMALL;
-    e4m3_rows_n = E4M3, false, 32, 512, 64, ROWS_N;
-    e4m3_rows_n_small = E4M3, false, 32, 128, 16, ROWS_N_SMALL;
-    e5m2_rows_k = E5M2, true, 4, 512, 512, ROWS_K;
-    e5m2_rows_k_small = E5M2, true, 4, 128, 128, ROWS_K_SMALL;
-    e5m2_rows_n = E5M2, false, 32, 512, 64, ROWS_N;
-    e5m2_rows_n_small = E5M2, false, 32, 128, 16, ROWS_N_SMALL;
-    i8_rows_k = I8, true, 4, 512, 512, ROWS_K;
-    i8_rows_k_small = I8, true, 4, 128, 128, ROWS_K_SMALL;
-    i8_rows_n = I8, false, 32, 512, 64, ROWS_N;
-    i8_rows_n_small = I8, false, 32, 128, 16, ROWS_N_SMALL;
-};
