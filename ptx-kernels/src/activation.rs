@@ -41,7 +41,7 @@ pub const MODULES: &[(&str, &str)] = &[
 pub trait Float: Launch {}
 impl<T: Launch> Float for T {}
 
-/// An activation f.
+/// An activation f. [The module](self) has types, error bounds, sources and rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Activation {
@@ -149,6 +149,8 @@ macro_rules! unary {
     ($($(#[$doc:meta])* $forward:ident $backward:ident $activation:ident)*) => { $(
         $(#[$doc])*
         ///
+        /// Both are `[rows, columns]`, each with any row stride. [The module](self) has types, error bounds, sources and rates.
+        ///
         /// # Errors
         /// As [`Activation::apply`].
         pub fn $forward<'x, 'o, T: Float>(
@@ -160,6 +162,8 @@ macro_rules! unary {
         }
 
         #[doc = concat!("`dx` = `dy` · f'(`x`): the gradient of [`", stringify!($forward), "`].")]
+        ///
+        /// All are `[rows, columns]`, each with any row stride. [The module](self) has types, error bounds, sources and rates.
         ///
         /// # Errors
         /// As [`Activation::apply`].
@@ -188,6 +192,8 @@ macro_rules! gated {
     ($($(#[$doc:meta])* $forward:ident $backward:ident $activation:ident)*) => { $(
         $(#[$doc])*
         ///
+        /// All are `[rows, columns]`, each with any row stride. [The module](self) has types, error bounds, sources and rates.
+        ///
         /// # Errors
         /// As [`Activation::apply`].
         pub fn $forward<'g, 'u, 'o, T: Float>(
@@ -200,6 +206,8 @@ macro_rules! gated {
         }
 
         #[doc = concat!("`dgate` = `dy` · `up` · f'(`gate`) and `dup` = `dy` · f(`gate`): the gradients of [`", stringify!($forward), "`].")]
+        ///
+        /// All are `[rows, columns]`, each with any row stride. [The module](self) has types, error bounds, sources and rates.
         ///
         /// # Errors
         /// As [`Activation::apply`].

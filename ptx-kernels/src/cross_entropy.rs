@@ -37,7 +37,7 @@ pub trait Float<I>: Launch<I> {}
 impl<I, T: Launch<I>> Float<I> for T {}
 
 /// The loss of each row of `logits` (`[rows, classes]`) for its target, and `lse`, which the gradient needs. All three vectors have one
-/// element per row. [`CrossEntropy`] has options; the ignored index is -100.
+/// element per row. [`CrossEntropy`] has options; the ignored index is -100. [The module](self) has types, error bounds, source and rates.
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
@@ -66,6 +66,9 @@ pub fn cross_entropy<'m, 'o, T: Float<I>, I: Element>(
 
 /// The gradient of [`cross_entropy`]: `dlogits`, from the logits, `lse`, and the gradient `dloss` of each row's loss.
 ///
+/// `logits` and `dlogits` are `[rows, classes]`, each with any row stride; the vectors have an element per row. [The module](self) has types, error
+/// bounds, source and rates.
+///
 /// # Errors
 /// As [`CrossEntropy::backward`].
 pub fn cross_entropy_backward<'m, 'o, T: Float<I>, I: Element>(
@@ -79,7 +82,7 @@ pub fn cross_entropy_backward<'m, 'o, T: Float<I>, I: Element>(
     CrossEntropy::new().backward(stream, logits, targets, lse, dloss, dlogits)
 }
 
-/// Cross entropy and its options.
+/// Cross entropy and its options. [The module](self) has types, error bounds, source and rates.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct CrossEntropy {
@@ -124,13 +127,13 @@ impl CrossEntropy {
     ) -> Result<()> {
         let (x, targets, mut loss, mut lse) = (logits.into(), targets.into(), loss.into(), lse.into());
         self.check_smoothing()?;
-        let count = x.shape()[0] as u32;
+        let count = x.shape()[0];
         check_vector("targets", Some(&targets), count)?;
         check_vector_mut("loss", Some(&loss), count)?;
         check_vector_mut("lse", Some(&lse), count)?;
         let rows = match Rows::of([Matrix::read("logits", &x)])? {
             Some(rows) => rows,
-            None if count > 0 => Rows { rows: count, columns: 0, strides: [0], wide: false },
+            None if count > 0 => Rows { rows: count as u32, columns: 0, strides: [0], wide: false },
             None => return Ok(()),
         };
         T::forward(stream.as_stream(), self, rows, &x, &targets, [&mut loss, &mut lse])
@@ -183,10 +186,10 @@ impl CrossEntropy {
         dx: &mut TensorMut<'_, T, 2>,
     ) -> Result<()> {
         self.check_smoothing()?;
-        let count = dx.shape()[0] as u32;
+        let count = dx.shape()[0];
         check_vector("targets", Some(&read.targets), count)?;
         check_vector("lse", Some(&read.lse), count)?;
-        if read.dloss.shape()[0] != count as usize {
+        if read.dloss.shape()[0] != count {
             return Err(no_gradient(read.dloss.shape()[0], count));
         }
         match rows {
@@ -213,7 +216,7 @@ fn no_smoothing(smoothing: f32) -> Error {
 }
 
 #[cold]
-fn no_gradient(len: usize, rows: u32) -> Error {
+fn no_gradient(len: usize, rows: usize) -> Error {
     Error::new(ErrorKind::Condition, format!("`dloss` has {len} elements, for {rows} rows"))
         .possible("one element per row; a stride of zero repeats one number")
 }

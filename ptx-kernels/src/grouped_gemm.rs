@@ -34,7 +34,7 @@ use gradient::kernels::grouped_gradient;
 use half::bf16;
 use hopper::kernels::{Config, grouped_gemm};
 use ptx_launch::prelude::{AsStream, Device, Kernel, ReadSlice};
-use ptx_launch::{Config as Launch, Error, Result, TensorElement, TensorMut, TensorRef, Tile};
+use ptx_launch::{Config as Launch, Error, ErrorKind, Result, TensorElement, TensorMut, TensorRef, Tile};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -143,8 +143,8 @@ impl GroupedGemm {
     /// row by row, or column by column (K-major, the faster layout). K and N are multiples of 8.
     ///
     /// # Errors
-    /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if the shapes do not fit, those of a launch, and an error for tensors with
-    /// other strides.
+    /// [`ErrorKind::Condition`] if the shapes do not fit or tensors have other strides, [`ErrorKind::Unsupported`] for other K and N and for
+    /// K-major matrices with results in `f32`; those of a launch.
     pub fn run<'a, O: Output>(
         &self,
         stream: impl AsStream,
@@ -154,11 +154,15 @@ impl GroupedGemm {
         c: impl Into<TensorMut<'a, O, 2>>,
     ) -> Result<()> {
         let (a, b, c) = (a.into(), b.into(), c.into());
-        let [_, k, n] = b.shape();
+        let [groups, k, n] = b.shape();
+        check_shapes([("a", a.shape()), ("c", c.shape())], ("b", b.shape()), offsets.len())?;
+        if c.shape().contains(&0) || groups == 0 {
+            return Ok(());
+        }
         let k_major = match b.strides() {
-            [matrix, 1, column] if matrix == k * n && column == k => true,
-            [matrix, row, 1] if matrix == k * n && row == n => false,
-            _ => return Err(strided()),
+            [matrix, 1, column] if (groups == 1 || matrix == k * n) && column == k => true,
+            [matrix, row, 1] if (groups == 1 || matrix == k * n) && row == n => false,
+            strides => return Err(gaps("b", &b.shape(), &strides)),
         };
         // The fewest columns behind the end of C; then the widest tile.
         let cost = |variant: &Variant<O>| {
@@ -166,13 +170,16 @@ impl GroupedGemm {
             ((n as u32).next_multiple_of(width), u32::MAX - width)
         };
         let Some(variant) = variants::<O>().filter(|v| v.b_k_major() == k_major).min_by_key(cost) else {
-            return Err(no_variant());
+            return Err(not_possible(
+                "C in `f32` and matrices of B that are dense along K",
+                "C in `bf16`, or B dense along N",
+            ));
         };
         self.run_variant(stream, variant, (a, b, c), offsets)
     }
 
     /// The gradient of B, from A and the gradient of C: the matrix of a group (K × N) is that of its rows of A, transposed, times its rows of
-    /// dC (M × N). One without rows is zero. All are dense row by row. The gradient of A is [`run`](Self::run) with dC and the transposed
+    /// dC (M × N, of at least one row). A matrix of a group without rows is zero. All are dense row by row. The gradient of A is [`run`](Self::run) with dC and the transposed
     /// matrices of B.
     ///
     /// # Errors
@@ -187,8 +194,23 @@ impl GroupedGemm {
     ) -> Result<()> {
         let (a, dc, mut db) = (a.into(), dc.into(), db.into());
         let ([m, k], [groups, _, n]) = (a.shape(), db.shape());
-        if !a.is_contiguous() || !dc.is_contiguous() || !db.is_contiguous() {
-            return Err(strided());
+        check_shapes([("a", a.shape()), ("dc", dc.shape())], ("db", db.shape()), offsets.len())?;
+        if db.shape().contains(&0) {
+            return Ok(());
+        }
+        if m == 0 {
+            return Err(not_possible(
+                "a gradient from matrices without rows",
+                "one row or more; rows of no group change nothing",
+            ));
+        }
+        for (name, matrix) in [("a", &a), ("dc", &dc)] {
+            if !matrix.is_contiguous() {
+                return Err(gaps(name, &matrix.shape(), &matrix.strides()));
+            }
+        }
+        if !db.is_contiguous() {
+            return Err(gaps("db", &db.shape(), &db.strides()));
         }
         // The fewest columns behind the end; then the widest tile.
         let cost = |config: &gradient::kernels::Config| {
@@ -196,7 +218,7 @@ impl GroupedGemm {
             ((n as u32).next_multiple_of(width), u32::MAX - width)
         };
         let Some((instance, _)) = grouped_gradient::INSTANCES.iter().min_by_key(|(_, config)| cost(config)) else {
-            return Err(no_variant());
+            return Err(not_possible("a gradient", "none: there is no kernel"));
         };
         let (a, dc, db) = (Tile::of(&a, [m, k])?, Tile::of(&dc, [m, n])?, Tile::of_mut(&mut db, [groups * k, n])?);
         grouped_gradient::launch::<bf16>(*instance, stream, a, dc, db, offsets, groups as u32, self.num_blocks[0], BAND)
@@ -213,8 +235,11 @@ impl GroupedGemm {
         (a, b, c): (TensorRef<'_, bf16, 2>, TensorRef<'_, bf16, 3>, TensorMut<'_, O, 2>),
         offsets: impl ReadSlice<u32>,
     ) -> Result<()> {
-        if !a.is_contiguous() || !c.is_contiguous() {
-            return Err(strided());
+        if !a.is_contiguous() {
+            return Err(gaps("a", &a.shape(), &a.strides()));
+        }
+        if !c.is_contiguous() {
+            return Err(gaps("c", &c.shape(), &c.strides()));
         }
         let cluster = variant.config.cluster_n;
         let num_blocks = self.num_blocks[if cluster == 1 { 0 } else { 1 }] / cluster * cluster;
@@ -253,14 +278,34 @@ impl<O> Clone for Variant<O> {
 
 impl<O> Copy for Variant<O> {}
 
-#[cold]
-fn strided() -> Error {
-    Error::other(
-        "a grouped product is launched with tensors whose rows have gaps, or that are transposed other than matrices of B",
-    )
+/// The element type's and TMA's unit: a row is a multiple of 16 bytes.
+const UNIT: usize = 8;
+
+/// Checks the shapes of A, of C, and of the groups' matrices.
+fn check_shapes([a, c]: [(&str, [usize; 2]); 2], b: (&str, [usize; 3]), offsets: usize) -> Result<()> {
+    let ([m, k], [rows, n], [groups, of_k, of_n]) = (a.1, c.1, b.1);
+    if [rows, of_k, of_n] != [m, k, n] {
+        let asked = format!("`{}` has the shape {:?}, `{}` {:?}, and `{}` {:?}", a.0, a.1, b.0, b.1, c.0, c.1);
+        let possible = format!("`{}` of [m, k], `{}` of [groups, k, n], `{}` of [m, n]", a.0, b.0, c.0);
+        return Err(Error::new(ErrorKind::Condition, asked).possible(possible));
+    }
+    if offsets <= groups {
+        let asked = format!("`offsets` has {offsets} elements, for {groups} groups");
+        return Err(Error::new(ErrorKind::Condition, asked)
+            .possible(format!("{} elements: the first row of each group, and the end of the last one", groups + 1)));
+    }
+    let is_whole = k > 0 && k.is_multiple_of(UNIT) && n.is_multiple_of(UNIT);
+    if is_whole { Ok(()) } else { Err(not_possible(&format!("K = {k} and N = {n}"), "multiples of 8")) }
 }
 
 #[cold]
-fn no_variant() -> Error {
-    Error::other("no kernel of a grouped product has C in `f32` and matrices of B that are dense along K")
+fn gaps(name: &str, shape: &[usize], strides: &[usize]) -> Error {
+    Error::new(ErrorKind::Condition, format!("`{name}` of shape {shape:?} has strides of {strides:?} elements"))
+        .possible("matrices that are dense row by row; those of `b` also column by column")
+        .help("copy it into a buffer of its own first")
+}
+
+#[cold]
+fn not_possible(asked: &str, possible: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("a grouped product has {asked}")).possible(possible)
 }

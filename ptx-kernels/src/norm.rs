@@ -67,6 +67,9 @@ impl<T: Launch> Float for T {}
 
 /// `out` = `x` / sqrt(mean(`x`²) + `epsilon`) · `weight`, row by row. [`Norm::rms`] has more options.
 ///
+/// `x` and `out` are `[rows, columns]`, each with any row stride; `weight` is `[columns]`. [The module](self) has types, error bound, kernels, sources
+/// and rates.
+///
 /// ```
 /// # use ptx_launch::prelude::*;
 /// # fn main() -> ptx_launch::Result<()> {
@@ -94,6 +97,9 @@ pub fn rms_norm<'m, 'o, T: Float>(
 
 /// `out` = (`x` - mean(`x`)) / sqrt(variance(`x`) + `epsilon`) · `weight` + `bias`, row by row. [`Norm::layer`] has more options.
 ///
+/// `x` and `out` are `[rows, columns]`, each with any row stride; `weight` and `bias` are `[columns]`. [The module](self) has types, error bound, kernels,
+/// sources and rates.
+///
 /// # Errors
 /// As [`Norm::forward`].
 pub fn layer_norm<'m, 'o, T: Float>(
@@ -109,6 +115,9 @@ pub fn layer_norm<'m, 'o, T: Float>(
 
 /// The gradients of [`rms_norm`]: `dx`, and `dw`, the gradient of the weights. [`NormBackward`] has more options.
 ///
+/// `x`, `dy` and `dx` are `[rows, columns]`, each with any row stride; `weight` and `dw` are `[columns]`. [The module](self) has types, error bound,
+/// kernels, sources and rates.
+///
 /// # Errors
 /// As [`NormBackward::backward`].
 pub fn rms_norm_backward<'m, 'o, T: Float>(
@@ -123,7 +132,7 @@ pub fn rms_norm_backward<'m, 'o, T: Float>(
     NormBackward::rms(epsilon).weight(weight).dw(dw).backward(stream, x, dy, dx)
 }
 
-/// A norm and its options.
+/// A norm and its options. [The module](self) has types, error bound, kernels, sources and rates.
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
@@ -190,16 +199,18 @@ impl<'m, T: Float> Norm<'m, T> {
         let Norm { kind, weight, bias, mut residual } = self;
         let own = Matrix::read("x", &x);
         let sums = residual.as_ref().map_or(own, |residual| Matrix::written("residual", residual));
-        let Some(mut rows) = Rows::of([own, sums, Matrix::written("out", &out)])? else { return Ok(()) };
+        let mut aligned = true;
         for (name, vector) in [("weight", &weight), ("bias", &bias)] {
-            rows.wide &= check_vector(name, vector.as_ref(), rows.columns)?;
+            aligned &= check_vector(name, vector.as_ref(), x.shape()[1])?;
         }
+        let Some(mut rows) = Rows::of([own, sums, Matrix::written("out", &out)])? else { return Ok(()) };
+        rows.wide &= aligned;
         let (weight, bias, residual) = (weight.as_ref(), bias.as_ref(), residual.as_mut());
         T::forward(stream.as_stream(), Forward { kind, rows, x: &x, residual, weight, bias }, &mut out)
     }
 }
 
-/// The gradients of a norm and their options.
+/// The gradients of a norm and their options. [The module](self) has types, error bound, kernels, sources and rates.
 #[must_use]
 pub struct NormBackward<'m, T> {
     kind: Kind,
@@ -274,9 +285,9 @@ impl<'m, T: Float> NormBackward<'m, T> {
         let sums = dsum.as_ref().map_or(own, |dsum| Matrix::read("residual_gradient", dsum));
         let matrices = [own, Matrix::read("dy", &dy), sums, Matrix::written("dx", &dx)];
         let columns = x.shape()[1];
-        let mut aligned = check_vector("weight", weight.as_ref(), columns as u32)?;
+        let mut aligned = check_vector("weight", weight.as_ref(), columns)?;
         for (name, vector) in [("dw", &dw), ("db", &db)] {
-            aligned &= check_vector_mut(name, vector.as_ref(), columns as u32)?;
+            aligned &= check_vector_mut(name, vector.as_ref(), columns)?;
         }
         let Some(mut rows) = Rows::of(matrices)? else { return T::clear(stream.as_stream(), [dw, db]) };
         rows.wide &= aligned;

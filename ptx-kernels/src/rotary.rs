@@ -64,7 +64,8 @@ pub fn tables(base: f64, pairs: usize, positions: usize) -> (Vec<f32>, Vec<f32>)
     (angles().map(|angle| angle.cos() as f32).collect(), angles().map(|angle| angle.sin() as f32).collect())
 }
 
-/// Rotates queries and keys, `[tokens, heads, dim]` each, with any number of heads: two launches.
+/// Rotates queries and keys, `[tokens, heads, dim]` each, with any number of heads: two launches. [The module](self) has types, error bound, source and
+/// rates.
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
@@ -104,7 +105,8 @@ pub fn rotary<'m, 'q, 'k, T: Float<I>, I: Element>(
     rotary.apply(stream, angles, k, k_out)
 }
 
-/// The gradients of [`rotary`]: rotates the gradients of queries and keys back.
+/// The gradients of [`rotary`]: rotates the gradients of queries and keys, of the same shapes, back. [The module](self) has types, error bound, source
+/// and rates.
 ///
 /// # Errors
 /// As [`Rotary::apply`].
@@ -122,7 +124,7 @@ pub fn rotary_backward<'m, 'q, 'k, T: Float<I>, I: Element>(
     rotary.apply(stream, angles, dk_out, dk)
 }
 
-/// The rotation of one tensor, and its options.
+/// The rotation of one tensor, and its options. [The module](self) has types, error bound, source and rates.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Rotary {
@@ -144,8 +146,8 @@ impl Rotary {
     /// Rotates the heads of `x`, `[tokens, heads, dim]`: one launch, or none without elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Condition`] where shapes do not fit or elements of a head do not lie side by side, and for 2^31 accesses or more; those of the
-    /// launch.
+    /// [`ErrorKind::Condition`] where shapes do not fit or elements of a head do not lie side by side, [`ErrorKind::Unsupported`] for extents of
+    /// 2^31 and more; those of the launch, which has fewer than 2^31 accesses.
     pub fn apply<'x, 'o, T: Float<I>, I: Element>(
         self,
         stream: impl AsStream,
@@ -179,11 +181,22 @@ impl Shape {
         let Angles { cos, sin, positions } = angles;
         let ([tokens, heads, dim], [rows, half]) = (x.shape(), cos.shape());
         let ([xt, xh, xe], [ot, oh, oe], [table, ce]) = (x.strides(), out.strides(), cos.strides());
-        let fits = out.shape() == x.shape() && sin.shape() == cos.shape() && positions.shape() == [tokens];
-        let dense = (xe == 1 && oe == 1 || dim <= 1) && (ce == 1 || half <= 1) && sin.strides() == cos.strides();
-        let small = tokens < 1 << 31 && heads < 1 << 31 && dim < 1 << 31;
-        if !fits || !dense || !small || 2 * half > dim || positions.strides()[0] != 1 && tokens > 1 {
-            return Err(no_shape(x.shape(), out.shape(), cos.shape(), positions.shape()));
+        if out.shape() != x.shape() {
+            return Err(no_heads(x.shape(), out.shape()));
+        }
+        if sin.shape() != cos.shape() || sin.strides() != cos.strides() || half > dim / 2 {
+            return Err(no_tables(cos, sin, dim));
+        }
+        if positions.shape() != [tokens] || positions.strides()[0] != 1 && tokens > 1 {
+            return Err(no_positions(positions, tokens));
+        }
+        for (name, step, extent) in [("x", xe, dim), ("out", oe, dim), ("cos", ce, half)] {
+            if step != 1 && extent > 1 {
+                return Err(elements_apart(name, step));
+            }
+        }
+        if [tokens, heads, dim].iter().any(|extent| *extent >= 1 << 31) {
+            return Err(too_large(x.shape()));
         }
         let each = 16 / size_of::<T>();
         let aligned = [x.address(), out.address(), cos.address(), sin.address()].iter().all(|at| at.is_multiple_of(16));
@@ -203,12 +216,36 @@ impl Shape {
 }
 
 #[cold]
-fn no_shape(x: [usize; 3], out: [usize; 3], table: [usize; 2], positions: [usize; 1]) -> Error {
-    let asked = format!("heads of shape {x:?} become {out:?}, by tables of shape {table:?} at {positions:?} positions");
-    Error::new(ErrorKind::Condition, asked).possible(
-        "`[tokens, heads, dim]` for both, tables of `[positions, pairs]` with equal strides and at most dim / 2 pairs, and a position per token; \
-         the last dimension of each without gaps",
+fn no_heads(x: [usize; 3], out: [usize; 3]) -> Error {
+    Error::new(ErrorKind::Condition, format!("`x` has the shape {x:?}, and `out` {out:?}"))
+        .possible("`[tokens, heads, dim]` for both")
+}
+
+#[cold]
+fn no_tables(cos: &TensorRef<'_, f32, 2>, sin: &TensorRef<'_, f32, 2>, dim: usize) -> Error {
+    let table = |table: &TensorRef<'_, f32, 2>| format!("{:?} (strides {:?})", table.shape(), table.strides());
+    Error::new(ErrorKind::Condition, format!("`cos` has the shape {}, and `sin` {}", table(cos), table(sin))).possible(
+        format!("`[positions, pairs]` for both, with equal strides and at most {} pairs for heads of {dim}", dim / 2),
     )
+}
+
+#[cold]
+fn no_positions<I>(positions: &TensorRef<'_, I, 1>, tokens: usize) -> Error {
+    let ([len], [stride]) = (positions.shape(), positions.strides());
+    Error::new(ErrorKind::Condition, format!("`positions` has {len} elements with a stride of {stride}"))
+        .possible(format!("{tokens} elements side by side, one for each token"))
+}
+
+#[cold]
+fn elements_apart(name: &str, step: usize) -> Error {
+    Error::new(ErrorKind::Condition, format!("elements of a row of `{name}` are {step} apart"))
+        .possible("elements side by side; tokens, heads and positions may have any stride")
+        .help("copy it into a buffer of its own first")
+}
+
+#[cold]
+fn too_large(shape: [usize; 3]) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("`x` has the shape {shape:?}")).possible("extents below 2^31")
 }
 
 /// The launches of the types for which there are kernels.

@@ -29,7 +29,8 @@ impl Matrix {
 
     /// Returns true if all rows start at multiples of 16 bytes.
     fn is_aligned(&self) -> bool {
-        self.address.is_multiple_of(16) && (self.stride * self.bytes).is_multiple_of(16)
+        let stride = if self.shape[0] > 1 { self.stride.wrapping_mul(self.bytes) } else { 0 };
+        self.address.is_multiple_of(16) && stride.is_multiple_of(16)
     }
 
     /// Returns true if rows follow each other without gaps.
@@ -103,7 +104,7 @@ pub(crate) fn is_hopper(stream: StreamRef<'_>) -> Result<bool> {
 ///
 /// # Errors
 /// [`ErrorKind::Condition`] if it does not.
-pub(crate) fn check_vector<T>(name: &str, vector: Option<&TensorRef<'_, T, 1>>, count: u32) -> Result<bool> {
+pub(crate) fn check_vector<T>(name: &str, vector: Option<&TensorRef<'_, T, 1>>, count: usize) -> Result<bool> {
     vector.map_or(Ok(true), |v| check_line(name, v.shape(), v.strides(), v.address(), count))
 }
 
@@ -111,12 +112,12 @@ pub(crate) fn check_vector<T>(name: &str, vector: Option<&TensorRef<'_, T, 1>>, 
 ///
 /// # Errors
 /// [`ErrorKind::Condition`] if it does not.
-pub(crate) fn check_vector_mut<T>(name: &str, vector: Option<&TensorMut<'_, T, 1>>, count: u32) -> Result<bool> {
+pub(crate) fn check_vector_mut<T>(name: &str, vector: Option<&TensorMut<'_, T, 1>>, count: usize) -> Result<bool> {
     vector.map_or(Ok(true), |v| check_line(name, v.shape(), v.strides(), v.address(), count))
 }
 
-fn check_line(name: &str, [len]: [usize; 1], [stride]: [usize; 1], address: u64, count: u32) -> Result<bool> {
-    if len != count as usize || stride != 1 && len > 1 {
+fn check_line(name: &str, [len]: [usize; 1], [stride]: [usize; 1], address: u64, count: usize) -> Result<bool> {
+    if len != count || stride != 1 && len > 1 {
         return Err(no_vector(name, len, stride, count));
     }
     Ok(address.is_multiple_of(16))
@@ -143,7 +144,7 @@ fn too_large(matrix: &Matrix) -> Error {
 }
 
 #[cold]
-fn no_vector(name: &str, len: usize, stride: usize, count: u32) -> Error {
+fn no_vector(name: &str, len: usize, stride: usize, count: usize) -> Error {
     let asked = format!("`{name}` has {len} elements with a stride of {stride}");
     Error::new(ErrorKind::Condition, asked).possible(format!("{count} elements side by side"))
 }
@@ -162,6 +163,7 @@ mod tests {
         let wide = |shape, stride, address| Rows::of([matrix(shape, stride, address)]).unwrap().unwrap().wide;
         assert!(wide([3, 16], 24, 256));
         assert!(!wide([3, 16], 20, 256));
+        assert!(wide([1, 16], usize::MAX, 256), "a single row has no next one");
         assert!(!wide([3, 16], 24, 258));
         assert!(!wide([3, 15], 24, 256));
         assert_eq!(Rows::of([matrix([0, 16], 24, 0)]).unwrap(), None);

@@ -40,6 +40,8 @@ impl<T: Launch> Float for T {}
 
 /// `out` = exp(`x`) / sum(exp(`x`)), row by row.
 ///
+/// Both are `[rows, columns]`, each with any row stride. [The module](self) has types, error bound, kernels, source and rates.
+///
 /// ```
 /// # use ptx_launch::prelude::*;
 /// # fn main() -> ptx_launch::Result<()> {
@@ -63,6 +65,8 @@ pub fn softmax<'x, 'o, T: Float>(
 
 /// `dx` = `y` · (`dy` - sum(`y` · `dy`)), row by row: the gradient of [`softmax`], from its result `y`.
 ///
+/// All are `[rows, columns]`, each with any row stride. [The module](self) has types, error bound, kernels, source and rates.
+///
 /// # Errors
 /// As [`Softmax::forward`].
 pub fn softmax_backward<'y, 'd, 'o, T: Float>(
@@ -74,7 +78,7 @@ pub fn softmax_backward<'y, 'd, 'o, T: Float>(
     Softmax::new().backward(stream, y, dy, dx)
 }
 
-/// Softmax and its options.
+/// Softmax and its options. [The module](self) has types, error bound, kernels, source and rates.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Softmax {

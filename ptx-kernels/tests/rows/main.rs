@@ -7,6 +7,7 @@ mod activation;
 mod assemble;
 mod bandwidth;
 mod cross_entropy;
+mod edges;
 mod norm;
 mod rotary;
 mod softmax;
