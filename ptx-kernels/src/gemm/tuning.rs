@@ -156,33 +156,19 @@ impl Costs {
     }
 
     fn times(&mut self) -> impl Iterator<Item = &mut f32> {
-        let Costs {
-            tiles,
-            pack,
-            copied_byte,
-            reduce,
-            reduce_inside,
-            part_byte,
-            byte,
-            ragged,
-            column,
-            column_latency,
-            column_round,
-            hopper,
-        } = self;
-        let tiles = tiles.iter_mut().flat_map(|t| [&mut t.slice, &mut t.latency, &mut t.tile, &mut t.part]);
+        let tiles = self.tiles.iter_mut().flat_map(|t| [&mut t.slice, &mut t.latency, &mut t.tile, &mut t.part]);
         tiles.chain([
-            pack,
-            copied_byte,
-            reduce,
-            reduce_inside,
-            part_byte,
-            byte,
-            ragged,
-            column,
-            column_latency,
-            column_round,
-            hopper,
+            &mut self.pack,
+            &mut self.copied_byte,
+            &mut self.reduce,
+            &mut self.reduce_inside,
+            &mut self.part_byte,
+            &mut self.byte,
+            &mut self.ragged,
+            &mut self.column,
+            &mut self.column_latency,
+            &mut self.column_round,
+            &mut self.hopper,
         ])
     }
 }

@@ -6,7 +6,7 @@ use super::portable::kernels::normalize;
 use super::ring::ring::{self, backward_ring};
 use crate::rows::{Rows, is_hopper};
 use crate::workspace::{self, Workspace};
-use ptx_launch::{Element, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{Element, Result, StreamRef, TensorMut, TensorRef, ViewMut};
 
 /// A norm and its constant.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +72,20 @@ macro_rules! pick {
     };
 }
 
+/// The instance for a class of rows.
+macro_rules! tune {
+    ($kernel:ident, $T:ty, $length:expr) => {
+        match ($length, size_of::<$T>()) {
+            (Length::Short, 4) => $kernel::Instance::short_4,
+            (Length::Short, _) => $kernel::Instance::short_8,
+            (Length::Medium, 4) => $kernel::Instance::medium_4,
+            (Length::Medium, _) => $kernel::Instance::medium_8,
+            (Length::Long, 4) => $kernel::Instance::long_4,
+            (Length::Long, _) => $kernel::Instance::long_8,
+        }
+    };
+}
+
 impl<T: Element> Launch for T
 where
     normalize::Types<T>: normalize::Exists,
@@ -88,11 +102,11 @@ where
         if let (true, None, Some(weight)) = (wide && !portable && is_hopper(stream)?, &residual, weight) {
             match (center, find_length(columns), bias) {
                 (false, Some(length), None) => {
-                    let instance = rms_instance(length, size_of::<T>());
+                    let instance = tune!(rms_norm, T, length);
                     return rms_norm::launch(instance, stream, x, weight, out, s, u, epsilon, rows, columns);
                 }
                 (true, Some(length), Some(bias)) => {
-                    let instance = layer_instance(length, size_of::<T>());
+                    let instance = tune!(layer_norm, T, length);
                     return layer_norm::launch(instance, stream, x, weight, bias, out, s, u, epsilon, rows, columns);
                 }
                 _ => {}
@@ -111,46 +125,17 @@ where
         let Backward { kind, rows, x, dy, sum, weight, dw, db, workspace } = arguments;
         let Rows { rows, columns, strides: [s, t, u, v], wide } = rows;
         let instance = pick!(backward_rows, T, kind.center, wide);
+        let by_rows = |statistics: Option<&mut ViewMut<'_, u8>>, dx: &mut TensorMut<'_, T, 2>| {
+            let e = kind.epsilon;
+            backward_rows::launch(instance, stream, x, dy, sum, weight, dx, statistics, s, t, u, v, e, rows, columns)
+        };
         if dw.is_none() && db.is_none() {
-            let statistics: Option<&mut TensorMut<'_, u8, 1>> = None;
-            return backward_rows::launch(
-                instance,
-                stream,
-                x,
-                dy,
-                sum,
-                weight,
-                dx,
-                statistics,
-                s,
-                t,
-                u,
-                v,
-                kind.epsilon,
-                rows,
-                columns,
-            );
+            return by_rows(None, dx);
         }
         let plan = Slices::of(rows, columns, if wide { 16 / size_of::<T>() } else { 1 }, db.is_some());
         workspace::with(stream, workspace, plan.bytes(rows, columns), |memory| {
             let (mut statistics, mut rest) = memory.scratch().split_at_mut(rows as usize * 8)?;
-            backward_rows::launch(
-                instance,
-                stream,
-                x,
-                dy,
-                sum,
-                weight,
-                dx,
-                &mut statistics,
-                s,
-                t,
-                u,
-                v,
-                kind.epsilon,
-                rows,
-                columns,
-            )?;
+            by_rows(Some(&mut statistics), dx)?;
             let (n, arrays) = (plan.slices, plan.arrays);
             let instance = match (wide, size_of::<T>()) {
                 (false, _) => backward_columns::Instance::by_1,
@@ -188,28 +173,6 @@ fn find_length(columns: u32) -> Option<Length> {
         2049..=8192 => Some(Length::Medium),
         8193..=32768 => Some(Length::Long),
         _ => None,
-    }
-}
-
-fn rms_instance(length: Length, bytes: usize) -> rms_norm::Instance {
-    match (length, bytes) {
-        (Length::Short, 4) => rms_norm::Instance::short_4,
-        (Length::Short, _) => rms_norm::Instance::short_8,
-        (Length::Medium, 4) => rms_norm::Instance::medium_4,
-        (Length::Medium, _) => rms_norm::Instance::medium_8,
-        (Length::Long, 4) => rms_norm::Instance::long_4,
-        (Length::Long, _) => rms_norm::Instance::long_8,
-    }
-}
-
-fn layer_instance(length: Length, bytes: usize) -> layer_norm::Instance {
-    match (length, bytes) {
-        (Length::Short, 4) => layer_norm::Instance::short_4,
-        (Length::Short, _) => layer_norm::Instance::short_8,
-        (Length::Medium, 4) => layer_norm::Instance::medium_4,
-        (Length::Medium, _) => layer_norm::Instance::medium_8,
-        (Length::Long, 4) => layer_norm::Instance::long_4,
-        (Length::Long, _) => layer_norm::Instance::long_8,
     }
 }
 
