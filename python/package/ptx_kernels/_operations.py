@@ -240,18 +240,16 @@ def matmul(
         raise ValueError(f"matmul: activation: expected relu, gelu, gelu_tanh or silu, found {activation!r}")
     plain = bias is None and activation is None and residual is None
     if _dtype_name(a) in _FORMATS:
-        if residual is not None or b.ndim != 2:
-            raise ValueError("matmul: operands of 8 bits have no residual, and a b of two dimensions")
+        _refuse("matmul", "operands of 8 bits", residual=residual)
+        if b.ndim != 2:
+            raise ValueError(f"matmul: b: expected two dimensions for operands of 8 bits, found {b.ndim}")
         return _scaled_matmul(a, b, [scale_a, scale_b], bias, activation, out_dtype, out)
-    if scale_a is not None or scale_b is not None:
-        raise ValueError("matmul: scale_a and scale_b are possible for operands of 8 bits")
+    _refuse("matmul", "other operands than those of 8 bits", scale_a=scale_a, scale_b=scale_b)
     if b.ndim == 3:
-        if not plain or out_dtype is not None:
-            raise ValueError("matmul: bias, activation, residual and out_dtype are possible for a b of two dimensions")
+        _refuse("matmul", "a b of three dimensions", bias=bias, activation=activation, residual=residual, out_dtype=out_dtype)
         return call(_library.batched_matmul, [a, b, out, tf32])
     if out_dtype is not None:
-        if out is None:
-            out = _result_of_type(a, (*a.shape[:-1], b.shape[-1]), out_dtype)
+        out = _result_of_type(a, (*a.shape[:-1], b.shape[-1]), out_dtype, out)
         return call(_library.linear, [a, b, bias, residual, out, activation or "none", tf32])
     if out is None and _differentiates(a, b, bias, residual):
         made = call(_library.matmul, [a, b, None, tf32])
@@ -274,8 +272,7 @@ def _scaled_matmul(
     names = [_dtype_name(operand) for operand in (a, b)]
     if names[0] != names[1]:
         raise TypeError(f"matmul: b: expected a tensor of {names[0]}, the type of a, found {names[1]}")
-    if out_dtype is not None and out is None:
-        out = _result_of_type(a, (*a.shape[:-1], b.shape[-1]), out_dtype)
+    out = _result_of_type(a, (*a.shape[:-1], b.shape[-1]), out_dtype, out)
     factors = [_factors(scale, shape, a) for scale, shape in zip(scales, (a.shape[:-1], b.shape[1:]))]
     passed = [operand if names[0] == "int8" else _viewed(operand, "uint8") for operand in (a, b)]
     return call(_library.scaled_matmul, [*passed, *factors, bias, out, activation or "none", _FORMATS[names[0]]])
@@ -296,8 +293,7 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, *, out_dtype: Any = None, out: 
         ``[m, n]``. Rows of no group have no defined value, or keep theirs in ``out``. Sums are float32. Differentiable in ``a`` and ``b``, for a
         bfloat16 result; the gradient of ``b`` is zero for groups without rows. A GPU needs compute capability 9.0.
     """
-    if out_dtype is not None and out is None:
-        out = _result_of_type(a, (a.shape[0], b.shape[-1]), out_dtype)
+    out = _result_of_type(a, (a.shape[0], b.shape[-1]), out_dtype, out)
     return call(_library.grouped_matmul, [a, b, _unsigned(offsets), out])
 
 
@@ -349,15 +345,13 @@ def attention(
     if layout not in ("bshd", "bhsd"):
         raise ValueError(f"attention: layout: expected 'bshd' or 'bhsd', found {layout!r}")
     left, right = _bounds("attention", window, causal)
-    descales = [q_descale, k_descale, v_descale]
+    descales = {"q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
     if _dtype_name(q) in ("float8_e4m3fn", "uint8"):
-        if bias is not None:
-            raise ValueError("attention: bias: not possible for float8_e4m3fn")
+        _refuse("attention", "float8_e4m3fn", bias=bias)
         function = _library.attention_e4m3 if layout == "bshd" else _library.attention_bhsd_e4m3
-        inputs, out = _e4m3_inputs([q, k, v], descales, layout, out_dtype, out)
+        inputs, out = _e4m3_inputs([q, k, v], list(descales.values()), layout, out_dtype, out)
         return call(function, [*inputs, out, None, causal, scale, soft_cap, left, right])
-    if out_dtype is not None or any(factor is not None for factor in descales):
-        raise ValueError("attention: q_descale, k_descale, v_descale and out_dtype are possible for float8_e4m3fn")
+    _refuse("attention", "other types than float8_e4m3fn", **descales, out_dtype=out_dtype)
     function = _library.attention if layout == "bshd" else _library.attention_bhsd
     return call(function, [q, k, v, bias, out, None, causal, scale, soft_cap, left, right, deterministic])
 
@@ -368,8 +362,7 @@ def _e4m3_inputs(tensors: list[Any], descales: list[Any], layout: str, out_dtype
     for name, tensor in (("k", k), ("v", v)):
         if _dtype_name(tensor) != _dtype_name(q):
             raise TypeError(f"attention: {name}: expected a tensor of {_dtype_name(q)}, the type of q, found {_dtype_name(tensor)}")
-    if out_dtype is not None and out is None:
-        out = _result_of_type(q, (*q.shape[:-1], v.shape[-1]), out_dtype)
+    out = _result_of_type(q, (*q.shape[:-1], v.shape[-1]), out_dtype, out)
     heads = 2 if layout == "bshd" else 1
     shape = (k.shape[0], k.shape[heads]) if k.ndim == 4 else ()
     return [*map(_e4m3_as_bytes, tensors), *(_factors(factor, shape, q) for factor in descales)], out
@@ -586,6 +579,13 @@ def rotary(x: Any, cos: Any, sin: Any, positions: Any, *, interleaved: bool = Fa
     return call(_library.rotary, [x, cos, sin, _unsigned(positions), out, interleaved])
 
 
+def _refuse(name: str, case: str, **options: Any) -> None:
+    """An error for an optional argument that is given where there is none."""
+    for option, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name}: {option}: not possible for {case}")
+
+
 def _bounds(name: str, window: Window, causal: bool) -> tuple[int | None, int | None]:
     """The two sides of a window."""
     if window is None:
@@ -636,7 +636,7 @@ def _viewed(tensor: Any, dtype: Any) -> Any:
     """The same bits as another type of the same size."""
     if hasattr(tensor, "is_cuda"):
         return tensor.view(_torch_type(dtype))
-    if type(tensor).__module__.partition(".")[0] in ("jax", "jaxlib"):
+    if _is_jax(tensor):
         import jax
 
         return jax.lax.bitcast_convert_type(tensor, dtype)
@@ -655,14 +655,16 @@ def _differentiates(*tensors: Any) -> bool:
         if hasattr(tensor, "is_cuda"):
             if tensor.requires_grad:
                 return True
-        elif type(tensor).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        elif _is_jax(tensor):
             return True
     return False
 
 
-def _result_of_type(tensor: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
-    """A result of another type than the operands'."""
-    if type(tensor).__module__.partition(".")[0] in ("jax", "jaxlib"):
+def _result_of_type(tensor: Any, shape: tuple[Any, ...], dtype: Any, out: Any) -> Any:
+    """Where a result of another type than the operands' goes: to ``out``, or else to a new tensor; ``out`` without such a type."""
+    if dtype is None or out is not None:
+        return out
+    if _is_jax(tensor):
         raise TypeError("out_dtype is not possible in JAX; cast the result")
     return _like(tensor, shape, dtype)
 
@@ -683,8 +685,16 @@ def _is_contiguous(tensor: Any) -> bool:
 
 def _module_of(array: Any) -> Any:
     """The module that makes arrays of this kind."""
-    kind = type(array).__module__.partition(".")[0]
-    return importlib.import_module("jax.numpy" if kind in ("jax", "jaxlib") else kind)
+    return importlib.import_module("jax.numpy" if _is_jax(array) else _framework(array))
+
+
+def _framework(array: Any) -> str:
+    """The name of the package that an array is from."""
+    return type(array).__module__.partition(".")[0]
+
+
+def _is_jax(array: Any) -> bool:
+    return _framework(array) in ("jax", "jaxlib")
 
 
 def _torch_type(dtype: Any) -> Any:
@@ -698,10 +708,6 @@ def _move(tensor: Any, source: int, target: int) -> Any:
     """The tensor with a dimension elsewhere, without gaps."""
     if hasattr(tensor, "is_cuda"):
         return tensor.movedim(source, target).contiguous()
-    kind = type(tensor).__module__.partition(".")[0]
-    if kind in ("jax", "jaxlib"):
-        import jax.numpy
-
-        return jax.numpy.moveaxis(tensor, source, target)
-    module = importlib.import_module(kind)
-    return module.ascontiguousarray(module.moveaxis(tensor, source, target))
+    module = _module_of(tensor)
+    moved = module.moveaxis(tensor, source, target)
+    return moved if _is_jax(tensor) else module.ascontiguousarray(moved)
