@@ -10,6 +10,9 @@
 //! | [`gelu_tanh`], [`silu`] | (6 + 1.3 \|a\|) ulp, where `a` is the argument of the sigmoid function; results below 2^-126 are zero |
 //! | [`relu`] | 0 |
 //!
+//! The product with `up` or `dy` is one rounding more. Gradients have an error that is tested instead: for inputs of about 1, 3 · 10^-6 of the exact
+//! value and 5 · 10^-6 more, or 3 · 10^-5 for `dgate`, which has three factors.
+//!
 //! Infinities and NaN give what PyTorch gives: `gelu(-inf)` and `silu(-inf)` are NaN, `relu(NaN)` is NaN.
 //!
 //! Measured on an H200, GB/s of the bytes that must move, and as a share of a device copy's in the same run:

@@ -2,7 +2,8 @@
 //!
 //! Matrices may have any row stride, any alignment and any number of columns. Arithmetic is `f32`, results are rounded to nearest. The relative
 //! error of an element before rounding is at most (n / 256 + 2 |a| + 20) · 2^-24 for n columns, where `a` is `scale` · (x - max(x)); elements below
-//! 2^-126 are zero. As in PyTorch, a row with a NaN or +∞ is NaN, and so is a row of -∞ alone; elements of -∞ beside finite ones are zero.
+//! 2^-126 are zero. An element of dx is off by at most (n / 256 + 30) · 2^-24 · `scale` · y · max |dy| before rounding. As in PyTorch, a row with a NaN
+//! or +∞ is NaN, and so is a row of -∞ alone; elements of -∞ beside finite ones are zero.
 //!
 //! On `sm_90` and later, rows of whole 16 bytes stay in registers (`softmax/hopper.rs`): forward up to 131,072 columns, which a cluster of blocks shares,
 //! backward up to 64 KiB. Everything else runs by `softmax/portable.rs`, which reads a row twice. Measured on an H200 at 8192 × 8192, GB/s of the bytes that
