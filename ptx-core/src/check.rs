@@ -26,7 +26,7 @@ mod specials;
 mod variables;
 mod version;
 
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, sort_by_span};
 use crate::ir::Module;
 use crate::lower::{Options, lower};
 use crate::span::Span;
@@ -97,6 +97,6 @@ pub fn check(tree: Tree, earlier: Vec<Diagnostic>, options: &Options) -> (Option
     for rule in WARNINGS.iter().filter(|_| sound) {
         rule(&tree, &module, &mut diagnostics);
     }
-    diagnostics.sort_by_key(|d| (d.span.lo, d.span.hi));
+    sort_by_span(&mut diagnostics);
     (sound.then_some(Checked { tree, module }), diagnostics)
 }

@@ -112,6 +112,11 @@ fn bounded(text: String) -> String {
     format!("{}…{}", &text[..ends(SHOWN)], &text[ends(text.len() - SHOWN)..])
 }
 
+/// Puts diagnostics into the order of the source.
+pub fn sort_by_span(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span);
+}
+
 /// `1 element`, `2 elements`.
 pub fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

@@ -1,7 +1,7 @@
 //! Tokens and the source that holds them. How text becomes tokens is `lex`'s work.
 
+use crate::hash::Map;
 use crate::span::Span;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Kind of a token. Whitespace and comments are not tokens but the trivia in front of one.
@@ -61,7 +61,7 @@ pub struct Source {
     /// The tokens. The trivia of each starts where the one before it ends, but for those that have a place of their own.
     pub tokens: Vec<Token>,
     /// The places of tokens that are longer than 64 KiB, and of those around an edit.
-    places: BTreeMap<TokenId, Place>,
+    places: Map<TokenId, Place>,
     /// For a macro host: what each token's span is there. Empty for text, where a token's span is its byte range.
     pub origins: Vec<Span>,
     /// Instructions whose opcode is in one of these are taken as they are: `unchecked { … }` of the kernel language.

@@ -10,6 +10,7 @@ use crate::kernel::Reader;
 use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::edit::EditError;
+use ptx_core::hash::Set;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::lex::Builder;
 use ptx_core::lower::{Options, lower};
@@ -22,7 +23,6 @@ use ptx_language::tree::Module;
 use ptx_language::{Entry, Lowered, StaticVariable, StructLayout, Unused, Variant};
 use spans::Spans;
 pub use statics::Used;
-use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 /// A PTX module for one target.
@@ -77,10 +77,10 @@ pub struct Compiled {
 pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Option<Version>) -> Compiled {
     let mut compiled = Compiled::default();
     let mut found = Vec::new();
-    let mut called = BTreeSet::new();
+    let mut called = Set::default();
     for &arch in arches {
-        let (text, declared, mut lowered) = variant(reader, module, arch, version, false, &mut found);
-        called.append(&mut lowered.called);
+        let (text, declared, lowered) = variant(reader, module, arch, version, false, &mut found);
+        called.extend(lowered.called);
         compiled.texts.push(text);
         compiled.params = declared.params;
         compiled.used.extend(declared.used);
@@ -97,7 +97,7 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     } else if !reader.failed() {
         found.extend(uncalled(reader, module, arches, version, &called));
     }
-    let mut told: HashSet<Diagnostic> = reader.diagnostics.iter().cloned().collect();
+    let mut told: Set<Diagnostic> = reader.diagnostics.iter().cloned().collect();
     reader.diagnostics.extend(found.into_iter().filter(|diagnostic| told.insert(diagnostic.clone())));
     compiled.failed = reader.failed();
     if !compiled.failed {
@@ -112,7 +112,7 @@ fn uncalled(
     module: &Module,
     arches: &[Arch],
     version: Option<Version>,
-    called: &BTreeSet<Span>,
+    called: &Set<Span>,
 ) -> Vec<Diagnostic> {
     let Some(probe) = ptx_language::uncalled(module, called) else { return Vec::new() };
     let mut errors = arches.iter().map(|&arch| {
@@ -182,7 +182,7 @@ impl Compiled {
     /// The variables that a kernel may use, in each of its entries.
     pub fn used_by(&self, kernel: usize) -> impl Iterator<Item = &Used> {
         let entries = self.entries.iter().filter(|entry| entry.kernel == kernel);
-        let names: HashSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
+        let names: Set<&str> = entries.map(|entry| entry.name.as_str()).collect();
         self.used.iter().filter(move |(name, _)| names.contains(name.as_str())).map(|(_, used)| used)
     }
 }

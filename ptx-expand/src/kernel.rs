@@ -14,10 +14,10 @@ mod ty;
 use crate::root::Root;
 use crate::tokens::Host;
 use ptx_core::diag::{Code, Diagnostic, codes};
+use ptx_core::hash::{Map, Set};
 use ptx_core::span::Span;
 use ptx_language::tree;
 use quote::ToTokens;
-use std::collections::{BTreeMap, BTreeSet};
 
 pub use item::parameter_attributes;
 
@@ -33,9 +33,9 @@ pub struct Reader {
     /// True if the helper library counts as the user's source, whose mistakes are reported where they stand.
     pub own_library: bool,
     /// The first names of paths with several: modules of the prelude, perhaps.
-    pub named: BTreeSet<String>,
+    pub named: Set<String>,
     /// The lint levels of functions, by the span of the function's name: `#[allow(unused_variables)]`.
-    pub levels: BTreeMap<Span, Vec<syn::Attribute>>,
+    pub levels: Map<Span, Vec<syn::Attribute>>,
 }
 
 impl Reader {

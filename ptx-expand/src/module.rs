@@ -5,6 +5,7 @@ use crate::compile::{self, Compiled};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::root::Root;
+use crate::tokens::joined;
 use crate::{embed, fields, launch, nesting, part, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
@@ -179,7 +180,7 @@ impl Items {
                 let parts = (&self.launchables[..], &self.statics[..]);
                 launch::several(&self.reader.host, &item.ident, parts, compiled, root)
             }
-            None => self.launchables.iter().map(launch::stub).collect(),
+            None => joined(self.launchables.iter().map(launch::stub)),
         };
         let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics, &item.attrs);
         let unused = report::unused(&self.reader, &compiled.unused);

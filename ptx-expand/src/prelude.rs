@@ -2,16 +2,17 @@
 
 use crate::kernel::Reader;
 use crate::tokens::Host;
+use ptx_core::hash::Set;
 use ptx_language::prelude::FILES;
 use ptx_language::tree::{Ident, Module};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// A file of the library.
 struct File {
     module: Arc<Module>,
     /// The first names of its paths: other files, perhaps.
-    named: BTreeSet<String>,
+    named: Set<String>,
 }
 
 /// The files that were read, in the order of [`FILES`]. All macros of a crate run in one process, and share them.
@@ -24,17 +25,15 @@ const DISTANCE: u32 = 1 << 20;
 impl Reader {
     /// The modules of the prelude that paths have named so far, and those that these name.
     pub fn prelude(&mut self) -> Vec<(Ident, Arc<Module>)> {
-        let mut read = BTreeSet::new();
+        let mut is_read = [false; FILES.len()];
         let mut modules = Vec::new();
-        while let Some(name) = self.named.pop_first() {
-            if let Some(at) = FILES.iter().position(|(known, _)| *known == name)
-                && read.insert(at)
-            {
+        while let Some(at) = FILES.iter().position(|(name, _)| self.named.remove(*name)) {
+            if !std::mem::replace(&mut is_read[at], true) {
                 let module = match READ.get(at).filter(|_| !self.own_library) {
                     Some(file) => self.shared(file, at),
                     None => Arc::new(self.library(FILES[at].1)),
                 };
-                modules.push((Ident { name, ..Ident::default() }, module));
+                modules.push((Ident { name: FILES[at].0.to_owned(), ..Ident::default() }, module));
             }
         }
         modules

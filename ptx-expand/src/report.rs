@@ -4,9 +4,9 @@
 mod habit;
 
 use crate::kernel::{Reader, levels};
-use crate::tokens::Host;
+use crate::tokens::{Host, joined};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use ptx_core::diag::{Diagnostic, Severity, codes};
+use ptx_core::diag::{Diagnostic, Severity, codes, sort_by_span};
 use ptx_language::{Unused, UnusedKind};
 use quote::{quote, quote_spanned};
 use std::fmt::Write;
@@ -16,17 +16,12 @@ use std::fmt::Write;
 pub fn report(host: &Host, diagnostics: &[Diagnostic], attributes: &[syn::Attribute]) -> TokenStream {
     let levels = levels(attributes);
     let levels = quote!(#(#levels)*);
-    let mut sorted: Vec<_> = diagnostics.iter().collect();
-    sorted.sort_by_key(|d| (d.span.lo, d.span.hi));
-    sorted
-        .into_iter()
-        .map(|diagnostic| match diagnostic.severity {
-            Severity::Error => error(host.ends(diagnostic.span), &text(host, diagnostic)),
-            Severity::Warning => {
-                warning(host.ends(diagnostic.span), diagnostic.code.id, &text(host, diagnostic), &levels)
-            }
-        })
-        .collect()
+    let mut sorted = diagnostics.to_vec();
+    sort_by_span(&mut sorted);
+    joined(sorted.iter().map(|diagnostic| match diagnostic.severity {
+        Severity::Error => error(host.ends(diagnostic.span), &text(host, diagnostic)),
+        Severity::Warning => warning(host.ends(diagnostic.span), diagnostic.code.id, &text(host, diagnostic), &levels),
+    }))
 }
 
 /// Items in which nothing uses these names either, so that the compiler says so by its own lints, `unused_variables` and `dead_code`,
@@ -47,7 +42,7 @@ pub fn unused(reader: &Reader, names: &[Unused]) -> TokenStream {
     };
     // `let N = …` would be a pattern where `N` is a constant of the user's.
     let may_be_constant = |unused: &&Unused| unused.name.name.starts_with(char::is_uppercase);
-    names.iter().filter(|unused| !may_be_constant(unused)).map(item).collect()
+    joined(names.iter().filter(|unused| !may_be_constant(unused)).map(item))
 }
 
 /// The expansion of a macro whose input is not the expected kind of Rust.

@@ -13,7 +13,7 @@ use crate::compile::{self, Compiled};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::root::{Given, Root};
-use crate::tokens::source;
+use crate::tokens::{joined, source};
 use crate::{launch, nesting, report};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use ptx_core::diag::codes;
@@ -174,7 +174,7 @@ fn launches(
     let compiled = Compiled { entries, failed: reader.failed(), ..Compiled::default() };
     let place = Ident::new("ptx", Span::call_site());
     let Some(root) = Root::or_report(given, reader, &place) else {
-        return Some(launchables.iter().map(launch::stub).collect());
+        return Some(joined(launchables.iter().map(launch::stub)));
     };
     Some(launch::beside(&launchables, &compiled, &module.arch.to_string(), ptx, &root))
 }

@@ -10,10 +10,11 @@ mod tests;
 pub use source::source;
 
 use proc_macro2::{Ident, Span as RustSpan, TokenStream, TokenTree};
+use ptx_core::hash::Set;
 use ptx_core::span::Span;
 use ptx_language::Location;
 use quote::ToTokens;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// The Rust tokens that were given to `ptx-core`. A [`Span`] is a range of them.
 ///
@@ -82,7 +83,12 @@ impl Host {
 
 /// The spans of the first and the last token of a piece of syntax.
 pub fn ends(node: &impl ToTokens) -> (RustSpan, RustSpan) {
-    let mut trees = node.to_token_stream().into_iter();
+    ends_of_stream(node.to_token_stream())
+}
+
+/// The same for all kinds of syntax, so that each adds one small function.
+fn ends_of_stream(tokens: TokenStream) -> (RustSpan, RustSpan) {
+    let mut trees = tokens.into_iter();
     let Some(first) = trees.next() else {
         return (RustSpan::call_site(), RustSpan::call_site());
     };
@@ -106,8 +112,17 @@ pub fn contains_ident(tokens: TokenStream, name: &Ident) -> bool {
     })
 }
 
+/// Pieces one behind the other. `collect` would do the same, with hundreds of lines of code for each kind of iterator.
+pub fn joined(pieces: impl IntoIterator<Item = TokenStream>) -> TokenStream {
+    let mut all = Vec::new();
+    for piece in pieces {
+        all.push(piece);
+    }
+    all.into_iter().collect()
+}
+
 /// Adds the names in tokens.
-pub fn names(tokens: TokenStream, found: &mut BTreeSet<String>) {
+pub fn names(tokens: TokenStream, found: &mut Set<String>) {
     for tree in tokens {
         match tree {
             TokenTree::Ident(name) => drop(found.insert(name.to_string())),

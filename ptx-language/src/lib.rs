@@ -32,9 +32,9 @@ pub use uncalled::uncalled;
 pub use unused::{Unused, UnusedKind, unused};
 pub use uses::Uses;
 
+use ptx_core::hash::Set;
 use ptx_core::isa::{Arch, Type, Version};
 use ptx_core::span::Span;
-use std::collections::BTreeSet;
 
 /// The most turns of a `for`, which is always unrolled: more are a mistake.
 pub const MOST_TURNS: u32 = 1 << 16;
@@ -93,7 +93,7 @@ pub struct Lowered {
     /// Names of the registers in the source.
     pub spoken: Spoken,
     /// The helpers that are written, by their spans.
-    pub called: BTreeSet<Span>,
+    pub called: Set<Span>,
     /// The calls of helpers, if they are listed.
     pub calls: Vec<HelperCall>,
 }

@@ -10,9 +10,9 @@ mod stmt;
 pub use expr::{Arm, BinaryOp, Expr, ExprKind, UnaryOp};
 pub use stmt::{Block, Let, Memory, MemorySpace, Pattern, Ptx, Stmt, StmtKind};
 
+use ptx_core::hash::Set;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::span::Span;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A name and where it stands. A label's name has no quote: `'k` is `k`.
@@ -195,7 +195,7 @@ pub struct Options {
     /// `instances = [(128, f32), (256, f16)]`.
     pub instances: Vec<Instance>,
     /// The names in the options that the host alone reads: `n` in `grid = n / 32`.
-    pub host_names: BTreeSet<String>,
+    pub host_names: Set<String>,
 }
 
 /// One choice of generic arguments.

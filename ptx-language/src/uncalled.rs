@@ -4,13 +4,13 @@ use super::tree::{
     Block, Expr, ExprKind, Function, GenericArg, Ident, Kernel, Let, Module, Options, Path, Pattern, Stmt, StmtKind,
     Type, TypeKind,
 };
+use ptx_core::hash::Set;
 use ptx_core::span::Span;
-use std::collections::BTreeSet;
 
 /// A copy of a module whose kernels call the helpers that `called` does not contain, each with registers that nothing has written:
 /// the checks then read these helpers too. Generic helpers have no types to check, nested ones no place, and a `const fn` may be the
 /// host's alone. `called` has the spans of the functions. `None` if there is none.
-pub fn uncalled(module: &Module, called: &BTreeSet<Span>) -> Option<Module> {
+pub fn uncalled(module: &Module, called: &Set<Span>) -> Option<Module> {
     let is_left = |function: &&Function| {
         let own = !function.external && !function.constant;
         own && function.generics.is_empty() && !called.contains(&function.span)

@@ -4,8 +4,8 @@ use super::tree::{
     Block, Expr, ExprKind, Function, GenericArg, Ident, Kernel, Let, Module, Path, Pattern, Ptx, Stmt, StmtKind, Type,
     TypeKind,
 };
+use ptx_core::hash::{Map, Set};
 use ptx_core::token::{Kind, TokenId};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of a name that nothing uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn unused(module: &Module) -> Vec<Unused> {
     let functions = module.functions.iter().chain(module.impls.iter().flat_map(|of| &of.functions));
     let functions: Vec<&Function> = functions.collect();
     let mut walks = Vec::with_capacity(functions.len());
-    let mut named: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut named: Map<&str, Vec<usize>> = Map::default();
     for (at, function) in functions.iter().enumerate() {
         let mut walk = Walk::default();
         walk.function(function);
@@ -44,17 +44,17 @@ pub fn unused(module: &Module) -> Vec<Unused> {
         named.entry(&function.name.name).or_default().push(at);
     }
     let mut pending: Vec<&str> = roots.mentions.iter().copied().collect();
-    let mut reached = BTreeSet::new();
+    let mut reached = vec![false; functions.len()];
     while let Some(name) = pending.pop() {
         for at in named.remove(name).unwrap_or_default() {
-            reached.insert(at);
-            pending.extend(walks.get(at).into_iter().flat_map(|walk| &walk.mentions));
+            reached[at] = true;
+            pending.extend(&walks[at].mentions);
         }
     }
     let mut found = roots.found;
     for (at, (function, walk)) in functions.into_iter().zip(walks).enumerate() {
         found.extend(walk.found);
-        if !reached.contains(&at) && !function.constant && is_reported(&function.name) {
+        if !reached[at] && !function.constant && is_reported(&function.name) {
             found.push(helper(&function.name));
         }
     }
@@ -87,7 +87,7 @@ struct Walk<'t> {
     scopes: Vec<Vec<Local<'t>>>,
     owners: Vec<&'t Ident>,
     /// Names that no scope has: those of the module.
-    mentions: BTreeSet<&'t str>,
+    mentions: Set<&'t str>,
     found: Vec<Unused>,
 }
 

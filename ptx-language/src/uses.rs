@@ -2,7 +2,7 @@
 //! table says what an instruction does with its operands.
 
 use super::address::{AddressTy, Space};
-use ptx_core::diag::{Diagnostic, codes};
+use ptx_core::diag::{Diagnostic, codes, sort_by_span};
 use ptx_core::ir::{Function, Inst, Module, Operand};
 use ptx_core::isa::{Access, OperandKind, OperandSpec, SpaceOf};
 use ptx_core::span::Span;
@@ -68,7 +68,7 @@ impl Uses {
                 insts.for_each(|inst| self.check_inst(function, inst, &mut found));
             }
         }
-        found.sort_by_key(|diagnostic| diagnostic.span);
+        sort_by_span(&mut found);
         found.dedup();
         found
     }

@@ -10,6 +10,7 @@ use cudarc::driver::DriverError;
 use cudarc::driver::sys::{CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream};
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 /// `CUresult` as a number: a newer driver may answer with codes that no binding lists.
@@ -51,6 +52,16 @@ const CUDARC_CALLS: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
+/// The address of a function.
+type Address = NonNull<c_void>;
+
+/// The address of a symbol. All have one type here: `Library::get` is compiled again for each type.
+fn find(library: &Library, name: &str) -> Option<Address> {
+    // SAFETY: the address is only looked up.
+    let symbol = unsafe { library.get::<*mut c_void>(name) }.ok()?;
+    NonNull::new(*symbol)
+}
+
 macro_rules! table {
     (
         required { $($(#[$when:meta])? $name:ident($($arg:ty),*);)* }
@@ -66,15 +77,20 @@ macro_rules! table {
         impl Driver {
             fn resolve(library: Library) -> Result<Driver> {
                 for name in CUDARC_CALLS {
-                    // SAFETY: the pointer is not called, only looked up.
-                    unsafe { library.get::<*const c_void>(*name) }.map_err(|_| missing(name, "11.2"))?;
+                    find(&library, name).ok_or_else(|| missing(name, "11.2"))?;
                 }
                 Ok(Driver {
-                    // SAFETY: the signature is the one of the driver's manual for this symbol.
-                    $($(#[$when])? $name: *unsafe { library.get(stringify!($name)) }
-                        .map_err(|_| missing(stringify!($name), "11.4"))?,)*
-                    // SAFETY: as above.
-                    $($opt: unsafe { library.get(stringify!($opt)) }.ok().map(|symbol| *symbol),)*
+                    $($(#[$when])? $name: match find(&library, stringify!($name)) {
+                        // SAFETY: the signature is the one of the driver's manual for this symbol.
+                        Some(address) => unsafe {
+                            std::mem::transmute::<Address, unsafe extern "C" fn($($arg),*) -> Code>(address)
+                        },
+                        None => return Err(missing(stringify!($name), "11.4")),
+                    },)*
+                    $($opt: find(&library, stringify!($opt)).map(|address| {
+                        // SAFETY: as above.
+                        unsafe { std::mem::transmute::<Address, unsafe extern "C" fn($($opt_arg),*) -> Code>(address) }
+                    }),)*
                     _library: library,
                 })
             }

@@ -82,18 +82,19 @@ pub fn exposed(function: &Function) -> Vec<RegId> {
         }
     };
     let Some(mut states) = written(function, &graph, &sure) else { return Vec::new() };
-    let mut found = Set::default();
+    let mut found = vec![0; function.registers.len().div_ceil(64)];
     for block in (0..graph.next.len()).filter(|b| graph.reached[*b]) {
         for inst in &function.insts[graph.range(block)] {
             access::registers(inst, &mut |reg, access| {
                 if access != Access::Write && !get(&states[block], reg) {
-                    found.insert(reg);
+                    set(&mut found, reg);
                 }
             });
             sure(inst, &mut states[block]);
         }
     }
-    found.into_iter().collect()
+    let registers = (0..).map(RegId).take(function.registers.len());
+    registers.filter(|reg| get(&found, *reg)).collect()
 }
 
 /// Which registers are written on every path to the start of each block, if the function is not too large to tell.
@@ -126,7 +127,7 @@ fn written(function: &Function, graph: &Graph, step: &dyn Fn(&Inst, &mut [u64]))
 }
 
 fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &mut Vec<Diagnostic>) {
-    let mut told = Set::default();
+    let mut told = vec![0; function.registers.len().div_ceil(64)];
     for block in (0..graph.next.len()).filter(|b| graph.reached[*b]) {
         let state = &mut written[block];
         for inst in &function.insts[graph.range(block)] {
@@ -134,7 +135,8 @@ fn report(function: &Function, graph: &Graph, mut written: Vec<Vec<u64>>, out: &
             let adds = surely_adds(inst);
             access::registers(inst, &mut |reg, access| {
                 let reads = access == Access::Read || access == Access::ReadWrite && adds;
-                if reads && !get(state, reg) && told.insert(reg) {
+                if reads && !get(state, reg) && !get(&told, reg) {
+                    set(&mut told, reg);
                     unset.extend(function.registers.get(reg.index()).map(|r| format!("`{}`", r.name)));
                 }
             });

@@ -1,14 +1,16 @@
 //! `.param` variables of functions and calls: which way data goes through them.
 
 use crate::diag::{Diagnostic, codes};
-use crate::hash::Set;
 use crate::ir::{Base, Inst, Module, Operand, Param, Space, Symbol, VarId};
 use crate::isa::{Access, OperandKind};
 use crate::syntax::Tree;
 
 pub(super) fn check_params(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    let mut is_result = vec![false; module.variables.len()];
+    for function in &module.functions {
+        function.insts.iter().for_each(|inst| mark_results(inst, &mut is_result));
+    }
     for function in module.functions.iter().filter(|f| f.defined) {
-        let results: Set<VarId> = function.insts.iter().flat_map(results).collect();
         for inst in &function.insts {
             let Some((var, loads)) = accessed(inst, module) else { continue };
             let Some(variable) = module.variables.get(var.index()) else { continue };
@@ -20,7 +22,7 @@ pub(super) fn check_params(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>)
                 }
                 false if of(&function.params) => format!("`{name}` comes from the caller; it cannot be written"),
                 true if of(&function.returns) => format!("`{name}` goes to the caller; it cannot be read"),
-                true if function.entry && own && !results.contains(&var) => {
+                true if function.entry && own && !is_result[var.index()] => {
                     format!("`{name}` is the result of no call; nothing is in it")
                 }
                 _ => continue,
@@ -49,15 +51,13 @@ fn accessed(inst: &Inst, module: &Module) -> Option<(VarId, bool)> {
     (space == Space::Param).then_some((var, loads))
 }
 
-/// The variables that a call writes its results to.
-fn results(inst: &Inst) -> Vec<VarId> {
+/// Marks the variables that a call writes its results to.
+fn mark_results(inst: &Inst, is_result: &mut [bool]) {
     let written = inst.row.and_then(|r| r.operands.first()).is_some_and(|o| o.access == Access::Write);
-    let var = |operand: &Operand| match operand {
-        Operand::Symbol(Symbol::Var(var), _) => Some(*var),
-        _ => None,
-    };
-    match inst.operands.first() {
-        Some(Operand::List(list)) if written => list.iter().filter_map(var).collect(),
-        _ => Vec::new(),
+    let Some(Operand::List(list)) = inst.operands.first().filter(|_| written) else { return };
+    for operand in list {
+        if let Operand::Symbol(Symbol::Var(var), _) = operand {
+            is_result[var.index()] = true;
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, codes};
 use crate::hash::Set;
-use crate::ir::{Function, Module, Operand, Param, Space, Symbol, VarId};
+use crate::ir::{Function, Module, Operand, Param, Space, Symbol};
 use crate::isa::{Arch, Version};
 use crate::syntax::Tree;
 
@@ -28,7 +28,7 @@ fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     let mut seen = Set::default();
     let mut used = Set::default();
     reach(function, module, &mut seen, &mut used);
-    let size = |id: &VarId| module.variables.get(id.index()).filter(|v| v.space == Space::Shared).map_or(0, |v| v.size);
+    let size = |at: &usize| module.variables.get(*at).filter(|v| v.space == Space::Shared).map_or(0, |v| v.size);
     let total: u64 = used.iter().map(size).fold(0, u64::saturating_add);
     if total > STATIC_SHARED {
         let text =
@@ -41,17 +41,18 @@ fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     }
 }
 
-fn reach(function: &Function, module: &Module, seen: &mut Set<String>, used: &mut Set<VarId>) {
+/// Adds the numbers of the variables that a function may use.
+fn reach(function: &Function, module: &Module, seen: &mut Set<String>, used: &mut Set<usize>) {
     let mut pending = vec![function];
     while let Some(function) = pending.pop() {
         if !seen.insert(function.name.clone()) {
             continue;
         }
-        used.extend(function.variables.iter().copied());
+        used.extend(function.variables.iter().map(|var| var.index()));
         for operand in function.insts.iter().flat_map(|i| &i.operands) {
             super::access::symbols(operand, &mut |symbol| match symbol {
                 Symbol::Var(var) => {
-                    used.insert(var);
+                    used.insert(var.index());
                 }
                 Symbol::Func(func) => pending.extend(module.functions.get(func.index())),
             });

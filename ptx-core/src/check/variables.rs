@@ -1,16 +1,17 @@
 //! Variables: alignment, initializers, incomplete arrays, vectors, and what a parameter may be.
 
 use crate::diag::{Diagnostic, codes};
-use crate::hash::Set;
-use crate::ir::{Function, Module, Param, Space, VarId, Variable};
+use crate::ir::{Function, Module, Param, Space, Variable};
 use crate::isa::Class;
 use crate::syntax::Tree;
 
 pub(super) fn check_variables(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
-    let local: Set<VarId> = module.functions.iter().flat_map(|f| f.variables.iter().copied()).collect();
-    for (id, variable) in module.variables.iter().enumerate() {
+    let mut is_local = vec![false; module.variables.len()];
+    for function in &module.functions {
+        function.variables.iter().for_each(|var| is_local[var.index()] = true);
+    }
+    for (variable, is_local) in module.variables.iter().zip(is_local) {
         // What no body declares is a parameter: of a function, or of an earlier declaration of one.
-        let is_local = u32::try_from(id).is_ok_and(|id| local.contains(&VarId(id)));
         one(variable, variable.space == Space::Param && !is_local, out);
     }
     for function in module.functions.iter().filter(|f| f.entry) {

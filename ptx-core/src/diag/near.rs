@@ -2,17 +2,27 @@
 
 /// The candidate nearest to `word`, if it is near enough to be meant. To a single letter every other one is as near.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut candidates = candidates.into_iter();
+    nearest_of(word, &mut || candidates.next())
+}
+
+/// The same for all kinds of iterators, so that each adds one small function.
+fn nearest_of<'a>(word: &str, next: &mut dyn FnMut() -> Option<&'a str>) -> Option<&'a str> {
     if word.len() < 2 {
         return None;
     }
     let limit = (word.len() / 3).max(1);
-    candidates
-        .into_iter()
-        .filter(|c| c.len().abs_diff(word.len()) <= limit && *c != word)
-        .map(|c| (distance(word.as_bytes(), c.as_bytes()), c))
-        .filter(|(d, _)| *d <= limit)
-        .min()
-        .map(|(_, c)| c)
+    let mut best = None;
+    while let Some(candidate) = next() {
+        if candidate.len().abs_diff(word.len()) > limit || candidate == word {
+            continue;
+        }
+        let found = (distance(word.as_bytes(), candidate.as_bytes()), candidate);
+        if found.0 <= limit && best.is_none_or(|best| found < best) {
+            best = Some(found);
+        }
+    }
+    best.map(|(_, candidate)| candidate)
 }
 
 /// No longer word is compared.

@@ -3,8 +3,8 @@
 use super::spans::Spans;
 use super::targets;
 use ptx_core::diag::{Code, Diagnostic, Severity, codes};
+use ptx_core::hash::Set;
 use ptx_core::span::Span;
-use std::collections::HashSet;
 
 /// The diagnostics of the phases behind the first, in their order, without those on tokens that an earlier phase has
 /// refused, and without what the checks say of `names` whose declaration was refused. Syntax comes before names, whoever
@@ -21,7 +21,7 @@ pub fn without(phases: [Vec<Diagnostic>; 4], names: &[Span]) -> Vec<Diagnostic> 
         checks.retain(Diagnostic::is_error);
     }
     // A call of a helper is many instructions, an option of the attribute several directives: their mistake is one.
-    let mut seen = HashSet::new();
+    let mut seen = Set::default();
     checks.retain(|d| seen.insert((d.code.id, d.span)));
     let mut refused: Vec<Span> = errors(&host);
     let mut kept = Vec::new();

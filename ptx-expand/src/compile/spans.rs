@@ -12,7 +12,7 @@ impl Spans {
     /// The set of these.
     pub fn new(spans: impl IntoIterator<Item = Span>) -> Spans {
         let mut sorted: Vec<Span> = spans.into_iter().collect();
-        sorted.sort_by_key(|span| span.lo);
+        sorted.sort_unstable();
         let mut furthest = 0;
         for span in &mut sorted {
             furthest = span.hi.max(furthest);

@@ -1,9 +1,9 @@
 //! The variables that an entry may use: those that its instructions name, those of the functions that it may call, and those
 //! whose addresses these variables hold.
 
+use ptx_core::hash::Set;
 use ptx_core::ir::{Base, Function, Inst, Module, Operand, Space, Symbol, Variable};
 use ptx_core::span::Span;
-use std::collections::{BTreeSet, HashSet};
 
 /// The variables of each entry, by its name.
 pub fn used(module: &Module) -> Vec<(String, Used)> {
@@ -15,7 +15,7 @@ pub fn used(module: &Module) -> Vec<(String, Used)> {
 #[derive(Default)]
 pub struct Used {
     /// Their names in the PTX.
-    pub names: BTreeSet<String>,
+    pub names: Set<String>,
     /// The declaration of dynamic shared memory.
     pub dynamic: Option<Span>,
 }
@@ -34,7 +34,7 @@ impl Used {
 }
 
 fn reached<'m>(module: &'m Module, entry: &Function) -> Vec<&'m Variable> {
-    let (mut open, mut seen) = (Vec::new(), HashSet::new());
+    let (mut open, mut seen) = (Vec::new(), Set::default());
     of_function(entry, &mut open);
     let mut variables = Vec::new();
     while let Some(symbol) = open.pop() {

@@ -2,7 +2,7 @@
 
 use super::Launch;
 use super::argument::located;
-use crate::tokens::source_text;
+use crate::tokens::{joined, source_text};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
@@ -119,12 +119,8 @@ impl Launch<'_> {
         let conditions: String = conditions.collect();
         let required =
             (!conditions.is_empty()).then(|| format!(" # Conditions\n The launch checks them first.{conditions}"));
-        [Some(own.as_str()), safety, required.as_deref(), Some(ERRORS)]
-            .into_iter()
-            .flatten()
-            .map(|text| quote!(#[doc = #text] #[doc = ""]))
-            .collect::<TokenStream>()
-            .into_token_stream()
+        let texts = [Some(own.as_str()), safety, required.as_deref(), Some(ERRORS)];
+        joined(texts.iter().filter_map(|text| text.map(|text| quote!(#[doc = #text] #[doc = ""]))))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Launch;
 use super::argument::{absolute, located};
 use crate::root::Root;
+use crate::tokens::joined;
 use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::GenericParam;
@@ -64,7 +65,7 @@ impl<'a> Launch<'a> {
 
     fn instance(&self, at: usize, args: &[syn::Expr], module: &TokenStream) -> TokenStream {
         // On the arguments as they are written, for the compiler's list of those that exist.
-        let written = args.iter().map(ToTokens::to_token_stream).collect::<TokenStream>();
+        let written = joined(args.iter().map(ToTokens::to_token_stream));
         let (first, last) = crate::tokens::ends(&written);
         let (rt, inside) = (self.inner_rt(), self.root.inside());
         let kernel = self.instance_kernel(at, module);
@@ -83,7 +84,7 @@ impl<'a> Launch<'a> {
         let args: Vec<_> =
             self.kernel.instances.get(at).into_iter().flatten().map(|arg| generic_arg(arg, &inside)).collect();
         let entry = self.entry(Some(at));
-        let sizes = self.sizes(&entry, |ty| self.is_generic(ty), &inside);
+        let sizes = self.sizes(&entry, &|ty| self.is_generic(ty), &inside);
         let kernel = self.kernel_value(&entry, module);
         let names = self.kernel.generics.iter().zip(&args).map(|(generic, arg)| match generic {
             GenericParam::Const(generic) => {
@@ -113,7 +114,7 @@ impl<'a> Launch<'a> {
             let mapped = self.is_mapped(t).then(|| quote!(+ #rt::TensorElement));
             quote!(#t: #rt::KernelParam #mapped,)
         };
-        self.types().map(bound).collect()
+        joined(self.types().map(bound))
     }
 
     /// `<3>`, `<4>`

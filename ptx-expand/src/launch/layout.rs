@@ -7,7 +7,7 @@ use crate::argument::{Argument, Passing, bare, is_builtin_name};
 use crate::compile::Compiled;
 use crate::launchable::Launchable;
 use crate::root::Root;
-use crate::tokens::contains_ident;
+use crate::tokens::{contains_ident, joined};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use ptx_language::StructLayout;
 use quote::{ToTokens, quote};
@@ -15,18 +15,18 @@ use syn::{GenericParam, Type};
 
 /// The assertions for kernels that stand side by side.
 pub fn assertions(kernels: &[Launchable], compiled: &Compiled, root: &Root) -> TokenStream {
-    let structs: TokenStream = compiled.structs.iter().map(|layout| of_struct(layout, kernels, root)).collect();
+    let structs = joined(compiled.structs.iter().map(|layout| of_struct(layout, kernels, root)));
     let sizes = kernels.iter().enumerate().map(|(index, kernel)| {
         let launch = Launch { kernel, compiled, index, root, statics: TokenStream::new() };
         let entry = launch.entry(kernel.generics.first().map(|_| 0));
-        launch.sizes(&entry, |ty| !launch.is_generic(ty), root)
+        launch.sizes(&entry, &|ty| !launch.is_generic(ty), root)
     });
     quote!(#structs #(#sizes)*)
 }
 
 impl Launch<'_> {
     /// Assertions of the sizes of what is passed by value, where `when` holds for its type. The kernel's own types have theirs.
-    pub fn sizes(&self, entry: &str, when: impl Fn(&Type) -> bool, root: &Root) -> TokenStream {
+    pub fn sizes(&self, entry: &str, when: &dyn Fn(&Type) -> bool, root: &Root) -> TokenStream {
         let rt = root.expansion();
         let assertion = |(argument, size): (&Argument, u64)| match argument.passing() {
             Passing::Value(ty) if when(&ty) && !is_builtin(&ty) => {
@@ -39,7 +39,7 @@ impl Launch<'_> {
             }
             _ => None,
         };
-        self.argument_sizes(entry).into_iter().filter_map(assertion).collect()
+        joined(self.argument_sizes(entry).into_iter().filter_map(assertion))
     }
 
     /// A type contains a parameter of a generic kernel.
@@ -67,7 +67,7 @@ fn of_struct(layout: &StructLayout, kernels: &[Launchable], root: &Root) -> Toke
     if paths.is_empty() {
         paths.push(Ident::new(&layout.name, Span::call_site()).into());
     }
-    paths.iter().map(|path| of_path(path, layout, root)).collect()
+    joined(paths.iter().map(|path| of_path(path, layout, root)))
 }
 
 /// The paths in a type that end in a name, each once.

@@ -5,6 +5,7 @@ use super::function::{local, written};
 use crate::compile::Compiled;
 use crate::kernel::is_for_tools;
 use crate::root::Root;
+use crate::tokens::joined;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use ptx_core::isa::Type;
 use ptx_language::StaticVariable;
@@ -56,8 +57,8 @@ impl Variables<'_> {
 
 impl ToTokens for Variables<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        tokens.extend(self.items.iter().filter_map(|item| self.definition(item)));
-        tokens.extend(self.compiled.statics.iter().enumerate().filter_map(|variable| self.hidden(variable)));
+        tokens.extend(joined(self.items.iter().filter_map(|item| self.definition(item))));
+        tokens.extend(joined(self.compiled.statics.iter().enumerate().filter_map(|variable| self.hidden(variable))));
     }
 }
 
@@ -74,7 +75,7 @@ impl Launch<'_> {
             let name = variable.name.as_ref().map_or_else(|| hidden_name(at), |name| written(name));
             quote!(let #bound = #rt::Static::bind(&#home::#name, #stream)?;)
         });
-        bindings.collect()
+        joined(bindings)
     }
 }
 

@@ -4,8 +4,8 @@ use super::Launchable;
 use crate::argument::is_builtin_name;
 use crate::kernel::Reader;
 use ptx_core::diag::codes;
+use ptx_core::hash::Set;
 use quote::ToTokens;
-use std::collections::HashSet;
 use syn::{Expr, GenericParam, Ident, Type};
 
 /// The names that the module of a kernel has anyway.
@@ -17,7 +17,7 @@ impl Reader {
         if launchable.names.is_empty() {
             return self.check_unnamed(launchable);
         }
-        let (names, mut seen) = (std::mem::take(&mut launchable.names), HashSet::new());
+        let (names, mut seen) = (std::mem::take(&mut launchable.names), Set::default());
         let errors = self.diagnostics.len();
         for (at, name) in names.iter().enumerate() {
             if RESERVED.iter().any(|reserved| name == reserved) {

@@ -7,9 +7,9 @@ use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use proc_macro2::{Ident, Span};
 use ptx_core::diag::{codes, near::nearest};
+use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Module, Param, Variable};
 use quote::quote;
-use std::collections::HashSet;
 
 impl Reader {
     /// The entries that are defined, each with its name in the PTX.
@@ -86,7 +86,7 @@ fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable
 
 /// PTX names as Rust can write them, no two alike: `a_b` stays, and `a$b` beside it is `a_b_1`.
 fn rust_names(names: &[&str]) -> Vec<String> {
-    let mut taken: HashSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut taken: Set<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let written = |name: &&str| {
         let base = rust_name(name);
         if base == *name {

@@ -7,10 +7,10 @@ use crate::report;
 use crate::root::Given;
 use proc_macro2::TokenStream;
 use ptx_core::diag::{Diagnostic, codes};
+use ptx_core::hash::Map;
 use ptx_core::lex::lex;
 use ptx_core::span::Span;
 use quote::quote;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use syn::parse::{Parse, ParseStream};
 
@@ -88,7 +88,7 @@ fn find(literal: &syn::LitStr) -> PathBuf {
 }
 
 /// Lines and columns, from 1, of the places that diagnostics name.
-struct Places(HashMap<u32, (usize, usize)>);
+struct Places(Map<u32, (usize, usize)>);
 
 impl Places {
     /// Reads the text once, however many diagnostics there are.

@@ -8,7 +8,6 @@ use crate::value::Value;
 use crate::{Entry, HelperCall, StaticVariable};
 use ptx_core::hash::{Map, Set};
 use ptx_core::span::Span;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// A finished part has its text here; the body that is being written is `Lowerer::f`.
@@ -19,7 +18,7 @@ pub(super) struct Output {
     /// Variables of the module.
     pub(super) globals: Pieces,
     /// The names that `ptx!` items declare.
-    pub(super) declared: BTreeSet<String>,
+    pub(super) declared: Set<String>,
     /// Finished functions.
     pub(super) functions: Pieces,
     pub(super) entries: Vec<Entry>,
@@ -44,7 +43,7 @@ pub(super) struct Output {
     /// The registers' names in the source.
     pub(super) spoken: Spoken,
     /// The helpers that are written, by their spans.
-    pub(super) helpers: BTreeSet<Span>,
+    pub(super) helpers: Set<Span>,
     /// Their calls, if they are listed.
     pub(super) calls: Vec<HelperCall>,
 }

@@ -288,9 +288,10 @@ impl<'a> Lowerer<'a> {
         };
         for ((value, at), (_, expr)) in values.into_iter().zip(order).zip(literal.fields) {
             let (_, wanted) = ty.fields.get(at).ok_or(Fail::Reported)?;
-            sorted.push((at, self.of_ty(value, wanted, expr.span)?));
+            let value = self.of_ty(value, wanted, expr.span)?;
+            let place = sorted.iter().position(|(behind, _)| *behind > at).unwrap_or(sorted.len());
+            sorted.insert(place, (at, value));
         }
-        sorted.sort_by_key(|(at, _)| *at);
         Ok(Const::Struct(Rc::clone(&ty), sorted.into_iter().map(|(_, value)| value).collect()))
     }
 

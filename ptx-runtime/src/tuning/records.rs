@@ -4,7 +4,6 @@ use crate::device::Device;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +18,8 @@ const HEADER: &str =
 /// not found, and the caller takes its default. Nothing is read or written but by [`load`](Records::load) and [`save`](Records::save).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
-    all: BTreeMap<Key, Record>,
+    /// In the order of their keys.
+    all: Vec<(Key, Record)>,
 }
 
 /// The fastest candidate for a problem.
@@ -78,7 +78,7 @@ impl Records {
             };
             let nanos = time.parse().map_err(|_| (at + 1, "a number of nanoseconds at the end"))?;
             let key = Key([device, driver, kernels, problem].map(str::to_owned));
-            records.all.insert(key, Record { name: name.to_owned(), time: Duration::from_nanos(nanos) });
+            records.put(key, Record { name: name.to_owned(), time: Duration::from_nanos(nanos) });
         }
         Ok(records)
     }
@@ -108,17 +108,29 @@ impl Records {
 
     /// Adds the fastest candidate of a search among `kernels`, each by its [`hash`](Records::hash). An earlier record is replaced.
     pub fn insert(&mut self, device: &Device, kernels: &[u64], problem: &str, name: &str, time: Duration) {
-        self.all.insert(Key::new(device, kernels, problem), Record { name: field(name), time });
+        self.put(Key::new(device, kernels, problem), Record { name: field(name), time });
     }
 
     /// The fastest candidate for a problem on this device, with its driver and these kernels.
     pub fn find(&self, device: &Device, kernels: &[u64], problem: &str) -> Option<&Record> {
-        self.all.get(&Key::new(device, kernels, problem))
+        self.place(&Key::new(device, kernels, problem)).ok().map(|at| &self.all[at].1)
+    }
+
+    /// The place of a key: where it is, or where it belongs.
+    fn place(&self, key: &Key) -> Result<usize, usize> {
+        self.all.binary_search_by(|(known, _)| known.cmp(key))
+    }
+
+    fn put(&mut self, key: Key, record: Record) {
+        match self.place(&key) {
+            Ok(at) => self.all[at].1 = record,
+            Err(at) => self.all.insert(at, (key, record)),
+        }
     }
 
     /// Adds all records of others; theirs replace those with the same key.
     pub fn extend(&mut self, others: Records) {
-        self.all.extend(others.all);
+        others.all.into_iter().for_each(|(key, record)| self.put(key, record));
     }
 
     /// All problems and their records, of any device, driver and kernels.

@@ -112,7 +112,7 @@ impl<'a> Body<'a> {
 
 fn rows(function: &Function) -> Vec<&'static Row> {
     let mut seen = Set::default();
-    function.insts.iter().filter_map(|i| i.row).filter(|row| seen.insert(std::ptr::from_ref(*row))).collect()
+    function.insts.iter().filter_map(|i| i.row).filter(|row| seen.insert(std::ptr::from_ref(*row).addr())).collect()
 }
 
 fn callees<'a>(module: &'a Module, function: &'a Function) -> Callees<'a> {
@@ -130,7 +130,7 @@ fn callees<'a>(module: &'a Module, function: &'a Function) -> Callees<'a> {
                 continue;
             };
             found.open |= !callee.defined && !HARMLESS.contains(&callee.name.as_str());
-            if callee.defined && seen.insert(&callee.name) {
+            if callee.defined && seen.insert(callee.name.as_str()) {
                 found.known.push(callee);
                 pending.push(callee);
             }

@@ -5,10 +5,10 @@ use super::address::Origin;
 use super::{Body, Pattern, is};
 use crate::check::graph::forward;
 use crate::diag::{Diagnostic, codes};
+use crate::hash::Map;
 use crate::ir::{Inst, Symbol, VarId};
 use crate::isa::OperandKind;
 use crate::span::Span;
-use std::collections::BTreeMap;
 
 /// Writes through the generic proxy.
 const WRITES: &[Pattern] =
@@ -53,7 +53,7 @@ enum State {
     Fenced,
 }
 
-type States = BTreeMap<VarId, State>;
+type States = Map<VarId, State>;
 
 /// Copies from a variable that threads write, and that no asynchronous copy fills.
 fn copies(body: &Body, out: &mut Vec<Diagnostic>) {
@@ -62,7 +62,7 @@ fn copies(body: &Body, out: &mut Vec<Diagnostic>) {
     if fills.iter().any(Option::is_none) {
         return;
     }
-    let starts = forward(body.graph(), States::new(), |state, at| step(body, state, at), meet);
+    let starts = forward(body.graph(), States::default(), |state, at| step(body, state, at), meet);
     for (block, start) in starts.into_iter().enumerate() {
         let Some(mut state) = start else { continue };
         for at in body.graph().range(block) {

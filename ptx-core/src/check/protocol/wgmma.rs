@@ -4,8 +4,7 @@ use super::{Body, Pattern, is};
 use crate::check::access;
 use crate::check::graph::forward;
 use crate::diag::{Code, Diagnostic, codes};
-use crate::hash::Map;
-use crate::ir::{Inst, Operand, RegId};
+use crate::ir::{Inst, Operand};
 use crate::isa::Access;
 
 const MULTIPLY: &[Pattern] = &[("wgmma.mma_async", "")];
@@ -106,16 +105,19 @@ impl State {
 /// The registers that `wgmma` uses, and what is under way at the start of each block.
 struct Flight<'b, 'a> {
     body: &'b Body<'a>,
-    numbers: Map<RegId, usize>,
+    /// By register.
+    numbers: Vec<Option<usize>>,
 }
 
 impl<'b, 'a> Flight<'b, 'a> {
     fn new(body: &'b Body<'a>) -> Self {
-        let mut numbers = Map::default();
+        let (mut numbers, mut next) = (vec![None; body.function.registers.len()], 0);
         for (_, inst) in body.all(MULTIPLY) {
             access::registers(inst, &mut |reg, _| {
-                let next = numbers.len();
-                numbers.entry(reg).or_insert(next);
+                if let Some(number @ None) = numbers.get_mut(reg.index()) {
+                    *number = Some(next);
+                    next += 1;
+                }
             });
         }
         Flight { body, numbers }
@@ -124,7 +126,11 @@ impl<'b, 'a> Flight<'b, 'a> {
     /// The registers of `wgmma` that an instruction uses in this way.
     fn used(&self, inst: &Inst, which: fn(Access) -> bool) -> Vec<usize> {
         let mut found = Vec::new();
-        access::registers(inst, &mut |reg, access| found.extend(self.numbers.get(&reg).filter(|_| which(access))));
+        access::registers(inst, &mut |reg, access| {
+            if which(access) {
+                found.extend(self.numbers.get(reg.index()).copied().flatten());
+            }
+        });
         found
     }
 
@@ -200,7 +206,7 @@ impl<'b, 'a> Flight<'b, 'a> {
     }
 
     fn name(&self, number: usize) -> &str {
-        let reg = self.numbers.iter().find(|(_, n)| **n == number).map(|(reg, _)| reg.index());
+        let reg = self.numbers.iter().position(|n| *n == Some(number));
         reg.and_then(|r| self.body.function.registers.get(r)).map_or("", |r| r.name.as_str())
     }
 }

@@ -64,14 +64,11 @@ fn unplaced(tree: &Tree, inst: &Inst, misfits: &[Misfit], at: usize, rows: &mut 
     let token = inst.modifiers.start + u32::try_from(at).unwrap_or(0);
     let (text, span) = (modifier(tree, token), tree.source.span(token));
     let elsewhere = table().forms(opcode).iter().any(|r| has_member(r, text));
-    let free = || {
-        let members = misfits.iter().flat_map(|m| &m.row.slots).flat_map(|s| s.members.iter().map(|m| m.text));
-        members.chain(misfits.iter().flat_map(|m| m.row.parts.iter().copied()))
-    };
+    let free = words(misfits);
     // `.wait.ld` for `.wait::ld`.
     let next = inst.modifiers.clone().nth(at + 1).map(|next| format!("{text}::{}", modifier(tree, next)));
-    let torn = next.and_then(|whole| free().find(|known| *known == whole));
-    let near = torn.or_else(|| kin(text, free())).or_else(|| nearest(text, free()));
+    let torn = next.and_then(|whole| free.iter().copied().find(|known| *known == whole));
+    let near = torn.or_else(|| kin(text, &free)).or_else(|| nearest(text, free.iter().copied()));
     let d = match elsewhere {
         true => Diagnostic::error(&codes::P0203, span, format!("`.{text}` has no place here in `{opcode}`")),
         false => Diagnostic::error(&codes::P0202, span, format!("`{opcode}` has no modifier `.{text}`")),
@@ -90,14 +87,26 @@ fn unplaced(tree: &Tree, inst: &Inst, misfits: &[Misfit], at: usize, rows: &mut 
     d.help(format!("did you mean `.{near}`?"))
 }
 
+/// The modifiers of the rows, then the pieces of their names.
+fn words(misfits: &[Misfit]) -> Vec<&'static str> {
+    let mut words = Vec::new();
+    for misfit in misfits {
+        for slot in &misfit.row.slots {
+            words.extend(slot.members.iter().map(|member| member.text));
+        }
+    }
+    misfits.iter().for_each(|misfit| words.extend(&misfit.row.parts));
+    words
+}
+
 /// Integer types that are meant where another is written, the likeliest first: the kernel language's `i32` is `.s32` here.
 const KIN: [(&str, [&str; 2]); 4] = [("i", ["s", "b"]), ("b", ["u", "s"]), ("u", ["b", "s"]), ("s", ["b", "u"])];
 
 /// The type of the same width that was probably meant.
-fn kin<'a>(text: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+fn kin<'a>(text: &str, known: &[&'a str]) -> Option<&'a str> {
     let (class, width) = text.split_at_checked(1)?;
     let (_, others) = KIN.iter().find(|(letter, _)| *letter == class && width.parse::<u32>().is_ok())?;
-    others.iter().find_map(|other| known.clone().find(|k| k.strip_prefix(other) == Some(width)))
+    others.iter().find_map(|other| known.iter().copied().find(|k| k.strip_prefix(other) == Some(width)))
 }
 
 fn has_member(row: &Row, text: &str) -> bool {
