@@ -8,14 +8,17 @@ use crate::compile::{Compiled, Text};
 use crate::kernel::Reader;
 use crate::temp_dir::TempDir;
 use proc_macro2::{Ident, Span};
-use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 /// A program that does this, in the folder that ptxas is run in, and the folder that holds it.
 fn ptxas(does: &str) -> (Ptxas, TempDir) {
     let folder = TempDir::new("ptx-expand-test").unwrap();
     let file = folder.path().join("ptxas");
-    std::fs::write(&file, format!("#!/bin/sh\n{does}\n")).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // Another process writes it: a process that another test starts would inherit the open file, and nobody can run a program that is open
+    // for writing.
+    let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
+    let written = Command::new("sh").arg("-c").arg(write).arg(&file).arg(does).status().unwrap();
+    assert!(written.success());
     (Ptxas(file), folder)
 }
 

@@ -243,7 +243,16 @@ unsafe fn put<T>(to: *mut T, value: T) -> Code {
 
 // What the tests call.
 
-/// Number of calls of a function.
+/// A test begins: nothing was called, and nothing is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_begin() {
+    with(|state| {
+        state.calls.clear();
+        state.refusals.clear();
+    });
+}
+
+/// Number of calls of a function since the test began.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stub_calls(name: *const c_char) -> u64 {
     let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("");

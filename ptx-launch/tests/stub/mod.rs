@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The loaded stub. Tests that look at its counters hold the guard, so that no other test calls it meanwhile.
+/// The loaded stub. Tests that look at its counters hold the guard, so that no other test calls it meanwhile. Calls are counted from the
+/// lock on: the order of the tests does not matter.
 pub struct Stub(&'static Library, #[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 impl Stub {
@@ -16,10 +17,13 @@ impl Stub {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        Stub(LIBRARY.get_or_init(build), turn)
+        let stub = Stub(LIBRARY.get_or_init(build), turn);
+        // SAFETY: the stub's signature.
+        unsafe { stub.0.get::<extern "C" fn()>("stub_begin").unwrap()() };
+        stub
     }
 
-    /// Number of calls of a function of the driver; of all of them for an empty name.
+    /// Number of calls of a function of the driver since the lock; of all of them for an empty name.
     pub fn calls(&self, name: &str) -> u64 {
         let name = CString::new(name).unwrap();
         // SAFETY: the stub's signature.
