@@ -221,30 +221,32 @@ fn captured() -> Error {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use std::time::Duration;
+    use std::cell::Cell;
+    use std::time::Instant;
 
     #[test]
     fn candidates_that_do_not_fit_or_are_wrong_are_data() {
         let stream = crate::Device::cpu().stream();
-        let launch = |_: &Stream, candidate: &u64| match candidate {
-            0 => Err(Error::new(ErrorKind::Limits, "too large")),
-            millis => {
-                std::thread::sleep(Duration::from_millis(*millis));
+        // A launch of `slow` takes longer than all that happened since the last one, also on a busy machine.
+        let last = Cell::new(Instant::now());
+        let launch = |_: &Stream, candidate: &&str| match *candidate {
+            "none" => Err(Error::new(ErrorKind::Limits, "too large")),
+            "slow" => {
+                std::thread::sleep(last.get().elapsed());
+                last.set(Instant::now());
                 Ok(())
             }
+            _ => Ok(()),
         };
-        let found = Tuner::new(&stream).turns(2).search(
-            [("none", 0), ("slow", 9), ("quick", 1), ("wrong", 2)],
-            launch,
-            |candidate| Ok(*candidate != 2),
-        );
+        let candidates = ["none", "quick", "slow", "wrong"].map(|name| (name, name));
+        let found = Tuner::new(&stream).turns(2).search(candidates, launch, |candidate| Ok(*candidate != "wrong"));
         let found = found.unwrap();
         let (name, candidate, timing) = found.best().unwrap();
-        assert_eq!((name, *candidate, timing.runs()), ("quick", 1, 2));
+        assert_eq!((name, *candidate, timing.runs()), ("quick", "quick", 2));
         let outcomes: Vec<_> = found.trials.iter().map(|trial| &trial.outcome).collect();
         assert!(matches!(outcomes[..], [Outcome::DoesNotFit(_), Outcome::Timed(_), Outcome::Timed(_), Outcome::Wrong]));
-        let fault = |_: &Stream, _: &u64| Err(Error::new(ErrorKind::Fault, "lost"));
-        let error = Tuner::new(&stream).search([("one", 1)], fault, |_| Ok(true)).unwrap_err();
+        let fault = |_: &Stream, (): &()| Err(Error::new(ErrorKind::Fault, "lost"));
+        let error = Tuner::new(&stream).search([("one", ())], fault, |()| Ok(true)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Fault);
     }
 }

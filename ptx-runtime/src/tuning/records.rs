@@ -5,6 +5,7 @@ use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::Duration;
 
@@ -83,16 +84,20 @@ impl Records {
         Ok(records)
     }
 
-    /// Writes all records to a file. A reader sees the old file or the new one, never a part.
+    /// Writes all records to a file. A reader sees the old file or the new one, never a part; if several write at a time, one of theirs.
     ///
     /// # Errors
     /// [`ErrorKind::BadOption`] if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.new", std::process::id()));
+        beside.push(format!(".{:016x}.new", RandomState::new().hash_one(std::process::id())));
         let written = std::fs::write(&beside, self.to_string()).and_then(|()| std::fs::rename(&beside, path));
-        written.map_err(|why| unreadable(path, &why))
+        written.map_err(|why| {
+            // The first error is the one to report.
+            let _ = std::fs::remove_file(&beside);
+            unreadable(path, &why)
+        })
     }
 
     /// A number for a kernel: it changes when the PTX of any of its targets does.
@@ -184,6 +189,7 @@ fn malformed(path: &Path, line: usize, expected: &str) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use ptx_expand::temp_dir::TempDir;
 
     #[test]
     fn records_survive_a_file() {
@@ -199,6 +205,29 @@ mod tests {
         let problems: Vec<_> = again.iter().map(|(problem, record)| (problem, record.name.as_str())).collect();
         assert_eq!(problems, [("m 1", "flat"), ("m 64\tn 64".replace('\t', " ").as_str(), "tall")]);
         assert_ne!(Records::hash_ptx("a"), Records::hash_ptx("b"));
+    }
+
+    /// Each thread's file is whole, and no thread's file takes another one's place before it is written.
+    #[test]
+    fn threads_save_to_one_file() {
+        let folder = TempDir::new("ptx-records").unwrap();
+        let path = folder.path().join("records");
+        std::thread::scope(|scope| {
+            for thread in 1..=4 {
+                let (path, device) = (&path, Device::cpu());
+                scope.spawn(move || {
+                    let mut records = Records::new();
+                    (0..thread * 50)
+                        .for_each(|n| records.insert(&device, &[], &format!("n {n}"), "one", Duration::ZERO));
+                    for _ in 0..50 {
+                        records.save(path).unwrap();
+                        assert_eq!(Records::load(path).unwrap().len() % 50, 0);
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no other file is left");
+        assert!(Records::new().save(folder.path()).is_err(), "a folder");
     }
 
     #[test]
