@@ -54,7 +54,7 @@ const SMALL: usize = 7;
 /// # Safety
 /// `args` has `count` values that live during the call; `result` can be written.
 pub unsafe fn call(function: &'static Function, args: *const Any, count: i32, result: *mut Any) -> c_int {
-    let given = usize::try_from(count).unwrap_or(0);
+    let given = if args.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     // SAFETY: passed on.
     let args = if given == 0 { &[] } else { unsafe { std::slice::from_raw_parts(args, given) } };
     let mut values = [Value::Missing; PARAMS];
@@ -62,8 +62,10 @@ pub unsafe fn call(function: &'static Function, args: *const Any, count: i32, re
     let read = unsafe { read_all(function, args, &mut values) };
     let raised = match read.and_then(|()| run(function, &mut values, given, current_stream)) {
         Ok(()) => {
-            // SAFETY: passed on. None is all zeros.
-            unsafe { result.write(Any { index: 0, small: 0, payload: [0; 8] }) };
+            if !result.is_null() {
+                // SAFETY: passed on. None is all zeros.
+                unsafe { result.write(Any { index: 0, small: 0, payload: [0; 8] }) };
+            }
             return 0;
         }
         Err(raised) => raised,
@@ -91,6 +93,9 @@ unsafe fn read_all<'a>(function: &Function, args: &'a [Any], values: &mut [Value
 unsafe fn read(any: &Any) -> Result<Value<'_>, Wrong> {
     let bits = u64::from_ne_bytes(any.payload);
     let pointer = bits as *const u8;
+    if pointer.is_null() && is_pointer(any.index) {
+        return Ok(Value::Other("a null pointer"));
+    }
     // SAFETY: the tag says what the pointer is; an object's contents lie behind its header.
     unsafe {
         Ok(match any.index {
@@ -116,6 +121,11 @@ unsafe fn read(any: &Any) -> Result<Value<'_>, Wrong> {
     }
 }
 
+/// Returns true for the tags of values that lie elsewhere: tensors, C's texts, and all objects.
+fn is_pointer(tag: i32) -> bool {
+    matches!(tag, 7 | 8 | 64..)
+}
+
 fn read_text(bytes: &[u8]) -> Result<&str, Wrong> {
     std::str::from_utf8(bytes).map_err(|_| Wrong::Value("text that is not UTF-8".to_owned()))
 }
@@ -139,13 +149,16 @@ unsafe fn read_tensor(tensor: &DlTensor) -> Result<Tensor, Wrong> {
             return Err(Wrong::Value(message));
         }
     };
+    if rank > 0 && tensor.shape.is_null() {
+        return Err(Wrong::Value(format!("{rank} dimensions without a shape")));
+    }
     let list = |at: *const i64| match rank {
         0 => &[][..],
         // SAFETY: passed on.
         _ => unsafe { std::slice::from_raw_parts(at, rank) },
     };
     let strides = (!tensor.strides.is_null()).then(|| list(tensor.strides));
-    let address = (tensor.data as u64).wrapping_add(tensor.byte_offset);
+    let address = if tensor.data.is_null() { 0 } else { (tensor.data as u64).wrapping_add(tensor.byte_offset) };
     Tensor::new((address, dtype, place), list(tensor.shape), strides)
 }
 

@@ -85,7 +85,7 @@ impl Value<'_> {
 }
 
 impl Tensor {
-    /// A tensor of a foreign description; without strides its elements lie in row-major order.
+    /// A tensor of a foreign description; without strides its elements lie in row-major order. The address of one without memory is zero.
     #[inline(always)]
     pub(crate) fn new(
         (address, dtype, place): (u64, DType, Place),
@@ -100,7 +100,8 @@ impl Tensor {
         for (to, extent) in tensor.shape.iter_mut().zip(shape) {
             *to = usize::try_from(*extent).map_err(|_| Wrong::Value(format!("a dimension of {extent} elements")))?;
         }
-        match strides {
+        // Any strides fit a tensor without elements.
+        match strides.filter(|_| !tensor.extents().contains(&0)) {
             Some(strides) => tensor.set_strides(strides)?,
             None => {
                 for at in (1..rank).rev() {
@@ -112,17 +113,20 @@ impl Tensor {
         let Some(span) = tensor.count_span().filter(fits) else {
             return Err(Wrong::Value("more elements than memory can have".to_owned()));
         };
+        // PyTorch's tensors lose their memory by `resize_` of their storage.
+        if address == 0 && span > 0 {
+            return Err(Wrong::Value(format!("a tensor of shape {shape:?} without memory")));
+        }
         tensor.span = span;
         Ok(tensor)
     }
 
     /// Dimensions of one element may have any stride, a negative one, too.
     fn set_strides(&mut self, strides: &[i64]) -> Result<(), Wrong> {
-        let empty = self.extents().contains(&0);
         for (at, stride) in strides.iter().take(self.rank).enumerate() {
             self.strides[at] = match usize::try_from(*stride) {
                 Ok(stride) => stride,
-                Err(_) if empty || self.shape[at] == 1 => 0,
+                Err(_) if self.shape[at] == 1 => 0,
                 Err(_) => {
                     return Err(Wrong::Value(format!(
                         "a negative stride ({stride}) in dimension {at}; copy the tensor"
@@ -320,22 +324,30 @@ mod tests {
     fn leading_dimensions_become_one() {
         const DIMS: &[Dim] = &[Dim::Leading, Dim::Name("n", 1)];
         let merged = |tensor| fit(tensor, 2, DIMS).map(|t| (t.extents().to_vec(), t.steps().to_vec()));
-        assert_eq!(merged(tensor(0, &[2, 3, 5], None)).unwrap(), (vec![6, 5], vec![5, 1]));
-        assert_eq!(merged(tensor(0, &[5], None)).unwrap(), (vec![1, 5], vec![5, 1]));
-        assert_eq!(merged(tensor(0, &[2, 3, 5], Some(&[24, 8, 1]))).unwrap(), (vec![6, 5], vec![8, 1]));
-        assert_eq!(merged(tensor(0, &[2, 1, 5], Some(&[24, 7, 1]))).unwrap(), (vec![2, 5], vec![24, 1]));
-        assert_eq!(merged(tensor(0, &[2, 0, 5], Some(&[99, 8, 1]))).unwrap().0, [0, 5]);
-        assert!(merged(tensor(0, &[2, 3, 5], Some(&[5, 10, 1]))).unwrap_err().message.contains("not evenly spaced"));
-        assert!(merged(tensor(0, &[], None)).unwrap_err().message.contains("at least 1 dimensions"));
-        assert!(fit(tensor(0, &[2, 5], None), 1, &[]).is_err());
+        assert_eq!(merged(tensor(4096, &[2, 3, 5], None)).unwrap(), (vec![6, 5], vec![5, 1]));
+        assert_eq!(merged(tensor(4096, &[5], None)).unwrap(), (vec![1, 5], vec![5, 1]));
+        assert_eq!(merged(tensor(4096, &[2, 3, 5], Some(&[24, 8, 1]))).unwrap(), (vec![6, 5], vec![8, 1]));
+        assert_eq!(merged(tensor(4096, &[2, 1, 5], Some(&[24, 7, 1]))).unwrap(), (vec![2, 5], vec![24, 1]));
+        assert_eq!(merged(tensor(4096, &[2, 0, 5], Some(&[99, 8, 1]))).unwrap().0, [0, 5]);
+        assert!(merged(tensor(4096, &[2, 3, 5], Some(&[5, 10, 1]))).unwrap_err().message.contains("not evenly spaced"));
+        assert!(merged(tensor(4096, &[], None)).unwrap_err().message.contains("at least 1 dimensions"));
+        assert!(fit(tensor(4096, &[2, 5], None), 1, &[]).is_err());
     }
 
     #[test]
     fn wrong_tensors_are_refused() {
-        let new = |shape: &[i64], strides: Option<&[i64]>| Tensor::new((0, DType::F32, Place::Host), shape, strides);
+        let at = |address| {
+            move |shape: &[i64], strides: Option<&[i64]>| {
+                Tensor::new((address, DType::F32, Place::Host), shape, strides)
+            }
+        };
+        let new = at(4096);
         assert!(new(&[1; 9], None).is_err() && new(&[-1], None).is_err() && new(&[4], Some(&[-1])).is_err());
         assert!(new(&[i64::MAX, i64::MAX], None).is_err() && new(&[1 << 40, 1 << 40], Some(&[1 << 40, 1])).is_err());
         assert!(new(&[1], Some(&[-1])).is_ok() && new(&[0, 4], Some(&[-4, -1])).is_ok());
+        assert_eq!(new(&[4, 0], Some(&[0, 0])).unwrap().steps(), [1, 1]);
+        let nowhere = at(0);
+        assert!(nowhere(&[0, 4], None).is_ok() && nowhere(&[], None).is_err() && nowhere(&[1, 4], None).is_err());
     }
 
     #[test]

@@ -80,6 +80,8 @@ fn errors_name_the_argument_and_write_nothing() {
         &[absent],
         "copy: out: dimension 0 (..) has 2 elements, and dimension 0 of x has 1",
     );
+    let nowhere = Arg::at(std::ptr::null_mut::<f32>(), &[2, 2]);
+    fails(nowhere, &[2, 2], &[absent], "copy: x: a tensor of shape [2, 2] without memory");
     fails(Arg::read(&x, &[2, 2]), &[2, 2], &[], "copy: takes 2 inputs and 1 outputs; 1 and 1 are given");
     let mut fails = |name, value, expected| fails(Arg::read(&x, &[2, 2]), &[2, 2], &[absent, (name, value)], expected);
     assert_eq!(fails("times", Arg::Int(256), "copy: times: 256 is outside of 0 to 255"), 3);
@@ -101,8 +103,26 @@ fn wrong_calls_of_tvm_fail() {
     assert_eq!(call(&[part(0, &[2, 2]), Arg::Int(3)]), -1, "no tensor");
     let misaligned = Arg::at(address.wrapping_byte_add(2), &[1, 2]);
     assert_eq!(call(&[misaligned, part(4, &[1, 2])]), -1, "misaligned");
+    let nowhere = |shape: &'static [i64]| Arg::at(std::ptr::null_mut::<f32>(), shape);
+    assert_eq!(call(&[nowhere(&[1, 2]), part(4, &[1, 2])]), -1, "no memory");
+    assert_eq!(call(&[nowhere(&[0, 2]), nowhere(&[0, 2])]), 0, "no elements");
     let many: Vec<Arg> = (0..40).map(|_| Arg::Int(1)).collect();
     assert_eq!(call(&many), -1, "too many");
+}
+
+/// C programs pass null pointers by mistake.
+#[test]
+fn null_pointers_are_refused() {
+    let call = |args: *const [u64; 2], count| unsafe {
+        __ptx_ffi_copy::TVM(std::ptr::null_mut(), args.cast(), count, std::ptr::null_mut())
+    };
+    assert_eq!([0, 2, -1].map(|count| call(std::ptr::null(), count)), [-1; 3]);
+    for tag in [7, 8, 65, 70, 1000] {
+        assert_eq!(call([[tag, 0], [tag, 0]].as_ptr(), 2), -1, "tag {tag}");
+    }
+    // A float32 tensor of two dimensions on the host, without a shape.
+    let tensor: [u64; 7] = [4096, 1, 2 | 2 << 32 | 32 << 40 | 1 << 48, 0, 0, 0, 0];
+    assert_eq!(call([[7, tensor.as_ptr() as u64]; 2].as_ptr(), 2), -1);
 }
 
 #[test]

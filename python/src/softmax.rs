@@ -42,7 +42,7 @@ fn cross_entropy<T: cross_entropy::Float<I>, I: KernelParam>(
     ignore_index: i64,
     label_smoothing: f32,
 ) -> Result<()> {
-    options::<I>(ignore_index, label_smoothing).forward(stream, logits, targets, loss, lse)
+    options::<I>(ignore_index, label_smoothing)?.forward(stream, logits, targets, loss, lse)
 }
 
 /// The gradient of `cross_entropy`.
@@ -62,11 +62,18 @@ fn cross_entropy_backward<T: cross_entropy::Float<I>, I: KernelParam>(
     ignore_index: i64,
     label_smoothing: f32,
 ) -> Result<()> {
-    options::<I>(ignore_index, label_smoothing).backward(stream, logits, targets, lse, grad_loss, grad_logits)
+    options::<I>(ignore_index, label_smoothing)?.backward(stream, logits, targets, lse, grad_loss, grad_logits)
 }
 
 /// The options for targets of type `I`: those of 32 bits are compared without a sign.
-fn options<I>(ignore_index: i64, label_smoothing: f32) -> CrossEntropy {
-    let ignored = if size_of::<I>() == 4 { i64::from(ignore_index as u32) } else { ignore_index };
-    CrossEntropy::new().ignored_index(ignored).label_smoothing(label_smoothing)
+fn options<I>(ignore_index: i64, label_smoothing: f32) -> Result<CrossEntropy> {
+    let ignored = match size_of::<I>() {
+        4 if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&ignore_index) => i64::from(ignore_index as u32),
+        4 => {
+            let message = format!("ignore_index: {ignore_index} is outside of the targets' 32 bits");
+            return Err(Error::new(ErrorKind::Condition, message));
+        }
+        _ => ignore_index,
+    };
+    Ok(CrossEntropy::new().ignored_index(ignored).label_smoothing(label_smoothing))
 }

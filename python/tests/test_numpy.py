@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -201,6 +203,18 @@ def test_a_library(lib: Any) -> None:
         lib.missing
 
 
+def test_pickling(lib: Any) -> None:
+    """As processes pass them to each other."""
+    for each in (ptx_kernels.rms_norm, ptx_kernels.library(), ptx_kernels.library().rms_norm, lib, lib.scale):
+        assert pickle.loads(pickle.dumps(each)) is each and copy.deepcopy(each) is each
+
+
+def test_rows_without_elements() -> None:
+    for shape in ((0, 8), (4, 0)):
+        x, residual = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        assert ptx_kernels.add_rms_norm(x, residual)[0].shape == shape
+
+
 def test_loading(tmp_path: Any) -> None:
     with pytest.raises(FileNotFoundError):
         ptx_kernels.load(tmp_path / "none.so")
@@ -240,6 +254,17 @@ def test_messages(lib: Any) -> None:
         (lambda: ptx_kernels.rms_norm(x, out=read_only), ValueError, "out: the array is read-only"),
         (lambda: ptx_kernels.rms_norm(x[::-1]), ValueError, "x: a negative stride"),
         (lambda: ptx_kernels.rms_norm([1.0]), TypeError, "x: expected an array, found list"),
+        (lambda: ptx_kernels.rms_norm(None), TypeError, "x: expected an array, found None"),
+        (lambda: ptx_kernels.swiglu(x, None), TypeError, "up: expected an array, found None"),
+        (lambda: ptx_kernels.matmul(x, [1.0]), TypeError, "matmul: b: expected an array, found list"),
+        (lambda: ptx_kernels.matmul(bits.view(np.int8), bits.T.view(np.int8), scale_b="2"), TypeError, "scale_b: expected a number or an array"),
+        (lambda: ptx_kernels.softmax(None), TypeError, "softmax: x: expected an array, found None"),
+        (lambda: ptx_kernels.softmax(x, 0.5), TypeError, "integer"),
+        (lambda: ptx_kernels.attention_varlen(None, x, x, x, x, 1, 1), TypeError, "q: expected an array, found None"),
+        (lambda: ptx_kernels.attention_decode_latent(x, x, x, -4), ValueError, "v_elements: expected at least 1, found -4"),
+        (lambda: ptx_kernels.add_rms_norm(x, None), TypeError, "residual: expected an array, found None"),
+        (lambda: ptx_kernels.add_rms_norm(x[0, 0], x[0, 0]), ValueError, "x: expected at least 1 dimensions"),
+        (lambda: ptx_kernels.cross_entropy(x, np.zeros(4, np.int32), ignore_index=1 << 32), ValueError, "outside of the targets' 32 bits"),
         (lambda: ptx_kernels.rms_norm(x, eps="small"), TypeError, "eps: expected a float, found a str"),
         (lambda: ptx_kernels.rms_norm(x.astype(complex)), TypeError, "arrays of complex128 cannot be passed"),
         (lambda: ptx_kernels.attention_decode(x, x, x, x), ValueError, "q: expected 4 dimensions"),

@@ -217,6 +217,39 @@ def test_wrong_arguments(device: str) -> None:
         ptx_kernels.rms_norm(x, w.cpu().numpy())
     with pytest.raises(TypeError, match="x: expected a tensor of float32 or float16 or bfloat16, found float64"):
         ptx_kernels.rms_norm(x.double())
+    with pytest.raises(TypeError, match="x: expected a tensor of float32 or float16 or bfloat16, found bool"):
+        ptx_kernels.rms_norm(x > 0)
+    with pytest.raises(TypeError, match="up: expected a torch.Tensor, found None"):
+        ptx_kernels.swiglu(x, None)
+    with pytest.raises(TypeError, match="x: expected a dense tensor"):
+        ptx_kernels.rms_norm(x.to_sparse())
+    with pytest.raises(TypeError, match="expected a type of PyTorch, found 'float33'"):
+        ptx_kernels.matmul(x, x.t(), out_dtype="float33")
+    with pytest.raises(RuntimeError, match="residual= cannot be written where gradients"):
+        ptx_kernels.add_rms_norm(x, torch.zeros_like(x).requires_grad_())
+
+
+@each_device
+def test_tensors_without_memory(device: str) -> None:
+    x, out = make([(4, 16), (4, 16)], device)
+    assert ptx_kernels.rms_norm(x.to("meta")).device.type == "meta"
+    with pytest.raises(ValueError, match="out: is on meta, and x is on"):
+        ptx_kernels.rms_norm(x, out=out.to("meta"))
+    for freed, call in [(out, lambda: ptx_kernels.rms_norm(x, out=out)), (x, lambda: ptx_kernels.rms_norm(x))]:
+        freed.untyped_storage().resize_(0)
+        with pytest.raises(ValueError, match=r"a tensor of shape \[4, 16\] without memory"):
+            call()
+
+
+@each_device
+def test_derivatives_that_are_not_there(device: str) -> None:
+    """An error, where PyTorch would take the derivative for zero."""
+    (x,) = make([(4, 16)], device)
+    for transform in (torch.func.jacfwd, torch.func.jacrev, torch.func.hessian):
+        with pytest.raises(NotImplementedError, match="rms_norm has no"):
+            transform(lambda x: ptx_kernels.rms_norm(x).sum())(x)
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="no forward-mode derivative"):
+        ptx_kernels.rms_norm(torch.autograd.forward_ad.make_dual(x, x))
 
 
 F32, BF16, U8, I32, I64 = torch.float32, torch.bfloat16, torch.uint8, torch.int32, torch.int64

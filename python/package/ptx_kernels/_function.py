@@ -87,6 +87,9 @@ class Function:
         named += [kinds(self.params[at].name, kinds.KEYWORD_ONLY, default=None) for at in self.outputs]
         return inspect.Signature(named)
 
+    def __reduce__(self) -> Any:
+        return getattr, (self.library, self.name)
+
     def __repr__(self) -> str:
         return f"<ptx_kernels function {self.name}{self.__signature__}>"
 
@@ -148,7 +151,7 @@ class Function:
                 front = tuple(shape[:extra])
                 if leading is None:
                     leading = front
-                elif _product(leading) != _product(front):
+                elif product(leading) != product(front):
                     raise ValueError(
                         f"{self.name}: {param.name}: its first dimensions are {front}, those of an argument before {leading}"
                     )
@@ -248,11 +251,12 @@ class Function:
         return [(at, names[name]) for at, name in named if name in names]
 
 
-def _product(extents: Sequence[Any]) -> Any:
-    product: Any = 1
+def product(extents: Sequence[Any]) -> Any:
+    """The number of elements of a shape; the extents may be symbols."""
+    elements: Any = 1
     for extent in extents:
-        product = product * extent
-    return product
+        elements = elements * extent
+    return elements
 
 
 def results(function: Function, values: Sequence[Any]) -> Any:
@@ -273,6 +277,9 @@ def call(function: Function, values: list[Any]) -> Any:
 
 
 def _call_elsewhere(function: Function, values: list[Any]) -> Any:
+    for at in function.tensors:
+        if values[at] is None and not function.params[at].optional:
+            raise TypeError(f"{function.name}: {function.params[at].name}: expected an array, found None")
     kinds = {type(values[at]).__module__.partition(".")[0] for at in (*function.tensors, *function.outputs)}
     if kinds & {"jax", "jaxlib"}:
         from . import _jax

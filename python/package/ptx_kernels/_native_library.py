@@ -86,6 +86,9 @@ class Library:
     def __repr__(self) -> str:
         return f"<ptx_kernels.Library {self._path}: {', '.join(self._functions)}>"
 
+    def __reduce__(self) -> Any:
+        return _loaded, (self._path,)
+
     def _direct(self, name: str) -> Any:
         if self._module is None:
             self._module = tvm_ffi().load_module(self._path)
@@ -93,6 +96,11 @@ class Library:
 
     def _address(self, symbol: str) -> Any:
         return getattr(self._symbols, symbol)
+
+
+def _loaded(path: str) -> Library:
+    """The library of this file, which is loaded unless it is there already."""
+    return next((library for library in _libraries if library._path == path), None) or Library(path)
 
 
 def load(path: str | os.PathLike[str]) -> Library:

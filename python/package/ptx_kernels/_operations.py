@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import operator
 from typing import Any
 
-from ._function import call
+from ._function import call, product
 from ._native_library import Library
 
 _spec = importlib.util.find_spec("ptx_kernels._native")
@@ -84,11 +85,14 @@ def add_layer_norm(x: Any, residual: Any, weight: Any = None, bias: Any = None, 
 
 
 def _add_norm(function: Any, x: Any, residual: Any, vectors: list[Any], eps: float) -> Any:
+    _check_arrays(function.name, x=x, residual=residual)
+    if len(x.shape) == 0:
+        raise ValueError(f"{function.name}: x: expected at least 1 dimensions, found shape ()")
     if tuple(x.shape) != tuple(residual.shape):
         raise ValueError(f"{function.name}: residual: expected shape {tuple(x.shape)}, that of x, found {tuple(residual.shape)}")
     if not _is_contiguous(residual):
         raise ValueError(f"{function.name}: residual: expected a contiguous tensor")
-    rows, sums = (tensor.reshape(-1, tensor.shape[-1]) for tensor in (x, residual))
+    rows, sums = (tensor.reshape(product(x.shape[:-1]), x.shape[-1]) for tensor in (x, residual))
     out, after = call(function, [rows, *vectors, None, sums, eps])
     return out.reshape(x.shape), residual if after is sums else after.reshape(x.shape)
 
@@ -160,6 +164,8 @@ def softmax(x: Any, axis: int = -1, *, scale: float = 1.0, out: Any = None) -> A
         scale: positive: the inverse of a temperature.
         out: where the result goes, for the last dimension; else it is a new tensor.
     """
+    _check_arrays("softmax", x=x)
+    axis = operator.index(axis)
     if axis in (-1, x.ndim - 1):
         return call(_library.softmax, [x, out, scale])
     if not -x.ndim <= axis < x.ndim:
@@ -238,6 +244,7 @@ def matmul(
     """
     if activation not in (None, "relu", "gelu", "gelu_tanh", "silu"):
         raise ValueError(f"matmul: activation: expected relu, gelu, gelu_tanh or silu, found {activation!r}")
+    _check_arrays("matmul", a=a, b=b)
     plain = bias is None and activation is None and residual is None
     if _dtype_name(a) in _FORMATS:
         _refuse("matmul", "operands of 8 bits", residual=residual)
@@ -273,7 +280,8 @@ def _scaled_matmul(
     if names[0] != names[1]:
         raise TypeError(f"matmul: b: expected a tensor of {names[0]}, the type of a, found {names[1]}")
     out = _result_of_type(a, (*a.shape[:-1], b.shape[-1]), out_dtype, out)
-    factors = [_factors(scale, shape, a) for scale, shape in zip(scales, (a.shape[:-1], b.shape[1:]))]
+    shapes = {"scale_a": a.shape[:-1], "scale_b": b.shape[1:]}
+    factors = [_factors(f"matmul: {name}", scale, shape, a) for (name, shape), scale in zip(shapes.items(), scales)]
     passed = [operand if names[0] == "int8" else _viewed(operand, "uint8") for operand in (a, b)]
     return call(_library.scaled_matmul, [*passed, *factors, bias, out, activation or "none", _FORMATS[names[0]]])
 
@@ -365,7 +373,8 @@ def _e4m3_inputs(tensors: list[Any], descales: list[Any], layout: str, out_dtype
     out = _result_of_type(q, (*q.shape[:-1], v.shape[-1]), out_dtype, out)
     heads = 2 if layout == "bshd" else 1
     shape = (k.shape[0], k.shape[heads]) if k.ndim == 4 else ()
-    return [*map(_e4m3_as_bytes, tensors), *(_factors(factor, shape, q) for factor in descales)], out
+    named = zip(("q_descale", "k_descale", "v_descale"), descales)
+    return [*map(_e4m3_as_bytes, tensors), *(_factors(f"attention: {name}", factor, shape, q) for name, factor in named)], out
 
 
 def attention_varlen(
@@ -405,6 +414,7 @@ def attention_varlen(
     Returns:
         A tensor like ``q`` with the elements of ``v``. Rows of no sequence have no defined value. Differentiable in ``q``, ``k`` and ``v``.
     """
+    _check_arrays("attention_varlen", q=q, k=k, v=v)
     left, right = _bounds("attention_varlen", window, causal)
     inputs = [q[None], k[None], v[None], cu_seqlens_q, cu_seqlens_k, None if out is None else out[None], None]
     made = call(
@@ -519,6 +529,9 @@ def attention_decode_latent(
     Returns:
         ``[batch, tokens, heads, v_elements]``. Without a gradient.
     """
+    _check_arrays("attention_decode_latent", q=q)
+    if operator.index(v_elements) < 1:
+        raise ValueError(f"attention_decode_latent: v_elements: expected at least 1, found {v_elements}")
     if out is None:
         out = _like(q, (*q.shape[:-1], v_elements), q.dtype)
     elif tuple(out.shape) != (*q.shape[:-1], v_elements):
@@ -597,12 +610,21 @@ def _bounds(name: str, window: Window, causal: bool) -> tuple[int | None, int | 
     return window[0], window[1]
 
 
-def _factors(value: Any, shape: tuple[Any, ...], like: Any) -> Any:
-    """Factors of this shape, in the framework of ``like``: a number, or a tensor of one, counts for all."""
+def _check_arrays(function: str, **arguments: Any) -> None:
+    """An error for an argument that is no array or tensor of any framework."""
+    for name, value in arguments.items():
+        if not hasattr(value, "shape") or not hasattr(value, "ndim"):
+            raise TypeError(f"{function}: {name}: expected an array, found {'None' if value is None else type(value).__name__}")
+
+
+def _factors(name: str, value: Any, shape: tuple[Any, ...], like: Any) -> Any:
+    """Factors of this shape, in the framework of ``like``: a number, or a tensor of one, counts for all. ``name`` is for errors."""
     if value is None:
         return None
     if isinstance(value, (int, float)):
         value = _number(value, like)
+    if not hasattr(value, "ndim"):
+        raise TypeError(f"{name}: expected a number or an array, found {type(value).__name__}")
     if value.ndim > 0 and tuple(value.shape) != (1,):
         return value
     if hasattr(value, "is_cuda"):
@@ -701,7 +723,10 @@ def _torch_type(dtype: Any) -> Any:
     """A type of PyTorch, by its name or as it is."""
     import torch
 
-    return getattr(torch, dtype) if isinstance(dtype, str) else dtype
+    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if not isinstance(found, torch.dtype):
+        raise TypeError(f"expected a type of PyTorch, found {dtype!r}")
+    return found
 
 
 def _move(tensor: Any, source: int, target: int) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 import torch
+from torch.autograd import forward_ad
 
 from . import _native_library
 from ._function import Function, Param, results
@@ -24,6 +25,8 @@ _DTYPES = {
 _TORCH_TYPES = {name: dtype for dtype, name in _DTYPES.items()}
 _SCALARS = {"int": "int", "float": "float", "bool": "bool", "str": "str"}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+# Types of devices whose memory the library reads. A call with tensors on `meta` gives their shapes.
+_PLACES = ("cpu", "cuda")
 
 
 class Operators:
@@ -210,7 +213,7 @@ def define(library: Any) -> None:
 def _described(function: Function, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     tensors = [value if param.is_tensor else None for param, value in zip(function.params, values)]
     shapes = [None if tensor is None else tensor.shape for tensor in tensors]
-    dtypes = [None if tensor is None else _DTYPES.get(tensor.dtype, str(tensor.dtype)) for tensor in tensors]
+    dtypes = [None if tensor is None else _DTYPES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")) for tensor in tensors]
     return shapes, dtypes
 
 
@@ -247,13 +250,21 @@ def _infer_known(function: Function, values: Sequence[Any]) -> Any:
 
 def call(function: Function, values: list[Any]) -> Any:
     """Calls a function with tensors."""
-    if torch.is_autocast_enabled(_first(function, values).device.type):
+    place = _first(function, values).device.type
+    if place in _PLACES and torch.is_autocast_enabled(place):
         _autocast(function, values)
     if torch.compiler.is_compiling():
         return _call_operators(function, values)
     _check_tensors(function, values)
-    plain = all(type(values[at]) in _PLAIN for at in function.tensors if values[at] is not None)
-    if not plain or torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None:
+    if torch.is_grad_enabled():
+        _check_outputs(function, values)
+    if forward_ad._current_level >= 0:
+        _check_tangents(function, values)
+    plain = place in _PLACES and all(type(values[at]) in _PLAIN for at in function.tensors if values[at] is not None)
+    transform = torch._C._functorch.peek_interpreter_stack()
+    if not plain or torch._C._len_torch_dispatch_stack() > 0 or transform is not None:
+        if transform is not None and transform.key() == torch._C._functorch.TransformType.Grad:
+            _check_gradients(function, values)
         return _call_operators(function, values)
     return _call_directly(function, values)
 
@@ -267,9 +278,40 @@ def _first(function: Function, values: Sequence[Any]) -> Any:
 
 
 def _check_tensors(function: Function, values: Sequence[Any]) -> None:
+    first = None
     for param, value in zip(function.params, values):
-        if param.is_tensor and value is not None and not isinstance(value, torch.Tensor):
-            raise TypeError(f"{function.name}: {param.name}: expected a torch.Tensor, found {type(value).__name__}")
+        if not param.is_tensor or (value is None and (param.optional or param.written)):
+            continue
+        if not isinstance(value, torch.Tensor):
+            found = "None" if value is None else type(value).__name__
+            raise TypeError(f"{function.name}: {param.name}: expected a torch.Tensor, found {found}")
+        if value.layout is not torch.strided or value.is_nested:
+            raise TypeError(f"{function.name}: {param.name}: expected a dense tensor, found a sparse or nested one")
+        if first is None:
+            first = (param.name, value)
+        elif value.is_meta != first[1].is_meta:
+            raise ValueError(f"{function.name}: {param.name}: is on {value.device}, and {first[0]} is on {first[1].device}")
+
+
+def _check_tangents(function: Function, values: Sequence[Any]) -> None:
+    """The operators have no forward-mode derivative, and PyTorch would take it for zero."""
+    for at in function.tensors:
+        if values[at] is not None and forward_ad.unpack_dual(values[at]).tangent is not None:
+            raise NotImplementedError(f"{function.name} has no forward-mode derivative; use torch.autograd.grad")
+
+
+def _check_gradients(function: Function, values: Sequence[Any]) -> None:
+    """Operators of torch.library have no gradients in PyTorch's function transforms."""
+    if _wants_gradients(function, values):
+        raise NotImplementedError(f"{function.name} has no gradient in torch.func; use torch.autograd.grad")
+
+
+def _check_outputs(function: Function, values: Sequence[Any]) -> None:
+    """Outputs that are passed take no part in gradients."""
+    given = [at for at in function.outputs if values[at] is not None]
+    if given and (any(values[at].requires_grad for at in given) or _wants_gradients(function, values)):
+        names = ", ".join(f"{function.params[at].name}=" for at in given)
+        raise RuntimeError(f"{function.name}: {names} cannot be written where gradients are computed; use torch.no_grad()")
 
 
 def _wants_gradients(function: Function, values: Sequence[Any]) -> bool:
@@ -286,10 +328,7 @@ def _wants_gradients(function: Function, values: Sequence[Any]) -> bool:
 
 def _call_directly(function: Function, values: list[Any]) -> Any:
     given = any(values[at] is not None for at in function.outputs)
-    if _wants_gradients(function, values):
-        if given:
-            names = ", ".join(f"{function.params[at].name}=" for at in function.outputs if values[at] is not None)
-            raise RuntimeError(f"{function.name}: {names} cannot be written where gradients are computed; use torch.no_grad()")
+    if not given and _wants_gradients(function, values):
         if function.backward is None:
             raise RuntimeError(f"{function.name} has no gradient; use torch.no_grad(), or detach() its inputs")
         made = _Differentiable.apply(function, *[values[at] for at in function.inputs])
