@@ -188,11 +188,12 @@ impl Range {
     /// Returns true if `value` is one of them.
     pub fn contains(self, value: i64) -> bool {
         let value = if self.wraps { i64::from(value as u32) } else { value };
-        let reached = match self.step {
-            Step::Add(step) => (value - self.lo) % step == 0,
-            Step::Double => value % self.lo == 0 && (value / self.lo).count_ones() == 1,
-        };
-        (self.lo..=self.hi).contains(&value) && reached
+        // The distance of a number outside of the range may not fit into 64 bits.
+        (self.lo..=self.hi).contains(&value)
+            && match self.step {
+                Step::Add(step) => (value - self.lo) % step == 0,
+                Step::Double => value % self.lo == 0 && (value / self.lo).count_ones() == 1,
+            }
     }
 }
 
