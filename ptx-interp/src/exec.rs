@@ -9,7 +9,7 @@ use super::launch::Stats;
 use super::listing::Listing;
 use super::role::Role;
 use super::soft::mask;
-use super::warp::{Lanes, Warp, lanes};
+use super::warp::{Lanes, Warp};
 
 /// Everything that an instruction can reach, without those who watch it.
 pub(super) struct ExecState<'a> {
@@ -71,6 +71,12 @@ impl ExecState<'_> {
         }
     }
 
+    /// The values of several sources.
+    #[inline]
+    pub(super) fn fetch_all<const N: usize>(&self, srcs: [Src; N]) -> [Lanes; N] {
+        srcs.map(|src| self.fetch(src))
+    }
+
     /// A source's value in one lane.
     pub(super) fn fetch_lane(&self, src: Src, lane: usize) -> u64 {
         match src {
@@ -92,21 +98,33 @@ impl ExecState<'_> {
 
     /// Writes a value for each of the lanes.
     pub(super) fn store(&mut self, dst: Dst, group: u32, value: impl Fn(usize) -> u64) {
-        let Some(register) = self.warp.regs.get_mut((self.warp.origin + dst.slot) as usize) else { return };
+        let Some(register) = self.register(dst.slot) else { return };
+        // The compiler makes a copy of this for each of 180 closures, so the loops are plain: iterators would double the code.
         if group == u32::MAX {
-            for (lane, to) in register.iter_mut().enumerate() {
-                *to = value(lane) & dst.mask;
+            let mut lane = 0;
+            while lane < 32 {
+                register[lane] = value(lane) & dst.mask;
+                lane += 1;
             }
         } else {
-            for lane in lanes(group) {
+            let mut rest = group;
+            while rest != 0 {
+                let lane = rest.trailing_zeros() as usize;
                 register[lane] = value(lane) & dst.mask;
+                rest &= rest - 1;
             }
         }
     }
 
+    /// A register of the frame.
+    #[inline]
+    fn register(&mut self, slot: u32) -> Option<&mut Lanes> {
+        self.warp.regs.get_mut((self.warp.origin + slot) as usize)
+    }
+
     /// Writes one lane's value.
     pub(super) fn store_lane(&mut self, dst: Dst, lane: usize, value: u64) {
-        if let Some(register) = self.warp.regs.get_mut((self.warp.origin + dst.slot) as usize) {
+        if let Some(register) = self.register(dst.slot) {
             register[lane] = value & dst.mask;
         }
     }

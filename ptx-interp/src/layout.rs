@@ -180,8 +180,11 @@ impl Layout {
 
 /// The variables that entries declare in their bodies.
 fn entry_owned(module: &Module) -> HashMap<VarId, usize> {
-    let entries = module.functions.iter().enumerate().filter(|(_, f)| f.entry);
-    entries.flat_map(|(at, f)| f.variables.iter().map(move |id| (*id, at))).collect()
+    let mut owners = HashMap::new();
+    for (at, entry) in module.functions.iter().enumerate().filter(|(_, function)| function.entry) {
+        owners.extend(entry.variables.iter().map(|id| (*id, at)));
+    }
+    owners
 }
 
 /// Numbers the registers of a function.

@@ -3,7 +3,7 @@
 use super::global::Global;
 use super::grid::Grid;
 use super::listing::Listing;
-use super::names::{Named, Names};
+use super::names::{Named, Names, sort_by_address};
 use super::space::{Place, Where, number};
 use ptx_core::ir::VarId;
 
@@ -67,7 +67,7 @@ impl Map<'_> {
             Some(Named { at: *at, size: data.size, name: data.name.clone() })
         };
         let mut list: Vec<Named> = self.listing.layout.constants.iter().filter_map(named).collect();
-        list.sort_by_key(|named| named.at);
+        sort_by_address(&mut list);
         near(&list, at)
     }
 

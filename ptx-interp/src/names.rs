@@ -41,7 +41,7 @@ impl Names {
             }
         }
         for list in [&mut names.shared, &mut names.params, &mut names.frame] {
-            list.sort_by_key(|named| named.at);
+            sort_by_address(list);
         }
         names
     }
@@ -50,4 +50,9 @@ impl Names {
 fn owns(function: &Function, id: VarId) -> bool {
     let mut outer = function.params.iter().chain(&function.returns);
     function.variables.contains(&id) || outer.any(|param| matches!(param, Param::Var(own) if *own == id))
+}
+
+/// Puts names into the order of their addresses.
+pub(super) fn sort_by_address(list: &mut [Named]) {
+    list.sort_by_key(|named| named.at);
 }

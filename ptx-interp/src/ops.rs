@@ -87,7 +87,7 @@ const FAMILIES: &[&[Op]] = &[
 /// Decodes an instruction; one with a modifier that its decoder does not know is refused.
 pub(super) fn decode(site: &Site) -> Decoded {
     let ty = site.main_type().map_or("", |t| t.name());
-    let present = |part: &str| site.modifiers().any(|m| m == part);
+    let present = |part: &str| site.modifiers.contains(&part);
     let op = candidates(site.row.opcode()).filter(|op| op.admits(ty) && op.parts().all(present));
     let op = best(op).ok_or_else(|| format!("`{}` on .{ty} has no semantics here yet", site.row.name))?;
     site.accept(&op.parts().collect::<Vec<_>>());

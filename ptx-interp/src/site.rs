@@ -27,6 +27,8 @@ pub(super) struct Site<'a> {
     pub row: &'static Row,
     /// The first instruction of each function in the program's code.
     pub starts: &'a [u32],
+    /// All modifiers as written.
+    pub modifiers: Vec<&'static str>,
     asked: RefCell<Vec<String>>,
 }
 
@@ -85,7 +87,9 @@ impl<'a> Site<'a> {
         row: &'static Row,
         starts: &'a [u32],
     ) -> Site<'a> {
-        Site { module, layout, function, inst, row, starts, asked: RefCell::default() }
+        let mut modifiers = row.parts.clone();
+        modifiers.extend(inst.slots.iter().flatten().map(|m| m.text));
+        Site { module, layout, function, inst, row, starts, modifiers, asked: RefCell::default() }
     }
 
     // ---- modifiers ----
@@ -93,7 +97,7 @@ impl<'a> Site<'a> {
     /// Returns true if a modifier is there, in the name or in a slot.
     pub(super) fn is(&self, modifier: &str) -> bool {
         self.asked.borrow_mut().push(modifier.to_string());
-        self.modifiers().any(|m| m == modifier)
+        self.modifiers.contains(&modifier)
     }
 
     /// Takes note of modifiers that change nothing here, or that the decoder finds in another way.
@@ -103,7 +107,7 @@ impl<'a> Site<'a> {
 
     /// The same of every modifier there is.
     pub(super) fn accept_all(&self) {
-        self.accept(&self.modifiers().collect::<Vec<_>>());
+        self.accept(&self.modifiers);
     }
 
     /// The first of these that is there.
@@ -117,14 +121,9 @@ impl<'a> Site<'a> {
         found
     }
 
-    /// All modifiers as written.
-    pub(super) fn modifiers(&self) -> impl Iterator<Item = &'static str> {
-        self.row.parts.iter().copied().chain(self.inst.slots.iter().flatten().map(|m| m.text))
-    }
-
     /// The types among the modifiers, in order.
     pub(super) fn types(&self) -> Vec<Type> {
-        self.modifiers().filter_map(Type::find).collect()
+        self.modifiers.iter().filter_map(|m| Type::find(m)).collect()
     }
 
     /// A modifier that no decoder asked for and that is no hint: it would be ignored.
@@ -374,19 +373,30 @@ impl<'a> Site<'a> {
 
     // ---- the common shapes of steps ----
 
-    /// `d = f(a, b, …)` on raw bits; the sources follow the destination.
-    pub(super) fn map<const N: usize>(&self, f: impl Fn([u64; N]) -> u64 + Send + Sync + 'static) -> Decoded {
-        let (dst, srcs) = (self.dst(0)?, self.srcs::<N>(1)?);
-        Ok(Box::new(move |ctx, group| Ok(apply(ctx, group, dst, srcs, &f))))
+    /// The first destination, and the sources that follow it.
+    fn result_and_sources<const N: usize>(&self) -> Result<(Dst, [Src; N]), Refusal> {
+        Ok((self.dst(0)?, self.srcs(1)?))
     }
 
-    /// The same on integers: each source is extended to 64 bits as its type says, the result is cut.
-    pub(super) fn int<const N: usize>(&self, f: impl Fn([u64; N]) -> u64 + Send + Sync + 'static) -> Decoded {
+    /// The unused bits of each source in 64, and whether it is signed.
+    fn extensions<const N: usize>(&self) -> Result<[(u32, bool); N], Refusal> {
         let mut types = [(0, false); N];
         for (i, to) in types.iter_mut().enumerate() {
             let ty = self.ty(1 + i)?;
             *to = (64 - ty.bits().min(64), ty.class() == Class::Signed);
         }
+        Ok(types)
+    }
+
+    /// `d = f(a, b, …)` on raw bits; the sources follow the destination.
+    pub(super) fn map<const N: usize>(&self, f: impl Fn([u64; N]) -> u64 + Send + Sync + 'static) -> Decoded {
+        let (dst, srcs) = self.result_and_sources()?;
+        Ok(Box::new(move |ctx, group| Ok(apply(ctx, group, dst, srcs, &f))))
+    }
+
+    /// The same on integers: each source is extended to 64 bits as its type says, the result is cut.
+    pub(super) fn int<const N: usize>(&self, f: impl Fn([u64; N]) -> u64 + Send + Sync + 'static) -> Decoded {
+        let types = self.extensions()?;
         self.map(move |args: [u64; N]| f(extend_all(args, &types)))
     }
 }
@@ -403,11 +413,6 @@ fn pred() -> Result<Type, Refusal> {
 fn extend_all<const N: usize>(mut args: [u64; N], types: &[(u32, bool); N]) -> [u64; N] {
     args.iter_mut().zip(types).for_each(|(arg, ty)| *arg = extend(*arg, *ty));
     args
-}
-
-#[inline]
-fn fetch_all<const N: usize>(ctx: &Ctx, srcs: [Src; N]) -> [[u64; 32]; N] {
-    srcs.map(|s| ctx.fetch(s))
 }
 
 /// The values of one lane.
@@ -429,7 +434,7 @@ pub(super) fn apply<const N: usize>(
     srcs: [Src; N],
     f: &impl Fn([u64; N]) -> u64,
 ) -> Flow {
-    let args = fetch_all(ctx, srcs);
+    let args = ctx.fetch_all(srcs);
     ctx.store(dst, group, |lane| f(of_lane(&args, lane)));
     Flow::Next
 }

@@ -131,14 +131,15 @@ fn tiled(map: &TensorMap, at: At, tile: [u32; RANK]) -> Vec<At> {
     for d in (1..map.rank as usize).rev().filter(|d| Some(*d) != slices) {
         let step = i64::from(map.steps[d]);
         let count = i64::from(tile[d].div_ceil(map.steps[d]));
-        let along = |place: At| {
-            (0..count).map(move |i| {
+        let mut along = Vec::new();
+        for place in places {
+            for i in 0..count {
                 let mut next = place;
                 next[d] += i * step;
-                next
-            })
-        };
-        places = places.into_iter().flat_map(along).collect();
+                along.push(next);
+            }
+        }
+        places = along;
     }
     places
 }

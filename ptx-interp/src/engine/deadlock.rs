@@ -28,14 +28,13 @@ struct Waiting {
 }
 
 /// The fault of clusters in which nobody can go on: all wait, or run in loops that nothing ends.
-pub(super) fn explain_deadlock<'a>(
+pub(super) fn explain_deadlock(
     map: Map,
     observer: Option<&dyn Observer>,
-    clusters: impl Iterator<Item = Cluster<'a>>,
+    clusters: &[Cluster],
     spins: &[Spin],
 ) -> Fault {
     let (listing, mut waiting, mut ended, mut first) = (map.listing, Vec::new(), 0, None);
-    let clusters: Vec<Cluster> = clusters.collect();
     for (shared, blocks) in clusters.iter().copied() {
         for (block, warps) in blocks {
             ended += warps.iter().filter(|warp| warp.live == 0).count();
@@ -72,8 +71,10 @@ pub(super) fn explain_deadlock<'a>(
     fault.span = inst.map(|i| i.span);
     fault.function = inst.and_then(|i| listing.function_name(i.function));
     (fault.block, fault.thread) = (first.map(|f| f.0), first.map(|f| f.1));
-    let open = |cluster: &Cluster| observer.map(|observer| open_phases(observer, listing, *cluster, spins));
-    let reasons: Vec<Reasons> = clusters.iter().filter_map(open).flatten().collect();
+    let mut reasons: Vec<Reasons> = Vec::new();
+    if let Some(observer) = observer {
+        clusters.iter().for_each(|cluster| reasons.extend(open_phases(observer, listing, *cluster, spins)));
+    }
     for party in reasons.iter().flat_map(|reasons| &reasons.parties).take(MOST) {
         fault = fault.party(Some(party.clone()));
     }

@@ -113,8 +113,8 @@ impl Engine<'_> {
         if patience.retries() && resident.iter_mut().filter_map(|c| c.shared.revive().then_some(c)).count() > 0 {
             return Ok(());
         }
-        let clusters = resident.iter().map(|cluster| (&cluster.shared, cluster.blocks.as_slice()));
-        Err(explain_deadlock(self.map(), self.observer, clusters, &spins))
+        let clusters: Vec<_> = resident.iter().map(|cluster| (&cluster.shared, cluster.blocks.as_slice())).collect();
+        Err(explain_deadlock(self.map(), self.observer, &clusters, &spins))
     }
 
     /// For naming what lies at addresses.
@@ -138,8 +138,8 @@ impl Engine<'_> {
             () if cluster.blocks.iter().any(|(_, w)| w.iter().any(|w| w.ready() != 0)) => Ok(false),
             () if cluster.shared.revive() => Ok(false),
             () => {
-                let stuck = std::iter::once((&cluster.shared, cluster.blocks.as_slice()));
-                Err(explain_deadlock(self.map(), self.observer, stuck, &[]))
+                let stuck = (&cluster.shared, cluster.blocks.as_slice());
+                Err(explain_deadlock(self.map(), self.observer, &[stuck], &[]))
             }
         }
     }

@@ -167,8 +167,15 @@ fn read(ctx: &Ctx, lane: usize, slot: Slot, base: u32, frame: u32) -> Result<Vec
         Slot::Register { slot, bits, count } => {
             let (words, bytes) = (bits.div_ceil(64).max(1), bits.div_ceil(8).max(1) as usize);
             let register = |i: u32| ctx.warp.regs.get((base + slot + i) as usize).map_or(0, |r| r[lane]);
-            let component = |c: u32| (0..words).flat_map(move |i| register(c * words + i).to_le_bytes()).take(bytes);
-            Ok((0..count).flat_map(component).collect())
+            let mut read = Vec::with_capacity(count as usize * bytes);
+            for component in 0..count {
+                let end = read.len() + bytes;
+                for word in 0..words {
+                    read.extend_from_slice(&register(component * words + word).to_le_bytes());
+                }
+                read.truncate(end);
+            }
+            Ok(read)
         }
         Slot::Frame { offset, size } => {
             let start = frame as usize + offset as usize;

@@ -374,7 +374,7 @@ fn pack(site: &Site) -> Decoded {
     let (dst, [a, b]) = (site.dst(0)?, site.srcs(1)?);
     let c = if site.there(3) { site.src(3)? } else { Src::Value(0) };
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c] = [a, b, c].map(|s| ctx.fetch(s));
+        let [a, b, c] = ctx.fetch_all([a, b, c]);
         ctx.store(dst, group, |lane| c[lane] << (2 * bits) | clamp(a[lane]) << bits | clamp(b[lane]));
         Ok(Flow::Next)
     }))

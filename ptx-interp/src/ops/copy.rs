@@ -117,7 +117,8 @@ fn bulk(site: &Site) -> Decoded {
     ]);
     let (masked, ignoring) = (site.is("cp_mask"), site.is("ignore_oob"));
     let ends = |left, right| Some([site.named(left)?, site.named(right)?]);
-    let modifiers: Vec<_> = site.modifiers().filter(|m| Where::from_modifier(Some(m)) != Where::Generic).collect();
+    let modifiers: Vec<_> =
+        site.modifiers.iter().copied().filter(|m| Where::from_modifier(Some(m)) != Where::Generic).collect();
     let [to, from] = modifiers[..] else { return Err(format!("a bulk copy between {modifiers:?}")) };
     let copy = Bulk {
         to: site.address(0, Where::from_modifier(Some(to)))?,

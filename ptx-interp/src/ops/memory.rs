@@ -66,7 +66,7 @@ pub(super) fn ld(site: &Site) -> Decoded {
     let words = targets(site, 0, ty)?;
     let registers = words.iter().map(|(_, _, dst)| dst.slot).collect();
     let step = load(site, ty, words)?;
-    Ok(if site.modifiers().any(|m| STRONG.contains(&m)) { looking(step, registers) } else { step })
+    Ok(if site.modifiers.iter().any(|m| STRONG.contains(m)) { looking(step, registers) } else { step })
 }
 
 fn load(site: &Site, ty: Type, words: Vec<(usize, usize, Dst)>) -> Decoded {

@@ -28,7 +28,7 @@ pub(super) fn shape(site: &Site) -> Result<[usize; 3], Refusal> {
         let (columns, depth) = rest.split_once('k')?;
         Some([rows.parse().ok()?, columns.parse().ok()?, depth.parse().ok()?])
     };
-    let found = site.modifiers().find_map(|m| Some((m, parse(m)?)));
+    let found = site.modifiers.iter().find_map(|m| Some((m, parse(m)?)));
     let (name, shape) = found.ok_or_else(|| format!("`{}` without a shape", site.row.name))?;
     site.accept(&[name]);
     Ok(shape)
@@ -126,12 +126,12 @@ impl Product {
         let volta = rows == 8 && a.bits() == 16;
         let sparse = site.is("sp") | site.is("sp::ordered_metadata");
         let (contained, scaled) = kind(site);
-        let layouts: Vec<_> = site.modifiers().filter(|m| ["row", "col"].contains(m)).collect();
+        let layouts: Vec<_> = site.modifiers.iter().filter(|m| ["row", "col"].contains(m)).collect();
         let eight = a.bits() == 8 && matches!(element(a)?, Element::Float(_)) && !contained;
         let fragment = |at: usize, ty: Type, across: &str, lines: usize, depth: usize| {
             let element = element(ty)?;
             let spread = match volta {
-                true => Spread::Volta { across: layouts.get(at - 1) == Some(&across) },
+                true => Spread::Volta { across: layouts.get(at - 1) == Some(&&across) },
                 false => Spread::Quads { high: lines / 8 },
             };
             let lines = if volta { 32 } else { lines };

@@ -102,7 +102,7 @@ fn words(src: Src, bits: u32) -> Vec<(Src, u32)> {
 
 /// The space among the modifiers.
 pub(super) fn space(site: &Site) -> Where {
-    let named = site.modifiers().find(|m| Where::from_modifier(Some(m)) != Where::Generic);
+    let named = site.modifiers.iter().copied().find(|m| Where::from_modifier(Some(m)) != Where::Generic);
     if let Some(name) = named {
         site.is(name);
     }
@@ -122,7 +122,7 @@ fn cvta(site: &Site, convert: fn(Where, u64) -> u64) -> Decoded {
 
 fn isspacep(site: &Site) -> Decoded {
     let space = space(site);
-    let own = site.modifiers().any(|m| m == "shared" || m == "shared::cta");
+    let own = site.modifiers.iter().any(|m| ["shared", "shared::cta"].contains(m));
     let (dst, src) = (site.dst(0)?, site.src(1)?);
     Ok(Box::new(move |ctx, group| {
         let a = ctx.fetch(src);
@@ -143,7 +143,7 @@ fn mapa(site: &Site) -> Decoded {
     let ty = written(site)?;
     let (dst, a, b) = (site.destination(site.operand(0), ty)?, site.source(site.operand(1), ty)?, site.src(2)?);
     Ok(Box::new(move |ctx, group| {
-        let [a, b] = [a, b].map(|s| ctx.fetch(s));
+        let [a, b] = ctx.fetch_all([a, b]);
         ctx.store(dst, group, |lane| window + ((b[lane] + 1) << RANK | a[lane] & mask(RANK)));
         Ok(Flow::Next)
     }))

@@ -37,7 +37,7 @@ fn element(site: &Site) -> Result<Type, Refusal> {
 /// Shared memory of the cluster where an mbarrier is told, unless another space is named; else global memory.
 fn space(site: &Site) -> Where {
     let told = site.named("mbar").is_some();
-    let named = site.modifiers().map(|m| Where::from_modifier(Some(m))).find(|space| *space != Where::Generic);
+    let named = site.modifiers.iter().map(|m| Where::from_modifier(Some(m))).find(|space| *space != Where::Generic);
     site.accept(&["global", "shared", "shared::cluster", "shared::cta", "async", "mbarrier::complete_tx::bytes"]);
     named.unwrap_or(if told { Where::Generic } else { Where::Global })
 }
@@ -75,8 +75,10 @@ fn store(site: &Site) -> Decoded {
     let size = ty.bytes() as usize;
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
-            let bytes: Vec<u8> =
-                values.iter().flat_map(|src| ctx.fetch_lane(*src, lane).to_le_bytes().into_iter().take(size)).collect();
+            let mut bytes = Vec::with_capacity(values.len() * size);
+            for src in &values {
+                bytes.extend_from_slice(&ctx.fetch_lane(*src, lane).to_le_bytes()[..size.min(8)]);
+            }
             let at = address.lane(ctx, lane);
             ctx.comes(mbar, lane)?;
             ctx.bytes_mut(address.space, lane, at, bytes.len() as u64)?.copy_from_slice(&bytes);
@@ -120,7 +122,7 @@ fn bulk(site: &Site) -> Decoded {
     ]);
     let kind = reduction(site).ok_or("a reduction without an operation")?;
     let spaces: Vec<_> =
-        site.modifiers().map(|m| Where::from_modifier(Some(m))).filter(|space| *space != Where::Generic).collect();
+        site.modifiers.iter().map(|m| Where::from_modifier(Some(m))).filter(|space| *space != Where::Generic).collect();
     let to = site.address(0, *spaces.first().ok_or("a bulk reduction without a space")?)?;
     let from = site.address(1, Where::Shared)?;
     let size = site.src(site.named("size").ok_or("a bulk reduction without a size")?)?;

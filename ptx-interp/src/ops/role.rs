@@ -58,7 +58,7 @@ const ROLES: &[(&str, Reader)] = &[
 ];
 
 fn has(site: &Site, modifier: &str) -> bool {
-    site.modifiers().any(|m| m == modifier)
+    site.modifiers.contains(&modifier)
 }
 
 fn act(act: Act) -> Role {
@@ -128,7 +128,7 @@ fn fence(site: &Site) -> Role {
 
 /// Fences of the async proxy; the others order tensor maps, for which they are ordinary fences here.
 fn proxy(site: &Site) -> Role {
-    match site.modifiers().any(|m| m.starts_with("async")) {
+    match site.modifiers.iter().any(|m| m.starts_with("async")) {
         true => Role { act: Act::ProxyFence, ..ordered(site, Order::Weak, Scope::Cluster) },
         false => fence(site),
     }

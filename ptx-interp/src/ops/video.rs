@@ -32,14 +32,19 @@ fn average(a: i64, b: i64) -> i64 {
     (a + b + i64::from(a + b >= 0)) >> 1
 }
 
-/// Result of a comparison.
-type Compare = fn(&i64, &i64) -> bool;
-const COMPARISONS: [(&str, Compare); 6] =
-    [("eq", i64::eq), ("ne", i64::ne), ("lt", i64::lt), ("le", i64::le), ("gt", i64::gt), ("ge", i64::ge)];
+/// A function of two parts.
+type Function = fn(i64, i64) -> i64;
+const COMPARISONS: [(&str, Function); 6] = [
+    ("eq", |a, b| (a == b).into()),
+    ("ne", |a, b| (a != b).into()),
+    ("lt", |a, b| (a < b).into()),
+    ("le", |a, b| (a <= b).into()),
+    ("gt", |a, b| (a > b).into()),
+    ("ge", |a, b| (a >= b).into()),
+];
 
-fn compare(site: &Site) -> Result<impl Fn(i64, i64) -> i64 + Copy + Send + Sync + 'static, Refusal> {
-    let compare = site.one_of(&COMPARISONS).ok_or("`vset` without a comparison")?;
-    Ok(move |a: i64, b: i64| i64::from(compare(&a, &b)))
+fn compare(site: &Site) -> Result<Function, Refusal> {
+    site.one_of(&COMPARISONS).ok_or_else(|| "`vset` without a comparison".into())
 }
 
 /// An operand: its register or number, the selector behind it, whether `-` stands before it.
@@ -140,7 +145,7 @@ impl Kind {
     }
 }
 
-fn scalar(site: &Site, kind: Kind, f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static) -> Decoded {
+fn scalar(site: &Site, kind: Kind, f: Function) -> Decoded {
     let signs = signed(site)?;
     finish(site, kind, (signs[0], signs[1], *signs.get(2).unwrap_or(&signs[1])), f)
 }
@@ -151,12 +156,7 @@ fn set(site: &Site) -> Decoded {
 }
 
 /// `d = f(a, b)`, clamped, and joined with c. The signs are those of d, a and b.
-fn finish(
-    site: &Site,
-    kind: Kind,
-    (d_sign, a_sign, b_sign): (bool, bool, bool),
-    f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static,
-) -> Decoded {
+fn finish(site: &Site, kind: Kind, (d_sign, a_sign, b_sign): (bool, bool, bool), f: Function) -> Decoded {
     const SECOND: [(&str, Then); 3] = [("add", Then::Add), ("min", Then::Least), ("max", Then::Greatest)];
     let saturate = site.is("sat");
     let (dst, selector) = destination(site)?;
@@ -169,7 +169,7 @@ fn finish(
     };
     let (a_place, b_place, place) = (place(a.selector), place(b.selector), place(selector));
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c] = [a.src, b.src, c].map(|s| ctx.fetch(s));
+        let [a, b, c] = ctx.fetch_all([a.src, b.src, c]);
         ctx.store(dst, group, |lane| {
             let value = f(extract(a[lane], a_place, a_sign), extract(b[lane], b_place, b_sign));
             let value = if saturate { kind.saturate(value, place.1, d_sign) } else { value };
@@ -213,7 +213,7 @@ fn multiply(site: &Site) -> Decoded {
     let wide = a_sign || b_sign || turned || c.negated;
     let (a_place, b_place) = (place(a.selector), place(b.selector));
     Ok(Box::new(move |ctx, group| {
-        let [x, y, z] = [a.src, b.src, c.src].map(|s| ctx.fetch(s));
+        let [x, y, z] = ctx.fetch_all([a.src, b.src, c.src]);
         ctx.store(dst, group, |lane| {
             // A whole word is multiplied and added as a signed one, whatever its type.
             let part = |word: u64, place, signed| i64::from(extract(word, place, signed) as i32);
@@ -229,7 +229,7 @@ fn multiply(site: &Site) -> Decoded {
     }))
 }
 
-fn simd(site: &Site, parts: u32, f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static) -> Decoded {
+fn simd(site: &Site, parts: u32, f: Function) -> Decoded {
     let signs = signed(site)?;
     side_by_side(site, parts, (signs[0], signs[1], *signs.get(2).unwrap_or(&signs[1])), f)
 }
@@ -244,12 +244,7 @@ fn digits(selector: Option<&str>, default: &str) -> Vec<u32> {
     selector.unwrap_or(default).chars().rev().filter_map(|c| c.to_digit(10)).collect()
 }
 
-fn side_by_side(
-    site: &Site,
-    parts: u32,
-    (d_sign, a_sign, b_sign): (bool, bool, bool),
-    f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static,
-) -> Decoded {
+fn side_by_side(site: &Site, parts: u32, (d_sign, a_sign, b_sign): (bool, bool, bool), f: Function) -> Decoded {
     let (saturate, sum) = (site.is("sat"), site.is("add"));
     let (dst, selector) = destination(site)?;
     let (a, b, c) = (chosen(site, 1)?, chosen(site, 2)?, site.src(3)?);
@@ -258,7 +253,7 @@ fn side_by_side(
     let written = digits(selector, low);
     let bits = 32 / parts;
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c] = [a.src, b.src, c].map(|s| ctx.fetch(s));
+        let [a, b, c] = ctx.fetch_all([a.src, b.src, c]);
         ctx.store(dst, group, |lane| {
             let both = a[lane] & mask(32) | b[lane] << 32;
             let part = |digits: &[u32], i: u32, sign: bool| {

@@ -237,7 +237,7 @@ impl Watch {
         let role = exec.role();
         let tick = threads.now - u32::from(role.act == Act::Object && role.order.releases());
         let mut reached = block.reached.borrow_mut();
-        let by = reached.entry(threads.number).or_default();
+        let by = reached.entry(threads.number).or_insert([Reach::default(); 32]);
         for lane in lanes(touch.lanes) {
             by[lane] = Reach { tick, arrived: threads.gates(lane).arrived, pc: exec.warp.at };
         }

@@ -18,6 +18,9 @@ type Ticks = Arc<Vec<u32>>;
 pub(crate) struct Clock(Vec<(u32, Ticks)>);
 
 impl Clock {
+    /// Nothing is known.
+    pub(super) const NEW: Clock = Clock(Vec::new());
+
     /// Up to which tick an actor of a block is known.
     pub(super) fn tick(&self, block: u32, actor: usize) -> u32 {
         self.ticks(block).and_then(|ticks| ticks.get(actor)).copied().unwrap_or(0)

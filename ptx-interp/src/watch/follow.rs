@@ -103,7 +103,7 @@ fn kind(site: &Site, inst: &Inst) -> Kind {
 
 /// The fragments of a product of 16 rows and 8 columns; other shapes are taken to have values everywhere.
 fn fragments(site: &Site) -> Option<[Box<[u32]>; 4]> {
-    site.modifiers().find(|m| m.starts_with("m16n8"))?;
+    site.modifiers.iter().find(|m| m.starts_with("m16n8"))?;
     let of = |name: &str| {
         let slot = |operand: &Operand| match operand {
             Operand::Reg(register) => site.slot(*register).ok(),

@@ -180,7 +180,7 @@ impl Threads {
         self.fence(group, live);
         for lane in crate::warp::lanes(group) {
             let issued = self.view(lane).issued.clone();
-            self.behind.get_or_insert_with(Default::default)[lane].join(&issued);
+            self.behind.get_or_insert_with(|| Box::new([const { Clock::NEW }; 32]))[lane].join(&issued);
         }
     }
 

@@ -280,7 +280,7 @@ impl Threads {
     }
 
     fn agents(&mut self) -> &mut [Agents; 32] {
-        self.agents.get_or_insert_with(Default::default)
+        self.agents.get_or_insert_with(|| Box::new([Agents::default(); 32]))
     }
 
     /// The group in which a lane's asynchronous operations are now, from 1.
@@ -314,7 +314,7 @@ impl Threads {
 
     /// Lanes arrive or wait at the barrier of the cluster.
     pub(super) fn at_gate(&mut self, group: u32, count: impl Fn(&mut Gates)) {
-        let gates = self.gates.get_or_insert_with(Default::default);
+        let gates = self.gates.get_or_insert_with(|| Box::new([Gates::default(); 32]));
         lanes(group).for_each(|lane| count(&mut gates[lane]));
     }
 

@@ -57,7 +57,7 @@ pub(super) fn mma(site: &Site) -> Decoded {
 
 impl Mma {
     fn new(site: &Site) -> Result<Mma, Refusal> {
-        let collector: Vec<_> = site.modifiers().filter(|m| m.starts_with("collector::")).collect();
+        let collector: Vec<_> = site.modifiers.iter().copied().filter(|m| m.starts_with("collector::")).collect();
         site.accept(&collector);
         let kind = KINDS.iter().find(|kind| site.is(kind.name));
         let kind = kind.ok_or("this kind of `tcgen05.mma` has no semantics here yet")?;
