@@ -194,7 +194,7 @@ pub trait Factor: ptx_launch::Element {
     ) -> Result<f64>;
 }
 
-/// Which rows are compared: how many, the first, and from one to the next.
+/// The rows that are compared: their number, the first one, and the step to the next one.
 fn sample([m, n, k]: [u32; 3]) -> (u32, u32, u32) {
     let rows = if u64::from(m) * u64::from(n) * u64::from(k) < 1 << 32 { m } else { m.min(64) };
     let step = m / rows;

@@ -1,4 +1,4 @@
-//! FlashMLA: a shared library that the environment variable `FLASH_MLA_LIB` names. Its C interface stands in `docs/benchmarks/flash_mla.md`.
+//! FlashMLA: a shared library that the environment variable `FLASH_MLA_LIB` names. `docs/benchmarks/flash_mla.md` describes its C interface.
 #![allow(unsafe_code, reason = "calls of the library")]
 
 use super::shared_library::{self, Launch, SharedLibrary};
