@@ -16,6 +16,9 @@ use passes::kernels::{finish, prepare};
 use ptx_launch::{Buffer, Result, StreamRef, TensorElement};
 use wide::kernels::wide_backward;
 
+/// Most bytes of sums of dQ that pieces of work at about the same time add to in a fixed order.
+const MOST_SUMS: u64 = 16 << 20;
+
 /// The instances for a call, and the extents of their tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
@@ -94,6 +97,14 @@ impl Plan {
         tiles * u64::from(problem.heads) * (tile * (8 + 4 * u64::from(self.head)) + 8) + 8
     }
 
+    /// Heads of K and V whose pieces of work take turns. If causal, those keys that few queries see come last then, and all multiprocessors end at about
+    /// the same time. In a fixed order, additions wait for those before them, which take longer if the sums have left the second-level cache.
+    fn section(&self, p: &Problem, g: &Gradients, ordered: bool) -> u32 {
+        let sums = |heads: u32| u64::from(heads * p.group) * u64::from(p.queries) * u64::from(4 * self.head);
+        let fits = |heads: u32| if ordered { sums(heads) <= MOST_SUMS } else { p.right == 0 };
+        [4, 2].into_iter().find(|&heads| g.heads_k % heads == 0 && fits(heads)).unwrap_or(1)
+    }
+
     /// Launches the three kernels.
     pub(in crate::attention) fn run<T: TensorElement + 'static>(
         self,
@@ -114,8 +125,7 @@ impl Plan {
         let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
         let (q_map, k_map, v_map) = (map(q, self.queries)?, map(k, self.keys)?, map(v, 64)?);
         let grad_map = map(out_grad, self.queries)?;
-        // With some heads at a time, those keys that few queries see come last if causal, and all multiprocessors end at about the same time.
-        let section = [4, 2].into_iter().find(|heads| g.heads_k % heads == 0 && p.right == 0).unwrap_or(1);
+        let section = self.section(&p, &g, options.deterministic);
         let starts = options.lengths.as_ref();
         let (starts_q, starts_k) = (starts.map(|lengths| &lengths.starts_q), starts.map(|lengths| &lengths.starts_k));
         let ordered = u32::from(options.deterministic);
