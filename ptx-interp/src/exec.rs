@@ -58,23 +58,42 @@ impl ExecState<'_> {
     }
 
     /// A source's value in every lane.
+    #[inline]
     pub(super) fn fetch(&self, src: Src) -> Lanes {
-        match src {
-            Src::Reg(slot) => self.warp.regs.get((self.warp.origin + slot) as usize).copied().unwrap_or([0; 32]),
-            Src::Not(slot) => self.fetch(Src::Reg(slot)).map(|v| u64::from(v == 0)),
-            Src::Sum(slot, bits, offset) => self.fetch(Src::Reg(slot)).map(|v| added(v, bits, offset)),
-            Src::Value(value) => [value; 32],
-            Src::Global(var, offset) => [self.grid.address(var).wrapping_add(offset); 32],
-            Src::Special(read) => std::array::from_fn(|lane| read(self, lane)),
-            Src::Dynamic(offset) => [self.grid.dynamic.wrapping_add(offset); 32],
-            Src::Frame(offset) => std::array::from_fn(|lane| self.warp.local_address(lane, offset)),
-        }
+        let mut value = [0; 32];
+        self.fetch_to(src, &mut value);
+        value
     }
 
-    /// The values of several sources.
+    /// The values of several sources, in memory of the caller: an array that is returned would be copied several times.
     #[inline]
-    pub(super) fn fetch_all<const N: usize>(&self, srcs: [Src; N]) -> [Lanes; N] {
-        srcs.map(|src| self.fetch(src))
+    pub(super) fn fetch_all<'a, const N: usize>(&self, srcs: [Src; N], to: &'a mut [Lanes; N]) -> &'a [Lanes; N] {
+        for (src, to) in srcs.iter().zip(to.iter_mut()) {
+            self.fetch_to(*src, to);
+        }
+        to
+    }
+
+    /// Puts a source's value into every lane.
+    fn fetch_to(&self, src: Src, to: &mut Lanes) {
+        match src {
+            Src::Reg(slot) => *to = *self.warp.regs.get((self.warp.origin + slot) as usize).unwrap_or(&[0; 32]),
+            Src::Not(slot) => {
+                self.fetch_to(Src::Reg(slot), to);
+                to.iter_mut().for_each(|value| *value = u64::from(*value == 0));
+            }
+            Src::Sum(slot, bits, offset) => {
+                self.fetch_to(Src::Reg(slot), to);
+                to.iter_mut().for_each(|value| *value = added(*value, bits, offset));
+            }
+            Src::Value(value) => *to = [value; 32],
+            Src::Global(var, offset) => *to = [self.grid.address(var).wrapping_add(offset); 32],
+            Src::Special(read) => to.iter_mut().enumerate().for_each(|(lane, value)| *value = read(self, lane)),
+            Src::Dynamic(offset) => *to = [self.grid.dynamic.wrapping_add(offset); 32],
+            Src::Frame(offset) => {
+                to.iter_mut().enumerate().for_each(|(lane, value)| *value = self.warp.local_address(lane, offset));
+            }
+        }
     }
 
     /// A source's value in one lane.

@@ -434,8 +434,9 @@ pub(super) fn apply<const N: usize>(
     srcs: [Src; N],
     f: &impl Fn([u64; N]) -> u64,
 ) -> Flow {
-    let args = ctx.fetch_all(srcs);
-    ctx.store(dst, group, |lane| f(of_lane(&args, lane)));
+    let mut args = [[0; 32]; N];
+    let args = ctx.fetch_all(srcs, &mut args);
+    ctx.store(dst, group, |lane| f(of_lane(args, lane)));
     Flow::Next
 }
 

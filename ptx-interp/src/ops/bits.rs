@@ -47,7 +47,8 @@ fn lop3(site: &Site) -> Decoded {
     let (q, and) = (site.predicate(5)?, site.is("and"));
     site.is("or");
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c, table, q] = ctx.fetch_all([a, b, c, table, q]);
+        let mut args = [[0; 32]; 5];
+        let [a, b, c, table, q] = ctx.fetch_all([a, b, c, table, q], &mut args);
         let value = |lane: usize| logic(table[lane], a[lane], b[lane], c[lane]);
         ctx.store(dst, group, value);
         if let Some(second) = second {

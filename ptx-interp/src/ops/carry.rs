@@ -50,7 +50,8 @@ fn chain<const N: usize>(site: &Site, subtract: bool, terms: fn([u64; N], Number
     let (takes, gives) = (site.row.opcode().ends_with('c'), site.is("cc"));
     let (dst, srcs) = (site.dst(0)?, site.srcs::<N>(1)?);
     Ok(Box::new(move |ctx, group| {
-        let args = ctx.fetch_all(srcs);
+        let mut args = [[0; 32]; N];
+        let args = ctx.fetch_all(srcs, &mut args);
         for lane in lanes(group) {
             let carry = if takes { u64::from(ctx.warp.carry >> lane & 1) } else { u64::from(subtract) };
             let (x, y) = terms(std::array::from_fn(|i| args[i][lane] & mask(number.bits)), number);

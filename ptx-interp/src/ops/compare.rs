@@ -133,7 +133,8 @@ fn compare(
     relation: impl Fn(u64, u64) -> u32 + Send + Sync + 'static,
 ) -> crate::ctx::Step {
     Box::new(move |ctx, group| {
-        let [a, b, c] = ctx.fetch_all(srcs);
+        let mut args = [[0; 32]; 3];
+        let [a, b, c] = ctx.fetch_all(srcs, &mut args);
         ctx.store(p, group, |l| test.joined(test.wanted & relation(a[l], b[l]) != 0, c[l]));
         if let Some(q) = q {
             ctx.store(q, group, |l| test.joined(test.wanted & relation(a[l], b[l]) == 0, c[l]));
@@ -149,7 +150,8 @@ fn setp_pair(site: &Site) -> Decoded {
     let [a, b] = site.srcs(1)?;
     let c = site.predicate(3)?;
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c] = ctx.fetch_all([a, b, c]);
+        let mut args = [[0; 32]; 3];
+        let [a, b, c] = ctx.fetch_all([a, b, c], &mut args);
         let half = |l: usize, at: u32| test.holds(a[l] >> at & 0xffff, b[l] >> at & 0xffff);
         ctx.store(p, group, |l| test.joined(half(l, 0), c[l]));
         if let Some(q) = q {
@@ -174,7 +176,8 @@ fn set(site: &Site) -> Decoded {
     let c = site.predicate(3)?;
     let signed = from.name().starts_with('s');
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c] = ctx.fetch_all([a, b, c]);
+        let mut args = [[0; 32]; 3];
+        let [a, b, c] = ctx.fetch_all([a, b, c], &mut args);
         let part = |v: u64, i: u32| if parts == 1 { v } else { element(v, i, width, signed) as u64 };
         ctx.store(dst, group, |l| {
             (0..parts).fold(0, |word, i| {

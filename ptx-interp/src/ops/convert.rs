@@ -374,7 +374,8 @@ fn pack(site: &Site) -> Decoded {
     let (dst, [a, b]) = (site.dst(0)?, site.srcs(1)?);
     let c = if site.there(3) { site.src(3)? } else { Src::Value(0) };
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c] = ctx.fetch_all([a, b, c]);
+        let mut args = [[0; 32]; 3];
+        let [a, b, c] = ctx.fetch_all([a, b, c], &mut args);
         ctx.store(dst, group, |lane| c[lane] << (2 * bits) | clamp(a[lane]) << bits | clamp(b[lane]));
         Ok(Flow::Next)
     }))

@@ -143,7 +143,8 @@ fn mapa(site: &Site) -> Decoded {
     let ty = written(site)?;
     let (dst, a, b) = (site.destination(site.operand(0), ty)?, site.source(site.operand(1), ty)?, site.src(2)?);
     Ok(Box::new(move |ctx, group| {
-        let [a, b] = ctx.fetch_all([a, b]);
+        let mut args = [[0; 32]; 2];
+        let [a, b] = ctx.fetch_all([a, b], &mut args);
         ctx.store(dst, group, |lane| window + ((b[lane] + 1) << RANK | a[lane] & mask(RANK)));
         Ok(Flow::Next)
     }))

@@ -169,7 +169,8 @@ fn finish(site: &Site, kind: Kind, (d_sign, a_sign, b_sign): (bool, bool, bool),
     };
     let (a_place, b_place, place) = (place(a.selector), place(b.selector), place(selector));
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c] = ctx.fetch_all([a.src, b.src, c]);
+        let mut args = [[0; 32]; 3];
+        let [a, b, c] = ctx.fetch_all([a.src, b.src, c], &mut args);
         ctx.store(dst, group, |lane| {
             let value = f(extract(a[lane], a_place, a_sign), extract(b[lane], b_place, b_sign));
             let value = if saturate { kind.saturate(value, place.1, d_sign) } else { value };
@@ -213,7 +214,8 @@ fn multiply(site: &Site) -> Decoded {
     let wide = a_sign || b_sign || turned || c.negated;
     let (a_place, b_place) = (place(a.selector), place(b.selector));
     Ok(Box::new(move |ctx, group| {
-        let [x, y, z] = ctx.fetch_all([a.src, b.src, c.src]);
+        let mut args = [[0; 32]; 3];
+        let [x, y, z] = ctx.fetch_all([a.src, b.src, c.src], &mut args);
         ctx.store(dst, group, |lane| {
             // A whole word is multiplied and added as a signed one, whatever its type.
             let part = |word: u64, place, signed| i64::from(extract(word, place, signed) as i32);
@@ -253,7 +255,8 @@ fn side_by_side(site: &Site, parts: u32, (d_sign, a_sign, b_sign): (bool, bool, 
     let written = digits(selector, low);
     let bits = 32 / parts;
     Ok(Box::new(move |ctx, group| {
-        let [a, b, c] = ctx.fetch_all([a.src, b.src, c]);
+        let mut args = [[0; 32]; 3];
+        let [a, b, c] = ctx.fetch_all([a.src, b.src, c], &mut args);
         ctx.store(dst, group, |lane| {
             let both = a[lane] & mask(32) | b[lane] << 32;
             let part = |digits: &[u32], i: u32, sign: bool| {

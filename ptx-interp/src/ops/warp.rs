@@ -112,7 +112,8 @@ fn shfl(site: &Site, member: Option<usize>) -> Decoded {
     let (dst, found, [a, b, c]) = (site.dst(0)?, site.second(0)?, site.srcs(1)?);
     together(members(site, member)?, move |ctx, together| {
         let (value, group) = (a, together.lanes);
-        let [a, b, c] = ctx.fetch_all([a, b, c]);
+        let mut args = [[0; 32]; 3];
+        let [a, b, c] = ctx.fetch_all([a, b, c], &mut args);
         let source = |lane: usize| mode.source(lane as i64, b[lane], c[lane]);
         let from = |lane: usize| source(lane).unwrap_or(lane);
         if let Some(observer) = ctx.observer.filter(|_| together.is_partial()) {
