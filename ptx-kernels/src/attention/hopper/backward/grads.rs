@@ -176,7 +176,7 @@ pub(crate) mod kernels {
             wgmma::fewer_registers::<24>();
             let warp: u32 = tid.x / 32;
             if tid.x < (if C.masked == 1 { 32 } else { 1 }) {
-                let maps = flash_grad::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
+                let maps = flash_grad_loads::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
                 let starts: [Global<i32>; 2] = [starts_q, starts_k];
                 let pieces = Pieces::<{ C.masked }> { starts, heads_k: g.heads_k, section, ordered };
                 pieces.load_all::<C>(memory, &maps, &p, &parts);

@@ -56,8 +56,8 @@ pub(crate) mod pieces {
     }
 
     /// The tiles of queries in shared memory.
-    fn tiles_of<const C: Config>(memory: Shared<Memory<C>>) -> flash_grad::Tiles<Q_STAGES, STAGES> {
-        flash_grad::Tiles {
+    fn tiles_of<const C: Config>(memory: Shared<Memory<C>>) -> flash_grad_loads::Tiles<Q_STAGES, STAGES> {
+        flash_grad_loads::Tiles {
             q: memory.q,
             grad: memory.grad,
             logs: memory.logs,

@@ -139,8 +139,8 @@ pub(crate) mod kernels {
         if group == 0 {
             wgmma::fewer_registers::<24>();
             if tid.x < 32 {
-                let maps = flash_grad::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
-                let mut producer = flash_grad::Producer::<Q_STAGES, STAGES, 1>::new(tiles_of::<C>(memory), maps);
+                let maps = flash_grad_loads::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
+                let mut producer = flash_grad_loads::Producer::<Q_STAGES, STAGES, 1>::new(tiles_of::<C>(memory), maps);
                 producer.load_keys::<KEYS, { C.parts() }>(&keys, keys.first, memory.k, memory.kv_full);
                 producer.load_values::<KEYS, { C.parts_v() }>(&keys, keys.first, memory.v, memory.kv_full);
                 while walk.left > 0 {

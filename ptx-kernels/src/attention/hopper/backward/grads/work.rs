@@ -102,12 +102,12 @@ pub(crate) mod work {
         fn load_all<const C: Config>(
             &self,
             memory: Shared<Memory<C>>,
-            maps: &flash_grad::Maps,
+            maps: &flash_grad_loads::Maps,
             p: &Problem,
             parts: &flash_grad::Scratch,
         ) {
-            let own = flash_grad::Maps { q: maps.q, k: maps.k, v: maps.v, grad: maps.grad };
-            let mut producer = flash_grad::Producer::<Q_STAGES, STAGES, MASKED>::new(tiles_of::<C>(memory), own);
+            let own = flash_grad_loads::Maps { q: maps.q, k: maps.k, v: maps.v, grad: maps.grad };
+            let mut producer = flash_grad_loads::Producer::<Q_STAGES, STAGES, MASKED>::new(tiles_of::<C>(memory), own);
             let mut slot = pipeline::Pipeline::<2>::new(memory.piece_bars);
             let mut k = pipeline::Pipeline::<K_STAGES>::new(memory.k_bars);
             let mut v = pipeline::Pipeline::<V_STAGES>::new(memory.v_bars);
