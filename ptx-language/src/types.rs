@@ -1,7 +1,12 @@
-//! The types of the language: the names a user writes, and what PTX calls the registers that hold them.
+//! The types of the language: the names a user writes, and what PTX calls the registers that hold them. A struct has constants
+//! as arguments, and a constant may be a struct, so constants are here, too.
 
-use super::address::AddressTy;
-use super::value::Const;
+mod constant;
+mod space;
+
+pub(crate) use constant::Const;
+pub(crate) use space::{AddressTy, Space};
+
 use ptx_core::isa::{Class, Type};
 use std::rc::Rc;
 

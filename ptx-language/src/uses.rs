@@ -1,7 +1,7 @@
 //! Names in `ptx!` that not every instruction may use: registers that may not be written, addresses of one state space. The
 //! table says what an instruction does with its operands.
 
-use super::address::{AddressTy, Space};
+use super::types::{AddressTy, Space};
 use ptx_core::diag::{Diagnostic, codes, sort_by_span};
 use ptx_core::ir::{Function, Inst, Module, Operand};
 use ptx_core::isa::{Access, OperandKind, OperandSpec, SpaceOf};

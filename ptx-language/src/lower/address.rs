@@ -2,13 +2,13 @@
 //! multiplied and added.
 
 use super::Lowerer;
-use crate::address::{Address, AddressTy, Base, Pitch, Space};
+use crate::address::{Address, Base, Pitch};
 use crate::layout;
 use crate::operators::{self, Op};
 use crate::scope::Binding;
 use crate::tree::{BinaryOp, Expr, GenericArg, Ident, Path};
-use crate::types::{self, Ty};
-use crate::value::{Const, Reg, Value};
+use crate::types::{self, AddressTy, Const, Space, Ty};
+use crate::value::{Reg, Value};
 use ptx_core::diag::{Diagnostic, codes, plural};
 use ptx_core::isa::Type;
 use ptx_core::span::Span;

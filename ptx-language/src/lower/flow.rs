@@ -20,7 +20,8 @@ use super::Lowerer;
 use super::code::Label;
 use super::constant::Fail;
 use crate::tree::{Block, Expr, ExprKind, Ident, StmtKind, UnaryOp};
-use crate::value::{Const, Value};
+use crate::types::Const;
+use crate::value::Value;
 use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::span::Span;
 

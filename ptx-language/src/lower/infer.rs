@@ -2,11 +2,10 @@
 
 use super::Lowerer;
 use super::structs::Literal;
-use crate::address::AddressTy;
 use crate::operators::{self, Op};
 use crate::scope::Binding;
 use crate::tree::{BinaryOp, Expr, ExprKind, UnaryOp};
-use crate::types::{self, Ty};
+use crate::types::{self, AddressTy, Ty};
 use crate::value::Value;
 use ptx_core::isa::{Class, Type};
 use std::rc::Rc;

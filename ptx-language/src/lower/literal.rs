@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::constant::Fail;
-use crate::value::Const;
+use crate::types::Const;
 use crate::{rounding, types};
 use ptx_core::isa::{Class, Type};
 use ptx_core::span::Span;

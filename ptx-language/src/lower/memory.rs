@@ -3,12 +3,12 @@
 use super::Lowerer;
 use super::constant::Fail;
 use crate::StaticVariable;
-use crate::address::{Address, AddressTy, Space};
+use crate::address::Address;
 use crate::layout::{self, Layout};
 use crate::scope::{Access, Binding};
 use crate::tree::{self, Expr, Ident, Let, Memory, MemorySpace, Pattern, TypeKind};
-use crate::types::{self, Ty};
-use crate::value::{Const, Value};
+use crate::types::{self, AddressTy, Const, Space, Ty};
+use crate::value::Value;
 use ptx_core::diag::codes;
 use ptx_core::isa::Type;
 use ptx_core::span::Span;

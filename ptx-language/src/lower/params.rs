@@ -1,12 +1,12 @@
 //! Parameters of a kernel: their `.param`, and the prologue that loads those that are used as a value.
 
 use super::{Lowerer, Pieces};
-use crate::address::{Address, AddressTy, Pitch, Space};
+use crate::address::{Address, Pitch};
 use crate::layout::Layout;
 use crate::scope::{Access, Binding};
 use crate::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
-use crate::types::{self, StructTy, Ty};
-use crate::value::{Const, Reg, Value};
+use crate::types::{self, AddressTy, Const, Space, StructTy, Ty};
+use crate::value::{Reg, Value};
 use crate::{EntryParam, cuda};
 use ptx_core::diag::codes;
 use ptx_core::diag::near::nearest;

@@ -47,11 +47,6 @@ const CIRCLES: &[Circle] = &[
         reason: "a function's description holds the pointer that a call goes through, and a call checks its values against the description",
     },
     Circle {
-        krate: "ptx-language",
-        rooms: &["address", "layout", "types", "value"],
-        reason: "a type has constants as arguments, a constant has a type, and an address is a value that knows the type behind it",
-    },
-    Circle {
         krate: "ptx-runtime",
         rooms: &["buffer", "graph"],
         reason: "a capture records uses of buffers, and a buffer remembers the graphs that use it",

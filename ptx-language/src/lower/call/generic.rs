@@ -4,8 +4,8 @@ use super::super::Lowerer;
 use super::{Bound, Callee, Given};
 use crate::scope::Binding;
 use crate::tree::{self, Expr, ExprKind, Function, Generic, GenericArg, Ident, Path, TypeKind};
-use crate::types::{self, Argument, Ty};
-use crate::value::{Const, Value};
+use crate::types::{self, Argument, Const, Ty};
+use crate::value::Value;
 use ptx_core::diag::{codes, plural};
 use ptx_core::span::Span;
 

@@ -2,7 +2,8 @@
 
 use super::Lowerer;
 use crate::scope::Binding;
-use crate::value::{Const, Value};
+use crate::types::Const;
+use crate::value::Value;
 use ptx_core::diag::codes;
 use ptx_core::span::Span;
 

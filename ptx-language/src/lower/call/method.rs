@@ -1,11 +1,10 @@
 //! Methods and associated items: which function of which `impl` a call means.
 
 use super::{Bound, Callee, Given, is_place, matched};
-use crate::address::{AddressTy, Space};
 use crate::lower::Lowerer;
 use crate::scope::Binding;
 use crate::tree::{self, Expr, GenericArg, Ident, Impl, Path, TypeKind};
-use crate::types::{StructTy, Ty};
+use crate::types::{AddressTy, Space, StructTy, Ty};
 use crate::value::Value;
 use ptx_core::diag::near::nearest;
 use ptx_core::diag::{codes, plural};

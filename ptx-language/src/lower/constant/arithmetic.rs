@@ -3,7 +3,7 @@
 use super::{Evaluated, Fail, Lowerer, not_constant};
 use crate::operators::{self, Op};
 use crate::tree::{BinaryOp, UnaryOp};
-use crate::value::Const;
+use crate::types::Const;
 use crate::{rounding, types};
 use ptx_core::diag::codes;
 use ptx_core::isa::{Class, Type};

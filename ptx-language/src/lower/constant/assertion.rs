@@ -4,7 +4,7 @@ use super::{Fail, Lowerer};
 use crate::lower::splice;
 use crate::scope::Binding;
 use crate::tree::Expr;
-use crate::value::Const;
+use crate::types::Const;
 use ptx_core::diag::codes;
 use ptx_core::span::Span;
 

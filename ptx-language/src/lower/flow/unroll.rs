@@ -7,8 +7,8 @@ use crate::lower::constant::Fail;
 use crate::lower::constant::path_text;
 use crate::scope::{Access, Binding};
 use crate::tree::{Block, Expr, ExprKind, Ident, Path, Pattern};
-use crate::types::{StructTy, Ty};
-use crate::value::{Const, Value, parts};
+use crate::types::{Const, StructTy, Ty};
+use crate::value::{Value, parts};
 use ptx_core::diag::codes;
 use ptx_core::span::Span;
 

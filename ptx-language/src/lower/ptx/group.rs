@@ -4,7 +4,8 @@
 use super::{Copy, Lowerer};
 use crate::lower::{literal, splice};
 use crate::scope::Binding;
-use crate::value::{Const, Value};
+use crate::types::Const;
+use crate::value::Value;
 use ptx_core::token::{Kind, TokenId};
 
 impl Lowerer<'_> {
