@@ -6,6 +6,7 @@ use ptx_core::check::{check, minimum_version};
 use ptx_core::ir::{Function, Module, Param, Space, VarId, Variable};
 use ptx_core::isa::{Arch, table};
 use ptx_core::lower::{Options, lower};
+use ptx_core::syntax::{StmtKind, Tree};
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -21,8 +22,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let source = Source::read(&arguments.file)?;
     let (tree, earlier) = source.parse();
     let (module, _) = lower(&tree, &Options::default());
+    writeln!(out, "{}: {}", source.name, header(&tree))?;
     let errors = check(tree, earlier, &Options::default()).1.iter().filter(|d| d.is_error()).count();
-    header(&source, &module, errors, out)?;
+    needs(&source, &module, errors, out)?;
     let owned: HashSet<VarId> = module.functions.iter().flat_map(owned).collect();
     let common = (0u32..).map(VarId).zip(&module.variables).filter(|(id, _)| !owned.contains(id));
     let common: Vec<&Variable> = common.map(|(_, v)| v).collect();
@@ -33,13 +35,32 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     Ok(errors == 0)
 }
 
-fn header(source: &Source, module: &Module, errors: usize, out: &mut dyn Write) -> io::Result<()> {
-    let (version, arch, size) = (module.version, module.arch, module.address_size);
-    writeln!(out, "{}: PTX {version}, {arch}, {size}-bit addresses", source.name)?;
+/// `PTX 8.0, sm_80, 64-bit addresses`: the words of the file, because a module without them has assumed ones.
+fn header(tree: &Tree) -> String {
+    let parts = [(".version", "PTX ", ""), (".target", "", ""), (".address_size", "", "-bit addresses")];
+    let words = parts.map(|(name, before, behind)| match arguments_of(tree, name) {
+        Some(words) => format!("{before}{words}{behind}"),
+        None => format!("no `{name}`"),
+    });
+    words.join(", ")
+}
+
+/// The arguments of the first directive of this name.
+fn arguments_of(tree: &Tree, name: &str) -> Option<String> {
+    let directive = tree.items.iter().find_map(|id| match &tree.stmt(*id).kind {
+        StmtKind::Directive(found) if tree.source.text(found.name) == name => Some(found),
+        _ => None,
+    })?;
+    let words = tree.list(&directive.args).iter().map(|word| tree.compact(&tree.expr(*word).tokens));
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+/// The versions and targets that take the module.
+fn needs(source: &Source, module: &Module, errors: usize, out: &mut dyn Write) -> io::Result<()> {
     if errors > 0 {
         return line(out, "errors", &format!("{errors}: `ptx check` shows them"));
     }
-    line(out, "needs", &format!("PTX {} on {arch}", minimum_version(module)))?;
+    line(out, "needs", &format!("PTX {} on {}", minimum_version(module), module.arch))?;
     let targets: Vec<String> = targets(source).iter().map(Arch::to_string).collect();
     line(out, "targets", &targets.join(" "))
 }
