@@ -2,17 +2,16 @@
 //! is not there, and one that dies. What the kernels compute is checked; their figures mean nothing.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use ptx_expand::temp_dir::TempDir;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
-fn bench(name: &str, arguments: &[&str]) -> (Output, PathBuf) {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
+/// Runs the program, which writes into a folder of its own.
+fn bench(arguments: &[&str]) -> (Output, TempDir) {
+    let folder = TempDir::new("ptx-bench").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
-    command.args(["--rehearse", "--turns", "2", "--turn-ms", "0.01", "--json"]).arg(folder.join("run.json"));
-    command.arg("--docs").arg(&folder).env("PTX_DEVICE", "cpu");
+    command.args(["--rehearse", "--turns", "2", "--turn-ms", "0.01", "--json"]).arg(folder.path().join("run.json"));
+    command.arg("--docs").arg(folder.path()).env("PTX_DEVICE", "cpu");
     (command.args(arguments).output().unwrap(), folder)
 }
 
@@ -30,10 +29,10 @@ fn words(entry: &Value) -> (&str, &str, Option<&str>) {
 fn every_promised_kernel_meets_its_rivals() {
     let stub = stub();
     let arguments = ["--all", "--companion", &stub, "--companion", "/nonexistent", "--companion", "true"];
-    let (output, folder) = bench("all", &arguments);
+    let (output, folder) = bench(&arguments);
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{shown}\n{}", String::from_utf8_lossy(&output.stderr));
-    let run: Value = serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let run: Value = serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
     let entries = run["entries"].as_array().unwrap();
     let of = |kernel: &str, who: &str| {
         let found = entries.iter().find(|entry| words(entry).0 == kernel && words(entry).1.starts_with(who));
@@ -61,19 +60,19 @@ fn every_promised_kernel_meets_its_rivals() {
     for kernel in ["attention bf16", "rms_norm f32", "layer_norm bf16"] {
         assert_eq!(words(of(kernel, "cuDNN")).2, Some("cuDNN needs a CUDA device"));
     }
-    let page = std::fs::read_to_string(folder.join("benchmarks.md")).unwrap();
+    let page = std::fs::read_to_string(folder.path().join("benchmarks.md")).unwrap();
     assert!(
         page.contains("; stub 1") && page.contains("| swiglu f32 | torch.compile |") && page.contains("swiglu-f32.svg")
     );
-    assert!(folder.join("swiglu-f32.svg").exists());
+    assert!(folder.path().join("swiglu-f32.svg").exists());
 }
 
 #[test]
 #[ignore = "takes long: cargo test -p ptx-benches --test rehearsal -- --include-ignored"]
 fn what_nothing_is_promised_of_runs_too() {
-    let (output, folder) = bench("rest", &["--filter", "power", "--filter", "gemm f16", "--alone"]);
+    let (output, folder) = bench(&["--filter", "power", "--filter", "gemm f16", "--alone"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let run: Value = serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let run: Value = serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
     let entries = run["entries"].as_array().unwrap();
     for kernel in ["power bf16", "gemm f16"] {
         let mut of = entries.iter().filter(|entry| words(entry).0 == kernel).peekable();
@@ -83,8 +82,8 @@ fn what_nothing_is_promised_of_runs_too() {
 
 #[test]
 fn when_the_time_is_over_that_is_said() {
-    let (output, folder) = bench("late", &["--minutes", "0", "--filter", "copy", "--alone"]);
+    let (output, folder) = bench(&["--minutes", "0", "--filter", "copy", "--alone"]);
     assert!(!output.status.success());
-    let run: Value = serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let run: Value = serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
     assert_eq!(words(&run["entries"][0]), ("copy f32", "ours", Some("the time was over")));
 }

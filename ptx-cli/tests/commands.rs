@@ -1,6 +1,7 @@
 //! The commands from outside: what they print, write and exit with.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use ptx_expand::temp_dir::TempDir;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -25,13 +26,25 @@ const SCALE: &str = ".version 8.0
 }
 ";
 
-/// A file of its own for each test.
-fn file(name: &str, text: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("input.ptx");
+/// A file in a folder of its own.
+struct File(TempDir, PathBuf);
+
+fn file(text: &str) -> File {
+    let folder = TempDir::new("ptx-test").unwrap();
+    let path = folder.path().join("input.ptx");
     std::fs::write(&path, text).unwrap();
-    path
+    File(folder, path)
+}
+
+impl File {
+    fn name(&self) -> &str {
+        self.1.to_str().unwrap()
+    }
+
+    /// Another file of its folder.
+    fn beside(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
 }
 
 fn ptx(args: &[&str]) -> Output {
@@ -47,26 +60,26 @@ fn said(args: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn check_tells_errors_from_unreadable_files() {
-    let (right, wrong) = (file("check_right", SCALE), file("check_wrong", &SCALE.replace("f32 %f1", "f32 %r1")));
-    assert_eq!(said(&["check", right.to_str().unwrap()]), (0, String::new(), String::new()));
-    let (code, out, _) = said(&["check", wrong.to_str().unwrap()]);
+    let (right, wrong) = (file(SCALE), file(&SCALE.replace("f32 %f1", "f32 %r1")));
+    assert_eq!(said(&["check", right.name()]), (0, String::new(), String::new()));
+    let (code, out, _) = said(&["check", wrong.name()]);
     assert!(code == 1 && out.starts_with("error[P0"), "{out}");
     assert_eq!(said(&["check", "no such file"]).0, 2);
-    let (code, _, err) = said(&["check", "--target", "sm_99", right.to_str().unwrap()]);
+    let (code, _, err) = said(&["check", "--target", "sm_99", right.name()]);
     assert!(code == 2 && err.contains("did you mean `sm_100`?"), "{err}");
 }
 
 #[test]
 fn files_that_are_no_ptx_are_named() {
     let program = env!("CARGO_BIN_EXE_ptx");
-    let utf16 = file("utf16", "");
-    std::fs::write(&utf16, b"\xff\xfe.\0v\0").unwrap();
-    for (path, part) in [(program, "machine code"), (utf16.to_str().unwrap(), "UTF-16")] {
+    let utf16 = file("");
+    std::fs::write(utf16.name(), b"\xff\xfe.\0v\0").unwrap();
+    for (path, part) in [(program, "machine code"), (utf16.name(), "UTF-16")] {
         let (code, out, err) = said(&["check", path]);
         assert!(cfg!(not(target_os = "linux")) || code == 2 && out.is_empty() && err.contains(part), "{err}");
     }
-    let noise = file("noise", "\u{1b}[31m text \u{7};");
-    assert!(!said(&["diff", noise.to_str().unwrap(), file("no_noise", SCALE).to_str().unwrap()]).1.contains('\u{1b}'));
+    let noise = file("\u{1b}[31m text \u{7};");
+    assert!(!said(&["diff", noise.name(), file(SCALE).name()]).1.contains('\u{1b}'));
 }
 
 #[test]
@@ -102,42 +115,56 @@ fn isa_shows_instructions_registers_and_directives() {
 
 #[test]
 fn fmt_lays_out_or_names_what_it_would() {
-    let path = file("fmt", SCALE);
-    let name = path.to_str().unwrap();
+    let path = file(SCALE);
+    let name = path.name();
     assert_eq!(said(&["fmt", "--check", name]), (1, format!("{name}\n"), String::new()));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), SCALE);
+    assert_eq!(std::fs::read_to_string(name).unwrap(), SCALE);
     assert_eq!(said(&["fmt", name]).0, 0);
     assert_eq!(said(&["fmt", "--check", name]), (0, String::new(), String::new()));
-    let empty = path.parent().unwrap().join("empty");
+    let empty = path.beside("empty");
     std::fs::create_dir_all(&empty).unwrap();
     assert_eq!(said(&["fmt", "--check", empty.to_str().unwrap()]).0, 2);
 }
 
 #[test]
 fn roundtrip_walks_folders() {
-    let path = file("roundtrip", SCALE);
-    let (code, out, _) = said(&["roundtrip", path.parent().unwrap().to_str().unwrap()]);
+    let path = file(SCALE);
+    let (code, out, _) = said(&["roundtrip", path.0.path().to_str().unwrap()]);
     assert!(code == 0 && out.starts_with(&format!("1 file, {} bytes, 1 identical, ", SCALE.len())), "{out}");
-    let empty = path.parent().unwrap().join("empty");
+    let empty = path.beside("empty");
     std::fs::create_dir_all(&empty).unwrap();
     assert_eq!(said(&["roundtrip", empty.to_str().unwrap()]).0, 2);
 }
 
 #[test]
 fn info_tells_what_a_module_holds_and_needs() {
-    let path = file("info", SCALE);
-    let (code, out, _) = said(&["info", path.to_str().unwrap()]);
+    let path = file(SCALE);
+    let (code, out, _) = said(&["info", path.name()]);
     for part in ["PTX 8.0, sm_80, 64-bit", "PTX 7.0 on sm_80", ".entry scale", ".f32 factor", "2 .f32", "2 ld"] {
         assert!(code == 0 && out.contains(part), "{part}: {out}");
     }
 }
 
 #[test]
+fn info_tells_what_a_header_lacks() {
+    for (header, told) in [
+        ("", "no `.version`, no `.target`, no `.address_size`"),
+        (".version 8.0\n", "PTX 8.0, no `.target`, no `.address_size`"),
+        (".version 9.9\n.target sm_80, debug\n", "PTX 9.9, sm_80 debug, no `.address_size`"),
+    ] {
+        let path = file(&format!("{header}.visible .entry k() {{ ret; }}\n"));
+        let (code, out, _) = said(&["info", path.name()]);
+        let first = format!("{}: {told}\n", path.name());
+        assert!(code == 1 && out.starts_with(&first) && out.contains("`ptx check` shows them"), "{out}");
+    }
+}
+
+#[test]
 fn run_reads_and_writes_buffers() {
-    let path = file("run", SCALE);
-    let out = path.with_file_name("out.bin");
+    let path = file(SCALE);
+    let out = path.beside("out.bin");
     let buffer = format!("{}:16", out.display());
-    let args = ["run", path.to_str().unwrap(), "--block", "4", "--arg", "f32:1.5", "--arg", &buffer];
+    let args = ["run", path.name(), "--block", "4", "--arg", "f32:1.5", "--arg", &buffer];
     assert_eq!(said(&args), (0, String::new(), String::new()));
     let bytes = std::fs::read(&out).unwrap();
     let values: Vec<f32> = bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
@@ -166,13 +193,13 @@ const SAMPLE: &str = ".version 8.0
 
 #[test]
 fn run_takes_textures() {
-    let path = file("run_texture", SAMPLE);
-    let (texels, out) = (path.with_file_name("texels.bin"), path.with_file_name("out.bin"));
+    let path = file(SAMPLE);
+    let (texels, out) = (path.beside("texels.bin"), path.beside("out.bin"));
     std::fs::write(&texels, [0u8, 51, 102, 153, 204, 255, 255, 255]).unwrap();
     let output = format!("{}:16", out.display());
     let run = |texture: &str| {
         let texture = format!("tex:{texture}@{}", texels.display());
-        ptx(&["run", path.to_str().unwrap(), "--block", "4", "--arg", &texture, "--arg", &output])
+        ptx(&["run", path.name(), "--block", "4", "--arg", &texture, "--arg", &output])
     };
     let done = run("unorm8:4,2:linear,border");
     assert!(done.status.success(), "{done:?}");
@@ -196,8 +223,8 @@ fn run_takes_textures() {
 
 #[test]
 fn run_tells_findings_from_bad_usage() {
-    let path = file("run_wrong", SCALE);
-    let (name, out) = (path.to_str().unwrap(), path.with_file_name("out.bin").display().to_string());
+    let path = file(SCALE);
+    let (name, out) = (path.name(), path.beside("out.bin").display().to_string());
     let small = format!("{out}:8");
     let (code, text, _) = said(&["run", name, "--block", "4", "--arg", "f32:1.5", "--arg", &small]);
     assert!(code == 1 && text.contains("input.ptx:16:5") && text.contains("thread (2, 0, 0)"), "{text}");
@@ -244,8 +271,8 @@ LOOK:
 
 #[test]
 fn run_tries_seeds_until_one_fails_and_says_which() {
-    let path = file("run_seeds", LUCK);
-    let (name, out) = (path.to_str().unwrap(), format!("{}:4", path.with_file_name("out.bin").display()));
+    let path = file(LUCK);
+    let (name, out) = (path.name(), format!("{}:4", path.beside("out.bin").display()));
     let (code, text, _) = said(&["run", name, "--grid", "2", "--block", "32", "--arg", &out]);
     assert_eq!((code, text.as_str()), (0, ""));
     let (code, text, _) = said(&["run", name, "--grid", "2", "--block", "32", "--arg", &out, "--seeds", "64"]);
@@ -259,11 +286,10 @@ fn run_tries_seeds_until_one_fails_and_says_which() {
 /// Without a driver that is the call's fault, told in words; with one the result is the same as on the CPU device.
 #[test]
 fn run_on_a_gpu_or_says_why_not() {
-    let path = file("run_cuda", SCALE);
-    let out = path.with_file_name("out.bin");
+    let path = file(SCALE);
+    let out = path.beside("out.bin");
     let buffer = format!("{}:16", out.display());
-    let args =
-        ["run", path.to_str().unwrap(), "--device", "cuda", "--block", "4", "--arg", "f32:1.5", "--arg", &buffer];
+    let args = ["run", path.name(), "--device", "cuda", "--block", "4", "--arg", "f32:1.5", "--arg", &buffer];
     let (code, _, err) = said(&args);
     match code {
         0 => assert_eq!(std::fs::read(&out).unwrap()[4..8], 1.5f32.to_le_bytes()),
@@ -290,19 +316,19 @@ fn a_closed_pipe_is_no_failure() {
 
 #[test]
 fn diff_sees_instructions_and_not_names() {
-    let a = file("diff_a", SCALE);
-    let renamed = file("diff_b", &SCALE.replace("%rd", "%address").replace("factor", "by").replace("    ", "\t"));
-    let (code, out, _) = said(&["diff", a.to_str().unwrap(), renamed.to_str().unwrap()]);
+    let a = file(SCALE);
+    let renamed = file(&SCALE.replace("%rd", "%address").replace("factor", "by").replace("    ", "\t"));
+    let (code, out, _) = said(&["diff", a.name(), renamed.name()]);
     assert_eq!((code, out.as_str()), (0, "the same but for names and layout: 1 function, 9 lines\n"));
-    let other = file("diff_c", &SCALE.replace("mul.rn", "add.rn"));
-    let (code, out, _) = said(&["diff", a.to_str().unwrap(), other.to_str().unwrap()]);
+    let other = file(&SCALE.replace("mul.rn", "add.rn"));
+    let (code, out, _) = said(&["diff", a.name(), other.name()]);
     assert!(code == 1 && out.contains("mul.rn.f32 %f2, %f1, %f2;") && out.lines().count() == 3, "{out}");
 }
 
 #[test]
 fn transpile_writes_rust_that_holds_the_bytes() {
-    let input = file("transpile", SCALE);
-    let (code, out, report) = said(&["transpile", "--name", "scale", input.to_str().unwrap()]);
+    let input = file(SCALE);
+    let (code, out, report) = said(&["transpile", "--name", "scale", input.name()]);
     assert!(code == 0 && report.ends_with(": the same bytes\n"), "{report}");
     assert!(out.contains("pub mod scale {") && out.contains(&format!("::ptx_launch::ptx! {{{SCALE}}}")), "{out}");
 }
@@ -329,10 +355,10 @@ const REQUIRES: &str = "\
 
 #[test]
 fn run_has_the_block_and_the_cluster_that_the_entry_requires() {
-    let path = file("run_requires", REQUIRES);
-    let buffer = path.with_file_name("out.bin");
+    let path = file(REQUIRES);
+    let buffer = path.beside("out.bin");
     let argument = format!("{}:4", buffer.display());
-    let (code, text, _) = said(&["run", "--no-watch", path.to_str().unwrap(), "--grid", "2", "--arg", &argument]);
+    let (code, text, _) = said(&["run", "--no-watch", path.name(), "--grid", "2", "--arg", &argument]);
     assert_eq!((code, text.as_str()), (0, ""));
     assert_eq!(std::fs::read(&buffer).unwrap(), 64u32.to_le_bytes());
 }

@@ -2,8 +2,9 @@
 //! large ends in an error that says so.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use ptx_expand::temp_dir::TempDir;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,8 @@ const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 const LOOSE: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k( )\n{\nret ;\n}\n";
 
 /// An empty folder of its own for each test.
-fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("survival").join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+fn folder() -> TempDir {
+    TempDir::new("ptx-test").unwrap()
 }
 
 fn file(folder: &Path, name: &str, text: &str) -> String {
@@ -54,47 +52,47 @@ fn names(folder: &Path) -> Vec<String> {
 #[cfg(unix)]
 fn fmt_replaces_files_whole_and_keeps_permissions_and_links() {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    let folder = folder("fmt");
-    let name = file(&folder, "a.ptx", LOOSE);
+    let folder = folder();
+    let name = file(folder.path(), "a.ptx", LOOSE);
     std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o640)).unwrap();
     // Who has the old file open, here by a second name, still has the old bytes: nothing was written into it.
-    std::fs::hard_link(&name, folder.join("old")).unwrap();
-    symlink("a.ptx", folder.join("link.ptx")).unwrap();
-    let link = folder.join("link.ptx");
+    std::fs::hard_link(&name, folder.path().join("old")).unwrap();
+    symlink("a.ptx", folder.path().join("link.ptx")).unwrap();
+    let link = folder.path().join("link.ptx");
     assert_eq!(said(&["fmt", link.to_str().unwrap()]), (0, String::new(), String::new()));
     assert!(link.is_symlink());
     assert_ne!(std::fs::read_to_string(&name).unwrap(), LOOSE);
-    assert_eq!(std::fs::read_to_string(folder.join("old")).unwrap(), LOOSE);
+    assert_eq!(std::fs::read_to_string(folder.path().join("old")).unwrap(), LOOSE);
     assert_eq!(std::fs::metadata(&name).unwrap().permissions().mode() & 0o777, 0o640);
-    assert_eq!(names(&folder), ["a.ptx", "link.ptx", "old"]);
+    assert_eq!(names(folder.path()), ["a.ptx", "link.ptx", "old"]);
 }
 
 #[test]
 #[cfg(unix)]
 fn a_file_that_is_read_only_stays() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = folder("read_only");
-    let name = file(&folder, "a.ptx", LOOSE);
+    let folder = folder();
+    let name = file(folder.path(), "a.ptx", LOOSE);
     std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o444)).unwrap();
     let (code, _, err) = said(&["fmt", &name]);
     assert!(code == 2 && err.contains("a.ptx: permission denied"), "{err}");
     assert_eq!(std::fs::read_to_string(&name).unwrap(), LOOSE);
-    assert_eq!(names(&folder), ["a.ptx"]);
+    assert_eq!(names(folder.path()), ["a.ptx"]);
 }
 
 #[test]
 #[cfg(unix)]
 fn transpile_never_replaces_its_input() {
-    let folder = folder("transpile_input");
-    let name = file(&folder, "a.ptx", LOOSE);
-    std::os::unix::fs::symlink("a.ptx", folder.join("link.rs")).unwrap();
+    let folder = folder();
+    let name = file(folder.path(), "a.ptx", LOOSE);
+    std::os::unix::fs::symlink("a.ptx", folder.path().join("link.rs")).unwrap();
     for output in ["a.ptx", "./a.ptx", "link.rs"] {
-        let output = folder.join(output);
+        let output = folder.path().join(output);
         let (code, _, err) = said(&["transpile", &name, "-o", output.to_str().unwrap()]);
         assert!(code == 2 && err.contains("this is the input"), "{err}");
         assert_eq!(std::fs::read_to_string(&name).unwrap(), LOOSE);
     }
-    let (other, rust) = (file(&folder, "b.ptx", LOOSE), folder.join("out.rs"));
+    let (other, rust) = (file(folder.path(), "b.ptx", LOOSE), folder.path().join("out.rs"));
     let (code, _, err) = said(&["transpile", &name, &other, "-o", rust.to_str().unwrap()]);
     assert!(code == 2 && err.contains("`--output` takes the Rust of one file"), "{err}");
     let buffer = format!("{name}:16");
@@ -102,12 +100,12 @@ fn transpile_never_replaces_its_input() {
     assert!(code == 2 && err.contains("this is the PTX"), "{err}");
     assert_eq!(said(&["transpile", &name, "-o", "/dev/null"]).0, 0);
     assert_eq!(said(&["transpile", &name, "-o", rust.to_str().unwrap()]).0, 0);
-    assert_eq!(names(&folder), ["a.ptx", "b.ptx", "link.rs", "out.rs"]);
+    assert_eq!(names(folder.path()), ["a.ptx", "b.ptx", "link.rs", "out.rs"]);
 }
 
 #[test]
 fn modules_are_never_called_as_keywords_are() {
-    let folder = folder("keywords");
+    let folder = folder();
     for (stem, module) in [
         ("type", "type_"),
         ("self", "self_"),
@@ -118,13 +116,13 @@ fn modules_are_never_called_as_keywords_are() {
         ("a-b", "a_b"),
         ("Self", "self_"),
     ] {
-        let name = file(&folder, &format!("{stem}.ptx"), LOOSE);
+        let name = file(folder.path(), &format!("{stem}.ptx"), LOOSE);
         for sugar in [&[][..], &["--sugar"]] {
             let (code, rust, err) = said(&[&["transpile", &name], sugar].concat());
             assert!(code == 0 && rust.contains(&format!("pub mod {module} {{")), "{stem}: {err}{rust}");
         }
     }
-    let name = file(&folder, "a.ptx", LOOSE);
+    let name = file(folder.path(), "a.ptx", LOOSE);
     let (code, _, err) = said(&["transpile", &name, "--name", "type"]);
     assert!(code == 2 && err.contains("`type` is a keyword of Rust; `r#type` is a name"), "{err}");
     for bad in ["a b", "", "self", "r#self", "1a", "a::b", "_"] {
@@ -136,15 +134,15 @@ fn modules_are_never_called_as_keywords_are() {
 
 #[test]
 fn check_takes_folders() {
-    let folder = folder("check_folders");
-    let inner = folder.join("inner");
+    let folder = folder();
+    let inner = folder.path().join("inner");
     std::fs::create_dir_all(&inner).unwrap();
     file(&inner, "wrong.ptx", &kernel("frob %r1;"));
-    file(&folder, "right.ptx", LOOSE);
-    file(&folder, "other.txt", "no PTX");
-    let (code, out, _) = said(&["check", folder.to_str().unwrap()]);
+    file(folder.path(), "right.ptx", LOOSE);
+    file(folder.path(), "other.txt", "no PTX");
+    let (code, out, _) = said(&["check", folder.path().to_str().unwrap()]);
     assert!(code == 1 && out.contains("wrong.ptx") && !out.contains("right.ptx"), "{out}");
-    let empty = folder.join("empty");
+    let empty = folder.path().join("empty");
     std::fs::create_dir_all(&empty).unwrap();
     assert_eq!(said(&["check", empty.to_str().unwrap()]).0, 2);
 }
@@ -155,24 +153,23 @@ fn check_takes_modules_that_will_be_linked() {
         "{HEADER}.extern .global .u32 table[];\n.extern .func f();\n.visible .entry k()\n{{\n.reg .b64 %rd<3>;\ncall f;\n\
          mov.u64 %rd1, table;\nmov.u64 %rd2, f;\nret;\n}}\n"
     );
-    let name = file(&folder("relocatable"), "a.ptx", &text);
+    let folder = folder();
+    let name = file(folder.path(), "a.ptx", &text);
     let (code, out, _) = said(&["check", &name]);
     assert!(code == 1 && out.contains("P0613") && out.contains("P0607"), "{out}");
     assert_eq!(said(&["check", "--relocatable", &name]), (0, String::new(), String::new()));
     let unfinished = text.replace(".extern .func", ".func");
-    let name = file(&folder("relocatable_wrong"), "a.ptx", &unfinished);
+    let name = file(folder.path(), "unfinished.ptx", &unfinished);
     let (code, out, _) = said(&["check", "--relocatable", &name]);
     assert!(code == 1 && out.contains("P0613"), "{out}");
 }
 
 #[test]
 fn check_takes_the_chip_that_a_module_is_assembled_for() {
+    let folder = folder();
     let name = |target: &str| {
-        file(
-            &folder("chip"),
-            "a.ptx",
-            &format!(".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k() {{ ret; }}\n"),
-        )
+        let text = format!(".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k() {{ ret; }}\n");
+        file(folder.path(), "a.ptx", &text)
     };
     // As ptxas decides.
     let cases = [
@@ -196,7 +193,8 @@ fn check_takes_the_chip_that_a_module_is_assembled_for() {
 #[test]
 fn people_read_a_hundred_findings_and_tools_all() {
     let body: String = (0..250).map(|n| format!("L{n}:\n")).collect();
-    let name = file(&folder("many"), "a.ptx", &kernel(&body));
+    let folder = folder();
+    let name = file(folder.path(), "a.ptx", &kernel(&body));
     let (code, out, _) = said(&["check", &name]);
     assert_eq!((code, out.matches("warning[P0504]").count()), (0, 100));
     assert!(out.ends_with("a.ptx: and 150 warnings more\n"), "{out}");
@@ -204,14 +202,15 @@ fn people_read_a_hundred_findings_and_tools_all() {
     assert_eq!(said(&["check", "--format", "json", &name]).1.lines().count(), 250);
     // Errors come first, wherever they stand.
     let body = format!("ld.volatile.relaxed.sys.u32 %r1, [%r2];\n{}", "frob %r1;\n".repeat(101));
-    let name = file(&folder("many_errors"), "a.ptx", &kernel(&body));
+    let name = file(folder.path(), "errors.ptx", &kernel(&body));
     let (code, out, _) = said(&["check", "--most", "2", &name]);
     assert!(code == 1 && out.matches("error[").count() == 2, "{out}");
 }
 
 #[test]
 fn a_grid_that_would_run_for_hours_is_refused() {
-    let name = file(&folder("grid"), "a.ptx", LOOSE);
+    let folder = folder();
+    let name = file(folder.path(), "a.ptx", LOOSE);
     let (code, _, err) = said(&["run", &name, "--grid", "2147483647"]);
     assert!(code == 2 && err.contains("a grid of 2147483647 warps") && err.contains("`--steps`"), "{err}");
     assert_eq!(said(&["run", &name, "--grid", "2147483647,65535,65535", "--block", "1024"]).0, 2);
@@ -226,8 +225,8 @@ fn buffers_that_this_machine_cannot_hold_are_refused() {
     let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
     let bytes = total.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024 / 4 * 3;
     let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) { trap; ret; }\n";
-    let folder = folder("large_buffer");
-    let (name, output) = (file(&folder, "a.ptx", text), folder.join("out.bin"));
+    let folder = folder();
+    let (name, output) = (file(folder.path(), "a.ptx", text), folder.path().join("out.bin"));
     let run = |bytes: u64| said(&["run", &name, "--arg", &format!("{}:{bytes}", output.display())]);
     let (code, _, err) = run(bytes);
     assert!(code == 2 && err.contains("bytes of global memory were asked for"), "{err}");
@@ -237,9 +236,9 @@ fn buffers_that_this_machine_cannot_hold_are_refused() {
 
 #[test]
 fn textures_that_no_memory_holds_are_refused() {
-    let folder = folder("textures");
+    let folder = folder();
     let text = format!("{HEADER}.visible .entry k(.param .u64 t)\n{{\nret;\n}}\n");
-    let (name, texels) = (file(&folder, "a.ptx", &text), file(&folder, "t.bin", "0123456789abcdef"));
+    let (name, texels) = (file(folder.path(), "a.ptx", &text), file(folder.path(), "t.bin", "0123456789abcdef"));
     for shape in
         ["u8x4:4294967295,4294967295,4294967295", "u32x4:65536,65536,1073741824", "u8:0,4", "f32x3:1", "f32x0:1"]
     {
@@ -266,12 +265,12 @@ fn time(folder: &Path, text: &str, args: &[&str]) -> Duration {
 /// Sixteen times the input may take some 60 times as long, which no machine is so busy for; squared it would be 256 times.
 #[track_caller]
 fn is_linear(name: &str, args: &[&str], n: usize, text: impl Fn(usize) -> String) {
-    let folder = folder(name);
+    let folder = folder();
     // The start of the process is no work on the input.
     let least = Duration::from_millis(20);
     // A machine may be busy with something else while it is measured.
     let fits = (0..3).any(|_| {
-        let (little, much) = (time(&folder, &text(n), args), time(&folder, &text(16 * n), args));
+        let (little, much) = (time(folder.path(), &text(n), args), time(folder.path(), &text(16 * n), args));
         println!("{name}: {n} in {little:?}, {} in {much:?}", 16 * n);
         much < least.max(little) * 60
     });
