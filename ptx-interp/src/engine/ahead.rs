@@ -86,7 +86,9 @@ impl Engine<'_> {
             let forks: Vec<_> = parts.iter().map(|_| self.global.fork(self.keeper())).collect();
             let start = |((from, to), fork): (&(u64, u64), Global)| {
                 let (queue, observer, stop) = (Queue::new(*from, *to), self.observer.map(Observer::fork), &stop);
-                scope.spawn(move || ahead((program, grid, entry), (fork, observer), queue, stop))
+                let run = move || ahead((program, grid, entry), (fork, observer), queue, stop);
+                // Without a thread, the first core runs the part in its turn.
+                thread::Builder::new().spawn_scoped(scope, run).ok()
             };
             let ahead: Vec<_> = parts.iter().zip(forks).map(start).collect();
             let result = self.follow((entry, taken), &mut queue, &parts, ahead);
@@ -105,13 +107,13 @@ impl Engine<'_> {
         (entry, taken): (&Entry, &mut usize),
         queue: &mut Queue,
         parts: &[(u64, u64)],
-        ahead: Vec<ScopedJoinHandle<Ahead>>,
+        ahead: Vec<Option<ScopedJoinHandle<Ahead>>>,
     ) -> Result<(), Fault> {
         for ((from, to), part) in parts.iter().zip(ahead) {
             queue.end = *from;
             // One core would now begin the part, beside what still runs.
             self.drain(entry, queue, |_, queue| queue.next == queue.end)?;
-            let part = part.join().ok().filter(|part| part.complete && self.takes(part));
+            let part = part.and_then(|part| part.join().ok()).filter(|part| part.complete && self.takes(part));
             if let Some(part) = part {
                 *taken += 1;
                 self.take(part)?;

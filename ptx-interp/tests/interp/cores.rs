@@ -2,6 +2,7 @@
 
 use crate::harness::{kernel, launch, one_in, program, words_at};
 use ptx_interp::{Fault, FaultKind, Machine, Options, Stats};
+use std::process::Command;
 
 const BLOCKS: u32 = 256;
 const WORDS: usize = 128 * BLOCKS as usize;
@@ -53,6 +54,17 @@ fn blocks_that_share_nothing() {
     let (stats, words) = same("ld.global.u32 %r4, [%d9]; add.u32 %r4, %r4, %r3; st.global.u32 [%d9], %r4;");
     assert!(stats.is_ok());
     assert_ne!(words[WORDS - 1], WORDS as u32 - 1);
+}
+
+/// A process that can have no more threads: no memory holds stacks of this size.
+#[test]
+#[cfg(target_os = "linux")]
+fn without_threads_one_core_runs_all() {
+    let arguments = ["--exact", "cores::blocks_that_share_nothing", "--test-threads", "1"];
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let output = again.args(arguments).env("RUST_MIN_STACK", (1u64 << 60).to_string()).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
 }
 
 /// Each block reads what the one before it has written.
