@@ -102,7 +102,7 @@ impl Plan {
     fn section(&self, p: &Problem, g: &Gradients, ordered: bool) -> u32 {
         let sums = |heads: u32| u64::from(heads * p.group) * u64::from(p.queries) * u64::from(4 * self.head);
         let fits = |heads: u32| if ordered { sums(heads) <= MOST_SUMS } else { p.right == 0 };
-        [4, 2].into_iter().find(|&heads| g.heads_k % heads == 0 && fits(heads)).unwrap_or(1)
+        [4, 2].into_iter().find(|&heads| g.heads_k.is_multiple_of(heads) && fits(heads)).unwrap_or(1)
     }
 
     /// Launches the three kernels.
