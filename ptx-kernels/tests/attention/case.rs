@@ -59,6 +59,27 @@ impl Default for Case {
 }
 
 impl Case {
+    /// Packed sequences of different lengths, one without queries, with a window, a cap and a bias.
+    pub fn with_every_option() -> Case {
+        Case {
+            queries: vec![3, 0, 7],
+            keys: vec![9, 4, 2],
+            packed: true,
+            heads: 2,
+            dim: 96,
+            dim_v: 40,
+            left: Some(3),
+            right: Some(0),
+            scale: Some(0.3),
+            cap: 5.0,
+            bias: 1,
+            layout: Layout::Bhsd,
+            ..Case::default()
+        }
+    }
+}
+
+impl Case {
     /// The unit roundoff of the elements.
     pub fn unit(&self) -> f64 {
         if self.half { 2f64.powi(-11) } else { 2f64.powi(-8) }

@@ -243,22 +243,7 @@ fn causal_in_half_precision() {
 
 #[test]
 fn packed_sequences_with_a_window_a_cap_and_a_bias() {
-    check(&Case {
-        queries: vec![3, 0, 7],
-        keys: vec![9, 4, 2],
-        packed: true,
-        heads: 2,
-        group: 1,
-        dim: 96,
-        dim_v: 40,
-        left: Some(3),
-        right: Some(0),
-        scale: Some(0.3),
-        cap: 5.0,
-        bias: 1,
-        layout: Layout::Bhsd,
-        ..Case::default()
-    });
+    check(&Case::with_every_option());
 }
 
 #[test]

@@ -6,7 +6,6 @@ use super::row::Row;
 use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::fa3::{self, Fa3};
-use ptx_kernels::attention::Saved;
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -100,19 +99,12 @@ impl Set {
 
     /// Both passes of the library.
     fn launch(&self, row: &Row, stream: &Stream) -> Result<()> {
-        let ([q, k, v, out_grad], options) = (&self.inputs, row.options(&self.starts)?);
+        let ([q, k, v, _], options) = (&self.inputs, row.options(&self.starts)?);
         let (shape, shape_k) = (row.shape(), row.shape_k());
         let (q, k, v) = (q.tile(shape)?, k.tile(shape_k)?, v.tile(shape_k)?);
         let (mut out, mut lse) = (self.out.borrow_mut(), self.lse.borrow_mut());
         options.forward_with_lse(stream, q, k, v, out.tile_mut(shape)?, lse.tile_mut(row.shape_lse())?)?;
-        let saved = Saved {
-            q: q.into(),
-            k: k.into(),
-            v: v.into(),
-            out: out.tile(shape)?.into(),
-            lse: lse.tile(row.shape_lse())?.into(),
-            out_grad: out_grad.tile(shape)?.into(),
-        };
+        let saved = backward::saved(row, self.inputs.each_ref(), &out, &lse)?;
         options.backward(stream, &saved, backward::grads(row, &mut self.grads.borrow_mut())?, None)
     }
 

@@ -34,6 +34,24 @@ pub fn grads<'a>(row: &Row, [q, k, v]: &'a mut Gradients) -> Result<Grads<'a, bf
     Ok(Grads { q: q.tile_mut(shape)?.into(), k: k.tile_mut(shape_k)?.into(), v: v.tile_mut(shape_k)?.into() })
 }
 
+/// What a forward pass leaves for the backward pass. The inputs are Q, K, V and the gradient of the output.
+pub fn saved<'a>(
+    row: &Row,
+    [q, k, v, out_grad]: [&'a Buffer<bf16>; 4],
+    out: &'a Buffer<bf16>,
+    lse: &'a Buffer<f32>,
+) -> Result<Saved<'a, bf16>> {
+    let (shape, shape_k) = (row.shape(), row.shape_k());
+    Ok(Saved {
+        q: q.tile(shape)?.into(),
+        k: k.tile(shape_k)?.into(),
+        v: v.tile(shape_k)?.into(),
+        out: out.tile(shape)?.into(),
+        lse: lse.tile(row.shape_lse())?.into(),
+        out_grad: out_grad.tile(shape)?.into(),
+    })
+}
+
 fn one(bench: &mut Bench, row: &Row) -> Result<()> {
     let (device, stream) = (bench.device.clone(), bench.stream.clone());
     let shapes = [row.shape(), row.shape_k(), row.shape_k()];
@@ -53,14 +71,7 @@ fn one(bench: &mut Bench, row: &Row) -> Result<()> {
     }
     let (tq, tk, tv) = (q.tile(shapes[0])?, k.tile(shapes[1])?, v.tile(shapes[2])?);
     options.forward_with_lse(&stream, tq, tk, tv, out.tile_mut(shapes[0])?, lse.tile_mut(row.shape_lse())?)?;
-    let saved = Saved {
-        q: tq.into(),
-        k: tk.into(),
-        v: tv.into(),
-        out: out.tile(shapes[0])?.into(),
-        lse: lse.tile(row.shape_lse())?.into(),
-        out_grad: out_grad.tile(shapes[0])?.into(),
-    };
+    let saved = saved(row, [&q, &k, &v, &out_grad], &out, &lse)?;
     options.portable().backward(&stream, &saved, grads(row, &mut expected)?, None)?;
     let mut case = Case {
         kernel: KERNEL,

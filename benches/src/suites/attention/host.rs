@@ -1,10 +1,10 @@
 //! The host's time for a call of each operation, up to its submission: checks, choice, tensor maps, launches. Problems are small, so that no call waits
 //! for the device.
 
-use super::backward::grads;
+use super::backward::{grads, saved};
 use super::row::Row;
 use crate::bench::{Bench, quickest_call};
-use ptx_kernels::attention::{Attention, KvCache, LatentCache, Saved};
+use ptx_kernels::attention::{Attention, KvCache, LatentCache};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
@@ -29,18 +29,11 @@ fn passes(bench: &Bench) -> Result<()> {
         let (mut lse, mut gradients) = (device.zeros::<f32>(64)?, [zeros()?, zeros()?, zeros()?]);
         let starts = device.upload(&[0, 64])?;
         let options = row.options(&starts)?;
-        let (q, k, v) = (q.tile(shape)?, k.tile(shape)?, v.tile(shape)?);
+        let [tq, tk, tv] = [q.tile(shape)?, k.tile(shape)?, v.tile(shape)?];
         let forward = quickest_call(stream, || {
-            options.forward_with_lse(stream, q, k, v, out.tile_mut(shape)?, lse.tile_mut(row.shape_lse())?)
+            options.forward_with_lse(stream, tq, tk, tv, out.tile_mut(shape)?, lse.tile_mut(row.shape_lse())?)
         })?;
-        let saved = Saved {
-            q: q.into(),
-            k: k.into(),
-            v: v.into(),
-            out: out.tile(shape)?.into(),
-            lse: lse.tile(row.shape_lse())?.into(),
-            out_grad: out_grad.tile(shape)?.into(),
-        };
+        let saved = saved(&row, [&q, &k, &v, &out_grad], &out, &lse)?;
         let backward = quickest_call(stream, || options.backward(stream, &saved, grads(&row, &mut gradients)?, None))?;
         println!("{NAME} {row}: forward {forward:?} a call, backward {backward:?}");
     }
