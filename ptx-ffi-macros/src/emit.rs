@@ -4,7 +4,7 @@ use crate::item::{Function, Kind, Param, value_of};
 use crate::options::{Dim, Options};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Expr, Lit, Type, UnOp};
+use syn::{Expr, Lit, LitStr, Type, UnOp};
 
 pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
     let rt = match &options.krate {
@@ -22,6 +22,7 @@ pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
         }
         None => quote!(::core::option::Option::None),
     };
+    let label = options.label.as_ref().map_or_else(|| name.clone(), LitStr::value);
     let symbols = emit_symbols(&name);
     let module = format_ident!("__ptx_ffi_{}", function.name);
     quote! {
@@ -33,6 +34,7 @@ pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
             #call
             static FUNCTION: __rt::Function = __rt::Function {
                 name: #name,
+                label: #label,
                 doc: #doc,
                 params: &[#(#params),*],
                 instances: &[#(#instances),*],

@@ -318,7 +318,10 @@ mod tests {
         let good = quote!(
             fn f(stream: &Stream, x: TensorRef<'_, f32, 2>, n: u32) -> Result<()> {}
         );
-        assert_eq!(error(quote!(shapes(x = [.., n]), defaults(n = 3), align(x = 16), backward = g), good.clone()), "");
+        assert_eq!(
+            error(quote!(shapes(x = [.., n]), defaults(n = 3), align(x = 16), backward = g, label = "h"), good.clone()),
+            ""
+        );
         for (options, message) in [
             (quote!(shapes(y = [n])), "the function has no parameter `y`"),
             (quote!(shapes(x = [n])), "`x` has 2 dimensions; `..` counts as one"),
@@ -326,7 +329,7 @@ mod tests {
             (quote!(shapes(n = [n])), "`n` is no tensor"),
             (quote!(defaults(x = 1)), "a tensor has no default; `Option<…>` may be left out"),
             (quote!(types = [f32]), "the function has 0 type parameters"),
-            (quote!(color = 3), "expected `shapes`, `types`, `defaults`, `align`, `backward` or `crate`"),
+            (quote!(color = 3), "expected `shapes`, `types`, `defaults`, `align`, `backward`, `label` or `crate`"),
         ] {
             assert_eq!(error(options, good.clone()), message);
         }

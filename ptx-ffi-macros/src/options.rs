@@ -3,7 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, Ident, LitInt, Path, Result, Token, Type, bracketed, parenthesized};
+use syn::{Error, Expr, Ident, LitInt, LitStr, Path, Result, Token, Type, bracketed, parenthesized};
 
 /// An extent in `shapes(…)`.
 pub(crate) enum Dim {
@@ -22,6 +22,8 @@ pub(crate) struct Options {
     pub(crate) defaults: Vec<(Ident, Expr)>,
     pub(crate) align: Vec<(Ident, LitInt)>,
     pub(crate) backward: Option<Ident>,
+    /// The name in messages, where it is not the function's.
+    pub(crate) label: Option<LitStr>,
     pub(crate) krate: Option<Path>,
 }
 
@@ -66,8 +68,12 @@ impl Options {
                 input.parse::<Token![=]>()?;
                 self.backward = Some(input.parse()?);
             }
+            "label" => {
+                input.parse::<Token![=]>()?;
+                self.label = Some(input.parse()?);
+            }
             _ => {
-                let message = "expected `shapes`, `types`, `defaults`, `align`, `backward` or `crate`";
+                let message = "expected `shapes`, `types`, `defaults`, `align`, `backward`, `label` or `crate`";
                 return Err(Error::new(name.span(), message));
             }
         }

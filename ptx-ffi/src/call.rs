@@ -188,7 +188,7 @@ pub(crate) fn run(
         }
     };
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(Raised::of_panic(&*panic)));
-    result.map_err(|raised| raised.within(function.name))
+    result.map_err(|raised| raised.within(function.label))
 }
 
 /// Compares all arguments with the description, and finds their place and the instance. Tensors leave it with the parameter's rank.

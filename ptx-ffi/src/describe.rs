@@ -68,8 +68,9 @@ pub(crate) fn describe_function(function: &Function) -> String {
     let types = |types: &[crate::DType]| quote_all(types.iter().map(|dtype| dtype.name()));
     let instances: Vec<String> = function.instances.iter().map(|instance| types(instance.types)).collect();
     format!(
-        r#"{{"name":{},"doc":{},"backward":{},"types":[{}],"params":[{}]}}"#,
+        r#"{{"name":{},"label":{},"doc":{},"backward":{},"types":[{}],"params":[{}]}}"#,
         quote(function.name),
+        quote(function.label),
         quote(function.doc),
         function.backward.map_or("null".to_owned(), quote),
         instances.join(","),

@@ -7,6 +7,8 @@ use crate::dtype::DType;
 pub struct Function {
     /// Its name in Rust and in Python.
     pub name: &'static str,
+    /// Its name in messages: that of the operation behind which it is.
+    pub label: &'static str,
     /// Its doc comment.
     pub doc: &'static str,
     /// Its parameters behind the stream.

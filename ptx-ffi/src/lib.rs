@@ -51,6 +51,7 @@
 //! | `defaults` | `defaults(eps = 1e-6)` | values of scalars that a call leaves out |
 //! | `align` | `align(x = 16)` | the alignment of a tensor's address, in bytes |
 //! | `backward` | `backward = scale_backward` | the exported function that computes the gradients |
+//! | `label` | `label = "matmul"` | the name in messages, for a function that a Python function of this name calls; without it, the function's own |
 //! | `crate` | `crate = engine::ptx_ffi` | where this crate is, if it is not a dependency of that name |
 //!
 //! # Gradients

@@ -81,7 +81,7 @@ unsafe fn read_all<'a>(function: &Function, args: &'a [Any], values: &mut [Value
         // SAFETY: passed on.
         *value = unsafe { read(arg) }.map_err(|wrong| {
             let name = function.params.get(at).map_or("argument", |param| param.name);
-            wrong.raise(name).within(function.name)
+            wrong.raise(name).within(function.label)
         })?;
     }
     Ok(())

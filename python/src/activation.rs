@@ -1,65 +1,92 @@
-//! Activations and gated activations.
+//! Activations and gated activations, each under its own name.
 
 use ptx_ffi::prelude::*;
 use ptx_kernels::activation::{Activation, Float};
 
-/// The activation of this name: "gelu", "gelu_tanh", "silu" or "relu".
-fn named(name: &str) -> Result<Activation> {
-    match name {
-        "gelu" => Ok(Activation::Gelu),
-        "gelu_tanh" => Ok(Activation::GeluTanh),
-        "silu" => Ok(Activation::Silu),
-        "relu" => Ok(Activation::Relu),
+/// GELU, or its approximation by tanh.
+fn gelu_by(approximate: &str) -> Result<Activation> {
+    match approximate {
+        "none" => Ok(Activation::Gelu),
+        "tanh" => Ok(Activation::GeluTanh),
         other => {
-            let message = format!("kind: expected gelu, gelu_tanh, silu or relu, found {other}");
+            let message = format!("approximate: expected none or tanh, found {other}");
             Err(Error::new(ErrorKind::Condition, message))
         }
     }
 }
 
-/// An activation, element by element.
-#[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], out = [.., n]), backward = activation_backward)]
-fn activation<T: Float>(stream: &Stream, x: TensorRef<'_, T, 2>, out: TensorMut<'_, T, 2>, kind: &str) -> Result<()> {
-    named(kind)?.apply(stream, x, out)
+/// Exports activations and their gradients: names, the parameter that chooses an approximation, and the activation.
+macro_rules! activations {
+    ($($name:ident $backward:ident ($($option:ident)?) $activation:expr;)*) => { $(
+        /// An activation, element by element.
+        #[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], out = [.., n]), backward = $backward)]
+        fn $name<T: Float>(
+            stream: &Stream,
+            x: TensorRef<'_, T, 2>,
+            out: TensorMut<'_, T, 2>,
+            $($option: &str,)?
+        ) -> Result<()> {
+            $activation.apply(stream, x, out)
+        }
+
+        /// The gradient of an activation.
+        #[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], grad_out = [.., n], grad_x = [.., n]))]
+        fn $backward<T: Float>(
+            stream: &Stream,
+            x: TensorRef<'_, T, 2>,
+            grad_out: TensorRef<'_, T, 2>,
+            grad_x: TensorMut<'_, T, 2>,
+            $($option: &str,)?
+        ) -> Result<()> {
+            $activation.backward(stream, x, grad_out, grad_x)
+        }
+    )* };
 }
 
-/// The gradient of `activation`.
-#[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], grad_out = [.., n], grad_x = [.., n]))]
-fn activation_backward<T: Float>(
-    stream: &Stream,
-    x: TensorRef<'_, T, 2>,
-    grad_out: TensorRef<'_, T, 2>,
-    grad_x: TensorMut<'_, T, 2>,
-    kind: &str,
-) -> Result<()> {
-    named(kind)?.backward(stream, x, grad_out, grad_x)
+activations! {
+    gelu gelu_backward (approximate) gelu_by(approximate)?;
+    silu silu_backward () Activation::Silu;
+    relu relu_backward () Activation::Relu;
 }
 
-/// A gated activation: f(`gate`) · `up`.
-#[ptx_ffi::export(types = [f32, f16, bf16], shapes(gate = [.., n], up = [.., n], out = [.., n]), backward = gated_backward)]
-fn gated<T: Float>(
-    stream: &Stream,
-    gate: TensorRef<'_, T, 2>,
-    up: TensorRef<'_, T, 2>,
-    out: TensorMut<'_, T, 2>,
-    kind: &str,
-) -> Result<()> {
-    named(kind)?.gate(stream, gate, up, out)
+/// Exports gated activations, `f(gate) · up`, and their gradients.
+macro_rules! gated {
+    ($($name:ident $backward:ident ($($option:ident)?) $activation:expr;)*) => { $(
+        /// A gated activation: f(`gate`) · `up`.
+        #[ptx_ffi::export(
+            types = [f32, f16, bf16], shapes(gate = [.., n], up = [.., n], out = [.., n]), backward = $backward
+        )]
+        fn $name<T: Float>(
+            stream: &Stream,
+            gate: TensorRef<'_, T, 2>,
+            up: TensorRef<'_, T, 2>,
+            out: TensorMut<'_, T, 2>,
+            $($option: &str,)?
+        ) -> Result<()> {
+            $activation.gate(stream, gate, up, out)
+        }
+
+        /// The gradients of a gated activation.
+        #[ptx_ffi::export(
+            types = [f32, f16, bf16],
+            shapes(gate = [.., n], up = [.., n], grad_out = [.., n], grad_gate = [.., n], grad_up = [.., n])
+        )]
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
+        fn $backward<T: Float>(
+            stream: &Stream,
+            gate: TensorRef<'_, T, 2>,
+            up: TensorRef<'_, T, 2>,
+            grad_out: TensorRef<'_, T, 2>,
+            grad_gate: TensorMut<'_, T, 2>,
+            grad_up: TensorMut<'_, T, 2>,
+            $($option: &str,)?
+        ) -> Result<()> {
+            $activation.gate_backward(stream, gate, up, grad_out, grad_gate, grad_up)
+        }
+    )* };
 }
 
-/// The gradients of `gated`.
-#[ptx_ffi::export(
-    types = [f32, f16, bf16],
-    shapes(gate = [.., n], up = [.., n], grad_out = [.., n], grad_gate = [.., n], grad_up = [.., n])
-)]
-fn gated_backward<T: Float>(
-    stream: &Stream,
-    gate: TensorRef<'_, T, 2>,
-    up: TensorRef<'_, T, 2>,
-    grad_out: TensorRef<'_, T, 2>,
-    grad_gate: TensorMut<'_, T, 2>,
-    grad_up: TensorMut<'_, T, 2>,
-    kind: &str,
-) -> Result<()> {
-    named(kind)?.gate_backward(stream, gate, up, grad_out, grad_gate, grad_up)
+gated! {
+    swiglu swiglu_backward () Activation::Silu;
+    geglu geglu_backward (approximate) gelu_by(approximate)?;
 }

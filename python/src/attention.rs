@@ -48,7 +48,8 @@ macro_rules! layouts {
             types = [bf16, f16],
             shapes(q = $q, k = $k, v = $v, bias = [b, h, s, t], out = $out, lse = [b, h, s]),
             defaults(causal = false, soft_cap = 0.0, deterministic = false),
-            backward = $backward
+            backward = $backward,
+            label = "attention"
         )]
         #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
         fn $attention<T: Element>(
@@ -77,7 +78,8 @@ macro_rules! layouts {
                 q = $q, k = $k, v = $v, bias = [b, h, s, t], out = $out, lse = [b, h, s],
                 grad_out = $out, grad_q = $q, grad_k = $k, grad_v = $v
             ),
-            defaults(causal = false, soft_cap = 0.0, deterministic = false)
+            defaults(causal = false, soft_cap = 0.0, deterministic = false),
+            label = "attention_backward"
         )]
         #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
         fn $backward<T: Element>(
@@ -111,7 +113,8 @@ macro_rules! layouts {
             shapes(
                 q = $q, k = $k, v = $v, q_descale = [b, g], k_descale = [b, g], v_descale = [b, g], out = $out, lse = [b, h, s]
             ),
-            defaults(causal = false, soft_cap = 0.0)
+            defaults(causal = false, soft_cap = 0.0),
+            label = "attention"
         )]
         #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
         fn $e4m3<T: Element>(

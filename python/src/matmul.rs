@@ -70,7 +70,8 @@ where
 #[ptx_ffi::export(
     types = [(f32, f32), (f16, f16), (bf16, bf16), (f16, f32), (bf16, f32)],
     shapes(a = [.., k], b = [k, n], bias = [n], residual = [.., n], out = [.., n]),
-    defaults(activation = "none", tf32 = false)
+    defaults(activation = "none", tf32 = false),
+    label = "matmul"
 )]
 #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn linear<T, O>(
@@ -97,7 +98,8 @@ where
 #[ptx_ffi::export(
     types = [(u8, bf16), (u8, f16), (u8, f32), (i8, bf16), (i8, f16), (i8, f32)],
     shapes(a = [.., k], b = [k, n], scale_a = [..], scale_b = [n], bias = [n], out = [.., n]),
-    defaults(activation = "none", format = "e4m3")
+    defaults(activation = "none", format = "e4m3"),
+    label = "matmul"
 )]
 #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn scaled_matmul<T: KernelParam, O>(
@@ -142,7 +144,8 @@ fn run_as<T: KernelParam, U: Operand, O: Output<U>>(
     types = [f32, f16, bf16],
     shapes(a = [batch, m, k], b = [batch, k, n], out = [batch, m, n]),
     defaults(tf32 = false),
-    backward = batched_matmul_backward
+    backward = batched_matmul_backward,
+    label = "matmul"
 )]
 fn batched_matmul<T>(
     stream: &Stream,
@@ -161,7 +164,8 @@ where
 #[ptx_ffi::export(
     types = [f32, f16, bf16],
     shapes(a = [batch, m, k], b = [batch, k, n], grad_out = [batch, m, n], grad_a = [batch, m, k], grad_b = [batch, k, n]),
-    defaults(tf32 = false)
+    defaults(tf32 = false),
+    label = "matmul_backward"
 )]
 fn batched_matmul_backward<T>(
     stream: &Stream,

@@ -292,6 +292,30 @@ def test_messages(lib: Any) -> None:
             call()
 
 
+def test_messages_name_the_operation() -> None:
+    """Not the function of the library behind it."""
+    x, wrong, bits = _random(4, 8), _random(4, 8).astype(np.float64), np.zeros((4, 8), np.int8)
+    rows, bytes_ = np.zeros((1, 2, 4, 16), np.float16), np.zeros((1, 2, 4, 16), np.uint8)
+    for name, call in [
+        ("gelu", lambda: ptx_kernels.gelu(wrong)),
+        ("gelu", lambda: ptx_kernels.gelu(x, "tanh", out=x)),
+        ("silu", lambda: ptx_kernels.silu(wrong)),
+        ("relu", lambda: ptx_kernels.relu(x, out=x[:2])),
+        ("swiglu", lambda: ptx_kernels.swiglu(x, x[:2])),
+        ("geglu", lambda: ptx_kernels.geglu(x, wrong)),
+        ("matmul", lambda: ptx_kernels.matmul(x, x.T, bias=x[0])),
+        ("matmul", lambda: ptx_kernels.matmul(x, x.T, activation="relu", out=x[:, :4])),
+        ("matmul", lambda: ptx_kernels.matmul(x[None], x[None])),
+        ("matmul", lambda: ptx_kernels.matmul(bits, bits.T, scale_a=x)),
+        ("attention", lambda: ptx_kernels.attention(rows, rows[:, :, :, :8], rows, layout="bhsd")),
+        ("attention", lambda: ptx_kernels.attention(rows, rows, rows, layout="bhsd", out=rows)),
+        ("attention", lambda: ptx_kernels.attention(bytes_, bytes_, bytes_, k_descale=x)),
+        ("attention", lambda: ptx_kernels.attention(bytes_, bytes_, bytes_, k_descale=x, layout="bhsd")),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=f"^{name}: "):
+            call()
+
+
 @pytest.mark.parametrize("function", list(ptx_kernels.library()), ids=lambda function: function.name)
 def test_wrong_calls(function: Any) -> None:
     """500 calls with arguments that do not fit: an exception each, and nothing is written."""

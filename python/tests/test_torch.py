@@ -257,8 +257,11 @@ F32, BF16, U8, I32, I64 = torch.float32, torch.bfloat16, torch.uint8, torch.int3
 INPUTS: dict[str, list[Any]] = {
     "rms_norm": [(F32, (4, 16)), (F32, (16,)), 1e-6],
     "layer_norm": [(F32, (4, 16)), (F32, (16,)), (F32, (16,)), 1e-5],
-    "activation": [(F32, (4, 16)), "gelu"],
-    "gated": [(F32, (4, 16)), (F32, (4, 16)), "silu"],
+    "gelu": [(F32, (4, 16)), "tanh"],
+    "silu": [(F32, (4, 16))],
+    "relu": [(F32, (4, 16))],
+    "swiglu": [(F32, (4, 16)), (F32, (4, 16))],
+    "geglu": [(F32, (4, 16)), (F32, (4, 16)), "none"],
     "add_rms_norm": [(F32, (4, 16)), (F32, (16,)), 1e-6],
     "add_layer_norm": [(F32, (4, 16)), (F32, (16,)), (F32, (16,)), 1e-5],
     "softmax": [(F32, (4, 16)), 2.0],

@@ -22,7 +22,7 @@ def call(function: Function, values: list[Any]) -> Any:
     if any(values[at] is None for at in function.main_outputs):
         _make_outputs(function, values, source)
     if not hasattr(function.direct, "__call__"):
-        raise RuntimeError(f"{function.name} cannot be called")
+        raise RuntimeError(f"{function.label} cannot be called")
     with _stream(source):
         function.direct(*values)
     return results(function, values)
@@ -32,19 +32,19 @@ def _check(function: Function, at: int, value: Any) -> None:
     param = function.params[at]
     if not hasattr(value, "__dlpack__") or getattr(value, "dtype", None) == object:
         found = "None" if value is None else type(value).__name__
-        raise TypeError(f"{function.name}: {param.name}: expected an array, found {found}")
+        raise TypeError(f"{function.label}: {param.name}: expected an array, found {found}")
     if _kind(value) != "numpy":
         return
     import numpy
 
     if not isinstance(value, numpy.ndarray):
-        raise TypeError(f"{function.name}: {param.name}: expected an array, found {type(value).__name__}")
+        raise TypeError(f"{function.label}: {param.name}: expected an array, found {type(value).__name__}")
     if value.dtype.name not in _NUMPY_TYPES or not value.dtype.isnative:
-        raise TypeError(f"{function.name}: {param.name}: arrays of {value.dtype} cannot be passed")
+        raise TypeError(f"{function.label}: {param.name}: arrays of {value.dtype} cannot be passed")
     if param.written and not value.flags.writeable:
-        raise ValueError(f"{function.name}: {param.name}: the array is read-only")
+        raise ValueError(f"{function.label}: {param.name}: the array is read-only")
     if not value.flags.writeable and any(stride % value.itemsize for stride in value.strides):
-        raise ValueError(f"{function.name}: {param.name}: its strides are no multiples of an element")
+        raise ValueError(f"{function.label}: {param.name}: its strides are no multiples of an element")
 
 
 _NUMPY_TYPES = frozenset(
@@ -56,7 +56,7 @@ def _make_outputs(function: Function, values: list[Any], source: Any) -> None:
     kind = _kind(source)
     if kind not in ("numpy", "cupy"):
         names = ", ".join(f"{function.params[at].name}=" for at in function.main_outputs if values[at] is None)
-        raise TypeError(f"{function.name}: pass {names}: arrays of {type(source).__name__} cannot be made here")
+        raise TypeError(f"{function.label}: pass {names}: arrays of {type(source).__name__} cannot be made here")
     shapes = [getattr(value, "shape", None) if param.is_tensor else None for param, value in zip(function.params, values)]
     dtypes = [value.dtype.name if shape is not None else None for value, shape in zip(values, shapes)]
     made = function.infer(shapes, dtypes)

@@ -40,6 +40,8 @@ class Function:
     def __init__(self, library: Any, entry: dict[str, Any]) -> None:
         self.library = library
         self.name: str = entry["name"]
+        # The name in messages.
+        self.label: str = entry["label"]
         self.__name__ = self.name
         self.__doc__ = entry["doc"]
         self.types: list[list[str]] = entry["types"]
@@ -144,7 +146,7 @@ class Function:
             if len(shape) < expected or (len(shape) > expected and not param.has_leading):
                 least = "at least " if param.has_leading else ""
                 raise ValueError(
-                    f"{self.name}: {param.name}: expected {least}{expected} dimensions, found shape {tuple(shape)}"
+                    f"{self.label}: {param.name}: expected {least}{expected} dimensions, found shape {tuple(shape)}"
                 )
             extra = len(shape) - expected if param.has_leading else 0
             if param.has_leading:
@@ -153,7 +155,7 @@ class Function:
                     leading = front
                 elif product(leading) != product(front):
                     raise ValueError(
-                        f"{self.name}: {param.name}: its first dimensions are {front}, those of an argument before {leading}"
+                        f"{self.label}: {param.name}: its first dimensions are {front}, those of an argument before {leading}"
                     )
             dims = param.dims[1:] if param.has_leading else param.dims
             for at, (dim, extent) in enumerate(zip(dims, shape[extra:])):
@@ -172,7 +174,7 @@ class Function:
         if isinstance(dim, int):
             if extent != dim:
                 raise ValueError(
-                    f"{self.name}: {param.name}: expected {dim} elements in dimension {at}, found shape {tuple(shape)}"
+                    f"{self.label}: {param.name}: expected {dim} elements in dimension {at}, found shape {tuple(shape)}"
                 )
             return
         if dim not in bound:
@@ -180,7 +182,7 @@ class Function:
         elif bound[dim][0] != extent:
             known, other, place = bound[dim]
             raise ValueError(
-                f"{self.name}: {param.name}: dimension {at} ({dim}) has {extent} elements, and dimension {place} of {other} has {known}"
+                f"{self.label}: {param.name}: dimension {at} ({dim}) has {extent} elements, and dimension {place} of {other} has {known}"
             )
 
     def _choose(self, dtypes: Sequence[Any]) -> list[str]:
@@ -197,7 +199,7 @@ class Function:
                     best[1].append(expected)
         at, names = best
         raise TypeError(
-            f"{self.name}: {self.params[at].name}: expected a tensor of {' or '.join(names)}, found {dtypes[at]}"
+            f"{self.label}: {self.params[at].name}: expected a tensor of {' or '.join(names)}, found {dtypes[at]}"
         )
 
     def _mismatch(self, types: list[str], dtypes: Sequence[Any]) -> int | None:
@@ -229,7 +231,7 @@ class Function:
     def missing_shape(self, at: int) -> TypeError:
         """The error for an output that has to be passed."""
         name = self.params[at].name
-        return TypeError(f"{self.name}() needs {name}=…: the library does not say its shape (`shapes({name} = […])`)")
+        return TypeError(f"{self.label}() needs {name}=…: the library does not say its shape (`shapes({name} = […])`)")
 
     # Gradients
 
@@ -279,7 +281,7 @@ def call(function: Function, values: list[Any]) -> Any:
 def _call_elsewhere(function: Function, values: list[Any]) -> Any:
     for at in function.tensors:
         if values[at] is None and not function.params[at].optional:
-            raise TypeError(f"{function.name}: {function.params[at].name}: expected an array, found None")
+            raise TypeError(f"{function.label}: {function.params[at].name}: expected an array, found None")
     kinds = {type(values[at]).__module__.partition(".")[0] for at in (*function.tensors, *function.outputs)}
     if kinds & {"jax", "jaxlib"}:
         from . import _jax

@@ -46,7 +46,7 @@ def call(function: Function, values: list[Any]) -> Any:
     for at in updated:
         if at in known:
             name = function.params[at].name
-            raise TypeError(f"{function.name}() got {name}=: JAX arrays are immutable, and outputs are returned")
+            raise TypeError(f"{function.label}() got {name}=: JAX arrays are immutable, and outputs are returned")
     if updated:
         before = [_as_array(function, at, values[at]) for at in updated]
         made = _update(function, (present, updated), scalars, arrays, before)
@@ -59,7 +59,7 @@ def call(function: Function, values: list[Any]) -> Any:
 def _as_array(function: Function, at: int, value: Any) -> Any:
     if not isinstance(value, (jax.Array, np.ndarray)):
         name = function.params[at].name
-        raise TypeError(f"{function.name}: {name}: expected an array, found {type(value).__name__}")
+        raise TypeError(f"{function.label}: {name}: expected an array, found {type(value).__name__}")
     return jnp.asarray(value)
 
 
@@ -78,10 +78,10 @@ def _scalar(function: Function, at: int, value: Any) -> Any:
         if param.kind == "str" and isinstance(value, str):
             return value
     except jax.errors.ConcretizationTypeError:
-        raise TypeError(f"{function.name}: {param.name}: must be known when the function is traced") from None
+        raise TypeError(f"{function.label}: {param.name}: must be known when the function is traced") from None
     except (TypeError, ValueError):
         pass
-    raise TypeError(f"{function.name}: {param.name}: expected {param.kind}, found {type(value).__name__}")
+    raise TypeError(f"{function.label}: {param.name}: expected {param.kind}, found {type(value).__name__}")
 
 
 def _infer(function: Function, present: Sequence[int], arrays: Sequence[Any]) -> dict[int, Any]:
@@ -197,7 +197,7 @@ def _differentiable(function: Function, present: Any, scalars: Any) -> Any:
         inputs = [known[backward.params[at].name] for at in needed]
         for at in backward.tensors:
             if at not in needed and not backward.params[at].optional:
-                raise TypeError(f"{backward.name}: nothing is called {backward.params[at].name!r} in {function.name}")
+                raise TypeError(f"{backward.label}: nothing is called {backward.params[at].name!r} in {function.label}")
         passed = tuple(
             (at, numbers.get(backward.params[at].name, backward.params[at].default))
             for at in backward.inputs

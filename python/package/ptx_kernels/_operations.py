@@ -85,13 +85,13 @@ def add_layer_norm(x: Any, residual: Any, weight: Any = None, bias: Any = None, 
 
 
 def _add_norm(function: Any, x: Any, residual: Any, vectors: list[Any], eps: float) -> Any:
-    _check_arrays(function.name, x=x, residual=residual)
+    _check_arrays(function.label, x=x, residual=residual)
     if len(x.shape) == 0:
-        raise ValueError(f"{function.name}: x: expected at least 1 dimensions, found shape ()")
+        raise ValueError(f"{function.label}: x: expected at least 1 dimensions, found shape ()")
     if tuple(x.shape) != tuple(residual.shape):
-        raise ValueError(f"{function.name}: residual: expected shape {tuple(x.shape)}, that of x, found {tuple(residual.shape)}")
+        raise ValueError(f"{function.label}: residual: expected shape {tuple(x.shape)}, that of x, found {tuple(residual.shape)}")
     if not _is_contiguous(residual):
-        raise ValueError(f"{function.name}: residual: expected a contiguous tensor")
+        raise ValueError(f"{function.label}: residual: expected a contiguous tensor")
     rows, sums = (tensor.reshape(product(x.shape[:-1]), x.shape[-1]) for tensor in (x, residual))
     out, after = call(function, [rows, *vectors, None, sums, eps])
     return out.reshape(x.shape), residual if after is sums else after.reshape(x.shape)
@@ -107,7 +107,7 @@ def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Any:
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate: expected 'none' or 'tanh', found {approximate!r}")
-    return call(_library.activation, [x, out, "gelu" if approximate == "none" else "gelu_tanh"])
+    return call(_library.gelu, [x, out, approximate])
 
 
 def silu(x: Any, *, out: Any = None) -> Any:
@@ -117,7 +117,7 @@ def silu(x: Any, *, out: Any = None) -> Any:
         x: float32, float16 or bfloat16 of any shape with at least one dimension.
         out: where the result goes; else it is a new tensor.
     """
-    return call(_library.activation, [x, out, "silu"])
+    return call(_library.silu, [x, out])
 
 
 def relu(x: Any, *, out: Any = None) -> Any:
@@ -127,7 +127,7 @@ def relu(x: Any, *, out: Any = None) -> Any:
         x: float32, float16 or bfloat16 of any shape with at least one dimension.
         out: where the result goes; else it is a new tensor.
     """
-    return call(_library.activation, [x, out, "relu"])
+    return call(_library.relu, [x, out])
 
 
 def swiglu(gate: Any, up: Any, *, out: Any = None) -> Any:
@@ -138,7 +138,7 @@ def swiglu(gate: Any, up: Any, *, out: Any = None) -> Any:
         up: of the same shape and type.
         out: where the result goes; else it is a new tensor.
     """
-    return call(_library.gated, [gate, up, out, "silu"])
+    return call(_library.swiglu, [gate, up, out])
 
 
 def geglu(gate: Any, up: Any, approximate: str = "none", *, out: Any = None) -> Any:
@@ -152,7 +152,7 @@ def geglu(gate: Any, up: Any, approximate: str = "none", *, out: Any = None) -> 
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"geglu: approximate: expected 'none' or 'tanh', found {approximate!r}")
-    return call(_library.gated, [gate, up, out, "gelu" if approximate == "none" else "gelu_tanh"])
+    return call(_library.geglu, [gate, up, out, approximate])
 
 
 def softmax(x: Any, axis: int = -1, *, scale: float = 1.0, out: Any = None) -> Any:

@@ -116,7 +116,7 @@ class Operators:
     def _gradient(self) -> Function:
         """The backward function, where there is one."""
         if self.backward is None:
-            raise RuntimeError(f"{self.function.name} has no gradient")
+            raise RuntimeError(f"{self.function.label} has no gradient")
         return self.backward
 
     def save(self, ctx: Any, values: Sequence[Any]) -> None:
@@ -148,7 +148,7 @@ class Operators:
             if (name := function.params[at].name) not in known and not self._recomputes(name)
         ]  # fmt: skip
         if missing:
-            raise TypeError(f"{function.name}: nothing is called {missing[0]!r} in {self.function.name}")
+            raise TypeError(f"{function.label}: nothing is called {missing[0]!r} in {self.function.label}")
         values: list[Any] = [None] * len(function.params)
         for at in function.inputs:
             name = function.params[at].name
@@ -274,7 +274,7 @@ def _first(function: Function, values: Sequence[Any]) -> Any:
     for at in function.tensors:
         if hasattr(values[at], "is_cuda"):
             return values[at]
-    raise TypeError(f"{function.name}() takes at least one tensor")
+    raise TypeError(f"{function.label}() takes at least one tensor")
 
 
 def _check_tensors(function: Function, values: Sequence[Any]) -> None:
@@ -284,26 +284,26 @@ def _check_tensors(function: Function, values: Sequence[Any]) -> None:
             continue
         if not isinstance(value, torch.Tensor):
             found = "None" if value is None else type(value).__name__
-            raise TypeError(f"{function.name}: {param.name}: expected a torch.Tensor, found {found}")
+            raise TypeError(f"{function.label}: {param.name}: expected a torch.Tensor, found {found}")
         if value.layout is not torch.strided or value.is_nested:
-            raise TypeError(f"{function.name}: {param.name}: expected a dense tensor, found a sparse or nested one")
+            raise TypeError(f"{function.label}: {param.name}: expected a dense tensor, found a sparse or nested one")
         if first is None:
             first = (param.name, value)
         elif value.is_meta != first[1].is_meta:
-            raise ValueError(f"{function.name}: {param.name}: is on {value.device}, and {first[0]} is on {first[1].device}")
+            raise ValueError(f"{function.label}: {param.name}: is on {value.device}, and {first[0]} is on {first[1].device}")
 
 
 def _check_tangents(function: Function, values: Sequence[Any]) -> None:
     """The operators have no forward-mode derivative, and PyTorch would take it for zero."""
     for at in function.tensors:
         if values[at] is not None and forward_ad.unpack_dual(values[at]).tangent is not None:
-            raise NotImplementedError(f"{function.name} has no forward-mode derivative; use torch.autograd.grad")
+            raise NotImplementedError(f"{function.label} has no forward-mode derivative; use torch.autograd.grad")
 
 
 def _check_gradients(function: Function, values: Sequence[Any]) -> None:
     """Operators of torch.library have no gradients in PyTorch's function transforms."""
     if _wants_gradients(function, values):
-        raise NotImplementedError(f"{function.name} has no gradient in torch.func; use torch.autograd.grad")
+        raise NotImplementedError(f"{function.label} has no gradient in torch.func; use torch.autograd.grad")
 
 
 def _check_outputs(function: Function, values: Sequence[Any]) -> None:
@@ -311,7 +311,7 @@ def _check_outputs(function: Function, values: Sequence[Any]) -> None:
     given = [at for at in function.outputs if values[at] is not None]
     if given and (any(values[at].requires_grad for at in given) or _wants_gradients(function, values)):
         names = ", ".join(f"{function.params[at].name}=" for at in given)
-        raise RuntimeError(f"{function.name}: {names} cannot be written where gradients are computed; use torch.no_grad()")
+        raise RuntimeError(f"{function.label}: {names} cannot be written where gradients are computed; use torch.no_grad()")
 
 
 def _wants_gradients(function: Function, values: Sequence[Any]) -> bool:
@@ -322,7 +322,7 @@ def _wants_gradients(function: Function, values: Sequence[Any]) -> bool:
         known = [at for at, _ in operators(function).gradients]
         for at in wanting:
             if at not in known:
-                raise RuntimeError(f"{function.name}: {function.params[at].name} has no gradient; detach() it")
+                raise RuntimeError(f"{function.label}: {function.params[at].name} has no gradient; detach() it")
     return bool(wanting)
 
 
@@ -330,7 +330,7 @@ def _call_directly(function: Function, values: list[Any]) -> Any:
     given = any(values[at] is not None for at in function.outputs)
     if not given and _wants_gradients(function, values):
         if function.backward is None:
-            raise RuntimeError(f"{function.name} has no gradient; use torch.no_grad(), or detach() its inputs")
+            raise RuntimeError(f"{function.label} has no gradient; use torch.no_grad(), or detach() its inputs")
         made = _Differentiable.apply(function, *[values[at] for at in function.inputs])
         return made[0] if len(made) == 1 else made
     make_outputs(function, values, function.main_outputs, known=not given)
