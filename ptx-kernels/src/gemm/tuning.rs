@@ -64,7 +64,7 @@ macro_rules! tiles {
 tiles! {
     SIMT_LARGE SIMT_F32 SIMT_16 SIMT_8 ROWS_K ROWS_K_SMALL ROWS_N ROWS_N_SMALL
     MMA_LARGE MMA_MEDIUM MMA_NARROW
-    WIDE MIDDLE MIDDLE_ALONE SQUARE SLIM SMALL TINY LEAN FEW192 FEW128 FEW64 FEW16
+    WIDE MIDDLE MIDDLE_ALONE SQUARE SLIM SMALL TINY LEAN FEW192 FEW160 FEW128 FEW64 FEW16
 }
 
 /// A measured product: C = A · B with this algorithm and K in so many parts.
@@ -182,7 +182,7 @@ pub(super) const fn shipped(kind: u32) -> &'static Costs {
     if size(kind) == 2 { &SHIPPED } else { &SHIPPED_OF_OTHERS }
 }
 
-/// The times of operands of 16 bits, fitted to 548 products of `bf16`.
+/// The times of operands of 16 bits, fitted to 548 products of `bf16`, and those of `MIDDLE_ALONE` and `FEW160` to 119 others.
 pub const SHIPPED: Costs = Costs {
     tiles: [
         cost(1199e3, 1598e3, 726e3, 278e3), // SIMT_LARGE
@@ -198,13 +198,14 @@ pub const SHIPPED: Costs = Costs {
         cost(198e3, 72e3, 97e3, 184e3),     // MMA_NARROW
         cost(712e3, 739e3, 2717e3, 608e3),  // WIDE
         cost(295e3, 461e3, 2171e3, 3e3),    // MIDDLE
-        cost(396e3, 474e3, 4557e3, 4e3),    // MIDDLE_ALONE
+        cost(507e3, 438e3, 3880e3, 4e3),    // MIDDLE_ALONE
         cost(383e3, 307e3, 1541e3, 330e3),  // SQUARE
         cost(387e3, 340e3, 489e3, 216e3),   // SLIM
         cost(146e3, 179e3, 547e3, 116e3),   // SMALL
         cost(143e3, 129e3, 382e3, 135e3),   // TINY
         cost(416e3, 373e3, 2366e3, 97e3),   // LEAN
         cost(505e3, 447e3, 2727e3, 0.0),    // FEW192
+        cost(365e3, 348e3, 3138e3, 66e3),   // FEW160
         cost(370e3, 331e3, 1704e3, 150e3),  // FEW128
         cost(320e3, 247e3, 1101e3, 118e3),  // FEW64
         cost(76e3, 165e3, 436e3, 76e3),     // FEW16
@@ -222,7 +223,7 @@ pub const SHIPPED: Costs = Costs {
     hopper: 2214e3,
 };
 
-/// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`.
+/// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`. No kernel of theirs has the tiles of `FEW160`.
 pub const SHIPPED_OF_OTHERS: Costs = Costs {
     tiles: [
         cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
@@ -245,6 +246,7 @@ pub const SHIPPED_OF_OTHERS: Costs = Costs {
         cost(140e3, 150e3, 560e3, 150e3),   // TINY
         cost(450e3, 430e3, 1800e3, 150e3),  // LEAN
         cost(369e3, 520e3, 5291e3, 0.0),    // FEW192
+        cost(402e3, 417e3, 3900e3, 57e3),   // FEW160
         cost(435e3, 314e3, 2501e3, 114e3),  // FEW128
         cost(324e3, 212e3, 811e3, 216e3),   // FEW64
         cost(213e3, 149e3, 655e3, 111e3),   // FEW16
